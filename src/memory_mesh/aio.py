@@ -1,0 +1,103 @@
+"""The same mesh for `async` code: one `to_thread` line for each method. A test holds the signatures equal to the mesh's own."""
+
+from asyncio import to_thread
+from collections.abc import Iterable, Sequence
+from types import TracebackType
+from typing import Never, Self
+
+from memory_mesh.core.audit import Verdict
+from memory_mesh.core.records import Change, MemoryRecord, SearchResult, Status
+from memory_mesh.faces.mesh import MemoryStats, Mesh, Metadata
+from memory_mesh.flows.erase import Erasure
+
+
+class AsyncMesh:
+    """A mesh whose methods are awaited. They run in threads, so that a slow disk never holds up the event loop."""
+
+    def __init__(self, mesh: Mesh) -> None:
+        self._mesh = mesh
+
+    async def init(self) -> None:
+        await to_thread(self._mesh.init)
+
+    async def close(self) -> None:
+        await to_thread(self._mesh.close)
+
+    async def __aenter__(self) -> Self:
+        await self.init()
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        await self.close()
+
+    async def add(self, content: str, metadata: Metadata | None = None, *, idempotency_key: str | None = None) -> MemoryRecord:
+        return await to_thread(self._mesh.add, content, metadata, idempotency_key=idempotency_key)
+
+    async def ingest(self, content: str, metadata: Metadata | None = None, *, idempotency_key: str | None = None) -> MemoryRecord:
+        return await to_thread(self._mesh.ingest, content, metadata, idempotency_key=idempotency_key)
+
+    async def add_many(
+        self, items: Iterable[tuple[str, Metadata | None]], *, idempotency_key: str | None = None
+    ) -> list[MemoryRecord]:
+        return await to_thread(self._mesh.add_many, items, idempotency_key=idempotency_key)
+
+    async def update(
+        self, id: str, *, content: str | None = None, metadata: Metadata | None = None, why: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> MemoryRecord:  # fmt: skip
+        return await to_thread(
+            self._mesh.update, id, content=content, metadata=metadata, why=why, idempotency_key=idempotency_key
+        )
+
+    async def pin(self, id: str, *, pinned: bool = True) -> MemoryRecord:
+        return await to_thread(self._mesh.pin, id, pinned=pinned)
+
+    async def delete(self, id: str) -> None:
+        await to_thread(self._mesh.delete, id)
+
+    async def erase(self, id: str) -> Erasure:
+        return await to_thread(self._mesh.erase, id)
+
+    async def delete_all(
+        self, *, user_id: str | None = None, agent_id: str | None = None, session_id: str | None = None,
+        project: str | None = None, memory_type: str | None = None,
+    ) -> Erasure:  # fmt: skip
+        return await to_thread(
+            self._mesh.delete_all,
+            user_id=user_id, agent_id=agent_id, session_id=session_id, project=project, memory_type=memory_type,
+        )  # fmt: skip
+
+    async def get(self, id: str, *, session_id: str | None = None) -> MemoryRecord | None:
+        return await to_thread(self._mesh.get, id, session_id=session_id)
+
+    async def get_all(
+        self, limit: int | None = None, *, filter: str | None = None, status: Sequence[str] = (Status.ACTIVE,),
+        session_id: str | None = None,
+    ) -> list[MemoryRecord]:  # fmt: skip
+        return await to_thread(self._mesh.get_all, limit, filter=filter, status=status, session_id=session_id)
+
+    async def history(self, id: str, *, session_id: str | None = None) -> list[Change]:
+        return await to_thread(self._mesh.history, id, session_id=session_id)
+
+    async def search(
+        self, query: str, limit: int = 10, filter: str | None = None, *, use_cache: bool = True, min_score: float = 0.0,
+        status: Sequence[str] = (Status.ACTIVE,), session_id: str | None = None,
+    ) -> list[SearchResult]:  # fmt: skip
+        return await to_thread(
+            self._mesh.search, query, limit, filter,
+            use_cache=use_cache, min_score=min_score, status=status, session_id=session_id,
+        )  # fmt: skip
+
+    async def stats(self) -> MemoryStats:
+        return await to_thread(self._mesh.stats)
+
+    async def verify(self) -> list[Verdict]:
+        return await to_thread(self._mesh.verify)
+
+    async def format_results(self, results: Sequence[SearchResult]) -> str:
+        return await to_thread(self._mesh.format_results, results)
+
+    def __getattr__(self, name: str) -> Never:
+        # What the mesh does not have yet, it says itself.
+        getattr(self._mesh, name)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")

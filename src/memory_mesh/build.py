@@ -1,0 +1,172 @@
+"""The composition root: settings into a working mesh. The only place that names concrete stores."""
+
+import random
+import time
+from collections.abc import Callable
+from dataclasses import fields
+from datetime import UTC, datetime
+from pathlib import Path
+from urllib.parse import parse_qs, unquote, urlsplit
+
+from memory_mesh.aio import AsyncMesh
+from memory_mesh.core.drafts import Limits
+from memory_mesh.core.errors import InvalidInput, SettingsError
+from memory_mesh.core.ids import Ids
+from memory_mesh.core.ports import Clock, IdSource, Step, Store, no_step
+from memory_mesh.core.scope import Reader
+from memory_mesh.faces.mesh import Mesh
+from memory_mesh.faces.not_yet import NOT_YET, not_yet
+from memory_mesh.flows.desk import Desk
+from memory_mesh.settings import Loaded, Settings, load
+
+# A clock as a caller may give it: seconds since 1970, or a datetime.
+GivenClock = Callable[[], float | int | datetime]
+
+_URLS = "sqlite:///relative.db, sqlite:////absolute.db, a path ending in .db, or memory://"
+
+
+class MemoryMesh(Mesh):
+    """One memory for one agent.
+
+    ```python
+    with MemoryMesh(store="sqlite:///memory.db", agent_id="planner") as mesh:
+        mesh.add("The deploy key rotates on Mondays.")
+        mesh.search("when does the key rotate?")
+    ```
+    Options that are not given come from the environment, `memory-mesh.toml` or the defaults; see `memory-mesh config show`.
+    """
+
+    def __init__(
+        self,
+        *,
+        store: str | Store | None = None,
+        agent_id: str | None = None,
+        user_id: str | None = None,
+        session_id: str | None = None,
+        enable_memory: bool | None = None,
+        enable_yamo: bool | None = None,
+        enable_llm: bool | None = None,
+        llm_provider: str | None = None,
+        llm_model: str | None = None,
+        llm_api_key: str | None = None,
+        llm_max_tokens: int | None = None,
+        skill_directories: str | list[str] | None = None,
+        db_dir: str | None = None,
+        enable_wisdom_distillation: bool | None = None,
+        lesson_min_confidence: float | None = None,
+        lesson_retention_days: int | None = None,
+        enable_heritage_tracking: bool | None = None,
+        max_heritage_depth: int | None = None,
+        notes_dir: str | None = None,
+        traces_dir: str | None = None,
+        max_content_chars: int | None = None,
+        stemmer_language: str | None = None,
+        busy_seconds: float | None = None,
+        embedder: object | None = None,
+        clock: GivenClock | None = None,
+        ids: IdSource | None = None,
+        step: Step = no_step,
+    ) -> None:
+        given = dict(locals())
+        arguments = {f.name: given[f.name] for f in fields(Settings) if not (f.name == "store" and not isinstance(store, str))}
+        if store is not None and db_dir is not None:
+            raise SettingsError("both store and db_dir are given", expected="one of them")
+        if embedder is not None:
+            raise not_yet("embedder")
+        loaded = load(arguments)
+        _refuse_not_yet(loaded)
+        own_store = None if isinstance(store, str) or store is None else store
+        super().__init__(lambda: _desk(loaded, own_store, as_clock(clock), ids or Ids(), step))
+
+
+class AsyncMemoryMesh(AsyncMesh):
+    """`MemoryMesh` for `async` code: the same options, the same methods, awaitable."""
+
+    def __init__(self, **options: object) -> None:
+        super().__init__(MemoryMesh(**options))  # type: ignore[arg-type]
+
+
+def open_store(url: str, *, busy_seconds: float = 30.0, step: Step = no_step) -> Store:
+    """The store that a URL names."""
+    if url.endswith(".db") and "://" not in url:
+        return _sqlite(Path(url), url=f"sqlite:///{url}", read_only=False, busy_seconds=busy_seconds, step=step)
+    parts = urlsplit(url)
+    if parts.scheme == "memory":
+        from memory_mesh.stores.ram import RamStore
+
+        return RamStore()
+    if parts.scheme == "sqlite":
+        return _sqlite(_path(url), url=url, read_only=_read_only(url), busy_seconds=busy_seconds, step=step)
+    if parts.scheme in NOT_YET:
+        raise not_yet(parts.scheme)
+    raise InvalidInput(f"store {url!r:.120} is unknown", expected=_URLS)
+
+
+def as_clock(given: GivenClock | None) -> Clock:
+    """Any clock as Unix milliseconds."""
+    if given is None:
+        return lambda: time.time_ns() // 1_000_000
+
+    def clock() -> int:
+        now = given()
+        if isinstance(now, datetime):
+            now = (now if now.tzinfo else now.replace(tzinfo=UTC)).timestamp()
+        return round(now * 1000)
+
+    return clock
+
+
+def _desk(loaded: Loaded, own_store: Store | None, clock: Clock, ids: IdSource, step: Step) -> Desk:
+    settings = loaded.settings
+    return Desk(
+        store=own_store or _store(loaded, step),
+        clock=clock,
+        ids=ids,
+        who=Reader(settings.user_id, settings.agent_id, settings.session_id),
+        pause=_pause,
+        limits=Limits(content_chars=settings.max_content_chars),
+        enabled=settings.enable_memory,
+        audited=settings.enable_yamo,
+        language=settings.stemmer_language,
+        step=step,
+    )
+
+
+def _store(loaded: Loaded, step: Step) -> Store:
+    if not loaded.settings.enable_memory:
+        from memory_mesh.stores.disabled import DisabledStore
+
+        return DisabledStore()
+    return open_store(loaded.store_url, busy_seconds=loaded.settings.busy_seconds, step=step)
+
+
+def _sqlite(path: Path, *, url: str, read_only: bool, busy_seconds: float, step: Step) -> Store:
+    from memory_mesh.stores.sqlite import SqliteStore
+
+    return SqliteStore(path, read_only=read_only, busy_seconds=busy_seconds, step=step, url=url)
+
+
+def _path(url: str) -> Path:
+    parts = urlsplit(url)
+    path = unquote(parts.path)
+    if parts.netloc or not path.startswith("/") or path == "/":
+        raise InvalidInput(f"store {url!r:.120} names no file", expected=_URLS)
+    return Path(path[1:]).expanduser()
+
+
+def _read_only(url: str) -> bool:
+    options = parse_qs(urlsplit(url).query, keep_blank_values=True)
+    if any(name != "mode" or value not in (["ro"], ["rw"]) for name, value in options.items()):
+        raise InvalidInput(f"store {url!r:.120} has options that are unknown", expected="none, or ?mode=ro")
+    return options.get("mode") == ["ro"]
+
+
+def _refuse_not_yet(loaded: Loaded) -> None:
+    for f in fields(Settings):
+        if f.name in NOT_YET and getattr(loaded.settings, f.name) != f.default:
+            raise not_yet(f.name)
+
+
+def _pause(attempt: int) -> None:
+    """Wait a little longer after each lost race, never in step with the others."""
+    time.sleep(random.random() * min(0.05, 0.001 * 2 ** min(attempt, 6)))  # noqa: S311  (no secret hangs on it)

@@ -1,0 +1,110 @@
+"""Every error that a user can meet, in one tree; `interfaces.render` gives each its exit code and HTTP status.
+
+MemoryMeshError
+├── InvalidInput            what was given cannot be used; nothing changed
+│   ├── InvalidFilter       a filter expression that is not allowed
+│   └── KeyReused           an idempotency key that already stands for another request
+├── SettingsError           a setting that cannot be used
+├── NotFound                no such memory within the caller's scope
+├── NotYet                  the document names it and this version does not have it (also an AttributeError)
+├── MemoryDisabled          `enable_memory` is off
+└── StoreError
+    ├── StoreUnavailable    cannot be opened, read or written
+    ├── StoreReadOnly       opened for reading only
+    ├── StoreBusy           others held it for too long
+    ├── StoreFull           no room left
+    ├── StoreCorrupt        not a store, or damaged
+    ├── StoreTooNew         written by a newer version
+    ├── StoreClosed         used after `close`
+    └── Conflict            it moved under the decision; flows read and decide again
+        └── IdTaken         an id that is already held
+"""
+
+
+class MemoryMeshError(Exception):
+    """One line: what was wrong, what was expected, what to do."""
+
+    def __init__(self, what: str, *, expected: str = "", remedy: str = "") -> None:
+        parts = [what]
+        if expected:
+            parts.append(f"expected {expected}")
+        if remedy:
+            parts.append(remedy)
+        super().__init__("; ".join(parts))
+        self.what, self.expected, self.remedy = what, expected, remedy
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # Exceptions cross process borders by pickle, which knows only positional arguments.
+        return _rebuilt, (type(self), self.what, self.expected, self.remedy)
+
+
+def _rebuilt(kind: type[MemoryMeshError], what: str, expected: str, remedy: str) -> MemoryMeshError:
+    return kind(what, expected=expected, remedy=remedy)
+
+
+class InvalidInput(MemoryMeshError):
+    """What was given cannot be used; nothing changed."""
+
+
+class InvalidFilter(InvalidInput):
+    """A filter expression that is not allowed."""
+
+
+class KeyReused(InvalidInput):
+    """An idempotency key that already stands for another request."""
+
+
+class SettingsError(MemoryMeshError):
+    """A setting that cannot be used."""
+
+
+class NotFound(MemoryMeshError):
+    """No such memory within the caller's scope."""
+
+
+class NotYet(MemoryMeshError, AttributeError):
+    """Named by the documents, not in this version. An AttributeError too, so that `hasattr` tells the truth."""
+
+
+class MemoryDisabled(MemoryMeshError):
+    """`enable_memory` is off."""
+
+
+class StoreError(MemoryMeshError):
+    """Something about the store itself."""
+
+
+class StoreUnavailable(StoreError):
+    """Cannot be opened, read or written."""
+
+
+class StoreReadOnly(StoreError):
+    """Opened for reading only."""
+
+
+class StoreBusy(StoreError):
+    """Others held it for too long."""
+
+
+class StoreFull(StoreError):
+    """No room left."""
+
+
+class StoreCorrupt(StoreError):
+    """Not a store, or damaged."""
+
+
+class StoreTooNew(StoreError):
+    """Written by a newer version."""
+
+
+class StoreClosed(StoreError):
+    """Used after `close`."""
+
+
+class Conflict(StoreError):
+    """The store moved under the decision."""
+
+
+class IdTaken(Conflict):
+    """An id that is already held."""

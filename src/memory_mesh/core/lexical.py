@@ -1,0 +1,132 @@
+"""Keywords: one tokenizer for what is stored and what is asked, and the BM25 that scores them on every store."""
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from math import log
+from typing import Protocol
+
+K1, B = 1.2, 0.75
+_SHORTEST_PLAIN_WORD = 3
+
+# A word with what belongs to it: C++, C#, .NET-like tails stay; an apostrophe does not part don't.
+_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*(?:\+\+|#(?!\w))?")
+# Humps: fooBar → foo Bar, HTTPServer → HTTP Server, v2beta stays whole.
+_HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_CJK = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7af]+")
+_PLAIN = re.compile(r"[a-z]+")
+
+STOP_WORDS = frozenset(
+    """about above after again against all and any are aren't because been before being below between both but can can't
+    cannot could couldn't did didn't does doesn't doing don't down during each few for from further had hadn't has hasn't
+    have haven't having her here hers herself him himself his how into isn't its itself just let's more most mustn't
+    myself nor not now off once only other our ours ourselves out over own same shan't she should shouldn't some such
+    than that that's the their theirs them themselves then there these they they're this those through too under until
+    upon very was wasn't were weren't what what's when where which while who whom why will with won't would wouldn't you
+    your yours yourself yourselves""".split()  # noqa: SIM905  (a list of words reads best as words)
+)
+
+
+class _Stemmer(Protocol):
+    def stemWord(self, word: str) -> str: ...  # noqa: N802  (the library's own name)
+
+
+def tokens(text: str, *, language: str = "english") -> list[str]:
+    """The keywords of a text, in order, repeats included."""
+    found: list[str] = []
+    for match in _WORD.finditer(unicodedata.normalize("NFKC", text)):
+        word = match.group()
+        parts = [part for part in _HUMP.split(word) if part]
+        if len(parts) > 1:
+            found.extend(_word(word, language))  # `fooBar` is found by `foobar` as well
+        for part in parts:
+            found.extend(_word(part, language))
+    return found
+
+
+def _word(word: str, language: str) -> list[str]:
+    if _CJK.search(word):
+        return _cjk(word)
+    low = word.lower().replace("’", "'")
+    if low in STOP_WORDS:
+        return []
+    if _PLAIN.fullmatch(low):
+        if len(low) < _SHORTEST_PLAIN_WORD:
+            # Capitals make a short word an acronym (AI, UK); others carry nothing.
+            return [low] if word.isupper() and len(low) > 1 else []
+        return [_stem(low, language)]
+    return [_folded(low.removesuffix("'s"))]
+
+
+def _cjk(word: str) -> list[str]:
+    found: list[str] = []
+    at = 0
+    for run in _CJK.finditer(word):
+        if before := word[at : run.start()]:
+            found.append(_folded(before.lower()))
+        signs = run.group()
+        found.extend([signs] if len(signs) == 1 else [signs[i : i + 2] for i in range(len(signs) - 1)])
+        at = run.end()
+    if rest := word[at:]:
+        found.append(_folded(rest.lower()))
+    return found
+
+
+def _folded(word: str) -> str:
+    parted = unicodedata.normalize("NFKD", word)
+    return "".join(char for char in parted if not unicodedata.combining(char)) or word
+
+
+@lru_cache(maxsize=65536)
+def _stem(word: str, language: str) -> str:
+    return _stemmer(language).stemWord(word)
+
+
+@lru_cache(maxsize=8)
+def _stemmer(language: str) -> _Stemmer:
+    import Stemmer  # only who tokenizes pays for it
+
+    stemmer: _Stemmer = Stemmer.Stemmer(language)
+    return stemmer
+
+
+@dataclass(frozen=True, slots=True)
+class Corpus:
+    """What BM25 must know of all documents: how many, and how many tokens in all."""
+
+    documents: int
+    length: int
+
+    def __add__(self, other: "Corpus") -> "Corpus":
+        return Corpus(self.documents + other.documents, self.length + other.length)
+
+
+@dataclass(frozen=True, slots=True)
+class Posting:
+    """One document that holds a token: how often, and how long the document is."""
+
+    id: str
+    times: int
+    length: int
+
+
+def bm25(postings: Mapping[str, Sequence[Posting]], corpus: Corpus, query: Iterable[str]) -> dict[str, float]:
+    """The score of every document that holds one of the query's tokens; always above zero."""
+    scores: dict[str, float] = {}
+    average = corpus.length / corpus.documents if corpus.documents else 1.0
+    for token, weight in sorted(Counter(query).items()):  # sorted: sums come out the same on every store
+        listed = postings.get(token, ())
+        rarity = log(1 + (corpus.documents - len(listed) + 0.5) / (len(listed) + 0.5))
+        for posting in listed:
+            dampened = posting.times + K1 * (1 - B + B * posting.length / average)
+            part = weight * rarity * posting.times * (K1 + 1) / dampened
+            scores[posting.id] = scores.get(posting.id, 0.0) + part
+    return scores
+
+
+def best(scores: Mapping[str, float]) -> list[tuple[str, float]]:
+    """Best first; equal scores by id, descending."""
+    return sorted(scores.items(), key=lambda item: (item[1], item[0]), reverse=True)

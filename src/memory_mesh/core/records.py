@@ -1,0 +1,212 @@
+"""Frozen records over rows: what flows reason about and faces hand out. A change is a new record."""
+
+from dataclasses import dataclass, field, fields
+from enum import StrEnum
+from typing import Any, Self
+
+from memory_mesh.core.columns import BASE, Kind, Value
+from memory_mesh.core.rows import Row, Vector, checked
+from memory_mesh.core.scope import MemoryType, home
+
+
+class Status(StrEnum):
+    """How a memory stands. Only active ones are answered, unless another status is asked for by name."""
+
+    ACTIVE = "active"
+    SUPERSEDED = "superseded"
+    DISPUTED = "disputed"
+    QUARANTINED = "quarantined"
+    ARCHIVED = "archived"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryRecord:
+    """A memory, as a caller sees it. Times are ISO 8601 texts in UTC."""
+
+    id: str
+    content: str
+    metadata: dict[str, Value] = field(default_factory=dict)
+    created_at: str
+    updated_at: str
+    user_id: str | None = None
+    agent_id: str | None = None
+    session_id: str | None = None
+    project: str | None = None
+    memory_type: str = MemoryType.GLOBAL.value
+    category: str | None = None
+    tags: list[str] = field(default_factory=list)
+    status: str = Status.ACTIVE.value
+    importance: float | None = None
+    trust: float | None = None
+    confidence: float | None = None
+    event_time: str | None = None
+    valid_from: str | None = None
+    valid_until: str | None = None
+    expires_at: str | None = None
+    last_observed: str | None = None
+    times_observed: int = 1
+    pinned: bool = False
+    speaker: str | None = None
+    turn: int | None = None
+    superseded_by: str | None = None
+    supersedes: list[str] = field(default_factory=list)
+    sources: list[str] = field(default_factory=list)
+    heritage_chain: dict[str, Value] | None = None
+    lesson_pattern_id: str | None = None
+    source_skill_id: str | None = None
+    revision: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchResult(MemoryRecord):
+    """A memory found, and how well it answers: 0–1, higher is better."""
+
+    score: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memory(MemoryRecord):
+    """A memory with what is nobody's business outside: how it is matched, bound and filed."""
+
+    reach: str | None = None
+    number: int = 0
+    fingerprint: str | None = None
+    salt: str | None = None
+    keywords: list[str] = field(default_factory=list)
+    vector: Vector | None = None
+
+    @property
+    def partition(self) -> str:
+        return home(self.user_id, self.agent_id, self.memory_type, self.reach)
+
+    def row(self, *, replaces: int = 0) -> Row:
+        return _row(self, Kind.MEMORY, self.partition, replaces)
+
+    @classmethod
+    def of(cls, row: Row) -> Self:
+        return cls(**_values(row), vector=row.vector)
+
+    def record(self) -> MemoryRecord:
+        """What a caller may see of it."""
+        return MemoryRecord(**{name: getattr(self, name) for name in _PUBLIC})
+
+    def found(self, score: float) -> SearchResult:
+        return SearchResult(**{name: getattr(self, name) for name in _PUBLIC}, score=score)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """One step of a record's history: when, what, by whom, why, and the values that it replaced."""
+
+    id: str
+    created_at: str
+    ref: str
+    number: int  # the revision that it made
+    action: str
+    user_id: str | None = None
+    agent_id: str | None = None
+    why: str | None = None
+    before: dict[str, Value] = field(default_factory=dict)
+    detail: dict[str, Value] | None = None
+    revision: int = 1
+
+    def row(self, partition: str) -> Row:
+        return _row(self, Kind.CHANGE, partition)
+
+    @classmethod
+    def of(cls, row: Row) -> Self:
+        return cls(**_values(row))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """One sealed line of an audit chain."""
+
+    id: str
+    created_at: str
+    chain: str
+    number: int
+    operation_type: str
+    yamo_text: str
+    block_hash: str
+    prev_hash: str | None = None
+    user_id: str | None = None
+    agent_id: str | None = None
+    ref: str | None = None  # the memory that it is about
+    metadata: dict[str, Value] | None = None
+    revision: int = 1
+
+    def row(self, *, replaces: int = 0) -> Row:
+        return _row(self, Kind.BLOCK, self.chain, replaces)
+
+    @classmethod
+    def of(cls, row: Row) -> Self:
+        return cls(**_values(row))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Head:
+    """Where a chain ends. Each append is its next revision, so two appends at once cannot both succeed."""
+
+    id: str  # the chain
+    created_at: str
+    number: int
+    block_hash: str
+    revision: int = 1
+
+    def row(self) -> Row:
+        return _row(self, Kind.HEAD, self.id, self.revision - 1)
+
+    @classmethod
+    def of(cls, row: Row) -> Self:
+        return cls(**_values(row))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Receipt:
+    """An idempotency key that was used: for which request, and what it stored. Erasing the memory leaves no request."""
+
+    id: str
+    created_at: str
+    ref: str
+    request: str | None
+    revision: int = 1
+
+    def row(self, partition: str, *, replaces: int = 0) -> Row:
+        return _row(self, Kind.RECEIPT, partition, replaces)
+
+    @classmethod
+    def of(cls, row: Row) -> Self:
+        return cls(**_values(row))
+
+
+_PUBLIC = tuple(f.name for f in fields(MemoryRecord))
+_NOT_FIELDS = frozenset((*BASE, "vector"))
+
+
+def _row(record: Any, kind: Kind, partition: str, replaces: int = 0) -> Row:
+    values = {f.name: getattr(record, f.name) for f in fields(record)}
+    return checked(
+        Row(
+            kind=kind,
+            id=record.id,
+            partition=partition,
+            created_at=record.created_at,
+            revision=record.revision,
+            number=values.get("number", 0),
+            fields={name: _plain(value) for name, value in values.items() if name not in _NOT_FIELDS},
+            vector=values.get("vector"),
+            replaces=replaces,
+        )
+    )
+
+
+def _plain(value: Value) -> Value:
+    return str(value) if isinstance(value, StrEnum) else value
+
+
+def _values(row: Row) -> dict[str, Any]:
+    base = {"id": row.id, "created_at": row.created_at, "revision": row.revision}
+    if row.kind is not Kind.RECEIPT:
+        base["number"] = row.number
+    return {**base, **row.fields}

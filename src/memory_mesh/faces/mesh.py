@@ -1,0 +1,197 @@
+"""`MemoryMesh` as a caller holds it: the methods of RFC-0011 over one store, for one agent of one user."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from threading import RLock
+from types import TracebackType
+from typing import Never, Self
+
+from memory_mesh.core.audit import Verdict
+from memory_mesh.core.columns import Kind
+from memory_mesh.core.errors import NotFound
+from memory_mesh.core.records import Change, MemoryRecord, SearchResult, Status
+from memory_mesh.core.where import ANYTHING, Where, both, equals
+from memory_mesh.faces.not_yet import NOT_YET, not_yet
+from memory_mesh.flows import erase, filters, recall, trail, write
+from memory_mesh.flows.desk import Desk
+from memory_mesh.flows.erase import Erasure
+
+Metadata = dict[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryStats:
+    """What the store holds for this user."""
+
+    total_memories: int
+    total_skills: int
+    db_path: str
+    connected: bool
+    by_status: dict[str, int]
+
+    @property
+    def status(self) -> str:
+        return "connected" if self.connected else "disconnected"
+
+
+class Mesh:
+    """One memory. It opens by itself at the first use; use it as a context manager, or `close` it."""
+
+    def __init__(self, opening: Callable[[], Desk]) -> None:
+        self._opening = opening
+        self._opened: Desk | None = None
+        self._lock = RLock()
+
+    # --- lifecycle ---
+
+    def init(self) -> None:
+        """Open the store now rather than at the first use; repeating it does nothing."""
+        self._desk()
+
+    def close(self) -> None:
+        """Let go of the store. A later call opens it again."""
+        with self._lock:
+            desk, self._opened = self._opened, None
+            if desk:
+                desk.store.close()
+
+    def __enter__(self) -> Self:
+        self.init()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    # --- writing ---
+
+    def add(self, content: str, metadata: Metadata | None = None, *, idempotency_key: str | None = None) -> MemoryRecord:
+        """Remember a text. Durable when it returns; the same text in the same scope is counted, not stored again."""
+        return write.add_many(self._desk(), [(content, metadata)], key=idempotency_key)[0].record()
+
+    def ingest(self, content: str, metadata: Metadata | None = None, *, idempotency_key: str | None = None) -> MemoryRecord:
+        """The document's other name for `add`."""
+        return self.add(content, metadata, idempotency_key=idempotency_key)
+
+    def add_many(self, items: Iterable[tuple[str, Metadata | None]], *, idempotency_key: str | None = None) -> list[MemoryRecord]:
+        """Remember many texts at once: the same as single calls, and all or none."""
+        return [memory.record() for memory in write.add_many(self._desk(), list(items), key=idempotency_key)]
+
+    def update(
+        self, id: str, *, content: str | None = None, metadata: Metadata | None = None, why: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> MemoryRecord:  # fmt: skip
+        """A new revision. Metadata keys given are set, those given as None are removed, the others stay."""
+        newer = write.update(self._desk(), id, content=content, metadata=metadata, why=why, key=idempotency_key)
+        return newer.record()
+
+    def pin(self, id: str, *, pinned: bool = True) -> MemoryRecord:
+        """A pinned memory never decays."""
+        return write.set_columns(self._desk(), id, action="pin" if pinned else "unpin", pinned=pinned).record()
+
+    def delete(self, id: str) -> None:
+        """Erase a memory for good; an unknown id is no error."""
+        self.erase(id)
+
+    def erase(self, id: str) -> Erasure:
+        """`delete`, with the proof: what is gone and which blocks tell of it."""
+        return erase.erase(self._desk(), [id])
+
+    def delete_all(
+        self, *, user_id: str | None = None, agent_id: str | None = None, session_id: str | None = None,
+        project: str | None = None, memory_type: str | None = None,
+    ) -> Erasure:  # fmt: skip
+        """Erase all memories of a scope, of whatever agent of this user; an empty scope is refused."""
+        scope = {
+            "user_id": user_id, "agent_id": agent_id, "session_id": session_id, "project": project,
+            "memory_type": memory_type,
+        }  # fmt: skip
+        return erase.erase_all(self._desk(), scope)
+
+    # --- reading ---
+
+    def get(self, id: str, *, session_id: str | None = None) -> MemoryRecord | None:
+        """A memory of any status by its id, or None."""
+        memory = recall.get(self._reading(session_id), id)
+        return memory.record() if memory else None
+
+    def get_all(
+        self, limit: int | None = None, *, filter: str | None = None, status: Sequence[str] = (Status.ACTIVE,),
+        session_id: str | None = None,
+    ) -> list[MemoryRecord]:  # fmt: skip
+        """What this agent sees, newest first; other statuses only where asked for by name."""
+        found = recall.get_all(self._reading(session_id), limit=limit, where=_filter(filter), statuses=status)
+        return [memory.record() for memory in found]
+
+    def history(self, id: str, *, session_id: str | None = None) -> list[Change]:
+        """How a memory became what it is, oldest first."""
+        found = recall.history(self._reading(session_id), id)
+        if found is None:
+            raise NotFound(f"no memory {id!r:.80}", remedy="check the id, the agent and the session")
+        return found
+
+    def search(
+        self, query: str, limit: int = 10, filter: str | None = None, *, use_cache: bool = True, min_score: float = 0.0,
+        status: Sequence[str] = (Status.ACTIVE,), session_id: str | None = None,
+    ) -> list[SearchResult]:  # fmt: skip
+        """The memories that answer a query best, highest score first. `use_cache` waits for the search cache."""
+        desk = self._reading(session_id)
+        return recall.search(desk, query, limit=limit, where=_filter(filter), statuses=status, min_score=min_score)
+
+    # --- diagnostics ---
+
+    def stats(self) -> MemoryStats:
+        """How many memories this user has, and where."""
+        desk = self._desk()
+        mine = equals("user_id", desk.who.user_id)
+        counts = {status.value: _count(desk, mine, status) for status in Status} if desk.enabled else {}
+        return MemoryStats(
+            total_memories=sum(counts.values()),
+            total_skills=0,
+            db_path=desk.store.url,
+            connected=desk.enabled,
+            by_status={status: count for status, count in counts.items() if count},
+        )
+
+    def verify(self) -> list[Verdict]:
+        """Walk every audit chain of this user; a `Broken` names the first block that is not as it was sealed."""
+        return trail.verify_all(self._desk())
+
+    def format_results(self, results: Sequence[SearchResult]) -> str:
+        """Search results as the block of text that the document puts before an agent."""
+        lines = [
+            "[ATTENTION DIRECTIVE]",
+            "- ALIGN attention to entries with [IMPORTANCE >= 0.8]",
+            "- TREAT entries with [IMPORTANCE <= 0.4] as auxiliary",
+            "",
+            "[MEMORY CONTEXT]",
+        ]
+        return "\n".join(lines) + "\n" + "\n\n".join(_entry(n, result) for n, result in enumerate(results, start=1))
+
+    def __getattr__(self, name: str) -> Never:
+        if name in NOT_YET:
+            raise not_yet(name)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def _desk(self) -> Desk:
+        with self._lock:
+            if self._opened is None:
+                self._opened = self._opening()
+            return self._opened
+
+    def _reading(self, session_id: str | None) -> Desk:
+        desk = self._desk()
+        return desk if session_id is None else replace(desk, who=replace(desk.who, session_id=session_id))
+
+
+def _filter(text: str | None) -> Where:
+    return ANYTHING if text is None else filters.parse(text)
+
+
+def _count(desk: Desk, mine: Where, status: Status) -> int:
+    return desk.store.count(Kind.MEMORY, both(mine, equals("status", status)))
+
+
+def _entry(n: int, result: SearchResult) -> str:
+    kind = result.metadata.get("type") or "global"
+    source = result.metadata.get("source") or "unknown"
+    return f"--- MEMORY {n}: {result.id} [IMPORTANCE: {result.score:.2f}] ---\nType: {kind} | Source: {source}\n{result.content}"

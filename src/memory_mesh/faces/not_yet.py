@@ -1,0 +1,54 @@
+"""What the documents name and this version does not have. It raises by its name; nothing is silently ignored."""
+
+from memory_mesh.core.errors import NotYet
+
+# Name → what it will come with. The last to come deletes this module.
+NOT_YET = {
+    # methods and faces
+    "reflect": "reflection",
+    "synthesize": "reflection",
+    "distill_lesson": "lessons",
+    "query_lessons": "lessons",
+    "get_memories_by_pattern": "lessons",
+    "heartbeat": "lessons",
+    "insert_heritage": "heritage",
+    "ingest_skill": "skills",
+    "search_skills": "skills",
+    "list_skills": "skills",
+    "update_skill_reliability": "skills",
+    "prune_skills": "skills",
+    "clear_cache": "the search cache",
+    "get_cache_stats": "the search cache",
+    "reembed": "embeddings",
+    "extract": "language models",
+    "graph": "the graph face",
+    "lane": "the lane face",
+    "notes": "the notes face",
+    "traces": "the traces face",
+    # options
+    "llm_provider": "language models",
+    "llm_model": "language models",
+    "llm_api_key": "language models",
+    "llm_max_tokens": "language models",
+    "skill_directories": "skills",
+    "db_dir": "the LanceDB store",
+    "enable_wisdom_distillation": "lessons",
+    "lesson_min_confidence": "lessons",
+    "lesson_retention_days": "lessons",
+    "enable_heritage_tracking": "heritage",
+    "max_heritage_depth": "heritage",
+    "notes_dir": "the notes face",
+    "traces_dir": "the traces face",
+    "embedder": "embeddings",
+    # stores
+    "lancedb": "the LanceDB store",
+    "s3": "the LanceDB store",
+    "postgresql": "the PostgreSQL store",
+    "supabase": "the Supabase store",
+    "json": "the JSON store",
+}
+
+
+def not_yet(name: str) -> NotYet:
+    """The error for a name of the list."""
+    return NotYet(f"{name} is not in this version", remedy=f"it comes with {NOT_YET[name]}")

@@ -1,0 +1,1 @@
+"""What the system does: read through ports, decide in core, write once."""

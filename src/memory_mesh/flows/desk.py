@@ -1,0 +1,81 @@
+"""What every flow is handed, and how a decision becomes one write."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+from memory_mesh.core import audit
+from memory_mesh.core.audit import Entry
+from memory_mesh.core.columns import Kind
+from memory_mesh.core.drafts import Limits
+from memory_mesh.core.errors import Conflict, MemoryDisabled, StoreBusy
+from memory_mesh.core.ports import Applied, Clock, IdSource, Step, Store, no_step
+from memory_mesh.core.records import Head
+from memory_mesh.core.rows import Key, Row
+from memory_mesh.core.scope import Reader
+from memory_mesh.core.times import iso
+from memory_mesh.core.where import Compare, IsNull, Or, Where
+
+# With eight processes on one chain a write waits for a few others; a hundred lost races mean that something is wrong.
+_ATTEMPTS = 100
+
+Answer = TypeVar("Answer")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Desk:
+    """The ports and the few settings that flows need."""
+
+    store: Store
+    clock: Clock
+    ids: IdSource
+    who: Reader
+    pause: Callable[[int], None]  # waits before the next attempt, longer each time
+    limits: Limits = field(default_factory=Limits)
+    enabled: bool = True
+    audited: bool = True
+    language: str = "english"
+    step: Step = no_step
+
+
+@dataclass(frozen=True, slots=True)
+class Plan(Generic[Answer]):
+    """A decision: what to write, what it was read under, and the answer if it holds."""
+
+    answer: Answer
+    puts: Sequence[Row] = ()
+    deletes: Sequence[Key] = ()
+    seen: Mapping[str, int] = field(default_factory=dict)
+
+
+def settle(desk: Desk, decide: Callable[[], Plan[Answer]]) -> tuple[Answer, Applied]:
+    """Decide and write; where the store moved in between, read and decide again."""
+    if not desk.enabled:
+        raise MemoryDisabled("memory is switched off", remedy="open the mesh with enable_memory=True to store")
+    for attempt in range(_ATTEMPTS):
+        plan = decide()
+        desk.step("flow.decided")
+        if not plan.puts and not plan.deletes:
+            return plan.answer, Applied(bytes_freed=True)
+        try:
+            applied = desk.store.apply(plan.puts, plan.deletes, seen=plan.seen)
+        except Conflict:
+            desk.pause(attempt)
+            continue
+        desk.step("flow.applied")
+        return plan.answer, applied
+    raise StoreBusy(f"{desk.store.url}: others kept changing it", remedy="try again")
+
+
+def lasting(desk: Desk) -> Where:
+    """What has not expired."""
+    return Or((IsNull("expires_at"), Compare("expires_at", ">", iso(desk.clock()))))
+
+
+def sealed(desk: Desk, chain: str, entries: Sequence[Entry]) -> list[Row]:
+    """The rows that append entries to a chain: its blocks and its new head."""
+    if not entries:
+        return []
+    held = desk.store.get(Kind.HEAD, [chain]).get(chain)
+    blocks, head = audit.append(chain, Head.of(held) if held else None, entries)
+    return [*(block.row() for block in blocks), head.row()]

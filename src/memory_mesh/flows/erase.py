@@ -1,0 +1,164 @@
+"""Forgetting for good: the memory, every revision, vector, passage, link and what was drawn from it alone.
+
+Blocks that quoted it keep their number and hash and lose their text. Each chain that held one gets an erasure block that names
+them, so that every chain can be verified by itself.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+from memory_mesh.core import audit, yamo
+from memory_mesh.core.audit import Entry
+from memory_mesh.core.columns import Kind
+from memory_mesh.core.errors import InvalidInput
+from memory_mesh.core.ports import Applied
+from memory_mesh.core.records import Block, Memory, Receipt
+from memory_mesh.core.rows import Key, Row
+from memory_mesh.core.scope import may_erase
+from memory_mesh.core.times import iso
+from memory_mesh.core.where import In, Where, both, equals
+from memory_mesh.core.yamo import Seal
+from memory_mesh.flows.desk import Desk, Plan, sealed, settle
+
+_AT_ONCE = 200
+SCOPE_COLUMNS = ("user_id", "agent_id", "session_id", "project", "memory_type")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Erasure:
+    """The proof of an erasure: what is gone, what tells of it, and whether the bytes are gone too."""
+
+    memories: tuple[str, ...] = ()
+    rows: int = 0
+    tombstones: tuple[str, ...] = ()
+    blocks: tuple[str, ...] = ()
+    bytes_freed: bool = True
+
+    def __add__(self, other: "Erasure") -> "Erasure":
+        return Erasure(
+            memories=self.memories + other.memories,
+            rows=self.rows + other.rows,
+            tombstones=self.tombstones + other.tombstones,
+            blocks=self.blocks + other.blocks,
+            bytes_freed=self.bytes_freed and other.bytes_freed,
+        )
+
+
+def erase(desk: Desk, memory_ids: Sequence[str]) -> Erasure:
+    """Erase these memories; ids that are unknown, or not the caller's to erase, are passed over."""
+    proof, applied = settle(desk, lambda: _decide(desk, memory_ids))
+    return _settled(proof, applied)
+
+
+def erase_all(desk: Desk, scope: Mapping[str, str | None]) -> Erasure:
+    """Erase all memories of a scope of the caller's user, of whatever agent."""
+    given = {name: value for name, value in scope.items() if value is not None}
+    if not given:
+        raise InvalidInput("delete_all without a scope", expected=f"one of {', '.join(SCOPE_COLUMNS)}")
+    if given.get("user_id", desk.who.user_id) != desk.who.user_id:
+        raise InvalidInput(f"user {given['user_id']!r:.60} is not this mesh's", remedy="open MemoryMesh(user_id=…) as that user")
+    where = both(equals("user_id", desk.who.user_id), *(equals(name, value) for name, value in given.items()))
+    proof = Erasure()
+    while found := desk.store.find(Kind.MEMORY, where, limit=_AT_ONCE):
+        ids = [row.id for row in found]
+        # The scope was named, so whoever may act for the user may erase what other agents wrote in it.
+        step, applied = settle(desk, partial(_decide, desk, ids, anyones=True))
+        proof += _settled(step, applied)
+    return proof
+
+
+def _settled(proof: Erasure, applied: Applied) -> Erasure:
+    return replace(proof, bytes_freed=applied.bytes_freed)
+
+
+def _decide(desk: Desk, memory_ids: Sequence[str], *, anyones: bool = False) -> Plan[Erasure]:
+    seen: dict[str, int] = {}
+    gone = _going(desk, memory_ids, seen, anyones=anyones)
+    if not gone:
+        return Plan(Erasure())
+    ids = tuple(memory.id for memory in gone)
+    owned = list(_owned(desk, ids))
+    blocks = [Block.of(row) for row in desk.store.find(Kind.BLOCK, In("ref", ids))]
+    tombs = [audit.tombstone(block) for block in blocks if block.yamo_text != yamo.ERASED and _quotes(block)]
+    puts = [tomb.row(replaces=tomb.revision - 1) for tomb in tombs]
+    puts += [_blank(row) for row in desk.store.find(Kind.RECEIPT, In("ref", ids)) if row.value("request")]
+    told = _told(desk, gone, tombs)
+    deletes = [*(Key(Kind.MEMORY, id_) for id_ in ids), *(row.key for row in owned)]
+    proof = Erasure(
+        memories=ids,
+        rows=len(deletes),
+        tombstones=tuple(tomb.id for tomb in tombs),
+        blocks=tuple(row.id for row in told if row.kind is Kind.BLOCK),
+    )
+    return Plan(proof, [*puts, *told], deletes, seen)
+
+
+def _going(desk: Desk, memory_ids: Sequence[str], seen: dict[str, int], *, anyones: bool) -> list[Memory]:
+    """The memories to erase and those drawn from them alone, read under the versions that go into `seen`."""
+    gone: dict[str, Memory] = {}
+    wave = list(_read(desk, In("id", tuple(memory_ids)), seen)) if memory_ids else []
+    wave = [row for row in wave if anyones or may_erase(desk.who, row)]
+    while wave:
+        gone |= {row.id: Memory.of(row) for row in wave}
+        drawn = _read(desk, In("sources", tuple(row.id for row in wave)), seen)
+        wave = [row for row in drawn if row.id not in gone and set(Memory.of(row).sources) <= gone.keys()]
+    return list(gone.values())
+
+
+def _read(desk: Desk, where: Where, seen: dict[str, int]) -> list[Row]:
+    """Rows, read again under the versions of their partitions: a revision made in between would outlive the erasure."""
+    own = both(equals("user_id", desk.who.user_id), where)
+    for name in {row.partition for row in desk.store.find(Kind.MEMORY, own)}:
+        seen.setdefault(name, desk.store.version(name))
+    return desk.store.find(Kind.MEMORY, own)
+
+
+def _owned(desk: Desk, ids: tuple[str, ...]) -> Iterator[Row]:
+    for kind in (Kind.CHANGE, Kind.PASSAGE):
+        yield from desk.store.find(kind, In("ref", ids))
+    links = [*desk.store.find(Kind.LINK, In("ref", ids)), *desk.store.find(Kind.LINK, In("target", ids))]
+    yield from {row.id: row for row in links}.values()
+
+
+def _quotes(block: Block) -> bool:
+    """Erasure blocks say nothing of a content."""
+    return (block.metadata or {}).get("action") != "erase"
+
+
+def _blank(row: Row) -> Row:
+    """A used key stays used, so that a late repetition does not bring the memory back; what was asked is forgotten."""
+    receipt = Receipt.of(row)
+    return replace(receipt, request=None, revision=receipt.revision + 1).row(row.partition, replaces=receipt.revision)
+
+
+def _told(desk: Desk, gone: Sequence[Memory], tombs: Sequence[Block]) -> list[Row]:
+    """Erasure blocks: in the caller's chain, and in every chain that lost a text."""
+    own = audit.chain_name(desk.who.user_id, desk.who.agent_id)
+    rows: list[Row] = []
+    for chain in sorted({own, *(tomb.chain for tomb in tombs)}):
+        entries = []
+        for memory in gone:
+            named = [(tomb.id, tomb.block_hash) for tomb in tombs if (tomb.chain, tomb.ref) == (chain, memory.id)]
+            if named or chain == own:
+                entries.append(_entry(desk, memory.id, named))
+        # Without its erasure block a tombstone could not be told from tampering, so a chain that lost a text gets one even
+        # where the mesh writes no others.
+        rows += sealed(desk, chain, entries) if desk.audited or any(tomb.chain == chain for tomb in tombs) else []
+    return rows
+
+
+def _entry(desk: Desk, memory_id: str, named: list[tuple[str, str]]) -> Entry:
+    ms = desk.clock()
+
+    def write(seal: Seal) -> str:
+        return yamo.erase(seal, agent=str(desk.who.agent_id), memory_id=memory_id, at=iso(ms), tombs=named)
+
+    return Entry(
+        id=desk.ids.new("yamo_retain", ms),
+        operation_type="retain",
+        ms=ms,
+        write=write,
+        ref=memory_id,
+        metadata={"action": "erase"},
+    )

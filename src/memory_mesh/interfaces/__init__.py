@@ -1,0 +1,1 @@
+"""Words in, words out: the command line and, later, the servers."""

@@ -1,0 +1,173 @@
+"""Settings and where each came from: argument > environment > the project's file > the home's file > default.
+
+This is the only module that reads the environment. The project's file is the nearest `memory-mesh.toml` at or above the
+working folder; the home's file lies in `MEMORY_MESH_HOME` (default `~/.memory-mesh`). A setting `agent_id` is `MEMORY_MESH_AGENT_ID` in the
+environment and `agent_id = "…"` in a file.
+"""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from memory_mesh.core.errors import SettingsError
+
+FILE = "memory-mesh.toml"
+PREFIX = "MEMORY_MESH_"
+_TRUE, _FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
+
+
+def _setting(default: Any, about: str, kind: type, *, secret: bool = False) -> Any:
+    return field(default=default, metadata={"about": about, "kind": kind, "secret": secret})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Every option, with the documents' defaults."""
+
+    store: str | None = _setting(None, "where memories are kept, as a URL", str)
+    agent_id: str = _setting("YAMO_AGENT", "the agent that reads and writes", str)
+    user_id: str | None = _setting(None, "whose memories these are", str)
+    session_id: str | None = _setting(None, "the session that reads and writes", str)
+    enable_memory: bool = _setting(True, "keep memories at all", bool)
+    enable_yamo: bool = _setting(True, "write audit blocks", bool)
+    enable_llm: bool = _setting(True, "use a language model where one is set", bool)
+    llm_provider: str | None = _setting(None, "openai, ollama or cohere", str)
+    llm_model: str | None = _setting(None, "the language model", str)
+    llm_api_key: str | None = _setting(None, "its key", str, secret=True)
+    llm_max_tokens: int | None = _setting(None, "the most it may answer", int)
+    skill_directories: str | list[str] | None = _setting(None, "folders of skill files", list)
+    db_dir: str | None = _setting(None, "the RFC's LanceDB folder", str)
+    enable_wisdom_distillation: bool = _setting(False, "distil lessons in the heartbeat", bool)
+    lesson_min_confidence: float = _setting(0.7, "lessons below are not injected", float)
+    lesson_retention_days: int = _setting(365, "lessons unseen for longer are archived", int)
+    enable_heritage_tracking: bool = _setting(False, "record heritage on add", bool)
+    max_heritage_depth: int = _setting(5, "how many entries of a heritage are kept", int)
+    notes_dir: str | None = _setting(None, "the folder of notes", str)
+    traces_dir: str | None = _setting(None, "the folder of traces", str)
+    max_content_chars: int = _setting(1_000_000, "the longest text that one memory may hold", int)
+    stemmer_language: str = _setting("english", "the language whose words are stemmed", str)
+    busy_seconds: float = _setting(30.0, "how long to wait for other processes", float)
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """The settings in force, where each came from, and the home folder."""
+
+    settings: Settings
+    origins: Mapping[str, str]
+    home: Path
+
+    def shown(self) -> list[tuple[str, str, str]]:
+        """Name, value and origin of each setting; secrets are not shown."""
+        return [(f.name, _display(self, f.name, secret=f.metadata["secret"]), self.origins[f.name]) for f in _FIELDS]
+
+    @property
+    def store_url(self) -> str:
+        return self.settings.store or f"sqlite:///{(self.home / 'memory.db').absolute()}"
+
+
+_FIELDS = fields(Settings)
+NAMES = tuple(f.name for f in _FIELDS)
+
+
+def load(arguments: Mapping[str, object], *, environ: Mapping[str, str] | None = None, cwd: Path | None = None) -> Loaded:
+    """Put the settings together; arguments that are None were not given."""
+    environ = os.environ if environ is None else environ
+    home = Path(environ.get(PREFIX + "HOME") or "~/.memory-mesh").expanduser()
+    layers = [
+        ("argument", {name: value for name, value in arguments.items() if value is not None}),
+        *_environment(environ),
+        *_file(_project_file(cwd or Path.cwd())),
+        *_file(home / FILE),
+    ]
+    values: dict[str, Any] = {}
+    origins = dict.fromkeys(NAMES, "default")
+    for origin, layer in layers:
+        for name, raw in layer.items():
+            value = _read(name, raw, origin)
+            if name not in values:
+                values[name], origins[name] = value, origin
+    return Loaded(Settings(**values), origins, home)
+
+
+def _environment(environ: Mapping[str, str]) -> list[tuple[str, dict[str, object]]]:
+    return [
+        (f"environment ({PREFIX}{name.upper()})", {name: environ[PREFIX + name.upper()]})
+        for name in NAMES
+        if PREFIX + name.upper() in environ
+    ]
+
+
+def _project_file(folder: Path) -> Path | None:
+    return next((path for at in (folder, *folder.parents) if (path := at / FILE).is_file()), None)
+
+
+def _file(path: Path | None) -> list[tuple[str, dict[str, object]]]:
+    if path is None or not path.is_file():
+        return []
+    import tomllib  # most runs have no file
+
+    try:
+        return [(f"file ({path})", tomllib.loads(path.read_text(encoding="utf-8")))]
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
+        raise SettingsError(f"{path} cannot be read: {error}", remedy="mend the file") from error
+
+
+def _read(name: str, raw: object, origin: str) -> object:
+    if name not in NAMES:
+        near = get_close_matches(name, NAMES, n=1)
+        raise SettingsError(f"{origin}: no setting is called {name!r:.60}", remedy=f"did you mean {near[0]!r}?" if near else "")
+    wanted = next(f.metadata["kind"] for f in _FIELDS if f.name == name)
+    value = _from_text(raw, wanted) if origin.startswith("environment") and isinstance(raw, str) else raw
+    value = float(value) if wanted is float and isinstance(value, int) and not isinstance(value, bool) else value
+    if not _fits(value, wanted):
+        shown = "" if _is_secret(name) else f" {raw!r:.60}"
+        raise SettingsError(f"{origin}: {name}{shown} cannot be used", expected=_EXPECTED[wanted])
+    return value
+
+
+_EXPECTED = {
+    str: "a non-empty text",
+    bool: "true or false",
+    int: "a whole number from 1",
+    float: "a number from 0",
+    list: "a path or a list of paths",
+}
+
+
+def _from_text(text: object, wanted: type) -> object:
+    word = str(text).strip().lower()
+    if wanted is bool:
+        return True if word in _TRUE else False if word in _FALSE else text
+    if wanted in (int, float):
+        try:
+            return wanted(word)
+        except ValueError:
+            return text
+    return text
+
+
+def _fits(value: object, wanted: type) -> bool:
+    if wanted is str:
+        return isinstance(value, str) and bool(value.strip())
+    if wanted is bool:
+        return isinstance(value, bool)
+    if wanted is int:
+        return isinstance(value, int) and not isinstance(value, bool) and value >= 1
+    if wanted is float:
+        return isinstance(value, float) and value >= 0
+    return isinstance(value, str) or (isinstance(value, list) and all(isinstance(item, str) for item in value))
+
+
+def _is_secret(name: str) -> bool:
+    return any(f.name == name and f.metadata["secret"] for f in _FIELDS)
+
+
+def _display(loaded: Loaded, name: str, *, secret: bool) -> str:
+    value = loaded.store_url if name == "store" else getattr(loaded.settings, name)
+    if value is None:
+        return "-"
+    return "(set, not shown)" if secret else str(value)

@@ -1,0 +1,113 @@
+"""The in-memory store: the port's meaning in the fewest words, gone when the process ends."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from threading import RLock
+
+from memory_mesh.core.columns import MOVING, Kind
+from memory_mesh.core.errors import Conflict, IdTaken, StoreClosed
+from memory_mesh.core.lexical import Corpus, Posting, best, bm25
+from memory_mesh.core.ports import Applied
+from memory_mesh.core.rows import Hit, Key, Row, Vector
+from memory_mesh.core.where import ANYTHING, Where
+from memory_mesh.stores.vectors import cosines, ranked
+from memory_mesh.stores.writes import once_each
+
+
+class RamStore:
+    """Rows in a dict."""
+
+    url = "memory://"
+
+    def __init__(self) -> None:
+        self._rows: dict[Key, Row] = {}
+        self._versions: Counter[str] = Counter()
+        self._lock = RLock()
+        self._open = True
+
+    def apply(self, puts: Sequence[Row] = (), deletes: Sequence[Key] = (), *, seen: Mapping[str, int] | None = None) -> Applied:
+        once_each(puts, deletes)
+        with self._lock:
+            self._still_open()
+            for partition, version in (seen or {}).items():
+                if self._versions[partition] != version:
+                    raise Conflict(f"partition {partition} has moved on")
+            for row in puts:
+                self._admit(row)
+            moved = Counter(partition for key in deletes for partition in self._touched(key, None))
+            moved.update(partition for row in puts for partition in self._touched(row.key, row))
+            for key in deletes:
+                self._rows.pop(key, None)
+            self._rows.update({row.key: row for row in puts})
+            self._versions.update(moved)
+        return Applied(bytes_freed=True)
+
+    def version(self, partition: str) -> int:
+        with self._lock:
+            self._still_open()
+            return self._versions[partition]
+
+    def get(self, kind: Kind, ids: Sequence[str]) -> dict[str, Row]:
+        with self._lock:
+            self._still_open()
+            return {id_: self._rows[Key(kind, id_)] for id_ in ids if Key(kind, id_) in self._rows}
+
+    def find(self, kind: Kind, where: Where = ANYTHING, *, limit: int | None = None, after: Row | None = None) -> list[Row]:
+        rows = [row for row in self._all(kind, where) if after is None or row.age_key < after.age_key]
+        return sorted(rows, key=lambda row: row.age_key, reverse=True)[:limit]
+
+    def count(self, kind: Kind, where: Where = ANYTHING) -> int:
+        return sum(1 for _ in self._all(kind, where))
+
+    def nearest(self, kind: Kind, vector: Vector, where: Where = ANYTHING, *, limit: int) -> list[Hit]:
+        with self._lock:
+            owners = {row.id: row for row in self._all(kind, where)}
+            vectors = [(row.id, row.vector) for row in owners.values() if row.vector]
+            if kind is Kind.MEMORY:
+                passages = self._all(Kind.PASSAGE, ANYTHING)
+                vectors += [(str(row.value("ref")), row.vector) for row in passages if row.vector and row.value("ref") in owners]
+        comparable = [(id_, v.data) for id_, v in vectors if (v.model, len(v.data)) == (vector.model, len(vector.data))]
+        return ranked(cosines(vector.data, comparable), limit)
+
+    def matching(self, tokens: Sequence[str], partitions: Sequence[str], where: Where = ANYTHING, *, limit: int) -> list[Hit]:
+        corpus, postings, rows = Corpus(0, 0), defaultdict[str, list[Posting]](list), dict[str, Row]()
+        for row in self._all(Kind.MEMORY, ANYTHING):
+            keywords = row.value("keywords")
+            if row.partition not in partitions or not isinstance(keywords, list) or not keywords:
+                continue
+            corpus += Corpus(1, len(keywords))
+            for token in set(tokens) & {str(word) for word in keywords}:
+                postings[token].append(Posting(row.id, keywords.count(token), len(keywords)))
+            rows[row.id] = row
+        scored = best(bm25(postings, corpus, tokens))
+        allowed = (Hit(id_, score) for id_, score in scored if where.matches(rows[id_]))
+        return list(islice(allowed, limit))
+
+    def close(self) -> None:
+        with self._lock:
+            self._open = False
+            self._rows.clear()
+
+    def _all(self, kind: Kind, where: Where) -> Iterator[Row]:
+        with self._lock:
+            self._still_open()
+            rows = [row for row in self._rows.values() if row.kind is kind]
+        return (row for row in rows if where.matches(row))
+
+    def _admit(self, row: Row) -> None:
+        held = self._rows.get(row.key)
+        if row.replaces == 0 and held:
+            raise IdTaken(f"{row.kind} {row.id} is already there")
+        if row.replaces and (held is None or held.revision != row.replaces):
+            raise Conflict(f"{row.kind} {row.id} is not at revision {row.replaces}")
+
+    def _touched(self, key: Key, new: Row | None) -> set[str]:
+        """The partitions that a put or delete of a moving row moves."""
+        if key.kind not in MOVING:
+            return set()
+        return {row.partition for row in (self._rows.get(key), new) if row}
+
+    def _still_open(self) -> None:
+        if not self._open:
+            raise StoreClosed("the store is closed", remedy="open it again")

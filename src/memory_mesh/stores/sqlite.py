@@ -1,0 +1,424 @@
+"""The SQLite store: one file, several processes, every change one transaction.
+
+WAL with synchronous=FULL: what `apply` acknowledged survives a power cut. `secure_delete` and a truncating checkpoint after
+each deletion: what was erased is no longer in the files. Keyword candidates come from our own postings table, for FTS5
+keeps deleted words in its segments and takes 50 ms to score 100,000 rows.
+"""
+
+import json
+import os
+import sqlite3
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from threading import RLock
+from typing import Any
+
+from memory_mesh.core.columns import BASE, BY_NAME, MOVING, Kind, fields_of
+from memory_mesh.core.errors import (
+    Conflict,
+    IdTaken,
+    StoreBusy,
+    StoreClosed,
+    StoreCorrupt,
+    StoreError,
+    StoreFull,
+    StoreReadOnly,
+    StoreUnavailable,
+)
+from memory_mesh.core.lexical import Corpus, Posting, best, bm25
+from memory_mesh.core.ports import Applied, Step, no_step
+from memory_mesh.core.rows import Hit, Key, Row, Vector
+from memory_mesh.core.where import ANYTHING, Where, both
+from memory_mesh.core.where import In as OneOf
+from memory_mesh.stores.sql import Compiler, Sql
+from memory_mesh.stores.sqlite_schema import (
+    BLOCKS,
+    MEMORIES,
+    Table,
+    check_version,
+    decode,
+    encode,
+    prepare,
+    table_of,
+    take_up,
+    untaken,
+)
+from memory_mesh.stores.vectors import cosines, ranked
+from memory_mesh.stores.writes import once_each
+
+_BATCH = 500  # ids in one query; SQLite takes 32,766 parameters, older ones 999
+
+_TROUBLE: dict[int, tuple[type[StoreError], str, str]] = {
+    sqlite3.SQLITE_BUSY: (StoreBusy, "is locked by another process", "try again, or look for what holds it"),
+    sqlite3.SQLITE_LOCKED: (StoreBusy, "is locked", "try again"),
+    sqlite3.SQLITE_FULL: (StoreFull, "cannot grow: the disk is full", "free some space; nothing was changed"),
+    sqlite3.SQLITE_IOERR: (StoreUnavailable, "could not be read or written", "check the disk and its free space"),
+    sqlite3.SQLITE_CORRUPT: (StoreCorrupt, "is damaged", "restore a backup; `memory-mesh doctor` tells more"),
+    sqlite3.SQLITE_NOTADB: (StoreCorrupt, "is no SQLite database", "name another file, or restore a backup"),
+    sqlite3.SQLITE_READONLY: (StoreReadOnly, "can only be read", "check its permissions"),
+    sqlite3.SQLITE_CANTOPEN: (StoreUnavailable, "cannot be opened", "check the path and its permissions"),
+    sqlite3.SQLITE_PERM: (StoreUnavailable, "may not be opened", "check its permissions"),
+}
+
+
+class SqliteStore:
+    """Rows in one file."""
+
+    def __init__(
+        self, path: Path, *, read_only: bool = False, busy_seconds: float = 30.0, step: Step = no_step, url: str = ""
+    ) -> None:
+        self.url = url or f"sqlite:///{path}"
+        self._path, self._read_only, self._busy_seconds, self._step = path, read_only, busy_seconds, step
+        self._lock = RLock()
+        self._inherited: list[sqlite3.Connection] = []
+        self._closed = False
+        self._connect()
+
+    # --- the port ---
+
+    def apply(self, puts: Sequence[Row] = (), deletes: Sequence[Key] = (), *, seen: Mapping[str, int] | None = None) -> Applied:
+        once_each(puts, deletes)
+        with self._use() as connection:
+            if self._read_only:
+                raise StoreReadOnly(f"{self._path} was opened for reading only")
+            with self._transaction(connection):
+                self._step("store.begun")
+                self._check(connection, seen or {})
+                change = _Change(connection)
+                for key in deletes:
+                    change.delete(key)
+                self._step("store.deleted")
+                for row in puts:
+                    change.put(row)
+                self._step("store.put")
+                change.count()
+                self._step("store.counted")
+            self._step("store.committed")
+            replaced = any(row.replaces and row.kind is Kind.BLOCK for row in puts)
+            return Applied(bytes_freed=self._free(connection) if deletes or replaced else True)
+
+    def version(self, partition: str) -> int:
+        with self._use() as connection:
+            return _version(connection, partition)
+
+    def get(self, kind: Kind, ids: Sequence[str]) -> dict[str, Row]:
+        return {row.id: row for batch in _batches(ids) for row in self.find(kind, OneOf("id", tuple(batch)))}
+
+    def find(self, kind: Kind, where: Where = ANYTHING, *, limit: int | None = None, after: Row | None = None) -> list[Row]:
+        table = table_of(kind)
+        condition = _condition(kind, where)
+        made, number = table.physical("created_at"), "number"
+        text, params = condition.text, condition.params
+        if after is not None:
+            text = f"({text}) AND ({made}, {number}, id) < (?, ?, ?)"
+            params = (*params, *after.age_key)
+        order = f"ORDER BY {made} DESC, {number} DESC, id DESC"
+        bound = "" if limit is None else f" LIMIT {int(limit)}"
+        with self._use() as connection:
+            found = connection.execute(f"SELECT * FROM {table.name} WHERE {text} {order}{bound}", params)
+            names = [column[0] for column in found.description]
+            return [_row(kind, table, dict(zip(names, values, strict=True))) for values in found]
+
+    def count(self, kind: Kind, where: Where = ANYTHING) -> int:
+        condition = _condition(kind, where)
+        with self._use() as connection:
+            query = f"SELECT count(*) FROM {table_of(kind).name} WHERE {condition.text}"
+            return int(connection.execute(query, condition.params).fetchone()[0])
+
+    def nearest(self, kind: Kind, vector: Vector, where: Where = ANYTHING, *, limit: int) -> list[Hit]:
+        if kind is Kind.BLOCK:
+            return []
+        condition = _condition(kind, where)
+        owners = f"FROM {table_of(kind).name} WHERE ({condition.text})"
+        same = "model = ? AND length(embedding) = ?"
+        query = f"SELECT id, embedding {owners} AND {same}"
+        params = (*condition.params, vector.model, len(vector.data))
+        if kind is Kind.MEMORY:
+            query += (
+                f" UNION ALL SELECT ref, embedding FROM records WHERE kind = 'passage' AND {same} AND ref IN (SELECT id {owners})"
+            )
+            params = (*params, vector.model, len(vector.data), *condition.params)
+        with self._use() as connection:
+            rows = connection.execute(query, params).fetchall()
+        return ranked(cosines(vector.data, rows), limit)
+
+    def matching(self, tokens: Sequence[str], partitions: Sequence[str], where: Where = ANYTHING, *, limit: int) -> list[Hit]:
+        with self._use() as connection, self._snapshot(connection):
+            corpus, postings = _postings(connection, set(tokens), partitions)
+            scored = best(bm25(postings, corpus, tokens))
+            found: list[Hit] = []
+            for batch in _batches(scored):
+                condition = _condition(Kind.MEMORY, both(OneOf("id", tuple(id_ for id_, _ in batch)), where))
+                rows = connection.execute(f"SELECT id FROM memories WHERE {condition.text}", condition.params)
+                allowed = {row[0] for row in rows}
+                found.extend(Hit(id_, score) for id_, score in batch if id_ in allowed)
+                if len(found) >= limit:
+                    break
+        return found[:limit]
+
+    def close(self) -> None:
+        with self._lock:
+            if not self._closed:
+                self._closed = True
+                self._connection.close()
+
+    # --- the file ---
+
+    def damage(self) -> list[str]:
+        """What SQLite's own check finds wrong; empty for a sound file."""
+        with self._use() as connection:
+            found = [str(row[0]) for row in connection.execute("PRAGMA integrity_check(10)")]
+        return [] if found == ["ok"] else found
+
+    def _connect(self) -> None:
+        with self._translated():
+            if not self._read_only:
+                self._make_private()
+            mode = "ro" if self._read_only else "rwc"
+            uri = f"{self._path.absolute().as_uri()}?mode={mode}"
+            self._pid = os.getpid()
+            self._connection = sqlite3.connect(
+                uri, uri=True, timeout=self._busy_seconds, isolation_level=None, check_same_thread=False
+            )
+            try:
+                self._prepare(self._connection)
+            except BaseException:
+                self._connection.close()
+                raise
+
+    def _make_private(self) -> None:
+        """A new file is its owner's alone: memories are nobody else's business. SQLite's own files follow it."""
+        with suppress(OSError):  # what is wrong with the folder, opening the file will say
+            self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            os.close(os.open(self._path, os.O_CREAT | os.O_EXCL, 0o600))
+
+    def _prepare(self, connection: sqlite3.Connection) -> None:
+        # Text is compared as `Where` says; deleted bytes are overwritten; nothing of ours goes to temporary files.
+        for pragma in ("case_sensitive_like = ON", "secure_delete = ON", "temp_store = MEMORY", "synchronous = FULL"):
+            connection.execute(f"PRAGMA {pragma}")
+        ready = check_version(connection)
+        if self._read_only:
+            if not ready:
+                raise StoreUnavailable(f"{self._path} is not prepared", remedy="open it once for writing")
+            return
+        if connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
+            connection.execute("PRAGMA journal_mode = WAL")
+        if not ready:
+            with self._transaction(connection):
+                prepare(connection)
+        elif untaken(connection):
+            with self._transaction(connection):
+                take_up(connection)
+
+    def _check(self, connection: sqlite3.Connection, seen: Mapping[str, int]) -> None:
+        for partition, version in seen.items():
+            if _version(connection, partition) != version:
+                raise Conflict(f"partition {partition} has moved on")
+
+    def _free(self, connection: sqlite3.Connection) -> bool:
+        """Bring the zeroed pages into the file and cut the log that holds the old ones; False if readers were in the way."""
+        busy = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+        self._step("store.freed")
+        return not busy
+
+    @contextmanager
+    def _use(self) -> Iterator[sqlite3.Connection]:
+        with self._lock, self._translated():
+            if self._closed:
+                raise StoreClosed(f"{self._path} is closed", remedy="open it again")
+            if self._pid != os.getpid():
+                # A forked child may neither use nor close its parent's connection.
+                self._inherited.append(self._connection)
+                self._connect()
+            yield self._connection
+
+    @contextmanager
+    def _transaction(self, connection: sqlite3.Connection) -> Iterator[None]:
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            connection.execute("COMMIT")
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+
+    @contextmanager
+    def _snapshot(self, connection: sqlite3.Connection) -> Iterator[None]:
+        """Several reads of one moment."""
+        connection.execute("BEGIN")
+        try:
+            yield
+        finally:
+            connection.execute("COMMIT")
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+            kind, what, remedy = _TROUBLE.get(code, (StoreUnavailable, f"failed: {error}", "see `memory-mesh doctor`"))
+            raise kind(f"{self._path} {what}", remedy=remedy) from error
+
+
+class _Change:
+    """One change within a transaction, and what it adds up to for each partition."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self._moved: Counter[str] = Counter()
+        self._documents: Counter[str] = Counter()
+        self._length: Counter[str] = Counter()
+
+    def delete(self, key: Key) -> None:
+        table = table_of(key.kind)
+        held = self._held(key, table)
+        if held is None:
+            return
+        self._forget(key, *held)
+        kind = "" if table.name != "records" else f" AND kind = '{key.kind.value}'"
+        self._connection.execute(f"DELETE FROM {table.name} WHERE id = ?{kind}", (key.id,))
+
+    def put(self, row: Row) -> None:
+        table = table_of(row.kind)
+        held = self._held(row.key, table)
+        if not row.replaces:
+            if held:
+                raise IdTaken(f"{row.kind} {row.id} is already there")
+            self._write(f"INSERT INTO {table.name} ({{names}}) VALUES ({{marks}})", row, table)
+        else:
+            if held is None or held[1] != row.replaces:
+                raise Conflict(f"{row.kind} {row.id} is not at revision {row.replaces}")
+            self._forget(row.key, *held)
+            self._write(f"UPDATE {table.name} SET ({{names}}) = ({{marks}}) WHERE id = ?{_of_kind(row, table)}", row, table)
+        self._learn(row, held[0] if held else None)
+
+    def count(self) -> None:
+        """Bring versions and statistics of the touched partitions up to date."""
+        touched = self._moved.keys() | self._documents.keys() | self._length.keys()
+        self._connection.executemany(
+            "INSERT INTO partitions VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET version = version + excluded.version, "
+            "documents = documents + excluded.documents, length = length + excluded.length",
+            [(name, self._moved[name], self._documents[name], self._length[name]) for name in sorted(touched)],
+        )
+
+    def _held(self, key: Key, table: Table) -> tuple[str, int, int] | None:
+        """The partition, revision and number of keywords of what is there now."""
+        words = "json_array_length(coalesce(keywords, '[]'))" if table is MEMORIES else "0"
+        kind = "" if table.name != "records" else f" AND kind = '{key.kind.value}'"
+        query = f"SELECT partition, revision, {words} FROM {table.name} WHERE id = ?{kind}"
+        found: tuple[str, int, int] | None = self._connection.execute(query, (key.id,)).fetchone()
+        return found
+
+    def _write(self, statement: str, row: Row, table: Table) -> None:
+        values = _encoded(row, table)
+        text = statement.format(names=", ".join(values), marks=", ".join("?" * len(values)))
+        params = [*values.values(), row.id] if statement.startswith("UPDATE") else [*values.values()]
+        self._connection.execute(text, params)
+
+    def _forget(self, key: Key, partition: str, _revision: int, words: int) -> None:
+        if key.kind in MOVING:
+            self._moved[partition] += 1
+        if words:
+            # The old keywords say which postings there are; scanning for an id would read the whole table.
+            old = self._connection.execute("SELECT value FROM memories, json_each(keywords) WHERE memories.id = ?", (key.id,))
+            gone = {(token, partition, key.id) for (token,) in old.fetchall()}
+            self._connection.executemany("DELETE FROM postings WHERE token = ? AND partition = ? AND id = ?", gone)
+            self._documents[partition] -= 1
+            self._length[partition] -= words
+
+    def _learn(self, row: Row, was_in: str | None) -> None:
+        if row.kind in MOVING and row.partition != was_in:
+            self._moved[row.partition] += 1
+        words = row.value("keywords")
+        if row.kind is Kind.MEMORY and isinstance(words, list) and words:
+            times = Counter(str(word) for word in words)
+            self._connection.executemany(
+                "INSERT INTO postings VALUES (?, ?, ?, ?, ?)",
+                [(word, row.partition, row.id, n, len(words)) for word, n in times.items()],
+            )
+            self._documents[row.partition] += 1
+            self._length[row.partition] += len(words)
+
+
+def _of_kind(row: Row, table: Table) -> str:
+    return "" if table.name != "records" else f" AND kind = '{row.kind.value}'"
+
+
+def _condition(kind: Kind, where: Where) -> Sql:
+    table = table_of(kind)
+    held = {column.name for column in fields_of(kind)}
+    of_kind = f"kind = '{kind.value}' AND " if table.name == "records" else ""
+
+    def reach(column: str) -> str:
+        if column == "kind":
+            return f"'{kind.value}'"
+        known = column in held or column in BASE
+        return table.reach(column) if known else "NULL"  # a field that the kind lacks is missing from every row
+
+    compiled = Compiler(reach).where(where)
+    return Sql(f"{of_kind}({compiled.text})", compiled.params)
+
+
+def _encoded(row: Row, table: Table) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    extra: dict[str, Any] = {}
+    names = [column.name for column in fields_of(row.kind)]
+    for name in (*BASE, *names):
+        value = row.value(name)
+        if name in table.columns:
+            values[table.physical(name)] = encode(BY_NAME[name], value)
+        elif value is not None and name != "kind":
+            extra[name] = value
+    if table is not BLOCKS:
+        values["extra"] = json.dumps(extra, ensure_ascii=False) if extra else None
+        values["embedding"] = row.vector.data if row.vector else None
+        values["model"] = row.vector.model if row.vector else None
+    if table is MEMORIES:
+        values["collection"] = row.value("project") or "memory-lane"
+    return values
+
+
+def _row(kind: Kind, table: Table, held: dict[str, Any]) -> Row:
+    extra: dict[str, Any] = json.loads(held.get("extra") or "{}")
+    fields = {}
+    for column in fields_of(kind):
+        name = column.name
+        value = decode(column, held[table.physical(name)]) if name in table.columns else extra.get(name)
+        if value is not None:
+            fields[name] = value
+    data, model = held.get("embedding"), held.get("model")
+    return Row(
+        kind=kind,
+        id=held["id"],
+        partition=held["partition"],
+        created_at=held[table.physical("created_at")],
+        revision=held["revision"],
+        number=held["number"],
+        fields=fields,
+        vector=Vector(model, data) if data is not None and model is not None else None,
+    )
+
+
+def _version(connection: sqlite3.Connection, partition: str) -> int:
+    held = connection.execute("SELECT version FROM partitions WHERE partition = ?", (partition,)).fetchone()
+    return int(held[0]) if held else 0
+
+
+def _postings(
+    connection: sqlite3.Connection, tokens: set[str], partitions: Sequence[str]
+) -> tuple[Corpus, dict[str, list[Posting]]]:
+    marks = ", ".join("?" * len(partitions))
+    among = tuple(partitions)
+    query = f"SELECT sum(documents), sum(length) FROM partitions WHERE partition IN ({marks})"
+    documents, length = connection.execute(query, among).fetchone()
+    query = f"SELECT id, times, length FROM postings WHERE token = ? AND partition IN ({marks})"
+    postings = {token: [Posting(*row) for row in connection.execute(query, (token, *among))] for token in tokens}
+    return Corpus(documents or 0, length or 0), postings
+
+
+def _batches(items: Sequence[Any]) -> Iterator[Sequence[Any]]:
+    return (items[at : at + _BATCH] for at in range(0, len(items), _BATCH))

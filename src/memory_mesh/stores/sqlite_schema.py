@@ -1,0 +1,226 @@
+"""The tables of the SQLite store, made and opened.
+
+`memories` is Memory Lane's own table with our columns behind it, so an existing file opens and the older program reads what we
+write. Rows that the older program wrote are taken up when the file is opened. `yamo_blocks` is the RFC's table. The rest is ours.
+"""
+
+import json
+import sqlite3
+from typing import TypeVar
+
+from memory_mesh.core.columns import COLUMNS, Column, Kind, Type, Value, fields_of
+from memory_mesh.core.errors import InvalidInput, StoreTooNew
+from memory_mesh.core.lexical import tokens
+from memory_mesh.core.scope import MemoryType, partition
+from memory_mesh.core.times import iso, moment
+
+VERSION = 1
+
+Shape = TypeVar("Shape", dict[str, Value], list[Value])
+
+LANE_TABLE = """
+CREATE TABLE IF NOT EXISTS memories (
+  id TEXT PRIMARY KEY,
+  content TEXT NOT NULL,
+  metadata TEXT,
+  collection TEXT DEFAULT 'memory-lane',
+  tags TEXT,
+  embedding BLOB,
+  decay_factor REAL DEFAULT 1.0,
+  valid_from TEXT,
+  valid_until TEXT,
+  superseded_by TEXT,
+  auto_tags TEXT,
+  keywords TEXT,
+  created_at TEXT NOT NULL,
+  updated_at TEXT NOT NULL
+)
+"""
+
+OTHER_TABLES = (
+    """CREATE TABLE IF NOT EXISTS yamo_blocks (
+      id TEXT PRIMARY KEY, agent_id TEXT, operation_type TEXT NOT NULL, yamo_text TEXT NOT NULL, timestamp TEXT NOT NULL,
+      block_hash TEXT NOT NULL, prev_hash TEXT, metadata TEXT)""",
+    """CREATE TABLE IF NOT EXISTS records (
+      kind TEXT NOT NULL, id TEXT NOT NULL, embedding BLOB, model TEXT, extra TEXT, PRIMARY KEY (kind, id)) WITHOUT ROWID""",
+    """CREATE TABLE IF NOT EXISTS postings (
+      token TEXT NOT NULL, partition TEXT NOT NULL, id TEXT NOT NULL, times INTEGER NOT NULL, length INTEGER NOT NULL,
+      PRIMARY KEY (token, partition, id)) WITHOUT ROWID""",
+    """CREATE TABLE IF NOT EXISTS partitions (
+      partition TEXT PRIMARY KEY, version INTEGER NOT NULL, documents INTEGER NOT NULL, length INTEGER NOT NULL
+      ) WITHOUT ROWID""",
+)
+
+INDEXES = (
+    "CREATE INDEX IF NOT EXISTS memories_by_status ON memories (user_id, status)",
+    "CREATE INDEX IF NOT EXISTS memories_by_age ON memories (partition, created_at, number, id)",
+    "CREATE INDEX IF NOT EXISTS memories_by_fingerprint ON memories (fingerprint) WHERE fingerprint IS NOT NULL",
+    "CREATE INDEX IF NOT EXISTS memories_to_take_up ON memories (id) WHERE partition IS NULL",
+    "CREATE INDEX IF NOT EXISTS blocks_by_ref ON yamo_blocks (ref) WHERE ref IS NOT NULL",
+    "CREATE UNIQUE INDEX IF NOT EXISTS blocks_by_number ON yamo_blocks (chain, number)",
+    "CREATE INDEX IF NOT EXISTS records_by_ref ON records (kind, ref) WHERE ref IS NOT NULL",
+    "CREATE INDEX IF NOT EXISTS records_by_target ON records (kind, target) WHERE target IS NOT NULL",
+)
+
+_TYPES = {Type.INT: "INTEGER", Type.REAL: "REAL", Type.BOOL: "INTEGER"}
+_RECORD_COLUMNS = ("user_id", "agent_id", "session_id", "memory_type", "reach", "ref", "target")
+
+
+class Table:
+    """How one table holds the rows of its kinds: which fields are columns; the others travel in `extra`."""
+
+    def __init__(self, name: str, columns: tuple[str, ...], renamed: dict[str, str] | None = None) -> None:
+        self.name = name
+        self.columns = columns
+        self._renamed = renamed or {}
+
+    def physical(self, column: str) -> str:
+        return self._renamed.get(column, column)
+
+    def reach(self, column: str) -> str:
+        """A field in a query: its column, or its place in the JSON."""
+        return self.physical(column) if column in self.columns else f"json_extract(extra, '$.{column}')"
+
+
+def _promoted(kind: Kind) -> tuple[str, ...]:
+    return ("id", "partition", "revision", "number", "created_at", *(column.name for column in fields_of(kind)))
+
+
+MEMORIES = Table("memories", _promoted(Kind.MEMORY))
+BLOCKS = Table("yamo_blocks", _promoted(Kind.BLOCK), {"created_at": "timestamp"})
+RECORDS = Table("records", ("id", "kind", "partition", "revision", "number", "created_at", *_RECORD_COLUMNS))
+
+
+def table_of(kind: Kind) -> Table:
+    return {Kind.MEMORY: MEMORIES, Kind.BLOCK: BLOCKS}.get(kind, RECORDS)
+
+
+def prepare(connection: sqlite3.Connection) -> None:
+    """Make or complete the tables, within the caller's transaction."""
+    connection.execute("CREATE TABLE IF NOT EXISTS mesh_meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID")
+    check_version(connection)
+    connection.execute(LANE_TABLE)
+    for statement in OTHER_TABLES:
+        connection.execute(statement)
+    for table in (MEMORIES, BLOCKS, RECORDS):
+        _complete(connection, table)
+    for statement in INDEXES:
+        connection.execute(statement)
+    take_up(connection)
+    connection.execute("INSERT OR IGNORE INTO mesh_meta VALUES ('schema', ?)", (str(VERSION),))
+
+
+def check_version(connection: sqlite3.Connection) -> bool:
+    """Whether the file is of this version; False for one that is not prepared yet."""
+    if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'mesh_meta'").fetchone():
+        return False
+    held = connection.execute("SELECT value FROM mesh_meta WHERE key = 'schema'").fetchone()
+    if held is None:
+        return False
+    if not held[0].isdecimal() or int(held[0]) > VERSION:
+        raise StoreTooNew(
+            f"the store has schema {held[0]}", expected=f"at most {VERSION}", remedy="upgrade memory-mesh to open it"
+        )
+    return int(held[0]) == VERSION
+
+
+def untaken(connection: sqlite3.Connection) -> bool:
+    """Whether the older program has written rows since."""
+    return connection.execute("SELECT 1 FROM memories WHERE partition IS NULL LIMIT 1").fetchone() is not None
+
+
+def encode(column: Column, value: Value) -> str | int | float | None:
+    if value is None:
+        return None
+    if column.type in (Type.TEXTS, Type.JSON):
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    if column.type is Type.REAL:
+        return float(value)  # type: ignore[arg-type]
+    return int(value) if column.type is Type.BOOL else value  # type: ignore[arg-type, return-value]
+
+
+def decode(column: Column, value: str | int | float | None) -> Value:
+    if value is None:
+        return None
+    if column.type in (Type.TEXTS, Type.JSON):
+        decoded: Value = json.loads(str(value))
+        return decoded
+    return bool(value) if column.type is Type.BOOL else value
+
+
+def take_up(connection: sqlite3.Connection) -> None:
+    """Give the rows of the older program what ours have; what it wrote stays as it is."""
+    rows = connection.execute(
+        "SELECT id, content, metadata, collection, tags, embedding, superseded_by, created_at, updated_at FROM memories "
+        "WHERE partition IS NULL"
+    ).fetchall()
+    home = partition(None, None)
+    for row in rows:
+        _take_up(connection, home, *row)
+    if rows:
+        held = (home, len(rows))
+        connection.execute(
+            "INSERT INTO partitions VALUES (?, ?, 0, 0) ON CONFLICT DO UPDATE SET version = version + excluded.version",
+            held,
+        )
+        lengths = connection.execute(
+            "SELECT count(*), coalesce(sum(json_array_length(keywords)), 0) FROM memories "
+            "WHERE partition = ? AND json_array_length(keywords) > 0",
+            (home,),
+        ).fetchone()
+        connection.execute("UPDATE partitions SET documents = ?, length = ? WHERE partition = ?", (*lengths, home))
+
+
+def _take_up(
+    connection: sqlite3.Connection, home: str, id_: str, content: str, metadata: str | None, collection: str | None,
+    tags: str | None, embedding: bytes | None, superseded_by: str | None, created: str, updated: str,
+) -> None:  # fmt: skip
+    notes = _json(metadata, dict) or {}
+    words = tokens(content)
+    values = {
+        "partition": home,
+        "revision": 1,
+        "number": 0,
+        "metadata": json.dumps(notes, ensure_ascii=False),
+        "tags": json.dumps(_json(tags, list) or [], ensure_ascii=False),
+        "project": None if collection in (None, "memory-lane") else collection,
+        "memory_type": MemoryType.GLOBAL.value,
+        "category": notes.get("memory_type"),
+        "status": "superseded" if superseded_by else "active",
+        "times_observed": notes.get("times_observed") or 1,
+        "created_at": _time(created),
+        "updated_at": _time(updated),
+        "keywords": json.dumps(words, ensure_ascii=False),
+        "model": f"unknown/{len(embedding) // 4}" if embedding else None,
+    }
+    assignments = ", ".join(f"{name} = ?" for name in values)
+    connection.execute(f"UPDATE memories SET {assignments} WHERE id = ?", (*values.values(), id_))
+    connection.executemany(
+        "INSERT INTO postings VALUES (?, ?, ?, ?, ?)",
+        [(word, home, id_, words.count(word), len(words)) for word in set(words)],
+    )
+
+
+def _json(text: str | None, wanted: type[Shape]) -> Shape | None:
+    try:
+        value = json.loads(text or "null")
+    except json.JSONDecodeError:
+        return None
+    return value if isinstance(value, wanted) else None
+
+
+def _time(text: str) -> str:
+    try:
+        return moment(text, "created_at")
+    except InvalidInput:
+        return iso(0)  # a moment that nobody can read is a very old one
+
+
+def _complete(connection: sqlite3.Connection, table: Table) -> None:
+    """Add the columns that the table does not have yet; all are nullable and come last."""
+    held = {row[1] for row in connection.execute(f"PRAGMA table_info({table.name})")}
+    wanted = {table.physical(column.name): column.type for column in COLUMNS if column.name in table.columns}
+    wanted |= {"model": Type.TEXT, "extra": Type.JSON} if table is not BLOCKS else {}
+    for name, kind in wanted.items():
+        if name not in held:
+            connection.execute(f"ALTER TABLE {table.name} ADD COLUMN {name} {_TYPES.get(kind, 'TEXT')}")
