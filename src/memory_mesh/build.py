@@ -1,12 +1,13 @@
 """The composition root: settings into a working mesh. The only place that names concrete stores."""
 
 import random
+import re
 import time
 from collections.abc import Callable
 from dataclasses import fields
 from datetime import UTC, datetime
 from pathlib import Path
-from urllib.parse import parse_qs, unquote, urlsplit
+from urllib.parse import parse_qs, quote, unquote, urlsplit
 
 from memory_mesh.aio import AsyncMesh
 from memory_mesh.core.drafts import Limits
@@ -89,7 +90,7 @@ class AsyncMemoryMesh(AsyncMesh):
 def open_store(url: str, *, busy_seconds: float = 30.0, step: Step = no_step) -> Store:
     """The store that a URL names."""
     if url.endswith(".db") and "://" not in url:
-        return _sqlite(Path(url), url=f"sqlite:///{url}", read_only=False, busy_seconds=busy_seconds, step=step)
+        url = f"sqlite:///{quote(url)}"
     parts = urlsplit(url)
     if parts.scheme == "memory":
         from memory_mesh.stores.ram import RamStore
@@ -99,7 +100,14 @@ def open_store(url: str, *, busy_seconds: float = 30.0, step: Step = no_step) ->
         return _sqlite(_path(url), url=url, read_only=_read_only(url), busy_seconds=busy_seconds, step=step)
     if parts.scheme in NOT_YET:
         raise not_yet(parts.scheme)
-    raise InvalidInput(f"store {url!r:.120} is unknown", expected=_URLS)
+    raise InvalidInput(f"store {_shown(url)} is unknown", expected=_URLS)
+
+
+def store_file(url: str) -> Path | None:
+    """The file that a URL names; None for a store that is no file."""
+    if url.endswith(".db") and "://" not in url:
+        return _expanded(url)
+    return _path(url) if urlsplit(url).scheme == "sqlite" else None
 
 
 def as_clock(given: GivenClock | None) -> Clock:
@@ -119,7 +127,7 @@ def as_clock(given: GivenClock | None) -> Clock:
 def _desk(loaded: Loaded, own_store: Store | None, clock: Clock, ids: IdSource, step: Step) -> Desk:
     settings = loaded.settings
     return Desk(
-        store=own_store or _store(loaded, step),
+        store=own_store if own_store and settings.enable_memory else _store(loaded, step),
         clock=clock,
         ids=ids,
         who=Reader(settings.user_id, settings.agent_id, settings.session_id),
@@ -149,15 +157,28 @@ def _sqlite(path: Path, *, url: str, read_only: bool, busy_seconds: float, step:
 def _path(url: str) -> Path:
     parts = urlsplit(url)
     path = unquote(parts.path)
-    if parts.netloc or not path.startswith("/") or path == "/":
-        raise InvalidInput(f"store {url!r:.120} names no file", expected=_URLS)
-    return Path(path[1:]).expanduser()
+    # What stands behind a bare `#` would be another name than the one meant, and so would a name cut at a NUL.
+    if parts.netloc or parts.fragment or "\0" in path or "://" not in url or path in ("", "/"):
+        raise InvalidInput(f"store {_shown(url)} names no file", expected=_URLS)
+    return _expanded(path[1:])
+
+
+def _expanded(path: str) -> Path:
+    try:
+        return Path(path).expanduser()
+    except RuntimeError as error:
+        raise InvalidInput(f"the folder of {path!r:.120} is unknown: {error}", expected=_URLS) from None
+
+
+def _shown(url: str) -> str:
+    """A URL as an error may show it: without who it logs in as."""
+    return repr(re.sub(r"//[^/]*@", "//***@", url))[:120]
 
 
 def _read_only(url: str) -> bool:
     options = parse_qs(urlsplit(url).query, keep_blank_values=True)
     if any(name != "mode" or value not in (["ro"], ["rw"]) for name, value in options.items()):
-        raise InvalidInput(f"store {url!r:.120} has options that are unknown", expected="none, or ?mode=ro")
+        raise InvalidInput(f"store {_shown(url)} has options that are unknown", expected="none, or ?mode=ro")
     return options.get("mode") == ["ro"]
 
 

@@ -1,8 +1,8 @@
 """Settings and where each came from: argument > environment > the project's file > the home's file > default.
 
 This is the only module that reads the environment. The project's file is the nearest `memory-mesh.toml` at or above the
-working folder; the home's file lies in `MEMORY_MESH_HOME` (default `~/.memory-mesh`). A setting `agent_id` is `MEMORY_MESH_AGENT_ID` in the
-environment and `agent_id = "…"` in a file.
+working folder; the home's file lies in `MEMORY_MESH_HOME` (default `~/.memory-mesh`). A setting `agent_id` is
+`MEMORY_MESH_AGENT_ID` in the environment and `agent_id = "…"` in a file.
 """
 
 import os
@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from memory_mesh.core.errors import SettingsError
 
@@ -20,7 +21,7 @@ _TRUE, _FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
 
 
 def _setting(default: Any, about: str, kind: type, *, secret: bool = False) -> Any:
-    return field(default=default, metadata={"about": about, "kind": kind, "secret": secret})
+    return field(default=default, repr=not secret, metadata={"about": about, "kind": kind, "secret": secret})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +67,7 @@ class Loaded:
 
     @property
     def store_url(self) -> str:
-        return self.settings.store or f"sqlite:///{(self.home / 'memory.db').absolute()}"
+        return self.settings.store or f"sqlite:///{quote(str((self.home / 'memory.db').absolute()))}"
 
 
 _FIELDS = fields(Settings)
@@ -91,6 +92,12 @@ def load(arguments: Mapping[str, object], *, environ: Mapping[str, str] | None =
             if name not in values:
                 values[name], origins[name] = value, origin
     return Loaded(Settings(**values), origins, home)
+
+
+def colour_wanted(environ: Mapping[str, str] | None = None) -> bool:
+    """False where NO_COLOR asks for none, or the terminal can show none."""
+    environ = os.environ if environ is None else environ
+    return not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"
 
 
 def _environment(environ: Mapping[str, str]) -> list[tuple[str, dict[str, object]]]:

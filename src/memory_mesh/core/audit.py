@@ -20,10 +20,12 @@ from memory_mesh.core.yamo import ERASED, Seal
 
 OPERATIONS = ("retain", "recall", "reflect", "synthesize", "lesson")
 
+# Which operation a text speaks of.
+INTENTS = {"store_memory_for_future_retrieval": "retain", "erase_memory_for_good": "retain"}
+
 _META_PAIR = re.compile(r"^  (content_hash|prev_block);([0-9a-f]{64});$", flags=re.MULTILINE)
-
-
 _REVISION = re.compile(r"^  revision;(\d+);$", flags=re.MULTILINE)
+_SAID = re.compile(r"^(?:  (memory_id|timestamp|action);|(intent): )(.*);$", flags=re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +114,11 @@ def append(chain: str, head: Head | None, entries: Sequence[Entry]) -> tuple[lis
     return blocks, Head(id=chain, created_at=first_seen, number=number, block_hash=last, revision=revision)
 
 
+def quotes(block: Block) -> bool:
+    """Whether a block tells of a content; tombstones no longer do, and erasure blocks never did."""
+    return block.yamo_text != ERASED and (block.metadata or {}).get("action") != "erase"
+
+
 def tombstone(block: Block) -> Block:
     """The block without what it said; its number and hash stay."""
     return replace(block, yamo_text=ERASED, metadata=None, revision=block.revision + 1)
@@ -123,7 +130,7 @@ def verify(chain: str, blocks: Iterable[Block], head: Head | None, *, noted: tup
     walked: list[Block] = []
     last: str | None = None
     for expected, block in enumerate(blocks, start=1):
-        if fault := _fault(block, expected, last):
+        if fault := _fault(chain, block, expected, last):
             return Broken(chain, expected, block.id, fault)
         pardoned.update(dict.fromkeys(yamo.tombs(block.yamo_text), expected))
         walked.append(block)
@@ -141,18 +148,31 @@ def sealed_content(block: Block) -> tuple[int, str] | None:
     return (int(revision.group(1)) if revision else 1, hashed) if hashed else None
 
 
-def _fault(block: Block, expected: int, last: str | None) -> str | None:
+def _fault(chain: str, block: Block, expected: int, last: str | None) -> str | None:
+    if chain_name(block.user_id, block.agent_id) != chain or block.chain != chain:
+        return "it is of another chain"
     if block.number != expected:
         return f"block {expected} is missing: number {block.number} stands in its place"
     if block.prev_hash != last:
         return "it does not follow the block before it"
     if block.yamo_text == ERASED:
-        return None
+        return "its text is gone and yet it says something" if block.metadata else None
     if text_hash(block.yamo_text) != block.block_hash:
         return "its text is not the one that was sealed"
     if dict(_META_PAIR.findall(block.yamo_text)).get("prev_block") != last:
         return "its text names another block as the one before it"
-    return None
+    return "its columns are not what its text says" if _columns(block) != _said(block.yamo_text) else None
+
+
+def _columns(block: Block) -> tuple[object, ...]:
+    action = (block.metadata or {}).get("action")
+    return block.operation_type, yamo.value(block.ref), block.created_at, action
+
+
+def _said(text: str) -> tuple[object, ...]:
+    """What a text says of its own columns; nothing of the content can look like one of these lines."""
+    said = {pair or intent: value for pair, intent, value in _SAID.findall(text)}
+    return INTENTS.get(said.get("intent", "")), said.get("memory_id", "None"), said.get("timestamp"), said.get("action", "add")
 
 
 def _against_heads(chain: str, blocks: list[Block], head: Head | None, noted: tuple[int, str] | None) -> Verdict:
@@ -162,6 +182,6 @@ def _against_heads(chain: str, blocks: list[Block], head: Head | None, noted: tu
         return Broken(chain, number, None, f"the chain ends at block {number}, its head says {held}")
     if noted:
         at, wanted = noted
-        if at > number or (at and blocks[at - 1].block_hash != wanted):
+        if not 0 <= at <= number or (at and blocks[at - 1].block_hash != wanted):
             return Broken(chain, at, None, f"block {at} is not the one that was noted")
     return Sound(chain, number, last)

@@ -3,10 +3,13 @@
 A store keeps what it likes as real columns and the rest as JSON; any row comes back equal either way.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum, StrEnum
 from functools import cache
+from typing import Any
+
+from memory_mesh.core.errors import shown
 
 Scalar = str | int | float | bool
 Json = Scalar | None | list["Json"] | dict[str, "Json"]
@@ -31,6 +34,9 @@ class Kind(StrEnum):
 # What changes answers moves a partition's version; bookkeeping does not.
 MOVING = frozenset({Kind.MEMORY, Kind.PASSAGE, Kind.LINK})
 
+# What is found by likeness; no other kind has a vector.
+WITH_VECTOR = frozenset({Kind.MEMORY, Kind.PASSAGE})
+
 
 class Type(Enum):
     """How a field's value looks."""
@@ -41,7 +47,7 @@ class Type(Enum):
     BOOL = "bool"
     TIME = "time"  # text of `core.times`
     TEXTS = "texts"  # a list of texts
-    JSON = "json"
+    JSON = "json"  # an object; a bare list or scalar would be a value that filters could compare on one store only
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,10 +156,10 @@ def fields_of(kind: Kind) -> tuple[Column, ...]:
     return tuple(column for column in COLUMNS if kind in column.kinds and column.name not in BASE)
 
 
-def fault(column: Column, value: Value) -> str | None:
+def fault(column: Column, value: object) -> str | None:
     """What is wrong with a value for a column, or None."""
     wrong = not _FITS[column.type](value)
-    return f"{column.name} is no {column.type.value}: {value!r:.80}" if wrong else None
+    return f"{column.name} is no {column.type.value}: {shown(value, most=80)}" if wrong else None
 
 
 def _is_text(value: Value) -> bool:
@@ -183,12 +189,12 @@ def _is_json(value: Value) -> bool:
     return value is None or isinstance(value, bool) or _is_text(value) or _is_real(value)
 
 
-_FITS = {
+_FITS: Mapping[Type, Callable[[Any], bool]] = {
     Type.TEXT: _is_text,
     Type.TIME: _is_text,
     Type.INT: _is_int,
     Type.REAL: _is_real,
     Type.BOOL: lambda value: isinstance(value, bool),
     Type.TEXTS: lambda value: isinstance(value, list) and all(_is_text(item) for item in value),
-    Type.JSON: _is_json,
+    Type.JSON: lambda value: isinstance(value, dict) and _is_json(value),
 }

@@ -12,7 +12,7 @@ from hashlib import sha256
 from math import isfinite
 
 from memory_mesh.core.columns import INT_MAX, Value
-from memory_mesh.core.errors import InvalidInput
+from memory_mesh.core.errors import InvalidInput, shown
 from memory_mesh.core.scope import MemoryType, Reader
 from memory_mesh.core.times import moment
 
@@ -46,8 +46,8 @@ class Draft:
 
 def draft(content: object, metadata: object, who: Reader, limits: Limits) -> Draft:
     """Read what a caller gave."""
-    text = _content(content, limits)
-    kept = _metadata(metadata, limits)
+    text = read_content(content, limits)
+    kept = read_metadata(metadata, limits)
     return Draft(content=text, metadata=kept, columns=_columns(kept, who))
 
 
@@ -64,7 +64,8 @@ def fingerprint(who: Reader, draft: Draft) -> str:
     return sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
-def _content(content: object, limits: Limits) -> str:
+def read_content(content: object, limits: Limits) -> str:
+    """A text that can be remembered."""
     if not isinstance(content, str):
         raise InvalidInput(f"content is {type(content).__name__}", expected="text")
     if not content.strip():
@@ -88,41 +89,56 @@ def _text(value: str, name: str) -> None:
         raise InvalidInput(f"{name} holds half a surrogate pair at {error.start}", expected="valid Unicode") from None
 
 
-def _metadata(metadata: object, limits: Limits) -> dict[str, Value]:
+def read_metadata(metadata: object, limits: Limits) -> dict[str, Value]:
+    """A copy of metadata that can be kept: JSON, within the limits, without forbidden keys."""
     if metadata is None:
         return {}
     if not isinstance(metadata, Mapping):
         raise InvalidInput(f"metadata is {type(metadata).__name__}", expected="an object with text keys")
-    kept = _object(metadata, "metadata", limits.metadata_depth)
+    kept = _object(metadata, "metadata", limits.metadata_depth, _Room(limits.metadata_bytes))
     size = len(json.dumps(kept, ensure_ascii=False).encode())
     if size > limits.metadata_bytes:
         raise InvalidInput(f"metadata takes {size:,} bytes", expected=f"at most {limits.metadata_bytes:,}")
     return kept
 
 
-def _object(raw: Mapping[object, object], path: str, depth: int) -> dict[str, Value]:
+@dataclass(slots=True)
+class _Room:
+    """What may still be read. Lists that hold each other are small to give and endless to copy, so reading counts along."""
+
+    bytes_left: int
+
+    def take(self, size: int) -> None:
+        self.bytes_left -= size
+        if self.bytes_left < 0:
+            raise InvalidInput("metadata takes too many bytes", expected="fewer or shorter values")
+
+
+def _object(raw: Mapping[object, object], path: str, depth: int, room: _Room) -> dict[str, Value]:
     if depth == 0:
         raise InvalidInput(f"{path[:80]} is nested too deeply", expected="fewer levels of metadata")
     kept: dict[str, Value] = {}
     for key, item in raw.items():
         if not isinstance(key, str):
-            raise InvalidInput(f"{path} has a key of type {type(key).__name__}", expected="text keys")
+            raise InvalidInput(f"{path[:80]} has a key of type {type(key).__name__}", expected="text keys")
         if key in FORBIDDEN_KEYS:
-            raise InvalidInput(f"{path} has the forbidden key {key!r}", remedy="rename it")
-        _text(key, f"a key of {path}")
-        kept[key] = _item(item, f"{path}.{key}", depth - 1)
+            raise InvalidInput(f"{path[:80]} has the forbidden key {key!r}", remedy="rename it")
+        room.take(len(key))
+        _text(key, f"a key of {path[:80]}")
+        kept[key] = _item(item, f"{path}.{key}", depth - 1, room)
     return kept
 
 
-def _item(item: object, path: str, depth: int) -> Value:
+def _item(item: object, path: str, depth: int, room: _Room) -> Value:
+    room.take(len(item) if isinstance(item, str) else 1)
     if isinstance(item, Mapping):
-        return dict(_object(item, path, depth))
+        return dict(_object(item, path, depth, room))
     if isinstance(item, list | tuple):
         if depth == 0:
             raise InvalidInput(f"{path[:80]} is nested too deeply", expected="fewer levels of metadata")
-        return [_item(part, f"{path}[{at}]", depth - 1) for at, part in enumerate(item)]
+        return [_item(part, f"{path}[{at}]", depth - 1, room) for at, part in enumerate(item)]
     if isinstance(item, str):
-        _text(item, path)
+        _text(item, path[:80])
         return str(item)
     if item is None or isinstance(item, bool):
         return item
@@ -130,15 +146,15 @@ def _item(item: object, path: str, depth: int) -> Value:
         return int(item)
     if isinstance(item, float) and isfinite(item):
         return float(item)
-    shown = f"{path} is {type(item).__name__} {str(item)[:40]!r}"
-    raise InvalidInput(shown, expected="text, a finite number up to 2^53, true, false, null, a list or an object")
+    what = f"{path[:80]} is {type(item).__name__} {shown(item, most=40)}"
+    raise InvalidInput(what, expected="text, a finite number up to 2^53, true, false, null, a list or an object")
 
 
 def _columns(metadata: dict[str, Value], who: Reader) -> dict[str, Value]:
     for name in ("user_id", "agent_id"):
         _same_owner(metadata, name, getattr(who, name))
     columns: dict[str, Value] = {name: _named(metadata, name) for name in _TEXTS}
-    columns |= {name: moment(raw, name) for name in _TIMES if (raw := metadata.get(name)) is not None}
+    columns |= {name: None if (raw := metadata.get(name)) is None else moment(raw, name) for name in _TIMES}
     columns["session_id"] = columns["session_id"] or who.session_id
     columns["memory_type"] = _memory_type(metadata, columns["session_id"])
     columns["tags"] = _tags(metadata.get("tags"))

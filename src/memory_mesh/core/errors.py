@@ -38,6 +38,14 @@ class MemoryMeshError(Exception):
         return _rebuilt, (type(self), self.what, self.expected, self.remedy)
 
 
+def shown(value: object, *, most: int = 60) -> str:
+    """A value as an error may show it: short, whatever it is."""
+    try:
+        return repr(value)[:most]
+    except (ValueError, RecursionError):  # a number of thousands of digits, or lists without end
+        return f"{type(value).__name__} of no readable length"
+
+
 def _rebuilt(kind: type[MemoryMeshError], what: str, expected: str, remedy: str) -> MemoryMeshError:
     return kind(what, expected=expected, remedy=remedy)
 

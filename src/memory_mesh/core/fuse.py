@@ -14,4 +14,4 @@ def rrf(channels: Mapping[str, Sequence[str]]) -> dict[str, float]:
     for ranked in channels.values():
         for rank, found in enumerate(ranked):
             fused[found] = fused.get(found, 0.0) + 1 / (K + rank + 1)
-    return {found: value / most for found, value in fused.items()}
+    return {found: min(1.0, value / most) for found, value in fused.items()}  # sums of five channels round to more than one

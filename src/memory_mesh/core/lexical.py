@@ -9,6 +9,8 @@ from functools import lru_cache
 from math import log
 from typing import Protocol
 
+from memory_mesh.core.errors import SettingsError
+
 K1, B = 1.2, 0.75
 _SHORTEST_PLAIN_WORD = 3
 
@@ -49,29 +51,30 @@ def tokens(text: str, *, language: str = "english") -> list[str]:
 
 def _word(word: str, language: str) -> list[str]:
     if _CJK.search(word):
-        return _cjk(word)
-    low = word.lower().replace("’", "'")
+        return _cjk(word, language)
+    low = _folded(word.casefold().replace("’", "'"))
     if low in STOP_WORDS:
         return []
+    low = low.removesuffix("'s")
     if _PLAIN.fullmatch(low):
         if len(low) < _SHORTEST_PLAIN_WORD:
             # Capitals make a short word an acronym (AI, UK); others carry nothing.
             return [low] if word.isupper() and len(low) > 1 else []
         return [_stem(low, language)]
-    return [_folded(low.removesuffix("'s"))]
+    return [low]
 
 
-def _cjk(word: str) -> list[str]:
+def _cjk(word: str, language: str) -> list[str]:
     found: list[str] = []
     at = 0
     for run in _CJK.finditer(word):
         if before := word[at : run.start()]:
-            found.append(_folded(before.lower()))
+            found.extend(_word(before, language))
         signs = run.group()
         found.extend([signs] if len(signs) == 1 else [signs[i : i + 2] for i in range(len(signs) - 1)])
         at = run.end()
     if rest := word[at:]:
-        found.append(_folded(rest.lower()))
+        found.extend(_word(rest, language))
     return found
 
 
@@ -89,6 +92,8 @@ def _stem(word: str, language: str) -> str:
 def _stemmer(language: str) -> _Stemmer:
     import Stemmer  # only who tokenizes pays for it
 
+    if language not in (known := Stemmer.algorithms()):
+        raise SettingsError(f"stemmer_language {language!r:.60} is unknown", expected=f"one of {', '.join(sorted(known))}")
     stemmer: _Stemmer = Stemmer.Stemmer(language)
     return stemmer
 

@@ -169,7 +169,7 @@ class Receipt:
     id: str
     created_at: str
     ref: str
-    request: str | None
+    request: str | None = None
     revision: int = 1
 
     def row(self, partition: str, *, replaces: int = 0) -> Row:

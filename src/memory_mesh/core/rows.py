@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from memory_mesh.core.columns import BASE, BY_NAME, REQUIRED, Kind, Value, fault
+from memory_mesh.core.columns import BASE, BY_NAME, REQUIRED, WITH_VECTOR, Kind, Value, fault
 from memory_mesh.core.errors import InvalidInput
 
 
@@ -71,7 +71,7 @@ class Hit(NamedTuple):
 
 
 def checked(row: Row) -> Row:
-    """The row without empty fields; a field that its kind lacks, or of a wrong type, is an error."""
+    """The row without empty fields; a field or a vector that its kind lacks, or of a wrong type, is an error."""
     fields = {name: value for name, value in row.fields.items() if value is not None}
     for name, value in fields.items():
         column = BY_NAME.get(name)
@@ -84,4 +84,6 @@ def checked(row: Row) -> Row:
             raise InvalidInput(wrong)
     if missing := [name for name in REQUIRED.get(row.kind, ()) if name not in fields]:
         raise InvalidInput(f"a {row.kind} needs {', '.join(missing)}")
+    if row.vector and (row.kind not in WITH_VECTOR or not row.vector.dimension):
+        raise InvalidInput(f"a {row.kind} has no vector of dimension {row.vector.dimension}")
     return replace(row, fields=fields)

@@ -14,6 +14,8 @@ import json
 from dataclasses import dataclass
 from enum import StrEnum
 
+from memory_mesh.core.columns import BY_NAME, fault
+from memory_mesh.core.errors import InvalidInput
 from memory_mesh.core.rows import Row
 from memory_mesh.core.where import Compare, In, IsNull, Or, Where, both, equals
 
@@ -47,6 +49,12 @@ class Reader:
     user_id: str | None = None
     agent_id: str | None = None
     session_id: str | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("user_id", "agent_id", "session_id"):
+            value = getattr(self, name)
+            if value is not None and (wrong := fault(BY_NAME[name], value)):
+                raise InvalidInput(wrong, expected="text")
 
 
 def reach_of(memory_type: str | None, reach: str | None) -> Reach:

@@ -84,8 +84,7 @@ class Like(_Condition):
     pattern: str
 
     def truth(self, row: Row) -> bool | None:
-        regex = _regex(self.pattern)
-        return _any(bool(regex.fullmatch(item)) if isinstance(item, str) else None for item in _items(row, self.column))
+        return _any(like(item, self.pattern) if isinstance(item, str) else None for item in _items(row, self.column))
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +151,10 @@ def both(*parts: Where) -> Where:
     return flat[0] if len(flat) == 1 else And(tuple(flat)) if flat else ANYTHING
 
 
+def like(text: str, pattern: str) -> bool:
+    return _regex(pattern).fullmatch(text) is not None
+
+
 def is_list(column: str) -> bool:
     return column in BY_NAME and BY_NAME[column].type is Type.TEXTS
 
@@ -192,5 +195,7 @@ def _not(truth: bool | None) -> bool | None:  # noqa: FBT001  (a truth value is 
 
 @lru_cache(maxsize=256)
 def _regex(pattern: str) -> re.Pattern[str]:
-    wild = {"%": ".*", "_": "."}
-    return re.compile("".join(wild.get(char) or re.escape(char) for char in pattern), re.DOTALL)
+    first, *others = ("".join("." if char == "_" else re.escape(char) for char in part) for part in pattern.split("%"))
+    # Each part is taken where it is first found, and never looked for again: a few `%` must not cost hours on a long text.
+    between = "".join(f"(?>.*?{part})" for part in others[:-1] if part)
+    return re.compile(first + (f"{between}.*{others[-1]}" if others else ""), re.DOTALL)

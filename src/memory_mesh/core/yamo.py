@@ -28,6 +28,7 @@ class Yamo:
     handoff: str = "End"
 
     def text(self) -> str:
+        """The block as it is sealed."""
         lines = [f"agent: {agent_name(self.agent)};", f"intent: {self.intent};"]
         lines += _section("context", self.context)
         lines += _section("constraints", self.constraints)

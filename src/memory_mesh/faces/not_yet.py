@@ -25,6 +25,14 @@ NOT_YET = {
     "lane": "the lane face",
     "notes": "the notes face",
     "traces": "the traces face",
+    # commands
+    "ingest-dir": "the reading of folders",
+    "ingest-skill": "skills",
+    "search-skills": "skills",
+    "list-skills": "skills",
+    "skill-feedback": "skills",
+    "skill-prune": "skills",
+    "audit": "the commands of the audit chain",
     # options
     "llm_provider": "language models",
     "llm_model": "language models",

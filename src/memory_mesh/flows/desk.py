@@ -6,9 +6,9 @@ from typing import Generic, TypeVar
 
 from memory_mesh.core import audit
 from memory_mesh.core.audit import Entry
-from memory_mesh.core.columns import Kind
+from memory_mesh.core.columns import BY_NAME, Kind, fault
 from memory_mesh.core.drafts import Limits
-from memory_mesh.core.errors import Conflict, MemoryDisabled, StoreBusy
+from memory_mesh.core.errors import Conflict, InvalidInput, MemoryDisabled, StoreBusy
 from memory_mesh.core.ports import Applied, Clock, IdSource, Step, Store, no_step
 from memory_mesh.core.records import Head
 from memory_mesh.core.rows import Key, Row
@@ -50,8 +50,7 @@ class Plan(Generic[Answer]):
 
 def settle(desk: Desk, decide: Callable[[], Plan[Answer]]) -> tuple[Answer, Applied]:
     """Decide and write; where the store moved in between, read and decide again."""
-    if not desk.enabled:
-        raise MemoryDisabled("memory is switched off", remedy="open the mesh with enable_memory=True to store")
+    must_be_enabled(desk)
     for attempt in range(_ATTEMPTS):
         plan = decide()
         desk.step("flow.decided")
@@ -67,6 +66,25 @@ def settle(desk: Desk, decide: Callable[[], Plan[Answer]]) -> tuple[Answer, Appl
     raise StoreBusy(f"{desk.store.url}: others kept changing it", remedy="try again")
 
 
+def must_be_enabled(desk: Desk) -> None:
+    """Refuse to write, or to promise that something is gone, where nothing is kept."""
+    if not desk.enabled:
+        raise MemoryDisabled("memory is switched off", remedy="open the mesh with enable_memory=True to store")
+
+
+def texts(**named: object) -> None:
+    """Refuse what is given as a name (an id, a scope, …) and is no text: no store could look for it."""
+    for name, value in named.items():
+        if wrong := fault(BY_NAME[name], value):
+            raise InvalidInput(wrong, expected="text")
+
+
+def memory_row(desk: Desk, memory_id: object) -> Row | None:
+    """A memory by its id, whoever may see it."""
+    texts(id=memory_id)
+    return desk.store.get(Kind.MEMORY, [str(memory_id)]).get(str(memory_id))
+
+
 def lasting(desk: Desk) -> Where:
     """What has not expired."""
     return Or((IsNull("expires_at"), Compare("expires_at", ">", iso(desk.clock()))))
@@ -78,4 +96,5 @@ def sealed(desk: Desk, chain: str, entries: Sequence[Entry]) -> list[Row]:
         return []
     held = desk.store.get(Kind.HEAD, [chain]).get(chain)
     blocks, head = audit.append(chain, Head.of(held) if held else None, entries)
-    return [*(block.row() for block in blocks), head.row()]
+    # The head first: where another has appended meanwhile, it is the head's conflict that tells so.
+    return [head.row(), *(block.row() for block in blocks)]

@@ -12,14 +12,15 @@ from memory_mesh.core import audit, yamo
 from memory_mesh.core.audit import Entry
 from memory_mesh.core.columns import Kind
 from memory_mesh.core.errors import InvalidInput
+from memory_mesh.core.history import revise
 from memory_mesh.core.ports import Applied
 from memory_mesh.core.records import Block, Memory, Receipt
 from memory_mesh.core.rows import Key, Row
-from memory_mesh.core.scope import may_erase
+from memory_mesh.core.scope import MemoryType, may_erase
 from memory_mesh.core.times import iso
 from memory_mesh.core.where import In, Where, both, equals
 from memory_mesh.core.yamo import Seal
-from memory_mesh.flows.desk import Desk, Plan, sealed, settle
+from memory_mesh.flows.desk import Desk, Plan, must_be_enabled, sealed, settle, texts
 
 _AT_ONCE = 200
 SCOPE_COLUMNS = ("user_id", "agent_id", "session_id", "project", "memory_type")
@@ -47,6 +48,8 @@ class Erasure:
 
 def erase(desk: Desk, memory_ids: Sequence[str]) -> Erasure:
     """Erase these memories; ids that are unknown, or not the caller's to erase, are passed over."""
+    for memory_id in memory_ids:
+        texts(id=memory_id)
     proof, applied = settle(desk, lambda: _decide(desk, memory_ids))
     return _settled(proof, applied)
 
@@ -56,6 +59,10 @@ def erase_all(desk: Desk, scope: Mapping[str, str | None]) -> Erasure:
     given = {name: value for name, value in scope.items() if value is not None}
     if not given:
         raise InvalidInput("delete_all without a scope", expected=f"one of {', '.join(SCOPE_COLUMNS)}")
+    must_be_enabled(desk)
+    texts(**given)
+    if given.get("memory_type", MemoryType.GLOBAL) not in list(MemoryType):
+        raise InvalidInput(f"memory_type is {given['memory_type']!r:.60}", expected=f"one of {', '.join(MemoryType)}")
     if given.get("user_id", desk.who.user_id) != desk.who.user_id:
         raise InvalidInput(f"user {given['user_id']!r:.60} is not this mesh's", remedy="open MemoryMesh(user_id=…) as that user")
     where = both(equals("user_id", desk.who.user_id), *(equals(name, value) for name, value in given.items()))
@@ -74,15 +81,16 @@ def _settled(proof: Erasure, applied: Applied) -> Erasure:
 
 def _decide(desk: Desk, memory_ids: Sequence[str], *, anyones: bool = False) -> Plan[Erasure]:
     seen: dict[str, int] = {}
-    gone = _going(desk, memory_ids, seen, anyones=anyones)
+    gone, staying = _going(desk, memory_ids, seen, anyones=anyones)
     if not gone:
         return Plan(Erasure())
     ids = tuple(memory.id for memory in gone)
     owned = list(_owned(desk, ids))
     blocks = [Block.of(row) for row in desk.store.find(Kind.BLOCK, In("ref", ids))]
-    tombs = [audit.tombstone(block) for block in blocks if block.yamo_text != yamo.ERASED and _quotes(block)]
+    tombs = [audit.tombstone(block) for block in blocks if audit.quotes(block)]
     puts = [tomb.row(replaces=tomb.revision - 1) for tomb in tombs]
     puts += [_blank(row) for row in desk.store.find(Kind.RECEIPT, In("ref", ids)) if row.value("request")]
+    puts += [row for memory in staying for row in _unsourced(desk, memory, ids)]
     told = _told(desk, gone, tombs)
     deletes = [*(Key(Kind.MEMORY, id_) for id_ in ids), *(row.key for row in owned)]
     proof = Erasure(
@@ -94,24 +102,42 @@ def _decide(desk: Desk, memory_ids: Sequence[str], *, anyones: bool = False) -> 
     return Plan(proof, [*puts, *told], deletes, seen)
 
 
-def _going(desk: Desk, memory_ids: Sequence[str], seen: dict[str, int], *, anyones: bool) -> list[Memory]:
-    """The memories to erase and those drawn from them alone, read under the versions that go into `seen`."""
+def _going(desk: Desk, memory_ids: Sequence[str], seen: dict[str, int], *, anyones: bool) -> tuple[list[Memory], list[Memory]]:
+    """The memories to erase with those drawn from them alone, and those drawn from others too, which stay.
+
+    All are read under the versions that go into `seen`.
+    """
     gone: dict[str, Memory] = {}
+    touched: dict[str, Memory] = {}
     wave = list(_read(desk, In("id", tuple(memory_ids)), seen)) if memory_ids else []
     wave = [row for row in wave if anyones or may_erase(desk.who, row)]
     while wave:
         gone |= {row.id: Memory.of(row) for row in wave}
         drawn = _read(desk, In("sources", tuple(row.id for row in wave)), seen)
-        wave = [row for row in drawn if row.id not in gone and set(Memory.of(row).sources) <= gone.keys()]
-    return list(gone.values())
+        touched |= {row.id: Memory.of(row) for row in drawn}
+        wave = [row for row in drawn if row.id not in gone and set(touched[row.id].sources) <= gone.keys()]
+    return list(gone.values()), [memory for id_, memory in touched.items() if id_ not in gone]
 
 
 def _read(desk: Desk, where: Where, seen: dict[str, int]) -> list[Row]:
-    """Rows, read again under the versions of their partitions: a revision made in between would outlive the erasure."""
+    """Rows, read again until all are read under the versions of their partitions: what was changed, or moved to another
+    partition, in between would outlive the erasure."""
     own = both(equals("user_id", desk.who.user_id), where)
-    for name in {row.partition for row in desk.store.find(Kind.MEMORY, own)}:
-        seen.setdefault(name, desk.store.version(name))
-    return desk.store.find(Kind.MEMORY, own)
+    # Counted first, for which a store need not read rows: an erasure that takes long loses every race against those who write.
+    if not desk.store.count(Kind.MEMORY, own):
+        return []
+    rows = desk.store.find(Kind.MEMORY, own)
+    while new := {row.partition for row in rows} - seen.keys():
+        seen.update({name: desk.store.version(name) for name in new})
+        rows = desk.store.find(Kind.MEMORY, own)
+    return rows
+
+
+def _unsourced(desk: Desk, memory: Memory, ids: Sequence[str]) -> list[Row]:
+    """A memory without the sources that are erased: when the last of them goes, it goes too."""
+    left = [source for source in memory.sources if source not in ids]
+    newer, change = revise(memory, at=iso(desk.clock()), by=desk.who.agent_id, action="source_erased", sources=left)
+    return [newer.row(replaces=memory.revision), change.row(newer.partition)]
 
 
 def _owned(desk: Desk, ids: tuple[str, ...]) -> Iterator[Row]:
@@ -119,11 +145,6 @@ def _owned(desk: Desk, ids: tuple[str, ...]) -> Iterator[Row]:
         yield from desk.store.find(kind, In("ref", ids))
     links = [*desk.store.find(Kind.LINK, In("ref", ids)), *desk.store.find(Kind.LINK, In("target", ids))]
     yield from {row.id: row for row in links}.values()
-
-
-def _quotes(block: Block) -> bool:
-    """Erasure blocks say nothing of a content."""
-    return (block.metadata or {}).get("action") != "erase"
 
 
 def _blank(row: Row) -> Row:

@@ -1,10 +1,11 @@
 """Filter text into conditions: parsed, never pasted. Known columns, literals, AND/OR/NOT, comparisons, LIKE, IN, IS NULL."""
 
 from collections.abc import Callable
+from math import inf, isfinite
 from typing import Any
 
-from memory_mesh.core.columns import FILTERABLE, INT_MAX, Column, Scalar, Type
-from memory_mesh.core.errors import InvalidFilter
+from memory_mesh.core.columns import BY_NAME, FILTERABLE, INT_MAX, Column, Scalar, Type, fault
+from memory_mesh.core.errors import InvalidFilter, InvalidInput
 from memory_mesh.core.times import moment
 from memory_mesh.core.where import METADATA, And, Compare, In, IsNull, Like, Not, Op, Or, Where
 
@@ -13,6 +14,8 @@ _LONGEST_PATTERN = 1_000
 _DEEPEST = 60
 _ALLOWED = "columns, literals, AND, OR, NOT, comparisons, LIKE, IN and IS NULL"
 _OPS: dict[str, Op] = {"eq": "=", "neq": "<>", "lt": "<", "lte": "<=", "gt": ">", "gte": ">="}
+_PARTS = {"this", "expression", "expressions", "low", "high", "query"}
+_TURNS = {"like": {"negate"}}
 _FLIPPED: dict[Op, Op] = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
@@ -22,24 +25,45 @@ def parse(text: object) -> Where:
         raise InvalidFilter("the filter is blank", expected="an expression such as memory_type = 'global'")
     if len(text) > _LONGEST:
         raise InvalidFilter(f"the filter has {len(text):,} characters", expected=f"at most {_LONGEST:,}")
-    # Loaded by the first filter: a command without one does not pay for the parser.
-    import sqlglot
-    from sqlglot.errors import SqlglotError
-
-    try:
-        trees = sqlglot.parse(text, dialect="sqlite")
-    except (SqlglotError, RecursionError) as error:
-        raise InvalidFilter(f"the filter cannot be read: {str(error).splitlines()[0]:.200}", expected=_ALLOWED) from None
+    if wrong := fault(BY_NAME["content"], text):
+        raise InvalidFilter(f"the filter{wrong.removeprefix('content')}", expected="valid Unicode")
+    trees = _trees(text)
     if len(trees) != 1 or trees[0] is None:
         raise InvalidFilter("the filter is more than one expression", expected="one")
     return _where(trees[0], _DEEPEST)
+
+
+def _trees(text: str) -> list[Any]:
+    # Loaded by the first filter: a command without one does not pay for the parser.
+    from sqlglot import Dialect, exp
+    from sqlglot.errors import SqlglotError
+
+    dialect = Dialect.get_or_raise("sqlite")
+    try:
+        tokens = dialect.tokenize(text)
+        # Read as a condition, never as a statement: of some statements the parser would print what it thinks of them.
+        trees = dialect.parser().parse_into(exp.Condition, tokens, text)
+    except (SqlglotError, RecursionError) as error:
+        raise InvalidFilter(f"the filter cannot be read: {_reason(error):.200}", expected=_ALLOWED) from None
+    if any(token.comments for token in tokens):
+        raise InvalidFilter("the filter holds a comment", expected=_ALLOWED)
+    return trees
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, RecursionError):
+        return "it is nested too deeply"
+    places = getattr(error, "errors", None)
+    return f"it goes wrong at character {places[0]['col']}" if places else str(error).splitlines()[0]
 
 
 def _where(node: Any, depth: int) -> Where:
     if depth == 0:
         raise InvalidFilter("the filter is nested too deeply", expected=f"at most {_DEEPEST} levels")
     read = _READERS.get(node.key)
-    if read is None:
+    # What a parser says beyond the two sides (NOT LIKE, BETWEEN SYMMETRIC) turns the meaning: it is known, or it is refused.
+    said = {name for name, value in node.args.items() if value}
+    if read is None or said - _PARTS - _TURNS.get(node.key, set()):
         raise InvalidFilter(f"{node.sql()[:80]!r} is not allowed in a filter", expected=_ALLOWED)
     return read(node, depth - 1)
 
@@ -80,7 +104,8 @@ def _like(node: Any, depth: int) -> Where:
     pattern = _literal(column, node.expression, whole=False)
     if not isinstance(pattern, str) or len(pattern) > _LONGEST_PATTERN:
         raise InvalidFilter(f"LIKE {str(pattern)[:60]!r}", expected=f"a text of at most {_LONGEST_PATTERN:,} characters")
-    return Like(_name(column), pattern)
+    like = Like(_name(column), pattern)
+    return Not(like) if node.args.get("negate") else like
 
 
 def _is(node: Any, depth: int) -> Where:
@@ -124,7 +149,14 @@ def _literal(column: "Column | str", node: Any, *, whole: bool = True) -> Scalar
     fits = isinstance(value, bool) if wanted is bool else isinstance(value, wanted) and not isinstance(value, bool)
     if not fits:
         raise InvalidFilter(f"{column.name} is compared with {value!r:.60}", expected=f"a {column.type.value}")
-    return moment(value, column.name) if column.type is Type.TIME and whole else value
+    return _moment(column, value) if column.type is Type.TIME and whole else value
+
+
+def _moment(column: Column, value: Scalar) -> str:
+    try:
+        return moment(value, column.name)
+    except InvalidInput as error:
+        raise InvalidFilter(error.what, expected=error.expected) from None
 
 
 def _constant(node: Any) -> Scalar:
@@ -143,9 +175,12 @@ def _constant(node: Any) -> Scalar:
 def _number(text: str) -> int | float:
     try:
         value = int(text) if text.isdecimal() else float(text)
-    except ValueError:
-        raise InvalidFilter(f"{text[:60]!r} is no number") from None
-    return value if abs(value) <= INT_MAX else float(value)
+        value = value if abs(value) <= INT_MAX else float(value)
+    except (ValueError, OverflowError):
+        value = inf
+    if not isfinite(value):
+        raise InvalidFilter(f"{text[:60]!r} is no number that can be compared")
+    return value
 
 
 _LITERALS: dict[Type, Any] = {

@@ -4,13 +4,13 @@ from collections.abc import Sequence
 
 from memory_mesh.core import fuse
 from memory_mesh.core.columns import Kind
-from memory_mesh.core.errors import InvalidInput
+from memory_mesh.core.errors import InvalidInput, shown
 from memory_mesh.core.history import creation
 from memory_mesh.core.lexical import tokens
 from memory_mesh.core.records import Change, Memory, SearchResult, Status
 from memory_mesh.core.scope import partitions, seen_by, visible
 from memory_mesh.core.where import ANYTHING, In, Where, both, equals
-from memory_mesh.flows.desk import Desk, lasting
+from memory_mesh.flows.desk import Desk, lasting, memory_row
 
 MOST = 10_000
 
@@ -26,9 +26,7 @@ def readable(desk: Desk, statuses: Sequence[str] = (Status.ACTIVE,)) -> Where:
 
 def get(desk: Desk, memory_id: str) -> Memory | None:
     """A memory of any status by its id, within the caller's scope."""
-    if not isinstance(memory_id, str):
-        raise InvalidInput(f"id is {type(memory_id).__name__}", expected="text")
-    row = desk.store.get(Kind.MEMORY, [memory_id]).get(memory_id)
+    row = memory_row(desk, memory_id)
     return Memory.of(row) if row and visible(desk.who, row) else None
 
 
@@ -56,6 +54,8 @@ def search(
     """The memories that answer a query best."""
     if not isinstance(query, str) or not query.strip():
         raise InvalidInput("the query is blank", expected="some words to look for")
+    if isinstance(min_score, bool) or not isinstance(min_score, int | float) or not 0 <= min_score <= 1:
+        raise InvalidInput(f"min_score is {shown(min_score)}", expected="a number within 0–1")
     allowed = both(readable(desk, statuses), where)
     words = tokens(query, language=desk.language)
     hits = desk.store.matching(words, partitions(desk.who), allowed, limit=2 * within(limit))
@@ -70,5 +70,5 @@ def search(
 def within(limit: object) -> int:
     """A limit that can be used."""
     if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MOST:
-        raise InvalidInput(f"limit is {limit!r:.40}", expected=f"a whole number from 1 to {MOST:,}")
+        raise InvalidInput(f"limit is {shown(limit)}", expected=f"a whole number from 1 to {MOST:,}")
     return limit

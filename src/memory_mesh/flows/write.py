@@ -1,24 +1,23 @@
 """Remembering: validate → decide (a duplicate, or new) → one write with the memory, its history and its audit block."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from hashlib import sha256
 from typing import Any
 
 from memory_mesh.core import audit, yamo
 from memory_mesh.core.audit import Entry
 from memory_mesh.core.columns import Kind, Value
-from memory_mesh.core.drafts import Draft, draft, fingerprint
-from memory_mesh.core.errors import InvalidInput, KeyReused, NotFound
+from memory_mesh.core.drafts import Draft, draft, fingerprint, read_content, read_metadata
+from memory_mesh.core.errors import InvalidInput, NotFound, shown
 from memory_mesh.core.history import revise
 from memory_mesh.core.lexical import tokens
 from memory_mesh.core.records import Memory, Receipt, Status
 from memory_mesh.core.rows import Row
-from memory_mesh.core.scope import MemoryType, Reader, home, partition, visible
+from memory_mesh.core.scope import MemoryType, Reader, home, visible
 from memory_mesh.core.times import iso
 from memory_mesh.core.where import Compare, In, both
-from memory_mesh.flows.desk import Desk, Plan, lasting, sealed, settle
+from memory_mesh.flows import receipts
+from memory_mesh.flows.desk import Desk, Plan, lasting, memory_row, sealed, settle, texts
 
 # Of the metadata, what the distillation of lessons looks for in blocks.
 _CARRIED = ("status", "tags", "error_pattern")
@@ -39,7 +38,7 @@ class Wanted:
         return self.draft.memory_type != MemoryType.LESSON  # of two lessons their patterns decide
 
 
-def add_many(desk: Desk, items: Sequence[tuple[object, object]], *, key: str | None = None) -> list[Memory]:
+def add_many(desk: Desk, items: Sequence[object], *, key: str | None = None) -> list[Memory]:
     """Store each item, or count a sighting where it is known already. All of them, or none."""
     wanted = [_wanted(desk, at, item, key, alone=len(items) == 1) for at, item in enumerate(items)]
     desk.step("flow.validated")
@@ -56,15 +55,17 @@ def update(
     """A new revision. Metadata keys given are set, those given as None are removed, the others stay."""
     if content is None and metadata is None:
         raise InvalidInput("nothing to update", expected="content, metadata or both")
-    if metadata is not None and not isinstance(metadata, dict):
-        raise InvalidInput(f"metadata is {type(metadata).__name__}", expected="an object with text keys")
-    request = _request("update", memory_id, content, metadata)
+    texts(id=memory_id)
+    text = None if content is None else read_content(content, desk.limits)
+    notes = read_metadata(metadata, desk.limits)
+    request = receipts.request("update", memory_id, text, notes)
 
     def decide() -> Plan[Memory]:
         known = _known(desk, memory_id)
-        if _repeated(desk, key, request):
+        if receipts.repeated(desk, key, request):
             return Plan(known)
-        return _decide_update(desk, known, content, metadata, why, _receipt(desk, key, memory_id, request))
+        plan = _decide_update(desk, known, text, notes, why)
+        return replace(plan, puts=[*plan.puts, *receipts.rows(desk, key, memory_id, request)])
 
     answer, _ = settle(desk, decide)
     return answer
@@ -93,7 +94,7 @@ class _Batch:
     numbers: dict[str, int] = field(default_factory=dict)
     entries: list[Entry] = field(default_factory=list)
     others: list[Row] = field(default_factory=list)
-    answers: list[str] = field(default_factory=list)
+    answers: list[Memory] = field(default_factory=list)
     touched: set[str] = field(default_factory=set)
 
     def hold(self, memory: Memory) -> None:
@@ -105,7 +106,7 @@ class _Batch:
 def _decide_add(desk: Desk, wanted: Sequence[Wanted]) -> Plan[list[Memory]]:
     seen = {name: desk.store.version(name) for name in {_home(desk, item) for item in wanted}}
     batch = _Batch(numbers=dict(seen))
-    receipts = desk.store.get(Kind.RECEIPT, [item.receipt_id for item in wanted if item.receipt_id])
+    used = desk.store.get(Kind.RECEIPT, [item.receipt_id for item in wanted if item.receipt_id])
     prints = tuple({item.fingerprint for item in wanted if item.deduplicated})
     active = Compare("status", "=", Status.ACTIVE)
     alike = both(In("fingerprint", prints), active, lasting(desk))
@@ -114,26 +115,25 @@ def _decide_add(desk: Desk, wanted: Sequence[Wanted]) -> Plan[list[Memory]]:
         batch.hold(memory)
         batch.replaces[memory.id] = memory.revision
     for item in wanted:
-        _take(desk, batch, item, receipts.get(item.receipt_id or ""))
+        _take(desk, batch, item, used.get(item.receipt_id or ""))
     written = [batch.memories[id_].row(replaces=batch.replaces.get(id_, 0)) for id_ in sorted(batch.touched)]
     chain = audit.chain_name(desk.who.user_id, desk.who.agent_id)
     puts = [*written, *batch.others, *sealed(desk, chain, batch.entries if desk.audited else [])]
-    answers = [batch.memories[id_] for id_ in batch.answers]
-    return Plan(answers, puts, seen=seen if puts else {})
+    return Plan(batch.answers, puts, seen=seen if puts else {})
 
 
 def _take(desk: Desk, batch: _Batch, item: Wanted, receipt: Row | None) -> None:
     if receipt:
-        id_ = _receipted(Receipt.of(receipt), item.request)
+        id_ = receipts.stored(Receipt.of(receipt), item.request)
         if id_ not in batch.memories:
-            batch.hold(_known(desk, id_))
-        batch.answers.append(id_)
+            batch.memories[id_] = _kept(desk, id_)
+        batch.answers.append(batch.memories[id_])
         return
     known = batch.by_fingerprint.get(item.fingerprint) if item.deduplicated else None
     memory = _observe(desk, batch, batch.memories[known], item) if known else _create(desk, batch, item)
     batch.hold(memory)
     batch.touched.add(memory.id)
-    batch.answers.append(memory.id)
+    batch.answers.append(memory)
     if item.receipt_id:
         kept = Receipt(id=item.receipt_id, created_at=memory.created_at, ref=memory.id, request=item.request)
         batch.others.append(kept.row(memory.partition))
@@ -178,27 +178,23 @@ def _observe(desk: Desk, batch: _Batch, memory: Memory, item: Wanted) -> Memory:
     return newer
 
 
-def _decide_update(
-    desk: Desk, known: Memory, content: object, metadata: dict[str, object] | None, why: str | None, receipts: list[Row]
-) -> Plan[Memory]:
-    merged: dict[str, object] = {**known.metadata, **(metadata or {})}
-    for name in [name for name, value in (metadata or {}).items() if value is None]:
-        del merged[name]
+def _decide_update(desk: Desk, known: Memory, content: str | None, metadata: dict[str, Value], why: str | None) -> Plan[Memory]:
+    gone = {name for name, value in metadata.items() if value is None}
+    merged = {name: value for name, value in {**known.metadata, **metadata}.items() if name not in gone}
     # The memory stays whose it was, whoever changes it; a session named in the change replaces the old one.
-    session_id = None if "session_id" in (metadata or {}) else known.session_id
+    session_id = None if "session_id" in metadata else known.session_id
     who = Reader(known.user_id, known.agent_id, session_id)
     read = draft(known.content if content is None else content, merged, who, desk.limits)
-    columns: dict[str, Any] = {name: value for name, value in read.columns.items() if _spoken(name, value, metadata or {})}
+    columns: dict[str, Any] = {name: value for name, value in read.columns.items() if _spoken(name, value, metadata)}
     columns |= {"content": read.content, "metadata": read.metadata}
     if all(getattr(known, name) == value for name, value in columns.items()):
-        return Plan(known, receipts)
+        return Plan(known)
     read = replace(read, columns={**{name: getattr(known, name) for name in read.columns}, **columns})
     columns |= {"keywords": tokens(read.content, language=desk.language), "fingerprint": fingerprint(who, read)}
-    plan = _revised(desk, known, action="update", why=why, updated_at=iso(desk.clock()), **columns)
-    return replace(plan, puts=[*plan.puts, *receipts])
+    return _revised(desk, known, action="update", why=why, updated_at=iso(desk.clock()), **columns)
 
 
-def _spoken(name: str, value: Value, metadata: dict[str, object]) -> bool:
+def _spoken(name: str, value: Value, metadata: dict[str, Value]) -> bool:
     """Whether an update speaks of a column; the others stay as they are."""
     if name == "memory_type":
         return "type" in metadata
@@ -226,7 +222,7 @@ def _entry(desk: Desk, ms: int, memory: Memory, action: str) -> Entry:
             memory_type=memory.memory_type,
             at=iso(ms),
             content=memory.content,
-            hypothesis=str(memory.metadata.get("hypothesis", "none")),
+            hypothesis=str(memory.metadata.get("hypothesis") or "none"),
             action=action,
             revision=memory.revision,
         ),
@@ -236,22 +232,27 @@ def _entry(desk: Desk, ms: int, memory: Memory, action: str) -> Entry:
     )
 
 
-def _wanted(desk: Desk, at: int, item: tuple[object, object], key: str | None, *, alone: bool) -> Wanted:
+def _wanted(desk: Desk, at: int, item: object, key: str | None, *, alone: bool) -> Wanted:
     try:
-        content, metadata = item
-        read = draft(content, metadata, desk.who, desk.limits)
+        read = draft(*_pair(item), desk.who, desk.limits)
     except InvalidInput as error:
         if alone:
             raise
         raise type(error)(f"item {at}: {error.what}", expected=error.expected, remedy=error.remedy) from None
-    own_key = key if key is None or alone else f"{key}#{at}"
+    place = () if alone else (at,)
     return Wanted(
         draft=read,
         fingerprint=fingerprint(desk.who, read),
         keywords=tokens(read.content, language=desk.language),
-        receipt_id=_receipt_id(desk, own_key),
-        request=_request("add", read.content, read.metadata),
+        receipt_id=receipts.receipt_id(desk, key, *place),
+        request=receipts.request("add", read.content, read.metadata),
     )
+
+
+def _pair(item: object) -> tuple[object, object]:
+    if not isinstance(item, tuple | list) or len(item) != 2:
+        raise InvalidInput(f"it is {shown(item)}", expected="a pair of text and metadata")
+    return item[0], item[1]
 
 
 def _home(desk: Desk, item: Wanted) -> str:
@@ -259,44 +260,20 @@ def _home(desk: Desk, item: Wanted) -> str:
 
 
 def _known(desk: Desk, memory_id: str) -> Memory:
-    row = desk.store.get(Kind.MEMORY, [memory_id]).get(memory_id)
+    row = memory_row(desk, memory_id)
     if row is None or not visible(desk.who, row):
-        raise NotFound(
-            f"no memory {memory_id!r:.80} for agent {desk.who.agent_id}",
-            remedy="check the id, the agent and the session",
-        )
+        raise _unknown(desk, memory_id)
     return Memory.of(row)
 
 
-def _receipt_id(desk: Desk, key: str | None) -> str | None:
-    if key is None:
-        return None
-    if not isinstance(key, str) or not key.strip():
-        raise InvalidInput(f"idempotency_key is {key!r:.60}", expected="a non-empty text")
-    return "receipt_" + sha256(json.dumps([desk.who.user_id, desk.who.agent_id, key]).encode()).hexdigest()
+def _kept(desk: Desk, memory_id: str) -> Memory:
+    """What this agent stored under a key. It is told again to whoever repeats the call, of whatever session it is."""
+    row = memory_row(desk, memory_id)
+    if row is None:
+        raise _unknown(desk, memory_id)
+    return Memory.of(row)
 
 
-def _request(*parts: object) -> str:
-    return sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()
-
-
-def _receipted(receipt: Receipt, request: str) -> str:
-    if receipt.request is None:
-        raise KeyReused("what this idempotency_key stored has been erased", remedy="use a new key to store it again")
-    if receipt.request != request:
-        raise KeyReused("this idempotency_key stands for another request", remedy="use a new key for a new request")
-    return receipt.ref
-
-
-def _repeated(desk: Desk, key: str | None, request: str) -> bool:
-    id_ = _receipt_id(desk, key)
-    held = desk.store.get(Kind.RECEIPT, [id_]) if id_ else {}
-    return bool(held) and bool(_receipted(Receipt.of(held[str(id_)]), request))
-
-
-def _receipt(desk: Desk, key: str | None, memory_id: str, request: str) -> list[Row]:
-    id_ = _receipt_id(desk, key)
-    if id_ is None:
-        return []
-    kept = Receipt(id=id_, created_at=iso(desk.clock()), ref=memory_id, request=request)
-    return [kept.row(partition(desk.who.user_id, desk.who.agent_id))]
+def _unknown(desk: Desk, memory_id: str) -> NotFound:
+    what = f"no memory {memory_id!r:.80} for agent {desk.who.agent_id}"
+    return NotFound(what, remedy="check the id, the agent and the session")

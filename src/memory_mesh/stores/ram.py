@@ -2,6 +2,8 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import replace
 from itertools import islice
 from threading import RLock
 
@@ -39,7 +41,7 @@ class RamStore:
             moved.update(partition for row in puts for partition in self._touched(row.key, row))
             for key in deletes:
                 self._rows.pop(key, None)
-            self._rows.update({row.key: row for row in puts})
+            self._rows.update({row.key: _apart(row) for row in puts})
             self._versions.update(moved)
         return Applied(bytes_freed=True)
 
@@ -51,11 +53,11 @@ class RamStore:
     def get(self, kind: Kind, ids: Sequence[str]) -> dict[str, Row]:
         with self._lock:
             self._still_open()
-            return {id_: self._rows[Key(kind, id_)] for id_ in ids if Key(kind, id_) in self._rows}
+            return {id_: _apart(self._rows[Key(kind, id_)]) for id_ in ids if Key(kind, id_) in self._rows}
 
     def find(self, kind: Kind, where: Where = ANYTHING, *, limit: int | None = None, after: Row | None = None) -> list[Row]:
         rows = [row for row in self._all(kind, where) if after is None or row.age_key < after.age_key]
-        return sorted(rows, key=lambda row: row.age_key, reverse=True)[:limit]
+        return [_apart(row) for row in sorted(rows, key=lambda row: row.age_key, reverse=True)[:limit]]
 
     def count(self, kind: Kind, where: Where = ANYTHING) -> int:
         return sum(1 for _ in self._all(kind, where))
@@ -111,3 +113,8 @@ class RamStore:
     def _still_open(self) -> None:
         if not self._open:
             raise StoreClosed("the store is closed", remedy="open it again")
+
+
+def _apart(row: Row) -> Row:
+    """The row by itself: what its owner does to its lists later stays with its owner."""
+    return replace(row, fields=deepcopy(dict(row.fields)), replaces=0)

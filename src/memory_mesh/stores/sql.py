@@ -4,10 +4,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from memory_mesh.core.columns import BY_NAME, Scalar, Type
-from memory_mesh.core.where import METADATA, And, Anything, Compare, In, IsNull, Like, Not, Or, Where, is_list
+from memory_mesh.core.where import METADATA, And, Anything, Compare, In, IsNull, Like, Not, Or, Where, is_list, like
 
-# SQLite's name for the JSON types that a literal of ours may be compared with.
-_JSON_TYPES = {str: "'text'", bool: "'true', 'false'", int: "'integer', 'real'", float: "'integer', 'real'"}
+# SQLite gives up on a thousand terms in a row; as brackets of a hundred they may be ten thousand.
+_ROW = 100
+# SQLite's LIKE takes these three for one another.
+_CONFUSED = frozenset("\ufffd\ufffe\uffff")
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +18,7 @@ class Sql:
 
     text: str
     params: tuple[Scalar, ...] = ()
+    depth: int = 0  # of brackets
 
 
 class Compiler:
@@ -31,11 +34,12 @@ class Compiler:
             case Compare(column, "<>", value) if is_list(column):
                 return self.where(Not(Compare(column, "=", value)))
             case Compare(column, op, value):
-                return self._each(column, f"{{}} {op} ?", value)
+                return self._each(column, f"{{}} {op} ?", (value,))
             case In(column, values):
                 return self._in(column, values)
             case Like(column, pattern):
-                return self._each(column, "{} LIKE ?", pattern)
+                exactly = "exactly_like({}, ?)" if _CONFUSED & {*pattern} else "{} LIKE ?"
+                return self._each(column, exactly, (pattern,))
             case IsNull(column):
                 return self._is_null(column)
             case And(parts):
@@ -43,48 +47,75 @@ class Compiler:
             case Or(parts):
                 return self._joined(parts, " OR ", "0")
             case Not(part):
-                inner = self.where(part)
-                return Sql(f"NOT ({inner.text})", inner.params)
+                return self._not(part)
+
+    def _not(self, part: Where) -> Sql:
+        """The other way round, with NOT at the leaves only: SQLite's parser holds no more than 100 open words."""
+        match part:
+            case And(parts):
+                return self.where(Or(tuple(Not(each) for each in parts)))
+            case Or(parts):
+                return self.where(And(tuple(Not(each) for each in parts)))
+            case Not(inner):
+                return self.where(inner)
+        compiled = self.where(part)
+        return Sql(f"NOT ({compiled.text})", compiled.params, compiled.depth + 2)
 
     def _joined(self, parts: tuple[Where, ...], word: str, empty: str) -> Sql:
-        compiled = [self.where(part) for part in parts]
+        if len(parts) > _ROW:
+            kind = And if word == " AND " else Or
+            parts = tuple(kind(parts[at : at + _ROW]) for at in range(0, len(parts), _ROW))
+            return self._joined(parts, word, empty)
+        # The deepest first, so that the parser need not hold the others while it reads it.
+        compiled = sorted((self.where(part) for part in parts), key=lambda part: part.depth, reverse=True)
         text = word.join(f"({part.text})" for part in compiled) or empty
-        return Sql(text, tuple(param for part in compiled for param in part.params))
+        depth = 1 + max((part.depth for part in compiled), default=0)
+        return Sql(text, tuple(param for part in compiled for param in part.params), depth)
 
     def _in(self, column: str, values: tuple[Scalar, ...]) -> Sql:
-        plain = not is_list(column) and not column.startswith(METADATA)
-        if not plain or not values or len({type(value) for value in values}) > 1:
-            return self.where(Or(tuple(Compare(column, "=", value) for value in values)))
-        if not _comparable(column, values[0]):
-            return Sql("NULL")
+        alike = {types: tuple(value for value in values if _json_types(value) == types) for types in map(_json_types, values)}
+        if len(alike) != 1:
+            return self.where(Or(tuple(In(column, some) for some in alike.values())))
         marks = ", ".join("?" * len(values))
-        return Sql(f"{self._column(column)} IN ({marks})", tuple(values))
+        return self._each(column, f"{{}} IN ({marks})", values)
 
-    def _each(self, column: str, test: str, value: Scalar) -> Sql:
-        """One test of a column's value, of each of its items, or of a key of the metadata."""
+    def _each(self, column: str, test: str, values: tuple[Scalar, ...]) -> Sql:
+        """One test of a column's value, of each of its items, or of a key of the metadata; the values are of one type."""
         if column.startswith(METADATA):
             inside = test.format("value")
             text = (
                 f"(SELECT {inside} FROM json_each({self._column('metadata')}) "
-                f"WHERE key = ? AND type IN ({_JSON_TYPES[type(value)]}))"
+                f"WHERE key = ? AND type IN ({_json_types(values[0])}))"
             )
-            return Sql(text, (value, column.removeprefix(METADATA)))
-        if not _comparable(column, value):
+            return Sql(text, (*values, column.removeprefix(METADATA)))
+        if not _comparable(column, values[0]):
             return Sql("NULL")
         reached = self._column(column)
         if is_list(column):
             text = (
-                f"CASE WHEN {reached} IS NOT NULL THEN EXISTS "
+                f"CASE WHEN {reached} = '[]' THEN 0 WHEN {reached} IS NOT NULL THEN EXISTS "
                 f"(SELECT 1 FROM json_each({reached}) WHERE {test.format('value')}) END"
             )
-            return Sql(text, (value,))
-        return Sql(test.format(reached), (value,))
+            return Sql(text, values)
+        return Sql(test.format(reached), values)
 
     def _is_null(self, column: str) -> Sql:
         if column.startswith(METADATA):
             held = f"SELECT 1 FROM json_each({self._column('metadata')}) WHERE key = ? AND type <> 'null'"
             return Sql(f"NOT EXISTS ({held})", (column.removeprefix(METADATA),))
         return Sql(f"{self._column(column)} IS NULL")
+
+
+def exactly_like(text: str | None, pattern: str) -> bool | None:
+    """LIKE for the patterns that SQLite's own reads wrongly; stores make it known to their connections."""
+    return None if text is None else like(text, pattern)
+
+
+def _json_types(value: Scalar) -> str:
+    """SQLite's names for the JSON types that a literal may be compared with."""
+    if isinstance(value, bool):
+        return "'true', 'false'"
+    return "'text'" if isinstance(value, str) else "'integer', 'real'"
 
 
 def _comparable(column: str, value: Scalar) -> bool:

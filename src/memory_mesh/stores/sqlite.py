@@ -1,8 +1,9 @@
 """The SQLite store: one file, several processes, every change one transaction.
 
-WAL with synchronous=FULL: what `apply` acknowledged survives a power cut. `secure_delete` and a truncating checkpoint after
-each deletion: what was erased is no longer in the files. Keyword candidates come from our own postings table, for FTS5
-keeps deleted words in its segments and takes 50 ms to score 100,000 rows.
+WAL with synchronous=FULL: what `apply` acknowledged survives a power cut. `secure_delete`, a rewrite of the file and a cut of
+its log after each deletion: what was erased is no longer in the files. Keyword candidates come from our own postings table,
+for FTS5 keeps deleted words in its segments and takes 50 ms to score 100,000 rows. It is over 300 lines because reading,
+writing and the care of the one connection belong together; the tables are in `sqlite_schema`, the conditions in `sql`.
 """
 
 import json
@@ -32,7 +33,8 @@ from memory_mesh.core.ports import Applied, Step, no_step
 from memory_mesh.core.rows import Hit, Key, Row, Vector
 from memory_mesh.core.where import ANYTHING, Where, both
 from memory_mesh.core.where import In as OneOf
-from memory_mesh.stores.sql import Compiler, Sql
+from memory_mesh.stores.forks import watch
+from memory_mesh.stores.sql import Compiler, Sql, exactly_like
 from memory_mesh.stores.sqlite_schema import (
     BLOCKS,
     MEMORIES,
@@ -40,14 +42,18 @@ from memory_mesh.stores.sqlite_schema import (
     check_version,
     decode,
     encode,
+    mark_freed,
+    mark_unfreed,
     prepare,
     table_of,
     take_up,
+    unfreed,
     untaken,
 )
 from memory_mesh.stores.vectors import cosines, ranked
 from memory_mesh.stores.writes import once_each
 
+_SWITCHES = 100  # each lost to another process that opened the file in the same moment
 _BATCH = 500  # ids in one query; SQLite takes 32,766 parameters, older ones 999
 
 _TROUBLE: dict[int, tuple[type[StoreError], str, str]] = {
@@ -72,9 +78,9 @@ class SqliteStore:
         self.url = url or f"sqlite:///{path}"
         self._path, self._read_only, self._busy_seconds, self._step = path, read_only, busy_seconds, step
         self._lock = RLock()
-        self._inherited: list[sqlite3.Connection] = []
         self._closed = False
-        self._connect()
+        self._connection: sqlite3.Connection | None = self._connect()
+        watch(self)
 
     # --- the port ---
 
@@ -94,17 +100,20 @@ class SqliteStore:
                     change.put(row)
                 self._step("store.put")
                 change.count()
+                replaced = any(row.replaces and row.kind is Kind.BLOCK for row in puts)
+                if deletes or replaced:
+                    mark_unfreed(connection)
                 self._step("store.counted")
             self._step("store.committed")
-            replaced = any(row.replaces and row.kind is Kind.BLOCK for row in puts)
-            return Applied(bytes_freed=self._free(connection) if deletes or replaced else True)
+            return Applied(bytes_freed=self._free(connection) if deletes or replaced else not any(row.replaces for row in puts))
 
     def version(self, partition: str) -> int:
         with self._use() as connection:
             return _version(connection, partition)
 
     def get(self, kind: Kind, ids: Sequence[str]) -> dict[str, Row]:
-        return {row.id: row for batch in _batches(ids) for row in self.find(kind, OneOf("id", tuple(batch)))}
+        with self._use() as connection, self._snapshot(connection):
+            return {row.id: row for batch in _batches(ids) for row in self.find(kind, OneOf("id", tuple(batch)))}
 
     def find(self, kind: Kind, where: Where = ANYTHING, *, limit: int | None = None, after: Row | None = None) -> list[Row]:
         table = table_of(kind)
@@ -162,7 +171,7 @@ class SqliteStore:
         with self._lock:
             if not self._closed:
                 self._closed = True
-                self._connection.close()
+                self._disconnect()
 
     # --- the file ---
 
@@ -172,21 +181,33 @@ class SqliteStore:
             found = [str(row[0]) for row in connection.execute("PRAGMA integrity_check(10)")]
         return [] if found == ["ok"] else found
 
-    def _connect(self) -> None:
+    def before_fork(self) -> None:
+        """Hold still, unconnected, until `after_fork`; `forks` says why."""
+        self._lock.acquire()
+        self._disconnect()
+
+    def after_fork(self) -> None:
+        """Go on; the next use connects again, on either side."""
+        self._lock.release()
+
+    def _connect(self) -> sqlite3.Connection:
         with self._translated():
             if not self._read_only:
                 self._make_private()
             mode = "ro" if self._read_only else "rwc"
             uri = f"{self._path.absolute().as_uri()}?mode={mode}"
-            self._pid = os.getpid()
-            self._connection = sqlite3.connect(
-                uri, uri=True, timeout=self._busy_seconds, isolation_level=None, check_same_thread=False
-            )
+            connection = sqlite3.connect(uri, uri=True, timeout=self._busy_seconds, isolation_level=None, check_same_thread=False)
             try:
-                self._prepare(self._connection)
+                self._prepare(connection)
             except BaseException:
-                self._connection.close()
+                connection.close()
                 raise
+            return connection
+
+    def _disconnect(self) -> None:
+        if self._connection:
+            self._connection.close()
+            self._connection = None
 
     def _make_private(self) -> None:
         """A new file is its owner's alone: memories are nobody else's business. SQLite's own files follow it."""
@@ -198,19 +219,35 @@ class SqliteStore:
         # Text is compared as `Where` says; deleted bytes are overwritten; nothing of ours goes to temporary files.
         for pragma in ("case_sensitive_like = ON", "secure_delete = ON", "temp_store = MEMORY", "synchronous = FULL"):
             connection.execute(f"PRAGMA {pragma}")
+        connection.create_function("exactly_like", 2, exactly_like, deterministic=True)
         ready = check_version(connection)
         if self._read_only:
             if not ready:
                 raise StoreUnavailable(f"{self._path} is not prepared", remedy="open it once for writing")
             return
-        if connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
-            connection.execute("PRAGMA journal_mode = WAL")
+        self._log_ahead(connection)
         if not ready:
             with self._transaction(connection):
                 prepare(connection)
         elif untaken(connection):
             with self._transaction(connection):
                 take_up(connection)
+        if unfreed(connection):
+            self._free(connection)
+
+    def _log_ahead(self, connection: sqlite3.Connection) -> None:
+        """Switch to WAL. SQLite waits for no lock here, so we wait for one that it does wait for, and try again."""
+        for last in (*[False] * _SWITCHES, True):
+            try:
+                if connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
+                    connection.execute("PRAGMA journal_mode = WAL")
+            except sqlite3.OperationalError as error:
+                if last or _code(error) != sqlite3.SQLITE_BUSY:
+                    raise
+                connection.execute("BEGIN EXCLUSIVE")
+                connection.execute("COMMIT")
+            else:
+                return
 
     def _check(self, connection: sqlite3.Connection, seen: Mapping[str, int]) -> None:
         for partition, version in seen.items():
@@ -218,20 +255,25 @@ class SqliteStore:
                 raise Conflict(f"partition {partition} has moved on")
 
     def _free(self, connection: sqlite3.Connection) -> bool:
-        """Bring the zeroed pages into the file and cut the log that holds the old ones; False if readers were in the way."""
-        busy = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+        """Leave no byte of what was deleted; False if that has to wait for the next deletion or opening."""
+        try:
+            # A page that SQLite rebuilt keeps stray copies of rows that moved away, secure_delete or not. Only a rewrite of
+            # the file drops them, and cutting the log drops the pages that were rewritten.
+            connection.execute("VACUUM")
+            if connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
+                return False
+            mark_freed(connection)
+        except sqlite3.OperationalError:
+            return False  # no room or no quiet moment to tidy up: the change itself is durable
         self._step("store.freed")
-        return not busy
+        return True
 
     @contextmanager
     def _use(self) -> Iterator[sqlite3.Connection]:
         with self._lock, self._translated():
             if self._closed:
                 raise StoreClosed(f"{self._path} is closed", remedy="open it again")
-            if self._pid != os.getpid():
-                # A forked child may neither use nor close its parent's connection.
-                self._inherited.append(self._connection)
-                self._connect()
+            self._connection = self._connection or self._connect()
             yield self._connection
 
     @contextmanager
@@ -252,16 +294,24 @@ class SqliteStore:
         try:
             yield
         finally:
-            connection.execute("COMMIT")
+            if connection.in_transaction:  # some errors end it, and are to be told themselves
+                connection.execute("COMMIT")
 
     @contextmanager
     def _translated(self) -> Iterator[None]:
         try:
             yield
-        except sqlite3.Error as error:
-            code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+        except (sqlite3.Error, UnicodeDecodeError, json.JSONDecodeError) as error:
+            code = _code(error)
             kind, what, remedy = _TROUBLE.get(code, (StoreUnavailable, f"failed: {error}", "see `memory-mesh doctor`"))
             raise kind(f"{self._path} {what}", remedy=remedy) from error
+
+
+def _code(error: Exception) -> int:
+    """SQLite's code for an error. A text or JSON that cannot be read back has none: it was whole when it was written."""
+    misused = isinstance(error, sqlite3.InterfaceError | sqlite3.ProgrammingError)
+    code: int = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR if misused else sqlite3.SQLITE_CORRUPT)
+    return code & 0xFF  # the rest tells more than we make of it
 
 
 class _Change:

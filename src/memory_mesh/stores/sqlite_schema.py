@@ -6,7 +6,7 @@ write. Rows that the older program wrote are taken up when the file is opened. `
 
 import json
 import sqlite3
-from typing import TypeVar
+from contextlib import suppress
 
 from memory_mesh.core.columns import COLUMNS, Column, Kind, Type, Value, fields_of
 from memory_mesh.core.errors import InvalidInput, StoreTooNew
@@ -16,7 +16,9 @@ from memory_mesh.core.times import iso, moment
 
 VERSION = 1
 
-Shape = TypeVar("Shape", dict[str, Value], list[Value])
+_UNTAKEN = "partition IS NULL AND id IS NOT NULL"  # SQLite lets a text that is a primary key be null; such a row has no name
+_UNKNOWN = iso(0)  # a moment that nobody can read is a very old one
+_SECONDS = 100_000_000_000  # more are milliseconds: as seconds they would be in the year 5138
 
 LANE_TABLE = """
 CREATE TABLE IF NOT EXISTS memories (
@@ -55,6 +57,7 @@ INDEXES = (
     "CREATE INDEX IF NOT EXISTS memories_by_status ON memories (user_id, status)",
     "CREATE INDEX IF NOT EXISTS memories_by_age ON memories (partition, created_at, number, id)",
     "CREATE INDEX IF NOT EXISTS memories_by_fingerprint ON memories (fingerprint) WHERE fingerprint IS NOT NULL",
+    "CREATE INDEX IF NOT EXISTS memories_by_sources ON memories (user_id, sources)",
     "CREATE INDEX IF NOT EXISTS memories_to_take_up ON memories (id) WHERE partition IS NULL",
     "CREATE INDEX IF NOT EXISTS blocks_by_ref ON yamo_blocks (ref) WHERE ref IS NOT NULL",
     "CREATE UNIQUE INDEX IF NOT EXISTS blocks_by_number ON yamo_blocks (chain, number)",
@@ -107,7 +110,7 @@ def prepare(connection: sqlite3.Connection) -> None:
     for statement in INDEXES:
         connection.execute(statement)
     take_up(connection)
-    connection.execute("INSERT OR IGNORE INTO mesh_meta VALUES ('schema', ?)", (str(VERSION),))
+    connection.execute("INSERT OR REPLACE INTO mesh_meta VALUES ('schema', ?)", (str(VERSION),))
 
 
 def check_version(connection: sqlite3.Connection) -> bool:
@@ -126,7 +129,22 @@ def check_version(connection: sqlite3.Connection) -> bool:
 
 def untaken(connection: sqlite3.Connection) -> bool:
     """Whether the older program has written rows since."""
-    return connection.execute("SELECT 1 FROM memories WHERE partition IS NULL LIMIT 1").fetchone() is not None
+    return connection.execute(f"SELECT 1 FROM memories WHERE {_UNTAKEN} LIMIT 1").fetchone() is not None
+
+
+def mark_unfreed(connection: sqlite3.Connection) -> None:
+    """Note, with the deletion itself, that its bytes are still to be freed: a crash may come in between."""
+    connection.execute("INSERT OR IGNORE INTO mesh_meta VALUES ('unfreed', 'yes')")
+
+
+def unfreed(connection: sqlite3.Connection) -> bool:
+    """Whether the bytes of a deletion are still to be freed."""
+    return connection.execute("SELECT 1 FROM mesh_meta WHERE key = 'unfreed'").fetchone() is not None
+
+
+def mark_freed(connection: sqlite3.Connection) -> None:
+    """The bytes are freed."""
+    connection.execute("DELETE FROM mesh_meta WHERE key = 'unfreed'")
 
 
 def encode(column: Column, value: Value) -> str | int | float | None:
@@ -149,46 +167,49 @@ def decode(column: Column, value: str | int | float | None) -> Value:
 
 
 def take_up(connection: sqlite3.Connection) -> None:
-    """Give the rows of the older program what ours have; what it wrote stays as it is."""
+    """Give the rows of the older program what ours have; what it wrote stays, but for values that nobody could read."""
+    # The older program knows nothing of the postings: of a row that it replaced or deleted they are still there.
+    connection.execute("DELETE FROM postings WHERE id NOT IN (SELECT id FROM memories WHERE partition IS NOT NULL)")
     rows = connection.execute(
         "SELECT id, content, metadata, collection, tags, embedding, superseded_by, created_at, updated_at FROM memories "
-        "WHERE partition IS NULL"
+        f"WHERE {_UNTAKEN}"
     ).fetchall()
     home = partition(None, None)
     for row in rows:
         _take_up(connection, home, *row)
     if rows:
-        held = (home, len(rows))
         connection.execute(
             "INSERT INTO partitions VALUES (?, ?, 0, 0) ON CONFLICT DO UPDATE SET version = version + excluded.version",
-            held,
+            (home, len(rows)),
         )
-        lengths = connection.execute(
-            "SELECT count(*), coalesce(sum(json_array_length(keywords)), 0) FROM memories "
-            "WHERE partition = ? AND json_array_length(keywords) > 0",
-            (home,),
-        ).fetchone()
-        connection.execute("UPDATE partitions SET documents = ?, length = ? WHERE partition = ?", (*lengths, home))
+        connection.execute(
+            "UPDATE partitions SET (documents, length) = (SELECT count(*), coalesce(sum(json_array_length(keywords)), 0) "
+            "FROM memories WHERE memories.partition = partitions.partition AND json_array_length(keywords) > 0)"
+        )
 
 
 def _take_up(
     connection: sqlite3.Connection, home: str, id_: str, content: str, metadata: str | None, collection: str | None,
     tags: str | None, embedding: bytes | None, superseded_by: str | None, created: str, updated: str,
 ) -> None:  # fmt: skip
-    notes = _json(metadata, dict) or {}
+    notes = _notes(metadata)
+    if (at := _time(created)) == _UNKNOWN:
+        notes.setdefault("created_at", created)
     words = tokens(content)
+    changes = connection.execute("SELECT max(number) FROM records WHERE kind = 'change' AND ref = ?", (id_,)).fetchone()[0]
+    kind, times = notes.get("memory_type"), notes.get("times_observed")
     values = {
         "partition": home,
-        "revision": 1,
+        "revision": changes or 1,  # the history of a row that was replaced goes on
         "number": 0,
-        "metadata": json.dumps(notes, ensure_ascii=False),
-        "tags": json.dumps(_json(tags, list) or [], ensure_ascii=False),
+        "metadata": _unchanged(metadata, notes),
+        "tags": _unchanged(tags, _texts(tags)),
         "project": None if collection in (None, "memory-lane") else collection,
         "memory_type": MemoryType.GLOBAL.value,
-        "category": notes.get("memory_type"),
+        "category": kind if isinstance(kind, str) else None,
         "status": "superseded" if superseded_by else "active",
-        "times_observed": notes.get("times_observed") or 1,
-        "created_at": _time(created),
+        "times_observed": times if isinstance(times, int) and times > 0 else 1,
+        "created_at": at,
         "updated_at": _time(updated),
         "keywords": json.dumps(words, ensure_ascii=False),
         "model": f"unknown/{len(embedding) // 4}" if embedding else None,
@@ -201,19 +222,44 @@ def _take_up(
     )
 
 
-def _json(text: str | None, wanted: type[Shape]) -> Shape | None:
+def _notes(text: str | None) -> dict[str, Value]:
+    """The older program's metadata; what is no JSON object is kept whole, under a name of its own."""
+    value = _json(text)
+    return value if isinstance(value, dict) else {"unread": text} if text and value is not None else {}
+
+
+def _texts(text: str | None) -> list[Value]:
+    """The older program's tags; what is no JSON array is one tag."""
+    value = _json(text)
+    items = value if isinstance(value, list) else [text] if text and value is not None else []
+    return [item if isinstance(item, str) else json.dumps(item, ensure_ascii=False) for item in items]
+
+
+def _json(text: str | None, *, constant: type = str) -> Value:
     try:
-        value = json.loads(text or "null")
-    except json.JSONDecodeError:
+        value: Value = json.loads(text or "null", parse_constant=constant)  # NaN, which is no JSON, is kept as a word
+    except (json.JSONDecodeError, RecursionError):
+        return text
+    return value
+
+
+def _unchanged(text: str | None, read: Value) -> str | None:
+    """The text as it stands where it says what was read; half a surrogate pair, which no store can keep, is marked as lost."""
+    if text is None and not read:
         return None
-    return value if isinstance(value, wanted) else None
+    written = json.dumps(read, ensure_ascii=False)
+    clean = written.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
+    return text if text and clean == written and _json(text, constant=float) == read else clean
 
 
 def _time(text: str) -> str:
-    try:
+    """A moment as ISO 8601, or as seconds or milliseconds since 1970."""
+    with suppress(InvalidInput):
         return moment(text, "created_at")
-    except InvalidInput:
-        return iso(0)  # a moment that nobody can read is a very old one
+    with suppress(ValueError, OverflowError):
+        number = float(text)
+        return iso(round(number if number > _SECONDS else number * 1000))
+    return _UNKNOWN
 
 
 def _complete(connection: sqlite3.Connection, table: Table) -> None:

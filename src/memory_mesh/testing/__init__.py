@@ -1,1 +1,30 @@
-"""For your own tests: the contract every store keeps, a state machine that looks for what breaks it, crash points and fakes."""
+"""For your own tests: the contract every store keeps, a state machine that looks for what breaks it, crash points and fakes.
+
+`StoreContract`, `machine_for` and the strategies of `rows` need the extra `testing`; `fakes` needs nothing. Names are loaded
+when they are first used, so that the fakes come without pytest and Hypothesis.
+"""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from memory_mesh.testing.contract import StoreContract
+    from memory_mesh.testing.fakes import FakeClock, no_pause, seeded_ids
+    from memory_mesh.testing.machine import machine_for
+
+_FROM = {
+    "FakeClock": "fakes",
+    "StoreContract": "contract",
+    "machine_for": "machine",
+    "no_pause": "fakes",
+    "seeded_ids": "fakes",
+}
+
+__all__ = ["FakeClock", "StoreContract", "machine_for", "no_pause", "seeded_ids"]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _FROM:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(f"{__name__}.{_FROM[name]}"), name)

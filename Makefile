@@ -1,0 +1,61 @@
+# One word for each thing a developer does. It needs make and Python 3.11 or newer, and installs into .venv only.
+
+PYTHON ?= python3
+WORKERS ?= auto
+
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+RESULTS := build/requirements.json
+PYTEST := $(BIN)/python -m pytest -n $(WORKERS)
+# What the tests read. The page that `conformance` writes is left out: it would make its own input stale.
+TESTED := $(filter-out docs/conformance.md,$(shell find src tests tools bench conformance docs *.md *.toml -type f \
+	-not -path '*/__pycache__/*' -not -path 'bench/results/*'))
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help setup demo test lint conformance mutants bench clean
+
+help: ## list these words
+	@grep -hE '^[a-z]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/:.*## /\t/' | expand -t 14
+
+setup: $(READY) ## make .venv and install the package and its tools into it
+
+demo: $(READY) ## store, find, erase and verify in a throw-away memory
+	@$(BIN)/memory-mesh demo
+
+test: $(READY) ## run all tests, with coverage of core and flows
+	@mkdir -p $(dir $(RESULTS))
+	$(PYTEST) --cov --cov-report=term-missing:skip-covered --req-results=$(RESULTS)
+
+lint: $(READY) ## formatting, lint, types and the floors
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+conformance: $(RESULTS) ## which requirement is held by which test; writes docs/conformance.md
+	$(BIN)/python tools/conformance.py --results $(RESULTS) $(if $(filter true,$(CI)),--check)
+
+mutants: $(READY) ## put deliberate bugs into the stores and see that the tests catch them
+	$(BIN)/python tools/mutants.py
+
+bench: $(READY) ## how long a command takes from a cold start; writes bench/results/
+	$(BIN)/python -m bench.coldstart
+
+clean: ## remove what was built, .venv included
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage .coverage.*
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo "memory-mesh needs Python 3.11 or newer, and '$(PYTHON)' is not: try make PYTHON=/path/to/python3.11" >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' || { \
+		echo "'$(PYTHON)' cannot make virtual environments: install its venv package (python3-venv on Debian)" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --upgrade pip
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --build-constraint constraints.txt --editable '.[dev]'
+	@touch $@
+
+$(RESULTS): $(READY) $(TESTED)
+	@$(MAKE) --no-print-directory test

@@ -1,0 +1,1 @@
+"""Measurements: each writes what it saw, with the command and the commit, into bench/results."""

@@ -1,0 +1,211 @@
+"""Redaction: what must not be stored is found and replaced, by a mask or by a keyed pseudonym.
+
+`find` is the whole list of patterns at work; `Redactor` writes what is stored. A redacted text stays as it is when it is redacted
+again, any text is accepted, and the time grows with its length only. docs/redaction.md is made from PATTERNS.
+"""
+
+import hmac
+import re
+import unicodedata
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Literal
+
+from memory_mesh.core import redact_assign, redact_ids, redact_money, redact_network, redact_phone, redact_secrets, redact_vendors
+from memory_mesh.core.columns import Value
+from memory_mesh.core.errors import InvalidInput
+from memory_mesh.core.redact_pattern import Found, Page, Pattern, Span
+
+__all__ = ["PATTERNS", "Found", "Pattern", "Redactor", "find"]
+
+# The more specific come first: of two that overlap in part, the first wins.
+PATTERNS: tuple[Pattern, ...] = (
+    *redact_secrets.SPECIFIC,
+    *redact_vendors.PATTERNS,
+    *redact_money.PATTERNS,
+    *redact_ids.PATTERNS,
+    *redact_network.PATTERNS,
+    *redact_phone.PATTERNS,
+    *redact_secrets.GENERAL,
+    *redact_assign.PATTERNS,
+)
+_BY_ID = {pattern.id: pattern for pattern in PATTERNS}
+_LABELS = sorted({pattern.label for pattern in PATTERNS} | {"REDACTED"})
+_TOKEN = re.compile(rf"\[(?:{'|'.join(_LABELS)})(?::[0-9a-f]{{8}})?\]")
+_MOST_ROUNDS = 12
+
+Mode = Literal["mask", "pseudonym"]
+
+
+def find(text: str) -> list[Found]:
+    """What is to be redacted, from left to right. The longer of two wins, and of equal ones the more specific."""
+    page = Page(text)
+    spans = [
+        (start, end, rank)
+        for rank, pattern in enumerate(PATTERNS)
+        if not pattern.hints or page.holds(pattern.hints)
+        for start, end in pattern.finds(page)
+    ]
+    if not spans:
+        return []
+    return [Found(PATTERNS[rank].id, start, end) for start, end, rank in _outside_tokens(text, _apart(spans))]
+
+
+@dataclass(frozen=True, slots=True)
+class Redactor:
+    """How found values are written: `[EMAIL]`, or in pseudonym mode `[EMAIL:8 hex digits]`, the same for the same value and key.
+
+    `names` are names of people (or anything else) and the ids that replace them, in both modes.
+    """
+
+    mode: Mode = "mask"
+    key: bytes | None = field(default=None, repr=False)
+    names: Mapping[str, str] = field(default_factory=dict, repr=False)
+    _named: re.Pattern[str] | None = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.mode not in ("mask", "pseudonym"):
+            raise InvalidInput(f"redaction mode is {self.mode!r:.40}", expected="mask or pseudonym")
+        if self.mode == "pseudonym" and not self.key:
+            raise InvalidInput("pseudonyms need a key", remedy="give one, or use mode 'mask'")
+        object.__setattr__(self, "_named", _alternatives(self.names))
+        for name, given in self.names.items():
+            if not name.strip() or self.text(given) != given:
+                raise InvalidInput(
+                    f"the id of the name {name!r:.40} would be redacted itself", expected="an id without names in it"
+                )
+
+    def text(self, text: str) -> str:
+        """The text as it may be stored."""
+        for _ in range(_MOST_ROUNDS):
+            # What is masked changes what stands around the rest, so we look until nothing is found.
+            redacted = self._rename(self._replace(text))
+            if redacted == text:
+                return text
+            text = redacted
+        return "[REDACTED]"  # a text made to keep us busy; nothing of it is kept
+
+    def value(self, value: Value) -> Value:
+        """The same for every text in a value, keys too. A key is a cue for its value, so numbers under one are looked at as well."""
+        return self._value(value, "")
+
+    def _value(self, value: Value, key: str) -> Value:
+        if isinstance(value, str):
+            return self._beside(value, key)
+        if isinstance(value, dict):
+            return self._object(value)
+        if isinstance(value, list):
+            return [self._value(item, key) for item in value]
+        if isinstance(value, int) and not isinstance(value, bool) and abs(value) > 999_999:
+            shown = self._beside(str(value), key)
+            return value if shown == str(value) else shown
+        return value
+
+    def _object(self, value: dict[str, Value]) -> dict[str, Value]:
+        kept: dict[str, Value] = {}
+        masked = {key: self.text(key) for key in value}
+        taken, numbers = set(masked.values()), Counter[str]()
+        for key, item in value.items():
+            kept[_unused(masked[key], kept, taken, numbers)] = self._value(item, key)
+        return kept
+
+    def _beside(self, value: str, key: str) -> str:
+        """A value read with its key: `{"password": "hunter2"}` says as much as `password: hunter2`."""
+        lead = f"{key}: "
+        if key and any(found.start >= len(lead) for found in find(f"{lead}{value}")):
+            for _ in range(_MOST_ROUNDS):
+                redacted = self._replace(lead + value, floor=len(lead))[len(lead) :]
+                if redacted == value:
+                    break
+                value = redacted
+        return self.text(value)
+
+    def _replace(self, text: str, *, floor: int = 0) -> str:
+        parts, at = [], 0
+        for found in find(text):
+            if found.start >= floor:
+                parts += [text[at : found.start], self._token(found.pattern, text[found.start : found.end])]
+                at = found.end
+        return "".join((*parts, text[at:])) if parts else text
+
+    def _token(self, pattern_id: str, value: str) -> str:
+        pattern = _BY_ID[pattern_id]
+        if self.mode == "mask" or self.key is None:
+            return f"[{pattern.label}]"
+        message = f"{pattern.label}:{pattern.normal(value)}".encode("utf-8", "surrogatepass")
+        return f"[{pattern.label}:{hmac.digest(self.key, message, sha256).hex()[:8]}]"
+
+    def _rename(self, text: str) -> str:
+        if self._named is None:
+            return text
+        tokens = _tokens(text)
+        return self._named.sub(lambda found: found[0] if _inside(found.span(), tokens) else self._id_of(found[0]), text)
+
+    def _id_of(self, written: str) -> str:
+        wanted = _folded(written)
+        return next((given for name, given in self.names.items() if _folded(name) == wanted), "[REDACTED]")
+
+
+def _apart(spans: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
+    """Without overlaps: what lies inside another goes; of two that overlap in part, the less specific goes."""
+    kept: list[tuple[int, int, int]] = []
+    for span in sorted(spans, key=lambda span: (span[0], -span[1], span[2])):
+        if kept and span[0] < kept[-1][1]:
+            if span[1] <= kept[-1][1] or span[2] >= kept[-1][2]:
+                continue
+            kept.pop()
+        kept.append(span)
+    return kept
+
+
+def _outside_tokens(text: str, spans: list[tuple[int, int, int]]) -> Iterator[tuple[int, int, int]]:
+    """Our own masks are no finds: not whole, not in part. Around one, as part of a longer secret, they may be."""
+    tokens = _tokens(text)
+    for start, end, rank in spans:
+        if not _inside((start, end), tokens) and _TOKEN.fullmatch(text[start:end].strip(" .,;:")) is None:
+            yield start, end, rank
+
+
+def _tokens(text: str) -> list[Span]:
+    return [found.span() for found in _TOKEN.finditer(text)] if "[" in text else []
+
+
+def _inside(span: Span, tokens: list[Span]) -> bool:
+    """Does the span start or end within a token?"""
+    before = bisect_right(tokens, (span[0], span[1] + 1))
+    near = tokens[max(0, before - 1) : before + 1]
+    starts = any(token[0] < span[0] < token[1] for token in near)
+    last = bisect_right(tokens, (span[1], -1)) - 1
+    ends = last >= 0 and tokens[last][0] < span[1] < tokens[last][1]
+    return starts or ends
+
+
+def _alternatives(names: Mapping[str, str]) -> re.Pattern[str] | None:
+    """Any of the names as whole words, the longest first, however it is spaced and composed."""
+    written = {
+        form
+        for name in names
+        for form in (unicodedata.normalize("NFC", name), unicodedata.normalize("NFD", name))
+        if form.strip()
+    }
+    if not written:
+        return None
+    ordered = sorted(written, key=lambda name: (-len(name), name))
+    forms = (r"\s{1,8}".join(map(re.escape, name.split())) for name in ordered)
+    return re.compile(rf"(?<!\w)(?:{'|'.join(forms)})(?!\w)", re.IGNORECASE)
+
+
+def _folded(name: str) -> str:
+    return " ".join(unicodedata.normalize("NFC", name).casefold().split())
+
+
+def _unused(key: str, kept: Mapping[str, Value], taken: set[str], numbers: Counter[str]) -> str:
+    """Two addresses as keys become one mask; the second is numbered, since no value may be lost."""
+    free = key
+    while free in kept or (free != key and free in taken):
+        numbers[key] += 1
+        free = f"{key} {numbers[key] + 1}"
+    return free

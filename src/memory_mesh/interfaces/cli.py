@@ -1,0 +1,251 @@
+"""The commands: each reads its flags, calls the mesh once and answers."""
+
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from memory_mesh.core.errors import InvalidInput, NotFound
+from memory_mesh.core.scope import MemoryType
+from memory_mesh.interfaces import flags, render
+from memory_mesh.interfaces.grammar import Commands, StoreFlag, Who, option, verb
+from memory_mesh.interfaces.render import NAME, Answer
+
+_ABOUT = """Memory for AI agents: remember, recall, forget, with a sealed trail of every change.
+
+Start with: memory-mesh demo"""
+_CODES = (
+    "Exit codes: 0 done, 1 failed, 2 not understood, 3 settings, 4 no such memory, 5 not in this version, 6 memory is switched "
+    "off; of the store: 7 unavailable, 8 read-only, 9 busy, 10 full, 11 damaged, 12 too new; 130 interrupted."
+)
+
+WRITE, READ, CHANGE, FORGET, CARE = "Remember", "Recall", "Change", "Forget", "Look after"
+
+app = typer.Typer(name="memory-mesh", cls=Commands, help=_ABOUT, epilog=_CODES, rich_markup_mode="rich")
+config = typer.Typer(cls=Commands, help="The settings in force.")
+app.add_typer(config, name="config", rich_help_panel=CARE)
+
+Id = Annotated[str, option("--id", "the memory's id", metavar="ID")]
+Limit = Annotated[str, option("--limit", "how many at most", metavar="N")]
+Filter = Annotated[
+    str | None, option("--filter", "only where this holds, e.g. memory_type = 'global' AND tags = 'ops'", metavar="EXPR")
+]
+Statuses = Annotated[list[str] | None, option("--status", "of this status instead of active; may be repeated", metavar="STATUS")]
+Metadata = Annotated[str | None, option("--metadata", "further notes as a JSON object", metavar="JSON")]
+Key = Annotated[str | None, option("--key", "a repeated call with this key stores once", metavar="KEY")]
+
+
+@app.callback(invoke_without_command=True)
+def root(
+    ctx: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Say the version.")] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show where an unexpected error came from.")] = False,
+) -> None:
+    if version:
+        from memory_mesh import __version__
+
+        typer.echo(f"{NAME} memory-mesh {__version__}")
+        raise typer.Exit
+    if ctx.invoked_subcommand is None:
+        typer.echo(ctx.get_help(), nl=False)
+
+
+@verb(
+    app, "store", panel=WRITE,
+    examples=[
+        'store --content "The deploy key rotates on Mondays."',
+        'store --content "Ana prefers tea." --type agent --tag people --agent concierge',
+        'store --content - --metadata \'{"source": "minutes"}\' < minutes.txt',
+    ],
+)  # fmt: skip
+def store(
+    who: Who,
+    *,
+    content: Annotated[str, option("--content", "the text; - reads it from standard input", metavar="TEXT")],
+    type: Annotated[str | None, option("--type", "global, agent, session, … or a word of yours", metavar="TYPE")] = None,
+    rationale: Annotated[str | None, option("--rationale", "why it is worth keeping", metavar="TEXT")] = None,
+    hypothesis: Annotated[str | None, option("--hypothesis", "what it was expected to show", metavar="TEXT")] = None,
+    tag: Annotated[list[str] | None, option("--tag", "a tag; may be repeated", metavar="TAG")] = None,
+    metadata: Metadata = None,
+    key: Key = None,
+) -> Answer:
+    """Remember a text. The same text in the same scope is counted, not stored twice."""
+    said = {"type": type, "rationale": rationale, "hypothesis": hypothesis, "tags": list(tag) if tag else None}
+    notes = flags.together(flags.notes(metadata), said)
+    text = flags.text(content)
+    with who.mesh() as mesh:
+        record = mesh.add(text, notes, idempotency_key=key)
+    return Answer(text=f"{NAME} Ingested record {record.id}", data=render.plain(record))
+
+
+@verb(
+    app, "search", panel=READ,
+    examples=['search "when does the deploy key rotate?"', "search deploy key --limit 3 --filter \"tags = 'ops'\""],
+)  # fmt: skip
+def search(
+    who: Who,
+    *,
+    query: Annotated[list[str], typer.Argument(help="words to look for", metavar="QUERY")],
+    limit: Limit = "10",
+    filter: Filter = None,
+    min_score: Annotated[str, option("--min-score", "leave out what scores below, 0 to 1", metavar="X")] = "0",
+    status: Statuses = None,
+) -> Answer:
+    """Find the memories that answer best, highest score first."""
+    most, least = flags.whole(limit, "--limit"), flags.share(min_score, "--min-score")
+    with who.mesh() as mesh:
+        found = mesh.search(" ".join(query), most, filter, min_score=least, status=flags.statuses(status))
+        text = f"{NAME} Found {len(found)} matches." + (f"\n\n{mesh.format_results(found)}" if found else "")
+    return Answer(text=text, data={"count": len(found), "results": [render.plain(result) for result in found]})
+
+
+@verb(app, "get", panel=READ, examples=["get --id mem_1760000000000_3fa9c2"])
+def get(who: Who, *, id: Id) -> Answer:
+    """Show one memory, of whatever status."""
+    with who.mesh() as mesh:
+        record = mesh.get(id)
+    if record is None:
+        raise _unknown(id)
+    return Answer(text=render.record_text(record), data=render.plain(record))
+
+
+@verb(app, "list", panel=READ, examples=["list --limit 5", "list --filter \"memory_type = 'agent'\" --agent planner"])
+def list_(who: Who, *, limit: Limit = "20", filter: Filter = None, status: Statuses = None) -> Answer:
+    """List memories, newest first."""
+    most = flags.whole(limit, "--limit")
+    with who.mesh() as mesh:
+        records = mesh.get_all(most, filter=filter, status=flags.statuses(status))
+    data = {"count": len(records), "memories": [render.plain(record) for record in records]}
+    return Answer(text=render.list_text(records), data=data)
+
+
+@verb(app, "history", panel=READ, examples=["history --id mem_1760000000000_3fa9c2"])
+def history(who: Who, *, id: Id) -> Answer:
+    """Show how a memory became what it is."""
+    with who.mesh() as mesh:
+        changes = mesh.history(id)
+    return Answer(text=render.history_text(id, changes), data={"id": id, "changes": [render.plain(change) for change in changes]})
+
+
+@verb(
+    app, "update", panel=CHANGE,
+    examples=[
+        'update --id mem_1760000000000_3fa9c2 --content "The key rotates on Fridays." --why "new plan"',
+        "update --id mem_1760000000000_3fa9c2 --metadata '{\"source\": null}'",
+    ],
+)  # fmt: skip
+def update(
+    who: Who,
+    *,
+    id: Id,
+    content: Annotated[str | None, option("--content", "the new text; - reads it from standard input", metavar="TEXT")] = None,
+    metadata: Annotated[
+        str | None, option("--metadata", "keys to set, as a JSON object; null removes one", metavar="JSON")
+    ] = None,
+    why: Annotated[str | None, option("--why", "the reason, for the history", metavar="TEXT")] = None,
+    key: Key = None,
+) -> Answer:
+    """Give a memory a new revision; the old one stays in its history."""
+    text, notes = None if content is None else flags.text(content), flags.notes(metadata)
+    with who.mesh() as mesh:
+        record = mesh.update(id, content=text, metadata=notes, why=why, idempotency_key=key)
+    return Answer(text=f"{NAME} Updated record {record.id} to revision {record.revision}", data=render.plain(record))
+
+
+@verb(app, "pin", panel=CHANGE, examples=["pin --id mem_1760000000000_3fa9c2", "pin --id mem_1760000000000_3fa9c2 --off"])
+def pin(who: Who, *, id: Id, off: Annotated[bool, option("--off", "let it decay again")] = False) -> Answer:
+    """Pin a memory, so that it never decays."""
+    with who.mesh() as mesh:
+        record = mesh.pin(id, pinned=not off)
+    return Answer(text=f"{NAME} {'Unpinned' if off else 'Pinned'} record {record.id}", data=render.plain(record))
+
+
+@verb(app, "delete", panel=FORGET, examples=["delete --id mem_1760000000000_3fa9c2"])
+def delete(who: Who, *, id: Id) -> Answer:
+    """Erase a memory for good: its text, its history, and what was drawn from it alone."""
+    with who.mesh() as mesh:
+        proof = mesh.erase(id)
+    if not proof.memories:
+        raise _unknown(id)
+    ids = sorted(proof.memories, key=lambda gone: gone != id)
+    lines = [f"{NAME} Deleted record {gone}" for gone in ids]
+    return Answer(text="\n".join([*lines, *_lingering(bytes_freed=proof.bytes_freed)]), data=asdict(proof))
+
+
+@verb(app, "delete-all", panel=FORGET, examples=["delete-all --agent planner", "delete-all --session s42 --yes"])
+def delete_all(
+    *,
+    agent: Annotated[str | None, option("--agent", "what this agent stored", metavar="NAME")] = None,
+    session: Annotated[str | None, option("--session", "what was stored in this session", metavar="NAME")] = None,
+    project: Annotated[str | None, option("--project", "what belongs to this project", metavar="NAME")] = None,
+    type: Annotated[str | None, option("--type", "what is of this type", metavar="TYPE")] = None,
+    user: Annotated[str | None, option("--user", "what is this user's; alone: all of it", metavar="NAME")] = None,
+    yes: Annotated[bool, option("--yes", "do not ask")] = False,
+    store: StoreFlag = None,
+) -> Answer:
+    """Erase all memories of a scope for good, of whatever agent; several flags narrow it down."""
+    if type is not None and type not in list(MemoryType):
+        raise InvalidInput(f"--type {type!r:.60} is unknown", expected=f"one of {', '.join(MemoryType)}")
+    scope = {"user_id": user, "agent_id": agent, "session_id": session, "project": project, "memory_type": type}
+    named = ", ".join(f"{name} {value}" for name, value in scope.items() if value is not None)
+    if not named:
+        raise InvalidInput("delete-all has no scope", expected="one of --agent, --session, --project, --type, --user")
+    if not yes:
+        flags.ask(f"Erase every memory of {render.one_line(named)} for good?")
+    with Who(store=store, user=user).mesh() as mesh:
+        proof = mesh.delete_all(**scope)
+    lines = [f"{NAME} Deleted {len(proof.memories)} records", *_lingering(bytes_freed=proof.bytes_freed)]
+    return Answer(text="\n".join(lines), data=asdict(proof))
+
+
+@verb(app, "stats", panel=CARE, examples=["stats", "stats --store sqlite:///memory.db --json"])
+def stats(who: Who) -> Answer:
+    """Say how many memories there are, and where."""
+    with who.mesh() as mesh:
+        held = mesh.stats()
+    data = {
+        "total_memories": held.total_memories, "total_skills": held.total_skills,
+        "db_path": render.unsecret(held.db_path), "status": held.status, "by_status": held.by_status,
+    }  # fmt: skip
+    lines = [
+        f"{NAME} Total Memories: {data['total_memories']}",
+        f"{NAME} Total Skills: {data['total_skills']}",
+        f"{NAME} DB Path: {data['db_path']}",
+        f"{NAME} Status: {data['status']}",
+    ]
+    return Answer(text="\n".join(lines), data=data)
+
+
+@verb(config, "show", panel=CARE, examples=["config show", "config show --agent planner --json"])
+def config_show(who: Who) -> Answer:
+    """Show every setting, its value and where it came from; secrets are not shown."""
+    from memory_mesh.settings import load
+
+    rows = [(name, render.unsecret(value), origin) for name, value, origin in load(who.arguments).shown()]
+    data = {"settings": [{"name": name, "value": value, "origin": origin} for name, value, origin in rows]}
+    text = f"{NAME} {len(rows)} settings\n" + render.aligned(rows)
+    return Answer(text=text, data=data, drawn=lambda: render.table("Settings", ("setting", "value", "from"), rows))
+
+
+@verb(app, "doctor", panel=CARE, examples=["doctor", "doctor --store sqlite:///memory.db"])
+def doctor(who: Who) -> Answer:
+    """Check the installation, the settings, the store and every audit chain; exit 1 if something is wrong."""
+    from memory_mesh.interfaces.doctor import examine
+
+    return examine(who)
+
+
+@verb(app, "demo", panel=CARE, examples=["demo"])
+def demo() -> Answer:
+    """Tell a short story in a throw-away memory: remember, recall, change, forget, prove."""
+    from memory_mesh.interfaces.demo import play
+
+    return play()
+
+
+def _unknown(id: str) -> NotFound:
+    return NotFound(f"no memory {id!r:.80}", remedy="check the id, the agent and the session")
+
+
+def _lingering(*, bytes_freed: bool) -> list[str]:
+    return [] if bytes_freed else ["Others are reading the store: the bytes go from its files with the next deletion."]

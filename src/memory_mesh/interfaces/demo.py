@@ -1,0 +1,147 @@
+"""`memory-mesh demo`: a short story in a throw-away memory. Every ✓ is checked as it is told; a story that fails says so.
+
+A scene is a function from the stage to its lines; a new one is added to `SCENES`.
+"""
+
+import re
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from memory_mesh.build import as_clock, open_store
+from memory_mesh.core.audit import Broken, Sound
+from memory_mesh.core.ids import Ids
+from memory_mesh.core.ports import Store
+from memory_mesh.core.scope import Reader
+from memory_mesh.faces.mesh import Mesh
+from memory_mesh.flows.desk import Desk
+from memory_mesh.interfaces.render import NAME, Answer, paint
+
+_KEY = "The deploy key rotates on Mondays."
+_TEA = "Ana prefers tea in the afternoon."
+_CODE = "The vault opens with heron-lamp-42."
+_SECRET = b"heron-lamp-42"
+
+_STYLES = (
+    (re.compile(r"^\d+\. .*$", re.MULTILINE), "1"),
+    (re.compile(r"“[^”]*”"), "36"),
+    (re.compile("✓"), "32"),
+    (re.compile("✗"), "1;31"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """Two agents over one store."""
+
+    folder: Path
+    planner: Mesh
+    writer: Mesh
+
+    def bytes_on_disk(self) -> bytes:
+        return b"".join(file.read_bytes() for file in sorted(self.folder.iterdir()) if file.is_file())
+
+
+def play() -> Answer:
+    """Tell the whole story."""
+    with TemporaryDirectory(prefix="memory-mesh-demo-", ignore_cleanup_errors=True) as folder:
+        lines = [f"{NAME} Demo: two agents share one memory, in a folder that is removed at the end."]
+        with closing(open_store(f"{folder}/memory.db")) as store:
+            stage = Stage(Path(folder), _agent(store, "planner"), _agent(store, "writer"))
+            for number, (title, scene) in enumerate(SCENES.items(), start=1):
+                lines += ["", f"{number}. {title}", *(f"   {line}" for line in scene(stage))]
+    lines += ["", "Your own memory begins with: memory-mesh store --content “…”   and all commands: memory-mesh --help"]
+    text = "\n".join(lines)
+    failed = text.count("✗")
+    data = {"ok": not failed, "story": lines}
+    return Answer(text=text, data=data, code=1 if failed else 0, drawn=lambda: paint(text, _STYLES))
+
+
+def remember(stage: Stage) -> Iterator[str]:
+    for text in (_KEY, _TEA):
+        stage.planner.add(text)
+        yield f"planner stores “{text}”"
+    again = stage.planner.add(_KEY)
+    yield f"planner stores “{_KEY}” once more"
+    held = stage.planner.stats().total_memories
+    yield _told(held == 2, f"{held} memories: what is said again is counted ({again.times_observed} times), not stored twice")
+
+
+def recall(stage: Stage) -> Iterator[str]:
+    query = "when does the deploy key rotate?"
+    found = stage.planner.search(query)
+    yield f"planner asks “{query}”"
+    yield _told([hit.content for hit in found] == [_KEY], _answers(stage.planner, query))
+
+
+def learn(stage: Stage) -> Iterator[str]:
+    (old,) = stage.planner.search("deploy key")
+    new = stage.planner.update(old.id, content="The deploy key rotates on Fridays.", why="the plan of May")
+    yield f"planner corrects it: “{new.content}”"
+    for change in stage.planner.history(old.id):
+        was = f", it said “{change.before['content']}”" if "content" in change.before else ""
+        yield f"  revision {change.number}: {change.action}{was}" + (f", because of {change.why}" if change.why else "")
+    yield _told(new.revision == 3, "nothing is overwritten: every revision can be read")
+
+
+def share(stage: Stage) -> Iterator[str]:
+    stage.planner.add(_CODE, {"type": "agent"})
+    yield f"planner stores “{_CODE}” for itself alone"
+    yield _told(bool(stage.writer.search("deploy key")), "writer finds what is shared: " + _answers(stage.writer, "deploy key"))
+    yield _told(not stage.writer.search("vault"), "writer asks for the vault: " + _answers(stage.writer, "vault"))
+    yield _told(bool(stage.planner.search("vault")), "planner asks for the vault: " + _answers(stage.planner, "vault"))
+
+
+def forget(stage: Stage) -> Iterator[str]:
+    before = stage.bytes_on_disk().count(_SECRET)
+    yield _told(before > 0, f"the files hold the secret {before} times, in the memory and in its trail")
+    (secret,) = stage.planner.search("vault")
+    proof = stage.planner.erase(secret.id)
+    after = stage.bytes_on_disk().count(_SECRET)
+    yield f"planner deletes it: {len(proof.tombstones)} block of the trail loses its text, {len(proof.blocks)} new block says so"
+    yield _told(after == 0, f"the files hold the secret {after} times")
+    yield _told(_sound(stage.planner), "the audit chain still verifies: a deletion is recorded, not hidden")
+
+
+def prove(stage: Stage) -> Iterator[str]:
+    copy = stage.folder / "copy.db"
+    with closing(sqlite3.connect(stage.folder / "memory.db")) as held, closing(sqlite3.connect(copy)) as forged, forged:
+        held.backup(forged)
+        forged.execute("UPDATE memories SET content = 'The deploy key never rotates.' WHERE content LIKE '%Fridays%'")
+    yield "someone changes a memory in a copy of the file, by hand, with SQL"
+    with closing(open_store(str(copy))) as store:
+        breaks = [verdict for verdict in _agent(store, "planner").verify() if isinstance(verdict, Broken)]
+    told = f"block {breaks[0].number}: {breaks[0].reason}" if breaks else "nothing is noticed"
+    yield _told(bool(breaks), f"verify finds it: {told}")
+    yield _told(_sound(stage.planner), "verify of the real file: every chain is sound")
+
+
+SCENES: dict[str, Callable[[Stage], Iterator[str]]] = {
+    "An agent remembers": remember,
+    "It recalls": recall,
+    "It learns better": learn,
+    "Another agent asks": share,
+    "It forgets for good": forget,
+    "Nobody rewrites the past": prove,
+}
+
+
+def _agent(store: Store, name: str) -> Mesh:
+    """A mesh that no setting of the user's reaches."""
+    desk = Desk(store=store, clock=as_clock(None), ids=Ids(), who=Reader(None, name), pause=lambda attempt: None)
+    return Mesh(lambda: desk)
+
+
+def _answers(mesh: Mesh, query: str) -> str:
+    return ", ".join(f"“{hit.content}” (score {hit.score:.2f})" for hit in mesh.search(query)) or "nothing"
+
+
+def _sound(mesh: Mesh) -> bool:
+    return all(isinstance(verdict, Sound) for verdict in mesh.verify())
+
+
+def _told(holds: bool, line: str) -> str:  # noqa: FBT001  (reads as a sentence where it is called)
+    return f"{'✓' if holds else '✗'} {line}"

@@ -1,0 +1,25 @@
+"""The contract that every store keeps, sentence by sentence of `core.ports.Store`. Run it on a store of your own:
+
+```python
+from memory_mesh.testing import StoreContract
+
+class TestMyStore(StoreContract):
+    def open(self, place):
+        return MyStore(place / "rows")
+```
+It needs pytest and the extra `testing`. How many examples the property tests try is your Hypothesis profile's to say.
+"""
+
+from memory_mesh.testing.contract_handles import IsShared
+from memory_mesh.testing.contract_keywords import RanksByKeywords
+from memory_mesh.testing.contract_reads import FindsInOrder
+from memory_mesh.testing.contract_rows import KeepsRows
+from memory_mesh.testing.contract_vectors import RanksByCosine
+from memory_mesh.testing.contract_where import MeansWhatItSays
+from memory_mesh.testing.contract_writes import ChangesAsOne, CountsVersions
+
+
+class StoreContract(
+    KeepsRows, ChangesAsOne, CountsVersions, FindsInOrder, RanksByCosine, RanksByKeywords, MeansWhatItSays, IsShared
+):
+    """All of it. Say in `open` how the store is opened; set `durable = False` where nothing outlives `close`."""

@@ -1,0 +1,130 @@
+"""What every part of the contract works with: the store under test, and plain rows to put into it."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from memory_mesh.core.columns import Kind, Value
+from memory_mesh.core.ports import Store
+from memory_mesh.core.rows import Row, Vector
+from memory_mesh.core.times import iso
+from memory_mesh.testing.fakes import NEW_YEAR
+
+Test = TypeVar("Test", bound=Callable[..., None])
+
+MODEL = "unit"
+
+
+class Subject(ABC):
+    """A store under test. Subclasses say how it is opened."""
+
+    # False for a store that lives in its process only: closing it ends its data.
+    durable = True
+
+    @abstractmethod
+    def open(self, place: Path) -> Store:
+        """Open the store that lives at `place`, a folder of its own that is empty at first.
+
+        Called again with the same place it gives a further handle on the same data; a store that is not durable gives the
+        same object again.
+        """
+
+    @pytest.fixture
+    def place(self, tmp_path: Path) -> Path:
+        folder = tmp_path / "store"
+        folder.mkdir()
+        return folder
+
+    @pytest.fixture
+    def store(self, place: Path) -> Iterator[Store]:
+        """A fresh store."""
+        store = self.open(place)
+        yield store
+        store.close()
+
+    @pytest.fixture
+    def other(self, place: Path, store: Store) -> Iterator[Store]:
+        """A second handle on it."""
+        other = self.open(place)
+        yield other
+        other.close()
+
+
+def property_test(test: Test) -> Test:
+    """A test of many examples on one store: each example makes room for itself, see `cleared`."""
+    relaxed = settings(
+        deadline=None,
+        # One store serves all examples, and one contract serves many stores; both are meant.
+        suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.differing_executors, HealthCheck.too_slow],
+    )
+    return relaxed(test)
+
+
+def cleared(store: Store) -> Store:
+    """The store, empty."""
+    store.apply(deletes=[row.key for kind in Kind for row in store.find(kind)])
+    return store
+
+
+def memory(
+    id_: str = "m1", words: Sequence[str] = (), *, partition: str = "p", ms: int = 0, number: int = 0,
+    revision: int = 1, replaces: int = 0, vector: Sequence[float] | None = None, model: str = MODEL, **fields: Value,
+) -> Row:  # fmt: skip
+    """A memory that says little more than what a test is about."""
+    plain: dict[str, Value] = {"content": f"content of {id_}", "updated_at": iso(NEW_YEAR)}
+    if words:
+        plain["keywords"] = list(words)
+    return Row(
+        kind=Kind.MEMORY,
+        id=id_,
+        partition=partition,
+        created_at=iso(NEW_YEAR + ms),
+        revision=revision,
+        number=number,
+        fields=plain | fields,
+        vector=None if vector is None else Vector.of(model, list(vector)),
+        replaces=replaces,
+    )
+
+
+def passage(id_: str, of: str, vector: Sequence[float], *, partition: str = "p", model: str = MODEL) -> Row:
+    """A further vector of a memory."""
+    return Row(
+        kind=Kind.PASSAGE,
+        id=id_,
+        partition=partition,
+        created_at=iso(NEW_YEAR),
+        fields={"ref": of},
+        vector=Vector.of(model, list(vector)),
+    )
+
+
+def plain(kind: Kind, id_: str = "r1", *, partition: str = "p", number: int = 0, revision: int = 1, replaces: int = 0) -> Row:
+    """The least that a row of a kind holds."""
+    fields: dict[Kind, dict[str, Value]] = {
+        Kind.MEMORY: {"content": "c", "updated_at": iso(NEW_YEAR)},
+        Kind.BLOCK: {"chain": partition, "operation_type": "retain", "yamo_text": "t", "block_hash": "h"},
+    }
+    return Row(
+        kind=kind,
+        id=id_,
+        partition=partition,
+        created_at=iso(NEW_YEAR),
+        revision=revision,
+        number=number,
+        fields=fields.get(kind, {}),
+        replaces=replaces,
+    )
+
+
+def asked(*values: float, model: str = MODEL) -> Vector:
+    """A vector to look for."""
+    return Vector.of(model, list(values))
+
+
+def ids(found: Sequence[Row]) -> list[str]:
+    return [row.id for row in found]

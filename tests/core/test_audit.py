@@ -1,0 +1,446 @@
+"""The audit chain: whatever is done to a row of it afterwards is found, and the first broken block is named."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memory_mesh.core import yamo
+from memory_mesh.core.audit import (
+    OPERATIONS,
+    Broken,
+    Entry,
+    Sound,
+    append,
+    chain_name,
+    content_hash,
+    owner_of,
+    quotes,
+    sealed_content,
+    text_hash,
+    tombstone,
+    verify,
+)
+from memory_mesh.core.records import Block, Head
+from memory_mesh.core.times import iso
+from memory_mesh.core.yamo import ERASED, Seal
+from memory_mesh.testing.fakes import NEW_YEAR
+
+CHAIN = chain_name("user", "agent")
+
+
+@dataclass
+class Ledger:
+    """A chain in the making, written as the flows write it."""
+
+    blocks: list[Block] = field(default_factory=list)
+    head: Head | None = None
+    ms: int = NEW_YEAR
+
+    def keep(self, *entries: Entry) -> None:
+        made, self.head = append(CHAIN, self.head, entries)
+        self.blocks.extend(made)
+
+    def entry(self, memory: str, write: Callable[[Seal], str], action: str, hashed: str | None) -> Entry:
+        number = len(self.blocks) + 1
+        return Entry(
+            id=f"yamo_retain_{self.ms}_{number:06x}",
+            operation_type="retain",
+            ms=self.ms,
+            write=write,
+            content_hash=hashed,
+            ref=memory,
+            metadata={"action": action},
+        )
+
+    def retain(self, memory: str, revision: int = 1) -> None:
+        said = {"memory_type": "global", "content": f"{memory}, {revision}", "hypothesis": "none", "revision": revision}
+        action = "add" if revision == 1 else "update"
+        at = iso(self.ms)
+        hashed = content_hash("salt", said["content"])
+        self.keep(
+            self.entry(
+                memory,
+                lambda seal: yamo.retain(seal, agent="agent", memory_id=memory, at=at, action=action, **said),
+                action,
+                hashed,
+            )
+        )
+
+    def erase(self, memory: str) -> None:
+        gone = [block for block in self.blocks if block.ref == memory and quotes(block)]
+        self.blocks = [tombstone(block) if block in gone else block for block in self.blocks]
+        named = [(block.id, block.block_hash) for block in gone]
+        at = iso(self.ms)
+        write = lambda seal: yamo.erase(seal, agent="agent", memory_id=memory, at=at, tombs=named)  # noqa: E731  (one use)
+        self.keep(self.entry(memory, write, "erase", None))
+
+    def verdict(self, noted: tuple[int, str] | None = None) -> Sound | Broken:
+        return verify(CHAIN, self.blocks, self.head, noted=noted)
+
+
+def story(*steps: str) -> Ledger:
+    """`+a` adds a memory, `~a` changes it, `-a` erases it."""
+    ledger = Ledger()
+    revisions: dict[str, int] = {}
+    for step in steps:
+        what, memory = step[0], f"mem_{step[1:]}"
+        if what == "-":
+            ledger.erase(memory)
+        else:
+            revisions[memory] = revisions.get(memory, 0) + 1
+            ledger.retain(memory, revisions[memory])
+        ledger.ms += 1000
+    return ledger
+
+
+LONG = ("+a", "+b", "~a", "+c", "-b", "~c", "+d")  # the second block is a tombstone, the fifth its erasure
+
+
+def told(ledger: Ledger) -> Broken:
+    verdict = ledger.verdict()
+    assert isinstance(verdict, Broken)
+    return verdict
+
+
+# --- appending ---
+
+
+@pytest.mark.req("MESH-040")
+def test_a_block_is_hashed_over_its_text_and_names_the_one_before() -> None:
+    blocks = story("+a", "~a", "+b").blocks
+    for block in blocks:
+        assert block.block_hash == sha256(block.yamo_text.encode()).hexdigest() == text_hash(block.yamo_text)
+    for before, block in pairwise(blocks):
+        assert block.prev_hash == before.block_hash
+
+
+@pytest.mark.req("MESH-041")
+def test_the_text_carries_the_hash_of_the_content_and_of_the_block_before() -> None:
+    first, second = story("+a", "+b").blocks
+    assert first.prev_hash is None
+    assert "prev_block" not in first.yamo_text
+    assert f"  content_hash;{content_hash('salt', 'mem_a, 1')};\nlog:" in first.yamo_text
+    assert f";\n  prev_block;{first.block_hash};\nlog:" in second.yamo_text
+
+
+def test_blocks_are_numbered_from_one_and_the_head_is_the_last() -> None:
+    ledger = story("+a", "+b", "+c")
+    assert [block.number for block in ledger.blocks] == [1, 2, 3]
+    assert (ledger.head.number, ledger.head.block_hash, ledger.head.revision) == (3, ledger.blocks[-1].block_hash, 3)
+    assert ledger.head.created_at == ledger.blocks[0].created_at
+
+
+def test_many_entries_at_once_are_as_many_one_by_one() -> None:
+    one_by_one = story("+a", "+b")
+    entries = [
+        Entry(
+            id=block.id,
+            operation_type="retain",
+            ms=NEW_YEAR + 1000 * at,
+            write=lambda seal, text=block.yamo_text: text,
+            ref=block.ref,
+            metadata=block.metadata,
+        )
+        for at, block in enumerate(one_by_one.blocks)
+    ]
+    blocks, head = append(CHAIN, None, entries)
+    assert blocks == one_by_one.blocks
+    assert (head.number, head.block_hash) == (one_by_one.head.number, one_by_one.head.block_hash)
+
+
+@pytest.mark.req("MESH-038")
+@pytest.mark.parametrize("operation", ["delete", "Retain", "", "erase", "supersede"])
+def test_only_the_five_operations_make_a_block(operation: str) -> None:
+    entry = Entry(id="x", operation_type=operation, ms=0, write=lambda seal: "text")
+    with pytest.raises(ValueError, match="no operation of the chain"):
+        append(CHAIN, None, [entry])
+    assert OPERATIONS == ("retain", "recall", "reflect", "synthesize", "lesson")
+
+
+def test_each_user_and_agent_has_a_chain_and_no_two_names_meet() -> None:
+    owners = [(user, agent) for user in (None, "", "a", 'a", "b') for agent in (None, "", "b", 'a", "b')]
+    chains = {chain_name(*owner) for owner in owners}
+    assert len(chains) == len(owners)
+    assert [owner_of(chain_name(*owner)) for owner in owners] == owners
+
+
+def test_the_hash_of_a_content_cannot_be_tried_without_its_salt() -> None:
+    assert content_hash("s", "text") != content_hash("t", "text")
+    assert content_hash("s", "text") != text_hash("text")
+
+
+# --- verifying ---
+
+
+def test_a_whole_chain_is_sound_and_its_end_is_told() -> None:
+    ledger = story(*LONG)
+    assert ledger.blocks[1].yamo_text == ERASED
+    assert ledger.verdict() == Sound(CHAIN, 7, ledger.blocks[-1].block_hash)
+    assert verify(CHAIN, [], None) == Sound(CHAIN, 0, None)
+
+
+ALTERED = {
+    "yamo_text": [
+        lambda block: block.yamo_text.replace("medium", "high", 1),
+        lambda block: block.yamo_text + "\n",
+        lambda _: "",
+    ],
+    "block_hash": [lambda block: block.block_hash[::-1], lambda _: "", lambda block: block.block_hash.upper()],
+    "prev_hash": [lambda _: "0" * 64, lambda block: None if block.prev_hash else "0" * 64],
+    "number": [lambda block: block.number + 100, lambda block: -block.number],
+    "chain": [lambda _: chain_name("user", "other")],
+    "user_id": [lambda _: "other", lambda _: None],
+    "agent_id": [lambda _: "other", lambda _: None],
+    "operation_type": [lambda _: "lesson", lambda _: "recall"],
+    "created_at": [lambda _: iso(0)],
+    "ref": [lambda _: "mem_z", lambda _: None],
+    "metadata": [lambda _: None, lambda _: {"action": "pin"}, lambda _: {}],
+}
+
+
+@pytest.mark.req("MESH-042")
+@pytest.mark.parametrize("name", ALTERED)
+@pytest.mark.parametrize("at", [0, 2, 3, 4, 6], ids=["first", "changed", "middle", "erasure", "last"])
+def test_altering_one_field_of_a_block_is_found_there(name: str, at: int) -> None:
+    for altered in ALTERED[name]:
+        ledger = story(*LONG)
+        block = ledger.blocks[at]
+        ledger.blocks[at] = replace(block, **{name: altered(block)})
+        assert told(ledger).number == at + 1, altered(block)
+        assert told(ledger).block_id == block.id
+
+
+@pytest.mark.req("MESH-042", "MESH-012")
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"yamo_text": "erased "},
+        {"yamo_text": ""},
+        {"block_hash": "0" * 64},
+        {"prev_hash": "0" * 64},
+        {"prev_hash": None},
+        {"number": 9},
+        {"id": "yamo_retain_1_ffffff"},
+        {"chain": chain_name("user", "other")},
+        {"agent_id": "other"},
+        {"metadata": {"action": "add"}},
+    ],
+)
+def test_altering_a_tombstone_is_found(changed: dict[str, object]) -> None:
+    ledger = story(*LONG)
+    ledger.blocks[1] = replace(ledger.blocks[1], **changed)
+    assert told(ledger).number in (2, 3)
+
+
+@pytest.mark.req("MESH-042")
+@pytest.mark.parametrize("at", range(7))
+def test_removing_a_block_is_found(at: int) -> None:
+    ledger = story(*LONG)
+    del ledger.blocks[at]
+    assert told(ledger).number == (at + 1 if at < 6 else 6)
+
+
+@pytest.mark.req("MESH-042")
+@pytest.mark.parametrize("at", range(8))
+def test_inserting_a_block_is_found(at: int) -> None:
+    ledger = story(*LONG)
+    forged = replace(ledger.blocks[min(at, 6)], id="yamo_retain_1_ffffff", number=at + 1)
+    ledger.blocks.insert(at, forged)
+    assert told(ledger).number in (at + 1, at + 2, 7, 8)
+
+
+@pytest.mark.req("MESH-042")
+@pytest.mark.parametrize(("one", "other"), [(0, 1), (0, 6), (2, 3), (5, 6)])
+@pytest.mark.parametrize("renumbered", [True, False])
+def test_swapping_two_blocks_is_found(one: int, other: int, renumbered: bool) -> None:
+    ledger = story(*LONG)
+    blocks = ledger.blocks
+    blocks[one], blocks[other] = blocks[other], blocks[one]
+    if renumbered:
+        ledger.blocks = [replace(block, number=number) for number, block in enumerate(blocks, start=1)]
+    assert told(ledger).number == one + 1
+
+
+@pytest.mark.req("MESH-042")
+@pytest.mark.parametrize("cut", range(1, 8))
+def test_cutting_the_end_contradicts_the_head(cut: int) -> None:
+    ledger = story("+a", "~a", "+b", "~b", "~b", "+c", "+d")
+    ledger.blocks = ledger.blocks[:-cut]
+    assert told(ledger).number == 7 - cut
+    assert "its head says 7" in told(ledger).reason
+
+
+@pytest.mark.req("MESH-042")
+@pytest.mark.parametrize("renumbered", [True, False])
+def test_cutting_the_start_is_found(renumbered: bool) -> None:
+    ledger = story("+a", "+b", "+c")
+    ledger.blocks = [replace(block, number=block.number - renumbered) for block in ledger.blocks[1:]]
+    assert told(ledger).number == 1
+
+
+@pytest.mark.req("MESH-042")
+@pytest.mark.parametrize("changed", [{"number": 6}, {"number": 8}, {"number": 0}, {"block_hash": "0" * 64}])
+def test_a_forged_head_is_found(changed: dict[str, object]) -> None:
+    ledger = story(*LONG)
+    ledger.head = replace(ledger.head, **changed)
+    assert told(ledger).number == 7
+
+
+@pytest.mark.req("MESH-042")
+def test_a_missing_head_is_found_and_so_is_a_head_without_blocks() -> None:
+    ledger = story("+a")
+    ledger.head = None
+    assert told(ledger).number == 1
+    ledger = story("+a")
+    ledger.blocks = []
+    assert told(ledger).number == 0
+
+
+def resealed(blocks: Sequence[Block], at: int, text: str) -> list[Block]:
+    """A forger's work: one text changed, and its hash made to fit."""
+    block = replace(blocks[at], yamo_text=text, block_hash=text_hash(text))
+    return [*blocks[:at], block, *blocks[at + 1 :]]
+
+
+@pytest.mark.req("MESH-042")
+@pytest.mark.parametrize("at", [0, 2, 3, 5])
+def test_a_text_that_is_sealed_anew_breaks_the_block_after_it(at: int) -> None:
+    ledger = story(*LONG)
+    ledger.blocks = resealed(ledger.blocks, at, ledger.blocks[at].yamo_text.replace("none", "some"))
+    assert told(ledger).number == at + 2
+
+
+@pytest.mark.req("MESH-042")
+def test_the_last_text_sealed_anew_contradicts_the_head() -> None:
+    ledger = story(*LONG)
+    ledger.blocks = resealed(ledger.blocks, 6, ledger.blocks[6].yamo_text.replace("none", "some"))
+    assert told(ledger).number == 7
+
+
+@pytest.mark.req("MESH-042")
+def test_the_text_itself_must_name_the_block_before() -> None:
+    ledger = story("+a", "+b")
+    first = ledger.blocks[0].block_hash
+    ledger.blocks = resealed(ledger.blocks, 1, ledger.blocks[1].yamo_text.replace(first, "0" * 64))
+    ledger.head = replace(ledger.head, block_hash=ledger.blocks[1].block_hash)
+    assert told(ledger) == Broken(CHAIN, 2, ledger.blocks[1].id, "its text names another block as the one before it")
+
+
+def test_a_text_that_says_nothing_is_broken_and_no_error() -> None:
+    ledger = story("+a")
+    ledger.blocks = resealed(ledger.blocks, 0, "nothing")
+    ledger.head = replace(ledger.head, block_hash=ledger.blocks[0].block_hash)
+    assert told(ledger).number == 1
+
+
+# --- tombstones ---
+
+
+@pytest.mark.req("MESH-012", "MESH-042")
+@pytest.mark.parametrize("at", range(4))
+def test_a_forged_tombstone_is_found(at: int) -> None:
+    ledger = story("+a", "+b", "~a", "+c")
+    ledger.blocks[at] = tombstone(ledger.blocks[at])
+    assert told(ledger) == Broken(CHAIN, at + 1, ledger.blocks[at].id, "its text is gone and no later erasure names it")
+
+
+@pytest.mark.req("MESH-012")
+def test_a_tombstone_keeps_id_number_and_hash_and_no_word() -> None:
+    block = story("+a").blocks[0]
+    tomb = tombstone(block)
+    assert (tomb.id, tomb.number, tomb.block_hash, tomb.prev_hash) == (block.id, block.number, block.block_hash, block.prev_hash)
+    assert (tomb.yamo_text, tomb.metadata, tomb.revision) == ("erased", None, 2)
+    assert not quotes(tomb)
+    assert quotes(block)
+
+
+@pytest.mark.req("MESH-012")
+def test_an_earlier_erasure_pardons_nothing_later() -> None:
+    ledger = story("+a", "-a", "+b")
+    pardon = ledger.blocks[1]
+    later = tombstone(replace(ledger.blocks[0], number=3, prev_hash=pardon.block_hash))
+    # Named by id and hash in block 2, but standing behind it.
+    assert isinstance(verify(CHAIN, [ledger.blocks[0], pardon, later], None), Broken)
+    assert verify(CHAIN, [ledger.blocks[0], pardon, later], None).number == 3
+
+
+@pytest.mark.req("MESH-012")
+def test_taking_the_erasure_away_leaves_the_tombstone_unexplained() -> None:
+    ledger = story("+a", "+b", "-a")
+    ledger.blocks.pop()
+    ledger.head = replace(ledger.head, number=2, block_hash=ledger.blocks[1].block_hash)
+    assert told(ledger).number == 1
+
+
+# --- a head noted elsewhere ---
+
+
+@pytest.mark.req("MESH-042")
+def test_a_noted_head_holds_while_the_chain_grows() -> None:
+    ledger = story("+a", "+b")
+    noted = (ledger.head.number, ledger.head.block_hash)
+    ledger.retain("mem_c")
+    assert isinstance(ledger.verdict(noted), Sound)
+    assert isinstance(ledger.verdict((0, "")), Sound)
+
+
+@pytest.mark.req("MESH-042")
+def test_rewriting_everything_is_found_by_a_noted_head() -> None:
+    honest = story("+a", "+b", "+c")
+    noted = (honest.head.number, honest.head.block_hash)
+    rewritten = story("+a", "+x", "+c")
+    assert isinstance(rewritten.verdict(), Sound)  # by itself it cannot be told
+    assert rewritten.verdict(noted) == Broken(CHAIN, 3, None, "block 3 is not the one that was noted")
+    assert isinstance(story("+a", "+b").verdict(noted), Broken)
+
+
+@pytest.mark.parametrize("noted", [(-1, "x"), (-3, "x"), (2, "x"), (10**9, "x")])
+def test_a_noted_number_that_is_not_there_is_a_break_and_no_error(noted: tuple[int, str]) -> None:
+    assert isinstance(story("+a").verdict(noted), Broken)
+    assert isinstance(verify(CHAIN, [], None, noted=noted), Broken)
+
+
+# --- any chain, any meddling ---
+
+STEPS = st.lists(
+    st.sampled_from(["+", "~", "-"]).flatmap(lambda what: st.sampled_from("abc").map(what.__add__)), min_size=2, max_size=7
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(STEPS, st.data())
+def test_any_chain_is_sound_and_any_meddling_is_found(steps: list[str], data: st.DataObject) -> None:
+    ledger = story(*steps)
+    assert isinstance(ledger.verdict(), Sound)
+    blocks = list(ledger.blocks)
+    at = data.draw(st.integers(0, len(blocks) - 1))
+    meddling = data.draw(st.sampled_from(["remove", "repeat", "move", "blank", "text", "hash"]))
+    if meddling == "remove":
+        del blocks[at]
+    elif meddling == "repeat":
+        blocks.insert(data.draw(st.integers(0, len(blocks))), blocks[at])
+    elif meddling == "move":
+        blocks.append(blocks.pop(at)) if at < len(blocks) - 1 else blocks.insert(0, blocks.pop(at))
+    elif meddling == "blank":
+        blocks[at] = replace(blocks[at], yamo_text="" if blocks[at].yamo_text == ERASED else ERASED)
+    elif meddling == "text":
+        blocks[at] = replace(blocks[at], yamo_text=blocks[at].yamo_text + data.draw(st.text("a;\n", min_size=1)))
+    else:
+        blocks[at] = replace(blocks[at], block_hash=text_hash(data.draw(st.text())))
+    assert isinstance(verify(CHAIN, blocks, ledger.head), Broken)
+
+
+# --- what a block seals ---
+
+
+def test_a_block_tells_which_revision_it_seals() -> None:
+    first, second, erased, erasure = story("+a", "~a", "+b", "-b").blocks
+    assert sealed_content(first) == (1, content_hash("salt", "mem_a, 1"))
+    assert sealed_content(second) == (2, content_hash("salt", "mem_a, 2"))
+    assert sealed_content(erased) is None
+    assert sealed_content(erasure) is None

@@ -1,0 +1,46 @@
+"""Errors that say what was wrong, what was expected and what to do, in one line, and survive a border of processes."""
+
+import pickle
+
+import pytest
+
+from memory_mesh.core import errors
+from memory_mesh.core.errors import InvalidFilter, InvalidInput, MemoryMeshError, NotYet, shown
+
+KINDS = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, MemoryMeshError)]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_error_says_what_was_wrong_expected_and_to_be_done(kind: type[MemoryMeshError]) -> None:
+    error = kind("it broke", expected="a whole one", remedy="mend it")
+    assert str(error) == "it broke; expected a whole one; mend it"
+    assert str(kind("it broke")) == "it broke"
+    assert str(kind("it broke", remedy="mend it")) == "it broke; mend it"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_error_crosses_a_border_of_processes_whole(kind: type[MemoryMeshError]) -> None:
+    error = kind("it broke", expected="a whole one", remedy="mend it")
+    back = pickle.loads(pickle.dumps(error))  # noqa: S301  (our own bytes)
+    assert (type(back), str(back), back.what, back.expected, back.remedy) == (
+        kind,
+        str(error),
+        "it broke",
+        "a whole one",
+        "mend it",
+    )
+
+
+def test_what_is_not_here_yet_is_no_attribute() -> None:
+    assert issubclass(NotYet, AttributeError)
+    assert issubclass(InvalidFilter, InvalidInput)
+
+
+def test_a_value_is_shown_short_whatever_it_is() -> None:
+    endless: list[object] = []
+    for _ in range(10_000):
+        endless = [endless]
+    for odd in (10**5000, "x" * 1000, endless, b"\xff" * 1000, float("nan")):
+        assert 0 < len(shown(odd)) <= 60
+    assert shown("a\nb") == r"'a\nb'"
+    assert shown(12345, most=3) == "123"

@@ -1,0 +1,231 @@
+"""Keywords: one tokenizer for what is stored and what is asked, and BM25 by hand."""
+
+from math import log
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memory_mesh.core.errors import SettingsError
+from memory_mesh.core.lexical import STOP_WORDS, Corpus, Posting, best, bm25, tokens
+
+# --- words ---
+
+
+def finds(query: str, text: str) -> bool:
+    return bool(asked := set(tokens(query))) and asked <= set(tokens(text))
+
+
+@pytest.mark.req("MESH-111")
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("Deploy Key", ["deploy", "key"]),
+        ("parseHttpRequest", ["parsehttprequest", "pars", "http", "request"]),
+        ("HTTPServer", ["httpserver", "http", "server"]),
+        ("user_account_name", ["user", "account", "name"]),
+        ("MAX_RETRY_COUNT", ["max", "retri", "count"]),
+        ("camelCase_and_snake", ["camelcas", "camel", "case", "snake"]),
+        ("kebab-case/path.to:file", ["kebab", "case", "path", "file"]),
+        ("key key KEY", ["key", "key", "key"]),
+        ("v2beta sha256 k8s", ["v2beta", "sha256", "k8s"]),
+        ("", []),
+        ("   ...!?—–", []),
+    ],
+)
+def test_texts_become_these_keywords(text: str, words: list[str]) -> None:
+    assert tokens(text) == words
+
+
+@pytest.mark.req("MESH-111")
+@pytest.mark.parametrize(
+    ("query", "text"),
+    [
+        ("http server", "HTTPServer"),
+        ("httpserver", "HTTPServer"),
+        ("retry count", "MAX_RETRY_COUNT"),
+        ("foo bar", "the fooBar method"),
+        ("foobar", "the fooBar method"),
+        ("fooBar", "FooBar"),
+        ("open AI", "OpenAI"),
+        ("iphone", "iPhone"),
+    ],
+)
+def test_the_parts_of_a_name_are_found_and_so_is_the_whole(query: str, text: str) -> None:
+    assert finds(query, text)
+
+
+@pytest.mark.req("MESH-111")
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Café", "cafe"),
+        ("naïve", "naive"),
+        ("RÉSUMÉS", "resumes"),
+        ("cafe\u0301", "café"),
+        ("Ångström", "angstrom"),
+        ("straße", "STRASSE"),
+        ("ｆｕｌｌｗｉｄｔｈ", "fullwidth"),
+        ("ﬁnance", "finance"),
+        ("ΟΔΌΣ", "οδός"),
+        ("İstanbul", "istanbul"),
+        ("don’t panic", "don't panic"),
+    ],
+)
+def test_letters_are_folded_so_that_both_ways_of_writing_meet(one: str, other: str) -> None:
+    assert tokens(one) == tokens(other) != []
+
+
+@pytest.mark.req("MESH-111")
+@pytest.mark.parametrize(
+    "forms",
+    [
+        ("run", "runs", "running"),
+        ("deploy", "deploys", "deployed", "deploying"),
+        ("company", "companies", "company's", "company’s"),
+        ("key", "keys", "key's"),
+    ],
+)
+def test_forms_of_a_word_share_one_stem(forms: tuple[str, ...]) -> None:
+    assert len({tuple(tokens(form)) for form in forms}) == 1
+    assert tokens(forms[0]) != []
+
+
+@pytest.mark.req("MESH-111")
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("東京都", ["東京", "京都"]),
+        ("猫", ["猫"]),
+        ("東京 猫", ["東京", "猫"]),
+        ("한국어", ["한국", "국어"]),
+        ("カタカナ", ["カタ", "タカ", "カナ"]),
+        ("ｶﾀ", ["カタ"]),
+        ("Python入門", ["python", "入門"]),
+        ("第3章", ["第", "3", "章"]),
+        ("入門running", ["入門", "run"]),
+    ],
+)
+def test_chinese_japanese_and_korean_go_by_pairs_of_signs(text: str, words: list[str]) -> None:
+    assert tokens(text) == words
+
+
+@pytest.mark.req("MESH-112")
+@pytest.mark.parametrize("plain", ["a", "an", "of", "to", "is", "x", "I", "it's", "He's", "ab", "né"])
+def test_plain_words_of_one_or_two_letters_are_dropped(plain: str) -> None:
+    assert tokens(plain) == []
+
+
+@pytest.mark.req("MESH-112")
+@pytest.mark.parametrize(
+    ("short", "word"),
+    [
+        ("7", "7"),
+        ("42", "42"),
+        ("AI", "ai"),
+        ("UK", "uk"),
+        ("C++", "c++"),
+        ("c++", "c++"),
+        ("C#", "c#"),
+        ("F#", "f#"),
+        ("3d", "3d"),
+        ("v2", "v2"),
+        ("猫", "猫"),
+    ],
+)
+def test_short_tokens_that_carry_meaning_stay(short: str, word: str) -> None:
+    assert tokens(short) == [word]
+    assert finds(short, f"We said {short} today.")
+
+
+def test_a_hash_inside_a_word_makes_no_language_of_it() -> None:
+    assert tokens("issue #123 in C#7") == ["issu", "123", "7"]
+
+
+def test_words_that_say_nothing_are_dropped_in_any_case() -> None:
+    assert tokens("what is the THE And they're don't about") == []
+    assert all(tokens(word) == [] for word in STOP_WORDS)
+
+
+@pytest.mark.req("MESH-111")
+def test_what_is_not_in_the_stemmers_language_is_folded_and_not_stemmed() -> None:
+    assert tokens("Москвы") == ["москвы"]
+    assert tokens("keys", language="german") != tokens("keys")
+    assert tokens("Häuser", language="german") == tokens("Hauser", language="german")
+
+
+def test_an_unknown_language_is_an_error_that_lists_the_known_ones() -> None:
+    with pytest.raises(SettingsError, match=r"stemmer_language 'klingon' is unknown; expected one of .*english"):
+        tokens("some words", language="klingon")
+
+
+@pytest.mark.req("MESH-111")
+@settings(max_examples=150, deadline=None)
+@given(st.text(max_size=15), st.text(max_size=15))
+def test_a_text_has_the_keywords_of_its_parts(one: str, other: str) -> None:
+    assert tokens(f"{one} {other}") == tokens(one) + tokens(other)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.text(max_size=30))
+def test_any_text_is_found_by_itself_and_every_keyword_says_something(text: str) -> None:
+    assert tokens(text) == tokens(text)
+    assert all(word.strip() == word != "" for word in tokens(text))
+
+
+# --- scores ---
+
+
+def test_bm25_by_hand() -> None:
+    # Three documents of 3, 1 and 2 tokens; "a" stands twice in the first, "b" once in the first two.
+    postings = {"a": [Posting("d1", 2, 3)], "b": [Posting("d1", 1, 3), Posting("d2", 1, 1)]}
+    corpus = Corpus(3, 6)
+    rare, common = log(1 + 2.5 / 1.5), log(1 + 1.5 / 2.5)
+    a1 = rare * 2 * 2.2 / (2 + 1.2 * (0.25 + 0.75 * 3 / 2))
+    b1 = common * 1 * 2.2 / (1 + 1.2 * (0.25 + 0.75 * 3 / 2))
+    b2 = common * 1 * 2.2 / (1 + 1.2 * (0.25 + 0.75 * 1 / 2))
+    assert bm25(postings, corpus, ["a"]) == pytest.approx({"d1": a1})
+    assert bm25(postings, corpus, ["a", "b"]) == pytest.approx({"d1": a1 + b1, "d2": b2})
+    assert bm25(postings, corpus, ["b", "b"]) == pytest.approx({"d1": 2 * b1, "d2": 2 * b2})
+    assert a1 == pytest.approx(1.1823, abs=1e-4)
+
+
+def test_what_no_document_holds_scores_nothing() -> None:
+    assert bm25({}, Corpus(0, 0), ["a"]) == {}
+    assert bm25({"a": []}, Corpus(5, 50), ["a"]) == {}
+    assert bm25({"a": [Posting("d", 1, 1)]}, Corpus(1, 1), []) == {}
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.integers(1, 50), st.integers(0, 500), st.integers(1, 1000), st.integers(0, 100_000))
+def test_more_occurrences_never_lower_a_score_and_a_longer_text_never_raises_it(
+    times: int, other_words: int, documents: int, rest: int
+) -> None:
+    length = times + other_words + 1
+    corpus = Corpus(documents, rest + length)
+
+    def score(times: int, length: int) -> float:
+        return bm25({"a": [Posting("d", times, length)]}, corpus, ["a"])["d"]
+
+    assert score(times + 1, length) >= score(times, length) > 0
+    assert score(times, length + 1) <= score(times, length)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.integers(1, 20), st.integers(0, 20))
+def test_a_rarer_word_never_counts_less(holders: int, more: int) -> None:
+    corpus = Corpus(60, 600)
+
+    def score(count: int) -> float:
+        return bm25({"a": [Posting(str(n), 1, 10) for n in range(count)]}, corpus, ["a"])["0"]
+
+    assert score(holders) >= score(holders + more) > 0
+
+
+def test_statistics_of_partitions_add_up() -> None:
+    assert Corpus(2, 10) + Corpus(3, 5) == Corpus(5, 15)
+
+
+def test_the_best_come_first_and_equals_by_id_from_the_end() -> None:
+    assert best({"a": 1.0, "c": 2.0, "b": 2.0}) == [("c", 2.0), ("b", 2.0), ("a", 1.0)]
+    assert best({}) == []

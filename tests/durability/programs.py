@@ -1,0 +1,159 @@
+"""Programs that tests run in processes of their own: `python programs.py NAME`, with the options as a first line of JSON.
+
+A program says what it has done as one JSON value a line, and waits for a line where it is told to. Nothing is said before it
+is true: a memory that a line names was acknowledged.
+"""
+
+import json
+import os
+import resource
+import signal
+import sqlite3
+import sys
+import time
+from collections.abc import Callable
+from itertools import count
+from typing import Any
+
+from memory_mesh import MemoryMesh
+from memory_mesh.core.errors import MemoryMeshError
+from memory_mesh.core.ids import Ids
+from memory_mesh.core.ports import no_step
+from memory_mesh.testing.crash import crash_at
+
+Call = tuple[str, dict[str, Any]]
+
+
+def say(value: object) -> None:
+    print(json.dumps(value), flush=True)
+
+
+def wait() -> None:
+    """Until the test says go on, or is gone."""
+    sys.stdin.readline()
+
+
+def perform(mesh: MemoryMesh, call: Call) -> list[str]:
+    """Make one call; the ids that it answers with."""
+    name, arguments = call
+    answer = getattr(mesh, name)(**arguments)
+    if name == "add_many":
+        return [record.id for record in answer]
+    return list(answer.memories) if name == "erase" else [answer.id]
+
+
+# --- the programs ---
+
+
+def calls(*, store: str, agent: str, calls: list[Call], crash: tuple[str, int] | None = None, together: bool = False) -> None:
+    """Make these calls, saying the ids after each; die at the nth time of a step."""
+    step = crash_at(crash[0], nth=crash[1]) if crash else no_step
+    if together:
+        say("ready")
+        wait()
+    with MemoryMesh(store=store, agent_id=agent, step=step) as mesh:
+        for call in calls:
+            say(perform(mesh, call))
+
+
+def stream(*, store: str, agent: str) -> None:
+    """Add, change and erase for ever; say what is about to be done, and then that it was done."""
+    with MemoryMesh(store=store, agent_id=agent) as mesh:
+        for n in count():
+            content = f"{agent} notes item{n}"
+            say(["add", content])
+            id_ = mesh.add(content, {"n": n}).id
+            say(["added", content, id_])
+            if n % 3 == 0:
+                say(["update", content])
+                mesh.update(id_, content=f"{content} amended")
+                say(["updated", f"{content} amended", id_])
+            if n % 4 == 1:
+                say(["erase", content])
+                mesh.erase(id_)
+                say(["erased", content, id_])
+
+
+def write(*, store: str, agent: str, texts: list[str], behind: float = 0.0, alike: bool = False) -> None:
+    """Open at a sign, together with others, and add the texts one by one; the clock may be behind, the ids those of others."""
+    ids = Ids(lambda bits: 1 if bits == 24 else int.from_bytes(os.urandom(bits // 8))) if alike else Ids()
+    clock: Callable[[], float] = (lambda: 1_767_225_600.0) if alike else (lambda: time.time() - behind)
+    say("ready")
+    wait()
+    with MemoryMesh(store=store, agent_id=agent, clock=clock, ids=ids) as mesh:
+        for text in texts:
+            say(mesh.add(text).id)
+
+
+def hold(*, file: str, begin: str) -> None:
+    """Hold a lock, or a view of the file, until told to let go."""
+    connection = sqlite3.connect(file, isolation_level=None)
+    connection.execute(begin)
+    connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    say("held")
+    wait()
+    connection.execute("ROLLBACK")
+    connection.close()
+    say("let go")
+
+
+def sit(*, store: str, agent: str, query: str) -> None:
+    """Keep the store open, with what a search finds in mind; then add something, and sit on."""
+    with MemoryMesh(store=store, agent_id=agent) as mesh:
+        say([result.id for result in mesh.search(query)])
+        wait()
+        say([result.id for result in mesh.search(query)])
+        say(mesh.add("something else was written by the one who sat there").id)
+        wait()
+
+
+def cramped(*, store: str, agent: str, most_bytes: int, calls: list[Call], from_step: str | None = None) -> None:
+    """Make calls where no file may grow beyond a size, from the start or from a step on."""
+
+    def step(name: str) -> None:
+        if name == from_step:
+            _limit(most_bytes)
+
+    with MemoryMesh(store=store, agent_id=agent, step=step) as mesh:
+        mesh.init()
+        if from_step is None:
+            _limit(most_bytes)
+        for call in calls:
+            try:
+                name, arguments = call
+                answer = getattr(mesh, name)(**arguments)
+                say({"ok": True, "bytes_freed": answer.bytes_freed if name == "erase" else None})
+            except MemoryMeshError as error:
+                say({"ok": False, "error": type(error).__name__})
+
+
+def forked(*, store: str, agent: str) -> None:
+    """Write on both sides of a fork; the parent closes first, and the child dies without closing."""
+    mesh = MemoryMesh(store=store, agent_id=agent)
+    say(mesh.add("written before the fork").id)
+    to_child, to_parent = os.pipe(), os.pipe()
+    child = os.fork()
+    if child == 0:
+        say(mesh.add("written by the child").id)
+        os.write(to_parent[1], b".")
+        os.read(to_child[0], 1)
+        for n in range(3):
+            say(mesh.add(f"written by the child after the parent closed {n}").id)
+        os.kill(os.getpid(), signal.SIGKILL)
+    os.read(to_parent[0], 1)
+    say(mesh.add("written by the parent").id)
+    mesh.close()
+    os.write(to_child[1], b".")
+    os.waitpid(child, 0)
+
+
+def _limit(most_bytes: int) -> None:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most_bytes, resource.RLIM_INFINITY))
+
+
+PROGRAMS: dict[str, Callable[..., None]] = {
+    program.__name__: program for program in (calls, stream, write, hold, sit, cramped, forked)
+}
+
+if __name__ == "__main__":
+    PROGRAMS[sys.argv[1]](**json.loads(sys.stdin.readline()))

@@ -1,0 +1,104 @@
+"""What must be true of every store file at every moment, read by plain SQL: nothing is there by half."""
+
+import json
+import sqlite3
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from memory_mesh import MemoryMesh, Sound
+from memory_mesh.core.lexical import tokens
+
+from .children import url
+
+Rows = list[dict[str, Any]]
+
+
+def assert_sound(file: Path) -> None:
+    """Every row has what belongs to it, and every chain of every agent verifies."""
+    with closing(sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True)) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+        assert list(faults(connection)) == []
+    with MemoryMesh(store=url(file), agent_id="auditor") as mesh:
+        assert [verdict for verdict in mesh.verify() if not isinstance(verdict, Sound)] == []
+
+
+def faults(connection: sqlite3.Connection) -> Iterator[str]:
+    """What is there by half, as one moment shows it."""
+    connection.execute("BEGIN")
+    keywords = list(keyword_faults(connection))
+    memories = _rows(connection, "SELECT * FROM memories")
+    records = _rows(connection, "SELECT * FROM records")
+    blocks = _rows(connection, "SELECT * FROM yamo_blocks")
+    connection.execute("COMMIT")
+    yield from keywords
+    yield from _histories(memories, records, blocks)
+    yield from _heads(records, blocks)
+    yield from _receipts(memories, records)
+
+
+def keyword_faults(connection: sqlite3.Connection) -> Iterator[str]:
+    """Where keywords, postings and statistics disagree."""
+    memories = _rows(connection, "SELECT * FROM memories WHERE id IS NOT NULL")
+    postings = _rows(connection, "SELECT * FROM postings")
+    partitions = _rows(connection, "SELECT * FROM partitions")
+    yield from _keywords(memories, postings, partitions)
+
+
+def _rows(connection: sqlite3.Connection, query: str) -> Rows:
+    found = connection.execute(query)
+    names = [column[0] for column in found.description]
+    return [dict(zip(names, row, strict=True)) for row in found]
+
+
+def _keywords(memories: Rows, postings: Rows, partitions: Rows) -> Iterator[str]:
+    wanted: set[tuple[Any, ...]] = set()
+    counted: dict[str, tuple[int, int]] = {}
+    for memory in memories:
+        words = json.loads(memory["keywords"])
+        if words != tokens(memory["content"]):
+            yield f"{memory['id']}: its keywords are not those of its content"
+        wanted |= {(word, memory["partition"], memory["id"], times, len(words)) for word, times in Counter(words).items()}
+        documents, length = counted.get(memory["partition"], (0, 0))
+        counted[memory["partition"]] = (documents + bool(words), length + len(words))
+    held = {tuple(posting[name] for name in ("token", "partition", "id", "times", "length")) for posting in postings}
+    if wanted != held:
+        yield f"{len(wanted ^ held)} postings differ from the keywords"
+    kept = {row["partition"]: (row["documents"], row["length"]) for row in partitions if row["documents"] or row["length"]}
+    if kept != counted:
+        yield f"statistics {kept} of {counted}"
+    moved = {row["partition"]: row["version"] for row in partitions}
+    yield from (f"{name}: version {moved.get(name)}" for name, (documents, _) in counted.items() if moved[name] < documents)
+
+
+def _histories(memories: Rows, records: Rows, blocks: Rows) -> Iterator[str]:
+    """Each revision has its line of history and its block; what is gone has neither."""
+    changes = Counter((row["ref"], row["number"]) for row in records if row["kind"] == "change")
+    wanted = Counter((row["id"], number) for row in memories for number in range(2, row["revision"] + 1))
+    if changes != wanted:
+        yield f"history {changes - wanted} too much, {wanted - changes} missing"
+    known = {row["id"]: row["revision"] for row in memories}
+    told = Counter(row["ref"] for row in blocks if row["yamo_text"] != "erased" and "\n  action;erase;" not in row["yamo_text"])
+    if told != Counter(known):
+        yield f"blocks {told - Counter(known)} too much, {Counter(known) - told} missing"
+
+
+def _heads(records: Rows, blocks: Rows) -> Iterator[str]:
+    heads = {row["id"]: row["number"] for row in records if row["kind"] == "head"}
+    chains: dict[str, list[int]] = {}
+    for block in blocks:
+        chains.setdefault(block["chain"], []).append(block["number"])
+    for chain, numbers in chains.items():
+        if sorted(numbers) != list(range(1, heads.get(chain, 0) + 1)):
+            yield f"{chain}: its head is {heads.get(chain)}, its blocks are {sorted(numbers)}"
+    yield from (f"{chain}: a head without blocks" for chain in heads.keys() - chains.keys())
+
+
+def _receipts(memories: Rows, records: Rows) -> Iterator[str]:
+    known = {row["id"] for row in memories}
+    for row in records:
+        asked = row["kind"] == "receipt" and json.loads(row["extra"] or "{}").get("request")
+        if asked and row["ref"] not in known:
+            yield f"{row['id']} stands for a memory that is not there"

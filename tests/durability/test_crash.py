@@ -1,0 +1,200 @@
+"""Whatever a killed process had acknowledged is there and whole; what it had not is there whole, or not at all."""
+
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from signal import SIGKILL
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+
+from memory_mesh import MemoryMesh
+from memory_mesh.testing.crash import Recorder
+
+from .children import Child, bytes_of, url
+from .programs import Call, perform
+from .sound import assert_sound, faults
+
+BEFORE: Call = ("add", {"content": "The lighthouse keeper counts gulls", "metadata": {"tags": ["coast"]}})
+
+
+@dataclass(frozen=True)
+class Write:
+    """A write that is cut short: the call, and what tells that it happened. `{id}` is the memory that was there before.
+
+    Each can be repeated and is then done once: under its idempotency key, or by what it is.
+    """
+
+    call: Call
+    done: Callable[[MemoryMesh, str], bool]
+
+    def on(self, id_: str) -> Call:
+        name, arguments = self.call
+        return name, {key: id_ if value == "{id}" else value for key, value in arguments.items()}
+
+
+WRITES = {
+    "add": Write(
+        ("add", {"content": "The tide table hangs by the door", "metadata": {"tags": ["harbour"]}, "idempotency_key": "one"}),
+        lambda mesh, _: found(mesh, "tide table") == ["The tide table hangs by the door"],
+    ),
+    "add_many": Write(
+        ("add_many", {"items": [["A red buoy drifts", None], ["A green buoy drifts", None]], "idempotency_key": "two"}),
+        lambda mesh, _: found(mesh, "buoy") == ["A green buoy drifts", "A red buoy drifts"],
+    ),
+    "observe": Write(
+        ("add", {**BEFORE[1], "idempotency_key": "three"}),
+        lambda mesh, id_: [change.action for change in mesh.history(id_)] == ["add", "observe"],
+    ),
+    "update": Write(
+        ("update", {"id": "{id}", "content": "The lighthouse keeper counts terns", "idempotency_key": "four"}),
+        lambda mesh, id_: found(mesh, "terns") == ["The lighthouse keeper counts terns"] and not found(mesh, "gulls"),
+    ),
+    "pin": Write(("pin", {"id": "{id}"}), lambda mesh, id_: held(mesh, id_).pinned),
+    "erase": Write(("erase", {"id": "{id}"}), lambda mesh, id_: mesh.get(id_) is None and not found(mesh, "lighthouse")),
+}
+
+
+def found(mesh: MemoryMesh, query: str) -> list[str]:
+    return sorted(result.content for result in mesh.search(query))
+
+
+def held(mesh: MemoryMesh, id_: str) -> Any:
+    record = mesh.get(id_)
+    assert record
+    return record
+
+
+@cache
+def steps(name: str) -> tuple[list[str], list[str]]:
+    """The steps of what comes before, and those of the write."""
+    with TemporaryDirectory() as folder:
+        recorder = Recorder()
+        with MemoryMesh(store=url(Path(folder) / "memory.db"), agent_id="keeper", step=recorder) as mesh:
+            (id_,) = perform(mesh, BEFORE)
+            first = [*recorder.names]
+            perform(mesh, WRITES[name].on(id_))
+            return first, recorder.names[len(first) :]
+
+
+def test_the_recorder_hears_of_every_step_of_a_write() -> None:
+    inside = ["store.begun", "store.deleted", "store.put", "store.counted", "store.committed"]
+    assert steps("add")[1] == ["flow.validated", "flow.decided", *inside, "flow.applied"]
+    assert steps("erase")[1] == ["flow.decided", *inside, "store.freed", "flow.applied"]
+
+
+@pytest.mark.req("MESH-015", "MESH-044")
+@pytest.mark.parametrize(("name", "step"), [(name, step) for name in WRITES for step in steps(name)[1]])
+def test_a_write_killed_at_any_step_is_there_whole_or_not_at_all(tmp_path: Path, name: str, step: str) -> None:
+    write, file = WRITES[name], tmp_path / "memory.db"
+    with MemoryMesh(store=url(file), agent_id="keeper") as mesh:
+        (id_,) = perform(mesh, BEFORE)
+    acknowledged: Call = ("add", {"content": "The foghorn sounds twice", "metadata": {"tags": ["sound"]}})
+    nth = steps("add")[1].count(step) + 1
+    with Child("calls", store=url(file), agent="keeper", calls=[acknowledged, write.on(id_)], crash=(step, nth)) as child:
+        heard, ended = child.rest(), child.end()
+    assert ended == -SIGKILL
+    assert len(heard) == 1  # the first call was acknowledged, the second was not
+    assert_sound(file)
+    committed = step in ("store.committed", "store.freed", "flow.applied")
+    with MemoryMesh(store=url(file), agent_id="keeper") as mesh:
+        assert held(mesh, heard[0][0]).content == "The foghorn sounds twice"
+        assert found(mesh, "foghorn") == ["The foghorn sounds twice"]
+        assert write.done(mesh, id_) is committed
+        assert committed or found(mesh, "lighthouse") == ["The lighthouse keeper counts gulls"]
+        perform(mesh, write.on(id_))
+        assert write.done(mesh, id_)
+        perform(mesh, write.on(id_))
+        assert write.done(mesh, id_)
+        assert {record.times_observed for record in mesh.get_all()} == ({1, 2} if name == "observe" else {1})
+    assert_sound(file)
+
+
+@pytest.mark.req("MESH-011")
+def test_an_erasure_killed_before_the_bytes_were_freed_is_finished_by_the_next_opening(tmp_path: Path) -> None:
+    file = tmp_path / "memory.db"
+    with MemoryMesh(store=url(file), agent_id="keeper") as mesh:
+        (id_,) = perform(mesh, BEFORE)
+    with Child("calls", store=url(file), agent="keeper", calls=[("erase", {"id": id_})], crash=("store.committed", 1)) as child:
+        assert child.end() == -SIGKILL
+    assert b"lighthouse keeper" in bytes_of(file)
+    with MemoryMesh(store=url(file), agent_id="keeper"):
+        assert b"lighthouse keeper" not in bytes_of(file)
+
+
+@dataclass
+class Ledger:
+    """What a stream of writes said that it had done, and what it was about to do when it was killed."""
+
+    there: dict[str, str] = field(default_factory=dict)
+    gone: set[str] = field(default_factory=set)
+    open: tuple[str, str] = ("", "")
+
+    def note(self, line: list[str]) -> None:
+        match line:
+            case ["added" | "updated", content, id_]:
+                self.there[id_] = content
+            case ["erased", _, id_]:
+                del self.there[id_]
+                self.gone.add(id_)
+            case [what, content]:
+                self.open = what, content
+                return
+        self.open = ("", "")
+
+    def agrees_with(self, held: dict[str, str]) -> None:
+        """Every acknowledged memory is as it was said to be, but for the one write that was under way."""
+        what, content = self.open
+        for id_, said in self.there.items():
+            under_way = {"update": f"{said} amended"}.get(what) if said == content else said
+            assert held.get(id_) in (said, under_way)
+        assert not self.gone & held.keys()
+        assert {text for id_, text in held.items() if id_ not in self.there} <= ({content} if what == "add" else set())
+
+
+@pytest.mark.req("MESH-015")
+@pytest.mark.parametrize("lines", [3, 11, 20, 28, 37])
+def test_a_process_killed_at_any_moment_loses_nothing_that_it_acknowledged(tmp_path: Path, lines: int) -> None:
+    file, ledgers = tmp_path / "memory.db", [Ledger(), Ledger()]
+    with Child("stream", store=url(file), agent="ada") as ada, Child("stream", store=url(file), agent="bob") as bob:
+        for child, ledger, heard in zip((ada, bob), ledgers, (lines, 40 - lines), strict=True):
+            for _ in range(heard):
+                ledger.note(child.hear())
+        for child, ledger in zip((ada, bob), ledgers, strict=True):
+            child.kill()
+            for line in child.rest():
+                ledger.note(line)
+    assert_sound(file)
+    for agent, ledger in zip(("ada", "bob"), ledgers, strict=True):
+        assert ledger.there
+        with MemoryMesh(store=url(file), agent_id=agent) as mesh:
+            ledger.agrees_with({record.id: record.content for record in mesh.get_all() if record.agent_id == agent})
+
+
+HALVES = {
+    "a memory without its block": "DELETE FROM yamo_blocks WHERE number = 1",
+    "a memory without its history": "DELETE FROM records WHERE kind = 'change'",
+    "a memory without a keyword": "DELETE FROM postings WHERE token = 'gull'",
+    "a keyword without its memory": "INSERT INTO postings VALUES ('gull', 'p', 'nobody', 1, 1)",
+    "statistics of another moment": "UPDATE partitions SET documents = documents + 1",
+    "a chain without its end": "DELETE FROM records WHERE kind = 'head'",
+    "a receipt without its memory": "UPDATE records SET ref = 'nobody' WHERE kind = 'receipt'",
+    "a block without its memory": "DELETE FROM memories",
+}
+
+
+@pytest.mark.parametrize("half", HALVES)
+def test_the_check_of_these_tests_finds_what_is_there_by_half(tmp_path: Path, half: str) -> None:
+    file = tmp_path / "memory.db"
+    with MemoryMesh(store=url(file), agent_id="keeper") as mesh:
+        (id_,) = perform(mesh, BEFORE)
+        mesh.add("The lighthouse keeper sleeps", idempotency_key="one")
+        mesh.pin(id_)
+    with closing(sqlite3.connect(file, isolation_level=None)) as connection:
+        assert list(faults(connection)) == []
+        connection.execute(HALVES[half])
+        assert list(faults(connection)) != []

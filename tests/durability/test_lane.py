@@ -1,0 +1,278 @@
+"""A `memories.db` of Memory Lane opens with every row, and that program can still read what we write."""
+
+import json
+import sqlite3
+import struct
+from array import array
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from memory_mesh import MemoryMesh
+from memory_mesh.core.columns import Kind
+from memory_mesh.core.rows import Vector
+from memory_mesh.stores.sqlite import SqliteStore
+
+from .children import bytes_of, url
+from .sound import keyword_faults
+
+# The document's own words.
+TABLE = """
+CREATE TABLE memories (
+  id TEXT PRIMARY KEY,
+  content TEXT NOT NULL,
+  metadata TEXT,            -- JSON blob (MemoryLaneMetadata)
+  collection TEXT DEFAULT 'memory-lane',
+  tags TEXT,                -- JSON array
+  embedding BLOB,           -- F32 vector (mxbai-embed-large-v1, 1024 dims)
+  decay_factor REAL DEFAULT 1.0,
+  valid_from TEXT,
+  valid_until TEXT,
+  superseded_by TEXT,
+  auto_tags TEXT,
+  keywords TEXT,
+  created_at TEXT NOT NULL,
+  updated_at TEXT NOT NULL
+);
+"""
+COLUMNS = (
+    *("id", "content", "metadata", "collection", "tags", "embedding", "decay_factor", "valid_from", "valid_until"),
+    *("superseded_by", "auto_tags", "keywords", "created_at", "updated_at"),
+)
+KEPT = [name for name in COLUMNS if name != "keywords"]  # which are ours to write
+NEW_YEAR = "2025-01-01T00:00:00.000Z"
+EMBEDDING = array("f", [n / 1024 for n in range(1024)]).tobytes()
+
+ROWS = {
+    "plain": {},
+    "5f0c2f9e-8a51-4a8f-9a52-0d8d5d2a6c11": {
+        "metadata": '{"lane_version": "4.1.0",  "memory_type":"decision", "times_observed": 3, "confidence_score": 70}',
+        "tags": '["lamp", "oil"]',
+        "embedding": EMBEDDING,
+        "decay_factor": 0.8,
+        "auto_tags": '["auto"]',
+    },
+    "old-one": {"superseded_by": "plain", "valid_from": "2024-01-01T00:00:00Z", "valid_until": "2024-12-31T00:00:00Z"},
+    "elsewhere": {"collection": "project-x", "metadata": "{}", "tags": "[]"},
+}
+# What another version of that program may have left: nothing of it is lost, and nothing stops the opening.
+ODD = {
+    "no json": ({"metadata": "a note"}, {"metadata": {"unread": "a note"}}),
+    "no object": ({"metadata": "[1, 2]"}, {"metadata": {"unread": "[1, 2]"}}),
+    "no number": ({"metadata": '{"x": NaN}'}, {"metadata": {"x": "NaN"}}),
+    "half a sign": ({"metadata": '{"cut": "smile \\ud83d"}'}, {"metadata": {"cut": "smile \ufffd\ufffd\ufffd"}}),
+    "other types": (
+        {"metadata": '{"memory_type": ["a"], "times_observed": "3"}'},
+        {"metadata": {"memory_type": ["a"], "times_observed": "3"}, "category": None, "times_observed": 1},
+    ),
+    "tags as text": ({"tags": "lamp"}, {"tags": ["lamp"]}),
+    "tags as numbers": ({"tags": '[7, "lamp"]'}, {"tags": ["7", "lamp"]}),
+    "SQLite's time": ({"created_at": "2025-01-01 00:00:00"}, {"created_at": NEW_YEAR}),
+    "a zone": ({"created_at": "2025-01-01T02:00:00+02:00"}, {"created_at": NEW_YEAR}),
+    "a day": ({"created_at": "2025-01-01"}, {"created_at": NEW_YEAR}),
+    "milliseconds": ({"created_at": "1735689600000"}, {"created_at": NEW_YEAR}),
+    "seconds": ({"created_at": "1735689600"}, {"created_at": NEW_YEAR}),
+    "no time": (
+        {"created_at": "last winter"},
+        {"created_at": "1970-01-01T00:00:00.000Z", "metadata": {"created_at": "last winter"}},
+    ),
+}
+
+
+def insert(connection: sqlite3.Connection, id_: str | None, values: dict[str, object], *, word: str = "INSERT") -> None:
+    row = {"id": id_, "content": "The lantern needs oil", "created_at": NEW_YEAR, "updated_at": NEW_YEAR, **values}
+    marks = ", ".join("?" * len(row))
+    connection.execute(f"{word} INTO memories ({', '.join(row)}) VALUES ({marks})", [*row.values()])
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    file = tmp_path / "memories.db"
+    with lane(file) as connection:
+        connection.execute(TABLE)
+        for id_, values in ROWS.items():
+            insert(connection, id_, values)
+    return file
+
+
+@contextmanager
+def lane(file: Path) -> Iterator[sqlite3.Connection]:
+    """The older program: plain SQL on its own columns, nothing of ours."""
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute("PRAGMA secure_delete = OFF")  # some builds of SQLite have it on
+        yield connection
+        connection.commit()
+
+
+def rows(file: Path) -> dict[str, dict[str, object]]:
+    """What the older program reads."""
+    with lane(file) as connection:
+        found = connection.execute(f"SELECT {', '.join(COLUMNS)} FROM memories")
+        return {row[0]: dict(zip(COLUMNS, row, strict=True)) for row in found}
+
+
+def open_and_close(file: Path) -> None:
+    SqliteStore(file).close()
+
+
+# --- its file, opened by us ---
+
+
+@pytest.mark.req("LANE-01")
+@pytest.mark.parametrize("theirs", [True, False])
+def test_the_table_is_the_documents_own_with_our_columns_behind(file: Path, tmp_path: Path, theirs: bool) -> None:
+    mine = file if theirs else tmp_path / "ours.db"
+    open_and_close(mine)
+    with closing(sqlite3.connect(":memory:")) as fresh:
+        fresh.execute(TABLE)
+        documented = fresh.execute("PRAGMA table_info(memories)").fetchall()
+    with lane(mine) as connection:
+        held = connection.execute("PRAGMA table_info(memories)").fetchall()
+    assert held[: len(COLUMNS)] == documented
+    ours = held[len(COLUMNS) :]
+    assert {"agent_id", "status", "revision"} <= {name for _, name, *_ in ours}
+    assert {(required, default) for _, _, _, required, default, _ in ours} == {(0, None)}
+
+
+@pytest.mark.req("LANE-02")
+def test_every_row_is_read_and_found_by_its_words(file: Path) -> None:
+    with MemoryMesh(store=url(file), agent_id="one") as mesh:
+        everything = ["active", "superseded"]
+        assert {record.id for record in mesh.get_all(status=everything)} == ROWS.keys()
+        assert {hit.id for hit in mesh.search("lanterns oil", status=everything)} == ROWS.keys()
+        assert {hit.id for hit in mesh.search("lanterns oil")} == ROWS.keys() - {"old-one"}
+        assert {hit.id for hit in mesh.search("lantern", filter="project = 'project-x'")} == {"elsewhere"}
+        record = mesh.get("5f0c2f9e-8a51-4a8f-9a52-0d8d5d2a6c11")
+        assert record
+        assert (record.content, record.tags, record.category) == ("The lantern needs oil", ["lamp", "oil"], "decision")
+        assert (record.times_observed, record.created_at, record.metadata["confidence_score"]) == (3, NEW_YEAR, 70)
+    with lane(file) as connection:
+        assert list(keyword_faults(connection)) == []
+
+
+@pytest.mark.req("LANE-02")
+def test_what_it_wrote_stays_as_it_was(file: Path) -> None:
+    before = rows(file)
+    open_and_close(file)
+    open_and_close(file)
+    after = rows(file)
+    assert [[row[name] for name in KEPT] for row in after.values()] == [[row[name] for name in KEPT] for row in before.values()]
+
+
+def test_its_vectors_are_kept_and_compared_with_none_of_another_model(file: Path) -> None:
+    with closing(SqliteStore(file)) as store:
+        (row,) = store.get(Kind.MEMORY, ["5f0c2f9e-8a51-4a8f-9a52-0d8d5d2a6c11"]).values()
+        assert row.vector == Vector("unknown/1024", EMBEDDING)
+        assert [hit.id for hit in store.nearest(Kind.MEMORY, row.vector, limit=9)] == [row.id]
+        assert store.nearest(Kind.MEMORY, Vector("ours", EMBEDDING), limit=9) == []
+
+
+@pytest.mark.req("LANE-02")
+@pytest.mark.parametrize("odd", ODD)
+def test_an_odd_row_opens_and_loses_nothing(file: Path, odd: str) -> None:
+    written, wanted = ODD[odd]
+    with lane(file) as connection:
+        insert(connection, "odd", written)
+    with MemoryMesh(store=url(file), agent_id="one") as mesh:
+        record = mesh.get("odd")
+        assert record
+        assert {name: getattr(record, name) for name in wanted} == wanted
+        assert "odd" in {hit.id for hit in mesh.search("lantern", filter="metadata.nothing IS NULL")}
+        assert mesh.pin("odd").pinned
+        assert mesh.update("odd", content="The lantern is full").metadata == record.metadata
+
+
+def test_a_row_without_a_name_is_no_reason_not_to_open(file: Path) -> None:
+    with lane(file) as connection:
+        insert(connection, None, {})
+    for _ in range(2):
+        with MemoryMesh(store=url(file), agent_id="one") as mesh:
+            assert {hit.id for hit in mesh.search("lantern")} == ROWS.keys() - {"old-one"}
+
+
+# --- what we write, read by it ---
+
+
+@pytest.mark.req("LANE-02", "LANE-03")
+def test_it_reads_what_we_write(file: Path) -> None:
+    with MemoryMesh(store=url(file), agent_id="one") as mesh:
+        notes = {"project": "project-x", "tags": ["wick"], "deep": {"er": [1, None]}}
+        first, second = mesh.add("The wick is short", notes).id, mesh.add("The glass is clean").id
+        mesh.update(second, content="The glass is broken")
+        mesh.update("plain", content="The lantern is lit", metadata={"lit": True})
+        mesh.update("elsewhere", content="The lantern is away")
+        mesh.erase("old-one")
+    held = rows(file)
+    assert held.keys() == {*ROWS, first, second} - {"old-one"}
+    assert {id_: row["content"] for id_, row in held.items() if id_ in (first, second, "plain")} == {
+        first: "The wick is short",
+        second: "The glass is broken",
+        "plain": "The lantern is lit",
+    }
+    assert json.loads(str(held[first]["metadata"])) == notes
+    assert json.loads(str(held[first]["tags"])) == ["wick"]
+    assert json.loads(str(held["plain"]["metadata"])) == {"lit": True}
+    assert {id_: row["collection"] for id_, row in held.items() if id_ in (first, second, "plain", "elsewhere")} == {
+        first: "project-x",
+        second: "memory-lane",
+        "plain": "memory-lane",
+        "elsewhere": "project-x",
+    }
+    assert all(row["created_at"] and row["updated_at"] and row["decay_factor"] for row in held.values())
+    assert held["5f0c2f9e-8a51-4a8f-9a52-0d8d5d2a6c11"]["embedding"] == EMBEDDING
+
+
+@pytest.mark.req("LANE-03")
+def test_it_reads_our_vectors_as_packed_floats(file: Path) -> None:
+    with closing(SqliteStore(file)) as store:
+        (row,) = store.get(Kind.MEMORY, ["plain"]).values()
+        store.apply([replace(row, vector=Vector.of("ours", [0.5, -2.0]), replaces=row.revision)])
+    assert rows(file)["plain"]["embedding"] == struct.pack("<2f", 0.5, -2.0)
+
+
+# --- both in turn ---
+
+
+@pytest.mark.req("LANE-02")
+def test_rows_that_it_writes_while_we_are_away_are_taken_up_at_the_next_opening(file: Path) -> None:
+    open_and_close(file)
+    with lane(file) as connection:
+        insert(connection, "late", {"content": "The chimney smokes"})
+    with MemoryMesh(store=url(file), agent_id="one") as mesh:
+        assert [hit.id for hit in mesh.search("chimney smoke")] == ["late"]
+        mesh.update("late", content="The chimney is swept")
+    assert rows(file)["late"]["content"] == "The chimney is swept"
+    with lane(file) as connection:
+        assert list(keyword_faults(connection)) == []
+
+
+@pytest.mark.req("LANE-02")
+def test_rows_that_it_replaces_or_deletes_while_we_are_away_are_found_as_they_are_then(file: Path) -> None:
+    with MemoryMesh(store=url(file), agent_id="one") as mesh:
+        mesh.update("plain", metadata={"lit": True})
+    with lane(file) as connection:
+        insert(connection, "plain", {"content": "The chimney smokes"}, word="INSERT OR REPLACE")
+        connection.execute("DELETE FROM memories WHERE id = 'elsewhere'")
+    with MemoryMesh(store=url(file), agent_id="one") as mesh:
+        assert [hit.id for hit in mesh.search("chimney")] == ["plain"]
+        assert "plain" not in {hit.id for hit in mesh.search("lantern oil")}
+        mesh.update("plain", content="The chimney is swept")
+        assert [change.action for change in mesh.history("plain")] == ["add", "update", "update"]
+    with lane(file) as connection:
+        assert list(keyword_faults(connection)) == []
+
+
+@pytest.mark.req("MESH-011")
+def test_what_it_left_of_a_memory_in_its_file_goes_with_the_memory(file: Path) -> None:
+    with lane(file) as connection:
+        insert(connection, "secret", {"content": "Quetzals " * 400})
+        connection.commit()
+        connection.execute("UPDATE memories SET content = 'Toucans' WHERE id = 'secret'")
+    assert b"Quetzals" in bytes_of(file)  # which it does not overwrite
+    with MemoryMesh(store=url(file), agent_id="one") as mesh:
+        assert mesh.erase("secret").bytes_freed
+        assert b"Quetzals" not in bytes_of(file)
+        assert b"Toucans" not in bytes_of(file)

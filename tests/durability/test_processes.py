@@ -1,0 +1,172 @@
+"""Several processes on one file: nothing is lost, nothing is doubled, and nobody sees half a change."""
+
+import sqlite3
+import time
+from contextlib import ExitStack, closing
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memory_mesh import MemoryMesh, MemoryRecord, Sound
+
+from .children import Child, together, url
+from .sound import assert_sound, faults
+
+WRITERS = 8
+
+
+def acknowledged(children: list[Child]) -> list[Any]:
+    """All that the children say, once all have ended well."""
+    ids = [id_ for child in children for id_ in child.rest()]
+    assert [child.end() for child in children] == [0] * len(children)
+    return ids
+
+
+def everything(file: Path) -> list[MemoryRecord]:
+    with MemoryMesh(store=url(file), agent_id="reader") as mesh:
+        return mesh.get_all()
+
+
+def chains(file: Path) -> dict[str, list[tuple[str, str | None, str]]]:
+    """Of each agent: hash, hash before and time of its blocks, in their order."""
+    query = "SELECT agent_id, block_hash, prev_hash, timestamp FROM yamo_blocks ORDER BY chain, number"
+    found: dict[str, list[tuple[str, str | None, str]]] = {}
+    with closing(sqlite3.connect(file)) as connection:
+        for agent, *block in connection.execute(query):
+            found.setdefault(agent, []).append(tuple(block))
+    return found
+
+
+@pytest.mark.req("MESH-015", "MESH-043")
+def test_what_eight_processes_store_in_a_file_that_none_had_made_is_all_there(tmp_path: Path) -> None:
+    file = tmp_path / "new" / "memory.db"
+    with ExitStack() as stack:
+        texts = {f"agent{n}": [f"agent{n} saw comet{n}x{at}" for at in range(4)] for n in range(WRITERS)}
+        children = together(stack, [{"store": url(file), "agent": agent, "texts": own} for agent, own in texts.items()])
+        ids = acknowledged(children)
+    held = everything(file)
+    assert {record.id for record in held} == set(ids)
+    assert {agent: sorted(r.content for r in held if r.agent_id == agent) for agent in texts} == texts
+    assert {agent: len(chain) for agent, chain in chains(file).items()} == dict.fromkeys(texts, 4)
+    assert_sound(file)
+
+
+@pytest.mark.req("MESH-043")
+def test_processes_of_one_agent_write_one_chain_though_some_clocks_are_set_back(tmp_path: Path) -> None:
+    file = tmp_path / "memory.db"
+    with MemoryMesh(store=url(file), agent_id="one", clock=lambda: time.time() + 86_400) as mesh:
+        mesh.add("written by a clock that all others are behind")
+    with ExitStack() as stack:
+        options = [
+            {"store": url(file), "agent": "one", "texts": [f"item{n}x{at}" for at in range(4)], "behind": 86_400.0 * (n % 2)}
+            for n in range(WRITERS)
+        ]
+        ids = acknowledged(together(stack, options))
+    assert len(set(ids)) == WRITERS * 4
+    (chain,) = chains(file).values()
+    assert len(chain) == WRITERS * 4 + 1
+    assert chain[0][1] is None
+    assert [before for _, before, _ in chain[1:]] == [hashed for hashed, _, _ in chain[:-1]]
+    assert any(later < earlier for (_, _, earlier), (_, _, later) in pairwise(chain))  # some clock was set back
+    assert_sound(file)
+
+
+@pytest.mark.req("MESH-078")
+def test_one_text_from_eight_processes_is_one_memory_that_counts_them_all(tmp_path: Path) -> None:
+    file = tmp_path / "memory.db"
+    with ExitStack() as stack:
+        ids = acknowledged(together(stack, [{"store": url(file), "agent": "one", "texts": ["Tea is at four."] * 3}] * WRITERS))
+    (record,) = everything(file)
+    assert set(ids) == {record.id}
+    assert record.times_observed == len(ids) == WRITERS * 3
+    assert_sound(file)
+
+
+def test_one_call_repeated_by_eight_processes_under_its_key_stores_once(tmp_path: Path) -> None:
+    file = tmp_path / "memory.db"
+    call = ("add_many", {"items": [["Tea is at four.", None], ["Cake is at five.", None]], "idempotency_key": "tea"})
+    with ExitStack() as stack:
+        options = [{"store": url(file), "agent": "one", "calls": [call], "together": True}] * WRITERS
+        answers = acknowledged(together(stack, options, "calls"))
+    held = {record.content: record for record in everything(file)}
+    assert answers == [[held["Tea is at four."].id, held["Cake is at five."].id]] * WRITERS
+    assert [record.times_observed for record in held.values()] == [1, 1]
+    assert_sound(file)
+
+
+@pytest.mark.req("MESH-007")
+def test_processes_whose_ids_clash_all_store_and_no_memory_takes_the_place_of_another(tmp_path: Path) -> None:
+    file = tmp_path / "memory.db"
+    with ExitStack() as stack:
+        options = [
+            {"store": url(file), "agent": f"agent{n}", "texts": [f"stone{n}x{at}" for at in range(3)], "alike": True}
+            for n in range(4)
+        ]
+        ids = acknowledged(together(stack, options))
+    assert len(set(ids)) == len(ids) == 12
+    assert {record.content for record in everything(file)} == {f"stone{n}x{at}" for n in range(4) for at in range(3)}
+    assert_sound(file)
+
+
+@pytest.mark.req("MESH-043")
+def test_processes_of_one_agent_that_change_memories_of_their_own_write_one_chain(tmp_path: Path) -> None:
+    file = tmp_path / "memory.db"
+    with MemoryMesh(store=url(file), agent_id="one") as mesh:
+        ids = [mesh.add(f"The kettle{n} is cold").id for n in range(WRITERS)]
+    with ExitStack() as stack:
+        options = []
+        for n, id_ in enumerate(ids):
+            calls = [("update", {"id": id_, "content": f"The kettle{n} is at {at}"}) for at in range(3)]
+            calls += [("pin", {"id": id_}), ("add", {"content": f"Tea{n}", "metadata": {"type": "agent"}})]
+            options.append({"store": url(file), "agent": "one", "calls": calls, "together": True})
+        acknowledged(together(stack, options, "calls"))
+    (chain,) = chains(file).values()
+    assert len(chain) == WRITERS * 6
+    with MemoryMesh(store=url(file), agent_id="one") as mesh:
+        assert {len(mesh.history(id_)) for id_ in ids} == {5}
+    assert_sound(file)
+
+
+@pytest.mark.req("MESH-044")
+def test_a_reader_never_sees_half_a_change(tmp_path: Path) -> None:
+    file, calls = tmp_path / "memory.db", []
+    with MemoryMesh(store=url(file), agent_id="one") as mesh:
+        ids = [mesh.add(f"The garden has bed{n}").id for n in range(6)]
+    for n, id_ in enumerate(ids):
+        calls += [("add", {"content": f"A new tree{n}"}), ("update", {"id": id_, "content": f"The garden has path{n}"})]
+        calls += [("pin", {"id": id_}), ("erase", {"id": id_})]
+    seen = set()
+    with Child("calls", store=url(file), agent="one", calls=calls) as child, closing(sqlite3.connect(file)) as connection:
+        connection.isolation_level = None
+        for _ in calls:
+            child.hear()
+            assert list(faults(connection)) == []
+            seen.add(connection.execute("SELECT sum(version) FROM partitions").fetchone())
+        assert child.end() == 0
+    assert len(seen) > 2  # it did look while others wrote
+
+
+@pytest.mark.req("MESH-042")
+def test_a_chain_that_grows_while_it_is_verified_is_not_taken_for_a_broken_one(tmp_path: Path) -> None:
+    file = tmp_path / "memory.db"
+    with MemoryMesh(store=url(file), agent_id="one") as mesh:
+        id_ = mesh.add("The counter stands at 0").id
+        calls = [("update", {"id": id_, "content": f"The counter stands at {n}"}) for n in range(1, 61)]
+        with Child("calls", store=url(file), agent="one", calls=calls) as child:
+            for _ in calls:
+                child.hear()
+                assert [type(verdict) for verdict in mesh.verify()] == [Sound]
+            assert child.end() == 0
+        assert [verdict.number for verdict in mesh.verify() if isinstance(verdict, Sound)] == [61]
+
+
+def test_a_process_that_forks_goes_on_writing_on_both_sides(tmp_path: Path) -> None:
+    file = tmp_path / "memory.db"
+    with Child("forked", store=url(file), agent="one") as child:
+        ids = child.rest()
+        assert child.end() == 0
+    assert len(ids) == 6
+    assert {record.id for record in everything(file)} == set(ids)
+    assert_sound(file)

@@ -1,0 +1,33 @@
+"""A house for each store, and no setting from outside."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from house import House
+
+from memory_mesh import MemoryMesh
+from memory_mesh.build import open_store
+
+
+@pytest.fixture(autouse=True)
+def nothing_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """No setting from outside: an empty home, an empty working folder."""
+    home, work = tmp_path / "home", tmp_path / "work"
+    work.mkdir()
+    monkeypatch.chdir(work)
+    monkeypatch.setenv("MEMORY_MESH_HOME", str(home))
+    return tmp_path
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def house(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[House]:
+    url = "memory://" if request.param == "memory" else f"sqlite:///{tmp_path / 'memory.db'}"
+    store = open_store(url)
+    yield House(store)
+    store.close()
+
+
+@pytest.fixture
+def mesh(house: House) -> MemoryMesh:
+    return house.mesh()

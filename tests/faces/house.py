@@ -1,0 +1,51 @@
+"""A house: several meshes over one store, with a clock that stands still and ids that can be foretold."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+from memory_mesh import MemoryMesh, MemoryRecord
+from memory_mesh.core.audit import Sound, chain_name
+from memory_mesh.core.columns import Kind
+from memory_mesh.core.ids import Ids
+from memory_mesh.core.ports import Store
+from memory_mesh.core.records import Block, Memory
+from memory_mesh.core.where import equals
+from memory_mesh.testing.fakes import FakeClock, seeded_ids
+
+
+@dataclass
+class House:
+    """One store, and whoever lives in it."""
+
+    store: Store
+    clock: FakeClock = field(default_factory=FakeClock)
+    ids: Ids = field(default_factory=seeded_ids)
+
+    def mesh(self, agent_id: str = "ann", **options: object) -> MemoryMesh:
+        given = {"clock": self.clock.seconds, "ids": self.ids, **options}
+        return MemoryMesh(store=self.store, agent_id=agent_id, **given)
+
+    def memory(self, id_: str) -> Memory:
+        return Memory.of(self.store.get(Kind.MEMORY, [id_])[id_])
+
+    def memories(self) -> list[Memory]:
+        return [Memory.of(row) for row in self.store.find(Kind.MEMORY)]
+
+    def blocks(self, agent_id: str = "ann", user_id: str | None = None) -> list[Block]:
+        found = self.store.find(Kind.BLOCK, equals("chain", chain_name(user_id, agent_id)))
+        return sorted((Block.of(row) for row in found), key=lambda block: block.number)
+
+    def change(self, id_: str, **columns: object) -> Memory:
+        """What flows of later versions will do (a status, sources, a reach), done to the row directly."""
+        held = self.memory(id_)
+        changed = replace(held, **columns, revision=held.revision + 1)
+        self.store.apply([changed.row(replaces=held.revision)])
+        return changed
+
+    def sound(self) -> bool:
+        verdicts = self.mesh().verify()
+        return bool(verdicts) and all(isinstance(verdict, Sound) for verdict in verdicts)
+
+
+def texts(found: Iterable[MemoryRecord]) -> list[str]:
+    return sorted(record.content for record in found)

@@ -1,0 +1,134 @@
+"""The mesh for `async` code: the same names, the same signatures, the same answers."""
+
+import asyncio
+import copy
+import inspect
+from pathlib import Path
+
+import pytest
+
+from memory_mesh import AsyncMemoryMesh, MemoryMesh
+from memory_mesh.core.errors import InvalidInput, NotFound, NotYet
+from memory_mesh.faces.not_yet import NOT_YET
+from memory_mesh.testing.fakes import FakeClock, seeded_ids
+
+RENAMED = {"__enter__": "__aenter__", "__exit__": "__aexit__"}
+
+
+def public(kind: type) -> dict[str, object]:
+    """The methods that a caller uses, of a class and those it is made of."""
+    return {
+        name: member
+        for name, member in inspect.getmembers(kind, inspect.isfunction)
+        if not name.startswith("_") or name in ("__enter__", "__exit__", "__aenter__", "__aexit__")
+    }
+
+
+@pytest.mark.req("MESH-022")
+def test_both_have_the_same_methods_with_the_same_signatures_and_defaults() -> None:
+    plain = {RENAMED.get(name, name): inspect.signature(member) for name, member in public(MemoryMesh).items()}
+    awaited = {name: inspect.signature(member) for name, member in public(AsyncMemoryMesh).items()}
+    assert {"add", "search", "delete_all", "__aenter__"} <= awaited.keys()
+    assert awaited == plain
+
+
+@pytest.mark.req("MESH-022")
+def test_every_method_is_awaited() -> None:
+    assert [name for name, member in public(AsyncMemoryMesh).items() if not inspect.iscoroutinefunction(member)] == []
+
+
+@pytest.mark.req("MESH-022")
+def test_both_give_the_same_answers(tmp_path: Path) -> None:
+    def options(name: str) -> dict[str, object]:
+        return {"store": f"sqlite:///{tmp_path / name}", "agent_id": "ann", "clock": FakeClock().seconds, "ids": seeded_ids()}
+
+    def plainly() -> list[object]:
+        with MemoryMesh(**options("plain.db")) as mesh:
+            mesh.init()
+            one = mesh.add("one text", {"a": 1}, idempotency_key="k")
+            answers = [
+                one,
+                mesh.ingest("two text"),
+                mesh.add_many(iter([("three text", None), ("one text", {"b": 2})]), idempotency_key="m"),
+                mesh.update(one.id, content="one changed", metadata={"a": None}, why="so", idempotency_key="u"),
+                mesh.pin(one.id),
+                mesh.pin(one.id, pinned=False),
+                mesh.get(one.id, session_id="s"),
+                mesh.get_all(2, filter="pinned = FALSE", status=("active", "archived"), session_id="s"),
+                mesh.history(one.id, session_id="s"),
+                mesh.search("text", 5, "id <> 'x'", use_cache=False, min_score=0.1, status=("active",), session_id="s"),
+                mesh.format_results(mesh.search("text")),
+                mesh.erase(one.id),
+                mesh.delete(one.id),
+                mesh.delete_all(agent_id="ann", memory_type="agent"),
+                mesh.verify(),
+                mesh.stats().by_status,
+            ]
+        mesh.close()
+        return answers
+
+    async def awaited() -> list[object]:
+        async with AsyncMemoryMesh(**options("async.db")) as mesh:
+            await mesh.init()
+            one = await mesh.add("one text", {"a": 1}, idempotency_key="k")
+            answers = [
+                one,
+                await mesh.ingest("two text"),
+                await mesh.add_many(iter([("three text", None), ("one text", {"b": 2})]), idempotency_key="m"),
+                await mesh.update(one.id, content="one changed", metadata={"a": None}, why="so", idempotency_key="u"),
+                await mesh.pin(one.id),
+                await mesh.pin(one.id, pinned=False),
+                await mesh.get(one.id, session_id="s"),
+                await mesh.get_all(2, filter="pinned = FALSE", status=("active", "archived"), session_id="s"),
+                await mesh.history(one.id, session_id="s"),
+                await mesh.search("text", 5, "id <> 'x'", use_cache=False, min_score=0.1, status=("active",), session_id="s"),
+                await mesh.format_results(await mesh.search("text")),
+                await mesh.erase(one.id),
+                await mesh.delete(one.id),
+                await mesh.delete_all(agent_id="ann", memory_type="agent"),
+                await mesh.verify(),
+                (await mesh.stats()).by_status,
+            ]
+        await mesh.close()
+        return answers
+
+    assert asyncio.run(awaited()) == plainly()
+
+
+@pytest.mark.req("MESH-022")
+def test_many_calls_at_once_are_all_done(tmp_path: Path) -> None:
+    async def run() -> int:
+        async with AsyncMemoryMesh(store=f"sqlite:///{tmp_path / 'memory.db'}") as mesh:
+            await asyncio.gather(*(mesh.add(f"text {n}") for n in range(20)))
+            return len(await mesh.search("text", limit=100))
+
+    assert asyncio.run(run()) == 20
+
+
+def test_errors_come_through_as_they_are() -> None:
+    async def run() -> None:
+        async with AsyncMemoryMesh(store="memory://") as mesh:
+            with pytest.raises(InvalidInput):
+                await mesh.add("")
+            with pytest.raises(NotFound):
+                await mesh.history("mem_1_ffffff")
+
+    asyncio.run(run())
+
+
+def test_what_is_not_here_yet_says_so_here_too() -> None:
+    mesh = AsyncMemoryMesh(store="memory://")
+    for name in NOT_YET:
+        assert not hasattr(mesh, name)
+        with pytest.raises(NotYet, match=name):
+            getattr(mesh, name)
+    for private in ("nonsense", "_desk", "_mesh2"):
+        with pytest.raises(AttributeError, match=private):
+            getattr(mesh, private)
+
+
+def test_a_copy_of_an_async_mesh_is_made_without_asking_itself_for_ever() -> None:
+    mesh = AsyncMemoryMesh(store="memory://")
+    assert isinstance(copy.copy(mesh), AsyncMemoryMesh)
+    with pytest.raises(AttributeError, match="_mesh"):
+        AsyncMemoryMesh.__new__(AsyncMemoryMesh).add_nothing  # noqa: B018  (asking is what it is about)

@@ -1,0 +1,298 @@
+"""Reading: by id, by age, by words; what stands how, what has expired, and the edges of every argument."""
+
+import pytest
+from house import House, texts
+
+from memory_mesh import MemoryMesh
+from memory_mesh.core.errors import InvalidFilter, InvalidInput
+from memory_mesh.core.records import Status
+
+HIDDEN = ["superseded", "disputed", "quarantined", "archived"]
+
+
+# --- status ---
+
+
+@pytest.mark.req("MESH-009", "MESH-010")
+@pytest.mark.parametrize("status", HIDDEN)
+def test_what_is_not_active_is_answered_only_where_its_status_is_named(house: House, mesh: MemoryMesh, status: str) -> None:
+    id_ = mesh.add("hidden text").id
+    mesh.add("open text")
+    assert texts(mesh.search("text")) == texts(mesh.get_all()) == ["hidden text", "open text"]
+    house.change(id_, status=status)
+    assert texts(mesh.search("text")) == texts(mesh.get_all()) == ["open text"]
+    assert texts(mesh.get_all(filter=f"status = '{status}'")) == []
+    assert texts(mesh.search("text", filter="status <> 'active' OR status = 'active'")) == ["open text"]
+    assert texts(mesh.search("text", status=(status,))) == texts(mesh.get_all(status=[status])) == ["hidden text"]
+    assert texts(mesh.get_all(status=("active", status))) == ["hidden text", "open text"]
+    assert mesh.get(id_).status == status
+    assert mesh.history(id_)
+
+
+@pytest.mark.req("MESH-009")
+@pytest.mark.parametrize("status", HIDDEN)
+def test_a_hidden_memory_is_no_text_for_a_prompt(house: House, mesh: MemoryMesh, status: str) -> None:
+    id_ = mesh.add("hidden text").id
+    mesh.add("open text")
+    assert "hidden text" in mesh.format_results(mesh.search("text"))
+    house.change(id_, status=status)
+    assert "hidden text" not in mesh.format_results(mesh.search("text"))
+
+
+@pytest.mark.req("MESH-009")
+def test_naming_a_status_widens_no_scope(house: House, mesh: MemoryMesh) -> None:
+    id_ = house.mesh("bob").add("bob's text", {"type": "agent"}).id
+    house.change(id_, status="archived")
+    assert house.mesh("bob").get_all(status=("archived",))
+    assert mesh.get_all(status=tuple(Status)) == mesh.search("text", status=tuple(Status)) == []
+
+
+@pytest.mark.parametrize("status", [("gone",), ("active", "ACTIVE"), "archived", (None,), (5,)])
+def test_an_unknown_status_is_an_error_that_lists_the_known_ones(mesh: MemoryMesh, status: object) -> None:
+    for call in (lambda: mesh.get_all(status=status), lambda: mesh.search("text", status=status)):
+        with pytest.raises(InvalidInput, match="expected one of active, superseded, disputed, quarantined, archived"):
+            call()
+    assert mesh.get_all(status=()) == []
+
+
+# --- expiry ---
+
+
+def test_what_has_expired_is_hidden_from_the_moment_on_and_still_there_by_id(house: House, mesh: MemoryMesh) -> None:
+    id_ = mesh.add("text", {"expires_at": "2026-01-02"}).id
+    house.clock.advance(days=1, ms=-1)
+    assert texts(mesh.get_all()) == texts(mesh.search("text")) == ["text"]
+    house.clock.advance(ms=1)
+    assert mesh.get_all() == mesh.search("text") == mesh.get_all(status=tuple(Status)) == []
+    assert mesh.get(id_).content == "text"
+    mesh.update(id_, metadata={"expires_at": None})
+    assert texts(mesh.get_all()) == ["text"]
+
+
+# --- by age ---
+
+
+@pytest.mark.req("MESH-081")
+def test_get_all_gives_the_newest_first_and_no_more_than_asked(house: House, mesh: MemoryMesh) -> None:
+    for n in range(5):
+        mesh.add(f"text {n}")
+        house.clock.advance(seconds=1)
+    found = [record.content for record in mesh.get_all()]
+    assert found == ["text 4", "text 3", "text 2", "text 1", "text 0"]
+    assert [record.content for record in mesh.get_all(2)] == found[:2]
+    assert [record.content for record in mesh.get_all(limit=5)] == [record.content for record in mesh.get_all(10_000)] == found
+
+
+@pytest.mark.req("MESH-081")
+def test_memories_of_one_millisecond_keep_the_order_in_which_they_came(mesh: MemoryMesh) -> None:
+    for n in range(12):
+        mesh.add(f"text {n}")
+    assert [record.content for record in mesh.get_all()] == [f"text {n}" for n in reversed(range(12))]
+
+
+@pytest.mark.parametrize("limit", [0, -1, 10_001, 1.5, "5", True, [], 10**5000], ids=lambda limit: type(limit).__name__)
+def test_a_limit_is_a_whole_number_within_bounds(mesh: MemoryMesh, limit: object) -> None:
+    mesh.add("text")
+    for call in (lambda: mesh.get_all(limit), lambda: mesh.search("text", limit)):
+        with pytest.raises(InvalidInput, match="limit is"):
+            call()
+
+
+# --- by words ---
+
+
+@pytest.mark.req("MESH-083", "MESH-109")
+def test_search_gives_the_best_first_with_scores_within_nought_and_one(mesh: MemoryMesh) -> None:
+    mesh.add_many([(text, None) for text in ("deploy key key", "deploy", "key of the house", "nothing of it", "deploy key")])
+    hits = mesh.search("deploy key")
+    assert texts(hits) == ["deploy", "deploy key", "deploy key key", "key of the house"]
+    scores = [hit.score for hit in hits]
+    assert scores == sorted(scores, reverse=True)
+    assert scores[0] == pytest.approx(1.0)
+    assert all(0 < score <= 1 for score in scores)
+    assert {hit.content for hit in hits[:2]} == {"deploy key key", "deploy key"}
+    assert mesh.search("deploy key", 2) == mesh.search("deploy key", limit=2) == hits[:2]
+
+
+@pytest.mark.req("MESH-107")
+def test_with_keywords_alone_the_scores_are_the_documents_own(mesh: MemoryMesh) -> None:
+    mesh.add_many([(f"word {'and more ' * n}", None) for n in range(4)])
+    assert [hit.score for hit in mesh.search("word")] == pytest.approx([1.0, 61 / 62, 61 / 63, 61 / 64])
+
+
+def test_equal_texts_come_in_one_order_every_time(mesh: MemoryMesh) -> None:
+    mesh.add_many([("the same words", {"turn": n}) for n in range(10)])
+    found = [hit.id for hit in mesh.search("words")]
+    assert found == sorted(found, reverse=True)
+    assert [hit.id for hit in mesh.search("words", limit=3)] == found[:3]
+
+
+@pytest.mark.parametrize("query", ["", "   ", "\n\t", None, 5, b"text", ["text"]])
+def test_a_blank_query_is_an_error(mesh: MemoryMesh, query: object) -> None:
+    with pytest.raises(InvalidInput, match="the query is blank"):
+        mesh.search(query)
+
+
+@pytest.mark.parametrize(
+    "query", ["the and of", "a", "...!?", "\U0001f600", "half \ud800 pair", "\0", "%", "'; DROP TABLE", "zzz"]
+)
+def test_a_query_that_says_nothing_finds_nothing(mesh: MemoryMesh, query: str) -> None:
+    mesh.add("some text with words")
+    assert mesh.search(query) == []
+
+
+def test_a_query_of_a_megabyte_is_answered(mesh: MemoryMesh) -> None:
+    mesh.add("needle in the haystack")
+    mesh.add("hay")
+    assert [hit.content for hit in mesh.search("straw " * 175_000 + "needle")] == ["needle in the haystack"]
+
+
+@pytest.mark.parametrize(("min_score", "found"), [(0, 3), (0.0, 3), (0.97, 2), (0.99, 1), (1, 1), (1.0, 1)])
+def test_nothing_below_the_least_score_is_given(mesh: MemoryMesh, min_score: float, found: int) -> None:
+    mesh.add_many([("word", {"turn": n}) for n in range(3)])
+    assert len(mesh.search("word", min_score=min_score)) == found
+    least = mesh.search("word")[-1].score
+    assert len(mesh.search("word", min_score=least)) == 3
+
+
+@pytest.mark.parametrize(
+    "min_score", [-0.1, 1.1, "0.5", None, True, float("nan"), float("inf"), [], 10**5000], ids=lambda given: type(given).__name__
+)
+def test_a_least_score_is_a_share(mesh: MemoryMesh, min_score: object) -> None:
+    with pytest.raises(InvalidInput, match="min_score is"):
+        mesh.search("word", min_score=min_score)
+
+
+def test_the_cache_that_is_not_there_yet_changes_no_answer(mesh: MemoryMesh) -> None:
+    mesh.add("some text")
+    assert mesh.search("text", use_cache=False) == mesh.search("text", use_cache=True) == mesh.search("text")
+
+
+# --- filters ---
+
+
+@pytest.mark.req("MESH-117")
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("project = 'x'", "b"),
+        ("project <> 'x'", "c"),
+        ("NOT project = 'x'", "c"),
+        ("project IS NULL", "a"),
+        ("content LIKE '%ALPHA%'", ""),
+        ("content LIKE '%alpha%'", "a"),
+        ("content NOT LIKE '%alpha%'", "bc"),
+        ("content NOT LIKE 'a%' AND project = 'x'", "b"),
+        ("tags = 'red'", "ab"),
+        ("tags <> 'red'", "c"),
+        ("tags IN ('blue', 'green')", "bc"),
+        ("importance >= 0.5", "bc"),
+        ("importance_score BETWEEN 0.2 AND 0.6", "ab"),
+        ("importance NOT BETWEEN 0.2 AND 0.6", "c"),
+        ("turn > -1 OR collection = 'y'", "bc"),
+        ("metadata.source = 'cli'", "a"),
+        ("metadata.count > 1", "b"),
+        ("metadata.count = '2'", ""),
+        ("metadata.source IS NOT NULL", "ac"),
+        ("event_time > '2025-06-01'", "c"),
+        ("event_time = '2025-01-01T01:00:00+01:00'", "a"),
+        ("created_at >= '2026-01-01' AND pinned = FALSE", "abc"),
+        ("memory_type = 'global' AND NOT (turn = 3)", "b"),
+        ("speaker = 'x'' OR 1=1 --'", ""),
+    ],
+)
+def test_a_filter_gives_the_same_answer_on_every_store_and_in_both_readings(mesh: MemoryMesh, text: str, found: str) -> None:
+    mesh.add("a word alpha", {"tags": ["red"], "importance": "low", "source": "cli", "event_time": "2025-01-01"})
+    mesh.add("b word beta", {"tags": ["red", "blue"], "importance": 0.5, "project": "x", "turn": 1, "count": 2})
+    mesh.add(
+        "c word", {"tags": ["green"], "importance": 1, "project": "y", "turn": 3, "source": "web", "event_time": "2025-12-01"}
+    )
+    assert "".join(sorted(record.content[0] for record in mesh.get_all(filter=text))) == found
+    assert "".join(sorted(hit.content[0] for hit in mesh.search("word", filter=text))) == found
+
+
+@pytest.mark.req("MESH-116")
+def test_a_bad_filter_is_an_error_and_nothing_runs(mesh: MemoryMesh) -> None:
+    for bad in ("", "nonsense", "source = 'x'", "turn = 1; DROP TABLE memories"):
+        for call in (lambda bad=bad: mesh.get_all(filter=bad), lambda bad=bad: mesh.search("word", filter=bad)):
+            with pytest.raises(InvalidFilter):
+                call()
+    assert mesh.add("still there").content
+
+
+def test_the_filter_applies_before_the_limit(mesh: MemoryMesh) -> None:
+    mesh.add_many([(f"word {n}", {"turn": n}) for n in range(60)])
+    assert [hit.content for hit in mesh.search("word", limit=1, filter="turn = 7")] == ["word 7"]
+    assert [record.content for record in mesh.get_all(1, filter="turn = 7")] == ["word 7"]
+
+
+def test_a_pattern_full_of_wildcards_does_not_stop_the_search(mesh: MemoryMesh) -> None:
+    mesh.add("word " + "a" * 20_000)
+    assert mesh.search("word", filter="content LIKE '" + "%a" * 200 + "%b'") == []
+    assert len(mesh.get_all(filter="content LIKE '" + "%a" * 200 + "%'")) == 1
+
+
+@pytest.mark.parametrize("session", ["half \ud800", "nul \0", 5, ["s"]])
+def test_a_session_is_named_by_text(mesh: MemoryMesh, session: object) -> None:
+    for call in (
+        lambda: mesh.get_all(session_id=session),
+        lambda: mesh.search("word", session_id=session),
+        lambda: mesh.get("mem_1_ffffff", session_id=session),
+    ):
+        with pytest.raises(InvalidInput, match="session_id"):
+            call()
+
+
+def test_what_others_changed_while_a_search_ran_is_not_shown(house: House, mesh: MemoryMesh) -> None:
+    ids = [mesh.add("some words", {"turn": n}).id for n in range(3)]
+    matching = house.store.matching
+
+    def meddled(*args: object, **options: object) -> object:
+        hits = matching(*args, **options)
+        house.change(ids[0], status="quarantined")
+        house.mesh().delete(ids[1])
+        return hits
+
+    house.store.matching = meddled
+    assert [hit.id for hit in mesh.search("words")] == [ids[2]]
+
+
+# --- the text for a prompt ---
+
+
+@pytest.mark.req("MESH-099")
+def test_results_are_formatted_as_the_document_prints_them(mesh: MemoryMesh) -> None:
+    mesh.add("first word", {"type": "event", "source": "cli"})
+    mesh.add("second word of\nmore lines")
+    one, two = mesh.search("word")
+    assert mesh.format_results([one, two]) == (
+        "[ATTENTION DIRECTIVE]\n"
+        "- ALIGN attention to entries with [IMPORTANCE >= 0.8]\n"
+        "- TREAT entries with [IMPORTANCE <= 0.4] as auxiliary\n"
+        "\n"
+        "[MEMORY CONTEXT]\n"
+        f"--- MEMORY 1: {one.id} [IMPORTANCE: 1.00] ---\n"
+        "Type: event | Source: cli\n"
+        "first word\n"
+        "\n"
+        f"--- MEMORY 2: {two.id} [IMPORTANCE: 0.98] ---\n"
+        "Type: global | Source: unknown\n"
+        "second word of\nmore lines"
+    )
+    assert mesh.format_results([]).endswith("[MEMORY CONTEXT]\n")
+
+
+# --- what there is ---
+
+
+@pytest.mark.req("MESH-097")
+def test_stats_count_what_the_user_has_and_name_the_place(house: House, mesh: MemoryMesh) -> None:
+    empty = mesh.stats()
+    assert (empty.total_memories, empty.total_skills, empty.connected, empty.status) == (0, 0, True, "connected")
+    ids = [mesh.add(f"text {n}").id for n in range(3)]
+    house.mesh("bob").add("bob's", {"type": "agent"})
+    house.mesh("ann", user_id="other").add("not counted")
+    house.change(ids[0], status="archived")
+    stats = mesh.stats()
+    assert (stats.total_memories, stats.by_status) == (4, {"active": 3, "archived": 1})
+    assert stats.db_path == house.store.url

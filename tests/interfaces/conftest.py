@@ -1,0 +1,72 @@
+"""The command line as a test holds it: the same `run` as the installed command, in a home of its own."""
+
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from io import BytesIO, TextIOWrapper
+from pathlib import Path
+
+import pytest
+
+from memory_mesh.interfaces.run import run
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a command left behind."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def id(self) -> str:
+        """The id at the end of the first line."""
+        return self.out.splitlines()[0].split()[-1]
+
+
+class Stream(TextIOWrapper):
+    """A pipe, or what says that it is a terminal."""
+
+    def __init__(self, *, terminal: bool) -> None:
+        super().__init__(BytesIO(), encoding="ascii")  # the poorest locale there is
+        self._terminal = terminal
+
+    def isatty(self) -> bool:
+        return self._terminal
+
+    @property
+    def text(self) -> str:
+        self.flush()
+        return self.buffer.getvalue().decode()  # type: ignore[attr-defined]
+
+
+Cli = Callable[..., Said]
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home folder that is nobody's, and no setting from outside."""
+    for name in [name for name in os.environ if name.startswith("MEMORY_MESH_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("MEMORY_MESH_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def cli(home: Path, monkeypatch: pytest.MonkeyPatch) -> Cli:
+    """Run a command in this process, into pipes or on a terminal."""
+
+    def said(*words: str, terminal: bool = False) -> Said:
+        out, err = Stream(terminal=terminal), Stream(terminal=terminal)
+        with monkeypatch.context() as patched:
+            patched.setattr(sys, "stdout", out)
+            patched.setattr(sys, "stderr", err)
+            code = run(words)
+        return Said(code, out.text, err.text)
+
+    return said

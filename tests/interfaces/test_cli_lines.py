@@ -1,0 +1,214 @@
+"""What commands print, to the letter."""
+
+import json
+import re
+
+import pytest
+
+from memory_mesh import MemoryMesh
+from memory_mesh.interfaces.cli import app
+
+ID = r"mem_\d+_[0-9a-f]{6}"
+
+
+@pytest.mark.req("MESH-150", "MESH-158")
+def test_store_takes_the_documents_flags_and_prints_the_id(cli):
+    said = cli(
+        "store", "--content", "The key rotates.", "--type", "event", "--rationale", "asked twice",
+        "--hypothesis", "it is on Mondays", "--metadata", '{"source": "chat"}',
+    )  # fmt: skip
+    assert re.fullmatch(rf"\[MemoryMesh\] Ingested record {ID}\n", said.out)
+    assert (said.code, said.err) == (0, "")
+    kept = json.loads(cli("get", "--id", said.id, "--json").out)
+    assert kept["content"] == "The key rotates."
+    assert kept["metadata"] == {
+        "type": "event", "rationale": "asked twice", "hypothesis": "it is on Mondays", "source": "chat",
+    }  # fmt: skip
+
+
+@pytest.mark.req("MESH-150")
+def test_store_without_content_fails(cli):
+    said = cli("store", "--type", "event")
+    assert (said.code, said.out) == (2, "")
+    assert said.err == "[MemoryMesh Error] Missing option '--content'.\n"
+
+
+@pytest.mark.req("MESH-154", "MESH-158")
+def test_delete_prints_the_id_and_the_memory_is_gone(cli):
+    id_ = cli("store", "--content", "The key rotates.").id
+    assert cli("get", "--id", id_).code == 0
+    said = cli("delete", "--id", id_)
+    assert (said.code, said.out, said.err) == (0, f"[MemoryMesh] Deleted record {id_}\n", "")
+    assert cli("get", "--id", id_).code == 4
+
+
+@pytest.mark.req("MESH-154")
+@pytest.mark.parametrize("command", ["get", "delete", "history", "pin"])
+def test_an_unknown_id_is_an_error(cli, command):
+    cli("store", "--content", "The key rotates.")
+    said = cli(command, "--id", "mem_1_abcdef")
+    assert (said.code, said.out) == (4, "")
+    assert said.err.startswith("[MemoryMesh Error] no memory 'mem_1_abcdef'")
+
+
+@pytest.mark.req("MESH-151", "MESH-159", "MESH-160", "MESH-161")
+def test_search_prints_the_documents_lines(cli):
+    first = cli("store", "--content", "deploy key key", "--type", "event", "--metadata", '{"source": "chat"}').id
+    second = cli("store", "--content", "The deploy key\nrotates on Mondays, they say, or on some other day").id
+    said = cli("search", "deploy key", "--limit", "5", "--filter", "memory_type = 'global'")
+    best, next_best = said.out.splitlines()[7], said.out.splitlines()[11]
+    assert float(best[-9:-5]) == 1.0 > float(next_best[-9:-5]) > 0
+    assert said.out == (
+        "[MemoryMesh] Found 2 matches.\n"
+        "\n"
+        "[ATTENTION DIRECTIVE]\n"
+        "- ALIGN attention to entries with [IMPORTANCE >= 0.8]\n"
+        "- TREAT entries with [IMPORTANCE <= 0.4] as auxiliary\n"
+        "\n"
+        "[MEMORY CONTEXT]\n"
+        f"--- MEMORY 1: {first} [IMPORTANCE: 1.00] ---\n"
+        "Type: event | Source: chat\n"
+        "deploy key key\n"
+        "\n"
+        f"--- MEMORY 2: {second} [IMPORTANCE: {next_best[-9:-5]}] ---\n"
+        "Type: global | Source: unknown\n"
+        "The deploy key\n"
+        "rotates on Mondays, they say, or on some other day\n"
+    )
+
+
+@pytest.mark.req("MESH-151")
+def test_search_heeds_limit_and_filter(cli):
+    cli("store", "--content", "deploy key one", "--tag", "ops")
+    cli("store", "--content", "deploy key two")
+    assert cli("search", "deploy").out.startswith("[MemoryMesh] Found 2 matches.")
+    assert cli("search", "deploy", "--limit", "1").out.startswith("[MemoryMesh] Found 1 matches.")
+    filtered = cli("search", "deploy", "--filter", "tags = 'ops'").out
+    assert filtered.startswith("[MemoryMesh] Found 1 matches.")
+    assert filtered.endswith("deploy key one\n")
+
+
+@pytest.mark.req("MESH-161")
+def test_a_search_without_a_match_prints_one_line(cli):
+    cli("store", "--content", "The key rotates.")
+    said = cli("search", "zeppelin")
+    assert (said.code, said.out, said.err) == (0, "[MemoryMesh] Found 0 matches.\n", "")
+
+
+@pytest.mark.req("MESH-099")
+def test_format_results_is_the_search_output_from_the_directive_on(cli, home):
+    for content in ("deploy key", "the deploy key of another house"):
+        cli("store", "--content", content)
+    printed = cli("search", "deploy key").out
+    with MemoryMesh() as mesh:
+        text = mesh.format_results(mesh.search("deploy key"))
+    assert text.startswith("[ATTENTION DIRECTIVE]\n")
+    assert printed == f"[MemoryMesh] Found 2 matches.\n\n{text}\n"
+
+
+@pytest.mark.req("MESH-162")
+def test_stats_prints_four_lines(cli, home):
+    cli("store", "--content", "one thing")
+    cli("store", "--content", "another thing")
+    assert cli("stats").out == (
+        "[MemoryMesh] Total Memories: 2\n"
+        "[MemoryMesh] Total Skills: 0\n"
+        f"[MemoryMesh] DB Path: sqlite:///{home / 'memory.db'}\n"
+        "[MemoryMesh] Status: connected\n"
+    )
+
+
+@pytest.mark.req("MESH-162")
+def test_stats_of_a_memory_that_is_switched_off_say_disconnected(cli, monkeypatch):
+    monkeypatch.setenv("MEMORY_MESH_ENABLE_MEMORY", "false")
+    assert cli("stats").out.splitlines()[0::3] == ["[MemoryMesh] Total Memories: 0", "[MemoryMesh] Status: disconnected"]
+
+
+@pytest.mark.req("MESH-163")
+def test_the_first_line_of_every_command_bears_the_name(cli):
+    id_ = cli("store", "--content", "The key rotates.").id
+    words = {
+        "store": ["--content", "one more"], "search": ["key"], "get": ["--id", id_], "list": [], "stats": [], "doctor": [],
+        "history": ["--id", id_], "update": ["--id", id_, "--content", "anew"], "pin": ["--id", id_], "demo": [],
+        "delete": ["--id", id_], "delete-all": ["--session", "none", "--yes"], "show": [],
+    }  # fmt: skip
+    assert words.keys() == {command.name for command in app.registered_commands} | {"show"}
+    for name, flags in words.items():
+        said = cli(*(["config"] if name == "show" else []), name, *flags)
+        assert (said.code, said.err) == (0, ""), name
+        assert said.out.startswith("[MemoryMesh] "), name
+
+
+@pytest.mark.req("MESH-165")
+def test_a_store_is_named_by_its_url_and_else_lies_in_the_home(cli, home, tmp_path):
+    cli("store", "--content", "at home")
+    assert (home / "memory.db").is_file()
+    elsewhere = ["--store", f"sqlite:///{tmp_path}/there/else.db"]
+    cli("store", "--content", "elsewhere", *elsewhere)
+    assert (tmp_path / "there" / "else.db").is_file()
+    assert "at home" in cli("list").out
+    assert "elsewhere" not in cli("list").out
+    assert "elsewhere" in cli("list", *elsewhere).out
+    assert "at home" not in cli("list", *elsewhere).out
+
+
+@pytest.mark.req("MESH-165")
+@pytest.mark.parametrize("command", [c.name for c in app.registered_commands if c.name != "demo"])
+def test_every_command_on_a_memory_takes_a_store(cli, command):
+    said = cli(command, "--store", "memory://", "--no-such-flag")
+    assert said.err.startswith("[MemoryMesh Error] No such option: --no-such-flag")
+
+
+@pytest.mark.req("MESH-165")
+def test_without_a_home_the_store_lies_under_the_users_folder(cli, monkeypatch, tmp_path):
+    monkeypatch.delenv("MEMORY_MESH_HOME")
+    monkeypatch.setenv("HOME", str(tmp_path / "user"))
+    cli("store", "--content", "at home")
+    assert (tmp_path / "user" / ".memory-mesh" / "memory.db").is_file()
+
+
+def test_the_version_is_said(cli):
+    assert cli("--version").out == "[MemoryMesh] memory-mesh 0.1.0\n"
+
+
+def test_an_update_a_pin_and_a_history_tell_what_happened(cli):
+    id_ = cli("store", "--content", "on Mondays").id
+    assert cli("update", "--id", id_, "--content", "on Fridays", "--why", "a new plan").out == (
+        f"[MemoryMesh] Updated record {id_} to revision 2\n"
+    )
+    assert cli("pin", "--id", id_).out == f"[MemoryMesh] Pinned record {id_}\n"
+    assert cli("pin", "--id", id_, "--off").out == f"[MemoryMesh] Unpinned record {id_}\n"
+    lines = cli("history", "--id", id_).out.splitlines()
+    assert lines[0] == f"[MemoryMesh] History of {id_}: 4 revisions."
+    assert [line.split("  ")[-1] for line in lines if "by " in line] == [
+        "add by YAMO_AGENT", "update by YAMO_AGENT: a new plan", "pin by YAMO_AGENT", "unpin by YAMO_AGENT",
+    ]  # fmt: skip
+    assert "      content was on Mondays" in lines
+
+
+def test_a_repeated_key_stores_once_and_the_same_words_are_counted(cli):
+    first = cli("store", "--content", "one", "--key", "k1").id
+    assert cli("store", "--content", "one", "--key", "k1").id == first
+    assert json.loads(cli("get", "--id", first, "--json").out)["times_observed"] == 1
+    assert cli("store", "--content", "one").id == first
+    assert json.loads(cli("get", "--id", first, "--json").out)["times_observed"] == 2
+
+
+def test_flags_say_who_reads_and_writes(cli):
+    private = cli("store", "--content", "the vault code", "--type", "agent", "--agent", "planner").id
+    assert cli("get", "--id", private, "--agent", "planner").code == 0
+    assert cli("get", "--id", private, "--agent", "writer").code == 4
+    mine = cli("store", "--content", "of Ana", "--user", "ana").id
+    assert cli("get", "--id", mine, "--user", "ana").code == 0
+    assert cli("get", "--id", mine, "--user", "bob").code == 4
+    turn = cli("store", "--content", "a turn", "--type", "session", "--session", "s1").id
+    assert cli("get", "--id", turn, "--session", "s1").code == 0
+    assert cli("get", "--id", turn, "--session", "s2").code == 4
+
+
+def test_search_and_list_can_ask_for_another_status_and_a_least_score(cli):
+    cli("store", "--content", "deploy key")
+    cli("store", "--content", "deploy something else entirely")
+    assert cli("list", "--status", "archived").out == "[MemoryMesh] Listed 0 memories.\n"
+    assert cli("list", "--status", "archived", "--status", "active").out.startswith("[MemoryMesh] Listed 2 memories.")
+    assert cli("search", "deploy key", "--min-score", "1").out.startswith("[MemoryMesh] Found 1 matches.")

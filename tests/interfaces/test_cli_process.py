@@ -1,0 +1,121 @@
+"""What only a process of its own can show: the installed command, locales, pipes, signals, and what is loaded."""
+
+import os
+import pty
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+COMMAND = str(Path(sys.executable).with_name("memory-mesh"))
+MAIN = "from memory_mesh.interfaces.main import main; main()"
+
+
+@pytest.fixture
+def environ(tmp_path: Path) -> dict[str, str]:
+    ours = ("MEMORY_MESH_", "LC_", "LANG", "COV", "PYTHONUNBUFFERED", "PYTHONIOENCODING", "PYTHONUTF8")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
+    return {**kept, "MEMORY_MESH_HOME": str(tmp_path / "home")}
+
+
+def ran(environ: dict[str, str], *words: str, text: str = "") -> "subprocess.CompletedProcess[bytes]":
+    return subprocess.run(words, env=environ, input=text.encode(), capture_output=True, check=False, timeout=60)
+
+
+@pytest.mark.req("MESH-164")
+def test_the_installed_command_and_the_module_are_the_same(environ):
+    installed = ran(environ, COMMAND, "stats")
+    module = ran(environ, sys.executable, "-m", "memory_mesh", "stats")
+    assert installed.stdout.startswith(b"[MemoryMesh] Total Memories: 0\n")
+    assert module.stdout == installed.stdout
+    failed = ran(environ, sys.executable, "-m", "memory_mesh", "get", "--id", "x")
+    assert (failed.returncode, failed.stdout) == (4, b"")
+    assert failed.stderr.startswith(b"[MemoryMesh Error] no memory 'x'")
+
+
+@pytest.mark.parametrize("locale", [{"LC_ALL": "C"}, {"LC_ALL": "C", "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}])
+def test_every_character_is_written_in_the_poorest_locale(environ, locale):
+    text = "elephant Ωmega 🐘 日本語"
+    stored = ran({**environ, **locale}, COMMAND, "store", "--content", "-", text=text)
+    assert stored.returncode == 0, stored.stderr
+    found = ran({**environ, **locale}, COMMAND, "search", "elephant")
+    assert text in found.stdout.decode()
+    assert found.stderr == b""
+
+
+def test_a_reader_that_goes_away_ends_the_command_quietly(environ):
+    ran(environ, COMMAND, "store", "--content", "-", text="many words " * 50_000)
+    listing = subprocess.Popen(
+        [COMMAND, "search", "words"], env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )  # fmt: skip
+    with listing:
+        assert listing.stdout.readline() == b"[MemoryMesh] Found 1 matches.\n"
+        listing.stdout.close()
+        assert listing.stderr.read() == b""
+    assert listing.returncode == 141
+
+
+def test_ctrl_c_ends_in_one_line(environ):
+    keyboard, terminal = pty.openpty()
+    # A shell that starts jobs in the background makes them deaf to Ctrl-C; this one shall hear it.
+    hearing = f"import signal; signal.signal(signal.SIGINT, signal.default_int_handler); {MAIN}"
+    asking = subprocess.Popen(
+        [sys.executable, "-c", hearing, "delete-all", "--agent", "x"],
+        env=environ, stdin=terminal, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    with asking:
+        question = b"[MemoryMesh] Erase every memory of agent_id x for good? [y/N] "
+        assert asking.stderr.read(len(question)) == question
+        asking.send_signal(signal.SIGINT)
+        assert (asking.stdout.read(), asking.stderr.read()) == (b"", b"[MemoryMesh Error] interrupted\n")
+    os.close(keyboard)
+    os.close(terminal)
+    assert asking.returncode == 130
+
+
+def test_a_mistake_of_ours_is_one_line_and_its_trace_is_shown_on_request(environ):
+    broken = f"from memory_mesh.interfaces import run; run.run = lambda words: {{}}['private']; {MAIN}"
+    brief = ran(environ, sys.executable, "-c", broken, "stats")
+    assert (brief.returncode, brief.stdout) == (1, b"")
+    assert brief.stderr.startswith(b"[MemoryMesh Error] unexpected KeyError; ")
+    assert brief.stderr.count(b"\n") == 1
+    assert b"private" not in brief.stderr
+    full = ran(environ, sys.executable, "-c", broken, "--debug", "stats")
+    assert full.returncode == 1
+    assert b"Traceback" in full.stderr
+
+
+def test_small_commands_load_nothing_heavy(environ):
+    heavy = "{'numpy', 'sqlglot', 'rich', 'asyncio', 'pydantic', 'email', 'ssl', 'unittest'}"
+    code = (
+        "import sys; from memory_mesh.interfaces.run import run; "
+        "run(['store', '--content', 'The key rotates.', '--tag', 'x']); run(['stats']); run(['search', 'key']); run(['list']); "
+        f"print('loaded:', sorted({heavy} & sys.modules.keys())); run(['list', '--filter', 'turn = 1']); "
+        f"print('loaded:', sorted({heavy} & sys.modules.keys()))"
+    )
+    told = ran(environ, sys.executable, "-c", code).stdout.decode()
+    lines = [line for line in told.splitlines() if line.startswith("loaded:")]
+    assert lines[0] == "loaded: []"
+    assert "sqlglot" in lines[1]
+
+
+def test_the_shell_can_complete_commands(environ):
+    asked = {"_MEMORY_MESH_COMPLETE": "complete_bash", "COMP_WORDS": "memory-mesh se", "COMP_CWORD": "1"}
+    assert ran({**environ, **asked}, COMMAND).stdout.split() == [b"search"]
+    script = ran({**environ, "_MEMORY_MESH_COMPLETE": "source_bash"}, COMMAND)
+    assert b"_MEMORY_MESH_COMPLETE" in script.stdout
+
+
+def test_an_answer_that_cannot_be_written_is_an_error(environ, tmp_path):
+    # A disk that is full for files above one block; the store itself stays in memory.
+    tight = f"import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (16, 16)); {MAIN}"
+    with (tmp_path / "answer.txt").open("wb") as answer:
+        told = subprocess.run(
+            [sys.executable, "-c", tight, "stats", "--store", "memory://"],
+            env=environ, stdout=answer, stderr=subprocess.PIPE, check=False, timeout=60,
+        )  # fmt: skip
+    assert told.returncode == 1
+    assert told.stderr.startswith(b"[MemoryMesh Error] the answer cannot be written: ")
+    assert told.stderr.count(b"\n") == 1

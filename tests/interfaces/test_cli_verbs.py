@@ -1,0 +1,160 @@
+"""Every verb of the mesh is reached by a command, every command answers programs too, and its examples run."""
+
+import io
+import json
+import shlex
+import sys
+from dataclasses import fields
+from inspect import isfunction
+from pathlib import Path
+
+import pytest
+
+from memory_mesh.core.records import Change, MemoryRecord, SearchResult
+from memory_mesh.faces.mesh import Mesh
+from memory_mesh.interfaces.cli import app, config
+
+# Each with the reason why no command reaches it.
+UNREACHED = {
+    "init": "every command opens the mesh by `with`",
+    "close": "and closes it so",
+    "ingest": "another name for add",
+    "add_many": "the shell stores one memory at a time; folders come with ingest-dir",
+    "delete": "`erase` is `delete` with the proof, which tells the command whether the id was known",
+    "verify": "doctor walks the chains of every user, a mesh only those of its own; comes with audit",
+}
+COMMANDS = {command.name: command for command in (*app.registered_commands, *config.registered_commands)}
+ID = "mem_1760000000000_3fa9c2"
+
+
+class Keyboard(io.StringIO):
+    """Someone at a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def reached(monkeypatch: pytest.MonkeyPatch) -> set[str]:
+    """The methods of the mesh that interfaces call, while the real ones do their work."""
+    called: set[str] = set()
+    for name in public(Mesh):
+        monkeypatch.setattr(Mesh, name, recording(getattr(Mesh, name), called))
+    return called
+
+
+def public(face: type) -> set[str]:
+    return {name for name, member in vars(face).items() if isfunction(member) and not name.startswith("_")}
+
+
+def recording(method, called):
+    def recorded(self, *args, **options):
+        if Path(sys._getframe(1).f_code.co_filename).parent.name == "interfaces":
+            called.add(method.__name__)
+        return method(self, *args, **options)
+
+    return recorded
+
+
+def test_every_method_of_the_mesh_is_reached_by_a_command(cli, reached):
+    id_ = cli("store", "--content", "The key rotates.").id
+    for words in (["get"], ["history"], ["pin"], ["update", "--content", "anew"], ["delete"]):
+        assert cli(*words, "--id", id_).code == 0
+    cli("store", "--content", "The key rotates.")
+    for words in (["search", "key"], ["list"], ["stats"], ["delete-all", "--agent", "YAMO_AGENT", "--yes"]):
+        assert cli(*words).code == 0
+    assert {"add", "erase"} <= reached
+    assert public(Mesh) - reached == set(UNREACHED)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_examples_in_the_help_run(cli, monkeypatch, name):
+    help_ = COMMANDS[name].help
+    examples = [line.strip() for line in help_.splitlines() if line.strip().startswith("memory-mesh ")]
+    assert examples
+    who = ["--agent", "planner", "--session", "s42"]
+    for line in examples:
+        id_ = cli("store", "--content", "The deploy key rotates.", *who).id
+        monkeypatch.setattr(sys, "stdin", Keyboard("yes\n"))
+        words = shlex.split(line.split(" < ")[0].replace(ID, id_))[1:]
+        assert cli(*words).code == 0, line
+
+
+def test_every_flag_is_explained(cli):
+    for name in COMMANDS:
+        help_ = cli(*(["config"] if name == "show" else []), name, "--help").out
+        assert "Examples:" in help_
+        assert "--json" in help_
+
+
+def test_help_names_every_command_in_its_group(cli):
+    for said in (cli("--help"), cli()):
+        assert said.code == 0
+        for words in ("Remember", "Recall", "Change", "Forget", "Look after", *COMMANDS.keys() - {"show"}, "Exit codes"):
+            assert words in said.out
+
+
+def test_json_has_stable_keys(cli):
+    record = {f.name for f in fields(MemoryRecord)}
+
+    def answer(*words: str) -> dict:
+        said = cli(*words, "--json")
+        assert said.err == ""
+        return json.loads(said.out)
+
+    stored = answer("store", "--content", "The key rotates. 🐘\x1b[31m")
+    assert stored.keys() == record
+    assert stored["content"] == "The key rotates. 🐘\x1b[31m"
+    id_ = ["--id", stored["id"]]
+    assert answer("get", *id_) == stored
+    found = answer("search", "key")
+    assert found.keys() == {"count", "results"}
+    assert found["results"][0].keys() == {f.name for f in fields(SearchResult)}
+    assert answer("list") == {"count": 1, "memories": [stored]}
+    assert answer("update", *id_, "--content", "anew")["revision"] == 2
+    assert answer("pin", *id_)["pinned"] is True
+    told = answer("history", *id_)
+    assert told["changes"][0].keys() == {f.name for f in fields(Change)}
+    assert answer("stats").keys() == {"total_memories", "total_skills", "db_path", "status", "by_status"}
+    erasure = {"memories", "rows", "tombstones", "blocks", "bytes_freed"}
+    assert answer("delete", *id_).keys() == erasure
+    assert answer("delete-all", "--agent", "x", "--yes").keys() == erasure
+    assert answer("config", "show")["settings"][0].keys() == {"name", "value", "origin"}
+    assert answer("doctor").keys() == {"ok", "checks"}
+    assert answer("demo").keys() == {"ok", "story"}
+
+
+@pytest.mark.parametrize(("typed", "left"), [("y\n", 0), ("YES\n", 0), ("n\n", 1), ("\n", 1), ("", 1)])
+def test_delete_all_asks_first(cli, monkeypatch, typed, left):
+    cli("store", "--content", "of the planner", "--agent", "planner")
+    cli("store", "--content", "of the writer", "--agent", "writer")
+    monkeypatch.setattr(sys, "stdin", Keyboard(typed))
+    said = cli("delete-all", "--agent", "planner")
+    assert said.err.startswith("[MemoryMesh] Erase every memory of agent_id planner for good? [y/N] ")
+    kept = [memory["content"] for memory in json.loads(cli("list", "--json").out)["memories"]]
+    assert kept == ["of the writer", "of the planner"][: left + 1]
+    assert (said.code, said.out) == ((1, "") if left else (0, "[MemoryMesh] Deleted 1 records\n"))
+
+
+def test_delete_all_is_narrowed_by_each_flag(cli):
+    for number, flags in enumerate((["--session", "s1"], ["--metadata", '{"project": "p1"}'], ["--type", "lesson"], [])):
+        cli("store", "--content", f"thing {number}", *flags)
+    cli("store", "--content", "of Ana", "--user", "ana")
+    for flags in (["--session", "s1"], ["--project", "p1"], ["--type", "lesson"], ["--user", "ana"]):
+        assert cli("delete-all", "--yes", *flags).out == "[MemoryMesh] Deleted 1 records\n"
+    assert cli("list").out.splitlines()[1].endswith("thing 3")
+
+
+def test_content_can_come_from_standard_input(cli, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.StringIO("first line\nsecond line\n"))
+    id_ = cli("store", "--content", "-").id
+    assert json.loads(cli("get", "--id", id_, "--json").out)["content"] == "first line\nsecond line"
+    monkeypatch.setattr(sys, "stdin", io.StringIO("another text\n"))
+    cli("update", "--id", id_, "--content", "-")
+    assert json.loads(cli("get", "--id", id_, "--json").out)["content"] == "another text"
+
+
+def test_an_update_sets_and_removes_keys(cli):
+    id_ = cli("store", "--content", "x", "--metadata", '{"source": "chat", "kept": 1}').id
+    cli("update", "--id", id_, "--metadata", '{"source": null, "added": 2}')
+    assert json.loads(cli("get", "--id", id_, "--json").out)["metadata"] == {"kept": 1, "added": 2}

@@ -1,0 +1,164 @@
+"""The doctor finds what is wrong, says what to do, and leaves the store as it was."""
+
+import json
+import shutil
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+PLANNER = ["--agent", "planner", "--user", "ana"]
+
+
+@pytest.fixture
+def store(cli, home: Path) -> Path:
+    """A store with memories of two users; the first is private, changed and deleted."""
+    id_ = cli("store", "--content", "The vault opens.", "--type", "agent", *PLANNER).id
+    cli("update", "--id", id_, "--content", "The vault opens wide.", *PLANNER)
+    cli("delete", "--id", id_, *PLANNER)
+    cli("store", "--content", "The deploy key rotates.", *PLANNER)
+    cli("store", "--content", "Tea at five.")
+    return home / "memory.db"
+
+
+def failed(said) -> dict[str, dict]:
+    answer = json.loads(said.out)
+    broken = {check["name"]: check for check in answer["checks"] if not check["ok"]}
+    assert answer["ok"] is not bool(broken)
+    assert said.code == (1 if broken else 0)
+    assert all(check["remedy"] for check in broken.values())
+    return broken
+
+
+def sql(file: Path, *statements: str) -> None:
+    with closing(sqlite3.connect(file)) as connection, connection:
+        for statement in statements:
+            assert connection.execute(statement).rowcount != 0, statement
+
+
+def test_a_sound_store_passes_every_check(cli, store):
+    said = cli("doctor")
+    lines = said.out.splitlines()
+    assert (said.code, said.err) == (0, "")
+    assert lines[0] == "[MemoryMesh] Doctor: 10 checks, all passed."
+    assert [line.split()[:2] for line in lines[1:]] == [
+        ["ok", name]
+        for name in ("python", "sqlite", "settings", "home", "space", "store", "file", "keywords", "audit", "pending")
+    ]
+    assert "2 sound, 5 blocks" in said.out
+    assert f"sqlite:///{store}" in said.out
+    assert failed(cli("doctor", "--json")) == {}
+
+
+def test_the_doctor_changes_nothing(cli, store, home):
+    def state() -> dict[str, bytes]:
+        return {file.name: file.read_bytes() for file in home.iterdir() if not file.name.endswith("-shm")}
+
+    cli("doctor")
+    before = state()
+    assert b"deploy key" in before["memory.db"]
+    cli("doctor")
+    assert state() == before
+
+
+def test_a_store_that_is_not_made_yet_is_well_and_stays_unmade(cli, home):
+    said = cli("doctor")
+    assert said.code == 0
+    assert "is not made yet" in said.out
+    assert not home.exists()
+
+
+@pytest.mark.parametrize(
+    ("forgery", "reason"),
+    [
+        ("UPDATE memories SET content = 'The deploy key never rotates.' WHERE user_id = 'ana'", "not the one that was sealed"),
+        (
+            "UPDATE yamo_blocks SET yamo_text = replace(yamo_text, 'deploy', 'daploy') WHERE user_id = 'ana'",
+            "not the one that was",
+        ),
+        ("DELETE FROM yamo_blocks WHERE user_id = 'ana' AND number = 2", "missing"),
+        ("DELETE FROM yamo_blocks WHERE user_id = 'ana' AND number = 4", "its head says"),
+        ("DELETE FROM records WHERE kind = 'head' AND id LIKE '%ana%'", "its head says"),
+    ],
+)
+def test_a_forged_store_fails_the_audit_and_the_block_is_named(cli, store, forgery, reason):
+    sql(store, forgery)
+    broken = failed(cli("doctor", "--json"))
+    assert broken.keys() == {"audit"}
+    assert "the chain of agent planner of user ana breaks at block " in broken["audit"]["detail"]
+    assert reason in broken["audit"]["detail"]
+    assert cli("doctor").out.startswith("[MemoryMesh] Doctor: 10 checks, 1 failed.\n")
+
+
+@pytest.mark.parametrize(
+    ("loss", "told"),
+    [
+        ("DELETE FROM postings WHERE token = 'tea'", "1 keywords that no search finds"),
+        ("INSERT INTO postings SELECT 'ghost', partition, id, 1, 1 FROM memories LIMIT 1", "1 keywords of memories that are not"),
+        ("UPDATE partitions SET documents = documents + 1 WHERE documents > 0", "wrong statistics"),
+        ("INSERT INTO partitions VALUES ('nowhere', 1, 2, 3)", "statistics of partitions that are not there"),
+    ],
+)
+def test_keyword_tables_that_disagree_with_the_memories_are_found(cli, store, loss, told):
+    sql(store, loss)
+    broken = failed(cli("doctor", "--json"))
+    assert broken.keys() == {"keywords"}
+    assert told in broken["keywords"]["detail"]
+
+
+def test_a_damaged_file_fails(cli, store):
+    # The root page of an index is overwritten: the file opens, and the damage shows when it is walked.
+    with closing(sqlite3.connect(store)) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        (page,) = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'blocks_by_ref'").fetchone()
+        (size,) = connection.execute("PRAGMA page_size").fetchone()
+    with store.open("r+b") as file:
+        file.seek((page - 1) * size)
+        file.write(b"\xff" * size)
+    assert "file" in failed(cli("doctor", "--json"))
+
+
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        (["--store", "mysql://bob:hunter2@host/db"], "store"),
+        (["--store", "postgresql://bob:hunter2@host/db"], "store"),
+        (["--store", "letter.db"], "store"),
+        (["--store", "letter.db/inside.db"], "store"),
+        (["--agent", " "], "settings"),
+    ],
+)
+def test_what_cannot_be_opened_fails_with_a_remedy_and_no_secret(cli, tmp_path, words, name):
+    (tmp_path / "letter.db").write_text("a letter, not a database " * 99)
+    said = cli("doctor", "--json", *words)
+    assert "FAILED" in cli("doctor", *words).out
+    assert name in {check["name"] for check in json.loads(said.out)["checks"] if not check["ok"]}
+    assert said.code == 1
+    assert "hunter2" not in said.out
+
+
+def test_a_home_that_is_no_folder_fails(cli, monkeypatch, tmp_path):
+    (tmp_path / "file").write_text("x")
+    monkeypatch.setenv("MEMORY_MESH_HOME", str(tmp_path / "file" / "home"))
+    assert failed(cli("doctor", "--json"))["home"]["remedy"].startswith(f"make {tmp_path / 'file'} a folder")
+
+
+def test_too_little_space_fails(cli, store, monkeypatch):
+    usage = shutil.disk_usage(store)
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage._replace(free=1_000_000))
+    assert "976.6 KiB free" in failed(cli("doctor", "--json"))["space"]["detail"]
+
+
+def test_a_newer_store_and_a_memory_switched_off_are_told(cli, store, monkeypatch):
+    sql(store, "UPDATE mesh_meta SET value = '999' WHERE key = 'schema'")
+    assert "upgrade" in failed(cli("doctor", "--json"))["store"]["remedy"]
+    monkeypatch.setenv("MEMORY_MESH_ENABLE_MEMORY", "false")
+    said = cli("doctor")
+    assert said.code == 0
+    assert "switched off by environment" in said.out
+
+
+def test_memories_that_wait_for_a_decision_are_counted(cli, store):
+    sql(store, "UPDATE memories SET status = 'quarantined' WHERE content LIKE 'Tea%'")
+    assert "1 quarantined" in cli("doctor").out

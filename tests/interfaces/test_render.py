@@ -1,0 +1,107 @@
+"""Nothing that was stored can drive a terminal, and colour changes no text."""
+
+import json
+import re
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from memory_mesh.interfaces import render
+from memory_mesh.settings import colour_wanted
+
+NASTY = "\x1b]0;gotcha\x07 \x1b[2J \x9b31m \x08\x7f\r \u202egnp.exe \x1b[31mred"
+COLOUR = re.compile(r"\x1b\[[0-9;]+m")
+CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+
+
+@settings(deadline=None)
+@given(st.text())
+@example(NASTY)
+@example("[MemoryMesh] --- MEMORY 1: x ---\n[MEMORY CONTEXT]\n[bold]x[/bold]")
+def test_colour_changes_no_text_and_no_control_character_is_left(text):
+    plain = render.safe(text)
+    assert not CONTROL.search(plain)
+    assert COLOUR.sub("", render.paint(plain)) == plain
+
+
+@settings(deadline=None)
+@given(st.text(st.characters(codec="utf-8")))
+@example(NASTY)
+def test_json_gives_the_text_back_and_holds_no_control_character(text):
+    written = render.as_json({"text": text})
+    assert not CONTROL.search(written)
+    assert json.loads(written) == {"text": text}
+
+
+@settings(deadline=None)
+@given(st.text())
+def test_an_error_stays_on_one_line(text):
+    assert not re.search(r"[\n\r\t\x0b\x0c\x85]", render.one_line(text))
+
+
+@pytest.mark.parametrize("text", ["[red]brackets[/red] {x} %s \\n", "日本語 🐘 é", "tab\tand\nline", "a\u200fb\u200e"])
+def test_harmless_text_stays_as_it_is(text):
+    assert render.safe(text) == text
+
+
+def test_the_password_of_a_url_is_not_told():
+    told = render.unsecret("at postgresql://bob:hunter2@host:5432/db and https://host/path")
+    assert told == "at postgresql://bob:***@host:5432/db and https://host/path"
+
+
+def test_a_memory_cannot_drive_a_terminal(cli):
+    cli("store", "--content", f"nasty {NASTY} [red]bold[/red] 🐘")
+    for words in (["search", "nasty"], ["list"], ["search", "nasty", "--json"]):
+        seen = cli(*words, terminal=True).out
+        assert "gotcha" in seen
+        assert "[red]bold[/red] 🐘" in seen
+        assert not CONTROL.search(COLOUR.sub("", seen))
+
+
+def test_a_terminal_shows_the_same_text_as_a_pipe(cli):
+    cli("store", "--content", f"nasty {NASTY} [red]bold[/red] 🐘 " + "long " * 99)
+    for words in (["search", "nasty"], ["list"], ["stats"]):
+        piped, seen = cli(*words).out, cli(*words, terminal=True).out
+        assert seen.startswith("\x1b[1;36m[MemoryMesh]\x1b[0m ")
+        assert "\x1b" not in piped
+        assert COLOUR.sub("", seen) == piped
+
+
+@pytest.mark.parametrize("words", [["stats"], ["doctor"], ["config", "show"], ["demo"]])
+def test_no_colour_where_none_is_wanted(cli, monkeypatch, words):
+    assert COLOUR.search(cli(*words, terminal=True).out)
+    monkeypatch.setenv("NO_COLOR", "1")
+    quiet = cli(*words, terminal=True).out
+    assert quiet.startswith("[MemoryMesh] ")
+    assert "\x1b" not in quiet
+
+
+def test_a_terminal_gets_a_table_of_settings_with_their_text_whole(cli, monkeypatch):
+    monkeypatch.setenv("MEMORY_MESH_AGENT_ID", "[red]agent[/red]\x1b[2J")
+    shown = COLOUR.sub("", cli("config", "show", terminal=True).out)
+    assert "setting" in shown
+    assert "[red]agent[/red]\\x1b[2J" in shown
+    assert not CONTROL.search(shown)
+
+
+def test_a_terminal_gets_ticks_from_the_doctor(cli):
+    assert "✓ python" in COLOUR.sub("", cli("doctor", terminal=True).out)
+    seen = COLOUR.sub("", cli("doctor", "--store", "mysql://x", terminal=True).out)
+    assert "✗ store" in seen
+    assert "    → " in seen
+
+
+def test_an_error_is_red_on_a_terminal_only(cli):
+    words = ["get", "--id", "x\x1b[2J"]
+    piped, seen = cli(*words).err, cli(*words, terminal=True).err
+    assert piped == "[MemoryMesh Error] no memory 'x\\x1b[2J'; check the id, the agent and the session\n"
+    assert seen == piped.replace("[MemoryMesh Error]", "\x1b[1;31m[MemoryMesh Error]\x1b[0m")
+    assert not CONTROL.search(COLOUR.sub("", cli("frobnicate\x1b[2J", terminal=True).err))
+
+
+@pytest.mark.parametrize(
+    ("environ", "wanted"), [({}, True), ({"NO_COLOR": "1"}, False), ({"NO_COLOR": ""}, True), ({"TERM": "dumb"}, False)]
+)
+def test_no_colour_is_asked_for_in_the_environment(environ, wanted):
+    assert colour_wanted(environ) is wanted

@@ -1,0 +1,79 @@
+"""Both stores keep the contract, and the one that writes files leaves nothing in them that it was told to delete."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from memory_mesh.core.columns import Kind
+from memory_mesh.core.ports import Store
+from memory_mesh.core.rows import Key, Row
+from memory_mesh.stores.ram import RamStore
+from memory_mesh.stores.sqlite import SqliteStore
+from memory_mesh.testing import StoreContract
+from memory_mesh.testing.subject import memory, passage, plain
+
+# The contract is published without ids; these are what its sentences hold here.
+HOLDS = {
+    "test_an_id_that_is_held_is_taken": ["MESH-007"],
+    "test_an_id_of_any_shape_is_kept_as_it_is": ["MESH-007"],
+    "test_vectors_of_two_models_are_never_compared": ["MESH-017"],
+    "test_vectors_of_two_dimensions_are_never_compared": ["MESH-017"],
+    "test_any_condition_picks_the_rows_that_it_matches": ["MESH-117"],
+    "test_the_cells_of_the_table_hold": ["MESH-117"],
+    "test_a_passage_speaks_for_its_memory_which_is_given_once_with_its_best_score": ["MESH-120"],
+}
+for sentence, held in HOLDS.items():
+    pytest.mark.req(*held)(getattr(StoreContract, sentence))
+
+
+class TestRam(StoreContract):
+    """Rows in a dict."""
+
+    durable = False
+
+    @pytest.fixture(autouse=True)
+    def _one_for_each_place(self) -> None:
+        self.stores: dict[Path, RamStore] = {}
+
+    def open(self, place: Path) -> Store:
+        return self.stores.setdefault(place, RamStore())
+
+
+class TestSqlite(StoreContract):
+    """Rows in a file."""
+
+    def open(self, place: Path) -> Store:
+        return SqliteStore(place / "memory.db")
+
+    def test_what_is_deleted_is_in_no_byte_of_any_file(self, store: Store, place: Path) -> None:
+        secret = memory("secret", ["quetzal"], content="the quetzal nests " * 40, metadata={"bird": "quetzal"})
+        store.apply([*_crowd(), secret, passage("x1", "secret", [0.5, 0.25])])
+        assert b"quetzal" in _bytes(place)
+        assert store.apply(deletes=[Key(Kind.MEMORY, "secret"), Key(Kind.PASSAGE, "x1")]).bytes_freed
+        assert b"quetzal" not in _bytes(place)
+        assert b"finch" in _bytes(place)
+
+    def test_what_a_tombstone_replaces_is_in_no_byte_of_any_file(self, store: Store, place: Path) -> None:
+        block = plain(Kind.BLOCK, "b1")
+        quoting = {**block.fields, "yamo_text": "preview;the quetzal nests;"}
+        store.apply([*_crowd(), replace(block, fields=quoting)])
+        assert b"quetzal" in _bytes(place)
+        tomb = plain(Kind.BLOCK, "b1", revision=2, replaces=1)
+        assert store.apply([replace(tomb, fields={**tomb.fields, "yamo_text": "erased"})]).bytes_freed
+        assert b"quetzal" not in _bytes(place)
+
+    def test_bytes_that_are_still_there_are_not_called_gone(self, store: Store, place: Path) -> None:
+        store.apply([memory("m1", content="the quetzal nests")])
+        replaced = store.apply([memory("m1", content="nothing nests", revision=2, replaces=1)])
+        assert not replaced.bytes_freed
+        assert b"quetzal" in _bytes(place)
+
+
+def _crowd() -> list[Row]:
+    """Enough rows around the one in question that its page is not simply dropped."""
+    return [memory(f"m{n}", ["finch"], content=f"a finch, number {n}, sings") for n in range(30)]
+
+
+def _bytes(place: Path) -> bytes:
+    return b"".join(path.read_bytes() for path in sorted(place.iterdir()))

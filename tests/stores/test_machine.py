@@ -1,0 +1,23 @@
+"""Any history leaves both stores as it leaves a dict."""
+
+from pathlib import Path
+
+from hypothesis import settings
+from hypothesis.stateful import run_state_machine_as_test
+
+from memory_mesh.stores.ram import RamStore
+from memory_mesh.stores.sqlite import SqliteStore
+from memory_mesh.testing import machine_for
+from memory_mesh.testing.machine import StoreMachine
+
+# A step tries more than an example elsewhere does; two fifths of what the profile says are many.
+EFFORT = settings(StoreMachine.TestCase.settings, max_examples=settings().max_examples * 2 // 5, stateful_step_count=20)
+
+
+def test_any_history_in_ram_is_a_history_of_a_dict() -> None:
+    held: dict[Path, RamStore] = {}
+    run_state_machine_as_test(machine_for(lambda place: held.setdefault(place, RamStore()), durable=False), settings=EFFORT)
+
+
+def test_any_history_in_sqlite_is_a_history_of_a_dict() -> None:
+    run_state_machine_as_test(machine_for(lambda place: SqliteStore(place / "memory.db")), settings=EFFORT)

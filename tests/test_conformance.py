@@ -1,0 +1,204 @@
+"""The book-keeping of requirements: what tests say they hold is recorded, and what a milestone promised must stay held."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tomllib
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+LIST = ROOT / "conformance" / "requirements.toml"
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A small project with our conftest and two requirements."""
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "conformance").mkdir()
+    shutil.copy(ROOT / "tests" / "conftest.py", tmp_path / "tests")
+    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = req(*ids)\n")
+    write_list(tmp_path, holds=["ONE-1"])
+    return tmp_path
+
+
+def write_list(project: Path, *, holds: list[str], resolved: bool = True, missing: str = "") -> None:
+    (project / "conformance" / "requirements.toml").write_text(
+        '[[documents]]\nprefix = "ONE"\ntitle = "The first document"\nids = ["ONE-1", "ONE-2"]\n'
+        f'[[milestones]]\nnumber = 1\ntitle = "first"\nresolved = {str(resolved).lower()}\nholds = {json.dumps(holds)}\n'
+        f"[missing]\n{missing}\n"
+    )
+
+
+def run_tests(project: Path, text: str, *options: str, ci: bool = False) -> "subprocess.CompletedProcess[str]":
+    (project / "tests" / "test_it.py").write_text("import pytest\n" + text)
+    words = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:cov", "-p", "no:hypothesispytest"]
+    words += ["--req-results=results.json", *options]
+    # The run is one of its own, not a worker of ours.
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "COV_"))}
+    environment = {**inherited, "CI": "true" if ci else "false"}
+    return subprocess.run(words, cwd=project, env=environment, capture_output=True, text=True, check=False)
+
+
+def recorded(project: Path) -> dict[str, tuple[str, list[str]]]:
+    tests = json.loads((project / "results.json").read_text())["tests"]
+    return {node.split("::")[1]: (result["outcome"], result["ids"]) for node, result in tests.items()}
+
+
+def judge(project: Path, results: dict[str, tuple[str, list[str]]], *options: str) -> "subprocess.CompletedProcess[str]":
+    tests = {f"tests/test_it.py::{name}": {"outcome": outcome, "ids": ids} for name, (outcome, ids) in results.items()}
+    (project / "results.json").write_text(json.dumps({"tests": tests}))
+    words = [sys.executable, str(ROOT / "tools" / "conformance.py"), "--results", "results.json", "--page", "page.md"]
+    words += ["--requirements", "conformance/requirements.toml", *options]
+    return subprocess.run(words, cwd=project, capture_output=True, text=True, check=False)
+
+
+def test_the_list_names_every_requirement_once_under_its_document() -> None:
+    documents = tomllib.loads(LIST.read_text(encoding="utf-8"))["documents"]
+    assert {one["prefix"]: len(one["ids"]) for one in documents} == {
+        "MESH": 171,
+        "NOTE": 54,
+        "TRACE": 38,
+        "GRAPH": 93,
+        "LANE": 41,
+    }
+    ids = Counter(id_ for one in documents for id_ in one["ids"])
+    assert len(ids) == 397
+    assert set(ids.values()) == {1}
+    assert all(id_.startswith(one["prefix"] + "-") for one in documents for id_ in one["ids"])
+
+
+def test_what_a_milestone_promises_stands_once_and_in_order() -> None:
+    for milestone in tomllib.loads(LIST.read_text(encoding="utf-8"))["milestones"]:
+        assert milestone["holds"] == sorted(set(milestone["holds"]))
+
+
+MIXED = """
+@pytest.mark.req("ONE-1")
+def test_good(): pass
+
+@pytest.mark.req("ONE-1", "ONE-2")
+def test_bad(): assert False
+
+@pytest.mark.req("ONE-2")
+@pytest.mark.parametrize("n", [1, 2])
+def test_each(n): pass
+
+@pytest.fixture
+def leaky():
+    yield
+    raise RuntimeError
+
+@pytest.mark.req("ONE-2")
+def test_bad_at_its_end(leaky): pass
+
+def test_silent(): pass
+"""
+
+
+@pytest.mark.parametrize("workers", [[], ["-n", "2"]])
+def test_each_id_is_recorded_with_how_its_tests_ended(project: Path, workers: list[str]) -> None:
+    assert run_tests(project, MIXED, *workers).returncode == 1
+    assert recorded(project) == {
+        "test_good": ("passed", ["ONE-1"]),
+        "test_bad": ("failed", ["ONE-1", "ONE-2"]),
+        "test_each[1]": ("passed", ["ONE-2"]),
+        "test_each[2]": ("passed", ["ONE-2"]),
+        "test_bad_at_its_end": ("failed", ["ONE-2"]),
+    }
+
+
+@pytest.mark.parametrize("workers", [[], ["-n", "2"]])
+def test_an_unknown_id_is_an_error(project: Path, workers: list[str]) -> None:
+    done = run_tests(project, '@pytest.mark.req("ONE-3")\ndef test_it(): pass\n', *workers)
+    assert done.returncode == 1
+    assert "no requirement is called ONE-3" in done.stdout
+
+
+LEFT_OUT = """
+def test_fine(): pass
+
+@pytest.mark.skip
+def test_marked(): pass
+
+def test_called(): pytest.skip("why")
+
+@pytest.mark.xfail
+def test_expected_to_fail(): assert False
+"""
+
+
+@pytest.mark.parametrize("workers", [[], ["-n", "2"]])
+def test_in_ci_no_test_may_be_left_out(project: Path, workers: list[str]) -> None:
+    (project / "tests" / "test_other.py").write_text("import pytest\npytest.importorskip('no_such_module')\n")
+    done = run_tests(project, LEFT_OUT, *workers, ci=True)
+    assert done.returncode == 1
+    named = done.stdout.split("which CI does not allow")[1]
+    assert all(name in named for name in ("test_other.py", "test_marked", "test_called", "test_expected_to_fail"))
+    assert "test_fine" not in named
+
+
+def test_at_a_desk_a_test_may_be_left_out(project: Path) -> None:
+    assert run_tests(project, LEFT_OUT).returncode == 0
+
+
+def test_a_promise_kept_passes_and_is_written_down(project: Path) -> None:
+    done = judge(project, {"test_it_holds": ("passed", ["ONE-1"])})
+    assert done.returncode == 0
+    assert "ONE: 1 of 2 held, 0 in part, 1 not yet\n  not yet: 2" in done.stdout
+    page = (project / "page.md").read_text()
+    assert "| ONE-1 | it holds (`test_it.py`) |" in page
+    assert "| ONE-2 | not yet |" in page
+    assert "| all | 2 | 1 | 0 | 1 |" in page
+
+
+def test_what_is_held_in_part_is_shown_as_such_and_keeps_no_promise(project: Path) -> None:
+    results = {"test_one": ("passed", ["ONE-1"]), "test_two": ("passed", ["ONE-2"])}
+    write_list(project, holds=["ONE-1"], missing='ONE-2 = "the other half"')
+    assert judge(project, results).returncode == 0
+    page = (project / "page.md").read_text()
+    assert "| ONE-2 | in part; missing: the other half<br>two (`test_it.py`) |" in page
+    assert "| all | 2 | 1 | 1 | 0 |" in page
+    write_list(project, holds=["ONE-1"], missing='ONE-1 = "the other half"')
+    assert "milestone 1 should hold ONE-1 and no passing test does" in judge(project, results).stdout
+    write_list(project, holds=[], missing='ONE-2 = "the other half"')
+    assert "ONE-2 is said to be held in part and no passing test does" in judge(project, {}).stdout
+
+
+@pytest.mark.parametrize(
+    ("results", "said"),
+    [
+        ({}, "milestone 1 should hold ONE-1 and no passing test does"),
+        ({"test_x": ("failed", ["ONE-1"])}, "tests/test_it.py::test_x failed and speaks for ONE-1"),
+        (
+            {"test_y": ("passed", ["ONE-1"]), "test_x[a]": ("passed", ["ONE-2"]), "test_x[b]": ("failed", ["ONE-2"])},
+            "tests/test_it.py::test_x failed and speaks for ONE-2",
+        ),
+        ({"test_y": ("passed", ["ONE-1"]), "test_z": ("skipped", ["ONE-2"])}, "test_z failed and speaks for ONE-2"),
+        ({"test_y": ("passed", ["ONE-1", "TWO-1"])}, "no requirement is called TWO-1"),
+    ],
+)
+def test_a_promise_broken_fails_with_its_name(project: Path, results: dict[str, tuple[str, list[str]]], said: str) -> None:
+    done = judge(project, results)
+    assert done.returncode == 1
+    assert said in done.stdout
+
+
+def test_a_milestone_that_is_not_resolved_promises_nothing(project: Path) -> None:
+    write_list(project, holds=["ONE-2"], resolved=False)
+    assert judge(project, {}).returncode == 0
+
+
+def test_the_page_is_the_same_for_the_same_results_and_an_old_one_is_found(project: Path) -> None:
+    results = {"test_b": ("passed", ["ONE-1"]), "test_a": ("passed", ["ONE-1"])}
+    judge(project, results)
+    first = (project / "page.md").read_text()
+    assert judge(project, dict(reversed(results.items())), "--check").returncode == 0
+    done = judge(project, {"test_c": ("passed", ["ONE-1"])}, "--check")
+    assert done.returncode == 1
+    assert "page.md is out of date" in done.stdout
+    assert (project / "page.md").read_text() == first

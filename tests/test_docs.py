@@ -1,0 +1,247 @@
+"""The documentation is true: its examples run and print what it shows, its tables are the code's own, its links lead somewhere.
+
+Every `python` and `console` block of a page is run, in order, in one empty folder with a memory of its own. What a `python` block
+prints stands in the `output` block behind it; in a `console` block the lines behind each `$ command` are what it prints, errors
+included, and a line `...` stands for any lines. An id, hash or moment differs from run to run: the first time that a page shows
+one in an output it becomes a name for the real one, and later commands of the page use the real one.
+"""
+
+import contextlib
+import io
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.main import get_command
+
+from memory_mesh.core import columns, errors
+from memory_mesh.core.errors import MemoryMeshError
+from memory_mesh.faces.not_yet import NOT_YET
+from memory_mesh.interfaces.cli import app
+from memory_mesh.interfaces.render import outcome
+from memory_mesh.settings import PREFIX, Settings
+
+ROOT = Path(__file__).parents[1]
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
+FENCE = re.compile(r"^```(?P<kind>[a-z]*)\n(?P<text>.*?)^```$", flags=re.MULTILINE | re.DOTALL)
+TOKEN = re.compile(
+    r"(?P<time>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z)|(?P<name>(?:mem|lesson|skill|yamo_[a-z]+)_\d{13}_[0-9a-f]{6}|\b[0-9a-f]{64}\b)"
+)
+ANY_LINES = "\ufffc"
+MOMENT = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"
+
+
+def names(pages: list[Path]) -> list[str]:
+    return [path.relative_to(ROOT).as_posix() for path in pages]
+
+
+def blocks(page: Path) -> list[tuple[str, str]]:
+    return [(match["kind"], match["text"]) for match in FENCE.finditer(page.read_text(encoding="utf-8"))]
+
+
+def without_blocks(page: Path) -> str:
+    return FENCE.sub("", page.read_text(encoding="utf-8"))
+
+
+@dataclass
+class Reading:
+    """One page being read aloud: where it runs, and what its names stand for."""
+
+    folder: Path
+    home: Path
+    real: dict[str, str] = field(default_factory=dict)
+    namespace: dict[str, object] = field(default_factory=lambda: {"__name__": "__page__"})
+
+    def compare(self, shown: str, printed: str) -> None:
+        printed = printed.replace(str(self.home), "/abs/.memory-mesh").replace(str(self.folder), "/abs/project")
+        shown, printed = (text.strip("\n") for text in (shown, printed))
+        match = re.fullmatch(self._pattern(shown), printed, flags=re.DOTALL)
+        assert match, f"the page shows\n{shown}\nand the run printed\n{printed}"
+        fresh = [name for name in dict.fromkeys(self._names(shown)) if name not in self.real]
+        self.real.update(zip(fresh, match.groups(), strict=True))
+
+    def command(self, text: str) -> str:
+        """A command or program with the page's names replaced by the real ones."""
+        return TOKEN.sub(lambda token: self.real.get(token.group(), token.group()), text)
+
+    def _names(self, shown: str) -> Iterator[str]:
+        return (token["name"] for token in TOKEN.finditer(shown) if token["name"])
+
+    def _pattern(self, shown: str) -> str:
+        groups: dict[str, str] = {}
+        parts, at = [], 0
+        shown = re.sub(r"(?m)^\.\.\.$", ANY_LINES, shown)
+        for token in TOKEN.finditer(shown):
+            parts.append(_literal(shown[at : token.start()]))
+            at = token.end()
+            parts.append(MOMENT if token["time"] else self._name(token["name"], groups))
+        return "".join([*parts, _literal(shown[at:])])
+
+    def _name(self, name: str, groups: dict[str, str]) -> str:
+        if name in self.real:
+            return re.escape(self.real[name])
+        if name in groups:
+            return groups[name]
+        groups[name] = f"\\{len(groups) + 1}"
+        return "([0-9a-z_]+)"
+
+
+def _literal(text: str) -> str:
+    return re.escape(text).replace(ANY_LINES, ".*?")
+
+
+@pytest.fixture
+def reading(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Reading:
+    folder, home = tmp_path / "project", tmp_path / "home"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    for name in [name for name in os.environ if name.startswith(PREFIX)]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("MEMORY_MESH_HOME", str(home))
+    monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "120")
+    return Reading(folder, home)
+
+
+@pytest.mark.parametrize(
+    "page", [name for name in names(PAGES) if {"python", "console"} & {kind for kind, _ in blocks(ROOT / name)}]
+)
+def test_the_examples_of_a_page_run_and_print_what_it_shows(reading: Reading, page: str) -> None:
+    held = [*blocks(ROOT / page), ("", "")]
+    for (kind, text), (next_kind, next_text) in pairwise(held):
+        if kind == "python":
+            run_python(reading, text, next_text if next_kind == "output" else "")
+        elif kind == "console":
+            run_console(reading, text)
+
+
+def run_python(reading: Reading, text: str, shown: str) -> None:
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(compile(reading.command(text), "<page>", "exec"), reading.namespace)  # noqa: S102  (our own pages)
+    reading.compare(shown, printed.getvalue())
+
+
+def run_console(reading: Reading, text: str) -> None:
+    for part in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
+        command, _, shown = re.sub(r"\\\n", " ", part).partition("\n")
+        words = ["/bin/sh", "-c", reading.command(command)]
+        done = subprocess.run(
+            words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, stdin=subprocess.DEVNULL
+        )
+        reading.compare(shown, done.stdout)
+        assert done.returncode == 0, f"`{command}` ended with {done.returncode}"
+
+
+def test_a_name_of_a_page_stands_for_one_real_thing(tmp_path: Path) -> None:
+    reading = Reading(tmp_path, tmp_path / "home")
+    first, second = "mem_1760000000000_aaaaaa", "mem_1760000000001_bbbbbb"
+    reading.compare(f"stored {first}\nat 2026-01-01T00:00:00.000Z", "stored mem_1_x\nat 2031-02-03T04:05:06.007Z\n")
+    reading.compare(f"{first} {second} {second}", "mem_1_x mem_2_y mem_2_y")
+    assert reading.command(f"get {first} {second}") == "get mem_1_x mem_2_y"
+    for wrong in ("mem_1_x mem_2_y mem_3_z", "mem_2_y mem_2_y mem_2_y", "mem_1_x mem_2_y mem_2_y and more"):
+        with pytest.raises(AssertionError, match="the page shows"):
+            reading.compare(f"{first} {second} {second}", wrong)
+
+
+def test_three_dots_stand_for_lines_and_only_where_they_stand_alone(tmp_path: Path) -> None:
+    reading = Reading(tmp_path, tmp_path / "home")
+    reading.compare("first\n...\nlast", "first\nsecond\nthird\nlast")
+    with pytest.raises(AssertionError):
+        reading.compare("first...last", "first and last")
+    with pytest.raises(AssertionError):
+        reading.compare("first\n...\nlast", "first\nsecond")
+
+
+# --- links ---
+
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+
+
+def anchors(page: Path) -> set[str]:
+    """The headings of a page as the anchors that a reader's browser knows."""
+    headings = re.findall(r"^#+ (.+)$", without_blocks(page), flags=re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", names(PAGES))
+def test_every_link_of_a_page_leads_somewhere(page: str) -> None:
+    for target in LINK.findall(without_blocks(ROOT / page)):
+        file, _, anchor = target.partition("#")
+        other = ((ROOT / page).parent / file).resolve() if file else ROOT / page
+        assert other.exists(), target
+        assert not anchor or anchor in anchors(other), target
+
+
+def test_every_page_of_docs_is_linked_from_the_readme() -> None:
+    linked = set(LINK.findall((ROOT / "README.md").read_text(encoding="utf-8")))
+    assert {name for name in names(PAGES) if name.startswith("docs/")} <= linked
+
+
+# --- tables that are the code's own ---
+
+
+def rows(page: str, columns_: int) -> list[list[str]]:
+    """The table rows of a page that have so many columns and begin with code."""
+    lines = re.findall(r"^\| (`.*) \|$", without_blocks(ROOT / page), flags=re.MULTILINE)
+    return [cells for line in lines if len(cells := [cell.strip() for cell in line.split(" | ")]) == columns_]
+
+
+def test_the_page_of_settings_lists_every_setting_with_its_default_and_meaning() -> None:
+    real = {
+        f"`{one.name}`": (
+            f"`{PREFIX}{one.name.upper()}`",
+            "–" if one.default is None else f"`{one.default}`",
+            one.metadata["about"],
+        )
+        for one in fields(Settings)
+    }
+    assert {name: (variable, default, about) for name, variable, default, about in rows("docs/settings.md", 4)} == real
+
+
+def test_the_page_of_errors_lists_every_error_with_its_exit_code_and_status() -> None:
+    codes = {f"`{kind.__name__}`": outcome(kind("x")) for kind in every_error()}
+    real = {name: (str(found.exit_code), str(found.http_status)) for name, found in codes.items()}
+    assert {name: (code, status) for name, code, status, _ in rows("docs/errors.md", 4)} == real
+
+
+def test_the_page_of_errors_draws_the_tree_of_the_code() -> None:
+    drawn = (errors.__doc__ or "").split("\n\n", 1)[1].strip()
+    assert drawn in (ROOT / "docs" / "errors.md").read_text(encoding="utf-8")
+
+
+def every_error() -> set[type[MemoryMeshError]]:
+    kinds = [getattr(errors, name) for name in vars(errors)]
+    return {kind for kind in kinds if isinstance(kind, type) and issubclass(kind, MemoryMeshError)}
+
+
+def test_the_page_of_the_filter_language_lists_every_column() -> None:
+    listed = {cell.strip("`") for cells in rows("docs/python.md", 3) for cell in cells[0].split(", ")}
+    assert listed - {"metadata.KEY"} == set(columns.FILTERABLE)
+
+
+def test_the_page_of_the_command_line_shows_every_command() -> None:
+    page = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
+    assert [command for command in commands(get_command(app)) if f"memory-mesh {command}" not in page] == []
+
+
+def commands(group: Any) -> list[str]:
+    """Every command, those of a group behind its name."""
+    found = []
+    for name, command in group.commands.items():
+        inner = commands(command) if "commands" in vars(command) else []
+        found += [f"{name} {one}" for one in inner] or [name]
+    return found
+
+
+def test_what_is_not_here_yet_is_listed() -> None:
+    page = (ROOT / "docs" / "deviations.md").read_text(encoding="utf-8")
+    assert [name for name in NOT_YET if f"`{name}`" not in page] == []

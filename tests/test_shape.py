@@ -1,0 +1,404 @@
+"""What linters cannot see: the size of modules, what each floor may touch, and lists that must agree with each other."""
+
+import ast
+import inspect
+import io
+import re
+import subprocess
+import sys
+import tokenize
+from collections.abc import Callable, Iterator
+from dataclasses import fields
+from functools import cache
+from importlib import import_module
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from memory_mesh import AsyncMemoryMesh, MemoryMesh
+from memory_mesh.build import open_store
+from memory_mesh.core import columns, errors
+from memory_mesh.core.columns import BASE, Kind
+from memory_mesh.core.errors import MemoryMeshError, NotYet
+from memory_mesh.core.records import Block, Change, Head, Memory, Receipt
+from memory_mesh.faces.not_yet import NOT_YET
+from memory_mesh.interfaces.render import outcome
+from memory_mesh.interfaces.run import run
+from memory_mesh.settings import Settings
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "src" / "memory_mesh"
+MODULES = sorted(PACKAGE.rglob("*.py"))
+SCRIPTS = sorted(path for folder in ("tests", "tools", "bench") for path in (ROOT / folder).rglob("*.py"))
+
+MOST_LINES, MOST_FUNCTION_LINES, UNDOCUMENTED_LINES = 300, 45, 12
+REASON = "over 300 lines because"
+# Functions that are longer than that, each with the reason.
+LONG_FUNCTIONS: dict[str, str] = {}
+
+IO_MODULES = {
+    *("os", "io", "pathlib", "shutil", "tempfile", "glob", "sqlite3"),
+    *("socket", "ssl", "select", "urllib", "http", "httpx", "requests", "asyncio"),
+    *("subprocess", "multiprocessing", "logging"),
+}
+# What differs from run to run is handed in; `core.ids` takes its bits as an argument and names only the default.
+CHANCE = {"time", "random", "secrets", "uuid"}
+CHANCE_ALLOWED = {"core/ids.py": {"secrets"}}
+NOW = {"now", "utcnow", "today", "fromtimestamp", "urandom"}
+HEAVY = {"numpy", "sqlglot", "asyncio", "rich", "hypothesis", "typer", "pydantic", "pytest"}
+
+
+@cache
+def tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def name(path: Path) -> str:
+    return path.relative_to(PACKAGE).as_posix() if path.is_relative_to(PACKAGE) else path.relative_to(ROOT).as_posix()
+
+
+def under(*floors: str) -> list[Path]:
+    return [path for path in MODULES if path.relative_to(PACKAGE).parts[0] in floors]
+
+
+def imported(path: Path) -> set[str]:
+    """The top names of what a module imports, at its head or later."""
+    found = set()
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.Import):
+            found |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found.add(node.module.split(".")[0])
+    return found
+
+
+def used(path: Path) -> Iterator[tuple[str, int]]:
+    """Every name and attribute that a module uses, with its line."""
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.Name):
+            yield node.id, node.lineno
+        elif isinstance(node, ast.Attribute):
+            yield node.attr, node.lineno
+        elif isinstance(node, ast.ImportFrom):
+            yield from ((alias.name, node.lineno) for alias in node.names)
+
+
+def users_of(words: set[str], paths: list[Path]) -> list[str]:
+    return [f"{name(path)}:{line} {word}" for path in paths for word, line in used(path) if word in words]
+
+
+def definitions(path: Path) -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef]]:
+    """Every class and function of a module with its dotted name; those inside a function are its own business."""
+
+    def walk(node: ast.AST, prefix: str) -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef]]:
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+                yield prefix + child.name, child
+                if isinstance(child, ast.ClassDef):
+                    yield from walk(child, f"{prefix}{child.name}.")
+
+    yield from walk(tree(path), "")
+
+
+def length(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> int:
+    return (node.end_lineno or node.lineno) - node.lineno + 1
+
+
+# --- size ---
+
+
+def test_the_walk_finds_the_package() -> None:
+    assert {"build.py", "core/audit.py", "flows/write.py", "stores/sqlite.py"} <= {name(path) for path in MODULES}
+    assert ("randbits", 5) in [(word, line) for word, line in used(PACKAGE / "core" / "ids.py")]
+
+
+def test_a_module_is_short_or_says_why_it_is_not() -> None:
+    long = {path for path in MODULES if path.read_text(encoding="utf-8").count("\n") > MOST_LINES}
+    unexplained = [name(path) for path in long if REASON not in " ".join((ast.get_docstring(tree(path)) or "").split())]
+    assert unexplained == []
+
+
+def test_a_function_is_short_or_on_the_list_with_its_reason() -> None:
+    long = {
+        f"{name(path)} {dotted}"
+        for path in MODULES
+        for dotted, node in definitions(path)
+        if not isinstance(node, ast.ClassDef) and length(node) > MOST_FUNCTION_LINES
+    }
+    assert long == LONG_FUNCTIONS.keys()
+
+
+# --- words ---
+
+
+def test_every_module_says_what_it_is_for() -> None:
+    assert [name(path) for path in [*MODULES, *SCRIPTS] if not ast.get_docstring(tree(path))] == []
+
+
+def test_public_classes_and_all_but_the_smallest_public_functions_have_a_docstring() -> None:
+    bare = [
+        f"{name(path)} {dotted}"
+        for path in MODULES
+        if path.relative_to(PACKAGE).parts[0] not in ("stores",)  # the port documents what every store does
+        for dotted, node in definitions(path)
+        if not any(part.startswith(("_", "test_")) for part in dotted.split("."))  # a test's name says it
+        and ast.get_docstring(node) is None
+        and (isinstance(node, ast.ClassDef) or length(node) > UNDOCUMENTED_LINES)
+    ]
+    assert bare == []
+
+
+def test_no_name_promises_everything() -> None:
+    vague = re.compile(r"^Base[A-Z]|(Manager|Helper|Helpers|Util|Utils)$")
+    classes = [f"{name(path)} {dotted}" for path in MODULES for dotted, _ in definitions(path) if vague.search(dotted)]
+    assert [found for found in classes if not found.endswith(" MemoryContextManager")] == []  # the document's own name
+    assert [name(path) for path in MODULES if path.stem in ("utils", "util", "helpers", "common", "misc")] == []
+
+
+def test_a_silenced_check_names_the_check() -> None:
+    mute = re.compile(r"#\s*(type:\s*ignore(?!\[)|noqa(?!:\s*[A-Z]+\d))")
+    found = [f"{name(path)}:{line}" for path in [*MODULES, *SCRIPTS] for line, text in comments(path) if mute.search(text)]
+    assert found == []
+
+
+def comments(path: Path) -> Iterator[tuple[int, str]]:
+    for token in tokenize.generate_tokens(io.StringIO(path.read_text(encoding="utf-8")).readline):
+        if token.type == tokenize.COMMENT:
+            yield token.start[0], token.string
+
+
+# --- what each floor may touch ---
+
+
+def test_only_settings_reads_the_environment() -> None:
+    readers = users_of({"environ", "getenv", "environb"}, MODULES)
+    assert {found.split(":")[0] for found in readers} == {"settings.py"}
+
+
+def test_core_and_flows_have_no_clock_and_no_chance_of_their_own() -> None:
+    reached = {name(path): imported(path) & CHANCE for path in under("core", "flows")}
+    assert {path: found for path, found in reached.items() if found} == CHANCE_ALLOWED
+    assert users_of(NOW, under("core", "flows")) == []
+
+
+def test_core_does_no_input_or_output() -> None:
+    reached = {name(path): imported(path) & IO_MODULES for path in under("core")}
+    assert {path: found for path, found in reached.items() if found} == {}
+    assert users_of({"open", "print", "input"}, under("core")) == []
+
+
+def test_nothing_is_left_unimplemented_guessed_at_or_printed() -> None:
+    assert users_of({"NotImplementedError", "hasattr"}, MODULES) == []
+    assert users_of({"print"}, [path for path in MODULES if path not in under("interfaces")]) == []
+
+
+LIGHT = {
+    "importing the package": "import memory_mesh",
+    "naming the class": "from memory_mesh import MemoryMesh",
+    "storing, finding by words, erasing": """
+from memory_mesh import MemoryMesh
+with MemoryMesh(store="sqlite:///light.db") as mesh:
+    id = mesh.add("The deploy key rotates on Mondays.").id
+    assert [hit.id for hit in mesh.search("deploy key")] == [id]
+    mesh.delete(id)
+    assert mesh.stats().total_memories == 0
+""",
+}
+
+
+@pytest.mark.parametrize("what", LIGHT)
+def test_a_first_use_loads_nothing_heavy(tmp_path: Path, what: str) -> None:
+    assert loaded_by(tmp_path, LIGHT[what]) == set()
+
+
+def test_the_check_for_heavy_imports_sees_them(tmp_path: Path) -> None:
+    assert loaded_by(tmp_path, "import numpy") == {"numpy"}
+
+
+def loaded_by(folder: Path, program: str) -> set[str]:
+    # -I: nothing but the installed packages, whatever the environment of the tests adds.
+    words = [sys.executable, "-I", "-c", f"{program}\nimport sys\nprint(*sys.modules)"]
+    out = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=True).stdout
+    return HEAVY & set(out.split())
+
+
+# --- what the files give away ---
+
+LEFT_ASIDE = {".git", ".venv", "build", "dist", "__pycache__", "egg-info"}
+PLACES = re.compile(r"(?<![\w.~-])/(?:root|home|work|tmp|opt|mnt|Users)\b|\bpypi\b|pythonhosted")
+
+
+def texts() -> Iterator[Path]:
+    for path in sorted(ROOT.rglob("*")):
+        parts = path.relative_to(ROOT).parts
+        hidden = parts[0].startswith(".") and parts[0] not in (".ci", ".gitignore")
+        if path.is_file() and not hidden and not LEFT_ASIDE & set(parts) and path.suffix not in (".pyc", ".png"):
+            yield path
+
+
+def test_no_file_names_a_place_on_somebodys_machine() -> None:
+    assert PLACES.search("sqlite:////" + "tmp/x.db")
+    assert PLACES.search("in /" + "home/me")
+    found = [
+        f"{path.relative_to(ROOT)}: {match.group()}"
+        for path in texts()
+        if path != Path(__file__)
+        for match in PLACES.finditer(path.read_text(encoding="utf-8"))
+    ]
+    assert found == []
+
+
+# --- lists that must agree ---
+
+
+def test_every_word_of_the_makefile_says_what_it_does() -> None:
+    text = (ROOT / "Makefile").read_text(encoding="utf-8")
+    words = set(re.findall(r"^\.PHONY: (.+)$", text, flags=re.MULTILINE)[0].split())
+    assert words == {"help", "setup", "demo", "test", "lint", "conformance", "mutants", "bench", "clean"}
+    assert set(re.findall(r"^([a-z]+):.*## \S", text, flags=re.MULTILINE)) == words
+
+
+RECORDS = {Kind.MEMORY: Memory, Kind.CHANGE: Change, Kind.BLOCK: Block, Kind.HEAD: Head, Kind.RECEIPT: Receipt}
+
+
+def columns_of(kind: Kind) -> set[str]:
+    return {column.name for column in columns.COLUMNS if kind in column.kinds} - {"kind", "partition"}
+
+
+def test_a_memory_has_exactly_the_columns_of_its_kind() -> None:
+    assert {field.name for field in fields(Memory)} - {"vector"} == columns_of(Kind.MEMORY)
+
+
+@pytest.mark.parametrize("kind", RECORDS)
+def test_a_record_has_no_field_without_a_column_and_every_column_that_is_its_alone(kind: Kind) -> None:
+    own = {field.name for field in fields(RECORDS[kind])} - {"vector"}
+    alone = {column.name for column in columns.COLUMNS if column.kinds == {kind}}
+    assert own <= columns_of(kind)
+    assert alone <= own
+
+
+def test_every_column_stands_once() -> None:
+    names = [column.name for column in columns.COLUMNS]
+    assert len(names) == len(set(names))
+    assert tuple(names[: len(BASE)]) == BASE
+
+
+def test_the_drawn_tree_of_errors_is_the_real_one() -> None:
+    drawn = re.findall(r"^([│├└─ ]*)([A-Z]\w+)", inspect.getdoc(errors) or "", flags=re.MULTILINE)
+    start = next(at for at, (_, word) in enumerate(drawn) if word == "MemoryMeshError")
+    parents: dict[str, str] = {}
+    path: list[str] = []
+    for indent, word in drawn[start:]:
+        path = [*path[: len(indent) // 4], word]
+        parents |= {child: parent for parent, child in pairwise(path[-2:])}
+    real = {kind.__name__: kind.__bases__[0].__name__ for kind in subclasses(MemoryMeshError)}
+    assert parents == real
+
+
+def subclasses(kind: type) -> set[type]:
+    own = {sub for sub in kind.__subclasses__() if sub.__module__.startswith("memory_mesh.")}
+    return own.union(*(subclasses(sub) for sub in own))
+
+
+def test_every_error_is_defined_in_the_one_module() -> None:
+    for path in MODULES:  # what is not loaded has no subclasses
+        if path.name == "__main__.py":
+            continue
+        import_module(".".join(("memory_mesh", *path.relative_to(PACKAGE).with_suffix("").parts)).removesuffix(".__init__"))
+    assert {kind.__module__ for kind in subclasses(MemoryMeshError)} == {"memory_mesh.core.errors"}
+
+
+# --- what the document names: it is here, or it says by its name that it is not ---
+
+RFC_OPTIONS: dict[str, object] = {
+    "enable_yamo": True,
+    "enable_llm": True,
+    "enable_memory": True,
+    "agent_id": "YAMO_AGENT",
+    "llm_provider": None,
+    "llm_model": None,
+    "llm_api_key": None,
+    "llm_max_tokens": None,
+    "skill_directories": None,
+    "db_dir": None,
+    "enable_wisdom_distillation": False,
+    "lesson_min_confidence": 0.7,
+    "lesson_retention_days": 365,
+    "enable_heritage_tracking": False,
+    "max_heritage_depth": 5,
+}
+RFC_METHODS = {
+    *("init", "close", "add", "ingest", "get", "get_all", "delete", "search", "reflect", "synthesize"),
+    *("distill_lesson", "query_lessons", "insert_heritage", "get_memories_by_pattern"),
+    *("ingest_skill", "search_skills", "list_skills", "update_skill_reliability", "prune_skills"),
+    *("stats", "clear_cache", "get_cache_stats", "format_results"),
+}
+A_VALUE: dict[str, object] = {
+    "llm_provider": "openai",
+    "llm_model": "some-model",
+    "llm_api_key": "a-key",
+    "llm_max_tokens": 100,
+    "skill_directories": ["skills"],
+    "db_dir": "lance",
+    "enable_wisdom_distillation": True,
+    "lesson_min_confidence": 0.5,
+    "lesson_retention_days": 30,
+    "enable_heritage_tracking": True,
+    "max_heritage_depth": 3,
+    "notes_dir": "notes",
+    "traces_dir": "traces",
+    "embedder": object(),
+}
+SCHEMES = ("lancedb", "s3", "postgresql", "supabase", "json")
+
+
+def test_every_option_of_the_document_exists_with_its_default() -> None:
+    held = {field.name: field.default for field in fields(Settings)}
+    assert {option: held.get(option, "missing") for option in RFC_OPTIONS} == RFC_OPTIONS
+
+
+def test_the_mesh_takes_every_setting_by_name() -> None:
+    taken = inspect.signature(MemoryMesh.__init__).parameters
+    for field in fields(Settings):
+        assert taken[field.name].kind is inspect.Parameter.KEYWORD_ONLY
+        assert taken[field.name].default is None
+
+
+def test_every_method_of_the_document_is_here_or_says_that_it_is_not_yet() -> None:
+    here = {method for method in RFC_METHODS if method in dir(MemoryMesh)}
+    assert RFC_METHODS - here <= NOT_YET.keys()
+    assert not here & NOT_YET.keys()
+
+
+COMMANDS = ("ingest-dir", "ingest-skill", "search-skills", "list-skills", "skill-feedback", "skill-prune", "audit")
+METHODS = [promised for promised in NOT_YET if promised not in {*A_VALUE, *SCHEMES, *COMMANDS}]
+WAYS: dict[str, Callable[[str], object]] = {
+    **dict.fromkeys(METHODS, lambda promised: getattr(MemoryMesh(store="memory://"), promised)),
+    **dict.fromkeys(A_VALUE, lambda promised: MemoryMesh(**{promised: A_VALUE[promised]})),  # type: ignore[arg-type]
+    **dict.fromkeys(SCHEMES, lambda promised: open_store(f"{promised}://somewhere/else")),
+}
+
+
+@pytest.mark.parametrize("promised", WAYS)
+def test_what_is_not_here_yet_says_so_by_its_name(promised: str) -> None:
+    with pytest.raises(NotYet, match=f"^{promised} is not in this version; it comes with {NOT_YET[promised]}$"):
+        WAYS[promised](promised)
+
+
+@pytest.mark.parametrize("promised", METHODS)
+def test_the_async_mesh_says_so_too(promised: str) -> None:
+    with pytest.raises(NotYet, match=promised):
+        getattr(AsyncMemoryMesh(store="memory://"), promised)
+
+
+# The document's commands, beside those of ours that are promised.
+@pytest.mark.parametrize("promised", [*COMMANDS, "reflect", "synthesize"])
+def test_the_command_line_says_so_too(promised: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code = run([promised, "--some", "flag"])
+    assert capsys.readouterr().err == f"[MemoryMesh Error] {promised} is not in this version; it comes with {NOT_YET[promised]}\n"
+    assert code == outcome(NotYet("x")).exit_code
+
+
+def test_the_list_of_what_is_not_here_yet_is_no_longer_than_these_tests() -> None:
+    assert NOT_YET.keys() == {*WAYS, *COMMANDS}

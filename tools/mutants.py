@@ -1,0 +1,151 @@
+"""The test of the tests: puts deliberate bugs into copies of the package, one at a time, and runs the tests of the stores.
+
+    python tools/mutants.py [WORD ...]      only the mutants whose names hold one of the words
+
+The bugs are in tests/mutants/. It fails where more than two survive, where the tests fail without any bug, and where a bug no
+longer fits the code.
+"""
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from rich.console import Console
+from rich.progress import Progress
+from rich.table import Table
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "src" / "memory_mesh"
+MUTANTS = ROOT / "tests" / "mutants"
+TESTS = [f"tests/stores/test_{name}.py" for name in ("contract", "where_sql", "machine")]
+AT_ONCE = 2
+MAY_SURVIVE = 2
+
+# A bug in one store cannot show in the other; in what both use, it shows in either.
+RAM = "TestRam or in_ram"
+CHOSEN = dict.fromkeys(("stores/ram.py", "stores/vectors.py", "stores/writes.py"), RAM)
+
+# Loaded by pytest in each run: few examples, the same ones each time, no search for a smaller one, and proof that the copy is
+# what is tested.
+PLUGIN = '''"""A quick Hypothesis profile, and a check that the tests meet the right copy."""
+
+import os
+from hypothesis import Phase, settings
+
+settings.register_profile(
+    "mutants", max_examples=30, derandomize=True, database=None, deadline=None, phases=[Phase.explicit, Phase.generate]
+)
+
+
+def pytest_configure():
+    import memory_mesh
+
+    assert memory_mesh.__file__.startswith(os.environ["MUTANT"]), memory_mesh.__file__
+'''
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """One bug: in its file, `old` becomes `new`."""
+
+    name: str
+    file: str
+    old: str
+    new: str
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a run of the tests ended: with the first test that failed, or well."""
+
+    caught_by: str | None
+    output: str
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    words = _words(arguments)
+    mutants = [mutant for mutant in read(MUTANTS) if not words or any(word in mutant.name for word in words)]
+    console = Console(width=None if sys.stdout.isatty() else 150)
+    if stale := [mutant for mutant in mutants if not fits(mutant)]:
+        console.print(*(f"{mutant.file}: does not fit any more: {mutant.name}" for mutant in stale), sep="\n")
+        return 1
+    with TemporaryDirectory() as folder:
+        sound = run(None, Path(folder))
+        if sound.caught_by:
+            console.print(f"the tests fail without any bug: {sound.caught_by}\n{sound.output}", markup=False)
+            return 1
+        outcomes = dict(_each(mutants, Path(folder), console))
+    return report(console, mutants, outcomes)
+
+
+def read(folder: Path) -> Iterator[Mutant]:
+    """The mutants of all files."""
+    for path in sorted(folder.glob("*.toml")):
+        yield from (Mutant(**one) for one in tomllib.loads(path.read_text(encoding="utf-8"))["mutant"])
+
+
+def fits(mutant: Mutant) -> bool:
+    return (PACKAGE / mutant.file).read_text(encoding="utf-8").count(mutant.old) == 1
+
+
+def run(mutant: Mutant | None, folder: Path) -> Outcome:
+    """The tests on a copy of the package, with the mutant in it."""
+    with TemporaryDirectory(dir=folder) as name:
+        copy = Path(name)
+        shutil.copytree(PACKAGE, copy / "memory_mesh", ignore=shutil.ignore_patterns("__pycache__"))
+        (copy / "mutant_plugin.py").write_text(PLUGIN, encoding="utf-8")
+        if mutant:
+            path = copy / "memory_mesh" / mutant.file
+            path.write_text(path.read_text(encoding="utf-8").replace(mutant.old, mutant.new), encoding="utf-8")
+        return _tested(copy, CHOSEN.get(mutant.file, f"not ({RAM})") if mutant else "")
+
+
+def report(console: Console, mutants: Sequence[Mutant], outcomes: dict[Mutant, Outcome]) -> int:
+    """The table, and 1 where too many survived."""
+    table = Table("bug", "file", "caught by")
+    for mutant in mutants:
+        table.add_row(mutant.name, mutant.file, outcomes[mutant].caught_by or "[red]survived[/]")
+    survived = [mutant for mutant in mutants if not outcomes[mutant].caught_by]
+    console.print(table)
+    console.print(f"{len(mutants) - len(survived)} of {len(mutants)} bugs were caught, {len(survived)} survived.")
+    return 1 if len(survived) > MAY_SURVIVE else 0
+
+
+def _each(mutants: Sequence[Mutant], folder: Path, console: Console) -> Iterator[tuple[Mutant, Outcome]]:
+    with Progress(console=console, disable=not console.is_terminal) as progress, ThreadPoolExecutor(AT_ONCE) as pool:
+        task = progress.add_task("bugs", total=len(mutants))
+        runs = {pool.submit(run, mutant, folder): mutant for mutant in mutants}
+        for done in as_completed(runs):
+            progress.advance(task)
+            yield runs[done], done.result()
+
+
+def _tested(copy: Path, chosen: str) -> Outcome:
+    words = [sys.executable, "-m", "pytest", "-x", "-q", "--no-header", "--tb=short", "-p", "no:cacheprovider"]
+    words += ["-p", "mutant_plugin", "--hypothesis-profile=mutants", f"--basetemp={copy / 'tmp'}", "-k", chosen, *TESTS]
+    environment = {**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1", "MUTANT": str(copy)}
+    done = subprocess.run(words, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    output = done.stdout + done.stderr
+    failed = re.search(r"^(?:FAILED|ERROR) tests/stores/(\S+)", output, flags=re.MULTILINE)
+    if done.returncode == 0:
+        return Outcome(None, output)
+    return Outcome(failed.group(1) if failed else output.strip()[-200:], output)
+
+
+def _words(arguments: Sequence[str] | None) -> list[str]:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("words", nargs="*", help="only the mutants whose names hold one of these")
+    return list(parser.parse_args(arguments).words)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
