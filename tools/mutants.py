@@ -75,15 +75,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = _words(arguments)
     mutants = [mutant for mutant in read(MUTANTS) if not words or any(word in mutant.name for word in words)]
     console = Console(width=None if sys.stdout.isatty() else 150)
-    if stale := [mutant for mutant in mutants if not fits(mutant)]:
-        console.print(*(f"{mutant.file}: does not fit any more: {mutant.name}" for mutant in stale), sep="\n")
-        return 1
-    with TemporaryDirectory() as folder:
-        sound = run(None, Path(folder))
-        if sound.caught_by:
-            console.print(f"the tests fail without any bug: {sound.caught_by}\n{sound.output}", markup=False)
+    with TemporaryDirectory() as name:
+        # Copied once, so that all meet the same code whatever is edited meanwhile.
+        sound = Path(name) / "sound"
+        shutil.copytree(PACKAGE, sound, ignore=shutil.ignore_patterns("__pycache__"))
+        if stale := [mutant for mutant in mutants if not fits(mutant, sound)]:
+            console.print(*(f"{mutant.file}: does not fit any more: {mutant.name}" for mutant in stale), sep="\n")
             return 1
-        outcomes = dict(_each(mutants, Path(folder), console))
+        without = run(None, sound)
+        if without.caught_by:
+            console.print(f"the tests fail without any bug: {without.caught_by}\n{without.output}", markup=False)
+            return 1
+        outcomes = dict(_each(mutants, sound, console))
     return report(console, mutants, outcomes)
 
 
@@ -93,15 +96,15 @@ def read(folder: Path) -> Iterator[Mutant]:
         yield from (Mutant(**one) for one in tomllib.loads(path.read_text(encoding="utf-8"))["mutant"])
 
 
-def fits(mutant: Mutant) -> bool:
-    return (PACKAGE / mutant.file).read_text(encoding="utf-8").count(mutant.old) == 1
+def fits(mutant: Mutant, package: Path) -> bool:
+    return (package / mutant.file).read_text(encoding="utf-8").count(mutant.old) == 1
 
 
-def run(mutant: Mutant | None, folder: Path) -> Outcome:
+def run(mutant: Mutant | None, package: Path) -> Outcome:
     """The tests on a copy of the package, with the mutant in it."""
-    with TemporaryDirectory(dir=folder) as name:
+    with TemporaryDirectory(dir=package.parent) as name:
         copy = Path(name)
-        shutil.copytree(PACKAGE, copy / "memory_mesh", ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(package, copy / "memory_mesh")
         (copy / "mutant_plugin.py").write_text(PLUGIN, encoding="utf-8")
         if mutant:
             path = copy / "memory_mesh" / mutant.file
@@ -111,19 +114,19 @@ def run(mutant: Mutant | None, folder: Path) -> Outcome:
 
 def report(console: Console, mutants: Sequence[Mutant], outcomes: dict[Mutant, Outcome]) -> int:
     """The table, and 1 where too many survived."""
-    table = Table("bug", "file", "caught by")
+    table = Table("bug", "caught by")
     for mutant in mutants:
-        table.add_row(mutant.name, mutant.file, outcomes[mutant].caught_by or "[red]survived[/]")
+        table.add_row(mutant.name, outcomes[mutant].caught_by or "[red]nobody[/]")
     survived = [mutant for mutant in mutants if not outcomes[mutant].caught_by]
     console.print(table)
     console.print(f"{len(mutants) - len(survived)} of {len(mutants)} bugs were caught, {len(survived)} survived.")
     return 1 if len(survived) > MAY_SURVIVE else 0
 
 
-def _each(mutants: Sequence[Mutant], folder: Path, console: Console) -> Iterator[tuple[Mutant, Outcome]]:
+def _each(mutants: Sequence[Mutant], package: Path, console: Console) -> Iterator[tuple[Mutant, Outcome]]:
     with Progress(console=console, disable=not console.is_terminal) as progress, ThreadPoolExecutor(AT_ONCE) as pool:
         task = progress.add_task("bugs", total=len(mutants))
-        runs = {pool.submit(run, mutant, folder): mutant for mutant in mutants}
+        runs = {pool.submit(run, mutant, package): mutant for mutant in mutants}
         for done in as_completed(runs):
             progress.advance(task)
             yield runs[done], done.result()
@@ -135,10 +138,10 @@ def _tested(copy: Path, chosen: str) -> Outcome:
     environment = {**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1", "MUTANT": str(copy)}
     done = subprocess.run(words, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     output = done.stdout + done.stderr
-    failed = re.search(r"^(?:FAILED|ERROR) tests/stores/(\S+)", output, flags=re.MULTILINE)
     if done.returncode == 0:
         return Outcome(None, output)
-    return Outcome(failed.group(1) if failed else output.strip()[-200:], output)
+    failed = re.search(r"^(?:FAILED|ERROR) \S+::(?:test_)?([^\s\[]+)", output, flags=re.MULTILINE)
+    return Outcome(failed.group(1).replace("_", " ") if failed else output.strip()[-200:], output)
 
 
 def _words(arguments: Sequence[str] | None) -> list[str]:

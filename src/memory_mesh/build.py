@@ -11,17 +11,24 @@ from urllib.parse import parse_qs, quote, unquote, urlsplit
 
 from memory_mesh.aio import AsyncMesh
 from memory_mesh.core.drafts import Limits
-from memory_mesh.core.errors import InvalidInput, SettingsError
+from memory_mesh.core.errors import InvalidInput, MemoryMeshError, SettingsError, shown
 from memory_mesh.core.ids import Ids
+from memory_mesh.core.layer0 import Layer0
 from memory_mesh.core.ports import Clock, IdSource, Step, Store, no_step
+from memory_mesh.core.redact import Redactor
 from memory_mesh.core.scope import Reader
+from memory_mesh.core.scrub import MESH_OVERRIDES, ScrubSettings
 from memory_mesh.faces.mesh import Mesh
 from memory_mesh.faces.not_yet import NOT_YET, not_yet
+from memory_mesh.flows import pseudonyms
 from memory_mesh.flows.desk import Desk
 from memory_mesh.settings import Loaded, Settings, load
+from memory_mesh.stores.keyfile import made_key, read_key
 
 # A clock as a caller may give it: seconds since 1970, or a datetime.
 GivenClock = Callable[[], float | int | datetime]
+
+_YEAR_10000 = 253_402_300_800
 
 _URLS = "sqlite:///relative.db, sqlite:////absolute.db, a path ending in .db, or memory://"
 
@@ -62,6 +69,9 @@ class MemoryMesh(Mesh):
         traces_dir: str | None = None,
         max_content_chars: int | None = None,
         stemmer_language: str | None = None,
+        redaction: str | None = None,
+        redact_names: dict[str, str] | None = None,
+        scrub: dict[str, object] | None = None,
         busy_seconds: float | None = None,
         embedder: object | None = None,
         clock: GivenClock | None = None,
@@ -89,7 +99,7 @@ class AsyncMemoryMesh(AsyncMesh):
 
 def open_store(url: str, *, busy_seconds: float = 30.0, step: Step = no_step) -> Store:
     """The store that a URL names."""
-    if url.endswith(".db") and "://" not in url:
+    if _is_path(url):
         url = f"sqlite:///{quote(url)}"
     parts = urlsplit(url)
     if parts.scheme == "memory":
@@ -105,7 +115,7 @@ def open_store(url: str, *, busy_seconds: float = 30.0, step: Step = no_step) ->
 
 def store_file(url: str) -> Path | None:
     """The file that a URL names; None for a store that is no file."""
-    if url.endswith(".db") and "://" not in url:
+    if _is_path(url):
         return _expanded(url)
     return _path(url) if urlsplit(url).scheme == "sqlite" else None
 
@@ -119,6 +129,8 @@ def as_clock(given: GivenClock | None) -> Clock:
         now = given()
         if isinstance(now, datetime):
             now = (now if now.tzinfo else now.replace(tzinfo=UTC)).timestamp()
+        if not isinstance(now, int | float) or not 0 <= now < _YEAR_10000:
+            raise SettingsError(f"the clock says {shown(now)}", expected="seconds since 1970, or a datetime")
         return round(now * 1000)
 
     return clock
@@ -126,8 +138,16 @@ def as_clock(given: GivenClock | None) -> Clock:
 
 def _desk(loaded: Loaded, own_store: Store | None, clock: Clock, ids: IdSource, step: Step) -> Desk:
     settings = loaded.settings
+    scrubbing = ScrubSettings().merged(MESH_OVERRIDES).merged(settings.scrub or {})
+    store = own_store if own_store and settings.enable_memory else _store(loaded, step)
+    try:
+        layer0 = Layer0(_redactor(loaded, store, clock), scrubbing)
+    except MemoryMeshError:
+        store.close()
+        raise
     return Desk(
-        store=own_store if own_store and settings.enable_memory else _store(loaded, step),
+        store=store,
+        layer0=layer0,
         clock=clock,
         ids=ids,
         who=Reader(settings.user_id, settings.agent_id, settings.session_id),
@@ -138,6 +158,19 @@ def _desk(loaded: Loaded, own_store: Store | None, clock: Clock, ids: IdSource, 
         language=settings.stemmer_language,
         step=step,
     )
+
+
+def _redactor(loaded: Loaded, store: Store, clock: Clock) -> Redactor | None:
+    names = loaded.settings.redact_names or {}
+    if loaded.settings.redaction == "off":
+        return None
+    if loaded.settings.redaction == "mask" or not loaded.settings.enable_memory:
+        return Redactor(names=names)
+    key = read_key(loaded.home)
+    pseudonyms.check(store, key)
+    key = key or made_key(loaded.home)
+    pseudonyms.vouch(store, key, clock())
+    return Redactor("pseudonym", key, names)
 
 
 def _store(loaded: Loaded, step: Step) -> Store:
@@ -152,6 +185,10 @@ def _sqlite(path: Path, *, url: str, read_only: bool, busy_seconds: float, step:
     from memory_mesh.stores.sqlite import SqliteStore
 
     return SqliteStore(path, read_only=read_only, busy_seconds=busy_seconds, step=step, url=url)
+
+
+def _is_path(url: str) -> bool:
+    return url.endswith(".db") and "://" not in url and not url.startswith("sqlite:")
 
 
 def _path(url: str) -> Path:

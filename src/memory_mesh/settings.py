@@ -5,6 +5,7 @@ working folder; the home's file lies in `MEMORY_MESH_HOME` (default `~/.memory-m
 `MEMORY_MESH_AGENT_ID` in the environment and `agent_id = "…"` in a file.
 """
 
+import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -20,8 +21,9 @@ PREFIX = "MEMORY_MESH_"
 _TRUE, _FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
 
 
-def _setting(default: Any, about: str, kind: type, *, secret: bool = False) -> Any:
-    return field(default=default, repr=not secret, metadata={"about": about, "kind": kind, "secret": secret})
+def _setting(default: Any, about: str, kind: type, *, secret: bool = False, one_of: tuple[str, ...] = ()) -> Any:
+    about_it = {"about": about, "kind": kind, "secret": secret, "one_of": one_of}
+    return field(default=default, repr=not secret, metadata=about_it)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +52,9 @@ class Settings:
     traces_dir: str | None = _setting(None, "the folder of traces", str)
     max_content_chars: int = _setting(1_000_000, "the longest text that one memory may hold", int)
     stemmer_language: str = _setting("english", "the language whose words are stemmed", str)
+    redaction: str = _setting("mask", "mask, pseudonym or off", str, one_of=("mask", "pseudonym", "off"))
+    redact_names: dict[str, str] | None = _setting(None, "names and the ids that replace them", dict, secret=True)
+    scrub: dict[str, object] | None = _setting(None, "the scrubber's settings, by group", dict)
     busy_seconds: float = _setting(30.0, "how long to wait for other processes", float)
 
 
@@ -77,7 +82,7 @@ NAMES = tuple(f.name for f in _FIELDS)
 def load(arguments: Mapping[str, object], *, environ: Mapping[str, str] | None = None, cwd: Path | None = None) -> Loaded:
     """Put the settings together; arguments that are None were not given."""
     environ = os.environ if environ is None else environ
-    home = Path(environ.get(PREFIX + "HOME") or "~/.memory-mesh").expanduser()
+    home = _home(environ.get(PREFIX + "HOME") or "~/.memory-mesh")
     layers = [
         ("argument", {name: value for name, value in arguments.items() if value is not None}),
         *_environment(environ),
@@ -98,6 +103,13 @@ def colour_wanted(environ: Mapping[str, str] | None = None) -> bool:
     """False where NO_COLOR asks for none, or the terminal can show none."""
     environ = os.environ if environ is None else environ
     return not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"
+
+
+def _home(path: str) -> Path:
+    try:
+        return Path(path).expanduser()
+    except RuntimeError as error:
+        raise SettingsError(f"{PREFIX}HOME {path!r:.120} cannot be used: {error}", expected="a folder") from None
 
 
 def _environment(environ: Mapping[str, str]) -> list[tuple[str, dict[str, object]]]:
@@ -127,12 +139,13 @@ def _read(name: str, raw: object, origin: str) -> object:
     if name not in NAMES:
         near = get_close_matches(name, NAMES, n=1)
         raise SettingsError(f"{origin}: no setting is called {name!r:.60}", remedy=f"did you mean {near[0]!r}?" if near else "")
-    wanted = next(f.metadata["kind"] for f in _FIELDS if f.name == name)
+    about = next(f.metadata for f in _FIELDS if f.name == name)
+    wanted, one_of = about["kind"], about["one_of"]
     value = _from_text(raw, wanted) if origin.startswith("environment") and isinstance(raw, str) else raw
     value = float(value) if wanted is float and isinstance(value, int) and not isinstance(value, bool) else value
-    if not _fits(value, wanted):
-        shown = "" if _is_secret(name) else f" {raw!r:.60}"
-        raise SettingsError(f"{origin}: {name}{shown} cannot be used", expected=_EXPECTED[wanted])
+    if not _fits(value, wanted) or (one_of and value not in one_of):
+        shown = "" if about["secret"] else f" {raw!r:.60}"
+        raise SettingsError(f"{origin}: {name}{shown} cannot be used", expected=", ".join(one_of) or _EXPECTED[wanted])
     return value
 
 
@@ -142,6 +155,7 @@ _EXPECTED = {
     int: "a whole number from 1",
     float: "a number from 0",
     list: "a path or a list of paths",
+    dict: "a table (in the environment: a JSON object)",
 }
 
 
@@ -154,7 +168,14 @@ def _from_text(text: object, wanted: type) -> object:
             return wanted(word)
         except ValueError:
             return text
-    return text
+    return _object(str(text)) if wanted is dict else text
+
+
+def _object(text: str) -> object:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
 
 
 def _fits(value: object, wanted: type) -> bool:
@@ -166,11 +187,9 @@ def _fits(value: object, wanted: type) -> bool:
         return isinstance(value, int) and not isinstance(value, bool) and value >= 1
     if wanted is float:
         return isinstance(value, float) and value >= 0
+    if wanted is dict:
+        return isinstance(value, dict)
     return isinstance(value, str) or (isinstance(value, list) and all(isinstance(item, str) for item in value))
-
-
-def _is_secret(name: str) -> bool:
-    return any(f.name == name and f.metadata["secret"] for f in _FIELDS)
 
 
 def _display(loaded: Loaded, name: str, *, secret: bool) -> str:

@@ -167,6 +167,7 @@ def test_each_user_and_agent_has_a_chain_and_no_two_names_meet() -> None:
     chains = {chain_name(*owner) for owner in owners}
     assert len(chains) == len(owners)
     assert [owner_of(chain_name(*owner)) for owner in owners] == owners
+    assert {owner_of(odd) for odd in ("", "chain", "5", "[1]", '{"a": 1}', "[1, 2, 3, 4]", "null")} == {(None, None)}
 
 
 def test_the_hash_of_a_content_cannot_be_tried_without_its_salt() -> None:

@@ -12,14 +12,17 @@ from hypothesis import strategies as st
 from memory_mesh.core.columns import INT_MAX
 from memory_mesh.core.drafts import Draft, Limits, draft, fingerprint
 from memory_mesh.core.errors import InvalidInput
+from memory_mesh.core.layer0 import Layer0
 from memory_mesh.core.scope import Reader
+from memory_mesh.core.scrub import ScrubSettings
 
 ME = Reader("user", "agent", None)
 LIMITS = Limits()
+OPEN = Layer0(None, ScrubSettings(enabled=False))  # what cleaning does to a text is told elsewhere
 
 
 def read(content: object = "text", metadata: object = None, *, who: Reader = ME, limits: Limits = LIMITS) -> Draft:
-    return draft(content, metadata, who, limits)
+    return draft(content, metadata, who, limits, OPEN)
 
 
 # --- content ---

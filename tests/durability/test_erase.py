@@ -2,8 +2,8 @@
 
 import json
 import sqlite3
-from collections.abc import Iterator
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -11,7 +11,7 @@ import pytest
 from memory_mesh import Broken, MemoryMesh, Sound
 from memory_mesh.core.audit import content_hash
 from memory_mesh.core.columns import Kind
-from memory_mesh.core.errors import KeyReused
+from memory_mesh.core.errors import KeyReused, NotFound
 from memory_mesh.core.records import Memory
 from memory_mesh.core.rows import Row, Vector
 from memory_mesh.core.times import iso
@@ -221,6 +221,54 @@ def test_a_key_whose_memory_is_erased_stays_used_and_forgets_what_was_asked(file
         mesh.add("Quetzals sing", idempotency_key="k1")
     assert mesh.search("quetzals") == []
     assert mesh.add("Quetzals sing").id != id_
+
+
+# --- others in between ---
+
+
+@contextmanager
+def interrupted(file: Path, meanwhile: Callable[[], object]) -> Iterator[MemoryMesh]:
+    """A mesh whose first decision is followed by something that another does, before it is written."""
+    waiting = [meanwhile]
+
+    def step(name: str) -> None:
+        if name == "flow.decided" and waiting:
+            waiting.pop()()
+
+    with MemoryMesh(store=url(file), agent_id="two", step=step) as mesh:
+        yield mesh
+    assert not waiting
+
+
+CHANGES: dict[str, Callable[[MemoryMesh, str], object]] = {
+    "changing it": lambda mesh, id_: mesh.update(id_, content="Motmots sing"),
+    "changing nothing, under a key": lambda mesh, id_: mesh.update(id_, content="Quetzals sing", idempotency_key="k"),
+    "pinning it": lambda mesh, id_: mesh.pin(id_),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_change_that_meets_an_erasure_brings_nothing_back(file: Path, mesh: MemoryMesh, change: str) -> None:
+    id_ = mesh.add("Quetzals sing").id
+    with interrupted(file, lambda: mesh.erase(id_)) as other, pytest.raises(NotFound):
+        CHANGES[change](other, id_)
+    assert present(file, "Quetzals", "quetzal", "Motmots", "motmot") == set()
+    assert_sound(file)
+
+
+MEANWHILE: dict[str, Callable[[MemoryMesh, str], object]] = {
+    "changed": lambda mesh, id_: mesh.update(id_, content="Motmots sing", idempotency_key="k"),
+    "seen again": lambda mesh, id_: mesh.add("Quetzals sing", {"where": "Motmots"}, idempotency_key="k"),
+}
+
+
+@pytest.mark.parametrize("change", MEANWHILE)
+def test_an_erasure_that_meets_a_change_takes_it_along(file: Path, mesh: MemoryMesh, change: str) -> None:
+    id_ = mesh.add("Quetzals sing").id
+    with interrupted(file, lambda: MEANWHILE[change](mesh, id_)) as other:
+        assert other.erase(id_).memories == (id_,)
+    assert present(file, "Quetzals", "quetzal", "Motmots", "motmot") == set()
+    assert_sound(file)
 
 
 # --- the chains ---

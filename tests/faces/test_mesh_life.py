@@ -242,6 +242,14 @@ def test_a_clock_may_give_seconds_or_a_datetime(now: object) -> None:
     assert record.created_at == "2026-01-01T00:00:00.000Z"
 
 
+@pytest.mark.parametrize("now", [NEW_YEAR, -1.0, float("nan"), float("inf"), None, "now", 253_402_300_800])
+def test_a_clock_that_gives_no_seconds_is_an_error_that_says_what_is_wanted(house: House, now: object) -> None:
+    mesh = house.mesh(clock=lambda: now)
+    with pytest.raises(SettingsError, match=r"the clock says .*; expected seconds since 1970, or a datetime"):
+        mesh.add("text")
+    assert house.memories() == []
+
+
 def test_milliseconds_of_a_clock_are_not_lost() -> None:
     assert as_clock(lambda: 1767225600.123)() == NEW_YEAR + 123
     assert as_clock(lambda: datetime(2026, 1, 1, 0, 0, 0, 123_000, tzinfo=UTC))() == NEW_YEAR + 123

@@ -14,6 +14,7 @@ from memory_mesh.core.rows import Row, checked
 from memory_mesh.core.where import And, Anything, Compare, In, IsNull, Like, Not, Or, Where, is_list
 from memory_mesh.testing import FakeClock, no_pause, seeded_ids
 from memory_mesh.testing.rows import ODD_TEXTS, batches, conditions, rows
+from memory_mesh.testing.subject import UNHURRIED, property_test
 
 Drawn = TypeVar("Drawn")
 
@@ -22,7 +23,14 @@ def drawn(strategy: SearchStrategy[Drawn], times: int = 300) -> list[Drawn]:
     """Some of what a strategy gives, the same in every run."""
     found: list[Drawn] = []
 
-    @settings(max_examples=times, derandomize=True, database=None, deadline=None, phases=[Phase.generate])
+    @settings(
+        max_examples=times,
+        derandomize=True,
+        database=None,
+        deadline=None,
+        suppress_health_check=UNHURRIED,
+        phases=[Phase.generate],
+    )
     @given(strategy)
     def collect(value: Drawn) -> None:
         found.append(value)
@@ -31,11 +39,13 @@ def drawn(strategy: SearchStrategy[Drawn], times: int = 300) -> list[Drawn]:
     return found
 
 
+@property_test
 @given(row=rows())
 def test_any_row_that_is_drawn_is_legal(row: Row) -> None:
     assert checked(row) == row
 
 
+@property_test
 @given(batch=batches())
 def test_rows_that_are_drawn_together_can_stand_together(batch: list[Row]) -> None:
     places = [(row.value("chain"), row.number) for row in batch if row.kind is Kind.BLOCK]

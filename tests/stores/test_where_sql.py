@@ -15,7 +15,7 @@ from memory_mesh.stores.sql import Compiler
 from memory_mesh.stores.sqlite import SqliteStore
 from memory_mesh.testing.contract_where import ROWS
 from memory_mesh.testing.rows import conditions
-from memory_mesh.testing.subject import ids, memory
+from memory_mesh.testing.subject import ids, memory, property_test
 
 Both = tuple[RamStore, SqliteStore]
 
@@ -54,6 +54,7 @@ def both(tmp_path: Path) -> Iterator[Both]:
         store.close()
 
 
+@property_test
 @given(where=conditions())
 def test_no_value_and_no_key_stands_in_the_text(where: Where) -> None:
     compiled = Compiler(lambda column: "some_column").where(where)

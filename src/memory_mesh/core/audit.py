@@ -69,8 +69,11 @@ def chain_name(user_id: str | None, agent_id: str | None) -> str:
 
 
 def owner_of(chain: str) -> tuple[str | None, str | None]:
-    """The user and agent of a chain."""
-    _, user_id, agent_id = json.loads(chain)
+    """The user and agent of a chain; a name that is none of ours is nobody's."""
+    try:
+        _, user_id, agent_id = json.loads(chain)
+    except (ValueError, TypeError):
+        return None, None
     return user_id, agent_id
 
 

@@ -29,6 +29,7 @@ class Kind(StrEnum):
     BLOCK = "block"  # one sealed line of the audit chain
     HEAD = "head"  # where a chain ends
     RECEIPT = "receipt"  # an idempotency key and what it stored
+    META = "meta"  # what the store must know about itself
 
 
 # What changes answers moves a partition's version; bookkeeping does not.
@@ -122,7 +123,7 @@ COLUMNS: tuple[Column, ...] = (
     Column("action", Type.TEXT, frozenset({Kind.CHANGE})),
     Column("why", Type.TEXT, frozenset({Kind.CHANGE})),
     Column("before", Type.JSON, frozenset({Kind.CHANGE})),
-    Column("detail", Type.JSON, frozenset({Kind.CHANGE})),
+    Column("detail", Type.JSON, frozenset({Kind.CHANGE, Kind.META})),
     # the audit chain
     Column("chain", Type.TEXT, _CHAIN),
     Column("operation_type", Type.TEXT, frozenset({Kind.BLOCK})),

@@ -13,6 +13,7 @@ from math import isfinite
 
 from memory_mesh.core.columns import INT_MAX, Value
 from memory_mesh.core.errors import InvalidInput, shown
+from memory_mesh.core.layer0 import Layer0
 from memory_mesh.core.scope import MemoryType, Reader
 from memory_mesh.core.times import moment
 
@@ -44,10 +45,10 @@ class Draft:
         return str(self.columns["memory_type"])
 
 
-def draft(content: object, metadata: object, who: Reader, limits: Limits) -> Draft:
-    """Read what a caller gave."""
-    text = read_content(content, limits)
-    kept = read_metadata(metadata, limits)
+def draft(content: object, metadata: object, who: Reader, limits: Limits, layer0: Layer0) -> Draft:
+    """Read what a caller gave, through the gate that every memory passes."""
+    text = layer0.content(read_content(content, limits))
+    kept = layer0.notes(read_metadata(metadata, limits))
     return Draft(content=text, metadata=kept, columns=_columns(kept, who))
 
 

@@ -25,6 +25,8 @@ class MemoryMeshError(Exception):
     """One line: what was wrong, what was expected, what to do."""
 
     def __init__(self, what: str, *, expected: str = "", remedy: str = "") -> None:
+        # Errors quote what they were given, and end up in logs.
+        what, expected, remedy = self._masked(what), self._masked(expected), self._masked(remedy)
         parts = [what]
         if expected:
             parts.append(f"expected {expected}")
@@ -32,6 +34,12 @@ class MemoryMeshError(Exception):
             parts.append(remedy)
         super().__init__("; ".join(parts))
         self.what, self.expected, self.remedy = what, expected, remedy
+
+    @staticmethod
+    def _masked(text: str) -> str:
+        from memory_mesh.core.redact import masked  # it builds on this module, and only a failure needs it
+
+        return masked(text)
 
     def __reduce__(self) -> tuple[object, ...]:
         # Exceptions cross process borders by pickle, which knows only positional arguments.
@@ -111,7 +119,11 @@ class StoreClosed(StoreError):
 
 
 class Conflict(StoreError):
-    """The store moved under the decision."""
+    """The store moved under the decision. It names rows only, and comes by the thousand where many write."""
+
+    @staticmethod
+    def _masked(text: str) -> str:
+        return text
 
 
 class IdTaken(Conflict):

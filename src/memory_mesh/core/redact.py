@@ -19,7 +19,7 @@ from memory_mesh.core.columns import Value
 from memory_mesh.core.errors import InvalidInput
 from memory_mesh.core.redact_pattern import Found, Page, Pattern, Span
 
-__all__ = ["PATTERNS", "Found", "Pattern", "Redactor", "find"]
+__all__ = ["PATTERNS", "Found", "Pattern", "Redactor", "find", "masked"]
 
 # The more specific come first: of two that overlap in part, the first wins.
 PATTERNS: tuple[Pattern, ...] = (
@@ -89,7 +89,7 @@ class Redactor:
         return "[REDACTED]"  # a text made to keep us busy; nothing of it is kept
 
     def value(self, value: Value) -> Value:
-        """The same for every text in a value, keys too. A key is a cue for its value, so numbers under one are looked at as well."""
+        """The same for every text in a value, keys too. A key is a cue for its value, even if that is a number."""
         return self._value(value, "")
 
     def _value(self, value: Value, key: str) -> Value:
@@ -147,6 +147,11 @@ class Redactor:
     def _id_of(self, written: str) -> str:
         wanted = _folded(written)
         return next((given for name, given in self.names.items() if _folded(name) == wanted), "[REDACTED]")
+
+
+def masked(text: str) -> str:
+    """A text as an error or a log line may show it."""
+    return Redactor().text(text) if text else text
 
 
 def _apart(spans: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:

@@ -6,31 +6,33 @@ Only the value is masked. How sure the name and the form must make us depends on
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 
 from memory_mesh.core.redact_pattern import Example, Expression, Page, Pattern, Span, filler
-from memory_mesh.core.redact_words import PASSWORDS, STEMS, TOKENS, placeholder, plain_word
+from memory_mesh.core.redact_words import LABELS, PASSWORDS, STEMS, TOKENS, placeholder, plain_word
 
 _NAME = Expression(rf"(?P<pw>{PASSWORDS})|(?P<tk>{TOKENS})", re.IGNORECASE)
 _NOT_A_NAME = Expression(
     r"(?:pad|eos|bos|unk|sep|cls|mask|max|min|num|next|prev|previous|page|continuation|sync|stop|special)[_-]?$", re.IGNORECASE
 )
-_LONGEST = 1024
+_LONGEST = 512
 _LEAD = 24
 
 # What stands between a name and its value.
 _ASSIGNED = Expression(
     r"(?:_(?:value|string|hex|b64|base64|plain))?[0-9]{0,2}(?:\\{0,3}[\"'`]|\]|\*\*){0,2}[ \t]{0,8}"
-    r"(?:(?::[ \t]{0,2}(?:str|string|bytes|SecretStr|Optional\[\w{1,20}\]|\w{1,20} \| None|Text)[ \t]{0,2})?(?:={1,3}(?!>)|=>|:=)|:(?![:/])|：)"
+    r"(?:(?::[ \t]{0,2}(?:str|string|bytes|SecretStr|Optional\[\w{1,20}\]|\w{1,20} \| None|Text)[ \t]{0,2})?(?:={1,3}(?!>)|=>|:=)"
+    r"|:(?![:/])|：)"
     r"\*{0,2}[ \t]{0,8}(?:[bruf]{1,2}(?=[\"']))?"
 )
 _SAID = Expression(
     r"(?:\s{1,3}(?:for|to|of|on)\s[^.\n:=?!]{1,40}?)?(?:\s{1,3}(?:is|was|are|will\sbe|ist|est|es|to|as|equals)(?:\snow|\sset\sto|\sstill)?:?\s{1,3}|['’]s\s{1,3}|是|为|は)"
 )
-_BESIDE = Expression(r"(?:\\{0,3}[\"'])?[ \t]{1,4}")
+_BESIDE = Expression(r"(?:\\{0,3}[\"'])?[ \t]{1,4}(?:[-–—(][ \t]{0,2})?")
 _NEXT_LINE = Expression(r":[ \t]{0,4}\n[ \t]{0,8}")
 _TAG = Expression(r">[ \t]{0,4}([^<>\n]{1,256})</")
-_QUOTED = Expression(r"(\\{0,3})([\"'`])((?:(?!\2)[^\n\\]|\\(?![\"'`])){1,1024})\1\2")
-_BARE = Expression(r"(?:[^\s\"'`,;&<>|]|,(?!\s|$|\w{1,40}\s?[=:])){1,1024}")
+_QUOTED = Expression(r"(\\{0,3})([\"'`])((?:(?!\2)[^\n\\]|\\(?![\"'`])){1,512})\1\2")
+_BARE = Expression(r"(?:[^\s\"'`,;&<>|]|,(?!\s|$|\w{1,40}\s?[=:])){1,512}")
 _REST = Expression(r"[^\s\"'`,;&<>|]*+")
 _CODE_AFTER = Expression(r"[(\[]|\s{0,2}(?:\?|\|\||&&|\bor\b|\band\b|\bif\b)\s")
 _DOTTED = Expression(r"[A-Za-z_]\w{0,30}(?:(?:\.|->|::)[A-Za-z_]\w{0,30}){1,8}")
@@ -39,6 +41,8 @@ _UNIT = Expression(
     r"\s{0,2}(?:-|–|to|characters?|chars?|letters?|digits?|symbols?|words?|bits?|bytes?|minutes?|days?|hours?|seconds?|times?|%)",
     re.IGNORECASE,
 )
+_LETTER = Expression(r"[^\W\d_]")
+_MARKED = Expression(r"\d|[!@#$%^&*~?](?!$)")
 _LINE_END = Expression(r"[.,;]{0,2}[ \t]{0,8}(?:\r?\n|$|[\"'`)}\]])")
 _SENTENCE_END = Expression(r"[.!]?[ \t]{0,4}(?:\r?\n|$|[.!;)])")
 
@@ -63,7 +67,7 @@ def _value(text: str, name: re.Match[str]) -> Span | None:
     end = name.end()
     if _NOT_A_NAME.search(text, max(0, name.start() - 16), name.start()):
         return None
-    for link, judge in ((_ASSIGNED, _assigned), (_SAID, _said), (_NEXT_LINE, _alone), (_BESIDE, _beside)):
+    for link, judge in ((_NEXT_LINE, _alone), (_ASSIGNED, _assigned), (_SAID, _said), (_BESIDE, _beside)):
         found = link.match(text, end)
         if found:
             return judge(text, name, found.end())
@@ -74,7 +78,7 @@ def _value(text: str, name: re.Match[str]) -> Span | None:
 def _assigned(text: str, name: re.Match[str], at: int) -> Span | None:
     quoted = _QUOTED.match(text, at)
     if quoted:
-        return quoted.span(3) if _quoted_secret(quoted[3], password=bool(name["pw"])) else None
+        return quoted.span(3) if _quoted_secret(quoted[3], name) else None
     bare = _bare(text, at)
     if bare is None:
         return None
@@ -106,7 +110,7 @@ def _environment(text: str, name: re.Match[str], at: int) -> bool:
 def _said(text: str, name: re.Match[str], at: int) -> Span | None:
     quoted = _QUOTED.match(text, at)
     if quoted:
-        return quoted.span(3) if _quoted_secret(quoted[3], password=bool(name["pw"])) else None
+        return quoted.span(3) if _quoted_secret(quoted[3], name) else None
     bare = _bare(text, at)
     if bare is None:
         return None
@@ -167,31 +171,35 @@ def _whole(text: str, span: Span) -> Span:
     return span[0], rest.end() if rest else span[1]
 
 
-def _quoted_secret(value: str, *, password: bool) -> bool:
-    if placeholder(value) or plain_word(value) or len(value) < 3:
+def _quoted_secret(value: str, name: re.Match[str]) -> bool:
+    if placeholder(value) or plain_word(value) or len(value) < 3 or _FILE.fullmatch(value):
         return False
     if " " in value.strip():
-        parts = value.split()
-        return (
-            password
-            and len(parts) <= 8
-            and not any(plain_word(part) for part in parts)
-            and not value.rstrip().endswith(("?", "."))
-        )
-    if _DOTTED.fullmatch(value) or _FILE.fullmatch(value):
-        return looks_secret(value) and not _FILE.fullmatch(value)
-    words = re.fullmatch(r"[A-Za-z]+(?:[-_ ][A-Za-z]+)*", value)
-    return password or (looks_secret(value) or (len(value) >= 8 and (not words or len(value) >= 20)))
+        return bool(name["pw"]) and _passphrase(value.split())
+    if looks_secret(value):
+        return True
+    if _DOTTED.fullmatch(value):
+        return False
+    if value.replace("-", "").replace("_", "").isalpha():
+        # One word may be a password, and a long one a secret; `token` is also a word of grammars and of language models.
+        return bool(name["pw"]) or len(value) >= 20 or (len(value) >= 8 and value.isalpha() and name[0].lower() != "token")
+    return bool(name["pw"]) or len(value) >= 8
+
+
+def _passphrase(parts: list[str]) -> bool:
+    """Several words in quotes, unless they are a label or a message."""
+    return len(parts) <= 8 and LABELS.isdisjoint(part.lower().strip(".,:!?") for part in parts) and parts[-1][-1] not in ".?"
 
 
 def looks_secret(value: str) -> bool:
-    """Six characters or more that are no word: letters with digits, or with marks that words do not have."""
+    """Six characters or more that are no word: letters with digits, or with marks or capitals as words do not have them."""
     if len(value) < 6 or placeholder(value) or plain_word(value) or _FILE.fullmatch(value):
         return False
-    letters = any(char.isalpha() for char in value)
-    digits = any(char.isdigit() for char in value)
-    marks = any(char in "!@#$%^&*+=~?" for char in value[:-1])
-    return letters and (digits or marks)
+    if not _LETTER.search(value):
+        return False
+    if _MARKED.search(value):
+        return True
+    return len(value) >= 12 and value.isalpha() and sum(a.islower() != b.islower() for a, b in pairwise(value)) > 0.4 * len(value)
 
 
 def _code(text: str, value: str, end: int) -> bool:

@@ -15,6 +15,7 @@ from memory_mesh.core.redact_pattern import (
     Span,
     compact,
     joined,
+    listed,
     luhn,
 )
 
@@ -24,14 +25,15 @@ _GROUP = Expression(r"\d+")
 # How the digits are set in groups on a card; all in one is usual too.
 _GROUPINGS = Expression(r"4,4,4,[1-4](?:,[1-3])?|4,6,[45]")
 _CARD_CUE = Cue(
-    tuple(
-        "card cc credit visa master amex american discover diners jcb maestro union cvv cvc kart carte tarjeta carta cartao cartão карт カード 卡号".split()
+    listed(
+        "card cc credit visa master amex american discover diners jcb maestro union cvv cvc kart carte tarjeta carta cartao"
+        " cartão карт カード 卡号"
     ),
     r"(?:credit|debit|bank|payment)?\s?cards?|cc|ccn|credit|visa|master\s?card|amex|american express|discover|diners|jcb|maestro"
     r"|union\s?pay|cvv|cvc|card_?(?:no|num|number)|kreditkarten?(?:nummer)?|karte|carte|tarjeta|carta|cart[aã]o|карт[аыу]|カード|卡号",
 )
-# Network, first digits, length: those that are told from other numbers without a cue word. A Visa of 13 or 19 digits, Maestro and the
-# like need the cue, since ids and time stamps in milli- and nanoseconds are as long.
+# Network, first digits, length: those that are told from other numbers without a cue word. A Visa of 13 or 19 digits, Maestro and
+# the like need the cue, since ids and time stamps in milli- and nanoseconds are as long.
 _NETWORKS = (
     ("Visa", Expression(r"4"), (16,)),
     ("Mastercard", Expression(r"5[1-5]|222[1-9]|22[3-9]|2[3-6]|27[01]|2720"), (16,)),

@@ -7,7 +7,7 @@ numbers with dots are an address or a version.
 import re
 from collections.abc import Iterator
 
-from memory_mesh.core.redact_pattern import Cue, Example, Expression, Page, Pattern, Span, joined
+from memory_mesh.core.redact_pattern import Cue, Example, Expression, Page, Pattern, Span, joined, listed
 
 _LONGEST_LOCAL, _LONGEST_DOMAIN, _LOOK = 254, 255, 64
 
@@ -18,6 +18,9 @@ _QUOTED_LOCAL = Expression(r'"[^"\n]{1,64}"')
 _AT = Expression(r'@(?<=[\w.%+!#$&\'*^~"-]@)(?=\w)')
 _DOMAIN = Expression(r"(?:[\w-]{1,63}\.){1,12}(?:xn--[a-z0-9-]{2,59}|[a-z]{2,24}|[^\W\d_a-z]{2,24})", re.IGNORECASE)
 _NO_DOMAIN = Expression(r"\d+\.\d+|\d+(?:\.\d+)?x\.(?:png|jpe?g|gif|svg|webp|avif|ico)$", re.IGNORECASE)
+_COMMON_ENDING = Expression(
+    r"\.(?:com|org|net|edu|gov|io|de|uk|fr|eu|ch|at|nl|be|it|es|pl|ca|au|us|in|jp|br|info|me|co)$", re.IGNORECASE
+)
 _FORGES = ("github.com", "gitlab.com", "bitbucket.org", "ssh.dev.azure.com", "codeberg.org")
 
 
@@ -26,8 +29,10 @@ def emails(page: Page) -> Iterator[Span]:
     text = page.text
     for at in _AT.finditer(text):
         domain = _DOMAIN.match(text, at.end(), at.end() + _LONGEST_DOMAIN)
-        if domain is None or _NO_DOMAIN.match(domain[0]) or text.startswith("(", domain.end()):
-            continue  # lodash@4.17.21-rc.one, logo@2x.png, weights@inputs.transpose(…)
+        if domain is None or _NO_DOMAIN.match(domain[0]):
+            continue  # lodash@4.17.21-rc.one, logo@2x.png
+        if text.startswith("(", domain.end()) and not _COMMON_ENDING.search(domain[0]):
+            continue  # weights@inputs.transpose(…)
         start = _local_start(text, at.start())
         if start < at.start() and not _git_remote(text, start, domain):
             yield start, domain.end()
@@ -50,26 +55,33 @@ def _git_remote(text: str, start: int, domain: re.Match[str]) -> bool:
 
 _V4 = Expression(r"[0-9][0-9]{0,2}(?:\.[0-9]{1,3}){3}")
 _ADDRESS = Cue(
-    tuple(
-        "ip addr host server client dns resolver gateway router subnet ping ssh curl http tcp udp connect log peer remote network proxy firewall"
-        " bind listen block ban request forward source src dst node machine vpn lan traceroute telnet".split()
+    listed(
+        "ip addr host server client dns resolver gateway router subnet ping ssh curl http tcp udp connect log peer remote network"
+        " proxy firewall bind listen block ban request forward source src dst node machine vpn lan traceroute telnet"
     ),
     r"ip|ips|ipv4|ipaddr|addr|address(?:es)?|hosts?|hostname|servers?|clients?|dns|resolver|nameservers?|gateway|router|subnet"
     r"|ping(?:ed|ing)?|ssh|curl|https?|tcp|udp|connect(?:ed|ion|ing|s)?|log(?:ged|in|ins)|peer|remote|network|proxy|firewall"
     r"|bind|listen(?:s|ing)?|blocked|banned|requests?|forwarded|source|src|dst|node|machine|vpn|lan|traceroute|telnet",
 )
 _VERSION_WORDS = frozenset(
-    """
-    version versions ver vers v release releases released build builds rev revision firmware fw driver drivers patch section sections sec
-    chapter clause article paragraph para rule appendix figure fig table step schema sdk tag oid spec bump bumped § upgrade upgrades
-    upgraded upgrading downgrade downgraded update updates updated updating chrome chromium edge opera firefox safari ios ipados macos
-    android windows java jdk jre kernel linux oracle nginx tomcat
-    """.split()
+    listed(
+        "version versions ver vers v release releases released build builds rev revision firmware fw section sections sec chapter"
+        " clause article paragraph para appendix figure fig schema sdk oid spec §"
+    )
 )
-_LINKS = frozenset("to from is was of number no and or both through about - – > → ->".split())
+# Words of versions that stand before addresses too. They do not count before a private address, a port or a mask.
+_PERHAPS_VERSION = frozenset(
+    listed(
+        "driver drivers patch rule table step tag bump bumped upgrade upgrades upgraded upgrading downgrade downgraded update"
+        " updates updated updating chrome chromium edge opera firefox safari ios ipados macos android windows java jdk jre kernel"
+        " linux oracle nginx tomcat"
+    )
+)
+_PRIVATE = Expression(r"10\.|192\.168\.|172\.(?:1[6-9]|2\d|3[01])\.")
+_LINKS = frozenset(listed("to from is was of number no and or both through about - – > → ->"))
 # Words and numbers to the left, in mirrored text.
 _BACK = Expression(r"[\s:=#\"'`(,]{0,6}\.?([^\W\d_]{1,16}|[0-9.]{1,20}|§|→|>-|[-–>])")
-_PINNED = ("==", "~=", ">=", "<=", "!=", "^", "~", ">", "<")
+_PINNED = ("==", "~=", ">=", "<=", "!=", "^", "~")
 _VERSION_AFTER = Expression(
     r"\s{0,2}(?:(?:was|is|has\sbeen|got|of|the)\s)?(?:released?|version|build|beta|alpha|rc\d*|firmware|snapshot)(?![^\W_])|[-+][a-z]",
     re.IGNORECASE,
@@ -102,17 +114,18 @@ def _bounded(text: str, start: int, end: int) -> bool:
 def _version(page: Page, found: re.Match[str], parts: list[str]) -> bool:
     text, (start, end) = page.text, found.span()
     before, after = text[max(0, start - _LOOK) : start], text[end : end + 24]
-    if _called_version(before) or before.endswith(_PINNED) or _VERSION_AFTER.match(after):
+    service = re.match(r"[:/]\d", after) is not None
+    if _called_version(before, sure=service or _PRIVATE.match(found[0]) is not None) or _VERSION_AFTER.match(after):
         return True
-    if before.endswith("/") and _PRODUCT.search(before):
+    if before.endswith(_PINNED) or (before.endswith("/") and _PRODUCT.search(before)):
         return True
     if _HEADING_AFTER.match(after) and _HEADING_BEFORE.search(before) and all(0 < int(part) < 30 for part in parts):
         return True
     small = all(len(part) == 1 for part in parts) or parts[1:] == ["0", "0", "0"]
-    return small and not (after[:1] in ("/", ":") or before.endswith("//") or _ADDRESS.near(page, found.span()))
+    return small and not (service or before.endswith("//") or _ADDRESS.near(page, found.span()))
 
 
-def _called_version(before: str) -> bool:
+def _called_version(before: str, *, sure: bool) -> bool:
     """Do the words to the left, over `to`, `and` and other numbers, lead to `version` or the like?"""
     mirrored, at = before[::-1], 0
     for _ in range(8):
@@ -120,7 +133,7 @@ def _called_version(before: str) -> bool:
         if step is None:
             return False
         word, at = step[1][::-1].lower(), step.end()
-        if word in _VERSION_WORDS:
+        if word in _VERSION_WORDS or (not sure and word in _PERHAPS_VERSION):
             return True
         if word not in _LINKS and not word[0].isdigit() and word[0] != ".":
             return False

@@ -64,7 +64,7 @@ class Page:
 
     @cached_property
     def shape(self) -> bytes:
-        """The text with 0 for every digit and A for every letter, as long as the text: a form is found in it at the speed of C."""
+        """The text with 0 for each digit and A for each letter, so that a form is found at the speed of C."""
         return self.text.encode("latin-1", "replace").translate(_SHAPES)
 
     def holds(self, stems: tuple[str, ...]) -> bool:
@@ -107,11 +107,11 @@ class Page:
 class Cue:
     """Words that tell what stands near them. The stems are looked for first: they are parts of all the words."""
 
-    __slots__ = ("_words", "stems")
+    __slots__ = ("stems", "words")
 
     def __init__(self, stems: tuple[str, ...], alternatives: str) -> None:
         self.stems = stems
-        self._words = words(alternatives)
+        self.words = words(alternatives)
 
     def near(self, page: Page, span: Span, *, before: int = BEFORE, after: int = AFTER) -> bool:
         """Does a cue word stand near, before or after?"""
@@ -120,12 +120,8 @@ class Cue:
     def said(self, text: str, span: Span, *, before: int = BEFORE, after: int = AFTER) -> bool:
         """The same, where a stem is known to be near."""
         start, end = span
-        found = self._words.search(text, max(0, start - before), start)
-        return bool(found or (after and self._words.search(text, end, end + after)))
-
-    def last(self, text: str, window: Span) -> int:
-        """Where the last of the words in the window ends, or -1."""
-        return max((found.end() for found in self._words.finditer(text, *window)), default=-1)
+        found = self.words.search(text, max(0, start - before), start)
+        return bool(found or (after and self.words.search(text, end, end + after)))
 
 
 _SHAPES = bytes(48 if chr(code).isdigit() and code < 128 else 65 if chr(code).isalpha() else code for code in range(256))
@@ -187,6 +183,11 @@ def occurrences(text: AnyStr, part: AnyStr) -> Iterator[int]:
 def _expanding() -> re.Pattern[str]:
     """The few characters that become several in lower case, such as ß."""
     return re.compile("[" + "".join(char for char in map(chr, range(0x10000)) if len(char.casefold()) > 1) + "]")
+
+
+def listed(written: str) -> tuple[str, ...]:
+    """A list of words, written as a text."""
+    return tuple(written.split())
 
 
 def words(alternatives: str) -> Expression:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
-from memory_mesh.core.redact_pattern import DASHES, DIGIT, SPACES, Example, Expression, Page, Pattern, Span, joined, words
+from memory_mesh.core.redact_pattern import DASHES, DIGIT, SPACES, Example, Expression, Page, Pattern, Span, joined, listed, words
 
 _FEWEST, _MOST, _MOST_GROUPS = 7, 15, 8
 _SEP = rf"[{SPACES}{DASHES}./()]"
@@ -17,30 +17,33 @@ _GROUP = Expression(rf"[+(]{{0,2}}{DIGIT}+")
 _EXTENSION = Expression(r"[ ,;]{0,2}(?:x|ext\.?|extension|#)[ .:]{0,2}\d{1,6}(?!\w)", re.IGNORECASE)
 
 # A word that says: what follows is a phone number. Whatever has enough digits and stands right behind it is one.
-_STRONG = (
-    r"(?:tele)?phones?|phone_?(?:no|num|number)|tel|t[eé]l[eé]phone|telefon(?:nummer)?|telefone|tel[eé]fono|mobile?s?|mobil(?:nummer)?|cell(?:ular)?"
-    r"|cellphone|handy|portable|fax|landline|hotline|whats\s?app|viber|sms|pager|dial|desk|office|switchboard|helpline|contact\snumber"
-    r"|m[oó]vil|celular|телефон|тел|моб|電話|电话|手机|携帯"
+_CLEAR = (
+    r"(?:tele)?phones?|phone_?(?:no|num|number)|tel|t[eé]l[eé]phone|telefon(?:nummer)?|telefone|tel[eé]fono|mobilnummer|cell\s?phone"
+    r"|fax|landline|hotline|helpline|whats\s?app|viber|contact\snumber|телефон|тел|моб|電話|电话|手机|携帯"
 )
-_FILLER = r"(?:\s{0,3}(?:number|num|no|nr|nummer|line|is|was|are|at|on|to|me|us|him|her|them|my|your|his|their|our|the|new|now|[:=.#*_(\"'`>-])){0,6}"
+# These name other things as well: behind them a colon, `is` or `number` is needed.
+_DOUBTFUL = r"mobile?s?|mobil|m[oó]vil|celular|cell(?:ular)?|handy|portable|sms|pager|dial|desk|office|switchboard"
+_NUMBER = r"\s{0,2}(?:number|num|no|nr|nummer|line)?\.?"
+_FILLER = r"(?:\s{0,3}(?:is|was|are|at|on|to|me|us|him|her|them|my|your|his|their|our|the|new|now|[:=.#*+_(\"'`>-])){0,6}"
+_ASKED = r"(?:call|ring|phone|text|reach|dial|contact|message)(?:ed|ing|s)?\s(?:my\s\w{1,12}|\w{1,20})\s(?:on|at|under)"
 _STRONG_BEFORE = Expression(
-    rf"(?<![^\W_])(?:{_STRONG}|(?:call|ring|phone|text|reach|dial|contact|message)(?:ed|ing|s)?"
-    rf"\s(?:me|us|him|her|them|back|my\s\w{{1,12}}|\w{{1,20}})\s(?:on|at|under))"
-    rf"(?![^\W_]){_FILLER}\s{{0,4}}\*{{0,2}}$",
+    rf"(?<![^\W_])(?:(?:{_CLEAR}|{_ASKED})(?![^\W_]){_NUMBER}{_FILLER}|(?:{_DOUBTFUL})(?![^\W_])(?:{_NUMBER}\s{{0,2}}(?:is|[:=#])|\snumber))"
+    r"[\s*_]{0,4}$",
     re.IGNORECASE,
 )
-_STRONG_AFTER = Expression(rf"[\s,({DASHES}]{{1,3}}(?:{_STRONG})(?![^\W_])", re.IGNORECASE)
+_STRONG_AFTER = Expression(rf"[\s,({DASHES}]{{1,3}}(?:{_CLEAR}|{_DOUBTFUL})(?![^\W_])", re.IGNORECASE)
 # A word that makes a phone number likely. It needs separators too.
 _LOOSE = words(
-    rf"{_STRONG}|call(?:ed|ing|s)?|ring(?:ing)?|rang|reach(?:ed|ing|able)?|text(?:ed|ing)?|answer(?:ing|ed|s)?|messag(?:e|es|ed|ing)|contact(?:ed)?"
-    r"|voicemail|anruf(?:en)?|appel(?:er|ez)?|llam(?:ar|e|a)"
+    rf"{_CLEAR}|call(?:ed|ing|s)?|ring(?:ing)?|rang|reach(?:ed|ing|able)?|text(?:ed|ing)?|answer(?:ing|ed|s)?|messag(?:e|es|ed|ing)"
+    r"|contact(?:ed)?|voicemail|anruf(?:en)?|appel(?:er|ez)?|llam(?:ar|e|a)"
 )
+_POINTED = Expression(r"(?:(?<![^\W_])(?:at|on|to|under|number|is|auf|unter)|[:=])\s{0,3}$", re.IGNORECASE)
+_THOUSANDS = Expression(rf"\d{{1,3}}(?:[{SPACES}.]\d{{3}}){{2,4}}")
 # Parts of those words, to tell quickly that none is near.
-_STEMS = (
-    "phone", "tel", "tél", "mob", "móv", "cell", "celu", "handy", "portable", "fax", "landline", "line", "what", "viber", "sms", "pager", "dial",
-    "desk", "office", "switch", "contact", "тел", "моб", "電話", "电话", "手机", "携帯", "call", "ring", "rang", "reach", "text", "answer", "messag",
-    "voice", "anruf", "appel", "llam",
-)  # fmt: skip
+_STEMS = listed(
+    "phone tel tél mob móv cell celu handy portable fax line what viber sms pager dial desk office switch contact тел моб"
+    " 電話 电话 手机 携帯 call ring rang reach text answer messag voice anruf appel llam"
+)
 _REACH = 64
 _GAPS = tuple(" \u00a0\u2009\u202f-.")
 
@@ -50,14 +53,15 @@ _NANP = Expression(
 )
 _AREA = Expression(rf"\((?!(?:19|20)\d\d\))0?\d{{1,4}}\)[{SPACES}{DASHES}]?\d{{2,8}}(?:[{SPACES}{DASHES}.]\d{{2,5}}){{0,4}}")
 _TRUNK = Expression(rf"0[1-9]\d{{0,3}}(?:[{SPACES}{DASHES}./]\d{{2,8}}){{1,5}}")
-_REGIONS = tuple("US GB DE FR IT AU NZ CH AT BE NL SE IE ZA JP IN TR BR KR PT PL".split())
+_REGIONS = listed("US GB DE FR IT AU NZ CH AT BE NL SE IE ZA JP IN TR BR KR PT PL")
 
+_DAY, _MONTH, _YEAR = r"(?:0?[1-9]|[12]\d|3[01])", r"(?:0?[1-9]|1[0-2])", r"(?:19|20)\d\d"
 _DATE = Expression(
-    r"(?:(?:19|20)\d\d[-./ ](?:0?[1-9]|1[0-2])[-./ ](?:0?[1-9]|[12]\d|3[01])"
-    r"|(?:0?[1-9]|[12]\d|3[01])[-./ ](?:0?[1-9]|[12]\d|3[01])[-./ ](?:19|20)\d\d)(?!\d)"
+    rf"(?:{_YEAR}[-./ ]{_MONTH}[-./ ]{_DAY}|{_DAY}[-./ ]{_DAY}[-./ ]{_YEAR}|{_YEAR}[{SPACES}{DASHES}/]{{1,3}}{_YEAR})(?!\d)"
 )
 _AMOUNT_BEFORE = Expression(
-    r"(?:[$€£¥₹]|(?<![^\W_])(?:usd|eur|gbp|chf|order|invoice|zip(?:\s?code)?|post(?:al)?\s?code|plz|isbn|issn|doi|rfc|ticket|case|ref|sku|id|v|version))[\s:#.]{0,3}$",
+    r"(?:[$€£¥₹]|(?<![^\W_])(?:usd|eur|gbp|chf|order|invoice|zip(?:\s?code)?|post(?:al)?\s?code|plz|isbn|issn|doi|rfc|ticket|case|ref"
+    r"|sku|id|v|version))[\s:#.]{0,3}$",
     re.IGNORECASE,
 )
 _AMOUNT_AFTER = Expression(
@@ -74,16 +78,20 @@ def phones(page: Page) -> Iterator[Span]:
 
 def _phones_in(page: Page, run: re.Match[str]) -> Iterator[Span]:
     text = page.text
-    opening = len(text[max(0, run.start() - 2) : run.start()]) - len(text[max(0, run.start() - 2) : run.start()].rstrip("+("))
+    head = text[max(0, run.start() - 2) : run.start()]
+    opening = len(head) - len(head.rstrip("+("))
     groups = [found.span() for found in _GROUP.finditer(text, run.start() - opening, run.end())]
-    at = 0
+    at, done = 0, 0
     while at < len(groups):
-        date = _DATE.match(text, groups[at][0])
-        last = None if date else _phone_from(page, groups, at)
+        start = groups[at][0]
+        date = _DATE.match(text, start) if start >= done else None
+        last = _phone_from(page, groups, at) if start >= done and not date else None
         if last is not None:
             extension = _EXTENSION.match(text, groups[last][1])
-            yield groups[at][0], extension.end() if extension else groups[last][1]
-        at += 3 if date else 1 if last is None else last - at + 1
+            yield start, extension.end() if extension else groups[last][1]
+            at = last
+        done = date.end() if date else done
+        at += 1
 
 
 def _phone_from(page: Page, groups: list[Span], first: int) -> int | None:
@@ -118,13 +126,25 @@ def _is_phone(page: Page, start: int, end: int) -> bool:
         return False
     if number[0] == "+":
         return _international(number)
-    separated = _separated(number)
-    cue = page.near(_STEMS, (start, end), before=_REACH, after=4)
-    if cue and (_strong(text, start, end) or (separated and _LOOSE.search(text, max(0, start - _REACH), start))):
-        return not _amount(text, start, end)
-    if not separated or not (_isolated(text, start, end) or not any(space in number for space in SPACES)):
+    cued = page.near(_STEMS, (start, end), before=_REACH, after=4) and _cued(text, start, end)
+    return (cued or _formed(text, start, end)) and not _amount(text, start, end)
+
+
+def _cued(text: str, start: int, end: int) -> bool:
+    """A clear word needs nothing else; a likely one needs separators, and more if those could part thousands."""
+    if _STRONG_BEFORE.search(text, max(0, start - _REACH), start) or _STRONG_AFTER.match(text, end):
+        return True
+    if not _separated(text[start:end]) or not _LOOSE.search(text, max(0, start - _REACH), start):
         return False
-    return (_known_form(number) or (number.startswith("00") and _international(number))) and not _amount(text, start, end)
+    return not _THOUSANDS.fullmatch(text[start:end]) or _POINTED.search(text, max(0, start - 12), start) is not None
+
+
+def _formed(text: str, start: int, end: int) -> bool:
+    """Without a cue: one of the written forms, and known to libphonenumber."""
+    number = text[start:end]
+    if not _separated(number) or (any(space in number for space in SPACES) and not _isolated(text, start, end)):
+        return False
+    return _known_form(number) or (number.startswith("00") and _international(number))
 
 
 def _amount(text: str, start: int, end: int) -> bool:
@@ -142,10 +162,6 @@ def _isolated(text: str, start: int, end: int) -> bool:
     """No further groups of digits before or after: part of a longer number is no phone number."""
     head, tail = text[max(0, start - 2) : start], text[end : end + 2]
     return not ((head[:1].isdigit() and head[1:] in _GAPS) or (tail[1:].isdigit() and tail[0] in _GAPS))
-
-
-def _strong(text: str, start: int, end: int) -> bool:
-    return bool(_STRONG_BEFORE.search(text, max(0, start - _REACH), start) or _STRONG_AFTER.match(text, end))
 
 
 def _separated(number: str) -> bool:

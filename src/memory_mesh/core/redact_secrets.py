@@ -1,10 +1,22 @@
-"""Secrets with a form of their own: signed tokens, private keys, authorization headers, credentials in addresses, long hex keys."""
+"""Secrets with a form of their own: signed tokens, private keys, authorization headers, credentials in addresses, hex keys."""
 
 import re
 from collections.abc import Iterator
 from itertools import pairwise
 
-from memory_mesh.core.redact_pattern import BEFORE, Cue, Example, Expression, Page, Pattern, Span, filler, joined, occurrences
+from memory_mesh.core.redact_pattern import (
+    BEFORE,
+    Cue,
+    Example,
+    Expression,
+    Page,
+    Pattern,
+    Span,
+    filler,
+    joined,
+    occurrences,
+    words,
+)
 from memory_mesh.core.redact_words import placeholder
 
 _JWT = Expression(
@@ -108,28 +120,9 @@ _HEX_CUE = Cue(
     _HEX_STEMS,
     r"\w{0,20}?(?:key|secret|token|passphrase|password|credential|seed|hmac)s?(?:_?(?:hex|base16|value))?|private|signing|encryption",
 )
-_DIGEST = Cue(
-    (
-        "hash",
-        "digest",
-        "sum",
-        "sha",
-        "md5",
-        "commit",
-        "etag",
-        "fingerprint",
-        "rev",
-        "tree",
-        "blob",
-        "block",
-        "head",
-        "parent",
-        "object",
-        "id",
-    )
-    + ("git", "merge", "cherry", "image", "layer", "container", "integrity", "public"),
-    r"\w{0,20}?(?:hash|digest|checksum|sum|sha|sha_?\d{1,3}|md5|commit|etag|fingerprint|revision|rev|tree|blob|block|head|parent|object|id|uuid)"
-    r"|git|merge|cherry.?pick|image|layer|container|integrity|public",
+_DIGEST = words(
+    r"\w{0,20}?(?:hash|digest|checksum|sum|sha|sha_?\d{1,3}|md5|commit|etag|fingerprint|revision|rev|tree|blob|block|head|parent|object)"
+    r"|\w{0,20}?(?:id|uuid)|git|merge|cherry.?pick|image|layer|container|integrity|public"
 )
 _HEX_REACH = 40
 
@@ -143,10 +136,15 @@ def hex_secrets(page: Page) -> Iterator[Span]:
         if (joined(head[-1:]) and head != "0x") or joined(text[end : end + 1]):
             continue
         window = max(0, start - _HEX_REACH), start
-        if _HEX_CUE.near(page, found.span(), before=_HEX_REACH, after=0) and _HEX_CUE.last(text, window) > _DIGEST.last(
-            text, window
+        if _HEX_CUE.near(page, found.span(), before=_HEX_REACH, after=0) and _last(_HEX_CUE.words, text, window) > _last(
+            _DIGEST, text, window
         ):
             yield start, end
+
+
+def _last(cue: Expression, text: str, window: Span) -> int:
+    """Where the last of the words in the window ends, or -1."""
+    return max((found.end() for found in cue.finditer(text, *window)), default=-1)
 
 
 _AWS_SECRET = Expression(r"[A-Za-z0-9/+][A-Za-z0-9/+]{39}(?![A-Za-z0-9/+=])")
@@ -177,9 +175,9 @@ def uuid_keys(page: Page) -> Iterator[Span]:
     """A UUID is an id, unless what stands before calls it an API key."""
     for tail in _UUID_TAIL.finditer(page.text):
         start = tail.start() - 8
-        if start >= 0 and _UUID_HEAD.match(page.text, start) and not joined(page.text[start - 1 : start]):
-            if _UUID_CUE.near(page, (start, tail.end()), before=32, after=0):
-                yield start, tail.end()
+        whole = start >= 0 and _UUID_HEAD.match(page.text, start) and not joined(page.text[start - 1 : start])
+        if whole and _UUID_CUE.near(page, (start, tail.end()), before=32, after=0):
+            yield start, tail.end()
 
 
 _HEX = filler(64, "4f3c2b1a0d9e8f76")
@@ -245,7 +243,7 @@ URL_CREDENTIALS = Pattern(
 HEX_SECRET = Pattern(
     id="hex_secret",
     label="SECRET",
-    why="Long hex digits called a key, a secret or a token are one. Without such a word they are the hash of a commit or a file, or an id.",
+    why="Long hex digits called a key, a secret or a token are one. Without such a word they are a hash or an id.",
     finds=hex_secrets,
     hints=_HEX_STEMS,
     examples=(Example(f"the signing key is {_HEX}", _HEX), Example(f"from the seed 0x{_HEX[:32]}", _HEX[:32])),

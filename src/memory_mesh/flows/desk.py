@@ -9,6 +9,7 @@ from memory_mesh.core.audit import Entry
 from memory_mesh.core.columns import BY_NAME, Kind, fault
 from memory_mesh.core.drafts import Limits
 from memory_mesh.core.errors import Conflict, InvalidInput, MemoryDisabled, StoreBusy
+from memory_mesh.core.layer0 import Layer0
 from memory_mesh.core.ports import Applied, Clock, IdSource, Step, Store, no_step
 from memory_mesh.core.records import Head
 from memory_mesh.core.rows import Key, Row
@@ -32,6 +33,7 @@ class Desk:
     who: Reader
     pause: Callable[[int], None]  # waits before the next attempt, longer each time
     limits: Limits = field(default_factory=Limits)
+    layer0: Layer0 = field(default_factory=Layer0)
     enabled: bool = True
     audited: bool = True
     language: str = "english"

@@ -1,4 +1,4 @@
-"""Remembering: validate → decide (a duplicate, or new) → one write with the memory, its history and its audit block."""
+"""Remembering: validate → scrub and redact → decide (a duplicate, or new) → one write: memory, history, audit block."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -55,9 +55,9 @@ def update(
     """A new revision. Metadata keys given are set, those given as None are removed, the others stay."""
     if content is None and metadata is None:
         raise InvalidInput("nothing to update", expected="content, metadata or both")
-    texts(id=memory_id)
-    text = None if content is None else read_content(content, desk.limits)
-    notes = read_metadata(metadata, desk.limits)
+    texts(id=memory_id, **({} if why is None else {"why": why}))
+    text = None if content is None else desk.layer0.content(read_content(content, desk.limits))
+    notes = desk.layer0.notes(read_metadata(metadata, desk.limits))
     request = receipts.request("update", memory_id, text, notes)
 
     def decide() -> Plan[Memory]:
@@ -65,7 +65,10 @@ def update(
         if receipts.repeated(desk, key, request):
             return Plan(known)
         plan = _decide_update(desk, known, text, notes, why)
-        return replace(plan, puts=[*plan.puts, *receipts.rows(desk, key, memory_id, request)])
+        receipt = receipts.rows(desk, key, memory_id, request)
+        # A receipt alone would outlive an erasure that comes in between, so the memory is put with it, as it is.
+        held = [known.row(replaces=known.revision)] if receipt and not plan.puts else []
+        return replace(plan, puts=[*plan.puts, *held, *receipt])
 
     answer, _ = settle(desk, decide)
     return answer
@@ -184,7 +187,7 @@ def _decide_update(desk: Desk, known: Memory, content: str | None, metadata: dic
     # The memory stays whose it was, whoever changes it; a session named in the change replaces the old one.
     session_id = None if "session_id" in metadata else known.session_id
     who = Reader(known.user_id, known.agent_id, session_id)
-    read = draft(known.content if content is None else content, merged, who, desk.limits)
+    read = draft(known.content if content is None else content, merged, who, desk.limits, desk.layer0)
     columns: dict[str, Any] = {name: value for name, value in read.columns.items() if _spoken(name, value, metadata)}
     columns |= {"content": read.content, "metadata": read.metadata}
     if all(getattr(known, name) == value for name, value in columns.items()):
@@ -203,7 +206,8 @@ def _spoken(name: str, value: Value, metadata: dict[str, Value]) -> bool:
 
 def _revised(desk: Desk, known: Memory, *, action: str, why: str | None, **updates: Any) -> Plan[Memory]:
     ms = desk.clock()
-    newer, change = revise(known, at=iso(ms), by=desk.who.agent_id, action=action, why=why, **updates)
+    reason = desk.layer0.line(why) if why else None
+    newer, change = revise(known, at=iso(ms), by=desk.who.agent_id, action=action, why=reason, **updates)
     chain = audit.chain_name(desk.who.user_id, desk.who.agent_id)
     blocks = sealed(desk, chain, [_entry(desk, ms, newer, action)] if desk.audited else [])
     return Plan(newer, [newer.row(replaces=known.revision), change.row(newer.partition), *blocks])
@@ -234,7 +238,7 @@ def _entry(desk: Desk, ms: int, memory: Memory, action: str) -> Entry:
 
 def _wanted(desk: Desk, at: int, item: object, key: str | None, *, alone: bool) -> Wanted:
     try:
-        read = draft(*_pair(item), desk.who, desk.limits)
+        read = draft(*_pair(item), desk.who, desk.limits, desk.layer0)
     except InvalidInput as error:
         if alone:
             raise

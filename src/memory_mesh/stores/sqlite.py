@@ -9,6 +9,7 @@ writing and the care of the one connection belong together; the tables are in `s
 import json
 import os
 import sqlite3
+import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -260,12 +261,21 @@ class SqliteStore:
             # A page that SQLite rebuilt keeps stray copies of rows that moved away, secure_delete or not. Only a rewrite of
             # the file drops them, and cutting the log drops the pages that were rewritten.
             connection.execute("VACUUM")
-            if connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
+            if not self._cut_log(connection):
                 return False
             mark_freed(connection)
         except sqlite3.OperationalError:
             return False  # no room or no quiet moment to tidy up: the change itself is durable
         self._step("store.freed")
+        return True
+
+    def _cut_log(self, connection: sqlite3.Connection) -> bool:
+        """Bring all pages of the log into the file and empty it. SQLite waits for readers, but not for another's checkpoint."""
+        until = time.monotonic() + self._busy_seconds
+        while connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
+            if time.monotonic() > until:
+                return False
+            time.sleep(0.01)
         return True
 
     @contextmanager

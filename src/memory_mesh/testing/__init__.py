@@ -27,4 +27,17 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
+    if name in ("StoreContract", "machine_for"):
+        _show_both_sides()
     return getattr(import_module(f"{__name__}.{_FROM[name]}"), name)
+
+
+def _show_both_sides() -> None:
+    """Have pytest explain the contract's assertions as it explains those of test files; said before they are loaded."""
+    import sys
+
+    import pytest
+
+    parts = ("handles", "keywords", "reads", "rows", "vectors", "where", "writes")
+    modules = [f"{__name__}.{module}" for module in ("machine", *(f"contract_{part}" for part in parts))]
+    pytest.register_assert_rewrite(*(module for module in modules if module not in sys.modules))

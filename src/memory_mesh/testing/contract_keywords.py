@@ -67,14 +67,14 @@ class RanksByKeywords(Subject):
 
     def test_an_update_without_keywords_takes_the_old_ones_away(self, store: Store) -> None:
         store.apply(FRUIT)
-        store.apply([memory("car", revision=2, replaces=1)])
-        assert _matching(store, ["red", "car"]) == scores(FRUIT[:2], ["red", "car"])
+        store.apply([memory("apple", revision=2, replaces=1)])
+        assert _matching(store, ["red", "car"]) == scores(FRUIT[1:], ["red", "car"])
 
     def test_a_deleted_memory_leaves_no_trace_in_the_scores(self, store: Store) -> None:
         store.apply(FRUIT)
-        store.apply(deletes=[Key(Kind.MEMORY, "car")])
-        assert _matching(store, ["red", "apple"]) == scores(FRUIT[:2], ["red", "apple"])
-        store.apply([memory("car", ["red", "car"])])
+        store.apply(deletes=[Key(Kind.MEMORY, "apple")])
+        assert _matching(store, ["red", "apple"]) == scores(FRUIT[1:], ["red", "apple"])
+        store.apply([RED_APPLE])
         assert _matching(store, ["red", "apple"]) == scores(FRUIT, ["red", "apple"])
 
     def test_a_memory_that_moves_takes_its_keywords_along(self, store: Store) -> None:

@@ -12,7 +12,7 @@ from memory_mesh.core.columns import Kind
 from memory_mesh.core.ports import Store
 from memory_mesh.core.rows import Key, Row
 from memory_mesh.testing.rows import batches, rows
-from memory_mesh.testing.subject import Subject, cleared, memory, plain, property_test
+from memory_mesh.testing.subject import Subject, cleared, full, memory, plain, property_test
 
 
 class KeepsRows(Subject):
@@ -34,6 +34,16 @@ class KeepsRows(Subject):
         cleared(store).apply([old])
         store.apply([new])
         assert store.find(kind) == [new]
+
+    @pytest.mark.parametrize("kind", Kind)
+    def test_a_row_with_every_field_is_kept_and_replaced_whole(self, store: Store, kind: Kind) -> None:
+        for row in (
+            full(kind),
+            replace(plain(kind, "full", revision=2), replaces=1),
+            replace(full(kind, revision=3), replaces=2),
+        ):
+            store.apply([row])
+            assert store.find(kind) == [row]
 
     @pytest.mark.parametrize("kind", Kind)
     def test_what_a_row_replaced_is_said_to_the_store_and_not_kept(self, store: Store, kind: Kind) -> None:

@@ -14,7 +14,7 @@ from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from hypothesis import HealthCheck, settings
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
@@ -25,6 +25,7 @@ from memory_mesh.core.rows import Hit, Key, Row, Vector
 from memory_mesh.core.where import Where
 from memory_mesh.testing.model import Model
 from memory_mesh.testing.rows import conditions, rows, vectors
+from memory_mesh.testing.subject import UNHURRIED
 
 Open = Callable[[Path], Store]
 
@@ -158,7 +159,7 @@ class StoreMachine(RuleBasedStateMachine):
         return conditions([row for row in self._model.rows.values() if row.kind in WITH_VECTOR])
 
 
-StoreMachine.TestCase.settings = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+StoreMachine.TestCase.settings = settings(deadline=None, suppress_health_check=UNHURRIED)
 
 
 @st.composite

@@ -8,7 +8,7 @@ from typing import TypeVar
 import pytest
 from hypothesis import HealthCheck, settings
 
-from memory_mesh.core.columns import Kind, Value
+from memory_mesh.core.columns import Kind, Type, Value, fields_of
 from memory_mesh.core.ports import Store
 from memory_mesh.core.rows import Row, Vector
 from memory_mesh.core.times import iso
@@ -17,6 +17,8 @@ from memory_mesh.testing.fakes import NEW_YEAR
 Test = TypeVar("Test", bound=Callable[..., None])
 
 MODEL = "unit"
+# A busy machine is no fault of the store's.
+UNHURRIED = (HealthCheck.too_slow, HealthCheck.data_too_large)
 
 
 class Subject(ABC):
@@ -59,7 +61,7 @@ def property_test(test: Test) -> Test:
     relaxed = settings(
         deadline=None,
         # One store serves all examples, and one contract serves many stores; both are meant.
-        suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.differing_executors, HealthCheck.too_slow],
+        suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.differing_executors, *UNHURRIED],
     )
     return relaxed(test)
 
@@ -119,6 +121,21 @@ def plain(kind: Kind, id_: str = "r1", *, partition: str = "p", number: int = 0,
         fields=fields.get(kind, {}),
         replaces=replaces,
     )
+
+
+def full(kind: Kind, *, revision: int = 1) -> Row:
+    """A row with a value in every field that its kind has."""
+    a_value: dict[Type, Value] = {
+        Type.TEXT: "a text",
+        Type.TIME: iso(NEW_YEAR),
+        Type.INT: 7,
+        Type.REAL: 0.25,
+        Type.BOOL: True,
+        Type.TEXTS: ["one", "two"],
+        Type.JSON: {"key": ["value", {"deeper": None}]},
+    }
+    fields = {column.name: a_value[column.type] for column in fields_of(kind)}
+    return Row(kind=kind, id="full", partition="p", created_at=iso(NEW_YEAR), revision=revision, number=5, fields=fields)
 
 
 def asked(*values: float, model: str = MODEL) -> Vector:

@@ -1,0 +1,53 @@
+"""The key behind pseudonyms: a store remembers which one it was written with, so that a lost key is noticed, not replaced.
+
+Under another key the same person would become another one, silently.
+"""
+
+from contextlib import suppress
+from hashlib import sha256
+
+from memory_mesh.core.columns import Kind
+from memory_mesh.core.errors import IdTaken, SettingsError
+from memory_mesh.core.ports import Store
+from memory_mesh.core.rows import Row
+from memory_mesh.core.times import iso
+
+_ROW = "pseudonym_key"
+
+
+def key_id(key: bytes) -> str:
+    """What may be told of a key."""
+    return sha256(b"memory-mesh pseudonym key " + key).hexdigest()[:16]
+
+
+def known_key(store: Store) -> str | None:
+    """The id of the key that the store's pseudonyms were made with."""
+    held = store.get(Kind.META, [_ROW]).get(_ROW)
+    detail = held.value("detail") if held else None
+    return str(detail.get("key_id")) if isinstance(detail, dict) else None
+
+
+def trouble(store: Store, key: bytes | None) -> str | None:
+    """What is wrong with a key for this store, or None."""
+    known = known_key(store)
+    if known is None:
+        return None
+    if key is None:
+        return "the pseudonym key of this store is lost"
+    return None if key_id(key) == known else "the pseudonym key is not the one this store was written with"
+
+
+def check(store: Store, key: bytes | None) -> None:
+    """Refuse a key that is not the store's."""
+    if wrong := trouble(store, key):
+        remedy = "restore pseudonym.key of the home folder from a backup; under another key the same person becomes another"
+        raise SettingsError(wrong, remedy=remedy)
+
+
+def vouch(store: Store, key: bytes, ms: int) -> None:
+    """Have the store remember the key it is written with from now on; another than before is an error."""
+    if known_key(store) is None:
+        row = Row(kind=Kind.META, id=_ROW, partition="", created_at=iso(ms), fields={"detail": {"key_id": key_id(key)}})
+        with suppress(IdTaken):  # another process was first; what it wrote is checked below
+            store.apply([row])
+    check(store, key)

@@ -1,0 +1,255 @@
+"""Layer 0 at work: nothing reaches a store but what came through the gate."""
+
+import inspect
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from memory_mesh import MemoryMesh
+from memory_mesh.core import layer0 as gate
+from memory_mesh.core.errors import InvalidInput, SettingsError
+from memory_mesh.faces.mesh import Mesh
+
+SECRETS = {
+    "email": "bob.weaver@example.org",
+    "phone": "+1 604 696 5272",
+    "card": "4539 9889 1572 0591",
+    "iban": "GB29NWBK60161331926819",
+    "ip": "48.90.248.226",
+    "key": "ghp_" + "a1B2c3D4e5" * 3 + "f6G7h8",
+    "password": "password: hunter2-and-more",
+}
+SECRET_WORDS = {**SECRETS, "password": "hunter2-and-more"}
+
+
+def meshes(tmp_path: Path, **options: object) -> MemoryMesh:
+    return MemoryMesh(store=f"sqlite:///{tmp_path / 'memory.db'}", **options)
+
+
+def bytes_of(folder: Path) -> bytes:
+    return b"".join(path.read_bytes() for path in sorted(folder.glob("memory.db*")))
+
+
+def found_in_files(folder: Path) -> set[str]:
+    held = bytes_of(folder)
+    return {name for name, secret in SECRET_WORDS.items() if secret.encode() in held}
+
+
+SAID = "My details are: " + ", ".join(f"{name} {secret}" for name, secret in SECRETS.items())
+NOTES = {
+    "hypothesis": SAID,
+    "tags": [f"tag {SECRETS['email']}", SECRETS["key"]],
+    "deep": {"er": [SAID, {"card": SECRETS["card"]}]},
+    f"key {SECRETS['email']}": "value",
+    "password": "hunter2-and-more",
+    "speaker": SECRETS["email"],
+    "error_pattern": SAID,
+    "status": SAID,
+}
+
+# Every method of the face that writes, called with secrets wherever it takes a text.
+WRITES: dict[str, Callable[[MemoryMesh, str], object]] = {
+    "add": lambda mesh, _: mesh.add(SAID, dict(NOTES), idempotency_key=SAID),
+    "ingest": lambda mesh, _: mesh.ingest(SAID + " again", dict(NOTES)),
+    "add_many": lambda mesh, _: mesh.add_many(
+        [(SAID + " once", dict(NOTES)), (SAID + " more", None), (SAID + " more", {"x": SAID})]
+    ),
+    "update": lambda mesh, id_: mesh.update(id_, content=SAID, metadata=dict(NOTES), why=SAID, idempotency_key=SAID + "u"),
+    "pin": lambda mesh, id_: mesh.pin(id_),
+    "erase": lambda mesh, id_: mesh.erase(id_),
+    "delete": lambda mesh, id_: mesh.delete(id_),
+    "delete_all": lambda mesh, _: mesh.delete_all(project="none"),
+}
+READS = {"init", "close", "get", "get_all", "history", "search", "stats", "verify", "format_results"}
+
+
+@pytest.mark.req("MESH-013")
+def test_every_method_that_writes_is_walked_below() -> None:
+    public = {name for name, _ in inspect.getmembers(Mesh, inspect.isfunction) if not name.startswith("_")}
+    assert public == READS | WRITES.keys()
+
+
+@pytest.mark.req("MESH-013", "MESH-128", "MESH-129")
+@pytest.mark.parametrize("method", WRITES)
+def test_no_write_leaves_a_secret_in_any_file(method: str, tmp_path: Path) -> None:
+    with meshes(tmp_path) as mesh:
+        known = mesh.add("Something to change")
+        WRITES[method](mesh, known.id)
+        assert found_in_files(tmp_path) == set()
+    assert found_in_files(tmp_path) == set()
+
+
+@pytest.mark.parametrize("method", ["add", "ingest", "add_many", "update"])
+def test_with_redaction_off_the_same_writes_leave_all_of_them(method: str, tmp_path: Path) -> None:
+    with meshes(tmp_path, redaction="off") as mesh:
+        known = mesh.add("Something to change")
+        WRITES[method](mesh, known.id)
+    assert found_in_files(tmp_path) == set(SECRET_WORDS)
+
+
+LOCAL = st.text("abcdefghjkmnpqrstuvwxyz", min_size=6, max_size=12)
+GENERATED = st.fixed_dictionaries(
+    {
+        "email": st.builds("{}.{}@{}.org".format, LOCAL, LOCAL, LOCAL),
+        "token": st.text("abcdefghijkmnopqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ23456789", min_size=36, max_size=36).map(
+            "ghp_{}".format
+        ),
+        "ip": st.tuples(*[st.integers(60, 250)] * 4).map(lambda parts: ".".join(map(str, parts))),
+        "phone": st.integers(2_000_000, 9_999_999).map(lambda n: f"+41 79 {n // 10000:03d} {n // 100 % 100:02d} {n % 100:02d}"),
+    }
+)
+
+
+@pytest.mark.req("MESH-013", "MESH-128")
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(GENERATED, st.sampled_from(["content", "metadata", "both"]))
+def test_no_redacted_value_of_any_record_is_in_any_byte_of_the_store(
+    tmp_path_factory: pytest.TempPathFactory, values: dict[str, str], place: str
+) -> None:
+    said = "; ".join(f"{name} {value}" for name, value in values.items())
+    content = said if place != "metadata" else "nothing to hide"
+    metadata = {"note": said, "list": [{"x": value} for value in values.values()]} if place != "content" else None
+    held: dict[str, bytes] = {}
+    for mode in ("mask", "off"):
+        folder = tmp_path_factory.mktemp(mode)
+        with meshes(folder, redaction=mode) as mesh:
+            mesh.add(content, metadata)
+        held[mode] = bytes_of(folder)
+    assert all(value.encode() in held["off"] for value in values.values())
+    assert not any(value.encode() in held["mask"] for value in values.values())
+
+
+@pytest.mark.req("MESH-014")
+def test_boilerplate_that_holds_an_address_leaves_no_address(mesh: MemoryMesh) -> None:
+    stored = mesh.add("Privacy policy contact: bob@example.com")
+    assert stored.content == "Privacy policy contact: [EMAIL]"
+
+
+@pytest.mark.req("MESH-014")
+def test_where_scrubbing_fails_the_redacted_text_is_stored(mesh: MemoryMesh, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: object) -> None:
+        raise InvalidInput("no")
+
+    monkeypatch.setattr(gate, "scrub", fails)
+    assert mesh.add("<p>write to bob@example.com</p>").content == "<p>write to [EMAIL]</p>"
+
+
+@pytest.mark.req("MESH-014")
+def test_where_redaction_fails_nothing_is_stored(mesh: MemoryMesh, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: object) -> str:
+        raise RuntimeError("broken")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(gate.Redactor, "text", fails)
+        with pytest.raises(RuntimeError):
+            mesh.add("write to bob@example.com")
+    assert mesh.get_all() == []
+
+
+@pytest.mark.req("MESH-014")
+def test_markup_cannot_hide_an_address(mesh: MemoryMesh) -> None:
+    assert mesh.add("<p>write to bob<b>@</b>example.com</p>").content == "write to [EMAIL]"
+    assert mesh.add("<p>or to jim&#64;example.com</p>").content == "or to [EMAIL]"
+
+
+@pytest.mark.req("MESH-075", "MESH-030")
+def test_what_is_stored_and_answered_is_the_scrubbed_text(mesh: MemoryMesh) -> None:
+    stored = mesh.add("<p>The <b>build</b> is green</p>")
+    assert stored.content == "The build is green"
+    assert mesh.get(stored.id) == stored
+    assert [hit.content for hit in mesh.search("build")] == ["The build is green"]
+
+
+@pytest.mark.req("MESH-127")
+def test_a_greeting_is_stored_as_it_is(mesh: MemoryMesh) -> None:
+    assert mesh.add("Hi").content == "Hi"
+
+
+@pytest.mark.req("MESH-130")
+def test_a_version_number_is_stored_unchanged(mesh: MemoryMesh) -> None:
+    assert mesh.add("version 1.2.3.4 released").content == "version 1.2.3.4 released"
+
+
+def test_storing_what_was_stored_is_a_second_sighting(mesh: MemoryMesh) -> None:
+    first = mesh.add("<p>Ask bob@example.com</p>")
+    assert mesh.add(first.content).id == first.id
+
+
+def test_what_says_whose_a_memory_is_stays_as_it_is(mesh: MemoryMesh) -> None:
+    for session in ("+1 604 696 5272", "+1 604 696 5273"):
+        mesh.add(f"note {session[-1]}", {"type": "session", "session_id": session})
+    assert [found.content for found in mesh.get_all(session_id="+1 604 696 5272")] == ["note 2"]
+
+
+@pytest.mark.req("MESH-013")
+def test_an_error_quotes_no_secret(mesh: MemoryMesh) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        mesh.add("x", {"importance": SECRETS["email"]})
+    assert "[EMAIL]" in str(caught.value)
+    assert SECRETS["email"] not in f"{caught.value!r} {caught.value.what}"
+
+
+def test_the_scrubbers_settings_merge_with_the_meshs_own(tmp_path: Path) -> None:
+    with meshes(tmp_path, scrub={"structural": {"stripMarkdown": False}}) as mesh:
+        assert mesh.add("<p>**Hi**</p>").content == "**Hi**"
+    with pytest.raises(InvalidInput, match="no setting 'nonsense'"), meshes(tmp_path, scrub={"nonsense": 1}) as mesh:
+        pass
+
+
+# --- pseudonyms ---
+
+
+@pytest.mark.req("MESH-131")
+def test_the_same_person_is_the_same_token_over_restarts(tmp_path: Path) -> None:
+    told = []
+    for text in ("ask bob@example.com", "Bob@Example.com knows", "jim@example.com does not"):
+        with meshes(tmp_path, redaction="pseudonym") as mesh:
+            told.append(mesh.add(text).content)
+    first, second, other = (next(word for word in text.split() if word.startswith("[EMAIL:")) for text in told)
+    assert first == second != other
+    assert found_in_files(tmp_path) == set()
+
+
+@pytest.mark.req("MESH-131")
+def test_the_key_is_its_owners_alone_and_another_key_gives_other_tokens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = set()
+    for name in ("one", "two"):
+        monkeypatch.setenv("MEMORY_MESH_HOME", str(tmp_path / name))
+        (tmp_path / name).mkdir()
+        with meshes(tmp_path / name, redaction="pseudonym") as mesh:
+            told.add(mesh.add("bob@example.com").content)
+        assert stat.S_IMODE((tmp_path / name / "pseudonym.key").stat().st_mode) == 0o600
+    assert len(told) == 2
+
+
+def test_a_lost_key_is_noticed_and_not_replaced(tmp_path: Path) -> None:
+    with meshes(tmp_path, redaction="pseudonym") as mesh:
+        mesh.add("bob@example.com")
+    key = tmp_path / "home" / "pseudonym.key"
+    kept = key.read_bytes()
+    key.unlink()
+    with pytest.raises(SettingsError, match="lost"), meshes(tmp_path, redaction="pseudonym"):
+        pass
+    assert not key.exists()
+    key.write_bytes(bytes(32))
+    with pytest.raises(SettingsError, match="not the one"), meshes(tmp_path, redaction="pseudonym"):
+        pass
+    key.write_bytes(kept)
+    with meshes(tmp_path, redaction="pseudonym") as mesh:
+        assert mesh.add("bob@example.com").times_observed == 2
+
+
+@pytest.mark.parametrize("mode", ["mask", "pseudonym"])
+def test_names_become_the_ids_that_the_settings_give(tmp_path: Path, mode: str) -> None:
+    with meshes(tmp_path, redaction=mode, redact_names={"Ada Lovelace": "person-1"}) as mesh:
+        assert mesh.add("ada  lovelace wrote it", {"by": "Ada Lovelace"}).content == "person-1 wrote it"
+    assert b"ovelace" not in bytes_of(tmp_path)
+
+
+def test_an_unknown_mode_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="mask, pseudonym, off"):
+        meshes(tmp_path, redaction="blur")

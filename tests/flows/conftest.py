@@ -1,0 +1,18 @@
+"""A desk for each store: what flows are handed, with fakes for time, ids and waiting."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from memory_mesh.build import open_store
+from memory_mesh.core.scope import Reader
+from memory_mesh.flows.desk import Desk
+from memory_mesh.testing.fakes import FakeClock, no_pause, seeded_ids
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def desk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Desk]:
+    store = open_store("memory://" if request.param == "memory" else f"sqlite:///{tmp_path / 'memory.db'}")
+    yield Desk(store=store, clock=FakeClock(), ids=seeded_ids(), who=Reader("u", "ann"), pause=no_pause)
+    store.close()

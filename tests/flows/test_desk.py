@@ -1,0 +1,140 @@
+"""How a decision becomes one write: read again where the store moved, and give up in the end."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from memory_mesh.core.columns import Kind
+from memory_mesh.core.errors import Conflict, IdTaken, MemoryDisabled, StoreBusy, StoreFull
+from memory_mesh.core.ports import Applied
+from memory_mesh.core.records import Memory
+from memory_mesh.core.rows import Row
+from memory_mesh.flows import write
+from memory_mesh.flows.desk import Desk, Plan, settle
+
+
+class Contended:
+    """A store that others keep changing: the first so many writes are lost."""
+
+    url = "contended://"
+
+    def __init__(self, *errors: type[Exception]) -> None:
+        self.errors = list(errors)
+        self.applied: list[Sequence[Row]] = []
+
+    def apply(self, puts: Sequence[Row], deletes: object, *, seen: object) -> Applied:
+        if self.errors:
+            raise self.errors.pop(0)("not this time")
+        self.applied.append(puts)
+        return Applied(bytes_freed=False)
+
+
+def busy(desk: Desk, *errors: type[Exception]) -> tuple[Desk, list[int]]:
+    waits: list[int] = []
+    return replace(desk, store=Contended(*errors), pause=waits.append), waits
+
+
+def test_a_decision_that_lost_the_race_is_made_again(desk: Desk) -> None:
+    contended, waits = busy(desk, Conflict, IdTaken, Conflict)
+    made: list[int] = []
+
+    def decide() -> Plan[int]:
+        made.append(len(made))
+        return Plan(made[-1], ["row"])
+
+    assert settle(contended, decide) == (3, Applied(bytes_freed=False))
+    assert waits == [0, 1, 2]
+    assert contended.store.applied == [["row"]]
+
+
+def test_a_decision_that_loses_every_race_gives_up(desk: Desk) -> None:
+    contended, waits = busy(desk, *[Conflict] * 100)
+    with pytest.raises(StoreBusy, match="others kept changing it"):
+        settle(contended, lambda: Plan(None, ["row"]))
+    assert len(waits) == 100
+    assert contended.store.applied == []
+
+
+def test_an_error_of_another_kind_is_not_tried_again(desk: Desk) -> None:
+    contended, waits = busy(desk, StoreFull)
+    with pytest.raises(StoreFull):
+        settle(contended, lambda: Plan(None, ["row"]))
+    assert waits == []
+
+
+def test_a_decision_to_write_nothing_asks_nothing_of_the_store(desk: Desk) -> None:
+    contended, _ = busy(desk, StoreFull)
+    assert settle(contended, lambda: Plan("as it is")) == ("as it is", Applied(bytes_freed=True))
+
+
+def test_nothing_is_even_decided_where_memory_is_off(desk: Desk) -> None:
+    with pytest.raises(MemoryDisabled):
+        settle(replace(desk, enabled=False), lambda: pytest.fail("decided"))
+
+
+def test_every_step_of_a_write_is_told(desk: Desk) -> None:
+    steps: list[str] = []
+    write.add_many(replace(desk, step=steps.append), [("text", None)])
+    assert steps == ["flow.validated", "flow.decided", "flow.applied"]
+
+
+class AlwaysTheSame:
+    def new(self, prefix: str, ms: int) -> str:
+        return f"{prefix}_{ms}_000000"
+
+    def salt(self) -> str:
+        return "0" * 32
+
+
+def test_a_source_that_never_gives_another_id_ends_in_an_error_and_not_in_a_loop(desk: Desk) -> None:
+    stuck = replace(desk, ids=AlwaysTheSame())
+    write.add_many(stuck, [("first", None)])
+    with pytest.raises(StoreBusy):
+        write.add_many(stuck, [("second", None)])
+    assert [row.value("content") for row in desk.store.find(Kind.MEMORY)] == ["first"]
+
+
+@pytest.mark.parametrize("other", ["same text", "other text"])
+def test_two_writers_at_once_keep_one_chain_and_count_what_is_the_same(desk: Desk, other: str) -> None:
+    """Another process stores between the reading and the writing."""
+    met: list[bool] = []
+
+    def meddle(step: str) -> None:
+        if step == "flow.decided" and not met:
+            met.append(True)
+            write.add_many(desk, [(other, None)])
+
+    (kept,) = write.add_many(replace(desk, step=meddle), [("same text", None)])
+    held = [Memory.of(row) for row in desk.store.find(Kind.MEMORY)]
+    assert met == [True]
+    assert sorted(memory.content for memory in held) == sorted({"same text", other})
+    assert kept.times_observed == (2 if other == "same text" else 1)
+    assert sorted(row.number for row in desk.store.find(Kind.BLOCK)) == [1, 2]
+
+
+def test_two_calls_under_one_key_at_once_store_once(desk: Desk) -> None:
+    met: list[bool] = []
+
+    def meddle(step: str) -> None:
+        if step == "flow.decided" and not met:
+            met.append(True)
+            write.add_many(desk, [("text", None)], key="k")
+
+    (kept,) = write.add_many(replace(desk, step=meddle), [("text", None)], key="k")
+    assert met == [True]
+    assert kept.times_observed == 1
+    assert desk.store.count(Kind.MEMORY) == desk.store.count(Kind.BLOCK) == 1
+
+
+def test_an_update_that_lost_the_race_is_made_of_what_is_there_now(desk: Desk) -> None:
+    (kept,) = write.add_many(desk, [("text", {"a": 1})])
+    met: list[bool] = []
+
+    def meddle(step: str) -> None:
+        if step == "flow.decided" and not met:
+            met.append(True)
+            write.update(desk, kept.id, metadata={"b": 2})
+
+    newer = write.update(replace(desk, step=meddle), kept.id, metadata={"c": 3})
+    assert (newer.metadata, newer.revision) == ({"a": 1, "b": 2, "c": 3}, 3)

@@ -1,0 +1,217 @@
+"""Verifying over a store: chains, contents, heads, and writers that do not stand still."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from memory_mesh.core import audit
+from memory_mesh.core.audit import Broken, Sound
+from memory_mesh.core.columns import Kind
+from memory_mesh.core.records import Block, Head, Memory
+from memory_mesh.core.rows import Key
+from memory_mesh.core.scope import Reader
+from memory_mesh.flows import erase, trail, write
+from memory_mesh.flows.desk import Desk
+
+
+def add(desk: Desk, *contents: str, **metadata: object) -> list[Memory]:
+    return write.add_many(desk, [(content, metadata) for content in contents])
+
+
+def own_chain(desk: Desk) -> str:
+    return audit.chain_name(desk.who.user_id, desk.who.agent_id)
+
+
+def verdict(desk: Desk) -> Sound | Broken:
+    return trail.verify(desk, own_chain(desk))
+
+
+def tamper(desk: Desk, id_: str, **columns: object) -> None:
+    """What somebody with the file in hands might do to a memory."""
+    held = Memory.of(desk.store.get(Kind.MEMORY, [id_])[id_])
+    desk.store.apply([replace(held, **columns, revision=held.revision + 1).row(replaces=held.revision)])
+
+
+def test_a_chain_is_read_from_its_first_block(desk: Desk) -> None:
+    add(desk, "one", "two", "three")
+    assert [block.number for block in trail.blocks(desk, own_chain(desk))] == [1, 2, 3]
+    assert isinstance(verdict(desk), Sound)
+    assert verdict(desk).number == 3
+
+
+@pytest.mark.req("MESH-042")
+def test_a_content_that_was_changed_behind_the_chains_back_is_found(desk: Desk) -> None:
+    one, two = add(desk, "one", "two")
+    tamper(desk, one.id, pinned=True)
+    assert isinstance(verdict(desk), Sound)  # the content is what is sealed
+    tamper(desk, two.id, content="two, forged")
+    assert verdict(desk).number == 2
+    assert two.id in verdict(desk).reason
+
+
+@pytest.mark.req("MESH-042")
+@pytest.mark.parametrize("salt", [None, "", "0" * 32])
+def test_taking_the_salt_away_does_not_hide_it(desk: Desk, salt: str | None) -> None:
+    (one,) = add(desk, "one")
+    tamper(desk, one.id, content="forged", salt=salt)
+    assert isinstance(verdict(desk), Broken)
+
+
+@pytest.mark.req("MESH-042")
+def test_putting_an_older_revision_back_is_found(desk: Desk) -> None:
+    (one,) = add(desk, "one")
+    write.update(desk, one.id, content="changed")
+    assert isinstance(verdict(desk), Sound)
+    tamper(desk, one.id, content="one")
+    assert isinstance(verdict(desk), Broken)
+
+
+@pytest.mark.req("MESH-042")
+def test_a_memory_that_is_gone_without_an_erasure_is_found(desk: Desk) -> None:
+    one, two, three = add(desk, "one", "two", "three")
+    erase.erase(desk, [three.id])
+    assert isinstance(verdict(desk), Sound)
+    desk.store.apply((), [Key(Kind.MEMORY, two.id)])
+    assert verdict(desk) == Broken(
+        own_chain(desk), 2, trail.blocks(desk, own_chain(desk))[1].id, f"{two.id} is gone and no erasure tells of it"
+    )
+    assert one.id
+
+
+def test_a_memory_that_another_agent_changed_is_sound_in_both_chains(desk: Desk) -> None:
+    bob = replace(desk, who=Reader("u", "bob"))
+    (one,) = add(desk, "one")
+    write.update(bob, one.id, content="by bob")
+    write.update(desk, one.id, content="by ann again")
+    assert [type(found) for found in trail.verify_all(desk)] == [Sound, Sound]
+    tamper(desk, one.id, content="by bob")
+    assert Broken in [type(found) for found in trail.verify_all(desk)]
+
+
+def test_more_memories_than_are_read_at_once_are_all_looked_at(desk: Desk) -> None:
+    kept = add(desk, *(f"text {n}" for n in range(600)))
+    assert verdict(desk).number == 600
+    tamper(desk, max(memory.id for memory in kept), content="forged")
+    assert isinstance(verdict(desk), Broken)
+
+
+# --- which chains there are ---
+
+
+@pytest.mark.req("MESH-041")
+def test_each_user_and_agent_has_its_own_chain_and_a_reader_meets_those_of_its_user(desk: Desk) -> None:
+    for user, agent in (("u", "ann"), ("u", "bob"), ("v", "ann"), (None, "ann")):
+        add(replace(desk, who=Reader(user, agent)), f"{user} {agent}")
+    assert [audit.owner_of(head.id) for head in trail.heads(desk)] == [("u", "ann"), ("u", "bob")]
+    assert [audit.owner_of(found.chain) for found in trail.verify_all(desk)] == [("u", "ann"), ("u", "bob")]
+    assert [head.number for head in trail.heads(replace(desk, who=Reader(None, "x")))] == [1]
+    assert trail.verify_all(replace(desk, who=Reader("nobody", "x"))) == []
+
+
+@pytest.mark.req("MESH-042")
+def test_a_chain_whose_head_was_taken_away_is_found_by_its_blocks(desk: Desk) -> None:
+    add(desk, "one")
+    desk.store.apply((), [Key(Kind.HEAD, own_chain(desk))])
+    (found,) = trail.verify_all(desk)
+    assert isinstance(found, Broken)
+
+
+@pytest.mark.req("MESH-042")
+def test_a_chain_whose_blocks_were_taken_away_is_found_by_its_head(desk: Desk) -> None:
+    add(desk, "one", "two")
+    desk.store.apply((), [Key(Kind.BLOCK, block.id) for block in trail.blocks(desk, own_chain(desk))])
+    assert trail.verify_all(desk) == [Broken(own_chain(desk), 0, None, "the chain ends at block 0, its head says 2")]
+
+
+def test_a_head_that_names_no_chain_of_ours_breaks_nothing_else(desk: Desk) -> None:
+    add(desk, "one")
+    desk.store.apply([Head(id="nonsense", created_at="2026-01-01T00:00:00.000Z", number=3, block_hash="h").row()])
+    assert [type(found) for found in trail.verify_all(desk)] == [Sound]
+    (forged,) = trail.verify_all(replace(desk, who=Reader(None, "x")))
+    assert (type(forged), forged.chain) == (Broken, "nonsense")
+
+
+@pytest.mark.req("MESH-042")
+def test_a_noted_head_is_checked_against_the_store(desk: Desk) -> None:
+    add(desk, "one", "two")
+    (head,) = trail.heads(desk)
+    add(desk, "three")
+    assert isinstance(trail.verify(desk, own_chain(desk), noted=(head.number, head.block_hash)), Sound)
+    assert isinstance(trail.verify(desk, own_chain(desk), noted=(head.number, "0" * 64)), Broken)
+    assert isinstance(trail.verify(desk, own_chain(desk), noted=(9, head.block_hash)), Broken)
+
+
+@pytest.mark.req("MESH-042")
+@pytest.mark.parametrize("cut", [1, 2])
+def test_a_chain_cut_together_with_its_head_is_found_by_a_noted_one(desk: Desk, cut: int) -> None:
+    memories = add(desk, "one", "two", "three")
+    (head,) = trail.heads(desk)
+    walked = trail.blocks(desk, own_chain(desk))
+    left = walked[-cut - 1]
+    desk.store.apply(
+        [replace(head, number=left.number, block_hash=left.block_hash, revision=head.revision + 1).row()],
+        [*(Key(Kind.BLOCK, block.id) for block in walked[-cut:]), *(Key(Kind.MEMORY, memory.id) for memory in memories[-cut:])],
+    )
+    assert isinstance(verdict(desk), Sound)  # by itself it cannot be told
+    assert isinstance(trail.verify(desk, own_chain(desk), noted=(head.number, head.block_hash)), Broken)
+
+
+# --- writers that do not stand still ---
+
+
+MEDDLING: dict[str, Callable[[Desk, list[Memory]], object]] = {
+    "adds": lambda desk, kept: add(desk, f"more {desk.store.count(Kind.BLOCK)}"),
+    "changes": lambda desk, kept: write.update(desk, kept[0].id, content=f"changed {desk.store.count(Kind.BLOCK)}"),
+    "erases": lambda desk, kept: erase.erase(desk, [kept.pop().id]),
+}
+
+
+@pytest.mark.parametrize("what", MEDDLING)
+@pytest.mark.parametrize("agent", ["ann", "bob"])
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_whoever_writes_while_the_chain_is_read_breaks_nothing(desk: Desk, what: str, agent: str, when: str) -> None:
+    kept = add(desk, "one", "two", "three", "four")
+    writer = replace(desk, who=Reader("u", agent))
+    find, left = desk.store.find, [True] * 3
+
+    def meddled(kind: Kind, *args: object, **options: object) -> object:
+        rows = find(kind, *args, **options)
+        if kind is Kind.BLOCK and left:
+            left.pop()
+            desk.store.find = find
+            MEDDLING[what](writer, kept)
+            desk.store.find = meddled
+        return rows if when == "after" else find(kind, *args, **options)
+
+    desk.store.find = meddled
+    found = verdict(desk)
+    desk.store.find = find
+    assert len(left) < 3
+    assert isinstance(found, Sound), found
+
+
+def test_a_real_break_is_told_even_while_others_never_stop_writing(desk: Desk) -> None:
+    one, two = add(desk, "one", "two")
+    tamper(desk, one.id, content="forged")
+    find = desk.store.find
+
+    def meddled(kind: Kind, *args: object, **options: object) -> object:
+        rows = find(kind, *args, **options)
+        if kind is Kind.BLOCK:
+            desk.store.find = find
+            write.update(desk, two.id, content=f"changed {desk.store.count(Kind.BLOCK)}")
+            desk.store.find = meddled
+        return rows
+
+    desk.store.find = meddled
+    found = verdict(desk)
+    desk.store.find = find
+    assert isinstance(found, Broken)
+
+
+def test_a_tombstone_is_written_over_its_block(desk: Desk) -> None:
+    (one,) = add(desk, "one")
+    erase.erase(desk, [one.id])
+    first = Block.of(desk.store.get(Kind.BLOCK, [trail.blocks(desk, own_chain(desk))[0].id]).popitem()[1])
+    assert (first.yamo_text, first.revision) == ("erased", 2)

@@ -1,0 +1,1 @@
+"""Stores: the contract, histories, conditions as SQL, and the test kit itself."""

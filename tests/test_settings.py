@@ -1,0 +1,305 @@
+"""Settings: which of the five sources counts, what is refused, and that no secret is ever shown."""
+
+from pathlib import Path
+
+import pytest
+
+from memory_mesh.core.errors import SettingsError
+from memory_mesh.settings import FILE, NAMES, PREFIX, Settings, colour_wanted, load
+
+SECRET = "sk-very-secret-0123456789"
+
+
+class Place:
+    """A home, a project and an environment of a test's own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.home, self.project = folder / "home", folder / "project"
+        self.inner = self.project / "deep" / "down"
+        for made in (self.home, self.inner):
+            made.mkdir(parents=True)
+        self.environ = {PREFIX + "HOME": str(self.home)}
+
+    def load(self, cwd: Path | None = None, **arguments: object) -> object:
+        return load(arguments, environ=self.environ, cwd=cwd or self.project)
+
+    def set_home(self, text: str) -> None:
+        (self.home / FILE).write_text(text, encoding="utf-8")
+
+    def set_project(self, text: str, folder: Path | None = None) -> None:
+        ((folder or self.project) / FILE).write_text(text, encoding="utf-8")
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path)
+
+
+# --- precedence ---
+
+SOURCES = ["argument", "environment", "project", "home"]
+VALUES = {
+    # setting: the value in each source, as it is written there, and as it is read
+    "agent_id": (["a", "e", "p", "h"], ["a", "e", "p", "h"], "YAMO_AGENT"),
+    "max_content_chars": ([1, "2", 3, 4], [1, 2, 3, 4], 1_000_000),
+    "busy_seconds": ([1.5, "2.5", 3, 4.0], [1.5, 2.5, 3.0, 4.0], 30.0),
+    "enable_yamo": ([True, "off", True, False], [True, False, True, False], True),
+    "skill_directories": ([["a"], "e", ["p", "q"], "h"], [["a"], "e", ["p", "q"], "h"], None),
+}
+
+
+def toml(name: str, value: object) -> str:
+    written = str(value).lower() if isinstance(value, bool) else repr(value)
+    return f"{name} = {written}\n"
+
+
+@pytest.mark.parametrize("name", VALUES)
+@pytest.mark.parametrize("first", range(5))
+def test_argument_before_environment_before_project_before_home_before_default(place: Place, name: str, first: int) -> None:
+    written, read, default = VALUES[name]
+    arguments = {name: written[0]} if first <= 0 else {}
+    if first <= 1:
+        place.environ[PREFIX + name.upper()] = str(written[1])
+    if first <= 2:
+        place.set_project(toml(name, written[2]))
+    if first <= 3:
+        place.set_home(toml(name, written[3]))
+    loaded = place.load(**arguments)
+    assert getattr(loaded.settings, name) == [*read, default][first]
+    assert type(getattr(loaded.settings, name)) is type([*read, default][first])
+    assert loaded.origins[name].split(" ")[0] == ["argument", "environment", "file", "file", "default"][first]
+
+
+def test_an_origin_names_the_variable_or_the_file(place: Place) -> None:
+    place.environ[PREFIX + "AGENT_ID"] = "e"
+    place.set_project("user_id = 'u'")
+    place.set_home("session_id = 's'")
+    origins = place.load(enable_yamo=False).origins
+    assert origins["agent_id"] == "environment (MEMORY_MESH_AGENT_ID)"
+    assert origins["user_id"] == f"file ({place.project / FILE})"
+    assert origins["session_id"] == f"file ({place.home / FILE})"
+    assert (origins["enable_yamo"], origins["store"]) == ("argument", "default")
+
+
+def test_each_setting_comes_from_where_it_is_set(place: Place) -> None:
+    place.set_project("agent_id = 'p'\nuser_id = 'p'")
+    place.set_home("agent_id = 'h'\nsession_id = 'h'")
+    settings = place.load().settings
+    assert (settings.agent_id, settings.user_id, settings.session_id) == ("p", "p", "h")
+
+
+def test_an_argument_of_none_was_not_given(place: Place) -> None:
+    place.set_home("agent_id = 'h'")
+    assert place.load(agent_id=None).settings.agent_id == "h"
+    assert place.load(enable_yamo=False).settings.enable_yamo is False
+
+
+# --- files ---
+
+
+def test_the_nearest_project_file_counts_alone(place: Place) -> None:
+    place.set_project("agent_id = 'outer'\nuser_id = 'outer'")
+    assert place.load(place.inner).settings.agent_id == "outer"
+    place.set_project("agent_id = 'inner'", place.inner)
+    settings = place.load(place.inner).settings
+    assert (settings.agent_id, settings.user_id) == ("inner", None)
+    assert place.load(place.project).settings.agent_id == "outer"
+
+
+def test_a_folder_of_that_name_is_no_file(place: Place) -> None:
+    (place.inner / FILE).mkdir()
+    (place.home / FILE).mkdir()
+    place.set_project("agent_id = 'p'")
+    assert place.load(place.inner).settings.agent_id == "p"
+
+
+def test_a_file_that_is_project_and_home_at_once_is_read(place: Place) -> None:
+    place.set_home("agent_id = 'h'")
+    assert place.load(place.home).settings.agent_id == "h"
+
+
+@pytest.mark.parametrize(
+    "text", [b"agent_id = ", b"\xff\xfe", b"agent_id = 'a'\nagent_id = 'b'", b"agent_id", b"[unclosed", b'llm_api_key = "open'],
+    ids=range(6),
+)  # fmt: skip
+def test_a_file_that_cannot_be_read_is_an_error_that_names_it(place: Place, text: bytes) -> None:
+    for folder in (place.home, place.project):
+        (folder / FILE).write_bytes(text)
+        with pytest.raises(SettingsError, match="cannot be read") as refused:
+            place.load()
+        assert str(folder / FILE) in str(refused.value)
+        (folder / FILE).unlink()
+
+
+@pytest.mark.parametrize(
+    ("key", "meant"), [("agent", "agent_id"), ("agentid", "agent_id"), ("enable_yammo", "enable_yamo"), ("stor", "store")]
+)
+def test_an_unknown_key_is_an_error_with_a_suggestion(place: Place, key: str, meant: str) -> None:
+    for write in (place.set_project, place.set_home):
+        write(f"{key} = 'x'")
+        with pytest.raises(SettingsError, match=f"no setting is called '{key}'; did you mean '{meant}'\\?"):
+            place.load()
+        write("")
+
+
+def test_an_unknown_key_like_no_other_is_an_error_too(place: Place) -> None:
+    for text in ("zzz = 1", "[section]\nagent_id = 'a'"):
+        place.set_project(text)
+        with pytest.raises(SettingsError, match="no setting is called"):
+            place.load()
+
+
+def test_what_is_overridden_is_checked_all_the_same(place: Place) -> None:
+    place.set_home("max_content_chars = 'many'")
+    with pytest.raises(SettingsError, match="max_content_chars 'many' cannot be used; expected a whole number from 1"):
+        place.load(max_content_chars=5)
+
+
+# --- kinds ---
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [*((word, True) for word in ("1", "true", "TRUE", " yes ", "On")), *((word, False) for word in ("0", "false", "No", "OFF"))],
+)
+def test_the_environment_says_yes_and_no_in_many_words(place: Place, text: str, value: bool) -> None:
+    place.environ[PREFIX + "ENABLE_YAMO"] = text
+    assert place.load().settings.enable_yamo is value
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        *(("enable_yamo", text) for text in ("", "maybe", "2", "truee", "None")),
+        *(("max_content_chars", text) for text in ("", "0", "-5", "1.5", "many", "1e3", "0x10")),
+        *(("busy_seconds", text) for text in ("", "-1", "soon", "nan")),
+        *(("agent_id", text) for text in ("", "   ")),
+        ("store", ""),
+    ],
+)
+def test_the_environment_is_refused_where_it_makes_no_sense(place: Place, name: str, text: str) -> None:
+    place.environ[PREFIX + name.upper()] = text
+    with pytest.raises(SettingsError, match=rf"environment \({PREFIX}{name.upper()}\): {name} .*cannot be used; expected"):
+        place.load()
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "value"), [("max_content_chars", " 7 ", 7), ("busy_seconds", "0", 0.0), ("busy_seconds", "1e2", 100.0)]
+)
+def test_the_environment_says_numbers(place: Place, name: str, text: str, value: float) -> None:
+    place.environ[PREFIX + name.upper()] = text
+    assert getattr(place.load().settings, name) == value
+
+
+def test_text_from_the_environment_is_kept_as_it_is(place: Place) -> None:
+    place.environ[PREFIX + "AGENT_ID"] = " True "
+    place.environ[PREFIX + "USER_ID"] = "42"
+    settings = place.load().settings
+    assert (settings.agent_id, settings.user_id) == (" True ", "42")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(("agent_id", value) for value in ("5", "true", "['a']", "''", "' '", "{a = 1}", "2026-01-01")),
+        *(("enable_yamo", value) for value in ("1", "0", "'true'", "[]")),
+        *(("max_content_chars", value) for value in ("0", "-1", "1.0", "'1'", "true")),
+        *(("busy_seconds", value) for value in ("-0.1", "'1'", "true", "nan", "-inf")),
+        *(("skill_directories", value) for value in ("5", "[1]", "true", "{a = 1}")),
+    ],
+)
+def test_a_file_is_refused_where_a_value_is_of_the_wrong_kind(place: Place, name: str, value: str) -> None:
+    place.set_project(f"{name} = {value}")
+    with pytest.raises(SettingsError, match=f"{name} .*cannot be used; expected"):
+        place.load()
+
+
+def test_every_setting_has_a_variable_and_an_explanation(place: Place) -> None:
+    assert all(field.metadata["about"] for field in Settings.__dataclass_fields__.values())
+    place.environ[PREFIX + "NOTHING_OF_OURS"] = "ignored"
+    place.environ["AGENT_ID"] = "ignored"
+    assert place.load().settings == Settings()
+    assert [name for name, _, _ in place.load().shown()] == list(NAMES)
+
+
+# --- the home folder ---
+
+
+def test_without_a_store_it_is_a_file_in_the_home_folder(place: Place) -> None:
+    loaded = place.load()
+    assert loaded.home == place.home
+    assert loaded.store_url == f"sqlite:///{place.home / 'memory.db'}"
+    assert place.load(store="memory://").store_url == "memory://"
+
+
+def test_the_home_folder_is_the_users_own_without_a_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for environ in ({}, {PREFIX + "HOME": ""}, {PREFIX + "HOME": "~/.memory-mesh"}):
+        assert load({}, environ=environ, cwd=tmp_path).home == tmp_path / ".memory-mesh"
+    assert load({}, environ={PREFIX + "HOME": "~/else"}, cwd=tmp_path).home == tmp_path / "else"
+
+
+def test_a_home_folder_of_nobody_is_a_settings_error(place: Place) -> None:
+    place.environ[PREFIX + "HOME"] = "~nobody-of-that-name/memory"
+    with pytest.raises(SettingsError, match="MEMORY_MESH_HOME"):
+        place.load()
+
+
+def test_a_relative_home_is_made_absolute(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(place.project)
+    place.environ[PREFIX + "HOME"] = "mine"
+    assert place.load().store_url == f"sqlite:///{place.project / 'mine' / 'memory.db'}"
+
+
+def test_the_process_itself_is_asked_where_nothing_is_given(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(place.inner)
+    monkeypatch.setenv(PREFIX + "HOME", str(place.home))
+    monkeypatch.setenv(PREFIX + "AGENT_ID", "e")
+    place.set_project("user_id = 'p'")
+    settings = load({}).settings
+    assert (settings.agent_id, settings.user_id) == ("e", "p")
+
+
+# --- secrets ---
+
+
+def test_a_secret_is_read_and_never_shown(place: Place) -> None:
+    place.environ[PREFIX + "LLM_API_KEY"] = SECRET
+    loaded = place.load()
+    assert loaded.settings.llm_api_key == SECRET
+    shown = {name: (value, origin) for name, value, origin in loaded.shown()}
+    assert shown["llm_api_key"] == ("(set, not shown)", "environment (MEMORY_MESH_LLM_API_KEY)")
+    for text in (repr(loaded), str(loaded), repr(loaded.settings), str(loaded.shown())):
+        assert SECRET not in text
+    assert {name: value for name, value, _ in place.load(llm_api_key=None).shown()}["user_id"] == "-"
+
+
+@pytest.mark.parametrize("wrong", [[SECRET], {"key": SECRET}, SECRET.encode(), 5])
+def test_a_secret_of_the_wrong_kind_is_not_shown_in_the_error(place: Place, wrong: object) -> None:
+    with pytest.raises(SettingsError, match="llm_api_key cannot be used") as refused:
+        place.load(llm_api_key=wrong)
+    assert SECRET not in str(refused.value)
+
+
+def test_a_secret_in_a_broken_file_is_not_shown(place: Place) -> None:
+    for text in (
+        f'llm_api_key = "{SECRET}',
+        f"llm_api_key = {SECRET}",
+        f'llm_api_key = ["{SECRET}"]',
+        f'llm_api_kye = "{SECRET}"',
+    ):
+        place.set_project(text)
+        with pytest.raises(SettingsError) as refused:
+            place.load()
+        assert SECRET not in str(refused.value)
+
+
+# --- colours ---
+
+
+@pytest.mark.parametrize(
+    ("environ", "wanted"),
+    [({}, True), ({"NO_COLOR": ""}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False), ({"TERM": "xterm"}, True)],
+)
+def test_colours_are_left_out_where_nobody_wants_or_sees_them(environ: dict[str, str], wanted: bool) -> None:
+    assert colour_wanted(environ) is wanted
