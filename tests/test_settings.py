@@ -44,13 +44,23 @@ VALUES = {
     "max_content_chars": ([1, "2", 3, 4], [1, 2, 3, 4], 1_000_000),
     "busy_seconds": ([1.5, "2.5", 3, 4.0], [1.5, 2.5, 3.0, 4.0], 30.0),
     "enable_yamo": ([True, "off", True, False], [True, False, True, False], True),
+    "scrub": (
+        [{"enabled": True}, '{"enabled": false}', {"chunking": {"a": 1}}, {"b": {}}],
+        [{"enabled": True}, {"enabled": False}, {"chunking": {"a": 1}}, {"b": {}}],
+        None,
+    ),
     "skill_directories": ([["a"], "e", ["p", "q"], "h"], [["a"], "e", ["p", "q"], "h"], None),
 }
 
 
 def toml(name: str, value: object) -> str:
-    written = str(value).lower() if isinstance(value, bool) else repr(value)
-    return f"{name} = {written}\n"
+    return f"{name} = {in_toml(value)}\n"
+
+
+def in_toml(value: object) -> str:
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key} = {in_toml(item)}" for key, item in value.items()) + "}"
+    return str(value).lower() if isinstance(value, bool) else repr(value)
 
 
 @pytest.mark.parametrize("name", VALUES)
@@ -175,6 +185,8 @@ def test_the_environment_says_yes_and_no_in_many_words(place: Place, text: str, 
         *(("busy_seconds", text) for text in ("", "-1", "soon", "nan")),
         *(("agent_id", text) for text in ("", "   ")),
         ("store", ""),
+        *(("scrub", text) for text in ("", "{", "[1]", "5", "enabled")),
+        *(("redaction", text) for text in ("", "maybe", "MASK")),
     ],
 )
 def test_the_environment_is_refused_where_it_makes_no_sense(place: Place, name: str, text: str) -> None:

@@ -100,6 +100,9 @@ class AsyncMesh:
     async def stats(self) -> MemoryStats:
         return await to_thread(self._mesh.stats)
 
+    async def compact(self) -> bool:
+        return await to_thread(self._mesh.compact)
+
     async def verify(self) -> list[Verdict]:
         return await to_thread(self._mesh.verify)
 

@@ -365,9 +365,10 @@ def test_an_earlier_erasure_pardons_nothing_later() -> None:
     ledger = story("+a", "-a", "+b")
     pardon = ledger.blocks[1]
     later = tombstone(replace(ledger.blocks[0], number=3, prev_hash=pardon.block_hash))
+    head = replace(ledger.head, number=3, block_hash=later.block_hash)
     # Named by id and hash in block 2, but standing behind it.
-    assert isinstance(verify(CHAIN, [ledger.blocks[0], pardon, later], None), Broken)
-    assert verify(CHAIN, [ledger.blocks[0], pardon, later], None).number == 3
+    broken = verify(CHAIN, [ledger.blocks[0], pardon, later], head)
+    assert broken == Broken(CHAIN, 3, later.id, "its text is gone and no later erasure names it")
 
 
 @pytest.mark.req("MESH-012")

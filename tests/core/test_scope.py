@@ -1,5 +1,6 @@
 """Who sees what, in every cell: the rule against a table written down by hand, and the condition for stores against the rule."""
 
+from dataclasses import replace
 from itertools import product
 
 import pytest
@@ -61,6 +62,15 @@ def test_a_row_is_visible_exactly_where_the_table_says() -> None:
 def test_the_condition_for_stores_and_the_rule_agree_in_every_cell() -> None:
     conditions = {reader: seen_by(reader) for reader in READERS}
     assert [(reader, kept) for reader, kept in CELLS if conditions[reader].matches(kept) != visible(reader, kept)] == []
+
+
+@pytest.mark.req("MESH-025")
+def test_a_row_that_lies_in_the_wrong_partition_is_shown_to_nobody_new() -> None:
+    for reader in READERS:
+        condition = seen_by(reader)
+        for place in partitions(reader):
+            misplaced = [kept for kept in ROWS if condition.matches(replace(kept, partition=place))]
+            assert all(visible(reader, kept) for kept in misplaced)
 
 
 @pytest.mark.req("MESH-025")

@@ -74,13 +74,13 @@ def stream(*, store: str, agent: str) -> None:
                 say(["erased", content, id_])
 
 
-def write(*, store: str, agent: str, texts: list[str], behind: float = 0.0, alike: bool = False) -> None:
+def write(*, store: str, agent: str, texts: list[str], behind: float = 0.0, alike: bool = False, audited: bool = True) -> None:
     """Open at a sign, together with others, and add the texts one by one; the clock may be behind, the ids those of others."""
     ids = Ids(lambda bits: 1 if bits == 24 else int.from_bytes(os.urandom(bits // 8))) if alike else Ids()
     clock: Callable[[], float] = (lambda: 1_767_225_600.0) if alike else (lambda: time.time() - behind)
     say("ready")
     wait()
-    with MemoryMesh(store=store, agent_id=agent, clock=clock, ids=ids) as mesh:
+    with MemoryMesh(store=store, agent_id=agent, clock=clock, ids=ids, enable_yamo=audited) as mesh:
         for text in texts:
             say(mesh.add(text).id)
 

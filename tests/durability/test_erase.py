@@ -227,7 +227,7 @@ def test_a_key_whose_memory_is_erased_stays_used_and_forgets_what_was_asked(file
 
 
 @contextmanager
-def interrupted(file: Path, meanwhile: Callable[[], object]) -> Iterator[MemoryMesh]:
+def interrupted(file: Path, meanwhile: Callable[[], object], *, audited: bool) -> Iterator[MemoryMesh]:
     """A mesh whose first decision is followed by something that another does, before it is written."""
     waiting = [meanwhile]
 
@@ -235,9 +235,20 @@ def interrupted(file: Path, meanwhile: Callable[[], object]) -> Iterator[MemoryM
         if name == "flow.decided" and waiting:
             waiting.pop()()
 
-    with MemoryMesh(store=url(file), agent_id="two", step=step) as mesh:
+    with MemoryMesh(store=url(file), agent_id="two", step=step, enable_yamo=audited) as mesh:
         yield mesh
     assert not waiting
+
+
+@pytest.fixture(params=[True, False], ids=["audited", "unaudited"])
+def audited(request: pytest.FixtureRequest) -> bool:
+    return bool(request.param)
+
+
+@pytest.fixture
+def one(file: Path, audited: bool) -> Iterator[MemoryMesh]:
+    with MemoryMesh(store=url(file), agent_id="one", enable_yamo=audited) as mesh:
+        yield mesh
 
 
 CHANGES: dict[str, Callable[[MemoryMesh, str], object]] = {
@@ -248,10 +259,10 @@ CHANGES: dict[str, Callable[[MemoryMesh, str], object]] = {
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_change_that_meets_an_erasure_brings_nothing_back(file: Path, mesh: MemoryMesh, change: str) -> None:
-    id_ = mesh.add("Quetzals sing").id
-    with interrupted(file, lambda: mesh.erase(id_)) as other, pytest.raises(NotFound):
-        CHANGES[change](other, id_)
+def test_a_change_that_meets_an_erasure_brings_nothing_back(file: Path, one: MemoryMesh, change: str, audited: bool) -> None:
+    id_ = one.add("Quetzals sing").id
+    with interrupted(file, lambda: one.erase(id_), audited=audited) as two, pytest.raises(NotFound):
+        CHANGES[change](two, id_)
     assert present(file, "Quetzals", "quetzal", "Motmots", "motmot") == set()
     assert_sound(file)
 
@@ -263,10 +274,10 @@ MEANWHILE: dict[str, Callable[[MemoryMesh, str], object]] = {
 
 
 @pytest.mark.parametrize("change", MEANWHILE)
-def test_an_erasure_that_meets_a_change_takes_it_along(file: Path, mesh: MemoryMesh, change: str) -> None:
-    id_ = mesh.add("Quetzals sing").id
-    with interrupted(file, lambda: MEANWHILE[change](mesh, id_)) as other:
-        assert other.erase(id_).memories == (id_,)
+def test_an_erasure_that_meets_a_change_takes_it_along(file: Path, one: MemoryMesh, change: str, audited: bool) -> None:
+    id_ = one.add("Quetzals sing").id
+    with interrupted(file, lambda: MEANWHILE[change](one, id_), audited=audited) as two:
+        assert two.erase(id_).memories == (id_,)
     assert present(file, "Quetzals", "quetzal", "Motmots", "motmot") == set()
     assert_sound(file)
 

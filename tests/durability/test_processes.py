@@ -74,14 +74,17 @@ def test_processes_of_one_agent_write_one_chain_though_some_clocks_are_set_back(
 
 
 @pytest.mark.req("MESH-078")
-def test_one_text_from_eight_processes_is_one_memory_that_counts_them_all(tmp_path: Path) -> None:
+@pytest.mark.parametrize("audited", [True, False])
+def test_one_text_from_eight_processes_is_one_memory_that_counts_them_all(tmp_path: Path, audited: bool) -> None:
     file = tmp_path / "memory.db"
+    options = {"store": url(file), "agent": "one", "texts": ["Tea is at four."] * 3, "audited": audited}
     with ExitStack() as stack:
-        ids = acknowledged(together(stack, [{"store": url(file), "agent": "one", "texts": ["Tea is at four."] * 3}] * WRITERS))
+        ids = acknowledged(together(stack, [options] * WRITERS))
     (record,) = everything(file)
     assert set(ids) == {record.id}
     assert record.times_observed == len(ids) == WRITERS * 3
-    assert_sound(file)
+    with MemoryMesh(store=url(file), agent_id="one") as mesh:
+        assert [change.action for change in mesh.history(record.id)] == ["add"] + ["observe"] * (WRITERS * 3 - 1)
 
 
 def test_one_call_repeated_by_eight_processes_under_its_key_stores_once(tmp_path: Path) -> None:

@@ -63,6 +63,7 @@ WRITES: dict[str, Callable[[MemoryMesh, str], object]] = {
     "erase": lambda mesh, id_: mesh.erase(id_),
     "delete": lambda mesh, id_: mesh.delete(id_),
     "delete_all": lambda mesh, _: mesh.delete_all(project="none"),
+    "compact": lambda mesh, _: mesh.compact(),
 }
 READS = {"init", "close", "get", "get_all", "history", "search", "stats", "verify", "format_results"}
 

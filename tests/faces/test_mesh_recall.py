@@ -296,3 +296,41 @@ def test_stats_count_what_the_user_has_and_name_the_place(house: House, mesh: Me
     stats = mesh.stats()
     assert (stats.total_memories, stats.by_status) == (4, {"active": 3, "archived": 1})
     assert stats.db_path == house.store.url
+
+
+@pytest.mark.req("MESH-001")
+def test_relevance_importance_trust_and_confidence_are_never_written_into_each_other(house: House, mesh: MemoryMesh) -> None:
+    id_ = mesh.add("some words", {"importance": 0.3, "confidence": 0.6}).id
+    house.change(id_, trust=0.9)
+
+    def numbers() -> tuple[float | None, ...]:
+        kept = mesh.get(id_)
+        return kept.importance, kept.trust, kept.confidence
+
+    assert mesh.search("words")[0].score == 1.0
+    mesh.pin(id_)
+    mesh.update(id_, content="other words")
+    mesh.add("other words")
+    assert numbers() == (0.3, 0.9, 0.6)
+    mesh.update(id_, metadata={"importance": "critical"})
+    assert numbers() == (1.0, 0.9, 0.6)
+    mesh.update(id_, metadata={"confidence": 0})
+    assert numbers() == (1.0, 0.9, 0.0)
+    assert mesh.search("words")[0].score == 1.0
+
+
+@pytest.mark.req("MESH-003", "MESH-031")
+def test_the_conventional_keys_come_back_from_the_store(mesh: MemoryMesh) -> None:
+    metadata = {
+        "type": "event",
+        "source": "cli",
+        "tags": ["a", "b"],
+        "rationale": "why",
+        "hypothesis": "what for",
+        "skill_name": "s",
+        "session_id": "s1",
+        "other": {"deep": [1, None, True]},
+    }
+    record = mesh.add("some words", metadata)
+    assert mesh.get(record.id).metadata == mesh.search("words")[0].metadata == metadata
+    assert mesh.get(record.id).memory_type == "global"

@@ -61,7 +61,7 @@ def test_every_method_of_the_mesh_is_reached_by_a_command(cli, reached):
     for words in (["get"], ["history"], ["pin"], ["update", "--content", "anew"], ["delete"]):
         assert cli(*words, "--id", id_).code == 0
     cli("store", "--content", "The key rotates.")
-    for words in (["search", "key"], ["list"], ["stats"], ["delete-all", "--agent", "YAMO_AGENT", "--yes"]):
+    for words in (["search", "key"], ["list"], ["stats"], ["compact"], ["delete-all", "--agent", "YAMO_AGENT", "--yes"]):
         assert cli(*words).code == 0
     assert {"add", "erase"} <= reached
     assert public(Mesh) - reached == set(UNREACHED)
@@ -102,9 +102,9 @@ def test_json_has_stable_keys(cli):
         assert said.err == ""
         return json.loads(said.out)
 
-    stored = answer("store", "--content", "The key rotates. 🐘\x1b[31m")
+    stored = answer("store", "--content", "The key rotates. 🐘", "--metadata", r'{"note": "\u001b[31m"}')
     assert stored.keys() == record
-    assert stored["content"] == "The key rotates. 🐘\x1b[31m"
+    assert (stored["content"], stored["metadata"]) == ("The key rotates. 🐘", {"note": "\x1b[31m"})
     id_ = ["--id", stored["id"]]
     assert answer("get", *id_) == stored
     found = answer("search", "key")

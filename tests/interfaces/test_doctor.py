@@ -41,10 +41,23 @@ def test_a_sound_store_passes_every_check(cli, store):
     said = cli("doctor")
     lines = said.out.splitlines()
     assert (said.code, said.err) == (0, "")
-    assert lines[0] == "[MemoryMesh] Doctor: 10 checks, all passed."
+    assert lines[0] == "[MemoryMesh] Doctor: 12 checks, all passed."
     assert [line.split()[:2] for line in lines[1:]] == [
         ["ok", name]
-        for name in ("python", "sqlite", "settings", "home", "space", "store", "file", "keywords", "audit", "pending")
+        for name in (
+            "python",
+            "sqlite",
+            "settings",
+            "home",
+            "space",
+            "store",
+            "pseudonyms",
+            "file",
+            "keywords",
+            "audit",
+            "bytes",
+            "pending",
+        )
     ]
     assert "2 sound, 5 blocks" in said.out
     assert f"sqlite:///{store}" in said.out
@@ -88,7 +101,7 @@ def test_a_forged_store_fails_the_audit_and_the_block_is_named(cli, store, forge
     assert broken.keys() == {"audit"}
     assert "the chain of agent planner of user ana breaks at block " in broken["audit"]["detail"]
     assert reason in broken["audit"]["detail"]
-    assert cli("doctor").out.startswith("[MemoryMesh] Doctor: 10 checks, 1 failed.\n")
+    assert cli("doctor").out.startswith("[MemoryMesh] Doctor: 12 checks, 1 failed.\n")
 
 
 @pytest.mark.parametrize(
@@ -162,3 +175,23 @@ def test_a_newer_store_and_a_memory_switched_off_are_told(cli, store, monkeypatc
 def test_memories_that_wait_for_a_decision_are_counted(cli, store):
     sql(store, "UPDATE memories SET status = 'quarantined' WHERE content LIKE 'Tea%'")
     assert "1 quarantined" in cli("doctor").out
+
+
+def test_a_lost_pseudonym_key_is_named(cli, home, monkeypatch):
+    monkeypatch.setenv("MEMORY_MESH_REDACTION", "pseudonym")
+    cli("store", "--content", "ask bob@example.org")
+    assert failed(cli("doctor", "--json")) == {}
+    (home / "pseudonym.key").unlink()
+    broken = failed(cli("doctor", "--json"))
+    assert broken.keys() == {"pseudonyms"}
+    assert "lost" in broken["pseudonyms"]["detail"]
+    assert "pseudonym.key" in broken["pseudonyms"]["remedy"]
+
+
+def test_bytes_that_wait_to_be_freed_are_named(cli, store, monkeypatch):
+    id_ = cli("store", "--content", "The heron nests here.").id
+    monkeypatch.setattr("memory_mesh.stores.sqlite._QUICKLY_REWRITTEN", 0)
+    assert "memory-mesh compact" in cli("delete", "--id", id_).out
+    assert failed(cli("doctor", "--json")).keys() == {"bytes"}
+    assert cli("compact").code == 0
+    assert failed(cli("doctor", "--json")) == {}

@@ -17,11 +17,8 @@ from memory_mesh.testing.subject import memory, passage, plain
 HOLDS = {
     "test_an_id_that_is_held_is_taken": ["MESH-007"],
     "test_an_id_of_any_shape_is_kept_as_it_is": ["MESH-007"],
-    "test_vectors_of_two_models_are_never_compared": ["MESH-017"],
-    "test_vectors_of_two_dimensions_are_never_compared": ["MESH-017"],
     "test_any_condition_picks_the_rows_that_it_matches": ["MESH-117"],
     "test_the_cells_of_the_table_hold": ["MESH-117"],
-    "test_a_passage_speaks_for_its_memory_which_is_given_once_with_its_best_score": ["MESH-120"],
 }
 for sentence, held in HOLDS.items():
     pytest.mark.req(*held)(getattr(StoreContract, sentence))

@@ -50,7 +50,14 @@ class Store(Protocol):
     continues behind the row `after`. **nearest** ranks by cosine (1 is the same direction) among vectors of the same model
     and dimension; a passage speaks for the row it refers to, which is given once, with its best score. **matching** ranks
     memories by BM25 of `core.lexical` over `keywords`, with the statistics of all rows of the given partitions, and gives
-    only what scores above zero. Both filter before they count to `limit`; equal scores go by id, descending.
+    only what scores above zero; a memory without keywords is no document. Both filter before they count to `limit`; equal
+    scores go by id, descending; a vector of length zero scores 0.
+
+    Any row of `core.columns` comes back equal, and is a value: what happens to it outside does not reach the store. Each number
+    stands once in a chain; whoever seals blocks sees to that. Every handle sees at once what another wrote. After **close**,
+    which may be called twice, everything is `StoreClosed`. `memory_mesh.testing.StoreContract` says all of this as tests.
+
+    **compact** frees the bytes that deletions and replacements left behind; False where others are in the way.
     """
 
     @property
@@ -71,5 +78,7 @@ class Store(Protocol):
     def nearest(self, kind: Kind, vector: Vector, where: Where = ANYTHING, *, limit: int) -> list[Hit]: ...
 
     def matching(self, tokens: Sequence[str], partitions: Sequence[str], where: Where = ANYTHING, *, limit: int) -> list[Hit]: ...
+
+    def compact(self) -> bool: ...
 
     def close(self) -> None: ...

@@ -17,7 +17,7 @@ from typing import Literal
 from memory_mesh.core import redact_assign, redact_ids, redact_money, redact_network, redact_phone, redact_secrets, redact_vendors
 from memory_mesh.core.columns import Value
 from memory_mesh.core.errors import InvalidInput
-from memory_mesh.core.redact_pattern import Found, Page, Pattern, Span
+from memory_mesh.core.redact_pattern import MASK, Found, Page, Pattern, Span
 
 __all__ = ["PATTERNS", "Found", "Pattern", "Redactor", "find", "masked"]
 
@@ -33,8 +33,6 @@ PATTERNS: tuple[Pattern, ...] = (
     *redact_assign.PATTERNS,
 )
 _BY_ID = {pattern.id: pattern for pattern in PATTERNS}
-_LABELS = sorted({pattern.label for pattern in PATTERNS} | {"REDACTED"})
-_TOKEN = re.compile(rf"\[(?:{'|'.join(_LABELS)})(?::[0-9a-f]{{8}})?\]")
 _MOST_ROUNDS = 12
 
 Mode = Literal["mask", "pseudonym"]
@@ -46,7 +44,7 @@ def find(text: str) -> list[Found]:
     spans = [
         (start, end, rank)
         for rank, pattern in enumerate(PATTERNS)
-        if not pattern.hints or page.holds(pattern.hints)
+        if pattern.may_be_in(page)
         for start, end in pattern.finds(page)
     ]
     if not spans:
@@ -109,19 +107,19 @@ class Redactor:
         masked = {key: self.text(key) for key in value}
         taken, numbers = set(masked.values()), Counter[str]()
         for key, item in value.items():
-            kept[_unused(masked[key], kept, taken, numbers)] = self._value(item, key)
+            shown = _unused(masked[key], kept, taken, numbers)
+            kept[shown] = self._value(item, shown)
         return kept
 
     def _beside(self, value: str, key: str) -> str:
         """A value read with its key: `{"password": "hunter2"}` says as much as `password: hunter2`."""
-        lead = f"{key}: "
-        if key and any(found.start >= len(lead) for found in find(f"{lead}{value}")):
-            for _ in range(_MOST_ROUNDS):
-                redacted = self._replace(lead + value, floor=len(lead))[len(lead) :]
-                if redacted == value:
-                    break
-                value = redacted
-        return self.text(value)
+        lead = f"{key}: " if key else ""
+        for _ in range(_MOST_ROUNDS):
+            redacted = self.text(self._replace(lead + value, floor=len(lead))[len(lead) :] if lead else value)
+            if redacted == value:
+                return value
+            value = redacted
+        return "[REDACTED]"
 
     def _replace(self, text: str, *, floor: int = 0) -> str:
         parts, at = [], 0
@@ -170,12 +168,12 @@ def _outside_tokens(text: str, spans: list[tuple[int, int, int]]) -> Iterator[tu
     """Our own masks are no finds: not whole, not in part. Around one, as part of a longer secret, they may be."""
     tokens = _tokens(text)
     for start, end, rank in spans:
-        if not _inside((start, end), tokens) and _TOKEN.fullmatch(text[start:end].strip(" .,;:")) is None:
+        if not _inside((start, end), tokens) and MASK.fullmatch(text[start:end].strip(" .,;:")) is None:
             yield start, end, rank
 
 
 def _tokens(text: str) -> list[Span]:
-    return [found.span() for found in _TOKEN.finditer(text)] if "[" in text else []
+    return [found.span() for found in MASK.finditer(text)] if "[" in text else []
 
 
 def _inside(span: Span, tokens: list[Span]) -> bool:

@@ -15,7 +15,7 @@ _NAME = Expression(rf"(?P<pw>{PASSWORDS})|(?P<tk>{TOKENS})", re.IGNORECASE)
 _NOT_A_NAME = Expression(
     r"(?:pad|eos|bos|unk|sep|cls|mask|max|min|num|next|prev|previous|page|continuation|sync|stop|special)[_-]?$", re.IGNORECASE
 )
-_LONGEST = 512
+_LONGEST = 256
 _LEAD = 24
 
 # What stands between a name and its value.
@@ -31,8 +31,8 @@ _SAID = Expression(
 _BESIDE = Expression(r"(?:\\{0,3}[\"'])?[ \t]{1,4}(?:[-–—(][ \t]{0,2})?")
 _NEXT_LINE = Expression(r":[ \t]{0,4}\n[ \t]{0,8}")
 _TAG = Expression(r">[ \t]{0,4}([^<>\n]{1,256})</")
-_QUOTED = Expression(r"(\\{0,3})([\"'`])((?:(?!\2)[^\n\\]|\\(?![\"'`])){1,512})\1\2")
-_BARE = Expression(r"(?:[^\s\"'`,;&<>|]|,(?!\s|$|\w{1,40}\s?[=:])){1,512}")
+_QUOTED = Expression(r"(\\{0,3})([\"'`])((?:(?!\2)[^\n\\]|\\(?![\"'`])){1,8192})\1\2")
+_BARE = Expression(r"(?:[^\s\"'`,;&<>|]|,(?!\s|$|\w{1,40}\s?[=:])){1,256}")
 _REST = Expression(r"[^\s\"'`,;&<>|]*+")
 _CODE_AFTER = Expression(r"[(\[]|\s{0,2}(?:\?|\|\||&&|\bor\b|\band\b|\bif\b)\s")
 _DOTTED = Expression(r"[A-Za-z_]\w{0,30}(?:(?:\.|->|::)[A-Za-z_]\w{0,30}){1,8}")

@@ -49,6 +49,7 @@ class _Id:
     lead: int = 0  # how much of the form may stand before the shape
     example: str
     masked: str
+    other: str = ""  # what stays, where the check sum cannot tell
 
 
 def _area_group_serial(number: str) -> bool:
@@ -86,14 +87,14 @@ _DD, _MM = "(?:0[1-9]|[12][0-9]|3[01])", "(?:0[1-9]|1[0-2])"
 _IDS = (
     _Id(id="us_ssn", shapes=("000-00-0000", "000?00?0000"), stems="ssn social", what="US social security number",
         cue=r"ssn|social\ssec\w*", alone=rf"ddd[{DASHES}]dd[{DASHES}]dddd", beside="ddd ?dd ?dddd", check=_area_group_serial,
-        example="SSN 512-34-6789", masked="512-34-6789"),
+        example="SSN 512-34-6789", masked="512-34-6789", other="part 000-12-3456"),
     _Id(id="us_itin", shapes=("000-00-0000",), what="US individual taxpayer number", alone="9dd-dd-dddd", check="us.itin",
-        example="ITIN 912-70-1234", masked="912-70-1234"),
+        example="ITIN 912-70-1234", masked="912-70-1234", other="part 912-49-1234"),
     _Id(id="gb_nino", shapes=("AA 00 00 00 A",), stems="nin insurance ni_n", what="UK national insurance number",
         cue=r"nino?|insurance|ni\s(?:no|number)", check=_as_written,
         alone="(?!BG|GB|KN|NK|NT|TN|ZZ)[A-CEGHJ-PR-TW-Z][A-CEGHJ-NPR-TW-Z] dd dd dd [A-D]",
         beside="(?!BG|GB|KN|NK|NT|TN|ZZ)[A-CEGHJ-PR-TW-Z][A-CEGHJ-NPR-TW-Z] ?dd ?dd ?dd ?[A-D]",
-        example="my NI number is AB123456C", masked="AB123456C"),
+        example="my NI number is AB123456C", masked="AB123456C", other="part AB123456C"),
     _Id(id="gb_nhs", stems="nhs", what="UK health service number", cue="nhs", beside="ddd[ -]?ddd[ -]?dddd", check="gb.nhs",
         example="NHS 485 777 3457", masked="485 777 3457"),
     _Id(id="ie_pps", stems="pps", what="Irish personal public service number", cue="ppsn?", beside="ddddddd[A-W][A-IW]?",
@@ -105,7 +106,7 @@ _IDS = (
     _Id(id="de_idnr", stems="steuer idnr tin", what="German tax id", cue=r"steuer\w*|idnr|tin", beside="[1-9]d ?ddd ?ddd ?ddd",
         check="de.idnr", example="Steuer-ID 86 025 741 906", masked="86 025 741 906"),
     _Id(id="at_vnr", stems="svnr sozialvers vnr", what="Austrian social insurance number",
-        cue=r"svnr|sozialversicherungs\w*|vnr", beside=rf"dddd ?{_DD}{_MM}dd", check="at.vnr", example="SVNR 1239 150785",
+        cue=r"svnr|sozialversicherungs\w*|vnr", beside="dddd ?dddddd", check="at.vnr", example="SVNR 1239 150785",
         masked="1239 150785"),
     _Id(id="ch_ahv", shapes=("000.0000.0000.00",), stems="ahv avs", what="Swiss social insurance number", cue="ahv|avs",
         alone=r"756\.dddd\.dddd\.dd", beside="756dddddddddd", check="ch.ssn", example="756.1234.5678.97",
@@ -116,7 +117,7 @@ _IDS = (
         example="1 85 05 78 006 084 91", masked="1 85 05 78 006 084 91"),
     _Id(id="be_nn", shapes=("00.00.00-000",), stems="rijks registre niss insz", what="Belgian national number",
         cue=r"rijksregister\w*|registre\snational|niss|insz", check=_belgian, alone=r"dd\.dd\.dd-ddd[. ]dd",
-        beside="ddddddddddd", example="85.07.30-123.35", masked="85.07.30-123.35"),
+        beside="ddddddddddd", example="85.07.30-123.35", masked="85.07.30-123.35", other="85.07.30-123.36"),
     _Id(id="nl_bsn", stems="bsn burgerservice sofi", what="Dutch citizen service number",
         cue="bsn|burgerservicenummer|sofi(?:nummer)?", beside="ddddddddd", check="nl.bsn", example="BSN 123456782",
         masked="123456782"),
@@ -169,8 +170,8 @@ _IDS = (
         masked="110105198507151238"),
     _Id(id="kr_rrn", shapes=("000000-0000000",), what="Korean resident number", alone=rf"dd{_MM}{_DD}-[1-8]dddddd",
         check="kr.rrn", example="850715-1234568", masked="850715-1234568"),
-    _Id(id="jp_my_number", stems="my_number マイナンバー 個人番号",
-        what="Japanese individual number", cue=r"my\snumber|マイナンバー|個人番号",
+    _Id(id="jp_my_number", stems="my_number マイナンバー 個人番号", what="Japanese individual number",
+        cue=r"my\snumber|マイナンバー|個人番号",
         beside="dddd[ -]?dddd[ -]?dddd", check="jp.in_", example="マイナンバー 1234 5678 9018", masked="1234 5678 9018"),
     _Id(id="th_pin", shapes=("0-0000-00000-00-0",), stems="บัตร", what="Thai identity number", cue="บัตรประชาชน",
         alone="[1-8]-dddd-ddddd-dd-d", beside="[1-8]dddddddddddd", check="th.pin", example="1-1234-56789-01-4",
@@ -244,6 +245,7 @@ def _pattern(row: _Id) -> Pattern:
         label="US_SSN" if row.id == "us_ssn" else "NATIONAL_ID",
         why=f"{row.what}; {_needs(row)} is needed.",
         finds=_finder(row),
+        digits=6,
         normal=compact,
         examples=(Example(row.example, row.masked),),
         counter_examples=tuple(_wrong(row)),
@@ -255,11 +257,13 @@ def _needs(row: _Id) -> str:
 
 
 def _wrong(row: _Id) -> Iterator[str]:
-    if not row.alone:
+    if row.other:
+        yield row.other
+    elif not row.alone:
         yield f"part {row.masked}"  # no cue word
-    if isinstance(row.check, str) and row.id != "us_itin":
-        other = "7" if row.masked[-1] != "7" else "3"
-        yield row.example.replace(row.masked, row.masked[:-1] + other)
+    if isinstance(row.check, str) and not row.other:
+        wrong = "7" if row.masked[-1] != "7" else "3"
+        yield row.example.replace(row.masked, row.masked[:-1] + wrong)
 
 
 PATTERNS = tuple(_pattern(row) for row in _IDS)

@@ -168,6 +168,7 @@ IBAN = Pattern(
     label="IBAN",
     why="An IBAN names a person's bank account.",
     finds=ibans,
+    digits=2,
     normal=compact,
     examples=(
         Example("IBAN: DE89 3704 0044 0532 0130 00", "DE89 3704 0044 0532 0130 00"),

@@ -234,6 +234,7 @@ IPV4 = Pattern(
     label="IP",
     why="An address names a machine, and often the person or the home behind it.",
     finds=ipv4,
+    digits=4,
     hints=(".",),
     normal=_same_address,
     examples=(

@@ -44,8 +44,29 @@ class Expression:
     def match(self, text: str, start: int = 0, end: int = maxsize) -> re.Match[str] | None:
         return self._ready().match(text, start, end)
 
+    def sub(self, new: Callable[[re.Match[str]], str], text: str) -> str:
+        return self._ready().sub(new, text)
+
     def fullmatch(self, text: str) -> re.Match[str] | None:
         return self._ready().fullmatch(text)
+
+
+LABELS = (
+    "API_KEY",
+    "CARD",
+    "CREDENTIALS",
+    "EMAIL",
+    "IBAN",
+    "IP",
+    "JWT",
+    "NATIONAL_ID",
+    "PHONE",
+    "PRIVATE_KEY",
+    "SECRET",
+    "TOKEN",
+    "US_SSN",
+)
+MASK = Expression(rf"\[(?:{'|'.join(LABELS)}|REDACTED)(?::[0-9a-f]{{8}})?\]")
 
 
 class Page:
@@ -59,13 +80,24 @@ class Page:
     @cached_property
     def folded(self) -> str:
         """The text in lower case, character by character, so that places in it are places in the text."""
-        folded = self.text.casefold()
-        return folded if len(folded) == len(self.text) else _expanding().sub("\ufffd", self.text).casefold()
+        # The label of a mask is no cue: what stands behind `[PHONE]` is not therefore a phone number.
+        text = MASK.sub(lambda mask: "\ufffd" * len(mask[0]), self.text) if "[" in self.text else self.text
+        folded = text.casefold()
+        return folded if len(folded) == len(text) else _expanding().sub("\ufffd", text).casefold()
 
     @cached_property
     def shape(self) -> bytes:
         """The text with 0 for each digit and A for each letter, so that a form is found at the speed of C."""
         return self.text.encode("latin-1", "replace").translate(_SHAPES)
+
+    @cached_property
+    def digits(self) -> int:
+        return self.shape.count(b"0")
+
+    @cached_property
+    def longest(self) -> int:
+        """The length of the longest word, where only spaces part words."""
+        return max(map(len, self.text.split()), default=0)
 
     def holds(self, stems: tuple[str, ...]) -> bool:
         """Does any of the stems (in lower case) occur?"""
@@ -158,7 +190,8 @@ def compact(value: str) -> str:
 class Pattern:
     """One kind of value that is never stored: how it is found, shown, and explained.
 
-    A text that holds none of the hints (in lower case) holds nothing for this pattern either.
+    A text that holds none of the hints (in lower case), too few digits or too short words holds nothing for this pattern, and most
+    texts are like that.
     """
 
     id: str
@@ -169,6 +202,12 @@ class Pattern:
     counter_examples: tuple[str, ...]
     normal: Callable[[str], str] = exact
     hints: tuple[str, ...] = ()
+    digits: int = 0
+    word: int = 0
+
+    def may_be_in(self, page: Page) -> bool:
+        """Is it worth looking?"""
+        return page.digits >= self.digits and page.longest >= self.word and (not self.hints or page.holds(self.hints))
 
 
 def occurrences(text: AnyStr, part: AnyStr) -> Iterator[int]:

@@ -155,13 +155,14 @@ def _ends(text: str, end: int) -> bool:
     tail = text[end : end + 2]
     if joined(tail[:1]) or tail[:1] == "_":
         return _EXTENSION.match(text, end) is not None
-    return not (len(tail) == 2 and tail[0] in ".:,/+" and tail[1].isdigit())
+    return not (len(tail) == 2 and tail[0] in ".:,/+-" and tail[1].isdigit())
 
 
 def _isolated(text: str, start: int, end: int) -> bool:
     """No further groups of digits before or after: part of a longer number is no phone number."""
     head, tail = text[max(0, start - 2) : start], text[end : end + 2]
-    return not ((head[:1].isdigit() and head[1:] in _GAPS) or (tail[1:].isdigit() and tail[0] in _GAPS))
+    follows = head[:1].isdigit() and head[1:] in _GAPS and text[start] != "("
+    return not (follows or (tail[1:].isdigit() and tail[0] in _GAPS))
 
 
 def _separated(number: str) -> bool:

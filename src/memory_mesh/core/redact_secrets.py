@@ -100,18 +100,15 @@ def _flags(text: str) -> Iterator[Span]:
 
 
 _USERINFO = Expression(r"://([^\s/@:\"'<>\[\]{}]{0,128}):([^\s/\"'<>]{1,512})@(?=[\w\[.$%{-])")
-_KEY_IN_URL = Expression(r"://([0-9a-f]{16,64})@(?=[\w.-])")
 _DUMMY = frozenset({"pass", "password", "passwd", "pw", "pwd", "secret", "token", "pat", "key"})
 
 
 def url_credentials(page: Page) -> Iterator[Span]:
-    """`user:password` in front of a host, and the key in a Sentry address."""
+    """`user:password` in front of a host."""
     text = page.text
     for found in _USERINFO.finditer(text):
         if found[2].lower() not in _DUMMY and not placeholder(found[2]):
             yield found.start(1), found.end(2)
-    for found in _KEY_IN_URL.finditer(text):
-        yield found.span(1)
 
 
 _LONG_HEX = Expression(r"[0-9a-fA-F][0-9a-fA-F]{31,511}+")
@@ -205,6 +202,7 @@ JWT = Pattern(
     label="JWT",
     why="A signed token logs its bearer in, and its middle part holds personal data in the open.",
     finds=jwts,
+    word=16,
     hints=("eyj",),
     examples=(Example(f"token {_HEADER}.{_PAYLOAD}.{filler(43)} expired", f"{_HEADER}.{_PAYLOAD}.{filler(43)}"),),
     counter_examples=("eyJhbGciOiJIUzI1NiJ9 alone", "keyJoints.and.more"),
@@ -245,6 +243,7 @@ HEX_SECRET = Pattern(
     label="SECRET",
     why="Long hex digits called a key, a secret or a token are one. Without such a word they are a hash or an id.",
     finds=hex_secrets,
+    word=32,
     hints=_HEX_STEMS,
     examples=(Example(f"the signing key is {_HEX}", _HEX), Example(f"from the seed 0x{_HEX[:32]}", _HEX[:32])),
     counter_examples=(f"commit {_HEX[:40]}", f"sha256:{_HEX}", f"the key's fingerprint is {_HEX[:32]}", f"{_HEX}  secret.txt"),
@@ -254,6 +253,7 @@ AWS_SECRET = Pattern(
     label="API_KEY",
     why="The secret half of an AWS key: forty characters of base64, beside a word for them.",
     finds=aws_secrets,
+    word=40,
     hints=_AWS_STEMS,
     examples=(Example("AWS secret access key " + filler(40, "a1B/c3D4e5+F6g7H8i9J"), filler(40, "a1B/c3D4e5+F6g7H8i9J")),),
     counter_examples=("secret of commit " + filler(40, "0a1b2c3d4e5f6789"), "value " + filler(40, "a1B/c3D4e5+F6g7H8i9J")),
@@ -263,6 +263,7 @@ UUID_KEY = Pattern(
     label="API_KEY",
     why="Heroku and some others give out UUIDs as keys. A UUID without such a word is an id and stays.",
     finds=uuid_keys,
+    word=36,
     hints=("key", "token", "secret"),
     examples=(Example("HEROKU_API_KEY is 01234567-89ab-4cde-8f01-23456789abcd", "01234567-89ab-4cde-8f01-23456789abcd"),),
     counter_examples=("request 01234567-89ab-4cde-8f01-23456789abcd", "primary key 01234567-89ab-4cde-8f01-23456789abcd"),

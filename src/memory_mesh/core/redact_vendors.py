@@ -185,6 +185,7 @@ def _pattern(key: _Key) -> Pattern:
         label="API_KEY",
         why=f"A key or token of {key.vendor} acts for its owner.",
         finds=_finder(key),
+        word=16,
         examples=(Example(f'export KEY="{key.sample}" # rotate', masked),),
         counter_examples=(masked[: 12 + len(key.sample) // 8],),
     )

@@ -152,6 +152,10 @@ class Mesh:
             by_status={status: count for status, count in counts.items() if count},
         )
 
+    def compact(self) -> bool:
+        """Free the bytes of what was deleted from a large store; a small one is freed by the deletion itself."""
+        return self._desk().store.compact()
+
     def verify(self) -> list[Verdict]:
         """Walk every audit chain of this user; a `Broken` names the first block that is not as it was sealed."""
         return trail.verify_all(self._desk())

@@ -22,7 +22,7 @@ from memory_mesh.core.where import In, Where, both, equals
 from memory_mesh.core.yamo import Seal
 from memory_mesh.flows.desk import Desk, Plan, must_be_enabled, sealed, settle, texts
 
-_AT_ONCE = 200
+_AT_ONCE = 1000
 SCOPE_COLUMNS = ("user_id", "agent_id", "session_id", "project", "memory_type")
 
 

@@ -102,8 +102,7 @@ class _Batch:
 
     def hold(self, memory: Memory) -> None:
         self.memories[memory.id] = memory
-        if memory.fingerprint:
-            self.by_fingerprint[memory.fingerprint] = memory.id
+        self.by_fingerprint[str(memory.fingerprint)] = memory.id
 
 
 def _decide_add(desk: Desk, wanted: Sequence[Wanted]) -> Plan[list[Memory]]:

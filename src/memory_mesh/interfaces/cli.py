@@ -198,6 +198,15 @@ def delete_all(
     return Answer(text="\n".join(lines), data=asdict(proof))
 
 
+@verb(app, "compact", panel=FORGET, examples=["compact", "compact --store sqlite:///memory.db"])
+def compact(who: Who) -> Answer:
+    """Free the bytes of deleted memories from the files of a large store."""
+    with who.mesh() as mesh:
+        freed = mesh.compact()
+    told = "The store's files hold nothing of what was deleted" if freed else "Others are using the store: try again later"
+    return Answer(text=f"{NAME} {told}", data={"bytes_freed": freed}, code=0 if freed else 1)
+
+
 @verb(app, "stats", panel=CARE, examples=["stats", "stats --store sqlite:///memory.db --json"])
 def stats(who: Who) -> Answer:
     """Say how many memories there are, and where."""
@@ -248,4 +257,4 @@ def _unknown(id: str) -> NotFound:
 
 
 def _lingering(*, bytes_freed: bool) -> list[str]:
-    return [] if bytes_freed else ["Others are reading the store: the bytes go from its files with the next deletion."]
+    return [] if bytes_freed else ["Its bytes are still in the store's files: `memory-mesh compact` frees them."]

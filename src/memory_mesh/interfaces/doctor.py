@@ -18,11 +18,13 @@ from memory_mesh.core.ports import Store
 from memory_mesh.core.records import Status
 from memory_mesh.core.scope import Reader
 from memory_mesh.core.where import equals
-from memory_mesh.flows import trail
+from memory_mesh.flows import pseudonyms, trail
 from memory_mesh.flows.desk import Desk
 from memory_mesh.interfaces.grammar import Who
 from memory_mesh.interfaces.render import NAME, Answer, aligned, one_line, paint, safe, styled, unsecret
 from memory_mesh.settings import Loaded, load
+from memory_mesh.stores.keyfile import NAME as KEY_FILE
+from memory_mesh.stores.keyfile import read_key
 from memory_mesh.stores.sqlite import SqliteStore
 from memory_mesh.stores.sqlite_check import keyword_faults
 from memory_mesh.stores.sqlite_schema import VERSION
@@ -88,6 +90,7 @@ def _stored(loaded: Loaded) -> Iterator[Check]:
         return
     with closing(store):
         yield _store(store, file)
+        yield _tried("pseudonyms", lambda store, _: _pseudonyms(store, loaded), store, file)
         for name, look in _INSIDE.items():
             yield _tried(name, look, store, file)
 
@@ -129,6 +132,12 @@ def _store(store: Store, file: Path | None) -> Check:
     return Check("store", ok=True, detail=f"{unsecret(store.url)}{size}")
 
 
+def _pseudonyms(store: Store, loaded: Loaded) -> Check:
+    wrong = pseudonyms.trouble(store, read_key(loaded.home))
+    used = "made with the key of this home" if pseudonyms.known_key(store) else "none"
+    return Check("pseudonyms", not wrong, wrong or used, f"restore {loaded.home / KEY_FILE} from a backup" if wrong else "")
+
+
 def _file(store: Store, file: Path | None) -> Check:
     damage = store.damage() if isinstance(store, SqliteStore) else []
     return _found("file", damage, well="intact", remedy="restore a backup")
@@ -153,6 +162,12 @@ def _chains(store: Store, file: Path | None) -> Check:
     return _found("audit", breaks, well=well, remedy="someone changed the store outside of memory-mesh: restore a backup")
 
 
+def _bytes(store: Store, file: Path | None) -> Check:
+    wait = isinstance(store, SqliteStore) and store.untidy()
+    told = "bytes of deleted memories are still in the files" if wait else "nothing deleted is left in the files"
+    return Check("bytes", not wait, told, "run memory-mesh compact" if wait else "")
+
+
 def _pending(store: Store, file: Path | None) -> Check:
     waiting = {status: store.count(Kind.MEMORY, equals("status", status)) for status in (Status.QUARANTINED, Status.DISPUTED)}
     told = ", ".join(f"{number} {status}" for status, number in waiting.items() if number)
@@ -163,6 +178,7 @@ _INSIDE: dict[str, Look] = {
     "file": _file,
     "keywords": _keywords,
     "audit": _chains,
+    "bytes": _bytes,
     "pending": _pending,
 }
 

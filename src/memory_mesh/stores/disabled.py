@@ -35,5 +35,8 @@ class DisabledStore:
     def matching(self, tokens: Sequence[str], partitions: Sequence[str], where: Where = ANYTHING, *, limit: int) -> list[Hit]:
         return []
 
+    def compact(self) -> bool:
+        return True
+
     def close(self) -> None:
         """There is nothing to close."""

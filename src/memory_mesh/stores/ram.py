@@ -86,6 +86,9 @@ class RamStore:
         allowed = (Hit(id_, score) for id_, score in scored if where.matches(rows[id_]))
         return list(islice(allowed, limit))
 
+    def compact(self) -> bool:
+        return True
+
     def close(self) -> None:
         with self._lock:
             self._open = False

@@ -55,6 +55,8 @@ from memory_mesh.stores.vectors import cosines, ranked
 from memory_mesh.stores.writes import once_each
 
 _SWITCHES = 100  # each lost to another process that opened the file in the same moment
+# Freeing bytes rewrites the file. Up to this size that takes a moment and is part of the deletion; beyond, it is `compact`'s.
+_QUICKLY_REWRITTEN = 64 * 1024 * 1024
 _BATCH = 500  # ids in one query; SQLite takes 32,766 parameters, older ones 999
 
 _TROUBLE: dict[int, tuple[type[StoreError], str, str]] = {
@@ -106,7 +108,9 @@ class SqliteStore:
                     mark_unfreed(connection)
                 self._step("store.counted")
             self._step("store.committed")
-            return Applied(bytes_freed=self._free(connection) if deletes or replaced else not any(row.replaces for row in puts))
+            if deletes or replaced:
+                return Applied(bytes_freed=self._is_small() and self._free(connection))
+            return Applied(bytes_freed=not any(row.replaces for row in puts))
 
     def version(self, partition: str) -> int:
         with self._use() as connection:
@@ -168,6 +172,12 @@ class SqliteStore:
                     break
         return found[:limit]
 
+    def compact(self) -> bool:
+        with self._use() as connection:
+            if self._read_only:
+                raise StoreReadOnly(f"{self._path} was opened for reading only")
+            return not unfreed(connection) or self._free(connection)
+
     def close(self) -> None:
         with self._lock:
             if not self._closed:
@@ -181,6 +191,11 @@ class SqliteStore:
         with self._use() as connection:
             found = [str(row[0]) for row in connection.execute("PRAGMA integrity_check(10)")]
         return [] if found == ["ok"] else found
+
+    def untidy(self) -> bool:
+        """Whether bytes of deleted rows are still in the files."""
+        with self._use() as connection:
+            return unfreed(connection)
 
     def before_fork(self) -> None:
         """Hold still, unconnected, until `after_fork`; `forks` says why."""
@@ -233,7 +248,7 @@ class SqliteStore:
         elif untaken(connection):
             with self._transaction(connection):
                 take_up(connection)
-        if unfreed(connection):
+        if unfreed(connection) and self._is_small():
             self._free(connection)
 
     def _log_ahead(self, connection: sqlite3.Connection) -> None:
@@ -254,6 +269,9 @@ class SqliteStore:
         for partition, version in seen.items():
             if _version(connection, partition) != version:
                 raise Conflict(f"partition {partition} has moved on")
+
+    def _is_small(self) -> bool:
+        return self._path.stat().st_size <= _QUICKLY_REWRITTEN
 
     def _free(self, connection: sqlite3.Connection) -> bool:
         """Leave no byte of what was deleted; False if that has to wait for the next deletion or opening."""

@@ -1,0 +1,92 @@
+"""What a store may be asked to keep: rows whose fields are of their kind and type."""
+
+from dataclasses import replace
+
+import pytest
+
+from memory_mesh.core.columns import COLUMNS, REQUIRED, Kind, Type, fault, fields_of
+from memory_mesh.core.errors import InvalidInput
+from memory_mesh.core.rows import Row, Vector, checked
+
+AT = "2026-01-01T00:00:00.000Z"
+NEEDED = {
+    Kind.MEMORY: {"content": "c", "updated_at": AT},
+    Kind.BLOCK: {"chain": "c", "operation_type": "retain", "yamo_text": "t", "block_hash": "h"},
+}
+
+
+def row(kind: Kind, /, **fields: object) -> Row:
+    return Row(kind=kind, id="r", partition="p", created_at=AT, fields={**NEEDED.get(kind, {}), **fields})
+
+
+@pytest.mark.parametrize("kind", Kind)
+def test_every_kind_takes_its_own_fields_and_no_other(kind: Kind) -> None:
+    assert checked(row(kind))
+    own = {column.name for column in fields_of(kind)}
+    for column in COLUMNS:
+        if column.name not in own:
+            with pytest.raises(InvalidInput, match=f"has no field '{column.name}'"):
+                checked(row(kind, **{column.name: "x"}))
+    with pytest.raises(InvalidInput, match="has no field 'nonsense'"):
+        checked(row(kind, nonsense="x"))
+
+
+@pytest.mark.parametrize("kind", REQUIRED)
+def test_what_the_documents_call_not_null_is_needed(kind: Kind) -> None:
+    for name in REQUIRED[kind]:
+        with pytest.raises(InvalidInput, match=f"needs {name}"):
+            checked(row(kind, **{name: None}))
+
+
+def test_an_empty_field_is_no_field() -> None:
+    assert checked(row(Kind.MEMORY, project=None)).fields == NEEDED[Kind.MEMORY]
+    assert checked(row(Kind.MEMORY, tags=[], metadata={})).fields["tags"] == []
+
+
+@pytest.mark.parametrize("kind", [kind for kind in Kind if kind not in (Kind.MEMORY, Kind.PASSAGE)])
+def test_only_memories_and_passages_have_a_vector(kind: Kind) -> None:
+    vector = Vector.of("model", [1.0])
+    assert checked(replace(row(Kind.MEMORY), vector=vector)).vector.dimension == 1
+    with pytest.raises(InvalidInput, match="vector"):
+        checked(replace(row(kind), vector=vector))
+    with pytest.raises(InvalidInput, match="vector of dimension 0"):
+        checked(replace(row(Kind.MEMORY), vector=Vector("model", b"")))
+
+
+def test_a_vector_is_the_same_whenever_its_numbers_are() -> None:
+    assert Vector.of("m", [1.0, 0.5]) == Vector.of("m", [1, 0.5])
+    assert Vector.of("m", [1.0]) != Vector.of("n", [1.0])
+
+
+def test_a_field_is_read_by_its_columns_name() -> None:
+    kept = row(Kind.MEMORY, project="x")
+    assert [kept.value(name) for name in ("id", "kind", "project", "tags", "nonsense")] == ["r", Kind.MEMORY, "x", None, None]
+    assert kept.key == (Kind.MEMORY, "r")
+    assert kept.age_key == (AT, 0, "r")
+
+
+GOOD = {
+    Type.TEXT: ["", "é\U0001f600"],
+    Type.TIME: [AT],
+    Type.INT: [0, -(2**53), 2**53],
+    Type.REAL: [0, 0.5, -1e300],
+    Type.BOOL: [True, False],
+    Type.TEXTS: [[], ["a", ""]],
+    Type.JSON: [{}, {"a": [None, True, 1, 0.5, "x", {"b": []}]}],
+}
+BAD = {
+    Type.TEXT: [None, 5, "\0", "\ud800", b"x"],
+    Type.TIME: [None, 5, "\0"],
+    Type.INT: [None, True, 1.0, "1", 2**53 + 1],
+    Type.REAL: [None, True, "1", float("nan"), float("-inf"), 2**60],
+    Type.BOOL: [None, 1, "true"],
+    Type.TEXTS: [None, "a", [1], ["\0"], ("a",)],
+    Type.JSON: [None, [], "x", {"a": {1}}, {1: 2}, {"\ud800": 1}, {"a": float("inf")}],
+}
+
+
+@pytest.mark.parametrize("column", COLUMNS, ids=lambda column: column.name)
+def test_each_type_takes_its_values_and_names_what_is_wrong_with_others(column: object) -> None:
+    assert [value for value in GOOD[column.type] if fault(column, value)] == []
+    for value in BAD[column.type]:
+        assert fault(column, value).startswith(f"{column.name} is no {column.type.value}: ")

@@ -1,0 +1,236 @@
+"""The redactor as a whole: what it writes, in both modes, for any text and any value, and that twice is the same as once."""
+
+import json
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memory_mesh.core.errors import InvalidInput
+from memory_mesh.core.redact import PATTERNS, Redactor, find
+from memory_mesh.core.redact_pattern import MASK
+
+MASKING = Redactor()
+NAMES = {"Ann Lee": "user-1", "Ann": "user-2", "Zoë": "user-3"}
+ALIASING = Redactor(mode="pseudonym", key=b"a key of the test", names=NAMES)
+
+PIECES = [
+    *(example.text for pattern in PATTERNS for example in pattern.examples),
+    *(example.masked for pattern in PATTERNS for example in pattern.examples),
+    *(counter for pattern in PATTERNS for counter in pattern.counter_examples),
+    *(
+        "[EMAIL]",
+        "[PHONE:12345678]",
+        "[SECRET]",
+        "password",
+        "token is ",
+        "tel ",
+        "call me at ",
+        "card ",
+        "tax id ",
+        "version ",
+        "key ",
+    ),
+    *(
+        "Bearer ",
+        "Authorization: ",
+        "://",
+        "--password ",
+        "export ",
+        "Ann  Lee",
+        "ANN",
+        "zoe\u0308",
+        "密码",
+        "电话",
+        "İ",
+        "ß",
+        "\ud800",
+        "\0",
+        "\u202e",
+    ),
+    *" \n:=\"'`-.@+()/,_\\{}[]<>$%&*#!?0123456789abx",
+]
+# Texts that look like what we redact, cut and glued at random: far nastier than random letters.
+NASTY = st.lists(
+    st.builds(lambda piece, length: piece[:length], st.sampled_from(PIECES), st.sampled_from([200, 30, 8])), max_size=8
+).map("".join)
+
+
+@settings(max_examples=150, deadline=None)
+@given(NASTY)
+def test_redacting_a_redacted_text_changes_nothing(text: str) -> None:
+    for redactor in (MASKING, ALIASING):
+        once = redactor.text(text)
+        assert redactor.text(once) == once
+        assert find(once) == []
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.text(st.characters(), max_size=200))
+def test_any_text_is_accepted(text: str) -> None:
+    redacted = ALIASING.text(text)
+    assert ALIASING.text(redacted) == redacted
+
+
+@settings(max_examples=100, deadline=None)
+@given(NASTY)
+def test_finds_lie_in_the_text_from_left_to_right_and_apart(text: str) -> None:
+    found = find(text)
+    assert all(0 <= one.start < one.end <= len(text) for one in found)
+    assert all(one.end <= following.start for one, following in pairwise(found))
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.recursive(
+        NASTY | st.integers() | st.none() | st.booleans(),
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NASTY, inner, max_size=3),
+        max_leaves=5,
+    )
+)
+def test_redacting_a_redacted_value_changes_nothing(value) -> None:
+    once = ALIASING.value(value)
+    assert ALIASING.value(once) == once
+
+
+@pytest.mark.req("MESH-128")
+@pytest.mark.parametrize(
+    ("secret", "mask"),
+    [
+        ("ann.lee@example.org", "[EMAIL]"),
+        ("+44 20 7946 0958", "[PHONE]"),
+        ("4111 1111 1111 1111", "[CARD]"),
+        ("ghp_" + "aB3dE6gH9k" * 4, "[API_KEY]"),
+    ],
+)
+def test_addresses_phones_cards_and_keys_are_gone_from_text_and_values(secret: str, mask: str) -> None:
+    assert [f"See {secret} now"[one.start : one.end] for one in find(f"See {secret} now")] == [secret]
+    assert MASKING.text(f"See {secret} now.") == f"See {mask} now."
+    value = {"note": [f"see {secret}"], f"about {secret}": {"deep": secret}, "count": 3, "on": True, "none": None}
+    assert secret in json.dumps(value)
+    assert secret not in json.dumps(MASKING.value(value))
+    assert MASKING.value(value) == {
+        "note": [f"see {mask}"],
+        f"about {mask}": {"deep": mask},
+        "count": 3,
+        "on": True,
+        "none": None,
+    }
+
+
+@pytest.mark.req("MESH-131")
+def test_a_pseudonym_is_the_same_for_the_same_person_and_key_and_differs_for_others() -> None:
+    other_key = Redactor(mode="pseudonym", key=b"another key")
+    ann = ALIASING.text("ann.lee@example.org")
+    assert MASK.fullmatch(ann)
+    assert ann.startswith("[EMAIL:")
+    assert ALIASING.text("write to ANN.Lee@Example.org!") == f"write to {ann}!"
+    assert ALIASING.text("bob@example.org") != ann
+    assert other_key.text("ann.lee@example.org") != ann
+    assert Redactor(mode="pseudonym", key=b"a key of the test").text("ann.lee@example.org") == ann
+    assert MASKING.text("ann.lee@example.org") == "[EMAIL]"
+
+
+@pytest.mark.req("MESH-131")
+@pytest.mark.parametrize(
+    ("one", "same"),
+    [
+        ("+1 212 555 0123", "(212) 555-0123"),
+        ("+44 161 496 0000", "tel +441614960000"),
+        ("4111 1111 1111 1111", "4111-1111-1111-1111"),
+        ("DE89 3704 0044 0532 0130 00", "de89370400440532013000"),
+        ("2001:db8:0:0:0:0:0:1", "2001:db8::1"),
+        ("SSN 512-34-6789", "SSN 512 34 6789"),
+    ],
+)
+def test_another_spelling_of_the_same_value_has_the_same_pseudonym(one: str, same: str) -> None:
+    masks = [MASK.search(ALIASING.text(text)) for text in (one, same)]
+    assert masks[0]
+    assert masks[1]
+    assert masks[0][0] == masks[1][0]
+
+
+def test_two_passwords_that_differ_in_case_have_two_pseudonyms() -> None:
+    assert ALIASING.text("password: Hunter2") != ALIASING.text("password: hunter2")
+
+
+@pytest.mark.req("MESH-131")
+def test_names_become_ids_in_both_modes_as_whole_words_the_longest_first() -> None:
+    masking = Redactor(names=NAMES)
+    for redactor in (masking, ALIASING):
+        assert redactor.text("ANN LEE met Ann, Zoë and zoe\u0308.") == "user-1 met user-2, user-3 and user-3."
+        assert redactor.text("Ann \n Lee's annual Annex") == "user-1's annual Annex"
+    assert masking.text("ann@example.org is Ann's") == "[EMAIL] is user-2's"
+    assert masking.value({"Ann": ["Zoë"]}) == {"user-2": ["user-3"]}
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"mode": "pseudonym"}, "need a key"),
+        ({"mode": "pseudonym", "key": b""}, "need a key"),
+        ({"mode": "hide"}, "mode is 'hide'"),
+        ({"names": {"Ann": "Ann-1"}}, "redacted itself"),
+        ({"names": {"Ann": "ann@example.org"}}, "redacted itself"),
+        ({"names": {" ": "user-1"}}, "redacted itself"),
+    ],
+)
+def test_a_redactor_that_could_not_keep_its_word_is_refused(options, said: str) -> None:
+    with pytest.raises(InvalidInput, match=said):
+        Redactor(**options)
+
+
+def test_neither_key_nor_names_are_shown() -> None:
+    assert "test" not in repr(ALIASING)
+    assert "Ann" not in repr(ALIASING)
+
+
+def test_a_key_is_a_cue_for_its_value() -> None:
+    value = {
+        "password": "swordfish",
+        "phone": "467 3395",
+        "tel": 2125550123,
+        "card": 4222222222222,
+        "size": 4222222222222,
+        "n": 7,
+    }
+    assert MASKING.value(value) == {
+        "password": "[SECRET]",
+        "phone": "[PHONE]",
+        "tel": "[PHONE]",
+        "card": "[CARD]",
+        "size": 4222222222222,
+        "n": 7,
+    }
+    assert MASKING.value({"token": {"inner": "plain words"}, "password": None}) == {
+        "token": {"inner": "plain words"},
+        "password": None,
+    }
+
+
+def test_keys_that_become_equal_keep_their_values() -> None:
+    value = {"a@example.org": 1, "b@example.org": 2, "[EMAIL] 2": 3, "c@example.org": 4}
+    redacted = MASKING.value(value)
+    assert isinstance(redacted, dict)
+    assert sorted(map(str, redacted.values())) == ["1", "2", "3", "4"]
+    assert all("@" not in key for key in redacted)
+
+
+def test_the_longer_of_two_finds_wins_and_of_equal_ones_the_more_specific() -> None:
+    key = "ghp_" + "aB3dE6gH9k" * 4
+    assert [one.pattern for one in find(f"token = '{key}'")] == ["github_token"]
+    assert [one.pattern for one in find(f"password = '{key} and more'")] == ["password_assignment"]
+    assert [one.pattern for one in find("postgresql://ann:pa55@example.org/db")] == ["url_credentials"]
+
+
+def test_the_label_of_a_mask_is_no_cue() -> None:
+    assert find("[PHONE] 467 3395") == []
+    assert find("[SECRET]: hunter2") == []
+    assert [one.pattern for one in find("phone 467 3395")] == ["phone"]
+
+
+def test_a_text_that_never_comes_to_rest_is_kept_out_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("memory_mesh.core.redact._MOST_ROUNDS", 1)
+    assert MASKING.text("ann@example.org") == "[REDACTED]"
+    assert MASKING.text("nothing here") == "nothing here"

@@ -1,0 +1,102 @@
+"""Texts made to keep us busy: each comes back, since the time grows with the length only. A slow one runs into the time limit."""
+
+import pytest
+
+from memory_mesh.core.redact import Redactor, find
+
+REDACTOR = Redactor(mode="pseudonym", key=b"k", names={"Ann Lee": "user-1"})
+SIZE = 20_000
+
+BOMBS = [
+    *(
+        "a",
+        "1",
+        "12 34 ",
+        "123-456-7890 ",
+        "+14155552671",
+        "(1)",
+        "4111 ",
+        "2024-05-17 ",
+        "0a1b2c3d4e5f60718293a4b5c6d7e8f901234567 ",
+    ),
+    *(
+        ".",
+        ":",
+        "-",
+        "@",
+        "a@",
+        "a.b@c.",
+        "1.2.3.",
+        "1.2.3.4 ",
+        "1:2:3:",
+        "2001:db8::",
+        "://",
+        "://a:b@",
+        "\"'",
+        "((",
+        "[[[EMAIL]",
+    ),
+    *('password="', "password=", "password is ", "password for x ", "token=", "key", "secret is is is ", "пароль ", "curl -u a:"),
+    *(
+        "-----BEGIN PRIVATE KEY-----",
+        "-----BEGIN PRIVATE KEY-----\nabcdefghijklmnopqrst\n",
+        "-----BEGIN ",
+        "-----BEGIN PRIVATE KEY-----a: b ",
+    ),
+    *(
+        "eyJ",
+        "eyJaaaaaaaaaaa.",
+        "sk-",
+        "sk-ant-api03-",
+        "ghp_",
+        "xoxb-1",
+        "AKIA",
+        "Maaaaaaaaaaaaaaaaaaaaaaaaa.",
+        "-us",
+        "bearer ",
+        "authorization: ",
+    ),
+    *(
+        "DE89",
+        "DE89 ",
+        "tax 123456789 ",
+        "123-45-6789 ",
+        "tel 555 1234 ",
+        "key deadbeefdeadbeefdeadbeefdeadbeef ",
+        "Ann ",
+        "Ann  Lee ",
+    ),
+    *("\0", "\ud800", "\u202e12", "ß", "İ", "\n", "\t", "é", "\U0001f600"),
+]
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("bomb", BOMBS, ids=ascii)
+def test_a_bomb_comes_back_redacted_once_and_for_all(bomb: str) -> None:
+    text = bomb * (SIZE // len(bomb))
+    redacted = REDACTOR.text(text)
+    assert len(redacted) < 4 * len(text) + 10
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize(
+    "lead",
+    ["", "password=", 'password="', "-----BEGIN PRIVATE KEY-----", "eyJaaaaaaaaaaaa.", "://a:", "Bearer ", "tel ", "card ", "a@"],
+)
+@pytest.mark.parametrize("run", ["a", "1", "A1", "@", " ", "."])
+def test_one_endless_run_behind_anything_comes_back(lead: str, run: str) -> None:
+    redacted = REDACTOR.text(lead + run * SIZE + "@")
+    assert find(redacted) == []
+
+
+@pytest.mark.timeout(120)
+def test_a_line_of_a_million_characters_with_one_secret_loses_just_that() -> None:
+    words = "plain words on one line, and no more than that; " * 10_000
+    assert REDACTOR.text(f"{words}ann@example.org {words}").count("[EMAIL:") == 1
+
+
+def test_a_deep_value_is_walked_to_its_end() -> None:
+    value: object = "ann@example.org"
+    for _ in range(200):
+        value = [{"deeper": value}]
+    assert "ann@" not in repr(REDACTOR.value(value))  # type: ignore[arg-type]

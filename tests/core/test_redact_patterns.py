@@ -1,0 +1,88 @@
+"""Each pattern keeps its own promises, the page of documentation is what the code says, and five hundred harmless lines stay."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from memory_mesh.core.redact import PATTERNS, Redactor, find
+from memory_mesh.core.redact_pattern import LABELS, Pattern
+
+ROOT = Path(__file__).parents[2]
+NEGATIVES = (ROOT / "tests" / "data" / "redaction_negatives.txt").read_text(encoding="utf-8").splitlines()
+LISTED = {
+    *("email", "phone", "card", "iban", "ipv4", "ipv6", "jwt", "private_key", "bearer", "password_assignment", "hex_secret"),
+    *(
+        "us_ssn",
+        "de_idnr",
+        "fr_nir",
+        "es_dni",
+        "it_codice_fiscale",
+        "nl_bsn",
+        "pl_pesel",
+        "br_cpf",
+        "in_aadhaar",
+        "ca_sin",
+        "au_tfn",
+    ),
+    *("openai_key", "anthropic_key", "aws_access_key", "github_token", "gitlab_token", "slack_token", "stripe_key", "google_key"),
+}
+
+
+def shown(text: str) -> list[tuple[str, str]]:
+    return [(one.pattern, text[one.start : one.end]) for one in find(text)]
+
+
+@pytest.mark.req("MESH-129")
+def test_everything_on_the_list_has_a_pattern() -> None:
+    ids = [pattern.id for pattern in PATTERNS]
+    assert set(ids) >= LISTED
+    assert len(ids) == len(set(ids))
+    assert {pattern.label for pattern in PATTERNS} == set(LABELS)
+
+
+@pytest.mark.req("MESH-129", "MESH-132")
+@pytest.mark.parametrize("pattern", PATTERNS, ids=lambda pattern: pattern.id)
+def test_the_examples_of_a_pattern_are_found_and_its_counter_examples_stay(pattern: Pattern) -> None:
+    assert pattern.examples
+    assert pattern.counter_examples
+    assert pattern.why.endswith(".")
+    for example in pattern.examples:
+        assert shown(example.text) == [(pattern.id, example.masked)]
+        assert Redactor().text(example.text) == example.text.replace(example.masked, f"[{pattern.label}]")
+    for text in pattern.counter_examples:
+        assert shown(text) == []
+
+
+def test_nothing_is_redacted_in_five_hundred_harmless_lines() -> None:
+    assert len(set(NEGATIVES)) >= 500
+    assert shown("version 1.2.3.4 released to ann@example.org"), "the finder is at work"
+    assert [(line, shown(line)) for line in NEGATIVES if find(line)] == []
+
+
+def test_nothing_is_redacted_when_the_harmless_lines_stand_together() -> None:
+    together = "\n\n".join(line for line in NEGATIVES if "BEGIN" not in line)
+    assert shown(together) == []
+
+
+@pytest.mark.req("MESH-132")
+def test_the_documentation_is_made_from_the_code_and_current() -> None:
+    ran = subprocess.run(
+        [sys.executable, "tools/redaction_docs.py", "--check"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 0, ran.stderr
+    page = (ROOT / "docs" / "redaction.md").read_text(encoding="utf-8")
+    assert [pattern.id for pattern in PATTERNS if f"`{pattern.id}`" not in page] == []
+
+
+def test_nothing_heavy_is_loaded_before_a_candidate_is_seen() -> None:
+    code = (
+        "import sys; from memory_mesh.core.redact import Redactor\n"
+        "r = Redactor(); before = r.text('a plain sentence of 12 words')\n"
+        "heavy = [m for m in ('phonenumbers', 'stdnum', 'ipaddress', 'numpy', 'ssl') if m in sys.modules]\n"
+        "after = r.text('tel +44 20 7946 0958 and BSN 123456782')\n"
+        "print(heavy, 'phonenumbers' in sys.modules, 'stdnum' in sys.modules, after)"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout.strip() == "[] True True tel [PHONE] and BSN [NATIONAL_ID]"
