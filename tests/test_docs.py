@@ -14,6 +14,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
+from inspect import isfunction
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from typer.main import get_command
 
 from memory_mesh.core import columns, errors
 from memory_mesh.core.errors import MemoryMeshError
+from memory_mesh.core.ports import Store
 from memory_mesh.faces.not_yet import NOT_YET
 from memory_mesh.interfaces.cli import app
 from memory_mesh.interfaces.render import outcome
@@ -226,6 +228,11 @@ def every_error() -> set[type[MemoryMeshError]]:
 def test_the_page_of_the_filter_language_lists_every_column() -> None:
     listed = {cell.strip("`") for cells in rows("docs/python.md", 3) for cell in cells[0].split(", ")}
     assert listed - {"metadata.KEY"} == set(columns.FILTERABLE)
+
+
+def test_the_page_of_storage_lists_every_method_of_the_port() -> None:
+    listed = {cells[0].strip("`").partition("(")[0] for cells in rows("docs/storage.md", 2) if "(" in cells[0]}
+    assert listed == {name for name, member in vars(Store).items() if isfunction(member) and not name.startswith("_")}
 
 
 def test_the_page_of_the_command_line_shows_every_command() -> None:

@@ -98,6 +98,10 @@ def use(trial: Trial) -> None:
     expect("on Mondays" in trial.run("memory-mesh", "get", "--id", id_), "get does not show what was stored")
     expect("Total Memories: 1" in trial.run("memory-mesh", "stats"), "stats does not count it")
     trial.run("memory-mesh", "delete", "--id", id_)
+    # What the cleaning of texts needs has come along: none of it is loaded before a text asks for it.
+    asked = shown_id(trial.run("memory-mesh", "store", "--content", "<p>Call <b>+1 604 696 5272</b>, AHV 756.9217.0769.85</p>"))
+    expect("Call [PHONE], AHV [NATIONAL_ID]" in trial.run("memory-mesh", "get", "--id", asked), "a text is not cleaned")
+    trial.run("memory-mesh", "delete", "--id", asked)
     expect("Total Memories: 0" in trial.run("memory-mesh", "stats"), "delete left it there")
     trial.run("memory-mesh", "doctor")
     trial.run("memory-mesh", "get", "--id", id_, fails=True)

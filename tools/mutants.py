@@ -138,6 +138,8 @@ def _tested(copy: Path, chosen: str) -> Outcome:
     environment = {**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1", "MUTANT": str(copy)}
     done = subprocess.run(words, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     output = done.stdout + done.stderr
+    if done.returncode > 1:  # not a failed test, which is 1: such a bug would be caught by any test, and proves none
+        raise RuntimeError(f"the tests did not run:\n{output}")
     if done.returncode == 0:
         return Outcome(None, output)
     failed = re.search(r"^(?:FAILED|ERROR) \S+::(?:test_)?([^\s\[]+)", output, flags=re.MULTILINE)

@@ -333,7 +333,6 @@ def test_a_turn_is_a_whole_number_and_stays_in_the_metadata_whatever_it_is(turn:
     assert kept.metadata == {"turn": turn}
 
 
-@pytest.mark.req("MESH-025")
 @pytest.mark.parametrize("name", ["user_id", "agent_id"])
 def test_nobody_writes_in_anothers_name(name: str) -> None:
     assert read(metadata={name: getattr(ME, name)}).metadata

@@ -49,7 +49,6 @@ def test_threads_share_one_source_without_a_clash() -> None:
     assert len(set(made)) == len(made) == 40_000
 
 
-@pytest.mark.req("MESH-006")
 def test_the_same_seed_makes_the_same_ids_and_salts() -> None:
     def run(seed: int) -> list[str]:
         ids = seeded_ids(seed)

@@ -230,7 +230,17 @@ def test_the_label_of_a_mask_is_no_cue() -> None:
     assert [one.pattern for one in find("phone 467 3395")] == ["phone"]
 
 
+def test_what_masking_uncovers_is_masked_too_also_in_a_long_text() -> None:
+    words = "plain words and nothing else, " * 400
+    glued = "ann@example.org+14155552671"
+    assert [one.pattern for one in find(glued)] == ["email"]
+    assert MASKING.text(glued) == "[EMAIL][PHONE]"
+    long = f"{words}{glued} {words}bob@example.org {words}"
+    assert MASKING.text(long) == f"{words}[EMAIL][PHONE] {words}[EMAIL] {words}"
+
+
 def test_a_text_that_never_comes_to_rest_is_kept_out_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("memory_mesh.core.redact._MOST_ROUNDS", 1)
     assert MASKING.text("ann@example.org") == "[REDACTED]"
+    assert MASKING.value({"password": "hunter2"}) == {"password": "[REDACTED]"}
     assert MASKING.text("nothing here") == "nothing here"

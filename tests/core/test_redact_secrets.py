@@ -25,6 +25,7 @@ PEM = (
         ("password: hunter2", "password: [SECRET]"),
         ("my password is swordfish.", "my password is [SECRET]."),
         ("The password for the staging server is T0pS3cret!", "The password for the staging server is [SECRET]"),
+        ('the password is "hunter2"', 'the password is "[SECRET]"'),
         ("set the password to hunter2", "set the password to [SECRET]"),
         ("use password hunter2 to log in", "use password [SECRET] to log in"),
         ("Password - hunter2", "Password - [SECRET]"),
@@ -119,7 +120,15 @@ def test_what_is_called_a_secret_is_masked_and_its_name_stays(text: str, redacte
             "re-enter the password",
             "He forgot the password to his account",
         ),
-        *("the key is under the mat", "token ring", "secret santa is on 24 December 2024", "kind: Secret", "password: [SECRET]"),
+        *(
+            'password = "config.db.password"',
+            "password <none>",
+            "the key is under the mat",
+            "token ring",
+            "secret santa is on 24 December 2024",
+            "kind: Secret",
+            "password: [SECRET]",
+        ),
     ],
 )
 def test_words_types_calls_and_placeholders_stay(text: str) -> None:

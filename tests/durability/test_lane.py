@@ -196,7 +196,7 @@ def test_a_row_without_a_name_is_no_reason_not_to_open(file: Path) -> None:
 # --- what we write, read by it ---
 
 
-@pytest.mark.req("LANE-02", "LANE-03")
+@pytest.mark.req("LANE-02", "LANE-03", "MESH-030")
 def test_it_reads_what_we_write(file: Path) -> None:
     with MemoryMesh(store=url(file), agent_id="one") as mesh:
         notes = {"project": "project-x", "tags": ["wick"], "deep": {"er": [1, None]}}

@@ -73,7 +73,7 @@ def test_threads_that_come_first_together_open_one_store(tmp_path: Path) -> None
 def test_a_mesh_without_a_store_keeps_its_memories_in_the_home_folder(nothing_set: Path) -> None:
     with MemoryMesh() as mesh:
         mesh.add("text")
-        assert mesh.stats().db_path.endswith("/home/memory.db")
+        assert mesh.stats().db_path.endswith("home/memory.db")
     assert (nothing_set / "home" / "memory.db").is_file()
 
 

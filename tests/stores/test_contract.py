@@ -60,11 +60,13 @@ class TestSqlite(StoreContract):
         assert store.apply([replace(tomb, fields={**tomb.fields, "yamo_text": "erased"})]).bytes_freed
         assert b"quetzal" not in _bytes(place)
 
-    def test_bytes_that_are_still_there_are_not_called_gone(self, store: Store, place: Path) -> None:
+    def test_bytes_that_an_update_replaced_are_not_called_gone_until_they_are_compacted(self, store: Store, place: Path) -> None:
         store.apply([memory("m1", content="the quetzal nests")])
         replaced = store.apply([memory("m1", content="nothing nests", revision=2, replaces=1)])
         assert not replaced.bytes_freed
         assert b"quetzal" in _bytes(place)
+        assert store.compact()
+        assert b"quetzal" not in _bytes(place)
 
 
 def _crowd() -> list[Row]:

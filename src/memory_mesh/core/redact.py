@@ -7,7 +7,7 @@ again, any text is accepted, and the time grows with its length only. docs/redac
 import hmac
 import re
 import unicodedata
-from bisect import bisect_right
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -32,8 +32,13 @@ PATTERNS: tuple[Pattern, ...] = (
     *redact_secrets.GENERAL,
     *redact_assign.PATTERNS,
 )
+# Patterns that ask the same of a text before it is worth looking are asked once.
+_GATES: dict[tuple[int, bool, tuple[str, ...]], list[tuple[int, Pattern]]] = {}
+for _rank, _pattern in enumerate(PATTERNS):
+    _GATES.setdefault((_pattern.digits, _pattern.long_word, _pattern.hints), []).append((_rank, _pattern))
 _BY_ID = {pattern.id: pattern for pattern in PATTERNS}
 _MOST_ROUNDS = 12
+_AROUND, _EDGE = 2048, 256
 
 Mode = Literal["mask", "pseudonym"]
 
@@ -43,13 +48,14 @@ def find(text: str) -> list[Found]:
     page = Page(text)
     spans = [
         (start, end, rank)
-        for rank, pattern in enumerate(PATTERNS)
-        if pattern.may_be_in(page)
+        for (digits, long_word, hints), patterns in _GATES.items()
+        if page.digits >= digits and (page.long_words or not long_word) and (not hints or page.holds(hints))
+        for rank, pattern in patterns
         for start, end in pattern.finds(page)
     ]
     if not spans:
         return []
-    return [Found(PATTERNS[rank].id, start, end) for start, end, rank in _outside_tokens(text, _apart(spans))]
+    return [Found(PATTERNS[rank].id, start, end) for start, end, rank in _outside_masks(text, _apart(spans))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +69,7 @@ class Redactor:
     key: bytes | None = field(default=None, repr=False)
     names: Mapping[str, str] = field(default_factory=dict, repr=False)
     _named: re.Pattern[str] | None = field(init=False, repr=False, compare=False)
+    _ids: dict[str, str] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.mode not in ("mask", "pseudonym"):
@@ -70,20 +77,22 @@ class Redactor:
         if self.mode == "pseudonym" and not self.key:
             raise InvalidInput("pseudonyms need a key", remedy="give one, or use mode 'mask'")
         object.__setattr__(self, "_named", _alternatives(self.names))
-        for name, given in self.names.items():
+        object.__setattr__(self, "_ids", {_folded(name): given for name, given in self.names.items()})
+        for number, (name, given) in enumerate(self.names.items(), 1):
             if not name.strip() or self.text(given) != given:
-                raise InvalidInput(
-                    f"the id of the name {name!r:.40} would be redacted itself", expected="an id without names in it"
-                )
+                raise InvalidInput(f"name {number} has an id that would be redacted itself", expected="an id without names in it")
 
     def text(self, text: str) -> str:
         """The text as it may be stored."""
+        found = find(text)
         for _ in range(_MOST_ROUNDS):
-            # What is masked changes what stands around the rest, so we look until nothing is found.
-            redacted = self._rename(self._replace(text))
-            if redacted == text:
+            masked, masks = self._masked(text, found)
+            renamed = self._renamed(masked)
+            if renamed == text:
                 return text
-            text = redacted
+            # What is masked changes what stands around the rest, so we look until nothing is found.
+            found = find_near(renamed, masks) if renamed == masked else find(renamed)
+            text = renamed
         return "[REDACTED]"  # a text made to keep us busy; nothing of it is kept
 
     def value(self, value: Value) -> Value:
@@ -113,43 +122,68 @@ class Redactor:
 
     def _beside(self, value: str, key: str) -> str:
         """A value read with its key: `{"password": "hunter2"}` says as much as `password: hunter2`."""
-        lead = f"{key}: " if key else ""
+        lead = f"{key}: "
         for _ in range(_MOST_ROUNDS):
-            redacted = self.text(self._replace(lead + value, floor=len(lead))[len(lead) :] if lead else value)
+            found = [one for one in find(lead + value) if one.start >= len(lead)] if key else []
+            redacted = self.text(self._masked(lead + value, found)[0][len(lead) :])
             if redacted == value:
                 return value
             value = redacted
         return "[REDACTED]"
 
-    def _replace(self, text: str, *, floor: int = 0) -> str:
-        parts, at = [], 0
-        for found in find(text):
-            if found.start >= floor:
-                parts += [text[at : found.start], self._token(found.pattern, text[found.start : found.end])]
-                at = found.end
-        return "".join((*parts, text[at:])) if parts else text
+    def _masked(self, text: str, found: list[Found]) -> tuple[str, list[Span]]:
+        """The text with a mask for each find, and where the masks are."""
+        parts: list[str] = []
+        masks: list[Span] = []
+        at = length = 0
+        for one in found:
+            mask = self._mask(one.pattern, text[one.start : one.end])
+            parts += [text[at : one.start], mask]
+            length += one.start - at + len(mask)
+            masks.append((length - len(mask), length))
+            at = one.end
+        return "".join((*parts, text[at:])), masks
 
-    def _token(self, pattern_id: str, value: str) -> str:
+    def _mask(self, pattern_id: str, value: str) -> str:
         pattern = _BY_ID[pattern_id]
         if self.mode == "mask" or self.key is None:
             return f"[{pattern.label}]"
         message = f"{pattern.label}:{pattern.normal(value)}".encode("utf-8", "surrogatepass")
         return f"[{pattern.label}:{hmac.digest(self.key, message, sha256).hex()[:8]}]"
 
-    def _rename(self, text: str) -> str:
+    def _renamed(self, text: str) -> str:
         if self._named is None:
             return text
-        tokens = _tokens(text)
-        return self._named.sub(lambda found: found[0] if _inside(found.span(), tokens) else self._id_of(found[0]), text)
+        masks = _masks(text)
+        return self._named.sub(lambda found: found[0] if _cuts(found.span(), masks) else self._id_of(found[0]), text)
 
     def _id_of(self, written: str) -> str:
-        wanted = _folded(written)
-        return next((given for name, given in self.names.items() if _folded(name) == wanted), "[REDACTED]")
+        return self._ids.get(_folded(written), "[REDACTED]")
 
 
-def masked(text: str) -> str:
-    """A text as an error or a log line may show it."""
-    return Redactor().text(text) if text else text
+def find_near(text: str, masks: list[Span]) -> list[Found]:
+    """What masking has uncovered. In a long text only the stretches around the new masks are looked at again."""
+    if len(text) <= 4 * _AROUND:
+        return find(text) if masks else []
+    found: list[Found] = []
+    for low, high in _stretches(masks, len(text)):
+        for one in find(text[low:high]):
+            # At a cut a part may look like a whole. What stands there is far from any mask, and was judged before.
+            if (low == 0 or one.start >= _EDGE) and (high == len(text) or one.end <= high - low - _EDGE):
+                found.append(Found(one.pattern, one.start + low, one.end + low))
+    return found
+
+
+def _stretches(masks: list[Span], length: int) -> Iterator[Span]:
+    low = high = 0
+    for start, end in masks:
+        if start - _AROUND > high:
+            if high:
+                yield low, high
+            low = start - _AROUND
+        high = min(length, end + _AROUND)
+    if high:
+        yield low, high
 
 
 def _apart(spans: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
@@ -164,26 +198,26 @@ def _apart(spans: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
     return kept
 
 
-def _outside_tokens(text: str, spans: list[tuple[int, int, int]]) -> Iterator[tuple[int, int, int]]:
+def _outside_masks(text: str, spans: list[tuple[int, int, int]]) -> Iterator[tuple[int, int, int]]:
     """Our own masks are no finds: not whole, not in part. Around one, as part of a longer secret, they may be."""
-    tokens = _tokens(text)
+    masks = _masks(text)
     for start, end, rank in spans:
-        if not _inside((start, end), tokens) and MASK.fullmatch(text[start:end].strip(" .,;:")) is None:
+        if not _cuts((start, end), masks) and MASK.fullmatch(text[start:end].strip(" .,;:")) is None:
             yield start, end, rank
 
 
-def _tokens(text: str) -> list[Span]:
+def _masks(text: str) -> list[Span]:
     return [found.span() for found in MASK.finditer(text)] if "[" in text else []
 
 
-def _inside(span: Span, tokens: list[Span]) -> bool:
-    """Does the span start or end within a token?"""
-    before = bisect_right(tokens, (span[0], span[1] + 1))
-    near = tokens[max(0, before - 1) : before + 1]
-    starts = any(token[0] < span[0] < token[1] for token in near)
-    last = bisect_right(tokens, (span[1], -1)) - 1
-    ends = last >= 0 and tokens[last][0] < span[1] < tokens[last][1]
-    return starts or ends
+def _cuts(span: Span, masks: list[Span]) -> bool:
+    """Does the span start or end within a mask?"""
+    return any(_within(place, masks) for place in span)
+
+
+def _within(place: int, masks: list[Span]) -> bool:
+    at = bisect_left(masks, (place, 0)) - 1
+    return at >= 0 and masks[at][0] < place < masks[at][1]
 
 
 def _alternatives(names: Mapping[str, str]) -> re.Pattern[str] | None:
@@ -212,3 +246,11 @@ def _unused(key: str, kept: Mapping[str, Value], taken: set[str], numbers: Count
         numbers[key] += 1
         free = f"{key} {numbers[key] + 1}"
     return free
+
+
+def masked(text: str) -> str:
+    """The text with a mask for each find: for errors and log lines, where neither key nor names are at hand."""
+    return _MASKING.text(text)
+
+
+_MASKING = Redactor()

@@ -245,7 +245,7 @@ def _pattern(row: _Id) -> Pattern:
         label="US_SSN" if row.id == "us_ssn" else "NATIONAL_ID",
         why=f"{row.what}; {_needs(row)} is needed.",
         finds=_finder(row),
-        digits=6,
+        digits=sum(map(str.isdigit, row.masked)) - 1,  # some forms have one digit less than the example
         normal=compact,
         examples=(Example(row.example, row.masked),),
         counter_examples=tuple(_wrong(row)),

@@ -182,7 +182,7 @@ def _is_v6(token: str) -> bool:
     first = token.partition(":")[0]
     if compressed and len(first) != 4 and not token.lower().startswith(("::ffff:", "64:ff9b::")):
         return False
-    return any(char.isdigit() for char in token) and _parses(token)
+    return (not compressed or any(map(str.isdigit, token))) and _parses(token)
 
 
 def _parses(token: str) -> bool:
@@ -202,10 +202,7 @@ def _inside_word(text: str, start: int, end: int) -> bool:
 def _same_address(value: str) -> str:
     from ipaddress import ip_address
 
-    try:
-        return str(ip_address(value))
-    except ValueError:
-        return value.lower()
+    return str(ip_address(value))
 
 
 EMAIL = Pattern(

@@ -95,9 +95,9 @@ class Page:
         return self.shape.count(b"0")
 
     @cached_property
-    def longest(self) -> int:
-        """The length of the longest word, where only spaces part words."""
-        return max(map(len, self.text.split()), default=0)
+    def long_words(self) -> str:
+        """The words long enough for a key, where only spaces part words: in most texts few, and quickly looked through."""
+        return "\n".join(found[0] for found in _LONG_WORD.finditer(self.text))
 
     def holds(self, stems: tuple[str, ...]) -> bool:
         """Does any of the stems (in lower case) occur?"""
@@ -156,6 +156,7 @@ class Cue:
         return bool(found or (after and self.words.search(text, end, end + after)))
 
 
+_LONG_WORD = Expression(r"(?<!\S)\S{16,}")
 _SHAPES = bytes(48 if chr(code).isdigit() and code < 128 else 65 if chr(code).isalpha() else code for code in range(256))
 
 
@@ -190,8 +191,7 @@ def compact(value: str) -> str:
 class Pattern:
     """One kind of value that is never stored: how it is found, shown, and explained.
 
-    A text that holds none of the hints (in lower case), too few digits or too short words holds nothing for this pattern, and most
-    texts are like that.
+    A text that holds none of the hints (in lower case), too few digits or no long word holds nothing for this pattern.
     """
 
     id: str
@@ -203,11 +203,7 @@ class Pattern:
     normal: Callable[[str], str] = exact
     hints: tuple[str, ...] = ()
     digits: int = 0
-    word: int = 0
-
-    def may_be_in(self, page: Page) -> bool:
-        """Is it worth looking?"""
-        return page.digits >= self.digits and page.longest >= self.word and (not self.hints or page.holds(self.hints))
+    long_word: bool = False
 
 
 def occurrences(text: AnyStr, part: AnyStr) -> Iterator[int]:

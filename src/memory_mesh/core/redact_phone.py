@@ -5,7 +5,6 @@ A bare run of digits is never enough, and dates, times, versions and prices are 
 
 import re
 from collections.abc import Iterator
-from functools import lru_cache
 
 from memory_mesh.core.redact_pattern import DASHES, DIGIT, SPACES, Example, Expression, Page, Pattern, Span, joined, listed, words
 
@@ -53,7 +52,7 @@ _NANP = Expression(
 )
 _AREA = Expression(rf"\((?!(?:19|20)\d\d\))0?\d{{1,4}}\)[{SPACES}{DASHES}]?\d{{2,8}}(?:[{SPACES}{DASHES}.]\d{{2,5}}){{0,4}}")
 _TRUNK = Expression(rf"0[1-9]\d{{0,3}}(?:[{SPACES}{DASHES}./]\d{{2,8}}){{1,5}}")
-_REGIONS = listed("US GB DE FR IT AU NZ CH AT BE NL SE IE ZA JP IN TR BR KR PT PL")
+_REGIONS = listed("GB DE FR IT AU NZ CH AT BE NL SE IE ZA JP IN TR BR KR PT PL")
 
 _DAY, _MONTH, _YEAR = r"(?:0?[1-9]|[12]\d|3[01])", r"(?:0?[1-9]|1[0-2])", r"(?:19|20)\d\d"
 _DATE = Expression(
@@ -170,18 +169,18 @@ def _separated(number: str) -> bool:
 
 
 def _known_form(number: str) -> bool:
-    if not any(form.fullmatch(number) for form in (_NANP, _AREA, _TRUNK)):
-        return False
-    digits = sum(char.isdigit() for char in number)
-    return 9 <= digits <= 11 and _region(number) is not None
+    return _in_form(number) and _region(number) is not None
 
 
-@lru_cache(maxsize=1024)
+def _in_form(number: str) -> bool:
+    return 9 <= sum(map(str.isdigit, number)) <= 11 and any(form.fullmatch(number) for form in (_NANP, _AREA, _TRUNK))
+
+
 def _region(number: str) -> str | None:
     """The first region in which libphonenumber takes it for a number in use."""
     from phonenumbers import NumberParseException, is_valid_number, parse  # 25 ms, and few texts hold a candidate
 
-    for region in _REGIONS:
+    for region in ("US",) if _NANP.fullmatch(number) else _REGIONS:
         try:
             if is_valid_number(parse(number, region)):
                 return region
@@ -190,7 +189,6 @@ def _region(number: str) -> str | None:
     return None
 
 
-@lru_cache(maxsize=1024)
 def _international(number: str) -> bool:
     from phonenumbers import NumberParseException, is_possible_number, parse
 
@@ -202,19 +200,14 @@ def _international(number: str) -> bool:
 
 def e164(value: str) -> str:
     """One spelling for one number: E.164 where it is known, else its digits."""
-    from phonenumbers import NumberParseException, PhoneNumberFormat, format_number, parse
+    from phonenumbers import PhoneNumberFormat, format_number, parse
 
     number = _without_extension(value)
-    digits = "".join(str(int(char)) for char in number if char.isdigit())
-    abroad = number.startswith(("+", "00"))
-    region = None if abroad else _region(number)
+    abroad = number.startswith(("+", "00")) and _international(number)
+    region = _region(number) if not abroad and _in_form(number) else None
     if not abroad and region is None:
-        return digits
-    try:
-        parsed = parse("+" + number.lstrip("+0") if abroad else number, region)
-    except NumberParseException:
-        return digits
-    return format_number(parsed, PhoneNumberFormat.E164)
+        return "".join(str(int(char)) for char in number if char.isdigit())
+    return format_number(parse("+" + number.lstrip("+0") if abroad else number, region), PhoneNumberFormat.E164)
 
 
 def _without_extension(value: str) -> str:

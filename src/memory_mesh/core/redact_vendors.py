@@ -155,7 +155,7 @@ def _expression(form: str) -> Expression:
 def _finder(key: _Key) -> Callable[[Page], Iterator[Span]]:
     def finds(page: Page) -> Iterator[Span]:
         if key.prefixes:
-            return chain.from_iterable(_from(page.text, prefix, key) for prefix in key.prefixes)
+            return chain.from_iterable(_from(page.text, prefix, key) for prefix in key.prefixes if prefix in page.long_words)
         return (
             found.span()
             for found in _expression(key.form).finditer(page.text)
@@ -185,7 +185,7 @@ def _pattern(key: _Key) -> Pattern:
         label="API_KEY",
         why=f"A key or token of {key.vendor} acts for its owner.",
         finds=_finder(key),
-        word=16,
+        long_word=True,
         examples=(Example(f'export KEY="{key.sample}" # rotate', masked),),
         counter_examples=(masked[: 12 + len(key.sample) // 8],),
     )

@@ -87,6 +87,8 @@ class RamStore:
         return list(islice(allowed, limit))
 
     def compact(self) -> bool:
+        with self._lock:
+            self._still_open()
         return True
 
     def close(self) -> None:

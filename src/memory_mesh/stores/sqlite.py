@@ -176,7 +176,7 @@ class SqliteStore:
         with self._use() as connection:
             if self._read_only:
                 raise StoreReadOnly(f"{self._path} was opened for reading only")
-            return not unfreed(connection) or self._free(connection)
+            return self._free(connection)
 
     def close(self) -> None:
         with self._lock:

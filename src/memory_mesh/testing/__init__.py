@@ -1,25 +1,28 @@
 """For your own tests: the contract every store keeps, a state machine that looks for what breaks it, crash points and fakes.
 
-`StoreContract`, `machine_for` and the strategies of `rows` need the extra `testing`; `fakes` needs nothing. Names are loaded
-when they are first used, so that the fakes come without pytest and Hypothesis.
+`StoreContract`, `machine_for` and the strategies of `rows` need the extra `testing`; `fakes` and `crash` need nothing. Names are
+loaded when they are first used, so that these come without pytest and Hypothesis.
 """
 
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from memory_mesh.testing.contract import StoreContract
+    from memory_mesh.testing.crash import Recorder, crash_at
     from memory_mesh.testing.fakes import FakeClock, no_pause, seeded_ids
     from memory_mesh.testing.machine import machine_for
 
 _FROM = {
     "FakeClock": "fakes",
+    "Recorder": "crash",
     "StoreContract": "contract",
+    "crash_at": "crash",
     "machine_for": "machine",
     "no_pause": "fakes",
     "seeded_ids": "fakes",
 }
 
-__all__ = ["FakeClock", "StoreContract", "machine_for", "no_pause", "seeded_ids"]
+__all__ = ["FakeClock", "Recorder", "StoreContract", "crash_at", "machine_for", "no_pause", "seeded_ids"]
 
 
 def __getattr__(name: str) -> object:

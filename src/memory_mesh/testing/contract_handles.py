@@ -25,6 +25,7 @@ USES: dict[str, Callable[[Store], object]] = {
     "count": lambda store: store.count(Kind.MEMORY),
     "nearest": lambda store: store.nearest(Kind.MEMORY, asked(1, 0), limit=1),
     "matching": lambda store: store.matching(["word"], ["p"], limit=1),
+    "compact": lambda store: store.compact(),
 }
 
 

@@ -111,6 +111,13 @@ class ChangesAsOne(Subject):
         store.apply([moved], seen={"p": 3})
         assert store.matching(["new"], ["q"], limit=9)
 
+    def test_compacting_changes_no_answer(self, store: Store) -> None:
+        store.apply([memory("m1", ["old"], vector=[1, 0]), memory("m2", ["two"], vector=[0, 1]), memory("m3")])
+        store.apply([memory("m1", ["new"], revision=2, replaces=1)], [M2])
+        before = _everything(store)
+        assert store.compact()
+        assert _everything(store) == before
+
     def test_a_change_of_nothing_changes_nothing(self, store: Store) -> None:
         store.apply()
         assert [store.count(kind) for kind in Kind] == [0] * len(Kind)

@@ -101,6 +101,10 @@ class StoreMachine(RuleBasedStateMachine):
         right = self._model.matching(tokens, among, where)
         _ranked(self._handles[handle].matching(tokens, among, where, limit=limit), right, limit)
 
+    @rule(handle=HANDLES)
+    def compact(self, handle: int) -> None:
+        self._handles[handle].compact()
+
     @precondition(lambda self: self.durable)
     @rule()
     def reopen(self) -> None:

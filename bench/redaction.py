@@ -1,0 +1,260 @@
+"""How well and how fast the redactor works: spans found, false alarms, speed, as a table by pattern.
+
+    python -m bench.redaction --data DIR [--hostile]
+
+DIR holds `presidio_research/*.json` (labelled sentences) and `locomo/locomo10.json` (conversations). Nothing of them is copied:
+the result holds counts, and what was missed or fired is printed for a person to judge.
+"""
+
+import argparse
+import json
+import os
+import platform
+import re
+import resource
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from memory_mesh.core.redact import PATTERNS, Found, Redactor, find
+
+ROOT = Path(__file__).parents[1]
+RESULT = ROOT / "bench" / "results" / "redaction.json"
+NEGATIVES = ROOT / "tests" / "data" / "redaction_negatives.txt"
+
+# Label of the data set → what must be found of it, and which of our patterns may find it.
+WANTED = {
+    "EMAIL_ADDRESS": (1.0, {"email"}),
+    "CREDIT_CARD": (1.0, {"card"}),
+    "IBAN_CODE": (1.0, {"iban"}),
+    "US_SSN": (1.0, {"us_ssn"}),
+    "IP_ADDRESS": (1.0, {"ipv4", "ipv6"}),
+    "PHONE_NUMBER": (0.95, {"phone"}),
+}
+# Files of ours that hold examples of what is redacted, on purpose.
+EXAMPLES = re.compile(
+    r"(?:src/memory_mesh/core/redact|tests/core/test_redact|tools/redaction_docs|bench/redaction|docs/redaction)"
+)
+# What else in our files is meant to look like a secret, a number or an address.
+MEANT = re.compile(
+    r"@example\.|hunter2|heron-lamp-42|zanzibar|sk-very-secret|\+1 604 696 527\d|4539 9889 1572 0591|GB29NWBK60161331926819"
+    r"|48\.90\.248\.226|756\.9217\.0769\.85",
+    re.IGNORECASE,
+)
+# LoCoMo's addresses of pictures carry signed tokens. They are tokens, so their masks are no false alarms.
+TRUE_IN_LOCOMO = frozenset({"jwt"})
+SENTENCES_PER_ALARM = 2000
+_END = re.compile(r"(?<=[.!?])\s+|\n+")
+MEGABYTE = 1_000_000
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="The yardsticks of redaction")
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--hostile", action="store_true", help="also time hostile texts of 1 MB and a line of 100 MB")
+    options = parser.parse_args()
+    labelled = [row for path in sorted((options.data / "presidio_research").glob("*.json")) for row in read(path)]
+    chat = list(texts(read(options.data / "locomo" / "locomo10.json")))
+    own = own_texts()
+    by_pattern: dict[str, Counter[str]] = {pattern.id: Counter() for pattern in PATTERNS}
+    result = {
+        "labelled": spans(labelled, by_pattern),
+        "negatives": negatives(by_pattern),
+        "locomo": alarms("locomo", chat, by_pattern, lambda one, _: one.pattern in TRUE_IN_LOCOMO),
+        "repository": alarms("repository", own, by_pattern, lambda _, value: MEANT.search(value)),
+        "speed": speed([row["full_text"] for row in labelled], chat, own),
+    }
+    if options.hostile:
+        result["hostile"] = hostile()
+    show(by_pattern)
+    keep(result, by_pattern, hostile_too=options.hostile)
+
+
+def read(path: Path) -> Any:
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def texts(value: Any) -> Iterator[str]:
+    """Every text in a value, once."""
+    seen: set[str] = set()
+    stack = [value]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, str) and item not in seen:
+            seen.add(item)
+            yield item
+        elif isinstance(item, dict):
+            stack.extend(item.values())
+        elif isinstance(item, list):
+            stack.extend(item)
+
+
+def own_texts() -> list[str]:
+    """The texts of this repository, without those that hold examples on purpose."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout
+    paths = [ROOT / name for name in listed.splitlines() if not EXAMPLES.match(name) and not name.startswith("bench/results/")]
+    return [path.read_text(encoding="utf-8", errors="replace") for path in paths if path.is_file() and path != NEGATIVES]
+
+
+def spans(rows: list[dict[str, Any]], by_pattern: dict[str, Counter[str]]) -> dict[str, Any]:
+    """How many labelled spans are covered by a find; what was missed is printed."""
+    total, covered, others = Counter[str](), Counter[str](), Counter[str]()
+    for row in rows:
+        text, found = row["full_text"], find(row["full_text"])
+        wanted = [(span["entity_type"], span["start_position"], span["end_position"]) for span in row["spans"]]
+        for label, start, end in wanted:
+            if label in WANTED:
+                hit = any(one.start <= start and end <= one.end for one in found)
+                total[label] += 1
+                covered[label] += hit
+                if not hit:
+                    print(f"missed {label}: {text[max(0, start - 40) : end + 20]!r}")
+        for one in found:
+            label = next((label for label, start, end in wanted if start < one.end and one.start < end and label in WANTED), None)
+            right = label is not None and one.pattern in WANTED[label][1]
+            by_pattern[one.pattern]["labelled" if right else "labelled, other"] += 1
+            if not right:
+                others[one.pattern] += 1
+                print(f"not labelled as such ({one.pattern}): {text[max(0, one.start - 40) : one.end + 20]!r}")
+    print()
+    for label, (share, _) in WANTED.items():
+        verdict = "as wanted" if covered[label] >= share * total[label] else f"BELOW {share:.0%}"
+        print(f"{label:<16}{covered[label]:>5} of {total[label]:<5} {verdict}")
+    found_of = {label: {"found": covered[label], "of": total[label]} for label in WANTED}
+    return {"sentences": len(rows), "spans": found_of, "found_but_not_labelled": dict(others)}
+
+
+def negatives(by_pattern: dict[str, Counter[str]]) -> dict[str, int]:
+    lines = NEGATIVES.read_text(encoding="utf-8").splitlines()
+    fired = [(line, one) for line in lines for one in find(line)]
+    for line, one in fired:
+        by_pattern[one.pattern]["negatives"] += 1
+        print(f"redacted in a harmless line ({one.pattern}): {line!r}")
+    print(f"\nharmless lines: {len(lines)}, redacted: {len(fired)}")
+    return {"lines": len(lines), "redacted": len(fired)}
+
+
+def alarms(
+    where: str, sources: Iterable[str], by_pattern: dict[str, Counter[str]], meant: Callable[[Found, str], object]
+) -> dict[str, Any]:
+    """What fired, sentence by sentence: meant or not, everything is printed."""
+    sentences, true, false = 0, Counter[str](), Counter[str]()
+    for text in sources:
+        for sentence in filter(None, map(str.strip, _END.split(text))):
+            sentences += 1
+            for one in find(sentence):
+                value = sentence[one.start : one.end]
+                expected = meant(one, value)
+                (true if expected else false)[one.pattern] += 1
+                by_pattern[one.pattern][where] += 1
+                around = sentence[max(0, one.start - 30) : one.end + 20]
+                print(f"{where}, {'meant' if expected else 'FALSE ALARM?'} ({one.pattern}): {around!r:.140}")
+    most = sentences / SENTENCES_PER_ALARM
+    count = sum(false.values())
+    print(f"\n{where}: {sentences} sentences, {count} false alarms ({'fewer' if count < most else 'NOT FEWER'} than {most:.1f})")
+    return {"sentences": sentences, "fired_as_meant": dict(true), "false_alarms": dict(false)}
+
+
+def speed(*sources: list[str]) -> dict[str, float]:
+    """Best of five over 1 MB of labelled sentences, conversations, code and documents, in equal parts."""
+    share = MEGABYTE // len(sources)
+    mixed = "\n".join("\n".join(source)[:share] for source in sources)
+    mixed = (mixed * (MEGABYTE // len(mixed) + 1))[:MEGABYTE]
+    redactor = Redactor(mode="pseudonym", key=b"bench")
+    best = min(timed(redactor.text, mixed) for _ in range(5))
+    looking = min(timed(find, mixed) for _ in range(5))
+    sentence = "We agreed to move the stand-up to 9:30 on Mondays, and Ann will write the summary."
+    short = min(timed(lambda text: [redactor.text(text) for _ in range(1000)], sentence) for _ in range(5))
+    print(
+        f"\n1 MB of mixed text: {best:.2f} s ({1 / best:.1f} MB/s), find alone {looking:.2f} s; a sentence: {short * 1000:.0f} µs"
+    )
+    return {
+        "seconds_per_mb": round(best, 3),
+        "mb_per_second": round(1 / best, 2),
+        "find_seconds": round(looking, 3),
+        "sentence_us": round(short * 1000),
+    }
+
+
+def timed(work: Callable[[str], object], text: str) -> float:
+    """Seconds of this process: what other processes do meanwhile counts little."""
+    started = time.process_time()
+    work(text)
+    return time.process_time() - started
+
+
+def hostile() -> dict[str, Any]:
+    """Texts made to be slow, 1 MB each, and one line of 100 MB."""
+    redactor = Redactor(mode="pseudonym", key=b"bench")
+    bombs = [
+        "a",
+        "1",
+        "12 34 ",
+        ".",
+        ":",
+        "-",
+        "@",
+        "a.b@c.",
+        "1.2.3.4 ",
+        "://a:b@",
+        "password=",
+        'password="',
+        "token=",
+        "key",
+        "eyJ",
+        "sk-ant-api03-",
+    ]
+    bombs += [
+        "-----BEGIN PRIVATE KEY-----",
+        "tel 555 1234 ",
+        "tax 123456789 ",
+        "4111 ",
+        "a@b.co ",
+        "+14155552671",
+        "\ud800",
+        "\0",
+        "\u202e12",
+        "ß",
+    ]
+    times = {ascii(bomb): round(timed(redactor.text, (bomb * (MEGABYTE // len(bomb) + 1))[:MEGABYTE]), 2) for bomb in bombs}
+    worst = max(times, key=lambda bomb: times[bomb])
+    line = ("plain words on one line, and no more than that; " * (100 * MEGABYTE // 48))[: 100 * MEGABYTE] + " ann@example.org"
+    long = timed(redactor.text, line)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+    print(
+        f"\nhostile texts of 1 MB: slowest {worst} in {times[worst]:.1f} s; a line of 100 MB: {long:.0f} s; peak memory {peak} MB"
+    )
+    return {"seconds_for_1_mb": times, "seconds_for_a_line_of_100_mb": round(long, 1), "peak_mb": peak}
+
+
+def show(by_pattern: dict[str, Counter[str]]) -> None:
+    columns = ["labelled", "labelled, other", "negatives", "locomo", "repository"]
+    print(f"\n{'pattern':<24}" + "".join(f"{column:>17}" for column in columns))
+    fired = {id_: counts for id_, counts in by_pattern.items() if counts}
+    for id_, counts in fired.items():
+        print(f"{id_:<24}" + "".join(f"{counts[column]:>17}" for column in columns))
+    print(f"{len(by_pattern) - len(fired)} more patterns did not fire")
+
+
+def keep(result: dict[str, Any], by_pattern: dict[str, Counter[str]], *, hostile_too: bool) -> None:
+    commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
+    kept = {
+        "made_by": "python -m bench.redaction --data DIR" + (" --hostile" if hostile_too else ""),
+        "python": platform.python_version(),
+        "system": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
+        "commit": commit or "unknown",
+        "patterns": len(by_pattern),
+        **result,
+        "by_pattern": {id_: dict(counts) for id_, counts in by_pattern.items() if counts},
+    }
+    RESULT.parent.mkdir(parents=True, exist_ok=True)
+    RESULT.write_text(json.dumps(kept, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
