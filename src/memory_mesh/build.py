@@ -143,10 +143,12 @@ def _desk(loaded: Loaded, own_store: Store | None, clock: Clock, ids: IdSource, 
     try:
         layer0 = Layer0(_redactor(loaded, store, clock), scrubbing)
     except MemoryMeshError:
-        store.close()
+        if store is not own_store:
+            store.close()
         raise
     return Desk(
         store=store,
+        borrowed=store is own_store,
         layer0=layer0,
         clock=clock,
         ids=ids,

@@ -63,7 +63,7 @@ def test_any_usual_address_is_found_whole(local: str, domain: str) -> None:
 def test_any_address_of_a_machine_is_found_unless_it_names_none(address: IPv4Address | IPv6Address) -> None:
     text = f"the client's ip is {address}, blocked"
     nobody = str(address).startswith(("0.", "127.", "255.")) or address.is_unspecified or address.is_loopback
-    # With `::` an address needs four digits in its first group (shorter ones are not given out) and one from 0 to 9: code has `::` too.
+    # Code has `::` too: with it an address needs four digits in its first group (no other is given out) and one of 0 to 9.
     shortened = address.version == 6 and "::" in str(address)
     if not shortened or (len(str(address).partition(":")[0]) == 4 and any(map(str.isdigit, str(address)))):
         assert MASKING.text(text) == (text if nobody else "the client's ip is [IP], blocked")

@@ -66,8 +66,8 @@ def stream(*, store: str, agent: str) -> None:
             say(["added", content, id_])
             if n % 3 == 0:
                 say(["update", content])
-                mesh.update(id_, content=f"{content} amended")
-                say(["updated", f"{content} amended", id_])
+                content = mesh.update(id_, content=f"{content} amended").content
+                say(["updated", content, id_])
             if n % 4 == 1:
                 say(["erase", content])
                 mesh.erase(id_)

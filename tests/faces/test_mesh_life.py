@@ -269,3 +269,11 @@ def test_the_package_names_the_class_that_is_built() -> None:
         assert getattr(memory_mesh, name).__name__ == name
     with pytest.raises(AttributeError, match="nonsense"):
         memory_mesh.nonsense  # noqa: B018  (asking is what it is about)
+
+
+def test_closing_a_mesh_leaves_open_what_others_handed_it(house):
+    first, second = house.mesh("ann"), house.mesh("bob")
+    first.add("shared")
+    first.close()
+    assert [found.content for found in second.get_all()] == ["shared"]
+    assert [found.content for found in first.get_all()] == ["shared"]

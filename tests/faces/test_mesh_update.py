@@ -256,3 +256,17 @@ def test_pinning_is_done_once_and_undone_once(house: House, mesh: MemoryMesh) ->
     assert [block.metadata["action"] for block in house.blocks()] == ["add", "pin", "unpin"]
     with pytest.raises(InvalidInput):
         mesh.pin(id_, pinned="yes")
+
+
+def test_what_a_memory_said_while_it_was_private_stays_private_when_it_is_shared(house):
+    ann, bob = house.mesh("ann"), house.mesh("bob")
+    memory = ann.add("The code is 4711.", {"type": "agent"})
+    ann.update(memory.id, content="The door has a code.", why="too private")
+    ann.update(memory.id, metadata={"type": "global"})
+    ann.update(memory.id, content="The door has a keypad.")
+    assert "4711" in str(ann.history(memory.id))
+    told = bob.history(memory.id)
+    assert [change.action for change in told] == ["add", "update", "update", "update"]
+    assert told[-1].before == {"content": "The door has a code."}
+    assert "4711" not in str(told)
+    assert "too private" not in str(told)

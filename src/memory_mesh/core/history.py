@@ -1,11 +1,14 @@
 """How a memory becomes its next revision: a new record, and one line of history with what it replaced."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from memory_mesh.core.columns import Value
 from memory_mesh.core.records import Change, Memory
 
+# What decides who sees a memory.
+_SCOPE = frozenset({"memory_type", "reach", "session_id"})
 # Worked out from other fields; the history keeps those.
 _DERIVED = frozenset({"keywords", "fingerprint", "updated_at", "vector"})
 
@@ -32,6 +35,13 @@ def revise(
         detail=detail,
     )
     return newer, change
+
+
+def since_shared(changes: Sequence[Change]) -> list[Change]:
+    """A history for others: what a memory said before it last changed hands was not meant for them."""
+    moves = [at for at, change in enumerate(changes) if _SCOPE & change.before.keys()]
+    private = moves[-1] + 1 if moves else 0
+    return [*(replace(change, before={}, detail=None, why=None) for change in changes[:private]), *changes[private:]]
 
 
 def creation(memory: Memory) -> Change:

@@ -26,9 +26,11 @@ _ASSIGNED = Expression(
     r"\*{0,2}[ \t]{0,8}(?:[bruf]{1,2}(?=[\"']))?"
 )
 _SAID = Expression(
-    r"(?:\s{1,3}(?:for|to|of|on)\s[^.\n:=?!]{1,40}?)?(?:\s{1,3}(?:is|was|are|will\sbe|ist|est|es|to|as|equals)(?:\snow|\sset\sto|\sstill)?:?\s{1,3}|['’]s\s{1,3}|是|为|は)"
+    r"(?:\s{1,3}(?:for|to|of|on)\s[^.\n:=?!]{1,40}?)?"
+    r"(?:\s{1,3}(?:is|was|are|will\sbe|ist|est|es|to|as|equals)(?:\snow|\sset\sto|\sstill)?:?\s{1,3}|['’]s\s{1,3}|是|为|は)"
 )
 _BESIDE = Expression(r"(?:\\{0,3}[\"'])?[ \t]{1,4}(?:[-–—(][ \t]{0,2})?")
+_FLAG = Expression(r"(?:^|\s)--?[\w-]{0,30}$")
 _NEXT_LINE = Expression(r":[ \t]{0,4}\n[ \t]{0,8}")
 _TAG = Expression(r">[ \t]{0,4}([^<>\n]{1,256})</")
 _QUOTED = Expression(r"(\\{0,3})([\"'`])((?:(?!\2)[^\n\\]|\\(?![\"'`])){1,8192})\1\2")
@@ -124,20 +126,17 @@ def _said(text: str, name: re.Match[str], at: int) -> Span | None:
 
 
 def _alone(text: str, name: re.Match[str], at: int) -> Span | None:
+    """On a line of its own below the name."""
     bare = _bare(text, at)
-    if (
-        bare
-        and looks_secret(text[bare[0] : bare[1]])
-        and _LINE_END.match(text, bare[1])
-        and not _code(text, text[slice(*bare)], bare[1])
-    ):
-        return _whole(text, bare)
-    return None
+    if bare is None or not _LINE_END.match(text, bare[1]):
+        return None
+    value = text[bare[0] : bare[1]]
+    return _whole(text, bare) if looks_secret(value) and not _code(text, value, bare[1]) else None
 
 
 def _beside(text: str, name: re.Match[str], at: int) -> Span | None:
     """A flag of a command line, or a quoted or clearly secret value right behind the name."""
-    flag = re.search(r"(?:^|\s)--?[\w-]{0,30}$", text[max(0, name.start() - 32) : name.start()]) is not None
+    flag = _FLAG.search(text, max(0, name.start() - 32), name.start()) is not None
     quoted = _QUOTED.match(text, at)
     if quoted:
         return quoted.span(3) if looks_secret(quoted[3]) or (flag and not placeholder(quoted[3])) else None

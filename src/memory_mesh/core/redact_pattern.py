@@ -239,7 +239,7 @@ def stands_alone(text: str, span: Span) -> bool:
     """Is it a number of its own: no part of a word, of a decimal fraction or of a longer dotted or dashed number?"""
     start, end = span
     head, tail = text[max(0, start - 2) : start], text[end : end + 2]
-    if joined(head[-1:]) or joined(tail[:1]):
+    if joined(head[-1:]) or joined(tail[:1]) or "_" in (head[-1:], tail[:1]):
         return False
     return not (_glued(head[::-1]) or _glued(tail))
 

@@ -49,10 +49,10 @@ class Mesh:
         self._desk()
 
     def close(self) -> None:
-        """Let go of the store. A later call opens it again."""
+        """Let go of the store; one that the caller handed in stays open. A later call opens it again."""
         with self._lock:
             desk, self._opened = self._opened, None
-            if desk:
+            if desk and not desk.borrowed:
                 desk.store.close()
 
     def __enter__(self) -> Self:

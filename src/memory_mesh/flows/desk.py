@@ -34,6 +34,7 @@ class Desk:
     pause: Callable[[int], None]  # waits before the next attempt, longer each time
     limits: Limits = field(default_factory=Limits)
     layer0: Layer0 = field(default_factory=Layer0)
+    borrowed: bool = False  # the store is the caller's: closing the mesh leaves it open
     enabled: bool = True
     audited: bool = True
     language: str = "english"

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from memory_mesh.core import fuse
 from memory_mesh.core.columns import Kind
 from memory_mesh.core.errors import InvalidInput, shown
-from memory_mesh.core.history import creation
+from memory_mesh.core.history import creation, since_shared
 from memory_mesh.core.lexical import tokens
 from memory_mesh.core.records import Change, Memory, SearchResult, Status
 from memory_mesh.core.scope import partitions, seen_by, visible
@@ -44,7 +44,8 @@ def history(desk: Desk, memory_id: str) -> list[Change] | None:
     if memory is None:
         return None
     changes = [Change.of(row) for row in desk.store.find(Kind.CHANGE, equals("ref", memory_id))]
-    return [creation(memory), *sorted(changes, key=lambda change: change.number)]
+    told = sorted(changes, key=lambda change: change.number)
+    return [creation(memory), *(told if memory.agent_id == desk.who.agent_id else since_shared(told))]
 
 
 def search(
