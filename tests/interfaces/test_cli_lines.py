@@ -128,7 +128,8 @@ def test_stats_of_a_memory_that_is_switched_off_say_disconnected(cli, monkeypatc
 def test_the_first_line_of_every_command_bears_the_name(cli):
     id_ = cli("store", "--content", "The key rotates.").id
     words = {
-        "store": ["--content", "one more"], "search": ["key"], "get": ["--id", id_], "list": [], "stats": [], "doctor": [], "compact": [],
+        "store": ["--content", "one more"], "search": ["key"], "get": ["--id", id_], "list": [], "stats": [], "doctor": [],
+        "compact": [],
         "history": ["--id", id_], "update": ["--id", id_, "--content", "anew"], "pin": ["--id", id_], "demo": [],
         "delete": ["--id", id_], "delete-all": ["--session", "none", "--yes"], "show": [],
     }  # fmt: skip

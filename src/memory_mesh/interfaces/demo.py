@@ -23,6 +23,7 @@ from memory_mesh.interfaces.render import NAME, Answer, paint
 _KEY = "The deploy key rotates on Mondays."
 _TEA = "Ana prefers tea in the afternoon."
 _CODE = "The vault opens with heron-lamp-42."
+_ADDRESS = "bob@example.org"
 _SECRET = b"heron-lamp-42"
 
 _STYLES = (
@@ -95,6 +96,14 @@ def share(stage: Stage) -> Iterator[str]:
     yield _told(bool(stage.planner.search("vault")), "planner asks for the vault: " + _answers(stage.planner, "vault"))
 
 
+def mask(stage: Stage) -> Iterator[str]:
+    pasted = f"<p>Write to <b>{_ADDRESS}</b>, the password is heron-42.</p>"
+    yield f"planner is given “{pasted}”"
+    kept = stage.planner.add(pasted).content
+    yield _told(kept == "Write to [EMAIL], the password is [SECRET].", f"it keeps “{kept}”")
+    yield _told(_ADDRESS.encode() not in stage.bytes_on_disk(), "the address reaches no file")
+
+
 def forget(stage: Stage) -> Iterator[str]:
     before = stage.bytes_on_disk().count(_SECRET)
     yield _told(before > 0, f"the files hold the secret {before} times, in the memory and in its trail")
@@ -124,6 +133,7 @@ SCENES: dict[str, Callable[[Stage], Iterator[str]]] = {
     "It recalls": recall,
     "It learns better": learn,
     "Another agent asks": share,
+    "It keeps no secrets of others": mask,
     "It forgets for good": forget,
     "Nobody rewrites the past": prove,
 }
