@@ -27,6 +27,7 @@ def test_a_large_store_frees_bytes_when_it_is_compacted(tmp_path: Path, monkeypa
         monkeypatch.setattr(sqlite, "_QUICKLY_REWRITTEN", 0)
         assert mesh.erase(secret.id).bytes_freed is False
         assert mesh.get(secret.id) is None
+        assert b"heron" not in (tmp_path / "memory.db-wal").read_bytes()
     with mesh_in(tmp_path) as mesh:  # a large file is not rewritten by being opened
         assert mesh._desk().store.untidy()
         assert mesh.compact() is True

@@ -109,7 +109,7 @@ class SqliteStore:
                 self._step("store.counted")
             self._step("store.committed")
             if deletes or replaced:
-                return Applied(bytes_freed=self._is_small() and self._free(connection))
+                return Applied(bytes_freed=self._tidied(connection))
             return Applied(bytes_freed=not any(row.replaces for row in puts))
 
     def version(self, partition: str) -> int:
@@ -272,6 +272,14 @@ class SqliteStore:
 
     def _is_small(self) -> bool:
         return self._path.stat().st_size <= _QUICKLY_REWRITTEN
+
+    def _tidied(self, connection: sqlite3.Connection) -> bool:
+        """What a deletion frees by itself: all of it in a small file; in a large one the log, and `compact` frees the rest."""
+        if self._is_small():
+            return self._free(connection)
+        with suppress(sqlite3.OperationalError):  # the change itself is durable
+            self._cut_log(connection)
+        return False
 
     def _free(self, connection: sqlite3.Connection) -> bool:
         """Leave no byte of what was deleted; False if that has to wait for the next deletion or opening."""
