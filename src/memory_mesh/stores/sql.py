@@ -73,9 +73,11 @@ class Compiler:
         return Sql(text, tuple(param for part in compiled for param in part.params), depth)
 
     def _in(self, column: str, values: tuple[Scalar, ...]) -> Sql:
-        alike = {types: tuple(value for value in values if _json_types(value) == types) for types in map(_json_types, values)}
+        alike: dict[str, list[Scalar]] = {}
+        for value in values:
+            alike.setdefault(_json_types(value), []).append(value)
         if len(alike) != 1:
-            return self.where(Or(tuple(In(column, some) for some in alike.values())))
+            return self.where(Or(tuple(In(column, tuple(some)) for some in alike.values())))
         marks = ", ".join("?" * len(values))
         return self._each(column, f"{{}} IN ({marks})", values)
 

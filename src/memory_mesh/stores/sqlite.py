@@ -163,7 +163,7 @@ class SqliteStore:
             corpus, postings = _postings(connection, set(tokens), partitions)
             scored = best(bm25(postings, corpus, tokens))
             found: list[Hit] = []
-            for batch in _batches(scored):
+            for batch in _batches(scored, min(_BATCH, 2 * limit)):  # the best of them nearly always pass
                 condition = _condition(Kind.MEMORY, both(OneOf("id", tuple(id_ for id_, _ in batch)), where))
                 rows = connection.execute(f"SELECT id FROM memories WHERE {condition.text}", condition.params)
                 allowed = {row[0] for row in rows}
@@ -506,5 +506,5 @@ def _postings(
     return Corpus(documents or 0, length or 0), postings
 
 
-def _batches(items: Sequence[Any]) -> Iterator[Sequence[Any]]:
-    return (items[at : at + _BATCH] for at in range(0, len(items), _BATCH))
+def _batches(items: Sequence[Any], size: int = _BATCH) -> Iterator[Sequence[Any]]:
+    return (items[at : at + size] for at in range(0, len(items), size))
