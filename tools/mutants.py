@@ -7,6 +7,7 @@ longer fits the code.
 """
 
 import argparse
+import compileall
 import os
 import re
 import shutil
@@ -79,6 +80,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # Copied once, so that all meet the same code whatever is edited meanwhile.
         sound = Path(name) / "sound"
         shutil.copytree(PACKAGE, sound, ignore=shutil.ignore_patterns("__pycache__"))
+        compileall.compile_dir(sound, quiet=1)
         if stale := [mutant for mutant in mutants if not fits(mutant, sound)]:
             console.print(*(f"{mutant.file}: does not fit any more: {mutant.name}" for mutant in stale), sep="\n")
             return 1

@@ -163,9 +163,11 @@ class SqliteStore:
             corpus, postings = _postings(connection, set(tokens), partitions)
             scored = best(bm25(postings, corpus, tokens))
             found: list[Hit] = []
-            for batch in _batches(scored, min(_BATCH, 2 * limit)):  # the best of them nearly always pass
+            for batch in _batches(scored, min(_BATCH, 2 * limit) or 1):  # the best of them nearly always pass
                 condition = _condition(Kind.MEMORY, both(OneOf("id", tuple(id_ for id_, _ in batch)), where))
-                rows = connection.execute(f"SELECT id FROM memories WHERE {condition.text}", condition.params)
+                # Left to itself, SQLite would walk through all active memories of the user instead of these few ids.
+                query = f"SELECT id FROM memories INDEXED BY sqlite_autoindex_memories_1 WHERE {condition.text}"
+                rows = connection.execute(query, condition.params)
                 allowed = {row[0] for row in rows}
                 found.extend(Hit(id_, score) for id_, score in batch if id_ in allowed)
                 if len(found) >= limit:

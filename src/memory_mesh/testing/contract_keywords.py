@@ -96,7 +96,7 @@ class RanksByKeywords(Subject):
         shown = _matching(store, ["red", "apple"], where=Compare("id", "<>", "apple"))
         assert shown == [("car", hits["car"]), ("green", hits["green"])]
 
-    def test_a_limit_counts_only_what_the_condition_lets_through(self, store: Store) -> None:
+    def test_a_limit_counts_only_matches_that_the_condition_lets_through(self, store: Store) -> None:
         """Those that score best are hidden, so a limit that came first would leave nothing."""
         store.apply([memory(f"m{n}", ["word"] * (9 - n), status="active" if n > 6 else None) for n in range(9)])
         everything = _ids(_matching(store, ["word"]))
@@ -113,7 +113,7 @@ class RanksByKeywords(Subject):
         store.apply([memory("needle", ["word", *"abcdefgh"], status="active")])
         assert _ids(_matching(store, ["word"], where=Compare("status", "=", "active"), limit=1)) == ["needle"]
 
-    def test_equal_scores_go_by_id_descending(self, store: Store) -> None:
+    def test_equal_matches_go_by_id_descending(self, store: Store) -> None:
         store.apply([memory(id_, ["word"]) for id_ in ("b", "c", "a", "é", "B")])
         assert _ids(_matching(store, ["word"])) == ["é", "c", "b", "a", "B"]
         assert _ids(_matching(store, ["word"], limit=2)) == ["é", "c"]

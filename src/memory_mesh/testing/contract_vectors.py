@@ -91,7 +91,7 @@ class RanksByCosine(Subject):
         store.apply([memory("m1", vector=[1, 0])])
         assert store.nearest(kind, asked(1, 0), limit=9) == []
 
-    def test_a_limit_counts_only_what_the_condition_lets_through(self, store: Store) -> None:
+    def test_a_limit_counts_only_neighbours_that_the_condition_lets_through(self, store: Store) -> None:
         store.apply([memory(f"m{n}", vector=[1, n], status="active" if n > 6 else None) for n in range(9)])
         assert _ids(_nearest(store, 1, 0, limit=3)) == ["m0", "m1", "m2"]
         assert _ids(_nearest(store, 1, 0, limit=1, where=Compare("status", "=", "active"))) == ["m7"]
@@ -104,7 +104,7 @@ class RanksByCosine(Subject):
         assert _ids(_nearest(store, 1, 0, where=Compare("session_id", "=", "s"))) == ["seen"]
         assert _ids(_nearest(store, 1, 0, where=IsNull("session_id"))) == ["hidden"]
 
-    def test_equal_scores_go_by_id_descending(self, store: Store) -> None:
+    def test_equal_cosines_go_by_id_descending(self, store: Store) -> None:
         store.apply([memory(id_, vector=[1, 1]) for id_ in ("b", "c", "a", "é", "B")])
         assert _ids(_nearest(store, 1, 1)) == ["é", "c", "b", "a", "B"]
         assert _ids(_nearest(store, 1, 1, limit=2)) == ["é", "c"]
