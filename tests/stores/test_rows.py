@@ -9,10 +9,10 @@ from hypothesis import Phase, given, settings
 from hypothesis.strategies import SearchStrategy, just, tuples
 
 from memory_mesh import MemoryMesh
-from memory_mesh.core.columns import INT_MAX, MOVING, WITH_VECTOR, Kind, Type, fields_of
+from memory_mesh.core.columns import INT_MAX, WITH_VECTOR, Kind, Type, fields_of
 from memory_mesh.core.rows import Row, checked
 from memory_mesh.core.where import And, Anything, Compare, In, IsNull, Like, Not, Or, Where, is_list
-from memory_mesh.testing import FakeClock, no_pause, seeded_ids
+from memory_mesh.testing import FakeClock, StoreContract, no_pause, seeded_ids
 from memory_mesh.testing.rows import ODD_TEXTS, batches, conditions, rows
 from memory_mesh.testing.subject import UNHURRIED, property_test
 
@@ -127,8 +127,10 @@ def test_no_pause_does_not_wait() -> None:
     no_pause(10**9)
 
 
-def test_the_moving_kinds_have_all_vectors() -> None:
-    assert WITH_VECTOR <= MOVING
+def test_no_part_of_the_contract_takes_the_name_of_anothers_sentence() -> None:
+    said = Counter(name for part in StoreContract.__bases__ for name in vars(part) if name.startswith("test_"))
+    assert said.total() > 60
+    assert [name for name, times in said.items() if times > 1] == []
 
 
 def _parts(where: Where) -> Iterator[Where]:

@@ -163,7 +163,7 @@ class SqliteStore:
             corpus, postings = _postings(connection, set(tokens), partitions)
             scored = best(bm25(postings, corpus, tokens))
             found: list[Hit] = []
-            for batch in _batches(scored, min(_BATCH, 2 * limit) or 1):  # the best of them nearly always pass
+            for batch in _batches(scored, min(_BATCH, 2 * limit + 1)):  # the best of them nearly always pass
                 condition = _condition(Kind.MEMORY, both(OneOf("id", tuple(id_ for id_, _ in batch)), where))
                 # Left to itself, SQLite would walk through all active memories of the user instead of these few ids.
                 query = f"SELECT id FROM memories INDEXED BY sqlite_autoindex_memories_1 WHERE {condition.text}"
