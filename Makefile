@@ -40,8 +40,9 @@ conformance: $(RESULTS) ## which requirement is held by which test; writes docs/
 mutants: $(READY) ## put deliberate bugs into the stores and see that the tests catch them
 	$(BIN)/python tools/mutants.py
 
-bench: $(READY) ## how long a command takes from a cold start; writes bench/results/
+bench: $(READY) ## cold start and, with DATA=folder of data sets, redaction; writes bench/results/
 	$(BIN)/python -m bench.coldstart
+	$(if $(DATA),$(BIN)/python -m bench.redaction --data $(DATA))
 
 clean: ## remove what was built, .venv included
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage .coverage.*

@@ -12,6 +12,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# On a busy machine an example may take its time; in CI the same examples are drawn in every run.
+settings.register_profile("house", deadline=None, derandomize=os.environ.get("CI") == "true")
+settings.load_profile("house")
 
 REQUIREMENTS = Path(__file__).parents[1] / "conformance" / "requirements.toml"
 

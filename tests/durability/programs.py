@@ -148,6 +148,7 @@ def forked(*, store: str, agent: str) -> None:
 
 
 def _limit(most_bytes: int) -> None:
+    sys.dont_write_bytecode = True  # a module compiled now would be cut off too, and break every later run
     resource.setrlimit(resource.RLIMIT_FSIZE, (most_bytes, resource.RLIM_INFINITY))
 
 
