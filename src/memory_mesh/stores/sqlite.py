@@ -2,47 +2,33 @@
 
 WAL with synchronous=FULL: what `apply` acknowledged survives a power cut. `secure_delete`, a rewrite of the file and a cut of
 its log after each deletion: what was erased is no longer in the files. Keyword candidates come from our own postings table,
-for FTS5 keeps deleted words in its segments and takes 50 ms to score 100,000 rows. It is over 300 lines because reading,
-writing and the care of the one connection belong together; the tables are in `sqlite_schema`, the conditions in `sql`.
+for FTS5 keeps deleted words in its segments and takes 50 ms to score 100,000 rows. It is over 300 lines because the
+port and the care of the one connection belong together; rows are in `sqlite_rows`, tables in `sqlite_schema`.
 """
 
 import json
 import os
 import sqlite3
 import time
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import RLock
 from typing import Any
 
-from memory_mesh.core.columns import BASE, BY_NAME, MOVING, Kind, fields_of
-from memory_mesh.core.errors import (
-    Conflict,
-    IdTaken,
-    StoreBusy,
-    StoreClosed,
-    StoreCorrupt,
-    StoreError,
-    StoreFull,
-    StoreReadOnly,
-    StoreUnavailable,
-)
-from memory_mesh.core.lexical import Corpus, Posting, best, bm25
+from memory_mesh.core.columns import Kind
+from memory_mesh.core.errors import Conflict, StoreClosed, StoreReadOnly, StoreUnavailable
+from memory_mesh.core.lexical import best, bm25
 from memory_mesh.core.ports import Applied, Step, no_step
 from memory_mesh.core.rows import Hit, Key, Row, Vector
 from memory_mesh.core.where import ANYTHING, Where, both
 from memory_mesh.core.where import In as OneOf
 from memory_mesh.stores.forks import watch
-from memory_mesh.stores.sql import Compiler, Sql, exactly_like
+from memory_mesh.stores.sql import exactly_like
+from memory_mesh.stores.sqlite_errors import code_of, trouble
+from memory_mesh.stores.sqlite_rows import Writing, condition_on, postings_of, row_of, version_of
 from memory_mesh.stores.sqlite_schema import (
-    BLOCKS,
-    MEMORIES,
-    Table,
     check_version,
-    decode,
-    encode,
     mark_freed,
     mark_unfreed,
     prepare,
@@ -58,18 +44,6 @@ _SWITCHES = 100  # each lost to another process that opened the file in the same
 # Freeing bytes rewrites the file. Up to this size that takes a moment and is part of the deletion; beyond, it is `compact`'s.
 _QUICKLY_REWRITTEN = 64 * 1024 * 1024
 _BATCH = 500  # ids in one query; SQLite takes 32,766 parameters, older ones 999
-
-_TROUBLE: dict[int, tuple[type[StoreError], str, str]] = {
-    sqlite3.SQLITE_BUSY: (StoreBusy, "is locked by another process", "try again, or look for what holds it"),
-    sqlite3.SQLITE_LOCKED: (StoreBusy, "is locked", "try again"),
-    sqlite3.SQLITE_FULL: (StoreFull, "cannot grow: the disk is full", "free some space; nothing was changed"),
-    sqlite3.SQLITE_IOERR: (StoreUnavailable, "could not be read or written", "check the disk and its free space"),
-    sqlite3.SQLITE_CORRUPT: (StoreCorrupt, "is damaged", "restore a backup; `memory-mesh doctor` tells more"),
-    sqlite3.SQLITE_NOTADB: (StoreCorrupt, "is no SQLite database", "name another file, or restore a backup"),
-    sqlite3.SQLITE_READONLY: (StoreReadOnly, "can only be read", "check its permissions"),
-    sqlite3.SQLITE_CANTOPEN: (StoreUnavailable, "cannot be opened", "check the path and its permissions"),
-    sqlite3.SQLITE_PERM: (StoreUnavailable, "may not be opened", "check its permissions"),
-}
 
 
 class SqliteStore:
@@ -95,7 +69,7 @@ class SqliteStore:
             with self._transaction(connection):
                 self._step("store.begun")
                 self._check(connection, seen or {})
-                change = _Change(connection)
+                change = Writing(connection)
                 for key in deletes:
                     change.delete(key)
                 self._step("store.deleted")
@@ -114,7 +88,7 @@ class SqliteStore:
 
     def version(self, partition: str) -> int:
         with self._use() as connection:
-            return _version(connection, partition)
+            return version_of(connection, partition)
 
     def get(self, kind: Kind, ids: Sequence[str]) -> dict[str, Row]:
         with self._use() as connection, self._snapshot(connection):
@@ -122,7 +96,7 @@ class SqliteStore:
 
     def find(self, kind: Kind, where: Where = ANYTHING, *, limit: int | None = None, after: Row | None = None) -> list[Row]:
         table = table_of(kind)
-        condition = _condition(kind, where)
+        condition = condition_on(kind, where)
         made, number = table.physical("created_at"), "number"
         text, params = condition.text, condition.params
         if after is not None:
@@ -133,10 +107,10 @@ class SqliteStore:
         with self._use() as connection:
             found = connection.execute(f"SELECT * FROM {table.name} WHERE {text} {order}{bound}", params)
             names = [column[0] for column in found.description]
-            return [_row(kind, table, dict(zip(names, values, strict=True))) for values in found]
+            return [row_of(kind, table, dict(zip(names, values, strict=True))) for values in found]
 
     def count(self, kind: Kind, where: Where = ANYTHING) -> int:
-        condition = _condition(kind, where)
+        condition = condition_on(kind, where)
         with self._use() as connection:
             query = f"SELECT count(*) FROM {table_of(kind).name} WHERE {condition.text}"
             return int(connection.execute(query, condition.params).fetchone()[0])
@@ -144,7 +118,7 @@ class SqliteStore:
     def nearest(self, kind: Kind, vector: Vector, where: Where = ANYTHING, *, limit: int) -> list[Hit]:
         if kind is Kind.BLOCK:
             return []
-        condition = _condition(kind, where)
+        condition = condition_on(kind, where)
         owners = f"FROM {table_of(kind).name} WHERE ({condition.text})"
         same = "model = ? AND length(embedding) = ?"
         query = f"SELECT id, embedding {owners} AND {same}"
@@ -160,11 +134,11 @@ class SqliteStore:
 
     def matching(self, tokens: Sequence[str], partitions: Sequence[str], where: Where = ANYTHING, *, limit: int) -> list[Hit]:
         with self._use() as connection, self._snapshot(connection):
-            corpus, postings = _postings(connection, set(tokens), partitions)
+            corpus, postings = postings_of(connection, set(tokens), partitions)
             scored = best(bm25(postings, corpus, tokens))
             found: list[Hit] = []
             for batch in _batches(scored, min(_BATCH, 2 * limit + 1)):  # the best of them nearly always pass
-                condition = _condition(Kind.MEMORY, both(OneOf("id", tuple(id_ for id_, _ in batch)), where))
+                condition = condition_on(Kind.MEMORY, both(OneOf("id", tuple(id_ for id_, _ in batch)), where))
                 # Left to itself, SQLite would walk through all active memories of the user instead of these few ids.
                 query = f"SELECT id FROM memories INDEXED BY sqlite_autoindex_memories_1 WHERE {condition.text}"
                 rows = connection.execute(query, condition.params)
@@ -260,7 +234,7 @@ class SqliteStore:
                 if connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
                     connection.execute("PRAGMA journal_mode = WAL")
             except sqlite3.OperationalError as error:
-                if last or _code(error) != sqlite3.SQLITE_BUSY:
+                if last or code_of(error) != sqlite3.SQLITE_BUSY:
                     raise
                 connection.execute("BEGIN EXCLUSIVE")
                 connection.execute("COMMIT")
@@ -269,7 +243,7 @@ class SqliteStore:
 
     def _check(self, connection: sqlite3.Connection, seen: Mapping[str, int]) -> None:
         for partition, version in seen.items():
-            if _version(connection, partition) != version:
+            if version_of(connection, partition) != version:
                 raise Conflict(f"partition {partition} has moved on")
 
     def _is_small(self) -> bool:
@@ -340,172 +314,7 @@ class SqliteStore:
         try:
             yield
         except (sqlite3.Error, UnicodeDecodeError, json.JSONDecodeError) as error:
-            code = _code(error)
-            kind, what, remedy = _TROUBLE.get(code, (StoreUnavailable, f"failed: {error}", "see `memory-mesh doctor`"))
-            raise kind(f"{self._path} {what}", remedy=remedy) from error
-
-
-def _code(error: Exception) -> int:
-    """SQLite's code for an error. A text or JSON that cannot be read back has none: it was whole when it was written."""
-    misused = isinstance(error, sqlite3.InterfaceError | sqlite3.ProgrammingError)
-    code: int = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR if misused else sqlite3.SQLITE_CORRUPT)
-    return code & 0xFF  # the rest tells more than we make of it
-
-
-class _Change:
-    """One change within a transaction, and what it adds up to for each partition."""
-
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
-        self._moved: Counter[str] = Counter()
-        self._documents: Counter[str] = Counter()
-        self._length: Counter[str] = Counter()
-
-    def delete(self, key: Key) -> None:
-        table = table_of(key.kind)
-        held = self._held(key, table)
-        if held is None:
-            return
-        self._forget(key, *held)
-        kind = "" if table.name != "records" else f" AND kind = '{key.kind.value}'"
-        self._connection.execute(f"DELETE FROM {table.name} WHERE id = ?{kind}", (key.id,))
-
-    def put(self, row: Row) -> None:
-        table = table_of(row.kind)
-        held = self._held(row.key, table)
-        if not row.replaces:
-            if held:
-                raise IdTaken(f"{row.kind} {row.id} is already there")
-            self._write(f"INSERT INTO {table.name} ({{names}}) VALUES ({{marks}})", row, table)
-        else:
-            if held is None or held[1] != row.replaces:
-                raise Conflict(f"{row.kind} {row.id} is not at revision {row.replaces}")
-            self._forget(row.key, *held)
-            self._write(f"UPDATE {table.name} SET ({{names}}) = ({{marks}}) WHERE id = ?{_of_kind(row, table)}", row, table)
-        self._learn(row, held[0] if held else None)
-
-    def count(self) -> None:
-        """Bring versions and statistics of the touched partitions up to date."""
-        touched = self._moved.keys() | self._documents.keys() | self._length.keys()
-        self._connection.executemany(
-            "INSERT INTO partitions VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET version = version + excluded.version, "
-            "documents = documents + excluded.documents, length = length + excluded.length",
-            [(name, self._moved[name], self._documents[name], self._length[name]) for name in sorted(touched)],
-        )
-
-    def _held(self, key: Key, table: Table) -> tuple[str, int, int] | None:
-        """The partition, revision and number of keywords of what is there now."""
-        words = "json_array_length(coalesce(keywords, '[]'))" if table is MEMORIES else "0"
-        kind = "" if table.name != "records" else f" AND kind = '{key.kind.value}'"
-        query = f"SELECT partition, revision, {words} FROM {table.name} WHERE id = ?{kind}"
-        found: tuple[str, int, int] | None = self._connection.execute(query, (key.id,)).fetchone()
-        return found
-
-    def _write(self, statement: str, row: Row, table: Table) -> None:
-        values = _encoded(row, table)
-        text = statement.format(names=", ".join(values), marks=", ".join("?" * len(values)))
-        params = [*values.values(), row.id] if statement.startswith("UPDATE") else [*values.values()]
-        self._connection.execute(text, params)
-
-    def _forget(self, key: Key, partition: str, _revision: int, words: int) -> None:
-        if key.kind in MOVING:
-            self._moved[partition] += 1
-        if words:
-            # The old keywords say which postings there are; scanning for an id would read the whole table.
-            old = self._connection.execute("SELECT value FROM memories, json_each(keywords) WHERE memories.id = ?", (key.id,))
-            gone = {(token, partition, key.id) for (token,) in old.fetchall()}
-            self._connection.executemany("DELETE FROM postings WHERE token = ? AND partition = ? AND id = ?", gone)
-            self._documents[partition] -= 1
-            self._length[partition] -= words
-
-    def _learn(self, row: Row, was_in: str | None) -> None:
-        if row.kind in MOVING and row.partition != was_in:
-            self._moved[row.partition] += 1
-        words = row.value("keywords")
-        if row.kind is Kind.MEMORY and isinstance(words, list) and words:
-            times = Counter(str(word) for word in words)
-            self._connection.executemany(
-                "INSERT INTO postings VALUES (?, ?, ?, ?, ?)",
-                [(word, row.partition, row.id, n, len(words)) for word, n in times.items()],
-            )
-            self._documents[row.partition] += 1
-            self._length[row.partition] += len(words)
-
-
-def _of_kind(row: Row, table: Table) -> str:
-    return "" if table.name != "records" else f" AND kind = '{row.kind.value}'"
-
-
-def _condition(kind: Kind, where: Where) -> Sql:
-    table = table_of(kind)
-    held = {column.name for column in fields_of(kind)}
-    of_kind = f"kind = '{kind.value}' AND " if table.name == "records" else ""
-
-    def reach(column: str) -> str:
-        if column == "kind":
-            return f"'{kind.value}'"
-        known = column in held or column in BASE
-        return table.reach(column) if known else "NULL"  # a field that the kind lacks is missing from every row
-
-    compiled = Compiler(reach).where(where)
-    return Sql(f"{of_kind}({compiled.text})", compiled.params)
-
-
-def _encoded(row: Row, table: Table) -> dict[str, Any]:
-    values: dict[str, Any] = {}
-    extra: dict[str, Any] = {}
-    names = [column.name for column in fields_of(row.kind)]
-    for name in (*BASE, *names):
-        value = row.value(name)
-        if name in table.columns:
-            values[table.physical(name)] = encode(BY_NAME[name], value)
-        elif value is not None and name != "kind":
-            extra[name] = value
-    if table is not BLOCKS:
-        values["extra"] = json.dumps(extra, ensure_ascii=False) if extra else None
-        values["embedding"] = row.vector.data if row.vector else None
-        values["model"] = row.vector.model if row.vector else None
-    if table is MEMORIES:
-        values["collection"] = row.value("project") or "memory-lane"
-    return values
-
-
-def _row(kind: Kind, table: Table, held: dict[str, Any]) -> Row:
-    extra: dict[str, Any] = json.loads(held.get("extra") or "{}")
-    fields = {}
-    for column in fields_of(kind):
-        name = column.name
-        value = decode(column, held[table.physical(name)]) if name in table.columns else extra.get(name)
-        if value is not None:
-            fields[name] = value
-    data, model = held.get("embedding"), held.get("model")
-    return Row(
-        kind=kind,
-        id=held["id"],
-        partition=held["partition"],
-        created_at=held[table.physical("created_at")],
-        revision=held["revision"],
-        number=held["number"],
-        fields=fields,
-        vector=Vector(model, data) if data is not None and model is not None else None,
-    )
-
-
-def _version(connection: sqlite3.Connection, partition: str) -> int:
-    held = connection.execute("SELECT version FROM partitions WHERE partition = ?", (partition,)).fetchone()
-    return int(held[0]) if held else 0
-
-
-def _postings(
-    connection: sqlite3.Connection, tokens: set[str], partitions: Sequence[str]
-) -> tuple[Corpus, dict[str, list[Posting]]]:
-    marks = ", ".join("?" * len(partitions))
-    among = tuple(partitions)
-    query = f"SELECT sum(documents), sum(length) FROM partitions WHERE partition IN ({marks})"
-    documents, length = connection.execute(query, among).fetchone()
-    query = f"SELECT id, times, length FROM postings WHERE token = ? AND partition IN ({marks})"
-    postings = {token: [Posting(*row) for row in connection.execute(query, (token, *among))] for token in tokens}
-    return Corpus(documents or 0, length or 0), postings
+            raise trouble(self._path, error) from error
 
 
 def _batches(items: Sequence[Any], size: int = _BATCH) -> Iterator[Sequence[Any]]:
