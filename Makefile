@@ -19,7 +19,7 @@ TESTED := $(filter-out docs/conformance.md,$(shell find src tests tools bench co
 help: ## list these words
 	@grep -hE '^[a-z]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/:.*## /\t/' | expand -t 14
 
-setup: $(READY) ## make .venv and install the package and its tools into it
+setup: $(READY) ## make .venv, install the package and its tools into it, and fetch the local model
 
 demo: $(READY) ## store, find, erase and verify in a throw-away memory
 	@$(BIN)/memory-mesh demo
@@ -56,6 +56,7 @@ $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --upgrade pip
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --build-constraint constraints.txt --editable '.[dev]'
+	@$(BIN)/memory-mesh model fetch
 	@touch $@
 
 $(RESULTS): $(READY) $(TESTED)

@@ -18,6 +18,10 @@ from hypothesis import settings
 settings.register_profile("house", deadline=None, derandomize=os.environ.get("CI") == "true")
 settings.load_profile("house")
 
+# Loading the real model takes a moment. Tests that are about vectors hand in an embedder; the others, and the processes that
+# they start, go by keywords.
+os.environ.setdefault("MEMORY_MESH_EMBEDDER", "none")
+
 REQUIREMENTS = Path(__file__).parents[1] / "conformance" / "requirements.toml"
 
 

@@ -372,7 +372,7 @@ def test_every_method_of_the_document_is_here_or_says_that_it_is_not_yet() -> No
     assert not here & NOT_YET.keys()
 
 
-COMMANDS = ("ingest-dir", "ingest-skill", "search-skills", "list-skills", "skill-feedback", "skill-prune", "audit")
+COMMANDS = ("ingest-skill", "search-skills", "list-skills", "skill-feedback", "skill-prune", "audit")
 METHODS = [promised for promised in NOT_YET if promised not in {*A_VALUE, *SCHEMES, *COMMANDS}]
 WAYS: dict[str, Callable[[str], object]] = {
     **dict.fromkeys(METHODS, lambda promised: getattr(MemoryMesh(store="memory://"), promised)),

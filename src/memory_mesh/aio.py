@@ -1,13 +1,19 @@
 """The same mesh for `async` code: one `to_thread` line for each method. A test holds the signatures equal to the mesh's own."""
 
 from collections.abc import Callable, Iterable, Sequence
+from os import PathLike
 from types import TracebackType
 from typing import Never, ParamSpec, Self, TypeVar
 
 from memory_mesh.core.audit import Verdict
+from memory_mesh.core.cache import CacheStats
+from memory_mesh.core.explain import Explanation
+from memory_mesh.core.ports import Progress
 from memory_mesh.core.records import Change, MemoryRecord, SearchResult, Status
 from memory_mesh.faces.mesh import MemoryStats, Mesh, Metadata
 from memory_mesh.flows.erase import Erasure
+from memory_mesh.flows.folders import Ingested
+from memory_mesh.flows.reembed import Reembedded
 
 Given = ParamSpec("Given")
 Answer = TypeVar("Answer")
@@ -50,6 +56,14 @@ class AsyncMesh:
     ) -> list[MemoryRecord]:
         return await to_thread(self._mesh.add_many, items, idempotency_key=idempotency_key)
 
+    async def ingest_dir(
+        self, path: str | PathLike[str], *, extension: str | Sequence[str] = ".md", type: str | None = None,
+        recursive: bool = False, progress: Progress | None = None,
+    ) -> Ingested:  # fmt: skip
+        return await to_thread(
+            self._mesh.ingest_dir, path, extension=extension, type=type, recursive=recursive, progress=progress
+        )
+
     async def update(
         self, id: str, *, content: str | None = None, metadata: Metadata | None = None, why: str | None = None,
         idempotency_key: str | None = None,
@@ -89,16 +103,34 @@ class AsyncMesh:
         return await to_thread(self._mesh.history, id, session_id=session_id)
 
     async def search(
-        self, query: str, limit: int = 10, filter: str | None = None, *, use_cache: bool = True, min_score: float = 0.0,
-        status: Sequence[str] = (Status.ACTIVE,), session_id: str | None = None,
+        self, query: str, limit: int = 10, filter: str | None = None, *, use_cache: bool = True, min_score: float | None = None,
+        status: Sequence[str] = (Status.ACTIVE,), session_id: str | None = None, ranker: str | None = None,
     ) -> list[SearchResult]:  # fmt: skip
         return await to_thread(
             self._mesh.search, query, limit, filter,
-            use_cache=use_cache, min_score=min_score, status=status, session_id=session_id,
+            use_cache=use_cache, min_score=min_score, status=status, session_id=session_id, ranker=ranker,
         )  # fmt: skip
+
+    async def explain(
+        self, query: str, limit: int = 10, filter: str | None = None, *, min_score: float | None = None,
+        status: Sequence[str] = (Status.ACTIVE,), session_id: str | None = None, ranker: str | None = None,
+    ) -> Explanation:  # fmt: skip
+        return await to_thread(
+            self._mesh.explain, query, limit, filter,
+            min_score=min_score, status=status, session_id=session_id, ranker=ranker,
+        )  # fmt: skip
+
+    async def reembed(self, *, progress: Progress | None = None) -> Reembedded:
+        return await to_thread(self._mesh.reembed, progress=progress)
 
     async def stats(self) -> MemoryStats:
         return await to_thread(self._mesh.stats)
+
+    async def clear_cache(self) -> None:
+        await to_thread(self._mesh.clear_cache)
+
+    async def get_cache_stats(self) -> CacheStats:
+        return await to_thread(self._mesh.get_cache_stats)
 
     async def compact(self) -> bool:
         return await to_thread(self._mesh.compact)

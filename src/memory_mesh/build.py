@@ -3,27 +3,34 @@
 import random
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 
 from memory_mesh.aio import AsyncMesh
 from memory_mesh.core.drafts import Limits
 from memory_mesh.core.errors import InvalidInput, MemoryMeshError, SettingsError, shown
 from memory_mesh.core.ids import Ids
-from memory_mesh.core.layer0 import Layer0
-from memory_mesh.core.ports import Clock, IdSource, Step, Store, no_step
-from memory_mesh.core.redact import Redactor
+from memory_mesh.core.pool import Asked, Pool
+from memory_mesh.core.ports import Clock, Embedder, IdSource, Index, Progress, Step, Store, no_progress, no_step
 from memory_mesh.core.scope import Reader
-from memory_mesh.core.scrub import MESH_OVERRIDES, ScrubSettings
 from memory_mesh.faces.mesh import Mesh
 from memory_mesh.faces.not_yet import NOT_YET, not_yet
 from memory_mesh.flows import pseudonyms
 from memory_mesh.flows.desk import Desk
-from memory_mesh.settings import Loaded, Settings, load
+from memory_mesh.settings import Loaded, Settings, folder, load
+from memory_mesh.stores.folder import DiskFolder
 from memory_mesh.stores.keyfile import made_key, read_key
+
+if TYPE_CHECKING:
+    from memory_mesh.core.layer0 import Layer0
+    from memory_mesh.core.redact import Redactor
+    from memory_mesh.models.weights import Places
 
 # A clock as a caller may give it: seconds since 1970, or a datetime.
 GivenClock = Callable[[], float | int | datetime]
@@ -72,22 +79,26 @@ class MemoryMesh(Mesh):
         redaction: str | None = None,
         redact_names: dict[str, str] | None = None,
         scrub: dict[str, object] | None = None,
+        model_path: str | None = None,
+        cache_dir: str | None = None,
         busy_seconds: float | None = None,
-        embedder: object | None = None,
+        ranker: str | None = None,
+        channel_weights: dict[str, float] | None = None,
+        embedder: str | Embedder | None = None,
         clock: GivenClock | None = None,
         ids: IdSource | None = None,
         step: Step = no_step,
     ) -> None:
         given = dict(locals())
-        arguments = {f.name: given[f.name] for f in fields(Settings) if not (f.name == "store" and not isinstance(store, str))}
+        own = {name for name in ("store", "embedder") if not isinstance(given[name], str)}  # handed in ready-made
+        arguments = {f.name: given[f.name] for f in fields(Settings) if f.name not in own}
         if store is not None and db_dir is not None:
             raise SettingsError("both store and db_dir are given", expected="one of them")
-        if embedder is not None:
-            raise not_yet("embedder")
         loaded = load(arguments)
         _refuse_not_yet(loaded)
-        own_store = None if isinstance(store, str) or store is None else store
-        super().__init__(lambda: _desk(loaded, own_store, as_clock(clock), ids or Ids(), step))
+        own_store = None if isinstance(store, str) else store
+        own_embedder = None if isinstance(embedder, str) else embedder
+        super().__init__(lambda: _desk(loaded, own_store, own_embedder, as_clock(clock), ids or Ids(), step))
 
 
 class AsyncMemoryMesh(AsyncMesh):
@@ -95,6 +106,45 @@ class AsyncMemoryMesh(AsyncMesh):
 
     def __init__(self, **options: object) -> None:
         super().__init__(MemoryMesh(**options))  # type: ignore[arg-type]
+
+
+class LazyIndex:
+    """The index of a store, made by the first search: it brings numpy, and a command pays for nothing that it does not use."""
+
+    def __init__(self, store: Store, language: str) -> None:
+        self._store, self._language = store, language
+        self._made: Index | None = None
+        self._lock = Lock()
+
+    def pool(self, asked: Asked, *, size: int) -> Pool:
+        return self._index().pool(asked, size=size)
+
+    def marks(self, partitions: Sequence[str]) -> tuple[str, ...]:
+        return tuple(self._store.changes(partition).mark for partition in partitions)
+
+    def forget(self, partitions: Iterable[str]) -> None:
+        from memory_mesh.stores.index_files import forget
+
+        forget(self._store.index_folder, partitions)
+
+    def close(self) -> None:
+        if self._made:
+            self._made.close()
+
+    def _index(self) -> Index:
+        with self._lock:
+            if self._made is None:
+                from memory_mesh.stores.index import StoreIndex
+
+                self._made = StoreIndex(self._store, language=self._language)
+            return self._made
+
+
+def desk_over(store: Store, who: Reader, *, embedder: Embedder | None = None) -> Desk:
+    """A desk that no setting reaches, over a store that is open already."""
+    return Desk(
+        store=store, index=LazyIndex(store, "english"), embedder=embedder, clock=as_clock(None), ids=Ids(), who=who, pause=_pause
+    )  # fmt: skip
 
 
 def open_store(url: str, *, busy_seconds: float = 30.0, step: Step = no_step) -> Store:
@@ -111,6 +161,23 @@ def open_store(url: str, *, busy_seconds: float = 30.0, step: Step = no_step) ->
     if parts.scheme in NOT_YET:
         raise not_yet(parts.scheme)
     raise InvalidInput(f"store {_shown(url)} is unknown", expected=_URLS)
+
+
+def make_embedder(loaded: Loaded, progress: Progress = no_progress) -> Embedder | None:
+    """The embedder that the settings name, with a cache of its own; None where they want no vectors. It loads nothing yet."""
+    if loaded.settings.embedder == "none":
+        return None
+    from memory_mesh.models.cached import CachedEmbedder
+
+    return CachedEmbedder(_hashing() if loaded.settings.embedder == "hash" else _local(loaded, progress))
+
+
+def model_places(loaded: Loaded) -> "Places":
+    """Where the local model is looked for."""
+    from memory_mesh.models.weights import Places
+
+    given = loaded.settings.model_path
+    return Places(cache=loaded.cache, given=folder(given, "model_path") if given else None)
 
 
 def store_file(url: str) -> Path | None:
@@ -136,20 +203,27 @@ def as_clock(given: GivenClock | None) -> Clock:
     return clock
 
 
-def _desk(loaded: Loaded, own_store: Store | None, clock: Clock, ids: IdSource, step: Step) -> Desk:
+def _desk(
+    loaded: Loaded, own_store: Store | None, own_embedder: Embedder | None, clock: Clock, ids: IdSource, step: Step
+) -> Desk:  # fmt: skip
     settings = loaded.settings
-    scrubbing = ScrubSettings().merged(MESH_OVERRIDES).merged(settings.scrub or {})
     store = own_store if own_store and settings.enable_memory else _store(loaded, step)
+    gate = cache(lambda: _layer0(loaded, store, clock))
     try:
-        layer0 = Layer0(_redactor(loaded, store, clock), scrubbing)
+        if settings.redaction == "pseudonym" or settings.scrub:
+            gate()  # a lost key or a wrong setting is told at once, not by the first write
     except MemoryMeshError:
         if store is not own_store:
             store.close()
         raise
     return Desk(
         store=store,
+        index=LazyIndex(store, settings.stemmer_language),
+        embedder=own_embedder or make_embedder(loaded),
+        ranker=settings.ranker,
+        channel_weights=settings.channel_weights or {},
         borrowed=store is own_store,
-        layer0=layer0,
+        gate=gate,
         clock=clock,
         ids=ids,
         who=Reader(settings.user_id, settings.agent_id, settings.session_id),
@@ -159,10 +233,21 @@ def _desk(loaded: Loaded, own_store: Store | None, clock: Clock, ids: IdSource, 
         audited=settings.enable_yamo,
         language=settings.stemmer_language,
         step=step,
+        open_folder=DiskFolder,
     )
 
 
-def _redactor(loaded: Loaded, store: Store, clock: Clock) -> Redactor | None:
+def _layer0(loaded: Loaded, store: Store, clock: Clock) -> "Layer0":
+    from memory_mesh.core.layer0 import Layer0
+    from memory_mesh.core.scrub import MESH_OVERRIDES, ScrubSettings
+
+    scrubbing = ScrubSettings().merged(MESH_OVERRIDES).merged(loaded.settings.scrub or {})
+    return Layer0(_redactor(loaded, store, clock), scrubbing)
+
+
+def _redactor(loaded: Loaded, store: Store, clock: Clock) -> "Redactor | None":
+    from memory_mesh.core.redact import Redactor
+
     names = loaded.settings.redact_names or {}
     if loaded.settings.redaction == "off":
         return None
@@ -181,6 +266,18 @@ def _store(loaded: Loaded, step: Step) -> Store:
 
         return DisabledStore()
     return open_store(loaded.store_url, busy_seconds=loaded.settings.busy_seconds, step=step)
+
+
+def _hashing() -> Embedder:
+    from memory_mesh.models.hashing import HashingEmbedder
+
+    return HashingEmbedder()
+
+
+def _local(loaded: Loaded, progress: Progress) -> Embedder:
+    from memory_mesh.models.local import LocalEmbedder
+
+    return LocalEmbedder(model_places(loaded), progress=progress)
 
 
 def _sqlite(path: Path, *, url: str, read_only: bool, busy_seconds: float, step: Step) -> Store:

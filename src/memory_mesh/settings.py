@@ -55,16 +55,22 @@ class Settings:
     redaction: str = _setting("mask", "mask, pseudonym or off", str, one_of=("mask", "pseudonym", "off"))
     redact_names: dict[str, str] | None = _setting(None, "names and the ids that replace them", dict, secret=True)
     scrub: dict[str, object] | None = _setting(None, "the scrubber's settings, by group", dict)
+    ranker: str = _setting("learnt", "how candidates are ranked: learnt, or rrf as in RFC-0011", str, one_of=("learnt", "rrf"))
+    channel_weights: dict[str, float] | None = _setting(None, "weights of keywords and vectors under rrf; 1 each", dict)
+    embedder: str = _setting("local", "what makes the vectors: local, hash or none", str, one_of=("local", "hash", "none"))
+    model_path: str | None = _setting(None, "the folder that holds the local model", str)
+    cache_dir: str | None = _setting(None, "where the local model is kept once it is made", str)
     busy_seconds: float = _setting(30.0, "how long to wait for other processes", float)
 
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """The settings in force, where each came from, and the home folder."""
+    """The settings in force, where each came from, the home folder and the user's folder of caches."""
 
     settings: Settings
     origins: Mapping[str, str]
     home: Path
+    caches: Path
 
     def shown(self) -> list[tuple[str, str, str]]:
         """Name, value and origin of each setting; secrets are not shown."""
@@ -74,6 +80,11 @@ class Loaded:
     def store_url(self) -> str:
         return self.settings.store or f"sqlite:///{quote(str((self.home / 'memory.db').absolute()))}"
 
+    @property
+    def cache(self) -> Path:
+        """The folder for what can be made again."""
+        return folder(self.settings.cache_dir, "cache_dir") if self.settings.cache_dir else self.caches / "memory-mesh"
+
 
 _FIELDS = fields(Settings)
 NAMES = tuple(f.name for f in _FIELDS)
@@ -82,7 +93,7 @@ NAMES = tuple(f.name for f in _FIELDS)
 def load(arguments: Mapping[str, object], *, environ: Mapping[str, str] | None = None, cwd: Path | None = None) -> Loaded:
     """Put the settings together; arguments that are None were not given."""
     environ = os.environ if environ is None else environ
-    home = _home(environ.get(PREFIX + "HOME") or "~/.memory-mesh")
+    home = folder(environ.get(PREFIX + "HOME") or "~/.memory-mesh", PREFIX + "HOME")
     layers = [
         ("argument", {name: value for name, value in arguments.items() if value is not None}),
         *_environment(environ),
@@ -96,7 +107,7 @@ def load(arguments: Mapping[str, object], *, environ: Mapping[str, str] | None =
             value = _read(name, raw, origin)
             if name not in values:
                 values[name], origins[name] = value, origin
-    return Loaded(Settings(**values), origins, home)
+    return Loaded(Settings(**values), origins, home, _caches(environ, home))
 
 
 def colour_wanted(environ: Mapping[str, str] | None = None) -> bool:
@@ -105,11 +116,23 @@ def colour_wanted(environ: Mapping[str, str] | None = None) -> bool:
     return not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"
 
 
-def _home(path: str) -> Path:
+def folder(path: str, name: str) -> Path:
+    """A folder that a setting names; `~` is the user's own."""
     try:
         return Path(path).expanduser()
     except RuntimeError as error:
-        raise SettingsError(f"{PREFIX}HOME {path!r:.120} cannot be used: {error}", expected="a folder") from None
+        raise SettingsError(f"{name} {path!r:.120} cannot be used: {error}", expected="a folder") from None
+
+
+def _caches(environ: Mapping[str, str], home: Path) -> Path:
+    """Where the user's programs keep what can be made again; by convention a relative path does not count."""
+    named = Path(environ.get("XDG_CACHE_HOME") or "")
+    if named.is_absolute():
+        return named
+    try:
+        return Path("~/.cache").expanduser()
+    except RuntimeError:  # an account without a folder of its own, as containers have
+        return home / "cache"
 
 
 def _environment(environ: Mapping[str, str]) -> list[tuple[str, dict[str, object]]]:

@@ -53,6 +53,28 @@ def test_only_memories_and_passages_have_a_vector(kind: Kind) -> None:
         checked(replace(row(Kind.MEMORY), vector=Vector("model", b"")))
 
 
+LARGEST = 3.4028234663852886e38
+
+
+def test_a_vector_of_finite_numbers_is_kept() -> None:
+    for values in ([0.0, -0.0], [LARGEST] * 1000, [-LARGEST, LARGEST], [1e-45]):
+        vector = Vector.of("model", values)
+        assert checked(replace(row(Kind.PASSAGE), vector=vector)).vector == vector
+
+
+@pytest.mark.parametrize("odd", [float("nan"), float("inf"), float("-inf")])
+@pytest.mark.parametrize("kind", [Kind.MEMORY, Kind.PASSAGE])
+def test_a_vector_with_a_number_that_is_not_finite_is_refused(kind: Kind, odd: float) -> None:
+    for values in ([odd], [0.5, odd, 0.5], [odd, -odd], [LARGEST, odd]):
+        with pytest.raises(InvalidInput, match="not finite"):
+            checked(replace(row(kind), vector=Vector.of("model", values)))
+
+
+def test_a_vector_that_is_cut_off_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="a vector of 7 bytes"):
+        checked(replace(row(Kind.MEMORY), vector=Vector("model", b"1234567")))
+
+
 def test_a_vector_is_the_same_whenever_its_numbers_are() -> None:
     assert Vector.of("m", [1.0, 0.5]) == Vector.of("m", [1, 0.5])
     assert Vector.of("m", [1.0]) != Vector.of("n", [1.0])

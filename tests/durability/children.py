@@ -68,7 +68,7 @@ def url(file: Path) -> str:
 
 
 def bytes_of(file: Path) -> bytes:
-    """All bytes of a store: of the file, its log and its shared memory.
+    """All bytes of a store: of the file, its log, its shared memory and its index.
 
     Another process reads them: closing the file in this one would drop the locks that SQLite holds here.
     """
@@ -78,4 +78,5 @@ def bytes_of(file: Path) -> bytes:
 
 
 def files_of(file: Path) -> Iterator[Path]:
-    return (path for path in sorted(file.parent.iterdir()) if path.name.startswith(file.name))
+    beside = [path for path in sorted(file.parent.iterdir()) if path.name.startswith(file.name)]
+    return (inner for path in beside for inner in (path, *sorted(path.rglob("*"))) if inner.is_file())

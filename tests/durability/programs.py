@@ -33,12 +33,14 @@ def wait() -> None:
     sys.stdin.readline()
 
 
-def perform(mesh: MemoryMesh, call: Call) -> list[str]:
-    """Make one call; the ids that it answers with."""
+def perform(mesh: MemoryMesh, call: Call) -> list[Any]:
+    """Make one call; the ids that it answers with, of a folder what became of its files."""
     name, arguments = call
     answer = getattr(mesh, name)(**arguments)
     if name == "add_many":
         return [record.id for record in answer]
+    if name == "ingest_dir":
+        return [answer.added, answer.updated, answer.unchanged]
     return list(answer.memories) if name == "erase" else [answer.id]
 
 

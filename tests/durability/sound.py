@@ -28,23 +28,31 @@ def assert_sound(file: Path) -> None:
 def faults(connection: sqlite3.Connection) -> Iterator[str]:
     """What is there by half, as one moment shows it."""
     connection.execute("BEGIN")
-    keywords = list(keyword_faults(connection))
+    derived = list(derived_faults(connection))
     memories = _rows(connection, "SELECT * FROM memories")
     records = _rows(connection, "SELECT * FROM records")
     blocks = _rows(connection, "SELECT * FROM yamo_blocks")
     connection.execute("COMMIT")
-    yield from keywords
+    yield from derived
     yield from _histories(memories, records, blocks)
     yield from _heads(records, blocks)
     yield from _receipts(memories, records)
 
 
-def keyword_faults(connection: sqlite3.Connection) -> Iterator[str]:
-    """Where keywords, postings and statistics disagree."""
+def derived_faults(connection: sqlite3.Connection) -> Iterator[str]:
+    """Where keywords, versions and the log of moves disagree with the memories."""
     memories = _rows(connection, "SELECT * FROM memories WHERE id IS NOT NULL")
-    postings = _rows(connection, "SELECT * FROM postings")
-    partitions = _rows(connection, "SELECT * FROM partitions")
-    yield from _keywords(memories, postings, partitions)
+    partitions = {row["partition"]: row for row in _rows(connection, "SELECT * FROM partitions")}
+    moves: dict[str, Rows] = {name: [] for name in partitions}
+    for move in _rows(connection, "SELECT * FROM moves ORDER BY version"):
+        moves[move["partition"]].append(move)
+    yield from (
+        f"{row['id']}: its keywords are not its own" for row in memories if json.loads(row["keywords"]) != tokens(row["content"])
+    )
+    for name, count in Counter(row["partition"] for row in memories).items():
+        if name not in partitions or partitions[name]["version"] < count:
+            yield f"{name}: {count} memories, {partitions.get(name)}"
+    yield from (fault for name, log in moves.items() if log for fault in _log_faults(partitions[name], log, memories))
 
 
 def _rows(connection: sqlite3.Connection, query: str) -> Rows:
@@ -53,24 +61,14 @@ def _rows(connection: sqlite3.Connection, query: str) -> Rows:
     return [dict(zip(names, row, strict=True)) for row in found]
 
 
-def _keywords(memories: Rows, postings: Rows, partitions: Rows) -> Iterator[str]:
-    wanted: set[tuple[Any, ...]] = set()
-    counted: dict[str, tuple[int, int]] = {}
-    for memory in memories:
-        words = json.loads(memory["keywords"])
-        if words != tokens(memory["content"]):
-            yield f"{memory['id']}: its keywords are not those of its content"
-        wanted |= {(word, memory["partition"], memory["id"], times, len(words)) for word, times in Counter(words).items()}
-        documents, length = counted.get(memory["partition"], (0, 0))
-        counted[memory["partition"]] = (documents + bool(words), length + len(words))
-    held = {tuple(posting[name] for name in ("token", "partition", "id", "times", "length")) for posting in postings}
-    if wanted != held:
-        yield f"{len(wanted ^ held)} postings differ from the keywords"
-    kept = {row["partition"]: (row["documents"], row["length"]) for row in partitions if row["documents"] or row["length"]}
-    if kept != counted:
-        yield f"statistics {kept} of {counted}"
-    moved = {row["partition"]: row["version"] for row in partitions}
-    yield from (f"{name}: version {moved.get(name)}" for name, (documents, _) in counted.items() if moved[name] < documents)
+def _log_faults(partition: dict[str, Any], log: Rows, memories: Rows) -> Iterator[str]:
+    """A log leads without a gap to where its partition is; a whole one names every memory."""
+    name, versions = partition["partition"], [move["version"] for move in log]
+    if versions != list(range(versions[0], partition["version"] + 1)) or log[-1]["nonce"] != partition["nonce"]:
+        yield f"{name}: moves {versions} lead not to {partition}"
+    held = {row["id"] for row in memories if row["partition"] == name}
+    if versions[0] == 1 and not held <= {move["id"] for move in log}:
+        yield f"{name}: moves of {held} are missing"
 
 
 def _histories(memories: Rows, records: Rows, blocks: Rows) -> Iterator[str]:

@@ -24,6 +24,7 @@ from memory_mesh.core.errors import (
 from memory_mesh.core.ports import Store
 from memory_mesh.core.rows import Vector
 from memory_mesh.stores.sqlite import SqliteStore
+from memory_mesh.stores.sqlite_schema import VERSION
 
 from .children import Child, bytes_of, url
 from .sound import assert_sound
@@ -228,11 +229,11 @@ def test_text_that_was_damaged_in_place_is_told_too(file: Path) -> None:
 
 def test_a_store_of_a_newer_version_is_refused_and_left_as_it_is(file: Path) -> None:
     with closing(sqlite3.connect(file)) as connection:
-        connection.execute("UPDATE mesh_meta SET value = '2' WHERE key = 'schema'")
+        connection.execute("UPDATE mesh_meta SET value = ? WHERE key = 'schema'", (str(VERSION + 1),))
         connection.commit()
     newer = file.read_bytes()
     for address in (url(file), f"{url(file)}?mode=ro"):
-        with pytest.raises(StoreTooNew, match="schema 2"):
+        with pytest.raises(StoreTooNew, match=f"schema {VERSION + 1}"):
             open_store(address)
     assert file.read_bytes() == newer
 
@@ -308,6 +309,8 @@ USES: dict[str, Callable[[Store], object]] = {
     "get": lambda store: store.get(Kind.MEMORY, ["x"]),
     "find": lambda store: store.find(Kind.MEMORY),
     "count": lambda store: store.count(Kind.MEMORY),
+    "ids": lambda store: store.ids(Kind.MEMORY),
+    "changes": lambda store: store.changes("p"),
     "nearest": lambda store: store.nearest(Kind.MEMORY, Vector.of("m", [1.0]), limit=1),
     "matching": lambda store: store.matching(["x"], ["p"], limit=1),
 }

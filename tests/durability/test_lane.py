@@ -14,10 +14,13 @@ import pytest
 from memory_mesh import MemoryMesh
 from memory_mesh.core.columns import Kind
 from memory_mesh.core.rows import Vector
+from memory_mesh.core.scope import partition
+from memory_mesh.core.where import Compare
 from memory_mesh.stores.sqlite import SqliteStore
+from memory_mesh.testing.subject import memory
 
 from .children import bytes_of, url
-from .sound import keyword_faults
+from .sound import derived_faults
 
 # The document's own words.
 TABLE = """
@@ -150,7 +153,7 @@ def test_every_row_is_read_and_found_by_its_words(file: Path) -> None:
         assert (record.content, record.tags, record.category) == ("The lantern needs oil", ["lamp", "oil"], "decision")
         assert (record.times_observed, record.created_at, record.metadata["confidence_score"]) == (3, NEW_YEAR, 70)
     with lane(file) as connection:
-        assert list(keyword_faults(connection)) == []
+        assert list(derived_faults(connection)) == []
 
 
 @pytest.mark.req("LANE-02")
@@ -246,7 +249,7 @@ def test_rows_that_it_writes_while_we_are_away_are_taken_up_at_the_next_opening(
         mesh.update("late", content="The chimney is swept")
     assert rows(file)["late"]["content"] == "The chimney is swept"
     with lane(file) as connection:
-        assert list(keyword_faults(connection)) == []
+        assert list(derived_faults(connection)) == []
 
 
 @pytest.mark.req("LANE-02")
@@ -262,7 +265,26 @@ def test_rows_that_it_replaces_or_deletes_while_we_are_away_are_found_as_they_ar
         mesh.update("plain", content="The chimney is swept")
         assert [change.action for change in mesh.history("plain")] == ["add", "update", "update"]
     with lane(file) as connection:
-        assert list(keyword_faults(connection)) == []
+        assert list(derived_faults(connection)) == []
+
+
+def test_who_follows_a_partition_is_told_to_read_it_anew_after_it_wrote(file: Path) -> None:
+    home, own = partition(None, None), partition(None, "one")
+    with closing(SqliteStore(file)) as store:
+        store.apply([memory("ours", partition=own)])
+        marks = {name: store.changes(name).mark for name in (home, own)}
+    with closing(SqliteStore(file)) as store:
+        assert [store.changes(name, mark).keys for name, mark in marks.items()] == [(), ()]
+    with lane(file) as connection:
+        insert(connection, "ours", {"content": "The chimney smokes"}, word="INSERT OR REPLACE")
+        connection.execute("DELETE FROM memories WHERE id = 'elsewhere'")
+    with closing(SqliteStore(file)) as store:
+        assert [store.changes(name, mark).keys for name, mark in marks.items()] == [None, None]
+        assert store.changes(home, "0:").keys is None
+        assert store.ids(Kind.MEMORY, Compare("partition", "=", own)) == []
+        mark = store.changes(home).mark
+        store.apply([memory("next", partition=home)])
+        assert store.changes(home, mark).keys == [(Kind.MEMORY, "next")]
 
 
 @pytest.mark.req("MESH-011")

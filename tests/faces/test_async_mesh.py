@@ -9,6 +9,7 @@ import pytest
 
 from memory_mesh import AsyncMemoryMesh, MemoryMesh
 from memory_mesh.core.errors import InvalidInput, NotFound, NotYet
+from memory_mesh.core.ports import no_progress
 from memory_mesh.faces.not_yet import NOT_YET
 from memory_mesh.testing.fakes import FakeClock, seeded_ids
 
@@ -39,6 +40,9 @@ def test_every_method_is_awaited() -> None:
 
 @pytest.mark.req("MESH-022")
 def test_both_give_the_same_answers(tmp_path: Path) -> None:
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "a.md").write_text("text of a file")
+
     def options(name: str) -> dict[str, object]:
         return {"store": f"sqlite:///{tmp_path / name}", "agent_id": "ann", "clock": FakeClock().seconds, "ids": seeded_ids()}
 
@@ -51,6 +55,7 @@ def test_both_give_the_same_answers(tmp_path: Path) -> None:
                 mesh.ingest("two text"),
                 mesh.add_many(iter([("three text", None), ("one text", {"b": 2})]), idempotency_key="m"),
                 mesh.update(one.id, content="one changed", metadata={"a": None}, why="so", idempotency_key="u"),
+                mesh.ingest_dir(tmp_path / "notes", extension=["md"], type="event", recursive=True, progress=no_progress),
                 mesh.pin(one.id),
                 mesh.pin(one.id, pinned=False),
                 mesh.get(one.id, session_id="s"),
@@ -76,6 +81,9 @@ def test_both_give_the_same_answers(tmp_path: Path) -> None:
                 await mesh.ingest("two text"),
                 await mesh.add_many(iter([("three text", None), ("one text", {"b": 2})]), idempotency_key="m"),
                 await mesh.update(one.id, content="one changed", metadata={"a": None}, why="so", idempotency_key="u"),
+                await mesh.ingest_dir(
+                    tmp_path / "notes", extension=["md"], type="event", recursive=True, progress=no_progress
+                ),
                 await mesh.pin(one.id),
                 await mesh.pin(one.id, pinned=False),
                 await mesh.get(one.id, session_id="s"),

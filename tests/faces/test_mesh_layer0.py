@@ -51,6 +51,15 @@ NOTES = {
     "status": SAID,
 }
 
+
+def folder_of_secrets() -> Path:
+    """A folder whose name, file and file's name hold secrets."""
+    folder = Path(f"mail of {SECRETS['email']}")
+    folder.mkdir()
+    (folder / f"{SECRETS['card']} {SECRETS['iban']}.md").write_text(SAID)
+    return folder
+
+
 # Every method of the face that writes, called with secrets wherever it takes a text.
 WRITES: dict[str, Callable[[MemoryMesh, str], object]] = {
     "add": lambda mesh, _: mesh.add(SAID, dict(NOTES), idempotency_key=SAID),
@@ -58,6 +67,7 @@ WRITES: dict[str, Callable[[MemoryMesh, str], object]] = {
     "add_many": lambda mesh, _: mesh.add_many(
         [(SAID + " once", dict(NOTES)), (SAID + " more", None), (SAID + " more", {"x": SAID})]
     ),
+    "ingest_dir": lambda mesh, _: mesh.ingest_dir(folder_of_secrets(), type=SECRETS["email"]),
     "update": lambda mesh, id_: mesh.update(id_, content=SAID, metadata=dict(NOTES), why=SAID, idempotency_key=SAID + "u"),
     "pin": lambda mesh, id_: mesh.pin(id_),
     "erase": lambda mesh, id_: mesh.erase(id_),
@@ -84,7 +94,7 @@ def test_no_write_leaves_a_secret_in_any_file(method: str, tmp_path: Path) -> No
     assert found_in_files(tmp_path) == set()
 
 
-@pytest.mark.parametrize("method", ["add", "ingest", "add_many", "update"])
+@pytest.mark.parametrize("method", ["add", "ingest", "add_many", "ingest_dir", "update"])
 def test_with_redaction_off_the_same_writes_leave_all_of_them(method: str, tmp_path: Path) -> None:
     with meshes(tmp_path, redaction="off") as mesh:
         known = mesh.add("Something to change")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from memory_mesh.build import open_store
+from memory_mesh.build import LazyIndex, open_store
 from memory_mesh.core.scope import Reader
 from memory_mesh.flows.desk import Desk
 from memory_mesh.testing.fakes import FakeClock, no_pause, seeded_ids
@@ -14,5 +14,8 @@ from memory_mesh.testing.fakes import FakeClock, no_pause, seeded_ids
 @pytest.fixture(params=["memory", "sqlite"])
 def desk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Desk]:
     store = open_store("memory://" if request.param == "memory" else f"sqlite:///{tmp_path / 'memory.db'}")
-    yield Desk(store=store, clock=FakeClock(), ids=seeded_ids(), who=Reader("u", "ann"), pause=no_pause)
+    yield Desk(
+        store=store, index=LazyIndex(store, "english"), embedder=None,
+        clock=FakeClock(), ids=seeded_ids(), who=Reader("u", "ann"), pause=no_pause,
+    )  # fmt: skip
     store.close()

@@ -10,7 +10,7 @@ from memory_mesh.core.errors import Conflict, IdTaken, MemoryDisabled, StoreBusy
 from memory_mesh.core.ports import Applied
 from memory_mesh.core.records import Memory
 from memory_mesh.core.rows import Row
-from memory_mesh.flows import write
+from memory_mesh.flows import change, write
 from memory_mesh.flows.desk import Desk, Plan, settle
 
 
@@ -136,7 +136,7 @@ def test_an_update_that_lost_the_race_is_made_of_what_is_there_now(desk: Desk) -
     def meddle(step: str) -> None:
         if step == "flow.decided" and not met:
             met.append(True)
-            write.update(desk, kept.id, metadata={"b": 2})
+            change.update(desk, kept.id, metadata={"b": 2})
 
-    newer = write.update(replace(desk, step=meddle), kept.id, metadata={"c": 3})
+    newer = change.update(replace(desk, step=meddle), kept.id, metadata={"c": 3})
     assert (newer.metadata, newer.revision) == ({"a": 1, "b": 2, "c": 3}, 3)

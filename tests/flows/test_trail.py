@@ -11,7 +11,7 @@ from memory_mesh.core.columns import Kind
 from memory_mesh.core.records import Block, Head, Memory
 from memory_mesh.core.rows import Key
 from memory_mesh.core.scope import Reader
-from memory_mesh.flows import erase, trail, write
+from memory_mesh.flows import change, erase, trail, write
 from memory_mesh.flows.desk import Desk
 
 
@@ -61,7 +61,7 @@ def test_taking_the_salt_away_does_not_hide_it(desk: Desk, salt: str | None) -> 
 @pytest.mark.req("MESH-042")
 def test_putting_an_older_revision_back_is_found(desk: Desk) -> None:
     (one,) = add(desk, "one")
-    write.update(desk, one.id, content="changed")
+    change.update(desk, one.id, content="changed")
     assert isinstance(verdict(desk), Sound)
     tamper(desk, one.id, content="one")
     assert isinstance(verdict(desk), Broken)
@@ -82,8 +82,8 @@ def test_a_memory_that_is_gone_without_an_erasure_is_found(desk: Desk) -> None:
 def test_a_memory_that_another_agent_changed_is_sound_in_both_chains(desk: Desk) -> None:
     bob = replace(desk, who=Reader("u", "bob"))
     (one,) = add(desk, "one")
-    write.update(bob, one.id, content="by bob")
-    write.update(desk, one.id, content="by ann again")
+    change.update(bob, one.id, content="by bob")
+    change.update(desk, one.id, content="by ann again")
     assert [type(found) for found in trail.verify_all(desk)] == [Sound, Sound]
     tamper(desk, one.id, content="by bob")
     assert Broken in [type(found) for found in trail.verify_all(desk)]
@@ -162,7 +162,7 @@ def test_a_chain_cut_together_with_its_head_is_found_by_a_noted_one(desk: Desk, 
 
 MEDDLING: dict[str, Callable[[Desk, list[Memory]], object]] = {
     "adds": lambda desk, kept: add(desk, f"more {desk.store.count(Kind.BLOCK)}"),
-    "changes": lambda desk, kept: write.update(desk, kept[0].id, content=f"changed {desk.store.count(Kind.BLOCK)}"),
+    "changes": lambda desk, kept: change.update(desk, kept[0].id, content=f"changed {desk.store.count(Kind.BLOCK)}"),
     "erases": lambda desk, kept: erase.erase(desk, [kept.pop().id]),
 }
 
@@ -200,7 +200,7 @@ def test_a_real_break_is_told_even_while_others_never_stop_writing(desk: Desk) -
         rows = find(kind, *args, **options)
         if kind is Kind.BLOCK:
             desk.store.find = find
-            write.update(desk, two.id, content=f"changed {desk.store.count(Kind.BLOCK)}")
+            change.update(desk, two.id, content=f"changed {desk.store.count(Kind.BLOCK)}")
             desk.store.find = meddled
         return rows
 

@@ -19,7 +19,7 @@ UNREACHED = {
     "init": "every command opens the mesh by `with`",
     "close": "and closes it so",
     "ingest": "another name for add",
-    "add_many": "the shell stores one memory at a time; folders come with ingest-dir",
+    "add_many": "the shell stores one memory at a time, or a folder by ingest-dir",
     "delete": "`erase` is `delete` with the proof, which tells the command whether the id was known",
     "verify": "doctor walks the chains of every user, a mesh only those of its own; comes with audit",
 }
@@ -61,6 +61,8 @@ def test_every_method_of_the_mesh_is_reached_by_a_command(cli, reached):
     for words in (["get"], ["history"], ["pin"], ["update", "--content", "anew"], ["delete"]):
         assert cli(*words, "--id", id_).code == 0
     cli("store", "--content", "The key rotates.")
+    Path("notes").mkdir()
+    assert cli("ingest-dir", "notes").code == 0
     for words in (["search", "key"], ["list"], ["stats"], ["compact"], ["delete-all", "--agent", "YAMO_AGENT", "--yes"]):
         assert cli(*words).code == 0
     assert {"add", "erase"} <= reached
@@ -73,6 +75,7 @@ def test_the_examples_in_the_help_run(cli, monkeypatch, name):
     examples = [line.strip() for line in help_.splitlines() if line.strip().startswith("memory-mesh ")]
     assert examples
     who = ["--agent", "planner", "--session", "s42"]
+    Path("notes").mkdir()
     for line in examples:
         id_ = cli("store", "--content", "The deploy key rotates.", *who).id
         monkeypatch.setattr(sys, "stdin", Keyboard("yes\n"))
@@ -120,6 +123,8 @@ def test_json_has_stable_keys(cli):
     assert answer("delete", *id_).keys() == erasure
     assert answer("delete-all", "--agent", "x", "--yes").keys() == erasure
     assert answer("config", "show")["settings"][0].keys() == {"name", "value", "origin"}
+    Path("notes").mkdir()
+    assert answer("ingest-dir", "notes").keys() == {"root", "added", "updated", "unchanged", "failed", "gone"}
     assert answer("doctor").keys() == {"ok", "checks"}
     assert answer("demo").keys() == {"ok", "story"}
 

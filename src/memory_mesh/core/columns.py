@@ -30,6 +30,7 @@ class Kind(StrEnum):
     HEAD = "head"  # where a chain ends
     RECEIPT = "receipt"  # an idempotency key and what it stored
     META = "meta"  # what the store must know about itself
+    USAGE = "usage"  # how often a memory was found, `ref` names the memory
 
 
 # What changes answers moves a partition's version; bookkeeping does not.
@@ -106,6 +107,7 @@ COLUMNS: tuple[Column, ...] = (
     # how it stands
     Column("status", Type.TEXT, _MEMORY),
     Column("pinned", Type.BOOL, _MEMORY),
+    Column("pending", Type.BOOL, _MEMORY),  # waits for its vector
     Column("times_observed", Type.INT, _MEMORY),
     Column("superseded_by", Type.TEXT, _MEMORY),
     Column("supersedes", Type.TEXTS, _MEMORY),
@@ -130,6 +132,9 @@ COLUMNS: tuple[Column, ...] = (
     Column("yamo_text", Type.TEXT, frozenset({Kind.BLOCK})),
     Column("block_hash", Type.TEXT, _CHAIN),
     Column("prev_hash", Type.TEXT, frozenset({Kind.BLOCK})),
+    # usage
+    Column("access_count", Type.INT, frozenset({Kind.USAGE})),
+    Column("last_accessed", Type.TIME, frozenset({Kind.USAGE})),
     # idempotency
     Column("request", Type.TEXT, frozenset({Kind.RECEIPT})),
 )

@@ -10,12 +10,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
 from math import isfinite
+from typing import TYPE_CHECKING
 
 from memory_mesh.core.columns import INT_MAX, Value
 from memory_mesh.core.errors import InvalidInput, shown
-from memory_mesh.core.layer0 import Layer0
 from memory_mesh.core.scope import MemoryType, Reader
 from memory_mesh.core.times import moment
+
+if TYPE_CHECKING:  # the gate takes a moment to load, and who only reads does not need it
+    from memory_mesh.core.layer0 import Layer0
 
 FORBIDDEN_KEYS = frozenset({"__proto__", "constructor", "prototype"})
 IMPORTANCE = {"low": 0.25, "medium": 0.5, "high": 0.75, "critical": 1.0}
@@ -45,7 +48,7 @@ class Draft:
         return str(self.columns["memory_type"])
 
 
-def draft(content: object, metadata: object, who: Reader, limits: Limits, layer0: Layer0) -> Draft:
+def draft(content: object, metadata: object, who: Reader, limits: Limits, layer0: "Layer0") -> Draft:
     """Read what a caller gave, through the gate that every memory passes."""
     text = layer0.content(read_content(content, limits))
     kept = layer0.notes(read_metadata(metadata, limits))

@@ -8,6 +8,9 @@ MemoryMeshError
 ├── NotFound                no such memory within the caller's scope
 ├── NotYet                  the document names it and this version does not have it (also an AttributeError)
 ├── MemoryDisabled          `enable_memory` is off
+├── EmbeddingError          no embedder could make a vector
+│   └── ModelMissing        a model's files are not there and cannot be fetched
+├── ModelMismatch           a vector of another model than the store's own
 └── StoreError
     ├── StoreUnavailable    cannot be opened, read or written
     ├── StoreReadOnly       opened for reading only
@@ -84,6 +87,18 @@ class NotYet(MemoryMeshError, AttributeError):
 
 class MemoryDisabled(MemoryMeshError):
     """`enable_memory` is off."""
+
+
+class EmbeddingError(MemoryMeshError):
+    """No embedder could make a vector."""
+
+
+class ModelMissing(EmbeddingError):
+    """A model's files are not there and cannot be fetched."""
+
+
+class ModelMismatch(MemoryMeshError):
+    """A vector of another model than the store's own."""
 
 
 class StoreError(MemoryMeshError):

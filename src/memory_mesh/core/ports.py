@@ -1,11 +1,15 @@
-"""The seams: what flows are handed. A store, a clock, a source of ids and, for tests, a witness of each step."""
+"""The seams: what flows are handed. A store, its index, an embedder, a clock, a source of ids and a witness of each step."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 from memory_mesh.core.columns import Kind
+from memory_mesh.core.errors import InvalidInput
+from memory_mesh.core.pool import Asked, Pool
 from memory_mesh.core.rows import Hit, Key, Row, Vector
+from memory_mesh.core.sources import Selection
 from memory_mesh.core.where import ANYTHING, Where
 
 # Unix milliseconds.
@@ -19,12 +23,63 @@ def no_step(name: str) -> None:
     """Nobody listens."""
 
 
+# Told how far long work has come: what is being done, how much of it is done, and how much there is.
+Progress = Callable[[str, int, int], None]
+
+
+def no_progress(what: str, done: int, of: int) -> None:
+    """Nobody watches."""
+
+
 class IdSource(Protocol):
     """Where ids and salts come from."""
 
     def new(self, prefix: str, ms: int) -> str: ...
 
     def salt(self) -> str: ...
+
+
+class Embedder(Protocol):
+    """Texts into vectors. Nothing is loaded before the first `embed` or `count`; both are thread-safe.
+
+    **model** names what the vectors belong to: two embedders of one name make vectors that may be compared. A fallback's
+    vectors carry their own model's name. **window** is how many tokens of a text reach its vector, as **count** counts them.
+    **embed** answers one vector for each text, in order, whatever else is in the batch, or raises `EmbeddingError`.
+    """
+
+    @property
+    def model(self) -> str: ...
+
+    @property
+    def window(self) -> int: ...
+
+    def count(self, text: str) -> int: ...
+
+    def embed(self, texts: Sequence[str]) -> list[Vector]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What happened to a partition since a mark."""
+
+    mark: str  # the state it is in now; equal marks are equal states
+    keys: Sequence[Key] | None  # each `MOVING` row put or deleted since, oldest first; None: the store cannot tell, read it all
+
+
+class Index(Protocol):
+    """The candidates for a query, from memory. Derived from a store, right after every write of whatever process.
+
+    **marks** names the states that partitions are in now. **forget** removes what lies in files of these partitions: they may
+    hold words and vectors of what is being erased, and can be made anew. **close** may be called twice.
+    """
+
+    def pool(self, asked: Asked, *, size: int) -> Pool: ...
+
+    def marks(self, partitions: Sequence[str]) -> tuple[str, ...]: ...
+
+    def forget(self, partitions: Iterable[str]) -> None: ...
+
+    def close(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +112,21 @@ class Store(Protocol):
     stands once in a chain; whoever seals blocks sees to that. Every handle sees at once what another wrote. After **close**,
     which may be called twice, everything is `StoreClosed`. `memory_mesh.testing.StoreContract` says all of this as tests.
 
+    **ids** names the rows that a condition meets, in no order: a `find` that reads nothing else. **changes** tells what moved
+    in a partition since a mark that it gave before; a mark of another store, or of a state that it has forgotten or never
+    was in, gives no keys but None, and so does no mark at all. What the last hundred moves led through is not forgotten. It may
+    name a row more than once, and one that is back to what it was.
+
+    **index_folder** is where files that are derived from the rows may lie, made by whoever writes them; None: nowhere.
+
     **compact** frees the bytes that deletions and replacements left behind; False where others are in the way.
     """
 
     @property
     def url(self) -> str: ...
+
+    @property
+    def index_folder(self) -> Path | None: ...
 
     def apply(
         self, puts: Sequence[Row] = (), deletes: Sequence[Key] = (), *, seen: Mapping[str, int] | None = None
@@ -75,6 +140,10 @@ class Store(Protocol):
 
     def count(self, kind: Kind, where: Where = ANYTHING) -> int: ...
 
+    def ids(self, kind: Kind, where: Where = ANYTHING) -> list[str]: ...
+
+    def changes(self, partition: str, since: str | None = None) -> Changes: ...
+
     def nearest(self, kind: Kind, vector: Vector, where: Where = ANYTHING, *, limit: int) -> list[Hit]: ...
 
     def matching(self, tokens: Sequence[str], partitions: Sequence[str], where: Where = ANYTHING, *, limit: int) -> list[Hit]: ...
@@ -82,3 +151,36 @@ class Store(Protocol):
     def compact(self) -> bool: ...
 
     def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A file by its path within a folder, or why it cannot be read. The path of a folder within it ends with a slash."""
+
+    source: str
+    fault: str | None = None
+
+
+class Folder(Protocol):
+    """A folder of files. Nothing outside of it is read, and nothing hidden.
+
+    **root** is its name: the same text whichever way it was reached. **files** lists what is wanted of it, in an order that is
+    the same each time, with slashes in paths whatever the system writes. **read** gives the bytes of a file, at most so many,
+    or raises `InvalidInput` that says why not.
+    """
+
+    @property
+    def root(self) -> str: ...
+
+    def files(self, wanted: Selection) -> Iterable[Listed]: ...
+
+    def read(self, source: str, *, most: int) -> bytes: ...
+
+
+# Opens the folder at a path; where there is none, it is `InvalidInput`.
+OpenFolder = Callable[[str], Folder]
+
+
+def no_folder(path: str) -> Folder:
+    """Nothing that was handed in can read folders."""
+    raise InvalidInput(f"the folder {path!r:.200} cannot be read", expected="a mesh that reads folders")

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from typing import Any, Self
 
-from memory_mesh.core.columns import BASE, Kind, Value
+from memory_mesh.core.columns import Kind, Value, fields_of
 from memory_mesh.core.rows import Row, Vector, checked
 from memory_mesh.core.scope import MemoryType, home
 
@@ -46,6 +46,9 @@ class MemoryRecord:
     last_observed: str | None = None
     times_observed: int = 1
     pinned: bool = False
+    pending: bool = False  # no vector yet: found by its words until `reembed`
+    access_count: int = 0
+    last_accessed: str | None = None
     speaker: str | None = None
     turn: int | None = None
     superseded_by: str | None = None
@@ -59,9 +62,10 @@ class MemoryRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchResult(MemoryRecord):
-    """A memory found, and how well it answers: 0–1, higher is better."""
+    """A memory found, how well it answers (0–1, higher is better), and how alike its text is (0–1; None without vectors)."""
 
     score: float
+    similarity: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +83,11 @@ class Memory(MemoryRecord):
     def partition(self) -> str:
         return home(self.user_id, self.agent_id, self.memory_type, self.reach)
 
+    @property
+    def scope(self) -> dict[str, Value]:
+        """What decides who sees it, in the columns that its passages and links share."""
+        return {name: getattr(self, name) for name in ("user_id", "agent_id", "session_id", "memory_type", "reach")}
+
     def row(self, *, replaces: int = 0) -> Row:
         return _row(self, Kind.MEMORY, self.partition, replaces)
 
@@ -90,8 +99,8 @@ class Memory(MemoryRecord):
         """What a caller may see of it."""
         return MemoryRecord(**{name: getattr(self, name) for name in _PUBLIC})
 
-    def found(self, score: float) -> SearchResult:
-        return SearchResult(**{name: getattr(self, name) for name in _PUBLIC}, score=score)
+    def found(self, score: float, similarity: float | None = None) -> SearchResult:
+        return SearchResult(**{name: getattr(self, name) for name in _PUBLIC}, score=score, similarity=similarity)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,8 +189,26 @@ class Receipt:
         return cls(**_values(row))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """How often a memory was found, and when last. A row of its own, so that reading never waits for a write of the memory."""
+
+    id: str  # the memory's
+    created_at: str
+    ref: str
+    access_count: int
+    last_accessed: str
+    revision: int = 1
+
+    def row(self, partition: str, *, replaces: int = 0) -> Row:
+        return _row(self, Kind.USAGE, partition, replaces)
+
+    @classmethod
+    def of(cls, row: Row) -> Self:
+        return cls(**_values(row))
+
+
 _PUBLIC = tuple(f.name for f in fields(MemoryRecord))
-_NOT_FIELDS = frozenset((*BASE, "vector"))
 
 
 def _row(record: Any, kind: Kind, partition: str, replaces: int = 0) -> Row:
@@ -194,7 +221,7 @@ def _row(record: Any, kind: Kind, partition: str, replaces: int = 0) -> Row:
             created_at=record.created_at,
             revision=record.revision,
             number=values.get("number", 0),
-            fields={name: _plain(value) for name, value in values.items() if name not in _NOT_FIELDS},
+            fields={column.name: _plain(values[column.name]) for column in fields_of(kind) if column.name in values},
             vector=values.get("vector"),
             replaces=replaces,
         )
@@ -207,6 +234,6 @@ def _plain(value: Value) -> Value:
 
 def _values(row: Row) -> dict[str, Any]:
     base = {"id": row.id, "created_at": row.created_at, "revision": row.revision}
-    if row.kind is not Kind.RECEIPT:
+    if row.kind not in (Kind.RECEIPT, Kind.USAGE):
         base["number"] = row.number
     return {**base, **row.fields}

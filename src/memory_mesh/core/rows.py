@@ -3,6 +3,7 @@
 from array import array
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from math import isfinite
 from typing import NamedTuple
 
 from memory_mesh.core.columns import BASE, BY_NAME, REQUIRED, WITH_VECTOR, Kind, Value, fault
@@ -84,6 +85,16 @@ def checked(row: Row) -> Row:
             raise InvalidInput(wrong)
     if missing := [name for name in REQUIRED.get(row.kind, ()) if name not in fields]:
         raise InvalidInput(f"a {row.kind} needs {', '.join(missing)}")
-    if row.vector and (row.kind not in WITH_VECTOR or not row.vector.dimension):
-        raise InvalidInput(f"a {row.kind} has no vector of dimension {row.vector.dimension}")
+    if row.vector:
+        _check_vector(row.kind, row.vector)
     return replace(row, fields=fields)
+
+
+def _check_vector(kind: Kind, vector: Vector) -> None:
+    if kind not in WITH_VECTOR or not vector.dimension:
+        raise InvalidInput(f"a {kind} has no vector of dimension {vector.dimension}")
+    if len(vector.data) % 4:
+        raise InvalidInput(f"a vector of {len(vector.data)} bytes", expected="32-bit floats, four bytes each")
+    # Whatever is not finite makes the sum so, and finite 32-bit floats cannot: there is room for them in 64 bits.
+    if not isfinite(sum(array("f", vector.data))):
+        raise InvalidInput("a vector with a number that is not finite", expected="no NaN and no infinity")

@@ -2,19 +2,27 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from os import PathLike, fspath
 from threading import RLock
 from types import TracebackType
 from typing import Never, Self
 
 from memory_mesh.core.audit import Verdict
+from memory_mesh.core.cache import CacheStats
 from memory_mesh.core.columns import Kind
 from memory_mesh.core.errors import NotFound
+from memory_mesh.core.explain import Explanation
+from memory_mesh.core.ports import Progress, no_progress
 from memory_mesh.core.records import Change, MemoryRecord, SearchResult, Status
+from memory_mesh.core.sources import Selection
 from memory_mesh.core.where import ANYTHING, Where, both, equals
 from memory_mesh.faces.not_yet import NOT_YET, not_yet
-from memory_mesh.flows import erase, filters, recall, trail, write
+from memory_mesh.flows import change, erase, filters, folders, recall, reembed, search, trail, usage, write
 from memory_mesh.flows.desk import Desk
 from memory_mesh.flows.erase import Erasure
+from memory_mesh.flows.folders import Ingested
+from memory_mesh.flows.reembed import Reembedded
+from memory_mesh.flows.search import Request
 
 Metadata = dict[str, object]
 
@@ -52,6 +60,9 @@ class Mesh:
         """Let go of the store; one that the caller handed in stays open. A later call opens it again."""
         with self._lock:
             desk, self._opened = self._opened, None
+            if desk:
+                usage.flush(desk)
+                desk.index.close()
             if desk and not desk.borrowed:
                 desk.store.close()
 
@@ -76,17 +87,26 @@ class Mesh:
         """Remember many texts at once: the same as single calls, and all or none."""
         return [memory.record() for memory in write.add_many(self._desk(), list(items), key=idempotency_key)]
 
+    def ingest_dir(
+        self, path: str | PathLike[str], *, extension: str | Sequence[str] = ".md", type: str | None = None,
+        recursive: bool = False, progress: Progress | None = None,
+    ) -> Ingested:  # fmt: skip
+        """Remember each file of a folder as one memory, its path within the folder as `source`. Run again, it adds what is new,
+        updates what has changed, leaves the rest alone and names what is gone."""
+        wanted = Selection.of(extension, recursive=recursive)
+        return folders.ingest(self._desk(), fspath(path), wanted, type_=type, progress=progress or no_progress)
+
     def update(
         self, id: str, *, content: str | None = None, metadata: Metadata | None = None, why: str | None = None,
         idempotency_key: str | None = None,
     ) -> MemoryRecord:  # fmt: skip
         """A new revision. Metadata keys given are set, those given as None are removed, the others stay."""
-        newer = write.update(self._desk(), id, content=content, metadata=metadata, why=why, key=idempotency_key)
+        newer = change.update(self._desk(), id, content=content, metadata=metadata, why=why, key=idempotency_key)
         return newer.record()
 
     def pin(self, id: str, *, pinned: bool = True) -> MemoryRecord:
         """A pinned memory never decays."""
-        return write.set_columns(self._desk(), id, action="pin" if pinned else "unpin", pinned=pinned).record()
+        return change.set_columns(self._desk(), id, action="pin" if pinned else "unpin", pinned=pinned).record()
 
     def delete(self, id: str) -> None:
         """Erase a memory for good; an unknown id is no error."""
@@ -130,12 +150,25 @@ class Mesh:
         return found
 
     def search(
-        self, query: str, limit: int = 10, filter: str | None = None, *, use_cache: bool = True, min_score: float = 0.0,
-        status: Sequence[str] = (Status.ACTIVE,), session_id: str | None = None,
+        self, query: str, limit: int = 10, filter: str | None = None, *, use_cache: bool = True, min_score: float | None = None,
+        status: Sequence[str] = (Status.ACTIVE,), session_id: str | None = None, ranker: str | None = None,
     ) -> list[SearchResult]:  # fmt: skip
-        """The memories that answer a query best, highest score first. `use_cache` waits for the search cache."""
-        desk = self._reading(session_id)
-        return recall.search(desk, query, limit=limit, where=_filter(filter), statuses=status, min_score=min_score)
+        """The memories that answer a query best, highest score first. What scores below `min_score` is left out; without one
+        the ranker says what is too little to be an answer."""
+        asked = _request(query, limit, filter, min_score, status, ranker)
+        return search.search(self._reading(session_id), asked, use_cache=use_cache)
+
+    def explain(
+        self, query: str, limit: int = 10, filter: str | None = None, *, min_score: float | None = None,
+        status: Sequence[str] = (Status.ACTIVE,), session_id: str | None = None, ranker: str | None = None,
+    ) -> Explanation:  # fmt: skip
+        """The same search, with its reasons: what each channel said of each memory, and what was left out."""
+        return search.explain(self._reading(session_id), _request(query, limit, filter, min_score, status, ranker))
+
+    def reembed(self, *, progress: Progress | None = None) -> Reembedded:
+        """Give every memory of the store a vector of the embedder's model: those that wait for one, and those of another
+        model. It can be stopped and started again; searches go over to the new model in one moment."""
+        return reembed.reembed(self._desk(), progress or no_progress)
 
     # --- diagnostics ---
 
@@ -151,6 +184,14 @@ class Mesh:
             connected=desk.enabled,
             by_status={status: count for status, count in counts.items() if count},
         )
+
+    def clear_cache(self) -> None:
+        """Forget the answers of earlier searches."""
+        self._desk().cache.clear()
+
+    def get_cache_stats(self) -> CacheStats:
+        """How full the search cache is: at most 500 answers, five minutes each."""
+        return self._desk().cache.stats()
 
     def compact(self) -> bool:
         """Free the bytes of what was deleted from a large store; a small one is freed by the deletion itself."""
@@ -185,6 +226,14 @@ class Mesh:
     def _reading(self, session_id: str | None) -> Desk:
         desk = self._desk()
         return desk if session_id is None else replace(desk, who=replace(desk.who, session_id=session_id))
+
+
+def _request(
+    query: str, limit: int, filter_: str | None, min_score: float | None, status: Sequence[str], ranker: str | None
+) -> Request:
+    return Request(
+        query=query, limit=limit, filter=filter_, where=_filter(filter_), min_score=min_score, statuses=status, ranker=ranker
+    )  # fmt: skip
 
 
 def _filter(text: str | None) -> Where:

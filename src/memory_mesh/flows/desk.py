@@ -2,20 +2,26 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from functools import cache
+from threading import Event
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from memory_mesh.core import audit
 from memory_mesh.core.audit import Entry
+from memory_mesh.core.cache import SearchCache
 from memory_mesh.core.columns import BY_NAME, Kind, fault
 from memory_mesh.core.drafts import Limits
-from memory_mesh.core.errors import Conflict, InvalidInput, MemoryDisabled, StoreBusy
-from memory_mesh.core.layer0 import Layer0
-from memory_mesh.core.ports import Applied, Clock, IdSource, Step, Store, no_step
-from memory_mesh.core.records import Head
+from memory_mesh.core.errors import Conflict, InvalidInput, MemoryDisabled, NotFound, StoreBusy
+from memory_mesh.core.ports import Applied, Clock, Embedder, IdSource, Index, OpenFolder, Step, Store, no_folder, no_step
+from memory_mesh.core.records import Head, Memory, SearchResult
 from memory_mesh.core.rows import Key, Row
-from memory_mesh.core.scope import Reader
+from memory_mesh.core.scope import Reader, visible
+from memory_mesh.core.sightings import Sightings
 from memory_mesh.core.times import iso
 from memory_mesh.core.where import Compare, IsNull, Or, Where
+
+if TYPE_CHECKING:
+    from memory_mesh.core.layer0 import Layer0
 
 # With eight processes on one chain a write waits for a few others; a hundred lost races mean that something is wrong.
 _ATTEMPTS = 100
@@ -28,17 +34,36 @@ class Desk:
     """The ports and the few settings that flows need."""
 
     store: Store
+    index: Index
+    embedder: Embedder | None  # None: by keywords alone
     clock: Clock
     ids: IdSource
     who: Reader
     pause: Callable[[int], None]  # waits before the next attempt, longer each time
     limits: Limits = field(default_factory=Limits)
-    layer0: Layer0 = field(default_factory=Layer0)
+    gate: Callable[[], "Layer0"] = field(default_factory=lambda: cache(_usual_gate))
+    cache: SearchCache[tuple[SearchResult, ...]] = field(default_factory=SearchCache)
+    sightings: Sightings = field(default_factory=Sightings)
+    told: Event = field(default_factory=Event)  # set once foreign vectors were mentioned
+    ranker: str = "learnt"
+    channel_weights: Mapping[str, float] = field(default_factory=dict)
     borrowed: bool = False  # the store is the caller's: closing the mesh leaves it open
     enabled: bool = True
     audited: bool = True
     language: str = "english"
     step: Step = no_step
+    open_folder: OpenFolder = no_folder
+
+    @property
+    def layer0(self) -> "Layer0":
+        """What every text passes before it is kept. It is made by the first that does: who only reads does not wait for it."""
+        return self.gate()
+
+
+def _usual_gate() -> "Layer0":
+    from memory_mesh.core.layer0 import Layer0
+
+    return Layer0()
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +111,20 @@ def memory_row(desk: Desk, memory_id: object) -> Row | None:
     """A memory by its id, whoever may see it."""
     texts(id=memory_id)
     return desk.store.get(Kind.MEMORY, [str(memory_id)]).get(str(memory_id))
+
+
+def visible_memory(desk: Desk, memory_id: str) -> Memory:
+    """A memory that the caller may see."""
+    row = memory_row(desk, memory_id)
+    if row is None or not visible(desk.who, row):
+        raise unknown(desk, memory_id)
+    return Memory.of(row)
+
+
+def unknown(desk: Desk, memory_id: str) -> NotFound:
+    """The error for a memory that is not there for the caller."""
+    what = f"no memory {memory_id!r:.80} for agent {desk.who.agent_id}"
+    return NotFound(what, remedy="check the id, the agent and the session")
 
 
 def lasting(desk: Desk) -> Where:

@@ -6,14 +6,12 @@ them, so that every chain can be verified by itself.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 from memory_mesh.core import audit, yamo
 from memory_mesh.core.audit import Entry
 from memory_mesh.core.columns import Kind
 from memory_mesh.core.errors import InvalidInput
 from memory_mesh.core.history import revise
-from memory_mesh.core.ports import Applied
 from memory_mesh.core.records import Block, Memory, Receipt
 from memory_mesh.core.rows import Key, Row
 from memory_mesh.core.scope import MemoryType, may_erase
@@ -50,8 +48,7 @@ def erase(desk: Desk, memory_ids: Sequence[str]) -> Erasure:
     """Erase these memories; ids that are unknown, or not the caller's to erase, are passed over."""
     for memory_id in memory_ids:
         texts(id=memory_id)
-    proof, applied = settle(desk, lambda: _decide(desk, memory_ids))
-    return _settled(proof, applied)
+    return _erased(desk, memory_ids, anyones=False)
 
 
 def erase_all(desk: Desk, scope: Mapping[str, str | None]) -> Erasure:
@@ -68,14 +65,24 @@ def erase_all(desk: Desk, scope: Mapping[str, str | None]) -> Erasure:
     where = both(equals("user_id", desk.who.user_id), *(equals(name, value) for name, value in given.items()))
     proof = Erasure()
     while found := desk.store.find(Kind.MEMORY, where, limit=_AT_ONCE):
-        ids = [row.id for row in found]
         # The scope was named, so whoever may act for the user may erase what other agents wrote in it.
-        step, applied = settle(desk, partial(_decide, desk, ids, anyones=True))
-        proof += _settled(step, applied)
+        proof += _erased(desk, [row.id for row in found], anyones=True)
     return proof
 
 
-def _settled(proof: Erasure, applied: Applied) -> Erasure:
+def _erased(desk: Desk, memory_ids: Sequence[str], *, anyones: bool) -> Erasure:
+    touched: set[str] = set()
+
+    def decide() -> Plan[Erasure]:
+        plan = _decide(desk, memory_ids, anyones=anyones)
+        touched.update(plan.seen)
+        # Before the rows go, so that no crash leaves derived files behind; and after, for one that was written meanwhile.
+        desk.index.forget(plan.seen)
+        return plan
+
+    proof, applied = settle(desk, decide)
+    desk.index.forget(touched)
+    desk.cache.clear()
     return replace(proof, bytes_freed=applied.bytes_freed)
 
 
@@ -141,7 +148,7 @@ def _unsourced(desk: Desk, memory: Memory, ids: Sequence[str]) -> list[Row]:
 
 
 def _owned(desk: Desk, ids: tuple[str, ...]) -> Iterator[Row]:
-    for kind in (Kind.CHANGE, Kind.PASSAGE):
+    for kind in (Kind.CHANGE, Kind.PASSAGE, Kind.USAGE):
         yield from desk.store.find(kind, In("ref", ids))
     links = [*desk.store.find(Kind.LINK, In("ref", ids)), *desk.store.find(Kind.LINK, In("target", ids))]
     yield from {row.id: row for row in links}.values()

@@ -1,4 +1,7 @@
-"""The commands: each reads its flags, calls the mesh once and answers."""
+"""The commands: each reads its flags, calls the mesh once and answers.
+
+The module is over 300 lines because it is the one list of all commands; what is more than flags and a call lives elsewhere.
+"""
 
 from dataclasses import asdict
 from typing import Annotated
@@ -16,7 +19,8 @@ _ABOUT = """Memory for AI agents: remember, recall, forget, with a sealed trail 
 Start with: memory-mesh demo"""
 _CODES = (
     "Exit codes: 0 done, 1 failed, 2 not understood, 3 settings, 4 no such memory, 5 not in this version, 6 memory is switched "
-    "off; of the store: 7 unavailable, 8 read-only, 9 busy, 10 full, 11 damaged, 12 too new; 130 interrupted."
+    "off; of the store: 7 unavailable, 8 read-only, 9 busy, 10 full, 11 damaged, 12 too new; of the embedder: 13 no vector, 14 "
+    "another model; 130 interrupted."
 )
 
 WRITE, READ, CHANGE, FORGET, CARE = "Remember", "Recall", "Change", "Forget", "Look after"
@@ -24,6 +28,8 @@ WRITE, READ, CHANGE, FORGET, CARE = "Remember", "Recall", "Change", "Forget", "L
 app = typer.Typer(name="memory-mesh", cls=Commands, help=_ABOUT, epilog=_CODES, rich_markup_mode="rich")
 config = typer.Typer(cls=Commands, help="The settings in force.")
 app.add_typer(config, name="config", rich_help_panel=CARE)
+model = typer.Typer(cls=Commands, help="The local model that makes the vectors.")
+app.add_typer(model, name="model", rich_help_panel=CARE)
 
 Id = Annotated[str, option("--id", "the memory's id", metavar="ID")]
 Limit = Annotated[str, option("--limit", "how many at most", metavar="N")]
@@ -79,8 +85,32 @@ def store(
 
 
 @verb(
+    app, "ingest-dir", panel=WRITE,
+    examples=["ingest-dir notes", "ingest-dir notes --recursive --extension md --extension txt --type agent"],
+)  # fmt: skip
+def ingest_dir(
+    who: Who,
+    *,
+    path: Annotated[str, typer.Argument(help="the folder", metavar="PATH")],
+    extension: Annotated[
+        list[str] | None, option("--extension", "of files with this ending instead of .md; may be repeated", metavar="EXT")
+    ] = None,
+    type: Annotated[str | None, option("--type", "global, agent, session, … or a word of yours", metavar="TYPE")] = None,
+    recursive: Annotated[bool, option("--recursive", "of sub-folders too")] = False,
+) -> Answer:
+    """Remember each file of a folder. Run again, it takes up what is new or changed and names what is gone."""
+    from memory_mesh.interfaces.ingesting import ingested
+
+    return ingested(who, path, extension=extension or [".md"], type_=type, recursive=recursive)
+
+
+@verb(
     app, "search", panel=READ,
-    examples=['search "when does the deploy key rotate?"', "search deploy key --limit 3 --filter \"tags = 'ops'\""],
+    examples=[
+        'search "when does the deploy key rotate?"',
+        "search deploy key --limit 3 --filter \"tags = 'ops'\"",
+        "search deploy key --explain",
+    ],
 )  # fmt: skip
 def search(
     who: Who,
@@ -88,13 +118,23 @@ def search(
     query: Annotated[list[str], typer.Argument(help="words to look for", metavar="QUERY")],
     limit: Limit = "10",
     filter: Filter = None,
-    min_score: Annotated[str, option("--min-score", "leave out what scores below, 0 to 1", metavar="X")] = "0",
+    min_score: Annotated[
+        str | None, option("--min-score", "leave out what scores below, 0 to 1; else the ranker decides", metavar="X")
+    ] = None,
+    ranker: Annotated[str | None, option("--ranker", "learnt, or rrf as in RFC-0011", metavar="NAME")] = None,
     status: Statuses = None,
+    explain: Annotated[bool, option("--explain", "say why: each channel's rank and score, what was left out")] = False,
 ) -> Answer:
     """Find the memories that answer best, highest score first."""
-    most, least = flags.whole(limit, "--limit"), flags.share(min_score, "--min-score")
+    most, least = flags.whole(limit, "--limit"), None if min_score is None else flags.share(min_score, "--min-score")
+    words, statuses = " ".join(query), flags.statuses(status)
+    if explain:
+        from memory_mesh.interfaces import explaining
+
+        with who.mesh() as mesh:
+            return explaining.answer(mesh.explain(words, most, filter, min_score=least, status=statuses, ranker=ranker))
     with who.mesh() as mesh:
-        found = mesh.search(" ".join(query), most, filter, min_score=least, status=flags.statuses(status))
+        found = mesh.search(words, most, filter, min_score=least, status=statuses, ranker=ranker)
         text = f"{NAME} Found {len(found)} matches." + (f"\n\n{mesh.format_results(found)}" if found else "")
     return Answer(text=text, data={"count": len(found), "results": [render.plain(result) for result in found]})
 
@@ -207,6 +247,18 @@ def compact(who: Who) -> Answer:
     return Answer(text=f"{NAME} {told}", data={"bytes_freed": freed}, code=0 if freed else 1)
 
 
+@verb(app, "reembed", panel=CARE, examples=["reembed", "reembed --store sqlite:///memory.db"])
+def reembed(who: Who) -> Answer:
+    """Give every memory a vector of the embedder's model; a run that was stopped goes on where it was."""
+    from memory_mesh.interfaces.progress import bar
+
+    with who.mesh() as mesh, bar() as progress:
+        done = mesh.reembed(progress=progress)
+    told = f"Embedded {done.embedded} memories with {done.model}"
+    changed = f"; the store was of {done.changed_from} before" if done.changed_from else ""
+    return Answer(text=f"{NAME} {told}{changed}", data=asdict(done))
+
+
 @verb(app, "stats", panel=CARE, examples=["stats", "stats --store sqlite:///memory.db --json"])
 def stats(who: Who) -> Answer:
     """Say how many memories there are, and where."""
@@ -234,6 +286,22 @@ def config_show(who: Who) -> Answer:
     data = {"settings": [{"name": name, "value": value, "origin": origin} for name, value, origin in rows]}
     text = f"{NAME} {len(rows)} settings\n" + render.aligned(rows)
     return Answer(text=text, data=data, drawn=lambda: render.table("Settings", ("setting", "value", "from"), rows))
+
+
+@verb(model, "status", panel=CARE, examples=["model status", "model status --json"])
+def model_status() -> Answer:
+    """Say where the local model is and whether it is ready; exit 1 if it is not."""
+    from memory_mesh.interfaces.model import status
+
+    return status()
+
+
+@verb(model, "fetch", panel=CARE, examples=["model fetch"])
+def model_fetch() -> Answer:
+    """Fetch the local model and make it ready; where it is already, nothing is done."""
+    from memory_mesh.interfaces.model import fetch
+
+    return fetch()
 
 
 @verb(app, "doctor", panel=CARE, examples=["doctor", "doctor --store sqlite:///memory.db"])

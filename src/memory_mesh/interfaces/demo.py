@@ -11,14 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from memory_mesh.build import as_clock, open_store
+from memory_mesh.build import desk_over, make_embedder, open_store
 from memory_mesh.core.audit import Broken, Sound
-from memory_mesh.core.ids import Ids
 from memory_mesh.core.ports import Store
 from memory_mesh.core.scope import Reader
 from memory_mesh.faces.mesh import Mesh
-from memory_mesh.flows.desk import Desk
 from memory_mesh.interfaces.render import NAME, Answer, paint
+from memory_mesh.settings import load
 
 _KEY = "The deploy key rotates on Mondays."
 _TEA = "Ana prefers tea in the afternoon."
@@ -141,7 +140,7 @@ SCENES: dict[str, Callable[[Stage], Iterator[str]]] = {
 
 def _agent(store: Store, name: str) -> Mesh:
     """A mesh that no setting of the user's reaches."""
-    desk = Desk(store=store, clock=as_clock(None), ids=Ids(), who=Reader(None, name), pause=lambda attempt: None)
+    desk = desk_over(store, Reader(None, name), embedder=make_embedder(load({})))
     return Mesh(lambda: desk)
 
 

@@ -9,19 +9,18 @@ from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from memory_mesh.build import as_clock, open_store, store_file
+from memory_mesh.build import desk_over, model_places, open_store, store_file
 from memory_mesh.core.audit import Broken, owner_of
 from memory_mesh.core.columns import Kind
 from memory_mesh.core.errors import MemoryMeshError, SettingsError
-from memory_mesh.core.ids import Ids
 from memory_mesh.core.ports import Store
 from memory_mesh.core.records import Status
 from memory_mesh.core.scope import Reader
 from memory_mesh.core.where import equals
 from memory_mesh.flows import pseudonyms, trail
-from memory_mesh.flows.desk import Desk
 from memory_mesh.interfaces.grammar import Who
-from memory_mesh.interfaces.render import NAME, Answer, aligned, one_line, paint, safe, styled, unsecret
+from memory_mesh.interfaces.render import NAME, Answer, aligned, one_line, paint, safe, size, styled, unsecret
+from memory_mesh.models.standing import look
 from memory_mesh.settings import Loaded, load
 from memory_mesh.stores.keyfile import NAME as KEY_FILE
 from memory_mesh.stores.keyfile import read_key
@@ -70,6 +69,7 @@ def _checks(who: Who) -> Iterator[Check]:
         return
     yield _settings(loaded)
     yield _home(loaded.home)
+    yield _model(loaded)
     if not loaded.settings.enable_memory:
         yield Check("store", ok=True, detail=f"memory is switched off by {loaded.origins['enable_memory']}")
         return
@@ -112,6 +112,14 @@ def _home(home: Path) -> Check:
     return _unmade("home", home, told, remedy="set MEMORY_MESH_HOME to another")
 
 
+def _model(loaded: Loaded) -> Check:
+    if loaded.settings.embedder != "local":
+        return Check("model", ok=True, detail=f"none is needed: embedder is {loaded.settings.embedder}")
+    found = look(model_places(loaded))
+    told = f"{found.state} in {found.folder}" + (f", {found.detail}" if found.detail else "")
+    return Check("model", found.usable, told, "" if found.usable else found.remedy)
+
+
 def _unmade(name: str, path: Path, told: str, *, remedy: str) -> Check:
     """Whether a path is a folder that can be written to, or could be made in one."""
     there = next(folder for folder in (path, *path.absolute().parents) if folder.exists())
@@ -122,14 +130,12 @@ def _unmade(name: str, path: Path, told: str, *, remedy: str) -> Check:
 def _space(file: Path) -> Check:
     there = next(folder for folder in file.absolute().parents if folder.is_dir())
     free = shutil.disk_usage(there).free
-    return Check(
-        "space", free >= _LEAST_FREE, f"{_size(free)} free", "" if free >= _LEAST_FREE else f"free some space on {there}"
-    )
+    return Check("space", free >= _LEAST_FREE, f"{size(free)} free", "" if free >= _LEAST_FREE else f"free some space on {there}")
 
 
 def _store(store: Store, file: Path | None) -> Check:
-    size = f", {_size(file.stat().st_size)}, schema {VERSION}" if file else ""
-    return Check("store", ok=True, detail=f"{unsecret(store.url)}{size}")
+    about = f", {size(file.stat().st_size)}, schema {VERSION}" if file else ""
+    return Check("store", ok=True, detail=f"{unsecret(store.url)}{about}")
 
 
 def _pseudonyms(store: Store, loaded: Loaded) -> Check:
@@ -150,7 +156,7 @@ def _keywords(store: Store, file: Path | None) -> Check:
 
 def _chains(store: Store, file: Path | None) -> Check:
     """Every chain of every user; one whose head is gone is found by its blocks."""
-    desk = Desk(store=store, clock=as_clock(None), ids=Ids(), who=Reader(), pause=lambda attempt: None)
+    desk = desk_over(store, Reader())
     named = {row.id for row in store.find(Kind.HEAD)} | {str(row.value("chain")) for row in store.find(Kind.BLOCK)}
     verdicts = [trail.verify(desk, chain) for chain in sorted(named)]
     breaks = [
@@ -218,11 +224,3 @@ def _owner(chain: str) -> str:
     except (ValueError, TypeError):
         return repr(chain[:60])
     return f"agent {agent}" + (f" of user {user}" if user else "")
-
-
-def _size(number: float) -> str:
-    for unit in ("bytes", "KiB", "MiB", "GiB"):
-        if number < 1024 or unit == "GiB":
-            break
-        number /= 1024
-    return f"{number:.0f} {unit}" if unit == "bytes" else f"{number:.1f} {unit}"

@@ -46,6 +46,9 @@ OUTCOMES: Mapping[type[MemoryMeshError], Outcome] = {
     errors.StoreFull: Outcome(10, 507),
     errors.StoreCorrupt: Outcome(11, 500),
     errors.StoreTooNew: Outcome(12, 500),
+    errors.EmbeddingError: Outcome(13, 503),
+    errors.ModelMissing: Outcome(13, 503),
+    errors.ModelMismatch: Outcome(14, 409),
 }
 
 
@@ -217,6 +220,15 @@ def preview(text: str, length: int = 80) -> str:
     """The beginning of a text, on one line."""
     line = " ".join(text.split())
     return line if len(line) <= length else line[: length - 1] + "…"
+
+
+def size(number: float) -> str:
+    """A number of bytes as people say it."""
+    for unit in ("bytes", "KiB", "MiB", "GiB"):
+        if number < 1024 or unit == "GiB":
+            break
+        number /= 1024
+    return f"{number:.0f} {unit}" if unit == "bytes" else f"{number:.1f} {unit}"
 
 
 def _pairs(named: Mapping[str, object]) -> str:

@@ -5,14 +5,17 @@ from typing import Never
 
 from memory_mesh.core.columns import Kind
 from memory_mesh.core.errors import MemoryDisabled
+from memory_mesh.core.ports import Changes
 from memory_mesh.core.rows import Hit, Key, Row, Vector
 from memory_mesh.core.where import ANYTHING, Where
+from memory_mesh.stores.marks import BEGINNING
 
 
 class DisabledStore:
     """Nothing, kept by nobody."""
 
     url = "none"
+    index_folder = None
 
     def apply(self, puts: Sequence[Row] = (), deletes: Sequence[Key] = (), *, seen: Mapping[str, int] | None = None) -> Never:
         raise MemoryDisabled("memory is switched off", remedy="open the mesh with enable_memory=True to store")
@@ -28,6 +31,12 @@ class DisabledStore:
 
     def count(self, kind: Kind, where: Where = ANYTHING) -> int:
         return 0
+
+    def ids(self, kind: Kind, where: Where = ANYTHING) -> list[str]:
+        return []
+
+    def changes(self, partition: str, since: str | None = None) -> Changes:
+        return Changes(BEGINNING, () if since == BEGINNING else None)
 
     def nearest(self, kind: Kind, vector: Vector, where: Where = ANYTHING, *, limit: int) -> list[Hit]:
         return []

@@ -1,5 +1,6 @@
 """The in-memory store: the port's meaning in the fewest words, gone when the process ends."""
 
+import secrets
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
@@ -9,10 +10,11 @@ from threading import RLock
 
 from memory_mesh.core.columns import MOVING, Kind
 from memory_mesh.core.errors import Conflict, IdTaken, StoreClosed
-from memory_mesh.core.lexical import Corpus, Posting, best, bm25
-from memory_mesh.core.ports import Applied
+from memory_mesh.core.ports import Applied, Changes
 from memory_mesh.core.rows import Hit, Key, Row, Vector
 from memory_mesh.core.where import ANYTHING, Where
+from memory_mesh.stores.keywords import scored
+from memory_mesh.stores.marks import KEPT, mark_of, version_in
 from memory_mesh.stores.vectors import cosines, ranked
 from memory_mesh.stores.writes import once_each
 
@@ -21,10 +23,13 @@ class RamStore:
     """Rows in a dict."""
 
     url = "memory://"
+    index_folder = None
 
     def __init__(self) -> None:
         self._rows: dict[Key, Row] = {}
         self._versions: Counter[str] = Counter()
+        self._moves: defaultdict[str, list[Key]] = defaultdict(list)  # the latest of each partition, oldest first
+        self._nonce = secrets.token_hex(8)
         self._lock = RLock()
         self._open = True
 
@@ -37,12 +42,13 @@ class RamStore:
                     raise Conflict(f"partition {partition} has moved on")
             for row in puts:
                 self._admit(row)
-            moved = Counter(partition for key in deletes for partition in self._touched(key, None))
-            moved.update(partition for row in puts for partition in self._touched(row.key, row))
+            moved = [(partition, key) for key in deletes for partition in self._touched(key, None)]
+            moved += [(partition, row.key) for row in puts for partition in self._touched(row.key, row)]
             for key in deletes:
                 self._rows.pop(key, None)
             self._rows.update({row.key: _apart(row) for row in puts})
-            self._versions.update(moved)
+            for partition, key in moved:
+                self._log(partition, key)
         return Applied(bytes_freed=True)
 
     def version(self, partition: str) -> int:
@@ -62,6 +68,18 @@ class RamStore:
     def count(self, kind: Kind, where: Where = ANYTHING) -> int:
         return sum(1 for _ in self._all(kind, where))
 
+    def ids(self, kind: Kind, where: Where = ANYTHING) -> list[str]:
+        return [row.id for row in self._all(kind, where)]
+
+    def changes(self, partition: str, since: str | None = None) -> Changes:
+        with self._lock:
+            self._still_open()
+            version, moves = self._versions[partition], self._moves[partition]
+            now, asked = mark_of(version, self._nonce), version_in(since)
+            if asked is None or mark_of(asked, self._nonce) != since or not version - len(moves) <= asked <= version:
+                return Changes(now, None)
+            return Changes(now, moves[len(moves) - (version - asked) :])
+
     def nearest(self, kind: Kind, vector: Vector, where: Where = ANYTHING, *, limit: int) -> list[Hit]:
         with self._lock:
             owners = {row.id: row for row in self._all(kind, where)}
@@ -73,17 +91,9 @@ class RamStore:
         return ranked(cosines(vector.data, comparable), limit)
 
     def matching(self, tokens: Sequence[str], partitions: Sequence[str], where: Where = ANYTHING, *, limit: int) -> list[Hit]:
-        corpus, postings, rows = Corpus(0, 0), defaultdict[str, list[Posting]](list), dict[str, Row]()
-        for row in self._all(Kind.MEMORY, ANYTHING):
-            keywords = row.value("keywords")
-            if row.partition not in partitions or not isinstance(keywords, list) or not keywords:
-                continue
-            corpus += Corpus(1, len(keywords))
-            for token in set(tokens) & {str(word) for word in keywords}:
-                postings[token].append(Posting(row.id, keywords.count(token), len(keywords)))
-            rows[row.id] = row
-        scored = best(bm25(postings, corpus, tokens))
-        allowed = (Hit(id_, score) for id_, score in scored if where.matches(rows[id_]))
+        rows = {row.id: row for row in self._all(Kind.MEMORY, ANYTHING) if row.partition in partitions}
+        every = scored([(row.id, _keywords(row)) for row in rows.values()], tokens)
+        allowed = (Hit(id_, score) for id_, score in every if where.matches(rows[id_]))
         return list(islice(allowed, limit))
 
     def compact(self) -> bool:
@@ -109,6 +119,12 @@ class RamStore:
         if row.replaces and (held is None or held.revision != row.replaces):
             raise Conflict(f"{row.kind} {row.id} is not at revision {row.replaces}")
 
+    def _log(self, partition: str, key: Key) -> None:
+        self._versions[partition] += 1
+        self._moves[partition].append(key)
+        if len(self._moves[partition]) >= 2 * KEPT:
+            del self._moves[partition][:-KEPT]
+
     def _touched(self, key: Key, new: Row | None) -> set[str]:
         """The partitions that a put or delete of a moving row moves."""
         if key.kind not in MOVING:
@@ -123,3 +139,8 @@ class RamStore:
 def _apart(row: Row) -> Row:
     """The row by itself: what its owner does to its lists later stays with its owner."""
     return replace(row, fields=deepcopy(dict(row.fields)), replaces=0)
+
+
+def _keywords(row: Row) -> list[str]:
+    held = row.value("keywords")
+    return [str(word) for word in held] if isinstance(held, list) else []

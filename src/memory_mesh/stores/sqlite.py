@@ -1,9 +1,9 @@
 """The SQLite store: one file, several processes, every change one transaction.
 
 WAL with synchronous=FULL: what `apply` acknowledged survives a power cut. `secure_delete`, a rewrite of the file and a cut of
-its log after each deletion: what was erased is no longer in the files. Keyword candidates come from our own postings table,
-for FTS5 keeps deleted words in its segments and takes 50 ms to score 100,000 rows. It is over 300 lines because the
-port and the care of the one connection belong together; rows are in `sqlite_rows`, tables in `sqlite_schema`.
+its log after each deletion: what was erased is no longer in the files. There is no table of keywords: an index in memory
+follows `changes`, and `matching` reads the memories themselves. It is over 300 lines because the port and the care of the one
+connection belong together; rows are in `sqlite_rows`, queries in `sqlite_query`, tables in `sqlite_schema`.
 """
 
 import json
@@ -18,15 +18,17 @@ from typing import Any
 
 from memory_mesh.core.columns import Kind
 from memory_mesh.core.errors import Conflict, StoreClosed, StoreReadOnly, StoreUnavailable
-from memory_mesh.core.lexical import best, bm25
-from memory_mesh.core.ports import Applied, Step, no_step
+from memory_mesh.core.ports import Applied, Changes, Step, no_step
 from memory_mesh.core.rows import Hit, Key, Row, Vector
 from memory_mesh.core.where import ANYTHING, Where, both
 from memory_mesh.core.where import In as OneOf
 from memory_mesh.stores.forks import watch
+from memory_mesh.stores.keywords import scored
 from memory_mesh.stores.sql import exactly_like
 from memory_mesh.stores.sqlite_errors import code_of, trouble
-from memory_mesh.stores.sqlite_rows import Writing, condition_on, postings_of, row_of, version_of
+from memory_mesh.stores.sqlite_moves import changes_of, version_of
+from memory_mesh.stores.sqlite_query import condition_on, near, page
+from memory_mesh.stores.sqlite_rows import Writing, documents, rows_of
 from memory_mesh.stores.sqlite_schema import (
     check_version,
     mark_freed,
@@ -61,6 +63,12 @@ class SqliteStore:
 
     # --- the port ---
 
+    @property
+    def index_folder(self) -> Path | None:
+        folder = self._path.with_name(f"{self._path.name}-index")
+        place = folder if self._read_only or folder.exists() else folder.parent
+        return folder if place.is_dir() and os.access(place, os.W_OK | os.X_OK) else None
+
     def apply(self, puts: Sequence[Row] = (), deletes: Sequence[Key] = (), *, seen: Mapping[str, int] | None = None) -> Applied:
         once_each(puts, deletes)
         with self._use() as connection:
@@ -76,7 +84,7 @@ class SqliteStore:
                 for row in puts:
                     change.put(row)
                 self._step("store.put")
-                change.count()
+                change.log()
                 replaced = any(row.replaces and row.kind is Kind.BLOCK for row in puts)
                 if deletes or replaced:
                     mark_unfreed(connection)
@@ -95,19 +103,9 @@ class SqliteStore:
             return {row.id: row for batch in _batches(ids) for row in self.find(kind, OneOf("id", tuple(batch)))}
 
     def find(self, kind: Kind, where: Where = ANYTHING, *, limit: int | None = None, after: Row | None = None) -> list[Row]:
-        table = table_of(kind)
-        condition = condition_on(kind, where)
-        made, number = table.physical("created_at"), "number"
-        text, params = condition.text, condition.params
-        if after is not None:
-            text = f"({text}) AND ({made}, {number}, id) < (?, ?, ?)"
-            params = (*params, *after.age_key)
-        order = f"ORDER BY {made} DESC, {number} DESC, id DESC"
-        bound = "" if limit is None else f" LIMIT {int(limit)}"
+        query = page(kind, where, limit=limit, after=after)
         with self._use() as connection:
-            found = connection.execute(f"SELECT * FROM {table.name} WHERE {text} {order}{bound}", params)
-            names = [column[0] for column in found.description]
-            return [row_of(kind, table, dict(zip(names, values, strict=True))) for values in found]
+            return rows_of(kind, connection.execute(query.text, query.params))
 
     def count(self, kind: Kind, where: Where = ANYTHING) -> int:
         condition = condition_on(kind, where)
@@ -115,29 +113,29 @@ class SqliteStore:
             query = f"SELECT count(*) FROM {table_of(kind).name} WHERE {condition.text}"
             return int(connection.execute(query, condition.params).fetchone()[0])
 
+    def ids(self, kind: Kind, where: Where = ANYTHING) -> list[str]:
+        condition = condition_on(kind, where)
+        with self._use() as connection:
+            query = f"SELECT id FROM {table_of(kind).name} WHERE {condition.text}"
+            return [row[0] for row in connection.execute(query, condition.params)]
+
+    def changes(self, partition: str, since: str | None = None) -> Changes:
+        with self._use() as connection:
+            return changes_of(connection, partition, since)
+
     def nearest(self, kind: Kind, vector: Vector, where: Where = ANYTHING, *, limit: int) -> list[Hit]:
         if kind is Kind.BLOCK:
             return []
-        condition = condition_on(kind, where)
-        owners = f"FROM {table_of(kind).name} WHERE ({condition.text})"
-        same = "model = ? AND length(embedding) = ?"
-        query = f"SELECT id, embedding {owners} AND {same}"
-        params = (*condition.params, vector.model, len(vector.data))
-        if kind is Kind.MEMORY:
-            query += (
-                f" UNION ALL SELECT ref, embedding FROM records WHERE kind = 'passage' AND {same} AND ref IN (SELECT id {owners})"
-            )
-            params = (*params, vector.model, len(vector.data), *condition.params)
+        query = near(kind, vector, where)
         with self._use() as connection:
-            rows = connection.execute(query, params).fetchall()
+            rows = connection.execute(query.text, query.params).fetchall()
         return ranked(cosines(vector.data, rows), limit)
 
     def matching(self, tokens: Sequence[str], partitions: Sequence[str], where: Where = ANYTHING, *, limit: int) -> list[Hit]:
         with self._use() as connection, self._snapshot(connection):
-            corpus, postings = postings_of(connection, set(tokens), partitions)
-            scored = best(bm25(postings, corpus, tokens))
+            every = scored(documents(connection, partitions), tokens)
             found: list[Hit] = []
-            for batch in _batches(scored, min(_BATCH, 2 * limit + 1)):  # the best of them nearly always pass
+            for batch in _batches(every, min(_BATCH, 2 * limit + 1)):  # the best of them nearly always pass
                 condition = condition_on(Kind.MEMORY, both(OneOf("id", tuple(id_ for id_, _ in batch)), where))
                 # Left to itself, SQLite would walk through all active memories of the user instead of these few ids.
                 query = f"SELECT id FROM memories INDEXED BY sqlite_autoindex_memories_1 WHERE {condition.text}"

@@ -1,34 +1,24 @@
-"""Whether the keyword tables of a SQLite store say what its memories say. They are derived; a difference costs finds."""
+"""Whether what a SQLite store derives from its memories says what they say. A difference costs finds."""
 
 import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-_HELD = """
-SELECT json_each.value, memories.partition, memories.id, count(*), json_array_length(keywords)
-FROM memories, json_each(keywords) GROUP BY memories.id, json_each.value
-"""
-_LISTED = "SELECT token, partition, id, times, length FROM postings"
-_COUNTED = """
-SELECT partition, count(*), sum(json_array_length(keywords)) FROM memories
-WHERE json_array_length(keywords) > 0 GROUP BY partition
-"""
-_NOTED = "SELECT partition, documents, length FROM partitions WHERE documents <> 0 OR length <> 0"
-
-_COMPARED = {
-    "keywords that no search finds": (_HELD, _LISTED),
-    "keywords of memories that are not there": (_LISTED, _HELD),
-    "partitions with wrong statistics": (_COUNTED, _NOTED),
-    "statistics of partitions that are not there": (_NOTED, _COUNTED),
+_COUNTED = {
+    "memories whose keywords cannot be read": """
+        SELECT count(*) FROM memories
+        WHERE partition IS NOT NULL AND CASE json_valid(keywords) WHEN 1 THEN json_type(keywords) END IS NOT 'array'""",
+    "memories in partitions that have no version": """
+        SELECT count(*) FROM memories WHERE partition IS NOT NULL AND partition NOT IN (SELECT partition FROM partitions)""",
+    "partitions whose log does not lead to where they are": """
+        SELECT count(*) FROM (SELECT partition, max(version) AS version, nonce FROM moves GROUP BY partition) AS last
+        LEFT JOIN partitions USING (partition) WHERE (last.version, last.nonce) IS NOT (partitions.version, partitions.nonce)""",
 }
 
 
 def keyword_faults(file: Path) -> list[str]:
-    """What the keyword tables have wrong; empty for a sound store."""
-    found = []
+    """What is wrong; empty for a sound store."""
     with closing(sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True)) as connection:
         connection.execute("BEGIN")
-        for what, (these, those) in _COMPARED.items():
-            (number,) = connection.execute(f"SELECT count(*) FROM ({these} EXCEPT {those})").fetchone()
-            found += [f"{number} {what}"] if number else []
-    return found
+        counts = {what: connection.execute(query).fetchone()[0] for what, query in _COUNTED.items()}
+    return [f"{number} {what}" for what, number in counts.items() if number]

@@ -6,15 +6,19 @@ write. Rows that the older program wrote are taken up when the file is opened. `
 
 import json
 import sqlite3
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from typing import Any
 
 from memory_mesh.core.columns import COLUMNS, Column, Kind, Type, Value, fields_of
 from memory_mesh.core.errors import InvalidInput, StoreTooNew
 from memory_mesh.core.lexical import tokens
+from memory_mesh.core.rows import Key
 from memory_mesh.core.scope import MemoryType, partition
 from memory_mesh.core.times import iso, moment
+from memory_mesh.stores.sqlite_moves import forget, record
 
-VERSION = 1
+VERSION = 2
 
 _UNTAKEN = "partition IS NULL AND id IS NOT NULL"  # SQLite lets a text that is a primary key be null; such a row has no name
 _UNKNOWN = iso(0)  # a moment that nobody can read is a very old one
@@ -45,12 +49,11 @@ OTHER_TABLES = (
       block_hash TEXT NOT NULL, prev_hash TEXT, metadata TEXT)""",
     """CREATE TABLE IF NOT EXISTS records (
       kind TEXT NOT NULL, id TEXT NOT NULL, embedding BLOB, model TEXT, extra TEXT, PRIMARY KEY (kind, id)) WITHOUT ROWID""",
-    """CREATE TABLE IF NOT EXISTS postings (
-      token TEXT NOT NULL, partition TEXT NOT NULL, id TEXT NOT NULL, times INTEGER NOT NULL, length INTEGER NOT NULL,
-      PRIMARY KEY (token, partition, id)) WITHOUT ROWID""",
     """CREATE TABLE IF NOT EXISTS partitions (
-      partition TEXT PRIMARY KEY, version INTEGER NOT NULL, documents INTEGER NOT NULL, length INTEGER NOT NULL
-      ) WITHOUT ROWID""",
+      partition TEXT PRIMARY KEY, version INTEGER NOT NULL, nonce TEXT NOT NULL) WITHOUT ROWID""",
+    """CREATE TABLE IF NOT EXISTS moves (
+      partition TEXT NOT NULL, version INTEGER NOT NULL, nonce TEXT NOT NULL, kind TEXT NOT NULL, id TEXT NOT NULL,
+      PRIMARY KEY (partition, version)) WITHOUT ROWID""",
 )
 
 INDEXES = (
@@ -103,12 +106,17 @@ def prepare(connection: sqlite3.Connection) -> None:
     connection.execute("CREATE TABLE IF NOT EXISTS mesh_meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID")
     check_version(connection)
     connection.execute(LANE_TABLE)
+    old = _columns(connection, "partitions") >= {"documents", "length"}
+    if old:
+        connection.execute("ALTER TABLE partitions RENAME TO partitions_1")
     for statement in OTHER_TABLES:
         connection.execute(statement)
     for table in (MEMORIES, BLOCKS, RECORDS):
         _complete(connection, table)
     for statement in INDEXES:
         connection.execute(statement)
+    if old:
+        _leave_1(connection)
     take_up(connection)
     connection.execute("INSERT OR REPLACE INTO mesh_meta VALUES ('schema', ?)", (str(VERSION),))
 
@@ -157,19 +165,12 @@ def encode(column: Column, value: Value) -> str | int | float | None:
     return int(value) if column.type is Type.BOOL else value  # type: ignore[arg-type, return-value]
 
 
-def decode(column: Column, value: str | int | float | None) -> Value:
-    if value is None:
-        return None
-    if column.type in (Type.TEXTS, Type.JSON):
-        decoded: Value = json.loads(str(value))
-        return decoded
-    return bool(value) if column.type is Type.BOOL else value
+# How a column's value is read back, by its type; the others come as they are.
+READERS: Mapping[Type, Callable[[Any], Value]] = {Type.TEXTS: json.loads, Type.JSON: json.loads, Type.BOOL: bool}
 
 
 def take_up(connection: sqlite3.Connection) -> None:
     """Give the rows of the older program what ours have; what it wrote stays, but for values that nobody could read."""
-    # The older program knows nothing of the postings: of a row that it replaced or deleted they are still there.
-    connection.execute("DELETE FROM postings WHERE id NOT IN (SELECT id FROM memories WHERE partition IS NOT NULL)")
     rows = connection.execute(
         "SELECT id, content, metadata, collection, tags, embedding, superseded_by, created_at, updated_at FROM memories "
         f"WHERE {_UNTAKEN}"
@@ -178,14 +179,9 @@ def take_up(connection: sqlite3.Connection) -> None:
     for row in rows:
         _take_up(connection, home, *row)
     if rows:
-        connection.execute(
-            "INSERT INTO partitions VALUES (?, ?, 0, 0) ON CONFLICT DO UPDATE SET version = version + excluded.version",
-            (home, len(rows)),
-        )
-        connection.execute(
-            "UPDATE partitions SET (documents, length) = (SELECT count(*), coalesce(sum(json_array_length(keywords)), 0) "
-            "FROM memories WHERE memories.partition = partitions.partition AND json_array_length(keywords) > 0)"
-        )
+        # What else it replaced, changed or deleted, it did not say: whoever follows a partition must read it anew.
+        record(connection, {home: [Key(Kind.MEMORY, row[0]) for row in rows]})
+        forget(connection)
 
 
 def _take_up(
@@ -195,7 +191,6 @@ def _take_up(
     notes = _notes(metadata)
     if (at := _time(created)) == _UNKNOWN:
         notes.setdefault("created_at", created)
-    words = tokens(content)
     changes = connection.execute("SELECT max(number) FROM records WHERE kind = 'change' AND ref = ?", (id_,)).fetchone()[0]
     kind, times = notes.get("memory_type"), notes.get("times_observed")
     values = {
@@ -211,15 +206,11 @@ def _take_up(
         "times_observed": times if isinstance(times, int) and times > 0 else 1,
         "created_at": at,
         "updated_at": _time(updated),
-        "keywords": json.dumps(words, ensure_ascii=False),
+        "keywords": json.dumps(tokens(content), ensure_ascii=False),
         "model": f"unknown/{len(embedding) // 4}" if embedding else None,
     }
     assignments = ", ".join(f"{name} = ?" for name in values)
     connection.execute(f"UPDATE memories SET {assignments} WHERE id = ?", (*values.values(), id_))
-    connection.executemany(
-        "INSERT INTO postings VALUES (?, ?, ?, ?, ?)",
-        [(word, home, id_, words.count(word), len(words)) for word in set(words)],
-    )
 
 
 def _notes(text: str | None) -> dict[str, Value]:
@@ -264,9 +255,22 @@ def _time(text: str) -> str:
 
 def _complete(connection: sqlite3.Connection, table: Table) -> None:
     """Add the columns that the table does not have yet; all are nullable and come last."""
-    held = {row[1] for row in connection.execute(f"PRAGMA table_info({table.name})")}
+    held = _columns(connection, table.name)
     wanted = {table.physical(column.name): column.type for column in COLUMNS if column.name in table.columns}
     wanted |= {"model": Type.TEXT, "extra": Type.JSON} if table is not BLOCKS else {}
     for name, kind in wanted.items():
         if name not in held:
             connection.execute(f"ALTER TABLE {table.name} ADD COLUMN {name} {_TYPES.get(kind, 'TEXT')}")
+
+
+def _columns(connection: sqlite3.Connection, table: str) -> set[str]:
+    return {row[1] for row in connection.execute(f"PRAGMA table_info({table})")}
+
+
+def _leave_1(connection: sqlite3.Connection) -> None:
+    """Schema 1 kept what BM25 needs in tables; the versions go on, the rest can be read from the memories at any time."""
+    connection.execute("INSERT INTO partitions SELECT partition, version, '' FROM partitions_1")
+    connection.execute("DROP TABLE partitions_1")
+    connection.execute("DROP TABLE IF EXISTS postings")
+    forget(connection)
+    mark_unfreed(connection)

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from memory_mesh.testing.contract import StoreContract
     from memory_mesh.testing.crash import Recorder, crash_at
-    from memory_mesh.testing.fakes import FakeClock, no_pause, seeded_ids
+    from memory_mesh.testing.fakes import DownEmbedder, FakeClock, RecordingEmbedder, no_pause, seeded_ids
     from memory_mesh.testing.machine import machine_for
 
 _FROM = {
+    "DownEmbedder": "fakes",
     "FakeClock": "fakes",
     "Recorder": "crash",
+    "RecordingEmbedder": "fakes",
     "StoreContract": "contract",
     "crash_at": "crash",
     "machine_for": "machine",
@@ -22,7 +24,17 @@ _FROM = {
     "seeded_ids": "fakes",
 }
 
-__all__ = ["FakeClock", "Recorder", "StoreContract", "crash_at", "machine_for", "no_pause", "seeded_ids"]
+__all__ = [
+    "DownEmbedder",
+    "FakeClock",
+    "Recorder",
+    "RecordingEmbedder",
+    "StoreContract",
+    "crash_at",
+    "machine_for",
+    "no_pause",
+    "seeded_ids",
+]
 
 
 def __getattr__(name: str) -> object:
@@ -41,6 +53,6 @@ def _show_both_sides() -> None:
 
     import pytest
 
-    parts = ("handles", "keywords", "reads", "rows", "vectors", "where", "writes")
+    parts = ("changes", "handles", "keywords", "reads", "rows", "vectors", "where", "writes")
     modules = [f"{__name__}.{module}" for module in ("machine", *(f"contract_{part}" for part in parts))]
     pytest.register_assert_rewrite(*(module for module in modules if module not in sys.modules))

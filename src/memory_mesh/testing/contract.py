@@ -10,6 +10,7 @@ class TestMyStore(StoreContract):
 It needs pytest and the extra `testing`. How many examples the property tests try is your Hypothesis profile's to say.
 """
 
+from memory_mesh.testing.contract_changes import KnowsWhatMoved
 from memory_mesh.testing.contract_handles import IsShared
 from memory_mesh.testing.contract_keywords import RanksByKeywords
 from memory_mesh.testing.contract_reads import FindsInOrder
@@ -20,6 +21,14 @@ from memory_mesh.testing.contract_writes import ChangesAsOne, CountsVersions
 
 
 class StoreContract(
-    KeepsRows, ChangesAsOne, CountsVersions, FindsInOrder, RanksByCosine, RanksByKeywords, MeansWhatItSays, IsShared
+    KeepsRows,
+    ChangesAsOne,
+    CountsVersions,
+    FindsInOrder,
+    RanksByCosine,
+    RanksByKeywords,
+    KnowsWhatMoved,
+    MeansWhatItSays,
+    IsShared,
 ):
     """All of it. Say in `open` how the store is opened; set `durable = False` where nothing outlives `close`."""

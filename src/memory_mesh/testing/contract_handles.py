@@ -1,9 +1,8 @@
 """The contract's last part: several threads and several handles on one store, and its end."""
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from threading import Barrier, Event
+from threading import Event
 
 import pytest
 
@@ -11,7 +10,7 @@ from memory_mesh.core.columns import Kind
 from memory_mesh.core.errors import Conflict, IdTaken, StoreClosed
 from memory_mesh.core.ports import Store
 from memory_mesh.core.rows import Key
-from memory_mesh.testing.subject import Subject, asked, ids, memory, passage
+from memory_mesh.testing.subject import Subject, asked, ids, memory, passage, together
 
 THREADS, TURNS = 4, 10
 FAR_APART = 700  # as many rows between two that belong together: stores read long lists of ids in pieces
@@ -23,6 +22,8 @@ USES: dict[str, Callable[[Store], object]] = {
     "get": lambda store: store.get(Kind.MEMORY, ["m1"]),
     "find": lambda store: store.find(Kind.MEMORY),
     "count": lambda store: store.count(Kind.MEMORY),
+    "ids": lambda store: store.ids(Kind.MEMORY),
+    "changes": lambda store: store.changes("p"),
     "nearest": lambda store: store.nearest(Kind.MEMORY, asked(1, 0), limit=1),
     "matching": lambda store: store.matching(["word"], ["p"], limit=1),
     "compact": lambda store: store.compact(),
@@ -89,6 +90,9 @@ class IsShared(Subject):
         assert isinstance(store.url, str)
         assert store.url
 
+    def test_a_store_says_where_derived_files_may_lie(self, store: Store) -> None:
+        assert store.index_folder is None or store.index_folder.is_absolute()
+
     def test_threads_lose_nothing(self, store: Store, other: Store) -> None:
         """Neither rows nor what is counted over them."""
         handles = (store, other)
@@ -97,7 +101,7 @@ class IsShared(Subject):
             for turn in range(TURNS):
                 handles[thread % 2].apply([memory(f"{thread}-{turn}", ["word"])])
 
-        _together([lambda thread=thread: write(thread) for thread in range(THREADS)])  # type: ignore[misc]
+        together([lambda thread=thread: write(thread) for thread in range(THREADS)])  # type: ignore[misc]
         assert store.count(Kind.MEMORY) == store.version("p") == THREADS * TURNS
         assert len(store.matching(["word"], ["p"], limit=999)) == THREADS * TURNS
 
@@ -119,7 +123,7 @@ class IsShared(Subject):
                     continue
                 done += 1
 
-        _together([lambda thread=thread: add(thread) for thread in range(THREADS)])  # type: ignore[misc]
+        together([lambda thread=thread: add(thread) for thread in range(THREADS)])  # type: ignore[misc]
         (row,) = store.find(Kind.MEMORY)
         assert (row.fields["turn"], row.revision) == (THREADS * TURNS, THREADS * TURNS + 1)
 
@@ -149,17 +153,4 @@ class IsShared(Subject):
                 assert len(pairs) % 2 == 0
                 assert len({hit.score for hit in pairs}) <= 1
 
-        _together([write, lambda: read(store), lambda: read(other)])
-
-
-def _together(jobs: list[Callable[[], None]]) -> None:
-    """Run the jobs at the same time; what one of them raises is raised here."""
-    start = Barrier(len(jobs))
-
-    def run(job: Callable[[], None]) -> None:
-        start.wait()
-        job()
-
-    with ThreadPoolExecutor(len(jobs)) as pool:
-        for done in [pool.submit(run, job) for job in jobs]:
-            done.result()
+        together([write, lambda: read(store), lambda: read(other)])

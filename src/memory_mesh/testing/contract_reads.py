@@ -1,4 +1,4 @@
-"""The contract's third part: finding and counting, newest first, page by page."""
+"""The contract's third part: finding, naming and counting, newest first, page by page."""
 
 import pytest
 from hypothesis import given
@@ -7,13 +7,13 @@ from hypothesis import strategies as st
 from memory_mesh.core.columns import Kind
 from memory_mesh.core.ports import Store
 from memory_mesh.core.rows import Row
-from memory_mesh.core.where import Compare
+from memory_mesh.core.where import And, Compare, In
 from memory_mesh.testing.rows import batches
 from memory_mesh.testing.subject import Subject, cleared, ids, memory, plain, property_test
 
 
 class FindsInOrder(Subject):
-    """`find` and `count`."""
+    """`find`, `ids` and `count`."""
 
     def test_the_newest_comes_first(self, store: Store) -> None:
         store.apply([memory("b", ms=2), memory("c", ms=1), memory("a", ms=3)])
@@ -70,3 +70,20 @@ class FindsInOrder(Subject):
         assert {row.kind for row in store.find(kind)} == {kind}
         assert store.count(kind) == 2
         assert store.count(kind, Compare("id", "=", "a")) == 1
+        assert sorted(store.ids(kind)) == ["a", "b"]
+        assert store.ids(kind, Compare("id", "=", "a")) == ["a"]
+
+    def test_pages_of_several_partitions_come_in_one_order(self, store: Store) -> None:
+        """As most callers ask: for what is active in two partitions, one of them named twice."""
+        status = {"a": "archived"}
+        store.apply(
+            [memory(id_, ms=ms, partition="pq"[ms % 2], status=status.get(id_, "active")) for ms, id_ in enumerate("abcdef")]
+        )
+        store.apply([memory("x", ms=9, partition="r", status="active"), memory("y", ms=8, partition="p")])
+        seen = And((In("partition", ("p", "q", "p")), Compare("created_at", ">", ""), In("status", ("active", "disputed"))))
+        first = store.find(Kind.MEMORY, seen, limit=3)
+        assert ids(first) == ["f", "e", "d"]
+        assert ids(store.find(Kind.MEMORY, seen, limit=3, after=first[-1])) == ["c", "b"]
+        assert ids(store.find(Kind.MEMORY, And((In("partition", ("q", "p")), In("id", ("a", "e", "x")))), limit=9)) == ["e", "a"]
+        assert ids(store.find(Kind.MEMORY, In("partition", ("q",)), limit=9)) == ["f", "d", "b"]
+        assert store.find(Kind.MEMORY, In("partition", ()), limit=9) == []

@@ -154,7 +154,7 @@ class MeansWhatItSays(Subject):
         for where in data.draw(st.lists(conditions(batch), min_size=1, max_size=4)):
             for kind in {row.kind for row in batch}:
                 right = sorted(row.id for row in batch if row.kind is kind and where.matches(row))
-                assert sorted(ids(store.find(kind, where))) == right
+                assert sorted(ids(store.find(kind, where))) == sorted(store.ids(kind, where)) == right
                 assert store.count(kind, where) == len(right)
 
     @property_test

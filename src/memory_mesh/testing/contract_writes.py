@@ -177,10 +177,10 @@ class CountsVersions(Subject):
             store.apply([memory("m2")], seen=read)
 
 
-def _everything(store: Store) -> tuple[Sequence[object], Sequence[int], list[Hit], list[Hit]]:
+def _everything(store: Store) -> tuple[Sequence[object], Sequence[object], list[Hit], list[Hit]]:
     return (
         [store.find(kind) for kind in Kind],
-        [store.version(partition) for partition in "pq"],
+        [(store.version(partition), store.changes(partition)) for partition in "pq"],
         store.matching(["old", "new", "two"], ["p", "q"], limit=99),
         store.nearest(Kind.MEMORY, asked(1, 0), limit=99),
     )

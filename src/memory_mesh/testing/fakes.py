@@ -1,8 +1,13 @@
 """Time, ids and waiting that do only what a test tells them. With the same fakes, the same calls leave the same records."""
 
+from collections.abc import Sequence
 from random import Random
 
+from memory_mesh.core.errors import EmbeddingError
 from memory_mesh.core.ids import Ids
+from memory_mesh.core.ports import Embedder
+from memory_mesh.core.rows import Vector
+from memory_mesh.core.tokens import estimate
 
 NEW_YEAR = 1_767_225_600_000  # 2026-01-01T00:00:00Z
 
@@ -34,3 +39,43 @@ def seeded_ids(seed: int = 0) -> Ids:
 
 def no_pause(attempt: int) -> None:
     """Try again at once."""
+
+
+class RecordingEmbedder:
+    """Passes everything on to another embedder, and remembers what it was shown."""
+
+    def __init__(self, inner: Embedder) -> None:
+        self._inner = inner
+        self.batches: list[list[str]] = []
+
+    @property
+    def texts(self) -> list[str]:
+        return [text for batch in self.batches for text in batch]
+
+    @property
+    def model(self) -> str:
+        return self._inner.model
+
+    @property
+    def window(self) -> int:
+        return self._inner.window
+
+    def count(self, text: str) -> int:
+        return self._inner.count(text)
+
+    def embed(self, texts: Sequence[str]) -> list[Vector]:
+        self.batches.append(list(texts))
+        return self._inner.embed(texts)
+
+
+class DownEmbedder:
+    """An embedder that never answers."""
+
+    def __init__(self, model: str = "down", window: int = 256) -> None:
+        self.model, self.window = model, window
+
+    def count(self, text: str) -> int:
+        return estimate(text)
+
+    def embed(self, texts: Sequence[str]) -> list[Vector]:
+        raise EmbeddingError(f"{self.model} does not answer", remedy="try again later")

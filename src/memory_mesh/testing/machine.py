@@ -23,6 +23,7 @@ from memory_mesh.core.errors import Conflict, InvalidInput
 from memory_mesh.core.ports import Store
 from memory_mesh.core.rows import Hit, Key, Row, Vector
 from memory_mesh.core.where import Where
+from memory_mesh.testing.contract_changes import REMEMBERED
 from memory_mesh.testing.model import Model
 from memory_mesh.testing.rows import conditions, rows, vectors
 from memory_mesh.testing.subject import UNHURRIED
@@ -55,6 +56,7 @@ class StoreMachine(RuleBasedStateMachine):
         self._handles = self._opened()
         self._model = Model()
         self._numbers = count()
+        self._marks: list[tuple[str, str, int]] = []  # given earlier: a partition, its mark and its version
 
     @rule(data=st.data(), handle=HANDLES)
     def change(self, data: st.DataObject, handle: int) -> None:
@@ -82,6 +84,7 @@ class StoreMachine(RuleBasedStateMachine):
         behind = [row for row in right if after is None or row.age_key < after.age_key]
         assert self._handles[handle].find(kind, where, limit=limit, after=after) == behind[:limit]
         assert self._handles[handle].count(kind, where) == len(right)
+        assert {*self._handles[handle].ids(kind, where)} == {row.id for row in right}
 
     @rule(handle=HANDLES, kind=st.sampled_from(Kind), wanted=st.lists(IDS, max_size=4))
     def get(self, handle: int, kind: Kind, wanted: list[str]) -> None:
@@ -101,6 +104,22 @@ class StoreMachine(RuleBasedStateMachine):
         right = self._model.matching(tokens, among, where)
         _ranked(self._handles[handle].matching(tokens, among, where, limit=limit), right, limit)
 
+    @rule(handle=HANDLES, partition=PARTITIONS)
+    def mark(self, handle: int, partition: str) -> None:
+        self._marks.append((partition, self._handles[handle].changes(partition).mark, self._model.version(partition)))
+
+    @precondition(lambda self: self._marks)
+    @rule(data=st.data(), handle=HANDLES)
+    def changes(self, data: st.DataObject, handle: int) -> None:
+        """Since any mark that was given earlier."""
+        partition, mark, version = data.draw(st.sampled_from(self._marks), "mark")
+        moved = self._model.moves[partition][version:]
+        found = self._handles[handle].changes(partition, mark)
+        assert (found.mark == mark) == (not moved)
+        if len(moved) <= REMEMBERED or found.keys is not None:
+            assert found.keys is not None
+            assert {*found.keys} == {*moved}
+
     @rule(handle=HANDLES)
     def compact(self, handle: int) -> None:
         self._handles[handle].compact()
@@ -117,7 +136,7 @@ class StoreMachine(RuleBasedStateMachine):
             found = {row.key: row for row in self._handles[0].find(kind)}
             assert found == {key: row for key, row in self._model.rows.items() if key.kind is kind}
         for partition in ("p", "q", '["ü", null]', "nowhere"):
-            assert self._handles[1].version(partition) == self._model.versions[partition]
+            assert self._handles[1].version(partition) == self._model.version(partition)
 
     def teardown(self) -> None:
         self._close()
@@ -154,7 +173,7 @@ class StoreMachine(RuleBasedStateMachine):
         return anything | st.sampled_from(held) if held else anything
 
     def _seen(self) -> st.SearchStrategy[dict[str, int]]:
-        versions = dict(self._model.versions)
+        versions = {name: len(moves) for name, moves in self._model.moves.items()}
         right = st.lists(PARTITIONS, unique=True).map(lambda names: {name: versions.get(name, 0) for name in names})
         wrong = st.builds(lambda name, off: {name: versions.get(name, 0) + off}, PARTITIONS, st.sampled_from((1, -1)))
         return st.one_of(right, right, right, wrong)

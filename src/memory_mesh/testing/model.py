@@ -1,6 +1,6 @@
 """What a store should do, said with a dict: the other side of the comparison in `machine`. Slow, plain, and no store itself."""
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -14,11 +14,14 @@ from memory_mesh.testing.contract_vectors import cosine
 
 
 class Model:
-    """Rows by key, and a version for each partition."""
+    """Rows by key, and for each partition what moved in it."""
 
     def __init__(self) -> None:
         self.rows: dict[Key, Row] = {}
-        self.versions: Counter[str] = Counter()
+        self.moves: defaultdict[str, list[Key]] = defaultdict(list)
+
+    def version(self, partition: str) -> int:
+        return len(self.moves[partition])
 
     def faults(self, puts: Sequence[Row], deletes: Sequence[Key], seen: Mapping[str, int]) -> set[type[MemoryMeshError]]:
         """Every reason to refuse a change; a store may name any one of them."""
@@ -26,7 +29,7 @@ class Model:
         keys = [*(row.key for row in puts), *deletes]
         if len(keys) != len({*keys}):
             found.add(InvalidInput)
-        if any(self.versions[partition] != version for partition, version in seen.items()):
+        if any(self.version(partition) != version for partition, version in seen.items()):
             found.add(Conflict)
         for row in puts:
             held = self.rows.get(row.key)
@@ -70,8 +73,8 @@ class Model:
         return {id_: score for id_, score in bm25(postings, corpus, tokens).items() if id_ in shown}
 
     def _move(self, key: Key, *ends: Row | None) -> None:
-        if key.kind in MOVING:
-            self.versions.update({row.partition for row in ends if row})
+        for partition in {row.partition for row in ends if row} if key.kind in MOVING else ():
+            self.moves[partition].append(key)
 
     def _spoken_for(self, row: Row, kind: Kind) -> str | None:
         passage = kind is Kind.MEMORY and row.kind is Kind.PASSAGE

@@ -2,7 +2,9 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
 from typing import TypeVar
 
 import pytest
@@ -10,7 +12,7 @@ from hypothesis import HealthCheck, settings
 
 from memory_mesh.core.columns import Kind, Type, Value, fields_of
 from memory_mesh.core.ports import Store
-from memory_mesh.core.rows import Row, Vector
+from memory_mesh.core.rows import Key, Row, Vector
 from memory_mesh.core.times import iso
 from memory_mesh.testing.fakes import NEW_YEAR
 
@@ -68,7 +70,7 @@ def property_test(test: Test) -> Test:
 
 def cleared(store: Store) -> Store:
     """The store, empty."""
-    store.apply(deletes=[row.key for kind in Kind for row in store.find(kind)])
+    store.apply(deletes=[Key(kind, id_) for kind in Kind for id_ in store.ids(kind)])
     return store
 
 
@@ -145,3 +147,16 @@ def asked(*values: float, model: str = MODEL) -> Vector:
 
 def ids(found: Sequence[Row]) -> list[str]:
     return [row.id for row in found]
+
+
+def together(jobs: list[Callable[[], None]]) -> None:
+    """Run the jobs at the same time; what one of them raises is raised here."""
+    start = Barrier(len(jobs))
+
+    def run(job: Callable[[], None]) -> None:
+        start.wait()
+        job()
+
+    with ThreadPoolExecutor(len(jobs)) as pool:
+        for done in [pool.submit(run, job) for job in jobs]:
+            done.result()

@@ -1,0 +1,232 @@
+"""How long the index takes to find its candidates, how good they are, and how much room it needs, at several sizes.
+
+    python -m bench.index_speed [--sizes 1k,10k,100k] [--queries 200] [--json FILE]
+
+The data is made up: vectors in clusters, words as often as words are, sessions of twenty turns. The query's vector is given, so
+that embedding is not counted. Recall is of an exact search with the unrounded vectors. The store behind the index is a list, so
+that building it counts the index alone; reading the rows from a real store comes on top.
+"""
+
+import argparse
+import json
+import os
+import platform
+import resource
+import subprocess
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median, quantiles
+from tempfile import TemporaryDirectory
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memory_mesh.core.columns import Kind
+from memory_mesh.core.pool import Asked
+from memory_mesh.core.ports import Changes
+from memory_mesh.core.rows import Key, Row, Vector
+from memory_mesh.core.scope import Reader, partition
+from memory_mesh.core.times import iso
+from memory_mesh.core.where import ANYTHING, Where, equals
+from memory_mesh.stores.index import StoreIndex
+from memory_mesh.stores.index_rows import entry_of
+
+ROOT = Path(__file__).parents[1]
+DIMENSION, VOCABULARY, TURNS, SPEAKERS = 384, 50_000, 20, 40
+POOL = 150
+NAME = partition(None, None)
+Floats = NDArray[np.float32]
+
+
+class MadeUp:
+    """So many memories, each made when it is read: a million would not fit as rows."""
+
+    url = "made-up://"
+
+    def __init__(self, size: int, folder: Path | None = None) -> None:
+        self.index_folder = folder
+        self.size = size
+        rng = np.random.default_rng(size)
+        common = rng.standard_normal(DIMENSION) * 0.5
+        centres = rng.standard_normal((max(20, size // 100), DIMENSION)) + common
+        self.vectors = np.empty((size, DIMENSION), np.float32)
+        for at in range(0, size, 50_000):
+            here = slice(at, min(at + 50_000, size))
+            count = here.stop - at
+            made = centres[rng.integers(len(centres), size=count)] + rng.standard_normal((count, DIMENSION)) * 0.9
+            self.vectors[here] = made / np.linalg.norm(made, axis=1, keepdims=True)
+        self._lengths = np.clip(rng.lognormal(2.6, 0.6, size), 1, 200).astype(int)
+        self._starts = np.cumsum(self._lengths) - self._lengths
+        shares = 1 / np.arange(20, VOCABULARY + 20) ** 1.05  # from 20: the commonest words are no keywords
+        self._words = rng.choice(VOCABULARY, size=int(self._lengths.sum()), p=shares / shares.sum()).astype(np.int32)
+        self._named = [f"w{word}" for word in range(VOCABULARY)]
+        self.added: list[Row] = []
+
+    def words(self, at: int) -> list[str]:
+        start = self._starts[at]
+        return [self._named[word] for word in self._words[start : start + self._lengths[at]].tolist()]
+
+    def row(self, at: int) -> Row:
+        fields = {
+            "content": "made up?" if at % 7 == 0 else "made up", "updated_at": iso(at), "keywords": self.words(at),
+            "status": "quarantined" if at % 50 == 0 else "active", "memory_type": "global",
+            "session_id": f"session {at // TURNS}", "turn": at % TURNS, "speaker": f"speaker{(at * 7) % SPEAKERS}",
+        }  # fmt: skip
+        vector = Vector("made-up", self.vectors[at].tobytes())
+        return Row(
+            kind=Kind.MEMORY, id=f"mem_{at:013d}_abcdef", partition=NAME, created_at=iso(at), number=at, fields=fields, vector=vector
+        )  # fmt: skip
+
+    def find(self, kind: Kind, where: Where = ANYTHING, *, limit: int | None = None, after: Row | None = None) -> list[Row]:
+        if kind is not Kind.MEMORY or where != equals("partition", NAME):
+            return []
+        start = self.size if after is None else after.number
+        return [self.row(at) for at in range(start - 1, max(-1, start - 1 - (limit or start)), -1)]
+
+    def get(self, kind: Kind, ids: Sequence[str]) -> dict[str, Row]:
+        return {row.id: row for row in self.added if row.id in ids and row.kind is kind}
+
+    def changes(self, name: str, since: str | None = None) -> Changes:
+        if name != NAME:
+            return Changes("0", () if since == "0" else None)
+        now = str(len(self.added))
+        return Changes(now, None if since is None else [Key(row.kind, row.id) for row in self.added[int(since) :]])
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A query with the memories that an exact search finds."""
+
+    asked: Asked
+    exact: tuple[str, ...]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Speed of the index")
+    parser.add_argument("--sizes", default="1k,10k,100k")
+    parser.add_argument("--queries", type=int, default=200)
+    parser.add_argument("--json", type=Path)
+    given = parser.parse_args()
+    sizes = [int(size.removesuffix("k").removesuffix("M")) * _UNITS[size[-1]] for size in given.sizes.split(",")]
+    rows = []
+    print(" ".join(f"{name:>12}" for name in _SHOWN))
+    for size in sizes:
+        rows.append(measured(size, given.queries))
+        print(" ".join(f"{rows[-1][name]:>12}" for name in _SHOWN), flush=True)
+    if given.json:
+        keep(given.json, rows, given)
+
+
+_UNITS = {"k": 1000, "M": 1_000_000}
+_SHOWN = (
+    "memories", "build_s", "read_s", "open_ms", "p50_ms", "p90_ms", "words_ms", "after_add_ms", "recall@10", "recall@100", "bytes_each",
+)  # fmt: skip
+
+
+def measured(size: int, queries: int) -> dict[str, object]:
+    """The figures of one size."""
+    with TemporaryDirectory() as place:
+        store = MadeUp(size, Path(place) / "index")
+        asked = questions(store, queries)
+        reading = seconds(lambda: [entry_of(row) for row in store.find(Kind.MEMORY, limit=2000)]) * size / min(size, 2000)
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        index = StoreIndex(store)  # type: ignore[arg-type]
+        build = seconds(lambda: index.pool(asked[0].asked, size=POOL))
+        peak = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024
+        index.close()
+        held = sum(path.stat().st_size for path in store.index_folder.iterdir()) if store.index_folder.exists() else 0  # type: ignore[union-attr]
+        index = StoreIndex(store)  # type: ignore[arg-type]
+        opening = seconds(lambda: index.pool(asked[0].asked, size=POOL))
+        half = len(asked) // 2
+        for question in asked[:half]:
+            index.pool(question.asked, size=POOL)
+        times, found = [], []
+        for question in asked[half:]:
+            started = time.perf_counter()
+            pool = index.pool(question.asked, size=POOL)
+            times.append(time.perf_counter() - started)
+            found.append((question.exact, frozenset(pool.ids)))
+        by_words = [timed(index, Asked(tokens=each.asked.tokens, vector=None, who=each.asked.who, now=each.asked.now)) for each in asked[half:]]
+        adding = [added(store, index, question) for question in asked[half : half + 50]]
+    return {
+        "memories": size, "build_s": round(build, 2), "read_s": round(reading, 2), "open_ms": ms(opening),
+        "p50_ms": ms(median(times)), "p90_ms": ms(quantiles(times, n=10)[8]), "words_ms": ms(median(by_words)),
+        "after_add_ms": ms(median(adding)), "recall@10": recall(found, 10), "recall@100": recall(found, 100),
+        "bytes_each": round(held / size), "peak_mb": round(peak / 2**20),
+    }  # fmt: skip
+
+
+def questions(store: MadeUp, count: int) -> list[Question]:
+    """Queries that resemble some memory: near its vector, with some of its words."""
+    rng = np.random.default_rng(1)
+    at = rng.integers(store.size, size=count)
+    near = store.vectors[at] + rng.standard_normal((count, DIMENSION)).astype(np.float32) * 0.04
+    found = exact(store, near)
+    made = []
+    for row, vector, ids in zip(at.tolist(), near, found, strict=True):
+        words = rng.permutation(store.words(row))[:6].tolist()
+        asked = Asked(
+            tokens=words, vector=Vector("made-up", vector.astype(np.float32).tobytes()), who=Reader(None, "agent"), now=iso(10**12)
+        )
+        made.append(Question(asked, tuple(f"mem_{each:013d}_abcdef" for each in ids)))
+    return made
+
+
+def exact(store: MadeUp, queries: Floats) -> list[list[int]]:
+    """The active memories nearest to each query, best first."""
+    active = np.arange(store.size) % 50 != 0
+    best = []
+    for query in queries:
+        scores = np.where(active, store.vectors @ query, -2)
+        top = np.argpartition(-scores, 100)[:100] if store.size > 100 else np.arange(store.size)
+        best.append(top[np.argsort(-scores[top])].tolist())
+    return best
+
+
+def added(store: MadeUp, index: StoreIndex, question: Question) -> float:
+    """How long the search takes that follows a write."""
+    number = store.size + len(store.added)
+    row = store.row(number % store.size)
+    store.added.append(Row(
+        kind=row.kind, id=f"new{number}", partition=NAME, created_at=iso(number), number=number, fields=row.fields, vector=row.vector
+    ))  # fmt: skip
+    return timed(index, question.asked)
+
+
+def timed(index: StoreIndex, asked: Asked) -> float:
+    return seconds(lambda: index.pool(asked, size=POOL))
+
+
+def seconds(work: object) -> float:
+    started = time.perf_counter()
+    work()  # type: ignore[operator]
+    return time.perf_counter() - started
+
+
+def recall(found: Sequence[tuple[tuple[str, ...], frozenset[str]]], first: int) -> float:
+    return round(sum(len(pool & {*ids[:first]}) / len(ids[:first]) for ids, pool in found) / len(found), 4)
+
+
+def ms(taken: float) -> float:
+    return round(taken * 1000, 2)
+
+
+def keep(path: Path, rows: Sequence[dict[str, object]], given: argparse.Namespace) -> None:
+    commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
+    result = {
+        "made_by": f"python -m bench.index_speed --sizes {given.sizes} --queries {given.queries}",
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "system": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
+        "commit": commit or "unknown",
+        "pool": POOL,
+        "rows": rows,
+    }
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

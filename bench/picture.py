@@ -1,0 +1,89 @@
+"""A chart as SVG, by plain code: lines over two logarithmic axes, readable on light and on dark paper."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from html import escape
+from math import ceil, floor, log10
+
+_WIDTH, _HEIGHT = 760, 440
+_LEFT, _RIGHT, _TOP, _BOTTOM = 70, 210, 48, 56
+_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")  # told apart by colour-blind eyes too
+_INK, _GRID = "#7a7a7a", "#7a7a7a"
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """Points that belong together. A dashed line is an aim, not a measurement."""
+
+    name: str
+    points: Sequence[tuple[float, float]]
+    dashed: bool = False
+
+
+def chart(title: str, lines: Sequence[Line], *, x: str, y: str) -> str:
+    """An SVG picture of these lines; every value is above zero."""
+    across = _Axis([at for line in lines for at, _ in line.points], _LEFT, _WIDTH - _RIGHT)
+    up = _Axis([at for line in lines for _, at in line.points], _HEIGHT - _BOTTOM, _TOP)
+    middle = (_TOP + _HEIGHT - _BOTTOM) / 2
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" font-family="sans-serif" font-size="13">',
+        _text(_LEFT, 24, title, size=16),
+        *_grid(across, up),
+        _text((_LEFT + _WIDTH - _RIGHT) / 2, _HEIGHT - 14, x, anchor="middle"),
+        f'<g transform="rotate(-90 18 {middle})">{_text(18, middle, y, anchor="middle")}</g>',
+        *_drawn(lines, across, up),
+        "</svg>",
+    ]
+    return "\n".join(parts) + "\n"
+
+
+class _Axis:
+    """Values on a logarithmic scale, from a power of ten to a power of ten."""
+
+    def __init__(self, values: Iterable[float], start: float, end: float) -> None:
+        logs = [log10(value) for value in values]
+        self.low, self.high = floor(min(logs) + 1e-9), ceil(max(logs) - 1e-9)
+        self.high = max(self.high, self.low + 1)
+        self._start, self._scale = start, (end - start) / (self.high - self.low)
+
+    def at(self, value: float) -> float:
+        return round(self._start + (log10(value) - self.low) * self._scale, 1)
+
+    @property
+    def ticks(self) -> list[float]:
+        return [10.0**power for power in range(self.low, self.high + 1)]
+
+
+def _grid(across: _Axis, up: _Axis) -> Iterator[str]:
+    for value in across.ticks:
+        yield _rule(across.at(value), _TOP, across.at(value), _HEIGHT - _BOTTOM)
+        yield _text(across.at(value), _HEIGHT - _BOTTOM + 20, _number(value), anchor="middle")
+    for value in up.ticks:
+        yield _rule(_LEFT, up.at(value), _WIDTH - _RIGHT, up.at(value))
+        yield _text(_LEFT - 8, up.at(value) + 4, _number(value), anchor="end")
+
+
+def _drawn(lines: Sequence[Line], across: _Axis, up: _Axis) -> Iterator[str]:
+    for at, line in enumerate(lines):
+        colour = _COLOURS[at % len(_COLOURS)]
+        dash = ' stroke-dasharray="6 5"' if line.dashed else ""
+        points = [(across.at(right), up.at(high)) for right, high in line.points]
+        path = " ".join(f"{right},{high}" for right, high in points)
+        yield f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"{dash}/>'
+        yield from (f'<circle cx="{right}" cy="{high}" r="3.5" fill="{colour}"/>' for right, high in points)
+        key = _TOP + 8 + 22 * at
+        start = _WIDTH - _RIGHT + 18
+        yield f'<line x1="{start}" y1="{key}" x2="{start + 24}" y2="{key}" stroke="{colour}" stroke-width="2"{dash}/>'
+        yield _text(start + 32, key + 4, line.name)
+
+
+def _rule(x1: float, y1: float, x2: float, y2: float) -> str:
+    return f'<line x1="{x1}" y1="{y1}" x2="{x2}" y2="{y2}" stroke="{_GRID}" stroke-opacity="0.3"/>'
+
+
+def _text(x: float, y: float, words: str, *, anchor: str = "start", size: int = 13) -> str:
+    return f'<text x="{x}" y="{y}" text-anchor="{anchor}" font-size="{size}" fill="{_INK}">{escape(words)}</text>'
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 1 else f"{value:g}"

@@ -1,0 +1,1 @@
+"""How fast memory-mesh is, by size, beyond the embedding; and beside others, on the same texts with the same vectors."""

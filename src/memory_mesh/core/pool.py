@@ -1,0 +1,60 @@
+"""What an index is asked, and the candidates that it answers with: raw signals, one array entry for each candidate."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeAlias
+
+from memory_mesh.core.rows import Vector
+from memory_mesh.core.scope import Reader
+
+if TYPE_CHECKING:  # numpy takes a moment to load, and most commands search nothing
+    import numpy as np
+    from numpy.typing import NDArray
+
+Signal: TypeAlias = "NDArray[np.float32]"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """A query as an index needs it."""
+
+    tokens: Sequence[str]
+    vector: Vector | None  # None: no embedder, or it is down; the answer comes from keywords alone
+    who: Reader
+    now: str  # what expires by now is left out
+    statuses: Sequence[str] = ("active",)
+    only: frozenset[str] | None = None  # the ids that the caller's own filter allows; None: no filter
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pool:
+    """The candidates, in no order, and what is known of each."""
+
+    ids: Sequence[str]
+    signals: Mapping[str, Signal]  # the names of SIGNALS
+    documents: int  # how many memories the reader sees, of these statuses, under this filter
+    unseen: Mapping[str, int] = field(default_factory=dict)  # left out before scoring, by reason
+    foreign: int = 0  # memories whose vector is of another model, or missing
+
+
+# Missing neighbours, sessions and vectors count as 0. A neighbour is the memory before or behind within the same session, of the
+# same reader's scope and the same statuses.
+SIGNALS = (
+    "keywords",  # BM25 of the memory
+    "keywords_before",  # BM25 of the neighbour before it
+    "keywords_behind",
+    "keywords_context",  # BM25 of the neighbours and itself, as one document
+    "keywords_session",  # BM25 of its whole session, as one document among sessions
+    "coverage",  # share of the query's rarity that its own words hold, 0–1
+    "coverage_context",  # the same of the neighbours and itself
+    "vectors",  # cosine, of its best passage
+    "vectors_before",
+    "vectors_behind",
+    "vectors_context",  # cosine of ½ · before + own + ½ · behind
+    "vectors_session",  # best cosine within its session
+    "length",  # keywords in it
+    "question",  # 1 where its text ends as a question
+    "question_before",  # 1 where the neighbour before it does
+    "speaker",  # 1 where its speaker is named in the query
+    "speaker_known",  # 1 where it has a speaker
+)

@@ -1,0 +1,34 @@
+"""Which memories were found, counted until someone writes it down."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from threading import Lock
+
+
+@dataclass(slots=True)
+class Sightings:
+    """What was found since the last flush: how often, and when last."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    latest: dict[str, str] = field(default_factory=dict)
+    lock: Lock = field(default_factory=Lock)
+
+    def add(self, ids: Sequence[str], at: str) -> int:
+        with self.lock:
+            self.counts.update(ids)
+            self.latest.update(dict.fromkeys(ids, at))
+            return self.counts.total()
+
+    def put_back(self, taken: Mapping[str, tuple[int, str]]) -> None:
+        with self.lock:
+            for id_, (count, at) in taken.items():
+                self.counts[id_] += count
+                self.latest[id_] = max(at, self.latest.get(id_, at))
+
+    def take(self) -> dict[str, tuple[int, str]]:
+        with self.lock:
+            taken = {id_: (count, self.latest[id_]) for id_, count in self.counts.items()}
+            self.counts.clear()
+            self.latest.clear()
+            return taken

@@ -1,0 +1,154 @@
+"""Layer 1: vectors for what is stored and what is asked.
+
+A memory never waits for an embedder that is down: it is stored, marked as pending, and found by its words. A store has one
+model, the one of its first vector; vectors of two models are never mixed and never compared.
+"""
+
+import logging
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from memory_mesh.core.columns import Kind
+from memory_mesh.core.errors import EmbeddingError, ModelMismatch
+from memory_mesh.core.records import Memory
+from memory_mesh.core.rows import Row, Vector, checked
+from memory_mesh.core.times import iso
+from memory_mesh.flows.desk import Desk
+
+_META = "embedding"
+_log = logging.getLogger("memory_mesh")
+
+
+@dataclass(frozen=True, slots=True)
+class Embedded:
+    """The vectors of one text: its own, and those of the passages behind its first one."""
+
+    own: Vector | None = None
+    passages: tuple[Vector, ...] = ()
+    pending: bool = False
+
+    @property
+    def all(self) -> tuple[Vector, ...]:
+        return (self.own, *self.passages) if self.own else ()
+
+
+NO_VECTOR = Embedded()
+WAITING = Embedded(pending=True)
+
+
+def embedded(desk: Desk, texts: Sequence[str]) -> list[Embedded]:
+    """Vectors for texts that are to be stored, in one batch. Without an embedder there are none, and nothing waits."""
+    if desk.embedder is None or not texts:
+        return [NO_VECTOR] * len(texts)
+    model = _fit(desk, desk.embedder.model)
+    pieces = [passages(desk, text) for text in texts]
+    try:
+        vectors = iter(desk.embedder.embed([piece for parts in pieces for piece in parts]))
+    except EmbeddingError as error:
+        _log.warning("stored without vectors, found by keywords until `memory-mesh reembed`: %s", error)
+        return [WAITING] * len(texts)
+    return [_of_one(model, [next(vectors) for _ in parts]) for parts in pieces]
+
+
+class Vectors(dict[str, Embedded]):
+    """What was embedded for a write, by text: a decision that is made again embeds nothing twice."""
+
+    def add(self, desk: Desk, texts_: Sequence[str]) -> None:
+        new = list(dict.fromkeys(text for text in texts_ if text not in self))
+        self.update(zip(new, embedded(desk, new), strict=True))
+
+
+def asked(desk: Desk, query: str) -> Vector | None:
+    """The vector of a query; None where the answer must come from keywords alone."""
+    held = store_model(desk)
+    if desk.embedder is None or held != desk.embedder.model:
+        if desk.embedder and held:
+            mention(desk, f"the store holds vectors of {held}, not of {desk.embedder.model}: searched by keywords alone")
+        return None
+    try:
+        vector = desk.embedder.embed([query])[0]
+    except EmbeddingError as error:
+        _log.warning("searched by keywords alone: %s", error)
+        return None
+    return vector if vector.model == desk.embedder.model else None
+
+
+def mention(desk: Desk, what: str) -> None:
+    """One line, once, where memories cannot be compared and `reembed` would mend it."""
+    if not desk.told.is_set():
+        desk.told.set()
+        _log.warning("%s; memory-mesh reembed mends it", what)
+
+
+def passages(desk: Desk, text: str) -> list[str]:
+    """The text in pieces that fit the embedder's window; nearly always itself."""
+    assert desk.embedder is not None  # noqa: S101  (callers looked)
+    window = desk.embedder.window
+    # A token is at least a byte; two more frame the text. So most texts need no counting.
+    if len(text.encode()) <= window - 2 or desk.embedder.count(text) <= window:
+        return [text]
+    from memory_mesh.core.scrub_chunks import chunks  # few texts are that long
+
+    rules = desk.layer0.scrub.chunking
+    most = min(rules.max_tokens, window)
+    fitting = replace(rules, min_tokens=1, max_tokens=most, hard_max_tokens=most)
+    return [chunk.text for chunk in chunks(text, fitting, desk.embedder.count)] or [text]
+
+
+def store_model(desk: Desk) -> str | None:
+    """The model whose vectors the store holds; None before the first vector."""
+    held = desk.store.get(Kind.META, [_META]).get(_META)
+    detail = held.value("detail") if held else None
+    return str(detail["model"]) if isinstance(detail, dict) else None
+
+
+def claim(desk: Desk, made: Iterable[Embedded]) -> list[Row]:
+    """The row that makes a model the store's own, to be written with its first vector."""
+    first = next((found.own for found in made if found.own), None)
+    return [model_row(desk, first.model)] if first and store_model(desk) is None else []
+
+
+def model_row(desk: Desk, model: str) -> Row:
+    """The store's model, as a row that replaces what it was."""
+    held = desk.store.get(Kind.META, [_META]).get(_META)
+    revision = held.revision if held else 0
+    row = Row(
+        kind=Kind.META, id=_META, partition="", created_at=iso(desk.clock()), revision=revision + 1, replaces=revision,
+        fields={"detail": {"model": model}},
+    )  # fmt: skip
+    return checked(row)
+
+
+def passage_rows(memory: Memory, made: Embedded) -> list[Row]:
+    """The further vectors of a long memory, seen by whoever sees the memory."""
+    return [passage_row(memory, f"{memory.id}.{n}", vector) for n, vector in enumerate(made.passages, start=1)]
+
+
+def passage_row(memory: Memory, id_: str, vector: Vector) -> Row:
+    return checked(
+        Row(
+            kind=Kind.PASSAGE, id=id_, partition=memory.partition, created_at=memory.updated_at, vector=vector,
+            fields={"ref": memory.id, **memory.scope},
+        )
+    )  # fmt: skip
+
+
+def over(row: Row, held: Row | None) -> Row:
+    """A row that takes the place of another, where there is one."""
+    return replace(row, revision=held.revision + 1, replaces=held.revision) if held else row
+
+
+def _fit(desk: Desk, model: str) -> str:
+    """The store's model, which is the embedder's: writing vectors of another would mix them."""
+    held = store_model(desk)
+    if held not in (None, model):
+        raise ModelMismatch(
+            f"the store holds vectors of {held}, and the embedder makes those of {model}",
+            remedy="choose the store's model, or run `memory-mesh reembed` to change the store to the new one",
+        )
+    return model
+
+
+def _of_one(model: str, vectors: Sequence[Vector]) -> Embedded:
+    # A fallback's vectors carry its own name; where that is another model, the memory waits for the right one.
+    return Embedded(vectors[0], tuple(vectors[1:])) if all(vector.model == model for vector in vectors) else WAITING

@@ -1,0 +1,196 @@
+"""Searching: scope and status → candidates of every channel → one ranker → minimum score → the rows, read again.
+
+The index proposes; what is answered is read from the store under the same condition, so that a wrong index could lose an
+answer for a moment, but never show what the reader may not see.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from memory_mesh.core.columns import Kind
+from memory_mesh.core.errors import InvalidInput, shown
+from memory_mesh.core.explain import Explained, Explanation, Placing
+from memory_mesh.core.lexical import tokens
+from memory_mesh.core.pool import Asked, Pool
+from memory_mesh.core.records import Memory, SearchResult, Status
+from memory_mesh.core.scope import partitions
+from memory_mesh.core.times import iso, millis
+from memory_mesh.core.where import ANYTHING, In, Where, both
+from memory_mesh.flows import embed, usage
+from memory_mesh.flows.desk import Desk
+from memory_mesh.flows.recall import readable, within
+
+if TYPE_CHECKING:
+    from memory_mesh.core.rankers import Ranking
+
+RANKERS = ("learnt", "rrf")
+LONGEST_QUERY = 100_000
+_POOL = 150  # candidates of each channel; in our evaluation they hold 95 % of the evidence
+_NEARLY = 3
+_CHANNELS = ("keywords", "keywords_context", "keywords_session", "vectors", "vectors_context")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What is asked for."""
+
+    query: str
+    limit: int = 10
+    filter: str | None = None  # as the caller wrote it; `where` is its meaning
+    where: Where = ANYTHING
+    statuses: Sequence[str] = (Status.ACTIVE,)
+    min_score: float | None = None  # None: what the ranker thinks is too little
+    ranker: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Found:
+    """The candidates of a search, ranked."""
+
+    asked: Asked
+    query: str
+    pool: Pool
+    ranker: str
+    least: float
+    ranking: "Ranking"
+
+    @property
+    def places(self) -> Mapping[str, int]:
+        return {id_: at for at, id_ in enumerate(self.pool.ids)}
+
+
+def search(desk: Desk, request: Request, *, use_cache: bool = True) -> list[SearchResult]:
+    """The memories that answer a query best."""
+    _check(request)
+    now = desk.clock()
+    key = (
+        f"search:{request.query}:{request.limit}:{request.filter}",
+        desk.who, tuple(request.statuses), request.min_score, request.ranker,
+    )  # fmt: skip
+    marks = desk.index.marks(partitions(desk.who)) if use_cache else ()
+    answers = desk.cache.get(key, marks, now) if use_cache else None
+    if answers is None:
+        found = _found(desk, request)
+        answers = tuple(islice(_answers(desk, request, found), request.limit))
+        # An answer by keywords alone is for the moment; the embedder may be back before the five minutes are over.
+        if use_cache and (found.asked.vector or desk.embedder is None):
+            ends = [millis(result.expires_at) for result in answers if result.expires_at]
+            desk.cache.put(key, marks, answers, now, until=min(ends, default=None))
+    usage.note(desk, [result.id for result in answers])
+    return list(answers)
+
+
+def explain(desk: Desk, request: Request) -> Explanation:
+    """The same search, with its reasons. It counts as no use of what it finds."""
+    _check(request)
+    found = _found(desk, request)
+    answers = list(islice(_answers(desk, request, found), request.limit))
+    below = {id_: score for id_, score in found.ranking.scores.items() if score < found.least}
+    nearly = _read(desk, request, found, list(islice(below, _NEARLY)))
+    reasons = {"min_score": len(below), "limit": len(found.ranking.scores) - len(below) - len(answers)}
+    tell = _teller(found)
+    return Explanation(
+        query=found.query,
+        tokens=list(found.asked.tokens),
+        ranker=found.ranker,
+        model=found.asked.vector.model if found.asked.vector else None,
+        min_score=found.least,
+        documents=found.pool.documents,
+        candidates=len(found.pool.ids),
+        left_out={**found.pool.unseen, **{reason: count for reason, count in reasons.items() if count > 0}},
+        answers=[tell(result) for result in answers],
+        nearly=[tell(result) for result in nearly],
+    )
+
+
+def _check(request: Request) -> None:
+    if not isinstance(request.query, str) or not request.query.strip():
+        raise InvalidInput("the query is blank", expected="some words to look for")
+    if len(request.query) > LONGEST_QUERY:
+        what = f"the query has {len(request.query):,} characters"
+        raise InvalidInput(what, expected=f"at most {LONGEST_QUERY:,}", remedy="ask with the part that matters")
+    least = request.min_score
+    if least is not None and (isinstance(least, bool) or not isinstance(least, int | float) or not 0 <= least <= 1):
+        raise InvalidInput(f"min_score is {shown(least)}", expected="a number within 0–1")
+    if request.ranker not in (None, *RANKERS):
+        raise InvalidInput(f"ranker is {shown(request.ranker)}", expected=f"one of {', '.join(RANKERS)}")
+    within(request.limit)
+
+
+def _found(desk: Desk, request: Request) -> _Found:
+    # Contents are kept masked, so a query is masked to meet them; and no embedder is shown what no store may keep.
+    query = desk.layer0.line(request.query)
+    asked = Asked(
+        tokens=tokens(query, language=desk.language),
+        vector=embed.asked(desk, query),
+        who=desk.who,
+        now=iso(desk.clock()),
+        statuses=tuple(request.statuses),
+        only=_only(desk, request.where),
+    )
+    pool = desk.index.pool(asked, size=max(_POOL, 2 * request.limit))
+    if asked.vector and pool.foreign:
+        embed.mention(desk, f"{pool.foreign:,} memories have no vector of {asked.vector.model} and are found by keywords")
+    return _ranked(desk, request, query, asked, pool)
+
+
+def _only(desk: Desk, where: Where) -> frozenset[str] | None:
+    """The ids that the caller's own filter allows; scope is not its business."""
+    if where is ANYTHING:
+        return None
+    return frozenset(desk.store.ids(Kind.MEMORY, both(In("partition", partitions(desk.who)), where)))
+
+
+def _ranked(desk: Desk, request: Request, query: str, asked: Asked, pool: Pool) -> _Found:
+    from memory_mesh.core.rankers import ranked  # it brings numpy, which only searches need
+
+    ranker = request.ranker or desk.ranker
+    by_vector = asked.vector is not None
+    ranking = ranked(ranker, pool, depth=2 * request.limit, by_vector=by_vector, weights=desk.channel_weights)
+    least = ranking.default_min_score if request.min_score is None else request.min_score
+    return _Found(asked=asked, query=query, pool=pool, ranker=ranker, least=least, ranking=ranking)
+
+
+def _answers(desk: Desk, request: Request, found: _Found) -> Iterator[SearchResult]:
+    """What is good enough, best first. Rows are read in batches, for the first ones nearly always are the answer."""
+    good = [id_ for id_, score in found.ranking.scores.items() if score >= found.least]
+    for at in range(0, len(good), request.limit):
+        yield from _read(desk, request, found, good[at : at + request.limit])
+
+
+def _read(desk: Desk, request: Request, found: _Found, ids: Sequence[str]) -> list[SearchResult]:
+    # Read again under the same condition: a row may have changed since it was proposed.
+    allowed = both(readable(desk, request.statuses), request.where)
+    rows = desk.store.get(Kind.MEMORY, ids)
+    kept = [Memory.of(rows[id_]) for id_ in ids if id_ in rows and allowed.matches(rows[id_])]
+    likeness = _likeness(found)
+    return [memory.found(found.ranking.scores[memory.id], likeness(memory.id)) for memory in usage.merged(desk, kept)]
+
+
+def _likeness(found: _Found) -> Callable[[str], float | None]:
+    """The document's similarity: 1 − distance ÷ 2, where distance is 1 − cosine."""
+    if found.asked.vector is None:
+        return lambda _: None
+    cosines, places = found.pool.signals["vectors"], found.places
+    return lambda id_: max(0.0, min(1.0, (1 + float(cosines[places[id_]])) / 2))
+
+
+def _teller(found: _Found) -> Callable[[SearchResult], Explained]:
+    from memory_mesh.core.rankers import order
+
+    names = [name for name in _CHANNELS if name in found.pool.signals and (found.asked.vector or not name.startswith("vectors"))]
+    ranks = {name: {id_: rank for rank, id_ in enumerate(order(found.pool, name), start=1)} for name in names}
+
+    def tell(result: SearchResult) -> Explained:
+        at = found.places[result.id]
+        channels = {
+            name: Placing(ranks[name][result.id], float(found.pool.signals[name][at]))
+            for name in names
+            if result.id in ranks[name]
+        }
+        features = {name: float(values[at]) for name, values in found.ranking.features.items()}
+        return Explained(result=result, channels=channels, features=features)
+
+    return tell

@@ -1,0 +1,45 @@
+"""`memory-mesh model`: where the local model is, and having it before it is needed."""
+
+from memory_mesh.build import model_places
+from memory_mesh.interfaces.progress import bar
+from memory_mesh.interfaces.render import NAME, Answer, aligned, size
+from memory_mesh.models.standing import Standing, State, look
+from memory_mesh.models.supply import supply
+from memory_mesh.models.weights import MODEL
+from memory_mesh.settings import Loaded, load
+
+
+def status() -> Answer:
+    """What is there; nothing is loaded, made or fetched."""
+    loaded = load({})
+    return _answer(loaded, look(model_places(loaded)))
+
+
+def fetch() -> Answer:
+    """Have the model ready; where it is already, nothing is done."""
+    loaded = load({})
+    places = model_places(loaded)
+    with bar() as progress:
+        supply(places, progress=progress)
+    return _answer(loaded, look(places))
+
+
+def _answer(loaded: Loaded, standing: Standing) -> Answer:
+    rows = [("folder", str(standing.folder))]
+    rows += [("size", size(standing.size))] if standing.size else []
+    rows += [("sums", "right")] if standing.usable else []
+    rows += [(name, told) for name, told in (("detail", standing.detail), ("remedy", standing.remedy)) if told]
+    if loaded.settings.embedder != "local":
+        rows.append(("unused", f"embedder is {loaded.settings.embedder}, by {loaded.origins['embedder']}"))
+    return Answer(
+        text=f"{NAME} {MODEL} is {standing.state}\n{aligned(rows)}",
+        data=_data(loaded, standing),
+        code=0 if standing.state is State.READY else 1,
+    )
+
+
+def _data(loaded: Loaded, standing: Standing) -> dict[str, object]:
+    return {
+        "model": MODEL, "state": str(standing.state), "folder": str(standing.folder), "size": standing.size,
+        "sums": standing.usable, "detail": standing.detail, "remedy": standing.remedy, "embedder": loaded.settings.embedder,
+    }  # fmt: skip

@@ -1,0 +1,65 @@
+"""The search index: keywords, vectors and sessions of each partition, in memory, derived from any store by its port alone.
+
+It is right after every write of whatever process, for it asks the store before each answer what has moved. Correctness never
+depends on its files: they may be deleted at any time, and whatever is odd about one, it is made anew.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from threading import Lock
+
+from memory_mesh.core.pool import Asked, Pool
+from memory_mesh.core.ports import Store
+from memory_mesh.core.scope import partitions
+from memory_mesh.core.times import millis
+from memory_mesh.stores import index_files
+from memory_mesh.stores.index_partition import Partition
+from memory_mesh.stores.index_pool import pool_of
+
+
+class StoreIndex:
+    """The index of a store."""
+
+    def __init__(self, store: Store, *, language: str = "english") -> None:
+        self._store, self._language = store, language
+        self._lock = Lock()
+        self._partitions: dict[str, Partition] = {}
+
+    def pool(self, asked: Asked, *, size: int) -> Pool:
+        """The candidates for a query: about `size` by keywords, as many by vectors, and neighbours of the best."""
+        now = float(millis(asked.now))
+        with self._held(partitions(asked.who)) as held:
+            for partition in held:
+                partition.follow()
+            return pool_of(
+                asked, [(each.table, each.view(asked.who, asked.statuses, now)) for each in held if len(each.table)], size=size
+            )
+
+    def marks(self, partitions: Sequence[str]) -> tuple[str, ...]:
+        """The states that these partitions are in."""
+        return tuple(self._store.changes(partition).mark for partition in partitions)
+
+    def forget(self, partitions: Iterable[str]) -> None:
+        """Remove what lies in files of these partitions."""
+        index_files.forget(self._store.index_folder, partitions)
+
+    def close(self) -> None:
+        """Leave files for the next run, where they are worth it."""
+        with self._lock:
+            held, self._partitions = self._partitions, {}
+        for partition in held.values():
+            with partition.lock:
+                partition.close()
+
+    @contextmanager
+    def _held(self, names: Sequence[str]) -> Iterator[list[Partition]]:
+        with self._lock:
+            wanted = sorted(set(names))
+            for name in wanted:
+                if name not in self._partitions:
+                    self._partitions[name] = Partition(name, self._store, self._language)
+            held = [self._partitions[name] for name in wanted]
+        with ExitStack() as locks:
+            for partition in held:  # always in the order of their names, so that two who ask never wait for each other
+                locks.enter_context(partition.lock)
+            yield held

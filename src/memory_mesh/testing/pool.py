@@ -1,0 +1,220 @@
+"""What the signals of a pool mean, said with rows and dicts: the other side of the comparison for an index. Slow and plain.
+
+The corpus is every memory of the partitions that the reader sees, of whatever status. Neighbours and sessions are made of what
+the reader may read: within its scope, of the asked statuses, not expired, whether the caller's filter lets it through or not.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import log, sqrt
+from struct import unpack
+from typing import Any
+
+from memory_mesh.core.columns import Kind
+from memory_mesh.core.lexical import K1, B, tokens
+from memory_mesh.core.pool import Asked
+from memory_mesh.core.rows import Row
+from memory_mesh.core.scope import partitions, visible
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """The signals of every candidate, and what else a pool tells."""
+
+    signals: Mapping[str, Mapping[str, float]]  # by id, by name
+    unseen: Mapping[str, int]
+    foreign: int
+
+    @property
+    def documents(self) -> int:
+        return len(self.signals)
+
+
+def reference(rows: Iterable[Row], asked: Asked, *, language: str = "english") -> Reference:
+    """What an index should know of each candidate among these rows."""
+    here = [row for row in rows if row.partition in partitions(asked.who)]
+    return _Asking([row for row in here if row.kind is Kind.MEMORY], here, asked, language).answer()
+
+
+@dataclass(frozen=True, slots=True)
+class _Text:
+    """A document: how often it holds each word, how many words it has, and of how many memories it is made."""
+
+    words: Counter[str] = field(default_factory=Counter)
+    parts: int = 0
+
+    @classmethod
+    def of(cls, row: Row | None) -> "_Text":
+        held = row.value("keywords") if row else None
+        words = Counter(str(word) for word in held) if isinstance(held, list) else Counter[str]()
+        return cls(words, 1 if words else 0)
+
+    @property
+    def length(self) -> int:
+        return self.words.total()
+
+    def __add__(self, other: "_Text") -> "_Text":
+        return _Text(self.words + other.words, self.parts + other.parts)
+
+
+class _Scale:
+    """BM25 among some documents."""
+
+    def __init__(self, texts: Sequence[_Text], asked: Sequence[str]) -> None:
+        self._average = sum(text.length for text in texts) / len(texts) if texts else 1.0
+        self._weights = {}
+        for word, times in Counter(asked).items():
+            holding = sum(1 for text in texts if word in text.words)
+            self._weights[word] = times * log(1 + (len(texts) - holding + 0.5) / (holding + 0.5))
+
+    def score(self, text: _Text) -> float:
+        """Of several memories joined the average is so much longer."""
+        damping = K1 * (1 - B + B * text.length / (self._average * max(text.parts, 1)))
+        return sum(
+            weight * text.words[word] * (K1 + 1) / (text.words[word] + damping)
+            for word, weight in self._weights.items()
+            if word in text.words
+        )
+
+    def coverage(self, text: _Text) -> float:
+        whole = sum(self._weights.values())
+        return sum(weight for word, weight in self._weights.items() if word in text.words) / whole if whole else 0.0
+
+
+class _Asking:
+    """One query against some rows."""
+
+    def __init__(self, memories: Sequence[Row], rows: Sequence[Row], asked: Asked, language: str) -> None:
+        self._asked, self._language = asked, language
+        scoped = [row for row in memories if _seen(asked, row)]
+        right = [row for row in scoped if row.value("status") in asked.statuses]
+        self._readable = [row for row in right if not _expired(row, asked.now)]
+        self._candidates = [row for row in self._readable if asked.only is None or row.id in asked.only]
+        self._unseen = Counter(
+            status=len(scoped) - len(right),
+            expired=len(right) - len(self._readable),
+            filter=len(self._readable) - len(self._candidates),
+        )
+        self._passages = [row for row in rows if row.kind is Kind.PASSAGE]
+        self._scale = _Scale([text for text in map(_Text.of, memories) if text.length], asked.tokens)
+        self._sessions: dict[tuple[str, str], list[Row]] = {}
+        for row in self._readable:
+            if row.value("session_id") is not None:
+                self._sessions.setdefault(_session(row), []).append(row)
+        self._sessions = {session: _in_order(members) for session, members in self._sessions.items()}
+        self._session_scale = _Scale([text for text in map(_whole, self._sessions.values()) if text.length], asked.tokens)
+
+    def answer(self) -> Reference:
+        comparable = sum(1 for row in self._candidates if self._cosines(row))
+        foreign = len(self._candidates) - comparable if self._asked.vector else 0
+        return Reference({row.id: self._signals(row) for row in self._candidates}, +self._unseen, foreign)
+
+    def _signals(self, row: Row) -> dict[str, float]:
+        members = self._sessions[_session(row)] if row.value("session_id") is not None else [row]
+        at = members.index(row)
+        before = members[at - 1] if at else None
+        behind = members[at + 1] if at + 1 < len(members) else None
+        context = _Text.of(before) + _Text.of(row) + _Text.of(behind)
+        session = members if row.value("session_id") is not None else []
+        speaker = row.value("speaker")
+        return {
+            "keywords": self._scale.score(_Text.of(row)),
+            "keywords_before": self._scale.score(_Text.of(before)),
+            "keywords_behind": self._scale.score(_Text.of(behind)),
+            "keywords_context": self._scale.score(context),
+            "keywords_session": self._session_scale.score(_whole(session)),
+            "coverage": self._scale.coverage(_Text.of(row)),
+            "coverage_context": self._scale.coverage(context),
+            "vectors": self._cosine(row),
+            "vectors_before": self._cosine(before),
+            "vectors_behind": self._cosine(behind),
+            "vectors_context": self._mixed(before, row, behind),
+            "vectors_session": max((cosine for member in session for cosine in self._cosines(member)), default=0.0),
+            "length": _Text.of(row).length,
+            "question": _asks(row),
+            "question_before": _asks(before),
+            "speaker": float(bool({*tokens(str(speaker or ""), language=self._language)} & {*self._asked.tokens})),
+            "speaker_known": float(speaker is not None),
+        }
+
+    def _cosines(self, row: Row | None) -> list[float]:
+        """Of its own vector and of its passages'."""
+        if row is None or self._asked.vector is None:
+            return []
+        query = _unit(self._asked.vector.data)
+        speaking = [row, *(passage for passage in self._passages if (passage.value("ref"), passage.partition) == (row.id, row.partition))]
+        return [_dot(query, unit) for each in speaking if (unit := self._vector(each))]
+
+    def _cosine(self, row: Row | None) -> float:
+        return max(self._cosines(row), default=0.0)
+
+    def _mixed(self, before: Row | None, row: Row, behind: Row | None) -> float:
+        """The cosine of ½ · before + own + ½ · behind, by their own vectors."""
+        if self._asked.vector is None:
+            return 0.0
+        query = _unit(self._asked.vector.data)
+        sum_ = [0.0] * len(query)
+        for share, each in ((0.5, before), (1.0, row), (0.5, behind)):
+            for at, part in enumerate(self._vector(each) if each else ()):
+                sum_[at] += share * part
+        length = sqrt(_dot(sum_, sum_))
+        return _dot(query, sum_) / length if length > _TINY else 0.0
+
+    def _vector(self, row: Row) -> list[float]:
+        """Its own vector if it can be compared with the query's, of length one."""
+        held, asked = row.vector, self._asked.vector
+        if held is None or asked is None or (held.model, held.dimension) != (asked.model, asked.dimension):
+            return []
+        return _unit(held.data)
+
+
+_TINY = 1e-3
+
+
+def _seen(asked: Asked, row: Row) -> bool:
+    try:
+        return visible(asked.who, row)
+    except ValueError:  # of a type that nobody knows: nobody's
+        return False
+
+
+def _expired(row: Row, now: str) -> bool:
+    ends = row.value("expires_at")
+    return isinstance(ends, str) and ends <= now
+
+
+def _session(row: Row) -> tuple[str, str]:
+    return row.partition, str(row.value("session_id"))
+
+
+def _in_order(members: Sequence[Row]) -> list[Row]:
+    """By turn where every one has a turn, else by the time of the event where every one has that, else by creation."""
+    turns = [row.value("turn") for row in members]
+    events = [row.value("event_time") for row in members]
+    first: list[Any] = turns if None not in turns else events if None not in events else [row.created_at for row in members]
+    return [row for _, _, row in sorted(zip(first, (row.age_key for row in members), members, strict=True), key=lambda each: each[:2])]
+
+
+def _whole(members: Sequence[Row]) -> _Text:
+    joined = sum(map(_Text.of, members), _Text())
+    return _Text(joined.words, 1)
+
+
+def _asks(row: Row | None) -> float:
+    text = str(row.value("content") or "") if row else ""
+    while text and (text[-1].isspace() or text[-1] in "\"'”’»)]}*_`"):
+        text = text[:-1]
+    return float(text[-1:] in {"?", "？", "؟", "\u037e"})
+
+
+def _unit(data: bytes) -> list[float]:
+    values = unpack(f"<{len(data) // 4}f", data)
+    longest = max((abs(value) for value in values), default=0.0)
+    scaled = [value / longest if longest else 0.0 for value in values]
+    length = sqrt(_dot(scaled, scaled))
+    return [value / length if length else 0.0 for value in scaled]
+
+
+def _dot(left: Sequence[float], right: Sequence[float]) -> float:
+    return sum(one * other for one, other in zip(left, right, strict=True))

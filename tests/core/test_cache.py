@@ -1,0 +1,67 @@
+"""The search cache: what it holds, for how long, and what makes an answer unusable."""
+
+import pytest
+
+from memory_mesh.core.cache import LIFE_MS, MOST, SearchCache
+
+
+@pytest.fixture
+def cache() -> SearchCache[str]:
+    return SearchCache()
+
+
+def test_an_answer_is_found_again(cache: SearchCache[str]) -> None:
+    cache.put("q", "v1", "answer", 0)
+    assert cache.get("q", "v1", 1) == "answer"
+    assert cache.get("another", "v1", 1) is None
+
+
+@pytest.mark.req("MESH-113", "MESH-114")
+def test_an_answer_lives_five_minutes_from_when_it_was_stored_however_often_it_is_used(cache: SearchCache[str]) -> None:
+    cache.put("q", "v1", "answer", 1000)
+    assert LIFE_MS == 5 * 60 * 1000
+    for minute in range(5):
+        assert cache.get("q", "v1", 1000 + minute * 60_000) == "answer"
+    assert cache.get("q", "v1", 1000 + LIFE_MS - 1) == "answer"
+    assert cache.get("q", "v1", 1000 + LIFE_MS) is None
+
+
+def test_an_answer_of_another_state_is_unusable_and_gone(cache: SearchCache[str]) -> None:
+    cache.put("q", "v1", "answer", 0)
+    assert cache.get("q", "v2", 1) is None
+    assert cache.get("q", "v1", 1) is None
+    assert cache.stats().size == 0
+
+
+def test_a_clock_that_was_set_back_makes_an_answer_unusable(cache: SearchCache[str]) -> None:
+    cache.put("q", "v1", "answer", 1000)
+    assert cache.get("q", "v1", 999) is None
+
+
+def test_an_answer_lives_no_longer_than_what_is_in_it(cache: SearchCache[str]) -> None:
+    cache.put("q", "v1", "answer", 0, until=50)
+    assert cache.get("q", "v1", 49) == "answer"
+    assert cache.get("q", "v1", 50) is None
+
+
+@pytest.mark.req("MESH-113")
+def test_of_more_than_five_hundred_answers_the_least_recently_used_goes_first(cache: SearchCache[str]) -> None:
+    for n in range(MOST):
+        cache.put(n, "v", str(n), 0)
+    assert cache.get(0, "v", 1) == "0"  # used: now the youngest
+    cache.put("one more", "v", "x", 1)
+    assert cache.get(1, "v", 1) is None
+    assert cache.get(0, "v", 1) == "0"
+    assert cache.stats().size == MOST == 500
+
+
+@pytest.mark.req("MESH-098")
+def test_the_figures_tell_how_full_it_is_and_clearing_empties_it(cache: SearchCache[str]) -> None:
+    cache.put("q", "v1", "answer", 0)
+    cache.get("q", "v1", 1)
+    cache.get("r", "v1", 1)
+    stats = cache.stats()
+    assert (stats.size, stats.max_size, stats.ttl_seconds, stats.hits, stats.misses) == (1, 500, 300, 1, 1)
+    cache.clear()
+    assert cache.stats().size == 0
+    assert cache.get("q", "v1", 1) is None

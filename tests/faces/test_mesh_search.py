@@ -1,0 +1,339 @@
+"""Searching as a caller meets it: channels, rankers, scores, the cache, explanations, and what happens to bad queries."""
+
+import pytest
+from house import House
+
+from memory_mesh import MemoryMesh
+from memory_mesh.core.errors import InvalidFilter, InvalidInput
+from memory_mesh.models.hashing import HashingEmbedder
+from memory_mesh.testing.fakes import RecordingEmbedder
+
+FACTS = [
+    "The deploy key rotates on Mondays.",
+    "Ana prefers green tea in the morning.",
+    "The harbour quay was built of granite.",
+    "Backups run every night at two.",
+    "Bob is allergic to peanuts.",
+]
+
+
+@pytest.fixture
+def recorder() -> RecordingEmbedder:
+    return RecordingEmbedder(HashingEmbedder())
+
+
+@pytest.fixture
+def mesh(house: House, recorder: RecordingEmbedder) -> MemoryMesh:
+    filled = house.mesh(embedder=recorder)
+    filled.add_many([(fact, {"tags": ["ops"]} if n % 2 == 0 else None) for n, fact in enumerate(FACTS)])
+    return filled
+
+
+# --- rankers and scores ---
+
+
+@pytest.mark.req("MESH-028", "MESH-106", "MESH-107")
+def test_under_the_documents_fusion_first_in_both_channels_is_one(mesh: MemoryMesh) -> None:
+    found = mesh.search(FACTS[1], ranker="rrf")
+    assert found[0].content == FACTS[1]
+    assert found[0].score == pytest.approx(1.0)
+    # All others are placed by likeness alone: of the most that two channels give, 1/61 each, they have 1/62, 1/63, …
+    others = [hit.score for hit in found[1:]]
+    assert others == pytest.approx([(1 / (61 + rank)) / (2 / 61) for rank in range(1, len(found))])
+
+
+@pytest.mark.req("MESH-107")
+def test_first_in_the_only_channel_in_use_is_one(house: House, mesh: MemoryMesh) -> None:
+    found = house.mesh(embedder="none").search("granite", ranker="rrf")
+    assert [(hit.content, hit.score) for hit in found] == [(FACTS[2], 1.0)]
+    assert found[0].similarity is None
+
+
+@pytest.mark.req("MESH-107", "MESH-108")
+def test_channel_weights_are_a_setting(house: House, mesh: MemoryMesh) -> None:
+    words = house.mesh(embedder=HashingEmbedder(), ranker="rrf", channel_weights={"vectors": 0.0})
+    assert [hit.content for hit in words.search("granite") if hit.score > 0] == [FACTS[2]]
+    assert words.search("granite")[0].score == 1.0
+    likeness = house.mesh(embedder=HashingEmbedder(), ranker="rrf", channel_weights={"keywords": 0.0})
+    assert likeness.search(FACTS[3])[0].score == 1.0
+
+
+@pytest.mark.req("MESH-110")
+def test_similarity_is_told_beside_the_score(mesh: MemoryMesh) -> None:
+    found = {hit.content: hit.similarity for hit in mesh.search(FACTS[0], ranker="rrf")}
+    assert found[FACTS[0]] == pytest.approx(1.0, abs=0.01)
+    assert all(value is not None and 0 <= value <= 1 for value in found.values())
+    assert found[FACTS[4]] < 0.9
+
+
+def test_scores_lie_within_zero_and_one_and_fall(mesh: MemoryMesh) -> None:
+    for ranker in ("learnt", "rrf"):
+        scores = [hit.score for hit in mesh.search("when does the key rotate?", ranker=ranker, min_score=0)]
+        assert scores == sorted(scores, reverse=True)
+        assert all(0 <= score <= 1 for score in scores)
+        assert len(scores) >= 1
+
+
+def test_the_best_keyword_match_comes_first_under_the_learnt_ranker(mesh: MemoryMesh) -> None:
+    assert mesh.search("when does the deploy key rotate?", min_score=0)[0].content == FACTS[0]
+
+
+def test_a_minimum_score_leaves_out_what_scores_below(mesh: MemoryMesh) -> None:
+    all_of_them = mesh.search("deploy key", min_score=0)
+    least = all_of_them[0].score
+    assert [hit.id for hit in mesh.search("deploy key", min_score=least)] == [all_of_them[0].id]
+    assert len(all_of_them) > 1
+
+
+# --- filters and scope, in every channel ---
+
+
+@pytest.mark.req("MESH-105")
+def test_a_filter_holds_for_what_is_found_by_likeness_too(mesh: MemoryMesh) -> None:
+    query = FACTS[1]
+    assert FACTS[1] in [hit.content for hit in mesh.search(query, ranker="rrf")]
+    found = [hit.content for hit in mesh.search(query, filter="tags = 'ops'", ranker="rrf")]
+    assert sorted(found) == sorted(FACTS[::2])
+
+
+@pytest.mark.req("MESH-105")
+def test_a_filter_applies_before_candidates_are_counted(house: House) -> None:
+    mesh = house.mesh(embedder=HashingEmbedder())
+    mesh.add_many([(f"tea number {n} for Ana", None) for n in range(400)])
+    rare = mesh.add("nothing to do with it", {"tags": ["rare"]})
+    assert [hit.id for hit in mesh.search("tea for Ana", filter="tags = 'rare'", min_score=0, limit=2)] == [rare.id]
+
+
+def test_what_others_keep_to_themselves_is_found_by_no_channel(house: House, mesh: MemoryMesh) -> None:
+    secret = mesh.add("Ana's locker code is written under the lamp.", {"type": "agent"})
+    query = "Ana's locker code is written under the lamp."
+    assert mesh.search(query, ranker="rrf")[0].id == secret.id
+    for ranker in ("rrf", "learnt"):
+        stranger = house.mesh("bob", embedder=HashingEmbedder())
+        assert secret.id not in [hit.id for hit in stranger.search(query, ranker=ranker, min_score=0, limit=100)]
+
+
+def test_a_status_other_than_active_is_found_only_where_asked_for(house: House, mesh: MemoryMesh) -> None:
+    kept = mesh.search("granite", ranker="rrf")[0]
+    house.change(kept.id, status="quarantined")
+    assert kept.id not in [hit.id for hit in mesh.search("granite", ranker="rrf", min_score=0)]
+    assert [hit.id for hit in mesh.search("granite", ranker="rrf", status=["quarantined"])] == [kept.id]
+
+
+# --- the cache ---
+
+
+@pytest.mark.req("MESH-113", "MESH-114")
+def test_a_repeated_search_is_answered_from_the_cache(mesh: MemoryMesh, recorder: RecordingEmbedder) -> None:
+    first = mesh.search("deploy key")
+    asked = len(recorder.texts)
+    assert [hit.id for hit in mesh.search("deploy key")] == [hit.id for hit in first]
+    assert len(recorder.texts) == asked
+    assert mesh.get_cache_stats().hits == 1
+
+
+@pytest.mark.req("MESH-114")
+def test_a_search_without_the_cache_neither_reads_nor_fills_it(mesh: MemoryMesh, recorder: RecordingEmbedder) -> None:
+    mesh.search("deploy key", use_cache=False)
+    assert mesh.get_cache_stats().size == 0
+    mesh.search("deploy key")
+    asked = len(recorder.texts)
+    mesh.search("deploy key", use_cache=False)
+    assert len(recorder.texts) == asked + 1
+
+
+@pytest.mark.req("MESH-114")
+@pytest.mark.parametrize("by", ["this mesh", "another mesh"])
+def test_any_write_makes_earlier_answers_unusable(house: House, mesh: MemoryMesh, by: str) -> None:
+    writer = mesh if by == "this mesh" else house.mesh("bob", embedder=HashingEmbedder())
+    kept = mesh.search("granite", ranker="rrf")[0]
+    mesh.search("granite deploy", ranker="rrf")
+    added = writer.add("More granite arrived.")
+    assert added.id in [hit.id for hit in mesh.search("granite", ranker="rrf")]
+    writer.update(added.id, content="More marble arrived.")
+    found = {hit.id: hit.content for hit in mesh.search("granite", ranker="rrf")}
+    assert found[added.id] == "More marble arrived."
+    house.change(added.id, status="archived")
+    assert added.id not in [hit.id for hit in mesh.search("granite", ranker="rrf")]
+    writer.delete(kept.id)
+    assert kept.id not in [hit.id for hit in mesh.search("granite", ranker="rrf")]
+
+
+@pytest.mark.req("MESH-114")
+def test_scope_is_part_of_what_an_answer_is_kept_under(house: House) -> None:
+    mesh = house.mesh(embedder=HashingEmbedder())
+    hidden = mesh.add("the granite of session one", {"type": "session", "session_id": "one"})
+    assert [hit.id for hit in mesh.search("granite", session_id="one")] == [hidden.id]
+    assert mesh.search("granite", session_id="two") == []
+    assert mesh.search("granite") == []
+
+
+def test_what_expires_leaves_the_cache_when_it_does(house: House) -> None:
+    mesh = house.mesh(embedder=HashingEmbedder())
+    mesh.add("granite for a minute", {"expires_at": "2026-01-01T00:01:00Z"})
+    assert len(mesh.search("granite")) == 1
+    house.clock.advance(seconds=59)
+    assert len(mesh.search("granite")) == 1
+    house.clock.advance(seconds=1)
+    assert mesh.search("granite") == []
+
+
+def test_the_caches_answers_are_not_the_callers_to_change(mesh: MemoryMesh) -> None:
+    mesh.search("deploy key").clear()
+    assert mesh.search("deploy key")
+
+
+def test_an_erased_memory_is_in_no_cached_answer(mesh: MemoryMesh) -> None:
+    kept = mesh.search("granite", ranker="rrf")[0]
+    assert mesh.get_cache_stats().size == 1
+    mesh.delete(kept.id)
+    assert mesh.get_cache_stats().size == 0
+
+
+@pytest.mark.req("MESH-098")
+def test_the_cache_can_be_looked_at_and_cleared(mesh: MemoryMesh) -> None:
+    mesh.search("deploy key")
+    stats = mesh.get_cache_stats()
+    assert (stats.size, stats.max_size, stats.ttl_seconds) == (1, 500, 300)
+    mesh.clear_cache()
+    assert mesh.get_cache_stats().size == 0
+
+
+# --- usage ---
+
+
+@pytest.mark.req("MESH-034")
+def test_being_found_counts_and_is_seen_by_every_reader(house: House, mesh: MemoryMesh) -> None:
+    kept = mesh.search("granite", ranker="rrf", limit=1)[0]
+    house.clock.advance(seconds=5)
+    mesh.search("granite", ranker="rrf", limit=1)
+    now = mesh.get(kept.id)
+    assert now
+    assert (now.access_count, now.last_accessed) == (2, "2026-01-01T00:00:05.000Z")
+    mesh.close()
+    other = house.mesh("bob", embedder="none").get(kept.id)
+    assert other
+    assert (other.access_count, other.last_accessed) == (2, "2026-01-01T00:00:05.000Z")
+    assert other.revision == kept.revision
+
+
+@pytest.mark.req("MESH-034")
+def test_counts_of_several_meshes_add_up_and_go_with_the_memory(house: House, mesh: MemoryMesh) -> None:
+    other = house.mesh("bob", embedder=HashingEmbedder())
+    kept = mesh.search("granite", ranker="rrf", limit=1)[0]
+    other.search("granite", ranker="rrf", limit=1)
+    mesh.close()
+    other.close()
+    again = house.mesh(embedder="none")
+    found = again.get(kept.id)
+    assert found
+    assert found.access_count == 2
+    again.delete(kept.id)
+    assert again.get(kept.id) is None
+    from memory_mesh.core.columns import Kind
+
+    assert kept.id not in house.store.ids(Kind.USAGE)
+
+
+def test_what_was_erased_before_the_counts_were_written_gets_no_row(house: House, mesh: MemoryMesh) -> None:
+    from memory_mesh.core.columns import Kind
+
+    kept = mesh.search("granite", ranker="rrf", limit=1)[0]
+    house.mesh("bob", embedder="none").delete(kept.id)
+    mesh.close()
+    assert house.store.ids(Kind.USAGE) == []
+
+
+# --- explanations ---
+
+
+def test_an_explanation_tells_what_each_channel_said(mesh: MemoryMesh) -> None:
+    told = mesh.explain("when does the deploy key rotate?", ranker="rrf", min_score=0)
+    first = told.answers[0]
+    assert first.result.content == FACTS[0]
+    assert first.channels["keywords"].rank == 1
+    assert first.channels["keywords"].score > 0
+    assert first.channels["vectors"].rank >= 1
+    assert told.model == "hashing/256"
+    assert told.ranker == "rrf"
+    assert told.documents == len(FACTS)
+    assert "deploy" in told.tokens
+
+
+def test_an_explanation_of_the_learnt_ranker_shows_its_features(mesh: MemoryMesh) -> None:
+    told = mesh.explain("when does the deploy key rotate?", min_score=0)
+    assert told.answers[0].features
+    assert [found.result.id for found in told.answers] == [
+        hit.id for hit in mesh.search("when does the deploy key rotate?", min_score=0)
+    ]
+
+
+def test_an_explanation_says_what_was_left_out_and_why(house: House, mesh: MemoryMesh) -> None:
+    house.change(mesh.search("peanuts", ranker="rrf")[0].id, status="archived")
+    told = mesh.explain("key", limit=1, filter="tags = 'ops'", ranker="rrf", min_score=0)
+    assert told.left_out["status"] == 1
+    assert told.left_out["filter"] == 2
+    assert told.left_out["limit"] >= 1
+    high = mesh.explain("deploy key", min_score=1.0)
+    assert high.left_out["min_score"] >= 1
+    assert high.nearly[0].result.content == FACTS[0]
+    assert high.answers == []
+
+
+def test_an_explanation_counts_as_no_use(mesh: MemoryMesh) -> None:
+    told = mesh.explain("granite", ranker="rrf")
+    found = mesh.get(told.answers[0].result.id)
+    assert found
+    assert found.access_count == 0
+
+
+def test_a_query_is_explained_as_it_was_searched_for(mesh: MemoryMesh) -> None:
+    told = mesh.explain("who has ann@example.org?", ranker="rrf")
+    assert "ann@example.org" not in told.query
+    assert "who has" in told.query
+
+
+# --- bad input ---
+
+
+@pytest.mark.parametrize("query", ["", "   ", "\n", None, 7])
+def test_a_blank_query_is_refused(mesh: MemoryMesh, query: str) -> None:
+    with pytest.raises(InvalidInput, match="query is blank"):
+        mesh.search(query)
+    with pytest.raises(InvalidInput, match="query is blank"):
+        mesh.explain(query)
+
+
+def test_a_query_of_a_megabyte_is_refused_and_a_long_one_is_answered(mesh: MemoryMesh) -> None:
+    with pytest.raises(InvalidInput, match="1,000,000 characters.*at most 100,000"):
+        mesh.search("x" * 1_000_000)
+    assert mesh.search("granite " * 12_000, ranker="rrf")[0].content == FACTS[2]
+
+
+@pytest.mark.parametrize("query", ["???", "日本", "🦊", "the of and", "a", "%_'\";--", "\u202e", "ﬀ"])
+def test_odd_queries_are_answered_or_find_nothing(mesh: MemoryMesh, query: str) -> None:
+    for ranker in ("learnt", "rrf"):
+        assert len(mesh.search(query, ranker=ranker)) <= len(FACTS)
+
+
+def test_a_ranker_a_minimum_or_a_limit_that_is_none_is_refused(mesh: MemoryMesh) -> None:
+    with pytest.raises(InvalidInput, match="ranker is 'best'.*learnt, rrf"):
+        mesh.search("key", ranker="best")
+    for least in (-0.1, 1.1, "much", True, float("nan")):
+        with pytest.raises(InvalidInput, match="min_score"):
+            mesh.search("key", min_score=least)
+    for limit in (0, -1, 10_001, "ten", True):
+        with pytest.raises(InvalidInput, match="limit"):
+            mesh.search("key", limit)
+    with pytest.raises(InvalidFilter):
+        mesh.search("key", filter="content; DROP TABLE memories")
+
+
+def test_an_empty_store_answers_nothing(house: House) -> None:
+    empty = house.mesh(embedder=HashingEmbedder())
+    assert empty.search("anything") == []
+    assert empty.explain("anything").documents == 0
+
+
+def test_a_switched_off_memory_answers_nothing() -> None:
+    assert MemoryMesh(enable_memory=False, embedder=HashingEmbedder()).search("anything") == []

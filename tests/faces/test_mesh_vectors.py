@@ -1,0 +1,368 @@
+"""Layer 1 as a caller meets it: what is embedded, when, by which model, and what happens where no vector can be had."""
+
+import logging
+from dataclasses import replace
+
+import pytest
+from house import House
+
+from memory_mesh import MemoryMesh
+from memory_mesh.core.columns import Kind
+from memory_mesh.core.errors import EmbeddingError, ModelMismatch, SettingsError
+from memory_mesh.core.rows import Vector
+from memory_mesh.models.fallback import FallbackEmbedder
+from memory_mesh.models.hashing import HashingEmbedder
+from memory_mesh.testing.fakes import DownEmbedder, RecordingEmbedder
+
+LONG = "\n\n".join(
+    f"Paragraph {n} is about nothing in particular, and says so at some length in plain words." for n in range(60)
+)
+NEEDLE = "The zeppelin hangar was painted turquoise."
+
+
+class Narrow(HashingEmbedder):
+    """As a real model: it sees the first words of a text only."""
+
+    window = 128
+
+
+@pytest.fixture
+def recorder() -> RecordingEmbedder:
+    return RecordingEmbedder(Narrow())
+
+
+@pytest.fixture
+def mesh(house: House, recorder: RecordingEmbedder) -> MemoryMesh:
+    return house.mesh(embedder=recorder)
+
+
+def vector_of(house: House, id_: str) -> Vector | None:
+    return house.memory(id_).vector
+
+
+def passages_of(house: House, id_: str) -> list[str]:
+    return [row.id for row in house.store.find(Kind.PASSAGE) if row.value("ref") == id_]
+
+
+# --- what is embedded ---
+
+
+def test_a_memory_keeps_its_vector_and_the_name_of_its_model(house: House, mesh: MemoryMesh) -> None:
+    kept = mesh.add("The deploy key rotates on Mondays.")
+    vector = vector_of(house, kept.id)
+    assert vector is not None
+    assert (vector.model, vector.dimension) == ("hashing/256", 256)
+    assert not kept.pending
+
+
+@pytest.mark.req("MESH-027", "MESH-128")
+def test_the_embedder_sees_only_what_layer_0_let_through(mesh: MemoryMesh, recorder: RecordingEmbedder) -> None:
+    secrets = ("ann@example.org", "4111 1111 1111 1111", "sk-proj-abcdefghijklmnopqrstuvwxyz0123456789ABCD", "+41 44 668 18 00")
+    kept = mesh.add(f"<b>Reach</b> Ann: mail {secrets[0]}, card {secrets[1]}, key {secrets[2]}, phone {secrets[3]}.")
+    mesh.update(kept.id, content=f"Now reach Ann by {secrets[0]}.")
+    mesh.search(f"who has {secrets[0]} or the card {secrets[1]}?")
+    seen = " ".join(recorder.texts)
+    assert "Reach Ann" in seen
+    assert "who has" in seen
+    assert not [secret for secret in secrets if secret in seen]
+    assert "<b>" not in seen
+
+
+@pytest.mark.req("MESH-076")
+def test_many_are_embedded_in_one_batch_and_come_out_as_single_ones_do(house: House, mesh: MemoryMesh) -> None:
+    texts = [f"fact number {n} about the harbour" for n in range(5)]
+    batches = RecordingEmbedder(HashingEmbedder())
+    many = house.mesh("bob", embedder=batches).add_many([(text, {"type": "agent"}) for text in texts])
+    single = [mesh.add(text, {"type": "agent"}) for text in texts]
+    assert [len(batch) for batch in batches.batches] == [5]
+    assert [vector_of(house, one.id) for one in many] == [vector_of(house, one.id) for one in single]
+    assert [one.content for one in many] == [one.content for one in single]
+
+
+def test_what_is_known_already_is_not_embedded_again(mesh: MemoryMesh, recorder: RecordingEmbedder) -> None:
+    mesh.add("Ana prefers tea.")
+    mesh.add("Ana prefers tea.")
+    mesh.add("ana  prefers TEA.", idempotency_key="k")
+    mesh.add("ana  prefers TEA.", idempotency_key="k")
+    assert recorder.texts == ["Ana prefers tea."]
+
+
+def test_a_decision_that_is_made_again_embeds_nothing_twice(house: House, recorder: RecordingEmbedder) -> None:
+    other = house.mesh("bob", embedder=HashingEmbedder())
+    races = iter(["first", "second"])
+
+    def meddle(step: str) -> None:
+        if step == "flow.embedded" and (word := next(races, None)):
+            other.add(f"bob was quicker: {word}")
+
+    house.mesh(embedder=recorder, step=meddle).add("Ana prefers tea.")
+    assert recorder.texts == ["Ana prefers tea."]
+    assert len(house.memories()) == 3
+
+
+def test_a_changed_text_gets_a_new_vector_and_changed_notes_do_not(house: House, mesh: MemoryMesh) -> None:
+    kept = mesh.add("Ana prefers tea.")
+    first = vector_of(house, kept.id)
+    mesh.update(kept.id, metadata={"mood": "certain"})
+    assert vector_of(house, kept.id) == first
+    mesh.update(kept.id, content="Ana prefers coffee.")
+    assert vector_of(house, kept.id) == HashingEmbedder().embed(["Ana prefers coffee."])[0] != first
+
+
+def test_without_an_embedder_nothing_waits_for_one(house: House) -> None:
+    kept = house.mesh(embedder="none").add("Ana prefers tea.")
+    assert vector_of(house, kept.id) is None
+    assert not kept.pending
+
+
+@pytest.mark.req("MESH-137")
+def test_making_a_mesh_and_reading_by_id_embeds_nothing(house: House, recorder: RecordingEmbedder) -> None:
+    kept = house.mesh(embedder=HashingEmbedder()).add("Ana prefers tea.")
+    mesh = house.mesh(embedder=recorder)
+    mesh.init()
+    assert mesh.get(kept.id)
+    assert mesh.stats().total_memories == 1
+    mesh.delete(kept.id)
+    assert recorder.texts == []
+    mesh.search("tea")
+    assert recorder.texts == ["tea"]
+
+
+# --- long texts ---
+
+
+@pytest.mark.req("MESH-120")
+def test_every_part_of_a_long_memory_is_found_and_the_memory_once(house: House, mesh: MemoryMesh) -> None:
+    long = mesh.add(f"{LONG}\n\n{NEEDLE}")
+    for n in range(20):
+        mesh.add(f"The quay number {n} was built of granite.")
+    assert len(passages_of(house, long.id)) >= 2
+    found = mesh.search(NEEDLE, ranker="rrf")
+    assert [hit.id for hit in found].count(long.id) == 1
+    assert found[0].id == long.id
+    assert found[0].similarity is not None
+    assert found[0].similarity > 0.6  # its own beginning says nothing of zeppelins
+
+
+def test_passages_go_with_the_text_they_were_cut_from(house: House, mesh: MemoryMesh) -> None:
+    long = mesh.add(f"{LONG}\n\n{NEEDLE}")
+    assert passages_of(house, long.id)
+    mesh.update(long.id, content="short now")
+    assert passages_of(house, long.id) == []
+    mesh.update(long.id, content=f"{NEEDLE}\n\n{LONG}")
+    assert passages_of(house, long.id)
+    mesh.delete(long.id)
+    assert house.store.find(Kind.PASSAGE) == []
+
+
+def test_passages_follow_their_memory_into_another_scope(house: House, mesh: MemoryMesh) -> None:
+    long = mesh.add(f"{LONG}\n\n{NEEDLE}")
+    stranger = house.mesh("bob", embedder=Narrow())
+    assert stranger.search(NEEDLE, ranker="rrf")
+    mesh.update(long.id, metadata={"type": "agent"})
+    rows = house.store.find(Kind.PASSAGE)
+    assert rows
+    assert {row.partition for row in rows} == {house.memory(long.id).partition}
+    assert {row.value("memory_type") for row in rows} == {"agent"}
+    assert stranger.search(NEEDLE, ranker="rrf") == []
+    assert mesh.search(NEEDLE, ranker="rrf")[0].id == long.id
+
+
+# --- no vector to be had ---
+
+
+@pytest.mark.req("MESH-016", "MESH-115")
+def test_while_the_embedder_is_down_memories_are_stored_found_by_keyword_and_repaired_later(
+    house: House, caplog: pytest.LogCaptureFixture
+) -> None:
+    down = house.mesh(embedder=DownEmbedder("hashing/256"))
+    with caplog.at_level(logging.WARNING, "memory_mesh"):
+        kept = down.add("Ana prefers tea.")
+    assert kept.pending
+    assert vector_of(house, kept.id) is None
+    assert "reembed" in caplog.text
+    assert [hit.id for hit in down.search("tea")] == [kept.id]
+    assert down.search("tea")[0].similarity is None
+    mesh = house.mesh(embedder=HashingEmbedder())
+    assert mesh.reembed().embedded == 1
+    again = mesh.get(kept.id)
+    assert again
+    assert not again.pending
+    assert again.revision == kept.revision
+    assert vector_of(house, kept.id) == HashingEmbedder().embed(["Ana prefers tea."])[0]
+    assert mesh.reembed().embedded == 0
+
+
+def test_an_answer_by_keywords_alone_is_not_kept_for_later(house: House) -> None:
+    house.mesh(embedder=HashingEmbedder()).add("Ana prefers tea.")
+    down = house.mesh(embedder=DownEmbedder("hashing/256"))
+    assert down.search("tea")
+    assert down.get_cache_stats().size == 0
+
+
+def test_repairing_with_an_embedder_that_is_down_says_so_and_loses_nothing(house: House) -> None:
+    down = house.mesh(embedder=DownEmbedder("hashing/256"))
+    kept = down.add("Ana prefers tea.")
+    with pytest.raises(EmbeddingError):
+        down.reembed()
+    assert house.memory(kept.id).pending
+    with pytest.raises(SettingsError, match="no embedder"):
+        house.mesh(embedder="none").reembed()
+
+
+@pytest.mark.req("MESH-135")
+def test_a_fallback_of_another_model_leaves_the_memory_waiting_and_the_query_to_keywords(house: House) -> None:
+    house.mesh(embedder=HashingEmbedder()).add("Bob prefers coffee.")
+    mixed = FallbackEmbedder([DownEmbedder("hashing/256"), HashingEmbedder(dimension=64)])
+    mesh = house.mesh(embedder=mixed)
+    kept = mesh.add("Ana prefers tea.")
+    assert kept.pending
+    assert vector_of(house, kept.id) is None
+    assert mesh.search("tea", ranker="rrf")[0].similarity is None
+
+
+@pytest.mark.req("MESH-135")
+def test_a_fallback_of_the_same_model_is_as_good(house: House) -> None:
+    mesh = house.mesh(embedder=FallbackEmbedder([DownEmbedder("hashing/256"), HashingEmbedder()]))
+    assert not mesh.add("Ana prefers tea.").pending
+
+
+# --- another model ---
+
+
+@pytest.mark.req("MESH-017")
+def test_a_store_of_another_model_is_searched_by_keywords_and_one_line_names_the_remedy(
+    house: House, caplog: pytest.LogCaptureFixture
+) -> None:
+    kept = house.mesh(embedder=HashingEmbedder()).add("Ana prefers tea.")
+    before = vector_of(house, kept.id)
+    mesh = house.mesh(embedder=HashingEmbedder(dimension=64))
+    with caplog.at_level(logging.WARNING, "memory_mesh"):
+        first, second = mesh.search("tea"), mesh.search("Ana")
+    assert [hit.id for hit in (*first, *second)] == [kept.id, kept.id]
+    assert first[0].similarity is None
+    assert caplog.text.count("reembed") == 1
+    assert vector_of(house, kept.id) == before
+
+
+@pytest.mark.req("MESH-017")
+def test_writing_a_vector_of_another_model_is_refused_and_names_the_command(house: House) -> None:
+    kept = house.mesh(embedder=HashingEmbedder()).add("Ana prefers tea.")
+    mesh = house.mesh(embedder=HashingEmbedder(dimension=64))
+    with pytest.raises(ModelMismatch, match=r"hashing/256.*hashing/64.*memory-mesh reembed"):
+        mesh.add("Bob prefers coffee.")
+    with pytest.raises(ModelMismatch):
+        mesh.update(kept.id, content="Ana prefers coffee.")
+    assert [memory.content for memory in house.memories()] == ["Ana prefers tea."]
+    mesh.update(kept.id, metadata={"mood": "certain"})  # needs no vector
+
+
+@pytest.mark.req("MESH-017")
+def test_after_a_change_of_model_all_is_as_before_under_the_new_one(house: House) -> None:
+    old = house.mesh(embedder=Narrow())
+    ids = [old.add(f"fact number {n} about the harbour").id for n in range(3)]
+    long = old.add(f"{LONG}\n\n{NEEDLE}", {"type": "agent"})
+    other = house.mesh("bob", user_id="eve", embedder=HashingEmbedder()).add("another user's memory")
+    mesh = house.mesh(embedder=Narrow(dimension=64))
+    told: list[tuple[str, int, int]] = []
+    done = mesh.reembed(progress=lambda what, n, of: told.append((what, n, of)))
+    assert (done.model, done.embedded, done.changed_from) == ("hashing/64", 5, "hashing/256")
+    assert told[-1] == ("filing", 5, 5)
+    rows = [*house.store.find(Kind.MEMORY), *house.store.find(Kind.PASSAGE)]
+    assert {row.vector.model for row in rows if row.vector} == {"hashing/64"}
+    assert all(row.vector for row in rows)
+    assert sorted(passages_of(house, long.id)) == sorted(f"{long.id}.{n}" for n in range(1, len(passages_of(house, long.id)) + 1))
+    assert mesh.search(NEEDLE, ranker="rrf")[0].id == long.id
+    assert {vector_of(house, id_) is not None for id_ in (*ids, other.id)} == {True}
+    assert not mesh.add("and a new one").pending
+    with pytest.raises(ModelMismatch):
+        old.add("the old model is over")
+    assert house.sound()
+
+
+@pytest.mark.parametrize("dies_at", ["reembed.embedding", "reembed.switched", "reembed.filing"])
+@pytest.mark.parametrize("after", [1, 2])
+def test_a_change_of_model_that_is_stopped_goes_on_where_it_was(house: House, dies_at: str, after: int) -> None:
+    old = house.mesh(embedder=HashingEmbedder())
+    texts = [f"fact number {n} about the harbour" for n in range(150)]
+    old.add_many([(text, None) for text in texts])
+    steps = 0
+
+    def die(step: str) -> None:
+        nonlocal steps
+        steps += step == dies_at
+        if steps == after:
+            raise KeyboardInterrupt
+
+    target = RecordingEmbedder(HashingEmbedder(dimension=64))
+    try:
+        house.mesh(embedder=target, step=die).reembed()
+    except KeyboardInterrupt:
+        assert steps == after
+    # In between, whichever model the store has, its searches find.
+    model = next(row.value("detail") for row in house.store.find(Kind.META) if row.id == "embedding")
+    current = HashingEmbedder() if model == {"model": "hashing/256"} else HashingEmbedder(dimension=64)
+    found = house.mesh(embedder=current).search(texts[7], ranker="rrf", limit=3)
+    assert found[0].content == texts[7]
+    assert found[0].similarity == pytest.approx(1.0, abs=0.02)
+    house.mesh(embedder=target).reembed()
+    assert {memory.vector.model for memory in house.memories() if memory.vector} == {"hashing/64"}
+    assert house.store.find(Kind.PASSAGE) == []
+    assert sorted(target.texts) == sorted(texts)  # nothing twice
+
+
+def test_what_is_stored_changed_or_erased_during_a_change_of_model_comes_out_right(house: House) -> None:
+    old = house.mesh(embedder=HashingEmbedder())
+    kept = [old.add(f"fact number {n} about the harbour").id for n in range(4)]
+
+    def meddle(step: str) -> None:
+        if step == "reembed.embedding" and not happened:
+            happened.append(step)
+            old.add("stored meanwhile")
+            old.update(kept[0], content="changed meanwhile")
+            old.delete(kept[1])
+
+    happened: list[str] = []
+    mesh = house.mesh(embedder=HashingEmbedder(dimension=64), step=meddle)
+    mesh.reembed()
+    assert happened
+    new = HashingEmbedder(dimension=64)
+    assert {memory.content: memory.vector for memory in house.memories()} == {
+        text: new.embed([text])[0]
+        for text in ("stored meanwhile", "changed meanwhile", "fact number 2 about the harbour", "fact number 3 about the harbour")
+    }
+    assert house.store.find(Kind.PASSAGE) == []
+
+
+def test_a_memory_erased_while_its_vector_is_made_leaves_no_vector_behind(house: House) -> None:
+    old = house.mesh(embedder=HashingEmbedder())
+    kept = [old.add(f"fact number {n} about the harbour").id for n in range(3)]
+
+    class Erasing(HashingEmbedder):
+        def embed(self, texts: list[str]) -> list[Vector]:
+            old.delete(kept[1])
+            return super().embed(texts)
+
+    house.mesh(embedder=Erasing(dimension=64)).reembed()
+    assert {memory.id for memory in house.memories()} == {kept[0], kept[2]}
+    assert house.store.find(Kind.PASSAGE) == []
+
+
+def test_vectors_of_a_model_that_nobody_knows_are_kept_until_they_are_replaced(house: House) -> None:
+    mesh = house.mesh(embedder="none")
+    kept = mesh.add("Ana prefers tea.")
+    foreign = Vector.of("unknown/3", [1.0, 0.0, 0.0])
+    house.change(kept.id, vector=foreign)
+    new = house.mesh(embedder=HashingEmbedder())
+    assert [hit.id for hit in new.search("tea")] == [kept.id]
+    new.add("Bob prefers coffee.")
+    assert vector_of(house, kept.id) == foreign
+    assert new.reembed().embedded == 1
+    assert vector_of(house, kept.id) == HashingEmbedder().embed(["Ana prefers tea."])[0]
+
+
+def test_the_same_fakes_leave_the_same_records(house: House) -> None:
+    mesh = house.mesh(embedder=HashingEmbedder())
+    kept = mesh.add("Ana prefers tea.")
+    again = replace(house.memory(kept.id))
+    assert again.vector == HashingEmbedder().embed(["Ana prefers tea."])[0]

@@ -1,0 +1,356 @@
+"""Folders into memories: what is new, changed, the same, gone or unreadable, and what two runs at once do."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from memory_mesh.core.columns import Kind
+from memory_mesh.core.drafts import Limits
+from memory_mesh.core.errors import InvalidInput, MemoryDisabled
+from memory_mesh.core.ports import Folder, Listed, no_folder, no_progress
+from memory_mesh.core.records import Memory
+from memory_mesh.core.rows import Vector
+from memory_mesh.core.scope import Reader
+from memory_mesh.core.sources import Selection
+from memory_mesh.flows import change, erase, folders, recall, write
+from memory_mesh.flows.desk import Desk
+from memory_mesh.flows.folders import Failed, Gone, Ingested
+
+FLAT, DEEP = Selection(), Selection(recursive=True)
+
+
+@dataclass
+class Shelf:
+    """A folder in memory."""
+
+    held: dict[str, bytes | str]
+    root: str = "/shelf"
+    faults: dict[str, str] = field(default_factory=dict)
+
+    def files(self, wanted: Selection) -> Iterator[Listed]:
+        for source in sorted({*self.held, *self.faults}):
+            if wanted.covers(source) or source in self.faults:
+                yield Listed(source, self.faults.get(source))
+
+    def read(self, source: str, *, most: int) -> bytes:
+        data = self.held[source]
+        data = data.encode() if isinstance(data, str) else data
+        if len(data) > most:
+            raise InvalidInput("it is too long")
+        return data
+
+
+def ingest(
+    desk: Desk, folder: Folder, wanted: Selection = FLAT, *, type_: str | None = None, progress=no_progress
+) -> Ingested:  # fmt: skip
+    return folders.ingest(replace(desk, open_folder=lambda _: folder), "given", wanted, type_=type_, progress=progress)
+
+
+def counts(done: Ingested) -> tuple[int, int, int]:
+    return done.added, done.updated, done.unchanged
+
+
+def memories(desk: Desk) -> dict[str, Memory]:
+    """By source; a second of one source would be a fault."""
+    held = [Memory.of(row) for row in desk.store.find(Kind.MEMORY)]
+    found = {str(memory.metadata["source"]): memory for memory in held}
+    assert len(found) == len(held)
+    return found
+
+
+def written(desk: Desk) -> tuple[int, ...]:
+    return tuple(desk.store.count(kind) for kind in Kind)
+
+
+@pytest.mark.req("MESH-152")
+def test_each_file_becomes_one_memory_with_its_path_as_source(desk: Desk) -> None:
+    shelf = Shelf({"b.md": "Bees dance.", "a.md": "Ants march.", "sub/c.md": "Cats sleep.", "d.txt": "Dogs bark."})
+    assert counts(ingest(desk, shelf)) == (2, 0, 0)
+    held = memories(desk)
+    assert {source: memory.content for source, memory in held.items()} == {"a.md": "Ants march.", "b.md": "Bees dance."}
+    assert held["a.md"].metadata["source_root"] == "/shelf"
+    assert held["a.md"].number < held["b.md"].number
+    assert counts(ingest(desk, shelf, DEEP)) == (1, 0, 2)
+    assert counts(ingest(desk, shelf, Selection((".txt", ".md")))) == (1, 0, 2)
+
+
+def test_unchanged_files_write_nothing(desk: Desk) -> None:
+    shelf = Shelf({f"{n}.md": f"Text {n}" for n in range(5)})
+    ingest(desk, shelf)
+    before = written(desk)
+    assert counts(ingest(desk, shelf)) == (0, 0, 5)
+    assert written(desk) == before
+
+
+def test_files_that_say_the_same_are_a_memory_each(desk: Desk) -> None:
+    shelf = Shelf({"a.md": "The same.", "b.md": "The same.", "c.md": "the  same."})
+    write.add_many(desk, [("The same.", {"source": "typed"})])
+    assert counts(ingest(desk, shelf)) == (3, 0, 0)
+    assert memories(desk).keys() == {"typed", "a.md", "b.md", "c.md"}
+    assert counts(ingest(desk, shelf)) == (0, 0, 3)
+    assert {memory.times_observed for memory in memories(desk).values()} == {1}
+
+
+def test_a_changed_file_is_a_new_revision_of_its_memory(desk: Desk) -> None:
+    shelf = Shelf({"a.md": "Tea at four.", "b.md": "Cake at five."})
+    ingest(desk, shelf)
+    before = memories(desk)["a.md"]
+    shelf.held["a.md"] = "Tea at six."
+    assert counts(ingest(desk, shelf)) == (0, 1, 1)
+    after = memories(desk)["a.md"]
+    assert (after.id, after.content, after.revision) == (before.id, "Tea at six.", 2)
+    told = recall.history(desk, after.id) or []
+    assert [(step.action, step.why) for step in told] == [("add", None), ("update", "the file changed")]
+    assert told[1].before["content"] == "Tea at four."
+    assert counts(ingest(desk, shelf)) == (0, 0, 2)
+
+
+def test_what_was_redacted_or_scrubbed_is_known_again(desk: Desk) -> None:
+    shelf = Shelf(
+        {
+            "bob@example.org.md": "<p>Write to <b>bob@example.org</b></p>",
+            "jim@example.org.md": "Call +1 604 696 5272",
+        }
+    )
+    assert counts(ingest(desk, shelf)) == (2, 0, 0)
+    held = [Memory.of(row) for row in desk.store.find(Kind.MEMORY)]
+    assert {memory.content for memory in held} == {"Write to [EMAIL]", "Call [PHONE]"}
+    assert len({str(memory.metadata["source"]) for memory in held}) == 1  # the names are masked, and are two files all the same
+    assert counts(ingest(desk, shelf)) == (0, 0, 2)
+    shelf.held["jim@example.org.md"] = "Call +1 604 696 5273"
+    assert counts(ingest(desk, shelf)) == (0, 1, 1)  # though what is kept of it reads the same
+
+
+def test_a_byte_order_mark_and_other_line_ends_are_welcome(desk: Desk) -> None:
+    ingest(desk, Shelf({"a.md": b"\xef\xbb\xbfOne\r\n\r\nTwo\r\n", "code.md": b"```\r\nx = 1\r\ny = 2\r\n```\r\n"}))
+    held = memories(desk)
+    assert held["a.md"].content.splitlines() == ["One", "", "Two"]
+    assert "x = 1\ny = 2\n" in held["code.md"].content
+    assert [failed.source for failed in ingest(desk, Shelf({"mark.md": b"\xef\xbb\xbf"})).failed] == ["mark.md"]
+
+
+def test_files_that_cannot_be_kept_are_named_and_the_others_go_in(desk: Desk) -> None:
+    strict = replace(desk, limits=Limits(content_chars=20))
+    shelf = Shelf(
+        {
+            "bytes.md": b"caf\xe9",
+            "empty.md": b"",
+            "blank.md": " \n",
+            "nul.md": "a\0b",
+            "long.md": "x" * 21,
+            "longer.md": "x" * 100,
+            "good.md": "kept",
+            "wide.md": "🐘" * 20,
+        },
+        faults={"gate.md": "it is closed"},
+    )
+    done = ingest(strict, shelf)
+    assert counts(done) == (2, 0, 0)
+    assert memories(desk).keys() == {"good.md", "wide.md"}
+    reasons = {failed.source: failed.reason.split(";")[0] for failed in done.failed}
+    assert reasons == {
+        "blank.md": "content is blank",
+        "bytes.md": "it is no UTF-8 text (byte 4)",
+        "empty.md": "content is blank",
+        "gate.md": "it is closed",
+        "long.md": "content has 21 characters",
+        "longer.md": "it is too long",
+        "nul.md": "content holds a NUL character",
+    }
+    assert done.gone == []
+
+
+def test_a_file_that_is_gone_is_named_and_its_memory_kept(desk: Desk) -> None:
+    shelf = Shelf({"a.md": "Ants.", "b.md": "Bees.", "sub/c.md": "Cats.", "d.txt": "Dogs."})
+    ingest(desk, shelf, Selection((".md", ".txt"), recursive=True))
+    ids = {source: memory.id for source, memory in memories(desk).items()}
+    shelf.held = {"a.md": "Ants."}
+    assert ingest(desk, shelf).gone == [Gone("b.md", ids["b.md"])]
+    assert ingest(desk, shelf, DEEP).gone == [Gone("b.md", ids["b.md"]), Gone("sub/c.md", ids["sub/c.md"])]
+    assert ingest(desk, shelf, Selection((".txt",))).gone == [Gone("d.txt", ids["d.txt"])]
+    assert memories(desk).keys() == ids.keys()
+    erase.erase(desk, [ids["b.md"]])
+    assert ingest(desk, shelf).gone == []
+
+
+def test_what_cannot_be_read_now_is_not_gone(desk: Desk) -> None:
+    shelf = Shelf({"a.md": "Ants.", "sub/c.md": "Cats.", "z.md": "Zebras."})
+    ingest(desk, shelf, DEEP)
+    shelf.held = {"a.md": b"\xff"}
+    shelf.faults = {"sub/": "it cannot be read"}
+    done = ingest(desk, shelf, DEEP)
+    assert [failed.source for failed in done.failed] == ["a.md", "sub/"]
+    assert [gone.source for gone in done.gone] == ["z.md"]
+
+
+def test_the_same_path_in_another_folder_or_of_another_owner_is_another_file(desk: Desk) -> None:
+    ingest(desk, Shelf({"a.md": "Ants."}))
+    for others, shelf in (
+        (desk, Shelf({"a.md": "Bees."}, root="/other")),
+        (replace(desk, who=Reader("u", "bob")), Shelf({"a.md": "Cats."})),
+        (replace(desk, who=Reader("v", "ann")), Shelf({"a.md": "Dogs."})),
+    ):
+        done = ingest(others, shelf)
+        assert (counts(done), done.gone) == ((1, 0, 0), [])
+    assert sorted(str(row.value("content")) for row in desk.store.find(Kind.MEMORY)) == ["Ants.", "Bees.", "Cats.", "Dogs."]
+
+
+@pytest.mark.req("MESH-152")
+def test_a_type_is_given_to_new_files_and_to_known_ones(desk: Desk) -> None:
+    shelf = Shelf({"a.md": "Ants."})
+    ingest(desk, shelf, type_="agent")
+    kept = memories(desk)["a.md"]
+    assert (kept.memory_type, kept.metadata["type"]) == ("agent", "agent")
+    assert counts(ingest(desk, shelf)) == (0, 0, 1)
+    assert counts(ingest(desk, shelf, type_="event")) == (0, 1, 0)
+    again = memories(desk)["a.md"]
+    assert (again.id, again.memory_type, again.metadata["type"]) == (kept.id, "global", "event")
+    assert counts(ingest(desk, shelf, type_="event")) == (0, 0, 1)
+
+
+def test_each_session_has_its_own_of_type_session(desk: Desk) -> None:
+    shelf = Shelf({"a.md": "Ants."})
+    for session in ("s1", "s2"):
+        own = replace(desk, who=Reader("u", "ann", session))
+        assert counts(ingest(own, shelf, type_="session")) == (1, 0, 0)
+        assert counts(ingest(own, shelf, type_="session")) == (0, 0, 1)
+    with pytest.raises(InvalidInput, match="no session_id"):
+        ingest(desk, shelf, type_="session")
+
+
+def test_a_memory_that_was_moved_to_a_session_is_not_made_anew(desk: Desk) -> None:
+    shelf = Shelf({"a.md": "Ants."})
+    ingest(desk, shelf)
+    change.update(desk, memories(desk)["a.md"].id, metadata={"type": "session", "session_id": "s9"})
+    assert counts(ingest(desk, shelf)) == (0, 0, 1)
+    shelf.held["a.md"] = "More ants."
+    assert [failed.source for failed in ingest(desk, shelf).failed] == ["a.md"]
+    assert counts(ingest(replace(desk, who=Reader("u", "ann", "s9")), shelf)) == (0, 1, 0)
+
+
+@pytest.mark.parametrize("audited", [True, False])
+def test_two_runs_at_once_store_once(desk: Desk, audited: bool) -> None:
+    desk = replace(desk, audited=audited)
+    shelf, met = Shelf({"a.md": "Ants.", "b.md": "Bees."}), []
+
+    def meddle(step: str) -> None:
+        if step == "flow.decided" and not met:
+            met.append(counts(ingest(desk, shelf)))
+
+    done = ingest(replace(desk, step=meddle), shelf)
+    assert met == [(2, 0, 0)]
+    assert counts(done) == (0, 0, 2)
+    assert {memory.revision for memory in memories(desk).values()} == {1}
+
+
+def test_a_run_that_comes_behind_another_with_a_newer_text_updates_it(desk: Desk) -> None:
+    met: list[bool] = []
+
+    def meddle(step: str) -> None:
+        if step == "flow.decided" and not met:
+            met.append(True)
+            ingest(desk, Shelf({"a.md": "An older text.", "c.md": "Cats."}))
+
+    assert counts(ingest(replace(desk, step=meddle), Shelf({"a.md": "A newer text.", "b.md": "Bees."}))) == (1, 1, 0)
+    held = memories(desk)
+    assert (held["a.md"].content, held["a.md"].revision) == ("A newer text.", 2)
+    assert held.keys() == {"a.md", "b.md", "c.md"}
+
+
+def test_a_memory_erased_while_its_file_is_updated_is_named(desk: Desk) -> None:
+    shelf = Shelf({"a.md": "Ants."})
+    ingest(desk, shelf)
+    id_ = memories(desk)["a.md"].id
+    shelf.held["a.md"] = "More ants."
+
+    def meddle(step: str) -> None:
+        if step == "flow.decided" and desk.store.get(Kind.MEMORY, [id_]):
+            erase.erase(desk, [id_])
+
+    done = ingest(replace(desk, step=meddle), shelf)
+    assert done.failed == [Failed("a.md", "its memory was erased meanwhile, or is of another session")]
+    assert counts(ingest(desk, shelf)) == (1, 0, 0)
+
+
+def test_a_memory_that_somebody_changed_stays_its_files_memory(desk: Desk) -> None:
+    shelf = Shelf({"a.md": "Ants."})
+    ingest(desk, shelf)
+    id_ = memories(desk)["a.md"].id
+    change.update(desk, id_, content="Ants, corrected by hand.", metadata={"note": 1})
+    assert counts(ingest(desk, shelf)) == (0, 0, 1)
+    assert memories(desk)["a.md"].content == "Ants, corrected by hand."
+    shelf.held["a.md"] = "Ants, rewritten."
+    assert counts(ingest(desk, shelf)) == (0, 1, 0)
+    kept = memories(desk)["a.md"]
+    assert (kept.id, kept.content, kept.metadata["note"]) == (id_, "Ants, rewritten.", 1)
+
+
+def test_what_was_archived_comes_back_only_with_a_new_text(desk: Desk) -> None:
+    shelf = Shelf({"a.md": "Ants."})
+    ingest(desk, shelf)
+    old = memories(desk)["a.md"].id
+    change.set_columns(desk, old, action="archive", status="archived")
+    assert counts(ingest(desk, shelf, type_="event")) == (0, 0, 1)
+    shelf.held["a.md"] = "More ants."
+    assert counts(ingest(desk, shelf)) == (1, 0, 0)
+    assert [memory.content for memory in recall.get_all(desk, limit=None)] == ["More ants."]
+    shelf.held["a.md"] = "Most ants."
+    assert counts(ingest(desk, shelf)) == (0, 1, 0)
+
+
+def test_what_was_erased_is_stored_again_while_its_file_is_there(desk: Desk) -> None:
+    shelf = Shelf({"a.md": "Ants."})
+    ingest(desk, shelf)
+    erase.erase(desk, [memories(desk)["a.md"].id])
+    assert counts(ingest(desk, shelf)) == (1, 0, 0)
+
+
+class Counting:
+    """An embedder that remembers how many texts came at once."""
+
+    model, window = "counting", 512
+
+    def __init__(self) -> None:
+        self.batches: list[int] = []
+
+    def count(self, text: str) -> int:
+        return len(text.split())
+
+    def embed(self, texts: Sequence[str]) -> list[Vector]:
+        self.batches.append(len(texts))
+        return [Vector.of(self.model, [float(len(text)), 1.0]) for text in texts]
+
+
+def test_files_are_written_and_embedded_in_batches(desk: Desk) -> None:
+    embedder, steps, told = Counting(), [], []
+    watched = replace(desk, embedder=embedder, step=steps.append)
+    shelf = Shelf({f"{n:03}.md": f"Text {n}" for n in range(130)} | {"bad.md": b"\xff"})
+    done = ingest(watched, shelf, progress=lambda *so_far: told.append(so_far))
+    assert counts(done) == (130, 0, 0)
+    assert embedder.batches == [64, 64, 2]
+    assert steps.count("flow.applied") == 3
+    assert told == [("files", 64, 131), ("files", 128, 131), ("files", 131, 131)]
+
+
+def test_long_files_come_in_smaller_batches(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(folders, "BATCH_CHARS", 1000)
+    steps: list[str] = []
+    shelf = Shelf({f"{n}.md": f"{n} " + "word " * 80 for n in range(4)})
+    ingest(replace(desk, step=steps.append), shelf)
+    assert steps.count("flow.applied") == 2  # of three and of one
+
+
+def test_an_empty_folder_is_no_error(desk: Desk) -> None:
+    assert ingest(desk, Shelf({})) == Ingested("/shelf")
+
+
+def test_nothing_is_opened_where_memory_is_off(desk: Desk) -> None:
+    off = replace(desk, enabled=False, open_folder=lambda _: pytest.fail("opened"))
+    with pytest.raises(MemoryDisabled):
+        folders.ingest(off, "given", FLAT, type_=None, progress=no_progress)
+
+
+def test_a_desk_that_was_handed_no_reader_of_folders_says_so(desk: Desk) -> None:
+    with pytest.raises(InvalidInput, match="cannot be read"):
+        folders.ingest(replace(desk, open_folder=no_folder), "given", FLAT, type_=None, progress=no_progress)

@@ -1,0 +1,100 @@
+"""`memory-mesh model`: what it tells, and that fetching twice fetches once."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from memory_mesh.models import built, fetching, onnx_graph, weights
+from memory_mesh.models.weights import SUMS
+
+
+@pytest.fixture
+def fetched(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """A cache of its own, small files that stand for the model's, and each fetch of them."""
+    small, fetches = tmp_path / "small", []
+    small.mkdir()
+    for name in SUMS:
+        (small / name).write_text(f"the {name} of a test")
+        monkeypatch.setitem(weights.SUMS, name, weights.sum_of(small / name))
+
+    def way(into: Path) -> str:
+        fetches.append(into)
+        shutil.copytree(small, into, dirs_exist_ok=True)
+        return ""
+
+    monkeypatch.setattr(fetching, "WAYS", {"a way": way})
+    monkeypatch.setattr(weights, "find_spec", lambda package: None)
+    monkeypatch.setattr(onnx_graph, "build", lambda weights, progress: b"a graph")
+    monkeypatch.setenv("MEMORY_MESH_CACHE_DIR", str(tmp_path / "cache"))
+    return fetches
+
+
+def test_a_missing_model_is_told_with_its_remedy_and_nothing_is_fetched(cli, fetched, tmp_path):
+    said = cli("model", "status")
+    assert said.code == 1
+    assert said.out.startswith("[MemoryMesh] Xenova/all-MiniLM-L6-v2 is missing\n")
+    assert "run `memory-mesh model fetch`" in said.out
+    assert str(tmp_path / "cache") in said.out
+    assert fetched == []
+    assert not (tmp_path / "cache").exists()
+
+
+def test_a_fetched_model_is_ready_and_a_second_fetch_does_nothing(cli, fetched):
+    first = cli("model", "fetch")
+    assert (first.code, first.err) == (0, "")
+    assert first.out.startswith("[MemoryMesh] Xenova/all-MiniLM-L6-v2 is ready\n")
+    assert cli("model", "fetch") == first == cli("model", "status")
+    assert len(fetched) == 1
+
+
+def test_the_same_is_told_as_json(cli, fetched, tmp_path):
+    cli("model", "fetch")
+    told = json.loads(cli("model", "status", "--json").out)
+    assert told["state"] == "ready"
+    assert told["sums"] is True
+    assert Path(told["folder"]).is_relative_to(tmp_path / "cache")
+    assert told["size"] == built.read(Path(told["folder"])).size
+
+
+def test_a_damaged_model_is_told_and_mended(cli, fetched, tmp_path):
+    cli("model", "fetch")
+    next((tmp_path / "cache").rglob("*.onnx")).write_bytes(b"damaged")
+    assert "is wrong" in cli("model", "status").out
+    assert cli("model", "fetch").code == 0
+    assert len(fetched) == 2
+
+
+def test_a_fetch_that_fails_is_one_line_with_each_reason(cli, fetched, monkeypatch):
+    monkeypatch.setattr(fetching, "WAYS", {"a way": lambda into: "no network"})
+    said = cli("model", "fetch")
+    assert said.code == 13
+    assert said.err.startswith("[MemoryMesh Error] ")
+    assert said.err.count("\n") == 1
+    assert "a way: no network" in said.err
+
+
+def test_another_embedder_is_told(cli, fetched, monkeypatch):
+    monkeypatch.setenv("MEMORY_MESH_EMBEDDER", "hash")
+    assert "embedder is hash, by environment" in cli("model", "status").out
+
+
+def test_a_terminal_sees_a_bar_and_the_same_answer(cli, fetched):
+    said = cli("model", "fetch", terminal=True)
+    assert "fetching" in said.err
+    assert "is ready" in said.out
+
+
+def test_the_doctor_looks_at_the_model(cli, fetched, monkeypatch):
+    def model() -> dict[str, object]:
+        checks = json.loads(cli("doctor", "--json").out)["checks"]
+        return next(check for check in checks if check["name"] == "model")
+
+    assert model()["ok"] is False
+    assert model()["remedy"] == "run `memory-mesh model fetch`"
+    cli("model", "fetch")
+    assert model()["ok"] is True
+    assert len(fetched) == 1
+    monkeypatch.setenv("MEMORY_MESH_EMBEDDER", "none")
+    assert model()["detail"] == "none is needed: embedder is none"

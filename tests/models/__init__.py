@@ -1,0 +1,1 @@
+"""Tests of the embedders; a package, so that a process started by a test finds its programs."""

@@ -1,0 +1,123 @@
+"""The graph: made from weights of the right shape, the same each time, and near its own fp32 form."""
+
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors.numpy import save_file
+
+from memory_mesh.models import onnx_graph
+from memory_mesh.models.built import Built
+from memory_mesh.models.engine import Engine
+from memory_mesh.models.weights import TOKENIZER, WEIGHTS
+from models.programs import make_the_model
+
+WIDTH, INNER, VOCABULARY = 384, 1536, 200
+
+
+def random_weights() -> dict[str, np.ndarray]:
+    """Weights of the model's shape, but for a small vocabulary, that mean nothing."""
+    chance = np.random.default_rng(7)
+    made = {
+        "embeddings.word_embeddings.weight": chance.normal(0, 0.05, (VOCABULARY, WIDTH)),
+        "embeddings.position_embeddings.weight": chance.normal(0, 0.02, (512, WIDTH)),
+        "embeddings.token_type_embeddings.weight": chance.normal(0, 0.02, (2, WIDTH)),
+        **norm("embeddings.LayerNorm"),
+    }
+    for layer in range(6):
+        name = f"encoder.layer.{layer}"
+        parts = ("attention.self.query", "attention.self.key", "attention.self.value", "attention.output.dense")
+        shapes = {**dict.fromkeys(parts, (WIDTH, WIDTH)), "intermediate.dense": (INNER, WIDTH), "output.dense": (WIDTH, INNER)}
+        for part, shape in shapes.items():
+            made[f"{name}.{part}.weight"] = chance.normal(0, 0.05, shape)
+            made[f"{name}.{part}.bias"] = chance.normal(0, 0.05, shape[0])
+        made |= norm(f"{name}.attention.output.LayerNorm") | norm(f"{name}.output.LayerNorm")
+    return {name: value.astype(np.float32) for name, value in made.items()}
+
+
+def norm(name: str) -> dict[str, np.ndarray]:
+    return {f"{name}.weight": np.ones(WIDTH), f"{name}.bias": np.zeros(WIDTH)}
+
+
+@pytest.fixture(scope="module")
+def weights_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = tmp_path_factory.mktemp("weights") / WEIGHTS
+    save_file(random_weights(), file)
+    return file
+
+
+def test_the_graph_computes_what_the_formulas_say(weights_file: Path, model: Built) -> None:
+    given = random_weights()
+    engine = Engine(onnx_graph.build_large(weights_file), model.tokenizer)
+    for tokens in ([], [7], [5, 6, 7, 8], list(range(3, 40))):
+        ids = [101, *tokens, 102]
+        found = np.frombuffer(engine.run(tokens), "<f4")
+        assert np.abs(found - by_hand(given, ids)).max() < 1e-5
+
+
+def test_eight_bits_stay_near_the_formulas(weights_file: Path, model: Built) -> None:
+    given = random_weights()
+    engine = Engine(onnx_graph.build(weights_file), model.tokenizer)
+    for tokens in ([7], [5, 6, 7, 8], list(range(3, 40))):
+        found = np.frombuffer(engine.run(tokens), "<f4")
+        assert float(found @ by_hand(given, [101, *tokens, 102])) > 0.99
+
+
+def test_the_same_weights_make_the_same_bytes(weights_file: Path) -> None:
+    told: list[tuple[str, int, int]] = []
+    first = onnx_graph.build(weights_file, lambda *step: told.append(step))
+    assert onnx_graph.build(weights_file) == first
+    assert told == [("building the model", layer, 6) for layer in range(1, 7)]
+
+
+def test_processes_that_make_the_model_at_once_do_no_harm(weights_file: Path, model: Built, tmp_path: Path) -> None:
+    (weights_file.parent / TOKENIZER).write_bytes(model.tokenizer)
+    cache = tmp_path / "cache"
+    with ProcessPoolExecutor(3, mp_context=get_context("spawn")) as pool:
+        said = {made.result() for made in [pool.submit(make_the_model, cache, weights_file.parent) for _ in range(3)]}
+    (folder,) = {one.split()[0] for one in said}
+    assert len(said) == 1
+    assert len(list(Path(folder).iterdir())) == 3  # graph, tokenizer, manifest, and nothing half-written
+
+
+# --- the formulas, once more and independently ---
+
+
+def by_hand(given: dict[str, np.ndarray], ids: list[int]) -> np.ndarray:
+    words = given["embeddings.word_embeddings.weight"][ids] + given["embeddings.position_embeddings.weight"][: len(ids)]
+    hidden = normed(given, "embeddings.LayerNorm", words + given["embeddings.token_type_embeddings.weight"][0])
+    for layer in range(6):
+        name = f"encoder.layer.{layer}."
+        attended = linear(given, f"{name}attention.output.dense", attention(given, f"{name}attention.self.", hidden))
+        hidden = normed(given, f"{name}attention.output.LayerNorm", attended + hidden)
+        inner = gelu(linear(given, f"{name}intermediate.dense", hidden))
+        hidden = normed(given, f"{name}output.LayerNorm", linear(given, f"{name}output.dense", inner) + hidden)
+    mean = hidden.mean(axis=0)
+    return mean / np.linalg.norm(mean)
+
+
+def attention(given: dict[str, np.ndarray], name: str, hidden: np.ndarray) -> np.ndarray:
+    query, key, value = (np.hsplit(linear(given, name + part, hidden), 12) for part in ("query", "key", "value"))
+    heads = []
+    for head in range(12):
+        scores = query[head] @ key[head].T / np.sqrt(32)
+        shares = np.exp(scores - scores.max(axis=1, keepdims=True))
+        heads.append(shares / shares.sum(axis=1, keepdims=True) @ value[head])
+    return np.hstack(heads)
+
+
+def linear(given: dict[str, np.ndarray], name: str, x: np.ndarray) -> np.ndarray:
+    return x.astype(np.float64) @ given[f"{name}.weight"].T + given[f"{name}.bias"]
+
+
+def normed(given: dict[str, np.ndarray], name: str, x: np.ndarray) -> np.ndarray:
+    centred = x - x.mean(axis=1, keepdims=True)
+    return centred / np.sqrt((centred**2).mean(axis=1, keepdims=True) + 1e-12) * given[f"{name}.weight"] + given[f"{name}.bias"]
+
+
+def gelu(x: np.ndarray) -> np.ndarray:
+    from math import erf
+
+    return x * 0.5 * (1 + np.vectorize(erf)(x / np.sqrt(2)))

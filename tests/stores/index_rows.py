@@ -1,0 +1,133 @@
+"""Memories and queries for tests of the index: few of everything, so that they meet."""
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, ExitStack
+from unittest.mock import patch
+
+import pytest
+from hypothesis import strategies as st
+
+from memory_mesh.core.columns import Kind, Value
+from memory_mesh.core.pool import SIGNALS, Asked
+from memory_mesh.core.ports import Index, Store
+from memory_mesh.core.rows import Row, Vector
+from memory_mesh.core.scope import Reader, home
+from memory_mesh.core.times import iso
+from memory_mesh.testing.pool import reference
+
+WORDS = ("red", "apple", "carol", "漢字", "key", "c++")
+SPEAKERS = ("Carol", "Bob Key", "漢字")
+LARGE = 1000  # a pool in which all find room
+
+
+def memory(id_: str, text: str = "", *, vector: Sequence[float] = (), replaces: int = 0, **fields: Value) -> Row:
+    """A memory of these words."""
+    held: dict[str, Value] = {"content": text or "x", "updated_at": iso(0), "status": "active", "memory_type": "global"}
+    held |= {"keywords": text.replace("?", "").split(), "agent_id": "a", **fields}
+    held = {name: value for name, value in held.items() if value is not None}
+    scope = [held.get(name) for name in ("user_id", "agent_id", "memory_type", "reach")]
+    return Row(
+        kind=Kind.MEMORY,
+        id=id_,
+        partition=home(*(None if each is None else str(each) for each in scope)),
+        created_at=iso(0),
+        number=int("".join(char for char in id_ if char.isdigit()) or 0),
+        revision=replaces + 1,
+        replaces=replaces,
+        fields=held,
+        vector=Vector.of("one", list(vector)) if vector else None,
+    )
+
+
+def asking(text: str = "", *, vector: Sequence[float] = (), who: Reader | None = None, **given: object) -> Asked:
+    """A query of these words."""
+    held = Vector.of("one", list(vector)) if vector else None
+    return Asked(tokens=text.split(), vector=held, who=who or Reader(None, "a", "s"), now=iso(1000), **given)  # type: ignore[arg-type]
+
+
+# All on one side, so that neighbours never cancel each other out and rounding stays small.
+_values = st.tuples(st.just(4), st.integers(-3, 3), st.integers(-3, 3)).map(lambda each: [float(value) for value in each])
+_vectors = st.builds(Vector.of, st.sampled_from(("one", "one", "one", "two")), _values | st.just([0.0, 0.0, 0.0]) | st.just([1.0]))
+
+
+@st.composite
+def memories(draw: st.DrawFn, id_: str, replaces: int) -> Row:
+    """A memory of any scope, status, session and place in it."""
+    text = " ".join(draw(st.lists(st.sampled_from(WORDS), max_size=5))) + draw(st.sampled_from(("", "?", "? ", '?"')))
+    row = memory(
+        id_,
+        text,
+        replaces=replaces,
+        memory_type=draw(st.sampled_from(("global", "global", "agent", "session", "lesson", None))),
+        reach=draw(st.sampled_from((None, None, "agent", "session"))),
+        agent_id=draw(st.sampled_from(("a", "a", "b"))),
+        session_id=draw(st.sampled_from(("s", "s", "t", None))),
+        status=draw(st.sampled_from(("active", "active", "active", "quarantined", "archived"))),
+        speaker=draw(st.none() | st.sampled_from(SPEAKERS)),
+        turn=draw(st.none() | st.integers(0, 3)),
+        event_time=draw(st.none() | st.integers(0, 2).map(iso)),
+        expires_at=draw(st.sampled_from((None, None, None, iso(500), iso(1000), iso(1500)))),
+    )
+    return _but(row, created_at=iso(draw(st.integers(0, 2))), vector=draw(st.none() | _vectors))
+
+
+@st.composite
+def passages(draw: st.DrawFn, id_: str, owner: Row, replaces: int) -> Row:
+    """A passage of a memory, in the memory's partition."""
+    return Row(
+        kind=Kind.PASSAGE,
+        id=id_,
+        partition=owner.partition,
+        created_at=iso(0),
+        revision=replaces + 1,
+        replaces=replaces,
+        fields={"ref": owner.id},
+        vector=draw(_vectors),
+    )
+
+
+@st.composite
+def queries(draw: st.DrawFn) -> Asked:
+    return Asked(
+        tokens=draw(st.lists(st.sampled_from((*WORDS, "bob", "absent")), max_size=4)),
+        vector=draw(st.none() | st.builds(Vector.of, st.just("one"), st.lists(st.integers(-3, 3).map(float), min_size=3, max_size=3))),
+        who=draw(st.sampled_from((Reader(None, "a", "s"), Reader(None, "a", "t"), Reader(None, "b"), Reader(), Reader("u", "a")))),
+        now=draw(st.sampled_from((iso(400), iso(1000), iso(2000)))),
+        statuses=draw(st.sampled_from((("active",), ("active", "quarantined"), ("archived",)))),
+        only=draw(st.none() | st.frozensets(st.sampled_from("abcdefgh"))),
+    )
+
+
+def agrees(index: Index, store: Store, asked: Asked, *, size: int = LARGE) -> None:
+    """The index knows what the rows say, of every candidate that it names; and it names all that anything speaks for."""
+    rows = [*store.find(Kind.MEMORY), *store.find(Kind.PASSAGE)]
+    pool, right = index.pool(asked, size=size), reference(rows, asked)
+    assert (pool.documents, dict(pool.unseen), pool.foreign) == (right.documents, dict(right.unseen), right.foreign)
+    assert len(set(pool.ids)) == len(pool.ids)
+    assert set(pool.ids) <= right.signals.keys()
+    assert set(pool.signals) == set(SIGNALS)
+    for name in SIGNALS:
+        told = dict(zip(pool.ids, pool.signals[name].tolist(), strict=True))
+        rounding = 0.02 if name.startswith("vectors") else 1e-5
+        assert told == pytest.approx({id_: right.signals[id_][name] for id_ in pool.ids}, abs=rounding, rel=1e-5), name
+    if size >= right.documents:
+        assert {id_ for id_, told in right.signals.items() if told["keywords"] > 0} <= set(pool.ids)
+        assert asked.vector is None or right.documents - right.foreign <= len(pool.ids)
+
+
+def tiny() -> AbstractContextManager[object]:
+    """As if a handful were many: bases, files and shortlists come into use."""
+    stack = ExitStack()
+    for module, settings in {
+        "index_partition": {"LATER": 3, "WORTH_A_FILE": 1, "AT_ONCE": 2},
+        "index_likeness": {"EXACT": 1, "COARSE": 2, "WORDS": 1},
+        "index_keywords": {"SHORT": 0},
+    }.items():
+        stack.enter_context(patch.multiple(f"memory_mesh.stores.{module}", **settings))  # type: ignore[arg-type]
+    return stack
+
+
+def _but(row: Row, **changed: object) -> Row:
+    from dataclasses import replace
+
+    return replace(row, **changed)  # type: ignore[arg-type]

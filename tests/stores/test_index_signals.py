@@ -1,0 +1,122 @@
+"""The index knows of every candidate what the rows say: after any history, through any handle, from memory and from files."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memory_mesh.core.columns import Kind
+from memory_mesh.core.ports import Store
+from memory_mesh.core.rows import Key, Row
+from memory_mesh.stores.index import StoreIndex
+from memory_mesh.stores.ram import RamStore
+from memory_mesh.stores.sqlite import SqliteStore
+from tests.stores.index_rows import agrees, asking, memories, memory, passages, queries, tiny
+
+IDS = "abcdefgh"
+
+
+def change(data: st.DataObject, store: Store) -> None:
+    """Some rows are put, changed, moved or deleted, in one go."""
+    held = {row.key: row for row in (*store.find(Kind.MEMORY), *store.find(Kind.PASSAGE))}
+    puts: dict[Key, Row] = {}
+    for id_ in data.draw(st.lists(st.sampled_from(IDS), max_size=4, unique=True)):
+        old = held.get(Key(Kind.MEMORY, id_))
+        row = data.draw(memories(id_, old.revision if old else 0))
+        puts[row.key] = row
+    for id_ in data.draw(st.lists(st.sampled_from(IDS[:3]), max_size=2, unique=True)):
+        owner = data.draw(st.sampled_from(IDS))
+        at = puts.get(Key(Kind.MEMORY, owner)) or held.get(Key(Kind.MEMORY, owner)) or memory(owner)
+        old = held.get(Key(Kind.PASSAGE, id_))
+        row = data.draw(passages(id_, at, old.revision if old else 0))
+        puts[row.key] = row
+    deletes = data.draw(st.lists(st.sampled_from(sorted(held)), max_size=2, unique=True)) if held else []
+    store.apply(list(puts.values()), [key for key in deletes if key not in puts])
+
+
+@pytest.mark.parametrize("scale", (nullcontext, tiny), ids=("few", "as if many"))
+@given(data=st.data())
+def test_any_history_leaves_the_index_as_the_rows_are(scale, data: st.DataObject) -> None:
+    store = RamStore()
+    with scale():
+        index = StoreIndex(store)
+        for _ in range(data.draw(st.integers(1, 6))):
+            change(data, store)
+            if data.draw(st.booleans()):
+                agrees(index, store, data.draw(queries()))
+        agrees(index, store, data.draw(queries()))
+        agrees(index, store, data.draw(queries()), size=data.draw(st.integers(1, 3)))
+
+
+@settings(max_examples=settings().max_examples // 4)
+@given(data=st.data())
+def test_two_processes_with_files_see_the_same(data: st.DataObject) -> None:
+    with tiny(), opened_twice() as (stores, indexes):
+        for _ in range(data.draw(st.integers(1, 6))):
+            at = data.draw(st.integers(0, 1))
+            change(data, stores[at])
+            agrees(indexes[1 - at], stores[at], data.draw(queries()))
+            if data.draw(st.booleans()):
+                indexes[at].close()
+                indexes[at] = StoreIndex(stores[at])
+        asked = data.draw(queries())
+        agrees(indexes[0], stores[1], asked)
+        agrees(indexes[1], stores[0], asked)
+
+
+@contextmanager
+def opened_twice() -> Iterator[tuple[list[SqliteStore], list[StoreIndex]]]:
+    with TemporaryDirectory() as folder:
+        stores = [SqliteStore(Path(folder) / "memory.db") for _ in range(2)]
+        try:
+            yield stores, [StoreIndex(store) for store in stores]
+        finally:
+            for store in stores:
+                store.close()
+
+
+def test_a_changed_memory_is_found_by_its_new_words_only() -> None:
+    store, index = RamStore(), None
+    store.apply([memory("m1", "red apple")])
+    index = StoreIndex(store)
+    assert index.pool(asking("apple"), size=9).ids == ["m1"]
+    store.apply([memory("m1", "green pear", replaces=1)])
+    assert index.pool(asking("apple"), size=9).ids == []
+    assert index.pool(asking("pear"), size=9).ids == ["m1"]
+
+
+def test_an_empty_store_has_an_empty_pool() -> None:
+    pool = StoreIndex(RamStore()).pool(asking("apple", vector=[1.0]), size=9)
+    assert (pool.ids, pool.documents, pool.foreign) == ([], 0, 0)
+    assert {len(signal) for signal in pool.signals.values()} == {0}
+
+
+def test_a_passage_speaks_for_its_memory() -> None:
+    store = RamStore()
+    store.apply([memory("m1", "red", vector=[1.0, 0.0]), memory("m2", "blue", vector=[1.0, 0.1])])
+    passage = Row(kind=Kind.PASSAGE, id="p", partition=memory("m1").partition, created_at="", fields={"ref": "m1"})
+    store.apply([replace(passage, vector=memory("x", vector=[0.0, 1.0]).vector)])
+    pool = StoreIndex(store).pool(asking(vector=[0.0, 1.0]), size=9)
+    assert dict(zip(pool.ids, pool.signals["vectors"].tolist(), strict=True)) == pytest.approx({"m1": 1.0, "m2": 0.1}, abs=0.01)
+
+
+def test_the_neighbour_of_a_good_answer_is_a_candidate() -> None:
+    store = RamStore()
+    talk = ["where did you go?", "to the lake", "nice"]
+    store.apply([memory(f"m{at}", text, session_id="s", turn=at) for at, text in enumerate(talk)])
+    pool = StoreIndex(store).pool(asking("where"), size=9)
+    assert sorted(pool.ids) == ["m0", "m1"]
+    assert pool.signals["question_before"].tolist()[pool.ids.index("m1")] == 1
+
+
+def test_speakers_are_known_by_any_part_of_their_name() -> None:
+    store = RamStore()
+    store.apply([memory("m1", "red", speaker="Carol Smith"), memory("m2", "red", speaker="Bob"), memory("m3", "red")])
+    pool = StoreIndex(store).pool(asking("red smith"), size=9)
+    told = {id_: (named, known) for id_, named, known in zip(pool.ids, *(pool.signals[s].tolist() for s in ("speaker", "speaker_known")), strict=True)}
+    assert told == {"m1": (1, 1), "m2": (0, 1), "m3": (0, 0)}

@@ -1,0 +1,147 @@
+"""How the stores keep what moved: not for ever, never with a text, and through a restored backup."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from memory_mesh.core.columns import Kind
+from memory_mesh.core.ports import Store
+from memory_mesh.core.rows import Key
+from memory_mesh.stores import marks, ram, sqlite_moves
+from memory_mesh.stores.disabled import DisabledStore
+from memory_mesh.stores.ram import RamStore
+from memory_mesh.stores.sqlite import SqliteStore
+from memory_mesh.testing.subject import memory
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "memory.db"
+
+
+@pytest.fixture(params=["ram", "sqlite"])
+def store(request: pytest.FixtureRequest, file: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
+    """A store that remembers few moves."""
+    monkeypatch.setattr(ram, "KEPT", 20)
+    monkeypatch.setattr(sqlite_moves, "KEPT", 20)
+    monkeypatch.setattr(sqlite_moves, "_TRIMMED_EVERY", 5)
+    with closing(RamStore() if request.param == "ram" else SqliteStore(file)) as store:
+        yield store
+
+
+def logged(store: Store) -> int:
+    if isinstance(store, RamStore):
+        return max(map(len, store._moves.values()))
+    assert isinstance(store, SqliteStore)
+    with store._use() as connection:
+        return int(
+            connection.execute("SELECT max(moves) FROM (SELECT count(*) AS moves FROM moves GROUP BY partition)").fetchone()[0]
+        )
+
+
+def test_the_log_forgets_what_is_old_and_says_so(store: Store) -> None:
+    given = [store.changes("p").mark]
+    for n in range(100):
+        store.apply([memory(f"m{n}"), memory(f"q{n % 3}", partition="q", revision=n // 3 + 1, replaces=n // 3)])
+        given.append(store.changes("p").mark)
+        assert logged(store) <= 2 * 20
+    assert store.changes("p", given[0]).keys is None
+    assert store.changes("p", given[50]).keys is None
+    for behind in range(20):
+        told = store.changes("p", given[100 - behind])
+        assert (told.mark, [key.id for key in told.keys or ()]) == (given[100], [f"m{n}" for n in range(100 - behind, 100)])
+
+
+def test_one_change_may_be_longer_than_the_log(store: Store) -> None:
+    beginning = store.changes("p").mark
+    store.apply([memory("m1")])
+    before = store.changes("p").mark
+    store.apply([memory(f"x{n}") for n in range(99)])
+    after = store.changes("p").mark
+    assert store.changes("p", beginning).keys is None
+    assert store.changes("p", before).keys is None
+    store.apply([memory("m2")])
+    assert store.changes("p", after).keys == [Key(Kind.MEMORY, "m2")]
+
+
+def test_twenty_thousand_moves_are_kept() -> None:
+    assert ram.KEPT == sqlite_moves.KEPT == marks.KEPT == 20_000
+
+
+def test_the_same_version_after_a_restored_backup_is_another_state(file: Path) -> None:
+    with closing(SqliteStore(file)) as store:
+        store.apply([memory("m1")])
+        shared = store.changes("p").mark
+    backup = file.read_bytes()
+    with closing(SqliteStore(file)) as store:
+        store.apply([memory("m2")])
+        lost = store.changes("p").mark
+    file.write_bytes(backup)
+    with closing(SqliteStore(file)) as store:
+        store.apply([memory("m3")])
+        now = store.changes("p").mark
+        assert now.split(":")[0] == lost.split(":")[0]
+        assert now != lost
+        assert store.changes("p", lost).keys is None
+        assert store.changes("p", shared).keys == [Key(Kind.MEMORY, "m3")]
+
+
+def test_a_look_that_finds_nothing_new_is_one_search_by_key(file: Path) -> None:
+    with closing(SqliteStore(file)) as store:
+        store.apply([memory("m1")])
+        mark, asked = store.changes("p").mark, list[str]()
+        with store._use() as connection:
+            connection.set_trace_callback(asked.append)
+            assert store.changes("p", mark).keys == ()
+            connection.set_trace_callback(None)
+            (query,) = asked
+            (plan,) = connection.execute(f"EXPLAIN QUERY PLAN {query}")
+        assert plan[3] == "SEARCH partitions USING PRIMARY KEY (partition=?)"
+
+
+def test_the_log_holds_ids_and_no_text(file: Path) -> None:
+    with closing(SqliteStore(file)) as store:
+        store.apply([memory("m1", ["quetzal"], content="the quetzal nests", metadata={"bird": "quetzal"})])
+    with closing(sqlite3.connect(file)) as connection:
+        assert "quetzal" in str(connection.execute("SELECT * FROM memories").fetchall())
+        (move,) = connection.execute("SELECT partition, version, kind, id FROM moves").fetchall()
+    assert move == ("p", 1, "memory", "m1")
+
+
+# --- where an index may lie ---
+
+
+def test_an_index_lies_beside_the_file(file: Path) -> None:
+    with closing(SqliteStore(file)) as store:
+        assert store.index_folder == file.with_name("memory.db-index")
+        assert not store.index_folder.exists()
+        store.index_folder.mkdir()
+        assert store.index_folder == file.with_name("memory.db-index")
+
+
+def test_a_store_without_a_place_of_its_own_has_no_folder() -> None:
+    assert RamStore().index_folder is DisabledStore().index_folder is None
+
+
+def test_a_store_opened_for_reading_has_a_folder_only_where_there_is_one(file: Path) -> None:
+    SqliteStore(file).close()
+    with closing(SqliteStore(file, read_only=True)) as store:
+        assert store.index_folder is None
+        file.with_name("memory.db-index").mkdir()
+        assert store.index_folder == file.with_name("memory.db-index")
+
+
+def test_a_folder_that_cannot_be_written_to_is_none(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with closing(SqliteStore(file)) as store:
+        folder = store.index_folder
+        assert folder
+        monkeypatch.setattr("os.access", lambda path, mode: path != file.parent)
+        assert store.index_folder is None
+        folder.mkdir()
+        assert store.index_folder == folder
+        folder.rmdir()
+        folder.write_text("in the way")
+        assert store.index_folder is None

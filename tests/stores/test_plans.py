@@ -1,0 +1,74 @@
+"""How SQLite goes about the queries that must stay quick in a large file: by its own account, not by the clock."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from memory_mesh.core.columns import Kind
+from memory_mesh.core.records import Status
+from memory_mesh.core.scope import Reader, seen_by
+from memory_mesh.core.where import ANYTHING, Compare, In, Where, both
+from memory_mesh.stores.sqlite import SqliteStore
+from memory_mesh.stores.sqlite_query import page
+from memory_mesh.testing.subject import memory
+
+SORTED = "USE TEMP B-TREE FOR ORDER BY"
+BY_AGE = "SEARCH memories USING INDEX memories_by_age (partition=?"
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[SqliteStore]:
+    with closing(SqliteStore(tmp_path / "memory.db")) as store:
+        yield store
+
+
+def readable(*statuses: str, more: Where = ANYTHING) -> Where:
+    """What `get_all` asks for."""
+    return both(seen_by(Reader(user_id="ana", agent_id="one")), In("status", statuses or ("active",)), more)
+
+
+def plan(store: SqliteStore, where: Where, *, limit: int | None, behind: bool = False) -> list[str]:
+    query = page(Kind.MEMORY, where, limit=limit, after=memory("m1") if behind else None)
+    with store._use() as connection:
+        return [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {query.text}", query.params)]
+
+
+def test_the_newest_of_two_partitions_are_merged_from_an_index_and_not_sorted(store: SqliteStore) -> None:
+    steps = plan(store, readable(), limit=10)
+    assert [step for step in steps if "memories" in step] == [f"{BY_AGE})"] * 2
+    assert not any(SORTED in step for step in steps)
+    assert "MERGE (UNION ALL)" in steps
+
+
+def test_a_later_page_begins_where_the_one_before_ended(store: SqliteStore) -> None:
+    steps = plan(store, readable(), limit=10, behind=True)
+    assert [step.startswith(f"{BY_AGE} AND (created_at,number,id)<") for step in steps if "memories" in step] == [True, True]
+    assert not any(SORTED in step for step in steps)
+
+
+def test_without_a_limit_all_are_read_and_sorted(store: SqliteStore) -> None:
+    assert any(SORTED in step for step in plan(store, readable(), limit=None))
+
+
+@pytest.mark.parametrize(
+    ("where", "index"),
+    [
+        (readable(Status.QUARANTINED), "memories_by_status"),
+        (readable(more=Compare("id", "=", "m1")), "sqlite_autoindex_memories_1"),
+        (readable(more=In("id", ("m1", "m2"))), "sqlite_autoindex_memories_1"),
+    ],
+    ids=["rare", "one id", "some ids"],
+)
+def test_few_rows_are_found_by_what_makes_them_few(store: SqliteStore, where: Where, index: str) -> None:
+    (step, *_) = plan(store, where, limit=10)
+    assert index in step
+
+
+@pytest.mark.parametrize("column", ["partition", "project"])
+def test_a_condition_that_is_too_large_to_be_merged_is_asked_as_it_is(store: SqliteStore, column: str) -> None:
+    more = In(column, tuple(f"x{n}" for n in range(20_000)))
+    steps = plan(store, both(more, readable()), limit=10)
+    assert "MERGE (UNION ALL)" not in steps
+    assert store.find(Kind.MEMORY, both(more, readable()), limit=10) == []

@@ -1,0 +1,141 @@
+"""A file of schema 1 opens, loses nothing, and is one of schema 2 afterwards. `schema_1.sql` is the dump of such a file."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from memory_mesh import MemoryMesh, Sound
+from memory_mesh.core.columns import Kind
+from memory_mesh.core.errors import StoreUnavailable
+from memory_mesh.core.where import Compare
+from memory_mesh.stores import sqlite_schema
+from memory_mesh.stores.sqlite import SqliteStore
+from memory_mesh.stores.sqlite_check import keyword_faults
+
+ANA, SHARED = '["ana", null]', "[null, null]"
+KEPT = ("memories", "records", "yamo_blocks")
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    file = tmp_path / "memory.db"
+    with closing(sqlite3.connect(file)) as connection:
+        connection.executescript(Path(__file__).with_name("schema_1.sql").read_text(encoding="utf-8"))
+        connection.execute("PRAGMA journal_mode = WAL")
+    return file
+
+
+@pytest.fixture
+def older(file: Path) -> Iterator[sqlite3.Connection]:
+    """A process of the version before, which has the file open."""
+    with closing(sqlite3.connect(file, isolation_level=None)) as connection:
+        assert connection.execute("SELECT count(*) FROM postings").fetchone() == (11,)
+        yield connection
+
+
+def rows(file: Path) -> dict[str, list[dict[str, object]]]:
+    """All rows by column: new columns may have come behind the others."""
+    with closing(sqlite3.connect(file)) as connection:
+        connection.row_factory = sqlite3.Row
+        return {name: [dict(row) for row in connection.execute(f"SELECT * FROM {name} ORDER BY id")] for name in KEPT}
+
+
+def schema(file: Path) -> dict[str, str]:
+    with closing(sqlite3.connect(file)) as connection:
+        return dict(connection.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL"))
+
+
+def test_an_older_file_opens_with_every_row(file: Path) -> None:
+    before = rows(file)
+    assert {name: len(held) for name, held in before.items()} == {"memories": 3, "records": 5, "yamo_blocks": 7}
+    SqliteStore(file).close()
+    for name, held in rows(file).items():
+        assert [{column: row[column] for column in old} for row, old in zip(held, before[name], strict=True)] == before[name]
+    assert keyword_faults(file) == []
+
+
+def test_an_older_file_has_the_tables_of_a_new_one_afterwards(file: Path, tmp_path: Path) -> None:
+    assert "postings" in schema(file)
+    for path in (file, tmp_path / "new.db"):
+        SqliteStore(path).close()
+    upgraded, fresh = schema(file), schema(tmp_path / "new.db")
+    assert upgraded.keys() == fresh.keys()
+    assert "postings" not in upgraded
+    assert [upgraded[name] for name in ("partitions", "moves")] == [fresh[name] for name in ("partitions", "moves")]
+
+
+def test_what_was_found_by_words_is_found_and_its_chains_verify(file: Path) -> None:
+    with MemoryMesh(store=f"sqlite:///{file}", agent_id="planner", user_id="ana") as mesh:
+        (hit,) = mesh.search("deploying keys")
+        assert [change.action for change in mesh.history(hit.id)] == ["add", "update"]
+        assert [type(verdict) for verdict in mesh.verify()] == [Sound]
+        assert mesh.add("The deploy key rotates on Mondays.", {"source": "a note", "tags": ["ops"]}, idempotency_key="k1")
+        assert len(mesh.get_all()) == 2
+
+
+def test_versions_go_on_and_no_mark_of_before_is_known(file: Path) -> None:
+    with closing(SqliteStore(file)) as store:
+        assert (store.version(ANA), store.version(SHARED)) > (6, 1)
+        mark = store.changes(ANA).mark
+        for unknown in ("0:", "6:", "7:", "1:"):
+            assert store.changes(ANA, unknown).keys is None
+        row = store.find(Kind.MEMORY, Compare("partition", "=", ANA))[0]
+        store.apply(deletes=[row.key])
+        assert store.changes(ANA, mark).keys == [row.key]
+
+
+def test_two_files_that_were_one_have_marks_of_their_own(file: Path, tmp_path: Path) -> None:
+    (tmp_path / "copy.db").write_bytes(file.read_bytes())
+    with closing(SqliteStore(file)) as store, closing(SqliteStore(tmp_path / "copy.db")) as copy:
+        assert store.version(ANA) == copy.version(ANA)
+        assert store.changes(ANA).mark != copy.changes(ANA).mark
+
+
+def test_the_words_of_the_dropped_table_are_in_no_byte(file: Path) -> None:
+    assert b"rotat[" in file.read_bytes()  # the key of a posting
+    SqliteStore(file).close()
+    assert b"rotat[" not in file.read_bytes()
+
+
+OLDER_WRITES = {
+    "a memory": "INSERT INTO postings VALUES ('word', 'p', 'm1', 1, 1)",
+    "a change of a partition": "INSERT INTO partitions VALUES ('p', 1, 0, 0)",
+    "a search": "SELECT sum(documents), sum(length) FROM partitions",
+}
+
+
+@pytest.mark.parametrize("what", OLDER_WRITES)
+def test_an_older_process_that_has_it_open_fails_and_changes_nothing(file: Path, older: sqlite3.Connection, what: str) -> None:
+    SqliteStore(file).close()
+    before = rows(file)
+    older.execute("BEGIN IMMEDIATE")
+    older.execute("INSERT INTO memories (id, content, created_at, updated_at) VALUES ('m1', 'c', 'now', 'now')")
+    with pytest.raises(sqlite3.OperationalError, match=r"no such table|no such column|has 3 columns"):
+        older.execute(OLDER_WRITES[what])
+    older.execute("ROLLBACK")
+    assert rows(file) == before
+
+
+def test_an_upgrade_that_breaks_off_leaves_the_older_file(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = schema(file)
+
+    def break_off(connection: sqlite3.Connection) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(sqlite_schema, "take_up", break_off)
+        with pytest.raises(KeyboardInterrupt):
+            SqliteStore(file)
+    assert schema(file) == before
+    SqliteStore(file).close()
+    assert schema(file) != before
+
+
+def test_an_older_file_is_not_upgraded_by_reading(file: Path) -> None:
+    before = schema(file)
+    with pytest.raises(StoreUnavailable, match="not prepared"):
+        SqliteStore(file, read_only=True)
+    assert schema(file) == before
