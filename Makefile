@@ -4,6 +4,7 @@ PYTHON ?= python3
 WORKERS ?= auto
 
 VENV := .venv
+PEERS := .venv-peers
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 RESULTS := build/requirements.json
@@ -17,7 +18,7 @@ TESTED := $(filter-out docs/conformance.md,$(shell find src tests tools bench co
 .PHONY: help setup demo test lint conformance mutants bench clean
 
 help: ## list these words
-	@grep -hE '^[a-z]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/:.*## /\t/' | expand -t 14
+	@grep -hE '^[a-z-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/:.*## /\t/' | expand -t 14
 
 setup: $(READY) ## make .venv, install the package and its tools into it, and fetch the local model
 
@@ -40,12 +41,17 @@ conformance: $(RESULTS) ## which requirement is held by which test; writes docs/
 mutants: $(READY) ## put deliberate bugs into the stores and see that the tests catch them
 	$(BIN)/python tools/mutants.py
 
-bench: $(READY) ## cold start and, with DATA=folder of data sets, redaction; writes bench/results/
+bench: $(READY) ## cold start, speed and, with DATA=folder of data sets, redaction; writes bench/results/
 	$(BIN)/python -m bench.coldstart
+	$(BIN)/python -m bench.speed $(if $(SIZES),--sizes $(SIZES))
 	$(if $(DATA),$(BIN)/python -m bench.redaction --data $(DATA))
 
+.PHONY: bench-peers
+bench-peers: $(PEERS)/.ready ## speed beside others, which are installed into .venv-peers; writes bench/results/
+	$(PEERS)/bin/python -m bench.speed --peers $(if $(SIZES),--sizes $(SIZES))
+
 clean: ## remove what was built, .venv included
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage .coverage.*
+	rm -rf $(VENV) $(PEERS) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage .coverage.*
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(READY): pyproject.toml constraints.txt
@@ -57,6 +63,13 @@ $(READY): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --upgrade pip
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --build-constraint constraints.txt --editable '.[dev]'
 	@$(BIN)/memory-mesh model fetch
+	@touch $@
+
+$(PEERS)/.ready: pyproject.toml constraints-peers.txt
+	$(PYTHON) -m venv $(PEERS)
+	$(PEERS)/bin/python -m pip install --quiet --constraint constraints-peers.txt --upgrade pip
+	$(PEERS)/bin/python -m pip install --quiet --constraint constraints-peers.txt --build-constraint constraints.txt \
+		--editable . chromadb lancedb langgraph mem0ai qdrant-client
 	@touch $@
 
 $(RESULTS): $(READY) $(TESTED)

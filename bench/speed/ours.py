@@ -94,6 +94,13 @@ class Subject:
             self.embedder.ready([item.text])
             yield item
 
+    def asked_after_writes(self) -> Iterator[str]:
+        """Queries, each right behind an add."""
+        for item, query in zip(self.new(_AFTER_WRITES), self.queries, strict=False):
+            self.add(item)
+            self.embedder.ready([query])
+            yield query
+
     def add(self, item: Item) -> None:
         self.mesh.add(item.text, dict(item.metadata))
 
@@ -126,7 +133,7 @@ def measured(count: int, folder: Path) -> Figures:
             hits=round(hits, 1),
             recall_at_10=round(recall, 4),
             add=spread(subject.add, subject.new(CALLS)),
-            after_write=_after_writes(subject),
+            after_write=spread(subject.search, subject.asked_after_writes()),
             **changes,
         )
 
@@ -162,16 +169,6 @@ def weighed(folder: Path) -> Weight:
         database=round((sum(files.values()) - index) / count, 1),
         first_search_ms=round(first * 1000, 1),
     )
-
-
-def _after_writes(subject: Subject) -> Spread:
-    queries = subject.queries[:_AFTER_WRITES]
-    taken = []
-    for item, query in zip(subject.new(_AFTER_WRITES), queries, strict=True):
-        subject.add(item)
-        subject.embedder.ready([query])
-        taken.append(timed(lambda query=query: subject.search(query)))  # type: ignore[misc]
-    return Spread.of(taken)
 
 
 def _changes(subject: Subject) -> dict[str, Spread]:

@@ -121,7 +121,10 @@ class LangGraph:
 
 
 class Mem0:
-    """mem0 without a language model (`infer=False`), on Qdrant in the same process. It takes texts one by one."""
+    """mem0 without a language model (`infer=False`), on Qdrant in the same process. It takes texts one by one.
+
+    Its keyword channel and its entities need models of their own, which are fetched; here it searches by vectors alone.
+    """
 
     def __init__(self, folder: Path, embedder: ReadyEmbedder) -> None:
         # It reads these when it is loaded: nothing is to be sent anywhere, nor written elsewhere.

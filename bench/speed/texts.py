@@ -16,14 +16,12 @@ _SHORTEST, _LONGEST = 8, 30
 _START = datetime(2025, 1, 6, 9, tzinfo=UTC)
 
 # What every language is glued together with; a tokenizer leaves most of them out, but has to read them first.
-_GLUE = (
-    "the of and to a in is that it for was on with as at by this we from or an be are but not have had they you which she "
-    "his her one all there would their when who will if about up out them then into some could so what were has more can"
-).split()  # noqa: SIM905  (a list of words reads best as words)
-_NAMES = (
-    "Mara Tobias Ines Piotr Lena Omar Yuki Selma Bruno Nadia Felix Ada Ravi Greta Hugo Mila Jonas Zeynep Pablo Freya Anton "
-    "Leila Mateo Signe Karim Elin Marco Tessa Viktor Amara Oskar Noor Dario Hanna Lucien Petra Samir Edda Goran Thea"
-).split()  # noqa: SIM905
+_GLUE = """the of and to a in is that it for was on with as at by this we from or an be are but not have had they you which
+    she his her one all there would their when who will if about up out them then into some could so what were has more can
+    """.split()  # noqa: SIM905  (a list of words reads best as words)
+_NAMES = """Mara Tobias Ines Piotr Lena Omar Yuki Selma Bruno Nadia Felix Ada Ravi Greta Hugo Mila Jonas Zeynep Pablo Freya
+    Anton Leila Mateo Signe Karim Elin Marco Tessa Viktor Amara Oskar Noor Dario Hanna Lucien Petra Samir Edda Goran Thea
+    """.split()  # noqa: SIM905
 _ONSETS = "b c d f g h j l m n p r s t v w br ch cl dr fl gr pl pr sh sl st tr".split()  # noqa: SIM905
 _VOWELS = "a e i o u ai ea ee ou".split()  # noqa: SIM905
 _CODAS = ["", "", "", "n", "r", "l", "s", "t", "nd", "rk", "st", "m"]

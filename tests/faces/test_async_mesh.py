@@ -81,9 +81,7 @@ def test_both_give_the_same_answers(tmp_path: Path) -> None:
                 await mesh.ingest("two text"),
                 await mesh.add_many(iter([("three text", None), ("one text", {"b": 2})]), idempotency_key="m"),
                 await mesh.update(one.id, content="one changed", metadata={"a": None}, why="so", idempotency_key="u"),
-                await mesh.ingest_dir(
-                    tmp_path / "notes", extension=["md"], type="event", recursive=True, progress=no_progress
-                ),
+                await mesh.ingest_dir(tmp_path / "notes", extension=["md"], type="event", recursive=True, progress=no_progress),
                 await mesh.pin(one.id),
                 await mesh.pin(one.id, pinned=False),
                 await mesh.get(one.id, session_id="s"),

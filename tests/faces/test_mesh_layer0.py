@@ -27,7 +27,7 @@ SECRET_WORDS = {**SECRETS, "password": "hunter2-and-more"}
 
 
 def meshes(tmp_path: Path, **options: object) -> MemoryMesh:
-    return MemoryMesh(store=f"sqlite:///{tmp_path / 'memory.db'}", **options)
+    return MemoryMesh(embedder="hash", store=f"sqlite:///{tmp_path / 'memory.db'}", **options)
 
 
 def bytes_of(folder: Path) -> bytes:
@@ -74,8 +74,13 @@ WRITES: dict[str, Callable[[MemoryMesh, str], object]] = {
     "delete": lambda mesh, id_: mesh.delete(id_),
     "delete_all": lambda mesh, _: mesh.delete_all(project="none"),
     "compact": lambda mesh, _: mesh.compact(),
+    "search": lambda mesh, _: mesh.search(SAID),
+    "reembed": lambda mesh, _: mesh.reembed(),
 }
-READS = {"init", "close", "get", "get_all", "history", "search", "stats", "verify", "format_results"}
+READS = {
+    "init", "close", "get", "get_all", "history", "explain", "stats", "verify", "format_results", "clear_cache",
+    "get_cache_stats",
+}  # fmt: skip
 
 
 @pytest.mark.req("MESH-013")

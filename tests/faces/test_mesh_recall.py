@@ -4,10 +4,17 @@ import pytest
 from house import House, texts
 
 from memory_mesh import MemoryMesh
+from memory_mesh.core.columns import Kind
 from memory_mesh.core.errors import InvalidFilter, InvalidInput
 from memory_mesh.core.records import Status
 
 HIDDEN = ["superseded", "disputed", "quarantined", "archived"]
+
+
+@pytest.fixture
+def mesh(house: House) -> MemoryMesh:
+    """By keywords alone, scored as the document scores: what can be foretold exactly."""
+    return house.mesh(ranker="rrf")
 
 
 # --- status ---
@@ -111,7 +118,8 @@ def test_search_gives_the_best_first_with_scores_within_nought_and_one(mesh: Mem
     assert scores[0] == pytest.approx(1.0)
     assert all(0 < score <= 1 for score in scores)
     assert {hit.content for hit in hits[:2]} == {"deploy key key", "deploy key"}
-    assert mesh.search("deploy key", 2) == mesh.search("deploy key", limit=2) == hits[:2]
+    for two in (mesh.search("deploy key", 2), mesh.search("deploy key", limit=2)):
+        assert [hit.id for hit in two] == [hit.id for hit in hits[:2]]
 
 
 @pytest.mark.req("MESH-107")
@@ -141,10 +149,10 @@ def test_a_query_that_says_nothing_finds_nothing(mesh: MemoryMesh, query: str) -
     assert mesh.search(query) == []
 
 
-def test_a_query_of_a_megabyte_is_answered(mesh: MemoryMesh) -> None:
+def test_a_query_as_long_as_allowed_is_answered(mesh: MemoryMesh) -> None:
     mesh.add("needle in the haystack")
     mesh.add("hay")
-    assert [hit.content for hit in mesh.search("straw " * 175_000 + "needle")] == ["needle in the haystack"]
+    assert [hit.content for hit in mesh.search("straw " * 16_000 + "needle")] == ["needle in the haystack"]
 
 
 @pytest.mark.parametrize(("min_score", "found"), [(0, 3), (0.0, 3), (0.97, 2), (0.99, 1), (1, 1), (1.0, 1)])
@@ -156,16 +164,11 @@ def test_nothing_below_the_least_score_is_given(mesh: MemoryMesh, min_score: flo
 
 
 @pytest.mark.parametrize(
-    "min_score", [-0.1, 1.1, "0.5", None, True, float("nan"), float("inf"), [], 10**5000], ids=lambda given: type(given).__name__
+    "min_score", [-0.1, 1.1, "0.5", True, float("nan"), float("inf"), [], 10**5000], ids=lambda given: type(given).__name__
 )
 def test_a_least_score_is_a_share(mesh: MemoryMesh, min_score: object) -> None:
     with pytest.raises(InvalidInput, match="min_score is"):
         mesh.search("word", min_score=min_score)
-
-
-def test_the_cache_that_is_not_there_yet_changes_no_answer(mesh: MemoryMesh) -> None:
-    mesh.add("some text")
-    assert mesh.search("text", use_cache=False) == mesh.search("text", use_cache=True) == mesh.search("text")
 
 
 # --- filters ---
@@ -245,15 +248,18 @@ def test_a_session_is_named_by_text(mesh: MemoryMesh, session: object) -> None:
 
 def test_what_others_changed_while_a_search_ran_is_not_shown(house: House, mesh: MemoryMesh) -> None:
     ids = [mesh.add("some words", {"turn": n}).id for n in range(3)]
-    matching = house.store.matching
+    read = house.store.get
 
-    def meddled(*args: object, **options: object) -> object:
-        hits = matching(*args, **options)
-        house.change(ids[0], status="quarantined")
-        house.mesh().delete(ids[1])
-        return hits
+    def meddled(kind: Kind, wanted: list[str]) -> object:
+        house.store.get = read
+        if len(wanted) == 3:  # the candidates are chosen, and about to be read
+            house.change(ids[0], status="quarantined")
+            house.mesh().delete(ids[1])
+        else:
+            house.store.get = meddled
+        return read(kind, wanted)
 
-    house.store.matching = meddled
+    house.store.get = meddled
     assert [hit.id for hit in mesh.search("words")] == [ids[2]]
 
 

@@ -14,9 +14,7 @@ from memory_mesh.models.fallback import FallbackEmbedder
 from memory_mesh.models.hashing import HashingEmbedder
 from memory_mesh.testing.fakes import DownEmbedder, RecordingEmbedder
 
-LONG = "\n\n".join(
-    f"Paragraph {n} is about nothing in particular, and says so at some length in plain words." for n in range(60)
-)
+LONG = "\n\n".join(f"Paragraph {n} is about nothing in particular, and says so at some length in plain words." for n in range(60))
 NEEDLE = "The zeppelin hangar was painted turquoise."
 
 
@@ -329,7 +327,12 @@ def test_what_is_stored_changed_or_erased_during_a_change_of_model_comes_out_rig
     new = HashingEmbedder(dimension=64)
     assert {memory.content: memory.vector for memory in house.memories()} == {
         text: new.embed([text])[0]
-        for text in ("stored meanwhile", "changed meanwhile", "fact number 2 about the harbour", "fact number 3 about the harbour")
+        for text in (
+            "stored meanwhile",
+            "changed meanwhile",
+            "fact number 2 about the harbour",
+            "fact number 3 about the harbour",
+        )
     }
     assert house.store.find(Kind.PASSAGE) == []
 

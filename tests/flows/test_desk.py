@@ -76,7 +76,7 @@ def test_nothing_is_even_decided_where_memory_is_off(desk: Desk) -> None:
 def test_every_step_of_a_write_is_told(desk: Desk) -> None:
     steps: list[str] = []
     write.add_many(replace(desk, step=steps.append), [("text", None)])
-    assert steps == ["flow.validated", "flow.decided", "flow.applied"]
+    assert steps == ["flow.validated", "flow.embedded", "flow.decided", "flow.applied"]
 
 
 class AlwaysTheSame:

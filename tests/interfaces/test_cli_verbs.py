@@ -20,6 +20,8 @@ UNREACHED = {
     "close": "and closes it so",
     "ingest": "another name for add",
     "add_many": "the shell stores one memory at a time, or a folder by ingest-dir",
+    "clear_cache": "a command's cache ends with it",
+    "get_cache_stats": "and is empty when it begins",
     "delete": "`erase` is `delete` with the proof, which tells the command whether the id was known",
     "verify": "doctor walks the chains of every user, a mesh only those of its own; comes with audit",
 }

@@ -102,6 +102,8 @@ def agrees(index: Index, store: Store, asked: Asked, *, size: int = LARGE) -> No
     """The index knows what the rows say, of every candidate that it names; and it names all that anything speaks for."""
     rows = [*store.find(Kind.MEMORY), *store.find(Kind.PASSAGE)]
     pool, right = index.pool(asked, size=size), reference(rows, asked)
+    told = (pool.documents, dict(pool.unseen), pool.foreign)
+    assert told == (right.documents, dict(right.unseen), right.foreign), told
     assert (pool.documents, dict(pool.unseen), pool.foreign) == (right.documents, dict(right.unseen), right.foreign)
     assert len(set(pool.ids)) == len(pool.ids)
     assert set(pool.ids) <= right.signals.keys()

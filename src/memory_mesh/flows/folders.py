@@ -42,7 +42,7 @@ class Gone:
     id: str
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Ingested:
     """What a run did with a folder."""
 
@@ -175,7 +175,7 @@ class _Run:
             return Plan(known, plan.puts, plan.deletes, seen if plan.puts else {})
 
         known, _ = settle(desk, decide)
-        self.done.added += len(stored)
+        self._count(added=len(stored))
         self._met.update(memory.id for memory in stored)
         return known
 
@@ -184,7 +184,7 @@ class _Run:
         changed = memory.metadata.get("source_hash") != file.hash
         retyped = bool(self._given) and memory.metadata.get("type") != self._type and self._current(memory)
         if not changed and not retyped:
-            self.done.unchanged += 1
+            self._count(unchanged=1)
             return
         why = "the file changed" if changed else "ingested with another type"
         try:
@@ -192,7 +192,7 @@ class _Run:
         except NotFound:
             self._fail(file.source, "its memory was erased meanwhile, or is of another session")
         else:
-            self.done.updated += 1
+            self._count(updated=1)
 
     def _notes(self, file: _File) -> dict[str, Value]:
         return {**self._given, "source": file.source, "source_root": self.folder.root, "source_hash": file.hash}
@@ -200,6 +200,12 @@ class _Run:
     def _current(self, memory: Memory) -> bool:
         lasts = memory.expires_at is None or memory.expires_at > iso(self._desk.clock())
         return memory.status == Status.ACTIVE and lasts
+
+    def _count(self, *, added: int = 0, updated: int = 0, unchanged: int = 0) -> None:
+        done = self.done
+        self.done = replace(
+            done, added=done.added + added, updated=done.updated + updated, unchanged=done.unchanged + unchanged
+        )  # fmt: skip
 
     def _fail(self, source: str, reason: str) -> None:
         self.done.failed.append(Failed(source, reason))

@@ -50,6 +50,7 @@ class _Found:
     """The candidates of a search, ranked."""
 
     asked: Asked
+    allowed: Where  # what may be shown: scope, status, expiry and the caller's filter
     query: str
     pool: Pool
     ranker: str
@@ -88,7 +89,7 @@ def explain(desk: Desk, request: Request) -> Explanation:
     found = _found(desk, request)
     answers = list(islice(_answers(desk, request, found), request.limit))
     below = {id_: score for id_, score in found.ranking.scores.items() if score < found.least}
-    nearly = _read(desk, request, found, list(islice(below, _NEARLY)))
+    nearly = _read(desk, found, list(islice(below, _NEARLY)))
     reasons = {"min_score": len(below), "limit": len(found.ranking.scores) - len(below) - len(answers)}
     tell = _teller(found)
     return Explanation(
@@ -121,7 +122,8 @@ def _check(request: Request) -> None:
 
 def _found(desk: Desk, request: Request) -> _Found:
     # Contents are kept masked, so a query is masked to meet them; and no embedder is shown what no store may keep.
-    query = desk.layer0.line(request.query)
+    query = desk.layer0.line(_clean(request.query))
+    allowed = both(readable(desk, request.statuses), request.where)
     asked = Asked(
         tokens=tokens(query, language=desk.language),
         vector=embed.asked(desk, query),
@@ -133,7 +135,12 @@ def _found(desk: Desk, request: Request) -> _Found:
     pool = desk.index.pool(asked, size=max(_POOL, 2 * request.limit))
     if asked.vector and pool.foreign:
         embed.mention(desk, f"{pool.foreign:,} memories have no vector of {asked.vector.model} and are found by keywords")
-    return _ranked(desk, request, query, asked, pool)
+    return _ranked(desk, request, query, asked, allowed, pool)
+
+
+def _clean(query: str) -> str:
+    """The query without halves of surrogate pairs, which no store holds and no embedder can read."""
+    return query.encode("utf-8", "replace").decode()
 
 
 def _only(desk: Desk, where: Where) -> frozenset[str] | None:
@@ -143,28 +150,27 @@ def _only(desk: Desk, where: Where) -> frozenset[str] | None:
     return frozenset(desk.store.ids(Kind.MEMORY, both(In("partition", partitions(desk.who)), where)))
 
 
-def _ranked(desk: Desk, request: Request, query: str, asked: Asked, pool: Pool) -> _Found:
+def _ranked(desk: Desk, request: Request, query: str, asked: Asked, allowed: Where, pool: Pool) -> _Found:
     from memory_mesh.core.rankers import ranked  # it brings numpy, which only searches need
 
     ranker = request.ranker or desk.ranker
     by_vector = asked.vector is not None
     ranking = ranked(ranker, pool, depth=2 * request.limit, by_vector=by_vector, weights=desk.channel_weights)
     least = ranking.default_min_score if request.min_score is None else request.min_score
-    return _Found(asked=asked, query=query, pool=pool, ranker=ranker, least=least, ranking=ranking)
+    return _Found(asked=asked, allowed=allowed, query=query, pool=pool, ranker=ranker, least=least, ranking=ranking)
 
 
 def _answers(desk: Desk, request: Request, found: _Found) -> Iterator[SearchResult]:
     """What is good enough, best first. Rows are read in batches, for the first ones nearly always are the answer."""
     good = [id_ for id_, score in found.ranking.scores.items() if score >= found.least]
     for at in range(0, len(good), request.limit):
-        yield from _read(desk, request, found, good[at : at + request.limit])
+        yield from _read(desk, found, good[at : at + request.limit])
 
 
-def _read(desk: Desk, request: Request, found: _Found, ids: Sequence[str]) -> list[SearchResult]:
+def _read(desk: Desk, found: _Found, ids: Sequence[str]) -> list[SearchResult]:
     # Read again under the same condition: a row may have changed since it was proposed.
-    allowed = both(readable(desk, request.statuses), request.where)
     rows = desk.store.get(Kind.MEMORY, ids)
-    kept = [Memory.of(rows[id_]) for id_ in ids if id_ in rows and allowed.matches(rows[id_])]
+    kept = [Memory.of(rows[id_]) for id_ in ids if id_ in rows and found.allowed.matches(rows[id_])]
     likeness = _likeness(found)
     return [memory.found(found.ranking.scores[memory.id], likeness(memory.id)) for memory in usage.merged(desk, kept)]
 

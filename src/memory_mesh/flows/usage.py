@@ -7,8 +7,10 @@ from memory_mesh.core.columns import Kind
 from memory_mesh.core.errors import Conflict, StoreError
 from memory_mesh.core.records import Memory, Usage
 from memory_mesh.core.rows import Row
+from memory_mesh.core.scope import partitions
 from memory_mesh.core.sightings import Sightings
 from memory_mesh.core.times import iso
+from memory_mesh.core.where import In
 from memory_mesh.flows.desk import Desk
 
 _FLUSH_AT = 500  # sightings that are not written yet
@@ -54,14 +56,14 @@ def _with(memory: Memory, held: Usage | None, sightings: Sightings) -> Memory:
 
 def _added(desk: Desk, taken: dict[str, tuple[int, str]]) -> tuple[list[Row], dict[str, int]]:
     """The rows that add the sightings up, and what they were read under: a memory that is erased meanwhile gets none."""
-    seen = {row.partition: desk.store.version(row.partition) for row in desk.store.get(Kind.MEMORY, list(taken)).values()}
+    homes = partitions(desk.who)
+    seen = {name: desk.store.version(name) for name in homes}
     held = {id_: Usage.of(row) for id_, row in desk.store.get(Kind.USAGE, list(taken)).items()}
-    there = desk.store.get(Kind.MEMORY, list(taken))
     rows: list[Row] = []
-    for id_, row in there.items():
+    for id_ in desk.store.ids(Kind.MEMORY, In("id", tuple(taken))):
         count, at = taken[id_]
         old = held.get(id_) or Usage(id=id_, created_at=at, ref=id_, access_count=0, last_accessed=at, revision=0)
         total, latest = old.access_count + count, max(at, old.last_accessed)
         newer = replace(old, access_count=total, last_accessed=latest, revision=old.revision + 1)
-        rows.append(newer.row(row.partition, replaces=old.revision))
+        rows.append(newer.row(homes[0], replaces=old.revision))
     return rows, seen
