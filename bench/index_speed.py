@@ -148,7 +148,10 @@ def measured(size: int, queries: int) -> dict[str, object]:
             pool = index.pool(question.asked, size=POOL)
             times.append(time.perf_counter() - started)
             found.append((question.exact, frozenset(pool.ids)))
-        by_words = [timed(index, Asked(tokens=each.asked.tokens, vector=None, who=each.asked.who, now=each.asked.now)) for each in asked[half:]]
+        by_words = [
+            timed(index, Asked(tokens=each.asked.tokens, vector=None, who=each.asked.who, at=each.asked.at))
+            for each in asked[half:]
+        ]
         adding = [added(store, index, question) for question in asked[half : half + 50]]
     return {
         "memories": size, "build_s": round(build, 2), "read_s": round(reading, 2), "open_ms": ms(opening),
@@ -168,7 +171,7 @@ def questions(store: MadeUp, count: int) -> list[Question]:
     for row, vector, ids in zip(at.tolist(), near, found, strict=True):
         words = rng.permutation(store.words(row))[:6].tolist()
         asked = Asked(
-            tokens=words, vector=Vector("made-up", vector.astype(np.float32).tobytes()), who=Reader(None, "agent"), now=iso(10**12)
+            tokens=words, vector=Vector("made-up", vector.astype(np.float32).tobytes()), who=Reader(None, "agent"), at=iso(10**12)
         )
         made.append(Question(asked, tuple(f"mem_{each:013d}_abcdef" for each in ids)))
     return made

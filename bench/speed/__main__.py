@@ -9,6 +9,7 @@ Run it on a machine that does nothing else: the result notes how busy it was.
 """
 
 import argparse
+import sys
 from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -69,6 +70,7 @@ def beside_others(sizes: list[int], out: Path, made_by: str) -> None:
 
 
 def _run(size: int, *, with_model: bool) -> Run:
+    print(f"measuring {size:,} memories …", file=sys.stderr)
     with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         figures = alone(measured, size, Path(folder))
         weight = alone(weighed, Path(folder))

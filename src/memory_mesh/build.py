@@ -1,23 +1,20 @@
 """The composition root: settings into a working mesh. The only place that names concrete stores."""
 
 import random
-import re
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from dataclasses import fields
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
-from threading import Lock
 from typing import TYPE_CHECKING
-from urllib.parse import parse_qs, quote, unquote, urlsplit
+from urllib.parse import quote, urlsplit
 
 from memory_mesh.aio import AsyncMesh
 from memory_mesh.core.drafts import Limits
 from memory_mesh.core.errors import InvalidInput, MemoryMeshError, SettingsError, shown
 from memory_mesh.core.ids import Ids
-from memory_mesh.core.pool import Asked, Pool
-from memory_mesh.core.ports import Clock, Embedder, IdSource, Index, Progress, Step, Store, no_progress, no_step
+from memory_mesh.core.ports import Clock, Embedder, IdSource, Progress, Step, Store, no_progress, no_step
 from memory_mesh.core.scope import Reader
 from memory_mesh.faces.mesh import Mesh
 from memory_mesh.faces.not_yet import NOT_YET, not_yet
@@ -26,6 +23,8 @@ from memory_mesh.flows.desk import Desk
 from memory_mesh.settings import Loaded, Settings, folder, load
 from memory_mesh.stores.folder import DiskFolder
 from memory_mesh.stores.keyfile import made_key, read_key
+from memory_mesh.stores.lazy_index import LazyIndex
+from memory_mesh.stores.urls import URLS, expanded, is_path, path_of, read_only, url_shown
 
 if TYPE_CHECKING:
     from memory_mesh.core.layer0 import Layer0
@@ -36,8 +35,6 @@ if TYPE_CHECKING:
 GivenClock = Callable[[], float | int | datetime]
 
 _YEAR_10000 = 253_402_300_800
-
-_URLS = "sqlite:///relative.db, sqlite:////absolute.db, a path ending in .db, or memory://"
 
 
 class MemoryMesh(Mesh):
@@ -108,38 +105,6 @@ class AsyncMemoryMesh(AsyncMesh):
         super().__init__(MemoryMesh(**options))  # type: ignore[arg-type]
 
 
-class LazyIndex:
-    """The index of a store, made by the first search: it brings numpy, and a command pays for nothing that it does not use."""
-
-    def __init__(self, store: Store, language: str) -> None:
-        self._store, self._language = store, language
-        self._made: Index | None = None
-        self._lock = Lock()
-
-    def pool(self, asked: Asked, *, size: int) -> Pool:
-        return self._index().pool(asked, size=size)
-
-    def marks(self, partitions: Sequence[str]) -> tuple[str, ...]:
-        return tuple(self._store.changes(partition).mark for partition in partitions)
-
-    def forget(self, partitions: Iterable[str]) -> None:
-        from memory_mesh.stores.index_files import forget
-
-        forget(self._store.index_folder, partitions)
-
-    def close(self) -> None:
-        if self._made:
-            self._made.close()
-
-    def _index(self) -> Index:
-        with self._lock:
-            if self._made is None:
-                from memory_mesh.stores.index import StoreIndex
-
-                self._made = StoreIndex(self._store, language=self._language)
-            return self._made
-
-
 def desk_over(store: Store, who: Reader, *, embedder: Embedder | None = None) -> Desk:
     """A desk that no setting reaches, over a store that is open already."""
     return Desk(
@@ -149,7 +114,7 @@ def desk_over(store: Store, who: Reader, *, embedder: Embedder | None = None) ->
 
 def open_store(url: str, *, busy_seconds: float = 30.0, step: Step = no_step) -> Store:
     """The store that a URL names."""
-    if _is_path(url):
+    if is_path(url):
         url = f"sqlite:///{quote(url)}"
     parts = urlsplit(url)
     if parts.scheme == "memory":
@@ -157,10 +122,10 @@ def open_store(url: str, *, busy_seconds: float = 30.0, step: Step = no_step) ->
 
         return RamStore()
     if parts.scheme == "sqlite":
-        return _sqlite(_path(url), url=url, read_only=_read_only(url), busy_seconds=busy_seconds, step=step)
+        return _sqlite(path_of(url), url=url, read_only=read_only(url), busy_seconds=busy_seconds, step=step)
     if parts.scheme in NOT_YET:
         raise not_yet(parts.scheme)
-    raise InvalidInput(f"store {_shown(url)} is unknown", expected=_URLS)
+    raise InvalidInput(f"store {url_shown(url)} is unknown", expected=URLS)
 
 
 def make_embedder(loaded: Loaded, progress: Progress = no_progress) -> Embedder | None:
@@ -182,9 +147,9 @@ def model_places(loaded: Loaded) -> "Places":
 
 def store_file(url: str) -> Path | None:
     """The file that a URL names; None for a store that is no file."""
-    if _is_path(url):
-        return _expanded(url)
-    return _path(url) if urlsplit(url).scheme == "sqlite" else None
+    if is_path(url):
+        return expanded(url)
+    return path_of(url) if urlsplit(url).scheme == "sqlite" else None
 
 
 def as_clock(given: GivenClock | None) -> Clock:
@@ -284,38 +249,6 @@ def _sqlite(path: Path, *, url: str, read_only: bool, busy_seconds: float, step:
     from memory_mesh.stores.sqlite import SqliteStore
 
     return SqliteStore(path, read_only=read_only, busy_seconds=busy_seconds, step=step, url=url)
-
-
-def _is_path(url: str) -> bool:
-    return url.endswith(".db") and "://" not in url and not url.startswith("sqlite:")
-
-
-def _path(url: str) -> Path:
-    parts = urlsplit(url)
-    path = unquote(parts.path)
-    # What stands behind a bare `#` would be another name than the one meant, and so would a name cut at a NUL.
-    if parts.netloc or parts.fragment or "\0" in path or "://" not in url or path in ("", "/"):
-        raise InvalidInput(f"store {_shown(url)} names no file", expected=_URLS)
-    return _expanded(path[1:])
-
-
-def _expanded(path: str) -> Path:
-    try:
-        return Path(path).expanduser()
-    except RuntimeError as error:
-        raise InvalidInput(f"the folder of {path!r:.120} is unknown: {error}", expected=_URLS) from None
-
-
-def _shown(url: str) -> str:
-    """A URL as an error may show it: without who it logs in as."""
-    return repr(re.sub(r"//[^/]*@", "//***@", url))[:120]
-
-
-def _read_only(url: str) -> bool:
-    options = parse_qs(urlsplit(url).query, keep_blank_values=True)
-    if any(name != "mode" or value not in (["ro"], ["rw"]) for name, value in options.items()):
-        raise InvalidInput(f"store {_shown(url)} has options that are unknown", expected="none, or ?mode=ro")
-    return options.get("mode") == ["ro"]
 
 
 def _refuse_not_yet(loaded: Loaded) -> None:

@@ -9,6 +9,7 @@ from tempfile import TemporaryDirectory
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.stores.index_rows import agrees, asking, memories, memory, passages, queries, tiny
 
 from memory_mesh.core.columns import Kind
 from memory_mesh.core.ports import Store
@@ -16,7 +17,6 @@ from memory_mesh.core.rows import Key, Row
 from memory_mesh.stores.index import StoreIndex
 from memory_mesh.stores.ram import RamStore
 from memory_mesh.stores.sqlite import SqliteStore
-from tests.stores.index_rows import agrees, asking, memories, memory, passages, queries, tiny
 
 IDS = "abcdefgh"
 
@@ -118,5 +118,8 @@ def test_speakers_are_known_by_any_part_of_their_name() -> None:
     store = RamStore()
     store.apply([memory("m1", "red", speaker="Carol Smith"), memory("m2", "red", speaker="Bob"), memory("m3", "red")])
     pool = StoreIndex(store).pool(asking("red smith"), size=9)
-    told = {id_: (named, known) for id_, named, known in zip(pool.ids, *(pool.signals[s].tolist() for s in ("speaker", "speaker_known")), strict=True)}
+    told = {
+        id_: (named, known)
+        for id_, named, known in zip(pool.ids, *(pool.signals[s].tolist() for s in ("speaker", "speaker_known")), strict=True)
+    }
     assert told == {"m1": (1, 1), "m2": (0, 1), "m3": (0, 0)}

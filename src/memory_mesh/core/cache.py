@@ -42,12 +42,12 @@ class SearchCache(Generic[Answer]):
         self._lock = Lock()
         self._hits = self._misses = 0
 
-    def get(self, key: Hashable, marks: Hashable, now: int) -> Answer | None:
+    def get(self, key: Hashable, marks: Hashable, at: int) -> Answer | None:
         """The answer, if it was given under these marks and not too long ago. Being used does not make it younger."""
         with self._lock:
             held = self._entries.get(key)
             # A clock that was set back makes the age of an entry unknowable.
-            if held is None or held.marks != marks or not held.born <= now < held.until:
+            if held is None or held.marks != marks or not held.born <= at < held.until:
                 self._entries.pop(key, None)
                 self._misses += 1
                 return None
@@ -55,11 +55,11 @@ class SearchCache(Generic[Answer]):
             self._hits += 1
             return held.answer
 
-    def put(self, key: Hashable, marks: Hashable, answer: Answer, now: int, *, until: int | None = None) -> None:
+    def put(self, key: Hashable, marks: Hashable, answer: Answer, at: int, *, until: int | None = None) -> None:
         """Keep an answer, for five minutes or until something in it expires."""
-        end = now + LIFE_MS if until is None else min(until, now + LIFE_MS)
+        end = at + LIFE_MS if until is None else min(until, at + LIFE_MS)
         with self._lock:
-            self._entries[key] = _Entry(answer, marks, now, end)
+            self._entries[key] = _Entry(answer, marks, at, end)
             self._entries.move_to_end(key)
             while len(self._entries) > MOST:
                 self._entries.popitem(last=False)

@@ -21,7 +21,7 @@ class Asked:
     tokens: Sequence[str]
     vector: Vector | None  # None: no embedder, or it is down; the answer comes from keywords alone
     who: Reader
-    now: str  # what expires by now is left out
+    at: str  # the moment; what has expired by then is left out
     statuses: Sequence[str] = ("active",)
     only: frozenset[str] | None = None  # the ids that the caller's own filter allows; None: no filter
 

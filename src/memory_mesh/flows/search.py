@@ -65,20 +65,20 @@ class _Found:
 def search(desk: Desk, request: Request, *, use_cache: bool = True) -> list[SearchResult]:
     """The memories that answer a query best."""
     _check(request)
-    now = desk.clock()
+    at = desk.clock()
     key = (
         f"search:{request.query}:{request.limit}:{request.filter}",
         desk.who, tuple(request.statuses), request.min_score, request.ranker,
     )  # fmt: skip
     marks = desk.index.marks(partitions(desk.who)) if use_cache else ()
-    answers = desk.cache.get(key, marks, now) if use_cache else None
+    answers = desk.cache.get(key, marks, at) if use_cache else None
     if answers is None:
         found = _found(desk, request)
         answers = tuple(islice(_answers(desk, request, found), request.limit))
         # An answer by keywords alone is for the moment; the embedder may be back before the five minutes are over.
         if use_cache and (found.asked.vector or desk.embedder is None):
             ends = [millis(result.expires_at) for result in answers if result.expires_at]
-            desk.cache.put(key, marks, answers, now, until=min(ends, default=None))
+            desk.cache.put(key, marks, answers, at, until=min(ends, default=None))
     usage.note(desk, [result.id for result in answers])
     return list(answers)
 
@@ -128,7 +128,7 @@ def _found(desk: Desk, request: Request) -> _Found:
         tokens=tokens(query, language=desk.language),
         vector=embed.asked(desk, query),
         who=desk.who,
-        now=iso(desk.clock()),
+        at=iso(desk.clock()),
         statuses=tuple(request.statuses),
         only=_only(desk, request.where),
     )

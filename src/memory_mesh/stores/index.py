@@ -27,7 +27,7 @@ class StoreIndex:
 
     def pool(self, asked: Asked, *, size: int) -> Pool:
         """The candidates for a query: about `size` by keywords, as many by vectors, and neighbours of the best."""
-        now = float(millis(asked.now))
+        now = float(millis(asked.at))
         with self._held(partitions(asked.who)) as held:
             for partition in held:
                 partition.follow()

@@ -56,9 +56,8 @@ class Space:
         """Say of what was read from a file which memory each vector speaks for."""
         self._rows.fill(len(owner_of), -1)
         self._owners.all[:] = owner_of[self.slots]
-        own = self.owners == self.slots
-        self.rows[self.slots[own]] = np.flatnonzero(own)
-        for row in np.flatnonzero(~own & (self.owners >= 0)).tolist():
+        self.rows[self.slots] = np.arange(len(self))
+        for row in np.flatnonzero((self.owners != self.slots) & (self.owners >= 0)).tolist():
             self.further.setdefault(int(self.owners[row]), []).append(row)
 
     def add(self, slots: Sequence[int], data: Sequence[bytes]) -> None:

@@ -89,7 +89,7 @@ class _Asking:
         self._asked, self._language = asked, language
         scoped = [row for row in memories if _seen(asked, row)]
         right = [row for row in scoped if row.value("status") in asked.statuses]
-        self._readable = [row for row in right if not _expired(row, asked.now)]
+        self._readable = [row for row in right if not _expired(row, asked.at)]
         self._candidates = [row for row in self._readable if asked.only is None or row.id in asked.only]
         self._unseen = Counter(
             status=len(scoped) - len(right),
@@ -143,7 +143,10 @@ class _Asking:
         if row is None or self._asked.vector is None:
             return []
         query = _unit(self._asked.vector.data)
-        speaking = [row, *(passage for passage in self._passages if (passage.value("ref"), passage.partition) == (row.id, row.partition))]
+        speaking = [
+            row,
+            *(passage for passage in self._passages if (passage.value("ref"), passage.partition) == (row.id, row.partition)),
+        ]
         return [_dot(query, unit) for each in speaking if (unit := self._vector(each))]
 
     def _cosine(self, row: Row | None) -> float:
@@ -193,7 +196,9 @@ def _in_order(members: Sequence[Row]) -> list[Row]:
     turns = [row.value("turn") for row in members]
     events = [row.value("event_time") for row in members]
     first: list[Any] = turns if None not in turns else events if None not in events else [row.created_at for row in members]
-    return [row for _, _, row in sorted(zip(first, (row.age_key for row in members), members, strict=True), key=lambda each: each[:2])]
+    return [
+        row for _, _, row in sorted(zip(first, (row.age_key for row in members), members, strict=True), key=lambda each: each[:2])
+    ]
 
 
 def _whole(members: Sequence[Row]) -> _Text:

@@ -1,0 +1,207 @@
+"""The index starts from its file where that is right, and never needs it; what is erased is in no file."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from stat import S_IMODE
+
+import pytest
+
+from memory_mesh.core.columns import Kind
+from memory_mesh.core.rows import Key, Row
+from memory_mesh.core.scope import partition
+from memory_mesh.stores import index_partition
+from memory_mesh.stores.index import StoreIndex
+from memory_mesh.stores.index_files import file_of, forget
+from memory_mesh.stores.index_rows import word_key
+from memory_mesh.stores.ram import RamStore
+from memory_mesh.stores.sqlite import SqliteStore
+from tests.stores.index_rows import agrees, asking, memory, tiny
+
+SHARED = partition(None, None)
+
+
+class Watched(SqliteStore):
+    """A store that counts how often rows are read page by page."""
+
+    pages = 0
+
+    def find(self, *given, **options):
+        self.pages += 1
+        return super().find(*given, **options)
+
+
+@pytest.fixture(autouse=True)
+def _small() -> Iterator[None]:
+    with tiny():
+        yield
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Watched]:
+    with_rows = Watched(tmp_path / "memory.db")
+    with_rows.apply([memory(f"m{at}", f"red word{at}", vector=[1.0, float(at)], session_id="s", turn=at) for at in range(9)])
+    yield with_rows
+    with_rows.close()
+
+
+def saved(store: SqliteStore) -> Path:
+    index = StoreIndex(store)
+    index.pool(asking("red"), size=9)
+    index.close()
+    return file_of(store.index_folder or Path(), SHARED)
+
+
+def holds(folder: Path, what: bytes) -> bool:
+    return any(what in path.read_bytes() for path in folder.iterdir())
+
+
+def test_a_file_is_read_instead_of_the_rows(store: Watched) -> None:
+    assert saved(store).exists()
+    assert store.pages > 0
+    store.pages = 0
+    index = StoreIndex(store)
+    assert len(index.pool(asking("red"), size=20).ids) == 9
+    assert store.pages == 1  # the agent's own partition is empty, and has no file
+    agrees(index, store, asking("red word3", vector=[1.0, 2.0]))
+
+
+def test_what_changed_since_the_file_is_taken_in(store: Watched) -> None:
+    saved(store)
+    store.apply([memory("m3", "green", replaces=1), memory("m20", "red")], [Key(Kind.MEMORY, "m4")])
+    agrees(StoreIndex(store), store, asking("red green word4", vector=[1.0, 2.0]))
+
+
+def test_a_file_is_its_owners_alone(store: Watched) -> None:
+    path = saved(store)
+    assert S_IMODE(path.stat().st_mode) == 0o600
+    assert S_IMODE(path.parent.stat().st_mode) == 0o700
+
+
+def mangled(change: Callable[[bytes], bytes]) -> Callable[[Path], None]:
+    return lambda path: path.write_bytes(change(path.read_bytes())) and None
+
+
+ODD: dict[str, Callable[[Path], None]] = {
+    "empty": lambda path: path.write_bytes(b"") and None,
+    "short": mangled(lambda held: held[: len(held) // 2]),
+    "cut within its head": mangled(lambda held: held[:40]),
+    "of another format": mangled(lambda held: held.replace(b"index 1", b"index 0", 1)),
+    "of another language": mangled(lambda held: held.replace(b'"english"', b'"finnish"', 1)),
+    "of another store": mangled(lambda held: held.replace(b'"mark": "9:', b'"mark": "8:', 1)),
+    "without a column": mangled(lambda held: held.replace(b'"turn"', b'"tern"', 1)),
+    "a folder": lambda path: (path.unlink(), path.mkdir()) and None,
+    "something else": lambda path: path.write_bytes(b"\xff" * 1000) and None,
+}
+
+
+@pytest.mark.parametrize("how", ODD)
+def test_a_file_that_is_odd_is_made_anew(store: Watched, how: str) -> None:
+    path = saved(store)
+    before = path.read_bytes()
+    ODD[how](path)
+    assert path.is_dir() or path.read_bytes() != before
+    store.pages = 0
+    agrees(StoreIndex(store), store, asking("red word3", vector=[1.0, 2.0]))
+    assert store.pages > 3
+
+
+def test_an_erased_memory_is_in_no_file_of_the_process_that_erases(store: Watched) -> None:
+    folder = saved(store).parent
+    wanted = (b"m4m5", word_key("word4").to_bytes(8, "little"))
+    assert all(holds(folder, each) for each in wanted)
+    index = StoreIndex(store)
+    index.pool(asking("red"), size=9)
+    index.forget([SHARED])
+    store.apply([], [Key(Kind.MEMORY, "m4")])
+    index.forget([SHARED])
+    assert not any(folder.iterdir())
+    index.pool(asking("red"), size=9)
+    index.close()
+    assert any(folder.iterdir())
+    assert not any(holds(folder, each) for each in wanted)
+
+
+def test_an_erased_memory_is_in_no_file_once_another_process_has_seen_it(store: Watched) -> None:
+    folder = saved(store).parent
+    store.apply([], [Key(Kind.MEMORY, "m4")])  # by one who knows of no index
+    assert holds(folder, b"m4m5")
+    StoreIndex(store).pool(asking("red"), size=9)
+    assert not holds(folder, b"m4m5")
+
+
+def test_a_file_written_while_something_is_erased_goes_again(store: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+    written = []
+
+    def save_late(path: Path, what: index_partition.Saved) -> bool:
+        store.apply([], [Key(Kind.MEMORY, "m4")])
+        done = real(path, what)
+        written.append(b"m4m5" in path.read_bytes())
+        return done
+
+    real = index_partition.save
+    monkeypatch.setattr(index_partition, "save", save_late)
+    path = saved(store)
+    assert written[:1] == [True]
+    assert not path.exists() or not holds(path.parent, b"m4m5")
+
+
+def test_names_that_nobody_bears_any_more_are_in_no_new_file(store: Watched) -> None:
+    store.apply([memory("m30", "red", speaker="Zebulon", agent_id="zed")])
+    folder = saved(store).parent
+    assert holds(folder, b"Zebulon")
+    assert holds(folder, b'"zed"')
+    store.apply([], [Key(Kind.MEMORY, "m30")])
+    assert saved(store).exists()
+    assert not holds(folder, b"Zebulon")
+    assert not holds(folder, b'"zed"')
+
+
+def test_a_half_written_file_is_forgotten_too(store: Watched) -> None:
+    path = saved(store)
+    part = path.with_name(f"{path.stem}-0123.part")
+    part.write_bytes(b"half")
+    other = path.with_name("another.index")
+    other.write_bytes(b"")
+    forget(store.index_folder, [SHARED])
+    assert [each.name for each in path.parent.iterdir()] == ["another.index"]
+
+
+def test_where_no_file_can_be_written_all_stays_in_memory(store: Watched) -> None:
+    folder = store.index_folder
+    assert folder is not None
+    folder.write_bytes(b"in the way")
+    index = StoreIndex(store)
+    agrees(index, store, asking("red word3"))
+    index.close()
+    assert folder.read_bytes() == b"in the way"
+
+
+def test_a_store_without_a_folder_has_no_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    store = RamStore()
+    store.apply([memory(f"m{at}", "red") for at in range(9)])
+    index = StoreIndex(store)
+    agrees(index, store, asking("red"))
+    index.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_closing_twice_and_using_it_again_is_no_error(store: Watched) -> None:
+    index = StoreIndex(store)
+    for _ in range(2):
+        agrees(index, store, asking("red"))
+        index.close()
+        index.close()
+
+
+def test_the_marks_move_with_the_partitions(store: Watched) -> None:
+    index = StoreIndex(store)
+    before = index.marks([SHARED, partition(None, "a")])
+    assert index.marks([SHARED, partition(None, "a")]) == before
+    store.apply([memory("m40", "red")])
+    after = index.marks([SHARED, partition(None, "a")])
+    assert (after[0] != before[0], after[1] == before[1]) == (True, True)
+
+
+def rows_of(store: SqliteStore) -> list[Row]:
+    return store.find(Kind.MEMORY)

@@ -1,0 +1,89 @@
+"""Nothing of a memory that the reader may not see reaches a signal, not even as a neighbour or as part of a session."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from memory_mesh.core.pool import Asked, Pool
+from memory_mesh.core.ports import Store
+from memory_mesh.core.rows import Row
+from memory_mesh.core.scope import Reader
+from memory_mesh.core.times import iso
+from memory_mesh.stores.index import StoreIndex
+from memory_mesh.stores.ram import RamStore
+from memory_mesh.testing.pool import reference
+from tests.stores.index_rows import LARGE, asking, memories, memory, queries
+
+TALK = [memory(f"m{at}", text, vector=[1.0, at], session_id="s", turn=at) for at, text in ((1, "red"), (3, "apple"))]
+
+
+def pool_of(rows: list[Row], asked: Asked) -> Pool:
+    store: Store = RamStore()
+    store.apply(rows)
+    return StoreIndex(store).pool(asked, size=LARGE)
+
+
+def told(pool: Pool) -> dict[str, dict[str, float]]:
+    return {id_: {name: float(signal[at]) for name, signal in pool.signals.items()} for at, id_ in enumerate(pool.ids)}
+
+
+HIDDEN = {
+    "quarantined": {"status": "quarantined"},
+    "another session's": {"memory_type": "session", "session_id": "s", "agent_id": "b"},
+    "another agent's": {"memory_type": "agent", "agent_id": "b"},
+    "another user's": {"user_id": "u"},
+    "expired": {"expires_at": iso(999)},
+}
+
+
+@pytest.mark.parametrize("why", HIDDEN)
+def test_a_hidden_memory_is_nobodys_neighbour(why: str) -> None:
+    asked = asking("red apple key", vector=[1.0, 2.0])
+    between = {"session_id": "s", "turn": 2, "speaker": "Key"}
+    seen = memory("m2", "key key?", vector=[1.0, 2.0], **between)
+    hidden = memory("m2", "key key?", vector=[1.0, 2.0], **{**between, **HIDDEN[why]})
+    apart = replace(hidden, fields={**hidden.fields, "session_id": "elsewhere"}, vector=None)
+    with_it, without_it, beside_it = (told(pool_of([*TALK, row], asked)) for row in (hidden, apart, seen))
+    assert with_it == without_it
+    assert beside_it["m3"]["keywords_before"] > with_it["m3"]["keywords_before"]  # it would have been seen
+    assert "m2" in beside_it
+    assert "m2" not in with_it
+
+
+@given(data=st.data())
+def test_whatever_a_hidden_memory_says_the_signals_stay_the_same(data: st.DataObject) -> None:
+    rows = [data.draw(memories(id_, 0)) for id_ in "abcd"]
+    asked = data.draw(queries())
+    one, other = (data.draw(memories("e", 0)) for _ in range(2))
+    words = data.draw(st.lists(st.sampled_from(("red", "apple")), max_size=3))
+    # How often a word stands in a partition is known to all of its readers; the rest of a memory is not.
+    one, other = (replace(row, fields={**row.fields, "keywords": words}) for row in (one, other))
+    assume(one.partition == other.partition)
+    assume(not any("e" in reference([row], replace(asked, only=None)).signals for row in (one, other)))
+    assert told(pool_of([*rows, one], asked)) == told(pool_of([*rows, other], asked))
+
+
+def test_a_view_does_not_outlive_the_scopes_that_it_knew() -> None:
+    """Two sessions see the same until one of them gets a memory of its own."""
+    store = RamStore()
+    store.apply([memory("m1", "red")])
+    index, readers = StoreIndex(store), [Reader(None, "a", "s"), Reader(None, "a", "t")]
+    assert [index.pool(asking("red", who=who), size=9).ids for who in readers] == [["m1"], ["m1"]]
+    store.apply([memory("m2", "red", memory_type="session", session_id="s")])
+    assert [sorted(index.pool(asking("red", who=who), size=9).ids) for who in readers] == [["m1", "m2"], ["m1"]]
+
+
+def test_what_expires_goes_as_time_goes_and_comes_back_if_it_turns_back() -> None:
+    store = RamStore()
+    store.apply([memory("m1", "red", expires_at=iso(1000)), memory("m2", "red")])
+    index = StoreIndex(store)
+    found = [sorted(index.pool(replace(asking("red"), now=iso(now)), size=9).ids) for now in (999, 1000, 999)]
+    assert found == [["m1", "m2"], ["m2"], ["m1", "m2"]]
+
+
+def test_a_row_of_an_unknown_type_is_nobodys() -> None:
+    row = memory("m1", "red")
+    odd = replace(row, id="m2", fields={**row.fields, "memory_type": "odd"})
+    assert pool_of([row, odd], asking("red")).ids == ["m1"]

@@ -1,0 +1,122 @@
+"""Shortcuts through many memories find what looking at each would find."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from threading import Thread
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+
+from memory_mesh.core.pool import Asked, Pool
+from memory_mesh.core.rows import Row
+from memory_mesh.stores import index_keywords, index_likeness, index_partition
+from memory_mesh.stores.index import StoreIndex
+from memory_mesh.stores.ram import RamStore
+from tests.stores.index_rows import agrees, asking, memory
+
+MANY, DIMENSION = 4000, 64
+
+
+@pytest.fixture(scope="module")
+def many() -> RamStore:
+    """Memories in clusters, with words as often as words are."""
+    rng = np.random.default_rng(7)
+    centres = rng.standard_normal((80, DIMENSION))
+    vectors = centres[rng.integers(80, size=MANY)] + rng.standard_normal((MANY, DIMENSION)) * 0.8
+    words = (rng.pareto(1.0, (MANY, 8)) * 3).astype(int)
+    store = RamStore()
+    store.apply([
+        memory(f"m{at}", " ".join(f"w{word}" for word in words[at]), vector=vectors[at].tolist(), session_id=f"s{at // 20}", turn=at)
+        for at in range(MANY)
+    ])  # fmt: skip
+    return store
+
+
+@pytest.fixture(scope="module")
+def queries(many: RamStore) -> list[Asked]:
+    rng = np.random.default_rng(8)
+    return [asking("w0 w2 w5 w40", vector=rng.standard_normal(DIMENSION).tolist()) for _ in range(20)]
+
+
+def best(pool: Pool, signal: str, first: int) -> list[str]:
+    told = dict(zip(pool.ids, pool.signals[signal].tolist(), strict=True))
+    return sorted(pool.ids, key=lambda id_: -told[id_])[:first]
+
+
+def test_the_bits_find_nearly_all_that_is_near(many: RamStore, queries: Sequence[Asked]) -> None:
+    shortcut, plain = StoreIndex(many), StoreIndex(many)
+    shares = []
+    for asked in queries:
+        with patch.multiple(index_likeness, EXACT=100, NEAREST=400, COARSE=1000, WORDS=1, ONE_IN=4):
+            found = shortcut.pool(asked, size=100)
+        with patch.multiple(index_likeness, EXACT=MANY):
+            right = best(plain.pool(asked, size=100), "vectors", 10)
+        shares.append(len({*right} & {*found.ids}) / 10)
+    assert np.mean(shares) >= 0.95
+
+
+def test_the_best_by_keywords_are_the_best_whatever_is_left_out(many: RamStore, queries: Sequence[Asked]) -> None:
+    index = StoreIndex(many)
+    for words in (["w0", "w2", "w5", "w40"], ["w0", "w1"], ["w300", "w0", "w0"]):
+        asked = replace(queries[0], tokens=words, vector=None)
+        with patch.multiple(index_keywords, SHORT=0):
+            found = index.pool(asked, size=30)
+        with patch.multiple(index_keywords, SHORT=MANY):
+            right = index.pool(asked, size=30)
+        kept = [sorted(pool.signals["keywords"].tolist(), reverse=True)[:30] for pool in (found, right)]
+        assert kept[0] == pytest.approx(kept[1])
+
+
+def test_a_narrow_filter_is_searched_exactly(many: RamStore, queries: Sequence[Asked]) -> None:
+    only = frozenset(f"m{at}" for at in range(0, MANY, 400))
+    with patch.multiple(index_likeness, EXACT=100):
+        pool = StoreIndex(many).pool(replace(queries[0], only=only), size=50)
+    assert set(pool.ids) == only
+    assert pool.documents == len(only)
+    assert pool.unseen == {"filter": MANY - len(only)}
+
+
+def test_a_pool_is_at_most_three_times_as_large_as_asked(many: RamStore, queries: Sequence[Asked]) -> None:
+    index = StoreIndex(many)
+    for asked in queries[:5]:
+        assert 20 <= len(index.pool(asked, size=20).ids) <= 60
+
+
+def test_many_threads_may_ask_while_others_write() -> None:
+    store = RamStore()
+    store.apply([memory("m0", "red")])
+    index, trouble = StoreIndex(store), []
+
+    def write(first: int) -> None:
+        for at in range(first, first + 100):
+            store.apply([memory(f"m{at}", "red apple", vector=[1.0, float(at)], session_id=f"s{at % 7}", turn=at)])
+
+    def ask() -> None:
+        try:
+            for _ in range(40):
+                pool = index.pool(asking("red", vector=[1.0, 5.0]), size=20)
+                assert {len(signal) for signal in pool.signals.values()} == {len(pool.ids)}
+        except Exception as error:  # noqa: BLE001  (whatever it is, the test tells it)
+            trouble.append(error)
+
+    with patch.multiple(index_partition, LATER=10):
+        threads = [Thread(target=write, args=(first,)) for first in (100, 200)] + [Thread(target=ask) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert trouble == []
+        agrees(index, store, asking("red", vector=[1.0, 5.0]))
+
+
+def test_ids_of_every_kind_come_back_as_they_are() -> None:
+    store = RamStore()
+    ids = ["plain", "漢字", "é", "with space", "😀", "x" * 300]
+    rows: list[Row] = [memory(id_, "red") for id_ in ids]
+    store.apply(rows)
+    with patch.multiple(index_partition, LATER=1):
+        index = StoreIndex(store)
+        assert sorted(index.pool(asking("red"), size=20).ids) == sorted(ids)
+        store.apply([memory("later", "red")])
+        assert sorted(index.pool(asking("red"), size=20).ids) == sorted([*ids, "later"])
