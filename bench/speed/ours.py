@@ -23,6 +23,7 @@ from memory_mesh.stores.index_likeness import COARSE, EXACT
 BATCH = 500
 CALLS = 200  # of each measured call
 _AFTER_WRITES = 100
+_DELETES = 50  # each may free the whole file of a small store
 _WARM_UP = 20
 _RECALLS = 100
 _LIMIT = 10
@@ -177,7 +178,7 @@ def _changes(subject: Subject) -> dict[str, Spread]:
     newer = [f"{item.text} On second thought, no." for item in subject.bulk[:CALLS]]
     subject.embedder.ready(newer)
     found["update"] = spread(lambda at: subject.mesh.update(subject.ids[at], content=newer[at]), range(CALLS))
-    found["delete"] = spread(subject.mesh.delete, subject.ids[CALLS : 2 * CALLS])
+    found["delete"] = spread(subject.mesh.delete, subject.ids[CALLS : CALLS + _DELETES])
     return found
 
 

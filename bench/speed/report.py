@@ -68,6 +68,9 @@ def show_peers(results: Sequence[Compared]) -> None:
 
 
 def show_goals(goals: Sequence[Goal]) -> None:
+    """Each aim beside what was measured; nothing where the run can tell about none."""
+    if not goals:
+        return
     _table(["goal", "wanted", "measured", ""], [[goal.what, goal.wanted, goal.measured, goal.verdict] for goal in goals])
 
 
@@ -111,9 +114,10 @@ def load() -> float:
 
 
 def _table(head: Sequence[str], lines: Iterable[Sequence[str]]) -> None:
-    """The first column to the left, the others to the right; a line may end early."""
+    """The first column to the left, the others to the right; a line that ends early says why in its last cell."""
     lines = [head, *lines]
-    widths = [max(len(line[at]) for line in lines if at < len(line)) for at in range(len(head))]
+    whole = [line for line in lines if len(line) == len(head)]
+    widths = [max(len(line[0]) for line in lines), *(max(len(line[at]) for line in whole) for at in range(1, len(head)))]
     for first, *others in lines:
         cells = [cell.rjust(width) for cell, width in zip(others, widths[1:], strict=False)]
         print("  ".join((first.ljust(widths[0]), *cells)).rstrip())

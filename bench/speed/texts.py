@@ -1,6 +1,6 @@
 """Conversations that nobody had: plain varied sentences, the same in every run.
 
-Words are made of syllables and drawn by Zipf's law, so that a few are in every tenth text and most are rare, as in speech.
+Words are made of syllables and drawn by Zipf's law, so that a few are in many texts and most are rare, as in speech.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,6 +12,7 @@ from random import Random
 SEED = 11
 TURNS = 20  # in a session, about
 _WORDS = 6000
+_HEAD = 20  # the most frequent word beside the glue is then in about every twelfth text
 _SHORTEST, _LONGEST = 8, 30
 _START = datetime(2025, 1, 6, 9, tzinfo=UTC)
 
@@ -24,7 +25,7 @@ _NAMES = """Mara Tobias Ines Piotr Lena Omar Yuki Selma Bruno Nadia Felix Ada Ra
     """.split()  # noqa: SIM905
 _ONSETS = "b c d f g h j l m n p r s t v w br ch cl dr fl gr pl pr sh sl st tr".split()  # noqa: SIM905
 _VOWELS = "a e i o u ai ea ee ou".split()  # noqa: SIM905
-_CODAS = ["", "", "", "n", "r", "l", "s", "t", "nd", "rk", "st", "m"]
+_CODAS = ["", "", "", "", "", "", "n", "r", "l", "s", "t", "nd", "rk", "m"]
 _MARKS = "....?!"
 
 
@@ -42,7 +43,7 @@ class Speech:
     def __init__(self, seed: int = SEED) -> None:
         self._random = Random(seed)  # noqa: S311  (that it can be foretold is the point)
         self._words = _vocabulary(self._random)
-        self._zipf = list(accumulate(1 / (rank + 3) for rank in range(len(self._words))))
+        self._zipf = list(accumulate(1 / (rank + _HEAD) for rank in range(len(self._words))))
 
     def items(self, count: int) -> list[Item]:
         """The first turns of it."""
@@ -72,7 +73,7 @@ class Speech:
     def _sentence(self) -> str:
         length = self._random.randint(_SHORTEST, _LONGEST)
         words = [self._word(chance) for chance in (self._random.random() for _ in range(length))]
-        return " ".join(words).capitalize() + self._random.choice(_MARKS)
+        return words[0].title() + " " + " ".join(words[1:]) + self._random.choice(_MARKS)
 
     def _word(self, chance: float) -> str:
         if chance < 0.45:
@@ -92,7 +93,7 @@ class Speech:
 def _vocabulary(random: Random) -> list[str]:
     words: dict[str, None] = {}
     while len(words) < _WORDS:
-        syllables = random.choice((1, 2, 2, 2, 3, 3))
+        syllables = random.choice((1, 2, 2, 2, 2, 3))
         parts = (random.choice(_ONSETS) + random.choice(_VOWELS) + random.choice(_CODAS) for _ in range(syllables))
         words["".join(parts)] = None
     return [word for word in words if len(word) > 2]

@@ -191,6 +191,16 @@ def test_while_the_embedder_is_down_memories_are_stored_found_by_keyword_and_rep
     assert mesh.reembed().embedded == 0
 
 
+def test_a_long_memory_is_stored_too_while_the_embedder_is_down(house: House) -> None:
+    class Gone(DownEmbedder):
+        def count(self, text: str) -> int:
+            raise EmbeddingError("its tokenizer is gone with it")
+
+    kept = house.mesh(embedder=Gone("hashing/256")).add(f"{LONG}\n\n{NEEDLE}")
+    assert kept.pending
+    assert house.mesh(embedder="none").search("zeppelin")[0].id == kept.id
+
+
 def test_an_answer_by_keywords_alone_is_not_kept_for_later(house: House) -> None:
     house.mesh(embedder=HashingEmbedder()).add("Ana prefers tea.")
     down = house.mesh(embedder=DownEmbedder("hashing/256"))

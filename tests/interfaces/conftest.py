@@ -51,6 +51,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in [name for name in os.environ if name.startswith("MEMORY_MESH_")]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("MEMORY_MESH_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("MEMORY_MESH_EMBEDDER", "hash")  # the real model takes a moment to load, in every command anew
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.chdir(tmp_path)

@@ -15,7 +15,7 @@ from memory_mesh.interfaces.cli import app
 from memory_mesh.interfaces.render import OUTCOMES, outcome
 
 LATER = [
-    "ingest-dir", "reflect", "synthesize", "ingest-skill", "search-skills", "list-skills", "skill-feedback", "skill-prune",
+    "reflect", "synthesize", "ingest-skill", "search-skills", "list-skills", "skill-feedback", "skill-prune",
 ]  # fmt: skip
 
 STORE = ["store", "--content"]

@@ -2,6 +2,7 @@
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 
@@ -55,7 +56,7 @@ def test_an_unknown_id_is_an_error(cli, command):
 def test_search_prints_the_documents_lines(cli):
     first = cli("store", "--content", "deploy key key", "--type", "event", "--metadata", '{"source": "chat"}').id
     second = cli("store", "--content", "The deploy key\nrotates on Mondays, they say, or on some other day").id
-    said = cli("search", "deploy key", "--limit", "5", "--filter", "memory_type = 'global'")
+    said = cli("search", "deploy key", "--limit", "5", "--filter", "memory_type = 'global'", "--ranker", "rrf")
     best, next_best = said.out.splitlines()[7], said.out.splitlines()[11]
     assert float(best[-9:-5]) == 1.0 > float(next_best[-9:-5]) > 0
     assert said.out == (
@@ -129,11 +130,12 @@ def test_the_first_line_of_every_command_bears_the_name(cli):
     id_ = cli("store", "--content", "The key rotates.").id
     words = {
         "store": ["--content", "one more"], "search": ["key"], "get": ["--id", id_], "list": [], "stats": [], "doctor": [],
-        "compact": [],
+        "compact": [], "reembed": [], "ingest-dir": ["notes"],
         "history": ["--id", id_], "update": ["--id", id_, "--content", "anew"], "pin": ["--id", id_], "demo": [],
         "delete": ["--id", id_], "delete-all": ["--session", "none", "--yes"], "show": [],
     }  # fmt: skip
     assert words.keys() == {command.name for command in app.registered_commands} | {"show"}
+    Path("notes").mkdir()
     for name, flags in words.items():
         said = cli(*(["config"] if name == "show" else []), name, *flags)
         assert (said.code, said.err) == (0, ""), name
@@ -212,4 +214,4 @@ def test_search_and_list_can_ask_for_another_status_and_a_least_score(cli):
     cli("store", "--content", "deploy something else entirely")
     assert cli("list", "--status", "archived").out == "[MemoryMesh] Listed 0 memories.\n"
     assert cli("list", "--status", "archived", "--status", "active").out.startswith("[MemoryMesh] Listed 2 memories.")
-    assert cli("search", "deploy key", "--min-score", "1").out.startswith("[MemoryMesh] Found 1 matches.")
+    assert cli("search", "deploy key", "--min-score", "1", "--ranker", "rrf").out.startswith("[MemoryMesh] Found 1 matches.")

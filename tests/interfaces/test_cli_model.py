@@ -91,6 +91,7 @@ def test_the_doctor_looks_at_the_model(cli, fetched, monkeypatch):
         checks = json.loads(cli("doctor", "--json").out)["checks"]
         return next(check for check in checks if check["name"] == "model")
 
+    monkeypatch.setenv("MEMORY_MESH_EMBEDDER", "local")
     assert model()["ok"] is False
     assert model()["remedy"] == "run `memory-mesh model fetch`"
     cli("model", "fetch")

@@ -65,7 +65,15 @@ def test_every_method_of_the_mesh_is_reached_by_a_command(cli, reached):
     cli("store", "--content", "The key rotates.")
     Path("notes").mkdir()
     assert cli("ingest-dir", "notes").code == 0
-    for words in (["search", "key"], ["list"], ["stats"], ["compact"], ["delete-all", "--agent", "YAMO_AGENT", "--yes"]):
+    for words in (
+        ["search", "key"],
+        ["search", "key", "--explain"],
+        ["reembed"],
+        ["list"],
+        ["stats"],
+        ["compact"],
+        ["delete-all", "--agent", "YAMO_AGENT", "--yes"],
+    ):
         assert cli(*words).code == 0
     assert {"add", "erase"} <= reached
     assert public(Mesh) - reached == set(UNREACHED)
@@ -115,7 +123,13 @@ def test_json_has_stable_keys(cli):
     found = answer("search", "key")
     assert found.keys() == {"count", "results"}
     assert found["results"][0].keys() == {f.name for f in fields(SearchResult)}
-    assert answer("list") == {"count": 1, "memories": [stored]}
+    assert answer("search", "key", "--explain").keys() == {
+        "query", "tokens", "ranker", "model", "min_score", "documents", "candidates", "left_out", "answers", "nearly",
+    }  # fmt: skip
+    assert answer("reembed").keys() == {"model", "embedded", "changed_from"}
+    listed = answer("list")
+    assert (listed["count"], listed["memories"][0].keys(), listed["memories"][0]["id"]) == (1, record, stored["id"])
+    assert listed["memories"][0]["access_count"] == 1  # found by the search, and told of by the next command
     assert answer("update", *id_, "--content", "anew")["revision"] == 2
     assert answer("pin", *id_)["pinned"] is True
     told = answer("history", *id_)

@@ -2,8 +2,10 @@
 
 import importlib
 import logging
+import os
 import shutil
 import sys
+import time
 import zipfile
 from pathlib import Path
 
@@ -124,6 +126,26 @@ def test_where_every_way_fails_each_reason_is_told(empty: Places, monkeypatch: p
     with pytest.raises(ModelMissing, match="first: no network; second: no client") as missing:
         supply.supply(empty)
     assert "memory-mesh model fetch" in missing.value.remedy
+
+
+def test_what_could_not_be_fetched_is_not_tried_again_for_an_hour_unless_asked(
+    empty: Places, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tries: list[Path] = []
+    monkeypatch.setattr(fetching, "WAYS", {"a way": lambda into: tries.append(into) or "no network"})
+    for _ in range(2):
+        with pytest.raises(ModelMissing):
+            supply.supply(empty)
+    assert len(tries) == 1
+    with pytest.raises(ModelMissing, match="a way: no network"):
+        supply.supply(empty, again=True)
+    assert len(tries) == 2
+    [note] = [path for path in empty.cache.iterdir() if path.is_file()]
+    hour_ago = time.time() - 3601
+    os.utime(note, (hour_ago, hour_ago))
+    with pytest.raises(ModelMissing, match="a way: no network"):
+        supply.supply(empty)
+    assert len(tries) == 3
 
 
 def test_fetching_can_be_left_out(empty: Places, monkeypatch: pytest.MonkeyPatch) -> None:

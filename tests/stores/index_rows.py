@@ -99,6 +99,7 @@ def queries(draw: st.DrawFn) -> Asked:
             st.sampled_from((Reader(None, "a", "s"), Reader(None, "a", "t"), Reader(None, "b"), Reader(), Reader("u", "a")))
         ),
         at=draw(st.sampled_from((iso(400), iso(1000), iso(2000)))),
+        spans=draw(st.sampled_from(((), (), [(0.0, 1e-8)], [(-3.0, -1.0), (5.0, 9.0)]))),
         statuses=draw(st.sampled_from((("active",), ("active", "quarantined"), ("archived",)))),
         only=draw(st.none() | st.frozensets(st.sampled_from("abcdefgh"))),
     )

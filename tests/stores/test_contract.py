@@ -1,5 +1,7 @@
 """Both stores keep the contract, and the one that writes files leaves nothing in them that it was told to delete."""
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,6 +10,7 @@ import pytest
 from memory_mesh.core.columns import Kind
 from memory_mesh.core.ports import Store
 from memory_mesh.core.rows import Key, Row
+from memory_mesh.core.where import Compare
 from memory_mesh.stores.ram import RamStore
 from memory_mesh.stores.sqlite import SqliteStore
 from memory_mesh.testing import StoreContract
@@ -67,6 +70,40 @@ class TestSqlite(StoreContract):
         assert b"quetzal" in _bytes(place)
         assert store.compact()
         assert b"quetzal" not in _bytes(place)
+
+    def test_a_write_in_the_midst_of_a_look_is_told_by_that_look_or_by_the_next(self, store: SqliteStore, other: Store) -> None:
+        store.apply([memory("m0")])
+        mark = store.changes("p").mark
+        store.apply([memory("m1")])
+        with _meanwhile(store, "FROM moves", lambda: other.apply([memory("m2")])):
+            first = store.changes("p", mark)
+        second = store.changes("p", first.mark)
+        assert [*(first.keys or ()), *(second.keys or ())] == [Key(Kind.MEMORY, "m1"), Key(Kind.MEMORY, "m2")]
+        assert second.mark == other.changes("p").mark
+
+    def test_scores_and_conditions_are_of_one_moment(self, store: SqliteStore, other: Store) -> None:
+        store.apply([memory("m1", ["word"], status="active")])
+        hidden = memory("m1", ["word"], status="archived", revision=2, replaces=1)
+        active = Compare("status", "=", "active")
+        with _meanwhile(store, "INDEXED BY", lambda: other.apply([hidden])):
+            assert [hit.id for hit in store.matching(["word"], ["p"], active, limit=9)] == ["m1"]
+        assert store.matching(["word"], ["p"], active, limit=9) == []
+
+
+@contextmanager
+def _meanwhile(store: SqliteStore, words: str, do: Callable[[], object]) -> Iterator[None]:
+    """Another does something, once, just before the store runs a statement with these words."""
+    waiting = [do]
+
+    def told(statement: str) -> None:
+        if words in statement and waiting:
+            waiting.pop()()
+
+    with store._use() as connection:
+        connection.set_trace_callback(told)
+        yield
+        connection.set_trace_callback(None)
+    assert not waiting
 
 
 def _crowd() -> list[Row]:

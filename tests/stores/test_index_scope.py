@@ -14,7 +14,8 @@ from memory_mesh.core.times import iso
 from memory_mesh.stores.index import StoreIndex
 from memory_mesh.stores.ram import RamStore
 from memory_mesh.testing.pool import reference
-from tests.stores.index_rows import LARGE, asking, memories, memory, queries
+
+from .index_rows import LARGE, asking, memories, memory, queries
 
 TALK = [memory(f"m{at}", text, vector=[1.0, at], session_id="s", turn=at) for at, text in ((1, "red"), (3, "apple"))]
 
@@ -79,7 +80,7 @@ def test_what_expires_goes_as_time_goes_and_comes_back_if_it_turns_back() -> Non
     store = RamStore()
     store.apply([memory("m1", "red", expires_at=iso(1000)), memory("m2", "red")])
     index = StoreIndex(store)
-    found = [sorted(index.pool(replace(asking("red"), now=iso(now)), size=9).ids) for now in (999, 1000, 999)]
+    found = [sorted(index.pool(replace(asking("red"), at=iso(now)), size=9).ids) for now in (999, 1000, 999)]
     assert found == [["m1", "m2"], ["m2"], ["m1", "m2"]]
 
 

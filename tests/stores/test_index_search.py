@@ -8,14 +8,16 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
+from memory_mesh.core.columns import Kind
 from memory_mesh.core.pool import Asked, Pool
 from memory_mesh.core.rows import Row
 from memory_mesh.stores import index_keywords, index_likeness, index_partition
 from memory_mesh.stores.index import StoreIndex
 from memory_mesh.stores.ram import RamStore
-from tests.stores.index_rows import agrees, asking, memory
 
-MANY, DIMENSION = 4000, 64
+from .index_rows import agrees, asking, memory
+
+MANY, DIMENSION = 4000, 192
 
 
 @pytest.fixture(scope="module")
@@ -26,17 +28,19 @@ def many() -> RamStore:
     vectors = centres[rng.integers(80, size=MANY)] + rng.standard_normal((MANY, DIMENSION)) * 0.8
     words = (rng.pareto(1.0, (MANY, 8)) * 3).astype(int)
     store = RamStore()
+    texts = [" ".join(f"w{word}" for word in each) for each in words]
     store.apply([
-        memory(f"m{at}", " ".join(f"w{word}" for word in words[at]), vector=vectors[at].tolist(), session_id=f"s{at // 20}", turn=at)
-        for at in range(MANY)
+        memory(f"m{at}", text, vector=vectors[at].tolist(), session_id=f"s{at // 20}", turn=at) for at, text in enumerate(texts)
     ])  # fmt: skip
     return store
 
 
 @pytest.fixture(scope="module")
 def queries(many: RamStore) -> list[Asked]:
+    """Each near some memory."""
     rng = np.random.default_rng(8)
-    return [asking("w0 w2 w5 w40", vector=rng.standard_normal(DIMENSION).tolist()) for _ in range(20)]
+    near = [np.frombuffer(row.vector.data, "<f4") for row in many.find(Kind.MEMORY, limit=20) if row.vector]
+    return [asking("w0 w2 w5 w40", vector=(each + rng.standard_normal(DIMENSION) * 0.5).tolist()) for each in near]
 
 
 def best(pool: Pool, signal: str, first: int) -> list[str]:
@@ -48,7 +52,7 @@ def test_the_bits_find_nearly_all_that_is_near(many: RamStore, queries: Sequence
     shortcut, plain = StoreIndex(many), StoreIndex(many)
     shares = []
     for asked in queries:
-        with patch.multiple(index_likeness, EXACT=100, NEAREST=400, COARSE=1000, WORDS=1, ONE_IN=4):
+        with patch.multiple(index_likeness, EXACT=100, LEAST=400, COARSE=1000, WORDS=2, ONE_IN=4):
             found = shortcut.pool(asked, size=100)
         with patch.multiple(index_likeness, EXACT=MANY):
             right = best(plain.pool(asked, size=100), "vectors", 10)

@@ -9,7 +9,6 @@ from tempfile import TemporaryDirectory
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.stores.index_rows import agrees, asking, memories, memory, passages, queries, tiny
 
 from memory_mesh.core.columns import Kind
 from memory_mesh.core.ports import Store
@@ -17,6 +16,8 @@ from memory_mesh.core.rows import Key, Row
 from memory_mesh.stores.index import StoreIndex
 from memory_mesh.stores.ram import RamStore
 from memory_mesh.stores.sqlite import SqliteStore
+
+from .index_rows import agrees, asking, memories, memory, passages, queries, tiny
 
 IDS = "abcdefgh"
 
@@ -39,7 +40,7 @@ def change(data: st.DataObject, store: Store) -> None:
     store.apply(list(puts.values()), [key for key in deletes if key not in puts])
 
 
-@pytest.mark.parametrize("scale", (nullcontext, tiny), ids=("few", "as if many"))
+@pytest.mark.parametrize("scale", [nullcontext, tiny], ids=("few", "as if many"))
 @given(data=st.data())
 def test_any_history_leaves_the_index_as_the_rows_are(scale, data: st.DataObject) -> None:
     store = RamStore()

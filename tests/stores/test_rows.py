@@ -13,7 +13,7 @@ from memory_mesh.core.columns import INT_MAX, WITH_VECTOR, Kind, Type, fields_of
 from memory_mesh.core.rows import Row, checked
 from memory_mesh.core.where import And, Anything, Compare, In, IsNull, Like, Not, Or, Where, is_list
 from memory_mesh.testing import FakeClock, StoreContract, no_pause, seeded_ids
-from memory_mesh.testing.rows import ODD_TEXTS, batches, conditions, rows
+from memory_mesh.testing.rows import ODD_TEXTS, batches, conditions, integers, objects, rows
 from memory_mesh.testing.subject import UNHURRIED, property_test
 
 Drawn = TypeVar("Drawn")
@@ -69,8 +69,8 @@ def test_what_has_broken_stores_is_drawn() -> None:
     assert sum(text in values for text in ODD_TEXTS) > 0.8 * len(ODD_TEXTS)
     assert [] in values
     assert {} in values
-    assert INT_MAX in [value for value in values if isinstance(value, int)]
-    assert any(isinstance(item, dict) for row in some for item in _metadata(row))
+    assert INT_MAX in drawn(integers())
+    assert any(isinstance(item, dict) for value in drawn(objects()) for item in value.values())
     assert len({row.created_at for row in some}) < len(some)
 
 
@@ -141,8 +141,3 @@ def _parts(where: Where) -> Iterator[Where]:
 
 def _types(name: str) -> list[Type]:
     return [column.type for column in fields_of(Kind.MEMORY) if column.name == name]
-
-
-def _metadata(row: Row) -> list[object]:
-    held = row.value("metadata")
-    return [*held.values()] if isinstance(held, dict) else []

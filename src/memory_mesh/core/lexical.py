@@ -13,6 +13,7 @@ from memory_mesh.core.errors import SettingsError
 
 K1, B = 1.2, 0.75
 _SHORTEST_PLAIN_WORD = 3
+_LONGEST_KNOWN = 64
 
 # A word with what belongs to it: C++, C#, .NET-like tails stay; an apostrophe does not part don't.
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*(?:\+\+|#(?!\w))?")
@@ -39,14 +40,19 @@ class _Stemmer(Protocol):
 def tokens(text: str, *, language: str = "english") -> list[str]:
     """The keywords of a text, in order, repeats included."""
     found: list[str] = []
-    for match in _WORD.finditer(unicodedata.normalize("NFKC", text)):
-        word = match.group()
-        parts = [part for part in _HUMP.split(word) if part]
-        if len(parts) > 1:
-            found.extend(_word(word, language))  # `fooBar` is found by `foobar` as well
-        for part in parts:
-            found.extend(_word(part, language))
+    for word in _WORD.findall(unicodedata.normalize("NFKC", text)):
+        # A word of a thousand letters is none that comes again.
+        found.extend(_words(word, language) if len(word) <= _LONGEST_KNOWN else _parts(word, language))
     return found
+
+
+def _parts(word: str, language: str) -> tuple[str, ...]:
+    parts = [part for part in _HUMP.split(word) if part]
+    whole = _word(word, language) if len(parts) > 1 else []  # `fooBar` is found by `foobar` as well
+    return (*whole, *(token for part in parts for token in _word(part, language)))
+
+
+_words = lru_cache(maxsize=65536)(_parts)
 
 
 def _word(word: str, language: str) -> list[str]:
@@ -79,6 +85,8 @@ def _cjk(word: str, language: str) -> list[str]:
 
 
 def _folded(word: str) -> str:
+    if word.isascii():
+        return word
     parted = unicodedata.normalize("NFKD", word)
     return "".join(char for char in parted if not unicodedata.combining(char)) or word
 

@@ -23,6 +23,7 @@ class Asked:
     who: Reader
     at: str  # the moment; what has expired by then is left out
     statuses: Sequence[str] = ("active",)
+    spans: Sequence[tuple[float, float]] = ()  # the times that it names: first and last, in days since 1970
     only: frozenset[str] | None = None  # the ids that the caller's own filter allows; None: no filter
 
 
@@ -37,8 +38,8 @@ class Pool:
     foreign: int = 0  # memories whose vector is of another model, or missing
 
 
-# Missing neighbours, sessions and vectors count as 0. A neighbour is the memory before or behind within the same session, of the
-# same reader's scope and the same statuses.
+# Missing neighbours and vectors count as 0; a memory without a session is a session of its own. A neighbour is the memory before
+# or behind within the same session, of the same reader's scope and the same statuses.
 SIGNALS = (
     "keywords",  # BM25 of the memory
     "keywords_before",  # BM25 of the neighbour before it
@@ -47,6 +48,7 @@ SIGNALS = (
     "keywords_session",  # BM25 of its whole session, as one document among sessions
     "coverage",  # share of the query's rarity that its own words hold, 0–1
     "coverage_context",  # the same of the neighbours and itself
+    "coverage_wide",  # the same of two neighbours on each side and itself
     "vectors",  # cosine, of its best passage
     "vectors_before",
     "vectors_behind",
@@ -57,4 +59,6 @@ SIGNALS = (
     "question_before",  # 1 where the neighbour before it does
     "speaker",  # 1 where its speaker is named in the query
     "speaker_known",  # 1 where it has a speaker
+    "when",  # 1 where its event lies within a time that the query names; less with each day outside; 0 without either
+    "when_asked",  # 1 where the query names a time
 )

@@ -41,8 +41,8 @@ def embedded(desk: Desk, texts: Sequence[str]) -> list[Embedded]:
     if desk.embedder is None or not texts:
         return [NO_VECTOR] * len(texts)
     model = _fit(desk, desk.embedder.model)
-    pieces = [passages(desk, text) for text in texts]
     try:
+        pieces = [passages(desk, text) for text in texts]
         vectors = iter(desk.embedder.embed([piece for parts in pieces for piece in parts]))
     except EmbeddingError as error:
         _log.warning("stored without vectors, found by keywords until `memory-mesh reembed`: %s", error)

@@ -17,6 +17,7 @@ from memory_mesh.core.pool import Asked, Pool
 from memory_mesh.core.records import Memory, SearchResult, Status
 from memory_mesh.core.scope import partitions
 from memory_mesh.core.times import iso, millis
+from memory_mesh.core.when import spans
 from memory_mesh.core.where import ANYTHING, In, Where, both
 from memory_mesh.flows import embed, usage
 from memory_mesh.flows.desk import Desk
@@ -124,11 +125,13 @@ def _found(desk: Desk, request: Request) -> _Found:
     # Contents are kept masked, so a query is masked to meet them; and no embedder is shown what no store may keep.
     query = desk.layer0.line(_clean(request.query))
     allowed = both(readable(desk, request.statuses), request.where)
+    at = iso(desk.clock())
     asked = Asked(
         tokens=tokens(query, language=desk.language),
         vector=embed.asked(desk, query),
         who=desk.who,
-        at=iso(desk.clock()),
+        at=at,
+        spans=spans(query, at),
         statuses=tuple(request.statuses),
         only=_only(desk, request.where),
     )

@@ -20,7 +20,7 @@ def fetch() -> Answer:
     loaded = load({})
     places = model_places(loaded)
     with bar() as progress:
-        supply(places, progress=progress)
+        supply(places, again=True, progress=progress)
     return _answer(loaded, look(places))
 
 

@@ -5,8 +5,9 @@ other than ready-made is made ready once and kept in the cache.
 """
 
 import logging
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from memory_mesh.core.errors import EmbeddingError, ModelMissing
@@ -15,18 +16,25 @@ from memory_mesh.models import built
 from memory_mesh.models.built import Built
 from memory_mesh.models.weights import MODEL, TOKENIZER, WEIGHTS, Places, checked, holds_weights, package_folder
 
+_FAILED, _A_WHILE = ".not-fetched", 3600
 _log = logging.getLogger("memory_mesh")
 
 
-def supply(places: Places, *, fetch: bool = True, progress: Progress = no_progress) -> Built:
-    """The model; `ModelMissing` says where it was looked for."""
+def supply(places: Places, *, fetch: bool = True, again: bool = False, progress: Progress = no_progress) -> Built:
+    """The model; `ModelMissing` says where it was looked for. What could not be fetched is not fetched `again` for a while."""
     found = ready(places) or _from_weights(places, progress)
     if found:
         return found
     looked = [f"{places.made} has none", f"no package {places.package}"]
     if not fetch:
         raise _missing([*looked, "nothing was fetched"])
-    return _fetched(places, looked, progress)
+    if not again and _failed_lately(places):
+        raise _missing([*looked, "fetching it failed less than an hour ago"])
+    try:
+        return _fetched(places, looked, progress)
+    except ModelMissing:
+        _note_failure(places)
+        raise
 
 
 def ready(places: Places) -> Built | None:
@@ -62,6 +70,20 @@ def _fetched(places: Places, looked: list[str], progress: Progress) -> Built:
                 return _made(checked(into), places, progress)
         looked.append(f"{name}: {failed}")
     raise _missing(looked)
+
+
+# Without a network every command would wait for the same failure, half a minute each.
+def _failed_lately(places: Places) -> bool:
+    try:
+        return 0 <= time.time() - (places.cache / _FAILED).stat().st_mtime < _A_WHILE
+    except OSError:
+        return False
+
+
+def _note_failure(places: Places) -> None:
+    with suppress(OSError):
+        places.cache.mkdir(parents=True, exist_ok=True)
+        (places.cache / _FAILED).touch()
 
 
 @contextmanager

@@ -52,9 +52,8 @@ class Grown:
 class Texts:
     """Many short texts: those of the file end to end, later ones as they are."""
 
-    def __init__(self, joined: Array | None = None, ends: Array | None = None) -> None:
-        self._joined = np.zeros(0, np.uint8) if joined is None else joined
-        self._ends = np.zeros(0, np.int64) if ends is None else ends
+    def __init__(self, joined: Array, ends: Array) -> None:
+        self._joined, self._ends = joined, ends
         self._later: list[str] = []
 
     def __len__(self) -> int:
@@ -98,9 +97,8 @@ class Texts:
 class Keys:
     """Where each key is: sorted for what is in the file, a dict for what came later."""
 
-    def __init__(self, keys: Array | None = None, places: Array | None = None) -> None:
-        self._keys = np.zeros(0, np.uint64) if keys is None else keys
-        self._places = np.zeros(0, np.int32) if places is None else places
+    def __init__(self, keys: Array, places: Array) -> None:
+        self._keys, self._places = keys, places
         self._later: dict[int, int] = {}
 
     def get(self, key: int) -> int:
@@ -124,6 +122,20 @@ class Keys:
             later = (self._later.get(key, old) for key, old in zip(keys, places.tolist(), strict=True))
             places = np.fromiter(later, np.int32, len(keys))
         return places[places >= 0].astype(np.int32)
+
+
+def distinct(*parts: Array) -> Array:
+    """All values of some arrays, ascending, each once. (`unique` is made for larger ones.)"""
+    values = np.sort(np.concatenate(parts))
+    first = np.ones(len(values), np.bool_)
+    np.not_equal(values[1:], values[:-1], out=first[1:])
+    return values[first]
+
+
+def places_in(among: Array, values: Array) -> Array:
+    """Where each value is among ascending ones; their end where it is not one of them."""
+    at = np.searchsorted(among, values)
+    return np.where(among.take(at, mode="clip") == values, at, len(among)) if len(among) else at
 
 
 def sorted_keys(keys: Array) -> tuple[Array, Array]:

@@ -10,6 +10,8 @@ from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 
+from memory_mesh.core.errors import StoreUnavailable
+
 _SUFFIX, _PART = ".index", ".part"
 
 
@@ -25,7 +27,10 @@ def forget(folder: Path | None, partitions: Iterable[str]) -> None:
     for partition in partitions:
         path = file_of(folder, partition)
         for found in (path, *folder.glob(f"{path.stem}*{_PART}")):
-            found.unlink(missing_ok=True)
+            try:
+                found.unlink(missing_ok=True)
+            except OSError as error:
+                raise StoreUnavailable(f"{found} cannot be removed: {error.strerror}", remedy="remove it by hand") from error
 
 
 def write(path: Path, parts: Iterable[bytes | memoryview]) -> bool:

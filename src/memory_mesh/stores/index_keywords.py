@@ -10,8 +10,8 @@ from memory_mesh.core.lexical import K1, B, Corpus
 from memory_mesh.stores.index_arrays import Array, Flags, Floats, Ints
 from memory_mesh.stores.index_table import Table
 
-# A list shorter than this is scored sooner than it takes to find out whether it matters.
-SHORT = 2000
+# So many places are scored sooner than it takes to find out which of them matter.
+SHORT = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,114 +32,105 @@ class Scale:
         """By word: more than any document can get for it."""
         return self.weights * np.float32(K1 + 1)
 
-    def part(self, word: int, times: Array, lengths: Array) -> Floats:
-        """What documents get for one word."""
-        return _part(self.weights[word], times, self._damping(lengths))
+    def parts(self, times: Floats, most: Array, lengths: Array) -> Floats:
+        """What documents get for one word each: the most that it gives, damped."""
+        part: Floats = times * most
+        part /= times + self._damping(lengths)
+        return part
 
-    def scores(self, times: Floats, lengths: Array, parts: Array | int = 1) -> Floats:
-        """What documents get in all; `times` has a row for each. Of `parts` documents joined the average is so much longer."""
-        damping = self._damping(lengths / parts)[:, None] if len(times) else np.ones((0, 1), np.float32)
-        scores: Floats = _part(self.weights, times, damping).sum(axis=1)
-        return scores
+    def scores(self, times: Floats, lengths: Array) -> Floats:
+        """What documents get in all; `times` has a row for each."""
+        gained: Floats = np.vecdot(times / (times + self._damping(lengths)[:, None]), self.most)
+        return gained
 
     def coverage(self, times: Floats) -> Floats:
         """The share of the query's weight whose words are there."""
-        whole = self.weights.sum()
-        covered = np.vecdot((times > 0).astype(np.float32), self.weights)
-        return covered / whole if whole > 0 else np.zeros(len(times), np.float32)
+        whole = float(self.weights.sum())
+        covered: Floats = np.vecdot((times > 0).astype(np.float32), self.weights)
+        return covered / np.float32(whole) if whole > 0 else np.zeros(len(times), np.float32)
 
     def _damping(self, lengths: Array) -> Floats:
-        damping: Floats = lengths.astype(np.float32)
-        damping *= np.float32(K1 * B / self.average)
+        damping: Floats = lengths * np.float32(K1 * B / self.average)
         damping += np.float32(K1 * (1 - B))
         return damping
 
 
-def _part(weight: Array, times: Array, damping: Array) -> Floats:
-    counted = times.astype(np.float32)
-    part: Floats = counted * (weight * np.float32(K1 + 1)) / (counted + damping)
-    return part
-
-
 class Held:
-    """Where the words of a query stand in a table."""
+    """Where the words of a query stand in a table: their lists, end to end."""
 
     def __init__(self, table: Table, words: Sequence[str]) -> None:
-        self._table = table
-        self.lists = [table.holding(word) for word in words]
-
-    @property
-    def counts(self) -> list[int]:
-        return [len(slots) for slots, _ in self.lists]
+        lists = [table.holding(word) for word in words]
+        self._table, self._count = table, len(words)
+        self.counts = [len(slots) for slots, _ in lists]
+        self._slots: Ints = np.concatenate([np.zeros(0, np.int32), *(slots for slots, _ in lists)])
+        self._times: Floats = np.concatenate([np.zeros(0, np.uint16), *(times for _, times in lists)]).astype(np.float32)
+        self._words: Ints = np.arange(self._count).repeat(self.counts)
 
     def best(self, scale: Scale, allowed: Flags, size: int) -> tuple[Ints, Floats]:
         """The memories of the highest scores, best first, and these; none of score zero."""
-        lengths, scores = self._table.column("length"), np.zeros(len(self._table), np.float32)
-        order = sorted((word for word, count in enumerate(self.counts) if count), key=lambda word: -scale.weights[word])
-        rest = np.cumsum(scale.most[order][::-1])[::-1]  # more than this and the following words can give
-        for at, word in enumerate(order):
-            slots, times = self.lists[word]
-            if at and len(slots) > SHORT:
-                found = _scored(scores, allowed)
-                least = _nth_highest(scores[found], size)
-                if rest[at] < least:  # whoever has none of the words so far cannot come in any more
-                    return self._finished(scale, order[at:], found[scores[found] >= least - rest[at]], scores, size)
-            scores[slots] += scale.part(word, times, lengths[slots])
+        if len(self._slots) > SHORT:
+            return self._best_of_many(scale, allowed, size)
+        lengths = self._table.column("length")[self._slots]
+        parts = scale.parts(self._times, scale.most[self._words], lengths)
+        scores = np.bincount(self._slots, parts, minlength=len(self._table))
         return _best(_scored(scores, allowed), scores, size)
 
-    def times(self, slots: Ints) -> Floats:
-        """How often each of these slots (ascending) holds each word."""
-        counted = np.zeros((len(slots), len(self.lists)), np.float32)
-        for word, (holding, times) in enumerate(self.lists):
-            if len(holding) < len(slots):
-                at = np.searchsorted(slots, holding)
-                there = slots.take(at, mode="clip") == holding if len(slots) else at < 0
-                counted[at[there], word] = times[there]
-            elif len(holding):
-                at = np.searchsorted(holding, slots)
-                there = holding.take(at, mode="clip") == slots
-                counted[there, word] = times[at[there]]
+    def times(self, place: Ints, count: int) -> Floats:
+        """How often each of some memories holds each word. `place` says where among the `count` a slot is; their end: nowhere."""
+        counted = np.zeros((count + 1, self._count), np.float32)
+        counted[place[self._slots], self._words] = self._times
+        counted[count] = 0
         return counted
 
     def in_sessions(self, readable: Flags, place: Ints, count: int) -> tuple[Floats, list[int]]:
-        """How often each of some sessions holds each word in readable memories, and how many sessions of all do. `place` says
-        where among the `count` sessions a session is; -1: nowhere."""
-        counted, holding = np.zeros((count, len(self.lists)), np.float32), []
-        sessions = self._table.column("session")
-        for word, (slots, times) in enumerate(self.lists):
-            codes = sessions[slots]
-            there = readable[slots] & (codes >= 0)
-            codes = codes[there]
-            marked = np.zeros(len(place), np.bool_)
-            marked[codes] = True
-            holding.append(int(np.count_nonzero(marked)))
-            at = place[codes]
-            wanted = at >= 0
-            counted[:, word] = np.bincount(at[wanted], times[there][wanted], minlength=count)
-        return counted, holding
+        """How often each of some sessions holds each word in readable memories, and how many sessions of all do, each memory
+        without one counted as one. `place` says where among the `count` sessions a session is; -1: nowhere."""
+        there = readable[self._slots]
+        codes, words, times = self._table.column("session")[self._slots][there], self._words[there], self._times[there]
+        together = codes >= 0
+        alone = np.bincount(words[~together], minlength=self._count)
+        codes, words, times = codes[together], words[together], times[together]
+        marked = np.zeros((self._count, len(place)), np.bool_)
+        marked[words, codes] = True
+        at = place[codes]
+        wanted = at >= 0
+        counted = np.bincount(at[wanted] * self._count + words[wanted], times[wanted], minlength=count * self._count)
+        return counted.astype(np.float32).reshape(count, self._count), (alone + np.count_nonzero(marked, axis=1)).tolist()
 
-    def _finished(self, scale: Scale, words: Sequence[int], slots: Ints, scores: Floats, size: int) -> tuple[Ints, Floats]:
-        """Add what the last words give to those that can still be among the best."""
-        lengths = self._table.column("length")[slots]
-        for word in words:
-            holding, times = self.lists[word]
-            at = np.searchsorted(holding, slots)
-            there = holding.take(at, mode="clip") == slots
-            scores[slots[there]] += scale.part(word, times[at[there]], lengths[there])
-        return _best(slots, scores, size)
+    def _best_of_many(self, scale: Scale, allowed: Flags, size: int) -> tuple[Ints, Floats]:
+        """The same, rare words first: a common one adds little, and in the end it is looked up only where it can still matter."""
+        lengths, scores, ends = self._table.column("length"), np.zeros(len(self._table), np.float32), np.cumsum(self.counts)
+        order = sorted((word for word, count in enumerate(self.counts) if count), key=lambda word: -scale.weights[word])
+        rest = np.cumsum(scale.most[order][::-1])[::-1]  # more than this and the following words can give
+        slots: Ints | None = None
+        for at, word in enumerate(order):
+            place = slice(int(ends[word]) - self.counts[word], int(ends[word]))
+            holding, times = self._slots[place], self._times[place]
+            if at and slots is None:
+                found = _scored(scores, allowed)
+                least = _nth_highest(scores[found], size)
+                if rest[at] < least:  # whoever has none of the words so far cannot come in any more
+                    slots = found[scores[found] >= least - rest[at]]
+            if slots is not None:
+                where = holding.searchsorted(slots)
+                there = holding.take(where, mode="clip") == slots
+                holding, times = slots[there], times[where[there]]
+            scores[holding] += scale.parts(times, scale.most[word], lengths[holding])
+        return _best(_scored(scores, allowed) if slots is None else slots, scores, size)
 
 
 def named(called: Mapping[str, Sequence[int]], words: Sequence[str], speakers: int) -> Flags:
     """By speaker: whether one of these words is in the name; and one more for nobody."""
     marks = np.zeros(speakers + 1, np.bool_)
     for word in words:
-        marks[list(called.get(word, ()))] = True
+        if speaking := called.get(word):
+            marks[speaking] = True
     return marks
 
 
 def _scored(scores: Floats, allowed: Flags) -> Ints:
-    found = np.flatnonzero(scores)
-    return found[allowed[found]].astype(np.int32)
+    found = (scores > 0).nonzero()[0]  # of truth values it is quicker than of numbers
+    return found[allowed[found]]
 
 
 def _nth_highest(values: Floats, n: int) -> float:
@@ -147,7 +138,9 @@ def _nth_highest(values: Floats, n: int) -> float:
 
 
 def _best(slots: Ints, scores: Floats, size: int) -> tuple[Ints, Floats]:
-    values = scores[slots]
-    at = np.argpartition(-values, size)[:size] if size < len(values) else np.arange(len(values))
-    at = at[np.argsort(-values[at], kind="stable")]
-    return slots[at], values[at]
+    values = -scores[slots]
+    if size < len(values):
+        at = values.argpartition(size)[:size]
+        slots, values = slots[at], values[at]
+    order = values.argsort(kind="stable")
+    return slots[order], -values[order]

@@ -11,12 +11,13 @@ import numpy as np
 from memory_mesh.core.columns import Kind
 from memory_mesh.core.lexical import Corpus
 from memory_mesh.core.pool import SIGNALS, Asked, Pool, Signal
-from memory_mesh.stores.index_arrays import Flags, Floats, Ints
+from memory_mesh.stores.index_arrays import Flags, Floats, Ints, distinct, places_in
 from memory_mesh.stores.index_keywords import Held, Scale
 from memory_mesh.stores.index_likeness import Likeness
 from memory_mesh.stores.index_rows import key_of
 from memory_mesh.stores.index_signals import (
     Picked,
+    Read,
     Side,
     keyword_signals,
     plain_signals,
@@ -38,9 +39,17 @@ def pool_of(asked: Asked, seen: Iterable[tuple[Table, View]], *, size: int) -> P
     corpus = sum((Corpus(side.table.documents, side.table.length) for side in sides), Corpus(0, 0))
     scale = Scale.of(corpus, counts, list(words.values())[: len(counts)])
     picked = [Picked.of(side, slots) for side, slots in zip(sides, _picked(sides, scale, size), strict=True)]
-    found = [_signals(side, each, words, scale) for side, each in zip(sides, picked, strict=True)]
-    for held, session in zip(found, _session_signals(sides, picked, words), strict=True):
-        held["keywords_session"] = session
+    read = [Read.of(side, each) for side, each in zip(sides, picked, strict=True)]
+    sessions = _session_signals(sides, picked, read, list(words.values()))
+    found = [
+        {
+            **keyword_signals(text, scale),
+            **vector_signals(side, each, text),
+            **plain_signals(asked, side, each),
+            "keywords_session": session,
+        }
+        for side, each, text, session in zip(sides, picked, read, sessions, strict=True)
+    ]
     nothing = np.zeros(0, np.float32)
     return Pool(
         ids=[id_ for side, each in zip(sides, picked, strict=True) for id_ in side.table.ids.of(each.slots)],
@@ -75,14 +84,16 @@ def _picked(sides: Sequence[Side], scale: Scale, size: int) -> list[Ints]:
     picked = []
     for side, worded, alike in zip(sides, by_words, by_vectors, strict=True):
         best = np.concatenate((worded[: size // 3], alike[: size // 3]))
-        near = np.concatenate(side.view.neighbours(best)) if len(best) else best
+        near = np.concatenate(side.view.neighbours(best))
         near = near[near >= 0]
         near = near[side.candidates[near]]
-        chosen = np.unique(np.concatenate((worded, alike)))
-        others = near[np.sort(np.unique(near, return_index=True)[1])]
-        others = others[~np.isin(others, chosen)][: max(0, room - len(chosen))]
-        room -= len(chosen) + len(others)
-        picked.append(np.sort(np.concatenate((chosen, others))).astype(np.int32))
+        chosen = distinct(worded, alike)
+        near = near[places_in(chosen, near) == len(chosen)]
+        every = distinct(chosen, near)
+        if len(every) > room:
+            every = distinct(chosen, near[: max(0, room - len(chosen))])
+        room -= len(every)
+        picked.append(every)
     return picked
 
 
@@ -101,19 +112,18 @@ def _best_of_all(found: Sequence[tuple[Ints, Floats]], size: int) -> list[Ints]:
     return [slots[scores >= least] for slots, scores in found]
 
 
-def _signals(side: Side, picked: Picked, words: Mapping[str, int], scale: Scale) -> dict[str, Signal]:
-    return keyword_signals(side, picked, scale) | vector_signals(side, picked) | plain_signals(side, picked, words)
-
-
-def _session_signals(sides: Sequence[Side], picked: Sequence[Picked], words: Mapping[str, int]) -> list[Signal]:
+def _session_signals(sides: Sequence[Side], picked: Sequence[Picked], read: Sequence[Read], asked: Sequence[int]) -> list[Signal]:
     counted = [
         side.held.in_sessions(side.view.readable, each.place, len(each.sessions))
         for side, each in zip(sides, picked, strict=True)
     ]
-    sessions = sum((Corpus(side.view.sessions, side.view.sessions_length) for side in sides), Corpus(0, 0))
+    sessions = sum((side.view.sessions for side in sides), Corpus(0, 0))
     holding = [sum(held) for held in zip(*(held for _, held in counted), strict=True)]
-    scale = Scale.of(sessions, holding, list(words.values())[: len(holding)])
-    return [session_signal(side, each, times, scale) for side, each, (times, _) in zip(sides, picked, counted, strict=True)]
+    scale = Scale.of(sessions, holding, asked[: len(holding)])
+    return [
+        session_signal(side, each, text, times, scale)
+        for side, each, text, (times, _) in zip(sides, picked, read, counted, strict=True)
+    ]
 
 
 def _documents(side: Side) -> int:
@@ -128,4 +138,4 @@ def _foreign(asked: Asked, side: Side) -> int:
     """The candidates that cannot be compared with the query."""
     if asked.vector is None:
         return 0
-    return _documents(side) - (0 if side.likeness is None else side.likeness.comparable(side.candidates))
+    return _documents(side) - (0 if side.likeness is None else side.likeness.comparable(side.allowed))

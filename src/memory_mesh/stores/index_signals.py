@@ -1,16 +1,22 @@
 """The signals of `core.pool`, for the candidates of one partition."""
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from memory_mesh.core.pool import SIGNALS, Signal
-from memory_mesh.stores.index_arrays import Array, Flags, Floats, Ints
+from memory_mesh.core.pool import SIGNALS, Asked, Signal
+from memory_mesh.stores.index_arrays import Array, Flags, Floats, Ints, distinct
 from memory_mesh.stores.index_keywords import Held, Scale, named
 from memory_mesh.stores.index_likeness import Likeness
+from memory_mesh.stores.index_rows import MISSING
 from memory_mesh.stores.index_table import Table
 from memory_mesh.stores.index_view import View
+
+_CONTEXT = 3  # memories in a context: itself and two neighbours
+_TINY = 1e-3  # neighbours may cancel a memory out but for rounding
+_DAY = 86_400_000.0  # milliseconds
+_FADING = 2.0  # days outside of a named time that divide what it gives by e
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,102 +36,121 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Picked:
-    """Candidates of a partition, with their neighbours and sessions. Places count within `near`; its end is a memory without
-    words or vectors, the neighbour of those that have none."""
+    """Candidates of a partition, with their neighbours (-1: none) and sessions."""
 
     slots: Ints
-    near: Ints  # the candidates and their neighbours, ascending
-    own: Ints
     before: Ints
     behind: Ints
-    before_slots: Ints
-    behind_slots: Ints
     sessions: Ints  # codes, each once
     place: Ints  # by session: where among them it is; -1: nowhere
-    session: Ints  # of each candidate, among them; their end: none
+    session: Ints  # of each candidate, where among them it is; -1: it has none
 
     @classmethod
     def of(cls, side: Side, slots: Ints) -> "Picked":
-        before, behind = side.view.neighbours(slots)
-        near = np.unique(np.concatenate((slots, before, behind)))
-        near = near[near >= 0]
         codes = side.table.column("session")[slots]
-        sessions = np.unique(codes[codes >= 0])
+        there = codes >= 0
+        sessions = distinct(codes[there])
         place = np.full(len(side.table.names.sessions), -1, np.int32)
         place[sessions] = np.arange(len(sessions))
-        session = np.where(codes >= 0, place.take(codes, mode="clip"), len(sessions)) if len(place) else np.zeros_like(codes)
-
-        def within(which: Ints) -> Ints:
-            return np.where(which >= 0, np.searchsorted(near, which), len(near))
-
-        return cls(slots, near, within(slots), within(before), within(behind), before, behind, sessions, place, session)
+        session = np.full(len(slots), -1, np.int32)
+        session[there] = place[codes[there]]
+        return cls(slots, *side.view.neighbours(slots), sessions, place, session)
 
 
-def keyword_signals(side: Side, picked: Picked, scale: Scale) -> dict[str, Signal]:
+@dataclass(frozen=True, slots=True)
+class Read:
+    """The candidates, their neighbours and theirs, each once, and how often each holds the words of the query. The last one is
+    none of them: it has no words and no vector, and is the neighbour of whoever has none."""
+
+    slots: Ints
+    times: Floats
+    lengths: Floats
+    own: Ints  # where in it each candidate is, and its neighbours, and theirs
+    before: Ints
+    behind: Ints
+    beyond: tuple[Ints, Ints]
+
+    @classmethod
+    def of(cls, side: Side, picked: Picked) -> "Read":
+        groups = (picked.slots, picked.before, picked.behind, *side.view.beyond(picked.before, picked.behind))
+        slots = distinct(*groups)
+        slots = slots[slots.searchsorted(0) :]
+        place = np.full(len(side.table) + 1, len(slots), np.int32)  # -1, which is no slot, finds the last
+        place[slots] = np.arange(len(slots))
+        lengths = np.zeros(len(slots) + 1, np.float32)
+        lengths[:-1] = side.table.column("length")[slots]
+        own, before, behind, *beyond = (place[group] for group in groups)
+        return cls(slots, side.held.times(place, len(slots)), lengths, own, before, behind, (beyond[0], beyond[1]))
+
+
+def keyword_signals(read: Read, scale: Scale) -> dict[str, Signal]:
     """By the words of the memory and its neighbours."""
-    times = _with_none(side.held.times(picked.near))
-    lengths = _with_none(side.table.column("length")[picked.near])
+    times, lengths = read.times, read.lengths
     scores = scale.scores(times, lengths)
-    joined, length, parts = (_joined(values, picked) for values in (times, lengths, lengths > 0))
+    joined = times[read.own] + times[read.before] + times[read.behind]
+    length = lengths[read.own] + lengths[read.before] + lengths[read.behind]
     return {
-        "keywords": scores[picked.own],
-        "keywords_before": scores[picked.before],
-        "keywords_behind": scores[picked.behind],
-        "keywords_context": scale.scores(joined, length, np.maximum(parts, 1)),
-        "coverage": scale.coverage(times[picked.own]),
+        "keywords": scores[read.own],
+        "keywords_before": scores[read.before],
+        "keywords_behind": scores[read.behind],
+        "keywords_context": scale.scores(joined, length / _CONTEXT),
+        "coverage": scale.coverage(times[read.own]),
         "coverage_context": scale.coverage(joined),
-        "length": lengths[picked.own].astype(np.float32),
+        "coverage_wide": scale.coverage(joined + times[read.beyond[0]] + times[read.beyond[1]]),
+        "length": lengths[read.own],
     }
 
 
-def session_signal(side: Side, picked: Picked, times: Floats, scale: Scale) -> Signal:
-    """By the words of the whole session."""
-    lengths = side.view.session_lengths[picked.sessions]
-    return _with_none(scale.scores(times, lengths))[picked.session]
+def session_signal(side: Side, picked: Picked, read: Read, times: Floats, scale: Scale) -> Signal:
+    """By the words of the whole session; a memory without one is a session of its own."""
+    of_session = _with_none(scale.scores(times, side.view.session_lengths[picked.sessions]))[picked.session]
+    return np.where(picked.session >= 0, of_session, scale.scores(read.times[read.own], read.lengths[read.own]))
 
 
-def vector_signals(side: Side, picked: Picked) -> dict[str, Signal]:
+def vector_signals(side: Side, picked: Picked, read: Read) -> dict[str, Signal]:
     """By vectors."""
     likeness = side.likeness
     if likeness is None:
         return {name: np.zeros(len(picked.slots), np.float32) for name in SIGNALS if name.startswith("vectors")}
-    best = _with_none(likeness.of(picked.near))
-    own = _with_none(likeness.own(picked.near)) if likeness.has_passages else best
-    length = likeness.length(picked.slots, picked.before_slots, picked.behind_slots)
-    mixed = own[picked.own] + (own[picked.before] + own[picked.behind]) / 2
-    sessions = likeness.of_sessions(picked.sessions, picked.place)
-    sessions = _with_none(np.where(np.isfinite(sessions), sessions, np.float32(0)))
+    best, plain = likeness.of(read.slots, (read.own, read.before, read.behind))
+    mixed = plain[read.own] + (plain[read.before] + plain[read.behind]) / 2
+    length = likeness.length(picked.slots, picked.before, picked.behind)
+    alike = best[read.own]
+    sessions = _with_none(likeness.of_sessions(picked.sessions, picked.place, picked.session, alike))
     return {
-        "vectors": best[picked.own],
-        "vectors_before": best[picked.before],
-        "vectors_behind": best[picked.behind],
+        "vectors": alike,
+        "vectors_before": best[read.before],
+        "vectors_behind": best[read.behind],
         "vectors_context": np.divide(mixed, length, out=np.zeros_like(mixed), where=length > _TINY),
-        "vectors_session": sessions[picked.session],
+        "vectors_session": np.where(picked.session >= 0, sessions[picked.session], alike),
     }
 
 
-def plain_signals(side: Side, picked: Picked, words: Mapping[str, int]) -> dict[str, Signal]:
-    """By who speaks, and how."""
+def plain_signals(asked: Asked, side: Side, picked: Picked) -> dict[str, Signal]:
+    """By who speaks, and how, and when."""
     table = side.table
-    question = _with_none(table.column("question")[picked.near].astype(np.float32))
+    questions = table.column("question")
     speakers = table.column("speaker")[picked.slots]
-    marks = named(table.called, list(words), len(table.names.speakers))
+    marks = named(table.called, asked.tokens, len(table.names.speakers))
     return {
-        "question": question[picked.own],
-        "question_before": question[picked.before],
+        "question": questions[picked.slots].astype(np.float32),
+        "question_before": (questions[picked.before] & (picked.before >= 0)).astype(np.float32),
         "speaker": marks[speakers].astype(np.float32),
         "speaker_known": (speakers >= 0).astype(np.float32),
+        "when": _when(asked.spans, table.column("event")[picked.slots]),
+        "when_asked": np.full(len(picked.slots), bool(asked.spans), np.float32),
     }
 
 
-_TINY = 1e-3  # two neighbours may cancel a memory out but for rounding
+def _when(spans: Sequence[tuple[float, float]], events: Array) -> Signal:
+    days = events / _DAY
+    fits = np.zeros(len(events), np.float32)
+    for first, last in spans:
+        outside = np.maximum(np.maximum(first - days, days - last), 0)
+        fits = np.maximum(fits, np.exp(-outside / _FADING))
+    return np.where(events == MISSING, 0, fits).astype(np.float32)
 
 
 def _with_none(values: Array) -> Array:
     """With a row of zeros behind them, for whoever has no such thing."""
     return np.concatenate((values, np.zeros((1, *values.shape[1:]), values.dtype)))
-
-
-def _joined(values: Array, picked: Picked) -> Array:
-    wide = values.astype(np.float32)
-    return wide[picked.own] + wide[picked.before] + wide[picked.behind]

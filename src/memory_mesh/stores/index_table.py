@@ -15,7 +15,7 @@ from memory_mesh.stores.index_arrays import Array, Columns, Flags, Grown, Ints, 
 from memory_mesh.stores.index_rows import Entry, Scope
 from memory_mesh.stores.index_sessions import Members
 from memory_mesh.stores.index_vectors import Space
-from memory_mesh.stores.index_words import EMPTY, Words
+from memory_mesh.stores.index_words import Words
 
 Model: TypeAlias = tuple[str, int]
 T = TypeVar("T")
@@ -35,6 +35,13 @@ _COLUMNS: Mapping[str, type] = {
     "question": np.bool_,
     "speaker": np.int32,  # -1: none
 }
+_NOTHING: Columns = {name: np.zeros(0, dtype) for name, dtype in _COLUMNS.items()} | {
+    "id_bytes": np.zeros(0, np.uint8), "id_ends": np.zeros(0, np.int64),
+    "keys": np.zeros(0, np.uint64), "key_slots": np.zeros(0, np.int32),
+    "word_keys": np.zeros(0, np.uint64), "word_ends": np.zeros(0, np.int64),
+    "word_slots": np.zeros(0, np.int32), "word_times": np.zeros(0, np.uint16),
+    "passage_slots": np.zeros(0, np.int32), "passage_refs": np.zeros(0, np.uint64),
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,21 +60,21 @@ class Table:
     def __init__(self, language: str, base: Columns | None = None, names: Names | None = None) -> None:
         self._language = language
         self.names = names or Names()
-        base = base or {}
-        self._columns = {name: Grown(np.array(base.get(name, ()), dtype)) for name, dtype in _COLUMNS.items()}
+        base = base or _NOTHING
+        self._columns = {name: Grown(np.array(base[name], dtype)) for name, dtype in _COLUMNS.items()}
         self.based = self._columns["key"].size
         self._alive = Grown(np.ones(self.based, np.bool_))
         self.dead = 0
-        self.ids = Texts(base.get("id_bytes"), base.get("id_ends"))
-        self._keys = Keys(base.get("keys"), base.get("key_slots"))
-        self._words = Words({name: base.get(name, empty) for name, empty in EMPTY.items()})
+        self.ids = Texts(base["id_bytes"], base["id_ends"])
+        self._keys = Keys(base["keys"], base["key_slots"])
+        self._words = Words(base)
         self._codes: dict[object, int] = {}  # of scopes, sessions and speakers: they are of different types
         for names_ in (self.names.scopes, self.names.sessions, self.names.speakers):
             self._codes |= {name: code for code, name in enumerate(names_)}
         self.called: dict[str, list[int]] = defaultdict(list)  # by keyword: the speakers whose name holds it
         for code, speaker in enumerate(self.names.speakers):
             self._call(code, speaker)
-        self._refs = dict(zip(_listed(base, "passage_slots"), _listed(base, "passage_refs"), strict=True))
+        self._refs: dict[int, int] = dict(zip(base["passage_slots"].tolist(), base["passage_refs"].tolist(), strict=True))
         self._passages: dict[int, list[int]] = defaultdict(list)  # by the key of the memory: slots of its passages
         for slot, ref in self._refs.items():
             self._passages[ref].append(slot)
@@ -243,8 +250,3 @@ class Table:
 def _part(base: Columns, at: int) -> Columns:
     prefix = f"{at}."
     return {name.removeprefix(prefix): column for name, column in base.items() if name.startswith(prefix)}
-
-
-def _listed(base: Columns, name: str) -> list[int]:
-    held: list[int] = base[name].tolist() if name in base else []
-    return held

@@ -134,7 +134,8 @@ class Space:
 
     def signs(self, query: Floats) -> Array:
         """The bits of a query."""
-        return _packed(query[None, :] > self.mean)[0]
+        bits: Array = _packed(query[None, :] > self.mean)[0]
+        return bits
 
     def distances(self, signs: Array, words: slice) -> Array:
         """In how many of these bits each vector differs from the query."""
@@ -180,9 +181,9 @@ def quantised(vectors: Array) -> tuple[Array, Array]:
 
 def unit(data: bytes) -> Floats:
     """A packed vector, of length one; one of length zero stays zero."""
-    wide = np.nan_to_num(np.frombuffer(data, "<f4").astype(np.float64))
-    length = np.linalg.norm(wide)
-    return (wide / length if length else wide).astype(np.float32)
+    wide = np.frombuffer(data, "<f4").astype(np.float64)
+    length = float(np.sqrt(np.vecdot(wide, wide)))
+    return (wide / length if length > 0 else np.zeros_like(wide)).astype(np.float32)
 
 
 def _packed(flags: Flags) -> Array:

@@ -5,8 +5,9 @@ A view outlives a query: it follows the few slots that change, for working it ou
 
 import numpy as np
 
+from memory_mesh.core.lexical import Corpus
 from memory_mesh.core.scope import Reader
-from memory_mesh.stores.index_arrays import Array, Flags, Grown, Ints
+from memory_mesh.stores.index_arrays import Array, Flags, Grown, Ints, distinct
 from memory_mesh.stores.index_sessions import in_order
 from memory_mesh.stores.index_table import Table
 from memory_mesh.stores.index_vectors import Space
@@ -24,8 +25,10 @@ class View:
         self._session_lengths = Grown(np.zeros(0, np.int64))
         self._linked = Grown(np.zeros(0, np.bool_))
         self.documents = 0
-        self.sessions, self.sessions_length = 0, 0
+        self._alone = Corpus(0, 0)  # a memory without a session is a session of its own
+        self.sessions = Corpus(0, 0)
         self._rows_seen: dict[int, Flags] = {}
+        self._comparable: dict[int, int] = {}
         self._closeness: dict[int, Grown] = {}
         self.refresh(np.arange(len(table)))
 
@@ -54,14 +57,20 @@ class View:
         return {"status": in_scope - read, "expired": read - self.documents}
 
     def neighbours(self, slots: Ints) -> tuple[Ints, Ints]:
-        """The readable memory before and behind each of these within its session; -1 where there is none."""
+        """The readable memory before and behind each of these readable ones within its session; -1 where there is none."""
         sessions = self._table.column("session")[slots]
-        unlinked = (
-            sessions[(sessions >= 0) & ~self._linked.all.take(sessions, mode="clip")] if self._linked.size else sessions[:0]
-        )
+        sessions = sessions[sessions >= 0]
+        unlinked = sessions[~self._linked.all[sessions]]
         if len(unlinked):
-            self._link(np.unique(unlinked))
+            self._link(distinct(unlinked))
         return self._before.all[slots], self._behind.all[slots]
+
+    def beyond(self, before: Ints, behind: Ints) -> tuple[Ints, Ints]:
+        """The neighbours of neighbours, one more step away."""
+        return (
+            np.where(before >= 0, self._before.all[before], -1),
+            np.where(behind >= 0, self._behind.all[behind], -1),
+        )
 
     def rows_seen(self, space: Space) -> Flags | None:
         """Which vectors speak for a readable memory; None: all of them."""
@@ -69,6 +78,12 @@ class View:
         if held is None:
             held = self._rows_seen[id(space)] = rows_of(space, self.readable)
         return None if held.all() else held
+
+    def comparable(self, space: Space) -> int:
+        """How many readable memories have a vector of this model."""
+        if id(space) not in self._comparable:
+            self._comparable[id(space)] = speaking(space, self.readable)
+        return self._comparable[id(space)]
 
     def closeness(self, space: Space) -> Array:
         """By slot: the product of its vector with its neighbour's before it, and that of its two neighbours. NaN: not worked out.
@@ -102,13 +117,16 @@ class View:
         change = seen.astype(np.int64) - self.readable[slots]
         self.readable[slots] = seen
         self.documents += int(change.sum())
-        sessions = table.column("session")[slots]
+        sessions, lengths = table.column("session")[slots], change * table.column("length")[slots]
         moved = (sessions >= 0) & (change != 0)
-        np.add.at(self.session_lengths, sessions[moved], (change * table.column("length")[slots])[moved])
+        np.add.at(self.session_lengths, sessions[moved], lengths[moved])
         self._linked.all[sessions[moved]] = False
-        self.sessions = int(np.count_nonzero(self.session_lengths))
-        self.sessions_length = int(self.session_lengths.sum())
+        alone = (sessions < 0) & (lengths != 0)
+        self._alone += Corpus(int(change[alone].sum()), int(lengths[alone].sum()))
+        together = self.session_lengths
+        self.sessions = self._alone + Corpus(int(np.count_nonzero(together)), int(together.sum()))
         self._rows_seen.clear()
+        self._comparable.clear()
 
     def _grow(self) -> None:
         names, slots = self._table.names, len(self._table)
@@ -142,3 +160,10 @@ class View:
 def rows_of(space: Space, slots: Flags) -> Flags:
     """Which vectors speak for one of these slots."""
     return (space.owners >= 0) & slots.take(space.owners, mode="clip")
+
+
+def speaking(space: Space, slots: Flags) -> int:
+    """How many of these slots some vector speaks for."""
+    held = space.rows >= 0
+    held[list(space.further)] = True
+    return int(np.count_nonzero(held & slots))

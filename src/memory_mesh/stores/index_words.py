@@ -10,18 +10,12 @@ from memory_mesh.stores.index_arrays import Array, Columns, Flags, Ints
 from memory_mesh.stores.index_rows import word_key
 
 _MOST_TIMES = 65535
-EMPTY: Columns = {
-    "word_keys": np.zeros(0, np.uint64),
-    "word_ends": np.zeros(0, np.int64),
-    "word_slots": np.zeros(0, np.int32),
-    "word_times": np.zeros(0, np.uint16),
-}
 
 
 class Words:
     """For each keyword the slots that hold it, ascending, and how often each does."""
 
-    def __init__(self, base: Columns = EMPTY) -> None:
+    def __init__(self, base: Columns) -> None:
         self._keys, self._ends = base["word_keys"], base["word_ends"]
         self._slots, self._times = base["word_slots"], base["word_times"]
         self._later: dict[str, tuple[array[int], array[int]]] = {}

@@ -65,7 +65,7 @@ class SqliteStore:
 
     @property
     def index_folder(self) -> Path | None:
-        folder = self._path.with_name(f"{self._path.name}-index")
+        folder = self._path.absolute().with_name(f"{self._path.name}-index")
         place = folder if self._read_only or folder.exists() else folder.parent
         return folder if place.is_dir() and os.access(place, os.W_OK | os.X_OK) else None
 

@@ -7,7 +7,7 @@ the reader may read: within its scope, of the asked statuses, not expired, wheth
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import log, sqrt
+from math import exp, log, sqrt
 from struct import unpack
 from typing import Any
 
@@ -16,6 +16,7 @@ from memory_mesh.core.lexical import K1, B, tokens
 from memory_mesh.core.pool import Asked
 from memory_mesh.core.rows import Row
 from memory_mesh.core.scope import partitions, visible
+from memory_mesh.core.times import millis
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,23 +40,21 @@ def reference(rows: Iterable[Row], asked: Asked, *, language: str = "english") -
 
 @dataclass(frozen=True, slots=True)
 class _Text:
-    """A document: how often it holds each word, how many words it has, and of how many memories it is made."""
+    """A document: how often it holds each word."""
 
     words: Counter[str] = field(default_factory=Counter)
-    parts: int = 0
 
     @classmethod
     def of(cls, row: Row | None) -> "_Text":
         held = row.value("keywords") if row else None
-        words = Counter(str(word) for word in held) if isinstance(held, list) else Counter[str]()
-        return cls(words, 1 if words else 0)
+        return cls(Counter(str(word) for word in held) if isinstance(held, list) else Counter())
 
     @property
     def length(self) -> int:
         return self.words.total()
 
     def __add__(self, other: "_Text") -> "_Text":
-        return _Text(self.words + other.words, self.parts + other.parts)
+        return _Text(self.words + other.words)
 
 
 class _Scale:
@@ -68,9 +67,9 @@ class _Scale:
             holding = sum(1 for text in texts if word in text.words)
             self._weights[word] = times * log(1 + (len(texts) - holding + 0.5) / (holding + 0.5))
 
-    def score(self, text: _Text) -> float:
-        """Of several memories joined the average is so much longer."""
-        damping = K1 * (1 - B + B * text.length / (self._average * max(text.parts, 1)))
+    def score(self, text: _Text, *, parts: int = 1) -> float:
+        """Of so many documents joined the average is so much longer."""
+        damping = K1 * (1 - B + B * text.length / (self._average * parts))
         return sum(
             weight * text.words[word] * (K1 + 1) / (text.words[word] + damping)
             for word, weight in self._weights.items()
@@ -103,7 +102,10 @@ class _Asking:
             if row.value("session_id") is not None:
                 self._sessions.setdefault(_session(row), []).append(row)
         self._sessions = {session: _in_order(members) for session, members in self._sessions.items()}
-        self._session_scale = _Scale([text for text in map(_whole, self._sessions.values()) if text.length], asked.tokens)
+        # A memory without a session is a session of its own.
+        alone = [_Text.of(row) for row in self._readable if row.value("session_id") is None]
+        together = [_whole(members) for members in self._sessions.values()]
+        self._session_scale = _Scale([text for text in (*alone, *together) if text.length], asked.tokens)
 
     def answer(self) -> Reference:
         comparable = sum(1 for row in self._candidates if self._cosines(row))
@@ -116,26 +118,28 @@ class _Asking:
         before = members[at - 1] if at else None
         behind = members[at + 1] if at + 1 < len(members) else None
         context = _Text.of(before) + _Text.of(row) + _Text.of(behind)
-        session = members if row.value("session_id") is not None else []
         speaker = row.value("speaker")
         return {
             "keywords": self._scale.score(_Text.of(row)),
             "keywords_before": self._scale.score(_Text.of(before)),
             "keywords_behind": self._scale.score(_Text.of(behind)),
-            "keywords_context": self._scale.score(context),
-            "keywords_session": self._session_scale.score(_whole(session)),
+            "keywords_context": self._scale.score(context, parts=3),
+            "keywords_session": self._session_scale.score(_whole(members)),
             "coverage": self._scale.coverage(_Text.of(row)),
             "coverage_context": self._scale.coverage(context),
+            "coverage_wide": self._scale.coverage(sum(map(_Text.of, members[max(at - 2, 0) : at + 3]), _Text())),
             "vectors": self._cosine(row),
             "vectors_before": self._cosine(before),
             "vectors_behind": self._cosine(behind),
             "vectors_context": self._mixed(before, row, behind),
-            "vectors_session": max((cosine for member in session for cosine in self._cosines(member)), default=0.0),
+            "vectors_session": max((cosine for member in members for cosine in self._cosines(member)), default=0.0),
             "length": _Text.of(row).length,
             "question": _asks(row),
             "question_before": _asks(before),
             "speaker": float(bool({*tokens(str(speaker or ""), language=self._language)} & {*self._asked.tokens})),
             "speaker_known": float(speaker is not None),
+            "when": max((_fit(span, row.value("event_time")) for span in self._asked.spans), default=0.0),
+            "when_asked": float(bool(self._asked.spans)),
         }
 
     def _cosines(self, row: Row | None) -> list[float]:
@@ -202,8 +206,14 @@ def _in_order(members: Sequence[Row]) -> list[Row]:
 
 
 def _whole(members: Sequence[Row]) -> _Text:
-    joined = sum(map(_Text.of, members), _Text())
-    return _Text(joined.words, 1)
+    return sum(map(_Text.of, members), _Text())
+
+
+def _fit(span: tuple[float, float], event: object) -> float:
+    if not isinstance(event, str):
+        return 0.0
+    day = millis(event) / 86_400_000
+    return exp(-max(span[0] - day, day - span[1], 0.0) / 2)
 
 
 def _asks(row: Row | None) -> float:
