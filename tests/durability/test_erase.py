@@ -15,6 +15,7 @@ from memory_mesh.core.errors import KeyReused, NotFound
 from memory_mesh.core.records import Memory
 from memory_mesh.core.rows import Row, Vector
 from memory_mesh.core.times import iso
+from memory_mesh.models.hashing import HashingEmbedder
 from memory_mesh.stores.sqlite import SqliteStore
 
 from .children import Child, bytes_of, url
@@ -332,3 +333,21 @@ def test_an_erasure_by_another_agent_leaves_the_chains_of_both_whole(file: Path,
     assert [text.count(id_) > 0 for *_, text in (blocks(file)[-1], blocks(file, agent="two")[-1])] == [True, True]
     assert [type(verdict) for verdict in mesh.verify()] == [Sound, Sound]
     assert present(file, "Quetzals", "quetzal") == set()
+
+
+def test_an_erased_memory_is_in_no_file_of_the_index(tmp_path: Path) -> None:
+    store = f"sqlite:///{tmp_path / 'memory.db'}"
+    with MemoryMesh(store=store, embedder=HashingEmbedder()) as mesh:
+        kept = mesh.add_many([(f"the quay number {n} was built of granite", None) for n in range(1200)])
+        assert mesh.search("quay of granite")
+    gone = kept[700].id
+
+    def held() -> list[Path]:
+        return [path for path in tmp_path.rglob("*") if path.is_file() and gone.encode() in path.read_bytes()]
+
+    assert [path for path in held() if "-index" in path.parent.name], "the file of the index holds the id"
+    with MemoryMesh(store=store, embedder=HashingEmbedder()) as mesh:
+        mesh.delete(gone)
+        assert not [path for path in held() if "-index" in path.parent.name]
+        assert len(mesh.search("quay of granite", limit=5)) == 5
+    assert not [path for path in held() if "-index" in path.parent.name]

@@ -16,7 +16,7 @@ from memory_mesh.core.records import Block, Memory, Receipt
 from memory_mesh.core.rows import Key, Row
 from memory_mesh.core.scope import MemoryType, may_erase
 from memory_mesh.core.times import iso
-from memory_mesh.core.where import In, Where, both, equals
+from memory_mesh.core.where import In, Or, Where, both, equals
 from memory_mesh.core.yamo import Seal
 from memory_mesh.flows.desk import Desk, Plan, must_be_enabled, sealed, settle, texts
 
@@ -64,9 +64,10 @@ def erase_all(desk: Desk, scope: Mapping[str, str | None]) -> Erasure:
         raise InvalidInput(f"user {given['user_id']!r:.60} is not this mesh's", remedy="open MemoryMesh(user_id=…) as that user")
     where = both(equals("user_id", desk.who.user_id), *(equals(name, value) for name, value in given.items()))
     proof = Erasure()
-    while found := desk.store.find(Kind.MEMORY, where, limit=_AT_ONCE):
-        # The scope was named, so whoever may act for the user may erase what other agents wrote in it.
-        proof += _erased(desk, [row.id for row in found], anyones=True)
+    while found := desk.store.ids(Kind.MEMORY, where):
+        for at in range(0, len(found), _AT_ONCE):
+            # The scope was named, so whoever may act for the user may erase what other agents wrote in it.
+            proof += _erased(desk, found[at : at + _AT_ONCE], anyones=True)
     return proof
 
 
@@ -92,14 +93,13 @@ def _decide(desk: Desk, memory_ids: Sequence[str], *, anyones: bool = False) -> 
     if not gone:
         return Plan(Erasure())
     ids = tuple(memory.id for memory in gone)
-    owned = list(_owned(desk, ids))
     blocks = [Block.of(row) for row in desk.store.find(Kind.BLOCK, In("ref", ids))]
     tombs = [audit.tombstone(block) for block in blocks if audit.quotes(block)]
     puts = [tomb.row(replaces=tomb.revision - 1) for tomb in tombs]
     puts += [_blank(row) for row in desk.store.find(Kind.RECEIPT, In("ref", ids)) if row.value("request")]
     puts += [row for memory in staying for row in _unsourced(desk, memory, ids)]
     told = _told(desk, gone, tombs)
-    deletes = [*(Key(Kind.MEMORY, id_) for id_ in ids), *(row.key for row in owned)]
+    deletes = [*(Key(Kind.MEMORY, id_) for id_ in ids), *_owned(desk, ids)]
     proof = Erasure(
         memories=ids,
         rows=len(deletes),
@@ -147,11 +147,10 @@ def _unsourced(desk: Desk, memory: Memory, ids: Sequence[str]) -> list[Row]:
     return [newer.row(replaces=memory.revision), change.row(newer.partition)]
 
 
-def _owned(desk: Desk, ids: tuple[str, ...]) -> Iterator[Row]:
+def _owned(desk: Desk, ids: tuple[str, ...]) -> Iterator[Key]:
     for kind in (Kind.CHANGE, Kind.PASSAGE, Kind.USAGE):
-        yield from desk.store.find(kind, In("ref", ids))
-    links = [*desk.store.find(Kind.LINK, In("ref", ids)), *desk.store.find(Kind.LINK, In("target", ids))]
-    yield from {row.id: row for row in links}.values()
+        yield from (Key(kind, id_) for id_ in desk.store.ids(kind, In("ref", ids)))
+    yield from (Key(Kind.LINK, id_) for id_ in desk.store.ids(Kind.LINK, Or((In("ref", ids), In("target", ids)))))
 
 
 def _blank(row: Row) -> Row:

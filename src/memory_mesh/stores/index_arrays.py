@@ -14,6 +14,7 @@ Flags: TypeAlias = NDArray[np.bool_]
 Columns: TypeAlias = Mapping[str, Array]  # by name
 
 _LEAST = 16
+_FEW = 50_000
 
 
 class Grown:
@@ -55,6 +56,7 @@ class Texts:
     def __init__(self, joined: Array, ends: Array) -> None:
         self._joined, self._ends = joined, ends
         self._later: list[str] = []
+        self._listed: list[str] = []
 
     def __len__(self) -> int:
         return len(self._ends) + len(self._later)
@@ -66,15 +68,21 @@ class Texts:
         return self._joined[start : int(self._ends[at])].tobytes().decode()
 
     def of(self, places: Ints) -> list[str]:
-        """Many of them, at once where they are plain enough."""
+        """Many of them."""
+        if len(self._ends) <= _FEW:  # few enough to keep at hand
+            if not self._listed:
+                self._listed = self._read(np.arange(len(self._ends)))
+            listed, later, few = self._listed, self._later, len(self._listed)
+            return [listed[at] if at < few else later[at - few] for at in places.tolist()]
         based = places < len(self._ends)
-        if not based.all():
-            return [self[at] for at in places.tolist()]
+        return self._read(places) if based.all() else [self[at] for at in places.tolist()]
+
+    def _read(self, places: Ints) -> list[str]:
+        """Some of the file's, at once where they are plain enough."""
         ends = self._ends[places]
-        starts = np.where(places > 0, self._ends[places - 1], 0)
-        lengths = ends - starts
+        lengths = ends - np.where(places > 0, self._ends[places - 1], 0)
         stops = np.cumsum(lengths)
-        taken = self._joined[np.arange(int(lengths.sum())) + np.repeat(starts - (stops - lengths), lengths)].tobytes()
+        taken = self._joined[np.arange(int(lengths.sum())) + np.repeat(ends - stops, lengths)].tobytes()
         if not taken.isascii():
             return [self[at] for at in places.tolist()]
         text = taken.decode()

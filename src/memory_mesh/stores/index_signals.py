@@ -87,24 +87,29 @@ def keyword_signals(read: Read, scale: Scale) -> dict[str, Signal]:
     """By the words of the memory and its neighbours."""
     times, lengths = read.times, read.lengths
     scores = scale.scores(times, lengths)
-    joined = times[read.own] + times[read.before] + times[read.behind]
+    own, *near = (times.take(places, axis=0) for places in (read.own, read.before, read.behind, *read.beyond))
+    joined = own + near[0] + near[1]
     length = lengths[read.own] + lengths[read.before] + lengths[read.behind]
     return {
         "keywords": scores[read.own],
         "keywords_before": scores[read.before],
         "keywords_behind": scores[read.behind],
         "keywords_context": scale.scores(joined, length / _CONTEXT),
-        "coverage": scale.coverage(times[read.own]),
+        "coverage": scale.coverage(own),
         "coverage_context": scale.coverage(joined),
-        "coverage_wide": scale.coverage(joined + times[read.beyond[0]] + times[read.beyond[1]]),
+        "coverage_wide": scale.coverage(joined + near[2] + near[3]),
         "length": lengths[read.own],
     }
 
 
 def session_signal(side: Side, picked: Picked, read: Read, times: Floats, scale: Scale) -> Signal:
     """By the words of the whole session; a memory without one is a session of its own."""
-    of_session = _with_none(scale.scores(times, side.view.session_lengths[picked.sessions]))[picked.session]
-    return np.where(picked.session >= 0, of_session, scale.scores(read.times[read.own], read.lengths[read.own]))
+    scores = _with_none(scale.scores(times, side.view.session_lengths[picked.sessions]))[picked.session]
+    alone = (picked.session < 0).nonzero()[0]
+    if len(alone):
+        own = read.own[alone]
+        scores[alone] = scale.scores(read.times[own], read.lengths[own])
+    return scores
 
 
 def vector_signals(side: Side, picked: Picked, read: Read) -> dict[str, Signal]:

@@ -11,7 +11,7 @@ import numpy as np
 from memory_mesh.stores.index_arrays import Array, Columns, Flags, Floats, Grown, Ints
 
 _STEPS = 127
-_BLOCK = 16384  # bits of so many vectors stay in the processor's cache
+_BLOCK = 8192  # bits of so many vectors stay in the processor's cache
 _ROWS = 1024  # so many whole vectors do
 _FOR_MEAN = 20_000
 _WORD = 64
@@ -128,7 +128,7 @@ class Space:
         dots = np.empty(len(rows), np.float32)
         for at in range(0, len(rows), _ROWS):
             # Row by row: a product with a matrix wakes threads, and waits for them longer than it works.
-            np.vecdot(self._taken(rows[at : at + _ROWS]).astype(np.float32), query, out=dots[at : at + _ROWS])
+            np.vecdot(self._taken(rows[at : at + _ROWS]), query, out=dots[at : at + _ROWS])
         dots *= self._weights.all[rows]
         return dots
 
@@ -139,8 +139,7 @@ class Space:
 
     def distances(self, signs: Array, words: slice) -> Array:
         """In how many of these bits each vector differs from the query."""
-        counted = np.empty(len(self), np.uint16)
-        old = len(self._base_codes)
+        counted, old = np.empty(len(self), np.uint16), len(self._base_codes)
         _differences(self._base_bits[words], signs[words], counted[:old])
         _differences(self._bits.all.T[words], signs[words], counted[old:])
         return counted
@@ -194,14 +193,9 @@ def _packed(flags: Flags) -> Array:
 
 
 def _differences(bits: Array, signs: Array, out: Array) -> None:
-    differing, counted = np.empty(_BLOCK, np.uint64), np.empty(_BLOCK, np.uint8)
     for at in range(0, len(out), _BLOCK):
-        part = out[at : at + _BLOCK]
-        part[:] = 0
-        for word, sign in enumerate(signs):
-            np.bitwise_xor(bits[word, at : at + _BLOCK], sign, out=differing[: len(part)])
-            np.bitwise_count(differing[: len(part)], out=counted[: len(part)])
-            part += counted[: len(part)]
+        differing = bits[:, at : at + _BLOCK] ^ signs[:, None]
+        np.bitwise_count(differing).sum(axis=0, dtype=np.uint16, out=out[at : at + _BLOCK])
 
 
 def _mean(codes: Array, weights: Array) -> Floats:
