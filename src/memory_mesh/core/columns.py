@@ -180,7 +180,7 @@ def _is_text(value: Value) -> bool:
 
 
 def _are_texts(values: list[Value]) -> bool:
-    # Looked at as one text: a memory has many keywords. A half of a pair at the end of one meets no other half: the blank parts them.
+    # Looked at as one text, for a memory has many keywords. The blank keeps halves of pairs at their ends apart.
     return all(type(value) is str for value in values) and _is_text(" ".join(values))  # type: ignore[arg-type]
 
 

@@ -99,8 +99,9 @@ class Memory(MemoryRecord):
         """What a caller may see of it."""
         return MemoryRecord(**{name: getattr(self, name) for name in _PUBLIC})
 
-    def found(self, score: float, similarity: float | None = None) -> SearchResult:
-        return SearchResult(**{name: getattr(self, name) for name in _PUBLIC}, score=score, similarity=similarity)
+    def found(self, score: float, similarity: float | None = None, **counted: Any) -> SearchResult:
+        """The memory as an answer; `counted` is how often it was one before."""
+        return SearchResult(**{name: getattr(self, name) for name in _PUBLIC} | counted, score=score, similarity=similarity)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

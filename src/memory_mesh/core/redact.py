@@ -9,7 +9,7 @@ import re
 import unicodedata
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Literal
@@ -58,6 +58,22 @@ def find(text: str) -> list[Found]:
     return [Found(PATTERNS[rank].id, start, end) for start, end, rank in _outside_masks(text, _apart(spans))]
 
 
+# Keys, speakers and sessions come again and again. Only what holds nothing to redact is remembered, and only short texts.
+_CLEAN: set[str] = set()
+_SHORT, _MOST_CLEAN = 64, 10_000
+
+
+def _find_again(text: str) -> list[Found]:
+    if text in _CLEAN:
+        return []
+    found = find(text)
+    if not found and len(text) <= _SHORT:
+        if len(_CLEAN) >= _MOST_CLEAN:
+            _CLEAN.clear()
+        _CLEAN.add(text)
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class Redactor:
     """How found values are written: `[EMAIL]`, or in pseudonym mode `[EMAIL:8 hex digits]`, the same for the same value and key.
@@ -82,9 +98,9 @@ class Redactor:
             if not name.strip() or self.text(given) != given:
                 raise InvalidInput(f"name {number} has an id that would be redacted itself", expected="an id without names in it")
 
-    def text(self, text: str) -> str:
+    def text(self, text: str, *, look: Callable[[str], list[Found]] = find) -> str:
         """The text as it may be stored."""
-        found = find(text)
+        found = look(text)
         for _ in range(_MOST_ROUNDS):
             masked, masks = self._masked(text, found)
             renamed = self._renamed(masked)
@@ -113,7 +129,7 @@ class Redactor:
 
     def _object(self, value: dict[str, Value]) -> dict[str, Value]:
         kept: dict[str, Value] = {}
-        masked = {key: self.text(key) for key in value}
+        masked = {key: self.text(key, look=_find_again) for key in value}
         taken, numbers = set(masked.values()), Counter[str]()
         for key, item in value.items():
             shown = _unused(masked[key], kept, taken, numbers)
@@ -124,8 +140,8 @@ class Redactor:
         """A value read with its key: `{"password": "hunter2"}` says as much as `password: hunter2`."""
         lead = f"{key}: "
         for _ in range(_MOST_ROUNDS):
-            found = [one for one in find(lead + value) if one.start >= len(lead)] if key else []
-            redacted = self.text(self._masked(lead + value, found)[0][len(lead) :])
+            found = [one for one in _find_again(lead + value) if one.start >= len(lead)] if key else []
+            redacted = self.text(self._masked(lead + value, found)[0][len(lead) :], look=_find_again)
             if redacted == value:
                 return value
             value = redacted

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from threading import Lock
+from threading import Lock, Thread
 
 
 @dataclass(slots=True)
@@ -13,6 +13,7 @@ class Sightings:
     counts: Counter[str] = field(default_factory=Counter)
     latest: dict[str, str] = field(default_factory=dict)
     lock: Lock = field(default_factory=Lock)
+    writer: Thread | None = None  # writes them down while searches go on
 
     def add(self, ids: Sequence[str], at: str) -> int:
         with self.lock:

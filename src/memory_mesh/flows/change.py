@@ -16,7 +16,7 @@ from memory_mesh.core.times import iso
 from memory_mesh.core.where import equals
 from memory_mesh.flows import receipts
 from memory_mesh.flows.desk import Desk, Plan, sealed, settle, texts, visible_memory
-from memory_mesh.flows.embed import Embedded, Vectors, claim, over, passage_row, passage_rows
+from memory_mesh.flows.embed import Embedded, Vectors, over, passage_row, passage_rows
 from memory_mesh.flows.retain import entry
 
 
@@ -79,6 +79,7 @@ def _decide_update(
         made.add(desk, [read.content])
         columns |= {"vector": made[read.content].own, "pending": made[read.content].pending}
     plan = _revised(desk, known, action="update", why=why, updated_at=iso(desk.clock()), **columns)
+    plan = replace(plan, puts=[*plan.puts, *(made.claim(desk) if made else [])])
     return _with_passages(desk, known, plan, made.get(read.content))
 
 
@@ -99,8 +100,7 @@ def _with_passages(desk: Desk, before: Memory, plan: Plan[Memory], vectors: Embe
         new = {id_: passage_row(memory, id_, row.vector) for id_, row in held.items() if row.vector}
     # Replaced where there is one already: deleting makes a store free bytes, and the old text is kept in the history anyway.
     puts = [over(row, held.get(id_)) for id_, row in new.items()]
-    claimed = claim(desk, [vectors]) if vectors else []
-    return replace(plan, puts=[*plan.puts, *puts, *claimed], deletes=[row.key for id_, row in held.items() if id_ not in new])
+    return replace(plan, puts=[*plan.puts, *puts], deletes=[row.key for id_, row in held.items() if id_ not in new])
 
 
 def _spoken(name: str, value: Value, metadata: dict[str, Value]) -> bool:

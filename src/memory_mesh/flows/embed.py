@@ -5,7 +5,7 @@ model, the one of its first vector; vectors of two models are never mixed and ne
 """
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from memory_mesh.core.columns import Kind
@@ -36,26 +36,35 @@ NO_VECTOR = Embedded()
 WAITING = Embedded(pending=True)
 
 
-def embedded(desk: Desk, texts: Sequence[str]) -> list[Embedded]:
+class Vectors(dict[str, Embedded]):
+    """What was embedded for a write, by text: a decision that is made again embeds nothing twice."""
+
+    def __init__(self) -> None:
+        self._held: str | None = None
+
+    def add(self, desk: Desk, texts: Sequence[str]) -> None:
+        """Embed what is new. Each decision asks anew which model the store has: it may have changed since the last."""
+        self._held = _fitting(desk) if texts or self else None
+        new = list(dict.fromkeys(text for text in texts if text not in self))
+        self.update(zip(new, _embedded(desk, new), strict=True))
+
+    def claim(self, desk: Desk) -> list[Row]:
+        """The row that makes a model the store's own, to be written with its first vector."""
+        first = next((found.own for found in self.values() if found.own), None)
+        return [model_row(desk, first.model)] if first and self._held is None else []
+
+
+def _embedded(desk: Desk, texts: Sequence[str]) -> list[Embedded]:
     """Vectors for texts that are to be stored, in one batch. Without an embedder there are none, and nothing waits."""
     if desk.embedder is None or not texts:
         return [NO_VECTOR] * len(texts)
-    model = _fit(desk, desk.embedder.model)
     try:
         pieces = [passages(desk, text) for text in texts]
         vectors = iter(desk.embedder.embed([piece for parts in pieces for piece in parts]))
     except EmbeddingError as error:
         _log.warning("stored without vectors, found by keywords until `memory-mesh reembed`: %s", error)
         return [WAITING] * len(texts)
-    return [_of_one(model, [next(vectors) for _ in parts]) for parts in pieces]
-
-
-class Vectors(dict[str, Embedded]):
-    """What was embedded for a write, by text: a decision that is made again embeds nothing twice."""
-
-    def add(self, desk: Desk, texts_: Sequence[str]) -> None:
-        new = list(dict.fromkeys(text for text in texts_ if text not in self))
-        self.update(zip(new, embedded(desk, new), strict=True))
+    return [_of_one(desk.embedder.model, [next(vectors) for _ in parts]) for parts in pieces]
 
 
 def asked(desk: Desk, query: str) -> Vector | None:
@@ -102,12 +111,6 @@ def store_model(desk: Desk) -> str | None:
     return str(detail["model"]) if isinstance(detail, dict) else None
 
 
-def claim(desk: Desk, made: Iterable[Embedded]) -> list[Row]:
-    """The row that makes a model the store's own, to be written with its first vector."""
-    first = next((found.own for found in made if found.own), None)
-    return [model_row(desk, first.model)] if first and store_model(desk) is None else []
-
-
 def model_row(desk: Desk, model: str) -> Row:
     """The store's model, as a row that replaces what it was."""
     held = desk.store.get(Kind.META, [_META]).get(_META)
@@ -138,15 +141,15 @@ def over(row: Row, held: Row | None) -> Row:
     return replace(row, revision=held.revision + 1, replaces=held.revision) if held else row
 
 
-def _fit(desk: Desk, model: str) -> str:
-    """The store's model, which is the embedder's: writing vectors of another would mix them."""
-    held = store_model(desk)
-    if held not in (None, model):
+def _fitting(desk: Desk) -> str | None:
+    """The store's model, if it has one: it must be the embedder's, for vectors of another would mix."""
+    held = store_model(desk) if desk.embedder else None
+    if desk.embedder and held not in (None, desk.embedder.model):
         raise ModelMismatch(
-            f"the store holds vectors of {held}, and the embedder makes those of {model}",
+            f"the store holds vectors of {held}, and the embedder makes those of {desk.embedder.model}",
             remedy="choose the store's model, or run `memory-mesh reembed` to change the store to the new one",
         )
-    return model
+    return held
 
 
 def _of_one(model: str, vectors: Sequence[Vector]) -> Embedded:

@@ -15,13 +15,14 @@ from memory_mesh.core.explain import Explained, Explanation, Placing
 from memory_mesh.core.lexical import tokens
 from memory_mesh.core.pool import Asked, Pool
 from memory_mesh.core.records import Memory, SearchResult, Status
+from memory_mesh.core.rows import Row
 from memory_mesh.core.scope import partitions
 from memory_mesh.core.times import iso, millis
 from memory_mesh.core.when import spans
 from memory_mesh.core.where import ANYTHING, In, Where, both
 from memory_mesh.flows import embed, usage
 from memory_mesh.flows.desk import Desk
-from memory_mesh.flows.recall import readable, within
+from memory_mesh.flows.recall import known_statuses, shown_to, within
 
 if TYPE_CHECKING:
     from memory_mesh.core.rankers import Ranking
@@ -51,7 +52,7 @@ class _Found:
     """The candidates of a search, ranked."""
 
     asked: Asked
-    allowed: Where  # what may be shown: scope, status, expiry and the caller's filter
+    allowed: Callable[[Row], bool]  # what may be shown: scope, status, expiry and the caller's filter
     query: str
     pool: Pool
     ranker: str
@@ -119,12 +120,12 @@ def _check(request: Request) -> None:
     if request.ranker not in (None, *RANKERS):
         raise InvalidInput(f"ranker is {shown(request.ranker)}", expected=f"one of {', '.join(RANKERS)}")
     within(request.limit)
+    known_statuses(request.statuses)
 
 
 def _found(desk: Desk, request: Request) -> _Found:
     # Contents are kept masked, so a query is masked to meet them; and no embedder is shown what no store may keep.
     query = desk.layer0.line(_clean(request.query))
-    allowed = both(readable(desk, request.statuses), request.where)
     at = iso(desk.clock())
     asked = Asked(
         tokens=tokens(query, language=desk.language),
@@ -138,7 +139,7 @@ def _found(desk: Desk, request: Request) -> _Found:
     pool = desk.index.pool(asked, size=max(_POOL, 2 * request.limit))
     if asked.vector and pool.foreign:
         embed.mention(desk, f"{pool.foreign:,} memories have no vector of {asked.vector.model} and are found by keywords")
-    return _ranked(desk, request, query, asked, allowed, pool)
+    return _ranked(desk, request, query, asked, pool)
 
 
 def _clean(query: str) -> str:
@@ -153,14 +154,17 @@ def _only(desk: Desk, where: Where) -> frozenset[str] | None:
     return frozenset(desk.store.ids(Kind.MEMORY, both(In("partition", partitions(desk.who)), where)))
 
 
-def _ranked(desk: Desk, request: Request, query: str, asked: Asked, allowed: Where, pool: Pool) -> _Found:
+def _ranked(desk: Desk, request: Request, query: str, asked: Asked, pool: Pool) -> _Found:
     from memory_mesh.core.rankers import ranked  # it brings numpy, which only searches need
 
     ranker = request.ranker or desk.ranker
     by_vector = asked.vector is not None
     ranking = ranked(ranker, pool, depth=2 * request.limit, by_vector=by_vector, weights=desk.channel_weights)
     least = ranking.default_min_score if request.min_score is None else request.min_score
-    return _Found(asked=asked, allowed=allowed, query=query, pool=pool, ranker=ranker, least=least, ranking=ranking)
+    return _Found(
+        asked=asked, allowed=shown_to(desk, request.statuses, request.where), query=query, pool=pool, ranker=ranker,
+        least=least, ranking=ranking,
+    )  # fmt: skip
 
 
 def _answers(desk: Desk, request: Request, found: _Found) -> Iterator[SearchResult]:
@@ -173,9 +177,9 @@ def _answers(desk: Desk, request: Request, found: _Found) -> Iterator[SearchResu
 def _read(desk: Desk, found: _Found, ids: Sequence[str]) -> list[SearchResult]:
     # Read again under the same condition: a row may have changed since it was proposed.
     rows = desk.store.get(Kind.MEMORY, ids)
-    kept = [Memory.of(rows[id_]) for id_ in ids if id_ in rows and found.allowed.matches(rows[id_])]
-    likeness = _likeness(found)
-    return [memory.found(found.ranking.scores[memory.id], likeness(memory.id)) for memory in usage.merged(desk, kept)]
+    kept = [rows[id_] for id_ in ids if id_ in rows and found.allowed(rows[id_])]
+    likeness, counts = _likeness(found), usage.counted(desk, [row.id for row in kept])
+    return [Memory.of(row).found(found.ranking.scores[row.id], likeness(row.id), **counts.get(row.id, {})) for row in kept]
 
 
 def _likeness(found: _Found) -> Callable[[str], float | None]:

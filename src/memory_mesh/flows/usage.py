@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from threading import Thread
+from typing import Any
 
 from memory_mesh.core.columns import Kind
 from memory_mesh.core.errors import Conflict, StoreError
@@ -13,18 +15,28 @@ from memory_mesh.core.times import iso
 from memory_mesh.core.where import In
 from memory_mesh.flows.desk import Desk
 
-_FLUSH_AT = 500  # sightings that are not written yet
+_FLUSH_AT = 2000  # sightings that are not written yet
 _ATTEMPTS = 20
 
 
 def note(desk: Desk, ids: Sequence[str]) -> None:
     """These memories were answers."""
-    if desk.enabled and ids and desk.sightings.add(ids, iso(desk.clock())) >= _FLUSH_AT:
-        flush(desk)
+    if not desk.enabled or not ids or desk.sightings.add(ids, iso(desk.clock())) < _FLUSH_AT:
+        return
+    if desk.sightings.writer is None or not desk.sightings.writer.is_alive():
+        desk.sightings.writer = Thread(target=_write, args=(desk,), name="memory-mesh usage", daemon=True)
+        desk.sightings.writer.start()
 
 
 def flush(desk: Desk) -> None:
-    """Write what was counted. A store that cannot be written to is searched all the same, without counting."""
+    """Write what was counted, now."""
+    if desk.sightings.writer:
+        desk.sightings.writer.join()
+    _write(desk)
+
+
+def _write(desk: Desk) -> None:
+    """A store that cannot be written to is searched all the same, without counting."""
     taken = desk.sightings.take()
     for _ in range(_ATTEMPTS if taken else 0):
         try:
@@ -42,16 +54,20 @@ def flush(desk: Desk) -> None:
 
 def merged(desk: Desk, memories: Sequence[Memory]) -> list[Memory]:
     """The memories with their counts, those of this process that are not written yet included."""
-    if not memories:
-        return []
-    held = {id_: Usage.of(row) for id_, row in desk.store.get(Kind.USAGE, [memory.id for memory in memories]).items()}
-    return [_with(memory, held.get(memory.id), desk.sightings) for memory in memories]
+    known = counted(desk, [memory.id for memory in memories])
+    return [replace(memory, **known[memory.id]) if memory.id in known else memory for memory in memories]
 
 
-def _with(memory: Memory, held: Usage | None, sightings: Sightings) -> Memory:
-    count = (held.access_count if held else 0) + sightings.counts.get(memory.id, 0)
-    latest = sightings.latest.get(memory.id) or (held.last_accessed if held else None)
-    return replace(memory, access_count=count, last_accessed=latest) if count else memory
+def counted(desk: Desk, ids: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """How often memories were found, and when last, as the fields of a record; those that never were are left out."""
+    held = {id_: Usage.of(row) for id_, row in desk.store.get(Kind.USAGE, ids).items()} if ids else {}
+    known = {id_: _fields(held.get(id_), id_, desk.sightings) for id_ in ids}
+    return {id_: found for id_, found in known.items() if found["access_count"]}
+
+
+def _fields(held: Usage | None, id_: str, sightings: Sightings) -> dict[str, Any]:
+    count = (held.access_count if held else 0) + sightings.counts.get(id_, 0)
+    return {"access_count": count, "last_accessed": sightings.latest.get(id_) or (held.last_accessed if held else None)}
 
 
 def _added(desk: Desk, taken: dict[str, tuple[int, str]]) -> tuple[list[Row], dict[str, int]]:

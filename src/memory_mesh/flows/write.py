@@ -18,7 +18,7 @@ from memory_mesh.core.times import iso
 from memory_mesh.core.where import Compare, In, both
 from memory_mesh.flows import receipts
 from memory_mesh.flows.desk import Desk, Plan, lasting, memory_row, sealed, settle, unknown
-from memory_mesh.flows.embed import Embedded, Vectors, claim, passage_rows
+from memory_mesh.flows.embed import Embedded, Vectors, passage_rows
 from memory_mesh.flows.retain import entry
 
 
@@ -91,7 +91,7 @@ def decide_add(desk: Desk, wanted: Sequence[Wanted], made: Vectors) -> Plan[list
         _take(desk, batch, item, used.get(item.receipt_id or ""), made)
     written = [batch.memories[id_].row(replaces=batch.replaces.get(id_, 0)) for id_ in sorted(batch.touched)]
     chain = audit.chain_name(desk.who.user_id, desk.who.agent_id)
-    claimed = claim(desk, made.values()) if written else []
+    claimed = made.claim(desk) if written else []
     puts = [*written, *batch.others, *claimed, *sealed(desk, chain, batch.entries if desk.audited else [])]
     return Plan(batch.answers, puts, seen=seen if puts else {})
 

@@ -28,7 +28,7 @@ class Likeness:
         self._table, self._view, self._space, self._query = table, view, space, query
         self._all = space.cosines(np.arange(len(space)), query) if len(space) <= EXACT else None
         self._signs = space.signs(query) if self._all is None else np.zeros(0, np.uint64)
-        self._compared = np.zeros(0, np.int32), np.zeros(0, np.float32)
+        self._compared: list[tuple[Ints, Floats]] = []  # memories, and how alike each was found
         self._filtered = False
 
     def comparable(self, allowed: Flags | None) -> int:
@@ -46,7 +46,7 @@ class Likeness:
             rows = np.arange(len(space)) if seen is None else seen.nonzero()[0]
         cosines = self._cosines(rows)
         owners = space.owners[rows]
-        self._compared = owners, cosines
+        self._compared.append((owners, cosines))
         order = _highest(cosines, size if not space.further else len(cosines))
         if space.further:  # a memory counts once, with its best passage
             _, firsts = np.unique(owners[order], return_index=True)
@@ -63,13 +63,13 @@ class Likeness:
         rows = self._space.rows[slots[at]]
         held = rows >= 0
         own = np.zeros(len(some), np.float32)
-        own[at[held]] = self._cosines(rows[held])
+        own[at[held]] = self._noted(slots[at[held]], rows[held])
         passed, passages = self._passages(slots[at])
         if not len(passed):
             return own, own
         best = np.full(len(some), -np.inf, np.float32)
         best[at[held]] = own[at[held]]
-        np.maximum.at(best, at[passed], self._cosines(passages))
+        np.maximum.at(best, at[passed], self._noted(slots[at[passed]], passages))
         return np.where(np.isfinite(best), best, np.float32(0)), own
 
     def length(self, slots: Ints, before: Ints, behind: Ints) -> Floats:
@@ -86,27 +86,19 @@ class Likeness:
         length: Floats = np.sqrt(np.maximum(square, 0)).astype(np.float32)
         return length
 
-    def of_sessions(self, sessions: Ints, place: Ints, session: Ints, alike: Floats) -> Floats:
-        """The best of each of these sessions, among all that were compared. `place` says where among them a session
-        is, `session` where those of the candidates are (-1: nowhere), and `alike` how alike these are."""
-        best = np.full(len(sessions), -np.inf, np.float32)
-        np.maximum.at(best, session[session >= 0], alike[session >= 0])
-        self._raise(best, place, *self._compared)
-        if self._filtered:  # all of them were left aside that the caller's filter does not let through
+    def of_sessions(self, sessions: Ints, place: Ints) -> Floats:
+        """The best of each of these sessions, among all that have been compared; 0 where none was. `place` says where among them a
+        session is; -1: nowhere."""
+        if self._filtered:  # then none was compared that the caller's filter does not let through
             slots, _ = self._table.members.of(sessions)
             slots = slots[self._view.readable[slots]]
-            rows = self._space.rows[slots]
-            at, passages = self._passages(slots)
-            rows, slots = np.concatenate((rows[rows >= 0], passages)), np.concatenate((slots[rows >= 0], slots[at]))
-            self._raise(best, place, slots[:MEMBERS], self._cosines(rows[:MEMBERS]))
+            self.of(slots[:MEMBERS], [np.arange(min(len(slots), MEMBERS))])
+        best = np.full(len(sessions), -np.inf, np.float32)
+        for slots, cosines in self._compared:
+            codes = self._table.column("session")[slots]
+            at = np.where(codes >= 0, place.take(codes, mode="clip"), -1) if len(place) else codes
+            np.maximum.at(best, at[at >= 0], cosines[at >= 0])
         return np.where(np.isfinite(best), best, np.float32(0))
-
-    def _raise(self, best: Floats, place: Ints, slots: Ints, cosines: Floats) -> None:
-        if not len(place):
-            return  # no memory of the partition belongs to a session
-        sessions = self._table.column("session")[slots]
-        at = np.where((sessions >= 0) & self._view.readable[slots], place.take(sessions, mode="clip"), -1)
-        np.maximum.at(best, at[at >= 0], cosines[at >= 0])
 
     def _work_out(self, slots: Ints, close: Array) -> None:
         before, behind = self._view.neighbours(slots)
@@ -122,6 +114,11 @@ class Likeness:
 
     def _cosines(self, rows: Ints) -> Floats:
         return self._space.cosines(rows, self._query) if self._all is None else self._all[rows]
+
+    def _noted(self, slots: Ints, rows: Ints) -> Floats:
+        cosines = self._cosines(rows)
+        self._compared.append((slots, cosines))
+        return cosines
 
     def _passages(self, slots: Ints) -> tuple[Ints, Ints]:
         """Which of these memories have passages, and where their vectors are."""

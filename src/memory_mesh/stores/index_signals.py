@@ -121,7 +121,7 @@ def vector_signals(side: Side, picked: Picked, read: Read) -> dict[str, Signal]:
     mixed = plain[read.own] + (plain[read.before] + plain[read.behind]) / 2
     length = likeness.length(picked.slots, picked.before, picked.behind)
     alike = best[read.own]
-    sessions = _with_none(likeness.of_sessions(picked.sessions, picked.place, picked.session, alike))
+    sessions = _with_none(likeness.of_sessions(picked.sessions, picked.place))
     return {
         "vectors": alike,
         "vectors_before": best[read.before],

@@ -96,7 +96,7 @@ def rows_of(kind: Kind, found: sqlite3.Cursor) -> list[Row]:
     embedding, model, extra = (at.get(name) for name in ("embedding", "model", "extra"))
 
     def row(values: Sequence[Any]) -> Row:
-        fields: dict[str, Any] = json.loads(values[extra] or "{}") if extra is not None else {}
+        fields: dict[str, Any] = json.loads(values[extra]) if extra is not None and values[extra] else {}
         for place, name, read in places:
             value = values[place]
             if value is not None and (value := read(value) if read else value) is not None:

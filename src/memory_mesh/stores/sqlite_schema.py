@@ -166,7 +166,12 @@ def encode(column: Column, value: Value) -> str | int | float | None:
 
 
 # How a column's value is read back, by its type; the others come as they are.
-READERS: Mapping[Type, Callable[[Any], Value]] = {Type.TEXTS: json.loads, Type.JSON: json.loads, Type.BOOL: bool}
+READERS: Mapping[Type, Callable[[Any], Value]] = {
+    # Most lists are empty, and there are many.
+    Type.TEXTS: lambda text: [] if text == "[]" else json.loads(text),
+    Type.JSON: json.loads,
+    Type.BOOL: bool,
+}
 
 
 def take_up(connection: sqlite3.Connection) -> None:
