@@ -51,16 +51,22 @@ class MadeUp:
         rng = np.random.default_rng(size)
         common = rng.standard_normal(DIMENSION) * 0.5
         centres = rng.standard_normal((max(20, size // 100), DIMENSION)) + common
+        # A session keeps to its topic, but for every fifth turn.
+        topics = rng.integers(len(centres), size=-(-size // TURNS)).repeat(TURNS)[:size]
+        topics[::5] = rng.integers(len(centres), size=len(topics[::5]))
         self.vectors = np.empty((size, DIMENSION), np.float32)
         for at in range(0, size, 50_000):
-            here = slice(at, min(at + 50_000, size))
-            count = here.stop - at
-            made = centres[rng.integers(len(centres), size=count)] + rng.standard_normal((count, DIMENSION)) * 0.9
-            self.vectors[here] = made / np.linalg.norm(made, axis=1, keepdims=True)
+            made = centres[topics[at : at + 50_000]]
+            made = made + rng.standard_normal(made.shape) * 0.9
+            self.vectors[at : at + 50_000] = made / np.linalg.norm(made, axis=1, keepdims=True)
         self._lengths = np.clip(rng.lognormal(2.6, 0.6, size), 1, 200).astype(int)
         self._starts = np.cumsum(self._lengths) - self._lengths
         shares = 1 / np.arange(20, VOCABULARY + 20) ** 1.05  # from 20: the commonest words are no keywords
-        self._words = rng.choice(VOCABULARY, size=int(self._lengths.sum()), p=shares / shares.sum()).astype(np.int32)
+        count = int(self._lengths.sum())
+        self._words = rng.choice(VOCABULARY, size=count, p=shares / shares.sum()).astype(np.int32)
+        # Every third word belongs to the topic.
+        own = topics.repeat(self._lengths)[::3] * 97 + rng.integers(60, size=-(-count // 3))
+        self._words[::3] = own % VOCABULARY
         self._named = [f"w{word}" for word in range(VOCABULARY)]
         self.added: list[Row] = []
 

@@ -70,31 +70,32 @@ class Held:
         """The memories of the highest scores, best first, and these; none of score zero."""
         if len(self._slots) > SHORT:
             return self._best_of_many(scale, allowed, size)
-        lengths = self._table.column("length")[self._slots]
-        parts = scale.parts(self._times, scale.most[self._words], lengths)
+        lengths = self._table.column("length").take(self._slots)
+        parts = scale.parts(self._times, scale.most.take(self._words), lengths)
         scores = np.bincount(self._slots, parts, minlength=len(self._table))
         return _best(_scored(scores, allowed), scores, size)
 
     def times(self, place: Ints, count: int) -> Floats:
         """How often each of some memories holds each word. `place` says where among the `count` a slot is; their end: nowhere."""
         counted = np.zeros((count + 1, self._count), np.float32)
-        counted[place[self._slots], self._words] = self._times
-        counted[count] = 0
+        at = place.take(self._slots)
+        found = (at < count).nonzero()[0]
+        counted[at[found], self._words[found]] = self._times[found]
         return counted
 
     def in_sessions(self, readable: Flags, place: Ints, count: int) -> tuple[Floats, list[int]]:
         """How often each of some sessions holds each word in readable memories, and how many sessions of all do, each memory
         without one counted as one. `place` says where among the `count` sessions a session is; -1: nowhere."""
-        there = readable[self._slots]
-        codes, words, times = self._table.column("session")[self._slots][there], self._words[there], self._times[there]
-        together = codes >= 0
-        alone = np.bincount(words[~together], minlength=self._count)
-        codes, words, times = codes[together], words[together], times[together]
+        codes, there = self._table.column("session").take(self._slots), readable.take(self._slots)
+        alone = np.bincount(self._words[there & (codes < 0)], minlength=self._count)
+        together = (there & (codes >= 0)).nonzero()[0]
+        codes, words = codes[together], self._words[together]
         marked = np.zeros((self._count, len(place)), np.bool_)
-        marked[words, codes] = True
-        at = place[codes]
-        wanted = at >= 0
-        counted = np.bincount(at[wanted] * self._count + words[wanted], times[wanted], minlength=count * self._count)
+        marked.reshape(-1)[words * len(place) + codes] = True
+        at = place.take(codes)
+        wanted = (at >= 0).nonzero()[0]
+        times = self._times[together[wanted]]
+        counted = np.bincount(at[wanted] * self._count + words[wanted], times, minlength=count * self._count)
         return counted.astype(np.float32).reshape(count, self._count), (alone + np.count_nonzero(marked, axis=1)).tolist()
 
     def _best_of_many(self, scale: Scale, allowed: Flags, size: int) -> tuple[Ints, Floats]:

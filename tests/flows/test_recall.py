@@ -1,0 +1,50 @@
+"""What a reader may be shown: the condition for stores and the question to one row say the same."""
+
+from dataclasses import replace
+from itertools import product
+
+import pytest
+
+from memory_mesh.core.columns import Kind
+from memory_mesh.core.errors import InvalidInput
+from memory_mesh.core.records import Memory, Status
+from memory_mesh.core.scope import MemoryType, Reach, Reader
+from memory_mesh.core.times import iso
+from memory_mesh.core.where import ANYTHING, equals
+from memory_mesh.flows.desk import Desk
+from memory_mesh.flows.recall import readable, shown_to
+
+READERS = [Reader("u", "ann", "s"), Reader("u", "ann"), Reader("u", "bob", "s"), Reader("u"), Reader(None, "ann"), Reader()]
+
+
+@pytest.mark.req("MESH-009")
+@pytest.mark.parametrize("who", READERS, ids=str)
+@pytest.mark.parametrize("statuses", [("active",), ("quarantined", "archived"), ()], ids=str)
+@pytest.mark.parametrize("where", [ANYTHING, equals("project", "x")], ids=["all", "filtered"])
+def test_a_row_is_shown_exactly_where_the_condition_holds(desk: Desk, who: Reader, statuses: tuple[str, ...], where) -> None:
+    reading = replace(desk, who=who)
+    clock = desk.clock()
+    rows = [
+        Memory(
+            id=f"m{n}", content="x", created_at=iso(clock), updated_at=iso(clock),
+            user_id=user, agent_id=agent, session_id=session, memory_type=kind, reach=reach, status=status, expires_at=ends, project=project,
+        ).row()
+        for n, (user, agent, session, kind, reach, status, ends, project) in enumerate(
+            product(
+                ("u", None), ("ann", None), ("s", None), MemoryType, (None, Reach.AGENT), (Status.ACTIVE, Status.ARCHIVED),
+                (None, iso(clock), iso(clock + 1)), ("x", None),
+            )
+        )
+    ]  # fmt: skip
+    asked, condition = shown_to(reading, statuses, where), readable(reading, statuses)
+    told = [asked(row) for row in rows]
+    assert told == [condition.matches(row) and where.matches(row) for row in rows]
+    assert any(told) == bool(statuses)
+    desk.store.apply(rows)
+    from_store = set(desk.store.ids(Kind.MEMORY, condition))
+    assert {row.id for row in rows if shown_to(reading, statuses, ANYTHING)(row)} == from_store
+
+
+def test_a_status_that_does_not_exist_is_an_error(desk: Desk) -> None:
+    with pytest.raises(InvalidInput, match=r"status 'gone' is unknown.*active, superseded"):
+        shown_to(desk, ("gone",), ANYTHING)
