@@ -27,7 +27,8 @@ def test_a_row_is_shown_exactly_where_the_condition_holds(desk: Desk, who: Reade
     rows = [
         Memory(
             id=f"m{n}", content="x", created_at=iso(clock), updated_at=iso(clock),
-            user_id=user, agent_id=agent, session_id=session, memory_type=kind, reach=reach, status=status, expires_at=ends, project=project,
+            user_id=user, agent_id=agent, session_id=session, memory_type=kind, reach=reach,
+            status=status, expires_at=ends, project=project,
         ).row()
         for n, (user, agent, session, kind, reach, status, ends, project) in enumerate(
             product(

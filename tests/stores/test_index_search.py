@@ -11,7 +11,8 @@ import pytest
 from memory_mesh.core.columns import Kind
 from memory_mesh.core.pool import Asked, Pool
 from memory_mesh.core.rows import Row
-from memory_mesh.stores import index_keywords, index_likeness, index_partition
+from memory_mesh.core.scope import Reader
+from memory_mesh.stores import index, index_keywords, index_likeness, index_partition
 from memory_mesh.stores.index import StoreIndex
 from memory_mesh.stores.ram import RamStore
 
@@ -61,13 +62,13 @@ def test_the_bits_find_nearly_all_that_is_near(many: RamStore, queries: Sequence
 
 
 def test_the_best_by_keywords_are_the_best_whatever_is_left_out(many: RamStore, queries: Sequence[Asked]) -> None:
-    index = StoreIndex(many)
+    held = StoreIndex(many)
     for words in (["w0", "w2", "w5", "w40"], ["w0", "w1"], ["w300", "w0", "w0"]):
         asked = replace(queries[0], tokens=words, vector=None)
         with patch.multiple(index_keywords, SHORT=0):
-            found = index.pool(asked, size=30)
+            found = held.pool(asked, size=30)
         with patch.multiple(index_keywords, SHORT=MANY):
-            right = index.pool(asked, size=30)
+            right = held.pool(asked, size=30)
         kept = [sorted(pool.signals["keywords"].tolist(), reverse=True)[:30] for pool in (found, right)]
         assert kept[0] == pytest.approx(kept[1])
 
@@ -82,15 +83,15 @@ def test_a_narrow_filter_is_searched_exactly(many: RamStore, queries: Sequence[A
 
 
 def test_a_pool_is_at_most_three_times_as_large_as_asked(many: RamStore, queries: Sequence[Asked]) -> None:
-    index = StoreIndex(many)
+    held = StoreIndex(many)
     for asked in queries[:5]:
-        assert 20 <= len(index.pool(asked, size=20).ids) <= 60
+        assert 20 <= len(held.pool(asked, size=20).ids) <= 60
 
 
 def test_many_threads_may_ask_while_others_write() -> None:
     store = RamStore()
     store.apply([memory("m0", "red")])
-    index, trouble = StoreIndex(store), []
+    held, trouble = StoreIndex(store), []
 
     def write(first: int) -> None:
         for at in range(first, first + 100):
@@ -99,7 +100,7 @@ def test_many_threads_may_ask_while_others_write() -> None:
     def ask() -> None:
         try:
             for _ in range(40):
-                pool = index.pool(asking("red", vector=[1.0, 5.0]), size=20)
+                pool = held.pool(asking("red", vector=[1.0, 5.0]), size=20)
                 assert {len(signal) for signal in pool.signals.values()} == {len(pool.ids)}
         except Exception as error:  # noqa: BLE001  (whatever it is, the test tells it)
             trouble.append(error)
@@ -111,7 +112,16 @@ def test_many_threads_may_ask_while_others_write() -> None:
         for thread in threads:
             thread.join()
         assert trouble == []
-        agrees(index, store, asking("red", vector=[1.0, 5.0]))
+        agrees(held, store, asking("red", vector=[1.0, 5.0]))
+
+
+def test_whoever_was_not_asked_for_long_is_read_again_when_asked() -> None:
+    store = RamStore()
+    store.apply([memory(f"m{agent}", "red", memory_type="agent", agent_id=agent) for agent in ("a1", "b2", "c3")])
+    with patch.object(index, "MOST", 2):
+        held = StoreIndex(store)
+        for agent in ("a1", "b2", "c3", "a1"):
+            assert held.pool(asking("red", who=Reader(None, agent)), size=9).ids == [f"m{agent}"]
 
 
 def test_ids_of_every_kind_come_back_as_they_are() -> None:
@@ -120,7 +130,7 @@ def test_ids_of_every_kind_come_back_as_they_are() -> None:
     rows: list[Row] = [memory(id_, "red") for id_ in ids]
     store.apply(rows)
     with patch.multiple(index_partition, LATER=1):
-        index = StoreIndex(store)
-        assert sorted(index.pool(asking("red"), size=20).ids) == sorted(ids)
+        held = StoreIndex(store)
+        assert sorted(held.pool(asking("red"), size=20).ids) == sorted(ids)
         store.apply([memory("later", "red")])
-        assert sorted(index.pool(asking("red"), size=20).ids) == sorted([*ids, "later"])
+        assert sorted(held.pool(asking("red"), size=20).ids) == sorted([*ids, "later"])

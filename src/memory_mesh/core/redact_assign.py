@@ -144,7 +144,8 @@ def _beside(text: str, name: re.Match[str], at: int) -> Span | None:
     if bare is None:
         return None
     value = text[bare[0] : bare[1]]
-    if flag and value[0] != "-" and len(value) >= 4 and not plain_word(value) and not value.isupper():
+    stands_for_one = value.isupper() and not any(char.isdigit() for char in value)  # --password PASSWORD
+    if flag and value[0] != "-" and len(value) >= 4 and not plain_word(value) and not stands_for_one:
         return _whole(text, bare)
     shortest = 6 if name["pw"] else 12
     return _whole(text, bare) if len(value) >= shortest and looks_secret(value) and not _code(text, value, bare[1]) else None

@@ -16,6 +16,8 @@ from memory_mesh.stores import index_files
 from memory_mesh.stores.index_partition import Partition
 from memory_mesh.stores.index_pool import pool_of
 
+MOST = 4096  # partitions in memory; who was not asked for the longest time is read again when asked for
+
 
 class StoreIndex:
     """The index of a store."""
@@ -54,12 +56,15 @@ class StoreIndex:
     @contextmanager
     def _held(self, names: Sequence[str]) -> Iterator[list[Partition]]:
         with self._lock:
-            wanted = sorted(set(names))
-            for name in wanted:
-                if name not in self._partitions:
-                    self._partitions[name] = Partition(name, self._store, self._language)
-            held = [self._partitions[name] for name in wanted]
+            held = [self._partition(name) for name in sorted(set(names))]
         with ExitStack() as locks:
             for partition in held:  # always in the order of their names, so that two who ask never wait for each other
                 locks.enter_context(partition.lock)
             yield held
+
+    def _partition(self, name: str) -> Partition:
+        held = self._partitions.pop(name, None) or Partition(name, self._store, self._language)
+        self._partitions[name] = held  # a dict keeps the order in which it was filled
+        if len(self._partitions) > MOST:
+            del self._partitions[next(iter(self._partitions))]
+        return held

@@ -7,11 +7,12 @@ from math import log
 import numpy as np
 
 from memory_mesh.core.lexical import K1, B, Corpus
-from memory_mesh.stores.index_arrays import Array, Flags, Floats, Ints
+from memory_mesh.stores.index_arrays import Array, Flags, Floats, Ints, distinct
 from memory_mesh.stores.index_table import Table
 
 # So many places are scored sooner than it takes to find out which of them matter.
 SHORT = 100_000
+_TABLE = 4_000_000  # marks in a table; beyond, sorting takes less
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,13 +91,12 @@ class Held:
         alone = np.bincount(self._words[there & (codes < 0)], minlength=self._count)
         together = (there & (codes >= 0)).nonzero()[0]
         codes, words = codes[together], self._words[together]
-        marked = np.zeros((self._count, len(place)), np.bool_)
-        marked.reshape(-1)[words * len(place) + codes] = True
+        holding = alone + _distinct_of_each(words, codes, self._count, len(place))
         at = place.take(codes)
         wanted = (at >= 0).nonzero()[0]
         times = self._times[together[wanted]]
         counted = np.bincount(at[wanted] * self._count + words[wanted], times, minlength=count * self._count)
-        return counted.astype(np.float32).reshape(count, self._count), (alone + np.count_nonzero(marked, axis=1)).tolist()
+        return counted.astype(np.float32).reshape(count, self._count), holding.tolist()
 
     def _best_of_many(self, scale: Scale, allowed: Flags, size: int) -> tuple[Ints, Floats]:
         """The same, rare words first: a common one adds little, and in the end it is looked up only where it can still matter."""
@@ -127,6 +127,16 @@ def named(called: Mapping[str, Sequence[int]], words: Sequence[str], speakers: i
         if speaking := called.get(word):
             marks[speaking] = True
     return marks
+
+
+def _distinct_of_each(groups: Ints, values: Ints, count: int, most: int) -> Ints:
+    """How many different values below `most` each of `count` groups has."""
+    keys = groups * most + values
+    if count * most > _TABLE:
+        return np.bincount(distinct(keys) // most, minlength=count)
+    marked = np.zeros((count, most), np.bool_)
+    marked.reshape(-1)[keys] = True
+    return np.count_nonzero(marked, axis=1)
 
 
 def _scored(scores: Floats, allowed: Flags) -> Ints:

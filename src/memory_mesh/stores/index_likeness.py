@@ -132,7 +132,7 @@ class Likeness:
         coarse = len(space) > COARSE
         distances = space.distances(self._signs, slice(WORDS if coarse else None))
         if seen is not None:
-            distances[~seen] = _FAR
+            distances += np.multiply(~seen, _FAR, dtype=np.uint16)
         enough = min(max(len(space) // NEAREST, LEAST), MOST)
         rows = _lowest(distances, max(len(space) // ONE_IN, 2 * enough) if coarse else enough)
         if seen is not None:

@@ -109,8 +109,10 @@ class Partition:
                 touched += died + self._table.put([entry_of(row) for row in rows])
         if len(self._table.names.scopes) > scopes:  # a view follows the reader that it was made for; others may part from it
             self._readers = {who: view for who, view in self._readers.items() if who == (view.reader, view.statuses)}
-        for view in self._views:
-            view.refresh(np.unique(np.array(touched, np.int32)))
+        if touched:
+            slots = np.unique(np.array(touched, np.int32))
+            for view in self._views:
+                view.refresh(slots)
 
     # --- from and to files ---
 

@@ -1,0 +1,39 @@
+"""Who a query is about: speakers by their names, and the two sides of a chat by "I" and "you".
+
+A name says whose memories are asked for, not what about. In an embedded query it pulls towards every text that holds the name;
+without it, likeness finds what is asked for.
+"""
+
+import re
+from collections.abc import Collection
+
+from memory_mesh.core.lexical import tokens
+
+_ASKER = frozenset({"user", "human"})
+_ASKED = frozenset({"assistant", "ai", "bot", "model"})
+_I = re.compile(r"\b(?:i|me|my|mine|myself)\b", re.IGNORECASE)
+_YOU = re.compile(r"\b(?:you|your|yours|yourself)\b", re.IGNORECASE)
+_NAME = re.compile(r"[^\W\d_]+")
+_BLANKS = re.compile(r"\s+(?=[?.!,;:]|$)|(?<=\s)\s+")
+
+
+def roles(query: str) -> frozenset[str]:
+    """The speakers of a chat, in lower case, that a query means without naming them."""
+    asker = _ASKER if _I.search(query) else frozenset()
+    return asker | _ASKED if _YOU.search(query) else asker
+
+
+def without(query: str, speakers: Collection[str], *, language: str = "english") -> str:
+    """The query without the names of speakers; as it is where nothing would be left to look for."""
+    names = {part.casefold() for speaker in speakers for part in _NAME.findall(speaker)} - _ASKER - _ASKED
+    # Will, Rose and Mark are words as well: where a query has capitals at all, a name has one.
+    capitals = query != query.lower()
+
+    def named(word: str) -> bool:
+        return word.casefold() in names and (word[0].isupper() or not capitals)
+
+    if not any(named(word) for word in _NAME.findall(query)):
+        return query
+    rest = re.sub(r"([^\W\d_]+)(?:['’]s?\b)?", lambda found: "" if named(found.group(1)) else found.group(), query)
+    rest = _BLANKS.sub("", rest).strip()
+    return rest if tokens(rest, language=language) else query
