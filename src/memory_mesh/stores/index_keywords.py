@@ -136,7 +136,8 @@ def _distinct_of_each(groups: Ints, values: Ints, count: int, most: int) -> Ints
         return np.bincount(distinct(keys) // most, minlength=count)
     marked = np.zeros((count, most), np.bool_)
     marked.reshape(-1)[keys] = True
-    return np.count_nonzero(marked, axis=1)
+    counted: Ints = np.count_nonzero(marked, axis=1)
+    return counted
 
 
 def _scored(scores: Floats, allowed: Flags) -> Ints:
