@@ -4,7 +4,7 @@ The index proposes; what is answered is read from the store under the same condi
 answer for a moment, but never show what the reader may not see.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -25,7 +25,7 @@ from memory_mesh.flows.desk import Desk
 from memory_mesh.flows.recall import known_statuses, shown_to, within
 
 if TYPE_CHECKING:
-    from memory_mesh.core.rankers import Ranking
+    from memory_mesh.core.rankers import Placed, Ranking
 
 RANKERS = ("learnt", "rrf")
 LONGEST_QUERY = 100_000
@@ -59,10 +59,6 @@ class _Found:
     least: float
     ranking: "Ranking"
 
-    @property
-    def places(self) -> Mapping[str, int]:
-        return {id_: at for at, id_ in enumerate(self.pool.ids)}
-
 
 def search(desk: Desk, request: Request, *, use_cache: bool = True) -> list[SearchResult]:
     """The memories that answer a query best."""
@@ -89,10 +85,10 @@ def explain(desk: Desk, request: Request) -> Explanation:
     """The same search, with its reasons. It counts as no use of what it finds."""
     _check(request)
     found = _found(desk, request)
+    best, below = found.ranking.best(found.least), found.ranking.below(found.least)
     answers = list(islice(_answers(desk, request, found), request.limit))
-    below = {id_: score for id_, score in found.ranking.scores.items() if score < found.least}
-    nearly = _read(desk, found, list(islice(below, _NEARLY)))
-    reasons = {"min_score": len(below), "limit": len(found.ranking.scores) - len(below) - len(answers)}
+    nearly = _read(desk, found, below[:_NEARLY])
+    reasons = {"min_score": len(below), "limit": len(best) - len(answers)}
     tell = _teller(found)
     return Explanation(
         query=found.query,
@@ -169,35 +165,35 @@ def _ranked(desk: Desk, request: Request, query: str, asked: Asked, pool: Pool) 
 
 def _answers(desk: Desk, request: Request, found: _Found) -> Iterator[SearchResult]:
     """What is good enough, best first. Rows are read in batches, for the first ones nearly always are the answer."""
-    good = [id_ for id_, score in found.ranking.scores.items() if score >= found.least]
+    good = found.ranking.best(found.least)
     for at in range(0, len(good), request.limit):
         yield from _read(desk, found, good[at : at + request.limit])
 
 
-def _read(desk: Desk, found: _Found, ids: Sequence[str]) -> list[SearchResult]:
+def _read(desk: Desk, found: _Found, placed: Sequence["Placed"]) -> list[SearchResult]:
     # Read again under the same condition: a row may have changed since it was proposed.
-    rows = desk.store.get(Kind.MEMORY, ids)
-    kept = [rows[id_] for id_ in ids if id_ in rows and found.allowed(rows[id_])]
-    likeness, counts = _likeness(found), usage.counted(desk, [row.id for row in kept])
-    return [Memory.of(row).found(found.ranking.scores[row.id], likeness(row.id), **counts.get(row.id, {})) for row in kept]
+    rows = desk.store.get(Kind.MEMORY, [one.id for one in placed])
+    kept = [(rows[one.id], one) for one in placed if one.id in rows and found.allowed(rows[one.id])]
+    counts = usage.counted(desk, [row.id for row, _ in kept])
+    return [Memory.of(row).found(one.score, _likeness(found, one.at), **counts.get(row.id, {})) for row, one in kept]
 
 
-def _likeness(found: _Found) -> Callable[[str], float | None]:
+def _likeness(found: _Found, at: int) -> float | None:
     """The document's similarity: 1 − distance ÷ 2, where distance is 1 − cosine."""
     if found.asked.vector is None:
-        return lambda _: None
-    cosines, places = found.pool.signals["vectors"], found.places
-    return lambda id_: max(0.0, min(1.0, (1 + float(cosines[places[id_]])) / 2))
+        return None
+    return max(0.0, min(1.0, (1 + float(found.pool.signals["vectors"][at])) / 2))
 
 
 def _teller(found: _Found) -> Callable[[SearchResult], Explained]:
     from memory_mesh.core.rankers import order
 
     names = [name for name in _CHANNELS if name in found.pool.signals and (found.asked.vector or not name.startswith("vectors"))]
+    places = {id_: at for at, id_ in enumerate(found.pool.ids)}
     ranks = {name: {id_: rank for rank, id_ in enumerate(order(found.pool, name), start=1)} for name in names}
 
     def tell(result: SearchResult) -> Explained:
-        at = found.places[result.id]
+        at = places[result.id]
         channels = {
             name: Placing(ranks[name][result.id], float(found.pool.signals[name][at]))
             for name in names

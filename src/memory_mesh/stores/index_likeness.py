@@ -74,17 +74,11 @@ class Likeness:
 
     def length(self, slots: Ints, before: Ints, behind: Ints) -> Floats:
         """The length of ½ · before + own + ½ · behind, for vectors of length one."""
-        rows = self._space.rows
-        held = [(which >= 0) & (rows.take(which, mode="clip") >= 0) for which in (slots, before, behind)]
-        close = self._view.closeness(self._space)
-        missing = np.isnan(close[slots, 0]) | ((behind >= 0) & np.isnan(close[behind, 0]))
-        if missing.any():
-            wanted = np.unique(np.concatenate((slots[missing], behind[missing & (behind >= 0)])))
-            self._work_out(wanted, close)
-        with_behind = np.where(behind >= 0, close[behind, 0], 0)
-        square = held[0] + (held[1] + held[2].astype(np.float32)) / 4 + close[slots, 0] + with_behind + close[slots, 1] / 2
-        length: Floats = np.sqrt(np.maximum(square, 0)).astype(np.float32)
-        return length
+        known = self._view.mixed_lengths(self._space)
+        new = np.isnan(known[slots]).nonzero()[0]
+        if len(new):
+            known[slots[new]] = self._mixed_length(slots[new], before[new], behind[new])
+        return known[slots]
 
     def of_sessions(self, sessions: Ints, place: Ints) -> Floats:
         """The best of each of these sessions, among all that were compared; 0 where none was. `place` says where among them a
@@ -100,17 +94,13 @@ class Likeness:
             np.maximum.at(best, at[at >= 0], cosines[at >= 0])
         return np.where(np.isfinite(best), best, np.float32(0))
 
-    def _work_out(self, slots: Ints, close: Array) -> None:
-        before, behind = self._view.neighbours(slots)
-        units = [self._units(which) for which in (slots, before, behind)]
-        close[slots, 0] = np.einsum("ij,ij->i", units[0], units[1])
-        close[slots, 1] = np.einsum("ij,ij->i", units[1], units[2])
-
-    def _units(self, slots: Ints) -> Floats:
-        rows = np.where(slots >= 0, self._space.rows.take(slots, mode="clip"), -1)
-        units = np.zeros((len(slots), self._space.dimension), np.float32)
-        units[rows >= 0] = self._space.units(rows[rows >= 0])
-        return units
+    def _mixed_length(self, *slots: Ints) -> Floats:
+        rows = self._space.rows
+        own, before, behind = (np.where(which >= 0, rows[which], -1) for which in slots)
+        square = (own >= 0) + ((before >= 0) + (behind >= 0).astype(np.float32)) / 4
+        square += self._space.products(own, before) + self._space.products(own, behind)
+        square += self._space.products(before, behind) / 2
+        return np.sqrt(np.maximum(square, 0))
 
     def _cosines(self, rows: Ints) -> Floats:
         return self._space.cosines(rows, self._query) if self._all is None else self._all[rows]
@@ -137,7 +127,10 @@ class Likeness:
         rows = _lowest(distances, max(len(space) // ONE_IN, 2 * enough) if coarse else enough)
         if seen is not None:
             rows = rows[seen[rows]]
-        return rows[_lowest(space.distances_of(rows, self._signs), enough)] if coarse else rows
+        if not coarse:
+            return rows
+        others = space.distances_of(rows, self._signs, range(WORDS, len(self._signs)))
+        return rows[_lowest(distances[rows] + others, enough)]
 
 
 def _lowest(values: Array, count: int) -> Array:

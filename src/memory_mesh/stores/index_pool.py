@@ -50,10 +50,9 @@ def pool_of(asked: Asked, seen: Iterable[tuple[Table, View]], *, size: int) -> P
         }
         for side, each, text, session in zip(sides, picked, read, sessions, strict=True)
     ]
-    nothing = np.zeros(0, np.float32)
     return Pool(
         ids=[id_ for side, each in zip(sides, picked, strict=True) for id_ in side.table.ids.of(each.slots)],
-        signals={name: np.concatenate([nothing, *(held[name] for held in found)]) for name in SIGNALS},
+        signals={name: _joined([held[name] for held in found]) for name in SIGNALS},
         documents=sum(_documents(side) for side in sides),
         unseen=dict(sum((_unseen(side) for side in sides), Counter())),  # those that left something out
         foreign=sum(_foreign(asked, side) for side in sides),
@@ -124,6 +123,10 @@ def _session_signals(sides: Sequence[Side], picked: Sequence[Picked], read: Sequ
         session_signal(side, each, text, times, scale)
         for side, each, text, (times, _) in zip(sides, picked, read, counted, strict=True)
     ]
+
+
+def _joined(parts: Sequence[Signal]) -> Signal:
+    return parts[0] if len(parts) == 1 else np.concatenate([np.zeros(0, np.float32), *parts])
 
 
 def _documents(side: Side) -> int:

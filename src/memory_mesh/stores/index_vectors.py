@@ -4,7 +4,7 @@ Each vector is kept twice: as one byte a dimension, which gives its cosine to th
 side of the mean it lies), which tells at a tenth of the price whether it is worth a look.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -119,9 +119,14 @@ class Space:
 
     # --- questions ---
 
-    def units(self, rows: Ints) -> Floats:
-        """These vectors, each of length one."""
-        return self._taken(rows).astype(np.float32) * self._weights.all[rows][:, None]
+    def products(self, left: Ints, right: Ints) -> Floats:
+        """The cosine of each of these vectors with its partner; 0 where one of them is missing (-1)."""
+        products = np.zeros(len(left), np.float32)
+        there = ((left >= 0) & (right >= 0)).nonzero()[0]
+        left, right = left[there], right[there]
+        dots = np.vecdot(self._taken(left), self._taken(right), dtype=np.float32)
+        products[there] = dots * self._weights.all[left] * self._weights.all[right]
+        return products
 
     def cosines(self, rows: Ints, query: Floats) -> Floats:
         """The cosine of each of these vectors with the query."""
@@ -144,17 +149,16 @@ class Space:
         _differences(self._bits.all.T[words], signs[words], counted[old:])
         return counted
 
-    def distances_of(self, rows: Ints, signs: Array) -> Array:
-        """The same, of these vectors and in all bits."""
-        old = len(self._base_codes)
-        counted = np.zeros(len(rows), np.uint16)
+    def distances_of(self, rows: Ints, signs: Array, words: Iterable[int]) -> Array:
+        """The same, of some vectors."""
+        counted, old = np.zeros(len(rows), np.uint16), len(self._base_codes)
         tail = rows >= old
         mixed = bool(tail.any())
-        for word, sign in enumerate(signs):
+        for word in words:
             bits = self._base_bits[word].take(rows, mode="clip") if old else np.zeros(len(rows), np.uint64)
             if mixed:
                 bits[tail] = self._bits.all[rows[tail] - old, word]
-            counted += np.bitwise_count(bits ^ sign)
+            counted += np.bitwise_count(bits ^ signs[word])
         return counted
 
     def _taken(self, rows: Ints) -> Array:

@@ -7,7 +7,7 @@ import numpy as np
 
 from memory_mesh.core.lexical import Corpus
 from memory_mesh.core.scope import Reader
-from memory_mesh.stores.index_arrays import Array, Flags, Grown, Ints, distinct
+from memory_mesh.stores.index_arrays import Array, Flags, Floats, Grown, Ints, distinct
 from memory_mesh.stores.index_sessions import in_order
 from memory_mesh.stores.index_table import Table
 from memory_mesh.stores.index_vectors import Space
@@ -29,7 +29,7 @@ class View:
         self.sessions = Corpus(0, 0)
         self._rows_seen: dict[int, Flags] = {}
         self._comparable: dict[int, int] = {}
-        self._closeness: dict[int, Grown] = {}
+        self._mixed_lengths: dict[int, Grown] = {}
         self.refresh(np.arange(len(table)))
 
     # --- questions ---
@@ -85,10 +85,9 @@ class View:
             self._comparable[id(space)] = speaking(space, self.readable)
         return self._comparable[id(space)]
 
-    def closeness(self, space: Space) -> Array:
-        """By slot: the product of its vector with its neighbour's before it, and that of its two neighbours. NaN: not worked out.
-        For who has worked some out to write them down."""
-        held = self._closeness.setdefault(id(space), Grown(np.empty((0, 2), np.float32)))
+    def mixed_lengths(self, space: Space) -> Floats:
+        """By slot: how long its vector mixed with its neighbours' is; NaN: not known. Whoever works it out writes it here."""
+        held = self._mixed_lengths.setdefault(id(space), Grown(np.empty(0, np.float32)))
         held.fill(len(self._table), np.nan)
         return held.all
 
@@ -152,7 +151,7 @@ class View:
         self._behind.all[slots[:-1]] = np.where(together, slots[1:], -1)
         self._behind.all[slots[-1:]] = -1
         self._linked.all[sessions] = True
-        for held in self._closeness.values():
+        for held in self._mixed_lengths.values():
             held.fill(len(self._table), np.nan)
             held.all[slots] = np.nan
 

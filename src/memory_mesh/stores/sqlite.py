@@ -99,6 +99,8 @@ class SqliteStore:
             return version_of(connection, partition)
 
     def get(self, kind: Kind, ids: Sequence[str]) -> dict[str, Row]:
+        if len(ids) <= _BATCH:  # one query is of one moment anyway
+            return {row.id: row for row in self.find(kind, OneOf("id", tuple(ids)))} if ids else {}
         with self._use() as connection, self._snapshot(connection):
             return {row.id: row for batch in _batches(ids) for row in self.find(kind, OneOf("id", tuple(batch)))}
 
