@@ -1,15 +1,16 @@
 """Layer 1 as a caller meets it: what is embedded, when, by which model, and what happens where no vector can be had."""
 
 import logging
-from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from house import House
 
 from memory_mesh import MemoryMesh
+from memory_mesh.build import open_store
 from memory_mesh.core.columns import Kind
 from memory_mesh.core.errors import EmbeddingError, ModelMismatch, SettingsError
-from memory_mesh.core.rows import Vector
+from memory_mesh.core.rows import Row, Vector
 from memory_mesh.models.fallback import FallbackEmbedder
 from memory_mesh.models.hashing import HashingEmbedder
 from memory_mesh.testing.fakes import DownEmbedder, RecordingEmbedder
@@ -374,8 +375,40 @@ def test_vectors_of_a_model_that_nobody_knows_are_kept_until_they_are_replaced(h
     assert vector_of(house, kept.id) == HashingEmbedder().embed(["Ana prefers tea."])[0]
 
 
-def test_the_same_fakes_leave_the_same_records(house: House) -> None:
-    mesh = house.mesh(embedder=HashingEmbedder())
-    kept = mesh.add("Ana prefers tea.")
-    again = replace(house.memory(kept.id))
-    assert again.vector == HashingEmbedder().embed(["Ana prefers tea."])[0]
+@pytest.mark.req("MESH-006")
+def test_with_the_same_clock_ids_and_embedder_the_same_calls_leave_equal_records(tmp_path: Path) -> None:
+    def run(name: str) -> list[Row]:
+        house = House(open_store(f"sqlite:///{tmp_path / name}.db"))
+        mesh = house.mesh(embedder=HashingEmbedder())
+        first = mesh.add("Ana prefers tea.", {"session_id": "s"})
+        mesh.add_many([("Bob prefers coffee.", None), ("Ana prefers tea.", {"session_id": "s"})])
+        house.clock.advance(days=1)
+        mesh.update(first.id, content="Ana prefers green tea.")
+        mesh.search("tea", ranker="rrf")
+        mesh.close()
+        rows = [row for kind in Kind for row in house.store.find(kind)]
+        house.store.close()
+        return rows
+
+    assert run("one") == run("two")
+    assert len(run("three")) > 5
+
+
+@pytest.mark.req("MESH-005")
+def test_being_found_sets_the_time_of_access_and_no_other(house: House, mesh: MemoryMesh) -> None:
+    kept = mesh.add(
+        "Ana prefers tea.",
+        {"event_time": "2025-06-01", "valid_from": "2025-06-02", "valid_until": "2027-06-03"},
+    )
+    house.clock.advance(days=1)
+    mesh.search("tea")
+    names = ("created_at", "updated_at", "event_time", "valid_from", "valid_until", "last_observed", "expires_at")
+    found = mesh.get(kept.id)
+    assert found
+    assert [getattr(found, name) for name in names] == [getattr(kept, name) for name in names]
+    assert (kept.last_accessed, found.last_accessed) == (None, "2026-01-02T00:00:00.000Z")
+    house.clock.advance(days=1)
+    mesh.add("Ana prefers tea.", {"event_time": "2025-06-01", "valid_from": "2025-06-02", "valid_until": "2027-06-03"})
+    again = mesh.get(kept.id)
+    assert again
+    assert (again.last_observed, again.last_accessed) == ("2026-01-03T00:00:00.000Z", "2026-01-02T00:00:00.000Z")

@@ -90,8 +90,9 @@ def passages(draw: st.DrawFn, id_: str, owner: Row, replaces: int) -> Row:
 
 @st.composite
 def queries(draw: st.DrawFn) -> Asked:
+    words = draw(st.lists(st.sampled_from((*WORDS, "bob", "absent")), max_size=4))
     return Asked(
-        tokens=draw(st.lists(st.sampled_from((*WORDS, "bob", "absent")), max_size=4)),
+        tokens=words,
         vector=draw(
             st.none() | st.builds(Vector.of, st.just("one"), st.lists(st.integers(-3, 3).map(float), min_size=3, max_size=3))
         ),
@@ -100,6 +101,8 @@ def queries(draw: st.DrawFn) -> Asked:
         ),
         at=draw(st.sampled_from((iso(400), iso(1000), iso(2000)))),
         spans=draw(st.sampled_from(((), (), [(0.0, 1e-8)], [(-3.0, -1.0), (5.0, 9.0)]))),
+        roles=draw(st.sampled_from((frozenset(), frozenset({"bob", "user"})))),
+        names=draw(st.frozensets(st.sampled_from(words))) if words else frozenset(),
         statuses=draw(st.sampled_from((("active",), ("active", "quarantined"), ("archived",)))),
         only=draw(st.none() | st.frozensets(st.sampled_from("abcdefgh"))),
     )

@@ -14,6 +14,7 @@ _ASKED = frozenset({"assistant", "ai", "bot", "model"})
 _I = re.compile(r"\b(?:i|me|my|mine|myself)\b", re.IGNORECASE)
 _YOU = re.compile(r"\b(?:you|your|yours|yourself)\b", re.IGNORECASE)
 _NAME = re.compile(r"[^\W\d_]+")
+_PROPER = re.compile(r"(?<![.?!:]\s)(?<!^)\b[A-Z][a-z]+")
 _BLANKS = re.compile(r"\s+(?=[?.!,;:]|$)|(?<=\s)\s+")
 
 
@@ -21,6 +22,11 @@ def roles(query: str) -> frozenset[str]:
     """The speakers of a chat, in lower case, that a query means without naming them."""
     asker = _ASKER if _I.search(query) else frozenset()
     return asker | _ASKED if _YOU.search(query) else asker
+
+
+def names(query: str, *, language: str = "english") -> frozenset[str]:
+    """The keywords of what looks like a name: a capital where no sentence begins."""
+    return frozenset(token for found in _PROPER.findall(query) for token in tokens(found, language=language))
 
 
 def without(query: str, speakers: Collection[str], *, language: str = "english") -> str:

@@ -24,6 +24,8 @@ class Asked:
     at: str  # the moment; what has expired by then is left out
     statuses: Sequence[str] = ("active",)
     spans: Sequence[tuple[float, float]] = ()  # the times that it names: first and last, in days since 1970
+    roles: frozenset[str] = frozenset()  # speakers that it means without naming them, in lower case
+    names: frozenset[str] = frozenset()  # those of its tokens that look like names
     only: frozenset[str] | None = None  # the ids that the caller's own filter allows; None: no filter
 
 
@@ -59,6 +61,8 @@ SIGNALS = (
     "question_before",  # 1 where the neighbour before it does
     "speaker",  # 1 where its speaker is named in the query
     "speaker_known",  # 1 where it has a speaker
+    "role",  # 1 where its speaker is meant without being named
+    "stranger",  # the share of the query's names that no memory of the reader's partitions holds
     "when",  # 1 where its event lies within a time that the query names; less with each day outside; 0 without either
     "when_asked",  # 1 where the query names a time
 )

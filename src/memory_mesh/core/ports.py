@@ -69,11 +69,14 @@ class Changes:
 class Index(Protocol):
     """The candidates for a query, from memory. Derived from a store, right after every write of whatever process.
 
+    **speakers** are those of readable memories whose names share a word with the query.
     **marks** names the states that partitions are in now. **forget** removes what lies in files of these partitions: they may
     hold words and vectors of what is being erased, and can be made anew. **close** may be called twice.
     """
 
     def pool(self, asked: Asked, *, size: int) -> Pool: ...
+
+    def speakers(self, asked: Asked) -> frozenset[str]: ...
 
     def marks(self, partitions: Sequence[str]) -> tuple[str, ...]: ...
 

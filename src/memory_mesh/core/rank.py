@@ -1,8 +1,9 @@
 """The learnt ranker: the chance that a memory answers the query, from the signals of its pool.
 
-A logistic model of a few dozen features. Each channel counts as a share of the pool's best and by how far it stands out of the
-pool; coverage and likeness count as they are too, and so does the best of the whole pool, so that a query about nothing that is
-stored scores low throughout. Channels, coverage and times never count against a memory. `rank_weights` says what it was learnt on.
+Two questions make it. Is the answer in this pool at all? A logistic model of the best that the pool holds says so; a query about
+people nobody here knows scores low throughout. And which of them is it? A linear model orders the candidates: each channel counts
+as a share of the pool's best and by how far it stands out, coverage and likeness as they are, besides who speaks, when, and how.
+Channels, coverage and times never count against a memory. `rank_weights` holds the numbers and says what they were learnt on.
 """
 
 from collections.abc import Mapping
@@ -12,73 +13,106 @@ import numpy as np
 from memory_mesh.core.pool import Pool, Signal
 from memory_mesh.core.rank_weights import BY_KEYWORDS, BY_VECTORS, DEFAULT_MIN_SCORE
 
-__all__ = ["DEFAULT_MIN_SCORE", "features", "scores"]
+__all__ = ["DEFAULT_MIN_SCORE", "alone", "features", "log_odds", "of_pool", "scores", "weighed"]
 
 _CHANNELS = ("keywords", "keywords_context", "keywords_session", "vectors", "vectors_context", "vectors_session")
 _COVERAGE = ("coverage", "coverage_context", "coverage_wide")
 _NEAR = ("keywords_before", "keywords_behind", "vectors_before", "vectors_behind")
-_PLAIN = ("question", "question_before", "speaker", "role", "when")
-_BEST = ("coverage_context", "vectors", "vectors_context")  # of the whole pool
-_ALIKE = ("vectors", "vectors_context", "vectors_session")
-_BIAS = "bias"
+_AS_IS = (*_COVERAGE, "vectors", "vectors_context", "question", "question_before", "speaker", "role", "when")
+_WAITING = ("vectors", "vectors_context", "vectors_session")
 
 _FAR = 4.0  # a memory stands out by at most so many deviations
 _FEW = 10.0  # in a pool of so few a deviation counts half
 _SHORT, _LONG, _LONGEST = 8.0, 24.0, 400.0  # keywords
 _TINY = 1e-6
+_MOST = 9.0  # log odds of one among many; no model of a few hundred questions is surer than that
+_SUREST = 30.0  # log odds; beyond, 32-bit floats know only 0 and 1
 
 
 def features(pool: Pool) -> dict[str, Signal]:
     """What the ranker looks at, by name, one array entry for each candidate."""
     size = len(pool.ids)
     nothing = np.zeros(size, np.float32)
-    signals = {name: pool.signals.get(name, nothing) for name in (*_CHANNELS, *_COVERAGE, *_NEAR, *_PLAIN, "length")}
-    if not size:
-        return dict.fromkeys(_names(), nothing)
-    alike = bool(signals["vectors"].any())
-    if alike:
-        signals.update({name: _known(signals[name]) for name in _ALIKE})
-    found = {f"{name}_share": row for name, row in _rows(signals, (*_CHANNELS, *_NEAR), _shares)}
-    found.update({f"{name}_z": row for name, row in _rows(signals, (*_CHANNELS, *_COVERAGE), _deviations)})
-    found.update({name: signals[name] for name in (*_COVERAGE, "vectors", "vectors_context", *_PLAIN)})
-    found.update(_lengths(signals["length"]))
+    signals = {
+        name: pool.signals.get(name, nothing) for name in (*_CHANNELS, *_NEAR, *_AS_IS, "length", "speaker_known", "stranger")
+    }
+    by_vectors = bool(signals["vectors"].any())
+    if by_vectors:
+        signals.update({name: _known(signals[name]) for name in _WAITING})
+    shares = _shares(np.stack([signals[name] for name in (*_CHANNELS, *_NEAR)]))
+    found = {f"{name}_share": row for name, row in zip((*_CHANNELS, *_NEAR), shares, strict=True)}
+    deviations = _deviations(np.stack([signals[name] for name in (*_CHANNELS, *_COVERAGE)]))
+    found |= {f"{name}_z": row for name, row in zip((*_CHANNELS, *_COVERAGE), deviations, strict=True)}
+    found |= {name: signals[name] for name in _AS_IS}
+    found |= _lengths(signals["length"])
     found["answer_keywords"] = signals["question_before"] * found["keywords_before_share"]
     found["answer_vectors"] = signals["question_before"] * found["vectors_before_share"]
-    found.update({f"best_{name}": np.full(size, signals[name].max(), np.float32) for name in _BEST})
-    found["by_vectors"] = np.full(size, alike, np.float32)
+    # Where people speak, a name that nobody bears or mentions speaks of others.
+    found["stranger"] = signals["stranger"] * signals["speaker_known"].max(initial=0)
+    found["by_vectors"] = np.full(size, by_vectors, np.float32)
     return found
 
 
 def scores(features: Mapping[str, Signal]) -> Signal:
     """The chance of each candidate, 0–1."""
+    if not len(features["by_vectors"]):
+        return np.zeros(0, np.float32)
     weights = BY_VECTORS if features["by_vectors"].any() else BY_KEYWORDS
-    names = [name for name in weights if name != _BIAS]
-    table = np.stack([features[name] for name in names])
-    learnt = np.array([weights[name] for name in names], np.float32)
-    odds: Signal = learnt @ table + np.float32(weights[_BIAS])
-    return (1 / (1 + np.exp(-np.clip(odds, -30, 30)))).astype(np.float32)
+    points = weighed(features, weights.candidate)
+    line, apart = weights.odds, alone(features)
+    odds = log_odds(points) * (line.slope + apart * line.alone_slope) + (line.bias + apart * line.alone_bias)
+    pool = of_pool(features, points)
+    here = sum(weight * pool[name] for name, weight in weights.pool.items()) + weights.pool_bias
+    return _chance(odds) * _chance(np.array(here, np.float32))
 
 
-def _names() -> tuple[str, ...]:
-    return tuple({*BY_VECTORS, *BY_KEYWORDS, "by_vectors"} - {_BIAS})
+def weighed(features: Mapping[str, Signal], weights: Mapping[str, float]) -> Signal:
+    """The points of each candidate."""
+    points: Signal = np.array(list(weights.values()), np.float32) @ np.stack([features[name] for name in weights])
+    return points
 
 
-def _rows(signals: Mapping[str, Signal], names: tuple[str, ...], how) -> zip:  # type: ignore[no-untyped-def,type-arg]
-    return zip(names, how(np.stack([signals[name] for name in names])), strict=True)
+def log_odds(points: Signal) -> Signal:
+    """If the answer is in the pool: the log odds that it is this one, from its share of all points."""
+    parts = np.exp(points - points.max())
+    rest = np.maximum(parts.sum() - parts, _TINY)
+    odds: Signal = np.log(np.maximum(parts, _TINY) / rest)
+    return odds.clip(-_MOST, _MOST)
+
+
+def alone(features: Mapping[str, Signal]) -> float:
+    """The share of candidates that have no neighbours, and so less to tell them apart."""
+    return float(np.mean(np.abs([features[f"{name}_share"] for name in _NEAR]).sum(axis=0) < _TINY))
+
+
+def of_pool(features: Mapping[str, Signal], points: Signal) -> dict[str, float]:
+    """What says whether the answer is in the pool: the most there is of each, and what the best candidate has."""
+    best = points.argmax()
+    found = {f"most_{name}": float(features[name].max()) for name in ("coverage", "vectors", "vectors_context", "speaker")}
+    found |= {f"best_{name}": float(features[name][best]) for name in ("coverage_context", "vectors_context")}
+    return found | {"no_stranger": 1 - float(features["stranger"].max())}
+
+
+def _chance(odds: Signal) -> Signal:
+    return np.asarray(1 / (1 + np.exp(-odds.clip(-_SUREST, _SUREST))), np.float32)
 
 
 def _shares(rows: Signal) -> Signal:
     """Of the best of the pool; 0 where nothing is any good."""
-    best = rows.max(axis=1, keepdims=True)
-    return np.clip(np.divide(rows, best, out=np.zeros_like(rows), where=best > _TINY), -1, 1)
+    best = rows.max(axis=1, keepdims=True, initial=0)
+    shares: Signal = np.maximum(np.divide(rows, best, out=np.zeros_like(rows), where=best > _TINY), -1)
+    return shares
 
 
 def _deviations(rows: Signal) -> Signal:
     """By how many standard deviations each stands above the middle of the pool."""
     size = rows.shape[1]
-    spread = rows.std(axis=1, keepdims=True)
+    if not size:
+        return rows
     apart = rows - rows.mean(axis=1, keepdims=True)
-    return np.clip(np.divide(apart, spread, out=np.zeros_like(rows), where=spread > _TINY), -_FAR, _FAR) * np.float32(size / (size + _FEW))
+    spread = np.sqrt((apart * apart).mean(axis=1, keepdims=True))
+    deviations: Signal = np.divide(apart, spread, out=np.zeros_like(rows), where=spread > _TINY)
+    return deviations.clip(-_FAR, _FAR) * np.float32(size / (size + _FEW))
 
 
 def _known(likeness: Signal) -> Signal:

@@ -1,5 +1,81 @@
-"""placeholder"""
-from collections.abc import Mapping
-BY_VECTORS: Mapping[str, float] = {"bias": 0.0, "keywords_share": 1.0, "vectors_share": 1.0}
-BY_KEYWORDS: Mapping[str, float] = {"bias": 0.0, "keywords_share": 1.0}
-DEFAULT_MIN_SCORE = 0.02
+"""The numbers of `core.rank`. Made by `python -m bench.train_ranker`; not to be edited by hand."""
+
+from memory_mesh.core.rank_form import Line, Weights
+
+DEFAULT_MIN_SCORE = 0.01
+
+BY_VECTORS = Weights(
+    candidate={
+        "vectors_share": 0.2048,
+        "vectors_context_share": 1.1072,
+        "vectors_session_share": 0.1633,
+        "keywords_before_share": -0.3083,
+        "keywords_behind_share": -0.3126,
+        "vectors_before_share": -0.8743,
+        "vectors_behind_share": -0.3047,
+        "keywords_z": 0.0014,
+        "vectors_z": 0.3025,
+        "vectors_context_z": 0.446,
+        "vectors_session_z": 0.2108,
+        "coverage_z": 0.273,
+        "coverage_context_z": 0.206,
+        "coverage_wide_z": 0.041,
+        "coverage": 0.0881,
+        "coverage_context": 1.5761,
+        "coverage_wide": 0.6245,
+        "vectors_context": 1.1551,
+        "question": -0.899,
+        "question_before": 0.6572,
+        "when": 2.739,
+        "length": 0.4408,
+        "long": -0.6945,
+        "short": 0.0145,
+        "answer_keywords": 0.0542,
+        "answer_vectors": -0.1374,
+        "role": 2.0178,
+        "speaker": 0.9,
+    },
+    odds=Line(slope=1.102, bias=1.1679, alone_slope=-0.05, alone_bias=0.2136),
+    pool={
+        "most_coverage": 0.8096,
+        "most_vectors": 1.1697,
+        "most_vectors_context": 1.9026,
+        "best_coverage_context": 2.657,
+        "best_vectors_context": 5.0986,
+        "most_speaker": 5.5697,
+        "no_stranger": 5.5835,
+    },
+    pool_bias=-9.3977,
+)
+
+BY_KEYWORDS = Weights(
+    candidate={
+        "keywords_before_share": -0.3083,
+        "keywords_behind_share": -0.3126,
+        "keywords_z": 0.4,
+        "coverage_z": 0.273,
+        "coverage_context_z": 0.206,
+        "coverage_wide_z": 0.041,
+        "coverage": 0.0881,
+        "coverage_context": 1.5761,
+        "coverage_wide": 0.6245,
+        "question": -0.899,
+        "question_before": 0.6572,
+        "when": 2.739,
+        "length": 0.4408,
+        "long": -0.6945,
+        "short": 0.0145,
+        "answer_keywords": 0.0542,
+        "role": 2.0178,
+        "speaker": 0.9,
+        "keywords_context_z": 0.3,
+    },
+    odds=Line(slope=1.102, bias=1.1679, alone_slope=-0.05, alone_bias=0.2136),
+    pool={
+        "most_coverage": 0.8096,
+        "best_coverage_context": 2.657,
+        "most_speaker": 5.5697,
+        "no_stranger": 5.5835,
+    },
+    pool_bias=-7.0,
+)

@@ -14,7 +14,20 @@ Span: TypeAlias = tuple[float, float]
 _EPOCH = date(1970, 1, 1).toordinal()
 _YEARS_BACK = 10
 _MOST = 40  # spans; a query that names more is no question
-_MONTHS = ("january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november", "december")
+_MONTHS = (
+    "january",
+    "february",
+    "march",
+    "april",
+    "may",
+    "june",
+    "july",
+    "august",
+    "september",
+    "october",
+    "november",
+    "december",
+)
 _WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _NUMBERS = {
     "a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10,
@@ -33,7 +46,9 @@ _BARE_MONTH = re.compile(rf"\b(?:in|of|since|during|by|until|last|this|early|lat
 _MONTH_OF_YEAR = re.compile(rf"\b{_MONTH},?\s+(?P<year>(?:19|20)\d\d)\b")
 _BARE_YEAR = re.compile(r"\b(?:in|of|since|during|by|until|year)\s+(?P<year>(?:19|20)\d\d)\b(?!-\d)")
 _AGO = re.compile(rf"\b(?P<count>\d{{1,3}}|{'|'.join(_NUMBERS)})\s+(?P<unit>day|week|month|year)s?\s+ago\b")
-_LAST = re.compile(r"\b(?P<which>last|past|this)\s+(?:(?P<count>\d{1,3}|two|three|four|five|six|few)\s+)?(?P<unit>week|month|year|day)s?\b")
+_LAST = re.compile(
+    r"\b(?P<which>last|past|this)\s+(?:(?P<count>\d{1,3}|two|three|four|five|six|few)\s+)?(?P<unit>week|month|year|day)s?\b"
+)
 _WEEKDAY = re.compile(rf"\b(?:last|past)\s+(?P<weekday>{'|'.join(_WEEKDAYS)})\b")
 _NEAR = {"today": 0, "tonight": 0, "yesterday": 1}
 _NEAR_WORD = re.compile(rf"\b(?:{'|'.join(_NEAR)})\b")

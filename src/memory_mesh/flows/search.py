@@ -5,10 +5,11 @@ answer for a moment, but never show what the reader may not see.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from memory_mesh.core import persons
 from memory_mesh.core.columns import Kind
 from memory_mesh.core.errors import InvalidInput, shown
 from memory_mesh.core.explain import Explained, Explanation, Placing
@@ -125,13 +126,18 @@ def _found(desk: Desk, request: Request) -> _Found:
     at = iso(desk.clock())
     asked = Asked(
         tokens=tokens(query, language=desk.language),
-        vector=embed.asked(desk, query),
+        vector=None,
         who=desk.who,
         at=at,
         spans=spans(query, at),
+        roles=persons.roles(query),
+        names=persons.names(query, language=desk.language),
         statuses=tuple(request.statuses),
         only=_only(desk, request.where),
     )
+    # A name says whose memories are meant, not what about: it would pull towards every text that holds it.
+    speakers = desk.index.speakers(asked) if desk.embedder else frozenset()
+    asked = replace(asked, vector=embed.asked(desk, persons.without(query, speakers, language=desk.language)))
     pool = desk.index.pool(asked, size=max(_POOL, 2 * request.limit))
     if asked.vector and pool.foreign:
         embed.mention(desk, f"{pool.foreign:,} memories have no vector of {asked.vector.model} and are found by keywords")

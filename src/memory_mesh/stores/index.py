@@ -15,6 +15,8 @@ from memory_mesh.core.times import millis
 from memory_mesh.stores import index_files
 from memory_mesh.stores.index_partition import Partition
 from memory_mesh.stores.index_pool import pool_of
+from memory_mesh.stores.index_table import Table
+from memory_mesh.stores.index_view import View
 
 MOST = 4096  # partitions in memory; who was not asked for the longest time is read again when asked for
 
@@ -29,13 +31,13 @@ class StoreIndex:
 
     def pool(self, asked: Asked, *, size: int) -> Pool:
         """The candidates for a query: about `size` by keywords, as many by vectors, and neighbours of the best."""
-        now = float(millis(asked.at))
-        with self._held(partitions(asked.who)) as held:
-            for partition in held:
-                partition.follow()
-            return pool_of(
-                asked, [(each.table, each.view(asked.who, asked.statuses, now)) for each in held if len(each.table)], size=size
-            )
+        with self._seen(asked) as seen:
+            return pool_of(asked, seen, size=size)
+
+    def speakers(self, asked: Asked) -> frozenset[str]:
+        """The speakers of readable memories whose names share a word with the query."""
+        with self._seen(asked) as seen:
+            return frozenset(name for table, view in seen for name in view.speaking(table.called_by(asked.tokens)))
 
     def marks(self, partitions: Sequence[str]) -> tuple[str, ...]:
         """The states that these partitions are in."""
@@ -52,6 +54,15 @@ class StoreIndex:
         for partition in held.values():
             with partition.lock:
                 partition.close()
+
+    @contextmanager
+    def _seen(self, asked: Asked) -> Iterator[list[tuple[Table, View]]]:
+        """The partitions that a reader sees, as they are now."""
+        at = float(millis(asked.at))
+        with self._held(partitions(asked.who)) as held:
+            for partition in held:
+                partition.follow()
+            yield [(each.table, each.view(asked.who, asked.statuses, at)) for each in held if len(each.table)]
 
     @contextmanager
     def _held(self, names: Sequence[str]) -> Iterator[list[Partition]]:

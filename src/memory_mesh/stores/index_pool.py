@@ -41,12 +41,14 @@ def pool_of(asked: Asked, seen: Iterable[tuple[Table, View]], *, size: int) -> P
     picked = [Picked.of(side, slots) for side, slots in zip(sides, _picked(sides, scale, size), strict=True)]
     read = [Read.of(side, each) for side, each in zip(sides, picked, strict=True)]
     sessions = _session_signals(sides, picked, read, list(words.values()))
+    stranger = _stranger(asked, sides)
     found = [
         {
             **keyword_signals(text, scale),
             **vector_signals(side, each, text),
             **plain_signals(asked, side, each),
             "keywords_session": session,
+            "stranger": np.full(len(each.slots), stranger, np.float32),
         }
         for side, each, text, session in zip(sides, picked, read, sessions, strict=True)
     ]
@@ -57,6 +59,12 @@ def pool_of(asked: Asked, seen: Iterable[tuple[Table, View]], *, size: int) -> P
         unseen=dict(sum((_unseen(side) for side in sides), Counter())),  # those that left something out
         foreign=sum(_foreign(asked, side) for side in sides),
     )
+
+
+def _stranger(asked: Asked, sides: Sequence[Side]) -> float:
+    """The share of the query's names that nobody here has mentioned."""
+    unheard = [name for name in asked.names if not any(len(side.table.holding(name)[0]) for side in sides)]
+    return len(unheard) / len(asked.names) if asked.names else 0.0
 
 
 def _side(asked: Asked, words: Mapping[str, int], table: Table, view: View) -> Side:

@@ -142,9 +142,18 @@ def plain_signals(asked: Asked, side: Side, picked: Picked) -> dict[str, Signal]
         "question_before": (questions[picked.before] & (picked.before >= 0)).astype(np.float32),
         "speaker": marks[speakers].astype(np.float32),
         "speaker_known": (speakers >= 0).astype(np.float32),
+        "role": _marked(table.names.speakers, asked.roles)[speakers],
         "when": _when(asked.spans, table.column("event")[picked.slots]),
         "when_asked": np.full(len(picked.slots), bool(asked.spans), np.float32),
     }
+
+
+def _marked(speakers: Sequence[str], meant: frozenset[str]) -> Signal:
+    """By speaker: whether it is one of those; and one more for nobody."""
+    marks = np.zeros(len(speakers) + 1, np.float32)
+    if meant:
+        marks[:-1] = [speaker.casefold() in meant for speaker in speakers]
+    return marks
 
 
 def _when(spans: Sequence[tuple[float, float]], events: Array) -> Signal:

@@ -122,6 +122,10 @@ class Table:
             slots, times = slots[living], times[living]
         return slots, times
 
+    def called_by(self, words: Iterable[str]) -> list[int]:
+        """The speakers whose names hold one of these keywords."""
+        return list(dict.fromkeys(code for word in words for code in self.called.get(word, ())))
+
     # --- change ---
 
     def put(self, entries: Iterable[Entry]) -> list[int]:

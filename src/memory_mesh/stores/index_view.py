@@ -3,6 +3,8 @@
 A view outlives a query: it follows the few slots that change, for working it out anew means to look at every slot.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from memory_mesh.core.lexical import Corpus
@@ -71,6 +73,11 @@ class View:
             np.where(before >= 0, self._before.all[before], -1),
             np.where(behind >= 0, self._behind.all[behind], -1),
         )
+
+    def speaking(self, codes: Sequence[int]) -> list[str]:
+        """Those of some speakers of whom a readable memory is."""
+        heard = self._table.column("speaker")
+        return [self._table.names.speakers[code] for code in codes if (self.readable & (heard == code)).any()]
 
     def rows_seen(self, space: Space) -> Flags | None:
         """Which vectors speak for a readable memory; None: all of them."""

@@ -19,6 +19,9 @@ class LazyIndex:
     def pool(self, asked: Asked, *, size: int) -> Pool:
         return self._index().pool(asked, size=size)
 
+    def speakers(self, asked: Asked) -> frozenset[str]:
+        return self._index().speakers(asked)
+
     def marks(self, partitions: Sequence[str]) -> tuple[str, ...]:
         return tuple(self._store.changes(partition).mark for partition in partitions)
 

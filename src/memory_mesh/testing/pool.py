@@ -96,7 +96,8 @@ class _Asking:
             filter=len(self._readable) - len(self._candidates),
         )
         self._passages = [row for row in rows if row.kind is Kind.PASSAGE]
-        self._scale = _Scale([text for text in map(_Text.of, memories) if text.length], asked.tokens)
+        self._corpus = [text for text in map(_Text.of, memories) if text.length]
+        self._scale = _Scale(self._corpus, asked.tokens)
         self._sessions: dict[tuple[str, str], list[Row]] = {}
         for row in self._readable:
             if row.value("session_id") is not None:
@@ -106,6 +107,11 @@ class _Asking:
         alone = [_Text.of(row) for row in self._readable if row.value("session_id") is None]
         together = [_whole(members) for members in self._sessions.values()]
         self._session_scale = _Scale([text for text in (*alone, *together) if text.length], asked.tokens)
+
+    @property
+    def _stranger(self) -> float:
+        unheard = [name for name in self._asked.names if not any(name in text.words for text in self._corpus)]
+        return len(unheard) / len(self._asked.names) if self._asked.names else 0.0
 
     def answer(self) -> Reference:
         comparable = sum(1 for row in self._candidates if self._cosines(row))
@@ -138,6 +144,8 @@ class _Asking:
             "question_before": _asks(before),
             "speaker": float(bool({*tokens(str(speaker or ""), language=self._language)} & {*self._asked.tokens})),
             "speaker_known": float(speaker is not None),
+            "role": float(str(speaker or "").casefold() in self._asked.roles),
+            "stranger": self._stranger,
             "when": max((_fit(span, row.value("event_time")) for span in self._asked.spans), default=0.0),
             "when_asked": float(bool(self._asked.spans)),
         }

@@ -1,0 +1,199 @@
+"""What the ranker learns from: LongMemEval's questions, asked of small worlds of its sessions.
+
+- **chat**: the sessions as they are, a user and an assistant.
+- **talk**: the same sessions as two people would talk: the user's turns in single sentences, of each reply its end, both by
+  name, and the question by name as well. Assistants are long and never hold what users tell of themselves; a ranker that sees
+  only them learns who speaks instead of what is said.
+- **few**: up to six memories of no session and no speaker.
+
+A question is also asked **away**: of other people's sessions, where no answer is.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from bench.quality.sets import Question, Said, chat_time, read
+from memory_mesh.core.lexical import tokens
+
+_PEOPLE = (
+    ("Maria", "Peter"), ("Helen", "Oliver"), ("Marcus", "Julia"), ("Sophie", "Martin"), ("Daniel", "Laura"),
+    ("Victor", "Emily"), ("Nina", "Robert"), ("Alice", "Thomas"), ("George", "Hannah"), ("Clara", "Leon"),
+)  # fmt: skip
+_SENTENCE = re.compile(r"(?<=[.!?])\s+")
+_SHORTEST, _REPLY = 25, 200  # characters
+_HALF = 0.5
+_DATED = 0.15  # the share of questions that are asked with the date of their answer
+_SIZES = (3, 25, 60)  # sessions besides the question's own
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class World:
+    """Some memories and a question. `number` tells questions apart, so that none is learnt from and tested on."""
+
+    memories: Sequence[Said]
+    question: Question
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A row of the data set."""
+
+    number: int
+    row: Any
+
+    @property
+    def own(self) -> list[str]:
+        return list(self.row["haystack_session_ids"])
+
+    @property
+    def people(self) -> tuple[str, str]:
+        return _PEOPLE[self.number % len(_PEOPLE)]
+
+
+class Lessons:
+    """All of LongMemEval's evidence sessions, and worlds made of them."""
+
+    def __init__(self, folder: Path) -> None:
+        rows = read(folder / "longmemeval_oracle" / "longmemeval_oracle.json")
+        self._asked = [_Asked(number, row) for number, row in enumerate(rows) if not row["question_id"].endswith("_abs")]
+        self._turns: dict[str, tuple[str, Any]] = {}
+        self._owner: dict[str, _Asked] = {}
+        for asked in (_Asked(number, row) for number, row in enumerate(rows)):
+            for key, at, turns in zip(asked.own, asked.row["haystack_dates"], asked.row["haystack_sessions"], strict=True):
+                self._turns.setdefault(key, (chat_time(at), turns))
+                self._owner.setdefault(key, asked)
+        self._talk = {key: list(self._said_by_name(key)) for key in self._turns}
+
+    def chat(self, *, away: bool = False) -> Iterator[World]:
+        """A user and an assistant."""
+        draw = Random(f"chat {away}")
+        for asked in self._asked:
+            keys = self._drawn(draw, asked, _SIZES[1], list(self._turns), away=away)
+            gold = frozenset() if away else _evidence(asked)
+            memories = [said for key in keys for said in self._said(key)]
+            yield World(memories=memories, question=_question(draw, asked, asked.row["question"], gold, {}), number=asked.number)
+
+    def talk(self, *, away: bool = False) -> Iterator[World]:
+        """Two people by name. Away is with two others."""
+        draw = Random(f"talk {away}")
+        for asked in self._asked:
+            gold = self._told(asked)
+            if not gold:
+                continue
+            people = asked.people if not away else draw.choice([each for each in _PEOPLE if each != asked.people])
+            near = [key for key, owner in self._owner.items() if owner.people == people]
+            days = {said.id: said.at for key in asked.own for said in self._talk[key]}
+            for size in _SIZES[1:2] if away else _SIZES:
+                keys = self._drawn(draw, asked, size, near, away=away)
+                memories = [said for key in keys for said in self._talk[key]]
+                text = _about(asked.row["question"], asked.people[0])
+                question = _question(draw, asked, text, frozenset() if away else gold, days)
+                yield World(memories=memories, question=question, number=asked.number)
+
+    def few(self, *, away: bool = False) -> Iterator[World]:
+        """Hardly any memories, of no session."""
+        draw = Random(f"few {away}")
+        for world in (*self.chat(away=away), *self.talk(away=away)):
+            right = [said for said in world.memories if said.id in world.question.gold][:1]
+            others = draw.sample(world.memories, draw.randint(0 if right else 1, 5))
+            kept = {said.id: replace(said, session=None, speaker=None, turn=None) for said in (*others, *right)}
+            question = replace(world.question, gold=world.question.gold & kept.keys())
+            yield replace(world, memories=list(kept.values()), question=question)
+
+    def _drawn(self, draw: Random, asked: _Asked, size: int, near: Sequence[str], *, away: bool) -> list[str]:
+        """Sessions in the order of their days."""
+        others = [key for key in near if key not in set(asked.own)]
+        size = min(len(others), int(size * draw.uniform(0.6, 1.4)))
+        keys = draw.sample(others, size) + ([] if away else asked.own)
+        return sorted(dict.fromkeys(keys), key=lambda key: (self._turns[key][0], key))
+
+    def _said(self, key: str) -> Iterator[Said]:
+        at, turns = self._turns[key]
+        for turn, row in enumerate(turns):
+            text = f"{row['role']}: {row['content']}"
+            yield Said(id=f"{key}:{turn}", text=text, at=at, session=key, speaker=row["role"], turn=turn)
+
+    def _said_by_name(self, key: str) -> Iterator[Said]:
+        (user, other), (at, turns) = self._owner[key].people, self._turns[key]
+        place = 0
+        for turn, row in enumerate(turns):
+            speaker = user if row["role"] == "user" else other
+            for text in _sentences(row["content"]) if row["role"] == "user" else [_end(row["content"])]:
+                yield Said(
+                    id=f"{key}:{turn}:{place}", text=f"{speaker}: {text}", at=at, session=key, speaker=speaker, turn=place
+                )  # fmt: skip
+                place += 1
+
+    def _told(self, asked: _Asked) -> frozenset[str]:
+        """The sentences that hold the answer; none where that cannot be told, or the assistant gave it."""
+        gold: set[str] = set()
+        for evidence in _evidence(asked):
+            key, turn = evidence.rsplit(":", 1)
+            if self._turns[key][1][int(turn)]["role"] != "user":
+                return frozenset()
+            sentences = [said for said in self._talk[key] if said.id.startswith(f"{evidence}:")]
+            if not (holding := _holding(sentences, str(asked.row["answer"]))):
+                return frozenset()
+            gold |= holding
+        return frozenset(gold)
+
+
+def _evidence(asked: _Asked) -> frozenset[str]:
+    sessions = zip(asked.own, asked.row["haystack_sessions"], strict=True)
+    return frozenset(f"{key}:{turn}" for key, turns in sessions for turn, row in enumerate(turns) if row.get("has_answer"))
+
+
+def _holding(sentences: Sequence[Said], answer: str) -> set[str]:
+    """Those with most of the answer's words; else the one that begins as an aside does; else the only one that asks nothing."""
+    if len(sentences) == 1:
+        return {sentences[0].id}
+    wanted = set(tokens(answer))
+    shares = {said.id: len(wanted & set(tokens(said.text))) / max(len(wanted), 1) for said in sentences}
+    if (most := max(shares.values())) >= _HALF:
+        return {id_ for id_, share in shares.items() if share == most}
+    aside = [said.id for said in sentences if "y the way" in said.text]
+    plain = [said.id for said in sentences if not said.text.endswith("?")]
+    return {aside[0]} if aside else set(plain) if len(plain) == 1 else set()
+
+
+def _question(draw: Random, asked: _Asked, text: str, gold: frozenset[str], days: Mapping[str, str]) -> Question:
+    if gold and days and draw.random() < _DATED:
+        day = datetime.fromisoformat(days[draw.choice(sorted(gold))])
+        form = draw.choice(("on %-d %B, %Y", "in %B %Y", "in %B"))
+        text = f"{text.rstrip('?.')} {day.strftime(form)}?"
+    return Question(text=text, gold=gold, kind=asked.row["question_type"], at=chat_time(asked.row["question_date"]))
+
+
+def _sentences(text: str) -> list[str]:
+    """One by one; what is too short to stand alone stays with the one before."""
+    found: list[str] = []
+    for part in _SENTENCE.split(" ".join(text.split())):
+        short = found and (len(found[-1]) < _SHORTEST or len(part) < _SHORTEST) and not found[-1].endswith("?")
+        found = [*found[:-1], f"{found[-1]} {part}"] if short else [*found, part]
+    return found
+
+
+def _end(text: str) -> str:
+    """The last words of a reply."""
+    parts = _SENTENCE.split(" ".join(text.split()))
+    joined = " ".join(parts[-2:])
+    return (joined if len(joined) < _REPLY else parts[-1])[-_REPLY:]
+
+
+def _about(question: str, name: str) -> str:
+    """A question in the first person, asked of somebody by name."""
+    for pattern, other in (
+        (r"\bI'm\b|\bI am\b|\bam I\b", f"{name} is"),
+        (r"\bI've\b", f"{name} has"),
+        (r"\bI'd\b", f"{name} would"),
+        (r"\b[Mm]y\b|\bmine\b", f"{name}'s"),
+        (r"\bI\b|\bme\b|\bmyself\b", name),
+    ):
+        question = re.sub(pattern, other, question)
+    return question

@@ -1,0 +1,56 @@
+"""Pools as a search sees them, for worlds that are too many to be kept: rows in memory, the real index, the real signals."""
+
+from dataclasses import replace
+
+from bench.quality.lessons import World
+from bench.quality.sets import Said
+from memory_mesh.core import persons
+from memory_mesh.core.columns import Kind
+from memory_mesh.core.lexical import tokens
+from memory_mesh.core.pool import Asked, Pool
+from memory_mesh.core.ports import Embedder
+from memory_mesh.core.rows import Row, Vector
+from memory_mesh.core.scope import MemoryType, Reader, home
+from memory_mesh.core.when import spans
+from memory_mesh.stores.index import StoreIndex
+from memory_mesh.stores.ram import RamStore
+
+_SIZE = 150
+_WHO = Reader(None, "learner", None)
+_HOME = home(None, "learner", MemoryType.GLOBAL, None)
+
+
+def pool(world: World, embedder: Embedder, *, by_vectors: bool) -> Pool:
+    """The candidates for a world's question."""
+    texts = [said.text for said in world.memories]
+    vectors = embedder.embed(texts)
+    store = RamStore()
+    store.apply([_row(said, number, vector) for number, (said, vector) in enumerate(zip(world.memories, vectors, strict=True))])
+    index = StoreIndex(store)
+    query, at = world.question.text, world.question.at
+    asked = Asked(
+        tokens=tokens(query),
+        vector=None,
+        who=_WHO,
+        at=at,
+        spans=spans(query, at),
+        roles=persons.roles(query),
+        names=persons.names(query),
+    )
+    if by_vectors:
+        [vector] = embedder.embed([persons.without(query, index.speakers(asked))])
+        asked = replace(asked, vector=vector)
+    return index.pool(asked, size=_SIZE)
+
+
+def _row(said: Said, number: int, vector: Vector) -> Row:
+    held = {
+        "content": said.text,
+        "keywords": tokens(said.text),
+        "agent_id": _WHO.agent_id,
+        "memory_type": MemoryType.GLOBAL,
+        "status": "active",
+        "updated_at": said.at,
+        **said.metadata,
+    }
+    return Row(kind=Kind.MEMORY, id=said.id, partition=_HOME, created_at=said.at, number=number, fields=held, vector=vector)

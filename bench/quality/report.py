@@ -1,0 +1,75 @@
+"""Tables for the terminal, a JSON file for the record, and a picture of the comparison."""
+
+import json
+import platform
+import subprocess
+from collections.abc import Mapping, Sequence
+from html import escape
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from bench.quality.measuring import FIGURES
+
+ROOT = Path(__file__).parents[2]
+RESULTS = ROOT / "bench" / "results"
+_PACKAGES = ("memory-mesh", "numpy", "onnxruntime", "tokenizers", "PyStemmer")
+_COLOURS = ("#56b4e9", "#e69f00", "#cc79a7", "#0072b2", "#009e73")  # told apart by colour-blind eyes too
+_INK = "#7a7a7a"
+_LEFT, _TOP, _BAR, _GAP, _FULL = 170, 60, 18, 22, 460
+
+Table = Mapping[str, Mapping[str, float]]  # by ranker, by figure
+
+
+def show(name: str, result: Mapping[str, Any]) -> None:
+    """One data set: all of it, its parts, and how sure the difference is."""
+    for part, held in result["parts"].items():
+        print(f"\n{name}, {part}: {held['questions']:,} questions")
+        print(f"{'':28s}" + "".join(f"{figure:>11s}" for figure in FIGURES))
+        for ranker, figures in held["rankers"].items():
+            print(f"{ranker:28s}" + "".join(f"{figures[figure]:11.1f}" for figure in FIGURES))
+        for figure, (best, low, high) in held["ahead"].items():
+            print(f"  ours − {best} ({figure}): {low:+.1f} to {high:+.1f}")
+    if "wrong" in result:
+        wrong = result["wrong"]
+        print(f"\n{name}, asked of another's memories: {wrong['empty']:.1f} % answered empty, AUC {wrong['auc']:.4f}")
+
+
+def keep(results: Mapping[str, Any], command: str, picture: str) -> None:
+    """What a later run is compared with."""
+    held = {
+        "command": command,
+        "commit": _said("git", "rev-parse", "--short", "HEAD"),
+        "machine": f"{platform.system()} {platform.machine()}, Python {platform.python_version()}",
+        "versions": {name: version(name) for name in _PACKAGES},
+        "sets": results,
+    }
+    (RESULTS / "quality.json").write_text(json.dumps(held, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    (RESULTS / "quality.svg").write_text(picture, encoding="utf-8")
+
+
+def picture(tables: Mapping[str, Table], figure: str) -> str:
+    """Bars of one figure, a group for each data set."""
+    parts: list[str] = []
+    at = _TOP
+    for name, table in tables.items():
+        parts.append(_text(_LEFT, at - 8, name, size=14))
+        for colour, (ranker, figures) in zip(_COLOURS, table.items(), strict=False):
+            long = _FULL * figures[figure] / 100
+            parts.append(f'<rect x="{_LEFT}" y="{at}" width="{long:.1f}" height="{_BAR - 4}" fill="{colour}"/>')
+            parts.append(_text(_LEFT - 8, at + _BAR - 7, ranker, anchor="end"))
+            parts.append(_text(_LEFT + long + 6, at + _BAR - 7, f"{figures[figure]:.1f}"))
+            at += _BAR
+        at += _GAP + 12
+    size = f"0 0 {_LEFT + _FULL + 70} {at}"
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{size}" font-family="sans-serif" font-size="12">'
+    return "\n".join([head, _text(_LEFT, 24, f"{figure}, in hundredths", size=16), *parts, "</svg>"]) + "\n"
+
+
+def _text(x: float, y: float, words: str, *, anchor: str = "start", size: int = 12) -> str:
+    return f'<text x="{x:g}" y="{y:g}" text-anchor="{anchor}" font-size="{size}" fill="{_INK}">{escape(words)}</text>'
+
+
+def _said(*command: str) -> str:
+    done: Sequence[str] = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False).stdout.split()
+    return done[0] if done else ""

@@ -1,0 +1,130 @@
+"""The data sets, each as people with memories of their own and questions about them. Nothing is copied; all is read in place."""
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from memory_mesh.core.times import moment
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Said:
+    """A memory as a data set has it."""
+
+    id: str
+    text: str
+    at: str
+    session: str | None = None
+    speaker: str | None = None
+    turn: int | None = None
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        held = {"session_id": self.session, "speaker": self.speaker, "turn": self.turn, "event_time": self.at}
+        return {name: value for name, value in held.items() if value is not None}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What is asked, when, and which memories hold the answer."""
+
+    text: str
+    gold: frozenset[str]
+    kind: str
+    at: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Space:
+    """One person's memories and the questions asked of them."""
+
+    name: str
+    memories: Sequence[Said]
+    questions: Sequence[Question]
+
+
+Reader = Callable[[Path], list[Space]]
+
+_EVIDENCE = re.compile(r"D(\d+):(\d+)")
+_KINDS = {1: "multi-hop", 2: "temporal", 3: "open domain", 4: "single-hop", 5: "adversarial"}
+
+
+def locomo_turns(folder: Path) -> list[Space]:
+    """A memory for each turn of a conversation."""
+    return [_conversation(one, by_session=False) for one in read(folder / "locomo" / "locomo10.json")]
+
+
+def locomo_sessions(folder: Path) -> list[Space]:
+    """A memory for each session of a conversation."""
+    return [_conversation(one, by_session=True) for one in read(folder / "locomo" / "locomo10.json")]
+
+
+def longmemeval_s_lite(folder: Path) -> list[Space]:
+    """A memory for each session of a question's haystack, by the first words of the user."""
+    within = folder / "longmemeval_s_lite"
+    texts = {row["session_id"]: row["user_text_500"] for row in lines(within / "sessions.jsonl")}
+    return [_haystack(row, texts) for row in lines(within / "questions.jsonl") if not row["question_id"].endswith("_abs")]
+
+
+SETS: Mapping[str, Reader] = {
+    "locomo": locomo_turns,
+    "locomo-sessions": locomo_sessions,
+    "longmemeval-s-lite": longmemeval_s_lite,
+}
+
+
+def read(path: Path) -> Any:
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def lines(path: Path) -> Iterator[Any]:
+    with path.open(encoding="utf-8") as held:
+        yield from map(json.loads, held)
+
+
+def chat_time(text: str) -> str:
+    """LongMemEval's way of writing a moment: 2023/05/20 (Sat) 02:21."""
+    return moment(datetime.strptime(re.sub(r"\(\w+\) ", "", text), "%Y/%m/%d %H:%M").replace(tzinfo=UTC), "date")
+
+
+def _conversation(one: Any, *, by_session: bool) -> Space:
+    talk = one["conversation"]
+    numbers = sorted(int(key.split("_")[1]) for key in talk if re.fullmatch(r"session_\d+", key))
+    turns = [said for number in numbers for said in _session(talk, number)]
+    known = {said.id for said in turns}
+    last = datetime.fromisoformat(max(said.at for said in turns))
+    asked = [_question(row, known, moment(last + timedelta(days=1), "at"), by_session=by_session) for row in one["qa"]]
+    memories = [_joined(turns, str(number)) for number in numbers] if by_session else turns
+    return Space(name=one["sample_id"], memories=memories, questions=[each for each in asked if each.gold])
+
+
+def _session(talk: Any, number: int) -> Iterator[Said]:
+    at = datetime.strptime(talk[f"session_{number}_date_time"], "%I:%M %p on %d %B, %Y").replace(tzinfo=UTC)
+    for turn, row in enumerate(talk[f"session_{number}"]):
+        caption = f" [image: {row['blip_caption']}]" if row.get("blip_caption") else ""
+        text = f"{row['speaker']}: {row['text']}{caption}"
+        yield Said(
+            id=row["dia_id"], text=text, at=moment(at, "at"), session=str(number), speaker=row["speaker"], turn=turn
+        )  # fmt: skip
+
+
+def _joined(turns: Sequence[Said], session: str) -> Said:
+    held = [said for said in turns if said.session == session]
+    return Said(id=f"D{session}", text="\n".join(said.text for said in held), at=held[0].at)
+
+
+def _question(row: Any, known: set[str], at: str, *, by_session: bool) -> Question:
+    named = {f"D{int(a)}:{int(b)}" for each in row["evidence"] for a, b in _EVIDENCE.findall(each)} & known
+    gold = {each.split(":")[0] for each in named} if by_session else named
+    return Question(text=row["question"], gold=frozenset(gold), kind=_KINDS[row["category"]], at=at)
+
+
+def _haystack(row: Any, texts: Mapping[str, str]) -> Space:
+    memories = [Said(id=key, text=texts[key], at=chat_time(at)) for key, at in row["haystack"] if texts[key].strip()]
+    gold = frozenset(row["answer_session_ids"]) & {said.id for said in memories}
+    question = Question(text=row["question"], gold=gold, kind=row["question_type"], at=chat_time(row["question_date"]))
+    return Space(name=row["question_id"], memories=memories, questions=[question] if gold else [])

@@ -1,0 +1,70 @@
+"""The real embedder, with a file that keeps its vectors between runs: the same texts are embedded for every measurement."""
+
+from collections.abc import Sequence
+from hashlib import sha256
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memory_mesh.build import model_places
+from memory_mesh.core.ports import Embedder
+from memory_mesh.core.rows import Vector
+from memory_mesh.models.local import LocalEmbedder
+from memory_mesh.settings import load
+
+Floats = NDArray[np.float32]
+_BATCH = 2000
+
+
+class KeptEmbedder:
+    """An embedder that forgets nothing; `save` writes it down. Texts are kept as their digests."""
+
+    def __init__(self, inner: Embedder, path: Path | None = None) -> None:
+        self._inner, self._path = inner, path
+        self._kept: dict[bytes, bytes] = {}
+        if path and path.exists():
+            with np.load(path) as held:
+                self._kept = dict(
+                    zip((row.tobytes() for row in held["keys"]), (row.tobytes() for row in held["vectors"]), strict=True)
+                )
+
+    @property
+    def model(self) -> str:
+        return self._inner.model
+
+    @property
+    def window(self) -> int:
+        return self._inner.window
+
+    def count(self, text: str) -> int:
+        return self._inner.count(text)
+
+    def embed(self, texts: Sequence[str]) -> list[Vector]:
+        keys = [sha256(text.encode()).digest() for text in texts]
+        missing = list(dict(zip(keys, texts, strict=True)).items()) if not all(key in self._kept for key in keys) else []
+        missing = [(key, text) for key, text in missing if key not in self._kept]
+        for at in range(0, len(missing), _BATCH):
+            batch = missing[at : at + _BATCH]
+            made = self._inner.embed([text for _, text in batch])
+            self._kept |= {key: vector.data for (key, _), vector in zip(batch, made, strict=True)}
+            if len(missing) > _BATCH:
+                self.save()
+        return [Vector(self.model, self._kept[key]) for key in keys]
+
+    def save(self) -> None:
+        if self._path and self._kept:
+            keys = np.frombuffer(b"".join(self._kept), np.uint8).reshape(len(self._kept), -1)
+            vectors = np.frombuffer(b"".join(self._kept.values()), np.float32).reshape(len(self._kept), -1)
+            with self._path.open("wb") as held:
+                np.savez(held, keys=keys, vectors=vectors)
+
+
+def local(path: Path | None = None) -> KeptEmbedder:
+    """The default model of this machine."""
+    return KeptEmbedder(LocalEmbedder(model_places(load({}))), path)
+
+
+def matrix(embedder: Embedder, texts: Sequence[str]) -> Floats:
+    """A row for each text."""
+    return np.stack([np.frombuffer(vector.data, np.float32) for vector in embedder.embed(texts)])
