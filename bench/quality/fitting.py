@@ -27,7 +27,14 @@ class _Adam:
 
 
 def listwise(
-    tables: Sequence[Floats], right: Sequence[Flags], weights: Floats, *, held: Floats, free: Flags, ridge: float, steps: int = 250
+    tables: Sequence[Floats],
+    right: Sequence[Flags],
+    weights: Floats,
+    *,
+    held: Floats,
+    free: Flags,
+    ridge: float,
+    steps: int = 250,
 ) -> Floats:
     """Weights under which the right rows of each table win over the others. Those that are `held` at a number stay there
     (NaN: not held); the others, unless `free`, never go below zero."""
@@ -39,7 +46,7 @@ def listwise(
     scale = rows.std(axis=0) + 1e-6
     rows = rows / scale
     fixed = ~np.isnan(held)
-    found = np.where(fixed, np.nan_to_num(held) * scale, 0.0)
+    found: Floats = np.where(fixed, np.nan_to_num(held) * scale, 0.0)
     adam = _Adam(steps, 0.08)
     for at in range(1, steps + 1):
         points = rows @ found
@@ -47,7 +54,8 @@ def listwise(
         chances = parts / np.add.reduceat(parts, starts)[which]
         moved = found - adam.step(at, rows.T @ ((chances - aims) * shares) + 2 * ridge * found)
         found = np.where(fixed, found, np.where(free, moved, np.maximum(moved, 0)))
-    return found / scale
+    learnt: Floats = found / scale
+    return learnt
 
 
 def logistic(rows: Floats, right: Floats, weights: Floats, *, steps: int = 600) -> tuple[Floats, float]:

@@ -72,7 +72,7 @@ class Lessons:
 
     def chat(self, *, away: bool = False) -> Iterator[World]:
         """A user and an assistant."""
-        draw = Random(f"chat {away}")
+        draw = Random(f"chat {away}")  # noqa: S311  (a lesson, no secret)
         for asked in self._asked:
             keys = self._drawn(draw, asked, _SIZES[1], list(self._turns), away=away)
             gold = frozenset() if away else _evidence(asked)
@@ -81,7 +81,7 @@ class Lessons:
 
     def talk(self, *, away: bool = False) -> Iterator[World]:
         """Two people by name. Away is with two others."""
-        draw = Random(f"talk {away}")
+        draw = Random(f"talk {away}")  # noqa: S311
         for asked in self._asked:
             gold = self._told(asked)
             if not gold:
@@ -98,7 +98,7 @@ class Lessons:
 
     def few(self, *, away: bool = False) -> Iterator[World]:
         """Hardly any memories, of no session."""
-        draw = Random(f"few {away}")
+        draw = Random(f"few {away}")  # noqa: S311
         for world in (*self.chat(away=away), *self.talk(away=away)):
             right = [said for said in world.memories if said.id in world.question.gold][:1]
             others = draw.sample(world.memories, draw.randint(0 if right else 1, 5))
