@@ -252,3 +252,9 @@ def commands(group: Any) -> list[str]:
 def test_what_is_not_here_yet_is_listed() -> None:
     page = (ROOT / "docs" / "deviations.md").read_text(encoding="utf-8")
     assert [name for name in NOT_YET if f"`{name}`" not in page] == []
+
+
+def test_the_page_of_figures_is_made_from_the_result_files() -> None:
+    check = [sys.executable, "tools/bench_docs.py", "--check"]
+    done = subprocess.run(check, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")

@@ -131,7 +131,7 @@ def tiny() -> AbstractContextManager[object]:
     for module, settings in {
         "index_partition": {"LATER": 3, "WORTH_A_FILE": 1, "AT_ONCE": 2},
         "index_likeness": {"EXACT": 1, "COARSE": 2, "WORDS": 1},
-        "index_keywords": {"SHORT": 0, "_TABLE": 0},
+        "index_keywords": {"SHORT": 0, "LONG": 0, "_TABLE": 0},
     }.items():
         stack.enter_context(patch.multiple(f"memory_mesh.stores.{module}", **settings))  # type: ignore[arg-type]
     return stack

@@ -65,7 +65,7 @@ def test_the_best_by_keywords_are_the_best_whatever_is_left_out(many: RamStore, 
     held = StoreIndex(many)
     for words in (["w0", "w2", "w5", "w40"], ["w0", "w1"], ["w300", "w0", "w0"]):
         asked = replace(queries[0], tokens=words, vector=None)
-        with patch.multiple(index_keywords, SHORT=0):
+        with patch.multiple(index_keywords, SHORT=0, LONG=0):
             found = held.pool(asked, size=30)
         with patch.multiple(index_keywords, SHORT=MANY):
             right = held.pool(asked, size=30)

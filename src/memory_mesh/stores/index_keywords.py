@@ -10,8 +10,8 @@ from memory_mesh.core.lexical import K1, B, Corpus
 from memory_mesh.stores.index_arrays import Array, Flags, Floats, Ints, distinct
 from memory_mesh.stores.index_table import Table
 
-# So many places are scored sooner than it takes to find out which of them matter.
-SHORT = 100_000
+# So many places, among so many memories, are scored sooner than it takes to find out which of them matter; so a word's list.
+SHORT, LARGE, LONG = 100_000, 200_000, 2000
 _TABLE = 4_000_000  # marks in a table; beyond, sorting takes less
 
 
@@ -69,7 +69,7 @@ class Held:
 
     def best(self, scale: Scale, allowed: Flags, size: int) -> tuple[Ints, Floats]:
         """The memories of the highest scores, best first, and these; none of score zero."""
-        if len(self._slots) > SHORT:
+        if len(self._slots) and (len(self._slots) > SHORT or len(self._table) > LARGE):
             return self._best_of_many(scale, allowed, size)
         lengths = self._table.column("length").take(self._slots)
         parts = scale.parts(self._times, scale.most.take(self._words), lengths)
@@ -99,16 +99,19 @@ class Held:
         return counted.astype(np.float32).reshape(count, self._count), holding.tolist()
 
     def _best_of_many(self, scale: Scale, allowed: Flags, size: int) -> tuple[Ints, Floats]:
-        """The same, rare words first: a common one adds little, and in the end it is looked up only where it can still matter."""
+        """The same without a look at every slot, rare words first: a common one adds little, and in the end it is looked up only
+        where it can still matter."""
         lengths, scores, ends = self._table.column("length"), np.zeros(len(self._table), np.float32), np.cumsum(self.counts)
         order = sorted((word for word, count in enumerate(self.counts) if count), key=lambda word: -scale.weights[word])
         rest = np.cumsum(scale.most[order][::-1])[::-1]  # more than this and the following words can give
+        touched: list[Ints] = []
         slots: Ints | None = None
         for at, word in enumerate(order):
             place = slice(int(ends[word]) - self.counts[word], int(ends[word]))
             holding, times = self._slots[place], self._times[place]
-            if at and slots is None:
-                found = _scored(scores, allowed)
+            if touched and slots is None and len(holding) > LONG:
+                found = distinct(*touched)
+                found = found[allowed[found]]
                 least = _nth_highest(scores[found], size)
                 if rest[at] < least:  # whoever has none of the words so far cannot come in any more
                     slots = found[scores[found] >= least - rest[at]]
@@ -117,7 +120,11 @@ class Held:
                 there = holding.take(where, mode="clip") == slots
                 holding, times = slots[there], times[where[there]]
             scores[holding] += scale.parts(times, scale.most[word], lengths[holding])
-        return _best(_scored(scores, allowed) if slots is None else slots, scores, size)
+            touched.append(holding)
+        if slots is None:
+            slots = distinct(*touched)
+            slots = slots[allowed[slots]]
+        return _best(slots, scores, size)
 
 
 def named(called: Mapping[str, Sequence[int]], words: Sequence[str], speakers: int) -> Flags:

@@ -15,10 +15,10 @@ EXACT = 1500
 # sentences that finds 99 % of the first ten and 93 % of the first hundred.
 NEAREST, LEAST, MOST = 80, 500, 2000
 # Beyond so many vectors the first words of their bits say which ones' other bits are worth a look: one in so many.
-COARSE, WORDS, ONE_IN = 60_000, 3, 16
+COARSE, WORDS, ONE_IN = 60_000, 3, 32
 # Of the candidates' sessions so many memories are compared that a filter leaves out.
 MEMBERS = 4000
-_FAR = 10_000
+_MANY = 4000
 
 
 class Likeness:
@@ -122,9 +122,9 @@ class Likeness:
         coarse = len(space) > COARSE
         distances = space.distances(self._signs, slice(WORDS if coarse else None))
         if seen is not None:
-            distances += np.multiply(~seen, _FAR, dtype=np.uint16)
+            distances |= np.multiply(~seen, np.iinfo(distances.dtype).max, dtype=distances.dtype)
         enough = min(max(len(space) // NEAREST, LEAST), MOST)
-        rows = _lowest(distances, max(len(space) // ONE_IN, 2 * enough) if coarse else enough)
+        rows = _lowest(distances, max(len(space) // ONE_IN, 4 * enough) if coarse else enough)
         if seen is not None:
             rows = rows[seen[rows]]
         if not coarse:
@@ -134,10 +134,12 @@ class Likeness:
 
 
 def _lowest(values: Array, count: int) -> Array:
-    """The places of the lowest values, ascending; some more where they are equal, but not very many."""
+    """The places of about so many of the lowest values, ascending; a few more where many are equal."""
     if len(values) <= count:
         return np.arange(len(values))
-    found: Array = (values <= np.partition(values, count)[count]).nonzero()[0]
+    some = values[:: 8 if count > _MANY else 1]  # how far the lowest reach is seen from a part of them
+    most = int(np.bincount(some).cumsum().searchsorted(count * len(some) // len(values)))
+    found: Array = (values <= most).nonzero()[0]
     return found[: 2 * count]
 
 

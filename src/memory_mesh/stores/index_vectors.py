@@ -15,6 +15,7 @@ _BLOCK = 8192  # bits of so many vectors stay in the processor's cache
 _ROWS = 1024  # so many whole vectors do
 _FOR_MEAN = 20_000
 _WORD = 64
+_BYTE = 4  # fewer words than this have no more bits than a byte can count
 
 
 class Space:
@@ -144,7 +145,9 @@ class Space:
 
     def distances(self, signs: Array, words: slice) -> Array:
         """In how many of these bits each vector differs from the query."""
-        counted, old = np.empty(len(self), np.uint16), len(self._base_codes)
+        # Where a byte can hold them they are added up twice as fast.
+        counted = np.empty(len(self), np.uint8 if len(signs[words]) < _BYTE else np.uint16)
+        old = len(self._base_codes)
         _differences(self._base_bits[words], signs[words], counted[:old])
         _differences(self._bits.all.T[words], signs[words], counted[old:])
         return counted
@@ -197,9 +200,14 @@ def _packed(flags: Flags) -> Array:
 
 
 def _differences(bits: Array, signs: Array, out: Array) -> None:
+    differing, counted = np.empty(_BLOCK, np.uint64), np.empty(_BLOCK, np.uint8)
     for at in range(0, len(out), _BLOCK):
-        differing = bits[:, at : at + _BLOCK] ^ signs[:, None]
-        np.bitwise_count(differing).sum(axis=0, dtype=np.uint16, out=out[at : at + _BLOCK])
+        part = out[at : at + _BLOCK]
+        part[:] = 0
+        for word, sign in enumerate(signs):
+            np.bitwise_xor(bits[word, at : at + _BLOCK], sign, out=differing[: len(part)])
+            np.bitwise_count(differing[: len(part)], out=counted[: len(part)])
+            part += counted[: len(part)]
 
 
 def _mean(codes: Array, weights: Array) -> Floats:
