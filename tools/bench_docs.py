@@ -89,8 +89,8 @@ def _speed(held: Mapping[str, Any] | None) -> Iterator[str]:
     price = held["embedding"]
     if isinstance(price, dict):
         yield (
-            f"The embedding itself: {price['single']['p50_ms']:.1f} ms for a text alone, {price['batch_per_s']:.0f} texts a second "
-            "in batches.\n"
+            f"The embedding itself: {price['single']['p50_ms']:.1f} ms for a text alone, {price['batch_per_s']:.0f} texts a "
+            "second in batches.\n"
         )
     names = [
         "memories",

@@ -101,7 +101,7 @@ def test_a_memory_lives_where_its_scope_says() -> None:
 
 def test_what_a_caller_sees_never_carries_what_is_nobodys_business() -> None:
     assert {f.name for f in fields(Memory)} >= SECRET
-    for seen in (FULL.record(), FULL.found(0.5)):
+    for seen in (FULL.record(), SearchResult.of(FULL.row(), 0.5)):
         held = asdict(seen)
         assert not SECRET & held.keys()
         assert FULL.salt not in repr(seen)
@@ -109,7 +109,7 @@ def test_what_a_caller_sees_never_carries_what_is_nobodys_business() -> None:
         shared = held.keys() - {"score", "similarity"}
         assert {name: getattr(FULL, name) for name in shared} == {name: held[name] for name in shared}
     assert type(FULL.record()) is MemoryRecord
-    assert (type(FULL.found(0.5)), FULL.found(0.5).score) == (SearchResult, 0.5)
+    assert (type(SearchResult.of(FULL.row(), 0.5)), SearchResult.of(FULL.row(), 0.5).score) == (SearchResult, 0.5)
 
 
 def test_a_record_is_a_frozen_value() -> None:

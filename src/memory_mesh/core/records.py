@@ -67,6 +67,13 @@ class SearchResult(MemoryRecord):
     score: float
     similarity: float | None = None
 
+    @classmethod
+    def of(cls, row: Row, score: float, similarity: float | None = None, **counted: Any) -> Self:
+        """A memory's row as an answer, straight from the row, for every search makes ten; `counted` is how often it was one before."""
+        said = {name: value for name, value in row.fields.items() if name in _SHOWN}
+        base: dict[str, Any] = {"id": row.id, "created_at": row.created_at, "revision": row.revision}
+        return cls(**base, **said, **counted, score=score, similarity=similarity)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory(MemoryRecord):
@@ -98,10 +105,6 @@ class Memory(MemoryRecord):
     def record(self) -> MemoryRecord:
         """What a caller may see of it."""
         return MemoryRecord(**{name: getattr(self, name) for name in _PUBLIC})
-
-    def found(self, score: float, similarity: float | None = None, **counted: Any) -> SearchResult:
-        """The memory as an answer; `counted` is how often it was one before."""
-        return SearchResult(**{name: getattr(self, name) for name in _PUBLIC} | counted, score=score, similarity=similarity)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,6 +213,7 @@ class Usage:
 
 
 _PUBLIC = tuple(f.name for f in fields(MemoryRecord))
+_SHOWN = frozenset(_PUBLIC)
 
 
 def _row(record: Any, kind: Kind, partition: str, replaces: int = 0) -> Row:

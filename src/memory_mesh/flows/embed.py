@@ -5,11 +5,15 @@ model, the one of its first vector; vectors of two models are never mixed and ne
 """
 
 import logging
-from collections.abc import Sequence
+from array import array
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from math import isfinite
 
 from memory_mesh.core.columns import Kind
-from memory_mesh.core.errors import EmbeddingError, ModelMismatch
+from memory_mesh.core.errors import EmbeddingError, MemoryMeshError, ModelMismatch
+from memory_mesh.core.ports import Embedder
 from memory_mesh.core.records import Memory
 from memory_mesh.core.rows import Row, Vector, checked
 from memory_mesh.core.times import iso
@@ -60,7 +64,7 @@ def _embedded(desk: Desk, texts: Sequence[str]) -> list[Embedded]:
         return [NO_VECTOR] * len(texts)
     try:
         pieces = [passages(desk, text) for text in texts]
-        vectors = iter(desk.embedder.embed([piece for parts in pieces for piece in parts]))
+        vectors = iter(embedded(desk.embedder, [piece for parts in pieces for piece in parts]))
     except EmbeddingError as error:
         _log.warning("stored without vectors, found by keywords until `memory-mesh reembed`: %s", error)
         return [WAITING] * len(texts)
@@ -75,11 +79,22 @@ def asked(desk: Desk, query: str) -> Vector | None:
             mention(desk, f"the store holds vectors of {held}, not of {desk.embedder.model}: searched by keywords alone")
         return None
     try:
-        vector = desk.embedder.embed([query])[0]
+        vector = embedded(desk.embedder, [query])[0]
     except EmbeddingError as error:
         _log.warning("searched by keywords alone: %s", error)
         return None
     return vector if vector.model == desk.embedder.model else None
+
+
+def embedded(embedder: Embedder, texts: Sequence[str]) -> list[Vector]:
+    """A vector for each text that can be kept and compared, or `EmbeddingError`, whatever the embedder does."""
+    with _outages(embedder):
+        vectors = list(embedder.embed(texts))
+        sound = sum(_is_sound(vector) for vector in vectors)
+    if not len(texts) == len(vectors) == sound:
+        what = f"{embedder.model} gave {len(vectors):,} vectors for {len(texts):,} texts, {len(vectors) - sound:,} of no use"
+        raise EmbeddingError(what, expected="a Vector of finite numbers for each", remedy="see to the embedder")
+    return vectors
 
 
 def mention(desk: Desk, what: str) -> None:
@@ -92,16 +107,17 @@ def mention(desk: Desk, what: str) -> None:
 def passages(desk: Desk, text: str) -> list[str]:
     """The text in pieces that fit the embedder's window; nearly always itself."""
     assert desk.embedder is not None  # noqa: S101  (callers looked)
-    window = desk.embedder.window
-    # A token is at least a byte; two more frame the text. So most texts need no counting.
-    if len(text.encode()) <= window - 2 or desk.embedder.count(text) <= window:
-        return [text]
-    from memory_mesh.core.scrub_chunks import chunks  # few texts are that long
+    with _outages(desk.embedder):
+        window = desk.embedder.window
+        # A token is at least a byte; two more frame the text. So most texts need no counting.
+        if len(text.encode()) <= window - 2 or desk.embedder.count(text) <= window:
+            return [text]
+        from memory_mesh.core.scrub_chunks import chunks  # few texts are that long
 
-    rules = desk.layer0.scrub.chunking
-    most = min(rules.max_tokens, window)
-    fitting = replace(rules, min_tokens=1, max_tokens=most, hard_max_tokens=most)
-    return [chunk.text for chunk in chunks(text, fitting, desk.embedder.count)] or [text]
+        rules = desk.layer0.scrub.chunking
+        most = min(rules.max_tokens, window)
+        fitting = replace(rules, min_tokens=1, max_tokens=most, hard_max_tokens=most)
+        return [chunk.text for chunk in chunks(text, fitting, desk.embedder.count)] or [text]
 
 
 def store_model(desk: Desk) -> str | None:
@@ -155,3 +171,21 @@ def _fitting(desk: Desk) -> str | None:
 def _of_one(model: str, vectors: Sequence[Vector]) -> Embedded:
     # A fallback's vectors carry its own name; where that is another model, the memory waits for the right one.
     return Embedded(vectors[0], tuple(vectors[1:])) if all(vector.model == model for vector in vectors) else WAITING
+
+
+@contextmanager
+def _outages(embedder: Embedder) -> Iterator[None]:
+    """Whatever goes wrong within an embedder is an outage of it: no memory is lost by that."""
+    try:
+        yield
+    except MemoryMeshError:
+        raise
+    except Exception as error:
+        # By its type alone: what it says may quote the text, and this is logged.
+        raise EmbeddingError(f"{embedder.model} failed: {type(error).__name__}", remedy="see to the embedder") from error
+
+
+def _is_sound(vector: object) -> bool:
+    if not isinstance(vector, Vector) or not vector.dimension or len(vector.data) % 4:
+        return False
+    return isfinite(sum(array("f", vector.data)))

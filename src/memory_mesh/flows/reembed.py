@@ -17,7 +17,17 @@ from memory_mesh.core.records import Memory
 from memory_mesh.core.rows import Key, Row, Vector
 from memory_mesh.core.where import In
 from memory_mesh.flows.desk import Desk, must_be_enabled
-from memory_mesh.flows.embed import NO_VECTOR, Embedded, model_row, over, passage_row, passage_rows, passages, store_model
+from memory_mesh.flows.embed import (
+    NO_VECTOR,
+    Embedded,
+    embedded,
+    model_row,
+    over,
+    passage_row,
+    passage_rows,
+    passages,
+    store_model,
+)
 
 _EMBEDDED = 64  # memories in one batch: what a run that is stopped loses at most
 _FILED = 500  # more, for a store may rewrite its file at each deletion of staged passages
@@ -127,7 +137,7 @@ class _Work:
 
     def _embedded(self, memories: Sequence[Memory]) -> list[tuple[Memory, Embedded]]:
         pieces = [passages(self._desk, memory.content) for memory in memories]
-        vectors = iter(self._embedder.embed([piece for parts in pieces for piece in parts]) if memories else ())
+        vectors = iter(embedded(self._embedder, [piece for parts in pieces for piece in parts]) if memories else ())
         found = [(memory, [next(vectors) for _ in parts]) for memory, parts in zip(memories, pieces, strict=True)]
         if any(vector.model != self._embedder.model for _, made in found for vector in made):
             what = f"{self._embedder.model} is down, and its fallback is another model"

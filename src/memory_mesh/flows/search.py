@@ -5,6 +5,7 @@ answer for a moment, but never show what the reader may not see.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -15,7 +16,7 @@ from memory_mesh.core.errors import InvalidInput, shown
 from memory_mesh.core.explain import Explained, Explanation, Placing
 from memory_mesh.core.lexical import tokens
 from memory_mesh.core.pool import Asked, Pool
-from memory_mesh.core.records import Memory, SearchResult, Status
+from memory_mesh.core.records import SearchResult, Status
 from memory_mesh.core.rows import Row
 from memory_mesh.core.scope import partitions
 from memory_mesh.core.times import iso, millis
@@ -79,7 +80,8 @@ def search(desk: Desk, request: Request, *, use_cache: bool = True) -> list[Sear
             ends = [millis(result.expires_at) for result in answers if result.expires_at]
             desk.cache.put(key, marks, answers, at, until=min(ends, default=None))
     usage.note(desk, [result.id for result in answers])
-    return list(answers)
+    # What a caller does to an answer must not reach those who ask the same later.
+    return [replace(result, metadata=deepcopy(result.metadata)) for result in answers]
 
 
 def explain(desk: Desk, request: Request) -> Explanation:
@@ -181,7 +183,7 @@ def _read(desk: Desk, found: _Found, placed: Sequence["Placed"]) -> list[SearchR
     rows = desk.store.get(Kind.MEMORY, [one.id for one in placed])
     kept = [(rows[one.id], one) for one in placed if one.id in rows and found.allowed(rows[one.id])]
     counts = usage.counted(desk, [row.id for row, _ in kept])
-    return [Memory.of(row).found(one.score, _likeness(found, one.at), **counts.get(row.id, {})) for row, one in kept]
+    return [SearchResult.of(row, one.score, _likeness(found, one.at), **counts.get(row.id, {})) for row, one in kept]
 
 
 def _likeness(found: _Found, at: int) -> float | None:
