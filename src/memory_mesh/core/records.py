@@ -69,10 +69,10 @@ class SearchResult(MemoryRecord):
 
     @classmethod
     def of(cls, row: Row, score: float, similarity: float | None = None, **counted: Any) -> Self:
-        """A memory's row as an answer, straight from the row, for every search makes ten; `counted` is how often it was one before."""
-        said = {name: value for name, value in row.fields.items() if name in _SHOWN}
-        base: dict[str, Any] = {"id": row.id, "created_at": row.created_at, "revision": row.revision}
-        return cls(**base, **said, **counted, score=score, similarity=similarity)
+        """A memory's row as an answer: straight from the row, for a search makes ten. `counted`: how often it was one."""
+        said: dict[str, Any] = {name: value for name, value in row.fields.items() if name in _SHOWN} | counted
+        said |= {"id": row.id, "created_at": row.created_at, "revision": row.revision}
+        return cls(**said, score=score, similarity=similarity)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -57,24 +57,24 @@ _NEAR_WORD = re.compile(rf"\b(?:{'|'.join(_NEAR)})\b")
 def spans(query: str, at: str) -> tuple[Span, ...]:
     """The times that a query names, asked at a moment, each once."""
     text = query.lower()
-    today = datetime.fromisoformat(at).date()
-    found = dict.fromkeys([*_dates(text, today), *_relative(text, today)])
+    asked_on = datetime.fromisoformat(at).date()
+    found = dict.fromkeys([*_dates(text, asked_on), *_relative(text, asked_on)])
     return tuple(sorted(found)[:_MOST])
 
 
-def _dates(text: str, today: date) -> Iterator[Span]:
+def _dates(text: str, asked_on: date) -> Iterator[Span]:
     taken: list[tuple[int, int]] = []
     for pattern in (_ISO, _DAY_FIRST, _MONTH_FIRST, _MONTH_OF_YEAR, _BARE_MONTH, _BARE_YEAR):
         for match in pattern.finditer(text):
             # "25 May 2023" is no "May 2023" as well.
             if not any(match.start() < end and start < match.end() for start, end in taken):
                 taken.append(match.span())
-                yield from _calendar(match.groupdict(), today)
+                yield from _calendar(match.groupdict(), asked_on)
 
 
-def _calendar(parts: dict[str, str | None], today: date) -> Iterator[Span]:
+def _calendar(parts: dict[str, str | None], asked_on: date) -> Iterator[Span]:
     year, month, day = parts.get("year"), parts.get("month"), parts.get("day")
-    years = [int(year)] if year else range(today.year - _YEARS_BACK + 1, today.year + 1)
+    years = [int(year)] if year else range(asked_on.year - _YEARS_BACK + 1, asked_on.year + 1)
     for one in years:
         if span := _span(one, _month(month) if month else None, int(day) if day else None):
             yield span
@@ -98,8 +98,8 @@ def _span(year: int, month: int | None, day: int | None) -> Span | None:
     return _number(first), _number(last)
 
 
-def _relative(text: str, today: date) -> Iterator[Span]:
-    now = _number(today)
+def _relative(text: str, asked_on: date) -> Iterator[Span]:
+    now = _number(asked_on)
     for match in _NEAR_WORD.finditer(text):
         yield now - _NEAR[match.group()], now - _NEAR[match.group()]
     for match in _AGO.finditer(text):
@@ -112,7 +112,7 @@ def _relative(text: str, today: date) -> Iterator[Span]:
         back = unit * (_count(match["count"]) if match["count"] else 1 if match["which"] == "this" else 2)
         yield now - back, now
     for match in _WEEKDAY.finditer(text):
-        back = (today.weekday() - _WEEKDAYS.index(match["weekday"]) - 1) % 7 + 1
+        back = (asked_on.weekday() - _WEEKDAYS.index(match["weekday"]) - 1) % 7 + 1
         yield now - back, now - back
 
 

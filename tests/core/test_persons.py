@@ -1,0 +1,71 @@
+"""Who a query is about."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memory_mesh.core.persons import names, roles, without
+
+PEOPLE = ("Caroline", "Melanie Jones", "Will")
+
+
+@pytest.mark.parametrize(
+    ("query", "rest"),
+    [
+        ("When did Caroline go to the support group?", "When did go to the support group?"),
+        ("What is Melanie's bowl made of?", "What is bowl made of?"),
+        ("What is Melanie’s bowl made of?", "What is bowl made of?"),
+        ("What did Jones paint?", "What did paint?"),
+        ("what did caroline paint?", "what did paint?"),
+        ("What will Will paint?", "What will paint?"),
+        ("Do Caroline and Melanie paint", "Do and paint"),
+        ("What did Carolines paint?", "What did Carolines paint?"),
+        ("What did nobody paint?", "What did nobody paint?"),
+    ],
+)
+def test_the_names_of_speakers_are_cut_out(query: str, rest: str) -> None:
+    assert without(query, PEOPLE) == rest
+
+
+def test_a_word_that_is_a_name_as_well_stays_where_it_is_no_name() -> None:
+    assert without("What will Caroline paint?", PEOPLE) == "What will paint?"
+
+
+def test_where_nothing_else_is_asked_for_the_name_stays() -> None:
+    assert without("Who is Caroline?", PEOPLE) == "Who is Caroline?"
+    assert without("Who is Caroline the painter?", PEOPLE) == "Who is the painter?"
+
+
+def test_the_sides_of_a_chat_are_no_names() -> None:
+    assert (
+        without("Which user account did the assistant name?", ("user", "Assistant"))
+        == "Which user account did the assistant name?"
+    )
+
+
+@pytest.mark.parametrize(
+    ("query", "meant", "others"),
+    [
+        ("What did I buy?", {"user"}, {"assistant"}),
+        ("What did you tell my brother?", {"user", "assistant"}, set()),
+        ("What did you say?", {"assistant"}, {"user"}),
+        ("What did Iris say?", set(), {"user", "assistant"}),
+    ],
+)
+def test_i_is_the_user_and_you_is_the_assistant(query: str, meant: set[str], others: set[str]) -> None:
+    assert meant <= roles(query)
+    assert not others & roles(query)
+
+
+def test_names_are_capitals_where_no_sentence_begins() -> None:
+    assert names("What did Caroline say? Did Melanie hear it?") == {"carolin", "melani"}
+    assert names("What? Nothing. When: Never") == frozenset()
+    assert names("what did caroline say") == frozenset()
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.text(max_size=40), st.lists(st.text(max_size=10), max_size=3))
+def test_any_query_and_any_names_leave_something_to_look_for(query: str, people: list[str]) -> None:
+    rest = without(query, people)
+    assert rest == query or rest.strip()
+    assert without(rest, people) == rest or rest != query

@@ -1,0 +1,217 @@
+"""The learnt ranker: pure numbers in, chances out."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memory_mesh.core import rank
+from memory_mesh.core.pool import SIGNALS, Pool, Signal
+from memory_mesh.core.rank_weights import BY_KEYWORDS, BY_VECTORS
+
+FLAGS = {"question", "question_before", "speaker", "speaker_known", "role", "when", "when_asked", "stranger"}
+NEIGHBOURS = {f"{channel}_{side}" for channel in ("keywords", "vectors") for side in ("before", "behind")} | {"question_before"}
+# What speaks for a memory, whatever else is known of it.
+FOR_IT = ("keywords", "keywords_context", "keywords_session", "coverage", "coverage_context", "coverage_wide", "vectors",
+          "vectors_context", "vectors_session", "speaker", "role", "when")  # fmt: skip
+
+
+def pool(**signals: list[float]) -> Pool:
+    """A pool of these signals; the others are 0."""
+    size = len(next(iter(signals.values()), []))
+    held = {name: np.array(signals.get(name, [0.0] * size), np.float32) for name in SIGNALS}
+    return Pool(ids=[str(at) for at in range(size)], signals=held, documents=size)
+
+
+def scores(held: Pool) -> Signal:
+    return rank.scores(rank.features(held))
+
+
+@st.composite
+def pools(draw: st.DrawFn, least: int = 1, most: int = 12) -> Pool:
+    """Any pool that an index could answer with."""
+    size = draw(st.integers(least, most))
+
+    def some(name: str) -> list[float]:
+        if name in FLAGS:
+            each = st.sampled_from([0.0, 1.0])
+        elif name.startswith("vectors"):
+            each = st.floats(-1, 1, width=32)
+        elif name.startswith("coverage"):
+            each = st.floats(0, 1, width=32)
+        else:
+            each = st.floats(0, 1000, width=32)
+        return draw(st.lists(each, min_size=size, max_size=size))
+
+    return pool(**{name: some(name) for name in SIGNALS})
+
+
+@settings(max_examples=200, deadline=None)
+@given(pools())
+def test_every_candidate_has_a_chance_between_nought_and_one(held: Pool) -> None:
+    found = scores(held)
+    assert found.shape == (len(held.ids),)
+    assert found.dtype == np.float32
+    assert np.isfinite(found).all()
+    assert ((found >= 0) & (found <= 1)).all()
+
+
+@settings(max_examples=100, deadline=None)
+@given(pools())
+def test_equal_pools_are_scored_equally(held: Pool) -> None:
+    assert (scores(held) == scores(held)).all()
+    assert all(np.isfinite(values).all() for values in rank.features(held).values())
+
+
+@settings(max_examples=100, deadline=None)
+@given(pools(least=2), st.randoms(use_true_random=False))
+def test_the_order_of_the_candidates_does_not_matter(held: Pool, draw: object) -> None:
+    places = list(range(len(held.ids)))
+    draw.shuffle(places)  # type: ignore[attr-defined]
+    other = Pool(
+        ids=[held.ids[at] for at in places],
+        signals={name: values[places] for name, values in held.signals.items()},
+        documents=held.documents,
+    )
+    assert scores(other) == pytest.approx(scores(held)[places], rel=1e-3, abs=1e-5)
+
+
+def test_an_empty_pool_has_no_scores() -> None:
+    assert len(scores(pool(keywords=[]))) == 0
+    assert all(len(values) == 0 for values in rank.features(pool(keywords=[])).values())
+
+
+def test_features_and_weights_know_each_other() -> None:
+    found = rank.features(pool(keywords=[1.0], vectors=[0.5]))
+    assert set(BY_VECTORS.candidate) | set(BY_KEYWORDS.candidate) <= set(found)
+    assert "coverage_context" in BY_VECTORS.candidate
+    assert not [name for name in (*BY_KEYWORDS.candidate, *BY_KEYWORDS.pool) if "vectors" in name]
+
+
+@pytest.mark.parametrize("name", FOR_IT)
+@pytest.mark.parametrize("by_vectors", [True, False])
+def test_nothing_that_speaks_for_a_memory_counts_against_it(name: str, by_vectors: bool) -> None:
+    weights = BY_VECTORS if by_vectors else BY_KEYWORDS
+    counted = {each: weights.candidate.get(each, 0.0) for each in (name, f"{name}_share", f"{name}_z")}
+    assert all(value >= 0 for value in counted.values())
+    assert all(value >= 0 for value in weights.pool.values())
+
+
+@settings(max_examples=150, deadline=None)
+@given(pools(least=3), st.sampled_from(FOR_IT), st.floats(0.01, 0.5, width=32))
+def test_more_of_what_speaks_for_a_memory_never_puts_it_behind_another(held: Pool, name: str, more: float) -> None:
+    raised = held.signals[name].copy()
+    raised[0] = raised[0] + np.float32(more)
+    after = Pool(ids=held.ids, signals={**held.signals, name: raised}, documents=held.documents)
+    if bool(held.signals["vectors"].any()) != bool(raised.any() if name == "vectors" else held.signals["vectors"].any()):
+        return  # the first vector of all: another model answers
+    if name.startswith("vectors") and (held.signals[name] == 0).any():
+        return  # what waits for its vector counts as the middle, and the middle has moved
+    before_it = set(np.flatnonzero(scores(held) < scores(held)[0]).tolist())
+    still = set(np.flatnonzero(scores(after) <= scores(after)[0] * (1 + 1e-4) + 1e-7).tolist())
+    assert before_it <= still
+
+
+def _talk(size: int, **signals: list[float]) -> Pool:
+    """Turns of a talk about other things."""
+    plain = {
+        "keywords": [1.0] * size,
+        "keywords_context": [2.0] * size,
+        "coverage": [0.1] * size,
+        "coverage_context": [0.2] * size,
+        "coverage_wide": [0.2] * size,
+        "vectors": [0.15] * size,
+        "vectors_context": [0.15] * size,
+        "vectors_session": [0.3] * size,
+        "vectors_before": [0.15] * size,
+        "vectors_behind": [0.15] * size,
+        "length": [12.0] * size,
+        "speaker_known": [1.0] * size,
+    }
+    return pool(**{**plain, **signals})
+
+
+def _one(size: int, other: float, best: float) -> list[float]:
+    return [best, *[other] * (size - 1)]
+
+
+ANSWER = {
+    "keywords": _one(40, 1.0, 12.0),
+    "keywords_context": _one(40, 2.0, 14.0),
+    "coverage": _one(40, 0.1, 0.8),
+    "coverage_context": _one(40, 0.2, 0.9),
+    "coverage_wide": _one(40, 0.2, 0.9),
+    "vectors": _one(40, 0.15, 0.7),
+    "vectors_context": _one(40, 0.15, 0.65),
+}
+
+
+def test_what_stands_out_by_words_and_likeness_is_very_likely_the_answer() -> None:
+    found = scores(_talk(40, **ANSWER, speaker=_one(40, 0.0, 1.0)))
+    assert found.argmax() == 0
+    assert found[0] > 0.5 > 0.1 > found[1:].max()
+
+
+def test_of_nothing_that_fits_nothing_is_good_enough() -> None:
+    held = _talk(40, stranger=[1.0] * 40)
+    assert scores(held).max() < rank.DEFAULT_MIN_SCORE < scores(_talk(40, **ANSWER)).max()
+
+
+def test_a_name_that_nobody_knows_lowers_every_score() -> None:
+    known, unknown = (scores(_talk(40, **ANSWER, stranger=[share] * 40)) for share in (0.0, 1.0))
+    assert (unknown < known).all()
+
+
+def test_where_nobody_speaks_a_name_says_nothing_about_strangers() -> None:
+    nobody = [0.0] * 40
+    known, unknown = (scores(_talk(40, **ANSWER, speaker_known=nobody, stranger=[share] * 40)) for share in (0.0, 1.0))
+    assert (unknown == known).all()
+
+
+def test_the_order_is_the_same_without_vectors_where_words_decide() -> None:
+    by_words = {name: values for name, values in ANSWER.items() if not name.startswith("vectors")}
+    found = scores(_talk(40, **by_words, **{name: [0.0] * 40 for name in SIGNALS if name.startswith("vectors")}))
+    assert found.argmax() == 0
+    assert found[0] > rank.DEFAULT_MIN_SCORE
+
+
+def test_memories_without_sessions_and_speakers_are_ranked_too() -> None:
+    alone = {name: [0.0] * 40 for name in (*NEIGHBOURS, "speaker_known")}
+    found = scores(_talk(40, **ANSWER, **alone))
+    assert found.argmax() == 0
+    assert found[0] > 0.3
+
+
+@pytest.mark.parametrize("size", [1, 2, 5])
+def test_in_a_store_of_a_few_memories_the_one_that_fits_is_found_and_the_others_are_not_like_it(size: int) -> None:
+    fits = {"keywords": 3.0, "keywords_context": 3.0, "keywords_session": 3.0, "coverage": 0.8, "coverage_context": 0.8,
+            "coverage_wide": 0.8, "vectors": 0.6, "vectors_context": 0.6, "vectors_session": 0.6}  # fmt: skip
+    rest = {name: 0.05 if name.startswith("vectors") else 0.0 for name in fits}
+    found = scores(pool(**{name: _one(size, rest[name], fits[name]) for name in fits}, length=[8.0] * size))
+    assert found[0] > 0.3
+    assert size == 1 or found[0] > 5 * found[1:].max()
+
+
+def test_one_memory_that_does_not_fit_is_no_answer_because_it_is_the_best() -> None:
+    poor = scores(pool(keywords=[0.0], vectors=[0.02], vectors_context=[0.02], vectors_session=[0.02], length=[8.0]))
+    good = scores(pool(keywords=[2.0], coverage=[0.7], coverage_context=[0.7], coverage_wide=[0.7], vectors=[0.6],
+                       vectors_context=[0.6], vectors_session=[0.6], length=[8.0]))  # fmt: skip
+    assert poor[0] < 0.1 < 0.3 < good[0]
+
+
+def test_a_memory_that_waits_for_its_vector_counts_as_the_middle_of_the_others() -> None:
+    waiting = rank.features(pool(keywords=[1.0, 1.0, 1.0], vectors=[0.0, 0.2, 0.6]))
+    assert waiting["vectors"].tolist() == pytest.approx([0.4, 0.2, 0.6])
+    nobody = rank.features(pool(keywords=[1.0, 1.0], vectors=[0.0, 0.0]))
+    assert nobody["by_vectors"].tolist() == [0.0, 0.0]
+
+
+def test_the_named_speaker_the_meant_role_and_the_named_time_come_first() -> None:
+    for name in ("speaker", "role", "when"):
+        found = scores(_talk(40, **{name: _one(40, 0.0, 1.0)}))
+        assert found[0] > found[1:].max(), name
+
+
+def test_a_question_is_seldom_an_answer() -> None:
+    found = scores(_talk(40, question=_one(40, 0.0, 1.0)))
+    assert found[0] < found[1:].min()
