@@ -100,7 +100,7 @@ def _chance(odds: Signal) -> Signal:
 def _shares(rows: Signal) -> Signal:
     """Of the best of the pool; 0 where nothing is any good."""
     best = rows.max(axis=1, keepdims=True, initial=0)
-    shares: Signal = np.maximum(np.divide(rows, best, out=np.zeros_like(rows), where=best > _TINY), -1)
+    shares: Signal = np.divide(rows.clip(0), best, out=np.zeros_like(rows), where=best > _TINY)
     return shares
 
 

@@ -99,21 +99,21 @@ def _span(year: int, month: int | None, day: int | None) -> Span | None:
 
 
 def _relative(text: str, asked_on: date) -> Iterator[Span]:
-    now = _number(asked_on)
+    day = _number(asked_on)
     for match in _NEAR_WORD.finditer(text):
-        yield now - _NEAR[match.group()], now - _NEAR[match.group()]
+        yield day - _NEAR[match.group()], day - _NEAR[match.group()]
     for match in _AGO.finditer(text):
         unit = _UNITS[match["unit"]]
         back = unit * _count(match["count"])
         # "Three weeks ago" is any day about then.
-        yield now - back - unit / 3, now - back + unit / 3
+        yield day - back - unit / 3, day - back + unit / 3
     for match in _LAST.finditer(text):
         unit = _UNITS[match["unit"]]
         back = unit * (_count(match["count"]) if match["count"] else 1 if match["which"] == "this" else 2)
-        yield now - back, now
+        yield day - back, day
     for match in _WEEKDAY.finditer(text):
         back = (asked_on.weekday() - _WEEKDAYS.index(match["weekday"]) - 1) % 7 + 1
-        yield now - back, now - back
+        yield day - back, day - back
 
 
 def _count(word: str) -> int:

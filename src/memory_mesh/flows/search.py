@@ -5,12 +5,12 @@ answer for a moment, but never show what the reader may not see.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from memory_mesh.core import persons
-from memory_mesh.core.columns import Kind, Value
+from memory_mesh.core.columns import Kind
 from memory_mesh.core.errors import InvalidInput, shown
 from memory_mesh.core.explain import Explained, Explanation, Placing
 from memory_mesh.core.lexical import tokens
@@ -32,7 +32,7 @@ RANKERS = ("learnt", "rrf")
 LONGEST_QUERY = 100_000
 _POOL = 150  # candidates of each channel; in our evaluation they hold 95 % of the evidence
 _NEARLY = 3
-_MUTABLE = ("metadata", "tags", "supersedes", "sources", "heritage_chain")
+_FIELDS = tuple(field.name for field in fields(SearchResult))
 _CHANNELS = ("keywords", "keywords_context", "keywords_session", "vectors", "vectors_context")
 
 
@@ -80,20 +80,7 @@ def search(desk: Desk, request: Request, *, use_cache: bool = True) -> list[Sear
             ends = [millis(result.expires_at) for result in answers if result.expires_at]
             desk.cache.put(key, marks, answers, at, until=min(ends, default=None))
     usage.note(desk, [result.id for result in answers])
-    return [_apart(result) for result in answers]
-
-
-def _apart(result: SearchResult) -> SearchResult:
-    """An answer by itself: what its owner does to it later does not reach who asks the same again."""
-    held = {name: _copied(value) for name in _MUTABLE if (value := getattr(result, name))}
-    return replace(result, **held) if held else result
-
-
-def _copied(value: Value) -> Any:
-    """A copy of JSON; `deepcopy` takes many times as long."""
-    if isinstance(value, dict):
-        return {name: _copied(part) for name, part in value.items()}
-    return [_copied(part) for part in value] if isinstance(value, list) else value
+    return [_apart(result) for result in answers] if use_cache else list(answers)
 
 
 def explain(desk: Desk, request: Request) -> Explanation:
@@ -196,6 +183,18 @@ def _read(desk: Desk, found: _Found, placed: Sequence["Placed"]) -> list[SearchR
     kept = [(rows[one.id], one) for one in placed if one.id in rows and found.allowed(rows[one.id])]
     counts = usage.counted(desk, [row.id for row, _ in kept])
     return [SearchResult.of(row, one.score, _likeness(found, one.at), **counts.get(row.id, {})) for row, one in kept]
+
+
+def _apart(result: SearchResult) -> SearchResult:
+    """An answer by itself: what its owner does to it later does not reach who asks the same again."""
+    return SearchResult(**{name: _copied(getattr(result, name)) for name in _FIELDS})
+
+
+def _copied(value: Any) -> Any:
+    """A copy of what JSON can hold; `deepcopy` takes several times as long."""
+    if isinstance(value, dict):
+        return {name: _copied(part) for name, part in value.items()}
+    return [_copied(part) for part in value] if isinstance(value, list) else value
 
 
 def _likeness(found: _Found, at: int) -> float | None:
