@@ -46,7 +46,10 @@ IO_MODULES = {
 CHANCE = {"time", "random", "secrets", "uuid"}
 CHANCE_ALLOWED = {"core/ids.py": {"secrets"}}
 NOW = {"now", "utcnow", "today", "fromtimestamp", "urandom"}
-HEAVY = {"numpy", "sqlglot", "asyncio", "rich", "hypothesis", "typer", "pydantic", "pytest"}
+HEAVY = {
+    *("numpy", "sqlglot", "asyncio", "rich", "hypothesis", "typer", "pydantic", "pytest"),
+    *("onnxruntime", "tokenizers", "onnx", "safetensors"),
+}
 
 
 @cache

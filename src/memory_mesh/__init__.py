@@ -8,10 +8,14 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from memory_mesh.build import AsyncMemoryMesh, MemoryMesh
     from memory_mesh.core.audit import Broken, Sound
+    from memory_mesh.core.cache import CacheStats
     from memory_mesh.core.errors import MemoryMeshError
+    from memory_mesh.core.explain import Explanation
     from memory_mesh.core.records import MemoryRecord, SearchResult
     from memory_mesh.faces.mesh import MemoryStats
     from memory_mesh.flows.erase import Erasure
+    from memory_mesh.flows.folders import Ingested
+    from memory_mesh.flows.reembed import Reembedded
 
 __version__ = "0.1.0"
 
@@ -23,6 +27,10 @@ _FROM = {
     "SearchResult": "core.records",
     "MemoryStats": "faces.mesh",
     "Erasure": "flows.erase",
+    "Explanation": "core.explain",
+    "CacheStats": "core.cache",
+    "Ingested": "flows.folders",
+    "Reembedded": "flows.reembed",
     "Sound": "core.audit",
     "Broken": "core.audit",
 }
@@ -30,11 +38,15 @@ _FROM = {
 __all__ = [
     "AsyncMemoryMesh",
     "Broken",
+    "CacheStats",
     "Erasure",
+    "Explanation",
+    "Ingested",
     "MemoryMesh",
     "MemoryMeshError",
     "MemoryRecord",
     "MemoryStats",
+    "Reembedded",
     "SearchResult",
     "Sound",
 ]
