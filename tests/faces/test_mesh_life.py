@@ -130,8 +130,8 @@ def test_with_yamo_off_no_block_is_written(house: House) -> None:
 COMMANDS = {name for name in NOT_YET if "-" in name}
 METHODS = [
     *("reflect", "synthesize", "distill_lesson", "query_lessons", "get_memories_by_pattern", "heartbeat", "insert_heritage"),
-    *("ingest_skill", "search_skills", "list_skills", "update_skill_reliability", "prune_skills", "clear_cache"),
-    *("get_cache_stats", "reembed", "extract", "graph", "lane", "notes", "traces"),
+    *("ingest_skill", "search_skills", "list_skills", "update_skill_reliability", "prune_skills"),
+    *("extract", "graph", "lane", "notes", "traces"),
 ]
 
 
@@ -168,8 +168,6 @@ def test_an_option_at_its_default_is_taken_and_any_other_value_says_what_it_wait
     for option, value in {"lesson_min_confidence": 0.8, "max_heritage_depth": 6, "llm_model": "m", "db_dir": "d"}.items():
         with pytest.raises(NotYet, match=option):
             MemoryMesh(**{option: value})
-    with pytest.raises(NotYet, match="embedder"):
-        MemoryMesh(store="memory://", embedder=object())
 
 
 @pytest.mark.req("MESH-021")

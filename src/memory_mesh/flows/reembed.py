@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 
 from memory_mesh.core.columns import Kind
-from memory_mesh.core.errors import Conflict, EmbeddingError, SettingsError
+from memory_mesh.core.errors import Conflict, EmbeddingError, ModelMismatch, SettingsError
 from memory_mesh.core.ports import Embedder, Progress
 from memory_mesh.core.records import Memory
 from memory_mesh.core.rows import Key, Row, Vector
@@ -117,7 +117,7 @@ class _Work:
         staged = {row.id: self._from_staged(row.id, held.get(row.id, ())) for row in rows}
         unstaged = [Memory.of(row) for row in rows if not staged[row.id].own]
         made = {**staged, **{memory.id: vectors for memory, vectors in self._embedded(unstaged)}}
-        puts: list[Row] = [] if store_model(self._desk) else [model_row(self._desk, self._embedder.model)]
+        puts: list[Row] = [] if self._is_ours() else [model_row(self._desk, self._embedder.model)]
         deletes: list[Key] = []
         for row in rows:
             # Its revision stays: a vector is worked out from the content, and tells nothing new.
@@ -143,6 +143,14 @@ class _Work:
             what = f"{self._embedder.model} is down, and its fallback is another model"
             raise EmbeddingError(what, remedy="run reembed again later: it goes on where it was")
         return [(memory, Embedded(made[0], tuple(made[1:]))) for memory, made in found]
+
+    def _is_ours(self) -> bool:
+        """Whether the store is of this run's model; False: of none yet. Another run may have changed it to a third."""
+        held, model = store_model(self._desk), self._embedder.model
+        if held not in (None, model):
+            what = f"another run changed the store to {held}, while this one changed it to {model}"
+            raise ModelMismatch(what, remedy="run reembed again with the model that the store is to have")
+        return held is not None
 
     def _from_staged(self, id_: str, held: Sequence[Row]) -> Embedded:
         found: dict[str, Vector] = {row.id: row.vector for row in held if row.vector}
