@@ -94,7 +94,7 @@ class MemoryMesh(Mesh):
         loaded = load(arguments)
         _refuse_not_yet(loaded)
         own_store = None if isinstance(store, str) else store
-        own_embedder = None if isinstance(embedder, str) else embedder
+        own_embedder = None if embedder is None or isinstance(embedder, str) else _usable(embedder)
         super().__init__(lambda: _desk(loaded, own_store, own_embedder, as_clock(clock), ids or Ids(), step))
 
 
@@ -249,6 +249,15 @@ def _sqlite(path: Path, *, url: str, read_only: bool, busy_seconds: float, step:
     from memory_mesh.stores.sqlite import SqliteStore
 
     return SqliteStore(path, read_only=read_only, busy_seconds=busy_seconds, step=step, url=url)
+
+
+def _usable(embedder: Embedder) -> Embedder:
+    """An embedder that a caller made; what is none is told at once, not by the first write."""
+    missing = [name for name in ("model", "window", "count", "embed") if getattr(embedder, name, None) is None]
+    if missing or isinstance(embedder, type):
+        what = f"embedder is {shown(embedder)}" + (f" without {', '.join(missing)}" if missing else "")
+        raise SettingsError(what, expected="local, hash, none, or an object with model, window, count and embed")
+    return embedder
 
 
 def _refuse_not_yet(loaded: Loaded) -> None:

@@ -102,7 +102,7 @@ def test_a_reembed_that_another_overtook_stops_and_leaves_the_other_s_vectors(ho
         house.mesh(embedder=HashingEmbedder(16), step=step).reembed()
     assert overtaken == ["hashing/32"]
     assert house.memory(kept.id).vector == HashingEmbedder(32).embed([WORDS])[0]
-    assert other.search("red fox")[0].similarity == pytest.approx(0.85, abs=0.15)
+    assert other.explain("red fox").answers[0].channels["vectors"].score > 0
 
 
 def test_a_tokenizer_that_breaks_costs_no_memory(house: House) -> None:

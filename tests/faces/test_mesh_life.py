@@ -12,6 +12,7 @@ from memory_mesh.build import MemoryMesh as Built
 from memory_mesh.build import as_clock
 from memory_mesh.core.errors import MemoryDisabled, NotFound, NotYet, SettingsError, StoreClosed
 from memory_mesh.faces.not_yet import NOT_YET
+from memory_mesh.models.hashing import HashingEmbedder
 from memory_mesh.stores.ram import RamStore
 from memory_mesh.testing.fakes import NEW_YEAR
 
@@ -275,3 +276,13 @@ def test_closing_a_mesh_leaves_open_what_others_handed_it(house):
     first.close()
     assert [found.content for found in second.get_all()] == ["shared"]
     assert [found.content for found in first.get_all()] == ["shared"]
+
+
+@pytest.mark.req("MESH-021")
+@pytest.mark.parametrize(
+    "embedder", [object(), HashingEmbedder, 7, lambda texts: texts], ids=["object", "class", "number", "function"]
+)
+def test_what_is_no_embedder_is_told_at_once(embedder: object) -> None:
+    with pytest.raises(SettingsError, match=r"embedder is .*expected local, hash, none, or an object with model, window"):
+        MemoryMesh(store="memory://", embedder=embedder)
+    assert MemoryMesh(store="memory://", embedder=HashingEmbedder()).add("text").content == "text"

@@ -42,6 +42,15 @@ class Partition:
 
     def follow(self) -> None:
         """Be as the partition is now."""
+        try:
+            self._follow()
+        except BaseException:
+            # Half of a change would lose memories without a word: whoever asks next finds nothing made, and makes it anew.
+            self._mark = None
+            self._renew(Table(self._language))
+            raise
+
+    def _follow(self) -> None:
         if self._mark is None:
             self._open()
         changes = self._store.changes(self._name, self._mark)
