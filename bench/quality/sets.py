@@ -124,7 +124,8 @@ def _question(row: Any, known: set[str], at: str, *, by_session: bool) -> Questi
 
 
 def _haystack(row: Any, texts: Mapping[str, str]) -> Space:
-    memories = [Said(id=key, text=texts[key], at=chat_time(at)) for key, at in row["haystack"] if texts[key].strip()]
+    days = {key: at for key, at in reversed(row["haystack"]) if texts[key].strip()}  # a few stand twice; the first counts
+    memories = [Said(id=key, text=texts[key], at=chat_time(days[key])) for key in reversed(days)]
     gold = frozenset(row["answer_session_ids"]) & {said.id for said in memories}
     question = Question(text=row["question"], gold=gold, kind=row["question_type"], at=chat_time(row["question_date"]))
     return Space(name=row["question_id"], memories=memories, questions=[question] if gold else [])
