@@ -184,7 +184,7 @@ def _desk(
     return Desk(
         store=store,
         index=LazyIndex(store, settings.stemmer_language),
-        embedder=own_embedder or make_embedder(loaded),
+        embedder=make_embedder(loaded) if own_embedder is None else own_embedder,
         ranker=settings.ranker,
         channel_weights=settings.channel_weights or {},
         borrowed=store is own_store,

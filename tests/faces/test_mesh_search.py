@@ -337,3 +337,24 @@ def test_an_empty_store_answers_nothing(house: House) -> None:
 
 def test_a_switched_off_memory_answers_nothing() -> None:
     assert MemoryMesh(enable_memory=False, embedder=HashingEmbedder()).search("anything") == []
+
+
+@pytest.mark.parametrize("status", [None, "active", 7])
+def test_statuses_are_a_list(mesh: MemoryMesh, status: object) -> None:
+    for call in (lambda: mesh.search("key", status=status), lambda: mesh.get_all(status=status)):
+        with pytest.raises(InvalidInput, match=r"status is .*expected a list of active"):
+            call()
+
+
+def test_a_name_that_only_another_session_has_mentioned_is_a_stranger(house: House) -> None:
+    mesh = house.mesh(embedder=HashingEmbedder())
+    mesh.add("Ana prefers tea.", {"speaker": "Ana"})
+    query = "what does the neighbour Zebulon think of tea?"
+
+    def told(session: str) -> float:
+        return mesh.explain(query, session_id=session, min_score=0).answers[0].features["stranger"]
+
+    assert told("s2") == 1.0
+    mesh.add("Zebulon dislikes tea.", {"type": "session", "session_id": "s1"})
+    assert told("s2") == 1.0
+    assert told("s1") == 0.0

@@ -412,3 +412,18 @@ def test_being_found_sets_the_time_of_access_and_no_other(house: House, mesh: Me
     again = mesh.get(kept.id)
     assert again
     assert (again.last_observed, again.last_accessed) == ("2026-01-03T00:00:00.000Z", "2026-01-02T00:00:00.000Z")
+
+
+def test_a_change_decided_before_a_change_of_model_does_not_put_the_old_vector_back(house: House) -> None:
+    kept = house.mesh(embedder=HashingEmbedder()).add("Ana prefers tea.")
+    happened: list[str] = []
+
+    def meddle(step: str) -> None:
+        if step == "flow.decided" and not happened:
+            happened.append(step)
+            house.mesh(embedder=HashingEmbedder(dimension=64)).reembed()
+
+    house.mesh(embedder="none", step=meddle).pin(kept.id)
+    assert happened
+    assert house.memory(kept.id).pinned
+    assert house.memory(kept.id).vector == HashingEmbedder(dimension=64).embed(["Ana prefers tea."])[0]

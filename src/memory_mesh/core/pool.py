@@ -62,7 +62,7 @@ SIGNALS = (
     "speaker",  # 1 where its speaker is named in the query
     "speaker_known",  # 1 where it has a speaker
     "role",  # 1 where its speaker is meant without being named
-    "stranger",  # the share of the query's names that no memory of the reader's partitions holds
+    "stranger",  # the share of the query's names that no memory holds which the reader may be shown
     "when",  # 1 where its event lies within a time that the query names; less with each day outside; 0 without either
     "when_asked",  # 1 where the query names a time
 )

@@ -34,14 +34,14 @@ def update(
     made = Vectors()
 
     def decide() -> Plan[Memory]:
-        known = visible_memory(desk, memory_id)
+        known, seen = _read(desk, memory_id)
         if receipts.repeated(desk, key, request):
             return Plan(known)
         plan = _decide_update(desk, known, text, notes, why, made)
         receipt = receipts.rows(desk, key, memory_id, request)
         # A receipt alone would outlive an erasure that comes in between, so the memory is put with it, as it is.
         held = [known.row(replaces=known.revision)] if receipt and not plan.puts else []
-        return replace(plan, puts=[*plan.puts, *held, *receipt])
+        return replace(plan, puts=[*plan.puts, *held, *receipt], seen=seen)
 
     answer, _ = settle(desk, decide)
     return answer
@@ -51,13 +51,22 @@ def set_columns(desk: Desk, memory_id: str, *, action: str, why: str | None = No
     """Change columns of a memory (pin, status, …) with history and block; nothing is written where nothing changes."""
 
     def decide() -> Plan[Memory]:
-        known = visible_memory(desk, memory_id)
+        known, seen = _read(desk, memory_id)
         if all(getattr(known, name) == value for name, value in columns.items()):
             return Plan(known)
-        return _revised(desk, known, action=action, why=why, **columns)
+        return replace(_revised(desk, known, action=action, why=why, **columns), seen=seen)
 
     answer, _ = settle(desk, decide)
     return answer
+
+
+def _read(desk: Desk, memory_id: str) -> tuple[Memory, dict[str, int]]:
+    """A memory and the version that it was read under. Its revision is not enough: `reembed` gives it another vector without a
+    new revision, and a change that was decided before must not put the old one back."""
+    seen: dict[str, int] = {}
+    while (known := visible_memory(desk, memory_id)).partition not in seen:
+        seen = {known.partition: desk.store.version(known.partition)}
+    return known, seen
 
 
 def _decide_update(

@@ -1,6 +1,6 @@
 """Reading: scope and status first, in one place; then by id or by age. `search` builds on it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from memory_mesh.core.columns import Kind
 from memory_mesh.core.errors import InvalidInput, shown
@@ -35,6 +35,8 @@ def shown_to(desk: Desk, statuses: Sequence[str], where: Where) -> Callable[[Row
 def known_statuses(statuses: Sequence[str]) -> tuple[str, ...]:
     """Statuses that exist; another is an error."""
     known = list(Status)
+    if isinstance(statuses, str) or not isinstance(statuses, Iterable):
+        raise InvalidInput(f"status is {shown(statuses)}", expected=f"a list of {', '.join(known)}")
     for status in statuses:
         if status not in known:
             raise InvalidInput(f"status {status!r:.60} is unknown", expected=f"one of {', '.join(known)}")

@@ -199,9 +199,10 @@ def _copied(value: Any) -> Any:
 
 def _likeness(found: _Found, at: int) -> float | None:
     """The document's similarity: 1 − distance ÷ 2, where distance is 1 − cosine."""
-    if found.asked.vector is None:
+    cosine = float(found.pool.signals["vectors"][at])
+    if found.asked.vector is None or cosine == 0:  # exactly 0: it has no vector that could be compared
         return None
-    return max(0.0, min(1.0, (1 + float(found.pool.signals["vectors"][at])) / 2))
+    return max(0.0, min(1.0, (1 + cosine) / 2))
 
 
 def _teller(found: _Found) -> Callable[[SearchResult], Explained]:

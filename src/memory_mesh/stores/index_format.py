@@ -2,7 +2,8 @@
 
 import json
 import mmap
-from collections.abc import Iterator
+import zlib
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -41,6 +42,9 @@ def load(path: Path) -> Saved | None:
             return None
         end = mapped.find(b"\n", len(_MAGIC)) + 1
         head = json.loads(mapped[len(_MAGIC) : end])
+        # Arrays that a bad disk changed would give wrong answers without a word.
+        if zlib.crc32(memoryview(mapped)[end:]) != head["sum"]:
+            return None
         names = head["names"]
         return Saved(
             head["mark"], head["language"],
@@ -62,8 +66,9 @@ def _column(mapped: mmap.mmap, start: int, dtype: str, shape: list[int]) -> Arra
 
 
 def _bytes(saved: Saved) -> Iterator[bytes | memoryview]:
-    head = {"mark": saved.mark, "language": saved.language, "names": asdict(saved.names)}
     arrays = [np.ascontiguousarray(column) for column in saved.columns.values()]
+    body = [part for array in arrays for part in _padded(array)]
+    head = {"mark": saved.mark, "language": saved.language, "names": asdict(saved.names), "sum": _sum(body)}
     # Where the arrays begin depends on how long the head is, and the other way round: so it is given room.
     bare = [[0, array.dtype.str, list(array.shape)] for array in arrays]
     room = _up(len(_MAGIC) + len(json.dumps({**head, "columns": dict(zip(saved.columns, bare, strict=True))})) + 24 * len(arrays))
@@ -73,9 +78,18 @@ def _bytes(saved: Saved) -> Iterator[bytes | memoryview]:
         start = _up(start + array.nbytes)
     line = _MAGIC + json.dumps({**head, "columns": dict(zip(saved.columns, bare, strict=True))}).encode()
     yield line.ljust(room - 1) + b"\n"
-    for array in arrays:
-        yield array.reshape(-1).view(np.uint8).data if array.size else b""
-        yield bytes(_up(array.nbytes) - array.nbytes)
+    yield from body
+
+
+def _padded(array: Array) -> tuple[bytes | memoryview, bytes]:
+    return array.reshape(-1).view(np.uint8).data if array.size else b"", bytes(_up(array.nbytes) - array.nbytes)
+
+
+def _sum(parts: Iterable[bytes | memoryview]) -> int:
+    total = 0
+    for part in parts:
+        total = zlib.crc32(part, total)
+    return total
 
 
 def _up(size: int) -> int:

@@ -62,8 +62,8 @@ def pool_of(asked: Asked, seen: Iterable[tuple[Table, View]], *, size: int) -> P
 
 
 def _stranger(asked: Asked, sides: Sequence[Side]) -> float:
-    """The share of the query's names that nobody here has mentioned."""
-    unheard = [name for name in asked.names if not any(len(side.table.holding(name)[0]) for side in sides)]
+    """The share of the query's names that nobody has mentioned in what the reader sees."""
+    unheard = [name for name in asked.names if not any(side.view.readable[side.table.holding(name)[0]].any() for side in sides)]
     return len(unheard) / len(asked.names) if asked.names else 0.0
 
 

@@ -110,7 +110,7 @@ class _Asking:
 
     @property
     def _stranger(self) -> float:
-        unheard = [name for name in self._asked.names if not any(name in text.words for text in self._corpus)]
+        unheard = [name for name in self._asked.names if not any(name in _Text.of(row).words for row in self._readable)]
         return len(unheard) / len(self._asked.names) if self._asked.names else 0.0
 
     def answer(self) -> Reference:
