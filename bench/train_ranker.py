@@ -30,7 +30,7 @@ from memory_mesh.core.rank_form import Line, Weights
 TARGET = Path(__file__).parents[1] / "src" / "memory_mesh" / "core" / "rank_weights.py"
 
 # Settings, chosen on LongMemEval's chats and on LoCoMo's conversations 1–5.
-MIN_SCORE = 0.01
+MIN_SCORE = 0.004
 HELD = {"speaker": 0.9}  # in our talks only one of two people is ever asked about, so what a name is worth cannot be learnt
 RIDGE = 1e-2
 RANKED = {"talk": 4.0, "chat": 0.5}  # what the order is learnt on

@@ -19,12 +19,17 @@ PEOPLE = ("Caroline", "Melanie Jones", "Will")
         ("what did caroline paint?", "what did paint?"),
         ("What will Will paint?", "What will paint?"),
         ("Do Caroline and Melanie paint", "Do and paint"),
-        ("What did Carolines paint?", "What did Carolines paint?"),
+        ("What did the Carolines paint?", "What did the paint?"),
+        ("What did Carol paint?", "What did Carol paint?"),
         ("What did nobody paint?", "What did nobody paint?"),
     ],
 )
 def test_the_names_of_speakers_are_cut_out(query: str, rest: str) -> None:
     assert without(query, PEOPLE) == rest
+
+
+def test_a_name_is_known_by_its_stem_too() -> None:
+    assert without("When did Caroline paint?", ["carolin"]) == "When did paint?"
 
 
 def test_a_word_that_is_a_name_as_well_stays_where_it_is_no_name() -> None:

@@ -13,7 +13,8 @@ _ASKER = frozenset({"user", "human"})
 _ASKED = frozenset({"assistant", "ai", "bot", "model"})
 _I = re.compile(r"\b(?:i|me|my|mine|myself)\b", re.IGNORECASE)
 _YOU = re.compile(r"\b(?:you|your|yours|yourself)\b", re.IGNORECASE)
-_NAME = re.compile(r"[^\W\d_]+")
+_SIDES = _ASKER | _ASKED
+_NAME = re.compile(r"([^\W\d_]+)(?:['’]s?\b)?")
 _PROPER = re.compile(r"(?<![.?!:]\s)(?<!^)\b[A-Z][a-z]+")
 _BLANKS = re.compile(r"\s+(?=[?.!,;:]|$)|(?<=\s)\s+")
 
@@ -31,15 +32,20 @@ def names(query: str, *, language: str = "english") -> frozenset[str]:
 
 def without(query: str, speakers: Collection[str], *, language: str = "english") -> str:
     """The query without the names of speakers; as it is where nothing would be left to look for."""
-    names = {part.casefold() for speaker in speakers for part in _NAME.findall(speaker)} - _ASKER - _ASKED
+    words = {part for name in speakers if name.casefold() not in _SIDES for part in _NAME.findall(name.casefold())}
+    # By their stems too, which is all that an index knows of a name that nobody speaks under.
+    stems = {token for word in words for token in tokens(word, language=language)}
     # Will, Rose and Mark are words as well: where a query has capitals at all, a name has one.
     capitals = query != query.lower()
 
     def named(word: str) -> bool:
-        return word.casefold() in names and (word[0].isupper() or not capitals)
+        if capitals and not word[0].isupper():
+            return False
+        held = tokens(word, language=language)
+        return word.casefold() in words or (bool(held) and stems.issuperset(held))
 
-    if not any(named(word) for word in _NAME.findall(query)):
+    rest = _NAME.sub(lambda found: "" if named(found.group(1)) else found.group(), query)
+    if rest == query:
         return query
-    rest = re.sub(r"([^\W\d_]+)(?:['’]s?\b)?", lambda found: "" if named(found.group(1)) else found.group(), query)
     rest = _BLANKS.sub("", rest).strip()
     return rest if tokens(rest, language=language) else query
