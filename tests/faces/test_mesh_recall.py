@@ -57,7 +57,7 @@ def test_naming_a_status_widens_no_scope(house: House, mesh: MemoryMesh) -> None
 @pytest.mark.parametrize("status", [("gone",), ("active", "ACTIVE"), "archived", (None,), (5,)])
 def test_an_unknown_status_is_an_error_that_lists_the_known_ones(mesh: MemoryMesh, status: object) -> None:
     for call in (lambda: mesh.get_all(status=status), lambda: mesh.search("text", status=status)):
-        with pytest.raises(InvalidInput, match="expected one of active, superseded, disputed, quarantined, archived"):
+        with pytest.raises(InvalidInput, match=r"expected .* active, superseded, disputed, quarantined, archived"):
             call()
     assert mesh.get_all(status=()) == []
 
