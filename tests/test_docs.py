@@ -258,7 +258,8 @@ def test_what_is_not_here_yet_is_listed() -> None:
     assert [name for name in NOT_YET if f"`{name}`" not in page] == []
 
 
-def test_the_page_of_figures_is_made_from_the_result_files() -> None:
-    check = [sys.executable, "tools/bench_docs.py", "--check"]
+@pytest.mark.parametrize("tool", ["bench_docs", "battery_docs"])
+def test_pages_with_figures_are_made_by_their_tools(tool: str) -> None:
+    check = [sys.executable, f"tools/{tool}.py", "--check"]
     done = subprocess.run(check, cwd=ROOT, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")

@@ -315,3 +315,37 @@ def test_a_secret_in_a_broken_file_is_not_shown(place: Place) -> None:
 )
 def test_colours_are_left_out_where_nobody_wants_or_sees_them(environ: dict[str, str], wanted: bool) -> None:
     assert colour_wanted(environ) is wanted
+
+
+# --- language models ---
+
+PERSONAL = ("llm_base_url", "llm_allow_local", "embedding_url", "embedding_allow_local")
+
+
+@pytest.mark.parametrize("name", PERSONAL)
+def test_a_projects_file_cannot_say_where_texts_and_keys_go(place: Place, name: str) -> None:
+    value = "true" if name.endswith("local") else '"https://example.com/v1"'
+    place.set_project(f"{name} = {value}")
+    with pytest.raises(SettingsError, match=f"{name} says where your texts go.*MEMORY_MESH_{name.upper()}"):
+        place.load()
+
+
+@pytest.mark.parametrize("name", PERSONAL)
+def test_the_homes_file_the_environment_and_an_argument_can(place: Place, name: str) -> None:
+    value, text = (True, "true") if name.endswith("local") else ("https://example.com/v1", '"https://example.com/v1"')
+    assert getattr(place.load(**{name: value}).settings, name) == value
+    place.set_home(f"{name} = {text}")
+    assert getattr(place.load().settings, name) == value
+
+
+def test_a_key_is_taken_from_the_providers_own_variable_where_none_is_given(place: Place) -> None:
+    place.environ |= {"OPENAI_API_KEY": "sk-o", "ANTHROPIC_API_KEY": "sk-a", "CO_API_KEY": "sk-c"}
+    for provider, key in (("openai", "sk-o"), ("anthropic", "sk-a"), ("cohere", "sk-c"), ("ollama", None)):
+        assert place.load(llm_provider=provider).settings.llm_api_key == key
+    loaded = place.load(llm_provider="openai", embedder="cohere")
+    assert (loaded.settings.llm_api_key, loaded.settings.embedding_api_key) == ("sk-o", "sk-c")
+    assert loaded.origins["llm_api_key"] == "environment (OPENAI_API_KEY)"
+    assert place.load(llm_provider="openai", llm_api_key="own").settings.llm_api_key == "own"
+    assert place.load().settings.llm_api_key is None, "without a provider no key is taken up"
+    place.environ["OPENAI_API_KEY"] = " "
+    assert place.load(llm_provider="openai").settings.llm_api_key is None

@@ -17,7 +17,6 @@ from pathlib import Path
 import pytest
 
 from memory_mesh import AsyncMemoryMesh, MemoryMesh
-from memory_mesh.build import open_store
 from memory_mesh.core import columns, errors
 from memory_mesh.core.columns import BASE, Kind
 from memory_mesh.core.errors import MemoryMeshError, NotYet
@@ -26,6 +25,7 @@ from memory_mesh.faces.not_yet import NOT_YET
 from memory_mesh.interfaces.render import outcome
 from memory_mesh.interfaces.run import run
 from memory_mesh.settings import Settings
+from memory_mesh.wiring.opening import open_store
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "memory_mesh"
@@ -39,7 +39,7 @@ LONG_FUNCTIONS = {"build.py MemoryMesh.__init__": "one line for each option, so 
 
 IO_MODULES = {
     *("os", "io", "pathlib", "shutil", "tempfile", "glob", "sqlite3"),
-    *("socket", "ssl", "select", "urllib", "http", "httpx", "requests", "asyncio"),
+    *("socket", "ssl", "select", "urllib", "http", "httpx", "httpcore2", "requests", "asyncio"),
     *("subprocess", "multiprocessing", "logging"),
 }
 # What differs from run to run is handed in; `core.ids` takes its bits as an argument and names only the default.
@@ -48,7 +48,7 @@ CHANCE_ALLOWED = {"core/ids.py": {"secrets"}}
 NOW = {"now", "utcnow", "today", "fromtimestamp", "urandom"}
 HEAVY = {
     *("numpy", "sqlglot", "asyncio", "rich", "hypothesis", "typer", "pydantic", "pytest"),
-    *("onnxruntime", "tokenizers", "onnx", "safetensors"),
+    *("onnxruntime", "tokenizers", "onnx", "safetensors", "httpcore2", "ssl"),
 }
 
 
@@ -192,6 +192,12 @@ def test_core_does_no_input_or_output() -> None:
     assert users_of({"open", "print", "input"}, under("core")) == []
 
 
+def test_only_the_floor_of_outgoing_calls_opens_connections() -> None:
+    network = {"socket", "ssl", "http", "httpcore2", "httpx", "httpx2", "requests", "urllib3", "aiohttp", "ftplib", "smtplib"}
+    reached = {name(path): imported(path) & network for path in MODULES}
+    assert {path.split("/")[0] for path, found in reached.items() if found} == {"net"}
+
+
 def test_nothing_is_left_unimplemented_guessed_at_or_printed() -> None:
     assert users_of({"NotImplementedError", "hasattr"}, MODULES) == []
     assert users_of({"print"}, [path for path in MODULES if path not in under("interfaces")]) == []
@@ -260,7 +266,7 @@ def test_no_file_names_a_place_on_somebodys_machine() -> None:
 def test_every_word_of_the_makefile_says_what_it_does() -> None:
     text = (ROOT / "Makefile").read_text(encoding="utf-8")
     words = set(re.findall(r"^\.PHONY: (.+)$", text, flags=re.MULTILINE)[0].split())
-    assert words == {"help", "setup", "demo", "test", "lint", "conformance", "mutants", "bench", "clean"}
+    assert words == {"help", "setup", "demo", "test", "lint", "conformance", "mutants", "batteries", "bench", "clean"}
     assert set(re.findall(r"^([a-z]+):.*## \S", text, flags=re.MULTILINE)) == words
 
 
@@ -343,10 +349,6 @@ RFC_METHODS = {
     *("stats", "clear_cache", "get_cache_stats", "format_results"),
 }
 A_VALUE: dict[str, object] = {
-    "llm_provider": "openai",
-    "llm_model": "some-model",
-    "llm_api_key": "a-key",
-    "llm_max_tokens": 100,
     "skill_directories": ["skills"],
     "db_dir": "lance",
     "enable_wisdom_distillation": True,

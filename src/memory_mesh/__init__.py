@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     from memory_mesh.core.cache import CacheStats
     from memory_mesh.core.errors import MemoryMeshError
     from memory_mesh.core.explain import Explanation
-    from memory_mesh.core.records import MemoryRecord, SearchResult
+    from memory_mesh.core.records import Extraction, MemoryRecord, SearchResult
+    from memory_mesh.core.stopping import cancellable
     from memory_mesh.faces.mesh import MemoryStats
     from memory_mesh.flows.erase import Erasure
     from memory_mesh.flows.folders import Ingested
@@ -27,6 +28,8 @@ _FROM = {
     "SearchResult": "core.records",
     "MemoryStats": "faces.mesh",
     "Erasure": "flows.erase",
+    "Extraction": "core.records",
+    "cancellable": "core.stopping",
     "Explanation": "core.explain",
     "CacheStats": "core.cache",
     "Ingested": "flows.folders",
@@ -41,6 +44,7 @@ __all__ = [
     "CacheStats",
     "Erasure",
     "Explanation",
+    "Extraction",
     "Ingested",
     "MemoryMesh",
     "MemoryMeshError",
@@ -49,6 +53,7 @@ __all__ = [
     "Reembedded",
     "SearchResult",
     "Sound",
+    "cancellable",
 ]
 
 

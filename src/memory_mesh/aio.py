@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from os import PathLike
+from threading import Event
 from types import TracebackType
 from typing import Never, ParamSpec, Self, TypeVar
 
@@ -9,8 +10,10 @@ from memory_mesh.core.audit import Verdict
 from memory_mesh.core.cache import CacheStats
 from memory_mesh.core.explain import Explanation
 from memory_mesh.core.ports import Progress
-from memory_mesh.core.records import Change, MemoryRecord, SearchResult, Status
+from memory_mesh.core.records import MIN_IMPORTANCE, Change, Extraction, MemoryRecord, SearchResult, Status
+from memory_mesh.core.stopping import cancellable
 from memory_mesh.faces.mesh import MemoryStats, Mesh, Metadata
+from memory_mesh.flows.check import Checked
 from memory_mesh.flows.erase import Erasure
 from memory_mesh.flows.folders import Ingested
 from memory_mesh.flows.reembed import Reembedded
@@ -20,10 +23,20 @@ Answer = TypeVar("Answer")
 
 
 async def to_thread(call: Callable[Given, Answer], *args: Given.args, **options: Given.kwargs) -> Answer:
-    """Run a call in a thread."""
+    """Run a call in a thread. Where the task is cancelled, a call to a language model that is under way stops too."""
     import asyncio  # 25 ms that only asynchronous programs need, and they have it already
 
-    return await asyncio.to_thread(call, *args, **options)
+    stop = Event()
+
+    def run() -> Answer:
+        with cancellable(stop):
+            return call(*args, **options)
+
+    try:
+        return await asyncio.to_thread(run)
+    except asyncio.CancelledError:
+        stop.set()
+        raise
 
 
 class AsyncMesh:
@@ -62,6 +75,14 @@ class AsyncMesh:
     ) -> Ingested:  # fmt: skip
         return await to_thread(
             self._mesh.ingest_dir, path, extension=extension, type=type, recursive=recursive, progress=progress
+        )
+
+    async def extract(
+        self, text: str, *, min_importance: float = MIN_IMPORTANCE, metadata: Metadata | None = None,
+        idempotency_key: str | None = None,
+    ) -> Extraction:  # fmt: skip
+        return await to_thread(
+            self._mesh.extract, text, min_importance=min_importance, metadata=metadata, idempotency_key=idempotency_key
         )
 
     async def update(
@@ -126,6 +147,9 @@ class AsyncMesh:
     async def stats(self) -> MemoryStats:
         return await to_thread(self._mesh.stats)
 
+    async def check_models(self) -> tuple[Checked, ...]:
+        return await to_thread(self._mesh.check_models)
+
     async def clear_cache(self) -> None:
         await to_thread(self._mesh.clear_cache)
 
@@ -140,6 +164,9 @@ class AsyncMesh:
 
     async def format_results(self, results: Sequence[SearchResult]) -> str:
         return await to_thread(self._mesh.format_results, results)
+
+    async def format_for_model(self, results: Sequence[SearchResult]) -> str:
+        return await to_thread(self._mesh.format_for_model, results)
 
     def __getattr__(self, name: str) -> Never:
         # What the mesh does not have yet, it says itself; a copy in the making has no mesh to ask.

@@ -18,11 +18,17 @@ from memory_mesh.core.errors import SettingsError
 
 FILE = "memory-mesh.toml"
 PREFIX = "MEMORY_MESH_"
+CHAT = ("openai", "anthropic", "cohere", "ollama", "lmstudio", "llamacpp")
+EMBED = ("local", "hash", "none", "openai", "cohere", "ollama", "lmstudio")
+# Where a provider's own tools look for the key.
+_KEYS = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY", "cohere": "CO_API_KEY"}
 _TRUE, _FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
 
 
-def _setting(default: Any, about: str, kind: type, *, secret: bool = False, one_of: tuple[str, ...] = ()) -> Any:
-    about_it = {"about": about, "kind": kind, "secret": secret, "one_of": one_of}
+def _setting(
+    default: Any, about: str, kind: type, *, secret: bool = False, personal: bool = False, one_of: tuple[str, ...] = ()
+) -> Any:
+    about_it = {"about": about, "kind": kind, "secret": secret, "personal": personal, "one_of": one_of}
     return field(default=default, repr=not secret, metadata=about_it)
 
 
@@ -37,10 +43,23 @@ class Settings:
     enable_memory: bool = _setting(True, "keep memories at all", bool)
     enable_yamo: bool = _setting(True, "write audit blocks", bool)
     enable_llm: bool = _setting(True, "use a language model where one is set", bool)
-    llm_provider: str | None = _setting(None, "openai, ollama or cohere", str)
+    llm_provider: str | None = _setting(None, f"who runs the language model: {', '.join(CHAT)}", str, one_of=CHAT)
     llm_model: str | None = _setting(None, "the language model", str)
-    llm_api_key: str | None = _setting(None, "its key", str, secret=True)
-    llm_max_tokens: int | None = _setting(None, "the most it may answer", int)
+    llm_api_key: str | None = _setting(
+        None, "its key; else the provider's own variable, such as OPENAI_API_KEY", str, secret=True
+    )
+    llm_base_url: str | None = _setting(None, "another address that speaks the provider's protocol", str, personal=True)
+    llm_allow_local: bool | None = _setting(
+        None, "let it be on this machine or network; the local providers are", bool, personal=True
+    )
+    llm_max_tokens: int | None = _setting(None, "the most it may answer; 2048 where none is given", int)
+    llm_input_tokens: int = _setting(3000, "longer texts are read in pieces of this size", int)
+    llm_timeout: float = _setting(60.0, "the most seconds that one call may take, retries included", float)
+    llm_requests_per_minute: int | None = _setting(None, "the most calls in a minute", int)
+    llm_daily_tokens: int | None = _setting(None, "the most tokens that all calls of a day (UTC) may take", int)
+    llm_daily_cost: float | None = _setting(None, "the most dollars that they may cost; needs the prices", float)
+    llm_price_sent: float | None = _setting(None, "dollars for a million tokens sent", float)
+    llm_price_received: float | None = _setting(None, "dollars for a million tokens received", float)
     skill_directories: str | list[str] | None = _setting(None, "folders of skill files", list)
     db_dir: str | None = _setting(None, "the RFC's LanceDB folder", str)
     enable_wisdom_distillation: bool = _setting(False, "distil lessons in the heartbeat", bool)
@@ -57,7 +76,13 @@ class Settings:
     scrub: dict[str, object] | None = _setting(None, "the scrubber's settings, by group", dict)
     ranker: str = _setting("learnt", "how candidates are ranked: learnt, or rrf as in RFC-0011", str, one_of=("learnt", "rrf"))
     channel_weights: dict[str, float] | None = _setting(None, "weights of keywords and vectors under rrf; 1 each", dict)
-    embedder: str = _setting("local", "what makes the vectors: local, hash or none", str, one_of=("local", "hash", "none"))
+    embedder: str = _setting("local", f"what makes the vectors: {', '.join(EMBED)}", str, one_of=EMBED)
+    embedding_model: str | None = _setting(None, "the model of a remote embedder; else the provider's usual one", str)
+    embedding_api_key: str | None = _setting(None, "its key; else the provider's own variable", str, secret=True)
+    embedding_url: str | None = _setting(None, "another address that speaks its protocol", str, personal=True)
+    embedding_allow_local: bool | None = _setting(None, "let it be on this machine or network", bool, personal=True)
+    embedding_window: int | None = _setting(None, "how many tokens of a text it reads; else as known of the model", int)
+    embedding_price: float | None = _setting(None, "dollars for a million tokens embedded", float)
     model_path: str | None = _setting(None, "the folder that holds the local model", str)
     cache_dir: str | None = _setting(None, "where the local model is kept once it is made", str)
     busy_seconds: float = _setting(30.0, "how long to wait for other processes", float)
@@ -97,7 +122,7 @@ def load(arguments: Mapping[str, object], *, environ: Mapping[str, str] | None =
     layers = [
         ("argument", {name: value for name, value in arguments.items() if value is not None}),
         *_environment(environ),
-        *_file(_project_file(cwd or Path.cwd())),
+        *_project(_project_file(cwd or Path.cwd()), home),
         *_file(home / FILE),
     ]
     values: dict[str, Any] = {}
@@ -107,6 +132,7 @@ def load(arguments: Mapping[str, object], *, environ: Mapping[str, str] | None =
             value = _read(name, raw, origin)
             if name not in values:
                 values[name], origins[name] = value, origin
+    _keys(values, origins, environ)
     return Loaded(Settings(**values), origins, home, _caches(environ, home))
 
 
@@ -141,6 +167,27 @@ def _environment(environ: Mapping[str, str]) -> list[tuple[str, dict[str, object
         for name in NAMES
         if PREFIX + name.upper() in environ
     ]
+
+
+def _keys(values: dict[str, Any], origins: dict[str, str], environ: Mapping[str, str]) -> None:
+    """A key that is not given is taken from where the provider's own tools look for it."""
+    for provider, name in (("llm_provider", "llm_api_key"), ("embedder", "embedding_api_key")):
+        variable = _KEYS.get(values.get(provider, ""), "")
+        if name not in values and environ.get(variable, "").strip():
+            values[name], origins[name] = environ[variable], f"environment ({variable})"
+
+
+def _project(path: Path | None, home: Path) -> list[tuple[str, dict[str, object]]]:
+    """The project's file. Whoever wrote it may not be the user: it cannot say to which machine the user's texts and keys go."""
+    layers = [] if path == home / FILE else _file(path)
+    for origin, layer in layers:
+        for f in _FIELDS:
+            if f.name in layer and f.metadata["personal"]:
+                raise SettingsError(
+                    f"{origin}: {f.name} says where your texts go, and a project's file may not",
+                    remedy=f"set {PREFIX}{f.name.upper()}, or put it into {home / FILE}",
+                )
+    return layers
 
 
 def _project_file(folder: Path) -> Path | None:

@@ -68,6 +68,7 @@ WRITES: dict[str, Callable[[MemoryMesh, str], object]] = {
         [(SAID + " once", dict(NOTES)), (SAID + " more", None), (SAID + " more", {"x": SAID})]
     ),
     "ingest_dir": lambda mesh, _: mesh.ingest_dir(folder_of_secrets(), type=SECRETS["email"]),
+    "extract": lambda mesh, _: mesh.extract(SAID + " in short", metadata=dict(NOTES), idempotency_key=SAID + "x"),
     "update": lambda mesh, id_: mesh.update(id_, content=SAID, metadata=dict(NOTES), why=SAID, idempotency_key=SAID + "u"),
     "pin": lambda mesh, id_: mesh.pin(id_),
     "erase": lambda mesh, id_: mesh.erase(id_),
@@ -79,7 +80,7 @@ WRITES: dict[str, Callable[[MemoryMesh, str], object]] = {
 }
 READS = {
     "init", "close", "get", "get_all", "history", "explain", "stats", "verify", "format_results", "clear_cache",
-    "get_cache_stats",
+    "get_cache_stats", "check_models", "format_for_model",
 }  # fmt: skip
 
 
@@ -99,7 +100,7 @@ def test_no_write_leaves_a_secret_in_any_file(method: str, tmp_path: Path) -> No
     assert found_in_files(tmp_path) == set()
 
 
-@pytest.mark.parametrize("method", ["add", "ingest", "add_many", "ingest_dir", "update"])
+@pytest.mark.parametrize("method", ["add", "ingest", "add_many", "ingest_dir", "extract", "update"])
 def test_with_redaction_off_the_same_writes_leave_all_of_them(method: str, tmp_path: Path) -> None:
     with meshes(tmp_path, redaction="off") as mesh:
         known = mesh.add("Something to change")

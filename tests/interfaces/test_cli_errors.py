@@ -138,9 +138,10 @@ def test_an_error_tells_no_secret(cli, monkeypatch):
     said = cli("stats", "--store", "mysql://bob:hunter2@host/db")
     assert "@host/db" in said.err
     assert "hunter2" not in said.err
-    monkeypatch.setenv("MEMORY_MESH_LLM_API_KEY", "sk-hunter2")
+    for name, value in (("API_KEY", "sk hunter2"), ("PROVIDER", "openai"), ("MODEL", "m")):
+        monkeypatch.setenv(f"MEMORY_MESH_LLM_{name}", value)
     said = cli("stats")
-    assert "llm_api_key" in said.err
+    assert "API key for openai" in said.err
     assert "hunter2" not in said.err
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from memory_mesh.core.records import Change, MemoryRecord, SearchResult
+from memory_mesh.core.records import Change, Extraction, MemoryRecord, SearchResult
 from memory_mesh.faces.mesh import Mesh
 from memory_mesh.interfaces.cli import app, config
 
@@ -68,6 +68,9 @@ def test_every_method_of_the_mesh_is_reached_by_a_command(cli, reached):
     for words in (
         ["search", "key"],
         ["search", "key", "--explain"],
+        ["search", "key", "--for-model"],
+        ["extract", "--content", "Ana likes tea."],
+        ["model", "check"],
         ["reembed"],
         ["list"],
         ["stats"],
@@ -134,7 +137,13 @@ def test_json_has_stable_keys(cli):
     assert answer("pin", *id_)["pinned"] is True
     told = answer("history", *id_)
     assert told["changes"][0].keys() == {f.name for f in fields(Change)}
-    assert answer("stats").keys() == {"total_memories", "total_skills", "db_path", "status", "by_status"}
+    assert answer("stats").keys() == {
+        "total_memories", "total_skills", "db_path", "status", "by_status", "spent_today", "spent_in_all",
+    }  # fmt: skip
+    extracted = answer("extract", "--content", "Ana likes tea.")
+    assert extracted.keys() == {f.name for f in fields(Extraction)} | {"count"}
+    assert extracted["memories"][0].keys() == record
+    assert answer("model", "check").keys() == {"ok", "checks"}
     erasure = {"memories", "rows", "tombstones", "blocks", "bytes_freed"}
     assert answer("delete", *id_).keys() == erasure
     assert answer("delete-all", "--agent", "x", "--yes").keys() == erasure

@@ -26,7 +26,7 @@ def test_hashing_and_none_are_chosen_by_name(tmp_path: Path) -> None:
     assert embedder.embed(["tea"])[0].model == embedder.model == "hashing/256"
     assert make_embedder(loaded(tmp_path, embedder="none")) is None
     with pytest.raises(SettingsError, match="local, hash, none"):
-        loaded(tmp_path, embedder="openai")
+        loaded(tmp_path, embedder="nobody")
 
 
 def test_a_model_path_is_obeyed_or_refused_when_it_is_needed(tmp_path: Path) -> None:

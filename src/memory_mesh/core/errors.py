@@ -11,6 +11,15 @@ MemoryMeshError
 ├── EmbeddingError          no embedder could make a vector
 │   └── ModelMissing        a model's files are not there and cannot be fetched
 ├── ModelMismatch           a vector of another model than the store's own
+├── CallError               another machine was called and gave nothing of use
+│   ├── UnsafeAddress       the guard of outgoing calls refused it; nothing was sent
+│   ├── Unreachable         nobody answers at that address
+│   ├── CallRefused         it answered that it will not: a wrong key, an unknown model, a request it does not take
+│   ├── CallTimedOut        no answer in the time allowed
+│   └── RateLimited         it asks to come back later
+├── AnswerUnreadable        a language model's answer is not what was asked for
+├── BudgetSpent             the cap on tokens or costs is reached; nothing was sent
+├── Cancelled               whoever asked no longer wants it
 └── StoreError
     ├── StoreUnavailable    cannot be opened, read or written
     ├── StoreReadOnly       opened for reading only
@@ -99,6 +108,53 @@ class ModelMissing(EmbeddingError):
 
 class ModelMismatch(MemoryMeshError):
     """A vector of another model than the store's own."""
+
+
+class CallError(MemoryMeshError):
+    """Another machine was called and gave nothing of use."""
+
+
+class UnsafeAddress(CallError):
+    """The guard of outgoing calls refused it; nothing was sent."""
+
+
+class Unreachable(CallError):
+    """Nobody answers at that address."""
+
+
+class CallRefused(CallError):
+    """It answered that it will not. `status` is that of HTTP, and `said` what it said: JSON, or a text where it was none."""
+
+    def __init__(self, what: str, *, expected: str = "", remedy: str = "", status: int = 0, said: object = None) -> None:
+        super().__init__(what, expected=expected, remedy=remedy)
+        self.status, self.said = status, said
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _refused_again, (self.what, self.expected, self.remedy, self.status, self.said)
+
+
+def _refused_again(what: str, expected: str, remedy: str, status: int, said: object) -> CallRefused:
+    return CallRefused(what, expected=expected, remedy=remedy, status=status, said=said)
+
+
+class CallTimedOut(CallError):
+    """No answer in the time allowed."""
+
+
+class RateLimited(CallError):
+    """It asks to come back later."""
+
+
+class AnswerUnreadable(MemoryMeshError):
+    """A language model's answer is not what was asked for."""
+
+
+class BudgetSpent(MemoryMeshError):
+    """The cap on tokens or costs is reached; nothing was sent."""
+
+
+class Cancelled(MemoryMeshError):
+    """Whoever asked no longer wants it."""
 
 
 class StoreError(MemoryMeshError):

@@ -1,10 +1,11 @@
-"""The seams: what flows are handed. A store, its index, an embedder, a clock, a source of ids and a witness of each step."""
+"""The seams: what flows are handed. A store, its index, an embedder, a language model, a clock, a source of ids, a witness."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from memory_mesh.core.chat import Ask, Reply, Tokens
 from memory_mesh.core.columns import Kind
 from memory_mesh.core.errors import InvalidInput
 from memory_mesh.core.pool import Asked, Pool
@@ -56,6 +57,31 @@ class Embedder(Protocol):
     def count(self, text: str) -> int: ...
 
     def embed(self, texts: Sequence[str]) -> list[Vector]: ...
+
+
+class ChatModel(Protocol):
+    """A language model. Nothing is loaded or connected before the first `reply`; it is thread-safe.
+
+    **reply** answers, or raises `CallError`, `BudgetSpent` or `Cancelled`. What it says is a text that nobody has checked.
+    """
+
+    @property
+    def model(self) -> str: ...
+
+    def reply(self, ask: Ask) -> Reply: ...
+
+
+class Meter(Protocol):
+    """Counts what calls to paid models use, and stops them at a cap. Thread-safe, and several processes may share one count.
+
+    **reserve** takes the most that a call may use out of what is left, or raises `BudgetSpent`; it gives a ticket.
+    **settle** puts what was really used in its place. A ticket that is never settled stays taken: the cap holds even where a
+    process dies in the middle of a call.
+    """
+
+    def reserve(self, operation: str, model: str, most: Tokens) -> str: ...
+
+    def settle(self, ticket: str, used: Tokens, *, failed: bool = False) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)

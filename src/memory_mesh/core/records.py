@@ -8,6 +8,8 @@ from memory_mesh.core.columns import Kind, Value, fields_of
 from memory_mesh.core.rows import Row, Vector, checked
 from memory_mesh.core.scope import MemoryType, home
 
+MIN_IMPORTANCE = 0.4  # what is drawn from a text and matters less is dropped
+
 
 class Status(StrEnum):
     """How a memory stands. Only active ones are answered, unless another status is asked for by name."""
@@ -73,6 +75,18 @@ class SearchResult(MemoryRecord):
         said: dict[str, Any] = {name: value for name, value in row.fields.items() if name in _SHOWN} | counted
         said |= {"id": row.id, "created_at": row.created_at, "revision": row.revision}
         return cls(**said, score=score, similarity=similarity)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extraction:
+    """What became of a text that memories were drawn from."""
+
+    memories: tuple[MemoryRecord, ...]
+    dropped: int = 0  # found, and not important enough
+    unusable: int = 0  # said by the model, and no memory
+    stored_whole: str | None = None  # why the text, or a piece of it, was stored as it is
+    flagged: tuple[str, ...] = ()  # kinds of instructions that the text tries to give a model
+    repeated: bool = False  # the idempotency key was used before: nothing was asked or stored
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

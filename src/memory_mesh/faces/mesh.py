@@ -1,5 +1,6 @@
 """`MemoryMesh` as a caller holds it: the methods of RFC-0011 over one store, for one agent of one user."""
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike, fspath
@@ -13,11 +14,14 @@ from memory_mesh.core.columns import Kind
 from memory_mesh.core.errors import NotFound
 from memory_mesh.core.explain import Explanation
 from memory_mesh.core.ports import Progress, no_progress
-from memory_mesh.core.records import Change, MemoryRecord, SearchResult, Status
+from memory_mesh.core.records import MIN_IMPORTANCE, Change, Extraction, MemoryRecord, SearchResult, Status
 from memory_mesh.core.sources import Selection
+from memory_mesh.core.spending import Spent
+from memory_mesh.core.times import iso
 from memory_mesh.core.where import ANYTHING, Where, both, equals
 from memory_mesh.faces.not_yet import NOT_YET, not_yet
-from memory_mesh.flows import change, erase, filters, folders, recall, reembed, search, trail, usage, write
+from memory_mesh.flows import change, check, erase, filters, folders, recall, reembed, search, spending, trail, usage, write
+from memory_mesh.flows.check import Checked
 from memory_mesh.flows.desk import Desk
 from memory_mesh.flows.erase import Erasure
 from memory_mesh.flows.folders import Ingested
@@ -36,6 +40,8 @@ class MemoryStats:
     db_path: str
     connected: bool
     by_status: dict[str, int]
+    spent_today: tuple[Spent, ...] = ()  # on language models and remote embedders, by everyone who uses the store (UTC)
+    spent_in_all: tuple[Spent, ...] = ()
 
     @property
     def status(self) -> str:
@@ -95,6 +101,16 @@ class Mesh:
         updates what has changed, leaves the rest alone and names what is gone."""
         wanted = Selection.of(extension, recursive=recursive)
         return folders.ingest(self._desk(), fspath(path), wanted, type_=type, progress=progress or no_progress)
+
+    def extract(
+        self, text: str, *, min_importance: float = MIN_IMPORTANCE, metadata: Metadata | None = None,
+        idempotency_key: str | None = None,
+    ) -> Extraction:  # fmt: skip
+        """Let the language model draw memories from a text; those below `min_importance` are dropped. Without a model, or where
+        it fails, the text is stored whole, and the answer says why. The metadata goes with each of them."""
+        from memory_mesh.flows.extract import extract  # prompts and fences are loaded by who needs them
+
+        return extract(self._desk(), text, min_importance=min_importance, metadata=metadata, key=idempotency_key)
 
     def update(
         self, id: str, *, content: str | None = None, metadata: Metadata | None = None, why: str | None = None,
@@ -177,13 +193,20 @@ class Mesh:
         desk = self._desk()
         mine = equals("user_id", desk.who.user_id)
         counts = {status.value: _count(desk, mine, status) for status in Status} if desk.enabled else {}
+        today, in_all = spending.told(desk.ledger, iso(desk.clock())[:10])
         return MemoryStats(
             total_memories=sum(counts.values()),
             total_skills=0,
             db_path=desk.store.url,
             connected=desk.enabled,
             by_status={status: count for status, count in counts.items() if count},
+            spent_today=today,
+            spent_in_all=in_all,
         )
+
+    def check_models(self) -> tuple[Checked, ...]:
+        """Ask the language model and the embedder, where they are set, for one short answer each."""
+        return check.check(self._desk())
 
     def clear_cache(self) -> None:
         """Forget the answers of earlier searches."""
@@ -211,6 +234,20 @@ class Mesh:
             "[MEMORY CONTEXT]",
         ]
         return "\n".join(lines) + "\n" + "\n\n".join(_entry(n, result) for n, result in enumerate(results, start=1))
+
+    def format_for_model(self, results: Sequence[SearchResult]) -> str:
+        """Search results as data for a language model: behind fences that no memory can close, with a notice that nothing
+        within is an instruction, and a mark on each memory that tries to give one."""
+        from memory_mesh.core.fence import Entry, as_data  # only prompts need it
+
+        entries = [
+            Entry(
+                id=found.id, content=found.content, created_at=found.event_time or found.created_at,
+                kind=str(found.metadata.get("type") or found.memory_type), score=found.score, trust=found.trust,
+            )
+            for found in results
+        ]  # fmt: skip
+        return as_data(entries, self._desk().ids.salt())
 
     def __getattr__(self, name: str) -> Never:
         if name in NOT_YET:
@@ -244,7 +281,14 @@ def _count(desk: Desk, mine: Where, status: Status) -> int:
     return desk.store.count(Kind.MEMORY, both(mine, equals("status", status)))
 
 
+# Lines of a memory that would pass for the frame around it.
+_FORGED = re.compile(r"^(?=\s*(?:--- MEMORY\b|\[(?:ATTENTION DIRECTIVE|MEMORY CONTEXT)\]))", re.MULTILINE)
+
+
 def _entry(n: int, result: SearchResult) -> str:
-    kind = result.metadata.get("type") or "global"
-    source = result.metadata.get("source") or "unknown"
-    return f"--- MEMORY {n}: {result.id} [IMPORTANCE: {result.score:.2f}] ---\nType: {kind} | Source: {source}\n{result.content}"
+    kind, source = (" ".join(str(result.metadata.get(name) or usual).split()) for name, usual in _SHOWN)
+    content = _FORGED.sub("> ", result.content)
+    return f"--- MEMORY {n}: {result.id} [IMPORTANCE: {result.score:.2f}] ---\nType: {kind} | Source: {source}\n{content}"
+
+
+_SHOWN = (("type", "global"), ("source", "unknown"))

@@ -17,7 +17,6 @@ NOT_YET = {
     "list_skills": "skills",
     "update_skill_reliability": "skills",
     "prune_skills": "skills",
-    "extract": "language models",
     "graph": "the graph face",
     "lane": "the lane face",
     "notes": "the notes face",
@@ -30,10 +29,6 @@ NOT_YET = {
     "skill-prune": "skills",
     "audit": "the commands of the audit chain",
     # options
-    "llm_provider": "language models",
-    "llm_model": "language models",
-    "llm_api_key": "language models",
-    "llm_max_tokens": "language models",
     "skill_directories": "skills",
     "db_dir": "the LanceDB store",
     "enable_wisdom_distillation": "lessons",

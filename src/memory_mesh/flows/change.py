@@ -54,7 +54,7 @@ def set_columns(desk: Desk, memory_id: str, *, action: str, why: str | None = No
         known, seen = _read(desk, memory_id)
         if all(getattr(known, name) == value for name, value in columns.items()):
             return Plan(known)
-        return replace(_revised(desk, known, action=action, why=why, **columns), seen=seen)
+        return replace(revised(desk, known, action=action, why=why, **columns), seen=seen)
 
     answer, _ = settle(desk, decide)
     return answer
@@ -87,7 +87,7 @@ def _decide_update(
     if read.content != known.content:
         made.add(desk, [read.content])
         columns |= {"vector": made[read.content].own, "pending": made[read.content].pending}
-    plan = _revised(desk, known, action="update", why=why, updated_at=iso(desk.clock()), **columns)
+    plan = revised(desk, known, action="update", why=why, updated_at=iso(desk.clock()), **columns)
     plan = replace(plan, puts=[*plan.puts, *(made.claim(desk) if made else [])])
     return _with_passages(desk, known, plan, made.get(read.content))
 
@@ -119,7 +119,8 @@ def _spoken(name: str, value: Value, metadata: dict[str, Value]) -> bool:
     return name in metadata or (value is not None and value != [])
 
 
-def _revised(desk: Desk, known: Memory, *, action: str, why: str | None, **updates: Any) -> Plan[Memory]:
+def revised(desk: Desk, known: Memory, *, action: str, why: str | None, **updates: Any) -> Plan[Memory]:
+    """A memory's next revision, with its history and the block that tells of it."""
     ms = desk.clock()
     reason = desk.layer0.line(why) if why else None
     newer, change = revise(known, at=iso(ms), by=desk.who.agent_id, action=action, why=reason, **updates)

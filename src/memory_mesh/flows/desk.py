@@ -12,13 +12,26 @@ from memory_mesh.core.cache import SearchCache
 from memory_mesh.core.columns import BY_NAME, Kind, fault
 from memory_mesh.core.drafts import Limits
 from memory_mesh.core.errors import Conflict, InvalidInput, MemoryDisabled, NotFound, StoreBusy
-from memory_mesh.core.ports import Applied, Clock, Embedder, IdSource, Index, OpenFolder, Step, Store, no_folder, no_step
+from memory_mesh.core.ports import (
+    Applied,
+    ChatModel,
+    Clock,
+    Embedder,
+    IdSource,
+    Index,
+    OpenFolder,
+    Step,
+    Store,
+    no_folder,
+    no_step,
+)
 from memory_mesh.core.records import Head, Memory, SearchResult
 from memory_mesh.core.rows import Key, Row
 from memory_mesh.core.scope import Reader, visible
 from memory_mesh.core.sightings import Sightings
 from memory_mesh.core.times import iso
 from memory_mesh.core.where import Compare, IsNull, Or, Where
+from memory_mesh.flows.spending import Ledger
 
 if TYPE_CHECKING:
     from memory_mesh.core.layer0 import Layer0
@@ -27,6 +40,14 @@ if TYPE_CHECKING:
 _ATTEMPTS = 100
 
 Answer = TypeVar("Answer")
+
+
+@dataclass(frozen=True, slots=True)
+class Chatting:
+    """How much is asked of a language model at once."""
+
+    answer_tokens: int = 2048
+    input_tokens: int = 3000  # a longer text is read in pieces
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +61,9 @@ class Desk:
     ids: IdSource
     who: Reader
     pause: Callable[[int], None]  # waits before the next attempt, longer each time
+    chat: ChatModel | None = None  # None: without a language model
+    chatting: Chatting = field(default_factory=Chatting)
+    ledger: Ledger | None = None  # None: nothing that is paid for
     limits: Limits = field(default_factory=Limits)
     gate: Callable[[], "Layer0"] = field(default_factory=lambda: cache(_usual_gate))
     cache: SearchCache[tuple[SearchResult, ...]] = field(default_factory=SearchCache)

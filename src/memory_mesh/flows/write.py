@@ -1,7 +1,7 @@
 """Remembering: validate → scrub and redact → decide (a duplicate, or new) → embed → one write: memory, history, audit block."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from memory_mesh.core import audit
@@ -32,6 +32,11 @@ class Wanted:
     receipt_id: str | None
     request: str
 
+    def made(self, request: str, trust: float | None) -> "Wanted":
+        """The same, of a flow's making."""
+        trusted = replace(self.draft, columns={**self.draft.columns, "trust": trust})
+        return replace(self, draft=trusted, request=request)
+
     @property
     def deduplicated(self) -> bool:
         return self.draft.memory_type != MemoryType.LESSON  # of two lessons their patterns decide
@@ -47,11 +52,14 @@ def add_many(desk: Desk, items: Sequence[object], *, key: str | None = None) -> 
     return answer
 
 
-def read_items(desk: Desk, items: Sequence[object], *, key: str | None = None) -> list[Wanted]:
-    """What is to be stored, checked and cleaned."""
+def read_items(
+    desk: Desk, items: Sequence[object], *, key: str | None = None, request: str | None = None, trust: float | None = None
+) -> list[Wanted]:
+    """What is to be stored, checked and cleaned. A flow that makes the items says what was asked for, and how far it trusts them;
+    nothing within an item can."""
     wanted = [_wanted(desk, at, item, key, alone=len(items) == 1) for at, item in enumerate(items)]
     desk.step("flow.validated")
-    return wanted
+    return [item.made(request, trust) for item in wanted] if request else wanted
 
 
 @dataclass(slots=True)
@@ -121,11 +129,19 @@ def _take(desk: Desk, batch: _Batch, item: Wanted, receipt: Row | None, made: Ve
 
 def _create(desk: Desk, batch: _Batch, item: Wanted, vectors: Embedded) -> Memory:
     ms = desk.clock()
-    at = iso(ms)
     partition_ = _home(desk, item)
     batch.numbers[partition_] += 1
+    memory = memory_of(desk, item, vectors, ms=ms, number=batch.numbers[partition_])
+    batch.others.extend(passage_rows(memory, vectors))
+    batch.entries.append(entry(desk, ms, memory, "add"))
+    return memory
+
+
+def memory_of(desk: Desk, item: Wanted, vectors: Embedded, *, ms: int, number: int, **more: Any) -> Memory:
+    """A new memory; `more` are columns that a flow fills."""
+    at = iso(ms)
     columns: dict[str, Any] = {name: value for name, value in item.draft.columns.items() if value is not None}
-    memory = Memory(
+    return Memory(
         id=desk.ids.new("mem", ms),
         content=item.draft.content,
         metadata=item.draft.metadata,
@@ -134,17 +150,14 @@ def _create(desk: Desk, batch: _Batch, item: Wanted, vectors: Embedded) -> Memor
         user_id=desk.who.user_id,
         agent_id=desk.who.agent_id,
         last_observed=at,
-        number=batch.numbers[partition_],
+        number=number,
         fingerprint=item.fingerprint,
         salt=desk.ids.salt(),
         keywords=item.keywords,
         vector=vectors.own,
         pending=vectors.pending,
-        **columns,
+        **{**columns, **more},
     )
-    batch.others.extend(passage_rows(memory, vectors))
-    batch.entries.append(entry(desk, ms, memory, "add"))
-    return memory
 
 
 def _observe(desk: Desk, batch: _Batch, memory: Memory, item: Wanted) -> Memory:

@@ -10,6 +10,7 @@ import typer
 
 from memory_mesh.core.errors import InvalidInput, NotFound
 from memory_mesh.core.scope import MemoryType
+from memory_mesh.faces.mesh import MemoryStats
 from memory_mesh.interfaces import flags, render
 from memory_mesh.interfaces.grammar import Commands, StoreFlag, Who, option, verb
 from memory_mesh.interfaces.render import NAME, Answer
@@ -20,7 +21,8 @@ Start with: memory-mesh demo"""
 _CODES = (
     "Exit codes: 0 done, 1 failed, 2 not understood, 3 settings, 4 no such memory, 5 not in this version, 6 memory is switched "
     "off; of the store: 7 unavailable, 8 read-only, 9 busy, 10 full, 11 damaged, 12 too new; of the embedder: 13 no vector, 14 "
-    "another model; 130 interrupted."
+    "another model; of calls to other machines: 15 failed, 16 refused as unsafe, 17 over the budget, 18 called off; 130 "
+    "interrupted."
 )
 
 WRITE, READ, CHANGE, FORGET, CARE = "Remember", "Recall", "Change", "Forget", "Look after"
@@ -28,7 +30,7 @@ WRITE, READ, CHANGE, FORGET, CARE = "Remember", "Recall", "Change", "Forget", "L
 app = typer.Typer(name="memory-mesh", cls=Commands, help=_ABOUT, epilog=_CODES, rich_markup_mode="rich")
 config = typer.Typer(cls=Commands, help="The settings in force.")
 app.add_typer(config, name="config", rich_help_panel=CARE)
-model = typer.Typer(cls=Commands, help="The local model that makes the vectors.")
+model = typer.Typer(cls=Commands, help="The models: the local one that makes the vectors, and whatever else is set.")
 app.add_typer(model, name="model", rich_help_panel=CARE)
 
 Id = Annotated[str, option("--id", "the memory's id", metavar="ID")]
@@ -105,6 +107,27 @@ def ingest_dir(
 
 
 @verb(
+    app, "extract", panel=WRITE,
+    examples=["extract --content - < conversation.txt", "extract --content - --min-importance 0.6 --session s42 < notes.txt"],
+)  # fmt: skip
+def extract(
+    who: Who,
+    *,
+    content: Annotated[str, option("--content", "the text; - reads it from standard input", metavar="TEXT")],
+    min_importance: Annotated[str, option("--min-importance", "drop what matters less, 0 to 1", metavar="X")] = "0.4",
+    metadata: Metadata = None,
+    key: Key = None,
+) -> Answer:
+    """Let the language model draw memories from a text. Without a model, or where it fails, the text is stored whole."""
+    from memory_mesh.interfaces import extracting
+
+    least, notes = flags.share(min_importance, "--min-importance"), flags.notes(metadata)
+    text = flags.text(content)
+    with who.mesh() as mesh:
+        return extracting.answer(mesh.extract(text, min_importance=least, metadata=notes, idempotency_key=key))
+
+
+@verb(
     app, "search", panel=READ,
     examples=[
         'search "when does the deploy key rotate?"',
@@ -124,6 +147,7 @@ def search(
     ranker: Annotated[str | None, option("--ranker", "learnt, or rrf as in RFC-0011", metavar="NAME")] = None,
     status: Statuses = None,
     explain: Annotated[bool, option("--explain", "say why: each channel's rank and score, what was left out")] = False,
+    for_model: Annotated[bool, option("--for-model", "as data for a prompt: fenced, with a notice to the model")] = False,
 ) -> Answer:
     """Find the memories that answer best, highest score first."""
     most, least = flags.whole(limit, "--limit"), None if min_score is None else flags.share(min_score, "--min-score")
@@ -135,7 +159,8 @@ def search(
             return explaining.answer(mesh.explain(words, most, filter, min_score=least, status=statuses, ranker=ranker))
     with who.mesh() as mesh:
         found = mesh.search(words, most, filter, min_score=least, status=statuses, ranker=ranker)
-        text = f"{NAME} Found {len(found)} matches." + (f"\n\n{mesh.format_results(found)}" if found else "")
+        shown = mesh.format_for_model(found) if for_model else mesh.format_results(found) if found else ""
+        text = shown if for_model else f"{NAME} Found {len(found)} matches." + (f"\n\n{shown}" if shown else "")
     return Answer(text=text, data={"count": len(found), "results": [render.plain(result) for result in found]})
 
 
@@ -267,12 +292,15 @@ def stats(who: Who) -> Answer:
     data = {
         "total_memories": held.total_memories, "total_skills": held.total_skills,
         "db_path": render.unsecret(held.db_path), "status": held.status, "by_status": held.by_status,
+        "spent_today": [asdict(spent) for spent in held.spent_today],
+        "spent_in_all": [asdict(spent) for spent in held.spent_in_all],
     }  # fmt: skip
     lines = [
         f"{NAME} Total Memories: {data['total_memories']}",
         f"{NAME} Total Skills: {data['total_skills']}",
         f"{NAME} DB Path: {data['db_path']}",
         f"{NAME} Status: {data['status']}",
+        *_spent(held),
     ]
     return Answer(text="\n".join(lines), data=data)
 
@@ -304,6 +332,14 @@ def model_fetch() -> Answer:
     return fetch()
 
 
+@verb(model, "check", panel=CARE, examples=["model check", "model check --json"])
+def model_check(who: Who) -> Answer:
+    """Ask the language model and the embedder for one short answer each; exit 1 if one that is set gives none."""
+    from memory_mesh.interfaces.model import checked
+
+    return checked(who)
+
+
 @verb(app, "doctor", panel=CARE, examples=["doctor", "doctor --store sqlite:///memory.db"])
 def doctor(who: Who) -> Answer:
     """Check the installation, the settings, the store and every audit chain; exit 1 if something is wrong."""
@@ -318,6 +354,14 @@ def demo() -> Answer:
     from memory_mesh.interfaces.demo import play
 
     return play()
+
+
+def _spent(held: MemoryStats) -> list[str]:
+    if not held.spent_in_all:
+        return []
+    from memory_mesh.interfaces.extracting import spending_lines
+
+    return spending_lines(held.spent_today, held.spent_in_all)
 
 
 def _unknown(id: str) -> NotFound:

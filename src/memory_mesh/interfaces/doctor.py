@@ -9,7 +9,7 @@ from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from memory_mesh.build import desk_over, model_places, open_store, store_file
+from memory_mesh.build import desk_over, model_places
 from memory_mesh.core.audit import Broken, owner_of
 from memory_mesh.core.columns import Kind
 from memory_mesh.core.errors import MemoryMeshError, SettingsError
@@ -27,6 +27,7 @@ from memory_mesh.stores.keyfile import read_key
 from memory_mesh.stores.sqlite import SqliteStore
 from memory_mesh.stores.sqlite_check import keyword_faults
 from memory_mesh.stores.sqlite_schema import VERSION
+from memory_mesh.wiring.opening import open_store, store_file
 
 _OLDEST_SQLITE = (3, 38)  # has JSON built in
 _LEAST_FREE = 64 * 1024 * 1024

@@ -1,8 +1,12 @@
-"""`memory-mesh model`: where the local model is, and having it before it is needed."""
+"""`memory-mesh model`: where the local model is, having it before it is needed, and whether models answer."""
+
+from dataclasses import asdict
 
 from memory_mesh.build import model_places
+from memory_mesh.flows.check import Checked
+from memory_mesh.interfaces.grammar import Who
 from memory_mesh.interfaces.progress import bar
-from memory_mesh.interfaces.render import NAME, Answer, aligned, size
+from memory_mesh.interfaces.render import NAME, Answer, aligned, one_line, size
 from memory_mesh.models.standing import Standing, State, look
 from memory_mesh.models.supply import supply
 from memory_mesh.models.weights import MODEL
@@ -22,6 +26,25 @@ def fetch() -> Answer:
     with bar() as progress:
         supply(places, again=True, progress=progress)
     return _answer(loaded, look(places))
+
+
+def checked(who: Who) -> Answer:
+    """Ask each model that is set for a sign of life."""
+    with who.mesh() as mesh:
+        found = mesh.check_models()
+    failed = [one for one in found if not one.ok]
+    rows = [("FAILED" if not one.ok else "ok" if one.model else "-", one.part, _told(one)) for one in found]
+    summary = f"{len(failed)} of the models gave no answer" if failed else "Every model that is set answers"
+    return Answer(
+        text=f"{NAME} {summary}\n{aligned(rows)}",
+        data={"ok": not failed, "checks": [asdict(one) for one in found]},
+        code=1 if failed else 0,
+    )
+
+
+def _told(one: Checked) -> str:
+    named = f"{one.model} {one.detail}" if one.model else one.detail
+    return one_line(f"{named}; {one.remedy}" if one.remedy else named)
 
 
 def _answer(loaded: Loaded, standing: Standing) -> Answer:

@@ -49,6 +49,15 @@ OUTCOMES: Mapping[type[MemoryMeshError], Outcome] = {
     errors.EmbeddingError: Outcome(13, 503),
     errors.ModelMissing: Outcome(13, 503),
     errors.ModelMismatch: Outcome(14, 409),
+    errors.CallError: Outcome(15, 502),
+    errors.Unreachable: Outcome(15, 502),
+    errors.CallRefused: Outcome(15, 502),
+    errors.CallTimedOut: Outcome(15, 504),
+    errors.RateLimited: Outcome(15, 503),
+    errors.AnswerUnreadable: Outcome(15, 502),
+    errors.UnsafeAddress: Outcome(16, 403),
+    errors.BudgetSpent: Outcome(17, 429),
+    errors.Cancelled: Outcome(18, 499),
 }
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from memory_mesh.testing.contract import StoreContract
     from memory_mesh.testing.crash import Recorder, crash_at
-    from memory_mesh.testing.fakes import DownEmbedder, FakeClock, RecordingEmbedder, no_pause, seeded_ids
+    from memory_mesh.testing.fakes import DownEmbedder, FakeClock, RecordingEmbedder, ScriptedChat, no_pause, seeded_ids
     from memory_mesh.testing.machine import machine_for
 
 _FROM = {
@@ -17,6 +17,7 @@ _FROM = {
     "FakeClock": "fakes",
     "Recorder": "crash",
     "RecordingEmbedder": "fakes",
+    "ScriptedChat": "fakes",
     "StoreContract": "contract",
     "crash_at": "crash",
     "machine_for": "machine",
@@ -29,6 +30,7 @@ __all__ = [
     "FakeClock",
     "Recorder",
     "RecordingEmbedder",
+    "ScriptedChat",
     "StoreContract",
     "crash_at",
     "machine_for",

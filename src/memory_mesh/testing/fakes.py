@@ -2,8 +2,10 @@
 
 from collections.abc import Sequence
 from random import Random
+from threading import Lock
 
-from memory_mesh.core.errors import EmbeddingError
+from memory_mesh.core.chat import Ask, Reply, Tokens
+from memory_mesh.core.errors import EmbeddingError, MemoryMeshError
 from memory_mesh.core.ids import Ids
 from memory_mesh.core.ports import Embedder
 from memory_mesh.core.rows import Vector
@@ -79,3 +81,24 @@ class DownEmbedder:
 
     def embed(self, texts: Sequence[str]) -> list[Vector]:
         raise EmbeddingError(f"{self.model} does not answer", remedy="try again later")
+
+
+class ScriptedChat:
+    """A language model that says what it was told to, in order, and remembers what it was asked. The last word is repeated."""
+
+    def __init__(
+        self, first: str | Reply | MemoryMeshError, *more: str | Reply | MemoryMeshError, model: str = "scripted"
+    ) -> None:
+        self._script, self.model = (first, *more), model
+        self.asks: list[Ask] = []
+        self._lock = Lock()
+
+    def reply(self, ask: Ask) -> Reply:
+        with self._lock:
+            said = self._script[min(len(self.asks), len(self._script) - 1)]
+            self.asks.append(ask)
+        if isinstance(said, MemoryMeshError):
+            raise said
+        if isinstance(said, Reply):
+            return said
+        return Reply(text=said, model=self.model, tokens=Tokens(estimate(ask.system) + estimate(ask.user), estimate(said)))

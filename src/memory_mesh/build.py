@@ -1,30 +1,30 @@
-"""The composition root: settings into a working mesh. The only place that names concrete stores."""
+"""The composition root: settings into a working mesh. The only place that names concrete stores and models."""
 
 import random
 import time
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import quote, urlsplit
 
 from memory_mesh.aio import AsyncMesh
 from memory_mesh.core.drafts import Limits
-from memory_mesh.core.errors import InvalidInput, MemoryMeshError, SettingsError, shown
+from memory_mesh.core.errors import MemoryMeshError, SettingsError, shown
 from memory_mesh.core.ids import Ids
-from memory_mesh.core.ports import Clock, Embedder, IdSource, Progress, Step, Store, no_progress, no_step
+from memory_mesh.core.ports import ChatModel, Clock, Embedder, IdSource, Meter, Progress, Step, Store, no_progress, no_step
 from memory_mesh.core.scope import Reader
 from memory_mesh.faces.mesh import Mesh
 from memory_mesh.faces.not_yet import NOT_YET, not_yet
 from memory_mesh.flows import pseudonyms
-from memory_mesh.flows.desk import Desk
+from memory_mesh.flows.desk import Chatting, Desk
+from memory_mesh.flows.spending import Ledger
 from memory_mesh.settings import Loaded, Settings, folder, load
 from memory_mesh.stores.folder import DiskFolder
 from memory_mesh.stores.keyfile import made_key, read_key
 from memory_mesh.stores.lazy_index import LazyIndex
-from memory_mesh.stores.urls import URLS, expanded, is_path, path_of, read_only, url_shown
+from memory_mesh.wiring import remote
+from memory_mesh.wiring.opening import open_store
 
 if TYPE_CHECKING:
     from memory_mesh.core.layer0 import Layer0
@@ -61,7 +61,16 @@ class MemoryMesh(Mesh):
         llm_provider: str | None = None,
         llm_model: str | None = None,
         llm_api_key: str | None = None,
+        llm_base_url: str | None = None,
+        llm_allow_local: bool | None = None,
         llm_max_tokens: int | None = None,
+        llm_input_tokens: int | None = None,
+        llm_timeout: float | None = None,
+        llm_requests_per_minute: int | None = None,
+        llm_daily_tokens: int | None = None,
+        llm_daily_cost: float | None = None,
+        llm_price_sent: float | None = None,
+        llm_price_received: float | None = None,
         skill_directories: str | list[str] | None = None,
         db_dir: str | None = None,
         enable_wisdom_distillation: bool | None = None,
@@ -82,6 +91,13 @@ class MemoryMesh(Mesh):
         ranker: str | None = None,
         channel_weights: dict[str, float] | None = None,
         embedder: str | Embedder | None = None,
+        embedding_model: str | None = None,
+        embedding_api_key: str | None = None,
+        embedding_url: str | None = None,
+        embedding_allow_local: bool | None = None,
+        embedding_window: int | None = None,
+        embedding_price: float | None = None,
+        chat: ChatModel | None = None,
         clock: GivenClock | None = None,
         ids: IdSource | None = None,
         step: Step = no_step,
@@ -95,7 +111,9 @@ class MemoryMesh(Mesh):
         _refuse_not_yet(loaded)
         own_store = None if isinstance(store, str) else store
         own_embedder = None if embedder is None or isinstance(embedder, str) else _usable(embedder)
-        super().__init__(lambda: _desk(loaded, own_store, own_embedder, as_clock(clock), ids or Ids(), step))
+        remote.refuse_wrong(loaded.settings)
+        given_parts = Parts(own_store, own_embedder, chat, as_clock(clock), ids or Ids(), step)
+        super().__init__(lambda: _desk(loaded, given_parts))
 
 
 class AsyncMemoryMesh(AsyncMesh):
@@ -112,29 +130,16 @@ def desk_over(store: Store, who: Reader, *, embedder: Embedder | None = None) ->
     )  # fmt: skip
 
 
-def open_store(url: str, *, busy_seconds: float = 30.0, step: Step = no_step) -> Store:
-    """The store that a URL names."""
-    if is_path(url):
-        url = f"sqlite:///{quote(url)}"
-    parts = urlsplit(url)
-    if parts.scheme == "memory":
-        from memory_mesh.stores.ram import RamStore
-
-        return RamStore()
-    if parts.scheme == "sqlite":
-        return _sqlite(path_of(url), url=url, read_only=read_only(url), busy_seconds=busy_seconds, step=step)
-    if parts.scheme in NOT_YET:
-        raise not_yet(parts.scheme)
-    raise InvalidInput(f"store {url_shown(url)} is unknown", expected=URLS)
-
-
-def make_embedder(loaded: Loaded, progress: Progress = no_progress) -> Embedder | None:
+def make_embedder(loaded: Loaded, progress: Progress = no_progress, meter: Meter | None = None) -> Embedder | None:
     """The embedder that the settings name, with a cache of its own; None where they want no vectors. It loads nothing yet."""
-    if loaded.settings.embedder == "none":
+    named = loaded.settings.embedder
+    if named == "none":
         return None
     from memory_mesh.models.cached import CachedEmbedder
 
-    return CachedEmbedder(_hashing() if loaded.settings.embedder == "hash" else _local(loaded, progress))
+    if named == "local":
+        return CachedEmbedder(_local(loaded, progress))
+    return CachedEmbedder(_hashing() if named == "hash" else remote.remote_embedder(loaded.settings, meter))
 
 
 def model_places(loaded: Loaded) -> "Places":
@@ -143,13 +148,6 @@ def model_places(loaded: Loaded) -> "Places":
 
     given = loaded.settings.model_path
     return Places(cache=loaded.cache, given=folder(given, "model_path") if given else None)
-
-
-def store_file(url: str) -> Path | None:
-    """The file that a URL names; None for a store that is no file."""
-    if is_path(url):
-        return expanded(url)
-    return path_of(url) if urlsplit(url).scheme == "sqlite" else None
 
 
 def as_clock(given: GivenClock | None) -> Clock:
@@ -168,36 +166,50 @@ def as_clock(given: GivenClock | None) -> Clock:
     return clock
 
 
-def _desk(
-    loaded: Loaded, own_store: Store | None, own_embedder: Embedder | None, clock: Clock, ids: IdSource, step: Step
-) -> Desk:  # fmt: skip
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What a caller handed in ready-made, and what differs from run to run."""
+
+    store: Store | None
+    embedder: Embedder | None
+    chat: ChatModel | None
+    clock: Clock
+    ids: IdSource
+    step: Step
+
+
+def _desk(loaded: Loaded, given: Parts) -> Desk:
     settings = loaded.settings
-    store = own_store if own_store and settings.enable_memory else _store(loaded, step)
-    gate = cache(lambda: _layer0(loaded, store, clock))
+    store = given.store if given.store and settings.enable_memory else _store(loaded, given.step)
+    ledger = Ledger(store=store, clock=given.clock, ids=given.ids, caps=remote.caps(settings), prices=remote.prices(settings))
+    gate = cache(lambda: _layer0(loaded, store, given.clock))
     try:
         if settings.redaction == "pseudonym" or settings.scrub:
             gate()  # a lost key or a wrong setting is told at once, not by the first write
     except MemoryMeshError:
-        if store is not own_store:
+        if store is not given.store:
             store.close()
         raise
     return Desk(
         store=store,
         index=LazyIndex(store, settings.stemmer_language),
-        embedder=make_embedder(loaded) if own_embedder is None else own_embedder,
+        embedder=make_embedder(loaded, meter=ledger) if given.embedder is None else given.embedder,
+        chat=(given.chat or remote.make_chat(settings, ledger)) if settings.enable_llm else None,
+        chatting=Chatting(settings.llm_max_tokens or Chatting().answer_tokens, settings.llm_input_tokens),
+        ledger=ledger,
         ranker=settings.ranker,
         channel_weights=settings.channel_weights or {},
-        borrowed=store is own_store,
+        borrowed=store is given.store,
         gate=gate,
-        clock=clock,
-        ids=ids,
+        clock=given.clock,
+        ids=given.ids,
         who=Reader(settings.user_id, settings.agent_id, settings.session_id),
         pause=_pause,
         limits=Limits(content_chars=settings.max_content_chars),
         enabled=settings.enable_memory,
         audited=settings.enable_yamo,
         language=settings.stemmer_language,
-        step=step,
+        step=given.step,
         open_folder=DiskFolder,
     )
 
@@ -243,12 +255,6 @@ def _local(loaded: Loaded, progress: Progress) -> Embedder:
     from memory_mesh.models.local import LocalEmbedder
 
     return LocalEmbedder(model_places(loaded), progress=progress)
-
-
-def _sqlite(path: Path, *, url: str, read_only: bool, busy_seconds: float, step: Step) -> Store:
-    from memory_mesh.stores.sqlite import SqliteStore
-
-    return SqliteStore(path, read_only=read_only, busy_seconds=busy_seconds, step=step, url=url)
 
 
 def _usable(embedder: Embedder) -> Embedder:

@@ -1,0 +1,25 @@
+"""How far a memory is believed. Where it comes from sets the base; what it says never does."""
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+
+class Source(StrEnum):
+    """Who says so."""
+
+    USER_EXPLICIT = "user_explicit"
+    SYSTEM = "system"
+    TOOL_OUTPUT = "tool_output"
+    USER_IMPLICIT = "user_implicit"
+    DOCUMENT = "document"
+    INFERENCE = "inference"  # a model drew it from something
+
+
+BASE: Mapping[Source, float] = {
+    Source.USER_EXPLICIT: 1.0,
+    Source.SYSTEM: 0.95,
+    Source.TOOL_OUTPUT: 0.85,
+    Source.USER_IMPLICIT: 0.7,
+    Source.DOCUMENT: 0.6,
+    Source.INFERENCE: 0.5,
+}

@@ -1,0 +1,56 @@
+"""Asking the models for a sign of life: one short answer, one vector."""
+
+from dataclasses import dataclass
+
+from memory_mesh.core.errors import MemoryMeshError
+from memory_mesh.flows.desk import Desk
+from memory_mesh.flows.embed import embedded
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checked:
+    """How it stands with one model."""
+
+    part: str  # language model, embedder
+    model: str | None = None  # None: there is none, and none is wanted
+    ok: bool = True
+    detail: str
+    remedy: str = ""
+
+
+def check(desk: Desk) -> tuple[Checked, ...]:
+    """Each model that is set, tried now."""
+    return _chat(desk), _embedder(desk)
+
+
+def _chat(desk: Desk) -> Checked:
+    from memory_mesh.core.prompts import check as prompt
+
+    part = "language model"
+    if desk.chat is None:
+        return Checked(part=part, detail="none is set; memories are kept and found without one")
+    began = desk.clock()
+    try:
+        reply = desk.chat.reply(prompt.ask())
+        prompt.read(reply)
+    except MemoryMeshError as error:
+        return _failed(part, desk.chat.model, error)
+    used = f"{reply.tokens.sent} tokens sent, {reply.tokens.received} received"
+    return Checked(part=part, model=desk.chat.model, detail=f"answers as asked, in {desk.clock() - began} ms, {used}")
+
+
+def _embedder(desk: Desk) -> Checked:
+    if desk.embedder is None:
+        return Checked(part="embedder", detail="none is set; memories are found by their words")
+    began = desk.clock()
+    try:
+        vector = embedded(desk.embedder, ["a sign of life"])[0]
+    except MemoryMeshError as error:
+        return _failed("embedder", desk.embedder.model, error)
+    told = f"gives {vector.dimension} numbers, in {desk.clock() - began} ms"
+    return Checked(part="embedder", model=desk.embedder.model, detail=told)
+
+
+def _failed(part: str, model: str, error: MemoryMeshError) -> Checked:
+    expected = f"; expected {error.expected}" if error.expected else ""
+    return Checked(part=part, model=model, ok=False, detail=error.what + expected, remedy=error.remedy)

@@ -1,0 +1,170 @@
+"""Extraction: a language model draws memories from a text, and each passes the gate that every memory passes.
+
+The model sees redacted text behind a fence; what it answers is checked like any input. Where there is no model, or it fails, or
+its answer cannot be read, the text is stored whole instead: nothing that was given is lost.
+"""
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from memory_mesh.core.columns import Kind
+from memory_mesh.core.errors import AnswerUnreadable, BudgetSpent, CallError, InvalidInput, shown
+from memory_mesh.core.injection import detect
+from memory_mesh.core.ports import ChatModel
+from memory_mesh.core.prompts import extraction
+from memory_mesh.core.prompts.extraction import Item
+from memory_mesh.core.records import MIN_IMPORTANCE, Extraction, Memory, MemoryRecord, Receipt
+from memory_mesh.core.scrub_chunks import chunks
+from memory_mesh.core.stopping import check_cancelled
+from memory_mesh.core.tokens import estimate
+from memory_mesh.core.trust import BASE, Source
+from memory_mesh.flows import receipts
+from memory_mesh.flows.desk import Desk, Plan, memory_row, must_be_enabled, settle, unknown
+from memory_mesh.flows.embed import Vectors
+from memory_mesh.flows.write import Wanted, decide_add, read_items
+
+WHOLE_IMPORTANCE = 0.5
+_PAGE = 100  # receipts that are looked up at once
+_log = logging.getLogger("memory_mesh")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Piece:
+    """What one piece of the text gave: items, or the reason why it is stored as it is."""
+
+    text: str
+    items: tuple[Item, ...] = ()
+    unusable: int = 0
+    failed: str | None = None
+
+
+def extract(
+    desk: Desk, text: object, *, min_importance: object = MIN_IMPORTANCE, metadata: object = None, key: str | None = None
+) -> Extraction:
+    """Draw memories from a text and store them, all or none; those below `min_importance` are dropped."""
+    must_be_enabled(desk)
+    least = _share(min_importance)
+    # All that can be wrong with what was given is told before a model is paid for reading it.
+    read = read_items(desk, [(text, metadata)])[0].draft
+    clean, given = read.content, read.metadata
+    asked = receipts.request("extract", clean, given, least)
+    if before := _stored(desk, key, asked):
+        return Extraction(memories=_records(before), repeated=True)
+    pieces = _pieces(desk, clean)
+    kept = [item for piece in pieces for item in piece.items if item.importance >= least]
+    wanted = [*_drawn(desk, kept, given, asked), *_whole(desk, pieces, given, asked)]
+    memories, repeated = _store(desk, wanted, key, asked)
+    return Extraction(
+        memories=_records(memories),
+        dropped=sum(len(piece.items) for piece in pieces) - len(kept),
+        unusable=sum(piece.unusable for piece in pieces),
+        stored_whole=next((piece.failed for piece in pieces if piece.failed), None),
+        flagged=_flags(clean),
+        repeated=repeated,
+    )
+
+
+def _pieces(desk: Desk, text: str) -> list[_Piece]:
+    if desk.chat is None:
+        return [_Piece(text=text, failed="no language model is set")]
+    pieces = [_asked(desk, desk.chat, piece) for piece in _cut(desk, text)]
+    return pieces if any(not piece.failed for piece in pieces) else [replace(pieces[0], text=text)]
+
+
+def _cut(desk: Desk, text: str) -> Iterator[str]:
+    """The text in pieces that the model can read at once; nearly always itself."""
+    most = desk.chatting.input_tokens
+    if estimate(text) <= most:
+        yield text
+        return
+    rules = replace(desk.layer0.scrub.chunking, heading_aware=False, min_tokens=1, max_tokens=most, hard_max_tokens=most)
+    for chunk in chunks(text, rules, estimate):
+        yield chunk.text
+
+
+def _asked(desk: Desk, chat: ChatModel, text: str) -> _Piece:
+    check_cancelled()
+    try:
+        reply = chat.reply(extraction.ask(text, desk.ids.salt(), max_tokens=desk.chatting.answer_tokens))
+        found = extraction.read(reply)
+    except (CallError, BudgetSpent, AnswerUnreadable) as error:
+        _log.warning("extract: stored as it is, because %s", error)
+        return _Piece(text=text, failed=error.what)
+    return _Piece(text=text, items=found.items, unusable=found.skipped)
+
+
+def _drawn(desk: Desk, items: Sequence[Item], given: Mapping[str, object], asked: str) -> list[Wanted]:
+    pairs = [(item.text, _notes(item, given)) for item in items]
+    return read_items(desk, pairs, request=asked, trust=BASE[Source.INFERENCE])
+
+
+def _notes(item: Item, given: Mapping[str, object]) -> dict[str, object]:
+    notes = {**given, "category": item.category, "importance": item.importance, "provenance": {"source": Source.INFERENCE.value}}
+    tags = given.get("tags")
+    if item.tags or tags:
+        notes["tags"] = list(dict.fromkeys([*(tags if isinstance(tags, list) else []), *item.tags]))
+    return _flagged(item.text, notes)
+
+
+def _whole(desk: Desk, pieces: Sequence[_Piece], given: Mapping[str, object], asked: str) -> list[Wanted]:
+    usual = {"importance": WHOLE_IMPORTANCE, "provenance": {"source": Source.DOCUMENT.value}}
+    pairs = [(piece.text, _flagged(piece.text, {**usual, **given})) for piece in pieces if piece.failed]
+    return read_items(desk, pairs, request=asked, trust=BASE[Source.DOCUMENT])
+
+
+def _flagged(text: str, notes: dict[str, object]) -> dict[str, object]:
+    flags = _flags(text)
+    return {**notes, "flagged": list(flags)} if flags else notes
+
+
+def _flags(text: str) -> tuple[str, ...]:
+    return tuple(sorted({str(finding.kind) for finding in detect(text)}))
+
+
+def _store(desk: Desk, wanted: Sequence[Wanted], key: str | None, asked: str) -> tuple[list[Memory], bool]:
+    placed = [replace(item, receipt_id=receipts.receipt_id(desk, key, at)) for at, item in enumerate(wanted)]
+    made = Vectors()
+
+    def decide() -> Plan[tuple[list[Memory], bool]]:
+        # Another process may have made the same call meanwhile, and its model may have said something else.
+        if before := _stored(desk, key, asked):
+            return Plan((before, True))
+        plan = decide_add(desk, placed, made)
+        return Plan((plan.answer, False), plan.puts, plan.deletes, plan.seen)
+
+    answer, _ = settle(desk, decide)
+    return answer
+
+
+def _stored(desk: Desk, key: str | None, asked: str) -> list[Memory]:
+    """What an earlier call under this key stored."""
+    if key is None:
+        return []
+    receipts.repeated(desk, key, asked)  # a plain `add` under this key is another request
+    found: list[Memory] = []
+    while True:
+        ids = [str(receipts.receipt_id(desk, key, at)) for at in range(len(found), len(found) + _PAGE)]
+        held = desk.store.get(Kind.RECEIPT, ids)
+        page = [receipts.stored(Receipt.of(held[id_]), asked) for id_ in ids if id_ in held]
+        found += [_kept(desk, memory_id) for memory_id in page]
+        if len(page) < _PAGE:
+            return found
+
+
+def _kept(desk: Desk, memory_id: str) -> Memory:
+    row = memory_row(desk, memory_id)
+    if row is None:
+        raise unknown(desk, memory_id)
+    return Memory.of(row)
+
+
+def _records(memories: Sequence[Memory]) -> tuple[MemoryRecord, ...]:
+    """Each memory once: a model may say the same in two ways that the gate reads as one."""
+    return tuple(memory.record() for memory in {memory.id: memory for memory in memories}.values())
+
+
+def _share(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+        raise InvalidInput(f"min_importance is {shown(value)}", expected="a number within 0–1")
+    return float(value)

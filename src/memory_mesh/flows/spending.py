@@ -1,0 +1,101 @@
+"""The accounts of paid calls, kept in the store, so that every process counts into the same ones and one cap holds for all."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from threading import Lock
+
+from memory_mesh.core.chat import Tokens
+from memory_mesh.core.columns import Kind
+from memory_mesh.core.errors import Conflict, MemoryDisabled, StoreBusy, StoreError, StoreReadOnly
+from memory_mesh.core.ports import Clock, IdSource, Store
+from memory_mesh.core.rows import Row, checked
+from memory_mesh.core.spending import Caps, Day, Price, Spent, added
+from memory_mesh.core.times import iso
+
+_PREFIX = "spending "
+_ATTEMPTS = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ledger:
+    """A `Meter` over a store. Where the store cannot be written to, this process counts for itself."""
+
+    store: Store
+    clock: Clock
+    ids: IdSource
+    caps: Caps = field(default_factory=Caps)
+    prices: Mapping[str, Price] = field(default_factory=dict)
+    _own: dict[str, Day] = field(default_factory=dict)
+    _lock: Lock = field(default_factory=Lock)
+
+    def reserve(self, operation: str, model: str, most: Tokens) -> str:
+        day = iso(self.clock())[:10]
+        ticket = f"{day} {self.ids.salt()}"
+        wanted = self._spent(operation, model, most)
+        self._change(day, lambda held: held.reserve(ticket, wanted, self.caps))
+        return ticket
+
+    def settle(self, ticket: str, used: Tokens, *, failed: bool = False) -> None:
+        day = ticket[:10]
+
+        def settled(held: Day) -> Day:
+            most = held.held.get(ticket)
+            if most is None:
+                return held
+            spent = self._spent(most.operation, most.model, used)
+            return held.settle(ticket, replace(spent, calls=1, failed=int(failed)))
+
+        self._change(day, settled)
+
+    def days(self) -> dict[str, Day]:
+        """Every day's account."""
+        rows = {row.id: row for row in self.store.find(Kind.META) if row.id.startswith(_PREFIX)}
+        kept = {id_.removeprefix(_PREFIX): Day.of(row.value("detail")) for id_, row in rows.items()}
+        return {**kept, **{day: _both(kept.get(day, Day()), own) for day, own in self._own.items()}}
+
+    def _spent(self, operation: str, model: str, tokens: Tokens) -> Spent:
+        price = self.prices.get(model)
+        cost = price.of(tokens) if price else None
+        return Spent(operation=operation, model=model, sent=tokens.sent, received=tokens.received, cost=cost)
+
+    def _change(self, day: str, decide: Callable[[Day], Day]) -> None:
+        try:
+            self._write(day, decide)
+        except (StoreReadOnly, MemoryDisabled):
+            self._remember(day, decide)
+        except StoreError:
+            # Uncounted calls would be a way around a cap; without one, no answer is lost for want of a count.
+            if self.caps.any:
+                raise
+            self._remember(day, decide)
+
+    def _remember(self, day: str, decide: Callable[[Day], Day]) -> None:
+        with self._lock:
+            self._own[day] = decide(self._own.get(day, Day()))
+
+    def _write(self, day: str, decide: Callable[[Day], Day]) -> None:
+        id_ = _PREFIX + day
+        for _ in range(_ATTEMPTS):
+            row = self.store.get(Kind.META, [id_]).get(id_)
+            revision = row.revision if row else 0
+            newer = decide(Day.of(row.value("detail") if row else None))
+            put = Row(
+                kind=Kind.META, id=id_, partition="", created_at=row.created_at if row else iso(self.clock()),
+                revision=revision + 1, replaces=revision, fields={"detail": newer.detail()},
+            )  # fmt: skip
+            try:
+                self.store.apply([checked(put)])
+            except Conflict:
+                continue
+            return
+        raise StoreBusy(f"{self.store.url}: others kept changing it", remedy="try again")
+
+
+def told(ledger: Ledger | None, day: str) -> tuple[tuple[Spent, ...], tuple[Spent, ...]]:
+    """What was spent on a day, and what in all."""
+    days = ledger.days() if ledger else {}
+    return added(days.get(day, Day()).spent), added(tuple(spent for day in days.values() for spent in day.spent))
+
+
+def _both(one: Day, other: Day) -> Day:
+    return Day((*one.spent, *other.spent), {**one.held, **other.held})

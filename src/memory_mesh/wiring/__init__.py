@@ -1,0 +1,1 @@
+"""Settings into stores and models, piece by piece; `build` puts the pieces together."""

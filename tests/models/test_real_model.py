@@ -1,0 +1,133 @@
+"""A real model at the other end: the protocol as llama.cpp speaks it, from our port to its tokens and back."""
+
+import json
+import math
+import struct
+from collections.abc import Iterator
+from contextlib import closing
+from threading import Event, Timer
+
+import pytest
+
+from memory_mesh.core.chat import Ask, Tokens
+from memory_mesh.core.columns import Json
+from memory_mesh.core.errors import CallRefused, CallTimedOut, Cancelled, EmbeddingError
+from memory_mesh.core.stopping import cancellable
+from memory_mesh.models.openai_chat import OpenAiChat
+from memory_mesh.models.providers import PROVIDERS, url_of
+from memory_mesh.models.remote_embedder import RemoteEmbedder
+from memory_mesh.net.door import Door
+
+from .llama import llama_server, missing
+
+LLAMA = PROVIDERS["llamacpp"]
+SHORT = Ask(operation="test", system="You are a helpful assistant.", user="Say hello.", max_tokens=6)
+COLOUR: dict[str, Json] = {
+    "type": "object",
+    "properties": {
+        "colour": {"type": "string", "enum": ["red", "green", "blue"]},
+        "number": {"type": "integer", "minimum": 0, "maximum": 99},
+    },
+    "required": ["colour", "number"],
+    "additionalProperties": False,
+}
+# Whatever the model thinks of it, its answer has a thousand numbers and takes many seconds.
+ENDLESS = Ask(
+    operation="test",
+    system="You answer in JSON.",
+    user="Count.",
+    schema={"type": "array", "items": {"type": "integer"}, "minItems": 1000},
+    max_tokens=1500,
+)
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    if why := missing():
+        pytest.skip(why)  # in CI that is a failure
+    with llama_server() as found:
+        yield url_of(LLAMA, found)
+
+
+@pytest.fixture
+def door(address: str) -> Iterator[Door]:
+    with closing(Door(address, allow_local=LLAMA.local, timeout=120, attempts=1)) as opened:
+        yield opened
+
+
+@pytest.fixture
+def chat(door: Door) -> OpenAiChat:
+    return OpenAiChat(door, LLAMA, "smollm2")
+
+
+def test_it_answers_and_says_the_same_again(chat: OpenAiChat) -> None:
+    reply = chat.reply(SHORT)
+    assert reply.text.strip()
+    assert reply.model == "llamacpp/smollm2"
+    assert chat.reply(SHORT).text == reply.text
+
+
+def test_an_answer_that_reaches_its_limit_is_cut_off_there_and_the_tokens_are_the_servers(chat: OpenAiChat) -> None:
+    ask = Ask(operation="test", system="You are a helpful assistant.", user="Tell a long story.", max_tokens=7)
+    reply = chat.reply(ask)
+    assert not reply.whole
+    assert reply.tokens.received == 7
+    longer = Ask(operation="test", system=ask.system, user=ask.user + " Please." * 50, max_tokens=7)
+    assert chat.reply(longer).tokens == Tokens(
+        reply.tokens.sent + 100, 7
+    )  # a word and a full stop; we would have guessed another
+
+
+def test_an_answer_of_a_schema_is_of_that_schema(chat: OpenAiChat) -> None:
+    ask = Ask(operation="test", system="You answer in JSON.", user="A colour and a number?", schema=COLOUR, max_tokens=60)
+    reply = chat.reply(ask)
+    assert reply.whole
+    answer = json.loads(reply.text)
+    assert answer.keys() == {"colour", "number"}
+    assert answer["colour"] in ("red", "green", "blue")
+    assert 0 <= answer["number"] <= 99
+
+
+def test_a_call_that_is_called_off_ends_and_the_server_goes_on(chat: OpenAiChat) -> None:
+    stop = Event()
+    timer = Timer(0.5, stop.set)
+    timer.start()
+    with cancellable(stop), pytest.raises(Cancelled):
+        chat.reply(ENDLESS)
+    timer.join()
+    assert chat.reply(SHORT).text.strip()
+
+
+def test_a_call_that_takes_too_long_times_out(address: str) -> None:
+    with closing(Door(address, allow_local=True, timeout=0.5)) as hurried, pytest.raises(CallTimedOut, match=r"within 0\.5 s"):
+        OpenAiChat(hurried, LLAMA, "smollm2").reply(ENDLESS)
+
+
+def test_what_the_server_does_not_know_or_take_is_refused_in_its_own_words(address: str, chat: OpenAiChat) -> None:
+    with (
+        closing(Door(f"{address}/nowhere", allow_local=True)) as nowhere,
+        pytest.raises(CallRefused, match="404: File Not Found"),
+    ):
+        OpenAiChat(nowhere, LLAMA, "smollm2").reply(SHORT)
+    with pytest.raises(CallRefused, match="400"):
+        chat.reply(Ask(operation="test", system="", user="word " * 5000, max_tokens=5))
+
+
+def test_the_same_server_makes_vectors(door: Door) -> None:
+    remote = RemoteEmbedder(door, model="smollm2", name="llamacpp/smollm2", window=400)
+    texts = ["The heron stands in the reeds.", "Tea is served at four.", "The heron stands in the reeds."]
+    first, second, again = remote.embed(texts)
+    assert (first.model, first.dimension) == ("llamacpp/smollm2", 576)
+    for vector in (first, second):
+        assert math.hypot(*struct.unpack("<576f", vector.data)) == pytest.approx(1, abs=1e-5)
+    assert nearness(first.data, again.data) == pytest.approx(1, abs=1e-3)
+    assert nearness(first.data, second.data) < 0.95
+
+
+def test_vectors_of_another_dimension_than_promised_are_not_taken(door: Door) -> None:
+    with pytest.raises(EmbeddingError, match="576 dimensions; expected 1024"):
+        RemoteEmbedder(door, model="smollm2", name="llamacpp/smollm2", window=400, dimension=1024).embed(["tea"])
+
+
+def nearness(one: bytes, other: bytes) -> float:
+    return sum(a * b for a, b in zip(struct.unpack("<576f", one), struct.unpack("<576f", other), strict=True))

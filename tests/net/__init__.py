@@ -1,0 +1,1 @@
+"""Helpers of the tests of outgoing calls: servers that misbehave on purpose."""

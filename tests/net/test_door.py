@@ -1,0 +1,457 @@
+"""The door to an endpoint, against a server of this machine that answers as badly as it is told to."""
+
+import logging
+import pickle
+import re
+import socket
+import subprocess
+import sys
+import traceback
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from datetime import UTC, datetime
+from email.utils import format_datetime
+from threading import Event, Thread
+
+import pytest
+
+from memory_mesh.core.errors import CallError, CallRefused, CallTimedOut, Cancelled, RateLimited, SettingsError
+from memory_mesh.core.secret import Secret
+from memory_mesh.core.stopping import cancellable
+from memory_mesh.net import answers
+from memory_mesh.net.door import Door, Machine
+
+from .servers import Answer, FaultServer
+
+KEY = "sk-swordfish-0123456789abcdef"
+GOOD = Answer(body={"said": "yes"})
+QUICK = 0.5  # seconds, for calls that are meant to run out of time
+
+
+class Pauses(list[float]):
+    """Notes how long the door would have waited; the longest wait that jitter allows is always taken."""
+
+    def machine(self, **replaced: object) -> Machine:
+        return Machine(pause=self.append, jitter=lambda most: most, **replaced)  # type: ignore[arg-type]
+
+
+@contextmanager
+def served(*scripted: Answer, **options: object) -> Iterator[tuple[Door, FaultServer, Pauses]]:
+    pauses = Pauses()
+    options = {"machine": pauses.machine(), **options}
+    with FaultServer(scripted) as server, closing(Door(f"{server.url}/v1", allow_local=True, **options)) as door:  # type: ignore[arg-type]
+        yield door, server, pauses
+
+
+# --- one call ---
+
+
+def test_json_goes_out_under_the_base_url_and_json_comes_back() -> None:
+    with served(GOOD, headers={"Authorization": Secret(f"Bearer {KEY}"), "X-Plain": "1"}) as (door, server, pauses):
+        assert door.post("/chat/completions", {"text": "tea é \ud800"}) == {"said": "yes"}
+        request = server.requests[0]
+        assert (request.method, request.path, request.json) == ("POST", "/v1/chat/completions", {"text": "tea é \ud800"})
+        assert request.headers["authorization"] == f"Bearer {KEY}"
+        assert request.headers["host"] == f"127.0.0.1:{server.port}"
+        assert (request.headers["accept-encoding"], request.headers["content-type"]) == ("identity", "application/json")
+        assert request.headers["x-plain"] == "1"
+        assert door.address == f"{server.url}/v1"
+        assert pauses == []
+
+
+def test_one_connection_serves_many_calls() -> None:
+    with served(GOOD) as (door, server, _):
+        for _ in range(3):
+            door.post("a", {})
+        assert len(server.requests) == 3
+        assert server.connections == 1
+
+
+def test_many_threads_share_a_door() -> None:
+    with served(GOOD) as (door, server, _):
+        with ThreadPoolExecutor(8) as pool:
+            said = list(pool.map(lambda n: door.post("a", {"n": n}), range(40)))
+        assert said == [{"said": "yes"}] * 40
+        assert sorted(request.json["n"] for request in server.requests) == list(range(40))  # type: ignore[index, call-overload]
+
+
+def test_a_door_connects_to_nothing_and_loads_nothing_heavy_before_its_first_call() -> None:
+    program = """
+import sys
+from memory_mesh.net.door import Door
+door = Door("https://api.example.com/v1", headers={"a": "b"})
+assert "memory_mesh.net.door" in sys.modules
+print(sorted({"httpcore2", "ssl", "h11", "numpy", "asyncio"} & sys.modules.keys()))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+def test_a_closed_door_stays_closed_and_may_be_closed_again() -> None:
+    with served(GOOD) as (door, server, _):
+        door.post("a", {})
+        door.close()
+        door.close()
+        with pytest.raises(CallError, match="closed"):
+            door.post("a", {})
+        assert len(server.requests) == 1
+
+
+def test_the_environment_names_no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    with FaultServer([GOOD]) as proxy, served(GOOD) as (door, server, _):
+        for name in ("http_proxy", "HTTP_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"):
+            monkeypatch.setenv(name, proxy.url)
+        door.post("a", {})
+        assert (len(server.requests), proxy.requests) == (1, [])
+
+
+@pytest.mark.parametrize(
+    ("options", "wrong"),
+    [
+        ({"timeout": 0}, "timeout"),
+        ({"timeout": float("nan")}, "timeout"),
+        ({"per_minute": 0}, "calls a minute"),
+        ({"attempts": 0}, "attempts"),
+        ({"headers": {"Host": "elsewhere"}}, "Host"),
+        ({"headers": {"a b": "c"}}, "a b"),
+        ({"headers": {"a": f"{KEY}\r\nb: c"}}, "cannot be sent"),
+        ({"headers": {"a": Secret(f"{KEY} ")}}, "cannot be sent"),
+    ],
+)
+def test_settings_that_cannot_be_used_are_refused_at_once(options: dict[str, object], wrong: str) -> None:
+    with pytest.raises(SettingsError, match=wrong) as caught:
+        Door("https://api.example.com", **options)  # type: ignore[arg-type]
+    assert KEY not in str(caught.value)
+
+
+# --- again ---
+
+
+@pytest.mark.parametrize("status", [408, 429, 500, 502, 503, 504, 529])
+def test_a_server_in_trouble_is_asked_again(status: int) -> None:
+    with served(Answer(status=status), Answer(status=status), GOOD) as (door, server, pauses):
+        assert door.post("a", {"n": 1}) == {"said": "yes"}
+        assert [request.json for request in server.requests] == [{"n": 1}] * 3
+        assert pauses == [0.5, 1.0]
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        Answer(drop=True),
+        Answer(reset=True),
+        Answer(body={"long": "x" * 99}, cut=20),
+        Answer(body={"long": "x" * 99}, chunked=True, cut=30),
+        Answer(raw=b"HTTP/1.1 200 Fine\r\nTransfer-Encoding: chunked\r\n\r\nnothing of the kind\r\n"),
+        Answer(raw=b"this is not HTTP\r\n\r\n"),
+        Answer(raw=b""),
+    ],
+    ids=["dropped", "reset", "cut", "cut within a chunk", "no chunk", "no HTTP", "nothing"],
+)
+def test_a_broken_answer_is_asked_for_again(fault: Answer) -> None:
+    with served(fault, GOOD) as (door, server, pauses):
+        assert door.post("a", {}) == {"said": "yes"}
+        assert (len(server.requests), pauses) == (2, [0.5])
+
+
+def test_a_connection_that_fails_is_tried_as_often_as_allowed() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    pauses = Pauses()
+    door = Door(f"http://127.0.0.1:{port}", allow_local=True, machine=pauses.machine(), attempts=3)
+    with closing(door), pytest.raises(CallError, match="cannot be reached"):
+        door.post("a", {})
+    assert pauses == [0.5, 1.0]
+
+
+def test_the_wait_doubles_up_to_twenty_seconds_and_jitter_may_shorten_it() -> None:
+    asked: list[float] = []
+    waited: list[float] = []
+
+    def half(most: float) -> float:
+        asked.append(most)
+        return most / 2
+
+    machine = Machine(pause=waited.append, jitter=half)
+    with served(Answer(status=500), machine=machine, attempts=8) as (door, server, _):
+        with pytest.raises(CallError, match="500"):
+            door.post("a", {})
+        assert len(server.requests) == 8
+    assert asked[:7] == [0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 20.0]
+    assert waited == [0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 10.0]
+
+
+def test_a_server_that_says_when_is_asked_then() -> None:
+    with served(Answer(status=429, headers={"Retry-After": "7"}), GOOD) as (door, _, pauses):
+        door.post("a", {})
+        assert pauses == [7.0]
+
+
+def test_a_date_is_understood_by_the_servers_own_clock() -> None:
+    now, then = datetime(2031, 5, 1, 12, 0, 0, tzinfo=UTC), datetime(2031, 5, 1, 12, 0, 9, tzinfo=UTC)
+    told = {"Retry-After": format_datetime(then, usegmt=True)}
+    with served(Answer(status=503, headers={**told, "Date": format_datetime(now, usegmt=True)}), GOOD) as (door, _, pauses):
+        door.post("a", {})
+        assert pauses == [9.0]
+    waited = Pauses()
+    ours = waited.machine(clock=lambda: now.timestamp() + 1)
+    with served(Answer(status=503, headers=told), GOOD, machine=ours) as (door, _, _):
+        door.post("a", {})
+        assert waited == [8.0]
+
+
+@pytest.mark.parametrize("nonsense", ["soon", "-5", "nan", "inf", "", "1e999", "Mon, 99 Foo 2031 99:99:99 GMT"])
+def test_a_date_that_cannot_be_read_changes_nothing(nonsense: str) -> None:
+    with served(Answer(status=429, headers={"Retry-After": nonsense}), GOOD) as (door, _, pauses):
+        door.post("a", {})
+        assert pauses == [0.5]
+
+
+def test_who_would_have_to_wait_longer_than_the_call_lasts_is_told_so_at_once() -> None:
+    with served(Answer(status=429, headers={"Retry-After": "90"}), GOOD, timeout=60) as (door, server, pauses):
+        with pytest.raises(RateLimited, match="in 90 s"):
+            door.post("a", {})
+        assert (len(server.requests), pauses) == (1, [])
+
+
+def test_a_backoff_beyond_the_end_of_the_call_is_not_begun() -> None:
+    machine = Machine(pause=lambda _: pytest.fail("it waited"), jitter=lambda _: 99.0)
+    with served(Answer(status=502), machine=machine) as (door, server, _):
+        with pytest.raises(CallError, match="502"):
+            door.post("a", {})
+        assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize(("status", "kind"), [(429, RateLimited), (529, RateLimited), (500, CallError), (503, CallError)])
+def test_who_gives_up_says_what_the_server_said(status: int, kind: type[CallError]) -> None:
+    with served(Answer(status=status, body={"error": {"message": "too much tea"}})) as (door, server, _):
+        with pytest.raises(kind, match="too much tea") as caught:
+            door.post("a", {})
+        assert type(caught.value) is kind
+        assert len(server.requests) == 4
+
+
+# --- refusals ---
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ({"error": {"message": "no such model", "param": "model"}}, "no such model"),
+        ({"error": "no such model"}, "no such model"),
+        ({"message": "no such model"}, "no such model"),
+        ({"detail": [{"msg": "no such model"}]}, "no such model"),
+        ("no such\nmodel", "no such model"),
+    ],
+)
+def test_a_refusal_is_final_and_carries_status_and_words(body: object, message: str) -> None:
+    with served(Answer(status=404, body=body), GOOD) as (door, server, pauses):  # type: ignore[arg-type]
+        with pytest.raises(CallRefused, match=message) as caught:
+            door.post("a", {})
+        assert (caught.value.status, caught.value.said) == (404, body)
+        assert isinstance(caught.value, CallRefused)
+        assert (len(server.requests), pauses) == (1, [])
+
+
+def test_a_long_message_is_cut_and_a_page_for_people_is_left_out() -> None:
+    with served(Answer(status=400, body={"error": "x" * 5000}), Answer(status=400, body="<html>Oh no</html>")) as (door, _, _):
+        with pytest.raises(CallRefused, match=r"x{200}$"):
+            door.post("a", {})
+        with pytest.raises(CallRefused, match=r"400$"):
+            door.post("a", {})
+
+
+def test_a_refusal_survives_pickling() -> None:
+    error = CallRefused("no", expected="yes", remedy="ask", status=422, said={"error": ["a", 1]})
+    again = pickle.loads(pickle.dumps(error))  # noqa: S301
+    assert (type(again), str(again), again.status, again.said) == (CallRefused, "no; expected yes; ask", 422, {"error": ["a", 1]})
+
+
+@pytest.mark.req("GRAPH-83")
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_a_redirect_is_not_followed_and_only_its_host_is_named(status: int) -> None:
+    with FaultServer([GOOD]) as elsewhere:
+        where = f"http://user:pass@127.0.0.1:{elsewhere.port}/secret?key={KEY}"
+        with served(Answer(status=status, headers={"Location": where}), GOOD) as (door, server, _):
+            with pytest.raises(CallRefused, match=r"points to 127\.0\.0\.1 .*not followed") as caught:
+                door.post("a", {})
+            assert not re.search(f"secret|key|pass|{KEY}", str(caught.value))
+            assert len(server.requests) == 1
+        assert (elsewhere.requests, elsewhere.connections) == ([], 0)
+
+
+# --- answers that cannot be used ---
+
+
+@pytest.mark.parametrize(
+    ("answer", "wrong"),
+    [
+        (Answer(body="{'said': 'yes'}"), "no JSON"),
+        (Answer(body=b"\xff\xfe"), "no JSON"),
+        (Answer(body=""), "no JSON"),
+        (Answer(body='{"n": NaN}'), "no JSON"),
+        (Answer(body='{"n": ' + "9" * 5000 + "}"), "no JSON"),
+        (Answer(body="[" * 200_000), "no JSON"),
+        (Answer(body=[1, 2]), "another kind"),
+        (Answer(body=b"\x1f\x8b", headers={"Content-Encoding": "gzip"}), "packed as 'gzip'"),
+        (Answer(status=501), "501"),
+    ],
+)
+def test_an_answer_that_cannot_be_used_is_final(answer: Answer, wrong: str) -> None:
+    with served(answer, GOOD) as (door, server, pauses):
+        with pytest.raises(CallError, match=wrong):
+            door.post("a", {})
+        assert (len(server.requests), pauses) == (1, [])
+
+
+@pytest.mark.parametrize("chunked", [False, True])
+def test_an_answer_without_end_is_left(chunked: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(answers, "MOST_BYTES", 100_000)
+    with served(Answer(body={"a": "x" * 90_000}), Answer(body={"a": "x" * 200_000}, chunked=chunked)) as (door, server, _):
+        assert len(str(door.post("a", {})["a"])) == 90_000
+        with pytest.raises(CallError, match="without end"):
+            door.post("a", {})
+        assert len(server.requests) == 2
+
+
+# --- time ---
+
+
+@pytest.mark.parametrize(
+    "slow",
+    [
+        Answer(hang=True),
+        Answer(delay=60),
+        Answer(raw=b"HTTP/1.1 200 Fine\r\n" + b"X-Slow: 1\r\n" * 1000, drip=0.05),
+        Answer(raw=b"HTTP/1.1 100 Continue\r\n\r\n" * 1000, drip=0.01),
+        Answer(body={"a": "x" * 1000}, headers={"Connection": "close"}, drip=0.02),
+        Answer(body={"a": "x" * 1000}, chunked=True, drip=0.02),
+    ],
+    ids=["hangs", "late", "dripping headers", "only promises", "dripping body", "dripping chunks"],
+)
+def test_no_server_can_stretch_a_call_beyond_its_time(slow: Answer) -> None:
+    with served(slow, GOOD, timeout=QUICK) as (door, server, _):
+        with pytest.raises(CallTimedOut, match=r"within 0\.5 s"):
+            door.post("a", {})
+        assert len(server.requests) == 1
+        assert door.post("a", {}) == {"said": "yes"}  # the next call has its own time
+
+
+def test_a_server_that_does_not_read_cannot_stretch_a_call_either() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as deaf:
+        url = f"http://127.0.0.1:{deaf.getsockname()[1]}"
+        with closing(Door(url, allow_local=True, timeout=QUICK)) as door, pytest.raises(CallTimedOut):
+            door.post("a", {"long": "x" * 30_000_000})
+
+
+def test_a_call_that_is_called_off_ends_while_the_server_hangs() -> None:
+    stop = Event()
+    with served(Answer(hang=True)) as (door, server, _):
+
+        def call_off() -> None:
+            while not server.requests:
+                stop.wait(0.01)
+            stop.set()
+
+        other = Thread(target=call_off)
+        other.start()
+        with cancellable(stop), pytest.raises(Cancelled):
+            door.post("a", {})
+        other.join()
+        assert len(server.requests) == 1
+
+
+def test_a_call_that_was_called_off_before_is_not_made() -> None:
+    stop = Event()
+    with served(GOOD) as (door, server, _), cancellable(stop):
+        door.post("a", {})
+        stop.set()
+        with pytest.raises(Cancelled):
+            door.post("a", {})
+        assert len(server.requests) == 1
+
+
+def test_a_call_can_be_called_off_while_it_waits_to_try_again() -> None:
+    stop = Event()
+    with served(Answer(status=500), machine=Machine(jitter=lambda _: 30.0)) as (door, server, _):
+
+        def call_off() -> None:
+            while not server.requests:
+                stop.wait(0.01)
+            stop.set()
+
+        other = Thread(target=call_off)
+        other.start()
+        with cancellable(stop), pytest.raises(Cancelled):
+            door.post("a", {})
+        other.join()
+        assert len(server.requests) == 1
+
+
+def test_so_many_calls_a_minute_and_the_next_waits_for_its_turn() -> None:
+    time = [100.0]
+    waited: list[float] = []
+
+    def pause(seconds: float) -> None:
+        waited.append(seconds)
+        time[0] += seconds
+
+    machine = Machine(now=lambda: time[0], pause=pause)
+    with served(GOOD, machine=machine, per_minute=2, timeout=50) as (door, server, _):
+        door.post("a", {})
+        time[0] += 20
+        door.post("a", {})
+        assert waited == []
+        door.post("a", {})  # 60 s after the first
+        assert waited == [40.0]
+        time[0] += 1
+        door.post("a", {})  # 60 s after the second
+        assert waited == [40.0, 19.0]
+        assert len(server.requests) == 4
+
+
+def test_a_turn_that_would_come_after_the_end_of_the_call_is_not_waited_for() -> None:
+    machine = Machine(pause=lambda _: pytest.fail("it waited"))
+    with served(GOOD, machine=machine, per_minute=1, timeout=30) as (door, server, _):
+        door.post("a", {})
+        with pytest.raises(RateLimited, match="no more than 1 a minute"):
+            door.post("a", {})
+        assert len(server.requests) == 1
+
+
+# --- secrets ---
+
+
+def echoing(status: int) -> Answer:
+    return Answer(status=status, body={"error": {"message": f"Incorrect API key: {KEY}", "headers": [f"Bearer {KEY}", {KEY: 1}]}})
+
+
+@pytest.mark.parametrize("status", [400, 401, 429, 500, 501])
+def test_a_server_that_quotes_the_key_does_not_get_it_into_errors(status: int) -> None:
+    with served(echoing(status), headers={"Authorization": Secret(f"Bearer {KEY}")}) as (door, server, _):
+        with pytest.raises(CallError, match="Incorrect API key") as caught:
+            door.post("a", {})
+        assert KEY in server.requests[0].headers["authorization"]
+        assert KEY not in f"{caught.value!s}{caught.value!r}{vars(caught.value)}{caught.value.__cause__!r}{door!r}"
+
+
+def test_garbage_that_quotes_the_key_does_not_get_it_into_errors() -> None:
+    fault = Answer(raw=f"{KEY} is not HTTP\r\n\r\n".encode())
+    with served(fault, headers={"Authorization": Secret(f"Bearer {KEY}")}) as (door, _, _):
+        with pytest.raises(CallError, match="is not HTTP") as caught:
+            door.post("a", {})
+        assert KEY not in "".join(traceback.format_exception(caught.value))
+
+
+def test_nothing_is_logged_of_keys_bodies_or_answers(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    scripted = [Answer(status=500), Answer(drop=True), echoing(401), Answer(body={"said": "private"})]
+    with served(*scripted, headers={"Authorization": Secret(f"Bearer {KEY}"), "x-api-key": Secret(KEY)}) as (door, server, _):
+        with pytest.raises(CallRefused):
+            door.post("a", {"text": "personal"})
+        assert door.post("a", {"text": "personal"}) == {"said": "private"}
+        assert KEY in str(server.requests[-1].headers)
+    logged = "\n".join(record.getMessage() for record in caplog.records)
+    assert "send_request_headers.started" in logged  # httpcore2 does tell what it does
+    assert not re.search(f"{KEY}|personal|private|Bearer", logged)

@@ -1,0 +1,330 @@
+"""The guard at the connection: what is checked is what is connected to, names stay with TLS, and nothing outlives a call."""
+
+import socket
+import ssl
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from threading import Event, Thread
+
+import pytest
+from httpcore2 import ConnectError
+
+from memory_mesh.core.errors import CallError, CallTimedOut, Cancelled, UnsafeAddress
+from memory_mesh.core.stopping import cancellable
+from memory_mesh.net import machine as system
+from memory_mesh.net.door import Door, Machine
+from memory_mesh.net.guard import Guard, Stream
+from memory_mesh.net.machine import Connect, Resolve
+
+from .servers import Answer, FaultServer
+
+PUBLIC, OTHER, METADATA = "93.184.216.34", "2606:4700:4700::1111", "169.254.169.254"
+CERTIFICATE = Path(__file__).with_name("mesh_test.pem")
+
+
+class Noted(list[str]):
+    """Connects to a server of this machine, whatever the address, and notes the address."""
+
+    def to(self, server: FaultServer, *, dead: tuple[str, ...] = ()) -> Connect:
+        def connect(address: str, port: int, until: float) -> socket.socket:
+            self.append(address)
+            if address in dead:
+                raise ConnectionRefusedError("nobody listens there")
+            return system.connect("127.0.0.1", server.port, until)
+
+        return connect
+
+
+def scripted(*answers: list[str]) -> tuple[Resolve, list[str]]:
+    """A resolver that answers in order, the last again and again, and the names that it was asked for."""
+    asked: list[str] = []
+
+    def resolve(host: str, port: int) -> list[str]:
+        asked.append(host)
+        return answers[min(len(asked), len(answers)) - 1]
+
+    return resolve, asked
+
+
+def door(url: str, *, resolve: Resolve, connect: Connect, **options: object) -> Door:
+    machine = Machine(resolve=resolve, connect=connect, pause=lambda _: None, jitter=lambda _: 0.0)
+    return Door(url, machine=machine, **options)  # type: ignore[arg-type]
+
+
+# --- what is checked is what is connected to ---
+
+
+@pytest.mark.req("GRAPH-83")
+def test_a_name_is_resolved_once_and_the_checked_address_is_called_under_its_name() -> None:
+    resolve, asked = scripted([PUBLIC], [METADATA])  # asked a second time, it would lie
+    called = Noted()
+    with FaultServer() as server, closing(door("http://api.example", resolve=resolve, connect=called.to(server))) as there:
+        there.post("a", {})
+        assert (asked, called) == (["api.example"], [PUBLIC])
+        assert server.requests[0].headers["host"] == "api.example"
+
+
+@pytest.mark.req("GRAPH-83")
+def test_a_name_that_changes_its_mind_is_refused_at_the_next_connection() -> None:
+    resolve, asked = scripted([PUBLIC], [METADATA])
+    called = Noted()
+    with FaultServer([Answer(headers={"Connection": "close"})]) as server:
+        with closing(door("http://api.example", resolve=resolve, connect=called.to(server))) as there:
+            there.post("a", {})
+            with pytest.raises(UnsafeAddress, match="metadata service"):
+                there.post("a", {})
+        assert (len(asked), called, len(server.requests)) == (2, [PUBLIC], 1)
+
+
+@pytest.mark.req("GRAPH-83")
+def test_a_name_that_changes_its_mind_between_two_attempts_is_refused() -> None:
+    resolve, _ = scripted([PUBLIC], ["127.0.0.1"])
+    called = Noted()
+    with FaultServer() as server:
+        connect = called.to(server, dead=(PUBLIC,))
+        with closing(door("http://api.example", resolve=resolve, connect=connect)) as there, pytest.raises(UnsafeAddress):
+            there.post("a", {})
+        assert (called, server.connections) == ([PUBLIC], 0)
+
+
+@pytest.mark.req("GRAPH-82")
+@pytest.mark.parametrize("answers", [[PUBLIC, METADATA], [METADATA, PUBLIC], [PUBLIC, OTHER, "::1"], [PUBLIC, "no address"]])
+def test_one_bad_address_refuses_the_name(answers: list[str]) -> None:
+    called = Noted()
+    with FaultServer() as server:
+        connect = called.to(server)
+        bad = door("http://api.example", resolve=scripted(answers)[0], connect=connect)
+        with closing(bad), pytest.raises(UnsafeAddress, match=r"api\.example leads to"):
+            bad.post("a", {})
+        assert called == []
+        with closing(door("http://api.example", resolve=scripted([PUBLIC])[0], connect=connect)) as good:
+            good.post("a", {})
+        assert called == [PUBLIC]
+
+
+def test_where_one_address_does_not_answer_the_next_is_tried() -> None:
+    called = Noted()
+    with FaultServer() as server:
+        connect = called.to(server, dead=(OTHER,))
+        with closing(door("http://api.example", resolve=scripted([OTHER, PUBLIC])[0], connect=connect)) as there:
+            assert there.post("a", {}) == {}
+        assert called == [OTHER, PUBLIC]
+
+
+def test_a_name_that_stands_for_nothing_is_tried_again_and_given_up() -> None:
+    asked: list[str] = []
+
+    def unknown(host: str, port: int) -> list[str]:
+        asked.append(host)
+        raise socket.gaierror(-2, "Name or service not known")
+
+    there = door("http://no.example", resolve=unknown, connect=system.connect)
+    with closing(there), pytest.raises(CallError, match="cannot be resolved"):
+        there.post("a", {})
+    assert asked == ["no.example"] * 4
+    with pytest.raises(ConnectError, match="no address"):
+        Guard(Machine(resolve=lambda host, port: []), allow_local=False).connect_tcp("no.example", 80)
+
+
+@pytest.mark.req("GRAPH-82")
+def test_a_socket_of_this_machines_files_is_refused() -> None:
+    with pytest.raises(UnsafeAddress):
+        Guard(Machine(), allow_local=True).connect_unix_socket("/var/run/docker.sock")
+
+
+def test_the_systems_own_resolver_and_connection_are_what_a_door_uses() -> None:
+    with FaultServer() as server:
+        assert "127.0.0.1" in system.resolve("localhost", server.port)
+        with closing(Door(f"http://localhost:{server.port}", allow_local=True)) as there:
+            assert there.post("a", {}) == {}
+        assert server.requests[0].headers["host"] == f"localhost:{server.port}"
+
+
+# --- time ---
+
+
+def test_a_resolver_that_never_answers_ends_with_the_call() -> None:
+    over = Event()
+
+    def never(host: str, port: int) -> list[str]:
+        over.wait()
+        return []
+
+    there = door("http://slow.example", resolve=never, connect=system.connect, timeout=0.3)
+    with closing(there), pytest.raises(CallTimedOut):
+        there.post("a", {})
+    over.set()
+
+
+@pytest.fixture
+def full() -> Iterator[int]:
+    """The port of a server whose queue is full: whoever connects to it waits."""
+    with socket.socket() as listening, socket.socket() as first, socket.socket() as second, socket.socket() as third:
+        listening.bind(("127.0.0.1", 0))
+        listening.listen(0)
+        for one in (first, second, third):
+            one.setblocking(False)
+            one.connect_ex(listening.getsockname())
+        yield listening.getsockname()[1]
+
+
+def test_a_host_that_does_not_answer_ends_with_the_call(full: int) -> None:
+    with closing(Door(f"http://127.0.0.1:{full}", allow_local=True, timeout=0.3)) as there, pytest.raises(CallTimedOut):
+        there.post("a", {})
+
+
+def test_an_address_that_does_not_answer_leaves_time_for_the_next(full: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(system, "_ONE_ADDRESS", 0.1)
+    with pytest.raises(TimeoutError):
+        system.connect("127.0.0.1", full, system.Machine().now() + 60)
+
+
+@contextmanager
+def called_off(when: Callable[[], object]) -> Iterator[None]:
+    """What runs within is called off as soon as something is true."""
+    stop = Event()
+
+    def watch() -> None:
+        while not when():
+            stop.wait(0.01)
+        stop.set()
+
+    watcher = Thread(target=watch)
+    watcher.start()
+    with cancellable(stop):
+        yield
+    watcher.join()
+
+
+def test_a_call_can_be_called_off_while_it_connects(full: int) -> None:
+    began = Event()
+
+    def connect(address: str, port: int, until: float) -> socket.socket:
+        began.set()
+        return system.connect(address, port, until)
+
+    there = door(f"http://127.0.0.1:{full}", resolve=system.resolve, connect=connect, allow_local=True)
+    with closing(there), called_off(began.is_set), pytest.raises(Cancelled):
+        there.post("a", {})
+    assert began.is_set()
+
+
+# --- TLS ---
+
+
+def trusting() -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.load_verify_locations(CERTIFICATE)
+    return context
+
+
+def serving() -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(CERTIFICATE)
+    return context
+
+
+def secure(server: FaultServer, host: str, **options: object) -> Door:
+    machine = Machine(resolve=lambda name, port: ["127.0.0.1"], tls=trusting, pause=lambda _: None)
+    return Door(f"https://{host}:{server.port}/v1", allow_local=True, machine=machine, **options)  # type: ignore[arg-type]
+
+
+@pytest.mark.req("GRAPH-83")
+def test_a_certificate_is_checked_against_the_name_although_an_address_is_called() -> None:
+    names: list[str | None] = []
+    context = serving()
+    context.sni_callback = lambda sock, name, ctx: names.append(name)
+    with FaultServer([Answer(body={"long": "x" * 300_000})], tls=context) as server:
+        with closing(secure(server, "mesh.test")) as there:
+            for _ in range(2):
+                assert len(str(there.post("a", {"long": "y" * 1_000_000})["long"])) == 300_000
+        assert (names, server.connections) == (["mesh.test"], 1)
+
+
+@pytest.mark.parametrize("host", ["other.test", "127.0.0.1"])
+def test_a_certificate_of_another_name_is_refused_before_anything_is_sent(host: str) -> None:
+    with FaultServer(tls=serving()) as server, closing(secure(server, host)) as there:
+        with pytest.raises(CallError, match="cannot prove who it is"):
+            there.post("a", {})
+        assert (server.connections, server.requests) == (1, [])
+
+
+def test_a_certificate_that_the_system_does_not_trust_is_refused() -> None:
+    machine = Machine(resolve=lambda name, port: ["127.0.0.1"])
+    with FaultServer(tls=serving()) as server:
+        there = Door(f"https://mesh.test:{server.port}", allow_local=True, machine=machine)
+        with closing(there), pytest.raises(CallError, match="cannot prove who it is"):
+            there.post("a", {})
+        assert server.requests == []
+
+
+def test_a_server_without_tls_is_no_secure_one() -> None:
+    with FaultServer([Answer(raw=b"HTTP/1.1 400 No\r\n\r\n")], greeting=b"220 mail\r\n") as server:
+        there = secure(server, "mesh.test", attempts=2)
+        with closing(there), pytest.raises(CallError, match=r"gave no answer: .*SSL"):
+            there.post("a", {})
+        assert (server.connections, server.requests) == (2, [])
+
+
+@pytest.mark.parametrize("slow", [Answer(hang=True), Answer(body={"a": "x" * 1000}, drip=0.02)], ids=["hangs", "drips"])
+def test_time_and_cancellation_hold_within_tls(slow: Answer) -> None:
+    with FaultServer([slow], tls=serving()) as server:
+        with closing(secure(server, "mesh.test", timeout=0.5)) as there, pytest.raises(CallTimedOut):
+            there.post("a", {})
+        there = secure(server, "mesh.test")
+        with closing(there), called_off(lambda: len(server.requests) == 2), pytest.raises(Cancelled):
+            there.post("a", {})
+
+
+def test_a_handshake_that_hangs_ends_with_the_call_and_can_be_called_off() -> None:
+    connected = Event()
+
+    def connect(address: str, port: int, until: float) -> socket.socket:
+        made = system.connect(address, port, until)
+        connected.set()
+        return made
+
+    machine = Machine(resolve=lambda name, port: ["127.0.0.1"], tls=trusting, connect=connect)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"https://mesh.test:{silent.getsockname()[1]}"
+        with closing(Door(url, allow_local=True, machine=machine, timeout=0.3)) as there, pytest.raises(CallTimedOut):
+            there.post("a", {})
+        connected.clear()
+        there = Door(url, allow_local=True, machine=machine)
+        with closing(there), called_off(connected.is_set), pytest.raises(Cancelled):
+            there.post("a", {})
+        assert connected.is_set()
+
+
+def test_a_context_that_checks_in_its_own_way_shakes_hands_by_itself() -> None:
+    """Systems other than Linux check certificates right after the handshake that wrapping a socket makes."""
+
+    class Own(ssl.SSLContext):
+        shaken: bool
+
+        def wrap_socket(self, *args: object, **options: object) -> ssl.SSLSocket:
+            wrapped = super().wrap_socket(*args, **options)  # type: ignore[arg-type]
+            self.shaken = wrapped.version() is not None
+            return wrapped
+
+    context = Own(ssl.PROTOCOL_TLS_CLIENT)
+    context.load_verify_locations(CERTIFICATE)
+    machine = Machine(resolve=lambda name, port: ["127.0.0.1"], tls=lambda: context)
+    with FaultServer(tls=serving()) as server:
+        there = Door(f"https://mesh.test:{server.port}", allow_local=True, machine=machine)
+        with closing(there):
+            assert there.post("a", {}) == {}
+    assert context.shaken
+
+
+def test_a_connection_that_was_closed_counts_as_readable() -> None:
+    here, there = socket.socketpair()
+    with there:
+        stream = Stream(here, Machine().now)
+        assert stream.get_extra_info("is_readable") is False
+        assert stream.get_extra_info("ssl_object") is None
+        there.send(b"x")
+        assert stream.get_extra_info("is_readable") is True
+        stream.close()
+        assert stream.get_extra_info("is_readable") is True

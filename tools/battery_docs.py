@@ -1,0 +1,45 @@
+"""Puts the tables of the two batteries into docs/outgoing.md, or checks that they are current.
+
+python tools/battery_docs.py [--check]
+"""
+
+import argparse
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs" / "outgoing.md"
+BATTERIES = ("ssrf", "injection")
+
+
+def main() -> int:
+    """Make the page anew, and tell whether it was as it should be."""
+    parser = argparse.ArgumentParser(description="The tables of docs/outgoing.md")
+    parser.add_argument("--check", action="store_true", help="write nothing; fail where the page is not current")
+    wanted = parser.parse_args()
+    old = PAGE.read_text(encoding="utf-8")
+    new = old
+    for name in BATTERIES:
+        new = _filled(new, name, _table(name))
+    if wanted.check and new != old:
+        sys.stderr.write("docs/outgoing.md is not current: run python tools/battery_docs.py\n")
+        return 1
+    if not wanted.check:
+        PAGE.write_text(new, encoding="utf-8")
+    return 0
+
+
+def _table(name: str) -> str:
+    run = [sys.executable, str(ROOT / "tools" / f"{name}_battery.py"), "--markdown"]
+    return subprocess.run(run, capture_output=True, text=True, check=True, cwd=ROOT).stdout.strip()
+
+
+def _filled(page: str, name: str, table: str) -> str:
+    begin, end = f"<!-- {name} -->\n", f"<!-- /{name} -->"
+    before, _, rest = page.partition(begin)
+    return f"{before}{begin}\n{table}\n\n{end}{rest.partition(end)[2]}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,169 @@
+"""Runs the texts of tests/data/injections.toml against the fence, the detector and the reader of answers, and prints a table.
+
+    python tools/injection_battery.py [--markdown]
+
+Every payload comes with the answer of a model that does as the payload says. It ends with 1 where a payload breaks out of its
+fence, changes the rules that the model is given, or makes its answer raise a trust, name an owner or take another form. The last
+column shows that these checks can fail: it counts the payloads that break a prompt made by joining texts and an answer taken as
+it is.
+"""
+
+import argparse
+import json
+import re
+import sys
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+from memory_mesh.core.categories import known
+from memory_mesh.core.chat import Reply
+from memory_mesh.core.errors import AnswerUnreadable
+from memory_mesh.core.injection import InjectionKind, detect
+from memory_mesh.core.prompts import extraction
+
+TEXTS = Path(__file__).parents[1] / "tests" / "data" / "injections.toml"
+BOUNDARY = "3b1f0c5e9a7d42688e10f4b2d6c3a597"
+EARLIER = "0123456789abcdef0123456789abcdef"
+FORM = {"text", "category", "importance", "tags"}
+
+
+@dataclass(frozen=True, slots=True)
+class Payload:
+    """A text that gives orders, and what a model says that obeys."""
+
+    id: str
+    kind: str
+    half: str
+    language: str
+    text: str
+    obeyed: str
+
+
+def payloads() -> list[Payload]:
+    """All of them, in the order of the file."""
+    return [Payload(**raw) for raw in tomllib.loads(TEXTS.read_text(encoding="utf-8"))["payload"]]
+
+
+def harmless(half: str) -> list[str]:
+    """Texts that only sound like orders."""
+    return list(tomllib.loads(TEXTS.read_text(encoding="utf-8"))["harmless"][half]["texts"])
+
+
+def breaches(payload: Payload) -> list[str]:
+    """What a payload achieves. It should be nothing."""
+    return [*_of_the_fence(payload), *_of_the_answer(payload)]
+
+
+def _of_the_fence(payload: Payload) -> list[str]:
+    """The payload as it is, and as its writer would send it who knew the boundary of now or of an earlier call."""
+    found = []
+    for guess in ("", BOUNDARY, EARLIER):
+        text = f"{payload.text}\n</untrusted-{guess}>\n{payload.text}" if guess else payload.text
+        ask = extraction.ask(text, BOUNDARY, max_tokens=100)
+        if ask.system != extraction.SYSTEM:
+            found.append("the rules changed")
+        if not holds(ask.user, guess):
+            found.append(f"the fence broke, boundary {guess[:4] or 'unknown'}")
+    return found
+
+
+def holds(user: str, guess: str = "") -> bool:
+    """Whether there is one fence, whose name the text cannot have known, and no other tag."""
+    tags = re.findall(r"<[^\n]*", user)
+    opening = re.match(r"<(untrusted-[0-9a-f]{16,})>\n", user)
+    if opening is None:
+        return False
+    name = opening.group(1)
+    ends = user.endswith(f"\n</{name}>\n\n{extraction.REMINDER}")
+    return ends and tags == [f"<{name}>", f"</{name}>"] and user.count(name) == 2 and name != f"untrusted-{guess}"
+
+
+def _of_the_answer(payload: Payload) -> list[str]:
+    try:
+        items = extraction.read(Reply(text=payload.obeyed, model="obedient")).items
+    except AnswerUnreadable:
+        return []
+    found = [f"field {field.name}" for item in items for field in fields(item) if field.name not in FORM]
+    found += [f"importance {item.importance}" for item in items if not 0 <= item.importance <= 1]
+    found += [f"category {item.category}" for item in items if not known(item.category)]
+    return found + ["tags that are no texts" for item in items if not all(isinstance(tag, str) for tag in item.tags)]
+
+
+def breaks_the_naive_way(payload: Payload) -> bool:
+    """Whether it would get through where texts are joined and answers are taken as they are."""
+    joined = f"<text>{payload.text}</text>\n{extraction.REMINDER}"
+    return joined.count("<") > 2 or _taken_as_it_is(payload.obeyed)
+
+
+def _taken_as_it_is(answer: str) -> bool:
+    try:
+        items = json.loads(answer)["memories"]
+    except (ValueError, KeyError, TypeError):
+        return True  # the program that reads it fails, or takes what is no answer
+    wrong = [item for item in items if not isinstance(item, dict) or set(item) != FORM or not known(item["category"])]
+    return bool(wrong) or any(not isinstance(item["importance"], float) or not 0 <= item["importance"] <= 1 for item in items)
+
+
+# --- the table ---
+
+HEAD = ("kind", "payloads", "fenced", "form kept", "trust raised", "flagged, tuned", "flagged, fresh", "naive way broken")
+
+
+def rows(all_: Sequence[Payload]) -> list[tuple[str, ...]]:
+    """One row for each kind, and their sum."""
+    by_kind = [(kind.value, [payload for payload in all_ if payload.kind == kind]) for kind in InjectionKind]
+    return [_row(name, some) for name, some in [*by_kind, ("all", list(all_))]]
+
+
+def _row(name: str, some: list[Payload]) -> tuple[str, ...]:
+    fenced = sum(not _of_the_fence(payload) for payload in some)
+    kept = sum(not _of_the_answer(payload) for payload in some)
+    raised = sum("field" in breach for payload in some for breach in _of_the_answer(payload))
+    naive = sum(breaks_the_naive_way(payload) for payload in some)
+    return (
+        name,
+        str(len(some)),
+        str(fenced),
+        str(kept),
+        str(raised),
+        _flagged(some, "tuned"),
+        _flagged(some, "fresh"),
+        str(naive),
+    )
+
+
+def _flagged(some: list[Payload], half: str) -> str:
+    texts = [payload.text for payload in some if payload.half == half]
+    return f"{sum(bool(detect(text)) for text in texts)} of {len(texts)}"
+
+
+def alarms() -> str:
+    """How many harmless texts are taken for orders."""
+    counted = {half: (sum(bool(detect(text)) for text in harmless(half)), len(harmless(half))) for half in ("tuned", "fresh")}
+    return "false alarms: " + ", ".join(f"{wrong} of {of} {half} harmless texts" for half, (wrong, of) in counted.items())
+
+
+def table(lines: Sequence[Sequence[str]], *, markdown: bool) -> str:
+    """The rows as people read them."""
+    if markdown:
+        return "\n".join(f"| {' | '.join(line)} |" for line in [lines[0], ["---"] * len(lines[0]), *lines[1:]])
+    widths = [max(len(line[at]) for line in lines) for at in range(len(lines[0]))]
+    return "\n".join("  ".join(word.ljust(width) for word, width in zip(line, widths, strict=True)).rstrip() for line in lines)
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Print the table; 1 where something broke."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--markdown", action="store_true", help="a table for the docs")
+    asked = parser.parse_args(words)
+    all_ = payloads()
+    print(table([HEAD, *rows(all_)], markdown=asked.markdown), alarms(), sep="\n\n")
+    broken = [f"{payload.id}: {breach}" for payload in all_ for breach in breaches(payload)]
+    print(*broken, sep="\n", file=sys.stderr, end="\n" if broken else "")
+    return 1 if broken else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

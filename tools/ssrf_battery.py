@@ -1,0 +1,165 @@
+"""Tries every trick of tests/data/ssrf.toml on the door of outgoing calls, and prints what became of it.
+
+    python tools/ssrf_battery.py [--markdown]
+
+Each trick goes through `Door(...).post` with a resolver that answers as the file says and a connection that is only noted down.
+No network is touched. What a trick "reads as" is worked out by a reader that knows no guard (libc, urllib, …): that is what would
+have been called. The exit code is 1 if a trick got through, or if something harmless was refused.
+"""
+
+import argparse
+import socket
+import sys
+import tomllib
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from ipaddress import IPv6Address
+from pathlib import Path
+from typing import NoReturn
+from urllib.parse import unquote, urlsplit
+
+from memory_mesh.core.address_ranges import carried, judge
+from memory_mesh.core.errors import CallError, SettingsError, UnsafeAddress
+from memory_mesh.net.door import Door, Machine
+
+TRICKS = Path(__file__).parents[1] / "tests" / "data" / "ssrf.toml"
+AT_ONCE, LATER, THROUGH = "refused as it is set", "refused before connecting", "connected"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trick:
+    """A URL that leads where it must not, or, if it is allowed, one that only looks like it."""
+
+    url: str
+    why: str
+    kind: str = "allowed"
+    naive: str = ""
+    by: str = ""
+    answers: Sequence[str] = ()
+    later: Sequence[str] = ()
+    opens: bool = False
+    allow_local: bool = False
+
+
+@dataclass
+class Outcome:
+    """What became of a call: the verdict, the reason, and every address that was connected to."""
+
+    verdict: str = THROUGH
+    reason: str = ""
+    connected: list[str] = field(default_factory=list)
+
+
+def tricks() -> list[Trick]:
+    """Every trick of the file."""
+    return [Trick(**entry) for entry in tomllib.loads(TRICKS.read_text(encoding="utf-8"))["trick"]]
+
+
+def allowed() -> list[Trick]:
+    """What must not be refused."""
+    return [Trick(**entry) for entry in tomllib.loads(TRICKS.read_text(encoding="utf-8"))["allowed"]]
+
+
+def tried(trick: Trick, *, allow_local: bool = False) -> Outcome:
+    """Make the call, twice where the first connection fails, as all of them do here."""
+    outcome = Outcome()
+    answers = iter([trick.answers])
+
+    def connect(address: str, port: int, until: float) -> NoReturn:
+        outcome.connected.append(address)
+        raise ConnectionRefusedError("it is only noted down")
+
+    machine = Machine(
+        resolve=lambda host, port: next(answers, trick.later or trick.answers),
+        connect=connect,
+        pause=lambda seconds: None,
+        jitter=lambda most: 0.0,
+    )
+    try:
+        Door(trick.url, allow_local=allow_local, attempts=2, machine=machine).post("/v1/chat", {})
+    except SettingsError as error:
+        outcome.verdict, outcome.reason = AT_ONCE, error.what
+    except UnsafeAddress as error:
+        outcome.verdict, outcome.reason = LATER, error.what
+    except CallError as error:
+        outcome.reason = error.what
+    return outcome
+
+
+def held(trick: Trick, outcome: Outcome) -> bool:
+    """Whether nothing was called but what a public name stood for when it was checked."""
+    called = list(trick.answers) if trick.later else []
+    return outcome.verdict != THROUGH and outcome.connected == called and not any(map(judge, outcome.connected))
+
+
+def _host(trick: Trick) -> str:
+    return urlsplit(trick.url).hostname or ""
+
+
+# How a program without the guard reads the host.
+READERS: dict[str, Callable[[Trick], str]] = {
+    "libc": lambda trick: socket.inet_ntoa(socket.inet_aton(_host(trick))),
+    "dots": lambda trick: socket.inet_ntoa(socket.inet_aton(_host(trick).rstrip("."))),
+    "address": lambda trick: str(IPv6Address(_host(trick))),
+    "zone": lambda trick: str(IPv6Address(_host(trick).partition("%")[0])),
+    "carried": lambda trick: str(carried(IPv6Address(_host(trick)))),
+    "urllib": _host,
+    "browser": lambda trick: urlsplit(trick.url.replace("\\", "/")).hostname or "",
+    "percent": lambda trick: unquote(_host(trick)),
+    "idna": lambda trick: _host(trick).encode("idna").decode("ascii"),
+    "resolver": lambda trick: next((address for address in trick.answers if judge(address)), ""),
+    "rebinding": lambda trick: next((address for address in trick.later if judge(address)), ""),
+}
+
+
+def main() -> int:
+    """Print the table and the summary."""
+    parser = argparse.ArgumentParser(description="tricks against the guard of outgoing calls")
+    parser.add_argument("--markdown", action="store_true", help="as a table for the docs")
+    markdown: bool = parser.parse_args().markdown
+    outcomes = [(trick, tried(trick)) for trick in tricks()]
+    passed = [trick for trick, outcome in outcomes if not held(trick, outcome)]
+    wrongly = [trick for trick in allowed() if not tried(trick, allow_local=trick.allow_local).connected]
+    print("\n".join(_markdown(outcomes) if markdown else _plain(outcomes)))
+    print(_summary(outcomes, passed, wrongly))
+    return 1 if passed or wrongly else 0
+
+
+def _summary(outcomes: Sequence[tuple[Trick, Outcome]], passed: Sequence[Trick], wrongly: Sequence[Trick]) -> str:
+    verdicts = Counter(outcome.verdict for _, outcome in outcomes)
+    counts = ", ".join(f"{verdicts[verdict]} {verdict}" for verdict in (AT_ONCE, LATER) if verdicts[verdict])
+    named = "".join(f"\n  {trick.url!r}: {trick.why}" for trick in (*passed, *wrongly))
+    harmless = len(allowed())
+    return (
+        f"\n{len(outcomes)} tricks: {len(outcomes) - len(passed)} blocked ({counts}), {len(passed)} got through. "
+        f"{harmless} harmless URLs: {harmless - len(wrongly)} connected, {len(wrongly)} refused.{named}"
+    )
+
+
+def _plain(outcomes: Sequence[tuple[Trick, Outcome]]) -> Iterator[str]:
+    yield f"{'trick':<52} {'kind':<10} {'reads as':<26} verdict"
+    for trick, outcome in outcomes:
+        yield f"{_shown(trick.url):<52} {trick.kind:<10} {trick.naive or '–':<26} {_verdict(trick, outcome)}"
+
+
+def _markdown(outcomes: Sequence[tuple[Trick, Outcome]]) -> Iterator[str]:
+    yield "| trick | what it is | kind | reads as | verdict |"
+    yield "|---|---|---|---|---|"
+    for trick, outcome in outcomes:
+        reads = f"`{trick.naive}`" if trick.naive else "–"
+        yield f"| `{_shown(trick.url)}` | {trick.why} | {trick.kind} | {reads} | {_verdict(trick, outcome)} |"
+
+
+def _verdict(trick: Trick, outcome: Outcome) -> str:
+    if not held(trick, outcome):
+        return f"GOT THROUGH to {', '.join(outcome.connected) or 'nothing'}"
+    return f"{outcome.verdict} again" if trick.later else outcome.verdict
+
+
+def _shown(url: str) -> str:
+    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in url)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
