@@ -42,9 +42,10 @@ conformance: $(RESULTS) ## which requirement is held by which test; writes docs/
 mutants: $(READY) ## put deliberate bugs into the stores and see that the tests catch them
 	$(BIN)/python tools/mutants.py
 
-batteries: $(READY) ## the tricks that the guard of addresses refuses, and the texts that no fence lets out; as tables
+batteries: $(READY) $(LLM) ## tricks that the guard refuses, texts that no fence lets out, a run with a real model
 	$(BIN)/python tools/ssrf_battery.py
 	$(BIN)/python tools/injection_battery.py
+	$(BIN)/python tools/real_model.py
 
 bench: $(READY) ## cold start, speed and, with DATA=folder of data sets, redaction; writes bench/results/
 	$(BIN)/python -m bench.coldstart

@@ -351,9 +351,6 @@ RFC_METHODS = {
 A_VALUE: dict[str, object] = {
     "skill_directories": ["skills"],
     "db_dir": "lance",
-    "enable_wisdom_distillation": True,
-    "lesson_min_confidence": 0.5,
-    "lesson_retention_days": 30,
     "enable_heritage_tracking": True,
     "max_heritage_depth": 3,
     "notes_dir": "notes",
@@ -380,7 +377,7 @@ def test_every_method_of_the_document_is_here_or_says_that_it_is_not_yet() -> No
     assert not here & NOT_YET.keys()
 
 
-COMMANDS = ("ingest-skill", "search-skills", "list-skills", "skill-feedback", "skill-prune", "audit")
+COMMANDS = ("ingest-skill", "search-skills", "list-skills", "skill-feedback", "skill-prune")
 METHODS = [promised for promised in NOT_YET if promised not in {*A_VALUE, *SCHEMES, *COMMANDS}]
 WAYS: dict[str, Callable[[str], object]] = {
     **dict.fromkeys(METHODS, lambda promised: getattr(MemoryMesh(store="memory://"), promised)),

@@ -1,6 +1,6 @@
 """The same mesh for `async` code: one `to_thread` line for each method. A test holds the signatures equal to the mesh's own."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from os import PathLike
 from threading import Event
 from types import TracebackType
@@ -9,8 +9,10 @@ from typing import Never, ParamSpec, Self, TypeVar
 from memory_mesh.core.audit import Verdict
 from memory_mesh.core.cache import CacheStats
 from memory_mesh.core.explain import Explanation
+from memory_mesh.core.jobs import Heartbeat, JobRun
+from memory_mesh.core.lessons import Distilled, LessonBlock, LessonContext
 from memory_mesh.core.ports import Progress
-from memory_mesh.core.records import MIN_IMPORTANCE, Change, Extraction, MemoryRecord, SearchResult, Status
+from memory_mesh.core.records import MIN_IMPORTANCE, Block, Change, Extraction, Head, MemoryRecord, SearchResult, Status
 from memory_mesh.core.stopping import cancellable
 from memory_mesh.faces.mesh import MemoryStats, Mesh, Metadata
 from memory_mesh.flows.check import Checked
@@ -144,6 +146,26 @@ class AsyncMesh:
     async def reembed(self, *, progress: Progress | None = None) -> Reembedded:
         return await to_thread(self._mesh.reembed, progress=progress)
 
+    async def distill_lesson(self, context: LessonContext | Metadata, *, idempotency_key: str | None = None) -> LessonBlock:
+        return await to_thread(self._mesh.distill_lesson, context, idempotency_key=idempotency_key)
+
+    async def query_lessons(
+        self, query: str = "", *, limit: int = 10, order_by: str | None = None, session_id: str | None = None
+    ) -> list[LessonBlock]:
+        return await to_thread(self._mesh.query_lessons, query, limit=limit, order_by=order_by, session_id=session_id)
+
+    async def get_memories_by_pattern(self, pattern_id: str) -> list[MemoryRecord]:
+        return await to_thread(self._mesh.get_memories_by_pattern, pattern_id)
+
+    async def heartbeat(self, *, jobs: Sequence[str] | None = None, force: bool = False) -> Heartbeat:
+        return await to_thread(self._mesh.heartbeat, jobs=jobs, force=force)
+
+    async def heartbeat_log(self, *, limit: int = 20) -> list[JobRun]:
+        return await to_thread(self._mesh.heartbeat_log, limit=limit)
+
+    async def distill(self) -> Distilled:
+        return await to_thread(self._mesh.distill)
+
     async def stats(self) -> MemoryStats:
         return await to_thread(self._mesh.stats)
 
@@ -159,8 +181,23 @@ class AsyncMesh:
     async def compact(self) -> bool:
         return await to_thread(self._mesh.compact)
 
-    async def verify(self) -> list[Verdict]:
-        return await to_thread(self._mesh.verify)
+    async def verify(
+        self, *, agent_id: str | None = None, recalls: bool | None = None, head: tuple[int, str] | None = None
+    ) -> list[Verdict]:
+        return await to_thread(self._mesh.verify, agent_id=agent_id, recalls=recalls, head=head)
+
+    async def audit_heads(self, *, agent_id: str | None = None, recalls: bool | None = None) -> list[Head]:
+        return await to_thread(self._mesh.audit_heads, agent_id=agent_id, recalls=recalls)
+
+    async def audit_log(
+        self, limit: int = 20, *, operation: str | None = None, agent_id: str | None = None, recalls: bool | None = None
+    ) -> list[Block]:
+        return await to_thread(self._mesh.audit_log, limit, operation=operation, agent_id=agent_id, recalls=recalls)
+
+    async def audit_export(
+        self, *, as_json: bool = True, agent_id: str | None = None, recalls: bool | None = None, progress: Progress | None = None
+    ) -> Iterator[str]:
+        return await to_thread(self._mesh.audit_export, as_json=as_json, agent_id=agent_id, recalls=recalls, progress=progress)
 
     async def format_results(self, results: Sequence[SearchResult]) -> str:
         return await to_thread(self._mesh.format_results, results)

@@ -13,6 +13,7 @@ from memory_mesh.core.drafts import Limits
 from memory_mesh.core.errors import MemoryMeshError, SettingsError, shown
 from memory_mesh.core.ids import Ids
 from memory_mesh.core.ports import ChatModel, Clock, Embedder, IdSource, Meter, Progress, Step, Store, no_progress, no_step
+from memory_mesh.core.recalls import Recalls
 from memory_mesh.core.scope import Reader
 from memory_mesh.faces.mesh import Mesh
 from memory_mesh.faces.not_yet import NOT_YET, not_yet
@@ -76,6 +77,8 @@ class MemoryMesh(Mesh):
         enable_wisdom_distillation: bool | None = None,
         lesson_min_confidence: float | None = None,
         lesson_retention_days: int | None = None,
+        audit_recalls: bool | None = None,
+        recall_retention_days: int | None = None,
         enable_heritage_tracking: bool | None = None,
         max_heritage_depth: int | None = None,
         notes_dir: str | None = None,
@@ -197,6 +200,11 @@ def _desk(loaded: Loaded, given: Parts) -> Desk:
         chat=(given.chat or remote.make_chat(settings, ledger)) if settings.enable_llm else None,
         chatting=Chatting(settings.llm_max_tokens or Chatting().answer_tokens, settings.llm_input_tokens),
         ledger=ledger,
+        recalls=Recalls() if settings.audit_recalls else None,
+        lesson_min_confidence=settings.lesson_min_confidence,
+        lesson_retention_days=settings.lesson_retention_days,
+        recall_retention_days=settings.recall_retention_days,
+        distilling=settings.enable_wisdom_distillation,
         ranker=settings.ranker,
         channel_weights=settings.channel_weights or {},
         borrowed=store is given.store,

@@ -21,7 +21,9 @@ PREFIX = "MEMORY_MESH_"
 CHAT = ("openai", "anthropic", "cohere", "ollama", "lmstudio", "llamacpp")
 EMBED = ("local", "hash", "none", "openai", "cohere", "ollama", "lmstudio")
 # Where a provider's own tools look for the key.
-_KEYS = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY", "cohere": "CO_API_KEY"}
+KEYS = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY", "cohere": "CO_API_KEY"}
+_KEYED = (("llm_provider", "llm_api_key", "llm_base_url"), ("embedder", "embedding_api_key", "embedding_url"))
+_MOST = 10**12  # what is larger was not meant, and overflows somewhere
 _TRUE, _FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
 
 
@@ -30,6 +32,10 @@ def _setting(
 ) -> Any:
     about_it = {"about": about, "kind": kind, "secret": secret, "personal": personal, "one_of": one_of}
     return field(default=default, repr=not secret, metadata=about_it)
+
+
+# Where settings come from, in order: the name of each source, and what it says.
+_Layers = list[tuple[str, dict[str, object]]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +52,7 @@ class Settings:
     llm_provider: str | None = _setting(None, f"who runs the language model: {', '.join(CHAT)}", str, one_of=CHAT)
     llm_model: str | None = _setting(None, "the language model", str)
     llm_api_key: str | None = _setting(
-        None, "its key; else the provider's own variable, such as OPENAI_API_KEY", str, secret=True
+        None, "its key; else the provider's own variable, such as OPENAI_API_KEY", str, secret=True, personal=True
     )
     llm_base_url: str | None = _setting(None, "another address that speaks the provider's protocol", str, personal=True)
     llm_allow_local: bool | None = _setting(
@@ -65,6 +71,8 @@ class Settings:
     enable_wisdom_distillation: bool = _setting(False, "distil lessons in the heartbeat", bool)
     lesson_min_confidence: float = _setting(0.7, "lessons below are not injected", float)
     lesson_retention_days: int = _setting(365, "lessons unseen for longer are archived", int)
+    audit_recalls: bool = _setting(True, "write audit blocks of searches", bool)
+    recall_retention_days: int = _setting(90, "how long these are kept", int)
     enable_heritage_tracking: bool = _setting(False, "record heritage on add", bool)
     max_heritage_depth: int = _setting(5, "how many entries of a heritage are kept", int)
     notes_dir: str | None = _setting(None, "the folder of notes", str)
@@ -78,7 +86,7 @@ class Settings:
     channel_weights: dict[str, float] | None = _setting(None, "weights of keywords and vectors under rrf; 1 each", dict)
     embedder: str = _setting("local", f"what makes the vectors: {', '.join(EMBED)}", str, one_of=EMBED)
     embedding_model: str | None = _setting(None, "the model of a remote embedder; else the provider's usual one", str)
-    embedding_api_key: str | None = _setting(None, "its key; else the provider's own variable", str, secret=True)
+    embedding_api_key: str | None = _setting(None, "its key; else the provider's own variable", str, secret=True, personal=True)
     embedding_url: str | None = _setting(None, "another address that speaks its protocol", str, personal=True)
     embedding_allow_local: bool | None = _setting(None, "let it be on this machine or network", bool, personal=True)
     embedding_window: int | None = _setting(None, "how many tokens of a text it reads; else as known of the model", int)
@@ -119,10 +127,11 @@ def load(arguments: Mapping[str, object], *, environ: Mapping[str, str] | None =
     """Put the settings together; arguments that are None were not given."""
     environ = os.environ if environ is None else environ
     home = folder(environ.get(PREFIX + "HOME") or "~/.memory-mesh", PREFIX + "HOME")
+    project = _project(_project_file(cwd or Path.cwd()), home)
     layers = [
         ("argument", {name: value for name, value in arguments.items() if value is not None}),
         *_environment(environ),
-        *_project(_project_file(cwd or Path.cwd()), home),
+        *project,
         *_file(home / FILE),
     ]
     values: dict[str, Any] = {}
@@ -132,6 +141,7 @@ def load(arguments: Mapping[str, object], *, environ: Mapping[str, str] | None =
             value = _read(name, raw, origin)
             if name not in values:
                 values[name], origins[name] = value, origin
+    _keep_keys(values, origins, layers, {origin for origin, _ in project})
     _keys(values, origins, environ)
     return Loaded(Settings(**values), origins, home, _caches(environ, home))
 
@@ -170,16 +180,28 @@ def _environment(environ: Mapping[str, str]) -> list[tuple[str, dict[str, object
 
 
 def _keys(values: dict[str, Any], origins: dict[str, str], environ: Mapping[str, str]) -> None:
-    """A key that is not given is taken from where the provider's own tools look for it."""
-    for provider, name in (("llm_provider", "llm_api_key"), ("embedder", "embedding_api_key")):
-        variable = _KEYS.get(values.get(provider, ""), "")
-        if name not in values and environ.get(variable, "").strip():
+    """A key that is not given is taken from where the provider's own tools look for it; it goes to the provider alone."""
+    for provider, name, url in _KEYED:
+        variable = KEYS.get(values.get(provider, ""), "")
+        if name not in values and url not in values and environ.get(variable, "").strip():
             values[name], origins[name] = environ[variable], f"environment ({variable})"
+
+
+def _keep_keys(values: dict[str, Any], origins: dict[str, str], layers: _Layers, theirs: set[str]) -> None:
+    """A key is meant for one provider: a project's file that names another may not have it sent there."""
+    for provider, key, _ in _KEYED:
+        named = values.get(provider)
+        own = [layer[provider] for origin, layer in layers if provider in layer and origin not in theirs]
+        if key in values and named in CHAT and origins[provider] in theirs and named not in own:
+            raise SettingsError(
+                f"{origins[provider]}: {provider} {named} would have your {key} sent there, and a project's file may not",
+                remedy=f"set {PREFIX}{provider.upper()} if that is meant",
+            )
 
 
 def _project(path: Path | None, home: Path) -> list[tuple[str, dict[str, object]]]:
     """The project's file. Whoever wrote it may not be the user: it cannot say to which machine the user's texts and keys go."""
-    layers = [] if path == home / FILE else _file(path)
+    layers = [] if path is None or _same(path, home / FILE) else _file(path)
     for origin, layer in layers:
         for f in _FIELDS:
             if f.name in layer and f.metadata["personal"]:
@@ -188,6 +210,11 @@ def _project(path: Path | None, home: Path) -> list[tuple[str, dict[str, object]
                     remedy=f"set {PREFIX}{f.name.upper()}, or put it into {home / FILE}",
                 )
     return layers
+
+
+def _same(path: Path, other: Path) -> bool:
+    """By whatever way they are reached: a link, a relative path."""
+    return other.is_file() and path.samefile(other)
 
 
 def _project_file(folder: Path) -> Path | None:
@@ -212,7 +239,7 @@ def _read(name: str, raw: object, origin: str) -> object:
     about = next(f.metadata for f in _FIELDS if f.name == name)
     wanted, one_of = about["kind"], about["one_of"]
     value = _from_text(raw, wanted) if origin.startswith("environment") and isinstance(raw, str) else raw
-    value = float(value) if wanted is float and isinstance(value, int) and not isinstance(value, bool) else value
+    value = float(value) if wanted is float and type(value) is int and value <= _MOST else value
     if not _fits(value, wanted) or (one_of and value not in one_of):
         shown = "" if about["secret"] else f" {raw!r:.60}"
         raise SettingsError(f"{origin}: {name}{shown} cannot be used", expected=", ".join(one_of) or _EXPECTED[wanted])
@@ -222,8 +249,8 @@ def _read(name: str, raw: object, origin: str) -> object:
 _EXPECTED = {
     str: "a non-empty text",
     bool: "true or false",
-    int: "a whole number from 1",
-    float: "a number from 0",
+    int: "a whole number from 1, at most 10^12",
+    float: "a number from 0, at most 10^12",
     list: "a path or a list of paths",
     dict: "a table (in the environment: a JSON object)",
 }
@@ -254,9 +281,9 @@ def _fits(value: object, wanted: type) -> bool:
     if wanted is bool:
         return isinstance(value, bool)
     if wanted is int:
-        return isinstance(value, int) and not isinstance(value, bool) and value >= 1
+        return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= _MOST
     if wanted is float:
-        return isinstance(value, float) and value >= 0
+        return isinstance(value, float) and 0 <= value <= _MOST
     if wanted is dict:
         return isinstance(value, dict)
     return isinstance(value, str) or (isinstance(value, list) and all(isinstance(item, str) for item in value))

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memory_mesh.core import yamo
+from memory_mesh.core import yamo, yamo_blocks
 from memory_mesh.core.audit import (
     OPERATIONS,
     Broken,
@@ -18,6 +18,8 @@ from memory_mesh.core.audit import (
     append,
     chain_name,
     content_hash,
+    linked,
+    of_recalls,
     owner_of,
     quotes,
     sealed_content,
@@ -31,6 +33,7 @@ from memory_mesh.core.yamo import ERASED, Seal
 from memory_mesh.testing.fakes import NEW_YEAR
 
 CHAIN = chain_name("user", "agent")
+SEARCHES = chain_name("user", "agent", recalls=True)
 
 
 @dataclass
@@ -170,6 +173,14 @@ def test_each_user_and_agent_has_a_chain_and_no_two_names_meet() -> None:
     assert {owner_of(odd) for odd in ("", "chain", "5", "[1]", '{"a": 1}', "[1, 2, 3, 4]", "null")} == {(None, None)}
 
 
+@pytest.mark.req("MESH-041")
+def test_searches_have_a_chain_of_their_own() -> None:
+    assert SEARCHES != CHAIN
+    assert (owner_of(SEARCHES), of_recalls(SEARCHES)) == (("user", "agent"), True)
+    assert (owner_of(CHAIN), of_recalls(CHAIN)) == (("user", "agent"), False)
+    assert not any(of_recalls(odd) for odd in ("", "recalls", "5", "[1]", '{"recalls": 1}', '["Recalls", null, null]', "null"))
+
+
 def test_the_hash_of_a_content_cannot_be_tried_without_its_salt() -> None:
     assert content_hash("s", "text") != content_hash("t", "text")
     assert content_hash("s", "text") != text_hash("text")
@@ -197,6 +208,7 @@ ALTERED = {
     "chain": [lambda _: chain_name("user", "other")],
     "user_id": [lambda _: "other", lambda _: None],
     "agent_id": [lambda _: "other", lambda _: None],
+    "id": [lambda _: "yamo_retain_1_ffffff", lambda block: block.id.replace("retain", "lesson")],
     "operation_type": [lambda _: "lesson", lambda _: "recall"],
     "created_at": [lambda _: iso(0)],
     "ref": [lambda _: "mem_z", lambda _: None],
@@ -213,7 +225,7 @@ def test_altering_one_field_of_a_block_is_found_there(name: str, at: int) -> Non
         block = ledger.blocks[at]
         ledger.blocks[at] = replace(block, **{name: altered(block)})
         assert told(ledger).number == at + 1, altered(block)
-        assert told(ledger).block_id == block.id
+        assert told(ledger).block_id == ledger.blocks[at].id
 
 
 @pytest.mark.req("MESH-042", "MESH-012")
@@ -230,6 +242,11 @@ def test_altering_one_field_of_a_block_is_found_there(name: str, at: int) -> Non
         {"chain": chain_name("user", "other")},
         {"agent_id": "other"},
         {"metadata": {"action": "add"}},
+        {"operation_type": "lesson"},
+        {"operation_type": "recall"},
+        {"created_at": iso(0)},
+        {"ref": "mem_a"},
+        {"ref": None},
     ],
 )
 def test_altering_a_tombstone_is_found(changed: dict[str, object]) -> None:
@@ -405,6 +422,187 @@ def test_rewriting_everything_is_found_by_a_noted_head() -> None:
 def test_a_noted_number_that_is_not_there_is_a_break_and_no_error(noted: tuple[int, str]) -> None:
     assert isinstance(story("+a").verdict(noted), Broken)
     assert isinstance(verify(CHAIN, [], None, noted=noted), Broken)
+
+
+# --- searches ---
+
+
+def recall(ms: int, query: str = "tea") -> Entry:
+    said = {"agent": "agent", "query": query, "limit": 10, "filter": None, "results": 1, "top_score": 0.5}
+    return Entry(
+        id=f"yamo_recall_{ms}_aaaaaa",
+        operation_type="recall",
+        ms=ms,
+        write=lambda seal: yamo_blocks.recall(seal, at=iso(ms), **said),
+    )
+
+
+def checkpoint(ms: int, last: Block, removed: int) -> Entry:
+    named = {"agent": "agent", "through": last.number, "through_hash": last.block_hash, "removed": removed}
+    return Entry(
+        id=f"yamo_recall_{ms}_bbbbbb",
+        operation_type="recall",
+        ms=ms,
+        write=lambda seal: yamo_blocks.checkpoint(seal, at=iso(ms), **named),
+    )
+
+
+def searched(count: int, *, through: int = 0) -> tuple[list[Block], Head]:
+    """A chain of searches, its first blocks removed behind a checkpoint."""
+    blocks, head = append(SEARCHES, None, [recall(NEW_YEAR + n) for n in range(count)])
+    if through:
+        more, head = append(SEARCHES, head, [checkpoint(NEW_YEAR + count, blocks[through - 1], through)])
+        blocks = [*blocks[through:], *more]
+    return blocks, head
+
+
+@pytest.mark.req("MESH-041", "MESH-042")
+def test_a_chain_of_searches_is_sound() -> None:
+    blocks, head = searched(3)
+    assert verify(SEARCHES, blocks, head) == Sound(SEARCHES, 3, blocks[-1].block_hash)
+    assert [block.prev_hash for block in blocks] == [None, blocks[0].block_hash, blocks[1].block_hash]
+    assert f"  prev_block;{blocks[0].block_hash};\nlog:" in blocks[1].yamo_text
+    assert not any("content_hash" in block.yamo_text for block in blocks)
+
+
+@pytest.mark.req("MESH-041", "MESH-042")
+def test_a_block_in_a_chain_of_the_other_kind_is_a_break() -> None:
+    blocks, head = append(CHAIN, None, [recall(NEW_YEAR)])
+    assert verify(CHAIN, blocks, head).reason == "a recall block has no place in a chain of memories"
+    write = lambda seal: yamo.erase(seal, agent="agent", memory_id="mem_a", at=iso(NEW_YEAR), tombs=[])  # noqa: E731  (one use)
+    entry = replace(Ledger().entry("mem_a", write, "erase", None), id="x")
+    blocks, head = append(SEARCHES, None, [entry])
+    assert verify(SEARCHES, blocks, head).reason == "a retain block has no place in a chain of searches"
+
+
+@pytest.mark.req("MESH-042")
+@pytest.mark.parametrize("through", range(1, 5))
+def test_the_first_blocks_may_be_gone_where_a_checkpoint_names_the_last_of_them(through: int) -> None:
+    blocks, head = searched(4, through=through)
+    assert blocks[0].number == through + 1
+    assert verify(SEARCHES, blocks, head) == Sound(SEARCHES, 5, blocks[-1].block_hash)
+
+
+@pytest.mark.req("MESH-042")
+def test_a_cut_without_a_checkpoint_is_found() -> None:
+    blocks, head = searched(4)
+    for cut in (1, 2, 3):
+        broken = verify(SEARCHES, blocks[cut:], head)
+        assert (type(broken), broken.number, broken.block_id) == (Broken, 1, blocks[cut].id)
+
+
+@pytest.mark.req("MESH-042")
+@pytest.mark.parametrize("named", [(1, 1), (3, 3), (2, 1), (1, 2), (2, 3)])
+def test_a_checkpoint_pardons_exactly_the_block_it_names(named: tuple[int, int]) -> None:
+    blocks, head = searched(4)
+    number, hashed = named
+    told = replace(blocks[number - 1], block_hash=blocks[hashed - 1].block_hash)
+    more, head = append(SEARCHES, head, [checkpoint(NEW_YEAR, told, 2)])
+    assert isinstance(verify(SEARCHES, [*blocks[2:], *more], head), Broken)
+    right, head = append(SEARCHES, searched(4)[1], [checkpoint(NEW_YEAR, blocks[1], 2)])
+    assert isinstance(verify(SEARCHES, [*blocks[2:], *right], head), Sound)
+
+
+@pytest.mark.req("MESH-042")
+def test_a_checkpoint_pardons_no_gap_behind_it() -> None:
+    blocks, head = searched(6, through=2)
+    for at in range(len(blocks)):
+        assert isinstance(verify(SEARCHES, blocks[:at] + blocks[at + 1 :], head), Broken)
+
+
+@pytest.mark.req("MESH-042")
+def test_the_beginning_of_a_chain_of_memories_is_never_pardoned() -> None:
+    ledger = story("+a", "+b", "+c")
+    forged = yamo_blocks.checkpoint(
+        Seal(content_hash=None, prev_block=ledger.head.block_hash), agent="agent", at=iso(NEW_YEAR), through=1,
+        through_hash=ledger.blocks[0].block_hash, removed=1,
+    )  # fmt: skip
+    entry = Entry(id="x", operation_type="retain", ms=NEW_YEAR, write=lambda seal: forged)
+    more, head = append(CHAIN, ledger.head, [entry])
+    assert verify(CHAIN, [*ledger.blocks[1:], *more], head).number == 1
+
+
+@pytest.mark.req("MESH-042")
+def test_a_noted_head_behind_a_checkpoint_holds_only_where_it_can_be_compared() -> None:
+    whole, _ = searched(4)
+    blocks, head = searched(4, through=2)
+    assert isinstance(verify(SEARCHES, blocks, head, noted=(2, whole[1].block_hash)), Sound)
+    assert isinstance(verify(SEARCHES, blocks, head, noted=(3, whole[2].block_hash)), Sound)
+    assert isinstance(verify(SEARCHES, blocks, head, noted=(2, whole[0].block_hash)), Broken)
+    assert "compared no more" in verify(SEARCHES, blocks, head, noted=(1, whole[0].block_hash)).reason
+
+
+SEARCH_ALTERED = {**ALTERED, "ref": [lambda _: "mem_z"], "metadata": [lambda _: {"action": "add"}, lambda _: {}]}
+
+
+@pytest.mark.req("MESH-042")
+@pytest.mark.parametrize("name", SEARCH_ALTERED)
+@pytest.mark.parametrize("at", [0, 1, 3, 4], ids=["first", "second", "last search", "checkpoint"])
+def test_altering_one_field_of_a_search_is_found(name: str, at: int) -> None:
+    for altered in SEARCH_ALTERED[name]:
+        blocks, head = searched(6, through=2)
+        value = altered(blocks[at])
+        if value == getattr(blocks[at], name):
+            continue  # it is a search already
+        blocks[at] = replace(blocks[at], **{name: value})
+        assert isinstance(verify(SEARCHES, sorted(blocks, key=lambda block: block.number), head), Broken), value
+
+
+def test_without_a_head_all_but_the_end_is_looked_at() -> None:
+    blocks, _ = searched(4)
+    assert linked(SEARCHES, blocks) == Sound(SEARCHES, 4, blocks[-1].block_hash)
+    assert isinstance(linked(SEARCHES, blocks[:2]), Sound)
+    assert isinstance(linked(SEARCHES, blocks[:1] + blocks[2:]), Broken)
+
+
+# --- lessons and reflections, whose texts have no memory_id ---
+
+
+def lesson(memory: str) -> Entry:
+    id_ = yamo_blocks.named_after(memory, "lesson")
+    said = {"situation": "s", "oversight": "o", "rule": "r", "rationale": "f", "scope": "everywhere", "inverse": None}
+    said |= dict.fromkeys(("hypothesis_confidence", "rule_confidence", "confidence"), 0.8)
+    said |= {"agent": "agent", "at": iso(NEW_YEAR), "pattern_id": "0" * 16, "severity": "high"}
+    return Entry(
+        id=f"yamo_lesson_{NEW_YEAR}_cccccc",
+        operation_type="lesson",
+        ms=NEW_YEAR,
+        write=lambda seal: yamo_blocks.lesson(seal, lesson_id=id_, memory_id=memory, **said),
+        content_hash=content_hash("s", "c"),
+        ref=memory,
+        metadata={"lesson_id": id_},
+    )
+
+
+def reflection(memory: str | None) -> Entry:
+    id_ = yamo_blocks.named_after(memory or "mem_0", "reflect")
+    said = {"agent": "agent", "topic": "t", "source_count": 2, "reflection_id": id_, "insight": "i", "confidence": 0.5}
+    return Entry(
+        id=f"yamo_reflect_{NEW_YEAR}_dddddd",
+        operation_type="reflect",
+        ms=NEW_YEAR,
+        ref=memory,
+        content_hash=content_hash("s", "c") if memory else None,
+        write=lambda seal: yamo_blocks.reflect(seal, at=iso(NEW_YEAR), memory_id=memory, **said),
+    )
+
+
+@pytest.mark.req("MESH-042")
+@pytest.mark.parametrize(
+    "entry", [lesson("mem_a"), reflection("mem_a"), reflection(None)], ids=["lesson", "reflection", "unkept"]
+)
+@pytest.mark.parametrize(
+    "changed",
+    [{"ref": "mem_b"}, {"ref": None}, {"operation_type": "retain"}, {"operation_type": "synthesize"}, {"created_at": iso(0)},
+     {"metadata": {"action": "add"}}],
+)  # fmt: skip
+def test_altering_a_column_of_a_lesson_or_reflection_is_found(entry: Entry, changed: dict[str, object]) -> None:
+    ledger = Ledger()
+    ledger.keep(entry)
+    assert isinstance(ledger.verdict(), Sound)
+    (block,) = ledger.blocks
+    ledger.blocks = [replace(block, **changed)]
+    assert isinstance(ledger.verdict(), Sound) == (ledger.blocks == [block])
 
 
 # --- any chain, any meddling ---

@@ -214,6 +214,11 @@ def test_tags_are_few_short_texts() -> None:
     assert read(memory(tags="tea")).items[0].tags == ()
 
 
+def test_a_tag_that_would_set_a_flow_going_is_a_word_like_others() -> None:
+    raw = ["#lesson_learned_candidate", " ##tea", "&#35; # milk", "#", "c#"]
+    assert read(memory(tags=raw)).items[0].tags == ("lesson_learned_candidate", "tea", "milk", "c#")
+
+
 LEAKS = [
     SYSTEM[:200],
     f"The rules are: {SYSTEM[20:120]}",

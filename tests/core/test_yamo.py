@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memory_mesh.core import yamo
+from memory_mesh.core.errors import InvalidInput
 from memory_mesh.core.yamo import Seal, Yamo, agent_name, tombs, value
 
 AT = "2026-01-01T00:00:00.000Z"
@@ -92,6 +93,8 @@ def test_a_change_names_its_action_and_revision() -> None:
         ("windows\r\nlines", "windows lines"),
         ("\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029", " "),
         ("tab\tstays", "tab\tstays"),
+        ("so does \x1f, \x1b and \x7f", "so does \x1f, \x1b and \x7f"),
+        ("no store keeps \0 nor \ud800", "no store keeps \ufffd nor \ufffd"),
         (5, "5"),
         ("", ""),
     ],
@@ -133,7 +136,58 @@ def test_agent_names_are_forced_into_the_grammars_alphabet(agent: str, name: str
 
 def test_an_empty_section_is_left_out() -> None:
     bare = Yamo(agent="a", intent="i", meta=[("k", "v")], log=["done"], handoff="Next")
-    assert bare.text() == "agent: MemoryMesh_a;\nintent: i;\nmeta:\n  k;v;\nlog: done;\nhandoff: Next;\n"
+    assert bare.text() == "agent: a;\nintent: i;\nmeta:\n  k;v;\nlog: done;\nhandoff: Next;\n"
+
+
+def test_a_bare_constraint_is_a_dash_and_its_body() -> None:
+    block = Yamo(agent="a", intent="i", constraints=["be; brief", ("k", "v")], meta=[("k", "v")], log=["done"])
+    assert "\nconstraints:\n  - be, brief;\n  k;v;\nmeta:" in block.text()
+
+
+def made(**changed: object) -> Yamo:
+    return Yamo(**{"agent": "a", "intent": "i", "meta": [("k", "v")], "log": ["done"], **changed})
+
+
+@pytest.mark.req("MESH-048")
+@pytest.mark.parametrize("level", ["critical", "high", "medium", "low"])
+def test_a_priority_is_one_of_four_levels(level: str) -> None:
+    assert f"\npriority: {level};\n" in made(priority=level).text()
+
+
+@pytest.mark.req("MESH-048")
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"agent": ""},
+        {"agent": "my-agent"},
+        {"agent": "a;b"},
+        {"agent": "a\n"},
+        {"agent": "Zoë"},
+        {"intent": ""},
+        {"intent": "store it"},
+        {"intent": "٣"},
+        {"priority": ""},
+        {"priority": "urgent"},
+        {"priority": "High"},
+        {"meta": []},
+        {"log": []},
+        {"log": [""]},
+        {"handoff": " "},
+        *({"context": [(key, "v")]} for key in ("", " ", "a;b", " a", "a ", "a\nb", "a\u2028b", "- a", "a\0", "\ud800")),
+        {"constraints": [("a;b", "v")]},
+        {"output": [("a;b", "v")]},
+        {"meta": [("a;b", "v")]},
+    ],
+)
+def test_what_the_grammar_does_not_allow_cannot_be_made(changed: dict[str, object]) -> None:
+    assert made().text()
+    with pytest.raises(InvalidInput):
+        made(**changed)
+
+
+@pytest.mark.parametrize("key", ["k", "two words", "Ключ", "a:b", "-", "-a", "a\tb", "🔑"])
+def test_keys_may_be_any_text_that_is_one_field(key: str) -> None:
+    assert f"\ncontext:\n  {key};v;\n" in made(context=[(key, "v")]).text()
 
 
 ERASE = f"""\

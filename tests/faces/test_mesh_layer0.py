@@ -60,6 +60,14 @@ def folder_of_secrets() -> Path:
     return folder
 
 
+LESSON_TEXTS = ("situation", "error_pattern", "oversight", "fix", "preventative_rule", "applicable_scope", "inverse_lesson")
+FAILED = {**dict.fromkeys(LESSON_TEXTS, SAID), "status": "error", "severity": "high"}
+
+
+def lesson_of_secrets() -> dict[str, object]:
+    return {**dict.fromkeys(LESSON_TEXTS, SAID), "severity": "high"}
+
+
 # Every method of the face that writes, called with secrets wherever it takes a text.
 WRITES: dict[str, Callable[[MemoryMesh, str], object]] = {
     "add": lambda mesh, _: mesh.add(SAID, dict(NOTES), idempotency_key=SAID),
@@ -69,6 +77,10 @@ WRITES: dict[str, Callable[[MemoryMesh, str], object]] = {
     ),
     "ingest_dir": lambda mesh, _: mesh.ingest_dir(folder_of_secrets(), type=SECRETS["email"]),
     "extract": lambda mesh, _: mesh.extract(SAID + " in short", metadata=dict(NOTES), idempotency_key=SAID + "x"),
+    "distill_lesson": lambda mesh, _: mesh.distill_lesson(lesson_of_secrets(), idempotency_key=SAID + "l"),
+    "query_lessons": lambda mesh, _: mesh.query_lessons(SAID),
+    "distill": lambda mesh, _: (mesh.add(SAID + " failed", FAILED), mesh.distill()),
+    "heartbeat": lambda mesh, _: (mesh.add(SAID + " failed", FAILED), mesh.heartbeat(force=True)),
     "update": lambda mesh, id_: mesh.update(id_, content=SAID, metadata=dict(NOTES), why=SAID, idempotency_key=SAID + "u"),
     "pin": lambda mesh, id_: mesh.pin(id_),
     "erase": lambda mesh, id_: mesh.erase(id_),
@@ -80,7 +92,8 @@ WRITES: dict[str, Callable[[MemoryMesh, str], object]] = {
 }
 READS = {
     "init", "close", "get", "get_all", "history", "explain", "stats", "verify", "format_results", "clear_cache",
-    "get_cache_stats", "check_models", "format_for_model",
+    "get_cache_stats", "check_models", "format_for_model", "get_memories_by_pattern", "heartbeat_log",
+    "audit_heads", "audit_log", "audit_export",
 }  # fmt: skip
 
 
@@ -100,7 +113,7 @@ def test_no_write_leaves_a_secret_in_any_file(method: str, tmp_path: Path) -> No
     assert found_in_files(tmp_path) == set()
 
 
-@pytest.mark.parametrize("method", ["add", "ingest", "add_many", "ingest_dir", "extract", "update"])
+@pytest.mark.parametrize("method", ["add", "ingest", "add_many", "ingest_dir", "extract", "distill_lesson", "distill", "update"])
 def test_with_redaction_off_the_same_writes_leave_all_of_them(method: str, tmp_path: Path) -> None:
     with meshes(tmp_path, redaction="off") as mesh:
         known = mesh.add("Something to change")

@@ -130,7 +130,7 @@ def test_with_yamo_off_no_block_is_written(house: House) -> None:
 
 COMMANDS = {name for name in NOT_YET if "-" in name}
 METHODS = [
-    *("reflect", "synthesize", "distill_lesson", "query_lessons", "get_memories_by_pattern", "heartbeat", "insert_heritage"),
+    *("reflect", "synthesize", "insert_heritage"),
     *("ingest_skill", "search_skills", "list_skills", "update_skill_reliability", "prune_skills"),
     *("graph", "lane", "notes", "traces"),
 ]
@@ -166,7 +166,7 @@ def test_an_option_at_its_default_is_taken_and_any_other_value_says_what_it_wait
         "max_heritage_depth": 5,
     }
     MemoryMesh(store="memory://", **defaults)
-    for option, value in {"lesson_min_confidence": 0.8, "max_heritage_depth": 6, "db_dir": "d"}.items():
+    for option, value in {"max_heritage_depth": 6, "db_dir": "d"}.items():
         with pytest.raises(NotYet, match=option):
             MemoryMesh(**{option: value})
 

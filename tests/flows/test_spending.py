@@ -48,6 +48,14 @@ def test_another_ledger_over_the_same_store_sees_the_same_accounts(desk):
     assert told(ledger(desk), TODAY)[1][0].sent == 10
 
 
+@pytest.mark.parametrize("wrong", [{"sent": "many"}, {"sent": -1}, {"cost": "dear"}, {"cost": -1.0}, {"calls": None}, {"new": 1}])
+def test_an_account_that_is_not_ours_counts_for_nothing_and_stops_no_call(wrong):
+    right = {"operation": "extract", "model": "m", "calls": 1, "sent": 7}
+    assert Day.of({"spent": [right], "held": {}}).spent[0].sent == 7
+    for kept in ({"spent": [right | wrong], "held": {}}, {"spent": [], "held": {"t": right | wrong}}):
+        assert Day.of(kept) == Day()
+
+
 def test_a_call_is_counted_into_the_day_it_began_and_yesterday_stays_in_the_sum(desk):
     meter = ledger(desk)
     ticket = meter.reserve("extract", "m", Tokens(10, 10))

@@ -8,11 +8,22 @@ import pytest
 from memory_mesh.core import audit
 from memory_mesh.core.audit import Broken, Sound
 from memory_mesh.core.columns import Kind
+from memory_mesh.core.errors import InvalidInput
+from memory_mesh.core.exported import verify_export
+from memory_mesh.core.recalls import Recalls
 from memory_mesh.core.records import Block, Head, Memory
 from memory_mesh.core.rows import Key
 from memory_mesh.core.scope import Reader
-from memory_mesh.flows import change, erase, trail, write
+from memory_mesh.core.yamo_parse import parse_many
+from memory_mesh.flows import change, erase, recalls, trail, write
 from memory_mesh.flows.desk import Desk
+from memory_mesh.flows.trail import Which
+
+
+@pytest.fixture
+def desk(desk: Desk) -> Desk:
+    """A desk whose searches leave blocks."""
+    return replace(desk, recalls=Recalls())
 
 
 def add(desk: Desk, *contents: str, **metadata: object) -> list[Memory]:
@@ -215,3 +226,135 @@ def test_a_tombstone_is_written_over_its_block(desk: Desk) -> None:
     erase.erase(desk, [one.id])
     first = Block.of(desk.store.get(Kind.BLOCK, [trail.blocks(desk, own_chain(desk))[0].id]).popitem()[1])
     assert (first.yamo_text, first.revision) == ("erased", 2)
+
+
+# --- searches ---
+
+
+def search(desk: Desk, *queries: str) -> None:
+    for query in queries:
+        recalls.note(desk, query=query, limit=10, filter=None, ms=desk.clock(), answers=[])
+    recalls.flush(desk)
+
+
+def searches(desk: Desk) -> str:
+    return audit.chain_name(desk.who.user_id, desk.who.agent_id, recalls=True)
+
+
+@pytest.mark.req("MESH-041", "MESH-042")
+def test_the_chains_of_searches_are_verified_with_the_others(desk: Desk) -> None:
+    add(desk, "one")
+    search(desk, "tea", "coffee")
+    assert [(found.chain, found.number) for found in trail.verify_all(desk)] == [(own_chain(desk), 1), (searches(desk), 2)]
+    block = trail.blocks(desk, searches(desk))[1]
+    desk.store.apply((), [Key(Kind.BLOCK, block.id)])
+    assert [type(found) for found in trail.verify_all(desk)] == [Sound, Broken]
+
+
+def test_chains_are_chosen_by_agent_and_kind(desk: Desk) -> None:
+    for agent in ("ann", "bob"):
+        other = replace(desk, who=Reader("u", agent))
+        add(other, agent)
+        search(other, "tea")
+    chosen = {
+        (agent, kind): len(trail.verify_all(desk, Which(agent_id=agent, recalls=kind)))
+        for agent in (None, "ann", "nobody")
+        for kind in (None, True, False)
+    }
+    assert chosen == {
+        (None, None): 4, (None, True): 2, (None, False): 2,
+        ("ann", None): 2, ("ann", True): 1, ("ann", False): 1,
+        ("nobody", None): 0, ("nobody", True): 0, ("nobody", False): 0,
+    }  # fmt: skip
+
+
+@pytest.mark.req("MESH-042")
+def test_a_noted_head_may_be_of_any_chain(desk: Desk) -> None:
+    add(desk, "one")
+    search(desk, "tea")
+    noted = [(head.number, head.block_hash) for head in trail.heads(desk)]
+    add(desk, "two")
+    search(desk, "coffee")
+    for head in noted:
+        assert [type(found) for found in trail.verify_all(desk, noted=head)] == [Sound, Sound]
+    assert [type(found) for found in trail.verify_all(desk, noted=(1, "0" * 64))] == [Sound, Sound, Broken]
+    (_, missed) = trail.verify_all(desk, Which(recalls=False), noted=noted[1])
+    assert (missed.chain, missed.number) == (own_chain(desk), 1)
+
+
+# --- windows: long chains are read in parts ---
+
+
+@pytest.fixture
+def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trail, "_WINDOW", 2)
+
+
+@pytest.mark.req("MESH-042")
+@pytest.mark.usefixtures("narrow")
+@pytest.mark.parametrize("number", [None, -5, 0, 10, 11, 500])
+@pytest.mark.parametrize("at", [1, 2, 5, 9])
+def test_a_block_is_missed_and_found_wherever_its_number_puts_it(desk: Desk, at: int, number: int | None) -> None:
+    add(desk, *(f"text {n}" for n in range(9)))
+    walked = trail.blocks(desk, own_chain(desk))
+    assert list(trail._in_order(desk, own_chain(desk), trail.heads(desk)[0])) == walked
+    assert verdict(desk).number == 9
+    desk.store.apply((), [Key(Kind.BLOCK, walked[at - 1].id)])
+    moved = [] if number is None else [replace(walked[at - 1], number=number)]
+    desk.store.apply([block.row() for block in moved])
+    assert len(list(trail._in_order(desk, own_chain(desk), trail.heads(desk)[0]))) == 8 + len(moved)
+    assert isinstance(verdict(desk), Broken)
+
+
+# --- what the chains say ---
+
+
+def test_the_log_is_newest_first_and_of_what_is_asked_for(desk: Desk) -> None:
+    (one,) = add(desk, "one")
+    desk.clock.advance(seconds=1)
+    search(desk, "tea")
+    desk.clock.advance(seconds=1)
+    change.update(desk, one.id, content="changed")
+    add(replace(desk, who=Reader("v", "ann")), "another user's")
+    assert [block.operation_type for block in trail.log(desk)] == ["retain", "recall", "retain"]
+    assert [block.number for block in trail.log(desk, limit=1)] == [2]
+    assert len(trail.log(desk, operation="recall")) == len(trail.log(desk, which=Which(recalls=True))) == 1
+    assert len(trail.log(desk, operation="retain")) == len(trail.log(desk, which=Which(recalls=False))) == 2
+    assert trail.log(desk, operation="lesson") == trail.log(desk, which=Which(agent_id="bob")) == []
+
+
+@pytest.mark.parametrize("options", [{"operation": "delete"}, {"limit": 0}, {"limit": True}, {"limit": "5"}])
+def test_a_log_of_what_there_cannot_be_is_refused(desk: Desk, options: dict[str, object]) -> None:
+    with pytest.raises(InvalidInput):
+        trail.log(desk, **options)
+
+
+@pytest.mark.usefixtures("narrow")
+def test_an_export_is_every_block_of_the_user_and_can_be_verified_alone(desk: Desk) -> None:
+    one, *_ = add(desk, "one", "two", "three")
+    search(desk, "tea", "coffee", "water")
+    erase.erase(desk, [one.id])
+    add(replace(desk, who=Reader("v", "ann")), "another user's")
+    lines = list(trail.export(desk, as_json=True))
+    assert len(lines) == 7
+    assert not any("another user" in line for line in lines)
+    assert verify_export(lines) == trail.verify_all(desk)
+
+
+def test_an_export_in_the_wire_format_is_what_the_parser_reads(desk: Desk) -> None:
+    one, _ = add(desk, "one", "two")
+    search(desk, "tea; or\nnot")
+    erase.erase(desk, [one.id])
+    text = "".join(trail.export(desk))
+    read = parse_many(text)
+    assert [block.intent for block in read] == [
+        "store_memory_for_future_retrieval", "erase_memory_for_good", "recall_relevant_memories",
+    ]  # fmt: skip
+    assert "".join(block.text() for block in read) == text
+
+
+def test_an_export_tells_how_far_it_is(desk: Desk) -> None:
+    add(desk, *(f"text {n}" for n in range(510)))
+    told: list[tuple[str, int, int]] = []
+    assert len(list(trail.export(desk, progress=lambda *said: told.append(said)))) == 510
+    assert told == [("exporting", 500, 510)]

@@ -131,7 +131,8 @@ def test_the_first_line_of_every_command_bears_the_name(cli):
     id_ = cli("store", "--content", "The key rotates.").id
     words = {
         "store": ["--content", "one more"], "search": ["key"], "get": ["--id", id_], "list": [], "stats": [], "doctor": [],
-        "compact": [], "reembed": [], "extract": ["--content", "Ana likes tea."], "ingest-dir": ["notes"],
+        "compact": [], "reembed": [], "lessons": [], "distill": [], "heartbeat": [], "ingest-dir": ["notes"],
+        "extract": ["--content", "Ana likes tea."],
         "history": ["--id", id_], "update": ["--id", id_, "--content", "anew"], "pin": ["--id", id_], "demo": [],
         "delete": ["--id", id_], "delete-all": ["--session", "none", "--yes"], "show": [],
     }  # fmt: skip

@@ -23,10 +23,11 @@ UNREACHED = {
     "clear_cache": "a command's cache ends with it",
     "get_cache_stats": "and is empty when it begins",
     "delete": "`erase` is `delete` with the proof, which tells the command whether the id was known",
-    "verify": "doctor walks the chains of every user, a mesh only those of its own; comes with audit",
+    "get_memories_by_pattern": "`lessons` tells them with their rules",
 }
 COMMANDS = {command.name: command for command in (*app.registered_commands, *config.registered_commands)}
 ID = "mem_1760000000000_3fa9c2"
+LESSON = shlex.split("--pattern p --rule r --situation s --oversight o --fix f --severity low --scope all")
 
 
 class Keyboard(io.StringIO):
@@ -71,6 +72,15 @@ def test_every_method_of_the_mesh_is_reached_by_a_command(cli, reached):
         ["search", "key", "--for-model"],
         ["extract", "--content", "Ana likes tea."],
         ["model", "check"],
+        ["lessons"],
+        ["distill"],
+        ["distill", *LESSON],
+        ["heartbeat"],
+        ["heartbeat", "--log"],
+        ["audit", "verify"],
+        ["audit", "head"],
+        ["audit", "log"],
+        ["audit", "export"],
         ["reembed"],
         ["list"],
         ["stats"],

@@ -16,6 +16,7 @@ from memory_mesh.core.errors import (
     EmbeddingError,
     MemoryMeshError,
     RateLimited,
+    Unreachable,
     UnsafeAddress,
 )
 from memory_mesh.core.ports import ChatModel
@@ -63,7 +64,7 @@ def test_nothing_is_asked_once_the_budget_is_spent() -> None:
 
 
 COSTS: dict[type[MemoryMeshError], Callable[[Tokens], Tokens]] = {
-    CallError: lambda most: Tokens(),
+    CallError: lambda most: Tokens(most.sent),
     CallRefused: lambda most: Tokens(),
     RateLimited: lambda most: Tokens(),
     UnsafeAddress: lambda most: Tokens(),
@@ -124,7 +125,9 @@ def test_a_spent_budget_is_an_outage_of_the_embedder() -> None:
     assert door.asked == []
 
 
-@pytest.mark.parametrize(("error", "used"), [(CallTimedOut("late"), Tokens(1)), (CallError("gone"), Tokens())])
+@pytest.mark.parametrize(
+    ("error", "used"), [(CallTimedOut("late"), Tokens(1)), (CallError("gone"), Tokens(1)), (Unreachable("nobody"), Tokens())]
+)
 def test_a_batch_that_fails_is_settled(error: CallError, used: Tokens) -> None:
     book = Book()
     with pytest.raises(EmbeddingError):

@@ -5,10 +5,12 @@ import math
 import struct
 from collections.abc import Iterator
 from contextlib import closing
+from pathlib import Path
 from threading import Event, Timer
 
 import pytest
 
+from memory_mesh import MemoryMesh
 from memory_mesh.core.chat import Ask, Tokens
 from memory_mesh.core.columns import Json
 from memory_mesh.core.errors import CallRefused, CallTimedOut, Cancelled, EmbeddingError
@@ -131,3 +133,18 @@ def test_vectors_of_another_dimension_than_promised_are_not_taken(door: Door) ->
 
 def nearness(one: bytes, other: bytes) -> float:
     return sum(a * b for a, b in zip(struct.unpack("<576f", one), struct.unpack("<576f", other), strict=True))
+
+
+def test_a_mesh_extracts_with_it_and_counts_what_it_took(address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MEMORY_MESH_HOME", str(tmp_path))
+    few = {"llm_provider": "llamacpp", "llm_base_url": address, "llm_timeout": 120.0, "llm_max_tokens": 24}
+    with MemoryMesh(store="memory://", embedder="none", **few) as mesh:
+        assert [checked.ok for checked in mesh.check_models()] == [True, True]
+        done = mesh.extract("Ana lives in Lisbon.")
+        # So few tokens hold no whole answer: the text itself is kept, and the call is counted all the same.
+        assert [memory.content for memory in done.memories] == ["Ana lives in Lisbon."]
+        assert done.stored_whole == "the model's answer was cut off"
+        spent = {one.operation: one for one in mesh.stats().spent_today}
+    assert spent.keys() == {"check", "extract"}
+    assert (spent["extract"].calls, spent["extract"].received) == (1, 24)
+    assert spent["extract"].sent > 300

@@ -1,5 +1,6 @@
 """The door to an endpoint, against a server of this machine that answers as badly as it is told to."""
 
+import gc
 import logging
 import pickle
 import re
@@ -26,6 +27,7 @@ from .servers import Answer, FaultServer
 
 KEY = "sk-swordfish-0123456789abcdef"
 GOOD = Answer(body={"said": "yes"})
+FAR_OFF = "Mon, 01 Jan 2031 00:00:00 +9999999999999"  # a time zone that no number can hold
 QUICK = 0.5  # seconds, for calls that are meant to run out of time
 
 
@@ -106,11 +108,24 @@ def test_the_environment_names_no_proxy(monkeypatch: pytest.MonkeyPatch) -> None
         assert (len(server.requests), proxy.requests) == (1, [])
 
 
+def test_a_door_that_is_let_go_leaves_no_connection_open() -> None:
+    with FaultServer([GOOD]) as server:
+        door = Door(server.url, allow_local=True)
+        door.post("a", {})
+        pool = door._pool
+        assert pool
+        assert len(pool.connections) == 1
+        del door
+        gc.collect()
+        assert pool.connections == []
+
+
 @pytest.mark.parametrize(
     ("options", "wrong"),
     [
         ({"timeout": 0}, "timeout"),
         ({"timeout": float("nan")}, "timeout"),
+        ({"timeout": 1e10}, "at most 86400"),
         ({"per_minute": 0}, "calls a minute"),
         ({"attempts": 0}, "attempts"),
         ({"headers": {"Host": "elsewhere"}}, "Host"),
@@ -201,7 +216,7 @@ def test_a_date_is_understood_by_the_servers_own_clock() -> None:
         assert waited == [8.0]
 
 
-@pytest.mark.parametrize("nonsense", ["soon", "-5", "nan", "inf", "", "1e999", "Mon, 99 Foo 2031 99:99:99 GMT"])
+@pytest.mark.parametrize("nonsense", ["soon", "-5", "nan", "inf", "", "1e999", "Mon, 99 Foo 2031 99:99:99 GMT", FAR_OFF])
 def test_a_date_that_cannot_be_read_changes_nothing(nonsense: str) -> None:
     with served(Answer(status=429, headers={"Retry-After": nonsense}), GOOD) as (door, _, pauses):
         door.post("a", {})
@@ -442,6 +457,34 @@ def test_garbage_that_quotes_the_key_does_not_get_it_into_errors() -> None:
         with pytest.raises(CallError, match="is not HTTP") as caught:
             door.post("a", {})
         assert KEY not in "".join(traceback.format_exception(caught.value))
+
+
+@pytest.mark.parametrize(
+    ("quoting", "told"),
+    [
+        (Answer(status=307, headers={"Location": f"//{KEY}/v1"}), "points to"),
+        (Answer(headers={"Content-Encoding": KEY}), "packed"),
+    ],
+)
+def test_a_header_that_quotes_the_key_does_not_get_it_into_errors(quoting: Answer, told: str) -> None:
+    with served(quoting, headers={"Authorization": Secret(f"Bearer {KEY}")}) as (door, server, _):
+        with pytest.raises(CallError, match=told) as caught:
+            door.post("a", {})
+        assert KEY in server.requests[0].headers["authorization"]
+        assert KEY.lower() not in str(caught.value).lower()
+
+
+def test_reports_that_show_what_each_frame_holds_do_not_show_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(answers, "MOST_BYTES", 10)
+    failures = [Answer(body="x" * 20), Answer(hang=True)]
+    with served(*failures, headers={"Authorization": Secret(f"Bearer {KEY}")}, timeout=QUICK) as (door, server, _):
+        for wrong in ("without end", "no answer within"):
+            with pytest.raises(CallError, match=wrong) as caught:
+                door.post("a", {})
+            report = "".join(traceback.TracebackException.from_exception(caught.value, capture_locals=True).format())
+            assert "until = " in report, "the frames are shown"
+            assert KEY not in report
+        assert KEY in server.requests[0].headers["authorization"]
 
 
 def test_nothing_is_logged_of_keys_bodies_or_answers(caplog: pytest.LogCaptureFixture) -> None:

@@ -120,4 +120,5 @@ def _attribute(value: str) -> str:
 def _about(entry: Entry) -> dict[str, str]:
     about = {"id": entry.id, "date": entry.created_at, "type": entry.kind}
     about |= {name: f"{value:.2f}" for name in ("score", "trust") if (value := getattr(entry, name)) is not None}
-    return about | ({"warning": SUSPECT} if detect(entry.content) else {})
+    # The kind is a text of whoever stored the memory, as much as its content.
+    return about | ({"warning": SUSPECT} if detect(entry.content) or detect(entry.kind[:_LONGEST_ATTRIBUTE]) else {})

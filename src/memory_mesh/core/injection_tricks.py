@@ -195,8 +195,8 @@ TRICKS: dict[str, str] = {
     ),
     "outside": (
         r"https?:|webhook|\S{1,40}@\S{2,40}|www\.|attacker|external|remote|my (?:server|address|endpoint|inbox|site|email)"
-        r"|query (?:string|parameter)|url|link|endpoint|pastebin|image|img src|dns|ftp:|[a-z0-9-]{2,30}\.(?:com|net|org|io"
-        r"|example|test|evil|xyz|ru|cn|dev|app|site)"
+        r"|\[(?:email|phone|ip)\]|query (?:string|parameter)|url|link|endpoint|pastebin|image|img src|dns|ftp:"
+        r"|[a-z0-9-]{2,30}\.(?:com|net|org|io|example|test|evil|xyz|ru|cn|dev|app|site)"
     ),
     "reveal": (
         r"collect|gather|compile|export|harvest|extract|look up|print|reveal|show|tell|repeat|output|display|disclose|dump"

@@ -13,7 +13,15 @@ class Sightings:
     counts: Counter[str] = field(default_factory=Counter)
     latest: dict[str, str] = field(default_factory=dict)
     lock: Lock = field(default_factory=Lock)
+    writing: Lock = field(default_factory=Lock)  # held by whoever writes: a flush waits for the last
     writer: Thread | None = None  # writes them down while searches go on
+
+    def start(self, writer: Thread) -> None:
+        """Let a thread write them down, unless one does already."""
+        with self.lock:
+            if self.writer is None or not self.writer.is_alive():
+                self.writer = writer
+                writer.start()
 
     def add(self, ids: Sequence[str], at: str) -> int:
         with self.lock:

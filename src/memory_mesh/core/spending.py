@@ -68,8 +68,8 @@ class Day:
         """What a store kept. What is not as we wrote it counts for nothing; it never stops a memory."""
         kept: Any = detail
         try:
-            spent = tuple(Spent(**account) for account in kept["spent"])
-            held = {str(ticket): Spent(**account) for ticket, account in kept["held"].items()}
+            spent = tuple(_account(account) for account in kept["spent"])
+            held = {str(ticket): _account(account) for ticket, account in kept["held"].items()}
         except (TypeError, KeyError, AttributeError):
             return cls()
         return cls(spent, held)
@@ -83,12 +83,13 @@ class Day:
     def reserve(self, ticket: str, most: Spent, caps: Caps) -> "Day":
         """The day with a call that may use so much, or `BudgetSpent`."""
         taken = [*self.spent, *self.held.values(), most]
+        held = f", {len(self.held)} of them under way or never ended" if self.held else ""
         tokens = sum(account.sent + account.received for account in taken)
         cost = sum(account.cost or 0.0 for account in taken)
         if caps.tokens is not None and tokens > caps.tokens:
-            raise _over(f"{tokens:,} tokens", f"at most {caps.tokens:,}", "llm_daily_tokens", most)
+            raise _over(f"{tokens:,} tokens{held}", f"at most {caps.tokens:,}", "llm_daily_tokens", most)
         if caps.cost is not None and cost > caps.cost:
-            raise _over(f"${cost:.4f}", f"at most ${caps.cost:.4f}", "llm_daily_cost", most)
+            raise _over(f"${cost:.4f}{held}", f"at most ${caps.cost:.4f}", "llm_daily_cost", most)
         return replace(self, held={**self.held, ticket: most})
 
     def settle(self, ticket: str, used: Spent) -> "Day":
@@ -108,6 +109,14 @@ def added(accounts: tuple[Spent, ...]) -> tuple[Spent, ...]:
         key = (account.operation, account.model)
         sums[key] = sums[key].plus(account) if key in sums else account
     return tuple(sums[key] for key in sorted(sums))
+
+
+def _account(kept: Any) -> Spent:
+    account = Spent(**kept)
+    numbers = (account.calls, account.failed, account.sent, account.received, account.cost or 0.0)
+    if not all(isinstance(number, int | float) and number >= 0 for number in numbers):
+        raise TypeError("no account of ours")
+    return account
 
 
 def _over(would_be: str, expected: str, setting: str, most: Spent) -> BudgetSpent:

@@ -1,7 +1,9 @@
-"""`MemoryMesh` as a caller holds it: the methods of RFC-0011 over one store, for one agent of one user."""
+"""`MemoryMesh` as a caller holds it: the methods of RFC-0011 over one store, for one agent of one user.
 
-import re
-from collections.abc import Callable, Iterable, Sequence
+The module is over 300 lines because it is the one list of all methods; each calls one flow.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike, fspath
 from threading import RLock
@@ -13,20 +15,39 @@ from memory_mesh.core.cache import CacheStats
 from memory_mesh.core.columns import Kind
 from memory_mesh.core.errors import NotFound
 from memory_mesh.core.explain import Explanation
+from memory_mesh.core.jobs import Heartbeat, JobRun
+from memory_mesh.core.lessons import Distilled, LessonBlock, LessonContext
 from memory_mesh.core.ports import Progress, no_progress
-from memory_mesh.core.records import MIN_IMPORTANCE, Change, Extraction, MemoryRecord, SearchResult, Status
+from memory_mesh.core.records import MIN_IMPORTANCE, Block, Change, Extraction, Head, MemoryRecord, SearchResult, Status
 from memory_mesh.core.sources import Selection
 from memory_mesh.core.spending import Spent
 from memory_mesh.core.times import iso
 from memory_mesh.core.where import ANYTHING, Where, both, equals
+from memory_mesh.faces import shown
 from memory_mesh.faces.not_yet import NOT_YET, not_yet
-from memory_mesh.flows import change, check, erase, filters, folders, recall, reembed, search, spending, trail, usage, write
+from memory_mesh.flows import (
+    change,
+    check,
+    erase,
+    filters,
+    folders,
+    lessons,
+    recall,
+    recalls,
+    reembed,
+    search,
+    spending,
+    trail,
+    usage,
+    write,
+)  # fmt: skip
 from memory_mesh.flows.check import Checked
 from memory_mesh.flows.desk import Desk
 from memory_mesh.flows.erase import Erasure
 from memory_mesh.flows.folders import Ingested
 from memory_mesh.flows.reembed import Reembedded
 from memory_mesh.flows.search import Request
+from memory_mesh.flows.trail import Which
 
 Metadata = dict[str, object]
 
@@ -67,6 +88,7 @@ class Mesh:
         with self._lock:
             desk, self._opened = self._opened, None
             if desk:
+                recalls.close(desk)
                 usage.flush(desk)
                 desk.index.close()
             if desk and not desk.borrowed:
@@ -186,6 +208,42 @@ class Mesh:
         model. It can be stopped and started again; searches go over to the new model in one moment."""
         return reembed.reembed(self._desk(), progress or no_progress)
 
+    # --- lessons ---
+
+    def distill_lesson(self, context: LessonContext | Metadata, *, idempotency_key: str | None = None) -> LessonBlock:
+        """Keep what a failure taught. A lesson of the same pattern that is at least as sure is given back instead; a less sure
+        one is superseded."""
+        return lessons.distill(self._desk(), context, key=idempotency_key)
+
+    def query_lessons(
+        self, query: str = "", *, limit: int = 10, order_by: str | None = None, session_id: str | None = None
+    ) -> list[LessonBlock]:
+        """The lessons that bear on something, best first, or by `order_by="severity DESC"`; an empty query lists the worst first.
+        Those below `lesson_min_confidence` stay out."""
+        return lessons.query(self._reading(session_id), query, limit=limit, order_by=order_by)
+
+    def get_memories_by_pattern(self, pattern_id: str) -> list[MemoryRecord]:
+        """The lessons of a pattern as memories, the surest first."""
+        return [memory.record() for memory in lessons.by_pattern(self._desk(), pattern_id)]
+
+    def heartbeat(self, *, jobs: Sequence[str] | None = None, force: bool = False) -> Heartbeat:
+        """Run the jobs that are due, the guard first; each by one process at a time."""
+        from memory_mesh.flows.heartbeat import beat  # it brings all the jobs along
+
+        return beat(self._desk(), jobs=jobs, force=force)
+
+    def heartbeat_log(self, *, limit: int = 20) -> list[JobRun]:
+        """The latest runs of the heartbeat's jobs, newest first."""
+        from memory_mesh.flows.heartbeat import log
+
+        return log(self._desk(), limit=limit)
+
+    def distill(self) -> Distilled:
+        """Run the distillation cycle now: lessons out of the failures of the last day, and which ones to begin with next."""
+        from memory_mesh.flows.distil import cycle
+
+        return cycle(self._desk())
+
     # --- diagnostics ---
 
     def stats(self) -> MemoryStats:
@@ -220,34 +278,38 @@ class Mesh:
         """Free the bytes of what was deleted from a large store; a small one is freed by the deletion itself."""
         return self._desk().store.compact()
 
-    def verify(self) -> list[Verdict]:
-        """Walk every audit chain of this user; a `Broken` names the first block that is not as it was sealed."""
-        return trail.verify_all(self._desk())
+    def verify(
+        self, *, agent_id: str | None = None, recalls: bool | None = None, head: tuple[int, str] | None = None
+    ) -> list[Verdict]:
+        """Walk every audit chain of this user, or those of one agent, or of searches alone, or of all else; a `Broken` names the
+        first block that is not as it was sealed. `head` is a number and hash noted earlier, of any of these chains."""
+        return trail.verify_all(self._desk(), Which(agent_id=agent_id, recalls=recalls), noted=head)
+
+    def audit_heads(self, *, agent_id: str | None = None, recalls: bool | None = None) -> list[Head]:
+        """Where the audit chains of this user end. Note them elsewhere: `verify(head=…)` tells whether they still hold."""
+        return trail.heads(self._told(), Which(agent_id=agent_id, recalls=recalls))
+
+    def audit_log(
+        self, limit: int = 20, *, operation: str | None = None, agent_id: str | None = None, recalls: bool | None = None
+    ) -> list[Block]:
+        """The latest audit blocks of this user, newest first."""
+        return trail.log(self._told(), which=Which(agent_id=agent_id, recalls=recalls), operation=operation, limit=limit)
+
+    def audit_export(
+        self, *, as_json: bool = True, agent_id: str | None = None, recalls: bool | None = None, progress: Progress | None = None
+    ) -> Iterator[str]:
+        """The audit chains of this user as lines of JSON, which can be verified without the store, or in the wire format."""
+        which = Which(agent_id=agent_id, recalls=recalls)
+        return trail.export(self._told(), which=which, as_json=as_json, progress=progress or no_progress)
 
     def format_results(self, results: Sequence[SearchResult]) -> str:
         """Search results as the block of text that the document puts before an agent."""
-        lines = [
-            "[ATTENTION DIRECTIVE]",
-            "- ALIGN attention to entries with [IMPORTANCE >= 0.8]",
-            "- TREAT entries with [IMPORTANCE <= 0.4] as auxiliary",
-            "",
-            "[MEMORY CONTEXT]",
-        ]
-        return "\n".join(lines) + "\n" + "\n\n".join(_entry(n, result) for n, result in enumerate(results, start=1))
+        return shown.as_document(results)
 
     def format_for_model(self, results: Sequence[SearchResult]) -> str:
         """Search results as data for a language model: behind fences that no memory can close, with a notice that nothing
         within is an instruction, and a mark on each memory that tries to give one."""
-        from memory_mesh.core.fence import Entry, as_data  # only prompts need it
-
-        entries = [
-            Entry(
-                id=found.id, content=found.content, created_at=found.event_time or found.created_at,
-                kind=str(found.metadata.get("type") or found.memory_type), score=found.score, trust=found.trust,
-            )
-            for found in results
-        ]  # fmt: skip
-        return as_data(entries, self._desk().ids.salt())
+        return shown.for_model(results, self._desk().ids.salt())
 
     def __getattr__(self, name: str) -> Never:
         if name in NOT_YET:
@@ -259,6 +321,12 @@ class Mesh:
             if self._opened is None:
                 self._opened = self._opening()
             return self._opened
+
+    def _told(self) -> Desk:
+        """The desk, once the searches so far have left their blocks."""
+        desk = self._desk()
+        recalls.flush(desk)
+        return desk
 
     def _reading(self, session_id: str | None) -> Desk:
         desk = self._desk()
@@ -279,16 +347,3 @@ def _filter(text: str | None) -> Where:
 
 def _count(desk: Desk, mine: Where, status: Status) -> int:
     return desk.store.count(Kind.MEMORY, both(mine, equals("status", status)))
-
-
-# Lines of a memory that would pass for the frame around it.
-_FORGED = re.compile(r"^(?=\s*(?:--- MEMORY\b|\[(?:ATTENTION DIRECTIVE|MEMORY CONTEXT)\]))", re.MULTILINE)
-
-
-def _entry(n: int, result: SearchResult) -> str:
-    kind, source = (" ".join(str(result.metadata.get(name) or usual).split()) for name, usual in _SHOWN)
-    content = _FORGED.sub("> ", result.content)
-    return f"--- MEMORY {n}: {result.id} [IMPORTANCE: {result.score:.2f}] ---\nType: {kind} | Source: {source}\n{content}"
-
-
-_SHOWN = (("type", "global"), ("source", "unknown"))

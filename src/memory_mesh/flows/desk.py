@@ -25,6 +25,7 @@ from memory_mesh.core.ports import (
     no_folder,
     no_step,
 )
+from memory_mesh.core.recalls import Recalls
 from memory_mesh.core.records import Head, Memory, SearchResult
 from memory_mesh.core.rows import Key, Row
 from memory_mesh.core.scope import Reader, visible
@@ -68,7 +69,12 @@ class Desk:
     gate: Callable[[], "Layer0"] = field(default_factory=lambda: cache(_usual_gate))
     cache: SearchCache[tuple[SearchResult, ...]] = field(default_factory=SearchCache)
     sightings: Sightings = field(default_factory=Sightings)
+    recalls: Recalls | None = None  # searches that no block tells of yet; None: they leave none
     told: Event = field(default_factory=Event)  # set once foreign vectors were mentioned
+    lesson_min_confidence: float = 0.7  # lessons that are less sure are kept and not told
+    lesson_retention_days: int = 365
+    recall_retention_days: int = 90
+    distilling: bool = False  # whether the heartbeat distils lessons
     ranker: str = "learnt"
     channel_weights: Mapping[str, float] = field(default_factory=dict)
     borrowed: bool = False  # the store is the caller's: closing the mesh leaves it open

@@ -7,13 +7,27 @@ its answer cannot be read, the text is stored whole instead: nothing that was gi
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
 from memory_mesh.core.columns import Kind
-from memory_mesh.core.errors import AnswerUnreadable, BudgetSpent, CallError, InvalidInput, shown
-from memory_mesh.core.injection import detect
+from memory_mesh.core.drafts import read_metadata
+from memory_mesh.core.errors import (
+    AnswerUnreadable,
+    BudgetSpent,
+    CallError,
+    CallRefused,
+    CallTimedOut,
+    InvalidInput,
+    MemoryMeshError,
+    RateLimited,
+    Unreachable,
+    UnsafeAddress,
+    shown,
+)
+from memory_mesh.core.injection import InjectionKind, detect
 from memory_mesh.core.ports import ChatModel
 from memory_mesh.core.prompts import extraction
-from memory_mesh.core.prompts.extraction import Item
+from memory_mesh.core.prompts.extraction import Extracted, Item
 from memory_mesh.core.records import MIN_IMPORTANCE, Extraction, Memory, MemoryRecord, Receipt
 from memory_mesh.core.scrub_chunks import chunks
 from memory_mesh.core.stopping import check_cancelled
@@ -25,18 +39,30 @@ from memory_mesh.flows.embed import Vectors
 from memory_mesh.flows.write import Wanted, decide_add, read_items
 
 WHOLE_IMPORTANCE = 0.5
+_NEVER_TAKEN = (401, 403, 404)  # a wrong key, address or model
 _PAGE = 100  # receipts that are looked up at once
 _log = logging.getLogger("memory_mesh")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class _Call:
+    """What was asked for, and what goes with each memory."""
+
+    least: float
+    given: Mapping[str, object]
+    request: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Piece:
-    """What one piece of the text gave: items, or the reason why it is stored as it is."""
+    """What one piece of the text gave: memories, or the reason why it is stored as it is."""
 
     text: str
-    items: tuple[Item, ...] = ()
+    drawn: tuple[Wanted, ...] = ()
+    dropped: int = 0
     unusable: int = 0
     failed: str | None = None
+    hopeless: bool = False  # the next piece would fail in the same way
 
 
 def extract(
@@ -47,29 +73,36 @@ def extract(
     least = _share(min_importance)
     # All that can be wrong with what was given is told before a model is paid for reading it.
     read = read_items(desk, [(text, metadata)])[0].draft
-    clean, given = read.content, read.metadata
-    asked = receipts.request("extract", clean, given, least)
-    if before := _stored(desk, key, asked):
+    read_metadata({**_AS_DOCUMENT, **read.metadata, "flagged": list(InjectionKind)}, desk.limits)
+    call = _Call(least=least, given=read.metadata, request=receipts.request("extract", read.content, read.metadata, least))
+    if before := _stored(desk, key, call.request):
         return Extraction(memories=_records(before), repeated=True)
-    pieces = _pieces(desk, clean)
-    kept = [item for piece in pieces for item in piece.items if item.importance >= least]
-    wanted = [*_drawn(desk, kept, given, asked), *_whole(desk, pieces, given, asked)]
-    memories, repeated = _store(desk, wanted, key, asked)
+    pieces = _pieces(desk, read.content, call)
+    wanted = [*chain.from_iterable(piece.drawn for piece in pieces), *_whole(desk, pieces, call)]
+    memories, repeated = _store(desk, wanted, key, call.request)
     return Extraction(
         memories=_records(memories),
-        dropped=sum(len(piece.items) for piece in pieces) - len(kept),
+        dropped=sum(piece.dropped for piece in pieces),
         unusable=sum(piece.unusable for piece in pieces),
         stored_whole=next((piece.failed for piece in pieces if piece.failed), None),
-        flagged=_flags(clean),
+        flagged=_flags(str(text), read.content),
         repeated=repeated,
     )
 
 
-def _pieces(desk: Desk, text: str) -> list[_Piece]:
+def _pieces(desk: Desk, text: str, call: _Call) -> list[_Piece]:
     if desk.chat is None:
         return [_Piece(text=text, failed="no language model is set")]
-    pieces = [_asked(desk, desk.chat, piece) for piece in _cut(desk, text)]
+    pieces = list(_read(desk, desk.chat, text, call))
     return pieces if any(not piece.failed for piece in pieces) else [replace(pieces[0], text=text)]
+
+
+def _read(desk: Desk, chat: ChatModel, text: str, call: _Call) -> Iterator[_Piece]:
+    """Piece by piece. Where the model cannot be had at all, nobody waits for it again: a long text has a hundred pieces."""
+    last = _Piece(text="")
+    for piece in _cut(desk, text):
+        last = replace(last, text=piece) if last.hopeless else _asked(desk, chat, piece, call)
+        yield last
 
 
 def _cut(desk: Desk, text: str) -> Iterator[str]:
@@ -83,20 +116,38 @@ def _cut(desk: Desk, text: str) -> Iterator[str]:
         yield chunk.text
 
 
-def _asked(desk: Desk, chat: ChatModel, text: str) -> _Piece:
+def _asked(desk: Desk, chat: ChatModel, text: str, call: _Call) -> _Piece:
     check_cancelled()
     try:
         reply = chat.reply(extraction.ask(text, desk.ids.salt(), max_tokens=desk.chatting.answer_tokens))
-        found = extraction.read(reply)
+        return _usable(desk, text, extraction.read(reply), call)
     except (CallError, BudgetSpent, AnswerUnreadable) as error:
         _log.warning("extract: stored as it is, because %s", error)
-        return _Piece(text=text, failed=error.what)
-    return _Piece(text=text, items=found.items, unusable=found.skipped)
+        return _Piece(text=text, failed=error.what, hopeless=_hopeless(error))
 
 
-def _drawn(desk: Desk, items: Sequence[Item], given: Mapping[str, object], asked: str) -> list[Wanted]:
-    pairs = [(item.text, _notes(item, given)) for item in items]
-    return read_items(desk, pairs, request=asked, trust=BASE[Source.INFERENCE])
+def _hopeless(error: MemoryMeshError) -> bool:
+    if isinstance(error, CallRefused):
+        return error.status in _NEVER_TAKEN
+    return isinstance(error, Unreachable | UnsafeAddress | CallTimedOut | RateLimited | BudgetSpent)
+
+
+def _usable(desk: Desk, text: str, found: Extracted, call: _Call) -> _Piece:
+    """What the gate takes of an answer. Where it takes nothing, the answer is as good as none."""
+    kept = [item for item in found.items if item.importance >= call.least]
+    drawn = tuple(wanted for item in kept if (wanted := _drawn(desk, item, call)))
+    unusable = found.skipped + len(kept) - len(drawn)
+    if unusable and not drawn:
+        raise AnswerUnreadable("nothing that the model said could be used", expected="memories of the form that was asked for")
+    return _Piece(text=text, drawn=drawn, dropped=len(found.items) - len(kept), unusable=unusable)
+
+
+def _drawn(desk: Desk, item: Item, call: _Call) -> Wanted | None:
+    """The item through the gate. One that does not pass is the model's fault, and must not cost the others."""
+    try:
+        return read_items(desk, [(item.text, _notes(item, call.given))], request=call.request, trust=BASE[Source.INFERENCE])[0]
+    except InvalidInput:
+        return None
 
 
 def _notes(item: Item, given: Mapping[str, object]) -> dict[str, object]:
@@ -107,10 +158,14 @@ def _notes(item: Item, given: Mapping[str, object]) -> dict[str, object]:
     return _flagged(item.text, notes)
 
 
-def _whole(desk: Desk, pieces: Sequence[_Piece], given: Mapping[str, object], asked: str) -> list[Wanted]:
-    usual = {"importance": WHOLE_IMPORTANCE, "provenance": {"source": Source.DOCUMENT.value}}
-    pairs = [(piece.text, _flagged(piece.text, {**usual, **given})) for piece in pieces if piece.failed]
-    return read_items(desk, pairs, request=asked, trust=BASE[Source.DOCUMENT])
+_AS_DOCUMENT: Mapping[str, object] = {"importance": WHOLE_IMPORTANCE, "provenance": {"source": Source.DOCUMENT.value}}
+
+
+def _whole(desk: Desk, pieces: Sequence[_Piece], call: _Call) -> list[Wanted]:
+    pairs = [(piece.text, _flagged(piece.text, {**_AS_DOCUMENT, **call.given})) for piece in pieces if piece.failed]
+    # They passed the gate. A mask may be longer than what it hides, and that is no reason to refuse them now.
+    roomy = replace(desk.limits, content_chars=max([desk.limits.content_chars, *(len(text) for text, _ in pairs)]))
+    return read_items(replace(desk, limits=roomy), pairs, request=call.request, trust=BASE[Source.DOCUMENT])
 
 
 def _flagged(text: str, notes: dict[str, object]) -> dict[str, object]:
@@ -118,8 +173,9 @@ def _flagged(text: str, notes: dict[str, object]) -> dict[str, object]:
     return {**notes, "flagged": list(flags)} if flags else notes
 
 
-def _flags(text: str) -> tuple[str, ...]:
-    return tuple(sorted({str(finding.kind) for finding in detect(text)}))
+def _flags(*texts: str) -> tuple[str, ...]:
+    """The kinds of instructions in a text. Cleaning takes some away and uncovers others: both forms of it are looked at."""
+    return tuple(sorted({str(finding.kind) for text in set(texts) for finding in detect(text)}))
 
 
 def _store(desk: Desk, wanted: Sequence[Wanted], key: str | None, asked: str) -> tuple[list[Memory], bool]:

@@ -21,7 +21,7 @@ from memory_mesh.core.scope import partitions
 from memory_mesh.core.times import iso, millis
 from memory_mesh.core.when import spans
 from memory_mesh.core.where import ANYTHING, In, Where, both
-from memory_mesh.flows import embed, usage
+from memory_mesh.flows import embed, recalls, usage
 from memory_mesh.flows.desk import Desk
 from memory_mesh.flows.recall import known_statuses, shown_to, within
 
@@ -80,6 +80,7 @@ def search(desk: Desk, request: Request, *, use_cache: bool = True) -> list[Sear
             ends = [millis(result.expires_at) for result in answers if result.expires_at]
             desk.cache.put(key, marks, answers, at, until=min(ends, default=None))
     usage.note(desk, [result.id for result in answers])
+    recalls.note(desk, query=request.query, limit=request.limit, filter=request.filter, ms=at, answers=answers)
     return [_apart(result) for result in answers] if use_cache else list(answers)
 
 

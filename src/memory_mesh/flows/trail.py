@@ -1,71 +1,180 @@
-"""The audit chains as a reader meets them: which there are, where they end, whether they are whole."""
+"""The audit chains as a reader meets them: which there are, where they end, what they say, whether they are whole."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 
-from memory_mesh.core import audit
-from memory_mesh.core.audit import Broken, Sound, Verdict
+from memory_mesh.core import audit, exported
+from memory_mesh.core.audit import OPERATIONS, Broken, Sound, Verdict
 from memory_mesh.core.columns import Kind
+from memory_mesh.core.errors import InvalidInput, shown
+from memory_mesh.core.ports import Progress, no_progress
 from memory_mesh.core.records import Block, Head, Memory
-from memory_mesh.core.where import In, equals
+from memory_mesh.core.where import ANYTHING, Compare, In, Or, Where, both, equals
+from memory_mesh.core.yamo import ERASED
 from memory_mesh.flows.desk import Desk
 
 _AT_ONCE = 500
+_WINDOW = 2000  # blocks read at once: chains grow long
 _ATTEMPTS = 20
 
 
-def heads(desk: Desk) -> list[Head]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Which:
+    """Some of a user's chains: of one agent or of all, those of memories, those of searches, or both."""
+
+    agent_id: str | None = None
+    recalls: bool | None = None
+
+    def has(self, chain: str) -> bool:
+        agent_fits = self.agent_id is None or audit.owner_of(chain)[1] == self.agent_id
+        return agent_fits and self.recalls in (None, audit.of_recalls(chain))
+
+
+ALL_CHAINS = Which()
+
+
+def heads(desk: Desk, which: Which = ALL_CHAINS) -> list[Head]:
     """Where each chain of the caller's user ends."""
-    every = [Head.of(row) for row in desk.store.find(Kind.HEAD)]
-    own = [head for head in every if audit.owner_of(head.id)[0] == desk.who.user_id]
-    return sorted(own, key=lambda head: head.id)
+    return [head for head in _heads_of(desk, desk.who.user_id) if which.has(head.id)]
 
 
-def blocks(desk: Desk, chain: str) -> list[Block]:
-    """A chain, first block first."""
-    return sorted(_read(desk, chain), key=lambda block: block.number)
+def blocks(desk: Desk, chain: str, where: Where = ANYTHING) -> list[Block]:
+    """The blocks of a chain, first block first."""
+    found = desk.store.find(Kind.BLOCK, both(equals("chain", chain), where))
+    return sorted((Block.of(row) for row in found), key=lambda block: block.number)
+
+
+def log(desk: Desk, *, which: Which = ALL_CHAINS, operation: str | None = None, limit: int = 20) -> list[Block]:
+    """The blocks of the caller's user, newest first."""
+    if operation is not None and operation not in OPERATIONS:
+        raise InvalidInput(f"operation is {shown(operation)}", expected=f"one of {', '.join(OPERATIONS)}")
+    if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
+        raise InvalidInput(f"limit is {shown(limit)}", expected="a whole number from 1")
+    wanted = [equals("user_id", desk.who.user_id)]
+    wanted += [equals("agent_id", which.agent_id)] if which.agent_id is not None else []
+    wanted += [equals("operation_type", operation)] if operation else []
+    if which.recalls is not None:
+        wanted.append(Compare("operation_type", "=" if which.recalls else "<>", "recall"))
+    return [Block.of(row) for row in desk.store.find(Kind.BLOCK, both(*wanted), limit=limit)]
+
+
+def export(desk: Desk, *, which: Which = ALL_CHAINS, as_json: bool = False, progress: Progress = no_progress) -> Iterator[str]:
+    """The chains of the caller's user, one after another, each from its first block: as texts of the wire format, or as lines of
+    JSON, which can be verified. An erased block has no text any more, so only JSON has it."""
+    chains = [chain for chain in _chains(desk) if which.has(chain)]
+    total = sum(desk.store.count(Kind.BLOCK, equals("chain", chain)) for chain in chains)
+    every = (block for chain in chains for block in _in_order(desk, chain, _head(desk, chain)))
+    for done, block in enumerate(every, start=1):
+        if as_json:
+            yield exported.line(block) + "\n"
+        elif block.yamo_text != ERASED:
+            yield block.yamo_text
+        if done % _AT_ONCE == 0:
+            progress("exporting", done, total)
+
+
+# --- verifying ---
 
 
 def verify(desk: Desk, chain: str, *, noted: tuple[int, str] | None = None) -> Verdict:
     """Whether a chain is whole, and whether the contents it speaks of are still those that were sealed.
 
-    Others may write between two reads, so a break counts only if no chain has grown meanwhile.
+    Others may write between two reads, so a break counts only if no chain of its user has grown meanwhile.
     """
+    user_id, _ = audit.owner_of(chain)
     for attempt in range(_ATTEMPTS):
-        ends = heads(desk)
+        ends = _heads_of(desk, user_id)
         verdict = _walk(desk, chain, noted)
-        if isinstance(verdict, Sound) or heads(desk) == ends:
+        if isinstance(verdict, Sound) or _heads_of(desk, user_id) == ends:
             break
         desk.pause(attempt)
     return verdict
 
 
-def verify_all(desk: Desk) -> list[Verdict]:
-    """Every chain of the caller's user; one whose head is gone is found by its blocks."""
-    orphans = {str(row.value("chain")) for row in desk.store.find(Kind.BLOCK, equals("user_id", desk.who.user_id))}
-    return [verify(desk, chain) for chain in sorted(orphans | {head.id for head in heads(desk)})]
+def verify_all(desk: Desk, which: Which = ALL_CHAINS, *, noted: tuple[int, str] | None = None) -> list[Verdict]:
+    """Every chain of the caller's user; one whose head is gone is found by its blocks. A noted head may be of any of them."""
+    chains = [chain for chain in _chains(desk) if which.has(chain)]
+    holder = _holder(desk, chains, noted)
+    verdicts = [verify(desk, chain, noted=noted if chain == holder else None) for chain in chains]
+    if noted and noted[0] and holder is None:
+        verdicts.append(exported.not_noted(chains[0] if len(chains) == 1 else "", noted[0]))
+    return verdicts
+
+
+def _chains(desk: Desk) -> list[str]:
+    """The names of the user's chains, those without a head too: found one by one, for a chain has many blocks."""
+    named = {head.id for head in heads(desk)}
+    own = equals("user_id", desk.who.user_id)
+    while orphan := desk.store.find(Kind.BLOCK, both(own, *(Compare("chain", "<>", chain) for chain in sorted(named))), limit=1):
+        named.add(str(orphan[0].value("chain")))
+    return sorted(named)
+
+
+def _holder(desk: Desk, chains: Sequence[str], noted: tuple[int, str] | None) -> str | None:
+    """The chain that has the noted block, or has the one behind it where the noted one was removed."""
+    if not noted or not noted[0] or not chains:
+        return None
+    number, hashed = noted
+    itself = both(equals("number", number), equals("block_hash", hashed))
+    behind = both(equals("number", number + 1), equals("prev_hash", hashed))
+    found = desk.store.find(Kind.BLOCK, both(In("chain", tuple(chains)), Or((itself, behind))), limit=1)
+    return str(found[0].value("chain")) if found else None
+
+
+def _heads_of(desk: Desk, user_id: str | None) -> list[Head]:
+    every = [Head.of(row) for row in desk.store.find(Kind.HEAD)]
+    return sorted((head for head in every if audit.owner_of(head.id)[0] == user_id), key=lambda head: head.id)
+
+
+def _head(desk: Desk, chain: str) -> Head | None:
+    held = desk.store.get(Kind.HEAD, [chain]).get(chain)
+    return Head.of(held) if held else None
+
+
+def _in_order(desk: Desk, chain: str, head: Head | None) -> Iterator[Block]:
+    """Every block of a chain by its number, a window at a time. Up to its head a chain has no gap; where one has, all that is
+    left is read at once, and whoever verifies will find it."""
+    count = desk.store.count(Kind.BLOCK, equals("chain", chain))
+    at = (head.number if head else count) - count + 1
+    yield from blocks(desk, chain, Compare("number", "<", at))
+    while found := blocks(desk, chain, both(Compare("number", ">=", at), Compare("number", "<", at + _WINDOW))):
+        yield from found
+        at += _WINDOW
+    yield from blocks(desk, chain, Compare("number", ">=", at))
+
+
+@dataclass(slots=True)
+class _Listener:
+    """What a walk must remember of a chain's blocks, to look at their memories behind it."""
+
+    refs: set[str] = field(default_factory=set)
+    quoting: dict[str, tuple[int, str]] = field(default_factory=dict)  # memory → number and id of the last block that quotes it
+
+    def hear(self, walked: Iterator[Block]) -> Iterator[Block]:
+        for block in walked:
+            if block.ref:
+                self.refs.add(block.ref)
+                if audit.quotes(block):
+                    self.quoting[block.ref] = (block.number, block.id)
+            yield block
 
 
 def _walk(desk: Desk, chain: str, noted: tuple[int, str] | None) -> Verdict:
-    held = desk.store.get(Kind.HEAD, [chain]).get(chain)
-    walked = blocks(desk, chain)
-    verdict = audit.verify(chain, walked, Head.of(held) if held else None, noted=noted)
-    return verdict if isinstance(verdict, Broken) else _contents(desk, chain, walked) or verdict
+    head = _head(desk, chain)
+    listener = _Listener()
+    verdict = audit.verify(chain, listener.hear(_in_order(desk, chain, head)), head, noted=noted)
+    return verdict if isinstance(verdict, Broken) else _contents(desk, chain, listener) or verdict
 
 
-def _read(desk: Desk, chain: str) -> Iterator[Block]:
-    return (Block.of(row) for row in desk.store.find(Kind.BLOCK, equals("chain", chain)))
-
-
-def _contents(desk: Desk, chain: str, walked: list[Block]) -> Broken | None:
+def _contents(desk: Desk, chain: str, heard: _Listener) -> Broken | None:
     """The first memory of a chain that is gone, or whose content is not the one that the block of its latest revision sealed."""
-    quoting = {block.ref: block for block in walked if audit.quotes(block)}
-    refs = sorted({block.ref for block in walked if block.ref})
+    refs = sorted(heard.refs)
     for at in range(0, len(refs), _AT_ONCE):
         ids = tuple(refs[at : at + _AT_ONCE])
         latest = _latest(desk, ids)
         held = desk.store.get(Kind.MEMORY, ids)
-        for gone in (quoting[ref] for ref in ids if ref in quoting and ref not in held):
-            return Broken(chain, gone.number, gone.id, f"{gone.ref} is gone and no erasure tells of it")
+        for gone in (ref for ref in ids if ref in heard.quoting and ref not in held):
+            return Broken(chain, *heard.quoting[gone], f"{gone} is gone and no erasure tells of it")
         for row in held.values():
             memory = Memory.of(row)
             _, hashed, block = latest.get(memory.id, (0, None, None))

@@ -23,19 +23,20 @@ def note(desk: Desk, ids: Sequence[str]) -> None:
     """These memories were answers."""
     if not desk.enabled or not ids or desk.sightings.add(ids, iso(desk.clock())) < _FLUSH_AT:
         return
-    if desk.sightings.writer is None or not desk.sightings.writer.is_alive():
-        desk.sightings.writer = Thread(target=_write, args=(desk,), name="memory-mesh usage", daemon=True)
-        desk.sightings.writer.start()
+    desk.sightings.start(Thread(target=_write, args=(desk,), name="memory-mesh usage", daemon=True))
 
 
 def flush(desk: Desk) -> None:
     """Write what was counted, now."""
-    if desk.sightings.writer:
-        desk.sightings.writer.join()
     _write(desk)
 
 
 def _write(desk: Desk) -> None:
+    with desk.sightings.writing:
+        _flushed(desk)
+
+
+def _flushed(desk: Desk) -> None:
     """A store that cannot be written to is searched all the same, without counting."""
     taken = desk.sightings.take()
     for _ in range(_ATTEMPTS if taken else 0):

@@ -57,8 +57,8 @@ def as_json(form: str) -> bool:
 def verdicts(found: Sequence[Verdict]) -> Answer:
     """Whether the chains are whole; exit 1 where one is not."""
     breaks = sum(isinstance(verdict, Broken) for verdict in found)
-    told = f"{_many(len(found))} sound" if found else "There are no chains yet"
-    summary = f"{NAME} {f'{breaks} of {_many(len(found))} broken' if breaks else told}"
+    well = f"{_many(len(found))} sound" if found else "There are no chains yet"
+    summary = f"{NAME} {f'{breaks} broken, {len(found) - breaks} sound' if breaks else well}"
     rows = [("BROKEN" if isinstance(verdict, Broken) else "sound", _owner(verdict.chain), _end(verdict)) for verdict in found]
     return Answer(
         text=f"{summary}\n{aligned(rows)}" if rows else summary,

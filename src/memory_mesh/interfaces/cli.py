@@ -3,17 +3,21 @@
 The module is over 300 lines because it is the one list of all commands; what is more than flags and a call lives elsewhere.
 """
 
-from dataclasses import asdict
-from typing import Annotated
+from dataclasses import asdict, replace
+from functools import partial
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from memory_mesh.core.errors import InvalidInput, NotFound
 from memory_mesh.core.scope import MemoryType
-from memory_mesh.faces.mesh import MemoryStats
 from memory_mesh.interfaces import flags, render
 from memory_mesh.interfaces.grammar import Commands, StoreFlag, Who, option, verb
 from memory_mesh.interfaces.render import NAME, Answer
+from memory_mesh.settings import colour_wanted
+
+if TYPE_CHECKING:
+    from memory_mesh.faces.mesh import MemoryStats
 
 _ABOUT = """Memory for AI agents: remember, recall, forget, with a sealed trail of every change.
 
@@ -25,11 +29,13 @@ _CODES = (
     "interrupted."
 )
 
-WRITE, READ, CHANGE, FORGET, CARE = "Remember", "Recall", "Change", "Forget", "Look after"
+WRITE, READ, LEARN, CHANGE, FORGET, CARE = "Remember", "Recall", "Learn", "Change", "Forget", "Look after"
 
 app = typer.Typer(name="memory-mesh", cls=Commands, help=_ABOUT, epilog=_CODES, rich_markup_mode="rich")
 config = typer.Typer(cls=Commands, help="The settings in force.")
 app.add_typer(config, name="config", rich_help_panel=CARE)
+audit = typer.Typer(cls=Commands, help="The audit trail: what was written and looked for, sealed.")
+app.add_typer(audit, name="audit", rich_help_panel=CARE)
 model = typer.Typer(cls=Commands, help="The models: the local one that makes the vectors, and whatever else is set.")
 app.add_typer(model, name="model", rich_help_panel=CARE)
 
@@ -284,6 +290,90 @@ def reembed(who: Who) -> Answer:
     return Answer(text=f"{NAME} {told}{changed}", data=asdict(done))
 
 
+@verb(
+    app, "lessons", panel=LEARN,
+    examples=["lessons", "lessons deploying to production --limit 5", 'lessons deploy --order-by "severity DESC"'],
+)  # fmt: skip
+def lessons(
+    who: Who,
+    *,
+    query: Annotated[
+        list[str] | None, typer.Argument(help="what they should bear on; nothing lists all", metavar="QUERY")
+    ] = None,
+    limit: Limit = "10",
+    order_by: Annotated[str | None, option("--order-by", "relevance, or severity DESC", metavar="ORDER")] = None,
+) -> Answer:
+    """Tell the lessons that bear on something; without words all of them, the worst first."""
+    from memory_mesh.interfaces import learning
+
+    most = flags.whole(limit, "--limit")
+    with who.mesh() as mesh:
+        return learning.lessons(mesh.query_lessons(" ".join(query or []), limit=most, order_by=order_by))
+
+
+@verb(
+    app, "distill", panel=LEARN,
+    examples=[
+        "distill",
+        'distill --pattern token_expired --rule "Refresh the token before a deploy." --situation "The deploy failed." '
+        '--oversight "Nobody looked at the expiry." --fix "A new token." --severity high --scope deploys',
+    ],
+)  # fmt: skip
+def distill(
+    who: Who,
+    *,
+    pattern: Annotated[str | None, option("--pattern", "a name for the error that stays the same", metavar="NAME")] = None,
+    rule: Annotated[str | None, option("--rule", "what to do or leave in future", metavar="TEXT")] = None,
+    situation: Annotated[str | None, option("--situation", "what happened", metavar="TEXT")] = None,
+    oversight: Annotated[str | None, option("--oversight", "what was missed", metavar="TEXT")] = None,
+    fix: Annotated[str | None, option("--fix", "how it was resolved", metavar="TEXT")] = None,
+    severity: Annotated[str | None, option("--severity", "critical, high, medium or low", metavar="LEVEL")] = None,
+    scope: Annotated[str | None, option("--scope", "when and where the rule applies", metavar="TEXT")] = None,
+    inverse: Annotated[str | None, option("--inverse", "what succeeds instead", metavar="TEXT")] = None,
+    confidence: Annotated[str | None, option("--confidence", "how sure the rule is, 0 to 1; else 0.7", metavar="X")] = None,
+    key: Key = None,
+) -> Answer:
+    """Draw lessons from the failures of the last day; or, with flags, keep one lesson."""
+    from memory_mesh.interfaces import learning
+
+    said: dict[str, object] = {
+        "error_pattern": pattern, "preventative_rule": rule, "situation": situation, "oversight": oversight, "fix": fix,
+        "severity": severity, "applicable_scope": scope, "inverse_lesson": inverse,
+        "confidence": None if confidence is None else flags.share(confidence, "--confidence"),
+    }  # fmt: skip
+    given = {name: value for name, value in said.items() if value is not None}
+    with who.mesh() as mesh:
+        if given:
+            return learning.learnt(mesh.distill_lesson(given, idempotency_key=key))
+        return learning.cycle(mesh.distill())
+
+
+@verb(
+    app, "heartbeat", panel=CARE,
+    examples=["heartbeat", "heartbeat --force --job distillation", "heartbeat --log"],
+)  # fmt: skip
+def heartbeat(
+    who: Who,
+    *,
+    ctx: typer.Context,
+    job: Annotated[list[str] | None, option("--job", "this job only; may be repeated", metavar="NAME")] = None,
+    force: Annotated[bool, option("--force", "even if it is not due")] = False,
+    watch: Annotated[bool, option("--watch", "go on, one beat after the other, until interrupted")] = False,
+    every: Annotated[str, option("--every", "how long between two beats, with --watch", metavar="SPAN")] = "8h",
+    log: Annotated[bool, option("--log", "show earlier runs instead")] = False,
+) -> Answer:
+    """Run the upkeep that is due: guard, distillation, retention, vectors, compaction. Exit 1 where a job failed."""
+    from memory_mesh.interfaces import learning
+
+    span = learning.seconds(every)
+    with who.mesh() as mesh:
+        if log:
+            return learning.runs(mesh.heartbeat_log())
+        if watch:
+            learning.watch(mesh, span, partial(_show, as_json=bool(ctx.params["as_json"])), jobs=job, force=force)
+        return learning.heartbeat(mesh.heartbeat(jobs=job, force=force))
+
+
 @verb(app, "stats", panel=CARE, examples=["stats", "stats --store sqlite:///memory.db --json"])
 def stats(who: Who) -> Answer:
     """Say how many memories there are, and where."""
@@ -340,6 +430,81 @@ def model_check(who: Who) -> Answer:
     return checked(who)
 
 
+Chain = Annotated[str | None, option("--chain", "main (memories) or recalls (searches); else both", metavar="KIND")]
+
+
+@verb(
+    audit, "verify", panel=CARE,
+    examples=["audit verify", "audit verify --agent planner --head 12:9ca0…", "audit verify --file trail.jsonl"],
+)  # fmt: skip
+def audit_verify(
+    who: Who,
+    *,
+    head: Annotated[str | None, option("--head", "a head noted earlier, as audit head prints it", metavar="NUMBER:HASH")] = None,
+    chain: Chain = None,
+    file: Annotated[str | None, option("--file", "check this export instead of the store", metavar="FILE")] = None,
+) -> Answer:
+    """Walk every chain, or those of --agent; exit 1 on a break, and name the block."""
+    from memory_mesh.interfaces import auditing
+
+    noted, recalls = auditing.noted(head), auditing.kind(chain)
+    if file is not None:
+        return auditing.checked(file, noted)
+    with who.mesh() as mesh:
+        return auditing.verdicts(mesh.verify(agent_id=who.agent, recalls=recalls, head=noted))
+
+
+@verb(audit, "head", panel=CARE, examples=["audit head", "audit head --agent planner --chain main"])
+def audit_head(who: Who, *, chain: Chain = None) -> Answer:
+    """Print where each chain ends. Note it elsewhere: audit verify --head tells later whether it still holds."""
+    from memory_mesh.interfaces import auditing
+
+    recalls = auditing.kind(chain)
+    with who.mesh() as mesh:
+        return auditing.heads(mesh.audit_heads(agent_id=who.agent, recalls=recalls))
+
+
+@verb(audit, "log", panel=CARE, examples=["audit log --limit 5", "audit log --operation recall --agent planner"])
+def audit_log(
+    who: Who,
+    *,
+    limit: Limit = "20",
+    operation: Annotated[
+        str | None, option("--operation", "retain, recall, reflect, synthesize or lesson; else all", metavar="NAME")
+    ] = None,
+    chain: Chain = None,
+) -> Answer:
+    """Show the latest blocks, newest first."""
+    from memory_mesh.interfaces import auditing
+
+    most, recalls = flags.whole(limit, "--limit"), auditing.kind(chain)
+    with who.mesh() as mesh:
+        return auditing.log(mesh.audit_log(most, operation=operation, agent_id=who.agent, recalls=recalls))
+
+
+@verb(
+    audit,
+    "export",
+    panel=CARE,
+    examples=["audit export --out trail.jsonl", "audit export --format wire --chain main > trail.yamo"],
+)
+def audit_export(
+    who: Who,
+    *,
+    out: Annotated[str | None, option("--out", "a new file; else standard output", metavar="FILE")] = None,
+    format: Annotated[str, option("--format", "json (one block a line, can be verified) or wire", metavar="NAME")] = "json",
+    chain: Chain = None,
+) -> Answer:
+    """Write the chains out, each from its first block."""
+    from memory_mesh.interfaces import auditing
+    from memory_mesh.interfaces.progress import bar
+
+    as_json, recalls = auditing.as_json(format), auditing.kind(chain)
+    with who.mesh() as mesh, bar() as progress:
+        pieces = mesh.audit_export(as_json=as_json, agent_id=who.agent, recalls=recalls, progress=progress)
+        return auditing.export(pieces, out)
+
+
 @verb(app, "doctor", panel=CARE, examples=["doctor", "doctor --store sqlite:///memory.db"])
 def doctor(who: Who) -> Answer:
     """Check the installation, the settings, the store and every audit chain; exit 1 if something is wrong."""
@@ -356,7 +521,11 @@ def demo() -> Answer:
     return play()
 
 
-def _spent(held: MemoryStats) -> list[str]:
+def _show(answer: Answer, *, as_json: bool) -> None:
+    render.show(replace(answer, as_json=as_json), colour=colour_wanted())
+
+
+def _spent(held: "MemoryStats") -> list[str]:
     if not held.spent_in_all:
         return []
     from memory_mesh.interfaces.extracting import spending_lines

@@ -5,7 +5,7 @@ from dataclasses import asdict
 
 from memory_mesh.core.records import Extraction
 from memory_mesh.core.spending import Spent
-from memory_mesh.interfaces.render import NAME, Answer, plain, preview
+from memory_mesh.interfaces.render import NAME, Answer, one_line, plain, preview
 
 
 def answer(done: Extraction) -> Answer:
@@ -27,7 +27,7 @@ def spending_lines(today: Sequence[Spent], in_all: Sequence[Spent]) -> list[str]
     """A line for each operation and model; none where nothing was called."""
     of_today = {(spent.operation, spent.model): spent.calls for spent in today}
     return [
-        f"{NAME} Calls: {spent.operation} by {spent.model}, {of_today.get((spent.operation, spent.model), 0)} today, "
+        f"{NAME} Calls: {spent.operation} by {one_line(spent.model)}, {of_today.get((spent.operation, spent.model), 0)} today, "
         f"{_used(spent)}"
         for spent in in_all
     ]

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 from memory_mesh.core.chat import NO_TOKENS, Ask, Reply, Tokens
 from memory_mesh.core.columns import Json
-from memory_mesh.core.errors import AnswerUnreadable, CallError, CallTimedOut
+from memory_mesh.core.errors import AnswerUnreadable, CallRefused, RateLimited, Unreachable, UnsafeAddress
 from memory_mesh.core.ports import ChatModel, Meter
 from memory_mesh.models.answers import counted
 from memory_mesh.models.calls import Post, careful, most_sent
@@ -54,15 +54,12 @@ def _settled_on_failure(meter: Meter, ticket: str, most: Tokens) -> Iterator[Non
     """What fails is settled with what may be on the bill for it."""
     try:
         yield
-    except CallTimedOut:
-        meter.settle(ticket, Tokens(most.sent), failed=True)  # it was read, and perhaps answered to nobody
-        raise
-    except CallError:
-        meter.settle(ticket, NO_TOKENS, failed=True)
+    except (Unreachable, UnsafeAddress, CallRefused, RateLimited):
+        meter.settle(ticket, NO_TOKENS, failed=True)  # it was not read, or turned away
         raise
     except AnswerUnreadable:
         meter.settle(ticket, most, failed=True)  # it did answer; how much is not known here, and the cap is to hold
         raise
-    except BaseException:  # called off, or interrupted: as with a timeout
+    except BaseException:  # too late, broken off, called off: it was read, and perhaps answered to nobody
         meter.settle(ticket, Tokens(most.sent), failed=True)
         raise

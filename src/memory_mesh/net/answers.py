@@ -20,6 +20,7 @@ _REMEDIES = {
     403: "check the API key and what it may do",
     404: "check the URL and the name of the model",
 }
+_PACKINGS = frozenset({"gzip", "x-gzip", "deflate", "br", "zstd", "compress"})
 _POINTED_TO = re.compile(r"(?:[a-z][a-z0-9+.-]*:)?//(?:[^/?#@]*@)?([A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]+\])", re.IGNORECASE)
 
 # Takes secrets of ours out of a text of theirs.
@@ -39,7 +40,9 @@ def received(status: int, headers: Iterable[tuple[bytes, bytes]], chunks: Iterab
     """Take an answer in, but not without end, and packed in no way: a small packet can hold a very large one."""
     named = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in headers}
     if (packed := named.get("content-encoding", "identity").strip().lower()) not in ("", "identity"):
-        raise CallError(f"{address} answered packed as {packed!r:.40}", expected="an answer that is not packed")
+        # A word that is none of these is the server's own, and may quote a key of ours.
+        known = f" as {packed!r}" if packed in _PACKINGS else ""
+        raise CallError(f"{address} answered packed{known}", expected="an answer that is not packed")
     body = bytearray()
     for chunk in chunks:
         body += chunk
@@ -53,7 +56,7 @@ def understood(answer: Answer, address: str, hide: Hide, clock: float) -> dict[s
     if 200 <= answer.status < 300:
         return _object(answer.body, address)
     if 300 <= answer.status < 400:
-        raise _redirect(answer, address)
+        raise _redirect(answer, address, hide)
     said = _hidden(_json_or_text(answer.body), hide)
     message = _message(said)
     what = f"{address} answered {answer.status}" + (f": {hide(message)[:_QUOTED]}" if message else "")
@@ -86,9 +89,9 @@ def _no_number(text: str) -> NoReturn:
     raise ValueError(f"{text} is no JSON")
 
 
-def _redirect(answer: Answer, address: str) -> CallRefused:
+def _redirect(answer: Answer, address: str, hide: Hide) -> CallRefused:
     found = _POINTED_TO.match(answer.headers.get("location", ""))
-    where = f"to {found[1]}" if found else "to another path"
+    where = f"to {hide(found[1])}" if found else "to another path"
     return CallRefused(
         f"{address} points {where} ({answer.status}), and that is not followed",
         remedy="give the URL that it really has",

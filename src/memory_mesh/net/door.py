@@ -11,10 +11,11 @@ from collections.abc import Mapping
 from math import isfinite
 from threading import Lock
 from typing import TYPE_CHECKING
+from weakref import finalize
 
 from memory_mesh.core.addresses import Target, read_path, read_url, refusal
 from memory_mesh.core.columns import Json
-from memory_mesh.core.errors import CallError, CallTimedOut, SettingsError, Unreachable, UnsafeAddress
+from memory_mesh.core.errors import CallError, CallTimedOut, MemoryMeshError, SettingsError, Unreachable, UnsafeAddress
 from memory_mesh.core.secret import Secret
 from memory_mesh.core.stopping import check_cancelled
 from memory_mesh.net.answers import Answer, received, understood
@@ -25,9 +26,11 @@ from memory_mesh.net.retrying import Later, backoff
 if TYPE_CHECKING:
     import httpcore2
 
-__all__ = ["Door", "Machine"]
+__all__ = ["OPENS_LOCAL", "Door", "Machine"]
 
 _KEPT, _KEPT_SECONDS = 10, 30.0  # idle connections
+_A_DAY = 86_400.0
+OPENS_LOCAL = "allow local addresses for this endpoint if it is meant"
 _HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _OURS = frozenset({"host", "content-length", "transfer-encoding", "accept-encoding", "connection", "expect", "te", "upgrade"})
 _PLAIN = {"accept": "application/json", "content-type": "application/json", "user-agent": "memory-mesh"}
@@ -107,10 +110,13 @@ class Door:
 
         there = httpcore2.URL(scheme=self._target.scheme, host=self._target.host, port=self._target.port, target=path)
         until_then = {"timeout": {"connect": until, "read": until, "write": until}}  # moments: see `net.guard`
-        headers = self._lines(len(content))
+        pool, lines = self._connections(), self._lines  # not what they are: tools that report errors show what a frame holds
         try:
-            with self._connections().stream("POST", there, headers=headers, content=content, extensions=until_then) as answer:
+            with pool.stream("POST", there, headers=lines(len(content)), content=content, extensions=until_then) as answer:
                 return received(answer.status, answer.headers, answer.iter_stream(), self.address)
+        except (MemoryMeshError, TimeIsUp) as error:
+            # The frames of the HTTP library hold the key.
+            raise error.with_traceback(None) from None
         except (httpcore2.NetworkError, httpcore2.RemoteProtocolError) as error:
             what = f"{self.address} gave no answer: {self._hide(str(error))[:200]}"
             # Without its cause, which may quote bytes of theirs that quote a key of ours.
@@ -129,6 +135,8 @@ class Door:
             # A forked child shares the sockets of its parent, and would read answers that are not its own.
             if self._pool is None or self._process != os.getpid():
                 self._pool, self._process = self._new_pool(), os.getpid()
+                # Whoever forgets to close a door, or closes the mesh that holds it, leaves no sockets behind.
+                finalize(self, self._pool.close)
             return self._pool
 
     def _new_pool(self) -> "httpcore2.ConnectionPool":
@@ -166,7 +174,7 @@ def _checked(url: str, *, allow_local: bool) -> Target:
     if reason is None:
         return target
     opens = refusal(target, allow_local=True) is None
-    remedy = "allow local addresses for this endpoint if it is meant" if opens else ""
+    remedy = OPENS_LOCAL if opens else ""
     raise SettingsError(f"the URL leads to {reason}", expected="a public host", remedy=remedy)
 
 
@@ -182,8 +190,9 @@ def _checked_headers(headers: Mapping[str, str | Secret]) -> dict[str, str | Sec
 
 
 def _check_numbers(timeout: float, per_minute: int | None, attempts: int) -> None:
-    if not (isfinite(timeout) and timeout > 0):
-        raise SettingsError(f"a timeout of {timeout} s", expected="a number of seconds above 0")
+    # Systems cannot wait for any number of seconds.
+    if not (isfinite(timeout) and 0 < timeout <= _A_DAY):
+        raise SettingsError(f"a timeout of {timeout:g} s", expected=f"a number of seconds above 0, at most {_A_DAY:g}")
     if per_minute is not None and per_minute < 1:
         raise SettingsError(f"{per_minute} calls a minute", expected="at least 1, or no limit")
     if attempts < 1:

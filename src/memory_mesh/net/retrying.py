@@ -45,6 +45,6 @@ def _date(text: str) -> float | None:
 
     try:
         moment = parsedate_to_datetime(text)
-    except (ValueError, IndexError, TypeError):  # what the reader of dates raises for other texts
+    except (ValueError, IndexError, TypeError, OverflowError):  # what the reader of dates raises for other texts
         return None
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()

@@ -7,13 +7,15 @@ from memory_mesh.core.errors import SettingsError
 from memory_mesh.core.ports import ChatModel, Embedder, Meter
 from memory_mesh.core.secret import Secret
 from memory_mesh.core.spending import Caps, Price
-from memory_mesh.settings import PREFIX, Settings
+from memory_mesh.settings import KEYS, PREFIX, Settings
 
 if TYPE_CHECKING:
     from memory_mesh.models.providers import Provider
     from memory_mesh.net.door import Door
 
 _AT_HOME = ("local", "hash", "none")
+_A_DAY = 86_400.0
+_LEAST_READ = 100  # tokens
 _USUAL_WINDOW = 510  # small enough for any model that embeds
 _WHATEVER_RUNS = "default"  # a server of one model, such as llama.cpp's, takes any name
 
@@ -57,6 +59,11 @@ def refuse_wrong(settings: Settings) -> None:
     if settings.llm_provider is None and settings.llm_model is not None:
         raise SettingsError("llm_model is set, and llm_provider is not", expected="who runs it, such as ollama")
     caps(settings)
+    if not 0 < settings.llm_timeout <= _A_DAY:
+        raise SettingsError(f"llm_timeout is {settings.llm_timeout:g}", expected=f"seconds above 0, at most {_A_DAY:g}")
+    if settings.llm_input_tokens < _LEAST_READ:
+        what = f"llm_input_tokens is {settings.llm_input_tokens}, and each piece of a text is a call of its own"
+        raise SettingsError(what, expected=f"at least {_LEAST_READ}")
     if settings.enable_llm:
         make_chat(settings, None)
     if is_remote(settings):
@@ -127,7 +134,7 @@ def _metered(chat: ChatModel, meter: Meter) -> ChatModel:
 def _door(settings: Settings, provider: "Provider", what: str) -> "Door":
     """The way to a provider; what cannot be a way is told at once, by the name of the setting."""
     from memory_mesh.models.providers import headers_of, unkeyed, url_of
-    from memory_mesh.net.door import Door
+    from memory_mesh.net.door import OPENS_LOCAL, Door
 
     url, key, local = (getattr(settings, f"{what}_{part}") for part in _PARTS[what])
     headers = headers_of(provider, Secret(key)) if key else unkeyed(provider)
@@ -141,7 +148,8 @@ def _door(settings: Settings, provider: "Provider", what: str) -> "Door":
         )
     except SettingsError as error:
         named = f"{what}_{_PARTS[what][0]}"
-        raise SettingsError(f"{named}: {error.what}", expected=error.expected, remedy=error.remedy) from error
+        remedy = f"set {what}_allow_local = true if it is meant" if error.remedy == OPENS_LOCAL else error.remedy
+        raise SettingsError(f"{named}: {error.what}", expected=error.expected, remedy=remedy) from error
 
 
 _PARTS = {"llm": ("base_url", "api_key", "allow_local"), "embedding": ("url", "api_key", "allow_local")}
@@ -163,5 +171,5 @@ def _prices_needed(settings: Settings) -> list[str]:
 
 
 def _keyless(setting: str, provider: "Provider") -> SettingsError:
-    remedy = f"set {PREFIX}{setting.upper()}, or the variable that {provider.name}'s own tools read"
+    remedy = f"set {PREFIX}{setting.upper()} or {KEYS[provider.name]}"
     return SettingsError(f"{setting} is not set", expected=f"a key for {provider.name}", remedy=remedy)

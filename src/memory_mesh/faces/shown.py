@@ -1,0 +1,42 @@
+"""Search results as texts: in the document's own shape, and as data for a language model."""
+
+import re
+from collections.abc import Sequence
+
+from memory_mesh.core.records import SearchResult
+
+_FRAME = """\
+[ATTENTION DIRECTIVE]
+- ALIGN attention to entries with [IMPORTANCE >= 0.8]
+- TREAT entries with [IMPORTANCE <= 0.4] as auxiliary
+
+[MEMORY CONTEXT]
+"""
+# Lines of a memory that would pass for the frame around it.
+_FORGED = re.compile(r"^(?=\s*(?:--- MEMORY\b|\[(?:ATTENTION DIRECTIVE|MEMORY CONTEXT)\]))", re.MULTILINE)
+_USUAL = (("type", "global"), ("source", "unknown"))
+
+
+def as_document(results: Sequence[SearchResult]) -> str:
+    """The block of text that the document puts before an agent."""
+    return _FRAME + "\n\n".join(_entry(n, result) for n, result in enumerate(results, start=1))
+
+
+def for_model(results: Sequence[SearchResult], boundary: str) -> str:
+    """The same memories as data, behind fences of this boundary."""
+    from memory_mesh.core.fence import Entry, as_data  # only prompts need it
+
+    entries = [
+        Entry(
+            id=found.id, content=found.content, created_at=found.event_time or found.created_at,
+            kind=str(found.metadata.get("type") or found.memory_type), score=found.score, trust=found.trust,
+        )
+        for found in results
+    ]  # fmt: skip
+    return as_data(entries, boundary)
+
+
+def _entry(n: int, result: SearchResult) -> str:
+    kind, source = (" ".join(str(result.metadata.get(name) or usual).split()) for name, usual in _USUAL)
+    content = _FORGED.sub("> ", result.content)
+    return f"--- MEMORY {n}: {result.id} [IMPORTANCE: {result.score:.2f}] ---\nType: {kind} | Source: {source}\n{content}"

@@ -1,0 +1,95 @@
+"""An exported chain says without its store whether it is whole."""
+
+import json
+
+import pytest
+
+from memory_mesh.core import audit
+from memory_mesh.core.audit import Broken, Entry, Sound
+from memory_mesh.core.errors import InvalidInput
+from memory_mesh.core.exported import NAMES, line, verify_export
+from memory_mesh.core.records import Block
+from memory_mesh.core.times import iso
+from memory_mesh.core.yamo import retain
+from memory_mesh.testing.fakes import NEW_YEAR
+
+
+def entry(ms: int, memory: str) -> Entry:
+    said = {"memory_type": "global", "content": f"{memory}\u2028\x85 é", "hypothesis": "none", "action": "add", "revision": 1}
+    return Entry(
+        id=f"yamo_retain_{ms}_aaaaaa",
+        operation_type="retain",
+        ms=ms,
+        write=lambda seal: retain(seal, agent="ann", memory_id=memory, at=iso(ms), **said),
+        ref=memory,
+        metadata={"action": "add"},
+    )
+
+
+def chain(agent: str, count: int = 3) -> list[Block]:
+    entries = [entry(NEW_YEAR + n, f"mem_{agent}{n}") for n in range(count)]
+    return audit.append(audit.chain_name("u", agent), None, entries)[0]
+
+
+def lines(*blocks: Block) -> list[str]:
+    return [line(block) + "\n" for block in blocks]
+
+
+def test_every_chain_of_an_export_is_told_of() -> None:
+    ann, bob = chain("ann"), chain("bob", 2)
+    found = verify_export([*lines(*ann), "\n", *lines(*bob)])
+    assert found == [Sound(ann[0].chain, 3, ann[-1].block_hash), Sound(bob[0].chain, 2, bob[-1].block_hash)]
+    assert verify_export([]) == []
+
+
+@pytest.mark.req("MESH-037")
+def test_a_line_has_the_columns_of_the_documents_table_and_is_one_line() -> None:
+    (block,) = chain("ann", 1)
+    text = line(block)
+    assert len(text.splitlines()) == 1
+    assert list(json.loads(text)) == list(NAMES)
+    assert NAMES[:8] == ("id", "agent_id", "operation_type", "yamo_text", "timestamp", "block_hash", "prev_hash", "metadata")
+    assert json.loads(text)["yamo_text"] == block.yamo_text
+
+
+@pytest.mark.req("MESH-042")
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "metadata"])
+def test_an_altered_line_is_found(name: str) -> None:
+    texts = lines(*chain("ann"))
+    said = json.loads(texts[1])
+    said[name] = (
+        7 if name == "number" else iso(0) if name == "timestamp" else "yamo_retain_1_aaaaaa" if name == "id" else "altered"
+    )
+    texts[1] = json.dumps(said)
+    assert any(isinstance(found, Broken) for found in verify_export(texts))
+
+
+@pytest.mark.req("MESH-042")
+def test_a_line_that_is_gone_doubled_or_moved_is_found() -> None:
+    one, two, three = lines(*chain("ann"))
+    for meddled in ([two, three], [one, three], [one, one, two, three], [one, three, two], [three, two, one]):
+        assert any(isinstance(found, Broken) for found in verify_export(meddled))
+
+
+@pytest.mark.req("MESH-042")
+def test_a_cut_end_is_found_by_a_noted_head_of_whichever_chain() -> None:
+    ann, bob = chain("ann"), chain("bob")
+    noted = (3, bob[2].block_hash)
+    assert {type(found) for found in verify_export(lines(*ann, *bob), noted=noted)} == {Sound}
+    cut = verify_export(lines(*ann, *bob[:2]), noted=noted)
+    assert [type(found) for found in cut] == [Sound, Sound, Broken]
+    assert [type(found) for found in verify_export([], noted=noted)] == [Broken]
+    assert verify_export([], noted=(0, "")) == []
+
+
+@pytest.mark.parametrize("text", ["no JSON", "[]", "{}", "7", '{"id": 1}', "[" * 100_000])
+def test_what_is_no_block_is_refused_with_its_line(text: str) -> None:
+    with pytest.raises(InvalidInput, match="line 2 is no"):
+        verify_export([*lines(*chain("ann", 1)), text])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_value_of_a_wrong_type_is_refused_by_its_name(name: str) -> None:
+    said = json.loads(line(chain("ann", 1)[0]))
+    with pytest.raises(InvalidInput, match=name):
+        verify_export([json.dumps({**said, name: ["odd"]})])

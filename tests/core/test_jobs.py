@@ -1,0 +1,97 @@
+"""When a job's turn comes: what is due, who holds it, and what a clock that was set back must not do."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memory_mesh.core.jobs import LEASE_MS, Heartbeat, JobRun, Outcome, Turn
+
+HOUR = 3_600_000
+EIGHT = 8 * HOUR
+MOMENTS = st.integers(min_value=0, max_value=10**14)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+)
+
+
+def run(outcome: Outcome) -> JobRun:
+    return JobRun(job="x", priority=1, outcome=outcome, began="", ended="")
+
+
+def test_a_job_that_never_ran_is_due() -> None:
+    assert Turn().refused(0, EIGHT, force=False) is None
+
+
+@pytest.mark.req("MESH-139")
+def test_a_job_is_due_when_its_time_is_over_or_nearly_over() -> None:
+    done = Turn().taken("me", 0).given_back("me", 0, done=True)
+    assert done.refused(EIGHT, EIGHT, force=False) is None
+    assert done.refused(EIGHT - 60_000, EIGHT, force=False) is None, "a schedule of eight hours may come a moment early"
+    assert done.refused(EIGHT - 10 * 60_000, EIGHT, force=False) is Outcome.NOT_DUE
+    assert done.refused(1, EIGHT, force=False) is Outcome.NOT_DUE
+    assert done.refused(1, EIGHT, force=True) is None
+
+
+def test_a_job_that_failed_stays_due() -> None:
+    failed = Turn().taken("me", 0).given_back("me", 0, done=False)
+    assert (failed.holder, failed.count) == (None, 1)
+    assert failed.refused(1, EIGHT, force=False) is None
+
+
+def test_a_job_that_failed_keeps_when_it_was_last_done() -> None:
+    done = Turn().taken("me", 5).given_back("me", 5, done=True)
+    assert done.taken("me", EIGHT).given_back("me", EIGHT, done=False).last == 5
+
+
+def test_a_job_that_another_holds_is_left_to_it_even_by_force_until_its_lease_ends() -> None:
+    held = Turn().taken("other", 1000)
+    for force in (False, True):
+        assert held.refused(1000, EIGHT, force=force) is Outcome.HELD
+        assert held.refused(1000 + LEASE_MS - 1, EIGHT, force=force) is Outcome.HELD
+        assert held.refused(1000 + LEASE_MS, EIGHT, force=force) is None
+
+
+def test_whoever_was_overtaken_does_not_take_the_job_from_the_one_who_overtook() -> None:
+    overtaken = Turn().taken("slow", 0).taken("quick", LEASE_MS)
+    back = overtaken.given_back("slow", 0, done=True)
+    assert (back.holder, back.until, back.last, back.count) == ("quick", 2 * LEASE_MS, None, 1)
+
+
+@given(at=MOMENTS, later=st.integers(-(10**13), 10**13), every=st.integers(0, 10**9), force=st.booleans())
+def test_no_clock_keeps_a_job_from_running_for_longer_than_its_time(at: int, later: int, every: int, force: bool) -> None:
+    done = Turn().taken("me", at).given_back("me", at, done=True)
+    refused = done.refused(at + later, every, force=force)
+    assert refused in (None, Outcome.NOT_DUE)
+    if later < 0 or later >= every or force:
+        assert refused is None
+
+
+@given(at=MOMENTS, later=st.integers(-(10**13), 10**13), force=st.booleans())
+def test_no_clock_lets_the_dead_hold_a_job_for_longer_than_its_lease(at: int, later: int, force: bool) -> None:
+    held = Turn().taken("dead", at)
+    refused = held.refused(at + later, EIGHT, force=force)
+    assert (refused is Outcome.HELD) is (0 <= later < LEASE_MS)
+
+
+@given(turn=st.builds(Turn, holder=st.none() | st.text(), until=MOMENTS, last=st.none() | MOMENTS, count=st.integers(0)))
+def test_a_turn_is_read_back_as_it_was_kept(turn: Turn) -> None:
+    assert Turn.of(turn.detail()) == turn
+
+
+@given(detail=JSON | st.fixed_dictionaries(dict.fromkeys(("holder", "until", "last", "count"), JSON)), ms=MOMENTS)
+def test_whatever_a_store_gives_back_can_be_asked(detail: object, ms: int) -> None:
+    assert Turn.of(detail).refused(ms, EIGHT, force=False) in (None, Outcome.HELD, Outcome.NOT_DUE)
+
+
+def test_what_is_not_as_we_wrote_it_is_a_job_that_never_ran() -> None:
+    kept = Turn(last=7, count=3).detail()
+    assert Turn.of(kept) == Turn(last=7, count=3)
+    for broken in (None, 5, [], {}, {**kept, "last": "7"}, {**kept, "count": True}, {**kept, "holder": 1}):
+        assert Turn.of(broken) == Turn()
+
+
+@pytest.mark.parametrize("outcome", Outcome)
+def test_a_beat_is_well_unless_a_job_failed_or_was_blocked(outcome: Outcome) -> None:
+    bad = outcome in (Outcome.FAILED, Outcome.BLOCKED)
+    assert Heartbeat(runs=(run(Outcome.DONE), run(outcome))).ok is not bad

@@ -1,0 +1,130 @@
+"""Several processes that write and search on one file: every chain stays one chain, and no search goes untold."""
+
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from memory_mesh import MemoryMesh, Sound
+
+PROCESSES, ROUNDS = 4, 12
+
+# Each process adds and searches as one agent of two, so that two of them meet on each chain.
+PROGRAM = """
+import json, sys
+from memory_mesh import MemoryMesh
+
+store, agent, name, rounds = json.loads(sys.argv[1])
+sys.stdin.readline()
+with MemoryMesh(store=store, agent_id=agent) as mesh:
+    for n in range(rounds):
+        mesh.add(f"{name} notes comet{n}")
+        mesh.search(f"comet{n}")
+        mesh.search(f"comet{n}")  # answered from the cache, or not
+        if n % 4 == 3:
+            mesh.close()  # the next call opens it again
+"""
+
+# Adds and searches, and is gone without a word.
+KILLED = """
+import json, os, signal, sys
+from memory_mesh import MemoryMesh
+
+store, agent, name, rounds = json.loads(sys.argv[1])
+sys.stdin.readline()
+mesh = MemoryMesh(store=store, agent_id=agent)
+for n in range(rounds):
+    mesh.add(f"{name} notes comet{n}")
+    mesh.search(f"comet{n}")
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def run(file: Path, program: str, names: list[str]) -> list[int]:
+    """Start a process for each name, let them go at once, and wait for their ends."""
+    options = [[f"sqlite:///{file}", f"agent{at % 2}", name, ROUNDS] for at, name in enumerate(names)]
+    started = [
+        subprocess.Popen(
+            [sys.executable, "-c", program, json.dumps(option)], stdin=subprocess.PIPE, text=True, env=dict(os.environ)
+        )
+        for option in options
+    ]
+    for process in started:
+        process.stdin.write("go\n")
+        process.stdin.close()
+    return [process.wait() for process in started]
+
+
+def chains(file: Path) -> dict[str, list[tuple[int, str, str | None]]]:
+    """Number, hash and hash before of the blocks of each chain, in their order."""
+    found: dict[str, list[tuple[int, str, str | None]]] = {}
+    with closing(sqlite3.connect(file)) as connection:
+        query = "SELECT chain, number, block_hash, prev_hash FROM yamo_blocks ORDER BY chain, number"
+        for chain, *block in connection.execute(query):
+            found.setdefault(chain, []).append(tuple(block))
+    return found
+
+
+def sound(file: Path) -> bool:
+    with MemoryMesh(store=f"sqlite:///{file}", agent_id="auditor") as mesh:
+        return {type(verdict) for verdict in mesh.verify()} == {Sound}
+
+
+def unforked(blocks: list[tuple[int, str, str | None]]) -> bool:
+    numbers, hashes, before = zip(*blocks, strict=True)
+    return list(numbers) == list(range(1, len(blocks) + 1)) and list(before) == [None, *hashes[:-1]]
+
+
+@pytest.mark.req("MESH-041", "MESH-043", "MESH-044")
+def test_processes_that_add_and_search_leave_one_block_for_each_search_and_no_chain_forks(tmp_path: Path) -> None:
+    file = tmp_path / "memory.db"
+    assert run(file, PROGRAM, [f"writer{n}" for n in range(PROCESSES)]) == [0] * PROCESSES
+    held = chains(file)
+    writers = PROCESSES // 2
+    assert {chain: len(blocks) for chain, blocks in held.items()} == {
+        '["chain", null, "agent0"]': writers * ROUNDS,
+        '["chain", null, "agent1"]': writers * ROUNDS,
+        '["recalls", null, "agent0"]': writers * ROUNDS * 2,
+        '["recalls", null, "agent1"]': writers * ROUNDS * 2,
+    }
+    assert all(unforked(blocks) for blocks in held.values())
+    assert sound(file)
+
+
+@pytest.mark.req("MESH-044")
+def test_a_process_that_is_killed_loses_its_last_searches_and_nothing_else(tmp_path: Path) -> None:
+    file = tmp_path / "memory.db"
+    assert run(file, KILLED, ["killed"]) == [-9]
+    held = chains(file)
+    assert len(held['["chain", null, "agent0"]']) == ROUNDS  # durable with their memories
+    assert len(held.get('["recalls", null, "agent0"]', [])) < ROUNDS
+    assert sound(file)
+    assert run(file, PROGRAM, ["next"]) == [0]
+    assert sound(file)
+
+
+PRUNER = """
+import json, sys
+from memory_mesh import MemoryMesh
+from memory_mesh.flows import recalls
+
+store, agent, name, rounds = json.loads(sys.argv[1])
+sys.stdin.readline()
+for n in range(rounds):
+    with MemoryMesh(store=store, agent_id=agent) as mesh:
+        mesh.search(f"comet{n}")
+        recalls.prune(mesh._desk(), older_than_days=0)
+"""
+
+
+@pytest.mark.req("MESH-043")
+def test_processes_that_search_and_prune_at_once_keep_one_chain(tmp_path: Path) -> None:
+    file = tmp_path / "memory.db"
+    assert run(file, PRUNER, ["one", "x", "two", "y"]) == [0] * 4
+    assert all(blocks[0][0] > 1 for blocks in chains(file).values())  # something was removed
+    assert sound(file)

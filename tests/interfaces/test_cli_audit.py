@@ -1,0 +1,215 @@
+"""`memory-mesh audit`: the chains on the command line."""
+
+import json
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memory_mesh.core.audit import Broken, Sound, chain_name
+from memory_mesh.core.errors import InvalidInput, StoreCorrupt
+from memory_mesh.core.yamo_parse import parse_many
+from memory_mesh.interfaces import auditing
+
+Cli = Callable[..., Any]
+
+
+@pytest.fixture
+def filled(cli: Cli) -> Cli:
+    """Two memories of ann, one of bob, two searches of ann."""
+    for agent, content in (("ann", "Tea is at four."), ("ann", "Coffee is at ten."), ("bob", "Water is always there.")):
+        assert cli("store", "--content", content, "--agent", agent).code == 0
+    for query in ("tea", "mail eve@example.com"):
+        assert cli("search", query, "--agent", "ann").code == 0
+    return cli
+
+
+def tamper(home: Path, statement: str) -> None:
+    with closing(sqlite3.connect(home / "memory.db")) as connection, connection:
+        assert connection.execute(statement).rowcount == 1
+
+
+# --- verify and head ---
+
+
+@pytest.mark.req("MESH-042")
+def test_whole_chains_are_sound_and_a_break_is_named_with_exit_1(filled: Cli, home: Path) -> None:
+    said = filled("audit", "verify")
+    assert said.code == 0
+    lines = said.out.splitlines()
+    assert lines[0] == "[MemoryMesh] 3 chains sound"
+    assert [line.split("  ")[:2] for line in lines[1:]] == [
+        ["sound", "main of agent ann"], ["sound", "main of agent bob"], ["sound", "recalls of agent ann"],
+    ]  # fmt: skip
+    tamper(home, "UPDATE yamo_blocks SET yamo_text = replace(yamo_text, 'tea', 'gin') WHERE yamo_text LIKE '%query;tea;%'")
+    said = filled("audit", "verify")
+    assert said.code == 1
+    assert said.out.startswith("[MemoryMesh] 1 broken, 2 sound\n")
+    assert "BROKEN  recalls of agent ann  block 1 (yamo_recall_" in said.out
+    assert said.out.rstrip().endswith("its text is not the one that was sealed")
+
+
+@pytest.mark.req("MESH-042")
+def test_verify_as_json_says_the_same(filled: Cli, home: Path) -> None:
+    told = json.loads(filled("audit", "verify", "--json", "--chain", "main").out)
+    assert told["ok"] is True
+    assert [(found["agent_id"], found["kind"], found["number"]) for found in told["chains"]] == [
+        ("ann", "main", 2),
+        ("bob", "main", 1),
+    ]
+    tamper(home, "DELETE FROM yamo_blocks WHERE agent_id = 'ann' AND number = 1 AND operation_type = 'retain'")
+    said = filled("audit", "verify", "--json", "--agent", "ann", "--chain", "main")
+    (found,) = json.loads(said.out)["chains"]
+    assert (said.code, found["ok"], found["number"]) == (1, False, 1)
+    assert "is missing" in found["reason"]
+    assert filled("audit", "verify", "--agent", "bob").code == 0
+
+
+@pytest.mark.req("MESH-042")
+def test_a_head_that_was_noted_is_taken_as_it_was_printed(filled: Cli, home: Path) -> None:
+    heads = [line.split()[0] for line in filled("audit", "head").out.splitlines()[1:]]
+    assert len(heads) == 3
+    assert filled("store", "--content", "Milk is at six.", "--agent", "ann").code == 0
+    assert [filled("audit", "verify", "--head", head).code for head in heads] == [0, 0, 0]
+    # The end is cut off together with the head: only the noted one tells.
+    tamper(home, "DELETE FROM yamo_blocks WHERE agent_id = 'bob'")
+    tamper(home, "DELETE FROM records WHERE kind = 'head' AND id LIKE '%bob%'")
+    assert filled("audit", "verify").code == 0
+    said = filled("audit", "verify", "--head", heads[1])
+    assert said.code == 1
+    assert "no chain has the block that was noted" in said.out
+
+
+@pytest.mark.parametrize("head", ["", "7", "x:y", "1:abc", f"-1:{'0' * 64}", f"1:{'g' * 64}"])
+def test_a_head_in_another_form_is_not_understood(cli: Cli, head: str) -> None:
+    said = cli("audit", "verify", "--head", head)
+    assert said.code == 2
+    assert "NUMBER:HASH" in said.err
+
+
+def test_where_nothing_was_written_there_are_no_chains(cli: Cli) -> None:
+    for command in ("verify", "head"):
+        said = cli("audit", command)
+        assert (said.code, said.out) == (0, "[MemoryMesh] There are no chains yet\n")
+    assert cli("audit", "log").out == "[MemoryMesh] 0 blocks\n"
+    assert cli("audit", "export").out == ""
+
+
+def test_a_terminal_gets_marks_and_no_stored_word_can_drive_it(cli: Cli) -> None:
+    cli("store", "--content", "x", "--agent", "a\x1b[2Jb")
+    said = cli("audit", "verify", terminal=True)
+    assert "✓" in said.out
+    assert "\x1b[2J" not in said.out
+    for command in ("head", "log", "export"):
+        assert "\x1b[2J" not in cli("audit", command, terminal=True).out
+
+
+# --- log ---
+
+
+def test_the_log_is_newest_first_and_tells_what_each_block_is_about(filled: Cli) -> None:
+    lines = filled("audit", "log").out.splitlines()
+    assert lines[0] == "[MemoryMesh] 5 blocks"
+    assert lines[1].split() == ["time", "chain", "block", "operation", "agent", "about"]
+    assert "recall" in lines[2]
+    assert "[EMAIL]" in lines[2]
+    assert "add mem_" in lines[6]
+    assert lines[6].endswith("Tea is at four.")
+    assert "example.com" not in "".join(lines)
+
+
+@pytest.mark.parametrize(
+    ("flags", "count"),
+    [(["--limit", "2"], 2), (["--operation", "recall"], 2), (["--operation", "lesson"], 0), (["--chain", "main"], 3),
+     (["--chain", "recalls"], 2), (["--agent", "bob"], 1)],
+)  # fmt: skip
+def test_the_log_is_of_what_is_asked_for(filled: Cli, flags: list[str], count: int) -> None:
+    assert json.loads(filled("audit", "log", "--json", *flags).out)["count"] == count
+
+
+def test_the_log_on_a_terminal_is_a_table(filled: Cli) -> None:
+    assert "about" in filled("audit", "log", terminal=True).out
+
+
+def test_an_erased_block_and_its_erasure_are_told_of(cli: Cli) -> None:
+    id_ = cli("store", "--content", "A secret of ours.").id
+    cli("delete", "--id", id_)
+    out = cli("audit", "log").out
+    assert f"erase {id_}" in out
+    assert f"{id_} (its text is erased)" in out
+    assert "secret" not in out
+
+
+@pytest.mark.parametrize("flags", [["--operation", "delete"], ["--chain", "side"], ["--limit", "0"], ["--limit", "x"]])
+def test_a_log_of_what_there_cannot_be_is_not_understood(cli: Cli, flags: list[str]) -> None:
+    assert cli("audit", "log", *flags).code == 2
+
+
+# --- export ---
+
+
+@pytest.mark.req("MESH-037")
+def test_an_export_can_be_verified_without_the_store(filled: Cli, home: Path, tmp_path: Path) -> None:
+    said = filled("audit", "export", "--out", "trail.jsonl")
+    assert (said.code, said.out) == (0, "[MemoryMesh] Exported 5 blocks to trail.jsonl\n")
+    assert filled("audit", "export").out == (tmp_path / "trail.jsonl").read_text(encoding="utf-8")
+    sound = filled("audit", "verify").out
+    (home / "memory.db").rename(home / "elsewhere.db")
+    assert filled("audit", "verify", "--file", "trail.jsonl").out == sound
+    text = (tmp_path / "trail.jsonl").read_text(encoding="utf-8")
+    (tmp_path / "forged.jsonl").write_text(text.replace("Tea is at four", "Gin is at four"), encoding="utf-8")
+    assert filled("audit", "verify", "--file", "forged.jsonl").code == 1
+
+
+def test_an_export_in_the_wire_format_is_nothing_but_blocks(filled: Cli) -> None:
+    said = filled("audit", "export", "--format", "wire", "--chain", "recalls")
+    assert [block.intent for block in parse_many(said.out)] == ["recall_relevant_memories"] * 2
+
+
+def test_an_export_takes_no_other_files_place_and_is_its_owners_alone(filled: Cli, tmp_path: Path) -> None:
+    assert filled("audit", "export", "--out", "trail.jsonl").code == 0
+    assert (tmp_path / "trail.jsonl").stat().st_mode & 0o077 == 0
+    said = filled("audit", "export", "--out", "trail.jsonl")
+    assert said.code == 2
+    assert "not there yet" in said.err
+    assert filled("audit", "export", "--out", "no/such/folder").code == 2
+    assert filled("audit", "export", "--format", "xml").code == 2
+
+
+def test_half_an_export_is_taken_away(tmp_path: Path) -> None:
+    def pieces() -> object:
+        yield "one\n"
+        raise StoreCorrupt("the file is damaged")
+
+    with pytest.raises(StoreCorrupt):
+        auditing.export(pieces(), str(tmp_path / "trail.jsonl"))
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("content", [None, b"\xff\xfe", b"agent: x;\n"])
+def test_a_file_that_is_no_export_is_not_understood(cli: Cli, tmp_path: Path, content: bytes | None) -> None:
+    if content is not None:
+        (tmp_path / "odd").write_bytes(content)
+    assert cli("audit", "verify", "--file", "odd").code == 2
+
+
+# --- parts ---
+
+
+def test_verdicts_of_one_chain_are_said_in_the_singular() -> None:
+    chain = chain_name("u", "ann", recalls=True)
+    assert auditing.verdicts([Sound(chain, 0, None)]).text == (
+        "[MemoryMesh] 1 chain sound\nsound  recalls of agent ann of user u  0:no block"
+    )
+    broken = auditing.verdicts([Broken("", 7, None, "no chain has it")])
+    assert (broken.code, broken.text.splitlines()[1]) == (1, "BROKEN  any chain  block 7: no chain has it")
+
+
+def test_a_head_is_read_as_it_is_printed() -> None:
+    assert auditing.noted(None) is None
+    assert auditing.noted(f" 12:{'A' * 64}\n") == (12, "a" * 64)
+    with pytest.raises(InvalidInput):
+        auditing.noted("12")
