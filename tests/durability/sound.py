@@ -78,7 +78,8 @@ def _histories(memories: Rows, records: Rows, blocks: Rows) -> Iterator[str]:
     if changes != wanted:
         yield f"history {changes - wanted} too much, {wanted - changes} missing"
     known = {row["id"]: row["revision"] for row in memories}
-    told = Counter(row["ref"] for row in blocks if row["ref"] and row["yamo_text"] != "erased" and "\n  action;erase;" not in row["yamo_text"])
+    telling = [row for row in blocks if row["ref"] and row["yamo_text"] != "erased"]  # those of searches tell of no memory
+    told = Counter(row["ref"] for row in telling if "\n  action;erase;" not in row["yamo_text"])
     if told != Counter(known):
         yield f"blocks {told - Counter(known)} too much, {Counter(known) - told} missing"
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from memory_mesh.core.chat import Reply, Tokens
+from memory_mesh.core.chat import Ask, Reply, Tokens
 from memory_mesh.core.columns import Kind
 from memory_mesh.core.errors import AnswerUnreadable, BudgetSpent, CallError, CallTimedOut, MemoryDisabled, UnsafeAddress
 from memory_mesh.core.lessons import Distilled
@@ -189,6 +189,20 @@ def test_what_has_expired_or_is_erased_teaches_nothing(desk: Desk) -> None:
 def test_a_lesson_is_no_failure_to_learn_from(desk: Desk) -> None:
     happened(desk, "By hand.", {**FAILED, "type": "lesson"})
     assert summary(distil.cycle(desk)) == (0, 0, 0, 0)
+
+
+@pytest.mark.req("MESH-011")
+def test_what_is_erased_while_a_model_reads_it_teaches_nothing(desk: Desk) -> None:
+    class Erasing(ScriptedChat):
+        def reply(self, ask: Ask) -> Reply:
+            erase.erase(desk, [memory.id])
+            return super().reply(ask)
+
+    memory = happened(desk, "The heron sat on the cable.", {"status": "error"})
+    assert "heron" in repr([desk.store.find(kind) for kind in Kind])
+    done = distil.cycle(replace(desk, chat=Erasing(json.dumps(PROPOSAL))))
+    assert (summary(done), done.skipped[0].memory_id) == ((1, 0, 0, 1), memory.id)
+    assert "heron" not in repr([desk.store.find(kind) for kind in Kind])
 
 
 # --- DEDUPLICATE ---

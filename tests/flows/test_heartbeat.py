@@ -10,7 +10,7 @@ import pytest
 from memory_mesh.core import audit
 from memory_mesh.core.columns import Kind
 from memory_mesh.core.errors import CallError, InvalidInput, MemoryDisabled, StoreBusy, StoreReadOnly
-from memory_mesh.core.jobs import KEPT, LEASE_MS, Heartbeat, Outcome
+from memory_mesh.core.jobs import KEPT, LEASE_MS, Heartbeat
 from memory_mesh.core.recalls import Recalls
 from memory_mesh.core.records import Block, Memory
 from memory_mesh.core.rows import Key
@@ -26,8 +26,8 @@ from memory_mesh.wiring.opening import open_store
 NAMES = ["guard", "distillation", "retention", "reembedding", "compaction"]
 FAILED = {"status": "error", "error_pattern": "token_expired", "preventative_rule": "Refresh the token first."}
 LESSON: dict[str, object] = {
-    "situation": "x", "error_pattern": "token_expired", "oversight": "x", "fix": "x", "preventative_rule": "Refresh the token first.",
-    "severity": "high", "applicable_scope": "deploys",
+    "situation": "x", "error_pattern": "token_expired", "oversight": "x", "fix": "x",
+    "preventative_rule": "Refresh the token first.", "severity": "high", "applicable_scope": "deploys",
 }  # fmt: skip
 DAY = 24
 
@@ -261,13 +261,16 @@ def test_a_job_that_fails_keeps_no_other_from_running_and_stays_due(
     assert [run.outcome for run in log(desk) if run.job == "distillation"] == ["done", "failed", "failed"]
 
 
-def test_an_interrupt_is_no_failure_of_a_job(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupt_ends_the_beat_and_frees_the_job(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(_: Desk) -> str:
         raise KeyboardInterrupt
 
-    with_job(monkeypatch, "distillation", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        beat(desk)
+    with monkeypatch.context() as interrupting:
+        with_job(interrupting, "distillation", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            beat(desk)
+    assert [(run.job, run.detail) for run in log(desk)] == [("distillation", "interrupted")]
+    assert outcomes(beat(desk))["distillation"] == "done", "it is free at once"
 
 
 class _Busy:
@@ -286,11 +289,9 @@ class _Busy:
         return getattr(self._inner, name)
 
 
-def test_a_busy_store_fails_one_job_and_not_the_beat(desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
-    busy = _Busy(desk, 1)
-    done = beat(replace(desk, store=busy))  # type: ignore[arg-type]
+def test_a_busy_store_fails_one_job_and_not_the_beat(desk: Desk) -> None:
+    done = beat(replace(desk, store=_Busy(desk, 1)))  # type: ignore[arg-type]
     assert outcomes(done) == {**dict.fromkeys(NAMES, "done"), "distillation": "failed"}
-    busy.left = 0
     assert outcomes(beat(desk))["distillation"] == "done"
 
 
@@ -349,14 +350,14 @@ class Died(BaseException):
 
 
 def test_what_died_in_the_middle_of_a_job_holds_it_for_half_an_hour(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    def die(_: Desk) -> str:
+    def die(*_: object) -> str:
         raise Died
 
-    sound = heartbeat.JOBS
-    with_job(monkeypatch, "distillation", die)
-    with pytest.raises(Died):
-        beat(desk)
-    monkeypatch.setattr(heartbeat, "JOBS", sound)
+    with monkeypatch.context() as dying:
+        with_job(dying, "distillation", die)
+        dying.setattr(heartbeat, "_give_back", die)
+        with pytest.raises(Died):
+            beat(desk)
     assert outcomes(beat(desk))["distillation"] == "held by another"
     assert outcomes(beat(desk, force=True))["distillation"] == "held by another"
     pass_time(desk, hours=LEASE_MS / 3_600_000)
@@ -364,14 +365,14 @@ def test_what_died_in_the_middle_of_a_job_holds_it_for_half_an_hour(desk: Desk, 
 
 
 def test_a_clock_set_back_does_not_let_the_dead_hold_a_job(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    def die(_: Desk) -> str:
+    def die(*_: object) -> str:
         raise Died
 
-    sound = heartbeat.JOBS
-    with_job(monkeypatch, "distillation", die)
-    with pytest.raises(Died):
-        beat(desk)
-    monkeypatch.setattr(heartbeat, "JOBS", sound)
+    with monkeypatch.context() as dying:
+        with_job(dying, "distillation", die)
+        dying.setattr(heartbeat, "_give_back", die)
+        with pytest.raises(Died):
+            beat(desk)
     pass_time(desk, hours=-100)
     assert outcomes(beat(desk))["distillation"] == "done"
 
@@ -508,7 +509,6 @@ def test_how_long_lessons_are_kept_is_a_setting(desk: Desk, days: int, archived:
     assert len(lessons.retire(replace(desk, lesson_retention_days=days))) == archived
 
 
-@pytest.mark.req("MESH-044")
 def test_blocks_of_searches_are_removed_after_ninety_days(desk: Desk) -> None:
     listening = replace(desk, recalls=Recalls())
     write.add_many(desk, [("The deploy failed.", FAILED)])

@@ -41,7 +41,7 @@ def test_a_sound_store_passes_every_check(cli, store):
     said = cli("doctor")
     lines = said.out.splitlines()
     assert (said.code, said.err) == (0, "")
-    assert lines[0] == "[MemoryMesh] Doctor: 13 checks, all passed."
+    assert lines[0] == "[MemoryMesh] Doctor: 14 checks, all passed."
     assert [line.split()[:2] for line in lines[1:]] == [
         ["ok", name]
         for name in (
@@ -50,6 +50,7 @@ def test_a_sound_store_passes_every_check(cli, store):
             "settings",
             "home",
             "model",
+            "llm",
             "space",
             "store",
             "pseudonyms",
@@ -102,7 +103,7 @@ def test_a_forged_store_fails_the_audit_and_the_block_is_named(cli, store, forge
     assert broken.keys() == {"audit"}
     assert "the chain of agent planner of user ana breaks at block " in broken["audit"]["detail"]
     assert reason in broken["audit"]["detail"]
-    assert cli("doctor").out.startswith("[MemoryMesh] Doctor: 13 checks, 1 failed.\n")
+    assert cli("doctor").out.startswith("[MemoryMesh] Doctor: 14 checks, 1 failed.\n")
 
 
 @pytest.mark.parametrize(
@@ -195,3 +196,15 @@ def test_bytes_that_wait_to_be_freed_are_named(cli, store, monkeypatch):
     assert failed(cli("doctor", "--json")).keys() == {"bytes"}
     assert cli("compact").code == 0
     assert failed(cli("doctor", "--json")) == {}
+
+
+def test_a_language_model_without_its_key_is_told(cli, monkeypatch):
+    assert "none is set, and none is needed" in cli("doctor").out
+    for name, value in (("PROVIDER", "openai"), ("MODEL", "gpt")):
+        monkeypatch.setenv(f"MEMORY_MESH_LLM_{name}", value)
+    said = cli("doctor")
+    assert said.code == 1
+    assert "FAILED  llm" in said.out
+    assert "MEMORY_MESH_LLM_API_KEY" in said.out
+    monkeypatch.setenv("MEMORY_MESH_LLM_API_KEY", "sk-abc")
+    assert "openai/gpt is set" in cli("doctor").out

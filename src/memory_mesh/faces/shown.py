@@ -1,6 +1,5 @@
 """Search results as texts: in the document's own shape, and as data for a language model."""
 
-import re
 from collections.abc import Sequence
 
 from memory_mesh.core.records import SearchResult
@@ -12,8 +11,6 @@ _FRAME = """\
 
 [MEMORY CONTEXT]
 """
-# Lines of a memory that would pass for the frame around it.
-_FORGED = re.compile(r"^(?=\s*(?:--- MEMORY\b|\[(?:ATTENTION DIRECTIVE|MEMORY CONTEXT)\]))", re.MULTILINE)
 _USUAL = (("type", "global"), ("source", "unknown"))
 
 
@@ -37,6 +34,8 @@ def for_model(results: Sequence[SearchResult], boundary: str) -> str:
 
 
 def _entry(n: int, result: SearchResult) -> str:
+    from memory_mesh.core.frames import unforged  # only who shows memories needs it
+
     kind, source = (" ".join(str(result.metadata.get(name) or usual).split()) for name, usual in _USUAL)
-    content = _FORGED.sub("> ", result.content)
-    return f"--- MEMORY {n}: {result.id} [IMPORTANCE: {result.score:.2f}] ---\nType: {kind} | Source: {source}\n{content}"
+    head = f"--- MEMORY {n}: {result.id} [IMPORTANCE: {result.score:.2f}] ---\nType: {kind} | Source: {source}"
+    return f"{head}\n{unforged(result.content)}"

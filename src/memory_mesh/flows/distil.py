@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, replace
 
 from memory_mesh.core.columns import Kind, Value
-from memory_mesh.core.errors import AnswerUnreadable, BudgetSpent, CallError, InvalidInput
+from memory_mesh.core.errors import AnswerUnreadable, BudgetSpent, CallError, InvalidInput, NotFound
 from memory_mesh.core.lessons import CANDIDATE, SEVERITIES, USUAL_CONFIDENCE, Distilled, LessonBlock, Skipped
 from memory_mesh.core.records import Block, Memory, Status
 from memory_mesh.core.scope import MemoryType, Reader, visible
@@ -39,7 +39,7 @@ def cycle(desk: Desk) -> Distilled:
         own = replace(desk, who=Reader(memory.user_id, memory.agent_id, memory.session_id))
         try:
             lesson = _lesson(own, memory)
-        except InvalidInput as error:
+        except (InvalidInput, NotFound) as error:
             skipped.append(Skipped(memory_id=memory.id, reason=error.what))
         else:
             learnt += [lesson] if lesson else []

@@ -109,7 +109,12 @@ def _turn(desk: Desk, job: Job, *, force: bool) -> JobRun:
         return _passed(desk, job, Outcome.FAILED, str(error))
     if refused:
         return _passed(desk, job, refused)
-    run = _tried(desk, job, began)
+    try:
+        run = _tried(desk, job, began)
+    except BaseException:
+        # Whoever interrupts it and starts again shall not have to wait for the lease to end.
+        _give_back(desk, job, holder, began, _passed(desk, job, Outcome.FAILED, "interrupted"))
+        raise
     try:
         _give_back(desk, job, holder, began, run)
     except StoreBusy as error:

@@ -62,6 +62,7 @@ def learn(
         if receipts.repeated(desk, key, asked):
             return Plan((_kept(desk, str(receipts.receipt_id(desk, key))), False))
         seen = {name: desk.store.version(name) for name in partitions(desk.who)}
+        _must_be_there(desk, sources)
         known = by_pattern(desk, context.pattern_id)
         # One that fewer may see does not keep the others from learning it.
         as_wide = next((old for old in known if narrowness(old) <= max(map(narrowness, sources), default=0)), None)
@@ -185,6 +186,14 @@ def _entry(desk: Desk, ms: int, memory: Memory, context: LessonContext) -> Entry
         ref=memory.id,
         metadata={"lesson_id": lesson_id, "pattern_id": context.pattern_id},
     )
+
+
+def _must_be_there(desk: Desk, sources: Sequence[Memory]) -> None:
+    """A lesson quotes what it is drawn from: where that was erased meanwhile, it must not come to be."""
+    held = desk.store.get(Kind.MEMORY, [source.id for source in sources]) if sources else {}
+    for source in sources:
+        if source.id not in held:
+            raise unknown(desk, source.id)
 
 
 def _clean(desk: Desk, context: LessonContext) -> LessonContext:

@@ -28,6 +28,7 @@ from memory_mesh.stores.sqlite import SqliteStore
 from memory_mesh.stores.sqlite_check import keyword_faults
 from memory_mesh.stores.sqlite_schema import VERSION
 from memory_mesh.wiring.opening import open_store, store_file
+from memory_mesh.wiring.remote import KeylessChat, make_chat, refuse_wrong
 
 _OLDEST_SQLITE = (3, 38)  # has JSON built in
 _LEAST_FREE = 64 * 1024 * 1024
@@ -71,6 +72,7 @@ def _checks(who: Who) -> Iterator[Check]:
     yield _settings(loaded)
     yield _home(loaded.home)
     yield _model(loaded)
+    yield _llm(loaded)
     if not loaded.settings.enable_memory:
         yield Check("store", ok=True, detail=f"memory is switched off by {loaded.origins['enable_memory']}")
         return
@@ -119,6 +121,20 @@ def _model(loaded: Loaded) -> Check:
     found = look(model_places(loaded))
     told = f"{found.state} in {found.folder}" + (f", {found.detail}" if found.detail else "")
     return Check("model", found.usable, told, "" if found.usable else found.remedy)
+
+
+def _llm(loaded: Loaded) -> Check:
+    """Whether what is set can work; nobody is called."""
+    try:
+        refuse_wrong(loaded.settings)
+        chat = make_chat(loaded.settings, None)
+    except SettingsError as error:
+        return _failed("llm", error)
+    if isinstance(chat, KeylessChat):
+        return _failed("llm", chat.error)
+    off = "" if loaded.settings.enable_llm else ", switched off"
+    told = f"{chat.model} is set{off}; memory-mesh model check asks it" if chat else "none is set, and none is needed"
+    return Check("llm", ok=True, detail=told)
 
 
 def _unmade(name: str, path: Path, told: str, *, remedy: str) -> Check:

@@ -24,10 +24,10 @@ class KeylessChat:
     """A language model whose key is missing. Whoever asks it is told; commands that need no model are not."""
 
     def __init__(self, model: str, error: SettingsError) -> None:
-        self.model, self._error = model, error
+        self.model, self.error = model, error
 
     def reply(self, ask: Ask) -> Reply:
-        raise self._error
+        raise self.error
 
 
 def caps(settings: Settings) -> Caps:
