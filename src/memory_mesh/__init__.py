@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from memory_mesh.core.cache import CacheStats
     from memory_mesh.core.errors import MemoryMeshError
     from memory_mesh.core.explain import Explanation
+    from memory_mesh.core.jobs import Heartbeat, JobRun
+    from memory_mesh.core.lessons import Distilled, LessonBlock, LessonContext
     from memory_mesh.core.records import Extraction, MemoryRecord, SearchResult
     from memory_mesh.core.stopping import cancellable
     from memory_mesh.faces.mesh import MemoryStats
@@ -30,6 +32,11 @@ _FROM = {
     "Erasure": "flows.erase",
     "Extraction": "core.records",
     "cancellable": "core.stopping",
+    "Heartbeat": "core.jobs",
+    "JobRun": "core.jobs",
+    "Distilled": "core.lessons",
+    "LessonBlock": "core.lessons",
+    "LessonContext": "core.lessons",
     "Explanation": "core.explain",
     "CacheStats": "core.cache",
     "Ingested": "flows.folders",
@@ -42,10 +49,15 @@ __all__ = [
     "AsyncMemoryMesh",
     "Broken",
     "CacheStats",
+    "Distilled",
     "Erasure",
     "Explanation",
     "Extraction",
+    "Heartbeat",
     "Ingested",
+    "JobRun",
+    "LessonBlock",
+    "LessonContext",
     "MemoryMesh",
     "MemoryMeshError",
     "MemoryRecord",

@@ -261,6 +261,20 @@ def test_two_who_learn_the_same_at_once_leave_one_lesson(house: House) -> None:
     assert house.sound()
 
 
+@pytest.mark.parametrize("sure", [0.7, 0.9])
+def test_what_another_learns_between_deciding_and_writing_is_decided_anew(house: House, sure: float) -> None:
+    learnt: list[LessonBlock] = []
+
+    def meanwhile(step: str) -> None:
+        if step == "flow.decided" and not learnt:
+            learnt.append(house.mesh("bob").distill_lesson(LESSON))
+
+    mine = house.mesh("ann", step=meanwhile).distill_lesson({**LESSON, "confidence": sure})
+    assert (mine == learnt[0]) is (sure == 0.7)
+    assert house.mesh().query_lessons() == [mine]
+    assert house.sound()
+
+
 def test_every_agent_of_a_user_knows_what_one_of_them_learnt(house: House) -> None:
     lesson = house.mesh("ann").distill_lesson(LESSON)
     assert house.mesh("bob").query_lessons() == [lesson]

@@ -215,6 +215,29 @@ def test_damage_in_the_chain_of_another_user_is_that_users_concern(desk: Desk) -
     assert beat(replace(desk, who=Reader("v", "ann"))).ok
 
 
+class _Busily:
+    """A store to which somebody else writes whenever a head was read."""
+
+    def __init__(self, desk: Desk, times: int) -> None:
+        self._desk, self._inner, self.left = desk, desk.store, times
+
+    def get(self, kind: Kind, ids: list[str]) -> object:
+        found = self._inner.get(kind, ids)
+        if kind is Kind.HEAD and self.left:
+            self.left -= 1
+            write.add_many(self._desk, [(f"Meanwhile {self.left}.", None)])
+        return found
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._inner, name)
+
+
+def test_a_chain_that_grows_while_the_guard_looks_is_not_damage(desk: Desk) -> None:
+    write.add_many(desk, [("The deploy failed.", None)])
+    for times in (1, 2, 5, 1000):
+        assert beat(replace(desk, store=_Busily(desk, times)), jobs=["guard"]).ok  # type: ignore[arg-type]
+
+
 def test_the_guard_is_content_with_erasures_and_long_chains(desk: Desk) -> None:
     ids = [made.id for made in write.add_many(desk, [(f"Note {n}", None) for n in range(150)])]
     erase.erase(desk, ids[140:])
@@ -293,6 +316,13 @@ def test_a_busy_store_fails_one_job_and_not_the_beat(desk: Desk) -> None:
     done = beat(replace(desk, store=_Busy(desk, 1)))  # type: ignore[arg-type]
     assert outcomes(done) == {**dict.fromkeys(NAMES, "done"), "distillation": "failed"}
     assert outcomes(beat(desk))["distillation"] == "done"
+
+
+def test_a_store_that_stays_busy_fails_every_job_and_still_gives_an_answer(desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
+    done = beat(replace(desk, store=_Busy(desk, 99)))  # type: ignore[arg-type]
+    assert outcomes(done) == {"guard": "done", **dict.fromkeys(NAMES[1:], "failed")}
+    assert "no record of guard, because others hold it" in caplog.text
+    assert log(desk) == []
 
 
 def test_a_job_whose_end_could_not_be_written_was_done_and_is_free_when_its_lease_ends(
@@ -499,6 +529,15 @@ def test_a_pinned_lesson_and_memories_that_are_no_lessons_stay(desk: Desk) -> No
     assert lessons.retire(replace(desk, who=Reader("u", "bob"))) == [narrow.memory_id], "of whatever agent of the user"
     assert memory(desk, other.memory_id).status == "active"
     assert lessons.retire(desk) == []
+
+
+def test_a_lesson_that_is_erased_meanwhile_is_not_archived(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    lesson = lessons.distill(desk, LESSON)
+    pass_time(desk, hours=1000 * DAY)
+    ids = desk.store.ids(Kind.MEMORY)
+    erase.erase(desk, ids)
+    monkeypatch.setattr(type(desk.store), "ids", lambda *_: ids)
+    assert (ids, lessons.retire(desk)) == ([lesson.memory_id], [])
 
 
 @pytest.mark.req("MESH-090", "MESH-068")

@@ -151,8 +151,15 @@ def tombstone(block: Block) -> Block:
 
 def verify(chain: str, blocks: Iterable[Block], head: Head | None, *, noted: tuple[int, str] | None = None) -> Verdict:
     """Walk a chain in the order of its numbers; `noted` is a head (number, hash) that someone wrote down earlier."""
+    return growing(chain, blocks, lambda: head, noted=noted)
+
+
+def growing(
+    chain: str, blocks: Iterable[Block], head: Callable[[], Head | None], *, noted: tuple[int, str] | None = None
+) -> Verdict:
+    """The same for a chain that others append to meanwhile: where it ends is asked once its blocks are read."""
     walk = _Walk(chain, noted)
-    return walk.through(blocks) or walk.against_heads(head) or Sound(chain, walk.number, walk.last)
+    return walk.through(blocks) or walk.against_heads(head()) or Sound(chain, walk.number, walk.last)
 
 
 def linked(chain: str, blocks: Iterable[Block]) -> Verdict:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from memory_mesh.core import audit, exported
 from memory_mesh.core.audit import OPERATIONS, Broken, Sound, Verdict
-from memory_mesh.core.columns import Kind
+from memory_mesh.core.columns import INT_MAX, Kind
 from memory_mesh.core.errors import InvalidInput, shown
 from memory_mesh.core.ports import Progress, no_progress
 from memory_mesh.core.records import Block, Head, Memory
@@ -82,7 +82,8 @@ def verify(desk: Desk, chain: str, *, noted: tuple[int, str] | None = None) -> V
     Others may write between two reads, so a break counts only if no chain of its user has grown meanwhile.
     """
     user_id, _ = audit.owner_of(chain)
-    for attempt in range(_ATTEMPTS):
+    verdict = _walk(desk, chain, noted)
+    for attempt in range(_ATTEMPTS if isinstance(verdict, Broken) else 0):
         ends = _heads_of(desk, user_id)
         verdict = _walk(desk, chain, noted)
         if isinstance(verdict, Sound) or _heads_of(desk, user_id) == ends:
@@ -147,6 +148,7 @@ def _in_order(desk: Desk, chain: str, head: Head | None) -> Iterator[Block]:
 class _Listener:
     """What a walk must remember of a chain's blocks, to look at their memories behind it."""
 
+    head: Head | None = None  # where the chain ended when all its blocks were read
     refs: set[str] = field(default_factory=set)
     quoting: dict[str, tuple[int, str]] = field(default_factory=dict)  # memory → number and id of the last block that quotes it
 
@@ -160,10 +162,25 @@ class _Listener:
 
 
 def _walk(desk: Desk, chain: str, noted: tuple[int, str] | None) -> Verdict:
-    head = _head(desk, chain)
     listener = _Listener()
-    verdict = audit.verify(chain, listener.hear(_in_order(desk, chain, head)), head, noted=noted)
+    walked = listener.hear(_to_its_end(desk, chain, listener))
+    verdict = audit.growing(chain, walked, lambda: listener.head, noted=noted)
     return verdict if isinstance(verdict, Broken) else _contents(desk, chain, listener) or verdict
+
+
+def _to_its_end(desk: Desk, chain: str, listener: _Listener) -> Iterator[Block]:
+    """Every block that is there, and those that came while they were read: others may never stop writing. A block and the head
+    that counts it come in one write, so up to a head that is read afterwards none may be missing."""
+    number = 0
+    for block in _in_order(desk, chain, _head(desk, chain)):
+        number = block.number
+        yield block
+    listener.head = _head(desk, chain)
+    if listener.head and listener.head.number > number:
+        yield from blocks(desk, chain, both(Compare("number", ">", number), Compare("number", "<=", listener.head.number)))
+
+
+# --- what the blocks speak of ---
 
 
 def _contents(desk: Desk, chain: str, heard: _Listener) -> Broken | None:
@@ -171,24 +188,49 @@ def _contents(desk: Desk, chain: str, heard: _Listener) -> Broken | None:
     refs = sorted(heard.refs)
     for at in range(0, len(refs), _AT_ONCE):
         ids = tuple(refs[at : at + _AT_ONCE])
-        latest = _latest(desk, ids)
-        held = desk.store.get(Kind.MEMORY, ids)
+        # The memories before the blocks: what was changed or erased in between is told by a block, and can be asked for again.
+        held = {id_: Memory.of(row) for id_, row in desk.store.get(Kind.MEMORY, ids).items()}
         for gone in (ref for ref in ids if ref in heard.quoting and ref not in held):
-            return Broken(chain, *heard.quoting[gone], f"{gone} is gone and no erasure tells of it")
-        for row in held.values():
-            memory = Memory.of(row)
-            _, hashed, block = latest.get(memory.id, (0, None, None))
-            if block and audit.content_hash(memory.salt or "", memory.content) != hashed:
+            if _still_quotes(desk, heard.quoting[gone][1]):
+                return Broken(chain, *heard.quoting[gone], f"{gone} is gone and no erasure tells of it")
+        sealed = _sealed(desk, audit.owner_of(chain)[0], ids)
+        for memory in held.values():
+            if block := _contradicted(desk, memory, sealed.get(memory.id, {})):
                 return Broken(chain, block.number, block.id, f"the content of {memory.id} is not the one that was sealed")
     return None
 
 
-def _latest(desk: Desk, ids: tuple[str, ...]) -> dict[str, tuple[int, str, Block]]:
-    """The latest sealed revision of each memory, in whichever chain: a shared memory is changed by many agents."""
-    latest: dict[str, tuple[int, str, Block]] = {}
-    for row in desk.store.find(Kind.BLOCK, In("ref", ids)):
+def _still_quotes(desk: Desk, block_id: str) -> bool:
+    """An erasure that came meanwhile has taken the block's text with the memory."""
+    row = desk.store.get(Kind.BLOCK, [block_id]).get(block_id)
+    return row is not None and audit.quotes(Block.of(row))
+
+
+def _sealed(desk: Desk, user_id: str | None, ids: tuple[str, ...]) -> dict[str, dict[int, tuple[str, Block]]]:
+    """The contents that were sealed of each memory, by revision and in whichever chain: a shared memory is changed by many
+    agents. Of another user's chains nobody asks here whether they are whole, so they tell nothing."""
+    sealed: dict[str, dict[int, tuple[str, Block]]] = {}
+    for row in desk.store.find(Kind.BLOCK, both(equals("user_id", user_id), In("ref", ids))):
         block = Block.of(row)
-        if sealed := audit.sealed_content(block):
-            ref = str(block.ref)
-            latest[ref] = max(latest.get(ref, (0, "", block)), (*sealed, block), key=lambda known: known[0])
-    return latest
+        if told := audit.sealed_content(block):
+            revision, hashed = told
+            sealed.setdefault(str(block.ref), {})[revision] = (hashed, block)
+    return sealed
+
+
+def _contradicted(desk: Desk, memory: Memory, sealed: dict[int, tuple[str, Block]]) -> Block | None:
+    """The block that tells of another content than the memory has now."""
+    latest = max(sealed, default=0)
+    hashed = audit.content_hash(memory.salt or "", memory.content)
+    if not latest or sealed[latest][0] == hashed:
+        return None
+    then = max((revision for revision in sealed if revision <= memory.revision), default=0)
+    if then and sealed[then][0] == hashed and _revision(desk, memory.id) >= latest:
+        return None  # it was changed after it was read
+    return sealed[latest][1]
+
+
+def _revision(desk: Desk, memory_id: str) -> int:
+    """The revision that a memory has by now. One that was erased has none to come, and was as it should be."""
+    row = desk.store.get(Kind.MEMORY, [memory_id]).get(memory_id)
+    return row.revision if row else INT_MAX
