@@ -1,0 +1,61 @@
+"""Asking the models for a sign of life, and keeping secrets to oneself."""
+
+import pickle
+from dataclasses import replace
+
+import pytest
+
+from memory_mesh.core.chat import Tokens
+from memory_mesh.core.errors import AnswerUnreadable, Cancelled, Conflict, StoreBusy, Unreachable
+from memory_mesh.core.prompts import check as prompt
+from memory_mesh.core.secret import Secret
+from memory_mesh.core.spending import Caps
+from memory_mesh.flows.check import check
+from memory_mesh.flows.spending import Ledger
+from memory_mesh.models.hashing import HashingEmbedder
+from memory_mesh.testing.fakes import DownEmbedder, ScriptedChat
+
+
+def test_what_is_not_set_is_no_failure(desk):
+    assert [(one.ok, one.model) for one in check(desk)] == [(True, None), (True, None)]
+
+
+def test_models_that_answer_are_told_with_what_they_said(desk):
+    chat, embedder = check(replace(desk, chat=ScriptedChat('{"ready": true}'), embedder=HashingEmbedder(8)))
+    assert (chat.ok, embedder.ok, embedder.model) == (True, True, "hashing/8")
+    assert "gives 8 numbers" in embedder.detail
+
+
+@pytest.mark.parametrize(
+    "answer", [Unreachable("nobody answers"), "no JSON", '{"ready": "yes"}', '{"other": 1}', Cancelled("off")]
+)
+def test_a_model_that_does_not_answer_as_asked_is_a_failure_with_a_reason(desk, answer):
+    chat, embedder = check(replace(desk, chat=ScriptedChat(answer), embedder=DownEmbedder("far")))
+    assert not chat.ok
+    assert chat.detail
+    assert (embedder.ok, embedder.detail, embedder.remedy) == (False, "far does not answer", "try again later")
+
+
+def test_an_answer_of_another_form_is_unreadable():
+    reply = ScriptedChat('{"ready": 1}').reply(prompt.ask())
+    with pytest.raises(AnswerUnreadable, match="another form"):
+        prompt.read(reply)
+
+
+def test_a_secret_tells_itself_to_nobody_who_does_not_ask_for_it_by_name():
+    secret = Secret("sk-hunter2")
+    assert "hunter2" not in f"{secret!r} {secret} {[secret]}"
+    assert secret.reveal() == "sk-hunter2"
+    assert secret.hidden_in("the key sk-hunter2 is wrong") == "the key *** is wrong"
+    assert Secret("").hidden_in("as it is") == "as it is"
+    with pytest.raises(TypeError, match="not written"):
+        pickle.dumps(secret)
+
+
+def test_accounts_that_others_keep_changing_are_given_up_with_a_reason(desk, monkeypatch):
+    def moved(*_, **__):
+        raise Conflict("it moved")
+
+    monkeypatch.setattr(desk.store, "apply", moved)
+    with pytest.raises(StoreBusy, match="others kept changing it"):
+        Ledger(store=desk.store, clock=desk.clock, ids=desk.ids, caps=Caps(tokens=9)).reserve("x", "m", Tokens(1))
