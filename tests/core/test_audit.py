@@ -239,6 +239,7 @@ def test_altering_one_field_of_a_block_is_found_there(name: str, at: int) -> Non
         {"prev_hash": None},
         {"number": 9},
         {"id": "yamo_retain_1_ffffff"},
+        {"id": "yamo_retain_999999999999999_ffffff"},
         {"chain": chain_name("user", "other")},
         {"agent_id": "other"},
         {"metadata": {"action": "add"}},

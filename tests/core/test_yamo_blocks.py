@@ -318,8 +318,17 @@ def test_an_id_that_does_not_name_its_memory_is_refused(kind: str, name: str) ->
     for other in (f"{prefix}_1767225600000_00000b", "00000a"):
         with pytest.raises(ValueError, match="does not name"):
             KINDS[kind].text(**{name: other})
-    with pytest.raises(ValueError, match="does not name"):
-        KINDS[kind].text(memory_id="of-another-shape", **{name: named_after("of-another-shape", prefix)})
+
+
+@pytest.mark.parametrize(
+    "memory", ["7", "of-another-shape", "of_7", "mem_of_7", "mem_", "_", "mem;1", "a\n  memory_id;mem_2;\nb"]
+)
+@pytest.mark.parametrize(
+    ("kind", "name"), [("reflect", "reflection_id"), ("synthesize", "synthesis_id"), ("lesson", "lesson_id")]
+)
+def test_a_memory_whose_id_is_of_another_shape_is_named_all_the_same(kind: str, name: str, memory: str) -> None:
+    text = KINDS[kind].text(SEAL, memory_id=memory, **{name: named_after(memory, kind)})
+    assert subject(text) == yamo.value(memory)
 
 
 # --- checkpoints ---

@@ -5,12 +5,16 @@ import os
 import sqlite3
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from memory_mesh import MemoryMesh, Sound
+from memory_mesh.core.columns import Kind
+from memory_mesh.core.records import Head
+from memory_mesh.wiring.opening import open_store
 
 PROCESSES, ROUNDS = 4, 12
 
@@ -106,6 +110,55 @@ def test_a_process_that_is_killed_loses_its_last_searches_and_nothing_else(tmp_p
     assert sound(file)
     assert run(file, PROGRAM, ["next"]) == [0]
     assert sound(file)
+
+
+# Searches, forks, searches on both sides; and forks again while somebody writes.
+FORKED = """
+import json, os, sys
+from memory_mesh import MemoryMesh
+
+store, agent, name, rounds = json.loads(sys.argv[1])
+sys.stdin.readline()
+mesh = MemoryMesh(store=store, agent_id=agent)
+mesh.add("notes of a comet")
+for n in range(rounds):
+    mesh.search(f"comet {n}")
+with mesh._desk().recalls.writing, mesh._desk().sightings.writing:
+    child = os.fork()
+    if child == 0:
+        mesh.search("comet of the child")
+        mesh.close()
+        os._exit(0)
+mesh.search("comet of the parent")
+mesh.close()
+sys.exit(os.waitpid(child, 0)[1])
+"""
+
+
+def test_a_fork_doubles_no_search_and_the_child_waits_for_nobody(tmp_path: Path) -> None:
+    file = tmp_path / "memory.db"
+    assert run(file, FORKED, ["forked"]) == [0]
+    assert len(chains(file)['["recalls", null, "agent0"]']) == ROUNDS + 2
+    assert sound(file)
+    with MemoryMesh(store=f"sqlite:///{file}", agent_id="agent0") as mesh:
+        assert [record.access_count for record in mesh.get_all()] == [ROUNDS + 2]
+
+
+def test_nobody_who_reads_waits_with_a_thread_that_waits_to_write(tmp_path: Path) -> None:
+    file = tmp_path / "memory.db"
+    store = open_store(f"sqlite:///{file}", busy_seconds=3)
+    head = Head(id="chain", created_at="2026-01-01T00:00:00.000Z", number=1, block_hash="h").row()
+    with closing(sqlite3.connect(file, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with ThreadPoolExecutor() as pool:
+            written = pool.submit(store.apply, [head])
+            # Each would wait for as long as the writer may; then it would have given up.
+            assert [store.count(Kind.HEAD) for _ in range(500)] == [0] * 500
+            assert not written.done()
+            other.execute("ROLLBACK")
+            written.result()
+    assert store.count(Kind.HEAD) == 1
+    store.close()
 
 
 PRUNER = """

@@ -12,6 +12,7 @@ from memory_mesh.build import MemoryMesh as Built
 from memory_mesh.build import as_clock
 from memory_mesh.core.errors import MemoryDisabled, NotFound, NotYet, SettingsError, StoreClosed
 from memory_mesh.faces.not_yet import NOT_YET
+from memory_mesh.flows import recalls, usage
 from memory_mesh.models.hashing import HashingEmbedder
 from memory_mesh.stores.ram import RamStore
 from memory_mesh.testing.fakes import NEW_YEAR
@@ -286,3 +287,21 @@ def test_what_is_no_embedder_is_told_at_once(embedder: object) -> None:
     with pytest.raises(SettingsError, match=r"embedder is .*expected local, hash, none, or an object with model, window"):
         MemoryMesh(store="memory://", embedder=embedder)
     assert MemoryMesh(store="memory://", embedder=HashingEmbedder()).add("text").content == "text"
+
+
+@pytest.mark.req("MESH-044")
+def test_a_search_that_ends_after_a_close_is_told_and_counted_with_the_next_opening(tmp_path: Path) -> None:
+    mesh = MemoryMesh(store=f"sqlite:///{tmp_path / 'memory.db'}", agent_id="ann", embedder="none")
+    id_ = mesh.add("tea").id
+    mesh.search("tea")
+    desk = mesh._desk()
+    mesh.close()
+    usage.note(desk, [id_])
+    recalls.note(desk, query="late", limit=1, filter=None, ms=desk.clock(), answers=[])
+    for flush in (usage.flush, recalls.flush):
+        flush(desk)  # as its own thread might, once enough have gathered
+    assert len(mesh.audit_log(recalls=True)) == 2
+    assert mesh.get(id_).access_count == 2
+    mesh.close()
+    assert mesh.get(id_).access_count == 2
+    mesh.close()

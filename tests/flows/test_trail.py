@@ -2,21 +2,22 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import count
 
 import pytest
 
 from memory_mesh.core import audit
 from memory_mesh.core.audit import Broken, Sound
 from memory_mesh.core.columns import Kind
-from memory_mesh.core.errors import InvalidInput
+from memory_mesh.core.errors import InvalidInput, StoreBusy
 from memory_mesh.core.exported import verify_export
 from memory_mesh.core.recalls import Recalls
 from memory_mesh.core.records import Block, Head, Memory
 from memory_mesh.core.rows import Key
 from memory_mesh.core.scope import Reader
 from memory_mesh.core.yamo_parse import parse_many
-from memory_mesh.flows import change, erase, recalls, trail, write
-from memory_mesh.flows.desk import Desk
+from memory_mesh.flows import change, erase, recalls, retain, trail, write
+from memory_mesh.flows.desk import Desk, sealed
 from memory_mesh.flows.trail import Which
 
 
@@ -121,6 +122,18 @@ def test_each_user_and_agent_has_its_own_chain_and_a_reader_meets_those_of_its_u
 
 
 @pytest.mark.req("MESH-042")
+def test_a_block_in_a_chain_of_another_user_makes_no_forged_content_good(desk: Desk) -> None:
+    (one,) = add(desk, "one")
+    tamper(desk, one.id, content="forged")
+    forged = replace(desk, who=Reader("mallory", "ann"))
+    held = Memory.of(desk.store.get(Kind.MEMORY, [one.id])[one.id])
+    chain = audit.chain_name("mallory", "ann")
+    desk.store.apply(sealed(forged, chain, [retain.entry(forged, 1_760_000_000_000, held, "update")]))
+    assert isinstance(trail.verify(desk, chain), Sound)
+    assert isinstance(verdict(desk), Broken)
+
+
+@pytest.mark.req("MESH-042")
 def test_a_chain_whose_head_was_taken_away_is_found_by_its_blocks(desk: Desk) -> None:
     add(desk, "one")
     desk.store.apply((), [Key(Kind.HEAD, own_chain(desk))])
@@ -202,6 +215,28 @@ def test_whoever_writes_while_the_chain_is_read_breaks_nothing(desk: Desk, what:
     assert isinstance(found, Sound), found
 
 
+@pytest.mark.parametrize("what", ["adds", "changes"])
+@pytest.mark.parametrize("agent", ["ann", "bob"])
+def test_a_whole_chain_is_sound_even_while_others_never_stop_writing(desk: Desk, what: str, agent: str) -> None:
+    kept = add(desk, "one", "two", "three", "four")
+    writer = replace(desk, who=Reader("u", agent))
+    find, writes = desk.store.find, []
+
+    def meddled(kind: Kind, *args: object, **options: object) -> object:
+        rows = find(kind, *args, **options)
+        if kind is not Kind.HEAD:
+            desk.store.find = find
+            writes.append(MEDDLING[what](writer, kept))
+            desk.store.find = meddled
+        return rows
+
+    desk.store.find = meddled
+    found = verdict(desk)
+    desk.store.find = find
+    assert isinstance(found, Sound), found
+    assert 3 < len(writes) < 30
+
+
 def test_a_real_break_is_told_even_while_others_never_stop_writing(desk: Desk) -> None:
     one, two = add(desk, "one", "two")
     tamper(desk, one.id, content="forged")
@@ -226,6 +261,24 @@ def test_a_tombstone_is_written_over_its_block(desk: Desk) -> None:
     erase.erase(desk, [one.id])
     first = Block.of(desk.store.get(Kind.BLOCK, [trail.blocks(desk, own_chain(desk))[0].id]).popitem()[1])
     assert (first.yamo_text, first.revision) == ("erased", 2)
+
+
+@pytest.mark.parametrize("shape", ["{} {}", "{};{}", "{}\n{}", "{}\u2028{}", "{}"])
+def test_a_tombstone_is_sound_whatever_shape_the_callers_own_ids_have(desk: Desk, shape: str) -> None:
+    numbers = count()
+
+    class Odd:
+        def new(self, prefix: str, ms: int) -> str:
+            return shape.format(next(numbers), prefix)
+
+        def salt(self) -> str:
+            return "salt"
+
+    odd = replace(desk, ids=Odd())
+    one, _ = add(odd, "one", "two")
+    erase.erase(odd, [one.id])
+    assert trail.blocks(odd, own_chain(odd))[0].yamo_text == "erased"
+    assert isinstance(verdict(odd), Sound)
 
 
 # --- searches ---
@@ -351,6 +404,18 @@ def test_an_export_in_the_wire_format_is_what_the_parser_reads(desk: Desk) -> No
         "store_memory_for_future_retrieval", "erase_memory_for_good", "recall_relevant_memories",
     ]  # fmt: skip
     assert "".join(block.text() for block in read) == text
+
+
+@pytest.mark.usefixtures("narrow")
+def test_an_export_during_which_old_searches_go_is_none(desk: Desk) -> None:
+    search(desk, *"abcdefgh")
+    desk.clock.ms += 91 * 86_400_000
+    export = trail.export(desk, as_json=True)
+    lines = [next(export)]
+    assert recalls.prune(desk).removed == 8
+    with pytest.raises(StoreBusy, match="export again"):
+        lines.extend(export)
+    assert [type(found) for found in verify_export(trail.export(desk, as_json=True))] == [Sound]
 
 
 def test_an_export_tells_how_far_it_is(desk: Desk) -> None:

@@ -1,13 +1,16 @@
 """`memory-mesh audit`: the chains on the command line."""
 
+import errno
 import json
 import sqlite3
+import sys
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 
 from memory_mesh.core.audit import Broken, Sound, chain_name
 from memory_mesh.core.errors import InvalidInput, StoreCorrupt
@@ -83,7 +86,7 @@ def test_a_head_that_was_noted_is_taken_as_it_was_printed(filled: Cli, home: Pat
     assert "no chain has the block that was noted" in said.out
 
 
-@pytest.mark.parametrize("head", ["", "7", "x:y", "1:abc", f"-1:{'0' * 64}", f"1:{'g' * 64}"])
+@pytest.mark.parametrize("head", ["", "7", "x:y", "1:abc", f"-1:{'0' * 64}", f"0:{'0' * 64}", f"1:{'g' * 64}"])
 def test_a_head_in_another_form_is_not_understood(cli: Cli, head: str) -> None:
     said = cli("audit", "verify", "--head", head)
     assert said.code == 2
@@ -194,6 +197,28 @@ def test_a_file_that_is_no_export_is_not_understood(cli: Cli, tmp_path: Path, co
     if content is not None:
         (tmp_path / "odd").write_bytes(content)
     assert cli("audit", "verify", "--file", "odd").code == 2
+
+
+def test_a_mark_before_the_first_line_is_no_break(filled: Cli, tmp_path: Path) -> None:
+    said = filled("audit", "export").out
+    (tmp_path / "marked").write_text(said, encoding="utf-8-sig")
+    assert filled("audit", "verify", "--file", "marked").code == 0
+
+
+@pytest.mark.parametrize(("reason", "code"), [(errno.EPIPE, 141), (errno.ENOSPC, 2)])
+def test_where_an_export_cannot_be_printed_that_is_said(
+    tmp_path: Path, reason: int, code: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with (tmp_path / "out").open("w") as out:
+        monkeypatch.setattr(sys, "stdout", out)
+
+        def pieces() -> object:
+            yield "one\n"
+            raise OSError(reason, "no room")
+
+        with pytest.raises((InvalidInput, typer.Exit)) as raised:
+            auditing.export(pieces(), None)
+    assert getattr(raised.value, "exit_code", 2) == code
 
 
 # --- parts ---

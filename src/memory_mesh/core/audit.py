@@ -35,7 +35,7 @@ INTENTS = {
 _META_PAIR = re.compile(r"^  (content_hash|prev_block);([0-9a-f]{64});$", flags=re.MULTILINE)
 _REVISION = re.compile(r"^  revision;([0-9]{1,18});$", flags=re.MULTILINE)
 _SAID = re.compile(r"^(?:  (timestamp|action);|(intent): )(.*);$", flags=re.MULTILINE)
-_ID = re.compile(r"yamo_([a-z]+)_(\d{1,15})_[0-9a-f]{6}")
+_ID = re.compile(r"yamo_([a-z]+)_([0-9]{1,14})_[0-9a-f]{6}")  # more may be beyond the year 9999
 
 _MEMORIES, _RECALLS = "chain", "recalls"
 
@@ -229,7 +229,7 @@ class _Walk:
             gone = f"the blocks before number {self.start.number} are gone and no later checkpoint names the last of them"
             return Broken(self.chain, 1, self.start.id, gone)
         for block in self.tombs:
-            at, memory_id = self.pardons.get((block.id, block.block_hash), (0, None))
+            at, memory_id = self.pardons.get((yamo.value(block.id), block.block_hash), (0, None))
             if at <= block.number or memory_id != _named(block.ref):
                 return Broken(self.chain, block.number, block.id, "its text is gone and no later erasure names it")
         return None

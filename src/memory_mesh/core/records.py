@@ -1,12 +1,16 @@
 """Frozen records over rows: what flows reason about and faces hand out. A change is a new record."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from memory_mesh.core.columns import Kind, Value, fields_of
+from memory_mesh.core.errors import InvalidInput, StoreCorrupt, shown
 from memory_mesh.core.rows import Row, Vector, checked
 from memory_mesh.core.scope import MemoryType, home
+
+Read = TypeVar("Read")
 
 MIN_IMPORTANCE = 0.4  # what is drawn from a text and matters less is dropped
 
@@ -168,7 +172,7 @@ class Block:
 
     @classmethod
     def of(cls, row: Row) -> Self:
-        return cls(**_values(row))
+        return _readable(cls, row)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,7 +190,7 @@ class Head:
 
     @classmethod
     def of(cls, row: Row) -> Self:
-        return cls(**_values(row))
+        return _readable(cls, row)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -249,6 +253,16 @@ def _row(record: Any, kind: Kind, partition: str, replaces: int = 0) -> Row:
 
 def _plain(value: Value) -> Value:
     return str(value) if isinstance(value, StrEnum) else value
+
+
+def _readable(kind: Callable[..., Read], row: Row) -> Read:
+    """A row of the audit trail as its record. Whoever has the file in hands may have put anything into it: what none of ours has
+    written is damage, and no error of the program."""
+    try:
+        return kind(**_values(checked(row)))
+    except (InvalidInput, TypeError, AttributeError) as error:
+        why = str(error) if isinstance(error, InvalidInput) else "it has other columns than it should"
+        raise StoreCorrupt(f"the {row.kind} {shown(row.id)} cannot be read: {why}", remedy="restore a backup") from error
 
 
 def _values(row: Row) -> dict[str, Any]:

@@ -140,10 +140,10 @@ def erase(seal: Seal, *, agent: str, memory_id: str, at: str, tombs: Iterable[tu
 
 
 def tombs(text: str) -> list[tuple[str, str]]:
-    """The blocks (id, hash) that an erasure block's text names."""
+    """The blocks (id as texts write it, hash) that an erasure block's text names."""
     if "\nintent: erase_memory_for_good;\n" not in text:
         return []
-    named = re.findall(r"^  block_erased;(\S+) ([0-9a-f]{64});$", text, flags=re.MULTILINE)
+    named = re.findall(r"^  block_erased;(.+) ([0-9a-f]{64});$", text, flags=re.MULTILINE)
     return [(block, hashed) for block, hashed in named]
 
 

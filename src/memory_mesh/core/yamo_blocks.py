@@ -24,7 +24,7 @@ _CONFIDENCES = {"constraints": "hypothesis_confidence", "output": "rule_confiden
 _SHARE = re.compile(r"0(?:\.[0-9]+)?|1(?:\.0+)?")
 
 _DIGITS = 4
-_MEMORY = "mem_"
+_MEMORY, _WHOLE = "mem_", "of_"
 _PATTERN_ID = re.compile(r"[0-9a-f]{16}")
 _NAMED = re.compile(r"^  (memory_id|lesson_id|reflection_id|synthesis_id);(.*);$", flags=re.MULTILINE)
 # A number of thousands of digits would be an error of its own, and no chain is that long.
@@ -39,8 +39,10 @@ def share(number: float) -> str:
 
 
 def named_after(memory_id: str, prefix: str) -> str:
-    """The id of a lesson or reflection: `mem_1760000000000_3fa9c2` makes `lesson_1760000000000_3fa9c2`."""
-    return f"{prefix}_{memory_id.removeprefix(_MEMORY)}"
+    """The id of a lesson or reflection: `mem_1760000000000_3fa9c2` makes `lesson_1760000000000_3fa9c2`. An id of another shape,
+    as a caller's own source of ids may give, is kept whole: `lesson_of_7`."""
+    usual = memory_id.startswith(_MEMORY) and not memory_id.startswith(_MEMORY + _WHOLE)
+    return f"{prefix}_{memory_id.removeprefix(_MEMORY)}" if usual else f"{prefix}_{_WHOLE}{memory_id}"
 
 
 def subject(text: str) -> str | None:
@@ -194,4 +196,5 @@ def _must_fit(id_: str, memory_id: str | None) -> None:
 
 
 def _memory_of(id_: str) -> str:
-    return _MEMORY + id_.partition("_")[2]
+    named = id_.partition("_")[2]
+    return named.removeprefix(_WHOLE) if named.startswith(_WHOLE) else _MEMORY + named

@@ -5,7 +5,7 @@ The module is over 300 lines because it is the one list of all methods; each cal
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from os import PathLike, fspath
+from os import PathLike, fspath, getpid
 from threading import RLock
 from types import TracebackType
 from typing import Never, Self
@@ -18,7 +18,9 @@ from memory_mesh.core.explain import Explanation
 from memory_mesh.core.jobs import Heartbeat, JobRun
 from memory_mesh.core.lessons import Distilled, LessonBlock, LessonContext
 from memory_mesh.core.ports import Progress, no_progress
+from memory_mesh.core.recalls import Recalls
 from memory_mesh.core.records import MIN_IMPORTANCE, Block, Change, Extraction, Head, MemoryRecord, SearchResult, Status
+from memory_mesh.core.sightings import Sightings
 from memory_mesh.core.sources import Selection
 from memory_mesh.core.spending import Spent
 from memory_mesh.core.times import iso
@@ -75,6 +77,8 @@ class Mesh:
     def __init__(self, opening: Callable[[], Desk]) -> None:
         self._opening = opening
         self._opened: Desk | None = None
+        self._last: tuple[Recalls | None, Sightings] | None = None  # where searches that outlast a `close` are noted
+        self._process = getpid()
         self._lock = RLock()
 
     # --- lifecycle ---
@@ -86,8 +90,10 @@ class Mesh:
     def close(self) -> None:
         """Let go of the store; one that the caller handed in stays open. A later call opens it again."""
         with self._lock:
+            self._part()
             desk, self._opened = self._opened, None
             if desk:
+                self._last = desk.recalls, desk.sightings
                 recalls.close(desk)
                 usage.flush(desk)
                 desk.index.close()
@@ -318,9 +324,20 @@ class Mesh:
 
     def _desk(self) -> Desk:
         with self._lock:
+            self._part()
             if self._opened is None:
                 self._opened = self._opening()
+                if self._last:
+                    self._opened = replace(self._opened, recalls=self._last[0], sightings=self._last[1])
             return self._opened
+
+    def _part(self) -> None:
+        """In a child of a fork: what was noted before it is the parent's to write, and a lock may be held by none that lives."""
+        if self._process != getpid():
+            self._process, self._last = getpid(), None
+            if self._opened:
+                told = self._opened.recalls is not None
+                self._opened = replace(self._opened, recalls=Recalls() if told else None, sightings=Sightings())
 
     def _told(self) -> Desk:
         """The desk, once the searches so far have left their blocks."""

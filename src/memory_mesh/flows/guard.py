@@ -6,7 +6,7 @@ from memory_mesh.core import audit
 from memory_mesh.core.audit import Broken, Verdict
 from memory_mesh.core.columns import Kind
 from memory_mesh.core.errors import StoreCorrupt
-from memory_mesh.core.records import Head
+from memory_mesh.core.records import Block, Head
 from memory_mesh.core.where import Compare, both, equals
 from memory_mesh.flows import trail
 from memory_mesh.flows.desk import Desk
@@ -29,9 +29,9 @@ def guard(desk: Desk) -> str:
 
 def _headless(desk: Desk, ends: Sequence[Head]) -> list[str]:
     """A chain that has blocks and lost its head."""
-    unnamed = [Compare("chain", "<>", head.id) for head in ends]
-    found = desk.store.find(Kind.BLOCK, both(equals("user_id", desk.who.user_id), *unnamed), limit=1)
-    return [str(row.value("chain")) for row in found]
+    unnamed = trail.of_none(head.id for head in ends)
+    found = desk.store.find(Kind.BLOCK, both(equals("user_id", desk.who.user_id), unnamed), limit=1)
+    return [Block.of(row).chain for row in found]
 
 
 def _broken(desk: Desk, chain: str) -> Broken | None:

@@ -13,7 +13,7 @@ from threading import Thread
 from memory_mesh.core import audit, yamo_blocks
 from memory_mesh.core.audit import Broken, Entry
 from memory_mesh.core.columns import Kind
-from memory_mesh.core.errors import InvalidInput, StoreBusy, StoreError, StoreReadOnly, shown
+from memory_mesh.core.errors import InvalidInput, StoreBusy, StoreClosed, StoreError, StoreReadOnly, shown
 from memory_mesh.core.recalls import Recall, Recalls
 from memory_mesh.core.records import Block, Head, SearchResult
 from memory_mesh.core.rows import Key, Row
@@ -46,11 +46,8 @@ def note(desk: Desk, *, query: str, limit: int, filter: str | None, ms: int, ans
 
 def flush(desk: Desk) -> None:
     """Write the blocks of all searches so far, now; while others keep the store busy they wait on."""
-    if desk.recalls is None:
-        return
-    if desk.recalls.writer:
-        desk.recalls.writer.join()
-    _write(desk, desk.recalls)
+    if desk.recalls is not None:
+        _write(desk, desk.recalls)  # whoever writes already is waited for
 
 
 def close(desk: Desk) -> None:
@@ -68,7 +65,7 @@ def _write(desk: Desk, recalls: Recalls) -> None:
                 _append(desk, taken)
             except StoreReadOnly:
                 continue  # whoever opened it so knows that nothing is kept
-            except StoreBusy as error:
+            except (StoreBusy, StoreClosed) as error:  # a search that ended after `close` waits for the next opening
                 _lose(desk, recalls, recalls.put_back(taken), error.what)
                 return
             except StoreError as error:

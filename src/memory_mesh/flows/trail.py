@@ -1,15 +1,15 @@
 """The audit chains as a reader meets them: which there are, where they end, what they say, whether they are whole."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from memory_mesh.core import audit, exported
 from memory_mesh.core.audit import OPERATIONS, Broken, Sound, Verdict
-from memory_mesh.core.columns import INT_MAX, Kind
-from memory_mesh.core.errors import InvalidInput, shown
+from memory_mesh.core.columns import Kind
+from memory_mesh.core.errors import InvalidInput, StoreBusy, shown
 from memory_mesh.core.ports import Progress, no_progress
 from memory_mesh.core.records import Block, Head, Memory
-from memory_mesh.core.where import ANYTHING, Compare, In, Or, Where, both, equals
+from memory_mesh.core.where import ANYTHING, Compare, In, IsNull, Or, Where, both, equals
 from memory_mesh.core.yamo import ERASED
 from memory_mesh.flows.desk import Desk
 
@@ -63,7 +63,7 @@ def export(desk: Desk, *, which: Which = ALL_CHAINS, as_json: bool = False, prog
     JSON, which can be verified. An erased block has no text any more, so only JSON has it."""
     chains = [chain for chain in _chains(desk) if which.has(chain)]
     total = sum(desk.store.count(Kind.BLOCK, equals("chain", chain)) for chain in chains)
-    every = (block for chain in chains for block in _in_order(desk, chain, _head(desk, chain)))
+    every = (block for chain in chains for block in _of_one_moment(desk, chain))
     for done, block in enumerate(every, start=1):
         if as_json:
             yield exported.line(block) + "\n"
@@ -71,6 +71,16 @@ def export(desk: Desk, *, which: Which = ALL_CHAINS, as_json: bool = False, prog
             yield block.yamo_text
         if done % _AT_ONCE == 0:
             progress("exporting", done, total)
+
+
+def _of_one_moment(desk: Desk, chain: str) -> Iterator[Block]:
+    """The blocks of a chain. Where old searches are removed meanwhile, what was read no longer fits what follows: no export."""
+    first = last = None
+    for block in _in_order(desk, chain, _head(desk, chain)):
+        if first and last and block.number != last.number + 1 and not desk.store.get(Kind.BLOCK, [first.id]):
+            raise StoreBusy(f"{desk.store.url}: old blocks were removed during the export", remedy="export again")
+        first, last = first or block, block
+        yield block
 
 
 # --- verifying ---
@@ -106,9 +116,14 @@ def _chains(desk: Desk) -> list[str]:
     """The names of the user's chains, those without a head too: found one by one, for a chain has many blocks."""
     named = {head.id for head in heads(desk)}
     own = equals("user_id", desk.who.user_id)
-    while orphan := desk.store.find(Kind.BLOCK, both(own, *(Compare("chain", "<>", chain) for chain in sorted(named))), limit=1):
-        named.add(str(orphan[0].value("chain")))
+    while orphan := desk.store.find(Kind.BLOCK, both(own, of_none(named)), limit=1):
+        named.add(Block.of(orphan[0]).chain)
     return sorted(named)
+
+
+def of_none(chains: Iterable[str]) -> Where:
+    """The blocks of no chain at all, too: nothing compares with what is not there."""
+    return Or((IsNull("chain"), IsNull("number"), both(*(Compare("chain", "<>", chain) for chain in sorted(chains)))))
 
 
 def _holder(desk: Desk, chains: Sequence[str], noted: tuple[int, str] | None) -> str | None:
@@ -220,17 +235,15 @@ def _sealed(desk: Desk, user_id: str | None, ids: tuple[str, ...]) -> dict[str, 
 
 def _contradicted(desk: Desk, memory: Memory, sealed: dict[int, tuple[str, Block]]) -> Block | None:
     """The block that tells of another content than the memory has now."""
-    latest = max(sealed, default=0)
     hashed = audit.content_hash(memory.salt or "", memory.content)
-    if not latest or sealed[latest][0] == hashed:
+    told, block = sealed[max(sealed)] if sealed else (hashed, None)
+    if told == hashed:
         return None
-    then = max((revision for revision in sealed if revision <= memory.revision), default=0)
-    if then and sealed[then][0] == hashed and _revision(desk, memory.id) >= latest:
-        return None  # it was changed after it was read
-    return sealed[latest][1]
+    once = any(hashed == earlier for earlier, _ in sealed.values())
+    return None if once and _revision(desk, memory.id) != memory.revision else block  # it was changed after it was read
 
 
-def _revision(desk: Desk, memory_id: str) -> int:
-    """The revision that a memory has by now. One that was erased has none to come, and was as it should be."""
+def _revision(desk: Desk, memory_id: str) -> int | None:
+    """The revision that a memory has by now; one that was erased has none."""
     row = desk.store.get(Kind.MEMORY, [memory_id]).get(memory_id)
-    return row.revision if row else INT_MAX
+    return row.revision if row else None

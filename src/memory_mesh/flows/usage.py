@@ -6,7 +6,7 @@ from threading import Thread
 from typing import Any
 
 from memory_mesh.core.columns import Kind
-from memory_mesh.core.errors import Conflict, StoreError
+from memory_mesh.core.errors import Conflict, StoreBusy, StoreClosed, StoreError
 from memory_mesh.core.records import Memory, Usage
 from memory_mesh.core.rows import Row
 from memory_mesh.core.scope import partitions
@@ -46,11 +46,13 @@ def _flushed(desk: Desk) -> None:
                 desk.store.apply(puts, seen=seen)
         except Conflict:
             continue
+        except (StoreBusy, StoreClosed):
+            break
         except StoreError:
             return
         else:
             return
-    desk.sightings.put_back(taken)  # others kept writing: the next flush tries again
+    desk.sightings.put_back(taken)  # others kept writing, or it is closed: the next flush tries again
 
 
 def merged(desk: Desk, memories: Sequence[Memory]) -> list[Memory]:

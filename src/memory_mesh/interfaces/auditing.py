@@ -18,7 +18,7 @@ from memory_mesh.interfaces.render import NAME, Answer, aligned, one_line, paint
 CHAINS = {"main": False, "recalls": True}
 FORMATS = ("json", "wire")
 
-_HEAD = re.compile(r"(\d{1,15}):([0-9a-f]{64})")
+_HEAD = re.compile(r"([1-9][0-9]{0,14}):([0-9a-f]{64})")
 _PAIR = re.compile(r"^  (\w+);(.*);$", flags=re.MULTILINE)
 _PIPE_CLOSED = 141  # what shells expect when the reader of a pipe has gone
 _COLUMNS = ("time", "chain", "block", "operation", "agent", "about")
@@ -71,7 +71,7 @@ def verdicts(found: Sequence[Verdict]) -> Answer:
 def checked(file: str, head: tuple[int, str] | None) -> Answer:
     """The verdicts on an exported file; no store is needed."""
     try:
-        with Path(file).open(encoding="utf-8") as lines:
+        with Path(file).open(encoding="utf-8-sig") as lines:  # some programs put a mark before the first line
             return verdicts(verify_export(lines, noted=head))
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidInput(f"{file} cannot be read: {_why(error)}", expected="a file of memory-mesh audit export") from None
@@ -135,9 +135,11 @@ def _print(pieces: Iterable[str]) -> None:
         for piece in pieces:
             sys.stdout.write(shown(piece))
         sys.stdout.flush()
-    except BrokenPipeError:
+    except OSError as error:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nobody hears the rest (`| head -1`)
-        raise typer.Exit(_PIPE_CLOSED) from None
+        if isinstance(error, BrokenPipeError):
+            raise typer.Exit(_PIPE_CLOSED) from None
+        raise InvalidInput(f"the export cannot be written: {_why(error)}", expected="room for it") from None
 
 
 # --- parts ---

@@ -14,7 +14,7 @@ from memory_mesh.core.audit import Broken, owner_of
 from memory_mesh.core.columns import Kind
 from memory_mesh.core.errors import MemoryMeshError, SettingsError
 from memory_mesh.core.ports import Store
-from memory_mesh.core.records import Status
+from memory_mesh.core.records import Block, Status
 from memory_mesh.core.scope import Reader
 from memory_mesh.core.where import equals
 from memory_mesh.flows import pseudonyms, trail
@@ -174,7 +174,7 @@ def _keywords(store: Store, file: Path | None) -> Check:
 def _chains(store: Store, file: Path | None) -> Check:
     """Every chain of every user; one whose head is gone is found by its blocks."""
     desk = desk_over(store, Reader())
-    named = {row.id for row in store.find(Kind.HEAD)} | {str(row.value("chain")) for row in store.find(Kind.BLOCK)}
+    named = {row.id for row in store.find(Kind.HEAD)} | {Block.of(row).chain for row in store.find(Kind.BLOCK)}
     verdicts = [trail.verify(desk, chain) for chain in sorted(named)]
     breaks = [
         f"the chain of {_owner(verdict.chain)} breaks at block {verdict.number} ({verdict.block_id or 'no id'}): {verdict.reason}"

@@ -12,6 +12,7 @@ import sqlite3
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from itertools import chain, repeat
 from pathlib import Path
 from threading import RLock
 from typing import Any
@@ -45,6 +46,7 @@ from memory_mesh.stores.writes import once_each
 _SWITCHES = 100  # each lost to another process that opened the file in the same moment
 # Freeing bytes rewrites the file. Up to this size that takes a moment and is part of the deletion; beyond, it is `compact`'s.
 _QUICKLY_REWRITTEN = 64 * 1024 * 1024
+_PAUSES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05)  # seconds between two attempts to write; the last again and again
 _BATCH = 500  # ids in one query; SQLite takes 32,766 parameters, older ones 999
 
 
@@ -71,10 +73,10 @@ class SqliteStore:
 
     def apply(self, puts: Sequence[Row] = (), deletes: Sequence[Key] = (), *, seen: Mapping[str, int] | None = None) -> Applied:
         once_each(puts, deletes)
-        with self._use() as connection:
-            if self._read_only:
-                raise StoreReadOnly(f"{self._path} was opened for reading only")
-            with self._transaction(connection):
+        if self._read_only:
+            raise StoreReadOnly(f"{self._path} was opened for reading only")
+        with self._turn() as connection:
+            with self._begun(connection):
                 self._step("store.begun")
                 self._check(connection, seen or {})
                 change = Writing(connection)
@@ -289,8 +291,38 @@ class SqliteStore:
             yield self._connection
 
     @contextmanager
+    def _turn(self) -> Iterator[sqlite3.Connection]:
+        """The connection with a transaction begun, once no other process writes. SQLite would wait with the connection in its
+        hands, and every thread of ours that only wants to read would wait too; so we ask, let go, and ask again."""
+        until = time.monotonic() + self._busy_seconds
+        for pause in chain(_PAUSES, repeat(_PAUSES[-1])):
+            with self._use() as connection:
+                if self._begins(connection, last=time.monotonic() >= until):
+                    yield connection
+                    return
+            time.sleep(pause)
+
+    def _begins(self, connection: sqlite3.Connection, *, last: bool) -> bool:
+        connection.execute("PRAGMA busy_timeout = 0")
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError as error:
+            if last or code_of(error) != sqlite3.SQLITE_BUSY:
+                raise
+            return False
+        finally:
+            connection.execute(f"PRAGMA busy_timeout = {round(self._busy_seconds * 1000)}")
+        return True
+
+    @contextmanager
     def _transaction(self, connection: sqlite3.Connection) -> Iterator[None]:
         connection.execute("BEGIN IMMEDIATE")
+        with self._begun(connection):
+            yield
+
+    @contextmanager
+    def _begun(self, connection: sqlite3.Connection) -> Iterator[None]:
+        """A transaction that has begun: all of it, or nothing."""
         try:
             yield
             connection.execute("COMMIT")
