@@ -54,6 +54,12 @@ def test_any_history_leaves_the_index_as_the_rows_are(scale, data: st.DataObject
         agrees(index, store, data.draw(queries()), size=data.draw(st.integers(1, 3)))
 
 
+def test_a_neighbour_without_direction_does_not_shorten_the_others() -> None:
+    store = RamStore()
+    store.apply([memory("a", "x", session_id="s", vector=[0.0, 0.0]), memory("b", "x", session_id="s", vector=[4.0, 0.0])])
+    agrees(StoreIndex(store), store, asking("x", vector=[1.0, 0.0]))
+
+
 @settings(max_examples=settings().max_examples // 4)
 @given(data=st.data())
 def test_two_processes_with_files_see_the_same(data: st.DataObject) -> None:

@@ -97,7 +97,7 @@ class Likeness:
     def _mixed_length(self, *slots: Ints) -> Floats:
         rows = self._space.rows
         own, before, behind = (np.where(which >= 0, rows[which], -1) for which in slots)
-        square = (own >= 0) + ((before >= 0) + (behind >= 0).astype(np.float32)) / 4
+        square = self._space.lengths(own) + (self._space.lengths(before) + self._space.lengths(behind)) / 4
         square += self._space.products(own, before) + self._space.products(own, behind)
         square += self._space.products(before, behind) / 2
         return np.sqrt(np.maximum(square, 0))

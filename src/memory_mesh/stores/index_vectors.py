@@ -129,6 +129,13 @@ class Space:
         products[there] = dots * self._weights.all[left] * self._weights.all[right]
         return products
 
+    def lengths(self, rows: Ints) -> Floats:
+        """1 for each of these vectors; 0 where it is missing (-1), or has no length of its own."""
+        lengths = np.zeros(len(rows), np.float32)
+        there = rows >= 0
+        lengths[there] = self._weights.all[rows[there]] > 0
+        return lengths
+
     def cosines(self, rows: Ints, query: Floats) -> Floats:
         """The cosine of each of these vectors with the query."""
         dots = np.empty(len(rows), np.float32)
