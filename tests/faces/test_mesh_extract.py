@@ -38,7 +38,7 @@ def asked(chat: ScriptedChat) -> list[Ask]:
     return list(chat.asks)
 
 
-@pytest.mark.req("GRAPH-80", "MESH-077")
+@pytest.mark.req("GRAPH-79", "GRAPH-80", "MESH-077")
 def test_what_the_model_finds_important_is_stored_and_the_rest_dropped(house: House):
     mesh = house.mesh(chat=ScriptedChat(answer(KEY_ITEM, TEA_ITEM)))
     done = mesh.extract(TEXT)
