@@ -7,6 +7,7 @@ turned to another memory without breaking its seal, and an erasure finds every b
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from memory_mesh.core.errors import InvalidInput, shown
 from memory_mesh.core.yamo import LEVELS, PREVIEW, Constraint, Seal, Yamo, agent_name
@@ -88,41 +89,49 @@ def sealed_through(text: str) -> tuple[int, str] | None:
     return (int(named[0][0]), named[0][1]) if len(named) == 1 else None
 
 
+@dataclass(frozen=True, slots=True)
+class _Drawn:
+    """The words in which a reflection and a synthesis differ."""
+
+    intent: str
+    id_name: str
+    rationale: str
+    logged: str
+
+
+_REFLECTION = _Drawn(REFLECT, "reflection_id", "Aggregated high-signal patterns from recent memory", "memory_reflected")
+# The document has no example of it, so it is the reflection's in other words.
+_SYNTHESIS = _Drawn(SYNTHESIZE, "synthesis_id", "Combined what related memories say", "memory_synthesized")
+
+
 def reflect(
     seal: Seal, *, agent: str, topic: str | None, source_count: int, at: str, reflection_id: str, insight: str, confidence: float,
     memory_id: str | None = None,
 ) -> str:  # fmt: skip
     """Beliefs were drawn from memories."""
     _must_fit(reflection_id, memory_id)
-    topic, sure = _or_none(topic), share(confidence)
-    return Yamo(
-        agent=agent_name(agent),
-        intent=REFLECT,
-        context=[("topic", topic), ("source_count", source_count), ("timestamp", at)],
-        output=[("reflection_id", reflection_id), ("insight_preview", insight[:PREVIEW]), ("confidence", sure)],
-        meta=[
-            ("rationale", "Aggregated high-signal patterns from recent memory"),
-            ("confidence", sure),
-            *seal.pairs(),
-        ],
-        log=["memory_reflected", "timestamp", at, "topic", topic, "sources", source_count],
-    ).text()
+    return _drawn(_REFLECTION, seal, agent, _or_none(topic), source_count, at, reflection_id, insight, share(confidence))
 
 
 def synthesize(
     seal: Seal, *, agent: str, topic: str | None, source_count: int, at: str, synthesis_id: str, insight: str, confidence: float,
     memory_id: str | None = None,
 ) -> str:  # fmt: skip
-    """Knowledge was put together from memories; the document has no example, so this is the reflection's in other words."""
+    """Knowledge was put together from memories."""
     _must_fit(synthesis_id, memory_id)
-    topic, sure = _or_none(topic), share(confidence)
+    return _drawn(_SYNTHESIS, seal, agent, _or_none(topic), source_count, at, synthesis_id, insight, share(confidence))
+
+
+def _drawn(
+    words: _Drawn, seal: Seal, agent: str, topic: str, sources: int, at: str, id_: str, insight: str, sure: str
+) -> str:  # fmt: skip
     return Yamo(
         agent=agent_name(agent),
-        intent=SYNTHESIZE,
-        context=[("topic", topic), ("source_count", source_count), ("timestamp", at)],
-        output=[("synthesis_id", synthesis_id), ("insight_preview", insight[:PREVIEW]), ("confidence", sure)],
-        meta=[("rationale", "Combined what related memories say"), ("confidence", sure), *seal.pairs()],
-        log=["memory_synthesized", "timestamp", at, "topic", topic, "sources", source_count],
+        intent=words.intent,
+        context=[("topic", topic), ("source_count", sources), ("timestamp", at)],
+        output=[(words.id_name, id_), ("insight_preview", insight[:PREVIEW]), ("confidence", sure)],
+        meta=[("rationale", words.rationale), ("confidence", sure), *seal.pairs()],
+        log=[words.logged, "timestamp", at, "topic", topic, "sources", sources],
     ).text()
 
 
