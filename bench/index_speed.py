@@ -22,14 +22,14 @@ from tempfile import TemporaryDirectory
 import numpy as np
 from numpy.typing import NDArray
 
-from memory_mesh.core.columns import Kind, Value
-from memory_mesh.core.pool import Asked
+from memory_mesh.core.model.columns import Kind, Value
+from memory_mesh.core.model.rows import Key, Row, Vector
+from memory_mesh.core.model.scope import Reader, partition
+from memory_mesh.core.model.times import iso
+from memory_mesh.core.model.where import ANYTHING, Where, equals
 from memory_mesh.core.ports import Changes
-from memory_mesh.core.rows import Key, Row, Vector
-from memory_mesh.core.scope import Reader, partition
-from memory_mesh.core.times import iso
-from memory_mesh.core.where import ANYTHING, Where, equals
-from memory_mesh.stores.index import StoreIndex
+from memory_mesh.core.search.query import Asked
+from memory_mesh.index.local import StoreIndex
 
 ROOT = Path(__file__).parents[1]
 DIMENSION, VOCABULARY, TURNS, SPEAKERS = 384, 50_000, 20, 40

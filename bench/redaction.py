@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from memory_mesh.core.redact import PATTERNS, Found, Redactor, find
+from memory_mesh.core.redaction.engine import PATTERNS, Found, Redactor, find
 
 ROOT = Path(__file__).parents[1]
 RESULT = ROOT / "bench" / "results" / "redaction.json"

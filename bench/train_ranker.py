@@ -1,4 +1,4 @@
-"""Teaches the ranker and writes `core/rank_weights.py`.
+"""Teaches the ranker and writes `core/search/weights.py`.
 
     python -m bench.train_ranker --data DIR [--vectors FILE] [--check]
 
@@ -23,9 +23,9 @@ from bench.quality.measuring import figures, mean, told_apart
 from bench.quality.pools import pool
 from bench.quality.sets import longmemeval_s_lite
 from bench.quality.vectors import KeptEmbedder, local
-from memory_mesh.core.pool import Signal
-from memory_mesh.core.rank import alone, features, log_odds, of_pool, weighed
-from memory_mesh.core.rank_form import Line, Weights
+from memory_mesh.core.search.query import Signal
+from memory_mesh.core.search.rank_form import Line, Weights
+from memory_mesh.core.search.ranker import alone, features, log_odds, of_pool, weighed
 
 TARGET = Path(__file__).parents[1] / "src" / "memory_mesh" / "core" / "rank_weights.py"
 
@@ -225,7 +225,7 @@ def chances(table: Table, weights: Weights) -> Signal:
     """As `rank.scores` has them, by any weights."""
     from unittest.mock import patch
 
-    from memory_mesh.core import rank
+    from memory_mesh.core.search import ranker as rank
 
     with patch.multiple(rank, BY_VECTORS=weights, BY_KEYWORDS=weights):
         return rank.scores(table)
@@ -234,9 +234,9 @@ def chances(table: Table, weights: Weights) -> Signal:
 def written(learnt: Mapping[str, Weights]) -> str:
     """The module that holds the numbers."""
     head = (
-        '"""The numbers of `core.rank`, learnt on LongMemEval (MIT) by `python -m bench.train_ranker --data DIR`.\n\n'
+        '"""The numbers of `core.search.ranker`, learnt on LongMemEval (MIT) by `python -m bench.train_ranker --data DIR`.\n\n'
         'Not to be edited by hand."""\n\n'
-        "from memory_mesh.core.rank_form import Line, Weights\n\n"
+        "from memory_mesh.core.search.rank_form import Line, Weights\n\n"
         f"DEFAULT_MIN_SCORE = {MIN_SCORE}\n"
     )
     return head + "".join(f"\n{name} = {_shown(weights)}\n" for name, weights in learnt.items())

@@ -22,8 +22,9 @@ from typing import Any
 import pytest
 from typer.main import get_command
 
-from memory_mesh.core import columns, errors
+from memory_mesh.core import errors
 from memory_mesh.core.errors import MemoryMeshError
+from memory_mesh.core.model import columns
 from memory_mesh.core.ports import Store
 from memory_mesh.faces.not_yet import NOT_YET
 from memory_mesh.interfaces.cli import app

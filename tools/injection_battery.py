@@ -17,11 +17,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 
-from memory_mesh.core.categories import known
 from memory_mesh.core.chat import Reply
 from memory_mesh.core.errors import AnswerUnreadable
-from memory_mesh.core.injection import InjectionKind, detect
+from memory_mesh.core.intake.categories import known
 from memory_mesh.core.prompts import extraction
+from memory_mesh.core.safety.injection import InjectionKind, detect
 
 TEXTS = Path(__file__).parents[1] / "tests" / "data" / "injections.toml"
 BOUNDARY = "3b1f0c5e9a7d42688e10f4b2d6c3a597"

@@ -10,9 +10,15 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from memory_mesh.core import redact_assign, redact_ids, redact_money, redact_network, redact_phone, redact_secrets, redact_vendors
-from memory_mesh.core.redact import Redactor
-from memory_mesh.core.redact_pattern import Pattern
+from memory_mesh.core.redaction import assignments as redact_assign
+from memory_mesh.core.redaction import money as redact_money
+from memory_mesh.core.redaction import national_ids as redact_ids
+from memory_mesh.core.redaction import network as redact_network
+from memory_mesh.core.redaction import phone as redact_phone
+from memory_mesh.core.redaction import secrets as redact_secrets
+from memory_mesh.core.redaction import vendors as redact_vendors
+from memory_mesh.core.redaction.engine import Redactor
+from memory_mesh.core.redaction.pattern import Pattern
 
 PAGE = Path(__file__).parents[1] / "docs" / "redaction.md"
 _SHOWN = 44  # characters of an example

@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import NoReturn
 from urllib.parse import unquote, urlsplit
 
-from memory_mesh.core.address_ranges import carried, judge
 from memory_mesh.core.errors import CallError, SettingsError, UnsafeAddress
-from memory_mesh.net.door import Door, Machine
+from memory_mesh.core.safety.address_ranges import carried, judge
+from memory_mesh.net.client import Door, Machine
 
 TRICKS = Path(__file__).parents[1] / "tests" / "data" / "ssrf.toml"
 AT_ONCE, LATER, THROUGH = "refused as it is set", "refused before connecting", "connected"

@@ -8,8 +8,9 @@ import numpy as np
 from bench.quality.measuring import DEPTH
 from bench.quality.sets import Question, Said
 from bench.quality.vectors import matrix
-from memory_mesh.core import fuse, lexical
 from memory_mesh.core.ports import Embedder
+from memory_mesh.core.search import fusion as fuse
+from memory_mesh.core.search import lexical
 
 PLAIN = ("BM25", "cosine", "RRF")
 

@@ -4,15 +4,15 @@ from dataclasses import replace
 
 from bench.quality.lessons import World
 from bench.quality.sets import Said
-from memory_mesh.core import persons
-from memory_mesh.core.columns import Kind
-from memory_mesh.core.lexical import tokens
-from memory_mesh.core.pool import Asked, Pool
+from memory_mesh.core.model.columns import Kind
+from memory_mesh.core.model.rows import Row, Vector
+from memory_mesh.core.model.scope import MemoryType, Reader, home
 from memory_mesh.core.ports import Embedder
-from memory_mesh.core.rows import Row, Vector
-from memory_mesh.core.scope import MemoryType, Reader, home
-from memory_mesh.core.when import spans
-from memory_mesh.stores.index import StoreIndex
+from memory_mesh.core.search import people as persons
+from memory_mesh.core.search.lexical import tokens
+from memory_mesh.core.search.query import Asked, Pool
+from memory_mesh.core.search.time_expressions import spans
+from memory_mesh.index.local import StoreIndex
 from memory_mesh.stores.ram import RamStore
 
 _SIZE = 150

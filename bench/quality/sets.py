@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from memory_mesh.core.times import moment
+from memory_mesh.core.model.times import moment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from memory_mesh.build import model_places
+from memory_mesh.core.model.rows import Vector
 from memory_mesh.core.ports import Embedder
-from memory_mesh.core.rows import Vector
 from memory_mesh.models.local import LocalEmbedder
 from memory_mesh.settings import load
+from memory_mesh.wiring.build import model_places
 
 Floats = NDArray[np.float32]
 _BATCH = 2000

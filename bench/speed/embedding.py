@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 from bench.speed.measuring import Spread, spread, timed
 from bench.speed.texts import Speech
-from memory_mesh.build import model_places
 from memory_mesh.core.errors import EmbeddingError
 from memory_mesh.models.local import LocalEmbedder
 from memory_mesh.settings import load
+from memory_mesh.wiring.build import model_places
 
 _TEXTS, _SINGLES = 300, 100
 

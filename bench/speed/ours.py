@@ -12,13 +12,13 @@ from bench.speed.measuring import Spread, resident, size_of, spread, timed
 from bench.speed.texts import Item, Speech
 from bench.speed.vectors import Floats, ReadyEmbedder
 from memory_mesh import MemoryMesh
-from memory_mesh.core.pool import Asked
-from memory_mesh.core.scope import Reader
-from memory_mesh.core.times import iso
+from memory_mesh.core.model.scope import Reader
+from memory_mesh.core.model.times import iso
+from memory_mesh.core.search.query import Asked
+from memory_mesh.index.local import StoreIndex
+from memory_mesh.index.similarity import COARSE, EXACT
 from memory_mesh.settings import Settings
-from memory_mesh.stores.index import StoreIndex
-from memory_mesh.stores.index_likeness import COARSE, EXACT
-from memory_mesh.wiring.opening import open_store
+from memory_mesh.wiring.open_store import open_store
 
 BATCH = 500
 CALLS = 200  # of each measured call

@@ -6,43 +6,43 @@ Names are loaded when they are first used, so that importing the package costs n
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from memory_mesh.build import AsyncMemoryMesh, MemoryMesh
-    from memory_mesh.core.audit import Broken, Sound
-    from memory_mesh.core.cache import CacheStats
+    from memory_mesh.core.audit.chain import Broken, Sound
+    from memory_mesh.core.cancel import cancellable
     from memory_mesh.core.errors import MemoryMeshError
-    from memory_mesh.core.explain import Explanation
-    from memory_mesh.core.jobs import Heartbeat, JobRun
-    from memory_mesh.core.lessons import Distilled, LessonBlock, LessonContext
-    from memory_mesh.core.records import Extraction, MemoryRecord, SearchResult
-    from memory_mesh.core.stopping import cancellable
+    from memory_mesh.core.learning.jobs import Heartbeat, JobRun
+    from memory_mesh.core.learning.lessons import Distilled, LessonBlock, LessonContext
+    from memory_mesh.core.model.records import Extraction, MemoryRecord, SearchResult
+    from memory_mesh.core.search.cache import CacheStats
+    from memory_mesh.core.search.explain import Explanation
     from memory_mesh.faces.mesh import MemoryStats
     from memory_mesh.flows.erase import Erasure
     from memory_mesh.flows.folders import Ingested
     from memory_mesh.flows.reembed import Reembedded
+    from memory_mesh.wiring.build import AsyncMemoryMesh, MemoryMesh
 
 __version__ = "0.1.0"
 
 _FROM = {
-    "MemoryMesh": "build",
-    "AsyncMemoryMesh": "build",
+    "MemoryMesh": "wiring.build",
+    "AsyncMemoryMesh": "wiring.build",
     "MemoryMeshError": "core.errors",
-    "MemoryRecord": "core.records",
-    "SearchResult": "core.records",
+    "MemoryRecord": "core.model.records",
+    "SearchResult": "core.model.records",
     "MemoryStats": "faces.mesh",
     "Erasure": "flows.erase",
-    "Extraction": "core.records",
-    "cancellable": "core.stopping",
-    "Heartbeat": "core.jobs",
-    "JobRun": "core.jobs",
-    "Distilled": "core.lessons",
-    "LessonBlock": "core.lessons",
-    "LessonContext": "core.lessons",
-    "Explanation": "core.explain",
-    "CacheStats": "core.cache",
+    "Extraction": "core.model.records",
+    "cancellable": "core.cancel",
+    "Heartbeat": "core.learning.jobs",
+    "JobRun": "core.learning.jobs",
+    "Distilled": "core.learning.lessons",
+    "LessonBlock": "core.learning.lessons",
+    "LessonContext": "core.learning.lessons",
+    "Explanation": "core.search.explain",
+    "CacheStats": "core.search.cache",
     "Ingested": "flows.folders",
     "Reembedded": "flows.reembed",
-    "Sound": "core.audit",
-    "Broken": "core.audit",
+    "Sound": "core.audit.chain",
+    "Broken": "core.audit.chain",
 }
 
 __all__ = [

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from memory_mesh.core.address_ranges import carried, judge
-from memory_mesh.core.addresses import Target, read_path, read_url, refusal
 from memory_mesh.core.errors import UnsafeAddress
+from memory_mesh.core.safety.address_ranges import carried, judge
+from memory_mesh.core.safety.addresses import Target, read_path, read_url, refusal
 
 # IANA's registries of special-purpose addresses, written down again by hand: what a setting opens, and what nothing does.
 LOCAL = ("127.0.0.0/8", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "::1/128", "fc00::/7")

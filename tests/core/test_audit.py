@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memory_mesh.core import yamo, yamo_blocks
-from memory_mesh.core.audit import (
+from memory_mesh.core.audit import blocks as yamo_blocks
+from memory_mesh.core.audit import wire as yamo
+from memory_mesh.core.audit.chain import (
     OPERATIONS,
     Broken,
     Entry,
@@ -27,9 +28,9 @@ from memory_mesh.core.audit import (
     tombstone,
     verify,
 )
-from memory_mesh.core.records import Block, Head
-from memory_mesh.core.times import iso
-from memory_mesh.core.yamo import ERASED, Seal
+from memory_mesh.core.audit.wire import ERASED, Seal
+from memory_mesh.core.model.records import Block, Head
+from memory_mesh.core.model.times import iso
 from memory_mesh.testing.fakes import NEW_YEAR
 
 CHAIN = chain_name("user", "agent")

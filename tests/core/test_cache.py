@@ -2,7 +2,7 @@
 
 import pytest
 
-from memory_mesh.core.cache import LIFE_MS, MOST, SearchCache
+from memory_mesh.core.search.cache import LIFE_MS, MOST, SearchCache
 
 
 @pytest.fixture

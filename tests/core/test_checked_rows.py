@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from memory_mesh.core.columns import COLUMNS, REQUIRED, Kind, Type, fault, fields_of
 from memory_mesh.core.errors import InvalidInput
-from memory_mesh.core.rows import Row, Vector, checked
+from memory_mesh.core.model.columns import COLUMNS, REQUIRED, Kind, Type, fault, fields_of
+from memory_mesh.core.model.rows import Row, Vector, checked
 
 AT = "2026-01-01T00:00:00.000Z"
 NEEDED = {

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memory_mesh.core.columns import INT_MAX
-from memory_mesh.core.drafts import Draft, Limits, draft, fingerprint
 from memory_mesh.core.errors import InvalidInput
-from memory_mesh.core.layer0 import Layer0
-from memory_mesh.core.scope import Reader
-from memory_mesh.core.scrub import ScrubSettings
+from memory_mesh.core.intake.drafts import Draft, Limits, draft, fingerprint
+from memory_mesh.core.intake.gate import Layer0
+from memory_mesh.core.model.columns import INT_MAX
+from memory_mesh.core.model.scope import Reader
+from memory_mesh.core.scrubbing.scrub import ScrubSettings
 
 ME = Reader("user", "agent", None)
 LIMITS = Limits()

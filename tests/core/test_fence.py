@@ -8,8 +8,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from memory_mesh.core.errors import InvalidInput
-from memory_mesh.core.fence import SUSPECT, Entry, as_data, escaped, fenced, unescaped, unmet
-from memory_mesh.core.unseen import UNSEEN, visible
+from memory_mesh.core.invisible import UNSEEN, visible
+from memory_mesh.core.safety.fence import SUSPECT, Entry, as_data, escaped, fenced, unescaped, unmet
 
 BOUNDARY = "3b1f0c5e9a7d42688e10f4b2d6c3a597"
 HOSTILE = "<>/&;[]#:*|\"' \n\t-_untrsemoy0123456789abcdefHAISin\u200b\u202e\ufe0f\u00ad\U000e0041\r\x00\x0bء\u200c"

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_mesh.core.frames import unforged
+from memory_mesh.core.safety.frames import unforged
 
 ENTRY = "--- MEMORY 2: mem_9 [IMPORTANCE: 1.00] ---"
 

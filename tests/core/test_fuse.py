@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memory_mesh.core.fuse import rrf
+from memory_mesh.core.search.fusion import rrf
 
 
 @pytest.mark.req("MESH-106")

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_mesh.core.injection import MOST_FINDINGS, InjectionKind, detect, told_of
-from memory_mesh.core.injection_views import hidden, plain
-from memory_mesh.core.injection_words import _LISTS, RULES, words
+from memory_mesh.core.safety.injection import MOST_FINDINGS, InjectionKind, detect, told_of
+from memory_mesh.core.safety.views import hidden, plain
+from memory_mesh.core.safety.words import _LISTS, RULES, words
 
 O, I, S, X, C = InjectionKind  # noqa: E741
 

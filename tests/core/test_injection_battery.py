@@ -9,8 +9,8 @@ from types import ModuleType
 import pytest
 
 from memory_mesh.core.chat import Reply
-from memory_mesh.core.injection import InjectionKind, detect
 from memory_mesh.core.prompts import extraction
+from memory_mesh.core.safety.injection import InjectionKind, detect
 
 ROOT = Path(__file__).parents[2]
 

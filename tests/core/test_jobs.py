@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_mesh.core.jobs import LEASE_MS, Heartbeat, JobRun, Outcome, Turn
+from memory_mesh.core.learning.jobs import LEASE_MS, Heartbeat, JobRun, Outcome, Turn
 
 HOUR = 3_600_000
 EIGHT = 8 * HOUR

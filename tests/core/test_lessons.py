@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_mesh.core.errors import InvalidInput
-from memory_mesh.core.lessons import (
+from memory_mesh.core.learning.lessons import (
     SEVERITIES,
     LessonBlock,
     LessonContext,
@@ -21,8 +21,8 @@ from memory_mesh.core.lessons import (
     severity_of,
     worst_first,
 )
-from memory_mesh.core.records import Memory
-from memory_mesh.core.scope import Reach
+from memory_mesh.core.model.records import Memory
+from memory_mesh.core.model.scope import Reach
 
 GIVEN: dict[str, object] = {
     "situation": "The deploy failed with 401.",

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memory_mesh.core.errors import SettingsError
-from memory_mesh.core.lexical import STOP_WORDS, Corpus, Posting, best, bm25, tokens
+from memory_mesh.core.search.lexical import STOP_WORDS, Corpus, Posting, best, bm25, tokens
 
 # --- words ---
 

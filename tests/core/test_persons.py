@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memory_mesh.core.persons import names, roles, without
+from memory_mesh.core.search.people import names, roles, without
 
 PEOPLE = ("Caroline", "Melanie Jones", "Will")
 

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from memory_mesh.core.categories import CATEGORIES, DEFAULT, TAXONOMY, known
 from memory_mesh.core.chat import Reply
 from memory_mesh.core.errors import AnswerUnreadable
-from memory_mesh.core.fence import NOTICE
+from memory_mesh.core.intake.categories import CATEGORIES, DEFAULT, TAXONOMY, known
 from memory_mesh.core.prompts import answers, extraction
 from memory_mesh.core.prompts.answers import read_object
 from memory_mesh.core.prompts.extraction import REMINDER, SCHEMA, SYSTEM, Extracted, Item
+from memory_mesh.core.safety.fence import NOTICE
 
 BOUNDARY = "3b1f0c5e9a7d42688e10f4b2d6c3a597"
 

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memory_mesh.core import rank
-from memory_mesh.core.pool import SIGNALS, Pool, Signal
-from memory_mesh.core.rank_weights import BY_KEYWORDS, BY_VECTORS
+from memory_mesh.core.search import ranker as rank
+from memory_mesh.core.search.query import SIGNALS, Pool, Signal
+from memory_mesh.core.search.weights import BY_KEYWORDS, BY_VECTORS
 
 FLAGS = {"question", "question_before", "speaker", "speaker_known", "role", "when", "when_asked", "stranger"}
 NEIGHBOURS = {f"{channel}_{side}" for channel in ("keywords", "vectors") for side in ("before", "behind")} | {"question_before"}

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memory_mesh.core.columns import Kind
 from memory_mesh.core.errors import InvalidInput
-from memory_mesh.core.records import Block, Change, Head, Memory, MemoryRecord, Receipt, SearchResult, Status
-from memory_mesh.core.rows import Vector
-from memory_mesh.core.scope import partition
+from memory_mesh.core.model.columns import Kind
+from memory_mesh.core.model.records import Block, Change, Head, Memory, MemoryRecord, Receipt, SearchResult, Status
+from memory_mesh.core.model.rows import Vector
+from memory_mesh.core.model.scope import partition
 
 AT = "2026-01-01T00:00:00.000Z"
 FULL = Memory(

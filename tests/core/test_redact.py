@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memory_mesh.core.errors import InvalidInput
-from memory_mesh.core.redact import PATTERNS, Redactor, find
-from memory_mesh.core.redact_pattern import MASK
+from memory_mesh.core.redaction.engine import PATTERNS, Redactor, find
+from memory_mesh.core.redaction.pattern import MASK
 
 MASKING = Redactor()
 NAMES = {"Ann Lee": "user-1", "Ann": "user-2", "Zoë": "user-3"}
@@ -240,7 +240,7 @@ def test_what_masking_uncovers_is_masked_too_also_in_a_long_text() -> None:
 
 
 def test_a_text_that_never_comes_to_rest_is_kept_out_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("memory_mesh.core.redact._MOST_ROUNDS", 1)
+    monkeypatch.setattr("memory_mesh.core.redaction.engine._MOST_ROUNDS", 1)
     assert MASKING.text("ann@example.org") == "[REDACTED]"
     assert MASKING.value({"password": "hunter2"}) == {"password": "[REDACTED]"}
     assert MASKING.text("nothing here") == "nothing here"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from memory_mesh.core.redact import Redactor, find
+from memory_mesh.core.redaction.engine import Redactor, find
 
 REDACTOR = Redactor(mode="pseudonym", key=b"k", names={"Ann Lee": "user-1"})
 SIZE = 20_000

@@ -10,8 +10,8 @@ import pytest
 from phonenumbers import PhoneNumberFormat as Form
 from phonenumbers import PhoneNumberType as Kind
 
-from memory_mesh.core.redact import PATTERNS, Redactor, find
-from memory_mesh.core.redact_pattern import listed
+from memory_mesh.core.redaction.engine import PATTERNS, Redactor, find
+from memory_mesh.core.redaction.pattern import listed
 
 MASKING = Redactor()
 RNG = random.Random(20240517)  # noqa: S311 - the same numbers in every run

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from memory_mesh.core.redact import PATTERNS, Redactor, find
-from memory_mesh.core.redact_pattern import LABELS, Pattern
+from memory_mesh.core.redaction.engine import PATTERNS, Redactor, find
+from memory_mesh.core.redaction.pattern import LABELS, Pattern
 
 ROOT = Path(__file__).parents[2]
 NEGATIVES = (ROOT / "tests" / "data" / "redaction_negatives.txt").read_text(encoding="utf-8").splitlines()
@@ -78,7 +78,7 @@ def test_the_documentation_is_made_from_the_code_and_current() -> None:
 
 def test_nothing_heavy_is_loaded_before_a_candidate_is_seen() -> None:
     code = (
-        "import sys; from memory_mesh.core.redact import Redactor\n"
+        "import sys; from memory_mesh.core.redaction.engine import Redactor\n"
         "r = Redactor(); before = r.text('a plain sentence of 12 words')\n"
         "heavy = [m for m in ('phonenumbers', 'stdnum', 'ipaddress', 'numpy', 'ssl') if m in sys.modules]\n"
         "after = r.text('tel +44 20 7946 0958 and BSN 123456782')\n"

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memory_mesh.core.redact import Redactor, find
+from memory_mesh.core.redaction.engine import Redactor, find
 
 MASKING = Redactor()
 PEM = (

@@ -5,8 +5,8 @@ import string
 
 import pytest
 
-from memory_mesh.core import redact_vendors
-from memory_mesh.core.redact import PATTERNS, find
+from memory_mesh.core.redaction import vendors as redact_vendors
+from memory_mesh.core.redaction.engine import PATTERNS, find
 
 ALPHABETS = {
     "A": string.ascii_letters + string.digits,

@@ -5,10 +5,21 @@ from itertools import product
 
 import pytest
 
-from memory_mesh.core.columns import Kind
 from memory_mesh.core.errors import InvalidInput
-from memory_mesh.core.rows import Row
-from memory_mesh.core.scope import MemoryType, Reach, Reader, home, may_erase, partition, partitions, reach_of, seen_by, visible
+from memory_mesh.core.model.columns import Kind
+from memory_mesh.core.model.rows import Row
+from memory_mesh.core.model.scope import (
+    MemoryType,
+    Reach,
+    Reader,
+    home,
+    may_erase,
+    partition,
+    partitions,
+    reach_of,
+    seen_by,
+    visible,
+)
 
 # The rulings' table, each pair of type and reach by itself: E is every agent, A the same agent, S the same agent and session.
 SEEN = {

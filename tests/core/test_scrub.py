@@ -6,11 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_mesh.core import scrub_noise, scrub_normal, scrub_structure
 from memory_mesh.core.errors import InvalidInput
-from memory_mesh.core.scrub import MESH_OVERRIDES, ScrubSettings, scrub
-from memory_mesh.core.scrub_code import pieces
-from memory_mesh.core.tokens import estimate
+from memory_mesh.core.scrubbing import noise as scrub_noise
+from memory_mesh.core.scrubbing import normalise as scrub_normal
+from memory_mesh.core.scrubbing import structure as scrub_structure
+from memory_mesh.core.scrubbing.code import pieces
+from memory_mesh.core.scrubbing.scrub import MESH_OVERRIDES, ScrubSettings, scrub
+from memory_mesh.core.text import estimate
 
 DEFAULT = ScrubSettings()
 MESH = DEFAULT.merged(MESH_OVERRIDES)
@@ -187,7 +189,7 @@ def test_prose_and_code_together_are_the_text(text: str) -> None:
 @pytest.mark.req("MESH-121")
 def test_the_stages_come_in_the_order_of_the_document(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[str] = []
-    from memory_mesh.core import scrub as module
+    from memory_mesh.core.scrubbing import scrub as module
 
     named = [("structural", scrub_structure.clean), ("semantic", scrub_noise.filtered), ("normal", scrub_normal.normalised)]
     monkeypatch.setattr(

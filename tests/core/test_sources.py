@@ -3,8 +3,8 @@
 import pytest
 
 from memory_mesh.core.errors import InvalidInput
-from memory_mesh.core.scope import Reader
-from memory_mesh.core.sources import Selection, file_print, folder_print, is_file_print
+from memory_mesh.core.intake.files import Selection, file_print, folder_print, is_file_print
+from memory_mesh.core.model.scope import Reader
 
 ANN = Reader("u", "ann", "s1")
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memory_mesh.core.errors import InvalidInput
-from memory_mesh.core.times import iso, millis, moment
+from memory_mesh.core.model.times import iso, millis, moment
 
 FIRST, LAST = millis("0001-01-01T00:00:00.000Z"), millis("9999-12-31T23:59:59.999Z")
 MORE = settings(max_examples=100, deadline=None)

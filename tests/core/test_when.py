@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memory_mesh.core.when import spans
+from memory_mesh.core.search.time_expressions import spans
 
 NOW = "2024-02-14T10:00:00.000Z"  # a Wednesday
 

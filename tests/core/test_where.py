@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memory_mesh.core.columns import Kind
-from memory_mesh.core.rows import Row
-from memory_mesh.core.where import ANYTHING, And, Anything, Compare, In, IsNull, Like, Not, Or, Where, both, equals, like
+from memory_mesh.core.model.columns import Kind
+from memory_mesh.core.model.rows import Row
+from memory_mesh.core.model.where import ANYTHING, And, Anything, Compare, In, IsNull, Like, Not, Or, Where, both, equals, like
 
 
 def row(**fields: object) -> Row:

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memory_mesh.core import yamo
+from memory_mesh.core.audit import wire as yamo
+from memory_mesh.core.audit.wire import Seal, Yamo, agent_name, tombs, value
 from memory_mesh.core.errors import InvalidInput
-from memory_mesh.core.yamo import Seal, Yamo, agent_name, tombs, value
 
 AT = "2026-01-01T00:00:00.000Z"
 HASH, OTHER = "ab" * 32, "cd" * 32

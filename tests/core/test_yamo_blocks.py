@@ -7,11 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memory_mesh.core import yamo, yamo_blocks
+from memory_mesh.core.audit import blocks as yamo_blocks
+from memory_mesh.core.audit import wire as yamo
+from memory_mesh.core.audit.blocks import check_lesson, named_after, sealed_through, share, subject
+from memory_mesh.core.audit.parse import parse, parse_many
+from memory_mesh.core.audit.wire import Seal, Yamo, value
 from memory_mesh.core.errors import InvalidInput
-from memory_mesh.core.yamo import Seal, Yamo, value
-from memory_mesh.core.yamo_blocks import check_lesson, named_after, sealed_through, share, subject
-from memory_mesh.core.yamo_parse import parse, parse_many
 
 AT = "2026-01-01T00:00:00.000Z"
 HASH, OTHER = "ab" * 32, "cd" * 32

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from memory_mesh.core.audit.blocks import check_lesson
+from memory_mesh.core.audit.parse import parse, parse_many
+from memory_mesh.core.audit.wire import Yamo
 from memory_mesh.core.errors import InvalidInput
-from memory_mesh.core.yamo import Yamo
-from memory_mesh.core.yamo_blocks import check_lesson
-from memory_mesh.core.yamo_parse import parse, parse_many
 
 # Every section, and both forms where there are two.
 FULL = """\

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from memory_mesh import MemoryMesh, Sound
-from memory_mesh.core.lexical import tokens
+from memory_mesh.core.search.lexical import tokens
 
 from .children import url
 

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from memory_mesh import MemoryMesh, Sound
-from memory_mesh.core.columns import Kind
-from memory_mesh.core.records import Head
-from memory_mesh.wiring.opening import open_store
+from memory_mesh.core.model.columns import Kind
+from memory_mesh.core.model.records import Head
+from memory_mesh.wiring.open_store import open_store
 
 PROCESSES, ROUNDS = 4, 12
 
@@ -164,7 +164,7 @@ def test_nobody_who_reads_waits_with_a_thread_that_waits_to_write(tmp_path: Path
 PRUNER = """
 import json, sys
 from memory_mesh import MemoryMesh
-from memory_mesh.flows import recalls
+from memory_mesh.flows import search_log as recalls
 
 store, agent, name, rounds = json.loads(sys.argv[1])
 sys.stdin.readline()

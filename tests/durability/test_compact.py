@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from memory_mesh import MemoryMesh
-from memory_mesh.stores import sqlite
+from memory_mesh.stores.sqlite import store as sqlite
 
 SECRET = "The heron nests behind the boathouse."
 

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from memory_mesh import Broken, MemoryMesh, Sound
-from memory_mesh.core.audit import content_hash
-from memory_mesh.core.columns import Kind
+from memory_mesh.core.audit.chain import content_hash
 from memory_mesh.core.errors import KeyReused, NotFound
-from memory_mesh.core.records import Memory
-from memory_mesh.core.rows import Row, Vector
-from memory_mesh.core.times import iso
+from memory_mesh.core.model.columns import Kind
+from memory_mesh.core.model.records import Memory
+from memory_mesh.core.model.rows import Row, Vector
+from memory_mesh.core.model.times import iso
 from memory_mesh.models.hashing import HashingEmbedder
-from memory_mesh.stores.sqlite import SqliteStore
+from memory_mesh.stores.sqlite.store import SqliteStore
 
 from .children import Child, bytes_of, url
 from .sound import assert_sound

@@ -9,7 +9,6 @@ from threading import Event, Thread
 import pytest
 
 from memory_mesh import MemoryMesh, Sound
-from memory_mesh.core.columns import Kind
 from memory_mesh.core.errors import (
     MemoryMeshError,
     StoreBusy,
@@ -20,11 +19,12 @@ from memory_mesh.core.errors import (
     StoreTooNew,
     StoreUnavailable,
 )
+from memory_mesh.core.model.columns import Kind
+from memory_mesh.core.model.rows import Vector
 from memory_mesh.core.ports import Store
-from memory_mesh.core.rows import Vector
-from memory_mesh.stores.sqlite import SqliteStore
-from memory_mesh.stores.sqlite_schema import VERSION
-from memory_mesh.wiring.opening import open_store
+from memory_mesh.stores.sqlite.schema import VERSION
+from memory_mesh.stores.sqlite.store import SqliteStore
+from memory_mesh.wiring.open_store import open_store
 
 from .children import Child, bytes_of, url
 from .sound import assert_sound

@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from memory_mesh import MemoryMesh
-from memory_mesh.core.columns import Kind
-from memory_mesh.core.rows import Vector
-from memory_mesh.core.scope import partition
-from memory_mesh.core.where import Compare
-from memory_mesh.stores.sqlite import SqliteStore
-from memory_mesh.testing.subject import memory
+from memory_mesh.core.model.columns import Kind
+from memory_mesh.core.model.rows import Vector
+from memory_mesh.core.model.scope import partition
+from memory_mesh.core.model.where import Compare
+from memory_mesh.stores.sqlite.store import SqliteStore
+from memory_mesh.testing.contract.subject import memory
 
 from .children import bytes_of, url
 from .sound import derived_faults

@@ -4,12 +4,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from memory_mesh import MemoryMesh, MemoryRecord
-from memory_mesh.core.audit import Sound, chain_name
-from memory_mesh.core.columns import Kind
-from memory_mesh.core.ids import Ids
+from memory_mesh.core.audit.chain import Sound, chain_name
+from memory_mesh.core.model.columns import Kind
+from memory_mesh.core.model.ids import Ids
+from memory_mesh.core.model.records import Block, Memory
+from memory_mesh.core.model.where import equals
 from memory_mesh.core.ports import Store
-from memory_mesh.core.records import Block, Memory
-from memory_mesh.core.where import equals
 from memory_mesh.testing.fakes import FakeClock, seeded_ids
 
 

@@ -4,8 +4,8 @@ import pytest
 from house import House
 
 from memory_mesh import MemoryMesh
-from memory_mesh.core.columns import Kind
 from memory_mesh.core.errors import InvalidInput, KeyReused, NotFound
+from memory_mesh.core.model.columns import Kind
 
 
 def test_a_repeated_add_stores_once_and_counts_no_sighting(house: House, mesh: MemoryMesh) -> None:

@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from memory_mesh import MemoryMesh
-from memory_mesh.core import layer0 as gate
 from memory_mesh.core.errors import InvalidInput, SettingsError
+from memory_mesh.core.intake import gate
 from memory_mesh.faces.mesh import Mesh
 
 SECRETS = {

@@ -11,16 +11,16 @@ import pytest
 from house import House
 
 from memory_mesh import AsyncMemoryMesh, MemoryMesh
-from memory_mesh.core import audit
-from memory_mesh.core.columns import Kind
+from memory_mesh.core.audit import chain as audit
+from memory_mesh.core.audit.blocks import check_lesson
+from memory_mesh.core.audit.parse import parse
 from memory_mesh.core.errors import InvalidInput, KeyReused, MemoryDisabled, StoreReadOnly
-from memory_mesh.core.lessons import LessonBlock, LessonContext
-from memory_mesh.core.rows import Vector
-from memory_mesh.core.yamo_blocks import check_lesson
-from memory_mesh.core.yamo_parse import parse
+from memory_mesh.core.learning.lessons import LessonBlock, LessonContext
+from memory_mesh.core.model.columns import Kind
+from memory_mesh.core.model.rows import Vector
 from memory_mesh.testing.crash import Recorder
 from memory_mesh.testing.fakes import NEW_YEAR
-from memory_mesh.wiring.opening import open_store
+from memory_mesh.wiring.open_store import open_store
 
 LESSON: dict[str, object] = {
     "situation": "The deploy failed with 401.",

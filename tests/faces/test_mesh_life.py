@@ -8,14 +8,15 @@ import pytest
 from house import House
 
 from memory_mesh import MemoryMesh, MemoryMeshError
-from memory_mesh.build import MemoryMesh as Built
-from memory_mesh.build import as_clock
 from memory_mesh.core.errors import MemoryDisabled, NotFound, NotYet, SettingsError, StoreClosed
 from memory_mesh.faces.not_yet import NOT_YET
-from memory_mesh.flows import recalls, usage
+from memory_mesh.flows import search_log as recalls
+from memory_mesh.flows import usage
 from memory_mesh.models.hashing import HashingEmbedder
 from memory_mesh.stores.ram import RamStore
 from memory_mesh.testing.fakes import NEW_YEAR
+from memory_mesh.wiring.build import MemoryMesh as Built
+from memory_mesh.wiring.build import as_clock
 
 
 @pytest.mark.req("MESH-074")

@@ -4,9 +4,9 @@ import pytest
 from house import House, texts
 
 from memory_mesh import MemoryMesh
-from memory_mesh.core.columns import Kind
 from memory_mesh.core.errors import InvalidFilter, InvalidInput
-from memory_mesh.core.records import Status
+from memory_mesh.core.model.columns import Kind
+from memory_mesh.core.model.records import Status
 
 HIDDEN = ["superseded", "disputed", "quarantined", "archived"]
 

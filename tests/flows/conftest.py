@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from memory_mesh.core.scope import Reader
-from memory_mesh.flows.desk import Desk
-from memory_mesh.stores.lazy_index import LazyIndex
+from memory_mesh.core.model.scope import Reader
+from memory_mesh.flows.context import Desk
+from memory_mesh.index.lazy import LazyIndex
 from memory_mesh.testing.fakes import FakeClock, no_pause, seeded_ids
-from memory_mesh.wiring.opening import open_store
+from memory_mesh.wiring.open_store import open_store
 
 
 @pytest.fixture(params=["memory", "sqlite"])

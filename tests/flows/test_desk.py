@@ -5,13 +5,13 @@ from dataclasses import replace
 
 import pytest
 
-from memory_mesh.core.columns import Kind
 from memory_mesh.core.errors import Conflict, IdTaken, MemoryDisabled, StoreBusy, StoreFull
+from memory_mesh.core.model.columns import Kind
+from memory_mesh.core.model.records import Memory
+from memory_mesh.core.model.rows import Row
 from memory_mesh.core.ports import Applied
-from memory_mesh.core.records import Memory
-from memory_mesh.core.rows import Row
 from memory_mesh.flows import change, write
-from memory_mesh.flows.desk import Desk, Plan, settle
+from memory_mesh.flows.context import Desk, Plan, settle
 
 
 class Contended:

@@ -7,13 +7,14 @@ from dataclasses import replace
 import pytest
 
 from memory_mesh.core.chat import Ask, Reply, Tokens
-from memory_mesh.core.columns import Kind
 from memory_mesh.core.errors import AnswerUnreadable, BudgetSpent, CallError, CallTimedOut, MemoryDisabled, UnsafeAddress
-from memory_mesh.core.lessons import Distilled
-from memory_mesh.core.records import Memory
-from memory_mesh.core.scope import Reader
-from memory_mesh.flows import change, distil, erase, lessons, write
-from memory_mesh.flows.desk import Desk
+from memory_mesh.core.learning.lessons import Distilled
+from memory_mesh.core.model.columns import Kind
+from memory_mesh.core.model.records import Memory
+from memory_mesh.core.model.scope import Reader
+from memory_mesh.flows import change, erase, lessons, write
+from memory_mesh.flows import distill as distil
+from memory_mesh.flows.context import Desk
 from memory_mesh.testing.fakes import FakeClock, ScriptedChat
 
 TAUGHT = {"error_pattern": "token_expired", "preventative_rule": "Refresh the token first."}

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memory_mesh.core.columns import FILTERABLE, INT_MAX, Kind, Type
 from memory_mesh.core.errors import InvalidFilter
-from memory_mesh.core.rows import Row
-from memory_mesh.core.where import And, Compare, In, IsNull, Like, Not, Or, Where
+from memory_mesh.core.model.columns import FILTERABLE, INT_MAX, Kind, Type
+from memory_mesh.core.model.rows import Row
+from memory_mesh.core.model.where import And, Compare, In, IsNull, Like, Not, Or, Where
 from memory_mesh.flows.filters import parse
 
 ONE, TWO = Compare("turn", "=", 1), Compare("turn", "=", 2)

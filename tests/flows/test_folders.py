@@ -5,16 +5,17 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from memory_mesh.core.columns import Kind
-from memory_mesh.core.drafts import Limits
 from memory_mesh.core.errors import InvalidInput, MemoryDisabled
+from memory_mesh.core.intake.drafts import Limits
+from memory_mesh.core.intake.files import Selection
+from memory_mesh.core.model.columns import Kind
+from memory_mesh.core.model.records import Memory
+from memory_mesh.core.model.rows import Vector
+from memory_mesh.core.model.scope import Reader
 from memory_mesh.core.ports import Folder, Listed, no_folder, no_progress
-from memory_mesh.core.records import Memory
-from memory_mesh.core.rows import Vector
-from memory_mesh.core.scope import Reader
-from memory_mesh.core.sources import Selection
-from memory_mesh.flows import change, erase, folders, recall, write
-from memory_mesh.flows.desk import Desk
+from memory_mesh.flows import change, erase, folders, write
+from memory_mesh.flows import read as recall
+from memory_mesh.flows.context import Desk
 from memory_mesh.flows.folders import Failed, Gone, Ingested
 
 FLAT, DEEP = Selection(), Selection(recursive=True)

@@ -7,21 +7,22 @@ from pathlib import Path
 
 import pytest
 
-from memory_mesh.core import audit
-from memory_mesh.core.columns import Kind
+from memory_mesh.core.audit import chain as audit
+from memory_mesh.core.audit.search_log import Recalls
 from memory_mesh.core.errors import CallError, InvalidInput, MemoryDisabled, StoreBusy, StoreReadOnly
-from memory_mesh.core.jobs import KEPT, LEASE_MS, Heartbeat
-from memory_mesh.core.recalls import Recalls
-from memory_mesh.core.records import Block, Memory
-from memory_mesh.core.rows import Key
-from memory_mesh.core.scope import Reader
-from memory_mesh.flows import change, embed, erase, heartbeat, lessons, recalls, reembed, usage, write
-from memory_mesh.flows.desk import Desk
+from memory_mesh.core.learning.jobs import KEPT, LEASE_MS, Heartbeat
+from memory_mesh.core.model.columns import Kind
+from memory_mesh.core.model.records import Block, Memory
+from memory_mesh.core.model.rows import Key
+from memory_mesh.core.model.scope import Reader
+from memory_mesh.flows import change, embed, erase, heartbeat, lessons, reembed, usage, write
+from memory_mesh.flows import search_log as recalls
+from memory_mesh.flows.context import Desk
 from memory_mesh.flows.heartbeat import Job, beat, log
 from memory_mesh.flows.search import Request, search
 from memory_mesh.models.hashing import HashingEmbedder
 from memory_mesh.testing.fakes import DownEmbedder, FakeClock, no_pause, seeded_ids
-from memory_mesh.wiring.opening import open_store
+from memory_mesh.wiring.open_store import open_store
 
 NAMES = ["guard", "distillation", "retention", "reembedding", "compaction"]
 FAILED = {"status": "error", "error_pattern": "token_expired", "preventative_rule": "Refresh the token first."}

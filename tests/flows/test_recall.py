@@ -5,14 +5,14 @@ from itertools import product
 
 import pytest
 
-from memory_mesh.core.columns import Kind
 from memory_mesh.core.errors import InvalidInput
-from memory_mesh.core.records import Memory, Status
-from memory_mesh.core.scope import MemoryType, Reach, Reader
-from memory_mesh.core.times import iso
-from memory_mesh.core.where import ANYTHING, equals
-from memory_mesh.flows.desk import Desk
-from memory_mesh.flows.recall import readable, shown_to
+from memory_mesh.core.model.columns import Kind
+from memory_mesh.core.model.records import Memory, Status
+from memory_mesh.core.model.scope import MemoryType, Reach, Reader
+from memory_mesh.core.model.times import iso
+from memory_mesh.core.model.where import ANYTHING, equals
+from memory_mesh.flows.context import Desk
+from memory_mesh.flows.read import readable, shown_to
 
 READERS = [Reader("u", "ann", "s"), Reader("u", "ann"), Reader("u", "bob", "s"), Reader("u"), Reader(None, "ann"), Reader()]
 

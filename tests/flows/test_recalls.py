@@ -10,22 +10,24 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memory_mesh.core import audit
-from memory_mesh.core import recalls as waiting
-from memory_mesh.core.audit import Broken, Sound
-from memory_mesh.core.columns import Kind
+from memory_mesh.core.audit import chain as audit
+from memory_mesh.core.audit import search_log as waiting
+from memory_mesh.core.audit.blocks import sealed_through
+from memory_mesh.core.audit.chain import Broken, Sound
+from memory_mesh.core.audit.parse import parse
+from memory_mesh.core.audit.search_log import Recall, Recalls
 from memory_mesh.core.errors import Conflict, InvalidInput, MemoryDisabled, StoreBusy, StoreFull, StoreReadOnly
-from memory_mesh.core.recalls import Recall, Recalls
-from memory_mesh.core.records import Block, Head
-from memory_mesh.core.rows import Key
-from memory_mesh.core.scope import Reader
-from memory_mesh.core.yamo_blocks import sealed_through
-from memory_mesh.core.yamo_parse import parse
-from memory_mesh.flows import change, erase, recalls, trail, write
-from memory_mesh.flows.desk import Desk
-from memory_mesh.flows.recalls import Pruned
+from memory_mesh.core.model.columns import Kind
+from memory_mesh.core.model.records import Block, Head
+from memory_mesh.core.model.rows import Key
+from memory_mesh.core.model.scope import Reader
+from memory_mesh.flows import audit as trail
+from memory_mesh.flows import change, erase, write
+from memory_mesh.flows import search_log as recalls
+from memory_mesh.flows.context import Desk
 from memory_mesh.flows.search import Request, search
-from memory_mesh.stores.lazy_index import LazyIndex
+from memory_mesh.flows.search_log import Pruned
+from memory_mesh.index.lazy import LazyIndex
 from memory_mesh.stores.ram import RamStore
 from memory_mesh.testing.fakes import FakeClock, no_pause, seeded_ids
 

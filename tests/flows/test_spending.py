@@ -9,16 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_mesh.core.chat import NO_TOKENS, Tokens
-from memory_mesh.core.columns import Kind
 from memory_mesh.core.errors import BudgetSpent, StoreFull
-from memory_mesh.core.ids import Ids
-from memory_mesh.core.rows import Row
-from memory_mesh.core.spending import Caps, Day, Price, Spent, added
-from memory_mesh.flows.desk import Desk
+from memory_mesh.core.learning.spending import Caps, Day, Price, Spent, added
+from memory_mesh.core.model.columns import Kind
+from memory_mesh.core.model.ids import Ids
+from memory_mesh.core.model.rows import Row
+from memory_mesh.flows.context import Desk
 from memory_mesh.flows.spending import Ledger, told
 from memory_mesh.stores.disabled import DisabledStore
 from memory_mesh.testing.fakes import NEW_YEAR, FakeClock, seeded_ids
-from memory_mesh.wiring.opening import open_store
+from memory_mesh.wiring.open_store import open_store
 
 TODAY = "2026-01-01"
 

@@ -6,19 +6,22 @@ from itertools import count
 
 import pytest
 
-from memory_mesh.core import audit
-from memory_mesh.core.audit import Broken, Sound
-from memory_mesh.core.columns import Kind
+from memory_mesh.core.audit import chain as audit
+from memory_mesh.core.audit.chain import Broken, Sound
+from memory_mesh.core.audit.export import verify_export
+from memory_mesh.core.audit.parse import parse_many
+from memory_mesh.core.audit.search_log import Recalls
 from memory_mesh.core.errors import InvalidInput, StoreBusy
-from memory_mesh.core.exported import verify_export
-from memory_mesh.core.recalls import Recalls
-from memory_mesh.core.records import Block, Head, Memory
-from memory_mesh.core.rows import Key
-from memory_mesh.core.scope import Reader
-from memory_mesh.core.yamo_parse import parse_many
-from memory_mesh.flows import change, erase, recalls, retain, trail, write
-from memory_mesh.flows.desk import Desk, sealed
-from memory_mesh.flows.trail import Which
+from memory_mesh.core.model.columns import Kind
+from memory_mesh.core.model.records import Block, Head, Memory
+from memory_mesh.core.model.rows import Key
+from memory_mesh.core.model.scope import Reader
+from memory_mesh.flows import audit as trail
+from memory_mesh.flows import change, erase, write
+from memory_mesh.flows import memory_block as retain
+from memory_mesh.flows import search_log as recalls
+from memory_mesh.flows.audit import Which
+from memory_mesh.flows.context import Desk, sealed
 
 
 @pytest.fixture

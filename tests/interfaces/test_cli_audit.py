@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 import typer
 
-from memory_mesh.core.audit import Broken, Sound, chain_name
+from memory_mesh.core.audit.chain import Broken, Sound, chain_name
+from memory_mesh.core.audit.parse import parse_many
 from memory_mesh.core.errors import InvalidInput, StoreCorrupt
-from memory_mesh.core.yamo_parse import parse_many
 from memory_mesh.interfaces import auditing
 
 Cli = Callable[..., Any]

@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
+from memory_mesh.core.audit.blocks import check_lesson
+from memory_mesh.core.audit.parse import parse
 from memory_mesh.core.errors import InvalidInput
-from memory_mesh.core.jobs import Heartbeat, JobRun, Outcome
-from memory_mesh.core.lessons import Distilled, LessonBlock
-from memory_mesh.core.yamo_blocks import check_lesson
-from memory_mesh.core.yamo_parse import parse
+from memory_mesh.core.learning.jobs import Heartbeat, JobRun, Outcome
+from memory_mesh.core.learning.lessons import Distilled, LessonBlock
 from memory_mesh.interfaces import learning
 
 FLAGS = [

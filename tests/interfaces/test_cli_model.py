@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from memory_mesh.models import built, fetching, onnx_graph, weights
+from memory_mesh.models import fetching, onnx_graph, weights
+from memory_mesh.models import model_files as built
 from memory_mesh.models.weights import SUMS
 
 

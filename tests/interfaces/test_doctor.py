@@ -191,7 +191,7 @@ def test_a_lost_pseudonym_key_is_named(cli, home, monkeypatch):
 
 def test_bytes_that_wait_to_be_freed_are_named(cli, store, monkeypatch):
     id_ = cli("store", "--content", "The heron nests here.").id
-    monkeypatch.setattr("memory_mesh.stores.sqlite._QUICKLY_REWRITTEN", 0)
+    monkeypatch.setattr("memory_mesh.stores.sqlite.store._QUICKLY_REWRITTEN", 0)
     assert "memory-mesh compact" in cli("delete", "--id", id_).out
     assert failed(cli("doctor", "--json")).keys() == {"bytes"}
     assert cli("compact").code == 0

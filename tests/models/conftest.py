@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from memory_mesh.build import model_places
-from memory_mesh.models import built
-from memory_mesh.models.built import Built
+from memory_mesh.models import model_files as built
 from memory_mesh.models.local import LocalEmbedder
+from memory_mesh.models.model_files import Built
 from memory_mesh.models.weights import Places
 from memory_mesh.settings import load
+from memory_mesh.wiring.build import model_places
 
 NO_PACKAGE = "no_package_of_this_name"
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from memory_mesh.core.columns import Json
 from memory_mesh.core.errors import CallRefused
+from memory_mesh.core.model.columns import Json
 
 Said = Mapping[str, Json] | BaseException
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from memory_mesh.models import weights
-from memory_mesh.models.supply import supply
+from memory_mesh.models.find_model import supply
 from memory_mesh.models.weights import Places
 
 

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_mesh.core.chat import Ask, Reply, Tokens
-from memory_mesh.core.columns import Json
 from memory_mesh.core.errors import AnswerUnreadable, CallError, CallRefused
+from memory_mesh.core.model.columns import Json
 from memory_mesh.core.ports import ChatModel
 from memory_mesh.models import anthropic_chat, openai_chat
 from memory_mesh.models.anthropic_chat import AnthropicChat

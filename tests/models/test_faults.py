@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 import pytest
 
 from memory_mesh.core.chat import Ask
-from memory_mesh.core.columns import Json
 from memory_mesh.core.errors import (
     AnswerUnreadable,
     CallError,
@@ -20,12 +19,13 @@ from memory_mesh.core.errors import (
     MemoryMeshError,
     RateLimited,
 )
+from memory_mesh.core.model.columns import Json
 from memory_mesh.core.secret import Secret
 from memory_mesh.models.anthropic_chat import AnthropicChat
 from memory_mesh.models.openai_chat import OpenAiChat
 from memory_mesh.models.providers import PROVIDERS, headers_of
 from memory_mesh.models.remote_embedder import RemoteEmbedder
-from memory_mesh.net.door import Door, Machine
+from memory_mesh.net.client import Door, Machine
 from net.servers import Answer, FaultServer
 
 KEY = "opensesame4711"  # like no key that the redaction would know: only the door can hide it

@@ -9,8 +9,8 @@ import pytest
 from safetensors.numpy import save_file
 
 from memory_mesh.models import onnx_graph
-from memory_mesh.models.built import Built
 from memory_mesh.models.engine import Engine
+from memory_mesh.models.model_files import Built
 from memory_mesh.models.weights import TOKENIZER, WEIGHTS
 from models.programs import make_the_model
 

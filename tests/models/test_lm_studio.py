@@ -9,14 +9,14 @@ from threading import Event
 
 import pytest
 
+from memory_mesh.core.cancel import cancellable
 from memory_mesh.core.errors import CallError, Cancelled, EmbeddingError, Unreachable
-from memory_mesh.core.rows import Vector
-from memory_mesh.core.stopping import cancellable
+from memory_mesh.core.model.rows import Vector
 from memory_mesh.models import lm_studio
 from memory_mesh.models.hashing import HashingEmbedder
 from memory_mesh.models.lm_studio import Once, StartingLmStudio, launch
 from memory_mesh.models.remote_embedder import RemoteEmbedder
-from memory_mesh.net.door import Door, Machine
+from memory_mesh.net.client import Door, Machine
 
 PLAIN = HashingEmbedder(16)
 

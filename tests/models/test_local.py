@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from memory_mesh.core.errors import EmbeddingError, ModelMissing
-from memory_mesh.core.rows import Vector
-from memory_mesh.models import built
-from memory_mesh.models.built import Built
+from memory_mesh.core.model.rows import Vector
+from memory_mesh.models import model_files as built
 from memory_mesh.models.engine import Engine
 from memory_mesh.models.local import LocalEmbedder
+from memory_mesh.models.model_files import Built
 from memory_mesh.models.weights import Places
 
 TEXTS = [

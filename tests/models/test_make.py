@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from memory_mesh.build import make_embedder, model_places
 from memory_mesh.core.errors import ModelMissing, SettingsError
 from memory_mesh.settings import Loaded, load
+from memory_mesh.wiring.build import make_embedder, model_places
 
 
 def loaded(folder: Path, **arguments: object) -> Loaded:

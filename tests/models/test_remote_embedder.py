@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_mesh.core.columns import Json
+from memory_mesh.core.cancel import cancellable
 from memory_mesh.core.errors import (
     AnswerUnreadable,
     BudgetSpent,
@@ -20,8 +20,8 @@ from memory_mesh.core.errors import (
     RateLimited,
     UnsafeAddress,
 )
-from memory_mesh.core.rows import Vector
-from memory_mesh.core.stopping import cancellable
+from memory_mesh.core.model.columns import Json
+from memory_mesh.core.model.rows import Vector
 from memory_mesh.models.fallback import FallbackEmbedder
 from memory_mesh.models.hashing import HashingEmbedder
 from memory_mesh.models.providers import PROVIDERS

@@ -12,9 +12,11 @@ from pathlib import Path
 import pytest
 
 from memory_mesh.core.errors import EmbeddingError, ModelMissing
-from memory_mesh.models import built, fetching, onnx_graph, supply, weights
-from memory_mesh.models.built import MANIFEST, Built
-from memory_mesh.models.standing import State, look
+from memory_mesh.models import fetching, onnx_graph, weights
+from memory_mesh.models import find_model as supply
+from memory_mesh.models import model_files as built
+from memory_mesh.models.model_files import MANIFEST, Built
+from memory_mesh.models.model_status import State, look
 from memory_mesh.models.weights import PACKAGE, SUMS, TOKENIZER, WEIGHTS, Places
 
 GRAPH = b"a graph, for tests that run none"

@@ -9,9 +9,9 @@ from types import ModuleType
 
 import pytest
 
-from memory_mesh.core.address_ranges import judge
 from memory_mesh.core.errors import SettingsError, UnsafeAddress
-from memory_mesh.net.door import Door, Machine
+from memory_mesh.core.safety.address_ranges import judge
+from memory_mesh.net.client import Door, Machine
 from memory_mesh.net.guard import Guard
 
 from .servers import FaultServer

@@ -17,11 +17,11 @@ from threading import Event, Thread
 
 import pytest
 
+from memory_mesh.core.cancel import cancellable
 from memory_mesh.core.errors import CallError, CallRefused, CallTimedOut, Cancelled, RateLimited, SettingsError
 from memory_mesh.core.secret import Secret
-from memory_mesh.core.stopping import cancellable
-from memory_mesh.net import answers
-from memory_mesh.net.door import Door, Machine
+from memory_mesh.net import responses as answers
+from memory_mesh.net.client import Door, Machine
 
 from .servers import Answer, FaultServer
 
@@ -81,9 +81,9 @@ def test_many_threads_share_a_door() -> None:
 def test_a_door_connects_to_nothing_and_loads_nothing_heavy_before_its_first_call() -> None:
     program = """
 import sys
-from memory_mesh.net.door import Door
+from memory_mesh.net.client import Door
 door = Door("https://api.example.com/v1", headers={"a": "b"})
-assert "memory_mesh.net.door" in sys.modules
+assert "memory_mesh.net.client" in sys.modules
 print(sorted({"httpcore2", "ssl", "h11", "numpy", "asyncio"} & sys.modules.keys()))
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

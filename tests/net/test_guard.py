@@ -10,12 +10,12 @@ from threading import Event, Thread
 import pytest
 from httpcore2 import ConnectError
 
+from memory_mesh.core.cancel import cancellable
 from memory_mesh.core.errors import CallError, CallTimedOut, Cancelled, UnsafeAddress
-from memory_mesh.core.stopping import cancellable
-from memory_mesh.net import machine as system
-from memory_mesh.net.door import Door, Machine
+from memory_mesh.net import system
+from memory_mesh.net.client import Door, Machine
 from memory_mesh.net.guard import Guard, Stream
-from memory_mesh.net.machine import Connect, Resolve
+from memory_mesh.net.system import Connect, Resolve
 
 from .servers import Answer, FaultServer
 

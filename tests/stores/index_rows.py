@@ -7,12 +7,12 @@ from unittest.mock import patch
 import pytest
 from hypothesis import strategies as st
 
-from memory_mesh.core.columns import Kind, Value
-from memory_mesh.core.pool import SIGNALS, Asked
+from memory_mesh.core.model.columns import Kind, Value
+from memory_mesh.core.model.rows import Row, Vector
+from memory_mesh.core.model.scope import Reader, home
+from memory_mesh.core.model.times import iso
 from memory_mesh.core.ports import Index, Store
-from memory_mesh.core.rows import Row, Vector
-from memory_mesh.core.scope import Reader, home
-from memory_mesh.core.times import iso
+from memory_mesh.core.search.query import SIGNALS, Asked
 from memory_mesh.testing.pool import reference
 
 WORDS = ("red", "apple", "carol", "漢字", "key", "c++")

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from memory_mesh.core.columns import Kind
+from memory_mesh.core.model.columns import Kind
+from memory_mesh.core.model.rows import Key, Row
+from memory_mesh.core.model.where import Compare
 from memory_mesh.core.ports import Store
-from memory_mesh.core.rows import Key, Row
-from memory_mesh.core.where import Compare
 from memory_mesh.stores.ram import RamStore
-from memory_mesh.stores.sqlite import SqliteStore
+from memory_mesh.stores.sqlite.store import SqliteStore
 from memory_mesh.testing import StoreContract
-from memory_mesh.testing.subject import memory, passage, plain
+from memory_mesh.testing.contract.subject import memory, passage, plain
 
 # The contract is published without ids; these are what its sentences hold here.
 HOLDS = {

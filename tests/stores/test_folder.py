@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from memory_mesh.core.errors import InvalidInput
+from memory_mesh.core.intake.files import Selection
 from memory_mesh.core.ports import Listed
-from memory_mesh.core.sources import Selection
 from memory_mesh.stores.folder import DiskFolder
 
 FLAT, DEEP = Selection(), Selection(recursive=True)

@@ -7,16 +7,16 @@ from stat import S_IMODE
 
 import pytest
 
-from memory_mesh.core.columns import Kind
-from memory_mesh.core.rows import Key, Row
-from memory_mesh.core.scope import partition
-from memory_mesh.core.where import ANYTHING, Where, equals
-from memory_mesh.stores import index_partition
-from memory_mesh.stores.index import StoreIndex
-from memory_mesh.stores.index_files import file_of, forget
-from memory_mesh.stores.index_rows import word_key
+from memory_mesh.core.model.columns import Kind
+from memory_mesh.core.model.rows import Key, Row
+from memory_mesh.core.model.scope import partition
+from memory_mesh.core.model.where import ANYTHING, Where, equals
+from memory_mesh.index import partition as index_partition
+from memory_mesh.index.files import file_of, forget
+from memory_mesh.index.local import StoreIndex
+from memory_mesh.index.rows import word_key
 from memory_mesh.stores.ram import RamStore
-from memory_mesh.stores.sqlite import SqliteStore
+from memory_mesh.stores.sqlite.store import SqliteStore
 
 from .index_rows import agrees, asking, memory, tiny
 

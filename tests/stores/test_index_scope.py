@@ -6,12 +6,12 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from memory_mesh.core.pool import Asked, Pool
+from memory_mesh.core.model.rows import Row
+from memory_mesh.core.model.scope import Reader
+from memory_mesh.core.model.times import iso
 from memory_mesh.core.ports import Store
-from memory_mesh.core.rows import Row
-from memory_mesh.core.scope import Reader
-from memory_mesh.core.times import iso
-from memory_mesh.stores.index import StoreIndex
+from memory_mesh.core.search.query import Asked, Pool
+from memory_mesh.index.local import StoreIndex
 from memory_mesh.stores.ram import RamStore
 from memory_mesh.testing.pool import reference
 

@@ -8,12 +8,15 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
-from memory_mesh.core.columns import Kind
-from memory_mesh.core.pool import Asked, Pool
-from memory_mesh.core.rows import Row
-from memory_mesh.core.scope import Reader
-from memory_mesh.stores import index, index_keywords, index_likeness, index_partition
-from memory_mesh.stores.index import StoreIndex
+from memory_mesh.core.model.columns import Kind
+from memory_mesh.core.model.rows import Row
+from memory_mesh.core.model.scope import Reader
+from memory_mesh.core.search.query import Asked, Pool
+from memory_mesh.index import keywords as index_keywords
+from memory_mesh.index import local as index
+from memory_mesh.index import partition as index_partition
+from memory_mesh.index import similarity as index_likeness
+from memory_mesh.index.local import StoreIndex
 from memory_mesh.stores.ram import RamStore
 
 from .index_rows import agrees, asking, memory

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memory_mesh.core.columns import Kind
+from memory_mesh.core.model.columns import Kind
+from memory_mesh.core.model.rows import Key, Row
 from memory_mesh.core.ports import Store
-from memory_mesh.core.rows import Key, Row
-from memory_mesh.stores.index import StoreIndex
+from memory_mesh.index.local import StoreIndex
 from memory_mesh.stores.ram import RamStore
-from memory_mesh.stores.sqlite import SqliteStore
+from memory_mesh.stores.sqlite.store import SqliteStore
 
 from .index_rows import agrees, asking, memories, memory, passages, queries, tiny
 

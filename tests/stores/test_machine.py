@@ -6,9 +6,9 @@ from hypothesis import settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from memory_mesh.stores.ram import RamStore
-from memory_mesh.stores.sqlite import SqliteStore
+from memory_mesh.stores.sqlite.store import SqliteStore
 from memory_mesh.testing import machine_for
-from memory_mesh.testing.machine import StoreMachine
+from memory_mesh.testing.state_machine import StoreMachine
 
 # A step tries more than an example elsewhere does; two fifths of what the profile says are many.
 EFFORT = settings(StoreMachine.TestCase.settings, max_examples=settings().max_examples * 2 // 5, stateful_step_count=20)

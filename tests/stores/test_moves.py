@@ -7,14 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from memory_mesh.core.columns import Kind
+from memory_mesh.core.model.columns import Kind
+from memory_mesh.core.model.rows import Key
 from memory_mesh.core.ports import Store
-from memory_mesh.core.rows import Key
-from memory_mesh.stores import marks, ram, sqlite_moves
+from memory_mesh.stores import marks, ram
 from memory_mesh.stores.disabled import DisabledStore
 from memory_mesh.stores.ram import RamStore
-from memory_mesh.stores.sqlite import SqliteStore
-from memory_mesh.testing.subject import memory
+from memory_mesh.stores.sqlite import changes as sqlite_moves
+from memory_mesh.stores.sqlite.store import SqliteStore
+from memory_mesh.testing.contract.subject import memory
 
 
 @pytest.fixture

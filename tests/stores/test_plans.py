@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from memory_mesh.core.columns import Kind
-from memory_mesh.core.records import Status
-from memory_mesh.core.scope import Reader, seen_by
-from memory_mesh.core.where import ANYTHING, Compare, In, Where, both
-from memory_mesh.stores.sqlite import SqliteStore
-from memory_mesh.stores.sqlite_query import page
-from memory_mesh.testing.subject import memory
+from memory_mesh.core.model.columns import Kind
+from memory_mesh.core.model.records import Status
+from memory_mesh.core.model.scope import Reader, seen_by
+from memory_mesh.core.model.where import ANYTHING, Compare, In, Where, both
+from memory_mesh.stores.sqlite.query import page
+from memory_mesh.stores.sqlite.store import SqliteStore
+from memory_mesh.testing.contract.subject import memory
 
 SORTED = "USE TEMP B-TREE FOR ORDER BY"
 BY_AGE = "SEARCH memories USING INDEX memories_by_age (partition=?"

@@ -9,12 +9,12 @@ from hypothesis import Phase, given, settings
 from hypothesis.strategies import SearchStrategy, just, tuples
 
 from memory_mesh import MemoryMesh
-from memory_mesh.core.columns import INT_MAX, WITH_VECTOR, Kind, Type, fields_of
-from memory_mesh.core.rows import Row, checked
-from memory_mesh.core.where import And, Anything, Compare, In, IsNull, Like, Not, Or, Where, is_list
+from memory_mesh.core.model.columns import INT_MAX, WITH_VECTOR, Kind, Type, fields_of
+from memory_mesh.core.model.rows import Row, checked
+from memory_mesh.core.model.where import And, Anything, Compare, In, IsNull, Like, Not, Or, Where, is_list
 from memory_mesh.testing import FakeClock, StoreContract, no_pause, seeded_ids
+from memory_mesh.testing.contract.subject import UNHURRIED, property_test
 from memory_mesh.testing.rows import ODD_TEXTS, batches, conditions, integers, objects, rows
-from memory_mesh.testing.subject import UNHURRIED, property_test
 
 Drawn = TypeVar("Drawn")
 

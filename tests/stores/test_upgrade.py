@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from memory_mesh import MemoryMesh, Sound
-from memory_mesh.core.columns import Kind
 from memory_mesh.core.errors import StoreUnavailable
-from memory_mesh.core.where import Compare
-from memory_mesh.stores import sqlite_schema
-from memory_mesh.stores.sqlite import SqliteStore
-from memory_mesh.stores.sqlite_check import keyword_faults
+from memory_mesh.core.model.columns import Kind
+from memory_mesh.core.model.where import Compare
+from memory_mesh.stores.sqlite import schema as sqlite_schema
+from memory_mesh.stores.sqlite.check import keyword_faults
+from memory_mesh.stores.sqlite.store import SqliteStore
 
 ANA, SHARED = '["ana", null]', "[null, null]"
 KEPT = ("memories", "records", "yamo_blocks")

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from memory_mesh.core.columns import Json
+from memory_mesh.core.model.columns import Json
 
 
 @dataclass(frozen=True, slots=True)

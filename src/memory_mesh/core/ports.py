@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Protocol
 
 from memory_mesh.core.chat import Ask, Reply, Tokens
-from memory_mesh.core.columns import Kind
 from memory_mesh.core.errors import InvalidInput
-from memory_mesh.core.pool import Asked, Pool
-from memory_mesh.core.rows import Hit, Key, Row, Vector
-from memory_mesh.core.sources import Selection
-from memory_mesh.core.where import ANYTHING, Where
+from memory_mesh.core.intake.files import Selection
+from memory_mesh.core.model.columns import Kind
+from memory_mesh.core.model.rows import Hit, Key, Row, Vector
+from memory_mesh.core.model.where import ANYTHING, Where
+from memory_mesh.core.search.query import Asked, Pool
 
 # Unix milliseconds.
 Clock = Callable[[], int]
@@ -133,11 +133,11 @@ class Store(Protocol):
     **find** and **count** take one kind; **find** gives the newest first (creation time, number, id), at most `limit`, and
     continues behind the row `after`. **nearest** ranks by cosine (1 is the same direction) among vectors of the same model
     and dimension; a passage speaks for the row it refers to, which is given once, with its best score. **matching** ranks
-    memories by BM25 of `core.lexical` over `keywords`, with the statistics of all rows of the given partitions, and gives
+    memories by BM25 of `core.search.lexical` over `keywords`, with the statistics of all rows of the given partitions, and gives
     only what scores above zero; a memory without keywords is no document. Both filter before they count to `limit`; equal
     scores go by id, descending; a vector of length zero scores 0.
 
-    Any row of `core.columns` comes back equal, and is a value: what happens to it outside does not reach the store. Each number
+    Any row of `core.model.columns` comes back equal, and is a value: changing it outside does not change the store. Each number
     stands once in a chain; whoever seals blocks sees to that. Every handle sees at once what another wrote. After **close**,
     which may be called twice, everything is `StoreClosed`. `memory_mesh.testing.StoreContract` says all of this as tests.
 

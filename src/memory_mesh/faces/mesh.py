@@ -10,46 +10,34 @@ from threading import RLock
 from types import TracebackType
 from typing import Never, Self
 
-from memory_mesh.core.audit import Verdict
-from memory_mesh.core.cache import CacheStats
-from memory_mesh.core.columns import Kind
+from memory_mesh.core.audit.chain import Verdict
+from memory_mesh.core.audit.search_log import Recalls
 from memory_mesh.core.errors import NotFound
-from memory_mesh.core.explain import Explanation
-from memory_mesh.core.jobs import Heartbeat, JobRun
-from memory_mesh.core.lessons import Distilled, LessonBlock, LessonContext
+from memory_mesh.core.intake.files import Selection
+from memory_mesh.core.learning.jobs import Heartbeat, JobRun
+from memory_mesh.core.learning.lessons import Distilled, LessonBlock, LessonContext
+from memory_mesh.core.learning.spending import Spent
+from memory_mesh.core.model.columns import Kind
+from memory_mesh.core.model.records import MIN_IMPORTANCE, Block, Change, Extraction, Head, MemoryRecord, SearchResult, Status
+from memory_mesh.core.model.times import iso
+from memory_mesh.core.model.where import ANYTHING, Where, both, equals
 from memory_mesh.core.ports import Progress, no_progress
-from memory_mesh.core.recalls import Recalls
-from memory_mesh.core.records import MIN_IMPORTANCE, Block, Change, Extraction, Head, MemoryRecord, SearchResult, Status
-from memory_mesh.core.sightings import Sightings
-from memory_mesh.core.sources import Selection
-from memory_mesh.core.spending import Spent
-from memory_mesh.core.times import iso
-from memory_mesh.core.where import ANYTHING, Where, both, equals
+from memory_mesh.core.search.cache import CacheStats
+from memory_mesh.core.search.explain import Explanation
+from memory_mesh.core.search.usage import Sightings
 from memory_mesh.faces import shown
 from memory_mesh.faces.not_yet import NOT_YET, not_yet
-from memory_mesh.flows import (
-    change,
-    check,
-    erase,
-    filters,
-    folders,
-    lessons,
-    recall,
-    recalls,
-    reembed,
-    search,
-    spending,
-    trail,
-    usage,
-    write,
-)  # fmt: skip
+from memory_mesh.flows import audit as trail  # fmt: skip
+from memory_mesh.flows import change, check, erase, filters, folders, lessons, reembed, search, spending, usage, write
+from memory_mesh.flows import read as recall
+from memory_mesh.flows import search_log as recalls
+from memory_mesh.flows.audit import Which
 from memory_mesh.flows.check import Checked
-from memory_mesh.flows.desk import Desk
+from memory_mesh.flows.context import Desk
 from memory_mesh.flows.erase import Erasure
 from memory_mesh.flows.folders import Ingested
 from memory_mesh.flows.reembed import Reembedded
 from memory_mesh.flows.search import Request
-from memory_mesh.flows.trail import Which
 
 Metadata = dict[str, object]
 
@@ -246,7 +234,7 @@ class Mesh:
 
     def distill(self) -> Distilled:
         """Run the distillation cycle now: lessons out of the failures of the last day, and which ones to begin with next."""
-        from memory_mesh.flows.distil import cycle
+        from memory_mesh.flows.distill import cycle
 
         return cycle(self._desk())
 

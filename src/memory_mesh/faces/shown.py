@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from memory_mesh.core.records import SearchResult
+from memory_mesh.core.model.records import SearchResult
 
 _FRAME = """\
 [ATTENTION DIRECTIVE]
@@ -21,7 +21,7 @@ def as_document(results: Sequence[SearchResult]) -> str:
 
 def for_model(results: Sequence[SearchResult], boundary: str) -> str:
     """The same memories as data, behind fences of this boundary."""
-    from memory_mesh.core.fence import Entry, as_data  # only prompts need it
+    from memory_mesh.core.safety.fence import Entry, as_data  # only prompts need it
 
     entries = [
         Entry(
@@ -34,7 +34,7 @@ def for_model(results: Sequence[SearchResult], boundary: str) -> str:
 
 
 def _entry(n: int, result: SearchResult) -> str:
-    from memory_mesh.core.frames import unforged  # only who shows memories needs it
+    from memory_mesh.core.safety.frames import unforged  # only who shows memories needs it
 
     kind, source = (" ".join(str(result.metadata.get(name) or usual).split()) for name, usual in _USUAL)
     head = f"--- MEMORY {n}: {result.id} [IMPORTANCE: {result.score:.2f}] ---\nType: {kind} | Source: {source}"

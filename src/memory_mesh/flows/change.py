@@ -3,21 +3,21 @@
 from dataclasses import replace
 from typing import Any
 
-from memory_mesh.core import audit
-from memory_mesh.core.columns import Kind, Value
-from memory_mesh.core.drafts import Draft, draft, fingerprint, read_content, read_metadata
+from memory_mesh.core.audit import chain as audit
 from memory_mesh.core.errors import InvalidInput
-from memory_mesh.core.history import revise
-from memory_mesh.core.lexical import tokens
-from memory_mesh.core.records import Memory
-from memory_mesh.core.scope import Reader
-from memory_mesh.core.sources import is_file_print
-from memory_mesh.core.times import iso
-from memory_mesh.core.where import equals
+from memory_mesh.core.intake.drafts import Draft, draft, fingerprint, read_content, read_metadata
+from memory_mesh.core.intake.files import is_file_print
+from memory_mesh.core.model.columns import Kind, Value
+from memory_mesh.core.model.history import revise
+from memory_mesh.core.model.records import Memory
+from memory_mesh.core.model.scope import Reader
+from memory_mesh.core.model.times import iso
+from memory_mesh.core.model.where import equals
+from memory_mesh.core.search.lexical import tokens
 from memory_mesh.flows import receipts
-from memory_mesh.flows.desk import Desk, Plan, sealed, settle, texts, visible_memory
+from memory_mesh.flows.context import Desk, Plan, sealed, settle, texts, visible_memory
 from memory_mesh.flows.embed import Embedded, Vectors, over, passage_row, passage_rows
-from memory_mesh.flows.retain import entry
+from memory_mesh.flows.memory_block import entry
 
 
 def update(

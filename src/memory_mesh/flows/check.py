@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from memory_mesh.core.errors import MemoryMeshError
-from memory_mesh.flows.desk import Desk
+from memory_mesh.flows.context import Desk
 from memory_mesh.flows.embed import embedded
 
 

@@ -11,13 +11,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from math import isfinite
 
-from memory_mesh.core.columns import Kind
 from memory_mesh.core.errors import EmbeddingError, MemoryMeshError, ModelMismatch
+from memory_mesh.core.model.columns import Kind
+from memory_mesh.core.model.records import Memory
+from memory_mesh.core.model.rows import Row, Vector, checked
+from memory_mesh.core.model.times import iso
 from memory_mesh.core.ports import Embedder
-from memory_mesh.core.records import Memory
-from memory_mesh.core.rows import Row, Vector, checked
-from memory_mesh.core.times import iso
-from memory_mesh.flows.desk import Desk
+from memory_mesh.flows.context import Desk
 
 _META = "embedding"
 _log = logging.getLogger("memory_mesh")
@@ -112,7 +112,7 @@ def passages(desk: Desk, text: str) -> list[str]:
         # A token is at least a byte; two more frame the text. So most texts need no counting.
         if len(text.encode()) <= window - 2 or desk.embedder.count(text) <= window:
             return [text]
-        from memory_mesh.core.scrub_chunks import chunks  # few texts are that long
+        from memory_mesh.core.scrubbing.chunks import chunks  # few texts are that long
 
         rules = desk.layer0.scrub.chunking
         most = min(rules.max_tokens, window)

@@ -7,18 +7,19 @@ them, so that every chain can be verified by itself.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from memory_mesh.core import audit, yamo
-from memory_mesh.core.audit import Entry
-from memory_mesh.core.columns import Kind
+from memory_mesh.core.audit import chain as audit
+from memory_mesh.core.audit import wire as yamo
+from memory_mesh.core.audit.chain import Entry
+from memory_mesh.core.audit.wire import Seal
 from memory_mesh.core.errors import InvalidInput
-from memory_mesh.core.history import revise
-from memory_mesh.core.records import Block, Memory, Receipt
-from memory_mesh.core.rows import Key, Row
-from memory_mesh.core.scope import MemoryType, may_erase
-from memory_mesh.core.times import iso
-from memory_mesh.core.where import In, Or, Where, both, equals
-from memory_mesh.core.yamo import Seal
-from memory_mesh.flows.desk import Desk, Plan, must_be_enabled, sealed, settle, texts
+from memory_mesh.core.model.columns import Kind
+from memory_mesh.core.model.history import revise
+from memory_mesh.core.model.records import Block, Memory, Receipt
+from memory_mesh.core.model.rows import Key, Row
+from memory_mesh.core.model.scope import MemoryType, may_erase
+from memory_mesh.core.model.times import iso
+from memory_mesh.core.model.where import In, Or, Where, both, equals
+from memory_mesh.flows.context import Desk, Plan, must_be_enabled, sealed, settle, texts
 
 _AT_ONCE = 1000
 SCOPE_COLUMNS = ("user_id", "agent_id", "session_id", "project", "memory_type")

@@ -9,8 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
-from memory_mesh.core.columns import Kind
-from memory_mesh.core.drafts import read_metadata
+from memory_mesh.core.cancel import check_cancelled
 from memory_mesh.core.errors import (
     AnswerUnreadable,
     BudgetSpent,
@@ -24,17 +23,18 @@ from memory_mesh.core.errors import (
     UnsafeAddress,
     shown,
 )
-from memory_mesh.core.injection import InjectionKind, detect
+from memory_mesh.core.intake.drafts import read_metadata
+from memory_mesh.core.model.columns import Kind
+from memory_mesh.core.model.records import MIN_IMPORTANCE, Extraction, Memory, MemoryRecord, Receipt
 from memory_mesh.core.ports import ChatModel
 from memory_mesh.core.prompts import extraction
 from memory_mesh.core.prompts.extraction import Extracted, Item
-from memory_mesh.core.records import MIN_IMPORTANCE, Extraction, Memory, MemoryRecord, Receipt
-from memory_mesh.core.scrub_chunks import chunks
-from memory_mesh.core.stopping import check_cancelled
-from memory_mesh.core.tokens import estimate
-from memory_mesh.core.trust import BASE, Source
+from memory_mesh.core.safety.injection import InjectionKind, detect
+from memory_mesh.core.safety.trust import BASE, Source
+from memory_mesh.core.scrubbing.chunks import chunks
+from memory_mesh.core.text import estimate
 from memory_mesh.flows import receipts
-from memory_mesh.flows.desk import Desk, Plan, memory_row, must_be_enabled, settle, unknown
+from memory_mesh.flows.context import Desk, Plan, memory_row, must_be_enabled, settle, unknown
 from memory_mesh.flows.embed import Vectors
 from memory_mesh.flows.write import Wanted, decide_add, read_items
 

@@ -4,10 +4,10 @@ from collections.abc import Callable
 from math import inf, isfinite
 from typing import Any
 
-from memory_mesh.core.columns import BY_NAME, FILTERABLE, INT_MAX, Column, Scalar, Type, fault
 from memory_mesh.core.errors import InvalidFilter, InvalidInput
-from memory_mesh.core.times import moment
-from memory_mesh.core.where import METADATA, And, Compare, In, IsNull, Like, Not, Op, Or, Where
+from memory_mesh.core.model.columns import BY_NAME, FILTERABLE, INT_MAX, Column, Scalar, Type, fault
+from memory_mesh.core.model.times import moment
+from memory_mesh.core.model.where import METADATA, And, Compare, In, IsNull, Like, Not, Op, Or, Where
 
 _LONGEST = 10_000
 _LONGEST_PATTERN = 1_000

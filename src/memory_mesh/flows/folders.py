@@ -9,17 +9,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 
-from memory_mesh.core.columns import Kind, Value
-from memory_mesh.core.drafts import draft, read_content
 from memory_mesh.core.errors import InvalidInput, NotFound
+from memory_mesh.core.intake.drafts import draft, read_content
+from memory_mesh.core.intake.files import Selection, file_print, folder_print
+from memory_mesh.core.model.columns import Kind, Value
+from memory_mesh.core.model.records import Memory, Status
+from memory_mesh.core.model.scope import partitions
+from memory_mesh.core.model.times import iso
+from memory_mesh.core.model.where import Compare, In, both
 from memory_mesh.core.ports import Folder, Listed, Progress
-from memory_mesh.core.records import Memory, Status
-from memory_mesh.core.scope import partitions
-from memory_mesh.core.sources import Selection, file_print, folder_print
-from memory_mesh.core.times import iso
-from memory_mesh.core.where import Compare, In, both
 from memory_mesh.flows import change
-from memory_mesh.flows.desk import Desk, Plan, lasting, must_be_enabled, settle
+from memory_mesh.flows.context import Desk, Plan, lasting, must_be_enabled, settle
 from memory_mesh.flows.embed import Vectors
 from memory_mesh.flows.write import decide_add, read_items
 

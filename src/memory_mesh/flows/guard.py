@@ -2,14 +2,14 @@
 
 from collections.abc import Sequence
 
-from memory_mesh.core import audit
-from memory_mesh.core.audit import Broken, Verdict
-from memory_mesh.core.columns import Kind
+from memory_mesh.core.audit import chain as audit
+from memory_mesh.core.audit.chain import Broken, Verdict
 from memory_mesh.core.errors import StoreCorrupt
-from memory_mesh.core.records import Block, Head
-from memory_mesh.core.where import Compare, both, equals
-from memory_mesh.flows import trail
-from memory_mesh.flows.desk import Desk
+from memory_mesh.core.model.columns import Kind
+from memory_mesh.core.model.records import Block, Head
+from memory_mesh.core.model.where import Compare, both, equals
+from memory_mesh.flows import audit as trail
+from memory_mesh.flows.context import Desk
 
 _TAIL = 100  # blocks of each chain; `verify` walks all of them
 _ATTEMPTS = 5

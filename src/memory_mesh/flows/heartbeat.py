@@ -10,17 +10,19 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from memory_mesh.core.columns import Kind
+from memory_mesh.core.cancel import check_cancelled
 from memory_mesh.core.errors import InvalidInput, MemoryMeshError, StoreBusy, shown
-from memory_mesh.core.jobs import KEPT, Heartbeat, JobRun, Outcome, Turn
+from memory_mesh.core.learning.jobs import KEPT, Heartbeat, JobRun, Outcome, Turn
+from memory_mesh.core.model.columns import Kind
+from memory_mesh.core.model.rows import Row, checked
+from memory_mesh.core.model.times import iso, millis
 from memory_mesh.core.ports import no_progress
-from memory_mesh.core.rows import Row, checked
-from memory_mesh.core.stopping import check_cancelled
-from memory_mesh.core.times import iso, millis
-from memory_mesh.flows import distil, embed, lessons, recalls, reembed
-from memory_mesh.flows.desk import Desk, Plan, must_be_enabled, settle
+from memory_mesh.flows import distill as distil
+from memory_mesh.flows import embed, lessons, reembed
+from memory_mesh.flows import search_log as recalls
+from memory_mesh.flows.context import Desk, Plan, must_be_enabled, settle
 from memory_mesh.flows.guard import guard
-from memory_mesh.flows.recall import within
+from memory_mesh.flows.read import within
 
 _HOUR = 3_600_000
 _log = logging.getLogger("memory_mesh")

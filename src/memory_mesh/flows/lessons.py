@@ -4,12 +4,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from memory_mesh.core import audit, yamo_blocks
-from memory_mesh.core.audit import Entry
-from memory_mesh.core.columns import Kind
+from memory_mesh.core.audit import blocks as yamo_blocks
+from memory_mesh.core.audit import chain as audit
+from memory_mesh.core.audit.blocks import named_after
+from memory_mesh.core.audit.chain import Entry
+from memory_mesh.core.audit.wire import Seal
 from memory_mesh.core.errors import InvalidInput, shown
-from memory_mesh.core.history import revise
-from memory_mesh.core.lessons import (
+from memory_mesh.core.learning.lessons import (
     LessonBlock,
     LessonContext,
     best_first,
@@ -19,20 +20,20 @@ from memory_mesh.core.lessons import (
     read_context,
     worst_first,
 )
-from memory_mesh.core.records import Memory, Status
-from memory_mesh.core.rows import Row
-from memory_mesh.core.scope import MemoryType, Reach, home, partitions, reach_of
-from memory_mesh.core.times import iso
-from memory_mesh.core.trust import BASE, Source
-from memory_mesh.core.where import Compare, In, Where, both, equals
-from memory_mesh.core.yamo import Seal
-from memory_mesh.core.yamo_blocks import named_after
+from memory_mesh.core.model.columns import Kind
+from memory_mesh.core.model.history import revise
+from memory_mesh.core.model.records import Memory, Status
+from memory_mesh.core.model.rows import Row
+from memory_mesh.core.model.scope import MemoryType, Reach, home, partitions, reach_of
+from memory_mesh.core.model.times import iso
+from memory_mesh.core.model.where import Compare, In, Where, both, equals
+from memory_mesh.core.safety.trust import BASE, Source
 from memory_mesh.flows import filters, receipts, usage
 from memory_mesh.flows.change import revised
-from memory_mesh.flows.desk import Desk, Plan, memory_row, sealed, settle, texts, unknown
+from memory_mesh.flows.context import Desk, Plan, memory_row, sealed, settle, texts, unknown
 from memory_mesh.flows.embed import Vectors, passage_rows
-from memory_mesh.flows.recall import readable, within
-from memory_mesh.flows.retain import entry
+from memory_mesh.flows.memory_block import entry
+from memory_mesh.flows.read import readable, within
 from memory_mesh.flows.search import Request, search
 from memory_mesh.flows.write import Wanted, memory_of, read_items
 

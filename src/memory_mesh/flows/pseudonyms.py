@@ -6,11 +6,11 @@ Under another key the same person would become another one, silently.
 from contextlib import suppress
 from hashlib import sha256
 
-from memory_mesh.core.columns import Kind
 from memory_mesh.core.errors import IdTaken, SettingsError
+from memory_mesh.core.model.columns import Kind
+from memory_mesh.core.model.rows import Row
+from memory_mesh.core.model.times import iso
 from memory_mesh.core.ports import Store
-from memory_mesh.core.rows import Row
-from memory_mesh.core.times import iso
 
 _ROW = "pseudonym_key"
 

@@ -3,13 +3,13 @@
 import json
 from hashlib import sha256
 
-from memory_mesh.core.columns import Kind
 from memory_mesh.core.errors import InvalidInput, KeyReused, shown
-from memory_mesh.core.records import Receipt
-from memory_mesh.core.rows import Row
-from memory_mesh.core.scope import partition
-from memory_mesh.core.times import iso
-from memory_mesh.flows.desk import Desk
+from memory_mesh.core.model.columns import Kind
+from memory_mesh.core.model.records import Receipt
+from memory_mesh.core.model.rows import Row
+from memory_mesh.core.model.scope import partition
+from memory_mesh.core.model.times import iso
+from memory_mesh.flows.context import Desk
 
 
 def receipt_id(desk: Desk, key: str | None, *place: int) -> str | None:

@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 
-from memory_mesh.core.columns import Kind
 from memory_mesh.core.errors import Conflict, EmbeddingError, ModelMismatch, SettingsError
+from memory_mesh.core.model.columns import Kind
+from memory_mesh.core.model.records import Memory
+from memory_mesh.core.model.rows import Key, Row, Vector
+from memory_mesh.core.model.where import In
 from memory_mesh.core.ports import Embedder, Progress
-from memory_mesh.core.records import Memory
-from memory_mesh.core.rows import Key, Row, Vector
-from memory_mesh.core.where import In
-from memory_mesh.flows.desk import Desk, must_be_enabled
+from memory_mesh.flows.context import Desk, must_be_enabled
 from memory_mesh.flows.embed import (
     NO_VECTOR,
     Embedded,

@@ -9,24 +9,25 @@ from dataclasses import dataclass, fields, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from memory_mesh.core import persons
-from memory_mesh.core.columns import Kind
 from memory_mesh.core.errors import InvalidInput, shown
-from memory_mesh.core.explain import Explained, Explanation, Placing
-from memory_mesh.core.lexical import tokens
-from memory_mesh.core.pool import Asked, Pool
-from memory_mesh.core.records import SearchResult, Status
-from memory_mesh.core.rows import Row
-from memory_mesh.core.scope import partitions
-from memory_mesh.core.times import iso, millis
-from memory_mesh.core.when import spans
-from memory_mesh.core.where import ANYTHING, In, Where, both
-from memory_mesh.flows import embed, recalls, usage
-from memory_mesh.flows.desk import Desk
-from memory_mesh.flows.recall import known_statuses, shown_to, within
+from memory_mesh.core.model.columns import Kind
+from memory_mesh.core.model.records import SearchResult, Status
+from memory_mesh.core.model.rows import Row
+from memory_mesh.core.model.scope import partitions
+from memory_mesh.core.model.times import iso, millis
+from memory_mesh.core.model.where import ANYTHING, In, Where, both
+from memory_mesh.core.search import people as persons
+from memory_mesh.core.search.explain import Explained, Explanation, Placing
+from memory_mesh.core.search.lexical import tokens
+from memory_mesh.core.search.query import Asked, Pool
+from memory_mesh.core.search.time_expressions import spans
+from memory_mesh.flows import embed, usage
+from memory_mesh.flows import search_log as recalls
+from memory_mesh.flows.context import Desk
+from memory_mesh.flows.read import known_statuses, shown_to, within
 
 if TYPE_CHECKING:
-    from memory_mesh.core.rankers import Placed, Ranking
+    from memory_mesh.core.search.rankers import Placed, Ranking
 
 RANKERS = ("learnt", "rrf")
 LONGEST_QUERY = 100_000
@@ -159,7 +160,7 @@ def _only(desk: Desk, where: Where) -> frozenset[str] | None:
 
 
 def _ranked(desk: Desk, request: Request, query: str, asked: Asked, pool: Pool) -> _Found:
-    from memory_mesh.core.rankers import ranked  # it brings numpy, which only searches need
+    from memory_mesh.core.search.rankers import ranked  # it brings numpy, which only searches need
 
     ranker = request.ranker or desk.ranker
     by_vector = asked.vector is not None
@@ -207,7 +208,7 @@ def _likeness(found: _Found, at: int) -> float | None:
 
 
 def _teller(found: _Found) -> Callable[[SearchResult], Explained]:
-    from memory_mesh.core.rankers import order
+    from memory_mesh.core.search.rankers import order
 
     names = [name for name in _CHANNELS if name in found.pool.signals and (found.asked.vector or not name.startswith("vectors"))]
     places = {id_: at for at, id_ in enumerate(found.pool.ids)}

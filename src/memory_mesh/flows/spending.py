@@ -5,12 +5,12 @@ from dataclasses import dataclass, field, replace
 from threading import Lock
 
 from memory_mesh.core.chat import Tokens
-from memory_mesh.core.columns import Kind
 from memory_mesh.core.errors import Conflict, MemoryDisabled, StoreBusy, StoreError, StoreReadOnly
+from memory_mesh.core.learning.spending import Caps, Day, Price, Spent, added
+from memory_mesh.core.model.columns import Kind
+from memory_mesh.core.model.rows import Row, checked
+from memory_mesh.core.model.times import iso
 from memory_mesh.core.ports import Clock, IdSource, Store
-from memory_mesh.core.rows import Row, checked
-from memory_mesh.core.spending import Caps, Day, Price, Spent, added
-from memory_mesh.core.times import iso
 
 _PREFIX = "spending "
 _ATTEMPTS = 100

@@ -5,15 +5,15 @@ from dataclasses import replace
 from threading import Thread
 from typing import Any
 
-from memory_mesh.core.columns import Kind
 from memory_mesh.core.errors import Conflict, StoreBusy, StoreClosed, StoreError
-from memory_mesh.core.records import Memory, Usage
-from memory_mesh.core.rows import Row
-from memory_mesh.core.scope import partitions
-from memory_mesh.core.sightings import Sightings
-from memory_mesh.core.times import iso
-from memory_mesh.core.where import In
-from memory_mesh.flows.desk import Desk
+from memory_mesh.core.model.columns import Kind
+from memory_mesh.core.model.records import Memory, Usage
+from memory_mesh.core.model.rows import Row
+from memory_mesh.core.model.scope import partitions
+from memory_mesh.core.model.times import iso
+from memory_mesh.core.model.where import In
+from memory_mesh.core.search.usage import Sightings
+from memory_mesh.flows.context import Desk
 
 _FLUSH_AT = 2000  # sightings that are not written yet
 _ATTEMPTS = 20

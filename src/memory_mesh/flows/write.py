@@ -4,22 +4,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from memory_mesh.core import audit
-from memory_mesh.core.audit import Entry
-from memory_mesh.core.columns import Kind
-from memory_mesh.core.drafts import Draft, draft, fingerprint
+from memory_mesh.core.audit import chain as audit
+from memory_mesh.core.audit.chain import Entry
 from memory_mesh.core.errors import InvalidInput, shown
-from memory_mesh.core.history import revise
-from memory_mesh.core.lexical import tokens
-from memory_mesh.core.records import Memory, Receipt, Status
-from memory_mesh.core.rows import Row
-from memory_mesh.core.scope import MemoryType, home
-from memory_mesh.core.times import iso
-from memory_mesh.core.where import Compare, In, both
+from memory_mesh.core.intake.drafts import Draft, draft, fingerprint
+from memory_mesh.core.model.columns import Kind
+from memory_mesh.core.model.history import revise
+from memory_mesh.core.model.records import Memory, Receipt, Status
+from memory_mesh.core.model.rows import Row
+from memory_mesh.core.model.scope import MemoryType, home
+from memory_mesh.core.model.times import iso
+from memory_mesh.core.model.where import Compare, In, both
+from memory_mesh.core.search.lexical import tokens
 from memory_mesh.flows import receipts
-from memory_mesh.flows.desk import Desk, Plan, lasting, memory_row, sealed, settle, unknown
+from memory_mesh.flows.context import Desk, Plan, lasting, memory_row, sealed, settle, unknown
 from memory_mesh.flows.embed import Embedded, Vectors, passage_rows
-from memory_mesh.flows.retain import entry
+from memory_mesh.flows.memory_block import entry
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import typer
 
-from memory_mesh.core.audit import Broken, Sound, Verdict, of_recalls, owner_of
+from memory_mesh.core.audit.chain import Broken, Sound, Verdict, of_recalls, owner_of
+from memory_mesh.core.audit.export import plain, verify_export
+from memory_mesh.core.audit.wire import ERASED
 from memory_mesh.core.errors import InvalidInput
-from memory_mesh.core.exported import plain, verify_export
-from memory_mesh.core.records import Block, Head
-from memory_mesh.core.yamo import ERASED
+from memory_mesh.core.model.records import Block, Head
 from memory_mesh.interfaces.render import NAME, Answer, aligned, one_line, paint, preview, safe, styled, table
 
 CHAINS = {"main": False, "recalls": True}

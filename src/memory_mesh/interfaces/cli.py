@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from memory_mesh.core.errors import InvalidInput, NotFound
-from memory_mesh.core.scope import MemoryType
+from memory_mesh.core.model.scope import MemoryType
 from memory_mesh.interfaces import flags, render
 from memory_mesh.interfaces.grammar import Commands, StoreFlag, Who, option, verb
 from memory_mesh.interfaces.render import NAME, Answer

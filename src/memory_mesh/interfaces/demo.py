@@ -11,16 +11,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from memory_mesh.build import desk_over, make_embedder, model_places
-from memory_mesh.core.audit import Broken, Sound
-from memory_mesh.core.lessons import LessonBlock
+from memory_mesh.core.audit.chain import Broken, Sound
+from memory_mesh.core.learning.lessons import LessonBlock
+from memory_mesh.core.model.scope import Reader
 from memory_mesh.core.ports import Store
-from memory_mesh.core.scope import Reader
 from memory_mesh.faces.mesh import Mesh
 from memory_mesh.interfaces.render import NAME, Answer, paint
-from memory_mesh.models.supply import ready
+from memory_mesh.models.find_model import ready
 from memory_mesh.settings import load
-from memory_mesh.wiring.opening import open_store
+from memory_mesh.wiring.build import desk_over, make_embedder, model_places
+from memory_mesh.wiring.open_store import open_store
 
 _KEY = "The deploy key rotates on Mondays."
 _TEA = "Ana prefers tea in the afternoon."

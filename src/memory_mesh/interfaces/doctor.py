@@ -9,26 +9,27 @@ from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from memory_mesh.build import desk_over, model_places
-from memory_mesh.core.audit import Broken, owner_of
-from memory_mesh.core.columns import Kind
+from memory_mesh.core.audit.chain import Broken, owner_of
 from memory_mesh.core.errors import MemoryMeshError, SettingsError
+from memory_mesh.core.model.columns import Kind
+from memory_mesh.core.model.records import Block, Status
+from memory_mesh.core.model.scope import Reader
+from memory_mesh.core.model.where import equals
 from memory_mesh.core.ports import Store
-from memory_mesh.core.records import Block, Status
-from memory_mesh.core.scope import Reader
-from memory_mesh.core.where import equals
-from memory_mesh.flows import pseudonyms, trail
+from memory_mesh.flows import audit as trail
+from memory_mesh.flows import pseudonyms
 from memory_mesh.interfaces.grammar import Who
 from memory_mesh.interfaces.render import NAME, Answer, aligned, one_line, paint, safe, size, styled, unsecret
-from memory_mesh.models.standing import look
+from memory_mesh.models.model_status import look
 from memory_mesh.settings import Loaded, load
 from memory_mesh.stores.keyfile import NAME as KEY_FILE
 from memory_mesh.stores.keyfile import read_key
-from memory_mesh.stores.sqlite import SqliteStore
-from memory_mesh.stores.sqlite_check import keyword_faults
-from memory_mesh.stores.sqlite_schema import VERSION
-from memory_mesh.wiring.opening import open_store, store_file
-from memory_mesh.wiring.remote import KeylessChat, make_chat, refuse_wrong
+from memory_mesh.stores.sqlite.check import keyword_faults
+from memory_mesh.stores.sqlite.schema import VERSION
+from memory_mesh.stores.sqlite.store import SqliteStore
+from memory_mesh.wiring.build import desk_over, model_places
+from memory_mesh.wiring.models import KeylessChat, make_chat, refuse_wrong
+from memory_mesh.wiring.open_store import open_store, store_file
 
 _OLDEST_SQLITE = (3, 38)  # has JSON built in
 _LEAST_FREE = 64 * 1024 * 1024

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from memory_mesh.core.records import Extraction
-from memory_mesh.core.spending import Spent
+from memory_mesh.core.learning.spending import Spent
+from memory_mesh.core.model.records import Extraction
 from memory_mesh.interfaces.render import NAME, Answer, one_line, plain, preview
 
 

@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Never
 
+from memory_mesh.core.cancel import wait
 from memory_mesh.core.errors import InvalidInput
-from memory_mesh.core.jobs import Heartbeat, JobRun
-from memory_mesh.core.lessons import Distilled, LessonBlock
-from memory_mesh.core.stopping import wait
+from memory_mesh.core.learning.jobs import Heartbeat, JobRun
+from memory_mesh.core.learning.lessons import Distilled, LessonBlock
 from memory_mesh.faces.mesh import Mesh
 from memory_mesh.interfaces.render import NAME, Answer, aligned, one_line, table
 

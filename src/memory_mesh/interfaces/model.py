@@ -2,15 +2,15 @@
 
 from dataclasses import asdict
 
-from memory_mesh.build import model_places
 from memory_mesh.flows.check import Checked
 from memory_mesh.interfaces.grammar import Who
 from memory_mesh.interfaces.progress import bar
 from memory_mesh.interfaces.render import NAME, Answer, aligned, one_line, size
-from memory_mesh.models.standing import Standing, State, look
-from memory_mesh.models.supply import supply
+from memory_mesh.models.find_model import supply
+from memory_mesh.models.model_status import Standing, State, look
 from memory_mesh.models.weights import MODEL
 from memory_mesh.settings import Loaded, load
+from memory_mesh.wiring.build import model_places
 
 
 def status() -> Answer:

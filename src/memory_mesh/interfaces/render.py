@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from memory_mesh.core import errors
 from memory_mesh.core.errors import MemoryMeshError
-from memory_mesh.core.records import Change, MemoryRecord
+from memory_mesh.core.model.records import Change, MemoryRecord
 
 NAME = "[MemoryMesh]"
 ERROR = "[MemoryMesh Error]"

@@ -4,8 +4,8 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from threading import Lock
 
+from memory_mesh.core.model.rows import Vector
 from memory_mesh.core.ports import Embedder
-from memory_mesh.core.rows import Vector
 
 MOST = 1000
 

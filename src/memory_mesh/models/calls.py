@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from memory_mesh.core.chat import Ask
-from memory_mesh.core.columns import Json
 from memory_mesh.core.errors import CallRefused
+from memory_mesh.core.model.columns import Json
 
 _BYTES_PER_TOKEN = 3
 _NOT_TAKEN = (400, 422)
@@ -22,7 +22,7 @@ _UNKNOWN = re.compile(
 
 
 class Post(Protocol):
-    """A JSON object to a path, and one back. `net.door.Door` is one; it raises `CallError` or `Cancelled`."""
+    """A JSON object to a path, and one back. `net.client.Door` is one; it raises `CallError` or `Cancelled`."""
 
     def post(self, path: str, body: Mapping[str, Json]) -> Mapping[str, Json]: ...
 

@@ -4,8 +4,8 @@ import logging
 from collections.abc import Sequence
 
 from memory_mesh.core.errors import EmbeddingError, SettingsError
+from memory_mesh.core.model.rows import Vector
 from memory_mesh.core.ports import Embedder
-from memory_mesh.core.rows import Vector
 
 _log = logging.getLogger("memory_mesh")
 

@@ -9,9 +9,9 @@ from math import sqrt
 from zlib import crc32
 
 from memory_mesh.core.errors import SettingsError
-from memory_mesh.core.lexical import tokens
-from memory_mesh.core.rows import Vector
-from memory_mesh.core.tokens import estimate
+from memory_mesh.core.model.rows import Vector
+from memory_mesh.core.search.lexical import tokens
+from memory_mesh.core.text import estimate
 
 _PART = 3
 _PART_WEIGHT = 0.3  # a word counts more than one of its parts

@@ -7,10 +7,10 @@ from pathlib import Path
 from shutil import which
 from threading import Lock
 
+from memory_mesh.core.cancel import wait
 from memory_mesh.core.errors import EmbeddingError, Unreachable
+from memory_mesh.core.model.rows import Vector
 from memory_mesh.core.ports import Embedder
-from memory_mesh.core.rows import Vector
-from memory_mesh.core.stopping import wait
 
 _MAC = "darwin"
 _TRIES, _SECONDS = 5, 2.0  # a model that was never loaded may take longer; the next call finds it

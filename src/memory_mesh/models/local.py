@@ -10,9 +10,9 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 from memory_mesh.core.errors import EmbeddingError
+from memory_mesh.core.model.rows import Vector
 from memory_mesh.core.ports import Progress, no_progress
-from memory_mesh.core.rows import Vector
-from memory_mesh.models.supply import supply
+from memory_mesh.models.find_model import supply
 from memory_mesh.models.weights import MODEL, Places
 
 if TYPE_CHECKING:

@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import isfinite, sqrt
 from threading import Lock
 
-from memory_mesh.core.columns import Json
+from memory_mesh.core.cancel import check_cancelled
 from memory_mesh.core.errors import AnswerUnreadable, BudgetSpent, CallError, CallRefused, EmbeddingError
-from memory_mesh.core.rows import Vector
-from memory_mesh.core.stopping import check_cancelled
+from memory_mesh.core.model.columns import Json
+from memory_mesh.core.model.rows import Vector
 from memory_mesh.models.answers import whole_characters
 from memory_mesh.models.calls import Post, careful
 

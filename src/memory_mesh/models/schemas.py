@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from memory_mesh.core.columns import Json
+from memory_mesh.core.model.columns import Json
 
 _BOUNDS = frozenset(
     {

@@ -18,10 +18,10 @@ from typing import NoReturn, Self, TypeVar
 
 from httpcore2 import ConnectError, NetworkBackend, NetworkStream, ReadError, WriteError
 
-from memory_mesh.core.address_ranges import judge
+from memory_mesh.core.cancel import check_cancelled
 from memory_mesh.core.errors import CallError, UnsafeAddress
-from memory_mesh.core.stopping import check_cancelled
-from memory_mesh.net.machine import SLICE, Machine, left_of
+from memory_mesh.core.safety.address_ranges import judge
+from memory_mesh.net.system import SLICE, Machine, left_of
 
 T = TypeVar("T")
 _OPENS_LOCAL = "allow local addresses for this endpoint if it is meant"

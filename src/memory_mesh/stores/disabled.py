@@ -3,11 +3,11 @@
 from collections.abc import Mapping, Sequence
 from typing import Never
 
-from memory_mesh.core.columns import Kind
 from memory_mesh.core.errors import MemoryDisabled
+from memory_mesh.core.model.columns import Kind
+from memory_mesh.core.model.rows import Hit, Key, Row, Vector
+from memory_mesh.core.model.where import ANYTHING, Where
 from memory_mesh.core.ports import Changes
-from memory_mesh.core.rows import Hit, Key, Row, Vector
-from memory_mesh.core.where import ANYTHING, Where
 from memory_mesh.stores.marks import BEGINNING
 
 

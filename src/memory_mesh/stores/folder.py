@@ -6,8 +6,8 @@ from pathlib import Path
 from stat import S_ISREG
 
 from memory_mesh.core.errors import InvalidInput
+from memory_mesh.core.intake.files import Selection
 from memory_mesh.core.ports import Listed
-from memory_mesh.core.sources import Selection
 
 # Opening a pipe would wait for whoever writes to it; a link is resolved, and looked at, before it is opened.
 _FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)

@@ -8,11 +8,11 @@ from dataclasses import replace
 from itertools import islice
 from threading import RLock
 
-from memory_mesh.core.columns import MOVING, Kind
 from memory_mesh.core.errors import Conflict, IdTaken, StoreClosed
+from memory_mesh.core.model.columns import MOVING, Kind
+from memory_mesh.core.model.rows import Hit, Key, Row, Vector
+from memory_mesh.core.model.where import ANYTHING, Where
 from memory_mesh.core.ports import Applied, Changes
-from memory_mesh.core.rows import Hit, Key, Row, Vector
-from memory_mesh.core.where import ANYTHING, Where
 from memory_mesh.stores.keywords import scored
 from memory_mesh.stores.marks import KEPT, mark_of, version_in
 from memory_mesh.stores.vectors import cosines, ranked

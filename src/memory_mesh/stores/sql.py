@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from memory_mesh.core.columns import BY_NAME, Scalar, Type
-from memory_mesh.core.where import METADATA, And, Anything, Compare, In, IsNull, Like, Not, Or, Where, is_list, like
+from memory_mesh.core.model.columns import BY_NAME, Scalar, Type
+from memory_mesh.core.model.where import METADATA, And, Anything, Compare, In, IsNull, Like, Not, Or, Where, is_list, like
 
 # SQLite gives up on a thousand terms in a row; as brackets of a hundred they may be ten thousand.
 _ROW = 100

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from memory_mesh.core.rows import Hit
+from memory_mesh.core.model.rows import Hit
 
 
 def cosines(query: bytes, rows: Sequence[tuple[str, bytes]]) -> list[Hit]:

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from memory_mesh.core.errors import InvalidInput
-from memory_mesh.core.rows import Key, Row
+from memory_mesh.core.model.rows import Key, Row
 
 
 def once_each(puts: Sequence[Row], deletes: Sequence[Key]) -> None:

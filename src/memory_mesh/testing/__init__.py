@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from memory_mesh.testing.contract import StoreContract
     from memory_mesh.testing.crash import Recorder, crash_at
     from memory_mesh.testing.fakes import DownEmbedder, FakeClock, RecordingEmbedder, ScriptedChat, no_pause, seeded_ids
-    from memory_mesh.testing.machine import machine_for
+    from memory_mesh.testing.state_machine import machine_for
 
 _FROM = {
     "DownEmbedder": "fakes",

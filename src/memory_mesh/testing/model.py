@@ -4,13 +4,13 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from memory_mesh.core.columns import MOVING, Kind
 from memory_mesh.core.errors import Conflict, IdTaken, InvalidInput, MemoryMeshError
-from memory_mesh.core.lexical import Corpus, Posting, bm25
-from memory_mesh.core.rows import Key, Row, Vector
-from memory_mesh.core.where import Where
-from memory_mesh.testing.contract_keywords import keywords
-from memory_mesh.testing.contract_vectors import cosine
+from memory_mesh.core.model.columns import MOVING, Kind
+from memory_mesh.core.model.rows import Key, Row, Vector
+from memory_mesh.core.model.where import Where
+from memory_mesh.core.search.lexical import Corpus, Posting, bm25
+from memory_mesh.testing.contract.keywords import keywords
+from memory_mesh.testing.contract.vectors import cosine
 
 
 class Model:

@@ -11,12 +11,12 @@ from math import exp, log, sqrt
 from struct import unpack
 from typing import Any
 
-from memory_mesh.core.columns import Kind
-from memory_mesh.core.lexical import K1, B, tokens
-from memory_mesh.core.pool import Asked
-from memory_mesh.core.rows import Row
-from memory_mesh.core.scope import partitions, visible
-from memory_mesh.core.times import millis
+from memory_mesh.core.model.columns import Kind
+from memory_mesh.core.model.rows import Row
+from memory_mesh.core.model.scope import partitions, visible
+from memory_mesh.core.model.times import millis
+from memory_mesh.core.search.lexical import K1, B, tokens
+from memory_mesh.core.search.query import Asked
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Rows, vectors and conditions for property tests: anything that `core.columns` allows, the nasty kind not too rarely.
+"""Rows, vectors and conditions for property tests: anything that `core.model.columns` allows, the nasty kind not too rarely.
 
 It needs the extra `testing`.
 """
@@ -9,7 +9,7 @@ from struct import pack
 
 from hypothesis import strategies as st
 
-from memory_mesh.core.columns import (
+from memory_mesh.core.model.columns import (
     BASE,
     BY_NAME,
     COLUMNS,
@@ -24,9 +24,9 @@ from memory_mesh.core.columns import (
     Value,
     fields_of,
 )
-from memory_mesh.core.rows import Row, Vector
-from memory_mesh.core.times import iso
-from memory_mesh.core.where import ANYTHING, METADATA, And, Anything, Compare, In, IsNull, Like, Not, Op, Or, Where
+from memory_mesh.core.model.rows import Row, Vector
+from memory_mesh.core.model.times import iso
+from memory_mesh.core.model.where import ANYTHING, METADATA, And, Anything, Compare, In, IsNull, Like, Not, Op, Or, Where
 
 # Each of these has broken some store: quotes, wildcards, case, look-alikes, what is no character to some, beyond 16 bits.
 ODD_TEXTS = (

@@ -8,8 +8,8 @@ import json
 import re
 from collections.abc import Iterator
 
-from memory_mesh.core.columns import Json
 from memory_mesh.core.errors import AnswerUnreadable
+from memory_mesh.core.model.columns import Json
 
 MOST_CHARS, MOST_DEPTH, MOST_DIGITS = 1_000_000, 32, 300
 

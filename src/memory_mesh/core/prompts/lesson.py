@@ -4,11 +4,11 @@ prevented it. What it answers is a proposal, checked like what anybody gives."""
 from dataclasses import dataclass
 
 from memory_mesh.core.chat import Ask, Reply
-from memory_mesh.core.columns import Json
 from memory_mesh.core.errors import AnswerUnreadable
-from memory_mesh.core.fence import TAG, fenced, unescaped, unmet
+from memory_mesh.core.invisible import visible
+from memory_mesh.core.model.columns import Json
 from memory_mesh.core.prompts.answers import read_object
-from memory_mesh.core.unseen import visible
+from memory_mesh.core.safety.fence import TAG, fenced, unescaped, unmet
 
 _FIELDS = ("error_pattern", "preventative_rule", "oversight", "fix")
 _LONGEST = 500

@@ -1,0 +1,1 @@
+"""The audit chain: wire format, blocks, verification, export."""

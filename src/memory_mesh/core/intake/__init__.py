@@ -1,0 +1,1 @@
+"""Validate, scrub and redact what a caller wants to store."""

@@ -1,0 +1,1 @@
+"""Lessons, scheduled jobs and the accounting of model calls."""

@@ -1,0 +1,1 @@
+"""The data model: columns, rows, conditions, records, scope, ids and times."""

@@ -1,0 +1,121 @@
+"""Who sees what: one rule, used by every read. A breach of it is a leak.
+
+A reader sees only rows of its own user (none means rows with none). Within that, a row reaches as far as its `memory_type`
+says, or less far where its `reach` says so (a lesson drawn from narrower memories):
+
+| reach    | seen by                        | memory types               |
+|----------|--------------------------------|----------------------------|
+| global   | every agent of the user        | global, reflection, lesson |
+| agent    | the same agent                 | agent                      |
+| session  | the same agent, same session   | session                    |
+"""
+
+import json
+from dataclasses import dataclass
+from enum import StrEnum
+
+from memory_mesh.core.errors import InvalidInput
+from memory_mesh.core.model.columns import BY_NAME, fault
+from memory_mesh.core.model.rows import Row
+from memory_mesh.core.model.where import Compare, In, IsNull, Or, Where, both, equals
+
+
+class MemoryType(StrEnum):
+    """The mesh's own classification."""
+
+    GLOBAL = "global"
+    SESSION = "session"
+    AGENT = "agent"
+    LESSON = "lesson"
+    REFLECTION = "reflection"
+
+
+class Reach(StrEnum):
+    """How far a row is seen, widest first."""
+
+    GLOBAL = "global"
+    AGENT = "agent"
+    SESSION = "session"
+
+
+_ORDER = list(Reach)
+_OF_TYPE = {MemoryType.AGENT: Reach.AGENT, MemoryType.SESSION: Reach.SESSION}
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """Who asks."""
+
+    user_id: str | None = None
+    agent_id: str | None = None
+    session_id: str | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("user_id", "agent_id", "session_id"):
+            value = getattr(self, name)
+            if value is not None and (wrong := fault(BY_NAME[name], value)):
+                raise InvalidInput(wrong, expected="text")
+
+
+def reach_of(memory_type: str | None, reach: str | None) -> Reach:
+    """The narrower of what the type allows and what the row itself says."""
+    by_type = _OF_TYPE.get(MemoryType(memory_type), Reach.GLOBAL) if memory_type else Reach.GLOBAL
+    return max(by_type, Reach(reach) if reach else Reach.GLOBAL, key=_ORDER.index)
+
+
+def visible(reader: Reader, row: Row) -> bool:
+    """Whether the reader may see the row at all."""
+    if row.value("user_id") != reader.user_id:
+        return False
+    reach = _row_reach(row)
+    if reach is Reach.GLOBAL:
+        return True
+    same_agent = reader.agent_id is not None and row.value("agent_id") == reader.agent_id
+    if reach is Reach.AGENT:
+        return same_agent
+    return same_agent and reader.session_id is not None and row.value("session_id") == reader.session_id
+
+
+def may_erase(reader: Reader, row: Row) -> bool:
+    """An agent may erase what it may see, and all that is its own, of whatever session."""
+    own = row.value("user_id") == reader.user_id and row.value("agent_id") == reader.agent_id
+    return own or visible(reader, row)
+
+
+def seen_by(reader: Reader) -> Where:
+    """`visible` as a condition, for stores (a test holds the two equal in every cell)."""
+    wide_type = Or((IsNull("memory_type"), In("memory_type", (MemoryType.GLOBAL, MemoryType.REFLECTION, MemoryType.LESSON))))
+    cases: list[Where] = [both(wide_type, _reaches(Reach.GLOBAL))]
+    if reader.agent_id is not None:
+        mine = Compare("agent_id", "=", reader.agent_id)
+        not_session = Or((wide_type, Compare("memory_type", "=", MemoryType.AGENT)))
+        cases.append(both(mine, not_session, _reaches(Reach.GLOBAL, Reach.AGENT)))
+        if reader.session_id is not None:
+            cases.append(both(mine, Compare("session_id", "=", reader.session_id)))
+    return both(In("partition", partitions(reader)), equals("user_id", reader.user_id), Or(tuple(cases)))
+
+
+def partitions(reader: Reader) -> tuple[str, ...]:
+    """The partitions that hold what the reader sees: the user's shared one and the agent's own."""
+    shared = partition(reader.user_id, None)
+    return (shared,) if reader.agent_id is None else (shared, partition(reader.user_id, reader.agent_id))
+
+
+def partition(user_id: str | None, agent_id: str | None) -> str:
+    """The name of a partition: a user's agent, or without an agent what all agents of the user share."""
+    return json.dumps([user_id, agent_id], ensure_ascii=False)
+
+
+def home(user_id: str | None, agent_id: str | None, memory_type: str | None, reach: str | None) -> str:
+    """The partition in which a row of this scope lives."""
+    shared = reach_of(memory_type, reach) is Reach.GLOBAL
+    return partition(user_id, None if shared else agent_id)
+
+
+def _row_reach(row: Row) -> Reach:
+    memory_type, reach = row.value("memory_type"), row.value("reach")
+    return reach_of(str(memory_type) if memory_type else None, str(reach) if reach else None)
+
+
+def _reaches(*reaches: Reach) -> Where:
+    return Or((IsNull("reach"), In("reach", reaches)))

@@ -1,0 +1,1 @@
+"""Find personal data and secrets in a text and replace them."""

@@ -1,0 +1,264 @@
+"""Addresses of people and of their machines: e-mail, IPv4, IPv6.
+
+E-mail is found from its `@` outwards, IPv6 from a colon outwards, IPv4 from its digits: what stands around decides whether four
+numbers with dots are an address or a version.
+"""
+
+import re
+from collections.abc import Iterator
+
+from memory_mesh.core.redaction.pattern import Cue, Example, Expression, Page, Pattern, Span, joined, listed
+
+_LONGEST_LOCAL, _LONGEST_DOMAIN, _LOOK = 254, 255, 64
+
+# Read from the `@` to the left, so the text is reversed. Marks such as * or ' count only inside a name: **bob@x.org** is bold.
+_LATIN_LOCAL = Expression(r"(?:(?![\u0e00-\u0eff\u1100-\u11ff\u3000-\u9fff\uac00-\ud7ff])[\w.%+-]|[!#$&'*^~](?=\w)){1,254}")
+_EAST_LOCAL = Expression(r"[\u0e00-\u0eff\u1100-\u11ff\u3005-\u3007\u3040-\u9fff\uac00-\ud7ff]{1,32}")
+_QUOTED_LOCAL = Expression(r'"[^"\n]{1,64}"')
+_AT = Expression(r'@(?<=[\w.%+!#$&\'*^~"-]@)(?=\w)')
+_DOMAIN = Expression(r"(?:[\w-]{1,63}\.){1,12}(?:xn--[a-z0-9-]{2,59}|[a-z]{2,24}|[^\W\d_a-z]{2,24})", re.IGNORECASE)
+_NO_DOMAIN = Expression(r"\d+\.\d+|\d+(?:\.\d+)?x\.(?:png|jpe?g|gif|svg|webp|avif|ico)$", re.IGNORECASE)
+_COMMON_ENDING = Expression(
+    r"\.(?:com|org|net|edu|gov|io|de|uk|fr|eu|ch|at|nl|be|it|es|pl|ca|au|us|in|jp|br|info|me|co)$", re.IGNORECASE
+)
+_FORGES = ("github.com", "gitlab.com", "bitbucket.org", "ssh.dev.azure.com", "codeberg.org")
+
+
+def emails(page: Page) -> Iterator[Span]:
+    """Every `@` with a local part to the left and a domain with a letter ending to the right."""
+    text = page.text
+    for at in _AT.finditer(text):
+        domain = _DOMAIN.match(text, at.end(), at.end() + _LONGEST_DOMAIN)
+        if domain is None or _NO_DOMAIN.match(domain[0]):
+            continue  # lodash@4.17.21-rc.one, logo@2x.png
+        if text.startswith("(", domain.end()) and not _COMMON_ENDING.search(domain[0]):
+            continue  # weights@inputs.transpose(…)
+        start = _local_start(text, at.start())
+        if start < at.start() and not _git_remote(text, start, domain):
+            yield start, domain.end()
+
+
+def _local_start(text: str, at: int) -> int:
+    mirrored = text[max(0, at - _LONGEST_LOCAL) : at][::-1]
+    found = _QUOTED_LOCAL.match(mirrored) or _LATIN_LOCAL.match(mirrored) or _EAST_LOCAL.match(mirrored)
+    if found is None:
+        return at
+    return at - len(found[0].rstrip(".-!#$&'*^~"))
+
+
+def _git_remote(text: str, start: int, domain: re.Match[str]) -> bool:
+    """`git@host:path` names a repository and `git` is nobody."""
+    if not text.startswith("git@", start):
+        return False
+    return text.startswith((":", "/"), domain.end()) or domain[0].lower() in _FORGES
+
+
+_V4 = Expression(r"[0-9][0-9]{0,2}(?:\.[0-9]{1,3}){3}")
+_ADDRESS = Cue(
+    listed(
+        "ip addr host server client dns resolver gateway router subnet ping ssh curl http tcp udp connect log peer remote network"
+        " proxy firewall bind listen block ban request forward source src dst node machine vpn lan traceroute telnet"
+    ),
+    r"ip|ips|ipv4|ipaddr|addr|address(?:es)?|hosts?|hostname|servers?|clients?|dns|resolver|nameservers?|gateway|router|subnet"
+    r"|ping(?:ed|ing)?|ssh|curl|https?|tcp|udp|connect(?:ed|ion|ing|s)?|log(?:ged|in|ins)|peer|remote|network|proxy|firewall"
+    r"|bind|listen(?:s|ing)?|blocked|banned|requests?|forwarded|source|src|dst|node|machine|vpn|lan|traceroute|telnet",
+)
+_VERSION_WORDS = frozenset(
+    listed(
+        "version versions ver vers v release releases released build builds rev revision firmware fw section sections sec chapter"
+        " clause article paragraph para appendix figure fig schema sdk oid spec §"
+    )
+)
+# Words of versions that stand before addresses too. They do not count before a private address, a port or a mask.
+_PERHAPS_VERSION = frozenset(
+    listed(
+        "driver drivers patch rule table step tag bump bumped upgrade upgrades upgraded upgrading downgrade downgraded update"
+        " updates updated updating chrome chromium edge opera firefox safari ios ipados macos android windows java jdk jre kernel"
+        " linux oracle nginx tomcat"
+    )
+)
+_PRIVATE = Expression(r"10\.|192\.168\.|172\.(?:1[6-9]|2\d|3[01])\.")
+_LINKS = frozenset(listed("to from is was of number no and or both through about - – > → ->"))
+# Words and numbers to the left, in mirrored text.
+_BACK = Expression(r"[\s:=#\"'`(,]{0,6}\.?([^\W\d_]{1,16}|[0-9.]{1,20}|§|→|>-|[-–>])")
+_PINNED = ("==", "~=", ">=", "<=", "!=", "^", "~")
+_VERSION_AFTER = Expression(
+    r"\s{0,2}(?:(?:was|is|has\sbeen|got|of|the)\s)?(?:released?|version|build|beta|alpha|rc\d*|firmware|snapshot)(?![^\W_])|[-+][a-z]",
+    re.IGNORECASE,
+)
+_PRODUCT = Expression(r"(?:[A-Z][\w.-]{0,30}|curl|python-\w{1,12}|okhttp|nginx|node|wget|axios)/$")
+_HEADING_BEFORE = Expression(r"(?:^|\n)[ \t]{0,3}#{0,6}[ \t]{0,3}$")
+_HEADING_AFTER = Expression(r"\.?[ \t]{1,4}[A-Z][a-z]")
+
+
+def ipv4(page: Page) -> Iterator[Span]:
+    """Four numbers to 255 with dots, unless what stands around makes them a version, a section or a longer number."""
+    text = page.text
+    for found in _V4.finditer(text):
+        parts = found[0].split(".")
+        if any(int(part) > 255 or (part[0] == "0" and part != "0") for part in parts):
+            continue
+        if _bounded(text, *found.span()) and parts[0] not in ("0", "127", "255") and not _version(page, found, parts):
+            yield found.span()
+
+
+def _bounded(text: str, start: int, end: int) -> bool:
+    head, tail = text[max(0, start - 2) : start], text[end : end + 2]
+    if joined(head[-1:]) or head[-1:] in ("_", ".") or joined(tail[:1]) or tail[:1] == "_":
+        return False
+    if head[-1:] == "-" and head[:1].isalpha():  # pkg-1.2.3.4.tar.gz
+        return False
+    return not (len(tail) == 2 and tail[0] == "." and tail[1].isalnum())
+
+
+def _version(page: Page, found: re.Match[str], parts: list[str]) -> bool:
+    text, (start, end) = page.text, found.span()
+    before, after = text[max(0, start - _LOOK) : start], text[end : end + 24]
+    service = re.match(r"[:/]\d", after) is not None
+    if _called_version(before, sure=service or _PRIVATE.match(found[0]) is not None) or _VERSION_AFTER.match(after):
+        return True
+    if before.endswith(_PINNED) or (before.endswith("/") and _PRODUCT.search(before)):
+        return True
+    if _HEADING_AFTER.match(after) and _HEADING_BEFORE.search(before) and all(0 < int(part) < 30 for part in parts):
+        return True
+    small = all(len(part) == 1 for part in parts) or parts[1:] == ["0", "0", "0"]
+    return small and not (service or before.endswith("//") or _ADDRESS.near(page, found.span()))
+
+
+def _called_version(before: str, *, sure: bool) -> bool:
+    """Do the words to the left, over `to`, `and` and other numbers, lead to `version` or the like?"""
+    mirrored, at = before[::-1], 0
+    for _ in range(8):
+        step = _BACK.match(mirrored, at)
+        if step is None:
+            return False
+        word, at = step[1][::-1].lower(), step.end()
+        if word in _VERSION_WORDS or (not sure and word in _PERHAPS_VERSION):
+            return True
+        if word not in _LINKS and not word[0].isdigit() and word[0] != ".":
+            return False
+    return False
+
+
+_COLONS = Expression(r":[0-9A-Fa-f]{0,4}:")
+_V6_LEFT = Expression(r"[0-9A-Fa-f:]{0,40}")  # of the reversed text
+_V6_RIGHT = Expression(r"[0-9A-Fa-f:]{0,45}(?:(?<=:)[0-9]{1,3}(?:\.[0-9]{1,3}){3})?")
+_V6_MAPPED = Expression(r"(?:\.[0-9]{1,3}){3}")
+
+
+def ipv6(page: Page) -> Iterator[Span]:
+    """Eight groups, or `::` after a group of four: `std::vector`, `x[1::2]` and `12:30:45` are none. `::1` and `::` stay."""
+    text, done = page.text, 0
+    for anchor in _COLONS.finditer(text):
+        if anchor.start() < done:
+            continue
+        start = anchor.start() - _run(text, anchor.start(), done)
+        end = _v6_end(text, anchor.end())
+        done = end
+        if _is_v6(text[start:end]) and not _inside_word(text, start, end):
+            yield start, end
+
+
+def _run(text: str, at: int, floor: int) -> int:
+    found = _V6_LEFT.match(text[max(floor, at - 40) : at][::-1])
+    return len(found[0]) if found else 0
+
+
+def _v6_end(text: str, at: int) -> int:
+    found = _V6_RIGHT.match(text, at)
+    end = found.end() if found else at
+    mapped = _V6_MAPPED.match(text, end)
+    if mapped:
+        return mapped.end()
+    while end > at and text[end - 1] == ":" and text[end - 2] != ":":  # "…::1: refused"
+        end -= 1
+    return end
+
+
+def _is_v6(token: str) -> bool:
+    compressed = "::" in token
+    if not compressed and token.count(":") != 7:
+        return False
+    first = token.partition(":")[0]
+    if compressed and len(first) != 4 and not token.lower().startswith(("::ffff:", "64:ff9b::")):
+        return False
+    return (not compressed or any(map(str.isdigit, token))) and _parses(token)
+
+
+def _parses(token: str) -> bool:
+    from ipaddress import AddressValueError, IPv6Address  # few texts hold a candidate
+
+    try:
+        return bool(IPv6Address(token))
+    except AddressValueError:
+        return False
+
+
+def _inside_word(text: str, start: int, end: int) -> bool:
+    head, tail = text[start - 1 : start] if start else "", text[end : end + 1]
+    return joined(head) or joined(tail) or head in ("_", ":") or tail == "_"
+
+
+def _same_address(value: str) -> str:
+    from ipaddress import ip_address
+
+    return str(ip_address(value))
+
+
+EMAIL = Pattern(
+    id="email",
+    label="EMAIL",
+    why="An e-mail address names a person and reaches them.",
+    finds=emails,
+    hints=("@",),
+    normal=str.casefold,
+    examples=(
+        Example("Write to Ann.Lee+news@Example.co.uk today.", "Ann.Lee+news@Example.co.uk"),
+        Example('"ann lee"@example.org is valid too', '"ann lee"@example.org'),
+        Example("почта@пример.рф", "почта@пример.рф"),
+    ),
+    counter_examples=(
+        "@app.route('/users')",
+        "git clone git@github.com:org/repo.git",
+        "npm install lodash@4.17.21",
+        "assets/logo@2x.png",
+        "y = weights@inputs.transpose(0, 1)",
+        "ann at example dot com",
+    ),
+)
+IPV4 = Pattern(
+    id="ipv4",
+    label="IP",
+    why="An address names a machine, and often the person or the home behind it.",
+    finds=ipv4,
+    digits=4,
+    hints=(".",),
+    normal=_same_address,
+    examples=(
+        Example("Login from 203.0.113.42 was refused", "203.0.113.42"),
+        Example("http://10.0.0.7:8080/health", "10.0.0.7"),
+    ),
+    counter_examples=(
+        "version 1.2.3.4 released",
+        "Listening on 127.0.0.1:8080 and 0.0.0.0",
+        "netmask 255.255.255.0",
+        "requests==2.31.0.1",
+        "Chrome/120.0.0.0 Safari/537.36",
+        "see section 4.2.10.11",
+        "OID 1.3.6.1.4.1.311",
+    ),
+)
+IPV6 = Pattern(
+    id="ipv6",
+    label="IP",
+    why="As IPv4; an IPv6 address often stays with one device for years.",
+    finds=ipv6,
+    hints=(":",),
+    normal=_same_address,
+    examples=(
+        Example("ping 2001:db8:85a3::8a2e:370:7334 failed", "2001:db8:85a3::8a2e:370:7334"),
+        Example("[fe80::1ff:fe23:4567:890a]:443", "fe80::1ff:fe23:4567:890a"),
+    ),
+    counter_examples=("std::vector<int> face::add", "x[1::2]", "at 12:30:45", "MAC 00:1a:2b:3c:4d:5e", "::1 is this machine"),
+)
+PATTERNS = (EMAIL, IPV6, IPV4)

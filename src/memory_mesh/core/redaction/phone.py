@@ -1,0 +1,253 @@
+"""Phone numbers: an international one by its `+`, a national one by its separators and libphonenumber, any by a cue word.
+
+A bare run of digits is never enough, and dates, times, versions and prices are none even beside a cue.
+"""
+
+import re
+from collections.abc import Iterator
+
+from memory_mesh.core.redaction.pattern import (
+    DASHES,
+    DIGIT,
+    SPACES,
+    Example,
+    Expression,
+    Page,
+    Pattern,
+    Span,
+    joined,
+    listed,
+    words,
+)
+
+_FEWEST, _MOST, _MOST_GROUPS = 7, 15, 8
+_SEP = rf"[{SPACES}{DASHES}./()]"
+# One run of digit groups, as a phone number may be written. Consumed whole, so that the time is linear.
+_RUN = Expression(rf"{DIGIT}(?:{_SEP}{{0,3}}+{DIGIT})*+")
+_GROUP = Expression(rf"[+(]{{0,2}}{DIGIT}+")
+_EXTENSION = Expression(r"[ ,;]{0,2}(?:x|ext\.?|extension|#)[ .:]{0,2}\d{1,6}(?!\w)", re.IGNORECASE)
+
+# A word that says: what follows is a phone number. Whatever has enough digits and stands right behind it is one.
+_CLEAR = (
+    r"(?:tele)?phones?|phone_?(?:no|num|number)|tel|t[eé]l[eé]phone|telefon(?:nummer)?|telefone|tel[eé]fono|mobilnummer|cell\s?phone"
+    r"|fax|landline|hotline|helpline|whats\s?app|viber|contact\snumber|телефон|тел|моб|電話|电话|手机|携帯"
+)
+# These name other things as well: behind them a colon, `is` or `number` is needed.
+_DOUBTFUL = r"mobile?s?|mobil|m[oó]vil|celular|cell(?:ular)?|handy|portable|sms|pager|dial|desk|office|switchboard"
+_NUMBER = r"\s{0,2}(?:number|num|no|nr|nummer|line)?\.?"
+_FILLER = r"(?:\s{0,3}(?:is|was|are|at|on|to|me|us|him|her|them|my|your|his|their|our|the|new|now|[:=.#*+_(\"'`>-])){0,6}"
+_ASKED = r"(?:call|ring|phone|text|reach|dial|contact|message)(?:ed|ing|s)?\s(?:my\s\w{1,12}|\w{1,20})\s(?:on|at|under)"
+_STRONG_BEFORE = Expression(
+    rf"(?<![^\W_])(?:(?:{_CLEAR}|{_ASKED})(?![^\W_]){_NUMBER}{_FILLER}|(?:{_DOUBTFUL})(?![^\W_])(?:{_NUMBER}\s{{0,2}}(?:is|[:=#])|\snumber))"
+    r"[\s*_]{0,4}$",
+    re.IGNORECASE,
+)
+_STRONG_AFTER = Expression(rf"[\s,({DASHES}]{{1,3}}(?:{_CLEAR}|{_DOUBTFUL})(?![^\W_])", re.IGNORECASE)
+# A word that makes a phone number likely. It needs separators too.
+_LOOSE = words(
+    rf"{_CLEAR}|call(?:ed|ing|s)?|ring(?:ing)?|rang|reach(?:ed|ing|able)?|text(?:ed|ing)?|answer(?:ing|ed|s)?|messag(?:e|es|ed|ing)"
+    r"|contact(?:ed)?|voicemail|anruf(?:en)?|appel(?:er|ez)?|llam(?:ar|e|a)"
+)
+_POINTED = Expression(r"(?:(?<![^\W_])(?:at|on|to|under|number|is|auf|unter)|[:=])\s{0,3}$", re.IGNORECASE)
+_THOUSANDS = Expression(rf"\d{{1,3}}(?:[{SPACES}.]\d{{3}}){{2,4}}")
+# Parts of those words, to tell quickly that none is near.
+_STEMS = listed(
+    "phone tel tél mob móv cell celu handy portable fax line what viber sms pager dial desk office switch contact тел моб"
+    " 電話 电话 手机 携帯 call ring rang reach text answer messag voice anruf appel llam"
+)
+_REACH = 64
+_GAPS = tuple(" \u00a0\u2009\u202f-.")
+
+# Written forms that are phone numbers without any cue, if libphonenumber knows the number in one of the regions.
+_NANP = Expression(
+    rf"(?:(?:\+|00)?1[{SPACES}{DASHES}.]{{0,2}})?(?:\([2-9]\d\d\) ?|[2-9]\d\d([{DASHES}.]))[2-9]\d\d(?(1)\1|[{DASHES}. ])\d{{4}}"
+)
+_AREA = Expression(rf"\((?!(?:19|20)\d\d\))0?\d{{1,4}}\)[{SPACES}{DASHES}]?\d{{2,8}}(?:[{SPACES}{DASHES}.]\d{{2,5}}){{0,4}}")
+_TRUNK = Expression(rf"0[1-9]\d{{0,3}}(?:[{SPACES}{DASHES}./]\d{{2,8}}){{1,5}}")
+_REGIONS = listed("GB DE FR IT AU NZ CH AT BE NL SE IE ZA JP IN TR BR KR PT PL")
+
+_DAY, _MONTH, _YEAR = r"(?:0?[1-9]|[12]\d|3[01])", r"(?:0?[1-9]|1[0-2])", r"(?:19|20)\d\d"
+_DATE = Expression(
+    rf"(?:{_YEAR}[-./ ]{_MONTH}[-./ ]{_DAY}|{_DAY}[-./ ]{_DAY}[-./ ]{_YEAR}|{_YEAR}[{SPACES}{DASHES}/]{{1,3}}{_YEAR})(?!\d)"
+)
+_AMOUNT_BEFORE = Expression(
+    r"(?:[$€£¥₹]|(?<![^\W_])(?:usd|eur|gbp|chf|order|invoice|zip(?:\s?code)?|post(?:al)?\s?code|plz|isbn|issn|doi|rfc|ticket|case|ref"
+    r"|sku|id|v|version))[\s:#.]{0,3}$",
+    re.IGNORECASE,
+)
+_AMOUNT_AFTER = Expression(
+    r"\s?(?:[$€£¥₹%]|(?:usd|eur|gbp|chf|bytes|kb|mb|gb|ms|seconds|rows|tokens|years|people|users|times)(?![^\W_]))", re.IGNORECASE
+)
+
+
+def phones(page: Page) -> Iterator[Span]:
+    """Each run of digit groups is judged once, from left to right."""
+    for run in _RUN.finditer(page.text):
+        if run.end() - run.start() >= _FEWEST and sum(map(str.isdigit, run[0])) >= _FEWEST:
+            yield from _phones_in(page, run)
+
+
+def _phones_in(page: Page, run: re.Match[str]) -> Iterator[Span]:
+    text = page.text
+    head = text[max(0, run.start() - 2) : run.start()]
+    opening = len(head) - len(head.rstrip("+("))
+    groups = [found.span() for found in _GROUP.finditer(text, run.start() - opening, run.end())]
+    at, done = 0, 0
+    while at < len(groups):
+        start = groups[at][0]
+        date = _DATE.match(text, start) if start >= done else None
+        last = _phone_from(page, groups, at) if start >= done and not date else None
+        if last is not None:
+            extension = _EXTENSION.match(text, groups[last][1])
+            yield start, extension.end() if extension else groups[last][1]
+            at = last
+        done = date.end() if date else done
+        at += 1
+
+
+def _phone_from(page: Page, groups: list[Span], first: int) -> int | None:
+    """The last group of a number that starts with group `first`; the longest reading wins."""
+    start, digits, ends = groups[first][0], 0, []
+    if not _starts(page.text, start) or not _likely(page, start):
+        return None
+    for at in range(first, min(first + _MOST_GROUPS, len(groups))):
+        digits += groups[at][1] - groups[at][0] - (page.text[groups[at][0]] in "+(")
+        if _FEWEST <= digits <= _MOST:
+            ends.append(at)
+    return next((at for at in reversed(ends) if _is_phone(page, start, groups[at][1])), None)
+
+
+def _likely(page: Page, start: int) -> bool:
+    """Most numbers have neither a cue word near nor the start of a form; this tells so quickly."""
+    if page.text[start] in "+(0" or page.near(_STEMS, (start, start + 32), before=_REACH, after=0):
+        return True
+    return _NANP.match(page.text, start) is not None
+
+
+def _starts(text: str, start: int) -> bool:
+    head = text[max(0, start - 2) : start]
+    if joined(head[-1:]) or head[-1:] in ("_", "+", "@", "%"):
+        return False
+    return not (len(head) == 2 and head[1] in ".-/:" and joined(head[0]) and text[start] != "+")
+
+
+def _is_phone(page: Page, start: int, end: int) -> bool:
+    text, number = page.text, page.text[start:end]
+    if not _ends(text, end) or number.count("(") != number.count(")"):
+        return False
+    if number[0] == "+":
+        return _international(number)
+    cued = page.near(_STEMS, (start, end), before=_REACH, after=4) and _cued(text, start, end)
+    return (cued or _formed(text, start, end)) and not _amount(text, start, end)
+
+
+def _cued(text: str, start: int, end: int) -> bool:
+    """A clear word needs nothing else; a likely one needs separators, and more if those could part thousands."""
+    if _STRONG_BEFORE.search(text, max(0, start - _REACH), start) or _STRONG_AFTER.match(text, end):
+        return True
+    if not _separated(text[start:end]) or not _LOOSE.search(text, max(0, start - _REACH), start):
+        return False
+    return not _THOUSANDS.fullmatch(text[start:end]) or _POINTED.search(text, max(0, start - 12), start) is not None
+
+
+def _formed(text: str, start: int, end: int) -> bool:
+    """Without a cue: one of the written forms, and known to libphonenumber."""
+    number = text[start:end]
+    if not _separated(number) or (any(space in number for space in SPACES) and not _isolated(text, start, end)):
+        return False
+    return _known_form(number) or (number.startswith("00") and _international(number))
+
+
+def _amount(text: str, start: int, end: int) -> bool:
+    return bool(_AMOUNT_BEFORE.search(text, max(0, start - 12), start) or _AMOUNT_AFTER.match(text, end))
+
+
+def _ends(text: str, end: int) -> bool:
+    tail = text[end : end + 2]
+    if joined(tail[:1]) or tail[:1] == "_":
+        return _EXTENSION.match(text, end) is not None
+    return not (len(tail) == 2 and tail[0] in ".:,/+-" and tail[1].isdigit())
+
+
+def _isolated(text: str, start: int, end: int) -> bool:
+    """No further groups of digits before or after: part of a longer number is no phone number."""
+    head, tail = text[max(0, start - 2) : start], text[end : end + 2]
+    follows = head[:1].isdigit() and head[1:] in _GAPS and text[start] != "("
+    return not (follows or (tail[1:].isdigit() and tail[0] in _GAPS))
+
+
+def _separated(number: str) -> bool:
+    return any(not char.isdigit() for char in number.strip("()"))
+
+
+def _known_form(number: str) -> bool:
+    return _in_form(number) and _region(number) is not None
+
+
+def _in_form(number: str) -> bool:
+    return 9 <= sum(map(str.isdigit, number)) <= 11 and any(form.fullmatch(number) for form in (_NANP, _AREA, _TRUNK))
+
+
+def _region(number: str) -> str | None:
+    """The first region in which libphonenumber takes it for a number in use."""
+    from phonenumbers import NumberParseException, is_valid_number, parse  # 25 ms, and few texts hold a candidate
+
+    for region in ("US",) if _NANP.fullmatch(number) else _REGIONS:
+        try:
+            if is_valid_number(parse(number, region)):
+                return region
+        except NumberParseException:
+            continue
+    return None
+
+
+def _international(number: str) -> bool:
+    from phonenumbers import NumberParseException, is_possible_number, parse
+
+    try:
+        return is_possible_number(parse("+" + number.lstrip("+0"), None))
+    except NumberParseException:
+        return False
+
+
+def e164(value: str) -> str:
+    """One spelling for one number: E.164 where it is known, else its digits."""
+    from phonenumbers import PhoneNumberFormat, format_number, parse
+
+    number = _without_extension(value)
+    abroad = number.startswith(("+", "00")) and _international(number)
+    region = _region(number) if not abroad and _in_form(number) else None
+    if not abroad and region is None:
+        return "".join(str(int(char)) for char in number if char.isdigit())
+    return format_number(parse("+" + number.lstrip("+0") if abroad else number, region), PhoneNumberFormat.E164)
+
+
+def _without_extension(value: str) -> str:
+    extension = _EXTENSION.search(value)
+    return value[: extension.start()] if extension else value
+
+
+PHONE = Pattern(
+    id="phone",
+    label="PHONE",
+    why="A phone number names a person and reaches them.",
+    finds=phones,
+    normal=e164,
+    examples=(
+        Example("ring +44 20 7946 0958 after six", "+44 20 7946 0958"),
+        Example("(212) 555-0123 is the old one", "(212) 555-0123"),
+        Example("Desk: 5403926876", "5403926876"),
+        Example("call me on 467 3395", "467 3395"),
+        Example("0161 496 0000 x12", "0161 496 0000 x12"),
+    ),
+    counter_examples=(
+        "order 12345678",
+        "ticket 4673395 is closed",
+        "released on 2024-05-17 12:30:45",
+        "port 8080, pid 1234567",
+        "the population is 8 336 817",
+        "call me at 10:30 on 12.05.2024",
+        "1.800.555 rows",
+    ),
+)
+PATTERNS = (PHONE,)

@@ -1,0 +1,1 @@
+"""Protection against hostile input: addresses, fences, prompt injection, trust."""

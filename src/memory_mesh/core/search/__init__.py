@@ -1,0 +1,1 @@
+"""Search without I/O: tokens, query analysis, ranking, explanation, cache."""

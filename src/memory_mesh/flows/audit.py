@@ -1,0 +1,250 @@
+"""The audit chains as a reader meets them: which there are, where they end, what they say, whether they are whole."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from memory_mesh.core.audit import chain as audit
+from memory_mesh.core.audit import export as exported
+from memory_mesh.core.audit.chain import OPERATIONS, Broken, Sound, Verdict
+from memory_mesh.core.audit.wire import ERASED
+from memory_mesh.core.errors import InvalidInput, StoreBusy, shown
+from memory_mesh.core.model.columns import Kind
+from memory_mesh.core.model.records import Block, Head, Memory
+from memory_mesh.core.model.where import ANYTHING, Compare, In, IsNull, Or, Where, both, equals
+from memory_mesh.core.ports import Progress, no_progress
+from memory_mesh.flows.context import Desk
+
+_AT_ONCE = 500
+_WINDOW = 2000  # blocks read at once: chains grow long
+_ATTEMPTS = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Which:
+    """Some of a user's chains: of one agent or of all, those of memories, those of searches, or both."""
+
+    agent_id: str | None = None
+    recalls: bool | None = None
+
+    def has(self, chain: str) -> bool:
+        agent_fits = self.agent_id is None or audit.owner_of(chain)[1] == self.agent_id
+        return agent_fits and self.recalls in (None, audit.of_recalls(chain))
+
+
+ALL_CHAINS = Which()
+
+
+def heads(desk: Desk, which: Which = ALL_CHAINS) -> list[Head]:
+    """Where each chain of the caller's user ends."""
+    return [head for head in _heads_of(desk, desk.who.user_id) if which.has(head.id)]
+
+
+def blocks(desk: Desk, chain: str, where: Where = ANYTHING) -> list[Block]:
+    """The blocks of a chain, first block first."""
+    found = desk.store.find(Kind.BLOCK, both(equals("chain", chain), where))
+    return sorted((Block.of(row) for row in found), key=lambda block: block.number)
+
+
+def log(desk: Desk, *, which: Which = ALL_CHAINS, operation: str | None = None, limit: int = 20) -> list[Block]:
+    """The blocks of the caller's user, newest first."""
+    if operation is not None and operation not in OPERATIONS:
+        raise InvalidInput(f"operation is {shown(operation)}", expected=f"one of {', '.join(OPERATIONS)}")
+    if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
+        raise InvalidInput(f"limit is {shown(limit)}", expected="a whole number from 1")
+    wanted = [equals("user_id", desk.who.user_id)]
+    wanted += [equals("agent_id", which.agent_id)] if which.agent_id is not None else []
+    wanted += [equals("operation_type", operation)] if operation else []
+    if which.recalls is not None:
+        wanted.append(Compare("operation_type", "=" if which.recalls else "<>", "recall"))
+    return [Block.of(row) for row in desk.store.find(Kind.BLOCK, both(*wanted), limit=limit)]
+
+
+def export(desk: Desk, *, which: Which = ALL_CHAINS, as_json: bool = False, progress: Progress = no_progress) -> Iterator[str]:
+    """The chains of the caller's user, one after another, each from its first block: as texts of the wire format, or as lines of
+    JSON, which can be verified. An erased block has no text any more, so only JSON has it."""
+    chains = [chain for chain in _chains(desk) if which.has(chain)]
+    total = sum(desk.store.count(Kind.BLOCK, equals("chain", chain)) for chain in chains)
+    every = (block for chain in chains for block in _of_one_moment(desk, chain))
+    for done, block in enumerate(every, start=1):
+        if as_json:
+            yield exported.line(block) + "\n"
+        elif block.yamo_text != ERASED:
+            yield block.yamo_text
+        if done % _AT_ONCE == 0:
+            progress("exporting", done, total)
+
+
+def _of_one_moment(desk: Desk, chain: str) -> Iterator[Block]:
+    """The blocks of a chain. Where old searches are removed meanwhile, what was read no longer fits what follows: no export."""
+    first = last = None
+    for block in _in_order(desk, chain, _head(desk, chain)):
+        if first and last and block.number != last.number + 1 and not desk.store.get(Kind.BLOCK, [first.id]):
+            raise StoreBusy(f"{desk.store.url}: old blocks were removed during the export", remedy="export again")
+        first, last = first or block, block
+        yield block
+
+
+# --- verifying ---
+
+
+def verify(desk: Desk, chain: str, *, noted: tuple[int, str] | None = None) -> Verdict:
+    """Whether a chain is whole, and whether the contents it speaks of are still those that were sealed.
+
+    Others may write between two reads, so a break counts only if no chain of its user has grown meanwhile.
+    """
+    user_id, _ = audit.owner_of(chain)
+    verdict = _walk(desk, chain, noted)
+    for attempt in range(_ATTEMPTS if isinstance(verdict, Broken) else 0):
+        ends = _heads_of(desk, user_id)
+        verdict = _walk(desk, chain, noted)
+        if isinstance(verdict, Sound) or _heads_of(desk, user_id) == ends:
+            break
+        desk.pause(attempt)
+    return verdict
+
+
+def verify_all(desk: Desk, which: Which = ALL_CHAINS, *, noted: tuple[int, str] | None = None) -> list[Verdict]:
+    """Every chain of the caller's user; one whose head is gone is found by its blocks. A noted head may be of any of them."""
+    chains = [chain for chain in _chains(desk) if which.has(chain)]
+    holder = _holder(desk, chains, noted)
+    verdicts = [verify(desk, chain, noted=noted if chain == holder else None) for chain in chains]
+    if noted and noted[0] and holder is None:
+        verdicts.append(exported.not_noted(chains[0] if len(chains) == 1 else "", noted[0]))
+    return verdicts
+
+
+def _chains(desk: Desk) -> list[str]:
+    """The names of the user's chains, those without a head too: found one by one, for a chain has many blocks."""
+    named = {head.id for head in heads(desk)}
+    own = equals("user_id", desk.who.user_id)
+    while orphan := desk.store.find(Kind.BLOCK, both(own, of_none(named)), limit=1):
+        named.add(Block.of(orphan[0]).chain)
+    return sorted(named)
+
+
+def of_none(chains: Iterable[str]) -> Where:
+    """The blocks of no chain at all, too: nothing compares with what is not there."""
+    return Or((IsNull("chain"), IsNull("number"), both(*(Compare("chain", "<>", chain) for chain in sorted(chains)))))
+
+
+def _holder(desk: Desk, chains: Sequence[str], noted: tuple[int, str] | None) -> str | None:
+    """The chain that has the noted block, or has the one behind it where the noted one was removed."""
+    if not noted or not noted[0] or not chains:
+        return None
+    number, hashed = noted
+    itself = both(equals("number", number), equals("block_hash", hashed))
+    behind = both(equals("number", number + 1), equals("prev_hash", hashed))
+    found = desk.store.find(Kind.BLOCK, both(In("chain", tuple(chains)), Or((itself, behind))), limit=1)
+    return str(found[0].value("chain")) if found else None
+
+
+def _heads_of(desk: Desk, user_id: str | None) -> list[Head]:
+    every = [Head.of(row) for row in desk.store.find(Kind.HEAD)]
+    return sorted((head for head in every if audit.owner_of(head.id)[0] == user_id), key=lambda head: head.id)
+
+
+def _head(desk: Desk, chain: str) -> Head | None:
+    held = desk.store.get(Kind.HEAD, [chain]).get(chain)
+    return Head.of(held) if held else None
+
+
+def _in_order(desk: Desk, chain: str, head: Head | None) -> Iterator[Block]:
+    """Every block of a chain by its number, a window at a time. Up to its head a chain has no gap; where one has, all that is
+    left is read at once, and whoever verifies will find it."""
+    count = desk.store.count(Kind.BLOCK, equals("chain", chain))
+    at = (head.number if head else count) - count + 1
+    yield from blocks(desk, chain, Compare("number", "<", at))
+    while found := blocks(desk, chain, both(Compare("number", ">=", at), Compare("number", "<", at + _WINDOW))):
+        yield from found
+        at += _WINDOW
+    yield from blocks(desk, chain, Compare("number", ">=", at))
+
+
+@dataclass(slots=True)
+class _Listener:
+    """What a walk must remember of a chain's blocks, to look at their memories behind it."""
+
+    head: Head | None = None  # where the chain ended when all its blocks were read
+    refs: set[str] = field(default_factory=set)
+    quoting: dict[str, tuple[int, str]] = field(default_factory=dict)  # memory → number and id of the last block that quotes it
+
+    def hear(self, walked: Iterator[Block]) -> Iterator[Block]:
+        for block in walked:
+            if block.ref:
+                self.refs.add(block.ref)
+                if audit.quotes(block):
+                    self.quoting[block.ref] = (block.number, block.id)
+            yield block
+
+
+def _walk(desk: Desk, chain: str, noted: tuple[int, str] | None) -> Verdict:
+    listener = _Listener()
+    walked = listener.hear(_to_its_end(desk, chain, listener))
+    verdict = audit.growing(chain, walked, lambda: listener.head, noted=noted)
+    return verdict if isinstance(verdict, Broken) else _contents(desk, chain, listener) or verdict
+
+
+def _to_its_end(desk: Desk, chain: str, listener: _Listener) -> Iterator[Block]:
+    """Every block that is there, and those that came while they were read: others may never stop writing. A block and the head
+    that counts it come in one write, so up to a head that is read afterwards none may be missing."""
+    number = 0
+    for block in _in_order(desk, chain, _head(desk, chain)):
+        number = block.number
+        yield block
+    listener.head = _head(desk, chain)
+    if listener.head and listener.head.number > number:
+        yield from blocks(desk, chain, both(Compare("number", ">", number), Compare("number", "<=", listener.head.number)))
+
+
+# --- what the blocks speak of ---
+
+
+def _contents(desk: Desk, chain: str, heard: _Listener) -> Broken | None:
+    """The first memory of a chain that is gone, or whose content is not the one that the block of its latest revision sealed."""
+    refs = sorted(heard.refs)
+    for at in range(0, len(refs), _AT_ONCE):
+        ids = tuple(refs[at : at + _AT_ONCE])
+        # The memories before the blocks: what was changed or erased in between is told by a block, and can be asked for again.
+        held = {id_: Memory.of(row) for id_, row in desk.store.get(Kind.MEMORY, ids).items()}
+        for gone in (ref for ref in ids if ref in heard.quoting and ref not in held):
+            if _still_quotes(desk, heard.quoting[gone][1]):
+                return Broken(chain, *heard.quoting[gone], f"{gone} is gone and no erasure tells of it")
+        sealed = _sealed(desk, audit.owner_of(chain)[0], ids)
+        for memory in held.values():
+            if block := _contradicted(desk, memory, sealed.get(memory.id, {})):
+                return Broken(chain, block.number, block.id, f"the content of {memory.id} is not the one that was sealed")
+    return None
+
+
+def _still_quotes(desk: Desk, block_id: str) -> bool:
+    """An erasure that came meanwhile has taken the block's text with the memory."""
+    row = desk.store.get(Kind.BLOCK, [block_id]).get(block_id)
+    return row is not None and audit.quotes(Block.of(row))
+
+
+def _sealed(desk: Desk, user_id: str | None, ids: tuple[str, ...]) -> dict[str, dict[int, tuple[str, Block]]]:
+    """The contents that were sealed of each memory, by revision and in whichever chain: a shared memory is changed by many
+    agents. Of another user's chains nobody asks here whether they are whole, so they tell nothing."""
+    sealed: dict[str, dict[int, tuple[str, Block]]] = {}
+    for row in desk.store.find(Kind.BLOCK, both(equals("user_id", user_id), In("ref", ids))):
+        block = Block.of(row)
+        if told := audit.sealed_content(block):
+            revision, hashed = told
+            sealed.setdefault(str(block.ref), {})[revision] = (hashed, block)
+    return sealed
+
+
+def _contradicted(desk: Desk, memory: Memory, sealed: dict[int, tuple[str, Block]]) -> Block | None:
+    """The block that tells of another content than the memory has now."""
+    hashed = audit.content_hash(memory.salt or "", memory.content)
+    told, block = sealed[max(sealed)] if sealed else (hashed, None)
+    if told == hashed:
+        return None
+    once = any(hashed == earlier for earlier, _ in sealed.values())
+    return None if once and _revision(desk, memory.id) != memory.revision else block  # it was changed after it was read
+
+
+def _revision(desk: Desk, memory_id: str) -> int | None:
+    """The revision that a memory has by now; one that was erased has none."""
+    row = desk.store.get(Kind.MEMORY, [memory_id]).get(memory_id)
+    return row.revision if row else None

@@ -1,0 +1,75 @@
+"""Reading: scope and status first, in one place; then by id or by age. `search` builds on it."""
+
+from collections.abc import Callable, Iterable, Sequence
+
+from memory_mesh.core.errors import InvalidInput, shown
+from memory_mesh.core.model.columns import Kind
+from memory_mesh.core.model.history import creation, since_shared
+from memory_mesh.core.model.records import Change, Memory, Status
+from memory_mesh.core.model.rows import Row
+from memory_mesh.core.model.scope import seen_by, visible
+from memory_mesh.core.model.times import iso
+from memory_mesh.core.model.where import ANYTHING, In, Where, both, equals
+from memory_mesh.flows import usage
+from memory_mesh.flows.context import Desk, lasting, memory_row
+
+MOST = 10_000
+
+
+def readable(desk: Desk, statuses: Sequence[str] = (Status.ACTIVE,)) -> Where:
+    """What this caller may be shown now: within its scope, of these statuses, not expired."""
+    return both(seen_by(desk.who), In("status", known_statuses(statuses)), lasting(desk))
+
+
+def shown_to(desk: Desk, statuses: Sequence[str], where: Where) -> Callable[[Row], bool]:
+    """`readable` and a filter as a question to one row, which is quicker than the condition."""
+    wanted, at = frozenset(known_statuses(statuses)), iso(desk.clock())
+
+    def shown(row: Row) -> bool:
+        lasts = (ends := row.value("expires_at")) is None or str(ends) > at
+        return visible(desk.who, row) and row.value("status") in wanted and lasts and where.matches(row)
+
+    return shown
+
+
+def known_statuses(statuses: Sequence[str]) -> tuple[str, ...]:
+    """Statuses that exist; another is an error."""
+    known = list(Status)
+    if isinstance(statuses, str) or not isinstance(statuses, Iterable):
+        raise InvalidInput(f"status is {shown(statuses)}", expected=f"a list of {', '.join(known)}")
+    for status in statuses:
+        if status not in known:
+            raise InvalidInput(f"status {status!r:.60} is unknown", expected=f"one of {', '.join(known)}")
+    return tuple(statuses)
+
+
+def get(desk: Desk, memory_id: str) -> Memory | None:
+    """A memory of any status by its id, within the caller's scope."""
+    row = memory_row(desk, memory_id)
+    return usage.merged(desk, [Memory.of(row)])[0] if row and visible(desk.who, row) else None
+
+
+def get_all(
+    desk: Desk, *, limit: int | None, where: Where = ANYTHING, statuses: Sequence[str] = (Status.ACTIVE,)
+) -> list[Memory]:
+    """What the caller may see, newest first."""
+    bounded = None if limit is None else within(limit)
+    rows = desk.store.find(Kind.MEMORY, both(readable(desk, statuses), where), limit=bounded)
+    return usage.merged(desk, [Memory.of(row) for row in rows])
+
+
+def history(desk: Desk, memory_id: str) -> list[Change] | None:
+    """How a memory came to be what it is, oldest first; None where there is no such memory."""
+    memory = get(desk, memory_id)
+    if memory is None:
+        return None
+    changes = [Change.of(row) for row in desk.store.find(Kind.CHANGE, equals("ref", memory_id))]
+    told = sorted(changes, key=lambda change: change.number)
+    return [creation(memory), *(told if memory.agent_id == desk.who.agent_id else since_shared(told))]
+
+
+def within(limit: object) -> int:
+    """A limit that can be used."""
+    if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MOST:
+        raise InvalidInput(f"limit is {shown(limit)}", expected=f"a whole number from 1 to {MOST:,}")
+    return limit

@@ -1,0 +1,189 @@
+"""Searches in the audit trail: each leaves a block in a chain of its own, written in groups while searches go on.
+
+A crash loses the searches that still waited: one group, or more where others kept the store busy. What is older than its time
+is removed behind a checkpoint, a block that names the last one removed.
+"""
+
+import logging
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import takewhile
+from threading import Thread
+
+from memory_mesh.core.audit import blocks as yamo_blocks
+from memory_mesh.core.audit import chain as audit
+from memory_mesh.core.audit.chain import Broken, Entry
+from memory_mesh.core.audit.search_log import Recall, Recalls
+from memory_mesh.core.errors import InvalidInput, StoreBusy, StoreClosed, StoreError, StoreReadOnly, shown
+from memory_mesh.core.model.columns import Kind
+from memory_mesh.core.model.records import Block, Head, SearchResult
+from memory_mesh.core.model.rows import Key, Row
+from memory_mesh.core.model.times import iso
+from memory_mesh.core.model.where import Compare, both, equals
+from memory_mesh.flows import audit as trail
+from memory_mesh.flows.context import Desk, Plan, must_be_enabled, sealed, settle
+
+_log = logging.getLogger(__name__)
+
+RETENTION_DAYS = 90
+_DAY_MS = 86_400_000
+_AT_ONCE = 1000  # blocks removed in one write
+
+
+# --- writing ---
+
+
+def note(desk: Desk, *, query: str, limit: int, filter: str | None, ms: int, answers: Sequence[SearchResult]) -> None:
+    """A search was answered. It waits for nothing: its block is written later, by another thread or on closing."""
+    if desk.recalls is None or not desk.audited or not desk.enabled:
+        return
+    recall = Recall(
+        user_id=desk.who.user_id, agent_id=desk.who.agent_id, query=query, limit=limit, filter=filter, ms=ms,
+        results=len(answers), top_score=max((answer.score for answer in answers), default=0.0),
+    )  # fmt: skip
+    if desk.recalls.add(recall):
+        desk.recalls.start(Thread(target=_write, args=(desk, desk.recalls), name="memory-mesh recalls", daemon=True))
+
+
+def flush(desk: Desk) -> None:
+    """Write the blocks of all searches so far, now; while others keep the store busy they wait on."""
+    if desk.recalls is not None:
+        _write(desk, desk.recalls)  # whoever writes already is waited for
+
+
+def close(desk: Desk) -> None:
+    """Write what waits, for the last time."""
+    flush(desk)
+    while desk.recalls and (left := desk.recalls.take()):
+        _lose(desk, desk.recalls, len(left), "others kept the store busy")
+
+
+def _write(desk: Desk, recalls: Recalls) -> None:
+    """A store that cannot be written to is searched all the same. That searches leave no block is then said once."""
+    with recalls.writing:
+        while taken := recalls.take():
+            try:
+                _append(desk, taken)
+            except StoreReadOnly:
+                continue  # whoever opened it so knows that nothing is kept
+            except (StoreBusy, StoreClosed) as error:  # a search that ended after `close` waits for the next opening
+                _lose(desk, recalls, recalls.put_back(taken), error.what)
+                return
+            except StoreError as error:
+                _lose(desk, recalls, len(taken), error.what)
+                return
+
+
+def _lose(desk: Desk, recalls: Recalls, count: int, why: str) -> None:
+    if recalls.lose(count):
+        _log.warning("%s searches left no block in the audit trail of %s: %s", f"{count:,}", desk.store.url, why)
+
+
+def _append(desk: Desk, taken: Sequence[Recall]) -> None:
+    chains: dict[str, list[Recall]] = {}
+    for recall in taken:
+        chain = audit.chain_name(recall.user_id, recall.agent_id, recalls=True)
+        chains.setdefault(chain, []).append(_masked(desk, recall))
+    settle(desk, lambda: Plan(None, [row for chain, told in chains.items() for row in _rows(desk, chain, told)]))
+
+
+def _rows(desk: Desk, chain: str, told: Iterable[Recall]) -> list[Row]:
+    return sealed(desk, chain, [_entry(desk, recall) for recall in told])
+
+
+def _entry(desk: Desk, recall: Recall) -> Entry:
+    return Entry(
+        id=desk.ids.new("yamo_recall", recall.ms),
+        operation_type="recall",
+        ms=recall.ms,
+        write=lambda seal: yamo_blocks.recall(
+            seal, agent=str(recall.agent_id), query=recall.query, limit=recall.limit, filter=recall.filter, at=iso(recall.ms),
+            results=recall.results, top_score=recall.top_score,
+        ),
+    )  # fmt: skip
+
+
+def _masked(desk: Desk, recall: Recall) -> Recall:
+    """The search as it may be kept. A filter holds values too."""
+    said = None if recall.filter is None else _line(desk, recall.filter)
+    return replace(recall, query=_line(desk, recall.query), filter=said)
+
+
+def _line(desk: Desk, text: str) -> str:
+    """Masked, and without what no store can keep: NUL, and halves of surrogate pairs."""
+    return desk.layer0.line(text.encode("utf-8", "replace").decode().replace("\0", "?"))
+
+
+# --- how long they are kept ---
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pruned:
+    """What became of old recall blocks."""
+
+    removed: int = 0
+    checkpoints: tuple[str, ...] = ()  # the blocks that tell of it
+    broken: tuple[Broken, ...] = ()  # chains that were left alone: what is wrong with them must not be swept away
+
+    def __add__(self, other: "Pruned") -> "Pruned":
+        return Pruned(
+            removed=self.removed + other.removed,
+            checkpoints=self.checkpoints + other.checkpoints,
+            broken=self.broken + other.broken,
+        )
+
+
+def prune(desk: Desk, *, older_than_days: float = RETENTION_DAYS) -> Pruned:
+    """Remove the recall blocks of the caller's user that are older, each run of them behind a checkpoint."""
+    must_be_enabled(desk)
+    if isinstance(older_than_days, bool) or not isinstance(older_than_days, int | float) or not 0 <= older_than_days <= 1e6:
+        raise InvalidInput(f"older_than_days is {shown(older_than_days)}", expected="a number of days, 0 or more")
+    before = iso(max(0, desk.clock() - round(older_than_days * _DAY_MS)))
+    done = Pruned()
+    for chain in (head.id for head in trail.heads(desk) if audit.of_recalls(head.id)):
+        if desk.store.count(Kind.BLOCK, both(equals("chain", chain), Compare("created_at", "<", before))):
+            done += _pruned(desk, chain, before)
+    return done
+
+
+def _pruned(desk: Desk, chain: str, before: str) -> Pruned:
+    verdict = trail.verify(desk, chain)
+    if isinstance(verdict, Broken):
+        return Pruned(broken=(verdict,))
+    done = Pruned()
+    while step := settle(desk, lambda: _decide(desk, chain, before))[0]:
+        done += step
+    return done
+
+
+def _decide(desk: Desk, chain: str, before: str) -> Plan[Pruned | None]:
+    """Remove the next blocks, and say so at the end of the chain. The new head is made from the one that was read first: whoever
+    else appends or removes meanwhile makes it a conflict."""
+    head = Head.of(desk.store.get(Kind.HEAD, [chain])[chain])
+    old = list(takewhile(lambda block: block.created_at < before, _oldest(desk, chain, head)))
+    if all(yamo_blocks.sealed_through(block.yamo_text) for block in old):
+        return Plan(None)  # a checkpoint alone is never removed: the next would only say the same
+    entry = _checkpoint(desk, chain, old)
+    blocks, newer = audit.append(chain, head, [entry])
+    gone = [Key(Kind.BLOCK, block.id) for block in old]
+    return Plan(Pruned(removed=len(old), checkpoints=(entry.id,)), [newer.row(), *(block.row() for block in blocks)], gone)
+
+
+def _oldest(desk: Desk, chain: str, head: Head) -> list[Block]:
+    """The first blocks of a chain; up to its head it has no gap."""
+    first = head.number - desk.store.count(Kind.BLOCK, equals("chain", chain)) + 1
+    return trail.blocks(desk, chain, Compare("number", "<", first + _AT_ONCE))
+
+
+def _checkpoint(desk: Desk, chain: str, old: Sequence[Block]) -> Entry:
+    ms = desk.clock()
+    agent = str(audit.owner_of(chain)[1])
+    last = old[-1]
+    return Entry(
+        id=desk.ids.new("yamo_recall", ms),
+        operation_type="recall",
+        ms=ms,
+        write=lambda seal: yamo_blocks.checkpoint(
+            seal, agent=agent, at=iso(ms), through=last.number, through_hash=last.block_hash, removed=len(old)
+        ),
+    )  # fmt: skip

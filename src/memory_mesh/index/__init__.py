@@ -1,0 +1,1 @@
+"""The local search index, derived from any store."""

@@ -1,0 +1,1 @@
+"""The SQLite store: one file, several processes, one transaction for each change."""
