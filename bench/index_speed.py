@@ -28,7 +28,7 @@ from memory_mesh.core.model.scope import Reader, partition
 from memory_mesh.core.model.times import iso
 from memory_mesh.core.model.where import ANYTHING, Where, equals
 from memory_mesh.core.ports import Changes
-from memory_mesh.core.search.query import Asked
+from memory_mesh.core.search.query import Query
 from memory_mesh.index.local import StoreIndex
 
 ROOT = Path(__file__).parents[1]
@@ -101,7 +101,7 @@ class MadeUp:
 class Question:
     """A query with the memories that an exact search finds."""
 
-    asked: Asked
+    asked: Query
     exact: tuple[str, ...]
 
 
@@ -167,8 +167,11 @@ def questions(store: MadeUp, count: int) -> list[Question]:
     made = []
     for row, vector, ids in zip(at.tolist(), near, found, strict=True):
         words = rng.permutation(store.words(row))[:6].tolist()
-        asked = Asked(
-            tokens=words, vector=Vector("made-up", vector.astype(np.float32).tobytes()), who=Reader(None, "agent"), at=iso(10**12)
+        asked = Query(
+            tokens=words,
+            vector=Vector("made-up", vector.astype(np.float32).tobytes()),
+            reader=Reader(None, "agent"),
+            at=iso(10**12),
         )
         made.append(Question(asked, tuple(map(name, ids))))
     return made
@@ -192,7 +195,7 @@ def added(store: MadeUp, index: StoreIndex, question: Question) -> float:
     return timed(index, question.asked)
 
 
-def timed(index: StoreIndex, asked: Asked) -> float:
+def timed(index: StoreIndex, asked: Query) -> float:
     return seconds(lambda: index.pool(asked, size=POOL))
 
 

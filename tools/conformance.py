@@ -37,7 +37,7 @@ class Milestone:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Query:
     """What is to be held: by document, by milestone, and what is still missing of those that are held in part."""
 
     documents: Sequence[Document]
@@ -73,12 +73,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 1 if faults else 0
 
 
-def read_requirements(path: Path) -> Asked:
+def read_requirements(path: Path) -> Query:
     """The documents with their ids, the milestones, and what is held in part."""
     raw = tomllib.loads(path.read_text(encoding="utf-8"))
     documents = [Document(one["prefix"], one["title"], tuple(one["ids"])) for one in raw["documents"]]
     milestones = [Milestone(one["number"], one["title"], one["resolved"], tuple(one["holds"])) for one in raw["milestones"]]
-    return Asked(documents, milestones, raw.get("missing", {}))
+    return Query(documents, milestones, raw.get("missing", {}))
 
 
 def read_tests(path: Path) -> list[Test]:
@@ -93,7 +93,7 @@ def read_tests(path: Path) -> list[Test]:
     return [Test(name, passed[name], frozenset(ids[name])) for name in sorted(ids)]
 
 
-def _faults(asked: Asked, tests: Sequence[Test]) -> Iterator[str]:
+def _faults(asked: Query, tests: Sequence[Test]) -> Iterator[str]:
     told = _told(tests)
     held = told.keys() - asked.missing.keys()
     named = (
@@ -116,7 +116,7 @@ def _told(tests: Sequence[Test]) -> dict[str, list[str]]:
     return told
 
 
-def _summary(asked: Asked, told: Mapping[str, Sequence[str]]) -> Iterator[str]:
+def _summary(asked: Query, told: Mapping[str, Sequence[str]]) -> Iterator[str]:
     for document in asked.documents:
         held, partly, missing = _counts(document.ids, asked, told)
         yield f"{document.prefix}: {held} of {len(document.ids)} held, {partly} in part, {missing} not yet"
@@ -124,14 +124,14 @@ def _summary(asked: Asked, told: Mapping[str, Sequence[str]]) -> Iterator[str]:
             yield f"  not yet: {' '.join(id_.removeprefix(document.prefix + '-') for id_ in document.ids if id_ not in told)}"
 
 
-def _counts(ids: Sequence[str], asked: Asked, told: Mapping[str, Sequence[str]]) -> tuple[int, int, int]:
+def _counts(ids: Sequence[str], asked: Query, told: Mapping[str, Sequence[str]]) -> tuple[int, int, int]:
     """How many are held, held in part, and not held."""
     partly = sum(id_ in told and id_ in asked.missing for id_ in ids)
     missing = sum(id_ not in told for id_ in ids)
     return len(ids) - partly - missing, partly, missing
 
 
-def _page(asked: Asked, told: Mapping[str, Sequence[str]]) -> Iterator[str]:
+def _page(asked: Query, told: Mapping[str, Sequence[str]]) -> Iterator[str]:
     yield "# Conformance"
     yield ""
     yield "Each id is one requirement of one document, and stands here with the tests that would fail if it were broken."
@@ -146,11 +146,11 @@ def _page(asked: Asked, told: Mapping[str, Sequence[str]]) -> Iterator[str]:
         yield from _table(document, asked, told)
 
 
-def _line(name: str, ids: Sequence[str], asked: Asked, told: Mapping[str, Sequence[str]]) -> str:
+def _line(name: str, ids: Sequence[str], asked: Query, told: Mapping[str, Sequence[str]]) -> str:
     return f"| {name} | {len(ids)} | {' | '.join(str(count) for count in _counts(ids, asked, told))} |"
 
 
-def _table(document: Document, asked: Asked, told: Mapping[str, Sequence[str]]) -> Iterator[str]:
+def _table(document: Document, asked: Query, told: Mapping[str, Sequence[str]]) -> Iterator[str]:
     yield ""
     yield f"## {document.prefix}"
     yield ""

@@ -21,7 +21,7 @@ from urllib.parse import unquote, urlsplit
 
 from memory_mesh.core.errors import CallError, SettingsError, UnsafeAddress
 from memory_mesh.core.safety.address_ranges import carried, judge
-from memory_mesh.net.client import Door, Machine
+from memory_mesh.net.client import HttpClient, System
 
 TRICKS = Path(__file__).parents[1] / "tests" / "data" / "ssrf.toml"
 AT_ONCE, LATER, THROUGH = "refused as it is set", "refused before connecting", "connected"
@@ -70,14 +70,14 @@ def tried(trick: Trick, *, allow_local: bool = False) -> Outcome:
         outcome.connected.append(address)
         raise ConnectionRefusedError("it is only noted down")
 
-    machine = Machine(
+    machine = System(
         resolve=lambda host, port: next(answers, trick.later or trick.answers),
         connect=connect,
         pause=lambda seconds: None,
         jitter=lambda most: 0.0,
     )
     try:
-        Door(trick.url, allow_local=allow_local, attempts=2, machine=machine).post("/v1/chat", {})
+        HttpClient(trick.url, allow_local=allow_local, attempts=2, machine=machine).post("/v1/chat", {})
     except SettingsError as error:
         outcome.verdict, outcome.reason = AT_ONCE, error.what
     except UnsafeAddress as error:

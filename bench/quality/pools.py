@@ -10,7 +10,7 @@ from memory_mesh.core.model.scope import MemoryType, Reader, home
 from memory_mesh.core.ports import Embedder
 from memory_mesh.core.search import people as persons
 from memory_mesh.core.search.lexical import tokens
-from memory_mesh.core.search.query import Asked, Pool
+from memory_mesh.core.search.query import Pool, Query
 from memory_mesh.core.search.time_expressions import spans
 from memory_mesh.index.local import StoreIndex
 from memory_mesh.stores.ram import RamStore
@@ -28,10 +28,10 @@ def pool(world: World, embedder: Embedder, *, by_vectors: bool) -> Pool:
     store.apply([_row(said, number, vector) for number, (said, vector) in enumerate(zip(world.memories, vectors, strict=True))])
     index = StoreIndex(store)
     query, at = world.question.text, world.question.at
-    asked = Asked(
+    asked = Query(
         tokens=tokens(query),
         vector=None,
-        who=_WHO,
+        reader=_WHO,
         at=at,
         spans=spans(query, at),
         roles=persons.roles(query),

@@ -14,7 +14,7 @@ from bench.speed.vectors import Floats, ReadyEmbedder
 from memory_mesh import MemoryMesh
 from memory_mesh.core.model.scope import Reader
 from memory_mesh.core.model.times import iso
-from memory_mesh.core.search.query import Asked
+from memory_mesh.core.search.query import Query
 from memory_mesh.index.local import StoreIndex
 from memory_mesh.index.similarity import COARSE, EXACT
 from memory_mesh.settings import Settings
@@ -195,8 +195,8 @@ def _recall(subject: Subject, folder: Path) -> float:
 
 def _found(subject: Subject, index: StoreIndex, everything: Floats, query: str) -> float:
     (vector,) = subject.embedder.embed([query])
-    who = Reader(None, Settings().agent_id, None)
-    pool = index.pool(Asked(tokens=(), vector=vector, who=who, at=iso(time.time_ns() // 1_000_000)), size=_POOL)
+    reader = Reader(None, Settings().agent_id, None)
+    pool = index.pool(Query(tokens=(), vector=vector, reader=reader, at=iso(time.time_ns() // 1_000_000)), size=_POOL)
     best = np.argsort(-pool.signals["vectors"], kind="stable")[:_LIMIT]
     nearest = np.argsort(-(everything @ subject.embedder.floats(query)), kind="stable")[:_LIMIT]
     return len({pool.ids[at] for at in best} & {subject.ids[at] for at in nearest}) / _LIMIT

@@ -21,8 +21,8 @@ LIMITS = Limits()
 OPEN = Layer0(None, ScrubSettings(enabled=False))  # what cleaning does to a text is told elsewhere
 
 
-def read(content: object = "text", metadata: object = None, *, who: Reader = ME, limits: Limits = LIMITS) -> Draft:
-    return draft(content, metadata, who, limits, OPEN)
+def read(content: object = "text", metadata: object = None, *, reader: Reader = ME, limits: Limits = LIMITS) -> Draft:
+    return draft(content, metadata, reader, limits, OPEN)
 
 
 # --- content ---
@@ -258,13 +258,13 @@ def test_category_and_memory_type_are_never_mixed() -> None:
 def test_a_session_memory_needs_a_session() -> None:
     with pytest.raises(InvalidInput, match="no session_id"):
         read(metadata={"type": "session"})
-    assert read(metadata={"type": "session"}, who=Reader(None, "a", "s9")).columns["session_id"] == "s9"
+    assert read(metadata={"type": "session"}, reader=Reader(None, "a", "s9")).columns["session_id"] == "s9"
 
 
 def test_a_session_named_in_the_metadata_comes_before_the_writers_own() -> None:
-    who = Reader(None, "a", "own")
-    assert read(metadata={"session_id": "named"}, who=who).columns["session_id"] == "named"
-    assert read(who=who).columns["session_id"] == "own"
+    reader = Reader(None, "a", "own")
+    assert read(metadata={"session_id": "named"}, reader=reader).columns["session_id"] == "named"
+    assert read(reader=reader).columns["session_id"] == "own"
 
 
 @pytest.mark.req("MESH-002")
@@ -345,8 +345,8 @@ def test_nobody_writes_in_anothers_name(name: str) -> None:
 # --- what counts as the same ---
 
 
-def print_of(content: str = "Some text", *, who: Reader = ME, **metadata: object) -> str:
-    return fingerprint(who, read(content, metadata, who=who))
+def print_of(content: str = "Some text", *, reader: Reader = ME, **metadata: object) -> str:
+    return fingerprint(reader, read(content, metadata, reader=reader))
 
 
 @pytest.mark.req("MESH-078")
@@ -386,9 +386,9 @@ def test_every_part_of_the_scope_and_the_place_in_a_session_counts() -> None:
         print_of(turn=1),
         print_of(turn=2),
         print_of(turn="2"),
-        print_of(who=Reader("user", "other agent")),
-        print_of(who=Reader("other user", "agent")),
-        print_of(who=Reader(None, "agent")),
+        print_of(reader=Reader("user", "other agent")),
+        print_of(reader=Reader("other user", "agent")),
+        print_of(reader=Reader(None, "agent")),
     ]
     assert len(set(prints)) == len(prints)
 

@@ -30,7 +30,7 @@ SEEN = {
     "agent": {None: "A", "global": "A", "agent": "A", "session": "S"},
     "session": {None: "S", "global": "S", "agent": "S", "session": "S"},
 }
-READERS = [Reader(*who) for who in product((None, "u1", "u2"), (None, "a1", "a2"), (None, "s1", "s2"))]
+READERS = [Reader(*reader) for reader in product((None, "u1", "u2"), (None, "a1", "a2"), (None, "s1", "s2"))]
 SCOPES = list(product((None, "u1", "u2"), (None, "a1", "a2"), (None, "s1", "s2")))
 
 

@@ -35,16 +35,16 @@ def test_what_is_no_extension_is_refused(said: object) -> None:
 
 
 def test_a_file_is_the_same_for_the_same_agent_folder_and_path_alone() -> None:
-    def one(who: Reader = ANN, root: str = "/docs", source: str = "a.md", type_: str | None = None) -> str:
-        return file_print(folder_print(who, root, type_), source)
+    def one(reader: Reader = ANN, root: str = "/docs", source: str = "a.md", type_: str | None = None) -> str:
+        return file_print(folder_print(reader, root, type_), source)
 
     others = [
-        one(who=Reader("v", "ann", "s1")), one(who=Reader("u", "bob", "s1")), one(who=Reader(None, "ann", "s1")),
+        one(reader=Reader("v", "ann", "s1")), one(reader=Reader("u", "bob", "s1")), one(reader=Reader(None, "ann", "s1")),
         one(root="/other"), one(source="b.md"), one(type_="session"),
     ]  # fmt: skip
     assert len({one(), *others}) == 7
-    assert one() == one(type_="agent") == one(who=Reader("u", "ann", "s2"))
-    assert one(type_="session") != one(type_="session", who=Reader("u", "ann", "s2"))
+    assert one() == one(type_="agent") == one(reader=Reader("u", "ann", "s2"))
+    assert one(type_="session") != one(type_="session", reader=Reader("u", "ann", "s2"))
 
 
 def test_every_file_of_a_folder_has_a_print_that_begins_with_the_folders() -> None:

@@ -94,7 +94,7 @@ def test_many_at_once_are_the_same_as_one_by_one() -> None:
     def left_by(add: Callable[[MemoryMesh], object]) -> tuple[object, ...]:
         mesh = MemoryMesh(store="memory://", clock=FakeClock().seconds, ids=seeded_ids())
         answers = add(mesh)
-        store = mesh._desk().store
+        store = mesh._context().store
         memories = [replace(Memory.of(row), number=0) for row in store.find(Kind.MEMORY)]  # numbers only order equal moments
         rest = [store.find(kind) for kind in (Kind.CHANGE, Kind.BLOCK, Kind.RECEIPT)]
         heads = [(row.id, row.number, row.value("block_hash")) for row in store.find(Kind.HEAD)]
@@ -278,7 +278,7 @@ def test_the_same_calls_under_the_same_fakes_leave_equal_records() -> None:
         mesh.update(one.id, content="uno")
         mesh.pin(one.id)
         mesh.delete(mesh.add("three").id)
-        store = mesh._desk().store
+        store = mesh._context().store
         return [store.find(kind) for kind in Kind]
 
     assert run() == run()

@@ -442,5 +442,5 @@ def test_the_key_shows_nowhere(house: House, caplog):
     )
     done = mesh.extract(TEXT)
     assert done.stored_whole, "nobody listens there"
-    desk = mesh._desk()
-    assert key not in f"{caplog.text}{done!r}{mesh!r}{desk!r}{vars(mesh)!r}"
+    context = mesh._context()
+    assert key not in f"{caplog.text}{done!r}{mesh!r}{context!r}{vars(mesh)!r}"

@@ -52,7 +52,7 @@ def test_nothing_is_opened_before_it_is_used(tmp_path: Path) -> None:
 def test_a_mesh_is_closed_when_its_block_ends_even_by_an_error(tmp_path: Path) -> None:
     def fail() -> None:
         with MemoryMesh(store=f"sqlite:///{tmp_path / 'memory.db'}") as mesh:
-            stores.append(mesh._desk().store)
+            stores.append(mesh._context().store)
             raise KeyError("inside")
 
     stores: list[object] = []
@@ -65,7 +65,7 @@ def test_a_mesh_is_closed_when_its_block_ends_even_by_an_error(tmp_path: Path) -
 def test_threads_that_come_first_together_open_one_store(tmp_path: Path) -> None:
     mesh = MemoryMesh(store=f"sqlite:///{tmp_path / 'memory.db'}")
     with ThreadPoolExecutor(8) as pool:
-        desks = {id(desk.store) for desk in pool.map(lambda _: mesh._desk(), range(16))}
+        desks = {id(context.store) for context in pool.map(lambda _: mesh._context(), range(16))}
         list(pool.map(lambda n: mesh.add(f"text {n}"), range(16)))
     assert len(desks) == 1
     assert len(mesh.get_all()) == 16
@@ -295,12 +295,12 @@ def test_a_search_that_ends_after_a_close_is_told_and_counted_with_the_next_open
     mesh = MemoryMesh(store=f"sqlite:///{tmp_path / 'memory.db'}", agent_id="ann", embedder="none")
     id_ = mesh.add("tea").id
     mesh.search("tea")
-    desk = mesh._desk()
+    context = mesh._context()
     mesh.close()
-    usage.note(desk, [id_])
-    recalls.note(desk, query="late", limit=1, filter=None, ms=desk.clock(), answers=[])
+    usage.note(context, [id_])
+    recalls.note(context, query="late", limit=1, filter=None, ms=context.clock(), answers=[])
     for flush in (usage.flush, recalls.flush):
-        flush(desk)  # as its own thread might, once enough have gathered
+        flush(context)  # as its own thread might, once enough have gathered
     assert len(mesh.audit_log(recalls=True)) == 2
     assert mesh.get(id_).access_count == 2
     mesh.close()

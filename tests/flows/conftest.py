@@ -6,17 +6,17 @@ from pathlib import Path
 import pytest
 
 from memory_mesh.core.model.scope import Reader
-from memory_mesh.flows.context import Desk
+from memory_mesh.flows.context import Context
 from memory_mesh.index.lazy import LazyIndex
 from memory_mesh.testing.fakes import FakeClock, no_pause, seeded_ids
 from memory_mesh.wiring.open_store import open_store
 
 
 @pytest.fixture(params=["memory", "sqlite"])
-def desk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Desk]:
+def context(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Context]:
     store = open_store("memory://" if request.param == "memory" else f"sqlite:///{tmp_path / 'memory.db'}")
-    yield Desk(
+    yield Context(
         store=store, index=LazyIndex(store, "english"), embedder=None,
-        clock=FakeClock(), ids=seeded_ids(), who=Reader("u", "ann"), pause=no_pause,
+        clock=FakeClock(), ids=seeded_ids(), reader=Reader("u", "ann"), pause=no_pause,
     )  # fmt: skip
     store.close()

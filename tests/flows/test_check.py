@@ -16,12 +16,12 @@ from memory_mesh.models.hashing import HashingEmbedder
 from memory_mesh.testing.fakes import DownEmbedder, ScriptedChat
 
 
-def test_what_is_not_set_is_no_failure(desk):
-    assert [(one.ok, one.model) for one in check(desk)] == [(True, None), (True, None)]
+def test_what_is_not_set_is_no_failure(context):
+    assert [(one.ok, one.model) for one in check(context)] == [(True, None), (True, None)]
 
 
-def test_models_that_answer_are_told_with_what_they_said(desk):
-    chat, embedder = check(replace(desk, chat=ScriptedChat('{"ready": true}'), embedder=HashingEmbedder(8)))
+def test_models_that_answer_are_told_with_what_they_said(context):
+    chat, embedder = check(replace(context, chat=ScriptedChat('{"ready": true}'), embedder=HashingEmbedder(8)))
     assert (chat.ok, embedder.ok, embedder.model) == (True, True, "hashing/8")
     assert "gives 8 numbers" in embedder.detail
 
@@ -29,8 +29,8 @@ def test_models_that_answer_are_told_with_what_they_said(desk):
 @pytest.mark.parametrize(
     "answer", [Unreachable("nobody answers"), "no JSON", '{"ready": "yes"}', '{"other": 1}', Cancelled("off")]
 )
-def test_a_model_that_does_not_answer_as_asked_is_a_failure_with_a_reason(desk, answer):
-    chat, embedder = check(replace(desk, chat=ScriptedChat(answer), embedder=DownEmbedder("far")))
+def test_a_model_that_does_not_answer_as_asked_is_a_failure_with_a_reason(context, answer):
+    chat, embedder = check(replace(context, chat=ScriptedChat(answer), embedder=DownEmbedder("far")))
     assert not chat.ok
     assert chat.detail
     assert (embedder.ok, embedder.detail, embedder.remedy) == (False, "far does not answer", "try again later")
@@ -52,10 +52,10 @@ def test_a_secret_tells_itself_to_nobody_who_does_not_ask_for_it_by_name():
         pickle.dumps(secret)
 
 
-def test_accounts_that_others_keep_changing_are_given_up_with_a_reason(desk, monkeypatch):
+def test_accounts_that_others_keep_changing_are_given_up_with_a_reason(context, monkeypatch):
     def moved(*_, **__):
         raise Conflict("it moved")
 
-    monkeypatch.setattr(desk.store, "apply", moved)
+    monkeypatch.setattr(context.store, "apply", moved)
     with pytest.raises(StoreBusy, match="others kept changing it"):
-        Ledger(store=desk.store, clock=desk.clock, ids=desk.ids, caps=Caps(tokens=9)).reserve("x", "m", Tokens(1))
+        Ledger(store=context.store, clock=context.clock, ids=context.ids, caps=Caps(tokens=9)).reserve("x", "m", Tokens(1))

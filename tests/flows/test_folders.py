@@ -15,7 +15,7 @@ from memory_mesh.core.model.scope import Reader
 from memory_mesh.core.ports import Folder, Listed, no_folder, no_progress
 from memory_mesh.flows import change, erase, folders, write
 from memory_mesh.flows import read as recall
-from memory_mesh.flows.context import Desk
+from memory_mesh.flows.context import Context
 from memory_mesh.flows.folders import Failed, Gone, Ingested
 
 FLAT, DEEP = Selection(), Selection(recursive=True)
@@ -43,96 +43,96 @@ class Shelf:
 
 
 def ingest(
-    desk: Desk, folder: Folder, wanted: Selection = FLAT, *, type_: str | None = None, progress=no_progress
+    context: Context, folder: Folder, wanted: Selection = FLAT, *, type_: str | None = None, progress=no_progress
 ) -> Ingested:  # fmt: skip
-    return folders.ingest(replace(desk, open_folder=lambda _: folder), "given", wanted, type_=type_, progress=progress)
+    return folders.ingest(replace(context, open_folder=lambda _: folder), "given", wanted, type_=type_, progress=progress)
 
 
 def counts(done: Ingested) -> tuple[int, int, int]:
     return done.added, done.updated, done.unchanged
 
 
-def memories(desk: Desk) -> dict[str, Memory]:
+def memories(context: Context) -> dict[str, Memory]:
     """By source; a second of one source would be a fault."""
-    held = [Memory.of(row) for row in desk.store.find(Kind.MEMORY)]
+    held = [Memory.of(row) for row in context.store.find(Kind.MEMORY)]
     found = {str(memory.metadata["source"]): memory for memory in held}
     assert len(found) == len(held)
     return found
 
 
-def written(desk: Desk) -> tuple[int, ...]:
-    return tuple(desk.store.count(kind) for kind in Kind)
+def written(context: Context) -> tuple[int, ...]:
+    return tuple(context.store.count(kind) for kind in Kind)
 
 
 @pytest.mark.req("MESH-152")
-def test_each_file_becomes_one_memory_with_its_path_as_source(desk: Desk) -> None:
+def test_each_file_becomes_one_memory_with_its_path_as_source(context: Context) -> None:
     shelf = Shelf({"b.md": "Bees dance.", "a.md": "Ants march.", "sub/c.md": "Cats sleep.", "d.txt": "Dogs bark."})
-    assert counts(ingest(desk, shelf)) == (2, 0, 0)
-    held = memories(desk)
+    assert counts(ingest(context, shelf)) == (2, 0, 0)
+    held = memories(context)
     assert {source: memory.content for source, memory in held.items()} == {"a.md": "Ants march.", "b.md": "Bees dance."}
     assert held["a.md"].metadata["source_root"] == "/shelf"
     assert held["a.md"].number < held["b.md"].number
-    assert counts(ingest(desk, shelf, DEEP)) == (1, 0, 2)
-    assert counts(ingest(desk, shelf, Selection((".txt", ".md")))) == (1, 0, 2)
+    assert counts(ingest(context, shelf, DEEP)) == (1, 0, 2)
+    assert counts(ingest(context, shelf, Selection((".txt", ".md")))) == (1, 0, 2)
 
 
-def test_unchanged_files_write_nothing(desk: Desk) -> None:
+def test_unchanged_files_write_nothing(context: Context) -> None:
     shelf = Shelf({f"{n}.md": f"Text {n}" for n in range(5)})
-    ingest(desk, shelf)
-    before = written(desk)
-    assert counts(ingest(desk, shelf)) == (0, 0, 5)
-    assert written(desk) == before
+    ingest(context, shelf)
+    before = written(context)
+    assert counts(ingest(context, shelf)) == (0, 0, 5)
+    assert written(context) == before
 
 
-def test_files_that_say_the_same_are_a_memory_each(desk: Desk) -> None:
+def test_files_that_say_the_same_are_a_memory_each(context: Context) -> None:
     shelf = Shelf({"a.md": "The same.", "b.md": "The same.", "c.md": "the  same."})
-    write.add_many(desk, [("The same.", {"source": "typed"})])
-    assert counts(ingest(desk, shelf)) == (3, 0, 0)
-    assert memories(desk).keys() == {"typed", "a.md", "b.md", "c.md"}
-    assert counts(ingest(desk, shelf)) == (0, 0, 3)
-    assert {memory.times_observed for memory in memories(desk).values()} == {1}
+    write.add_many(context, [("The same.", {"source": "typed"})])
+    assert counts(ingest(context, shelf)) == (3, 0, 0)
+    assert memories(context).keys() == {"typed", "a.md", "b.md", "c.md"}
+    assert counts(ingest(context, shelf)) == (0, 0, 3)
+    assert {memory.times_observed for memory in memories(context).values()} == {1}
 
 
-def test_a_changed_file_is_a_new_revision_of_its_memory(desk: Desk) -> None:
+def test_a_changed_file_is_a_new_revision_of_its_memory(context: Context) -> None:
     shelf = Shelf({"a.md": "Tea at four.", "b.md": "Cake at five."})
-    ingest(desk, shelf)
-    before = memories(desk)["a.md"]
+    ingest(context, shelf)
+    before = memories(context)["a.md"]
     shelf.held["a.md"] = "Tea at six."
-    assert counts(ingest(desk, shelf)) == (0, 1, 1)
-    after = memories(desk)["a.md"]
+    assert counts(ingest(context, shelf)) == (0, 1, 1)
+    after = memories(context)["a.md"]
     assert (after.id, after.content, after.revision) == (before.id, "Tea at six.", 2)
-    told = recall.history(desk, after.id) or []
+    told = recall.history(context, after.id) or []
     assert [(step.action, step.why) for step in told] == [("add", None), ("update", "the file changed")]
     assert told[1].before["content"] == "Tea at four."
-    assert counts(ingest(desk, shelf)) == (0, 0, 2)
+    assert counts(ingest(context, shelf)) == (0, 0, 2)
 
 
-def test_what_was_redacted_or_scrubbed_is_known_again(desk: Desk) -> None:
+def test_what_was_redacted_or_scrubbed_is_known_again(context: Context) -> None:
     shelf = Shelf(
         {
             "bob@example.org.md": "<p>Write to <b>bob@example.org</b></p>",
             "jim@example.org.md": "Call +1 604 696 5272",
         }
     )
-    assert counts(ingest(desk, shelf)) == (2, 0, 0)
-    held = [Memory.of(row) for row in desk.store.find(Kind.MEMORY)]
+    assert counts(ingest(context, shelf)) == (2, 0, 0)
+    held = [Memory.of(row) for row in context.store.find(Kind.MEMORY)]
     assert {memory.content for memory in held} == {"Write to [EMAIL]", "Call [PHONE]"}
     assert len({str(memory.metadata["source"]) for memory in held}) == 1  # the names are masked, and are two files all the same
-    assert counts(ingest(desk, shelf)) == (0, 0, 2)
+    assert counts(ingest(context, shelf)) == (0, 0, 2)
     shelf.held["jim@example.org.md"] = "Call +1 604 696 5273"
-    assert counts(ingest(desk, shelf)) == (0, 1, 1)  # though what is kept of it reads the same
+    assert counts(ingest(context, shelf)) == (0, 1, 1)  # though what is kept of it reads the same
 
 
-def test_a_byte_order_mark_and_other_line_ends_are_welcome(desk: Desk) -> None:
-    ingest(desk, Shelf({"a.md": b"\xef\xbb\xbfOne\r\n\r\nTwo\r\n", "code.md": b"```\r\nx = 1\r\ny = 2\r\n```\r\n"}))
-    held = memories(desk)
+def test_a_byte_order_mark_and_other_line_ends_are_welcome(context: Context) -> None:
+    ingest(context, Shelf({"a.md": b"\xef\xbb\xbfOne\r\n\r\nTwo\r\n", "code.md": b"```\r\nx = 1\r\ny = 2\r\n```\r\n"}))
+    held = memories(context)
     assert held["a.md"].content.splitlines() == ["One", "", "Two"]
     assert "x = 1\ny = 2\n" in held["code.md"].content
-    assert [failed.source for failed in ingest(desk, Shelf({"mark.md": b"\xef\xbb\xbf"})).failed] == ["mark.md"]
+    assert [failed.source for failed in ingest(context, Shelf({"mark.md": b"\xef\xbb\xbf"})).failed] == ["mark.md"]
 
 
-def test_files_that_cannot_be_kept_are_named_and_the_others_go_in(desk: Desk) -> None:
-    strict = replace(desk, limits=Limits(content_chars=20))
+def test_files_that_cannot_be_kept_are_named_and_the_others_go_in(context: Context) -> None:
+    strict = replace(context, limits=Limits(content_chars=20))
     shelf = Shelf(
         {
             "bytes.md": b"caf\xe9",
@@ -148,7 +148,7 @@ def test_files_that_cannot_be_kept_are_named_and_the_others_go_in(desk: Desk) ->
     )
     done = ingest(strict, shelf)
     assert counts(done) == (2, 0, 0)
-    assert memories(desk).keys() == {"good.md", "wide.md"}
+    assert memories(context).keys() == {"good.md", "wide.md"}
     reasons = {failed.source: failed.reason.split(";")[0] for failed in done.failed}
     assert reasons == {
         "blank.md": "content is blank",
@@ -162,149 +162,149 @@ def test_files_that_cannot_be_kept_are_named_and_the_others_go_in(desk: Desk) ->
     assert done.gone == []
 
 
-def test_a_file_that_is_gone_is_named_and_its_memory_kept(desk: Desk) -> None:
+def test_a_file_that_is_gone_is_named_and_its_memory_kept(context: Context) -> None:
     shelf = Shelf({"a.md": "Ants.", "b.md": "Bees.", "sub/c.md": "Cats.", "d.txt": "Dogs."})
-    ingest(desk, shelf, Selection((".md", ".txt"), recursive=True))
-    ids = {source: memory.id for source, memory in memories(desk).items()}
+    ingest(context, shelf, Selection((".md", ".txt"), recursive=True))
+    ids = {source: memory.id for source, memory in memories(context).items()}
     shelf.held = {"a.md": "Ants."}
-    assert ingest(desk, shelf).gone == [Gone("b.md", ids["b.md"])]
-    assert ingest(desk, shelf, DEEP).gone == [Gone("b.md", ids["b.md"]), Gone("sub/c.md", ids["sub/c.md"])]
-    assert ingest(desk, shelf, Selection((".txt",))).gone == [Gone("d.txt", ids["d.txt"])]
-    assert memories(desk).keys() == ids.keys()
-    erase.erase(desk, [ids["b.md"]])
-    assert ingest(desk, shelf).gone == []
+    assert ingest(context, shelf).gone == [Gone("b.md", ids["b.md"])]
+    assert ingest(context, shelf, DEEP).gone == [Gone("b.md", ids["b.md"]), Gone("sub/c.md", ids["sub/c.md"])]
+    assert ingest(context, shelf, Selection((".txt",))).gone == [Gone("d.txt", ids["d.txt"])]
+    assert memories(context).keys() == ids.keys()
+    erase.erase(context, [ids["b.md"]])
+    assert ingest(context, shelf).gone == []
 
 
-def test_what_cannot_be_read_now_is_not_gone(desk: Desk) -> None:
+def test_what_cannot_be_read_now_is_not_gone(context: Context) -> None:
     shelf = Shelf({"a.md": "Ants.", "sub/c.md": "Cats.", "z.md": "Zebras."})
-    ingest(desk, shelf, DEEP)
+    ingest(context, shelf, DEEP)
     shelf.held = {"a.md": b"\xff"}
     shelf.faults = {"sub/": "it cannot be read"}
-    done = ingest(desk, shelf, DEEP)
+    done = ingest(context, shelf, DEEP)
     assert [failed.source for failed in done.failed] == ["a.md", "sub/"]
     assert [gone.source for gone in done.gone] == ["z.md"]
 
 
-def test_the_same_path_in_another_folder_or_of_another_owner_is_another_file(desk: Desk) -> None:
-    ingest(desk, Shelf({"a.md": "Ants."}))
+def test_the_same_path_in_another_folder_or_of_another_owner_is_another_file(context: Context) -> None:
+    ingest(context, Shelf({"a.md": "Ants."}))
     for others, shelf in (
-        (desk, Shelf({"a.md": "Bees."}, root="/other")),
-        (replace(desk, who=Reader("u", "bob")), Shelf({"a.md": "Cats."})),
-        (replace(desk, who=Reader("v", "ann")), Shelf({"a.md": "Dogs."})),
+        (context, Shelf({"a.md": "Bees."}, root="/other")),
+        (replace(context, reader=Reader("u", "bob")), Shelf({"a.md": "Cats."})),
+        (replace(context, reader=Reader("v", "ann")), Shelf({"a.md": "Dogs."})),
     ):
         done = ingest(others, shelf)
         assert (counts(done), done.gone) == ((1, 0, 0), [])
-    assert sorted(str(row.value("content")) for row in desk.store.find(Kind.MEMORY)) == ["Ants.", "Bees.", "Cats.", "Dogs."]
+    assert sorted(str(row.value("content")) for row in context.store.find(Kind.MEMORY)) == ["Ants.", "Bees.", "Cats.", "Dogs."]
 
 
 @pytest.mark.req("MESH-152")
-def test_a_type_is_given_to_new_files_and_to_known_ones(desk: Desk) -> None:
+def test_a_type_is_given_to_new_files_and_to_known_ones(context: Context) -> None:
     shelf = Shelf({"a.md": "Ants."})
-    ingest(desk, shelf, type_="agent")
-    kept = memories(desk)["a.md"]
+    ingest(context, shelf, type_="agent")
+    kept = memories(context)["a.md"]
     assert (kept.memory_type, kept.metadata["type"]) == ("agent", "agent")
-    assert counts(ingest(desk, shelf)) == (0, 0, 1)
-    assert counts(ingest(desk, shelf, type_="event")) == (0, 1, 0)
-    again = memories(desk)["a.md"]
+    assert counts(ingest(context, shelf)) == (0, 0, 1)
+    assert counts(ingest(context, shelf, type_="event")) == (0, 1, 0)
+    again = memories(context)["a.md"]
     assert (again.id, again.memory_type, again.metadata["type"]) == (kept.id, "global", "event")
-    assert counts(ingest(desk, shelf, type_="event")) == (0, 0, 1)
+    assert counts(ingest(context, shelf, type_="event")) == (0, 0, 1)
 
 
-def test_each_session_has_its_own_of_type_session(desk: Desk) -> None:
+def test_each_session_has_its_own_of_type_session(context: Context) -> None:
     shelf = Shelf({"a.md": "Ants."})
     for session in ("s1", "s2"):
-        own = replace(desk, who=Reader("u", "ann", session))
+        own = replace(context, reader=Reader("u", "ann", session))
         assert counts(ingest(own, shelf, type_="session")) == (1, 0, 0)
         assert counts(ingest(own, shelf, type_="session")) == (0, 0, 1)
     with pytest.raises(InvalidInput, match="no session_id"):
-        ingest(desk, shelf, type_="session")
+        ingest(context, shelf, type_="session")
 
 
-def test_a_memory_that_was_moved_to_a_session_is_not_made_anew(desk: Desk) -> None:
+def test_a_memory_that_was_moved_to_a_session_is_not_made_anew(context: Context) -> None:
     shelf = Shelf({"a.md": "Ants."})
-    ingest(desk, shelf)
-    change.update(desk, memories(desk)["a.md"].id, metadata={"type": "session", "session_id": "s9"})
-    assert counts(ingest(desk, shelf)) == (0, 0, 1)
+    ingest(context, shelf)
+    change.update(context, memories(context)["a.md"].id, metadata={"type": "session", "session_id": "s9"})
+    assert counts(ingest(context, shelf)) == (0, 0, 1)
     shelf.held["a.md"] = "More ants."
-    assert [failed.source for failed in ingest(desk, shelf).failed] == ["a.md"]
-    assert counts(ingest(replace(desk, who=Reader("u", "ann", "s9")), shelf)) == (0, 1, 0)
+    assert [failed.source for failed in ingest(context, shelf).failed] == ["a.md"]
+    assert counts(ingest(replace(context, reader=Reader("u", "ann", "s9")), shelf)) == (0, 1, 0)
 
 
 @pytest.mark.parametrize("audited", [True, False])
-def test_two_runs_at_once_store_once(desk: Desk, audited: bool) -> None:
-    desk = replace(desk, audited=audited)
+def test_two_runs_at_once_store_once(context: Context, audited: bool) -> None:
+    context = replace(context, audited=audited)
     shelf, met = Shelf({"a.md": "Ants.", "b.md": "Bees."}), []
 
     def meddle(step: str) -> None:
         if step == "flow.decided" and not met:
-            met.append(counts(ingest(desk, shelf)))
+            met.append(counts(ingest(context, shelf)))
 
-    done = ingest(replace(desk, step=meddle), shelf)
+    done = ingest(replace(context, step=meddle), shelf)
     assert met == [(2, 0, 0)]
     assert counts(done) == (0, 0, 2)
-    assert {memory.revision for memory in memories(desk).values()} == {1}
+    assert {memory.revision for memory in memories(context).values()} == {1}
 
 
-def test_a_run_that_comes_behind_another_with_a_newer_text_updates_it(desk: Desk) -> None:
+def test_a_run_that_comes_behind_another_with_a_newer_text_updates_it(context: Context) -> None:
     met: list[bool] = []
 
     def meddle(step: str) -> None:
         if step == "flow.decided" and not met:
             met.append(True)
-            ingest(desk, Shelf({"a.md": "An older text.", "c.md": "Cats."}))
+            ingest(context, Shelf({"a.md": "An older text.", "c.md": "Cats."}))
 
-    assert counts(ingest(replace(desk, step=meddle), Shelf({"a.md": "A newer text.", "b.md": "Bees."}))) == (1, 1, 0)
-    held = memories(desk)
+    assert counts(ingest(replace(context, step=meddle), Shelf({"a.md": "A newer text.", "b.md": "Bees."}))) == (1, 1, 0)
+    held = memories(context)
     assert (held["a.md"].content, held["a.md"].revision) == ("A newer text.", 2)
     assert held.keys() == {"a.md", "b.md", "c.md"}
 
 
-def test_a_memory_erased_while_its_file_is_updated_is_named(desk: Desk) -> None:
+def test_a_memory_erased_while_its_file_is_updated_is_named(context: Context) -> None:
     shelf = Shelf({"a.md": "Ants."})
-    ingest(desk, shelf)
-    id_ = memories(desk)["a.md"].id
+    ingest(context, shelf)
+    id_ = memories(context)["a.md"].id
     shelf.held["a.md"] = "More ants."
 
     def meddle(step: str) -> None:
-        if step == "flow.decided" and desk.store.get(Kind.MEMORY, [id_]):
-            erase.erase(desk, [id_])
+        if step == "flow.decided" and context.store.get(Kind.MEMORY, [id_]):
+            erase.erase(context, [id_])
 
-    done = ingest(replace(desk, step=meddle), shelf)
+    done = ingest(replace(context, step=meddle), shelf)
     assert done.failed == [Failed("a.md", "its memory was erased meanwhile, or is of another session")]
-    assert counts(ingest(desk, shelf)) == (1, 0, 0)
+    assert counts(ingest(context, shelf)) == (1, 0, 0)
 
 
-def test_a_memory_that_somebody_changed_stays_its_files_memory(desk: Desk) -> None:
+def test_a_memory_that_somebody_changed_stays_its_files_memory(context: Context) -> None:
     shelf = Shelf({"a.md": "Ants."})
-    ingest(desk, shelf)
-    id_ = memories(desk)["a.md"].id
-    change.update(desk, id_, content="Ants, corrected by hand.", metadata={"note": 1})
-    assert counts(ingest(desk, shelf)) == (0, 0, 1)
-    assert memories(desk)["a.md"].content == "Ants, corrected by hand."
+    ingest(context, shelf)
+    id_ = memories(context)["a.md"].id
+    change.update(context, id_, content="Ants, corrected by hand.", metadata={"note": 1})
+    assert counts(ingest(context, shelf)) == (0, 0, 1)
+    assert memories(context)["a.md"].content == "Ants, corrected by hand."
     shelf.held["a.md"] = "Ants, rewritten."
-    assert counts(ingest(desk, shelf)) == (0, 1, 0)
-    kept = memories(desk)["a.md"]
+    assert counts(ingest(context, shelf)) == (0, 1, 0)
+    kept = memories(context)["a.md"]
     assert (kept.id, kept.content, kept.metadata["note"]) == (id_, "Ants, rewritten.", 1)
 
 
-def test_what_was_archived_comes_back_only_with_a_new_text(desk: Desk) -> None:
+def test_what_was_archived_comes_back_only_with_a_new_text(context: Context) -> None:
     shelf = Shelf({"a.md": "Ants."})
-    ingest(desk, shelf)
-    old = memories(desk)["a.md"].id
-    change.set_columns(desk, old, action="archive", status="archived")
-    assert counts(ingest(desk, shelf, type_="event")) == (0, 0, 1)
+    ingest(context, shelf)
+    old = memories(context)["a.md"].id
+    change.set_columns(context, old, action="archive", status="archived")
+    assert counts(ingest(context, shelf, type_="event")) == (0, 0, 1)
     shelf.held["a.md"] = "More ants."
-    assert counts(ingest(desk, shelf)) == (1, 0, 0)
-    assert [memory.content for memory in recall.get_all(desk, limit=None)] == ["More ants."]
+    assert counts(ingest(context, shelf)) == (1, 0, 0)
+    assert [memory.content for memory in recall.get_all(context, limit=None)] == ["More ants."]
     shelf.held["a.md"] = "Most ants."
-    assert counts(ingest(desk, shelf)) == (0, 1, 0)
+    assert counts(ingest(context, shelf)) == (0, 1, 0)
 
 
-def test_what_was_erased_is_stored_again_while_its_file_is_there(desk: Desk) -> None:
+def test_what_was_erased_is_stored_again_while_its_file_is_there(context: Context) -> None:
     shelf = Shelf({"a.md": "Ants."})
-    ingest(desk, shelf)
-    erase.erase(desk, [memories(desk)["a.md"].id])
-    assert counts(ingest(desk, shelf)) == (1, 0, 0)
+    ingest(context, shelf)
+    erase.erase(context, [memories(context)["a.md"].id])
+    assert counts(ingest(context, shelf)) == (1, 0, 0)
 
 
 class Counting:
@@ -323,9 +323,9 @@ class Counting:
         return [Vector.of(self.model, [float(len(text)), 1.0]) for text in texts]
 
 
-def test_files_are_written_and_embedded_in_batches(desk: Desk) -> None:
+def test_files_are_written_and_embedded_in_batches(context: Context) -> None:
     embedder, steps, told = Counting(), [], []
-    watched = replace(desk, embedder=embedder, step=steps.append)
+    watched = replace(context, embedder=embedder, step=steps.append)
     shelf = Shelf({f"{n:03}.md": f"Text {n}" for n in range(130)} | {"bad.md": b"\xff"})
     done = ingest(watched, shelf, progress=lambda *so_far: told.append(so_far))
     assert counts(done) == (130, 0, 0)
@@ -334,24 +334,24 @@ def test_files_are_written_and_embedded_in_batches(desk: Desk) -> None:
     assert told == [("files", 64, 131), ("files", 128, 131), ("files", 131, 131)]
 
 
-def test_long_files_come_in_smaller_batches(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_files_come_in_smaller_batches(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(folders, "BATCH_CHARS", 1000)
     steps: list[str] = []
     shelf = Shelf({f"{n}.md": f"{n} " + "word " * 80 for n in range(4)})
-    ingest(replace(desk, step=steps.append), shelf)
+    ingest(replace(context, step=steps.append), shelf)
     assert steps.count("flow.applied") == 2  # of three and of one
 
 
-def test_an_empty_folder_is_no_error(desk: Desk) -> None:
-    assert ingest(desk, Shelf({})) == Ingested("/shelf")
+def test_an_empty_folder_is_no_error(context: Context) -> None:
+    assert ingest(context, Shelf({})) == Ingested("/shelf")
 
 
-def test_nothing_is_opened_where_memory_is_off(desk: Desk) -> None:
-    off = replace(desk, enabled=False, open_folder=lambda _: pytest.fail("opened"))
+def test_nothing_is_opened_where_memory_is_off(context: Context) -> None:
+    off = replace(context, enabled=False, open_folder=lambda _: pytest.fail("opened"))
     with pytest.raises(MemoryDisabled):
         folders.ingest(off, "given", FLAT, type_=None, progress=no_progress)
 
 
-def test_a_desk_that_was_handed_no_reader_of_folders_says_so(desk: Desk) -> None:
+def test_a_desk_that_was_handed_no_reader_of_folders_says_so(context: Context) -> None:
     with pytest.raises(InvalidInput, match="cannot be read"):
-        folders.ingest(replace(desk, open_folder=no_folder), "given", FLAT, type_=None, progress=no_progress)
+        folders.ingest(replace(context, open_folder=no_folder), "given", FLAT, type_=None, progress=no_progress)

@@ -14,7 +14,7 @@ from memory_mesh.core.learning.spending import Caps, Day, Price, Spent, added
 from memory_mesh.core.model.columns import Kind
 from memory_mesh.core.model.ids import Ids
 from memory_mesh.core.model.rows import Row
-from memory_mesh.flows.context import Desk
+from memory_mesh.flows.context import Context
 from memory_mesh.flows.spending import Ledger, told
 from memory_mesh.stores.disabled import DisabledStore
 from memory_mesh.testing.fakes import NEW_YEAR, FakeClock, seeded_ids
@@ -23,16 +23,16 @@ from memory_mesh.wiring.open_store import open_store
 TODAY = "2026-01-01"
 
 
-def ledger(desk: Desk, **options) -> Ledger:
-    return Ledger(store=desk.store, clock=desk.clock, ids=desk.ids, **options)
+def ledger(context: Context, **options) -> Ledger:
+    return Ledger(store=context.store, clock=context.clock, ids=context.ids, **options)
 
 
 def call(meter: Ledger, used: Tokens, most: Tokens | None = None, *, operation: str = "extract", model: str = "m") -> None:
-    meter.settle(meter.reserve(operation, model, most or used), used)
+    meter.commit(meter.reserve(operation, model, most or used), used)
 
 
-def test_calls_are_counted_by_operation_and_model(desk):
-    meter = ledger(desk)
+def test_calls_are_counted_by_operation_and_model(context):
+    meter = ledger(context)
     call(meter, Tokens(10, 5))
     call(meter, Tokens(1, 2))
     call(meter, Tokens(7, 0), operation="embed", model="e")
@@ -43,9 +43,9 @@ def test_calls_are_counted_by_operation_and_model(desk):
     )  # fmt: skip
 
 
-def test_another_ledger_over_the_same_store_sees_the_same_accounts(desk):
-    call(ledger(desk), Tokens(10, 5))
-    assert told(ledger(desk), TODAY)[1][0].sent == 10
+def test_another_ledger_over_the_same_store_sees_the_same_accounts(context):
+    call(ledger(context), Tokens(10, 5))
+    assert told(ledger(context), TODAY)[1][0].sent == 10
 
 
 @pytest.mark.parametrize("wrong", [{"sent": "many"}, {"sent": -1}, {"cost": "dear"}, {"cost": -1.0}, {"calls": None}, {"new": 1}])
@@ -56,24 +56,24 @@ def test_an_account_that_is_not_ours_counts_for_nothing_and_stops_no_call(wrong)
         assert Day.of(kept) == Day()
 
 
-def test_a_call_is_counted_into_the_day_it_began_and_yesterday_stays_in_the_sum(desk):
-    meter = ledger(desk)
+def test_a_call_is_counted_into_the_day_it_began_and_yesterday_stays_in_the_sum(context):
+    meter = ledger(context)
     ticket = meter.reserve("extract", "m", Tokens(10, 10))
-    desk.clock.advance(days=1)
-    meter.settle(ticket, Tokens(3, 4))
+    context.clock.advance(days=1)
+    meter.commit(ticket, Tokens(3, 4))
     call(meter, Tokens(1, 1))
     today, in_all = told(meter, "2026-01-02")
     assert (today[0].calls, in_all[0].calls, in_all[0].sent) == (1, 2, 4)
 
 
-def test_a_failed_call_is_counted_as_one(desk):
-    meter = ledger(desk)
-    meter.settle(meter.reserve("extract", "m", Tokens(9, 9)), NO_TOKENS, failed=True)
+def test_a_failed_call_is_counted_as_one(context):
+    meter = ledger(context)
+    meter.commit(meter.reserve("extract", "m", Tokens(9, 9)), NO_TOKENS, failed=True)
     assert told(meter, TODAY)[0] == (Spent(operation="extract", model="m", calls=1, failed=1),)
 
 
-def test_costs_follow_the_prices_and_are_unknown_without(desk):
-    meter = ledger(desk, prices={"m": Price(2.0, 8.0)})
+def test_costs_follow_the_prices_and_are_unknown_without(context):
+    meter = ledger(context, prices={"m": Price(2.0, 8.0)})
     call(meter, Tokens(1_000_000, 500_000))
     call(meter, Tokens(10), model="free")
     assert [spent.cost for spent in told(meter, TODAY)[0]] == [None, 6.0]
@@ -83,8 +83,8 @@ def test_costs_follow_the_prices_and_are_unknown_without(desk):
     ("caps", "prices", "told_of"),
     [(Caps(tokens=100), {}, "at most 100"), (Caps(cost=0.0001), {"m": Price(1.0, 1.0)}, r"at most \$0.0001")],
 )
-def test_a_cap_stops_the_call_that_could_break_it_and_lets_smaller_ones_pass(desk, caps, prices, told_of):
-    meter = ledger(desk, caps=caps, prices=prices)
+def test_a_cap_stops_the_call_that_could_break_it_and_lets_smaller_ones_pass(context, caps, prices, told_of):
+    meter = ledger(context, caps=caps, prices=prices)
     call(meter, Tokens(40, 40))
     with pytest.raises(BudgetSpent, match=told_of):
         meter.reserve("extract", "m", Tokens(10, 20))
@@ -92,54 +92,54 @@ def test_a_cap_stops_the_call_that_could_break_it_and_lets_smaller_ones_pass(des
     assert told(meter, TODAY)[0][0].calls == 2, "the call that was stopped is not counted"
 
 
-def test_a_cap_holds_for_calls_that_run_at_the_same_time(desk):
-    meter = ledger(desk, caps=Caps(tokens=100))
+def test_a_cap_holds_for_calls_that_run_at_the_same_time(context):
+    meter = ledger(context, caps=Caps(tokens=100))
     first = meter.reserve("extract", "m", Tokens(50, 50))
     with pytest.raises(BudgetSpent):
         meter.reserve("extract", "m", Tokens(1))
-    meter.settle(first, Tokens(5, 5))
+    meter.commit(first, Tokens(5, 5))
     meter.reserve("extract", "m", Tokens(50, 40))
 
 
-def test_a_new_day_is_a_new_budget(desk):
-    meter = ledger(desk, caps=Caps(tokens=10))
+def test_a_new_day_is_a_new_budget(context):
+    meter = ledger(context, caps=Caps(tokens=10))
     call(meter, Tokens(10))
     with pytest.raises(BudgetSpent, match="tomorrow"):
         meter.reserve("extract", "m", Tokens(1))
-    desk.clock.advance(days=1)
+    context.clock.advance(days=1)
     call(meter, Tokens(10))
 
 
-def test_a_ticket_of_a_process_that_died_stays_taken_for_the_day(desk):
-    ledger(desk, caps=Caps(tokens=100)).reserve("extract", "m", Tokens(90))
+def test_a_ticket_of_a_process_that_died_stays_taken_for_the_day(context):
+    ledger(context, caps=Caps(tokens=100)).reserve("extract", "m", Tokens(90))
     with pytest.raises(BudgetSpent):
-        ledger(desk, caps=Caps(tokens=100)).reserve("extract", "m", Tokens(20))
+        ledger(context, caps=Caps(tokens=100)).reserve("extract", "m", Tokens(20))
 
 
-def test_settling_twice_counts_once(desk):
-    meter = ledger(desk)
+def test_settling_twice_counts_once(context):
+    meter = ledger(context)
     ticket = meter.reserve("extract", "m", Tokens(5))
-    meter.settle(ticket, Tokens(5))
-    meter.settle(ticket, Tokens(5))
+    meter.commit(ticket, Tokens(5))
+    meter.commit(ticket, Tokens(5))
     assert told(meter, TODAY)[0][0].calls == 1
 
 
-def test_accounts_move_no_version_of_any_partition(desk):
-    before = desk.store.version("u/ann")
-    call(ledger(desk), Tokens(1))
-    assert desk.store.find(Kind.META)
-    assert desk.store.version("u/ann") == before
-    assert desk.store.changes("").keys in (None, ()) or not list(desk.store.changes("").keys)
+def test_accounts_move_no_version_of_any_partition(context):
+    before = context.store.version("u/ann")
+    call(ledger(context), Tokens(1))
+    assert context.store.find(Kind.META)
+    assert context.store.version("u/ann") == before
+    assert context.store.changes("").keys in (None, ()) or not list(context.store.changes("").keys)
 
 
-def test_a_damaged_account_counts_for_nothing_and_stops_nobody(desk):
-    meter = ledger(desk)
+def test_a_damaged_account_counts_for_nothing_and_stops_nobody(context):
+    meter = ledger(context)
     call(meter, Tokens(5))
-    row = desk.store.find(Kind.META)[0]
+    row = context.store.find(Kind.META)[0]
     for wrong in ({"spent": [{"operation": 1}], "held": {}}, {"spent": 7}, {"held": []}, {}):
-        held = desk.store.get(Kind.META, [row.id])[row.id]
+        held = context.store.get(Kind.META, [row.id])[row.id]
         fields = {"detail": wrong}
-        desk.store.apply([Row(kind=Kind.META, id=row.id, partition="", created_at=row.created_at, revision=held.revision + 1,
+        context.store.apply([Row(kind=Kind.META, id=row.id, partition="", created_at=row.created_at, revision=held.revision + 1,
                               replaces=held.revision, fields=fields)])  # fmt: skip
         assert told(meter, TODAY) == ((), ())
         call(meter, Tokens(1))
@@ -166,13 +166,13 @@ def test_a_store_that_takes_nothing_counts_in_the_process_and_the_cap_holds_ther
     assert told(meter, TODAY)[0][0].sent == 6
 
 
-def test_a_full_store_stops_calls_only_where_there_is_a_cap_to_keep(desk):
-    full = FullStore(desk.store)
-    meter = Ledger(store=full, clock=desk.clock, ids=desk.ids)
+def test_a_full_store_stops_calls_only_where_there_is_a_cap_to_keep(context):
+    full = FullStore(context.store)
+    meter = Ledger(store=full, clock=context.clock, ids=context.ids)
     call(meter, Tokens(6))
     assert told(meter, TODAY)[0][0].sent == 6
     with pytest.raises(StoreFull):
-        Ledger(store=full, clock=desk.clock, ids=desk.ids, caps=Caps(tokens=100)).reserve("extract", "m", Tokens(6))
+        Ledger(store=full, clock=context.clock, ids=context.ids, caps=Caps(tokens=100)).reserve("extract", "m", Tokens(6))
 
 
 def _spend(url: str, times: int) -> None:
@@ -234,7 +234,7 @@ def test_whatever_is_called_what_was_used_never_passes_the_cap(made, cap):
             continue
         if settles:
             spent = min(most, share)
-            day = day.settle(str(number), Spent(operation="x", model="m", calls=1, sent=spent))
+            day = day.commit(str(number), Spent(operation="x", model="m", calls=1, sent=spent))
             used += spent
     assert used <= cap
     assert sum(spent.sent for spent in added(day.spent)) == used

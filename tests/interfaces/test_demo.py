@@ -36,7 +36,7 @@ def test_a_store_that_keeps_erased_bytes_is_told(cli, monkeypatch):
 
 
 def test_a_chain_that_nobody_checks_is_told(cli, monkeypatch):
-    monkeypatch.setattr(trail, "verify_all", lambda desk, *_, **__: [])
+    monkeypatch.setattr(trail, "verify_all", lambda context, *_, **__: [])
     said = cli("demo")
     assert said.code == 1
     assert "✗ verify finds it: nothing is noticed" in said.out

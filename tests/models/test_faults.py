@@ -25,7 +25,7 @@ from memory_mesh.models.anthropic_chat import AnthropicChat
 from memory_mesh.models.openai_chat import OpenAiChat
 from memory_mesh.models.providers import PROVIDERS, headers_of
 from memory_mesh.models.remote_embedder import RemoteEmbedder
-from memory_mesh.net.client import Door, Machine
+from memory_mesh.net.client import HttpClient, System
 from net.servers import Answer, FaultServer
 
 KEY = "opensesame4711"  # like no key that the redaction would know: only the door can hide it
@@ -80,17 +80,17 @@ FAULTS = {
 }
 
 
-CLIENTS: dict[str, Callable[[Door], object]] = {
+CLIENTS: dict[str, Callable[[HttpClient], object]] = {
     "openai": lambda door: OpenAiChat(door, PROVIDERS["openai"], "m").reply(ASK),
     "anthropic": lambda door: AnthropicChat(door, "m").reply(ASK),
     "embedder": lambda door: RemoteEmbedder(door, model="m", name="openai/m", window=100).embed(["tea"]),
 }
 
 
-def opened(server: FaultServer, provider: str, timeout: float) -> Door:
+def opened(server: FaultServer, provider: str, timeout: float) -> HttpClient:
     headers = headers_of(PROVIDERS[provider], Secret(KEY))
-    hurried = replace(Machine(), pause=lambda seconds: None)
-    return Door(f"{server.url}/v1", allow_local=True, headers=headers, timeout=timeout, machine=hurried)
+    hurried = replace(System(), pause=lambda seconds: None)
+    return HttpClient(f"{server.url}/v1", allow_local=True, headers=headers, timeout=timeout, machine=hurried)
 
 
 @pytest.mark.parametrize("fault", FAULTS)
@@ -112,7 +112,7 @@ def test_every_fault_ends_in_the_right_error_and_tells_nobody_the_key(
     assert KEY not in told(error)
 
 
-def raised(call: Callable[[Door], object], door: Door) -> MemoryMeshError | None:
+def raised(call: Callable[[HttpClient], object], door: HttpClient) -> MemoryMeshError | None:
     try:
         call(door)
     except MemoryMeshError as error:

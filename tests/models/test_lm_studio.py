@@ -16,7 +16,7 @@ from memory_mesh.models import lm_studio
 from memory_mesh.models.hashing import HashingEmbedder
 from memory_mesh.models.lm_studio import Once, StartingLmStudio, launch
 from memory_mesh.models.remote_embedder import RemoteEmbedder
-from memory_mesh.net.client import Door, Machine
+from memory_mesh.net.client import HttpClient, System
 
 PLAIN = HashingEmbedder(16)
 
@@ -151,8 +151,8 @@ def test_it_passes_on_what_it_is_not_about() -> None:
 def test_a_real_door_to_a_port_where_nobody_listens_is_what_starts_it() -> None:
     with create_server(("127.0.0.1", 0)) as listening:
         port = listening.getsockname()[1]
-    quick = replace(Machine(), pause=lambda seconds: None)
-    door = Door(f"http://127.0.0.1:{port}/v1", allow_local=True, attempts=2, machine=quick)
+    quick = replace(System(), pause=lambda seconds: None)
+    door = HttpClient(f"http://127.0.0.1:{port}/v1", allow_local=True, attempts=2, machine=quick)
     remote = RemoteEmbedder(door, model="m", name="lmstudio/m", window=510)
     launched: list[bool] = []
 

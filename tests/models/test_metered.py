@@ -43,7 +43,7 @@ class Book:
         self.lines.append(("reserve", operation, model, most))
         return f"ticket {len(self.lines)}"
 
-    def settle(self, ticket: str, used: Tokens, *, failed: bool = False) -> None:
+    def commit(self, ticket: str, used: Tokens, *, failed: bool = False) -> None:
         self.lines.append(("settle", ticket, used, failed))
 
 

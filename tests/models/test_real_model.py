@@ -18,7 +18,7 @@ from memory_mesh.core.model.columns import Json
 from memory_mesh.models.openai_chat import OpenAiChat
 from memory_mesh.models.providers import PROVIDERS, url_of
 from memory_mesh.models.remote_embedder import RemoteEmbedder
-from memory_mesh.net.client import Door
+from memory_mesh.net.client import HttpClient
 
 from .llama import llama_server, missing
 
@@ -52,13 +52,13 @@ def address() -> Iterator[str]:
 
 
 @pytest.fixture
-def door(address: str) -> Iterator[Door]:
-    with closing(Door(address, allow_local=LLAMA.local, timeout=120, attempts=1)) as opened:
+def door(address: str) -> Iterator[HttpClient]:
+    with closing(HttpClient(address, allow_local=LLAMA.local, timeout=120, attempts=1)) as opened:
         yield opened
 
 
 @pytest.fixture
-def chat(door: Door) -> OpenAiChat:
+def chat(door: HttpClient) -> OpenAiChat:
     return OpenAiChat(door, LLAMA, "smollm2")
 
 
@@ -101,13 +101,16 @@ def test_a_call_that_is_called_off_ends_and_the_server_goes_on(chat: OpenAiChat)
 
 
 def test_a_call_that_takes_too_long_times_out(address: str) -> None:
-    with closing(Door(address, allow_local=True, timeout=0.5)) as hurried, pytest.raises(CallTimedOut, match=r"within 0\.5 s"):
+    with (
+        closing(HttpClient(address, allow_local=True, timeout=0.5)) as hurried,
+        pytest.raises(CallTimedOut, match=r"within 0\.5 s"),
+    ):
         OpenAiChat(hurried, LLAMA, "smollm2").reply(ENDLESS)
 
 
 def test_what_the_server_does_not_know_or_take_is_refused_in_its_own_words(address: str, chat: OpenAiChat) -> None:
     with (
-        closing(Door(f"{address}/nowhere", allow_local=True)) as nowhere,
+        closing(HttpClient(f"{address}/nowhere", allow_local=True)) as nowhere,
         pytest.raises(CallRefused, match="404: File Not Found"),
     ):
         OpenAiChat(nowhere, LLAMA, "smollm2").reply(SHORT)
@@ -115,7 +118,7 @@ def test_what_the_server_does_not_know_or_take_is_refused_in_its_own_words(addre
         chat.reply(Ask(operation="test", system="", user="word " * 5000, max_tokens=5))
 
 
-def test_the_same_server_makes_vectors(door: Door) -> None:
+def test_the_same_server_makes_vectors(door: HttpClient) -> None:
     remote = RemoteEmbedder(door, model="smollm2", name="llamacpp/smollm2", window=400)
     texts = ["The heron stands in the reeds.", "Tea is served at four.", "The heron stands in the reeds."]
     first, second, again = remote.embed(texts)
@@ -126,7 +129,7 @@ def test_the_same_server_makes_vectors(door: Door) -> None:
     assert nearness(first.data, second.data) < 0.95
 
 
-def test_vectors_of_another_dimension_than_promised_are_not_taken(door: Door) -> None:
+def test_vectors_of_another_dimension_than_promised_are_not_taken(door: HttpClient) -> None:
     with pytest.raises(EmbeddingError, match="576 dimensions; expected 1024"):
         RemoteEmbedder(door, model="smollm2", name="llamacpp/smollm2", window=400, dimension=1024).embed(["tea"])
 

@@ -11,7 +11,7 @@ import pytest
 
 from memory_mesh.core.errors import SettingsError, UnsafeAddress
 from memory_mesh.core.safety.address_ranges import judge
-from memory_mesh.net.client import Door, Machine
+from memory_mesh.net.client import HttpClient, System
 from memory_mesh.net.guard import Guard
 
 from .servers import FaultServer
@@ -83,7 +83,7 @@ def test_without_the_guard_it_would_lead_there(trick: object) -> None:
 def test_the_guard_alone_refuses_the_address_too(address: str) -> None:
     """Whoever gets past the reading of URLs meets the same judge at the connection."""
     called: list[str] = []
-    machine = Machine(resolve=lambda host, port: [address], connect=lambda *where: called.append(where[0]))  # type: ignore[arg-type, func-returns-value]
+    machine = System(resolve=lambda host, port: [address], connect=lambda *where: called.append(where[0]))  # type: ignore[arg-type, func-returns-value]
     for host in (address, "name.example"):
         with pytest.raises(UnsafeAddress):
             Guard(machine, allow_local=False).connect_tcp(host, 80)
@@ -95,14 +95,14 @@ def test_the_guard_alone_refuses_the_address_too(address: str) -> None:
 @pytest.mark.req("GRAPH-84")
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.1", "2130706433", "0x7f.1", "0177.0.0.1", "localhost", "mesh.test"])
 def test_a_local_server_is_reached_with_the_setting_and_never_without(host: str) -> None:
-    machine = Machine(resolve=lambda name, port: ["127.0.0.1"])
+    machine = System(resolve=lambda name, port: ["127.0.0.1"])
     with FaultServer() as server:
         url = f"http://{host}:{server.port}"
         with pytest.raises((SettingsError, UnsafeAddress)) as caught:
-            Door(url, machine=machine).post("a", {})
+            HttpClient(url, machine=machine).post("a", {})
         assert "allow local" in caught.value.remedy
         assert server.connections == 0
-        with closing(Door(url, machine=machine, allow_local=True)) as door:
+        with closing(HttpClient(url, machine=machine, allow_local=True)) as door:
             assert door.post("a", {}) == {}
         assert server.connections == 1
 
@@ -121,7 +121,7 @@ def test_names_of_metadata_services_are_refused_whatever_they_resolve_to(trick: 
 def test_no_refusal_quotes_what_may_be_a_secret() -> None:
     for url in ("http://user:swordfish@10.0.0.1/", "http://example.com/?key=swordfish", "http://example.com/#swordfish"):
         with pytest.raises(SettingsError) as caught:
-            Door(url)
+            HttpClient(url)
         assert "swordfish" not in f"{caught.value} {caught.value!r} {caught.value.__cause__!r}"
 
 

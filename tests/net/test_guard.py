@@ -13,7 +13,7 @@ from httpcore2 import ConnectError
 from memory_mesh.core.cancel import cancellable
 from memory_mesh.core.errors import CallError, CallTimedOut, Cancelled, UnsafeAddress
 from memory_mesh.net import system
-from memory_mesh.net.client import Door, Machine
+from memory_mesh.net.client import HttpClient, System
 from memory_mesh.net.guard import Guard, Stream
 from memory_mesh.net.system import Connect, Resolve
 
@@ -47,9 +47,9 @@ def scripted(*answers: list[str]) -> tuple[Resolve, list[str]]:
     return resolve, asked
 
 
-def door(url: str, *, resolve: Resolve, connect: Connect, **options: object) -> Door:
-    machine = Machine(resolve=resolve, connect=connect, pause=lambda _: None, jitter=lambda _: 0.0)
-    return Door(url, machine=machine, **options)  # type: ignore[arg-type]
+def door(url: str, *, resolve: Resolve, connect: Connect, **options: object) -> HttpClient:
+    machine = System(resolve=resolve, connect=connect, pause=lambda _: None, jitter=lambda _: 0.0)
+    return HttpClient(url, machine=machine, **options)  # type: ignore[arg-type]
 
 
 # --- what is checked is what is connected to ---
@@ -124,19 +124,19 @@ def test_a_name_that_stands_for_nothing_is_tried_again_and_given_up() -> None:
         there.post("a", {})
     assert asked == ["no.example"] * 4
     with pytest.raises(ConnectError, match="no address"):
-        Guard(Machine(resolve=lambda host, port: []), allow_local=False).connect_tcp("no.example", 80)
+        Guard(System(resolve=lambda host, port: []), allow_local=False).connect_tcp("no.example", 80)
 
 
 @pytest.mark.req("GRAPH-82")
 def test_a_socket_of_this_machines_files_is_refused() -> None:
     with pytest.raises(UnsafeAddress):
-        Guard(Machine(), allow_local=True).connect_unix_socket("/var/run/docker.sock")
+        Guard(System(), allow_local=True).connect_unix_socket("/var/run/docker.sock")
 
 
 def test_the_systems_own_resolver_and_connection_are_what_a_door_uses() -> None:
     with FaultServer() as server:
         assert "127.0.0.1" in system.resolve("localhost", server.port)
-        with closing(Door(f"http://localhost:{server.port}", allow_local=True)) as there:
+        with closing(HttpClient(f"http://localhost:{server.port}", allow_local=True)) as there:
             assert there.post("a", {}) == {}
         assert server.requests[0].headers["host"] == f"localhost:{server.port}"
 
@@ -170,14 +170,14 @@ def full() -> Iterator[int]:
 
 
 def test_a_host_that_does_not_answer_ends_with_the_call(full: int) -> None:
-    with closing(Door(f"http://127.0.0.1:{full}", allow_local=True, timeout=0.3)) as there, pytest.raises(CallTimedOut):
+    with closing(HttpClient(f"http://127.0.0.1:{full}", allow_local=True, timeout=0.3)) as there, pytest.raises(CallTimedOut):
         there.post("a", {})
 
 
 def test_an_address_that_does_not_answer_leaves_time_for_the_next(full: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(system, "_ONE_ADDRESS", 0.1)
     with pytest.raises(TimeoutError):
-        system.connect("127.0.0.1", full, system.Machine().now() + 60)
+        system.connect("127.0.0.1", full, system.System().now() + 60)
 
 
 @contextmanager
@@ -225,9 +225,9 @@ def serving() -> ssl.SSLContext:
     return context
 
 
-def secure(server: FaultServer, host: str, **options: object) -> Door:
-    machine = Machine(resolve=lambda name, port: ["127.0.0.1"], tls=trusting, pause=lambda _: None)
-    return Door(f"https://{host}:{server.port}/v1", allow_local=True, machine=machine, **options)  # type: ignore[arg-type]
+def secure(server: FaultServer, host: str, **options: object) -> HttpClient:
+    machine = System(resolve=lambda name, port: ["127.0.0.1"], tls=trusting, pause=lambda _: None)
+    return HttpClient(f"https://{host}:{server.port}/v1", allow_local=True, machine=machine, **options)  # type: ignore[arg-type]
 
 
 @pytest.mark.req("GRAPH-83")
@@ -251,9 +251,9 @@ def test_a_certificate_of_another_name_is_refused_before_anything_is_sent(host: 
 
 
 def test_a_certificate_that_the_system_does_not_trust_is_refused() -> None:
-    machine = Machine(resolve=lambda name, port: ["127.0.0.1"])
+    machine = System(resolve=lambda name, port: ["127.0.0.1"])
     with FaultServer(tls=serving()) as server:
-        there = Door(f"https://mesh.test:{server.port}", allow_local=True, machine=machine)
+        there = HttpClient(f"https://mesh.test:{server.port}", allow_local=True, machine=machine)
         with closing(there), pytest.raises(CallError, match="cannot prove who it is"):
             there.post("a", {})
         assert server.requests == []
@@ -285,13 +285,13 @@ def test_a_handshake_that_hangs_ends_with_the_call_and_can_be_called_off() -> No
         connected.set()
         return made
 
-    machine = Machine(resolve=lambda name, port: ["127.0.0.1"], tls=trusting, connect=connect)
+    machine = System(resolve=lambda name, port: ["127.0.0.1"], tls=trusting, connect=connect)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"https://mesh.test:{silent.getsockname()[1]}"
-        with closing(Door(url, allow_local=True, machine=machine, timeout=0.3)) as there, pytest.raises(CallTimedOut):
+        with closing(HttpClient(url, allow_local=True, machine=machine, timeout=0.3)) as there, pytest.raises(CallTimedOut):
             there.post("a", {})
         connected.clear()
-        there = Door(url, allow_local=True, machine=machine)
+        there = HttpClient(url, allow_local=True, machine=machine)
         with closing(there), called_off(connected.is_set), pytest.raises(Cancelled):
             there.post("a", {})
         assert connected.is_set()
@@ -310,9 +310,9 @@ def test_a_context_that_checks_in_its_own_way_shakes_hands_by_itself() -> None:
 
     context = Own(ssl.PROTOCOL_TLS_CLIENT)
     context.load_verify_locations(CERTIFICATE)
-    machine = Machine(resolve=lambda name, port: ["127.0.0.1"], tls=lambda: context)
+    machine = System(resolve=lambda name, port: ["127.0.0.1"], tls=lambda: context)
     with FaultServer(tls=serving()) as server:
-        there = Door(f"https://mesh.test:{server.port}", allow_local=True, machine=machine)
+        there = HttpClient(f"https://mesh.test:{server.port}", allow_local=True, machine=machine)
         with closing(there):
             assert there.post("a", {}) == {}
     assert context.shaken
@@ -321,7 +321,7 @@ def test_a_context_that_checks_in_its_own_way_shakes_hands_by_itself() -> None:
 def test_a_connection_that_was_closed_counts_as_readable() -> None:
     here, there = socket.socketpair()
     with there:
-        stream = Stream(here, Machine().now)
+        stream = Stream(here, System().now)
         assert stream.get_extra_info("is_readable") is False
         assert stream.get_extra_info("ssl_object") is None
         there.send(b"x")

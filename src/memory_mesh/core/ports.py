@@ -11,7 +11,7 @@ from memory_mesh.core.intake.files import Selection
 from memory_mesh.core.model.columns import Kind
 from memory_mesh.core.model.rows import Hit, Key, Row, Vector
 from memory_mesh.core.model.where import ANYTHING, Where
-from memory_mesh.core.search.query import Asked, Pool
+from memory_mesh.core.search.query import Pool, Query
 
 # Unix milliseconds.
 Clock = Callable[[], int]
@@ -81,7 +81,7 @@ class Meter(Protocol):
 
     def reserve(self, operation: str, model: str, most: Tokens) -> str: ...
 
-    def settle(self, ticket: str, used: Tokens, *, failed: bool = False) -> None: ...
+    def commit(self, ticket: str, used: Tokens, *, failed: bool = False) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,9 +100,9 @@ class Index(Protocol):
     hold words and vectors of what is being erased, and can be made anew. **close** may be called twice.
     """
 
-    def pool(self, asked: Asked, *, size: int) -> Pool: ...
+    def pool(self, asked: Query, *, size: int) -> Pool: ...
 
-    def speakers(self, asked: Asked) -> frozenset[str]: ...
+    def speakers(self, asked: Query) -> frozenset[str]: ...
 
     def marks(self, partitions: Sequence[str]) -> tuple[str, ...]: ...
 

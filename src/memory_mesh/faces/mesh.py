@@ -24,7 +24,7 @@ from memory_mesh.core.model.where import ANYTHING, Where, both, equals
 from memory_mesh.core.ports import Progress, no_progress
 from memory_mesh.core.search.cache import CacheStats
 from memory_mesh.core.search.explain import Explanation
-from memory_mesh.core.search.usage import Sightings
+from memory_mesh.core.search.usage import UsageCounter
 from memory_mesh.faces import shown
 from memory_mesh.faces.not_yet import NOT_YET, not_yet
 from memory_mesh.flows import audit as trail  # fmt: skip
@@ -33,7 +33,7 @@ from memory_mesh.flows import read as recall
 from memory_mesh.flows import search_log as recalls
 from memory_mesh.flows.audit import Which
 from memory_mesh.flows.check import Checked
-from memory_mesh.flows.context import Desk
+from memory_mesh.flows.context import Context
 from memory_mesh.flows.erase import Erasure
 from memory_mesh.flows.folders import Ingested
 from memory_mesh.flows.reembed import Reembedded
@@ -62,10 +62,10 @@ class MemoryStats:
 class Mesh:
     """One memory. It opens by itself at the first use; use it as a context manager, or `close` it."""
 
-    def __init__(self, opening: Callable[[], Desk]) -> None:
+    def __init__(self, opening: Callable[[], Context]) -> None:
         self._opening = opening
-        self._opened: Desk | None = None
-        self._last: tuple[Recalls | None, Sightings] | None = None  # where searches that outlast a `close` are noted
+        self._opened: Context | None = None
+        self._last: tuple[Recalls | None, UsageCounter] | None = None  # where searches that outlast a `close` are noted
         self._process = getpid()
         self._lock = RLock()
 
@@ -73,20 +73,20 @@ class Mesh:
 
     def init(self) -> None:
         """Open the store now rather than at the first use; repeating it does nothing."""
-        self._desk()
+        self._context()
 
     def close(self) -> None:
         """Let go of the store; one that the caller handed in stays open. A later call opens it again."""
         with self._lock:
             self._part()
-            desk, self._opened = self._opened, None
-            if desk:
-                self._last = desk.recalls, desk.sightings
-                recalls.close(desk)
-                usage.flush(desk)
-                desk.index.close()
-            if desk and not desk.borrowed:
-                desk.store.close()
+            context, self._opened = self._opened, None
+            if context:
+                self._last = context.recalls, context.usage_counter
+                recalls.close(context)
+                usage.flush(context)
+                context.index.close()
+            if context and not context.borrowed:
+                context.store.close()
 
     def __enter__(self) -> Self:
         self.init()
@@ -99,7 +99,7 @@ class Mesh:
 
     def add(self, content: str, metadata: Metadata | None = None, *, idempotency_key: str | None = None) -> MemoryRecord:
         """Remember a text. Durable when it returns; the same text in the same scope is counted, not stored again."""
-        return write.add_many(self._desk(), [(content, metadata)], key=idempotency_key)[0].record()
+        return write.add_many(self._context(), [(content, metadata)], key=idempotency_key)[0].record()
 
     def ingest(self, content: str, metadata: Metadata | None = None, *, idempotency_key: str | None = None) -> MemoryRecord:
         """The document's other name for `add`."""
@@ -107,7 +107,7 @@ class Mesh:
 
     def add_many(self, items: Iterable[tuple[str, Metadata | None]], *, idempotency_key: str | None = None) -> list[MemoryRecord]:
         """Remember many texts at once: the same as single calls, and all or none."""
-        return [memory.record() for memory in write.add_many(self._desk(), list(items), key=idempotency_key)]
+        return [memory.record() for memory in write.add_many(self._context(), list(items), key=idempotency_key)]
 
     def ingest_dir(
         self, path: str | PathLike[str], *, extension: str | Sequence[str] = ".md", type: str | None = None,
@@ -116,7 +116,7 @@ class Mesh:
         """Remember each file of a folder as one memory, its path within the folder as `source`. Run again, it adds what is new,
         updates what has changed, leaves the rest alone and names what is gone."""
         wanted = Selection.of(extension, recursive=recursive)
-        return folders.ingest(self._desk(), fspath(path), wanted, type_=type, progress=progress or no_progress)
+        return folders.ingest(self._context(), fspath(path), wanted, type_=type, progress=progress or no_progress)
 
     def extract(
         self, text: str, *, min_importance: float = MIN_IMPORTANCE, metadata: Metadata | None = None,
@@ -126,19 +126,19 @@ class Mesh:
         it fails, the text is stored whole, and the answer says why. The metadata goes with each of them."""
         from memory_mesh.flows.extract import extract  # prompts and fences are loaded by who needs them
 
-        return extract(self._desk(), text, min_importance=min_importance, metadata=metadata, key=idempotency_key)
+        return extract(self._context(), text, min_importance=min_importance, metadata=metadata, key=idempotency_key)
 
     def update(
         self, id: str, *, content: str | None = None, metadata: Metadata | None = None, why: str | None = None,
         idempotency_key: str | None = None,
     ) -> MemoryRecord:  # fmt: skip
         """A new revision. Metadata keys given are set, those given as None are removed, the others stay."""
-        newer = change.update(self._desk(), id, content=content, metadata=metadata, why=why, key=idempotency_key)
+        newer = change.update(self._context(), id, content=content, metadata=metadata, why=why, key=idempotency_key)
         return newer.record()
 
     def pin(self, id: str, *, pinned: bool = True) -> MemoryRecord:
         """A pinned memory never decays."""
-        return change.set_columns(self._desk(), id, action="pin" if pinned else "unpin", pinned=pinned).record()
+        return change.set_columns(self._context(), id, action="pin" if pinned else "unpin", pinned=pinned).record()
 
     def delete(self, id: str) -> None:
         """Erase a memory for good; an unknown id is no error."""
@@ -146,7 +146,7 @@ class Mesh:
 
     def erase(self, id: str) -> Erasure:
         """`delete`, with the proof: what is gone and which blocks tell of it."""
-        return erase.erase(self._desk(), [id])
+        return erase.erase(self._context(), [id])
 
     def delete_all(
         self, *, user_id: str | None = None, agent_id: str | None = None, session_id: str | None = None,
@@ -157,7 +157,7 @@ class Mesh:
             "user_id": user_id, "agent_id": agent_id, "session_id": session_id, "project": project,
             "memory_type": memory_type,
         }  # fmt: skip
-        return erase.erase_all(self._desk(), scope)
+        return erase.erase_all(self._context(), scope)
 
     # --- reading ---
 
@@ -200,14 +200,14 @@ class Mesh:
     def reembed(self, *, progress: Progress | None = None) -> Reembedded:
         """Give every memory of the store a vector of the embedder's model: those that wait for one, and those of another
         model. It can be stopped and started again; searches go over to the new model in one moment."""
-        return reembed.reembed(self._desk(), progress or no_progress)
+        return reembed.reembed(self._context(), progress or no_progress)
 
     # --- lessons ---
 
     def distill_lesson(self, context: LessonContext | Metadata, *, idempotency_key: str | None = None) -> LessonBlock:
         """Keep what a failure taught. A lesson of the same pattern that is at least as sure is given back instead; a less sure
         one is superseded."""
-        return lessons.distill(self._desk(), context, key=idempotency_key)
+        return lessons.distill(self._context(), context, key=idempotency_key)
 
     def query_lessons(
         self, query: str = "", *, limit: int = 10, order_by: str | None = None, session_id: str | None = None
@@ -218,39 +218,39 @@ class Mesh:
 
     def get_memories_by_pattern(self, pattern_id: str) -> list[MemoryRecord]:
         """The lessons of a pattern as memories, the surest first."""
-        return [memory.record() for memory in lessons.by_pattern(self._desk(), pattern_id)]
+        return [memory.record() for memory in lessons.by_pattern(self._context(), pattern_id)]
 
     def heartbeat(self, *, jobs: Sequence[str] | None = None, force: bool = False) -> Heartbeat:
         """Run the jobs that are due, the guard first; each by one process at a time."""
         from memory_mesh.flows.heartbeat import beat  # it brings all the jobs along
 
-        return beat(self._desk(), jobs=jobs, force=force)
+        return beat(self._context(), jobs=jobs, force=force)
 
     def heartbeat_log(self, *, limit: int = 20) -> list[JobRun]:
         """The latest runs of the heartbeat's jobs, newest first."""
         from memory_mesh.flows.heartbeat import log
 
-        return log(self._desk(), limit=limit)
+        return log(self._context(), limit=limit)
 
     def distill(self) -> Distilled:
         """Run the distillation cycle now: lessons out of the failures of the last day, and which ones to begin with next."""
         from memory_mesh.flows.distill import cycle
 
-        return cycle(self._desk())
+        return cycle(self._context())
 
     # --- diagnostics ---
 
     def stats(self) -> MemoryStats:
         """How many memories this user has, and where."""
-        desk = self._desk()
-        mine = equals("user_id", desk.who.user_id)
-        counts = {status.value: _count(desk, mine, status) for status in Status} if desk.enabled else {}
-        today, in_all = spending.told(desk.ledger, iso(desk.clock())[:10])
+        context = self._context()
+        mine = equals("user_id", context.reader.user_id)
+        counts = {status.value: _count(context, mine, status) for status in Status} if context.enabled else {}
+        today, in_all = spending.told(context.ledger, iso(context.clock())[:10])
         return MemoryStats(
             total_memories=sum(counts.values()),
             total_skills=0,
-            db_path=desk.store.url,
-            connected=desk.enabled,
+            db_path=context.store.url,
+            connected=context.enabled,
             by_status={status: count for status, count in counts.items() if count},
             spent_today=today,
             spent_in_all=in_all,
@@ -258,26 +258,26 @@ class Mesh:
 
     def check_models(self) -> tuple[Checked, ...]:
         """Ask the language model and the embedder, where they are set, for one short answer each."""
-        return check.check(self._desk())
+        return check.check(self._context())
 
     def clear_cache(self) -> None:
         """Forget the answers of earlier searches."""
-        self._desk().cache.clear()
+        self._context().cache.clear()
 
     def get_cache_stats(self) -> CacheStats:
         """How full the search cache is: at most 500 answers, five minutes each."""
-        return self._desk().cache.stats()
+        return self._context().cache.stats()
 
     def compact(self) -> bool:
         """Free the bytes of what was deleted from a large store; a small one is freed by the deletion itself."""
-        return self._desk().store.compact()
+        return self._context().store.compact()
 
     def verify(
         self, *, agent_id: str | None = None, recalls: bool | None = None, head: tuple[int, str] | None = None
     ) -> list[Verdict]:
         """Walk every audit chain of this user, or those of one agent, or of searches alone, or of all else; a `Broken` names the
         first block that is not as it was sealed. `head` is a number and hash noted earlier, of any of these chains."""
-        return trail.verify_all(self._desk(), Which(agent_id=agent_id, recalls=recalls), noted=head)
+        return trail.verify_all(self._context(), Which(agent_id=agent_id, recalls=recalls), noted=head)
 
     def audit_heads(self, *, agent_id: str | None = None, recalls: bool | None = None) -> list[Head]:
         """Where the audit chains of this user end. Note them elsewhere: `verify(head=…)` tells whether they still hold."""
@@ -303,20 +303,20 @@ class Mesh:
     def format_for_model(self, results: Sequence[SearchResult]) -> str:
         """Search results as data for a language model: behind fences that no memory can close, with a notice that nothing
         within is an instruction, and a mark on each memory that tries to give one."""
-        return shown.for_model(results, self._desk().ids.salt())
+        return shown.for_model(results, self._context().ids.salt())
 
     def __getattr__(self, name: str) -> Never:
         if name in NOT_YET:
             raise not_yet(name)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
-    def _desk(self) -> Desk:
+    def _context(self) -> Context:
         with self._lock:
             self._part()
             if self._opened is None:
                 self._opened = self._opening()
                 if self._last:
-                    self._opened = replace(self._opened, recalls=self._last[0], sightings=self._last[1])
+                    self._opened = replace(self._opened, recalls=self._last[0], usage_counter=self._last[1])
             return self._opened
 
     def _part(self) -> None:
@@ -325,17 +325,17 @@ class Mesh:
             self._process, self._last = getpid(), None
             if self._opened:
                 told = self._opened.recalls is not None
-                self._opened = replace(self._opened, recalls=Recalls() if told else None, sightings=Sightings())
+                self._opened = replace(self._opened, recalls=Recalls() if told else None, usage_counter=UsageCounter())
 
-    def _told(self) -> Desk:
+    def _told(self) -> Context:
         """The desk, once the searches so far have left their blocks."""
-        desk = self._desk()
-        recalls.flush(desk)
-        return desk
+        context = self._context()
+        recalls.flush(context)
+        return context
 
-    def _reading(self, session_id: str | None) -> Desk:
-        desk = self._desk()
-        return desk if session_id is None else replace(desk, who=replace(desk.who, session_id=session_id))
+    def _reading(self, session_id: str | None) -> Context:
+        context = self._context()
+        return context if session_id is None else replace(context, reader=replace(context.reader, session_id=session_id))
 
 
 def _request(
@@ -350,5 +350,5 @@ def _filter(text: str | None) -> Where:
     return ANYTHING if text is None else filters.parse(text)
 
 
-def _count(desk: Desk, mine: Where, status: Status) -> int:
-    return desk.store.count(Kind.MEMORY, both(mine, equals("status", status)))
+def _count(context: Context, mine: Where, status: Status) -> int:
+    return context.store.count(Kind.MEMORY, both(mine, equals("status", status)))

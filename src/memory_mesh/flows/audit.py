@@ -12,7 +12,7 @@ from memory_mesh.core.model.columns import Kind
 from memory_mesh.core.model.records import Block, Head, Memory
 from memory_mesh.core.model.where import ANYTHING, Compare, In, IsNull, Or, Where, both, equals
 from memory_mesh.core.ports import Progress, no_progress
-from memory_mesh.flows.context import Desk
+from memory_mesh.flows.context import Context
 
 _AT_ONCE = 500
 _WINDOW = 2000  # blocks read at once: chains grow long
@@ -34,37 +34,39 @@ class Which:
 ALL_CHAINS = Which()
 
 
-def heads(desk: Desk, which: Which = ALL_CHAINS) -> list[Head]:
+def heads(context: Context, which: Which = ALL_CHAINS) -> list[Head]:
     """Where each chain of the caller's user ends."""
-    return [head for head in _heads_of(desk, desk.who.user_id) if which.has(head.id)]
+    return [head for head in _heads_of(context, context.reader.user_id) if which.has(head.id)]
 
 
-def blocks(desk: Desk, chain: str, where: Where = ANYTHING) -> list[Block]:
+def blocks(context: Context, chain: str, where: Where = ANYTHING) -> list[Block]:
     """The blocks of a chain, first block first."""
-    found = desk.store.find(Kind.BLOCK, both(equals("chain", chain), where))
+    found = context.store.find(Kind.BLOCK, both(equals("chain", chain), where))
     return sorted((Block.of(row) for row in found), key=lambda block: block.number)
 
 
-def log(desk: Desk, *, which: Which = ALL_CHAINS, operation: str | None = None, limit: int = 20) -> list[Block]:
+def log(context: Context, *, which: Which = ALL_CHAINS, operation: str | None = None, limit: int = 20) -> list[Block]:
     """The blocks of the caller's user, newest first."""
     if operation is not None and operation not in OPERATIONS:
         raise InvalidInput(f"operation is {shown(operation)}", expected=f"one of {', '.join(OPERATIONS)}")
     if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
         raise InvalidInput(f"limit is {shown(limit)}", expected="a whole number from 1")
-    wanted = [equals("user_id", desk.who.user_id)]
+    wanted = [equals("user_id", context.reader.user_id)]
     wanted += [equals("agent_id", which.agent_id)] if which.agent_id is not None else []
     wanted += [equals("operation_type", operation)] if operation else []
     if which.recalls is not None:
         wanted.append(Compare("operation_type", "=" if which.recalls else "<>", "recall"))
-    return [Block.of(row) for row in desk.store.find(Kind.BLOCK, both(*wanted), limit=limit)]
+    return [Block.of(row) for row in context.store.find(Kind.BLOCK, both(*wanted), limit=limit)]
 
 
-def export(desk: Desk, *, which: Which = ALL_CHAINS, as_json: bool = False, progress: Progress = no_progress) -> Iterator[str]:
+def export(
+    context: Context, *, which: Which = ALL_CHAINS, as_json: bool = False, progress: Progress = no_progress
+) -> Iterator[str]:
     """The chains of the caller's user, one after another, each from its first block: as texts of the wire format, or as lines of
     JSON, which can be verified. An erased block has no text any more, so only JSON has it."""
-    chains = [chain for chain in _chains(desk) if which.has(chain)]
-    total = sum(desk.store.count(Kind.BLOCK, equals("chain", chain)) for chain in chains)
-    every = (block for chain in chains for block in _of_one_moment(desk, chain))
+    chains = [chain for chain in _chains(context) if which.has(chain)]
+    total = sum(context.store.count(Kind.BLOCK, equals("chain", chain)) for chain in chains)
+    every = (block for chain in chains for block in _of_one_moment(context, chain))
     for done, block in enumerate(every, start=1):
         if as_json:
             yield exported.line(block) + "\n"
@@ -74,12 +76,12 @@ def export(desk: Desk, *, which: Which = ALL_CHAINS, as_json: bool = False, prog
             progress("exporting", done, total)
 
 
-def _of_one_moment(desk: Desk, chain: str) -> Iterator[Block]:
+def _of_one_moment(context: Context, chain: str) -> Iterator[Block]:
     """The blocks of a chain. Where old searches are removed meanwhile, what was read no longer fits what follows: no export."""
     first = last = None
-    for block in _in_order(desk, chain, _head(desk, chain)):
-        if first and last and block.number != last.number + 1 and not desk.store.get(Kind.BLOCK, [first.id]):
-            raise StoreBusy(f"{desk.store.url}: old blocks were removed during the export", remedy="export again")
+    for block in _in_order(context, chain, _head(context, chain)):
+        if first and last and block.number != last.number + 1 and not context.store.get(Kind.BLOCK, [first.id]):
+            raise StoreBusy(f"{context.store.url}: old blocks were removed during the export", remedy="export again")
         first, last = first or block, block
         yield block
 
@@ -87,37 +89,37 @@ def _of_one_moment(desk: Desk, chain: str) -> Iterator[Block]:
 # --- verifying ---
 
 
-def verify(desk: Desk, chain: str, *, noted: tuple[int, str] | None = None) -> Verdict:
+def verify(context: Context, chain: str, *, noted: tuple[int, str] | None = None) -> Verdict:
     """Whether a chain is whole, and whether the contents it speaks of are still those that were sealed.
 
     Others may write between two reads, so a break counts only if no chain of its user has grown meanwhile.
     """
     user_id, _ = audit.owner_of(chain)
-    verdict = _walk(desk, chain, noted)
+    verdict = _walk(context, chain, noted)
     for attempt in range(_ATTEMPTS if isinstance(verdict, Broken) else 0):
-        ends = _heads_of(desk, user_id)
-        verdict = _walk(desk, chain, noted)
-        if isinstance(verdict, Sound) or _heads_of(desk, user_id) == ends:
+        ends = _heads_of(context, user_id)
+        verdict = _walk(context, chain, noted)
+        if isinstance(verdict, Sound) or _heads_of(context, user_id) == ends:
             break
-        desk.pause(attempt)
+        context.pause(attempt)
     return verdict
 
 
-def verify_all(desk: Desk, which: Which = ALL_CHAINS, *, noted: tuple[int, str] | None = None) -> list[Verdict]:
+def verify_all(context: Context, which: Which = ALL_CHAINS, *, noted: tuple[int, str] | None = None) -> list[Verdict]:
     """Every chain of the caller's user; one whose head is gone is found by its blocks. A noted head may be of any of them."""
-    chains = [chain for chain in _chains(desk) if which.has(chain)]
-    holder = _holder(desk, chains, noted)
-    verdicts = [verify(desk, chain, noted=noted if chain == holder else None) for chain in chains]
+    chains = [chain for chain in _chains(context) if which.has(chain)]
+    holder = _holder(context, chains, noted)
+    verdicts = [verify(context, chain, noted=noted if chain == holder else None) for chain in chains]
     if noted and noted[0] and holder is None:
         verdicts.append(exported.not_noted(chains[0] if len(chains) == 1 else "", noted[0]))
     return verdicts
 
 
-def _chains(desk: Desk) -> list[str]:
+def _chains(context: Context) -> list[str]:
     """The names of the user's chains, those without a head too: found one by one, for a chain has many blocks."""
-    named = {head.id for head in heads(desk)}
-    own = equals("user_id", desk.who.user_id)
-    while orphan := desk.store.find(Kind.BLOCK, both(own, of_none(named)), limit=1):
+    named = {head.id for head in heads(context)}
+    own = equals("user_id", context.reader.user_id)
+    while orphan := context.store.find(Kind.BLOCK, both(own, of_none(named)), limit=1):
         named.add(Block.of(orphan[0]).chain)
     return sorted(named)
 
@@ -127,37 +129,37 @@ def of_none(chains: Iterable[str]) -> Where:
     return Or((IsNull("chain"), IsNull("number"), both(*(Compare("chain", "<>", chain) for chain in sorted(chains)))))
 
 
-def _holder(desk: Desk, chains: Sequence[str], noted: tuple[int, str] | None) -> str | None:
+def _holder(context: Context, chains: Sequence[str], noted: tuple[int, str] | None) -> str | None:
     """The chain that has the noted block, or has the one behind it where the noted one was removed."""
     if not noted or not noted[0] or not chains:
         return None
     number, hashed = noted
     itself = both(equals("number", number), equals("block_hash", hashed))
     behind = both(equals("number", number + 1), equals("prev_hash", hashed))
-    found = desk.store.find(Kind.BLOCK, both(In("chain", tuple(chains)), Or((itself, behind))), limit=1)
+    found = context.store.find(Kind.BLOCK, both(In("chain", tuple(chains)), Or((itself, behind))), limit=1)
     return str(found[0].value("chain")) if found else None
 
 
-def _heads_of(desk: Desk, user_id: str | None) -> list[Head]:
-    every = [Head.of(row) for row in desk.store.find(Kind.HEAD)]
+def _heads_of(context: Context, user_id: str | None) -> list[Head]:
+    every = [Head.of(row) for row in context.store.find(Kind.HEAD)]
     return sorted((head for head in every if audit.owner_of(head.id)[0] == user_id), key=lambda head: head.id)
 
 
-def _head(desk: Desk, chain: str) -> Head | None:
-    held = desk.store.get(Kind.HEAD, [chain]).get(chain)
+def _head(context: Context, chain: str) -> Head | None:
+    held = context.store.get(Kind.HEAD, [chain]).get(chain)
     return Head.of(held) if held else None
 
 
-def _in_order(desk: Desk, chain: str, head: Head | None) -> Iterator[Block]:
+def _in_order(context: Context, chain: str, head: Head | None) -> Iterator[Block]:
     """Every block of a chain by its number, a window at a time. Up to its head a chain has no gap; where one has, all that is
     left is read at once, and whoever verifies will find it."""
-    count = desk.store.count(Kind.BLOCK, equals("chain", chain))
+    count = context.store.count(Kind.BLOCK, equals("chain", chain))
     at = (head.number if head else count) - count + 1
-    yield from blocks(desk, chain, Compare("number", "<", at))
-    while found := blocks(desk, chain, both(Compare("number", ">=", at), Compare("number", "<", at + _WINDOW))):
+    yield from blocks(context, chain, Compare("number", "<", at))
+    while found := blocks(context, chain, both(Compare("number", ">=", at), Compare("number", "<", at + _WINDOW))):
         yield from found
         at += _WINDOW
-    yield from blocks(desk, chain, Compare("number", ">=", at))
+    yield from blocks(context, chain, Compare("number", ">=", at))
 
 
 @dataclass(slots=True)
@@ -177,56 +179,56 @@ class _Listener:
             yield block
 
 
-def _walk(desk: Desk, chain: str, noted: tuple[int, str] | None) -> Verdict:
+def _walk(context: Context, chain: str, noted: tuple[int, str] | None) -> Verdict:
     listener = _Listener()
-    walked = listener.hear(_to_its_end(desk, chain, listener))
+    walked = listener.hear(_to_its_end(context, chain, listener))
     verdict = audit.growing(chain, walked, lambda: listener.head, noted=noted)
-    return verdict if isinstance(verdict, Broken) else _contents(desk, chain, listener) or verdict
+    return verdict if isinstance(verdict, Broken) else _contents(context, chain, listener) or verdict
 
 
-def _to_its_end(desk: Desk, chain: str, listener: _Listener) -> Iterator[Block]:
+def _to_its_end(context: Context, chain: str, listener: _Listener) -> Iterator[Block]:
     """Every block that is there, and those that came while they were read: others may never stop writing. A block and the head
     that counts it come in one write, so up to a head that is read afterwards none may be missing."""
     number = 0
-    for block in _in_order(desk, chain, _head(desk, chain)):
+    for block in _in_order(context, chain, _head(context, chain)):
         number = block.number
         yield block
-    listener.head = _head(desk, chain)
+    listener.head = _head(context, chain)
     if listener.head and listener.head.number > number:
-        yield from blocks(desk, chain, both(Compare("number", ">", number), Compare("number", "<=", listener.head.number)))
+        yield from blocks(context, chain, both(Compare("number", ">", number), Compare("number", "<=", listener.head.number)))
 
 
 # --- what the blocks speak of ---
 
 
-def _contents(desk: Desk, chain: str, heard: _Listener) -> Broken | None:
+def _contents(context: Context, chain: str, heard: _Listener) -> Broken | None:
     """The first memory of a chain that is gone, or whose content is not the one that the block of its latest revision sealed."""
     refs = sorted(heard.refs)
     for at in range(0, len(refs), _AT_ONCE):
         ids = tuple(refs[at : at + _AT_ONCE])
         # The memories before the blocks: what was changed or erased in between is told by a block, and can be asked for again.
-        held = {id_: Memory.of(row) for id_, row in desk.store.get(Kind.MEMORY, ids).items()}
+        held = {id_: Memory.of(row) for id_, row in context.store.get(Kind.MEMORY, ids).items()}
         for gone in (ref for ref in ids if ref in heard.quoting and ref not in held):
-            if _still_quotes(desk, heard.quoting[gone][1]):
+            if _still_quotes(context, heard.quoting[gone][1]):
                 return Broken(chain, *heard.quoting[gone], f"{gone} is gone and no erasure tells of it")
-        sealed = _sealed(desk, audit.owner_of(chain)[0], ids)
+        sealed = _sealed(context, audit.owner_of(chain)[0], ids)
         for memory in held.values():
-            if block := _contradicted(desk, memory, sealed.get(memory.id, {})):
+            if block := _contradicted(context, memory, sealed.get(memory.id, {})):
                 return Broken(chain, block.number, block.id, f"the content of {memory.id} is not the one that was sealed")
     return None
 
 
-def _still_quotes(desk: Desk, block_id: str) -> bool:
+def _still_quotes(context: Context, block_id: str) -> bool:
     """An erasure that came meanwhile has taken the block's text with the memory."""
-    row = desk.store.get(Kind.BLOCK, [block_id]).get(block_id)
+    row = context.store.get(Kind.BLOCK, [block_id]).get(block_id)
     return row is not None and audit.quotes(Block.of(row))
 
 
-def _sealed(desk: Desk, user_id: str | None, ids: tuple[str, ...]) -> dict[str, dict[int, tuple[str, Block]]]:
+def _sealed(context: Context, user_id: str | None, ids: tuple[str, ...]) -> dict[str, dict[int, tuple[str, Block]]]:
     """The contents that were sealed of each memory, by revision and in whichever chain: a shared memory is changed by many
     agents. Of another user's chains nobody asks here whether they are whole, so they tell nothing."""
     sealed: dict[str, dict[int, tuple[str, Block]]] = {}
-    for row in desk.store.find(Kind.BLOCK, both(equals("user_id", user_id), In("ref", ids))):
+    for row in context.store.find(Kind.BLOCK, both(equals("user_id", user_id), In("ref", ids))):
         block = Block.of(row)
         if told := audit.sealed_content(block):
             revision, hashed = told
@@ -234,17 +236,17 @@ def _sealed(desk: Desk, user_id: str | None, ids: tuple[str, ...]) -> dict[str, 
     return sealed
 
 
-def _contradicted(desk: Desk, memory: Memory, sealed: dict[int, tuple[str, Block]]) -> Block | None:
+def _contradicted(context: Context, memory: Memory, sealed: dict[int, tuple[str, Block]]) -> Block | None:
     """The block that tells of another content than the memory has now."""
     hashed = audit.content_hash(memory.salt or "", memory.content)
     told, block = sealed[max(sealed)] if sealed else (hashed, None)
     if told == hashed:
         return None
     once = any(hashed == earlier for earlier, _ in sealed.values())
-    return None if once and _revision(desk, memory.id) != memory.revision else block  # it was changed after it was read
+    return None if once and _revision(context, memory.id) != memory.revision else block  # it was changed after it was read
 
 
-def _revision(desk: Desk, memory_id: str) -> int | None:
+def _revision(context: Context, memory_id: str) -> int | None:
     """The revision that a memory has by now; one that was erased has none."""
-    row = desk.store.get(Kind.MEMORY, [memory_id]).get(memory_id)
+    row = context.store.get(Kind.MEMORY, [memory_id]).get(memory_id)
     return row.revision if row else None

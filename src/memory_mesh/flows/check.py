@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from memory_mesh.core.errors import MemoryMeshError
-from memory_mesh.flows.context import Desk
+from memory_mesh.flows.context import Context
 from memory_mesh.flows.embed import embedded
 
 
@@ -18,37 +18,37 @@ class Checked:
     remedy: str = ""
 
 
-def check(desk: Desk) -> tuple[Checked, ...]:
+def check(context: Context) -> tuple[Checked, ...]:
     """Each model that is set, tried now."""
-    return _chat(desk), _embedder(desk)
+    return _chat(context), _embedder(context)
 
 
-def _chat(desk: Desk) -> Checked:
+def _chat(context: Context) -> Checked:
     from memory_mesh.core.prompts import check as prompt
 
     part = "language model"
-    if desk.chat is None:
+    if context.chat is None:
         return Checked(part=part, detail="none is set; memories are kept and found without one")
-    began = desk.clock()
+    began = context.clock()
     try:
-        reply = desk.chat.reply(prompt.ask())
+        reply = context.chat.reply(prompt.ask())
         prompt.read(reply)
     except MemoryMeshError as error:
-        return _failed(part, desk.chat.model, error)
+        return _failed(part, context.chat.model, error)
     used = f"{reply.tokens.sent} tokens sent, {reply.tokens.received} received"
-    return Checked(part=part, model=desk.chat.model, detail=f"answers as asked, in {desk.clock() - began} ms, {used}")
+    return Checked(part=part, model=context.chat.model, detail=f"answers as asked, in {context.clock() - began} ms, {used}")
 
 
-def _embedder(desk: Desk) -> Checked:
-    if desk.embedder is None:
+def _embedder(context: Context) -> Checked:
+    if context.embedder is None:
         return Checked(part="embedder", detail="none is set; memories are found by their words")
-    began = desk.clock()
+    began = context.clock()
     try:
-        vector = embedded(desk.embedder, ["a sign of life"])[0]
+        vector = embedded(context.embedder, ["a sign of life"])[0]
     except MemoryMeshError as error:
-        return _failed("embedder", desk.embedder.model, error)
-    told = f"gives {vector.dimension} numbers, in {desk.clock() - began} ms"
-    return Checked(part="embedder", model=desk.embedder.model, detail=told)
+        return _failed("embedder", context.embedder.model, error)
+    told = f"gives {vector.dimension} numbers, in {context.clock() - began} ms"
+    return Checked(part="embedder", model=context.embedder.model, detail=told)
 
 
 def _failed(part: str, model: str, error: MemoryMeshError) -> Checked:

@@ -31,7 +31,7 @@ from memory_mesh.core.ports import (
     no_step,
 )
 from memory_mesh.core.search.cache import SearchCache
-from memory_mesh.core.search.usage import Sightings
+from memory_mesh.core.search.usage import UsageCounter
 from memory_mesh.flows.spending import Ledger
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class Chatting:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Desk:
+class Context:
     """The ports and the few settings that flows need."""
 
     store: Store
@@ -60,7 +60,7 @@ class Desk:
     embedder: Embedder | None  # None: by keywords alone
     clock: Clock
     ids: IdSource
-    who: Reader
+    reader: Reader
     pause: Callable[[int], None]  # waits before the next attempt, longer each time
     chat: ChatModel | None = None  # None: without a language model
     chatting: Chatting = field(default_factory=Chatting)
@@ -68,7 +68,7 @@ class Desk:
     limits: Limits = field(default_factory=Limits)
     gate: Callable[[], "Layer0"] = field(default_factory=lambda: cache(_usual_gate))
     cache: SearchCache[tuple[SearchResult, ...]] = field(default_factory=SearchCache)
-    sightings: Sightings = field(default_factory=Sightings)
+    usage_counter: UsageCounter = field(default_factory=UsageCounter)
     recalls: Recalls | None = None  # searches that no block tells of yet; None: they leave none
     told: Event = field(default_factory=Event)  # set once foreign vectors were mentioned
     lesson_min_confidence: float = 0.7  # lessons that are less sure are kept and not told
@@ -106,27 +106,27 @@ class Plan(Generic[Answer]):
     seen: Mapping[str, int] = field(default_factory=dict)
 
 
-def settle(desk: Desk, decide: Callable[[], Plan[Answer]]) -> tuple[Answer, Applied]:
+def commit(context: Context, decide: Callable[[], Plan[Answer]]) -> tuple[Answer, Applied]:
     """Decide and write; where the store moved in between, read and decide again."""
-    must_be_enabled(desk)
+    must_be_enabled(context)
     for attempt in range(_ATTEMPTS):
         plan = decide()
-        desk.step("flow.decided")
+        context.step("flow.decided")
         if not plan.puts and not plan.deletes:
             return plan.answer, Applied(bytes_freed=True)
         try:
-            applied = desk.store.apply(plan.puts, plan.deletes, seen=plan.seen)
+            applied = context.store.apply(plan.puts, plan.deletes, seen=plan.seen)
         except Conflict:
-            desk.pause(attempt)
+            context.pause(attempt)
             continue
-        desk.step("flow.applied")
+        context.step("flow.applied")
         return plan.answer, applied
-    raise StoreBusy(f"{desk.store.url}: others kept changing it", remedy="try again")
+    raise StoreBusy(f"{context.store.url}: others kept changing it", remedy="try again")
 
 
-def must_be_enabled(desk: Desk) -> None:
+def must_be_enabled(context: Context) -> None:
     """Refuse to write, or to promise that something is gone, where nothing is kept."""
-    if not desk.enabled:
+    if not context.enabled:
         raise MemoryDisabled("memory is switched off", remedy="open the mesh with enable_memory=True to store")
 
 
@@ -137,36 +137,36 @@ def texts(**named: object) -> None:
             raise InvalidInput(wrong, expected="text")
 
 
-def memory_row(desk: Desk, memory_id: object) -> Row | None:
+def memory_row(context: Context, memory_id: object) -> Row | None:
     """A memory by its id, whoever may see it."""
     texts(id=memory_id)
-    return desk.store.get(Kind.MEMORY, [str(memory_id)]).get(str(memory_id))
+    return context.store.get(Kind.MEMORY, [str(memory_id)]).get(str(memory_id))
 
 
-def visible_memory(desk: Desk, memory_id: str) -> Memory:
+def visible_memory(context: Context, memory_id: str) -> Memory:
     """A memory that the caller may see."""
-    row = memory_row(desk, memory_id)
-    if row is None or not visible(desk.who, row):
-        raise unknown(desk, memory_id)
+    row = memory_row(context, memory_id)
+    if row is None or not visible(context.reader, row):
+        raise unknown(context, memory_id)
     return Memory.of(row)
 
 
-def unknown(desk: Desk, memory_id: str) -> NotFound:
+def unknown(context: Context, memory_id: str) -> NotFound:
     """The error for a memory that is not there for the caller."""
-    what = f"no memory {memory_id!r:.80} for agent {desk.who.agent_id}"
+    what = f"no memory {memory_id!r:.80} for agent {context.reader.agent_id}"
     return NotFound(what, remedy="check the id, the agent and the session")
 
 
-def lasting(desk: Desk) -> Where:
+def lasting(context: Context) -> Where:
     """What has not expired."""
-    return Or((IsNull("expires_at"), Compare("expires_at", ">", iso(desk.clock()))))
+    return Or((IsNull("expires_at"), Compare("expires_at", ">", iso(context.clock()))))
 
 
-def sealed(desk: Desk, chain: str, entries: Sequence[Entry]) -> list[Row]:
+def sealed(context: Context, chain: str, entries: Sequence[Entry]) -> list[Row]:
     """The rows that append entries to a chain: its blocks and its new head."""
     if not entries:
         return []
-    held = desk.store.get(Kind.HEAD, [chain]).get(chain)
+    held = context.store.get(Kind.HEAD, [chain]).get(chain)
     blocks, head = audit.append(chain, Head.of(held) if held else None, entries)
     # The head first: where another has appended meanwhile, it is the head's conflict that tells so.
     return [head.row(), *(block.row() for block in blocks)]

@@ -14,7 +14,7 @@ from memory_mesh.core.model.scope import MemoryType, Reader, visible
 from memory_mesh.core.model.times import iso
 from memory_mesh.core.model.where import Compare, In, both, equals
 from memory_mesh.flows import lessons
-from memory_mesh.flows.context import Desk, lasting, memory_row, must_be_enabled
+from memory_mesh.flows.context import Context, lasting, memory_row, must_be_enabled
 
 INJECTED = 10
 _NEEDED = ("error_pattern", "preventative_rule")
@@ -28,54 +28,56 @@ _TELLING = (*_SIGHTINGS, "update")  # that something failed may be noted later; 
 _log = logging.getLogger("memory_mesh")
 
 
-def cycle(desk: Desk) -> Distilled:
+def cycle(context: Context) -> Distilled:
     """Run the cycle over the chains of the caller's user, each agent's memories as that agent."""
-    must_be_enabled(desk)
-    scanned, candidates = _scan(desk)
+    must_be_enabled(context)
+    scanned, candidates = _scan(context)
     learnt: list[LessonBlock] = []
     skipped: list[Skipped] = []
     for memory in candidates:
         check_cancelled()
-        own = replace(desk, who=Reader(memory.user_id, memory.agent_id, memory.session_id))
+        own = replace(context, reader=Reader(memory.user_id, memory.agent_id, memory.session_id))
         try:
             lesson = _lesson(own, memory)
         except (InvalidInput, NotFound) as error:
             skipped.append(Skipped(memory_id=memory.id, reason=error.what))
         else:
             learnt += [lesson] if lesson else []
-    told = tuple(lesson for lesson in learnt if _is_seen(desk, lesson))
+    told = tuple(lesson for lesson in learnt if _is_seen(context, lesson))
     return Distilled(
         scanned=scanned,
         candidates=len(candidates),
         learnt=told,
         known=len(candidates) - len(learnt) - len(skipped),
         skipped=tuple(skipped),
-        inject=tuple(lessons.query(desk, "", limit=INJECTED, order_by="severity DESC")),
+        inject=tuple(lessons.query(context, "", limit=INJECTED, order_by="severity DESC")),
         unseen=len(learnt) - len(told),
     )
 
 
-def _scan(desk: Desk) -> tuple[int, list[Memory]]:
+def _scan(context: Context) -> tuple[int, list[Memory]]:
     """How many blocks the last day has, and the memories in them that a lesson may be drawn from, the newest first."""
-    ms = desk.clock()
-    week = _blocks(desk, iso(ms - _REPEATED))
+    ms = context.clock()
+    week = _blocks(context, iso(ms - _REPEATED))
     recent = [block for block in week if block.created_at >= iso(ms - _RECENT)]
     patterns = Counter(_pattern(block) for block in week if _action(block) in _SIGHTINGS)
     chosen = [block for block in recent if _action(block) in _TELLING and _is_candidate(block, patterns)]
-    return len(recent), _memories(desk, dict.fromkeys(str(block.ref) for block in chosen))
+    return len(recent), _memories(context, dict.fromkeys(str(block.ref) for block in chosen))
 
 
-def _memories(desk: Desk, ids: Iterable[str]) -> list[Memory]:
+def _memories(context: Context, ids: Iterable[str]) -> list[Memory]:
     """Those that may teach: what is quarantined, archived, expired or erased does not."""
-    own = both(equals("user_id", desk.who.user_id), Compare("memory_type", "<>", MemoryType.LESSON))
-    fit = both(own, equals("status", Status.ACTIVE), lasting(desk))
-    rows = [memory_row(desk, id_) for id_ in ids]
+    own = both(equals("user_id", context.reader.user_id), Compare("memory_type", "<>", MemoryType.LESSON))
+    fit = both(own, equals("status", Status.ACTIVE), lasting(context))
+    rows = [memory_row(context, id_) for id_ in ids]
     return [Memory.of(row) for row in rows if row and fit.matches(row)]
 
 
-def _blocks(desk: Desk, since: str) -> list[Block]:
-    found = both(equals("user_id", desk.who.user_id), Compare("created_at", ">=", since), equals("operation_type", "retain"))
-    return [Block.of(row) for row in desk.store.find(Kind.BLOCK, found)]
+def _blocks(context: Context, since: str) -> list[Block]:
+    found = both(
+        equals("user_id", context.reader.user_id), Compare("created_at", ">=", since), equals("operation_type", "retain")
+    )
+    return [Block.of(row) for row in context.store.find(Kind.BLOCK, found)]
 
 
 def _action(block: Block) -> Value:
@@ -89,9 +91,9 @@ def _is_candidate(block: Block, patterns: Mapping[str | None, int]) -> bool:
     return said.get("status") == "error" or marked or (_pattern(block) is not None and patterns[_pattern(block)] >= _TIMES)
 
 
-def _is_seen(desk: Desk, lesson: LessonBlock) -> bool:
-    row = memory_row(desk, lesson.memory_id)
-    return row is not None and visible(desk.who, row)
+def _is_seen(context: Context, lesson: LessonBlock) -> bool:
+    row = memory_row(context, lesson.memory_id)
+    return row is not None and visible(context.reader, row)
 
 
 def _pattern(block: Block) -> str | None:
@@ -99,23 +101,23 @@ def _pattern(block: Block) -> str | None:
     return said if isinstance(said, str) and said.strip() else None
 
 
-def _lesson(desk: Desk, memory: Memory) -> LessonBlock | None:
+def _lesson(context: Context, memory: Memory) -> LessonBlock | None:
     """The lesson that a memory taught, or None where it is known; `InvalidInput` where there is not enough to learn from."""
     texts = {name: _text(memory.metadata.get(name)) for name in _ASKED}
     missing = [name for name in _NEEDED if not texts[name]]
-    if missing and _taught(desk, memory):
+    if missing and _taught(context, memory):
         return None  # a model might call the same error by another name each time
-    proposed = _proposed(desk, memory) if missing else {}
+    proposed = _proposed(context, memory) if missing else {}
     texts |= {name: text for name, text in proposed.items() if not texts[name]}
     for name in (name for name in missing if not texts[name]):
         raise InvalidInput(f"it has no {name}", expected="one in its metadata, or a language model that finds one")
-    lesson, new = lessons.learn(desk, _context(memory, texts), sources=[memory], inferred=bool(missing))
+    lesson, new = lessons.learn(context, _context(memory, texts), sources=[memory], inferred=bool(missing))
     return lesson if new else None
 
 
-def _taught(desk: Desk, memory: Memory) -> bool:
+def _taught(context: Context, memory: Memory) -> bool:
     drawn = both(equals("user_id", memory.user_id), equals("memory_type", MemoryType.LESSON), In("sources", (memory.id,)))
-    return desk.store.count(Kind.MEMORY, drawn) > 0
+    return context.store.count(Kind.MEMORY, drawn) > 0
 
 
 def _context(memory: Memory, texts: Mapping[str, str]) -> dict[str, object]:
@@ -134,19 +136,19 @@ def _context(memory: Memory, texts: Mapping[str, str]) -> dict[str, object]:
     }
 
 
-def _proposed(desk: Desk, memory: Memory) -> dict[str, str]:
+def _proposed(context: Context, memory: Memory) -> dict[str, str]:
     """What a language model makes of it, where there is one. Rules are followed, so a text that tries to make them is not asked
     about, nor is what it made of the model taken."""
-    if desk.chat is None:
+    if context.chat is None:
         return {}
     from memory_mesh.core.prompts import lesson as prompt
     from memory_mesh.core.safety.injection import detect
 
-    report = memory.content[: _CHARACTERS * desk.chatting.input_tokens]
+    report = memory.content[: _CHARACTERS * context.chatting.input_tokens]
     if detect(report):
         raise InvalidInput("its text gives instructions to a model")
     try:
-        reply = desk.chat.reply(prompt.ask(report, desk.ids.salt(), max_tokens=desk.chatting.answer_tokens))
+        reply = context.chat.reply(prompt.ask(report, context.ids.salt(), max_tokens=context.chatting.answer_tokens))
         found = asdict(prompt.read(reply))
     except (CallError, BudgetSpent, AnswerUnreadable) as error:
         _log.warning("distillation: no lesson from %s, because %s", memory.id, error)

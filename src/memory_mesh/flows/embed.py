@@ -17,7 +17,7 @@ from memory_mesh.core.model.records import Memory
 from memory_mesh.core.model.rows import Row, Vector, checked
 from memory_mesh.core.model.times import iso
 from memory_mesh.core.ports import Embedder
-from memory_mesh.flows.context import Desk
+from memory_mesh.flows.context import Context
 
 _META = "embedding"
 _log = logging.getLogger("memory_mesh")
@@ -46,44 +46,44 @@ class Vectors(dict[str, Embedded]):
     def __init__(self) -> None:
         self._held: str | None = None
 
-    def add(self, desk: Desk, texts: Sequence[str]) -> None:
+    def add(self, context: Context, texts: Sequence[str]) -> None:
         """Embed what is new. Each decision asks anew which model the store has: it may have changed since the last."""
-        self._held = _fitting(desk) if texts or self else None
+        self._held = _fitting(context) if texts or self else None
         new = list(dict.fromkeys(text for text in texts if text not in self))
-        self.update(zip(new, _embedded(desk, new), strict=True))
+        self.update(zip(new, _embedded(context, new), strict=True))
 
-    def claim(self, desk: Desk) -> list[Row]:
+    def claim(self, context: Context) -> list[Row]:
         """The row that makes a model the store's own, to be written with its first vector."""
         first = next((found.own for found in self.values() if found.own), None)
-        return [model_row(desk, first.model)] if first and self._held is None else []
+        return [model_row(context, first.model)] if first and self._held is None else []
 
 
-def _embedded(desk: Desk, texts: Sequence[str]) -> list[Embedded]:
+def _embedded(context: Context, texts: Sequence[str]) -> list[Embedded]:
     """Vectors for texts that are to be stored, in one batch. Without an embedder there are none, and nothing waits."""
-    if desk.embedder is None or not texts:
+    if context.embedder is None or not texts:
         return [NO_VECTOR] * len(texts)
     try:
-        pieces = [passages(desk, text) for text in texts]
-        vectors = iter(embedded(desk.embedder, [piece for parts in pieces for piece in parts]))
+        pieces = [passages(context, text) for text in texts]
+        vectors = iter(embedded(context.embedder, [piece for parts in pieces for piece in parts]))
     except EmbeddingError as error:
         _log.warning("stored without vectors, found by keywords until `memory-mesh reembed`: %s", error)
         return [WAITING] * len(texts)
-    return [_of_one(desk.embedder.model, [next(vectors) for _ in parts]) for parts in pieces]
+    return [_of_one(context.embedder.model, [next(vectors) for _ in parts]) for parts in pieces]
 
 
-def asked(desk: Desk, query: str) -> Vector | None:
+def asked(context: Context, query: str) -> Vector | None:
     """The vector of a query; None where the answer must come from keywords alone."""
-    held = store_model(desk)
-    if desk.embedder is None or held != desk.embedder.model:
-        if desk.embedder and held:
-            mention(desk, f"the store holds vectors of {held}, not of {desk.embedder.model}: searched by keywords alone")
+    held = store_model(context)
+    if context.embedder is None or held != context.embedder.model:
+        if context.embedder and held:
+            mention(context, f"the store holds vectors of {held}, not of {context.embedder.model}: searched by keywords alone")
         return None
     try:
-        vector = embedded(desk.embedder, [query])[0]
+        vector = embedded(context.embedder, [query])[0]
     except EmbeddingError as error:
         _log.warning("searched by keywords alone: %s", error)
         return None
-    return vector if vector.model == desk.embedder.model else None
+    return vector if vector.model == context.embedder.model else None
 
 
 def embedded(embedder: Embedder, texts: Sequence[str]) -> list[Vector]:
@@ -97,42 +97,42 @@ def embedded(embedder: Embedder, texts: Sequence[str]) -> list[Vector]:
     return vectors
 
 
-def mention(desk: Desk, what: str) -> None:
+def mention(context: Context, what: str) -> None:
     """One line, once, where memories cannot be compared and `reembed` would mend it."""
-    if not desk.told.is_set():
-        desk.told.set()
+    if not context.told.is_set():
+        context.told.set()
         _log.warning("%s; memory-mesh reembed mends it", what)
 
 
-def passages(desk: Desk, text: str) -> list[str]:
+def passages(context: Context, text: str) -> list[str]:
     """The text in pieces that fit the embedder's window; nearly always itself."""
-    assert desk.embedder is not None  # noqa: S101  (callers looked)
-    with _outages(desk.embedder):
-        window = desk.embedder.window
+    assert context.embedder is not None  # noqa: S101  (callers looked)
+    with _outages(context.embedder):
+        window = context.embedder.window
         # A token is at least a byte; two more frame the text. So most texts need no counting.
-        if len(text.encode()) <= window - 2 or desk.embedder.count(text) <= window:
+        if len(text.encode()) <= window - 2 or context.embedder.count(text) <= window:
             return [text]
         from memory_mesh.core.scrubbing.chunks import chunks  # few texts are that long
 
-        rules = desk.layer0.scrub.chunking
+        rules = context.layer0.scrub.chunking
         most = min(rules.max_tokens, window)
         fitting = replace(rules, min_tokens=1, max_tokens=most, hard_max_tokens=most)
-        return [chunk.text for chunk in chunks(text, fitting, desk.embedder.count)] or [text]
+        return [chunk.text for chunk in chunks(text, fitting, context.embedder.count)] or [text]
 
 
-def store_model(desk: Desk) -> str | None:
+def store_model(context: Context) -> str | None:
     """The model whose vectors the store holds; None before the first vector."""
-    held = desk.store.get(Kind.META, [_META]).get(_META)
+    held = context.store.get(Kind.META, [_META]).get(_META)
     detail = held.value("detail") if held else None
     return str(detail["model"]) if isinstance(detail, dict) else None
 
 
-def model_row(desk: Desk, model: str) -> Row:
+def model_row(context: Context, model: str) -> Row:
     """The store's model, as a row that replaces what it was."""
-    held = desk.store.get(Kind.META, [_META]).get(_META)
+    held = context.store.get(Kind.META, [_META]).get(_META)
     revision = held.revision if held else 0
     row = Row(
-        kind=Kind.META, id=_META, partition="", created_at=iso(desk.clock()), revision=revision + 1, replaces=revision,
+        kind=Kind.META, id=_META, partition="", created_at=iso(context.clock()), revision=revision + 1, replaces=revision,
         fields={"detail": {"model": model}},
     )  # fmt: skip
     return checked(row)
@@ -157,12 +157,12 @@ def over(row: Row, held: Row | None) -> Row:
     return replace(row, revision=held.revision + 1, replaces=held.revision) if held else row
 
 
-def _fitting(desk: Desk) -> str | None:
+def _fitting(context: Context) -> str | None:
     """The store's model, if it has one: it must be the embedder's, for vectors of another would mix."""
-    held = store_model(desk) if desk.embedder else None
-    if desk.embedder and held not in (None, desk.embedder.model):
+    held = store_model(context) if context.embedder else None
+    if context.embedder and held not in (None, context.embedder.model):
         raise ModelMismatch(
-            f"the store holds vectors of {held}, and the embedder makes those of {desk.embedder.model}",
+            f"the store holds vectors of {held}, and the embedder makes those of {context.embedder.model}",
             remedy="choose the store's model, or run `memory-mesh reembed` to change the store to the new one",
         )
     return held

@@ -19,7 +19,7 @@ from memory_mesh.core.model.rows import Key, Row
 from memory_mesh.core.model.scope import MemoryType, may_erase
 from memory_mesh.core.model.times import iso
 from memory_mesh.core.model.where import In, Or, Where, both, equals
-from memory_mesh.flows.context import Desk, Plan, must_be_enabled, sealed, settle, texts
+from memory_mesh.flows.context import Context, Plan, commit, must_be_enabled, sealed, texts
 
 _AT_ONCE = 1000
 SCOPE_COLUMNS = ("user_id", "agent_id", "session_id", "project", "memory_type")
@@ -45,62 +45,62 @@ class Erasure:
         )
 
 
-def erase(desk: Desk, memory_ids: Sequence[str]) -> Erasure:
+def erase(context: Context, memory_ids: Sequence[str]) -> Erasure:
     """Erase these memories; ids that are unknown, or not the caller's to erase, are passed over."""
     for memory_id in memory_ids:
         texts(id=memory_id)
-    return _erased(desk, memory_ids, anyones=False)
+    return _erased(context, memory_ids, anyones=False)
 
 
-def erase_all(desk: Desk, scope: Mapping[str, str | None]) -> Erasure:
+def erase_all(context: Context, scope: Mapping[str, str | None]) -> Erasure:
     """Erase all memories of a scope of the caller's user, of whatever agent."""
     given = {name: value for name, value in scope.items() if value is not None}
     if not given:
         raise InvalidInput("delete_all without a scope", expected=f"one of {', '.join(SCOPE_COLUMNS)}")
-    must_be_enabled(desk)
+    must_be_enabled(context)
     texts(**given)
     if given.get("memory_type", MemoryType.GLOBAL) not in list(MemoryType):
         raise InvalidInput(f"memory_type is {given['memory_type']!r:.60}", expected=f"one of {', '.join(MemoryType)}")
-    if given.get("user_id", desk.who.user_id) != desk.who.user_id:
+    if given.get("user_id", context.reader.user_id) != context.reader.user_id:
         raise InvalidInput(f"user {given['user_id']!r:.60} is not this mesh's", remedy="open MemoryMesh(user_id=…) as that user")
-    where = both(equals("user_id", desk.who.user_id), *(equals(name, value) for name, value in given.items()))
+    where = both(equals("user_id", context.reader.user_id), *(equals(name, value) for name, value in given.items()))
     proof = Erasure()
-    while found := desk.store.ids(Kind.MEMORY, where):
+    while found := context.store.ids(Kind.MEMORY, where):
         for at in range(0, len(found), _AT_ONCE):
             # The scope was named, so whoever may act for the user may erase what other agents wrote in it.
-            proof += _erased(desk, found[at : at + _AT_ONCE], anyones=True)
+            proof += _erased(context, found[at : at + _AT_ONCE], anyones=True)
     return proof
 
 
-def _erased(desk: Desk, memory_ids: Sequence[str], *, anyones: bool) -> Erasure:
+def _erased(context: Context, memory_ids: Sequence[str], *, anyones: bool) -> Erasure:
     touched: set[str] = set()
 
     def decide() -> Plan[Erasure]:
-        plan = _decide(desk, memory_ids, anyones=anyones)
+        plan = _decide(context, memory_ids, anyones=anyones)
         touched.update(plan.seen)
         # Before the rows go, so that no crash leaves derived files behind; and after, for one that was written meanwhile.
-        desk.index.forget(plan.seen)
+        context.index.forget(plan.seen)
         return plan
 
-    proof, applied = settle(desk, decide)
-    desk.index.forget(touched)
-    desk.cache.clear()
+    proof, applied = commit(context, decide)
+    context.index.forget(touched)
+    context.cache.clear()
     return replace(proof, bytes_freed=applied.bytes_freed)
 
 
-def _decide(desk: Desk, memory_ids: Sequence[str], *, anyones: bool = False) -> Plan[Erasure]:
+def _decide(context: Context, memory_ids: Sequence[str], *, anyones: bool = False) -> Plan[Erasure]:
     seen: dict[str, int] = {}
-    gone, staying = _going(desk, memory_ids, seen, anyones=anyones)
+    gone, staying = _going(context, memory_ids, seen, anyones=anyones)
     if not gone:
         return Plan(Erasure())
     ids = tuple(memory.id for memory in gone)
-    blocks = [Block.of(row) for row in desk.store.find(Kind.BLOCK, In("ref", ids))]
+    blocks = [Block.of(row) for row in context.store.find(Kind.BLOCK, In("ref", ids))]
     tombs = [audit.tombstone(block) for block in blocks if audit.quotes(block)]
     puts = [tomb.row(replaces=tomb.revision - 1) for tomb in tombs]
-    puts += [_blank(row) for row in desk.store.find(Kind.RECEIPT, In("ref", ids)) if row.value("request")]
-    puts += [row for memory in staying for row in _unsourced(desk, memory, ids)]
-    told = _told(desk, gone, tombs)
-    deletes = [*(Key(Kind.MEMORY, id_) for id_ in ids), *_owned(desk, ids)]
+    puts += [_blank(row) for row in context.store.find(Kind.RECEIPT, In("ref", ids)) if row.value("request")]
+    puts += [row for memory in staying for row in _unsourced(context, memory, ids)]
+    told = _told(context, gone, tombs)
+    deletes = [*(Key(Kind.MEMORY, id_) for id_ in ids), *_owned(context, ids)]
     proof = Erasure(
         memories=ids,
         rows=len(deletes),
@@ -110,48 +110,50 @@ def _decide(desk: Desk, memory_ids: Sequence[str], *, anyones: bool = False) -> 
     return Plan(proof, [*puts, *told], deletes, seen)
 
 
-def _going(desk: Desk, memory_ids: Sequence[str], seen: dict[str, int], *, anyones: bool) -> tuple[list[Memory], list[Memory]]:
+def _going(
+    context: Context, memory_ids: Sequence[str], seen: dict[str, int], *, anyones: bool
+) -> tuple[list[Memory], list[Memory]]:
     """The memories to erase with those drawn from them alone, and those drawn from others too, which stay.
 
     All are read under the versions that go into `seen`.
     """
     gone: dict[str, Memory] = {}
     touched: dict[str, Memory] = {}
-    wave = list(_read(desk, In("id", tuple(memory_ids)), seen)) if memory_ids else []
-    wave = [row for row in wave if anyones or may_erase(desk.who, row)]
+    wave = list(_read(context, In("id", tuple(memory_ids)), seen)) if memory_ids else []
+    wave = [row for row in wave if anyones or may_erase(context.reader, row)]
     while wave:
         gone |= {row.id: Memory.of(row) for row in wave}
-        drawn = _read(desk, In("sources", tuple(row.id for row in wave)), seen)
+        drawn = _read(context, In("sources", tuple(row.id for row in wave)), seen)
         touched |= {row.id: Memory.of(row) for row in drawn}
         wave = [row for row in drawn if row.id not in gone and set(touched[row.id].sources) <= gone.keys()]
     return list(gone.values()), [memory for id_, memory in touched.items() if id_ not in gone]
 
 
-def _read(desk: Desk, where: Where, seen: dict[str, int]) -> list[Row]:
+def _read(context: Context, where: Where, seen: dict[str, int]) -> list[Row]:
     """Rows, read again until all are read under the versions of their partitions: what was changed, or moved to another
     partition, in between would outlive the erasure."""
-    own = both(equals("user_id", desk.who.user_id), where)
+    own = both(equals("user_id", context.reader.user_id), where)
     # Counted first, for which a store need not read rows: an erasure that takes long loses every race against those who write.
-    if not desk.store.count(Kind.MEMORY, own):
+    if not context.store.count(Kind.MEMORY, own):
         return []
-    rows = desk.store.find(Kind.MEMORY, own)
+    rows = context.store.find(Kind.MEMORY, own)
     while new := {row.partition for row in rows} - seen.keys():
-        seen.update({name: desk.store.version(name) for name in new})
-        rows = desk.store.find(Kind.MEMORY, own)
+        seen.update({name: context.store.version(name) for name in new})
+        rows = context.store.find(Kind.MEMORY, own)
     return rows
 
 
-def _unsourced(desk: Desk, memory: Memory, ids: Sequence[str]) -> list[Row]:
+def _unsourced(context: Context, memory: Memory, ids: Sequence[str]) -> list[Row]:
     """A memory without the sources that are erased: when the last of them goes, it goes too."""
     left = [source for source in memory.sources if source not in ids]
-    newer, change = revise(memory, at=iso(desk.clock()), by=desk.who.agent_id, action="source_erased", sources=left)
+    newer, change = revise(memory, at=iso(context.clock()), by=context.reader.agent_id, action="source_erased", sources=left)
     return [newer.row(replaces=memory.revision), change.row(newer.partition)]
 
 
-def _owned(desk: Desk, ids: tuple[str, ...]) -> Iterator[Key]:
+def _owned(context: Context, ids: tuple[str, ...]) -> Iterator[Key]:
     for kind in (Kind.CHANGE, Kind.PASSAGE, Kind.USAGE):
-        yield from (Key(kind, id_) for id_ in desk.store.ids(kind, In("ref", ids)))
-    yield from (Key(Kind.LINK, id_) for id_ in desk.store.ids(Kind.LINK, Or((In("ref", ids), In("target", ids)))))
+        yield from (Key(kind, id_) for id_ in context.store.ids(kind, In("ref", ids)))
+    yield from (Key(Kind.LINK, id_) for id_ in context.store.ids(Kind.LINK, Or((In("ref", ids), In("target", ids)))))
 
 
 def _blank(row: Row) -> Row:
@@ -160,30 +162,30 @@ def _blank(row: Row) -> Row:
     return replace(receipt, request=None, revision=receipt.revision + 1).row(row.partition, replaces=receipt.revision)
 
 
-def _told(desk: Desk, gone: Sequence[Memory], tombs: Sequence[Block]) -> list[Row]:
+def _told(context: Context, gone: Sequence[Memory], tombs: Sequence[Block]) -> list[Row]:
     """Erasure blocks: in the caller's chain, and in every chain that lost a text."""
-    own = audit.chain_name(desk.who.user_id, desk.who.agent_id)
+    own = audit.chain_name(context.reader.user_id, context.reader.agent_id)
     rows: list[Row] = []
     for chain in sorted({own, *(tomb.chain for tomb in tombs)}):
         entries = []
         for memory in gone:
             named = [(tomb.id, tomb.block_hash) for tomb in tombs if (tomb.chain, tomb.ref) == (chain, memory.id)]
             if named or chain == own:
-                entries.append(_entry(desk, memory.id, named))
+                entries.append(_entry(context, memory.id, named))
         # Without its erasure block a tombstone could not be told from tampering, so a chain that lost a text gets one even
         # where the mesh writes no others.
-        rows += sealed(desk, chain, entries) if desk.audited or any(tomb.chain == chain for tomb in tombs) else []
+        rows += sealed(context, chain, entries) if context.audited or any(tomb.chain == chain for tomb in tombs) else []
     return rows
 
 
-def _entry(desk: Desk, memory_id: str, named: list[tuple[str, str]]) -> Entry:
-    ms = desk.clock()
+def _entry(context: Context, memory_id: str, named: list[tuple[str, str]]) -> Entry:
+    ms = context.clock()
 
     def write(seal: Seal) -> str:
-        return yamo.erase(seal, agent=str(desk.who.agent_id), memory_id=memory_id, at=iso(ms), tombs=named)
+        return yamo.erase(seal, agent=str(context.reader.agent_id), memory_id=memory_id, at=iso(ms), tombs=named)
 
     return Entry(
-        id=desk.ids.new("yamo_retain", ms),
+        id=context.ids.new("yamo_retain", ms),
         operation_type="retain",
         ms=ms,
         write=write,

@@ -19,7 +19,7 @@ from memory_mesh.core.model.times import iso
 from memory_mesh.core.model.where import Compare, In, both
 from memory_mesh.core.ports import Folder, Listed, Progress
 from memory_mesh.flows import change
-from memory_mesh.flows.context import Desk, Plan, lasting, must_be_enabled, settle
+from memory_mesh.flows.context import Context, Plan, commit, lasting, must_be_enabled
 from memory_mesh.flows.embed import Vectors
 from memory_mesh.flows.write import decide_add, read_items
 
@@ -54,10 +54,10 @@ class Ingested:
     gone: list[Gone] = field(default_factory=list)
 
 
-def ingest(desk: Desk, path: str, wanted: Selection, *, type_: str | None, progress: Progress) -> Ingested:
+def ingest(context: Context, path: str, wanted: Selection, *, type_: str | None, progress: Progress) -> Ingested:
     """Bring the memories of a folder's files up to date."""
-    must_be_enabled(desk)
-    run = _Run(desk, desk.open_folder(path), wanted, type_)
+    must_be_enabled(context)
+    run = _Run(context, context.open_folder(path), wanted, type_)
     listed = list(run.folder.files(wanted))
     for files, done in run.batches(listed):
         run.store(files)
@@ -79,12 +79,12 @@ class _File:
 class _Run:
     """One run over one folder."""
 
-    def __init__(self, desk: Desk, folder: Folder, wanted: Selection, type_: str | None) -> None:
-        self._desk, self.folder, self._wanted = desk, folder, wanted
+    def __init__(self, context: Context, folder: Folder, wanted: Selection, type_: str | None) -> None:
+        self._context, self.folder, self._wanted = context, folder, wanted
         self._given: dict[str, Value] = {} if type_ is None else {"type": type_}
-        self._print = folder_print(desk.who, folder.root, type_)
+        self._print = folder_print(context.reader, folder.root, type_)
         # What is wrong with the type or the folder's name is wrong with every file: it is said once, before anything is stored.
-        common = draft("a file", {"source_root": folder.root, **self._given}, desk.who, desk.limits, desk.layer0)
+        common = draft("a file", {"source_root": folder.root, **self._given}, context.reader, context.limits, context.layer0)
         self._type = common.metadata.get("type")
         self._met: set[str] = set()
         self.done = Ingested(folder.root)
@@ -112,15 +112,15 @@ class _Run:
 
     def look_for_gone(self) -> None:
         """Name the memories of files that this run should have met and did not."""
-        desk, first = self._desk, self._print
+        context, first = self._context, self._print
         of_folder = both(Compare("fingerprint", ">=", first), Compare("fingerprint", "<", f"{first}~"))
-        held = both(of_folder, Compare("status", "=", Status.ACTIVE), lasting(desk))
-        unmet = sorted({*desk.store.ids(Kind.MEMORY, held)} - self._met)
+        held = both(of_folder, Compare("status", "=", Status.ACTIVE), lasting(context))
+        unmet = sorted({*context.store.ids(Kind.MEMORY, held)} - self._met)
         # A file that could not be read is there all the same, and so is what lies in such a folder.
         failed = {file_print(first, one.source) for one in self.done.failed}
         closed = tuple(one.source for one in self.done.failed if one.source.endswith("/"))
         for at in range(0, len(unmet), BATCH_FILES):
-            for memory in map(Memory.of, desk.store.get(Kind.MEMORY, unmet[at : at + BATCH_FILES]).values()):
+            for memory in map(Memory.of, context.store.get(Kind.MEMORY, unmet[at : at + BATCH_FILES]).values()):
                 source = str(memory.metadata.get("source"))
                 if self._wanted.covers(source) and memory.fingerprint not in failed and not source.startswith(closed):
                     self.done.gone.append(Gone(source, memory.id))
@@ -128,7 +128,7 @@ class _Run:
 
     def _read(self, one: Listed) -> _File | None:
         # A character has at most four bytes, and the mark of the byte order three.
-        most = 4 * self._desk.limits.content_chars + 3
+        most = 4 * self._context.limits.content_chars + 3
         if one.fault:
             self._fail(one.source, one.fault)
             return None
@@ -146,14 +146,14 @@ class _Run:
         # Of the bytes, not of what is stored: that is redacted, and would never be equal again.
         hash_ = sha256(data).hexdigest()
         fingerprint = file_print(self._print, source)
-        return _File(source=source, text=read_content(text, self._desk.limits), hash=hash_, fingerprint=fingerprint)
+        return _File(source=source, text=read_content(text, self._context.limits), hash=hash_, fingerprint=fingerprint)
 
     def _known(self, files: Sequence[_File]) -> dict[str, Memory]:
         """The memories of files that have one: the active one; or one that is not, if it says the same, for what was archived
         shall not come back unchanged."""
         hashes = {file.fingerprint: file.hash for file in files}
         known: dict[str, Memory] = {}
-        for row in self._desk.store.find(Kind.MEMORY, In("fingerprint", tuple(hashes))) if hashes else []:
+        for row in self._context.store.find(Kind.MEMORY, In("fingerprint", tuple(hashes))) if hashes else []:
             memory = Memory.of(row)
             name = str(memory.fingerprint)
             if self._current(memory) or (name not in known and memory.metadata.get("source_hash") == hashes[name]):
@@ -162,19 +162,19 @@ class _Run:
 
     def _add(self, files: Sequence[_File]) -> dict[str, Memory]:
         """Store these files; the answer is what another run has stored of them meanwhile."""
-        desk, made = self._desk, Vectors()
-        items = read_items(desk, [(file.text, self._notes(file)) for file in files])
+        context, made = self._context, Vectors()
+        items = read_items(context, [(file.text, self._notes(file)) for file in files])
         wanted = [replace(item, fingerprint=file.fingerprint) for item, file in zip(items, files, strict=True)]
         stored: list[Memory] = []
 
         def decide() -> Plan[dict[str, Memory]]:
-            seen = {name: desk.store.version(name) for name in partitions(desk.who)}
+            seen = {name: context.store.version(name) for name in partitions(context.reader)}
             known = self._known(files)
-            plan = decide_add(desk, [item for item in wanted if item.fingerprint not in known], made)
+            plan = decide_add(context, [item for item in wanted if item.fingerprint not in known], made)
             stored[:] = plan.answer
             return Plan(known, plan.puts, plan.deletes, seen if plan.puts else {})
 
-        known, _ = settle(desk, decide)
+        known, _ = commit(context, decide)
         self._count(added=len(stored))
         self._met.update(memory.id for memory in stored)
         return known
@@ -188,7 +188,9 @@ class _Run:
             return
         why = "the file changed" if changed else "ingested with another type"
         try:
-            change.update(self._desk, memory.id, content=file.text, metadata={**self._given, "source_hash": file.hash}, why=why)
+            change.update(
+                self._context, memory.id, content=file.text, metadata={**self._given, "source_hash": file.hash}, why=why
+            )
         except NotFound:
             self._fail(file.source, "its memory was erased meanwhile, or is of another session")
         else:
@@ -198,7 +200,7 @@ class _Run:
         return {**self._given, "source": file.source, "source_root": self.folder.root, "source_hash": file.hash}
 
     def _current(self, memory: Memory) -> bool:
-        lasts = memory.expires_at is None or memory.expires_at > iso(self._desk.clock())
+        lasts = memory.expires_at is None or memory.expires_at > iso(self._context.clock())
         return memory.status == Status.ACTIVE and lasts
 
     def _count(self, *, added: int = 0, updated: int = 0, unchanged: int = 0) -> None:

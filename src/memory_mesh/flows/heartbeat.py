@@ -20,7 +20,7 @@ from memory_mesh.core.ports import no_progress
 from memory_mesh.flows import distill as distil
 from memory_mesh.flows import embed, lessons, reembed
 from memory_mesh.flows import search_log as recalls
-from memory_mesh.flows.context import Desk, Plan, must_be_enabled, settle
+from memory_mesh.flows.context import Context, Plan, commit, must_be_enabled
 from memory_mesh.flows.guard import guard
 from memory_mesh.flows.read import within
 
@@ -35,60 +35,62 @@ class Job:
     name: str
     priority: int
     every_ms: int
-    run: Callable[[Desk], str]
-    wanted: Callable[[Desk], bool] = lambda _: True  # False: the settings want it not
+    run: Callable[[Context], str]
+    wanted: Callable[[Context], bool] = lambda _: True  # False: the settings want it not
 
 
-def _distill(desk: Desk) -> str:
-    return distil.told(distil.cycle(desk))
+def _distill(context: Context) -> str:
+    return distil.told(distil.cycle(context))
 
 
-def _retain(desk: Desk) -> str:
-    retired = lessons.retire(desk)
-    pruned = recalls.prune(desk, older_than_days=desk.recall_retention_days)
+def _retain(context: Context) -> str:
+    retired = lessons.retire(context)
+    pruned = recalls.prune(context, older_than_days=context.recall_retention_days)
     broken = f", {len(pruned.broken)} chains left alone because they are broken" if pruned.broken else ""
     return f"{len(retired)} lessons archived, {pruned.removed} recall blocks removed{broken}"
 
 
-def _reembed(desk: Desk) -> str:
+def _reembed(context: Context) -> str:
     """Vectors for memories that wait for one. A store of another model is left alone: changing it is for people to say."""
-    if desk.embedder is None or embed.store_model(desk) not in (None, desk.embedder.model):
-        return "the store's vectors are of another model" if desk.embedder else "no embedder is set"
-    return f"{reembed.reembed(desk, no_progress).embedded} memories embedded"
+    if context.embedder is None or embed.store_model(context) not in (None, context.embedder.model):
+        return "the store's vectors are of another model" if context.embedder else "no embedder is set"
+    return f"{reembed.reembed(context, no_progress).embedded} memories embedded"
 
 
-def _compact(desk: Desk) -> str:
-    return "nothing deleted is left in the files" if desk.store.compact() else "others are using the store"
+def _compact(context: Context) -> str:
+    return "nothing deleted is left in the files" if context.store.compact() else "others are using the store"
 
 
 # Decay and consolidation come between distillation and retention, with the graph face.
 JOBS = (
     Job("guard", 0, 0, guard),
-    Job("distillation", 1, 8 * _HOUR, _distill, lambda desk: desk.distilling),
+    Job("distillation", 1, 8 * _HOUR, _distill, lambda context: context.distilling),
     Job("retention", 4, 24 * _HOUR, _retain),
     Job("reembedding", 5, _HOUR, _reembed),
     Job("compaction", 6, 24 * _HOUR, _compact),
 )
 
 
-def beat(desk: Desk, *, jobs: Sequence[str] | None = None, force: bool = False) -> Heartbeat:
+def beat(context: Context, *, jobs: Sequence[str] | None = None, force: bool = False) -> Heartbeat:
     """Run what is due; `jobs` names the only ones to think of, `force` makes them due. The guard is always asked."""
-    must_be_enabled(desk)
+    must_be_enabled(context)
     chosen = _chosen(jobs)
-    first = _tried(desk, JOBS[0], desk.clock())
+    first = _tried(context, JOBS[0], context.clock())
     runs = [first]
     for job in chosen:
         check_cancelled()
-        runs.append(_turn(desk, job, force=force) if first.ok else _passed(desk, job, Outcome.BLOCKED, "the guard found damage"))
-    _record(desk, first)
+        runs.append(
+            _turn(context, job, force=force) if first.ok else _passed(context, job, Outcome.BLOCKED, "the guard found damage")
+        )
+    _record(context, first)
     return Heartbeat(runs=tuple(runs))
 
 
-def log(desk: Desk, *, limit: int = 20) -> list[JobRun]:
+def log(context: Context, *, limit: int = 20) -> list[JobRun]:
     """The latest runs of this user's jobs, newest first."""
-    prefix = _run_id(desk, "", "")
+    prefix = _run_id(context, "", "")
     most = within(limit)
-    rows = [row for row in desk.store.find(Kind.META) if row.id.startswith(prefix)]
+    rows = [row for row in context.store.find(Kind.META) if row.id.startswith(prefix)]
     runs = [run for row in rows if (run := _run_of(row))]
     return sorted(runs, key=lambda run: (run.began, -run.priority), reverse=True)[:most]
 
@@ -101,32 +103,32 @@ def _chosen(names: Sequence[str] | None) -> list[Job]:
     return [job for job in JOBS[1:] if names is None or job.name in names]
 
 
-def _turn(desk: Desk, job: Job, *, force: bool) -> JobRun:
-    if not job.wanted(desk):
-        return _passed(desk, job, Outcome.OFF, "the settings want it not")
-    began, holder = desk.clock(), desk.ids.salt()
+def _turn(context: Context, job: Job, *, force: bool) -> JobRun:
+    if not job.wanted(context):
+        return _passed(context, job, Outcome.OFF, "the settings want it not")
+    began, holder = context.clock(), context.ids.salt()
     try:
-        refused = _take(desk, job, holder, began, force=force)
+        refused = _take(context, job, holder, began, force=force)
     except StoreBusy as error:
-        return _passed(desk, job, Outcome.FAILED, str(error))
+        return _passed(context, job, Outcome.FAILED, str(error))
     if refused:
-        return _passed(desk, job, refused)
+        return _passed(context, job, refused)
     try:
-        run = _tried(desk, job, began)
+        run = _tried(context, job, began)
     except BaseException:
         # Whoever interrupts it and starts again shall not have to wait for the lease to end.
-        _give_back(desk, job, holder, began, _passed(desk, job, Outcome.FAILED, "interrupted"))
+        _give_back(context, job, holder, began, _passed(context, job, Outcome.FAILED, "interrupted"))
         raise
     try:
-        _give_back(desk, job, holder, began, run)
+        _give_back(context, job, holder, began, run)
     except StoreBusy as error:
         _log.warning("heartbeat: no record of %s, because %s", job.name, error)
     return run
 
 
-def _tried(desk: Desk, job: Job, began: int) -> JobRun:
+def _tried(context: Context, job: Job, began: int) -> JobRun:
     try:
-        outcome, detail = Outcome.DONE, job.run(desk)
+        outcome, detail = Outcome.DONE, job.run(context)
     except MemoryMeshError as error:
         outcome, detail = Outcome.FAILED, str(error)
     except Exception as error:  # noqa: BLE001  (one job's mistake must not keep the others from running)
@@ -135,60 +137,62 @@ def _tried(desk: Desk, job: Job, began: int) -> JobRun:
         _log.debug("heartbeat: %s failed", job.name, exc_info=error)
         outcome, detail = Outcome.FAILED, f"unexpected {type(error).__name__}"
     return JobRun(
-        job=job.name, priority=job.priority, outcome=outcome, began=iso(began), ended=iso(desk.clock()), detail=detail
+        job=job.name, priority=job.priority, outcome=outcome, began=iso(began), ended=iso(context.clock()), detail=detail
     )  # fmt: skip
 
 
-def _passed(desk: Desk, job: Job, outcome: Outcome, detail: str = "") -> JobRun:
-    ms = iso(desk.clock())
+def _passed(context: Context, job: Job, outcome: Outcome, detail: str = "") -> JobRun:
+    ms = iso(context.clock())
     return JobRun(job=job.name, priority=job.priority, outcome=outcome, began=ms, ended=ms, detail=detail)
 
 
 # --- what the store remembers of them ---
 
 
-def _take(desk: Desk, job: Job, holder: str, ms: int, *, force: bool) -> Outcome | None:
+def _take(context: Context, job: Job, holder: str, ms: int, *, force: bool) -> Outcome | None:
     def decide() -> Plan[Outcome | None]:
-        row, turn = _held(desk, job)
+        row, turn = _held(context, job)
         refused = turn.refused(ms, job.every_ms, force=force)
-        return Plan(refused, [] if refused else [_row(desk, _turn_id(desk, job), turn.taken(holder, ms).detail(), row)])
+        return Plan(refused, [] if refused else [_row(context, _turn_id(context, job), turn.taken(holder, ms).detail(), row)])
 
-    return settle(desk, decide)[0]
+    return commit(context, decide)[0]
 
 
-def _give_back(desk: Desk, job: Job, holder: str | None, began: int, run: JobRun) -> None:
+def _give_back(context: Context, job: Job, holder: str | None, began: int, run: JobRun) -> None:
     def decide() -> Plan[None]:
-        row, turn = _held(desk, job)
+        row, turn = _held(context, job)
         newer = turn.given_back(holder, began, done=run.ok)
-        return Plan(None, [_row(desk, _turn_id(desk, job), newer.detail(), row), *_kept(desk, job.name, turn.count, run)])
+        return Plan(
+            None, [_row(context, _turn_id(context, job), newer.detail(), row), *_kept(context, job.name, turn.count, run)]
+        )
 
-    settle(desk, decide)
+    commit(context, decide)
 
 
-def _record(desk: Desk, run: JobRun) -> None:
+def _record(context: Context, run: JobRun) -> None:
     """The guard's own record; on a damaged store it may be the last thing that can be written, or not even that."""
     try:
-        _give_back(desk, JOBS[0], None, millis(run.began), run)
+        _give_back(context, JOBS[0], None, millis(run.began), run)
     except MemoryMeshError as error:
         _log.warning("heartbeat: no record of %s, because %s", run.job, error)
 
 
-def _kept(desk: Desk, name: str, count: int, run: JobRun) -> list[Row]:
+def _kept(context: Context, name: str, count: int, run: JobRun) -> list[Row]:
     """The record of a run, in the place of the oldest one: replacing is cheaper than deleting."""
-    id_ = _run_id(desk, name, str(count % KEPT))
-    held = desk.store.get(Kind.META, [id_]).get(id_)
-    return [_row(desk, id_, asdict(run), held)]
+    id_ = _run_id(context, name, str(count % KEPT))
+    held = context.store.get(Kind.META, [id_]).get(id_)
+    return [_row(context, id_, asdict(run), held)]
 
 
-def _held(desk: Desk, job: Job) -> tuple[Row | None, Turn]:
-    id_ = _turn_id(desk, job)
-    row = desk.store.get(Kind.META, [id_]).get(id_)
+def _held(context: Context, job: Job) -> tuple[Row | None, Turn]:
+    id_ = _turn_id(context, job)
+    row = context.store.get(Kind.META, [id_]).get(id_)
     return row, Turn.of(row.value("detail") if row else None)
 
 
-def _row(desk: Desk, id_: str, detail: Mapping[str, Any], held: Row | None) -> Row:
+def _row(context: Context, id_: str, detail: Mapping[str, Any], held: Row | None) -> Row:
     revision = held.revision if held else 0
-    created = held.created_at if held else iso(desk.clock())
+    created = held.created_at if held else iso(context.clock())
     plain = {name: str(value) if isinstance(value, Outcome) else value for name, value in detail.items()}
     return checked(
         Row(
@@ -207,9 +211,9 @@ def _run_of(row: Row) -> JobRun | None:
         return None
 
 
-def _turn_id(desk: Desk, job: Job) -> str:
-    return f"job {json.dumps(desk.who.user_id)} {job.name}"
+def _turn_id(context: Context, job: Job) -> str:
+    return f"job {json.dumps(context.reader.user_id)} {job.name}"
 
 
-def _run_id(desk: Desk, name: str, place: str) -> str:
-    return f"run {json.dumps(desk.who.user_id)} {name}" + (f" {place}" if place else "")
+def _run_id(context: Context, name: str, place: str) -> str:
+    return f"run {json.dumps(context.reader.user_id)} {name}" + (f" {place}" if place else "")

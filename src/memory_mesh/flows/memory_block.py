@@ -5,22 +5,22 @@ from memory_mesh.core.audit import wire as yamo
 from memory_mesh.core.audit.chain import Entry
 from memory_mesh.core.model.records import Memory
 from memory_mesh.core.model.times import iso
-from memory_mesh.flows.context import Desk
+from memory_mesh.flows.context import Context
 
 # Of the metadata, what the distillation of lessons looks for in blocks.
 _CARRIED = ("status", "tags", "error_pattern")
 
 
-def entry(desk: Desk, ms: int, memory: Memory, action: str) -> Entry:
+def entry(context: Context, ms: int, memory: Memory, action: str) -> Entry:
     """A retain block, to be sealed."""
     carried = {name: memory.metadata[name] for name in _CARRIED if name in memory.metadata}
     return Entry(
-        id=desk.ids.new("yamo_retain", ms),
+        id=context.ids.new("yamo_retain", ms),
         operation_type="retain",
         ms=ms,
         write=lambda seal: yamo.retain(
             seal,
-            agent=str(desk.who.agent_id),
+            agent=str(context.reader.agent_id),
             memory_id=memory.id,
             memory_type=memory.memory_type,
             at=iso(ms),

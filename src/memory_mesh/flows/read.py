@@ -11,23 +11,23 @@ from memory_mesh.core.model.scope import seen_by, visible
 from memory_mesh.core.model.times import iso
 from memory_mesh.core.model.where import ANYTHING, In, Where, both, equals
 from memory_mesh.flows import usage
-from memory_mesh.flows.context import Desk, lasting, memory_row
+from memory_mesh.flows.context import Context, lasting, memory_row
 
 MOST = 10_000
 
 
-def readable(desk: Desk, statuses: Sequence[str] = (Status.ACTIVE,)) -> Where:
+def readable(context: Context, statuses: Sequence[str] = (Status.ACTIVE,)) -> Where:
     """What this caller may be shown now: within its scope, of these statuses, not expired."""
-    return both(seen_by(desk.who), In("status", known_statuses(statuses)), lasting(desk))
+    return both(seen_by(context.reader), In("status", known_statuses(statuses)), lasting(context))
 
 
-def shown_to(desk: Desk, statuses: Sequence[str], where: Where) -> Callable[[Row], bool]:
+def shown_to(context: Context, statuses: Sequence[str], where: Where) -> Callable[[Row], bool]:
     """`readable` and a filter as a question to one row, which is quicker than the condition."""
-    wanted, at = frozenset(known_statuses(statuses)), iso(desk.clock())
+    wanted, at = frozenset(known_statuses(statuses)), iso(context.clock())
 
     def shown(row: Row) -> bool:
         lasts = (ends := row.value("expires_at")) is None or str(ends) > at
-        return visible(desk.who, row) and row.value("status") in wanted and lasts and where.matches(row)
+        return visible(context.reader, row) and row.value("status") in wanted and lasts and where.matches(row)
 
     return shown
 
@@ -43,29 +43,29 @@ def known_statuses(statuses: Sequence[str]) -> tuple[str, ...]:
     return tuple(statuses)
 
 
-def get(desk: Desk, memory_id: str) -> Memory | None:
+def get(context: Context, memory_id: str) -> Memory | None:
     """A memory of any status by its id, within the caller's scope."""
-    row = memory_row(desk, memory_id)
-    return usage.merged(desk, [Memory.of(row)])[0] if row and visible(desk.who, row) else None
+    row = memory_row(context, memory_id)
+    return usage.merged(context, [Memory.of(row)])[0] if row and visible(context.reader, row) else None
 
 
 def get_all(
-    desk: Desk, *, limit: int | None, where: Where = ANYTHING, statuses: Sequence[str] = (Status.ACTIVE,)
+    context: Context, *, limit: int | None, where: Where = ANYTHING, statuses: Sequence[str] = (Status.ACTIVE,)
 ) -> list[Memory]:
     """What the caller may see, newest first."""
     bounded = None if limit is None else within(limit)
-    rows = desk.store.find(Kind.MEMORY, both(readable(desk, statuses), where), limit=bounded)
-    return usage.merged(desk, [Memory.of(row) for row in rows])
+    rows = context.store.find(Kind.MEMORY, both(readable(context, statuses), where), limit=bounded)
+    return usage.merged(context, [Memory.of(row) for row in rows])
 
 
-def history(desk: Desk, memory_id: str) -> list[Change] | None:
+def history(context: Context, memory_id: str) -> list[Change] | None:
     """How a memory came to be what it is, oldest first; None where there is no such memory."""
-    memory = get(desk, memory_id)
+    memory = get(context, memory_id)
     if memory is None:
         return None
-    changes = [Change.of(row) for row in desk.store.find(Kind.CHANGE, equals("ref", memory_id))]
+    changes = [Change.of(row) for row in context.store.find(Kind.CHANGE, equals("ref", memory_id))]
     told = sorted(changes, key=lambda change: change.number)
-    return [creation(memory), *(told if memory.agent_id == desk.who.agent_id else since_shared(told))]
+    return [creation(memory), *(told if memory.agent_id == context.reader.agent_id else since_shared(told))]
 
 
 def within(limit: object) -> int:

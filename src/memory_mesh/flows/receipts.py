@@ -9,16 +9,16 @@ from memory_mesh.core.model.records import Receipt
 from memory_mesh.core.model.rows import Row
 from memory_mesh.core.model.scope import partition
 from memory_mesh.core.model.times import iso
-from memory_mesh.flows.context import Desk
+from memory_mesh.flows.context import Context
 
 
-def receipt_id(desk: Desk, key: str | None, *place: int) -> str | None:
+def receipt_id(context: Context, key: str | None, *place: int) -> str | None:
     """The id under which a key's receipt is kept: keys of two agents never meet, nor those of two places in a batch."""
     if key is None:
         return None
     if not isinstance(key, str) or not key.strip():
         raise InvalidInput(f"idempotency_key is {shown(key)}", expected="a non-empty text")
-    return "receipt_" + sha256(json.dumps([desk.who.user_id, desk.who.agent_id, key, *place]).encode()).hexdigest()
+    return "receipt_" + sha256(json.dumps([context.reader.user_id, context.reader.agent_id, key, *place]).encode()).hexdigest()
 
 
 def request(*parts: object) -> str:
@@ -35,17 +35,17 @@ def stored(receipt: Receipt, asked: str) -> str:
     return receipt.ref
 
 
-def repeated(desk: Desk, key: str | None, asked: str) -> bool:
+def repeated(context: Context, key: str | None, asked: str) -> bool:
     """Whether this call was made before."""
-    id_ = receipt_id(desk, key)
-    held = desk.store.get(Kind.RECEIPT, [id_]) if id_ else {}
+    id_ = receipt_id(context, key)
+    held = context.store.get(Kind.RECEIPT, [id_]) if id_ else {}
     return bool(held) and bool(stored(Receipt.of(held[str(id_)]), asked))
 
 
-def rows(desk: Desk, key: str | None, memory_id: str, asked: str) -> list[Row]:
+def rows(context: Context, key: str | None, memory_id: str, asked: str) -> list[Row]:
     """The receipt of a call, to be written with what it did."""
-    id_ = receipt_id(desk, key)
+    id_ = receipt_id(context, key)
     if id_ is None:
         return []
-    kept = Receipt(id=id_, created_at=iso(desk.clock()), ref=memory_id, request=asked)
-    return [kept.row(partition(desk.who.user_id, desk.who.agent_id))]
+    kept = Receipt(id=id_, created_at=iso(context.clock()), ref=memory_id, request=asked)
+    return [kept.row(partition(context.reader.user_id, context.reader.agent_id))]

@@ -16,7 +16,7 @@ from memory_mesh.core.model.records import Memory
 from memory_mesh.core.model.rows import Key, Row, Vector
 from memory_mesh.core.model.where import In
 from memory_mesh.core.ports import Embedder, Progress
-from memory_mesh.flows.context import Desk, must_be_enabled
+from memory_mesh.flows.context import Context, must_be_enabled
 from memory_mesh.flows.embed import (
     NO_VECTOR,
     Embedded,
@@ -46,13 +46,13 @@ class Reembedded:
     changed_from: str | None = None  # the model that the store had before, where it changed
 
 
-def reembed(desk: Desk, progress: Progress) -> Reembedded:
+def reembed(context: Context, progress: Progress) -> Reembedded:
     """Give every memory a vector of the embedder's model."""
-    must_be_enabled(desk)
-    if desk.embedder is None:
+    must_be_enabled(context)
+    if context.embedder is None:
         raise SettingsError("no embedder is set", expected="embedder = local", remedy="set one, then run reembed again")
-    before, model = store_model(desk), desk.embedder.model
-    work = _Work(desk, desk.embedder, progress)
+    before, model = store_model(context), context.embedder.model
+    work = _Work(context, context.embedder, progress)
     if before not in (None, model):
         work.stage()
         work.switch(model)
@@ -63,8 +63,8 @@ def reembed(desk: Desk, progress: Progress) -> Reembedded:
 class _Work:
     """One run."""
 
-    def __init__(self, desk: Desk, embedder: Embedder, progress: Progress) -> None:
-        self._desk, self._embedder, self._progress = desk, embedder, progress
+    def __init__(self, context: Context, embedder: Embedder, progress: Progress) -> None:
+        self._context, self._embedder, self._progress = context, embedder, progress
         self._staged = sha256(embedder.model.encode()).hexdigest()[:12]
         self.done = 0
 
@@ -79,8 +79,8 @@ class _Work:
 
     def switch(self, model: str) -> None:
         """From now on the store is of the new model."""
-        self._desk.store.apply([model_row(self._desk, model)])
-        self._desk.step("reembed.switched")
+        self._context.store.apply([model_row(self._context, model)])
+        self._context.step("reembed.switched")
 
     def fill(self) -> None:
         """Bring every memory's own vector up to date: from its staged passages, or embedded now."""
@@ -96,7 +96,7 @@ class _Work:
         round looks again at those that could not be written."""
         try:
             puts, deletes, seen = decide(ids)
-            self._desk.store.apply(puts, deletes, seen=seen)
+            self._context.store.apply(puts, deletes, seen=seen)
         except Conflict:
             return sum(self._each([id_], decide) for id_ in ids) if len(ids) > 1 else 0
         return len(ids)
@@ -113,11 +113,11 @@ class _Work:
 
     def _filing(self, ids: Sequence[str]) -> _Change:
         rows, seen = self._read(ids)
-        held = _by_ref(self._desk.store.find(Kind.PASSAGE, In("ref", tuple(ids))))
+        held = _by_ref(self._context.store.find(Kind.PASSAGE, In("ref", tuple(ids))))
         staged = {row.id: self._from_staged(row.id, held.get(row.id, ())) for row in rows}
         unstaged = [Memory.of(row) for row in rows if not staged[row.id].own]
         made = {**staged, **{memory.id: vectors for memory, vectors in self._embedded(unstaged)}}
-        puts: list[Row] = [] if self._is_ours() else [model_row(self._desk, self._embedder.model)]
+        puts: list[Row] = [] if self._is_ours() else [model_row(self._context, self._embedder.model)]
         deletes: list[Key] = []
         for row in rows:
             # Its revision stays: a vector is worked out from the content, and tells nothing new.
@@ -130,13 +130,13 @@ class _Work:
 
     def _read(self, ids: Sequence[str]) -> tuple[list[Row], dict[str, int]]:
         """Memories, and the versions they were read under: a vector of what was erased meanwhile must not be written."""
-        homes = {row.partition for row in self._desk.store.get(Kind.MEMORY, ids).values()}
-        seen = {name: self._desk.store.version(name) for name in homes}
-        rows = self._desk.store.get(Kind.MEMORY, ids).values()
+        homes = {row.partition for row in self._context.store.get(Kind.MEMORY, ids).values()}
+        seen = {name: self._context.store.version(name) for name in homes}
+        rows = self._context.store.get(Kind.MEMORY, ids).values()
         return [row for row in rows if row.partition in seen], seen
 
     def _embedded(self, memories: Sequence[Memory]) -> list[tuple[Memory, Embedded]]:
-        pieces = [passages(self._desk, memory.content) for memory in memories]
+        pieces = [passages(self._context, memory.content) for memory in memories]
         vectors = iter(embedded(self._embedder, [piece for parts in pieces for piece in parts]) if memories else ())
         found = [(memory, [next(vectors) for _ in parts]) for memory, parts in zip(memories, pieces, strict=True)]
         if any(vector.model != self._embedder.model for _, made in found for vector in made):
@@ -146,7 +146,7 @@ class _Work:
 
     def _is_ours(self) -> bool:
         """Whether the store is of this run's model; False: of none yet. Another run may have changed it to a third."""
-        held, model = store_model(self._desk), self._embedder.model
+        held, model = store_model(self._context), self._embedder.model
         if held not in (None, model):
             what = f"another run changed the store to {held}, while this one changed it to {model}"
             raise ModelMismatch(what, remedy="run reembed again with the model that the store is to have")
@@ -161,7 +161,7 @@ class _Work:
         return f"{memory_id}.{self._staged}.{n}"
 
     def _unstaged(self) -> list[str]:
-        staged = set(self._desk.store.ids(Kind.PASSAGE))
+        staged = set(self._context.store.ids(Kind.PASSAGE))
         return [row.id for row in self._memories() if not self._current(row) and self._stage_id(row.id, 0) not in staged]
 
     def _current(self, row: Row) -> bool:
@@ -169,10 +169,10 @@ class _Work:
 
     def _memories(self) -> Iterator[Row]:
         """Every memory of the store, whosever it is, a page at a time."""
-        page = self._desk.store.find(Kind.MEMORY, limit=1000)
+        page = self._context.store.find(Kind.MEMORY, limit=1000)
         while page:
             yield from page
-            page = self._desk.store.find(Kind.MEMORY, limit=1000, after=page[-1])
+            page = self._context.store.find(Kind.MEMORY, limit=1000, after=page[-1])
 
     def _told(self, what: str, batches: Iterator[Sequence[str]], of: int) -> Iterator[Sequence[str]]:
         done = 0
@@ -180,7 +180,7 @@ class _Work:
             yield batch
             done += len(batch)
             self._progress(what, done, of)
-            self._desk.step(f"reembed.{what}")
+            self._context.step(f"reembed.{what}")
 
 
 def _by_ref(rows: Iterable[Row]) -> dict[str, list[Row]]:

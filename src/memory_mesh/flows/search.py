@@ -19,11 +19,11 @@ from memory_mesh.core.model.where import ANYTHING, In, Where, both
 from memory_mesh.core.search import people as persons
 from memory_mesh.core.search.explain import Explained, Explanation, Placing
 from memory_mesh.core.search.lexical import tokens
-from memory_mesh.core.search.query import Asked, Pool
+from memory_mesh.core.search.query import Pool, Query
 from memory_mesh.core.search.time_expressions import spans
 from memory_mesh.flows import embed, usage
 from memory_mesh.flows import search_log as recalls
-from memory_mesh.flows.context import Desk
+from memory_mesh.flows.context import Context
 from memory_mesh.flows.read import known_statuses, shown_to, within
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class Request:
 class _Found:
     """The candidates of a search, ranked."""
 
-    asked: Asked
+    asked: Query
     allowed: Callable[[Row], bool]  # what may be shown: scope, status, expiry and the caller's filter
     query: str
     pool: Pool
@@ -63,35 +63,35 @@ class _Found:
     ranking: "Ranking"
 
 
-def search(desk: Desk, request: Request, *, use_cache: bool = True) -> list[SearchResult]:
+def search(context: Context, request: Request, *, use_cache: bool = True) -> list[SearchResult]:
     """The memories that answer a query best."""
     _check(request)
-    at = desk.clock()
+    at = context.clock()
     key = (
         f"search:{request.query}:{request.limit}:{request.filter}",
-        desk.who, tuple(request.statuses), request.min_score, request.ranker,
+        context.reader, tuple(request.statuses), request.min_score, request.ranker,
     )  # fmt: skip
-    marks = desk.index.marks(partitions(desk.who)) if use_cache else ()
-    answers = desk.cache.get(key, marks, at) if use_cache else None
+    marks = context.index.marks(partitions(context.reader)) if use_cache else ()
+    answers = context.cache.get(key, marks, at) if use_cache else None
     if answers is None:
-        found = _found(desk, request)
-        answers = tuple(islice(_answers(desk, request, found), request.limit))
+        found = _found(context, request)
+        answers = tuple(islice(_answers(context, request, found), request.limit))
         # An answer by keywords alone is for the moment; the embedder may be back before the five minutes are over.
-        if use_cache and (found.asked.vector or desk.embedder is None):
+        if use_cache and (found.asked.vector or context.embedder is None):
             ends = [millis(result.expires_at) for result in answers if result.expires_at]
-            desk.cache.put(key, marks, answers, at, until=min(ends, default=None))
-    usage.note(desk, [result.id for result in answers])
-    recalls.note(desk, query=request.query, limit=request.limit, filter=request.filter, ms=at, answers=answers)
+            context.cache.put(key, marks, answers, at, until=min(ends, default=None))
+    usage.note(context, [result.id for result in answers])
+    recalls.note(context, query=request.query, limit=request.limit, filter=request.filter, ms=at, answers=answers)
     return [_apart(result) for result in answers] if use_cache else list(answers)
 
 
-def explain(desk: Desk, request: Request) -> Explanation:
+def explain(context: Context, request: Request) -> Explanation:
     """The same search, with its reasons. It counts as no use of what it finds."""
     _check(request)
-    found = _found(desk, request)
+    found = _found(context, request)
     best, below = found.ranking.best(found.least), found.ranking.below(found.least)
-    answers = list(islice(_answers(desk, request, found), request.limit))
-    nearly = _read(desk, found, below[:_NEARLY])
+    answers = list(islice(_answers(context, request, found), request.limit))
+    nearly = _read(context, found, below[:_NEARLY])
     reasons = {"min_score": len(below), "limit": len(best) - len(answers)}
     tell = _teller(found)
     return Explanation(
@@ -123,28 +123,28 @@ def _check(request: Request) -> None:
     known_statuses(request.statuses)
 
 
-def _found(desk: Desk, request: Request) -> _Found:
+def _found(context: Context, request: Request) -> _Found:
     # Contents are kept masked, so a query is masked to meet them; and no embedder is shown what no store may keep.
-    query = desk.layer0.line(_clean(request.query))
-    at = iso(desk.clock())
-    asked = Asked(
-        tokens=tokens(query, language=desk.language),
+    query = context.layer0.line(_clean(request.query))
+    at = iso(context.clock())
+    asked = Query(
+        tokens=tokens(query, language=context.language),
         vector=None,
-        who=desk.who,
+        reader=context.reader,
         at=at,
         spans=spans(query, at),
         roles=persons.roles(query),
-        names=persons.names(query, language=desk.language),
+        names=persons.names(query, language=context.language),
         statuses=tuple(request.statuses),
-        only=_only(desk, request.where),
+        only=_only(context, request.where),
     )
     # A name says whose memories are meant, not what about: it would pull towards every text that holds it.
-    speakers = desk.index.speakers(asked) if desk.embedder else frozenset()
-    asked = replace(asked, vector=embed.asked(desk, persons.without(query, speakers, language=desk.language)))
-    pool = desk.index.pool(asked, size=max(_POOL, 2 * request.limit))
+    speakers = context.index.speakers(asked) if context.embedder else frozenset()
+    asked = replace(asked, vector=embed.asked(context, persons.without(query, speakers, language=context.language)))
+    pool = context.index.pool(asked, size=max(_POOL, 2 * request.limit))
     if asked.vector and pool.foreign:
-        embed.mention(desk, f"{pool.foreign:,} memories have no vector of {asked.vector.model} and are found by keywords")
-    return _ranked(desk, request, query, asked, pool)
+        embed.mention(context, f"{pool.foreign:,} memories have no vector of {asked.vector.model} and are found by keywords")
+    return _ranked(context, request, query, asked, pool)
 
 
 def _clean(query: str) -> str:
@@ -152,38 +152,38 @@ def _clean(query: str) -> str:
     return query.encode("utf-8", "replace").decode()
 
 
-def _only(desk: Desk, where: Where) -> frozenset[str] | None:
+def _only(context: Context, where: Where) -> frozenset[str] | None:
     """The ids that the caller's own filter allows; scope is not its business."""
     if where is ANYTHING:
         return None
-    return frozenset(desk.store.ids(Kind.MEMORY, both(In("partition", partitions(desk.who)), where)))
+    return frozenset(context.store.ids(Kind.MEMORY, both(In("partition", partitions(context.reader)), where)))
 
 
-def _ranked(desk: Desk, request: Request, query: str, asked: Asked, pool: Pool) -> _Found:
+def _ranked(context: Context, request: Request, query: str, asked: Query, pool: Pool) -> _Found:
     from memory_mesh.core.search.rankers import ranked  # it brings numpy, which only searches need
 
-    ranker = request.ranker or desk.ranker
+    ranker = request.ranker or context.ranker
     by_vector = asked.vector is not None
-    ranking = ranked(ranker, pool, depth=2 * request.limit, by_vector=by_vector, weights=desk.channel_weights)
+    ranking = ranked(ranker, pool, depth=2 * request.limit, by_vector=by_vector, weights=context.channel_weights)
     least = ranking.default_min_score if request.min_score is None else request.min_score
     return _Found(
-        asked=asked, allowed=shown_to(desk, request.statuses, request.where), query=query, pool=pool, ranker=ranker,
+        asked=asked, allowed=shown_to(context, request.statuses, request.where), query=query, pool=pool, ranker=ranker,
         least=least, ranking=ranking,
     )  # fmt: skip
 
 
-def _answers(desk: Desk, request: Request, found: _Found) -> Iterator[SearchResult]:
+def _answers(context: Context, request: Request, found: _Found) -> Iterator[SearchResult]:
     """What is good enough, best first. Rows are read in batches, for the first ones nearly always are the answer."""
     good = found.ranking.best(found.least)
     for at in range(0, len(good), request.limit):
-        yield from _read(desk, found, good[at : at + request.limit])
+        yield from _read(context, found, good[at : at + request.limit])
 
 
-def _read(desk: Desk, found: _Found, placed: Sequence["Placed"]) -> list[SearchResult]:
+def _read(context: Context, found: _Found, placed: Sequence["Placed"]) -> list[SearchResult]:
     # Read again under the same condition: a row may have changed since it was proposed.
-    rows = desk.store.get(Kind.MEMORY, [one.id for one in placed])
+    rows = context.store.get(Kind.MEMORY, [one.id for one in placed])
     kept = [(rows[one.id], one) for one in placed if one.id in rows and found.allowed(rows[one.id])]
-    counts = usage.counted(desk, [row.id for row, _ in kept])
+    counts = usage.counted(context, [row.id for row, _ in kept])
     return [SearchResult.of(row, one.score, _likeness(found, one.at), **counts.get(row.id, {})) for row, one in kept]
 
 

@@ -21,7 +21,7 @@ from memory_mesh.core.model.rows import Key, Row
 from memory_mesh.core.model.times import iso
 from memory_mesh.core.model.where import Compare, both, equals
 from memory_mesh.flows import audit as trail
-from memory_mesh.flows.context import Desk, Plan, must_be_enabled, sealed, settle
+from memory_mesh.flows.context import Context, Plan, commit, must_be_enabled, sealed
 
 _log = logging.getLogger(__name__)
 
@@ -33,67 +33,67 @@ _AT_ONCE = 1000  # blocks removed in one write
 # --- writing ---
 
 
-def note(desk: Desk, *, query: str, limit: int, filter: str | None, ms: int, answers: Sequence[SearchResult]) -> None:
+def note(context: Context, *, query: str, limit: int, filter: str | None, ms: int, answers: Sequence[SearchResult]) -> None:
     """A search was answered. It waits for nothing: its block is written later, by another thread or on closing."""
-    if desk.recalls is None or not desk.audited or not desk.enabled:
+    if context.recalls is None or not context.audited or not context.enabled:
         return
     recall = Recall(
-        user_id=desk.who.user_id, agent_id=desk.who.agent_id, query=query, limit=limit, filter=filter, ms=ms,
+        user_id=context.reader.user_id, agent_id=context.reader.agent_id, query=query, limit=limit, filter=filter, ms=ms,
         results=len(answers), top_score=max((answer.score for answer in answers), default=0.0),
     )  # fmt: skip
-    if desk.recalls.add(recall):
-        desk.recalls.start(Thread(target=_write, args=(desk, desk.recalls), name="memory-mesh recalls", daemon=True))
+    if context.recalls.add(recall):
+        context.recalls.start(Thread(target=_write, args=(context, context.recalls), name="memory-mesh recalls", daemon=True))
 
 
-def flush(desk: Desk) -> None:
+def flush(context: Context) -> None:
     """Write the blocks of all searches so far, now; while others keep the store busy they wait on."""
-    if desk.recalls is not None:
-        _write(desk, desk.recalls)  # whoever writes already is waited for
+    if context.recalls is not None:
+        _write(context, context.recalls)  # whoever writes already is waited for
 
 
-def close(desk: Desk) -> None:
+def close(context: Context) -> None:
     """Write what waits, for the last time."""
-    flush(desk)
-    while desk.recalls and (left := desk.recalls.take()):
-        _lose(desk, desk.recalls, len(left), "others kept the store busy")
+    flush(context)
+    while context.recalls and (left := context.recalls.take()):
+        _lose(context, context.recalls, len(left), "others kept the store busy")
 
 
-def _write(desk: Desk, recalls: Recalls) -> None:
+def _write(context: Context, recalls: Recalls) -> None:
     """A store that cannot be written to is searched all the same. That searches leave no block is then said once."""
     with recalls.writing:
         while taken := recalls.take():
             try:
-                _append(desk, taken)
+                _append(context, taken)
             except StoreReadOnly:
                 continue  # whoever opened it so knows that nothing is kept
             except (StoreBusy, StoreClosed) as error:  # a search that ended after `close` waits for the next opening
-                _lose(desk, recalls, recalls.put_back(taken), error.what)
+                _lose(context, recalls, recalls.put_back(taken), error.what)
                 return
             except StoreError as error:
-                _lose(desk, recalls, len(taken), error.what)
+                _lose(context, recalls, len(taken), error.what)
                 return
 
 
-def _lose(desk: Desk, recalls: Recalls, count: int, why: str) -> None:
+def _lose(context: Context, recalls: Recalls, count: int, why: str) -> None:
     if recalls.lose(count):
-        _log.warning("%s searches left no block in the audit trail of %s: %s", f"{count:,}", desk.store.url, why)
+        _log.warning("%s searches left no block in the audit trail of %s: %s", f"{count:,}", context.store.url, why)
 
 
-def _append(desk: Desk, taken: Sequence[Recall]) -> None:
+def _append(context: Context, taken: Sequence[Recall]) -> None:
     chains: dict[str, list[Recall]] = {}
     for recall in taken:
         chain = audit.chain_name(recall.user_id, recall.agent_id, recalls=True)
-        chains.setdefault(chain, []).append(_masked(desk, recall))
-    settle(desk, lambda: Plan(None, [row for chain, told in chains.items() for row in _rows(desk, chain, told)]))
+        chains.setdefault(chain, []).append(_masked(context, recall))
+    commit(context, lambda: Plan(None, [row for chain, told in chains.items() for row in _rows(context, chain, told)]))
 
 
-def _rows(desk: Desk, chain: str, told: Iterable[Recall]) -> list[Row]:
-    return sealed(desk, chain, [_entry(desk, recall) for recall in told])
+def _rows(context: Context, chain: str, told: Iterable[Recall]) -> list[Row]:
+    return sealed(context, chain, [_entry(context, recall) for recall in told])
 
 
-def _entry(desk: Desk, recall: Recall) -> Entry:
+def _entry(context: Context, recall: Recall) -> Entry:
     return Entry(
-        id=desk.ids.new("yamo_recall", recall.ms),
+        id=context.ids.new("yamo_recall", recall.ms),
         operation_type="recall",
         ms=recall.ms,
         write=lambda seal: yamo_blocks.recall(
@@ -103,15 +103,15 @@ def _entry(desk: Desk, recall: Recall) -> Entry:
     )  # fmt: skip
 
 
-def _masked(desk: Desk, recall: Recall) -> Recall:
+def _masked(context: Context, recall: Recall) -> Recall:
     """The search as it may be kept. A filter holds values too."""
-    said = None if recall.filter is None else _line(desk, recall.filter)
-    return replace(recall, query=_line(desk, recall.query), filter=said)
+    said = None if recall.filter is None else _line(context, recall.filter)
+    return replace(recall, query=_line(context, recall.query), filter=said)
 
 
-def _line(desk: Desk, text: str) -> str:
+def _line(context: Context, text: str) -> str:
     """Masked, and without what no store can keep: NUL, and halves of surrogate pairs."""
-    return desk.layer0.line(text.encode("utf-8", "replace").decode().replace("\0", "?"))
+    return context.layer0.line(text.encode("utf-8", "replace").decode().replace("\0", "?"))
 
 
 # --- how long they are kept ---
@@ -133,54 +133,54 @@ class Pruned:
         )
 
 
-def prune(desk: Desk, *, older_than_days: float = RETENTION_DAYS) -> Pruned:
+def prune(context: Context, *, older_than_days: float = RETENTION_DAYS) -> Pruned:
     """Remove the recall blocks of the caller's user that are older, each run of them behind a checkpoint."""
-    must_be_enabled(desk)
+    must_be_enabled(context)
     if isinstance(older_than_days, bool) or not isinstance(older_than_days, int | float) or not 0 <= older_than_days <= 1e6:
         raise InvalidInput(f"older_than_days is {shown(older_than_days)}", expected="a number of days, 0 or more")
-    before = iso(max(0, desk.clock() - round(older_than_days * _DAY_MS)))
+    before = iso(max(0, context.clock() - round(older_than_days * _DAY_MS)))
     done = Pruned()
-    for chain in (head.id for head in trail.heads(desk) if audit.of_recalls(head.id)):
-        if desk.store.count(Kind.BLOCK, both(equals("chain", chain), Compare("created_at", "<", before))):
-            done += _pruned(desk, chain, before)
+    for chain in (head.id for head in trail.heads(context) if audit.of_recalls(head.id)):
+        if context.store.count(Kind.BLOCK, both(equals("chain", chain), Compare("created_at", "<", before))):
+            done += _pruned(context, chain, before)
     return done
 
 
-def _pruned(desk: Desk, chain: str, before: str) -> Pruned:
-    verdict = trail.verify(desk, chain)
+def _pruned(context: Context, chain: str, before: str) -> Pruned:
+    verdict = trail.verify(context, chain)
     if isinstance(verdict, Broken):
         return Pruned(broken=(verdict,))
     done = Pruned()
-    while step := settle(desk, lambda: _decide(desk, chain, before))[0]:
+    while step := commit(context, lambda: _decide(context, chain, before))[0]:
         done += step
     return done
 
 
-def _decide(desk: Desk, chain: str, before: str) -> Plan[Pruned | None]:
+def _decide(context: Context, chain: str, before: str) -> Plan[Pruned | None]:
     """Remove the next blocks, and say so at the end of the chain. The new head is made from the one that was read first: whoever
     else appends or removes meanwhile makes it a conflict."""
-    head = Head.of(desk.store.get(Kind.HEAD, [chain])[chain])
-    old = list(takewhile(lambda block: block.created_at < before, _oldest(desk, chain, head)))
+    head = Head.of(context.store.get(Kind.HEAD, [chain])[chain])
+    old = list(takewhile(lambda block: block.created_at < before, _oldest(context, chain, head)))
     if all(yamo_blocks.sealed_through(block.yamo_text) for block in old):
         return Plan(None)  # a checkpoint alone is never removed: the next would only say the same
-    entry = _checkpoint(desk, chain, old)
+    entry = _checkpoint(context, chain, old)
     blocks, newer = audit.append(chain, head, [entry])
     gone = [Key(Kind.BLOCK, block.id) for block in old]
     return Plan(Pruned(removed=len(old), checkpoints=(entry.id,)), [newer.row(), *(block.row() for block in blocks)], gone)
 
 
-def _oldest(desk: Desk, chain: str, head: Head) -> list[Block]:
+def _oldest(context: Context, chain: str, head: Head) -> list[Block]:
     """The first blocks of a chain; up to its head it has no gap."""
-    first = head.number - desk.store.count(Kind.BLOCK, equals("chain", chain)) + 1
-    return trail.blocks(desk, chain, Compare("number", "<", first + _AT_ONCE))
+    first = head.number - context.store.count(Kind.BLOCK, equals("chain", chain)) + 1
+    return trail.blocks(context, chain, Compare("number", "<", first + _AT_ONCE))
 
 
-def _checkpoint(desk: Desk, chain: str, old: Sequence[Block]) -> Entry:
-    ms = desk.clock()
+def _checkpoint(context: Context, chain: str, old: Sequence[Block]) -> Entry:
+    ms = context.clock()
     agent = str(audit.owner_of(chain)[1])
     last = old[-1]
     return Entry(
-        id=desk.ids.new("yamo_recall", ms),
+        id=context.ids.new("yamo_recall", ms),
         operation_type="recall",
         ms=ms,
         write=lambda seal: yamo_blocks.checkpoint(

@@ -35,7 +35,7 @@ class Ledger:
         self._change(day, lambda held: held.reserve(ticket, wanted, self.caps))
         return ticket
 
-    def settle(self, ticket: str, used: Tokens, *, failed: bool = False) -> None:
+    def commit(self, ticket: str, used: Tokens, *, failed: bool = False) -> None:
         day = ticket[:10]
 
         def settled(held: Day) -> Day:
@@ -43,7 +43,7 @@ class Ledger:
             if most is None:
                 return held
             spent = self._spent(most.operation, most.model, used)
-            return held.settle(ticket, replace(spent, calls=1, failed=int(failed)))
+            return held.commit(ticket, replace(spent, calls=1, failed=int(failed)))
 
         self._change(day, settled)
 

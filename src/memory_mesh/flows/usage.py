@@ -12,38 +12,38 @@ from memory_mesh.core.model.rows import Row
 from memory_mesh.core.model.scope import partitions
 from memory_mesh.core.model.times import iso
 from memory_mesh.core.model.where import In
-from memory_mesh.core.search.usage import Sightings
-from memory_mesh.flows.context import Desk
+from memory_mesh.core.search.usage import UsageCounter
+from memory_mesh.flows.context import Context
 
 _FLUSH_AT = 2000  # sightings that are not written yet
 _ATTEMPTS = 20
 
 
-def note(desk: Desk, ids: Sequence[str]) -> None:
+def note(context: Context, ids: Sequence[str]) -> None:
     """These memories were answers."""
-    if not desk.enabled or not ids or desk.sightings.add(ids, iso(desk.clock())) < _FLUSH_AT:
+    if not context.enabled or not ids or context.usage_counter.add(ids, iso(context.clock())) < _FLUSH_AT:
         return
-    desk.sightings.start(Thread(target=_write, args=(desk,), name="memory-mesh usage", daemon=True))
+    context.usage_counter.start(Thread(target=_write, args=(context,), name="memory-mesh usage", daemon=True))
 
 
-def flush(desk: Desk) -> None:
+def flush(context: Context) -> None:
     """Write what was counted, now."""
-    _write(desk)
+    _write(context)
 
 
-def _write(desk: Desk) -> None:
-    with desk.sightings.writing:
-        _flushed(desk)
+def _write(context: Context) -> None:
+    with context.usage_counter.writing:
+        _flushed(context)
 
 
-def _flushed(desk: Desk) -> None:
+def _flushed(context: Context) -> None:
     """A store that cannot be written to is searched all the same, without counting."""
-    taken = desk.sightings.take()
+    taken = context.usage_counter.take()
     for _ in range(_ATTEMPTS if taken else 0):
         try:
-            puts, seen = _added(desk, taken)
+            puts, seen = _added(context, taken)
             if puts:
-                desk.store.apply(puts, seen=seen)
+                context.store.apply(puts, seen=seen)
         except Conflict:
             continue
         except (StoreBusy, StoreClosed):
@@ -52,34 +52,34 @@ def _flushed(desk: Desk) -> None:
             return
         else:
             return
-    desk.sightings.put_back(taken)  # others kept writing, or it is closed: the next flush tries again
+    context.usage_counter.put_back(taken)  # others kept writing, or it is closed: the next flush tries again
 
 
-def merged(desk: Desk, memories: Sequence[Memory]) -> list[Memory]:
+def merged(context: Context, memories: Sequence[Memory]) -> list[Memory]:
     """The memories with their counts, those of this process that are not written yet included."""
-    known = counted(desk, [memory.id for memory in memories])
+    known = counted(context, [memory.id for memory in memories])
     return [replace(memory, **known[memory.id]) if memory.id in known else memory for memory in memories]
 
 
-def counted(desk: Desk, ids: Sequence[str]) -> dict[str, dict[str, Any]]:
+def counted(context: Context, ids: Sequence[str]) -> dict[str, dict[str, Any]]:
     """How often memories were found, and when last, as the fields of a record; those that never were are left out."""
-    held = {id_: Usage.of(row) for id_, row in desk.store.get(Kind.USAGE, ids).items()} if ids else {}
-    known = {id_: _fields(held.get(id_), id_, desk.sightings) for id_ in ids}
+    held = {id_: Usage.of(row) for id_, row in context.store.get(Kind.USAGE, ids).items()} if ids else {}
+    known = {id_: _fields(held.get(id_), id_, context.usage_counter) for id_ in ids}
     return {id_: found for id_, found in known.items() if found["access_count"]}
 
 
-def _fields(held: Usage | None, id_: str, sightings: Sightings) -> dict[str, Any]:
-    count = (held.access_count if held else 0) + sightings.counts.get(id_, 0)
-    return {"access_count": count, "last_accessed": sightings.latest.get(id_) or (held.last_accessed if held else None)}
+def _fields(held: Usage | None, id_: str, usage_counter: UsageCounter) -> dict[str, Any]:
+    count = (held.access_count if held else 0) + usage_counter.counts.get(id_, 0)
+    return {"access_count": count, "last_accessed": usage_counter.latest.get(id_) or (held.last_accessed if held else None)}
 
 
-def _added(desk: Desk, taken: dict[str, tuple[int, str]]) -> tuple[list[Row], dict[str, int]]:
+def _added(context: Context, taken: dict[str, tuple[int, str]]) -> tuple[list[Row], dict[str, int]]:
     """The rows that add the sightings up, and what they were read under: a memory that is erased meanwhile gets none."""
-    homes = partitions(desk.who)
-    seen = {name: desk.store.version(name) for name in homes}
-    held = {id_: Usage.of(row) for id_, row in desk.store.get(Kind.USAGE, list(taken)).items()}
+    homes = partitions(context.reader)
+    seen = {name: context.store.version(name) for name in homes}
+    held = {id_: Usage.of(row) for id_, row in context.store.get(Kind.USAGE, list(taken)).items()}
     rows: list[Row] = []
-    for id_ in desk.store.ids(Kind.MEMORY, In("id", tuple(taken))):
+    for id_ in context.store.ids(Kind.MEMORY, In("id", tuple(taken))):
         count, at = taken[id_]
         old = held.get(id_) or Usage(id=id_, created_at=at, ref=id_, access_count=0, last_accessed=at, revision=0)
         total, latest = old.access_count + count, max(at, old.last_accessed)

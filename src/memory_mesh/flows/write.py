@@ -17,13 +17,13 @@ from memory_mesh.core.model.times import iso
 from memory_mesh.core.model.where import Compare, In, both
 from memory_mesh.core.search.lexical import tokens
 from memory_mesh.flows import receipts
-from memory_mesh.flows.context import Desk, Plan, lasting, memory_row, sealed, settle, unknown
+from memory_mesh.flows.context import Context, Plan, commit, lasting, memory_row, sealed, unknown
 from memory_mesh.flows.embed import Embedded, Vectors, passage_rows
 from memory_mesh.flows.memory_block import entry
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class Prepared:
     """A draft with all that can be worked out before the store is asked."""
 
     draft: Draft
@@ -32,7 +32,7 @@ class Wanted:
     receipt_id: str | None
     request: str
 
-    def made(self, request: str, trust: float | None) -> "Wanted":
+    def made(self, request: str, trust: float | None) -> "Prepared":
         """The same, of a flow's making."""
         trusted = replace(self.draft, columns={**self.draft.columns, "trust": trust})
         return replace(self, draft=trusted, request=request)
@@ -42,23 +42,23 @@ class Wanted:
         return self.draft.memory_type != MemoryType.LESSON  # of two lessons their patterns decide
 
 
-def add_many(desk: Desk, items: Sequence[object], *, key: str | None = None) -> list[Memory]:
+def add_many(context: Context, items: Sequence[object], *, key: str | None = None) -> list[Memory]:
     """Store each item, or count a sighting where it is known already. All of them, or none."""
-    wanted = read_items(desk, items, key=key)
+    wanted = read_items(context, items, key=key)
     if not wanted:
         return []
     made = Vectors()
-    answer, _ = settle(desk, lambda: decide_add(desk, wanted, made))
+    answer, _ = commit(context, lambda: decide_add(context, wanted, made))
     return answer
 
 
 def read_items(
-    desk: Desk, items: Sequence[object], *, key: str | None = None, request: str | None = None, trust: float | None = None
-) -> list[Wanted]:
+    context: Context, items: Sequence[object], *, key: str | None = None, request: str | None = None, trust: float | None = None
+) -> list[Prepared]:
     """What is to be stored, checked and cleaned. A flow that makes the items says what was asked for, and how far it trusts them;
     nothing within an item can."""
-    wanted = [_wanted(desk, at, item, key, alone=len(items) == 1) for at, item in enumerate(items)]
-    desk.step("flow.validated")
+    wanted = [_wanted(context, at, item, key, alone=len(items) == 1) for at, item in enumerate(items)]
+    context.step("flow.validated")
     return [item.made(request, trust) for item in wanted] if request else wanted
 
 
@@ -80,45 +80,45 @@ class _Batch:
         self.by_fingerprint[str(memory.fingerprint)] = memory.id
 
 
-def decide_add(desk: Desk, wanted: Sequence[Wanted], made: Vectors) -> Plan[list[Memory]]:
+def decide_add(context: Context, wanted: Sequence[Prepared], made: Vectors) -> Plan[list[Memory]]:
     """What to write, as the store stands now; vectors that an earlier decision made are used again."""
-    seen = {name: desk.store.version(name) for name in {_home(desk, item) for item in wanted}}
+    seen = {name: context.store.version(name) for name in {_home(context, item) for item in wanted}}
     batch = _Batch(numbers=dict(seen))
-    used = desk.store.get(Kind.RECEIPT, [item.receipt_id for item in wanted if item.receipt_id])
+    used = context.store.get(Kind.RECEIPT, [item.receipt_id for item in wanted if item.receipt_id])
     prints = tuple({item.fingerprint for item in wanted if item.deduplicated})
     active = Compare("status", "=", Status.ACTIVE)
-    alike = both(In("fingerprint", prints), active, lasting(desk))
-    for row in desk.store.find(Kind.MEMORY, alike) if prints else []:
+    alike = both(In("fingerprint", prints), active, lasting(context))
+    for row in context.store.find(Kind.MEMORY, alike) if prints else []:
         memory = Memory.of(row)
         batch.hold(memory)
         batch.replaces[memory.id] = memory.revision
     fresh = [item for item in wanted if not _isknown(batch, item) and item.receipt_id not in used]
-    made.add(desk, [item.draft.content for item in fresh])
-    desk.step("flow.embedded")
+    made.add(context, [item.draft.content for item in fresh])
+    context.step("flow.embedded")
     for item in wanted:
-        _take(desk, batch, item, used.get(item.receipt_id or ""), made)
+        _take(context, batch, item, used.get(item.receipt_id or ""), made)
     written = [batch.memories[id_].row(replaces=batch.replaces.get(id_, 0)) for id_ in sorted(batch.touched)]
-    chain = audit.chain_name(desk.who.user_id, desk.who.agent_id)
-    claimed = made.claim(desk) if written else []
-    puts = [*written, *batch.others, *claimed, *sealed(desk, chain, batch.entries if desk.audited else [])]
+    chain = audit.chain_name(context.reader.user_id, context.reader.agent_id)
+    claimed = made.claim(context) if written else []
+    puts = [*written, *batch.others, *claimed, *sealed(context, chain, batch.entries if context.audited else [])]
     return Plan(batch.answers, puts, seen=seen if puts else {})
 
 
-def _isknown(batch: _Batch, item: Wanted) -> bool:
+def _isknown(batch: _Batch, item: Prepared) -> bool:
     return item.deduplicated and item.fingerprint in batch.by_fingerprint
 
 
-def _take(desk: Desk, batch: _Batch, item: Wanted, receipt: Row | None, made: Vectors) -> None:
+def _take(context: Context, batch: _Batch, item: Prepared, receipt: Row | None, made: Vectors) -> None:
     if receipt:
         id_ = receipts.stored(Receipt.of(receipt), item.request)
         if id_ not in batch.memories:
-            batch.memories[id_] = _kept(desk, id_)
+            batch.memories[id_] = _kept(context, id_)
         batch.answers.append(batch.memories[id_])
         return
     if _isknown(batch, item):
-        memory = _observe(desk, batch, batch.memories[batch.by_fingerprint[item.fingerprint]], item)
+        memory = _observe(context, batch, batch.memories[batch.by_fingerprint[item.fingerprint]], item)
     else:
-        memory = _create(desk, batch, item, made[item.draft.content])
+        memory = _create(context, batch, item, made[item.draft.content])
     batch.hold(memory)
     batch.touched.add(memory.id)
     batch.answers.append(memory)
@@ -127,32 +127,32 @@ def _take(desk: Desk, batch: _Batch, item: Wanted, receipt: Row | None, made: Ve
         batch.others.append(kept.row(memory.partition))
 
 
-def _create(desk: Desk, batch: _Batch, item: Wanted, vectors: Embedded) -> Memory:
-    ms = desk.clock()
-    partition_ = _home(desk, item)
+def _create(context: Context, batch: _Batch, item: Prepared, vectors: Embedded) -> Memory:
+    ms = context.clock()
+    partition_ = _home(context, item)
     batch.numbers[partition_] += 1
-    memory = memory_of(desk, item, vectors, ms=ms, number=batch.numbers[partition_])
+    memory = memory_of(context, item, vectors, ms=ms, number=batch.numbers[partition_])
     batch.others.extend(passage_rows(memory, vectors))
-    batch.entries.append(entry(desk, ms, memory, "add"))
+    batch.entries.append(entry(context, ms, memory, "add"))
     return memory
 
 
-def memory_of(desk: Desk, item: Wanted, vectors: Embedded, *, ms: int, number: int, **more: Any) -> Memory:
+def memory_of(context: Context, item: Prepared, vectors: Embedded, *, ms: int, number: int, **more: Any) -> Memory:
     """A new memory; `more` are columns that a flow fills."""
     at = iso(ms)
     columns: dict[str, Any] = {name: value for name, value in item.draft.columns.items() if value is not None}
     return Memory(
-        id=desk.ids.new("mem", ms),
+        id=context.ids.new("mem", ms),
         content=item.draft.content,
         metadata=item.draft.metadata,
         created_at=at,
         updated_at=at,
-        user_id=desk.who.user_id,
-        agent_id=desk.who.agent_id,
+        user_id=context.reader.user_id,
+        agent_id=context.reader.agent_id,
         last_observed=at,
         number=number,
         fingerprint=item.fingerprint,
-        salt=desk.ids.salt(),
+        salt=context.ids.salt(),
         keywords=item.keywords,
         vector=vectors.own,
         pending=vectors.pending,
@@ -160,33 +160,33 @@ def memory_of(desk: Desk, item: Wanted, vectors: Embedded, *, ms: int, number: i
     )
 
 
-def _observe(desk: Desk, batch: _Batch, memory: Memory, item: Wanted) -> Memory:
-    ms = desk.clock()
+def _observe(context: Context, batch: _Batch, memory: Memory, item: Prepared) -> Memory:
+    ms = context.clock()
     at = iso(ms)
     # What the second sighting said beyond the first is kept where it can be looked up: in the history.
     differs = {key: value for key, value in item.draft.metadata.items() if memory.metadata.get(key) != value}
     newer, change = revise(
-        memory, at=at, by=desk.who.agent_id, action="observe", detail=differs or None,
+        memory, at=at, by=context.reader.agent_id, action="observe", detail=differs or None,
         times_observed=memory.times_observed + 1, last_observed=at,
     )  # fmt: skip
     batch.others.append(change.row(memory.partition))
-    batch.entries.append(entry(desk, ms, newer, "observe"))
+    batch.entries.append(entry(context, ms, newer, "observe"))
     return newer
 
 
-def _wanted(desk: Desk, at: int, item: object, key: str | None, *, alone: bool) -> Wanted:
+def _wanted(context: Context, at: int, item: object, key: str | None, *, alone: bool) -> Prepared:
     try:
-        read = draft(*_pair(item), desk.who, desk.limits, desk.layer0)
+        read = draft(*_pair(item), context.reader, context.limits, context.layer0)
     except InvalidInput as error:
         if alone:
             raise
         raise type(error)(f"item {at}: {error.what}", expected=error.expected, remedy=error.remedy) from None
     place = () if alone else (at,)
-    return Wanted(
+    return Prepared(
         draft=read,
-        fingerprint=fingerprint(desk.who, read),
-        keywords=tokens(read.content, language=desk.language),
-        receipt_id=receipts.receipt_id(desk, key, *place),
+        fingerprint=fingerprint(context.reader, read),
+        keywords=tokens(read.content, language=context.language),
+        receipt_id=receipts.receipt_id(context, key, *place),
         request=receipts.request("add", read.content, read.metadata),
     )
 
@@ -197,13 +197,13 @@ def _pair(item: object) -> tuple[object, object]:
     return item[0], item[1]
 
 
-def _home(desk: Desk, item: Wanted) -> str:
-    return home(desk.who.user_id, desk.who.agent_id, item.draft.memory_type, None)
+def _home(context: Context, item: Prepared) -> str:
+    return home(context.reader.user_id, context.reader.agent_id, item.draft.memory_type, None)
 
 
-def _kept(desk: Desk, memory_id: str) -> Memory:
+def _kept(context: Context, memory_id: str) -> Memory:
     """What this agent stored under a key. It is told again to whoever repeats the call, of whatever session it is."""
-    row = memory_row(desk, memory_id)
+    row = memory_row(context, memory_id)
     if row is None:
-        raise unknown(desk, memory_id)
+        raise unknown(context, memory_id)
     return Memory.of(row)

@@ -11,7 +11,7 @@ from threading import Lock
 from memory_mesh.core.model.scope import partitions
 from memory_mesh.core.model.times import millis
 from memory_mesh.core.ports import Store
-from memory_mesh.core.search.query import Asked, Pool
+from memory_mesh.core.search.query import Pool, Query
 from memory_mesh.index import files as index_files
 from memory_mesh.index.partition import Partition
 from memory_mesh.index.pool import pool_of
@@ -29,12 +29,12 @@ class StoreIndex:
         self._lock = Lock()
         self._partitions: dict[str, Partition] = {}
 
-    def pool(self, asked: Asked, *, size: int) -> Pool:
+    def pool(self, asked: Query, *, size: int) -> Pool:
         """The candidates for a query: about `size` by keywords, as many by vectors, and neighbours of the best."""
         with self._seen(asked) as seen:
             return pool_of(asked, seen, size=size)
 
-    def speakers(self, asked: Asked) -> frozenset[str]:
+    def speakers(self, asked: Query) -> frozenset[str]:
         """The speakers of readable memories whose names share a word with the query."""
         with self._seen(asked) as seen:
             return frozenset(name for table, view in seen for name in view.speaking(table.called_by(asked.tokens)))
@@ -56,13 +56,13 @@ class StoreIndex:
                 partition.close()
 
     @contextmanager
-    def _seen(self, asked: Asked) -> Iterator[list[tuple[Table, View]]]:
+    def _seen(self, asked: Query) -> Iterator[list[tuple[Table, View]]]:
         """The partitions that a reader sees, as they are now."""
         at = float(millis(asked.at))
-        with self._held(partitions(asked.who)) as held:
+        with self._held(partitions(asked.reader)) as held:
             for partition in held:
                 partition.follow()
-            yield [(each.table, each.view(asked.who, asked.statuses, at)) for each in held if len(each.table)]
+            yield [(each.table, each.view(asked.reader, asked.statuses, at)) for each in held if len(each.table)]
 
     @contextmanager
     def _held(self, names: Sequence[str]) -> Iterator[list[Partition]]:

@@ -73,7 +73,7 @@ class Partition:
         if view is None:
             view = View(self._table, *wanted, now)
             self._views = [*self._views[1 - _VIEWS :], view]
-            self._readers = {who: held for who, held in self._readers.items() if held in self._views}
+            self._readers = {reader: held for reader, held in self._readers.items() if held in self._views}
         elif view is not self._views[-1]:
             self._views = [*(held for held in self._views if held is not view), view]
         if len(self._readers) >= _READERS:
@@ -117,7 +117,7 @@ class Partition:
                     forget(self._store.index_folder, [self._name])  # it may hold what was erased
                 touched += died + self._table.put([entry_of(row) for row in rows])
         if len(self._table.names.scopes) > scopes:  # a view follows the reader that it was made for; others may part from it
-            self._readers = {who: view for who, view in self._readers.items() if who == (view.reader, view.statuses)}
+            self._readers = {reader: view for reader, view in self._readers.items() if reader == (view.reader, view.statuses)}
         if touched:
             slots = np.unique(np.array(touched, np.int32))
             for view in self._views:

@@ -10,7 +10,7 @@ import numpy as np
 
 from memory_mesh.core.model.columns import Kind
 from memory_mesh.core.search.lexical import Corpus
-from memory_mesh.core.search.query import SIGNALS, Asked, Pool, Signal
+from memory_mesh.core.search.query import SIGNALS, Pool, Query, Signal
 from memory_mesh.index.arrays import Flags, Floats, Ints, distinct, places_in
 from memory_mesh.index.keywords import Held, Scale
 from memory_mesh.index.rows import key_of
@@ -31,7 +31,7 @@ from memory_mesh.index.view import View
 _MOST = 3  # a pool is at most so many times as large as asked for
 
 
-def pool_of(asked: Asked, seen: Iterable[tuple[Table, View]], *, size: int) -> Pool:
+def pool_of(asked: Query, seen: Iterable[tuple[Table, View]], *, size: int) -> Pool:
     """The candidates among these partitions."""
     words = dict(sorted(Counter(asked.tokens).items()))
     sides = [_side(asked, words, table, view) for table, view in seen if len(table)]
@@ -61,20 +61,20 @@ def pool_of(asked: Asked, seen: Iterable[tuple[Table, View]], *, size: int) -> P
     )
 
 
-def _stranger(asked: Asked, sides: Sequence[Side]) -> float:
+def _stranger(asked: Query, sides: Sequence[Side]) -> float:
     """The share of the query's names that nobody has mentioned in what the reader sees."""
     unheard = [name for name in asked.names if not any(side.view.readable[side.table.holding(name)[0]].any() for side in sides)]
     return len(unheard) / len(asked.names) if asked.names else 0.0
 
 
-def _side(asked: Asked, words: Mapping[str, int], table: Table, view: View) -> Side:
+def _side(asked: Query, words: Mapping[str, int], table: Table, view: View) -> Side:
     likeness = None
     if asked.vector and (space := table.spaces.get((asked.vector.model, asked.vector.dimension))):
         likeness = Likeness(table, view, space, unit(asked.vector.data))
     return Side(table, view, _allowed(asked, table, view), Held(table, list(words)), likeness)
 
 
-def _allowed(asked: Asked, table: Table, view: View) -> Flags | None:
+def _allowed(asked: Query, table: Table, view: View) -> Flags | None:
     if asked.only is None:
         return None
     allowed = np.zeros(len(table), np.bool_)
@@ -145,7 +145,7 @@ def _unseen(side: Side) -> Counter[str]:
     return Counter({**side.view.unseen(), "filter": side.view.documents - _documents(side)})
 
 
-def _foreign(asked: Asked, side: Side) -> int:
+def _foreign(asked: Query, side: Side) -> int:
     """The candidates that cannot be compared with the query."""
     if asked.vector is None:
         return 0

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from memory_mesh.core.search.query import SIGNALS, Asked, Signal
+from memory_mesh.core.search.query import SIGNALS, Query, Signal
 from memory_mesh.index.arrays import Array, Flags, Floats, Ints, distinct
 from memory_mesh.index.keywords import Held, Scale, named
 from memory_mesh.index.rows import MISSING
@@ -131,7 +131,7 @@ def vector_signals(side: Side, picked: Picked, read: Read) -> dict[str, Signal]:
     }
 
 
-def plain_signals(asked: Asked, side: Side, picked: Picked) -> dict[str, Signal]:
+def plain_signals(asked: Query, side: Side, picked: Picked) -> dict[str, Signal]:
     """By who speaks, and how, and when."""
     table = side.table
     questions = table.column("question")

@@ -19,7 +19,7 @@ from memory_mesh.faces.mesh import Mesh
 from memory_mesh.interfaces.render import NAME, Answer, paint
 from memory_mesh.models.find_model import ready
 from memory_mesh.settings import load
-from memory_mesh.wiring.build import desk_over, make_embedder, model_places
+from memory_mesh.wiring.build import context_over, make_embedder, model_places
 from memory_mesh.wiring.open_store import open_store
 
 _KEY = "The deploy key rotates on Mondays."
@@ -177,8 +177,8 @@ SCENES: dict[str, Callable[[Stage], Iterator[str]]] = {
 
 def _agent(store: Store, name: str) -> Mesh:
     """A mesh that no setting of the user's reaches."""
-    desk = desk_over(store, Reader(None, name), embedder=make_embedder(load({})))
-    return Mesh(lambda: desk)
+    context = context_over(store, Reader(None, name), embedder=make_embedder(load({})))
+    return Mesh(lambda: context)
 
 
 def _has_model() -> bool:

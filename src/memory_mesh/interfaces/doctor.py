@@ -27,7 +27,7 @@ from memory_mesh.stores.keyfile import read_key
 from memory_mesh.stores.sqlite.check import keyword_faults
 from memory_mesh.stores.sqlite.schema import VERSION
 from memory_mesh.stores.sqlite.store import SqliteStore
-from memory_mesh.wiring.build import desk_over, model_places
+from memory_mesh.wiring.build import context_over, model_places
 from memory_mesh.wiring.models import KeylessChat, make_chat, refuse_wrong
 from memory_mesh.wiring.open_store import open_store, store_file
 
@@ -174,9 +174,9 @@ def _keywords(store: Store, file: Path | None) -> Check:
 
 def _chains(store: Store, file: Path | None) -> Check:
     """Every chain of every user; one whose head is gone is found by its blocks."""
-    desk = desk_over(store, Reader())
+    context = context_over(store, Reader())
     named = {row.id for row in store.find(Kind.HEAD)} | {Block.of(row).chain for row in store.find(Kind.BLOCK)}
-    verdicts = [trail.verify(desk, chain) for chain in sorted(named)]
+    verdicts = [trail.verify(context, chain) for chain in sorted(named)]
     breaks = [
         f"the chain of {_owner(verdict.chain)} breaks at block {verdict.number} ({verdict.block_id or 'no id'}): {verdict.reason}"
         for verdict in verdicts

@@ -28,7 +28,7 @@ class MeteredChat:
         ticket = self._meter.reserve(ask.operation, self.model, most)
         with _settled_on_failure(self._meter, ticket, most):
             reply = self._inner.reply(ask)
-        self._meter.settle(ticket, reply.tokens)
+        self._meter.commit(ticket, reply.tokens)
         return reply
 
 
@@ -45,7 +45,7 @@ class MeteredPost:
         with _settled_on_failure(self._meter, ticket, most):
             answer = self._door.post(path, body)
         used = counted(answer.get("usage"), "prompt_tokens")
-        self._meter.settle(ticket, most if used is None else Tokens(used))
+        self._meter.commit(ticket, most if used is None else Tokens(used))
         return answer
 
 
@@ -55,11 +55,11 @@ def _settled_on_failure(meter: Meter, ticket: str, most: Tokens) -> Iterator[Non
     try:
         yield
     except (Unreachable, UnsafeAddress, CallRefused, RateLimited):
-        meter.settle(ticket, NO_TOKENS, failed=True)  # it was not read, or turned away
+        meter.commit(ticket, NO_TOKENS, failed=True)  # it was not read, or turned away
         raise
     except AnswerUnreadable:
-        meter.settle(ticket, most, failed=True)  # it did answer; how much is not known here, and the cap is to hold
+        meter.commit(ticket, most, failed=True)  # it did answer; how much is not known here, and the cap is to hold
         raise
     except BaseException:  # too late, broken off, called off: it was read, and perhaps answered to nobody
-        meter.settle(ticket, Tokens(most.sent), failed=True)
+        meter.commit(ticket, Tokens(most.sent), failed=True)
         raise

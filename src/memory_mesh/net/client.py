@@ -21,12 +21,12 @@ from memory_mesh.core.secret import Secret
 from memory_mesh.net.limiter import Limiter
 from memory_mesh.net.responses import Answer, received, understood
 from memory_mesh.net.retrying import Later, backoff
-from memory_mesh.net.system import Machine, TimeIsUp
+from memory_mesh.net.system import System, TimeIsUp
 
 if TYPE_CHECKING:
     import httpcore2
 
-__all__ = ["OPENS_LOCAL", "Door", "Machine"]
+__all__ = ["OPENS_LOCAL", "HttpClient", "System"]
 
 _KEPT, _KEPT_SECONDS = 10, 30.0  # idle connections
 _A_DAY = 86_400.0
@@ -36,7 +36,7 @@ _OURS = frozenset({"host", "content-length", "transfer-encoding", "accept-encodi
 _PLAIN = {"accept": "application/json", "content-type": "application/json", "user-agent": "memory-mesh"}
 
 
-class Door:
+class HttpClient:
     """Calls one endpoint. Nothing is connected before the first `post`; **close** may be called twice.
 
     `allow_local` opens this machine and private networks, and nothing else. `timeout` is for a whole call, in seconds.
@@ -51,14 +51,14 @@ class Door:
         timeout: float = 60.0,
         per_minute: int | None = None,
         attempts: int = 4,
-        machine: Machine | None = None,
+        machine: System | None = None,
     ) -> None:
         self._target = _checked(base_url, allow_local=allow_local)
         self._headers = _checked_headers(headers or {})
         self._hidden = tuple(value for value in self._headers.values() if isinstance(value, Secret))
         _check_numbers(timeout, per_minute, attempts)
         self._timeout, self._attempts, self._allow_local = timeout, attempts, allow_local
-        self._machine = machine or Machine()
+        self._machine = machine or System()
         self._limiter = Limiter(per_minute, self._machine.now)
         self._lock = Lock()
         self._pool: httpcore2.ConnectionPool | None = None

@@ -21,7 +21,7 @@ from httpcore2 import ConnectError, NetworkBackend, NetworkStream, ReadError, Wr
 from memory_mesh.core.cancel import check_cancelled
 from memory_mesh.core.errors import CallError, UnsafeAddress
 from memory_mesh.core.safety.address_ranges import judge
-from memory_mesh.net.system import SLICE, Machine, left_of
+from memory_mesh.net.system import SLICE, System, left_of
 
 T = TypeVar("T")
 _OPENS_LOCAL = "allow local addresses for this endpoint if it is meant"
@@ -31,7 +31,7 @@ Options = Iterable[tuple[int, int, int] | tuple[int, int, bytes | bytearray] | t
 class Guard(NetworkBackend):
     """Opens the connections of one door."""
 
-    def __init__(self, machine: Machine, *, allow_local: bool) -> None:
+    def __init__(self, machine: System, *, allow_local: bool) -> None:
         self._machine, self._allow_local = machine, allow_local
 
     def connect_tcp(

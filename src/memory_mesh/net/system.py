@@ -95,7 +95,7 @@ def tls() -> "ssl.SSLContext":
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Machine:
+class System:
     """Names, connections, time and chance."""
 
     resolve: Resolve = resolve

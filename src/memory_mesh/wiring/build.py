@@ -17,7 +17,7 @@ from memory_mesh.core.ports import ChatModel, Clock, Embedder, IdSource, Meter, 
 from memory_mesh.faces.mesh import Mesh
 from memory_mesh.faces.not_yet import NOT_YET, not_yet
 from memory_mesh.flows import pseudonyms
-from memory_mesh.flows.context import Chatting, Desk
+from memory_mesh.flows.context import Chatting, Context
 from memory_mesh.flows.spending import Ledger
 from memory_mesh.index.lazy import LazyIndex
 from memory_mesh.settings import Loaded, Settings, folder, load
@@ -116,7 +116,7 @@ class MemoryMesh(Mesh):
         own_embedder = None if embedder is None or isinstance(embedder, str) else _usable(embedder)
         remote.refuse_wrong(loaded.settings)
         given_parts = Parts(own_store, own_embedder, chat, as_clock(clock), ids or Ids(), step)
-        super().__init__(lambda: _desk(loaded, given_parts))
+        super().__init__(lambda: _context(loaded, given_parts))
 
 
 class AsyncMemoryMesh(AsyncMesh):
@@ -126,10 +126,11 @@ class AsyncMemoryMesh(AsyncMesh):
         super().__init__(MemoryMesh(**options))  # type: ignore[arg-type]
 
 
-def desk_over(store: Store, who: Reader, *, embedder: Embedder | None = None) -> Desk:
+def context_over(store: Store, reader: Reader, *, embedder: Embedder | None = None) -> Context:
     """A desk that no setting reaches, over a store that is open already."""
-    return Desk(
-        store=store, index=LazyIndex(store, "english"), embedder=embedder, clock=as_clock(None), ids=Ids(), who=who, pause=_pause
+    return Context(
+        store=store, index=LazyIndex(store, "english"), embedder=embedder, clock=as_clock(None), ids=Ids(), reader=reader,
+        pause=_pause,
     )  # fmt: skip
 
 
@@ -181,7 +182,7 @@ class Parts:
     step: Step
 
 
-def _desk(loaded: Loaded, given: Parts) -> Desk:
+def _context(loaded: Loaded, given: Parts) -> Context:
     settings = loaded.settings
     store = given.store if given.store and settings.enable_memory else _store(loaded, given.step)
     ledger = Ledger(store=store, clock=given.clock, ids=given.ids, caps=remote.caps(settings), prices=remote.prices(settings))
@@ -193,7 +194,7 @@ def _desk(loaded: Loaded, given: Parts) -> Desk:
         if store is not given.store:
             store.close()
         raise
-    return Desk(
+    return Context(
         store=store,
         index=LazyIndex(store, settings.stemmer_language),
         embedder=make_embedder(loaded, meter=ledger) if given.embedder is None else given.embedder,
@@ -211,7 +212,7 @@ def _desk(loaded: Loaded, given: Parts) -> Desk:
         gate=gate,
         clock=given.clock,
         ids=given.ids,
-        who=Reader(settings.user_id, settings.agent_id, settings.session_id),
+        reader=Reader(settings.user_id, settings.agent_id, settings.session_id),
         pause=_pause,
         limits=Limits(content_chars=settings.max_content_chars),
         enabled=settings.enable_memory,

@@ -11,7 +11,7 @@ from memory_mesh.settings import KEYS, PREFIX, Settings
 
 if TYPE_CHECKING:
     from memory_mesh.models.providers import Provider
-    from memory_mesh.net.client import Door
+    from memory_mesh.net.client import HttpClient
 
 _AT_HOME = ("local", "hash", "none")
 _A_DAY = 86_400.0
@@ -117,7 +117,7 @@ def _started(made: Embedder) -> Embedder:
     return StartingLmStudio(made)
 
 
-def _speaking(provider: "Provider", door: "Door", model: str) -> ChatModel:
+def _speaking(provider: "Provider", door: "HttpClient", model: str) -> ChatModel:
     """The client of the protocol that a provider speaks."""
     from memory_mesh.models.anthropic_chat import AnthropicChat
     from memory_mesh.models.openai_chat import OpenAiChat
@@ -131,15 +131,15 @@ def _metered(chat: ChatModel, meter: Meter) -> ChatModel:
     return MeteredChat(chat, meter)
 
 
-def _door(settings: Settings, provider: "Provider", what: str) -> "Door":
+def _door(settings: Settings, provider: "Provider", what: str) -> "HttpClient":
     """The way to a provider; what cannot be a way is told at once, by the name of the setting."""
     from memory_mesh.models.providers import headers_of, unkeyed, url_of
-    from memory_mesh.net.client import OPENS_LOCAL, Door
+    from memory_mesh.net.client import OPENS_LOCAL, HttpClient
 
     url, key, local = (getattr(settings, f"{what}_{part}") for part in _PARTS[what])
     headers = headers_of(provider, Secret(key)) if key else unkeyed(provider)
     try:
-        return Door(
+        return HttpClient(
             url_of(provider, url),
             allow_local=provider.local if local is None else local,
             headers=headers,

@@ -48,19 +48,19 @@ class Draft:
         return str(self.columns["memory_type"])
 
 
-def draft(content: object, metadata: object, who: Reader, limits: Limits, layer0: "Layer0") -> Draft:
+def draft(content: object, metadata: object, reader: Reader, limits: Limits, layer0: "Layer0") -> Draft:
     """Read what a caller gave, through the gate that every memory passes."""
     text = layer0.content(read_content(content, limits))
     kept = layer0.notes(read_metadata(metadata, limits))
-    return Draft(content=text, metadata=kept, columns=_columns(kept, who))
+    return Draft(content=text, metadata=kept, columns=_columns(kept, reader))
 
 
-def fingerprint(who: Reader, draft: Draft) -> str:
+def fingerprint(reader: Reader, draft: Draft) -> str:
     """Equal for the same text in the same scope, said by the same speaker, at the same time and place of the session."""
     normal = " ".join(unicodedata.normalize("NFKC", draft.content).casefold().split())
     parts = [
-        who.user_id,
-        who.agent_id,
+        reader.user_id,
+        reader.agent_id,
         *(draft.columns.get(name) for name in ("session_id", "project", "memory_type", "event_time", "speaker")),
         draft.metadata.get("turn"),
         normal,
@@ -154,12 +154,12 @@ def _item(item: object, path: str, depth: int, room: _Room) -> Value:
     raise InvalidInput(what, expected="text, a finite number up to 2^53, true, false, null, a list or an object")
 
 
-def _columns(metadata: dict[str, Value], who: Reader) -> dict[str, Value]:
+def _columns(metadata: dict[str, Value], reader: Reader) -> dict[str, Value]:
     for name in ("user_id", "agent_id"):
-        _same_owner(metadata, name, getattr(who, name))
+        _same_owner(metadata, name, getattr(reader, name))
     columns: dict[str, Value] = {name: _named(metadata, name) for name in _TEXTS}
     columns |= {name: None if (raw := metadata.get(name)) is None else moment(raw, name) for name in _TIMES}
-    columns["session_id"] = columns["session_id"] or who.session_id
+    columns["session_id"] = columns["session_id"] or reader.session_id
     columns["memory_type"] = _memory_type(metadata, columns["session_id"])
     columns["tags"] = _tags(metadata.get("tags"))
     columns["importance"] = _share(metadata, "importance")

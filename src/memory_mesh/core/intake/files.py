@@ -33,13 +33,13 @@ class Selection:
         return source.lower().endswith(self.extensions) and (self.recursive or "/" not in source)
 
 
-def folder_print(who: Reader, root: str, type_: str | None) -> str:
+def folder_print(reader: Reader, root: str, type_: str | None) -> str:
     """How the fingerprints of all memories begin that one agent made of one folder's files.
 
     Memories of type `session` are seen in their session only, so each session has its own.
     """
-    session = who.session_id if type_ == MemoryType.SESSION else None
-    return f"{_FILE}{_digest(who.user_id, who.agent_id, session, root)}:"
+    session = reader.session_id if type_ == MemoryType.SESSION else None
+    return f"{_FILE}{_digest(reader.user_id, reader.agent_id, session, root)}:"
 
 
 def file_print(folder: str, source: str) -> str:

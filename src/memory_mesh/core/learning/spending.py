@@ -92,7 +92,7 @@ class Day:
             raise _over(f"${cost:.4f}{held}", f"at most ${caps.cost:.4f}", "llm_daily_cost", most)
         return replace(self, held={**self.held, ticket: most})
 
-    def settle(self, ticket: str, used: Spent) -> "Day":
+    def commit(self, ticket: str, used: Spent) -> "Day":
         """The day with what a call really used. A ticket that is not held any more is counted all the same."""
         same = (used.operation, used.model)
         others = tuple(account for account in self.spent if (account.operation, account.model) != same)

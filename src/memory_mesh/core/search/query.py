@@ -15,12 +15,12 @@ Signal: TypeAlias = "NDArray[np.float32]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class Query:
     """A query as an index needs it."""
 
     tokens: Sequence[str]
     vector: Vector | None  # None: no embedder, or it is down; the answer comes from keywords alone
-    who: Reader
+    reader: Reader
     at: str  # the moment; what has expired by then is left out
     statuses: Sequence[str] = ("active",)
     spans: Sequence[tuple[float, float]] = ()  # the times that it names: first and last, in days since 1970

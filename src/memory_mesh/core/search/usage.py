@@ -7,7 +7,7 @@ from threading import Lock, Thread
 
 
 @dataclass(slots=True)
-class Sightings:
+class UsageCounter:
     """What was found since the last flush: how often, and when last."""
 
     counts: Counter[str] = field(default_factory=Counter)

@@ -11,7 +11,7 @@ import pytest
 from memory_mesh.core.model.columns import Kind
 from memory_mesh.core.model.rows import Row
 from memory_mesh.core.model.scope import Reader
-from memory_mesh.core.search.query import Asked, Pool
+from memory_mesh.core.search.query import Pool, Query
 from memory_mesh.index import keywords as index_keywords
 from memory_mesh.index import local as index
 from memory_mesh.index import partition as index_partition
@@ -40,7 +40,7 @@ def many() -> RamStore:
 
 
 @pytest.fixture(scope="module")
-def queries(many: RamStore) -> list[Asked]:
+def queries(many: RamStore) -> list[Query]:
     """Each near some memory."""
     rng = np.random.default_rng(8)
     near = [np.frombuffer(row.vector.data, "<f4") for row in many.find(Kind.MEMORY, limit=20) if row.vector]
@@ -52,7 +52,7 @@ def best(pool: Pool, signal: str, first: int) -> list[str]:
     return sorted(pool.ids, key=lambda id_: -told[id_])[:first]
 
 
-def test_the_bits_find_nearly_all_that_is_near(many: RamStore, queries: Sequence[Asked]) -> None:
+def test_the_bits_find_nearly_all_that_is_near(many: RamStore, queries: Sequence[Query]) -> None:
     shortcut, plain = StoreIndex(many), StoreIndex(many)
     shares = []
     for asked in queries:
@@ -64,7 +64,7 @@ def test_the_bits_find_nearly_all_that_is_near(many: RamStore, queries: Sequence
     assert np.mean(shares) >= 0.95
 
 
-def test_the_best_by_keywords_are_the_best_whatever_is_left_out(many: RamStore, queries: Sequence[Asked]) -> None:
+def test_the_best_by_keywords_are_the_best_whatever_is_left_out(many: RamStore, queries: Sequence[Query]) -> None:
     held = StoreIndex(many)
     for words in (["w0", "w2", "w5", "w40"], ["w0", "w1"], ["w300", "w0", "w0"]):
         asked = replace(queries[0], tokens=words, vector=None)
@@ -76,7 +76,7 @@ def test_the_best_by_keywords_are_the_best_whatever_is_left_out(many: RamStore, 
         assert kept[0] == pytest.approx(kept[1])
 
 
-def test_a_narrow_filter_is_searched_exactly(many: RamStore, queries: Sequence[Asked]) -> None:
+def test_a_narrow_filter_is_searched_exactly(many: RamStore, queries: Sequence[Query]) -> None:
     only = frozenset(f"m{at}" for at in range(0, MANY, 400))
     with patch.multiple(index_likeness, EXACT=100):
         pool = StoreIndex(many).pool(replace(queries[0], only=only), size=50)
@@ -85,7 +85,7 @@ def test_a_narrow_filter_is_searched_exactly(many: RamStore, queries: Sequence[A
     assert pool.unseen == {"filter": MANY - len(only)}
 
 
-def test_a_pool_is_at_most_three_times_as_large_as_asked(many: RamStore, queries: Sequence[Asked]) -> None:
+def test_a_pool_is_at_most_three_times_as_large_as_asked(many: RamStore, queries: Sequence[Query]) -> None:
     held = StoreIndex(many)
     for asked in queries[:5]:
         assert 20 <= len(held.pool(asked, size=20).ids) <= 60
@@ -124,7 +124,7 @@ def test_whoever_was_not_asked_for_long_is_read_again_when_asked() -> None:
     with patch.object(index, "MOST", 2):
         held = StoreIndex(store)
         for agent in ("a1", "b2", "c3", "a1"):
-            assert held.pool(asking("red", who=Reader(None, agent)), size=9).ids == [f"m{agent}"]
+            assert held.pool(asking("red", reader=Reader(None, agent)), size=9).ids == [f"m{agent}"]
 
 
 def test_ids_of_every_kind_come_back_as_they_are() -> None:

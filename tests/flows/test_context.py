@@ -11,7 +11,7 @@ from memory_mesh.core.model.records import Memory
 from memory_mesh.core.model.rows import Row
 from memory_mesh.core.ports import Applied
 from memory_mesh.flows import change, write
-from memory_mesh.flows.context import Desk, Plan, settle
+from memory_mesh.flows.context import Context, Plan, commit
 
 
 class Contended:
@@ -30,52 +30,52 @@ class Contended:
         return Applied(bytes_freed=False)
 
 
-def busy(desk: Desk, *errors: type[Exception]) -> tuple[Desk, list[int]]:
+def busy(context: Context, *errors: type[Exception]) -> tuple[Context, list[int]]:
     waits: list[int] = []
-    return replace(desk, store=Contended(*errors), pause=waits.append), waits
+    return replace(context, store=Contended(*errors), pause=waits.append), waits
 
 
-def test_a_decision_that_lost_the_race_is_made_again(desk: Desk) -> None:
-    contended, waits = busy(desk, Conflict, IdTaken, Conflict)
+def test_a_decision_that_lost_the_race_is_made_again(context: Context) -> None:
+    contended, waits = busy(context, Conflict, IdTaken, Conflict)
     made: list[int] = []
 
     def decide() -> Plan[int]:
         made.append(len(made))
         return Plan(made[-1], ["row"])
 
-    assert settle(contended, decide) == (3, Applied(bytes_freed=False))
+    assert commit(contended, decide) == (3, Applied(bytes_freed=False))
     assert waits == [0, 1, 2]
     assert contended.store.applied == [["row"]]
 
 
-def test_a_decision_that_loses_every_race_gives_up(desk: Desk) -> None:
-    contended, waits = busy(desk, *[Conflict] * 100)
+def test_a_decision_that_loses_every_race_gives_up(context: Context) -> None:
+    contended, waits = busy(context, *[Conflict] * 100)
     with pytest.raises(StoreBusy, match="others kept changing it"):
-        settle(contended, lambda: Plan(None, ["row"]))
+        commit(contended, lambda: Plan(None, ["row"]))
     assert len(waits) == 100
     assert contended.store.applied == []
 
 
-def test_an_error_of_another_kind_is_not_tried_again(desk: Desk) -> None:
-    contended, waits = busy(desk, StoreFull)
+def test_an_error_of_another_kind_is_not_tried_again(context: Context) -> None:
+    contended, waits = busy(context, StoreFull)
     with pytest.raises(StoreFull):
-        settle(contended, lambda: Plan(None, ["row"]))
+        commit(contended, lambda: Plan(None, ["row"]))
     assert waits == []
 
 
-def test_a_decision_to_write_nothing_asks_nothing_of_the_store(desk: Desk) -> None:
-    contended, _ = busy(desk, StoreFull)
-    assert settle(contended, lambda: Plan("as it is")) == ("as it is", Applied(bytes_freed=True))
+def test_a_decision_to_write_nothing_asks_nothing_of_the_store(context: Context) -> None:
+    contended, _ = busy(context, StoreFull)
+    assert commit(contended, lambda: Plan("as it is")) == ("as it is", Applied(bytes_freed=True))
 
 
-def test_nothing_is_even_decided_where_memory_is_off(desk: Desk) -> None:
+def test_nothing_is_even_decided_where_memory_is_off(context: Context) -> None:
     with pytest.raises(MemoryDisabled):
-        settle(replace(desk, enabled=False), lambda: pytest.fail("decided"))
+        commit(replace(context, enabled=False), lambda: pytest.fail("decided"))
 
 
-def test_every_step_of_a_write_is_told(desk: Desk) -> None:
+def test_every_step_of_a_write_is_told(context: Context) -> None:
     steps: list[str] = []
-    write.add_many(replace(desk, step=steps.append), [("text", None)])
+    write.add_many(replace(context, step=steps.append), [("text", None)])
     assert steps == ["flow.validated", "flow.embedded", "flow.decided", "flow.applied"]
 
 
@@ -87,56 +87,56 @@ class AlwaysTheSame:
         return "0" * 32
 
 
-def test_a_source_that_never_gives_another_id_ends_in_an_error_and_not_in_a_loop(desk: Desk) -> None:
-    stuck = replace(desk, ids=AlwaysTheSame())
+def test_a_source_that_never_gives_another_id_ends_in_an_error_and_not_in_a_loop(context: Context) -> None:
+    stuck = replace(context, ids=AlwaysTheSame())
     write.add_many(stuck, [("first", None)])
     with pytest.raises(StoreBusy):
         write.add_many(stuck, [("second", None)])
-    assert [row.value("content") for row in desk.store.find(Kind.MEMORY)] == ["first"]
+    assert [row.value("content") for row in context.store.find(Kind.MEMORY)] == ["first"]
 
 
 @pytest.mark.parametrize("other", ["same text", "other text"])
 @pytest.mark.parametrize("audited", [True, False])
-def test_two_writers_at_once_keep_one_chain_and_count_what_is_the_same(desk: Desk, other: str, audited: bool) -> None:
+def test_two_writers_at_once_keep_one_chain_and_count_what_is_the_same(context: Context, other: str, audited: bool) -> None:
     """Another process stores between the reading and the writing."""
-    desk = replace(desk, audited=audited)
+    context = replace(context, audited=audited)
     met: list[bool] = []
 
     def meddle(step: str) -> None:
         if step == "flow.decided" and not met:
             met.append(True)
-            write.add_many(desk, [(other, None)])
+            write.add_many(context, [(other, None)])
 
-    (kept,) = write.add_many(replace(desk, step=meddle), [("same text", None)])
-    held = [Memory.of(row) for row in desk.store.find(Kind.MEMORY)]
+    (kept,) = write.add_many(replace(context, step=meddle), [("same text", None)])
+    held = [Memory.of(row) for row in context.store.find(Kind.MEMORY)]
     assert met == [True]
     assert sorted(memory.content for memory in held) == sorted({"same text", other})
     assert kept.times_observed == (2 if other == "same text" else 1)
-    assert sorted(row.number for row in desk.store.find(Kind.BLOCK)) == ([1, 2] if audited else [])
+    assert sorted(row.number for row in context.store.find(Kind.BLOCK)) == ([1, 2] if audited else [])
 
 
-def test_two_calls_under_one_key_at_once_store_once(desk: Desk) -> None:
+def test_two_calls_under_one_key_at_once_store_once(context: Context) -> None:
     met: list[bool] = []
 
     def meddle(step: str) -> None:
         if step == "flow.decided" and not met:
             met.append(True)
-            write.add_many(desk, [("text", None)], key="k")
+            write.add_many(context, [("text", None)], key="k")
 
-    (kept,) = write.add_many(replace(desk, step=meddle), [("text", None)], key="k")
+    (kept,) = write.add_many(replace(context, step=meddle), [("text", None)], key="k")
     assert met == [True]
     assert kept.times_observed == 1
-    assert desk.store.count(Kind.MEMORY) == desk.store.count(Kind.BLOCK) == 1
+    assert context.store.count(Kind.MEMORY) == context.store.count(Kind.BLOCK) == 1
 
 
-def test_an_update_that_lost_the_race_is_made_of_what_is_there_now(desk: Desk) -> None:
-    (kept,) = write.add_many(desk, [("text", {"a": 1})])
+def test_an_update_that_lost_the_race_is_made_of_what_is_there_now(context: Context) -> None:
+    (kept,) = write.add_many(context, [("text", {"a": 1})])
     met: list[bool] = []
 
     def meddle(step: str) -> None:
         if step == "flow.decided" and not met:
             met.append(True)
-            change.update(desk, kept.id, metadata={"b": 2})
+            change.update(context, kept.id, metadata={"b": 2})
 
-    newer = change.update(replace(desk, step=meddle), kept.id, metadata={"c": 3})
+    newer = change.update(replace(context, step=meddle), kept.id, metadata={"c": 3})
     assert (newer.metadata, newer.revision) == ({"a": 1, "b": 2, "c": 3}, 3)

@@ -10,17 +10,17 @@ from memory_mesh.core.model.rows import Row
 from memory_mesh.core.model.scope import Reader
 from memory_mesh.core.model.times import iso
 from memory_mesh.core.ports import Store
-from memory_mesh.core.search.query import Asked, Pool
+from memory_mesh.core.search.query import Pool, Query
 from memory_mesh.index.local import StoreIndex
 from memory_mesh.stores.ram import RamStore
-from memory_mesh.testing.pool import reference
 
 from .index_rows import LARGE, asking, memories, memory, queries
+from .reference import reference
 
 TALK = [memory(f"m{at}", text, vector=[1.0, at], session_id="s", turn=at) for at, text in ((1, "red"), (3, "apple"))]
 
 
-def pool_of(rows: list[Row], asked: Asked) -> Pool:
+def pool_of(rows: list[Row], asked: Query) -> Pool:
     store: Store = RamStore()
     store.apply(rows)
     return StoreIndex(store).pool(asked, size=LARGE)
@@ -74,9 +74,9 @@ def test_a_view_does_not_outlive_the_scopes_that_it_knew() -> None:
     store = RamStore()
     store.apply([memory("m1", "red")])
     index, readers = StoreIndex(store), [Reader(None, "a", "s"), Reader(None, "a", "t")]
-    assert [index.pool(asking("red", who=who), size=9).ids for who in readers] == [["m1"], ["m1"]]
+    assert [index.pool(asking("red", reader=reader), size=9).ids for reader in readers] == [["m1"], ["m1"]]
     store.apply([memory("m2", "red", memory_type="session", session_id="s")])
-    assert [sorted(index.pool(asking("red", who=who), size=9).ids) for who in readers] == [["m1", "m2"], ["m1"]]
+    assert [sorted(index.pool(asking("red", reader=reader), size=9).ids) for reader in readers] == [["m1", "m2"], ["m1"]]
 
 
 def test_what_expires_goes_as_time_goes_and_comes_back_if_it_turns_back() -> None:

@@ -16,7 +16,7 @@ from memory_mesh.core.model.rows import Row
 from memory_mesh.core.model.scope import partitions, visible
 from memory_mesh.core.model.times import millis
 from memory_mesh.core.search.lexical import K1, B, tokens
-from memory_mesh.core.search.query import Asked
+from memory_mesh.core.search.query import Query
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +32,9 @@ class Reference:
         return len(self.signals)
 
 
-def reference(rows: Iterable[Row], asked: Asked, *, language: str = "english") -> Reference:
+def reference(rows: Iterable[Row], asked: Query, *, language: str = "english") -> Reference:
     """What an index should know of each candidate among these rows."""
-    here = [row for row in rows if row.partition in partitions(asked.who)]
+    here = [row for row in rows if row.partition in partitions(asked.reader)]
     return _Asking([row for row in here if row.kind is Kind.MEMORY], here, asked, language).answer()
 
 
@@ -84,7 +84,7 @@ class _Scale:
 class _Asking:
     """One query against some rows."""
 
-    def __init__(self, memories: Sequence[Row], rows: Sequence[Row], asked: Asked, language: str) -> None:
+    def __init__(self, memories: Sequence[Row], rows: Sequence[Row], asked: Query, language: str) -> None:
         self._asked, self._language = asked, language
         scoped = [row for row in memories if _seen(asked, row)]
         right = [row for row in scoped if row.value("status") in asked.statuses]
@@ -187,9 +187,9 @@ class _Asking:
 _TINY = 1e-3
 
 
-def _seen(asked: Asked, row: Row) -> bool:
+def _seen(asked: Query, row: Row) -> bool:
     try:
-        return visible(asked.who, row)
+        return visible(asked.reader, row)
     except ValueError:  # of a type that nobody knows: nobody's
         return False
 

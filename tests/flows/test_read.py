@@ -11,19 +11,21 @@ from memory_mesh.core.model.records import Memory, Status
 from memory_mesh.core.model.scope import MemoryType, Reach, Reader
 from memory_mesh.core.model.times import iso
 from memory_mesh.core.model.where import ANYTHING, equals
-from memory_mesh.flows.context import Desk
+from memory_mesh.flows.context import Context
 from memory_mesh.flows.read import readable, shown_to
 
 READERS = [Reader("u", "ann", "s"), Reader("u", "ann"), Reader("u", "bob", "s"), Reader("u"), Reader(None, "ann"), Reader()]
 
 
 @pytest.mark.req("MESH-009")
-@pytest.mark.parametrize("who", READERS, ids=str)
+@pytest.mark.parametrize("reader", READERS, ids=str)
 @pytest.mark.parametrize("statuses", [("active",), ("quarantined", "archived"), ()], ids=str)
 @pytest.mark.parametrize("where", [ANYTHING, equals("project", "x")], ids=["all", "filtered"])
-def test_a_row_is_shown_exactly_where_the_condition_holds(desk: Desk, who: Reader, statuses: tuple[str, ...], where) -> None:
-    reading = replace(desk, who=who)
-    clock = desk.clock()
+def test_a_row_is_shown_exactly_where_the_condition_holds(
+    context: Context, reader: Reader, statuses: tuple[str, ...], where
+) -> None:
+    reading = replace(context, reader=reader)
+    clock = context.clock()
     rows = [
         Memory(
             id=f"m{n}", content="x", created_at=iso(clock), updated_at=iso(clock),
@@ -41,11 +43,11 @@ def test_a_row_is_shown_exactly_where_the_condition_holds(desk: Desk, who: Reade
     told = [asked(row) for row in rows]
     assert told == [condition.matches(row) and where.matches(row) for row in rows]
     assert any(told) == bool(statuses)
-    desk.store.apply(rows)
-    from_store = set(desk.store.ids(Kind.MEMORY, condition))
+    context.store.apply(rows)
+    from_store = set(context.store.ids(Kind.MEMORY, condition))
     assert {row.id for row in rows if shown_to(reading, statuses, ANYTHING)(row)} == from_store
 
 
-def test_a_status_that_does_not_exist_is_an_error(desk: Desk) -> None:
+def test_a_status_that_does_not_exist_is_an_error(context: Context) -> None:
     with pytest.raises(InvalidInput, match=r"status 'gone' is unknown.*active, superseded"):
-        shown_to(desk, ("gone",), ANYTHING)
+        shown_to(context, ("gone",), ANYTHING)

@@ -21,7 +21,7 @@ from memory_mesh.core.cancel import cancellable
 from memory_mesh.core.errors import CallError, CallRefused, CallTimedOut, Cancelled, RateLimited, SettingsError
 from memory_mesh.core.secret import Secret
 from memory_mesh.net import responses as answers
-from memory_mesh.net.client import Door, Machine
+from memory_mesh.net.client import HttpClient, System
 
 from .servers import Answer, FaultServer
 
@@ -34,15 +34,15 @@ QUICK = 0.5  # seconds, for calls that are meant to run out of time
 class Pauses(list[float]):
     """Notes how long the door would have waited; the longest wait that jitter allows is always taken."""
 
-    def machine(self, **replaced: object) -> Machine:
-        return Machine(pause=self.append, jitter=lambda most: most, **replaced)  # type: ignore[arg-type]
+    def machine(self, **replaced: object) -> System:
+        return System(pause=self.append, jitter=lambda most: most, **replaced)  # type: ignore[arg-type]
 
 
 @contextmanager
-def served(*scripted: Answer, **options: object) -> Iterator[tuple[Door, FaultServer, Pauses]]:
+def served(*scripted: Answer, **options: object) -> Iterator[tuple[HttpClient, FaultServer, Pauses]]:
     pauses = Pauses()
     options = {"machine": pauses.machine(), **options}
-    with FaultServer(scripted) as server, closing(Door(f"{server.url}/v1", allow_local=True, **options)) as door:  # type: ignore[arg-type]
+    with FaultServer(scripted) as server, closing(HttpClient(f"{server.url}/v1", allow_local=True, **options)) as door:  # type: ignore[arg-type]
         yield door, server, pauses
 
 
@@ -110,7 +110,7 @@ def test_the_environment_names_no_proxy(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_a_door_that_is_let_go_leaves_no_connection_open() -> None:
     with FaultServer([GOOD]) as server:
-        door = Door(server.url, allow_local=True)
+        door = HttpClient(server.url, allow_local=True)
         door.post("a", {})
         pool = door._pool
         assert pool
@@ -136,7 +136,7 @@ def test_a_door_that_is_let_go_leaves_no_connection_open() -> None:
 )
 def test_settings_that_cannot_be_used_are_refused_at_once(options: dict[str, object], wrong: str) -> None:
     with pytest.raises(SettingsError, match=wrong) as caught:
-        Door("https://api.example.com", **options)  # type: ignore[arg-type]
+        HttpClient("https://api.example.com", **options)  # type: ignore[arg-type]
     assert KEY not in str(caught.value)
 
 
@@ -174,7 +174,7 @@ def test_a_connection_that_fails_is_tried_as_often_as_allowed() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     pauses = Pauses()
-    door = Door(f"http://127.0.0.1:{port}", allow_local=True, machine=pauses.machine(), attempts=3)
+    door = HttpClient(f"http://127.0.0.1:{port}", allow_local=True, machine=pauses.machine(), attempts=3)
     with closing(door), pytest.raises(CallError, match="cannot be reached"):
         door.post("a", {})
     assert pauses == [0.5, 1.0]
@@ -188,7 +188,7 @@ def test_the_wait_doubles_up_to_twenty_seconds_and_jitter_may_shorten_it() -> No
         asked.append(most)
         return most / 2
 
-    machine = Machine(pause=waited.append, jitter=half)
+    machine = System(pause=waited.append, jitter=half)
     with served(Answer(status=500), machine=machine, attempts=8) as (door, server, _):
         with pytest.raises(CallError, match="500"):
             door.post("a", {})
@@ -231,7 +231,7 @@ def test_who_would_have_to_wait_longer_than_the_call_lasts_is_told_so_at_once() 
 
 
 def test_a_backoff_beyond_the_end_of_the_call_is_not_begun() -> None:
-    machine = Machine(pause=lambda _: pytest.fail("it waited"), jitter=lambda _: 99.0)
+    machine = System(pause=lambda _: pytest.fail("it waited"), jitter=lambda _: 99.0)
     with served(Answer(status=502), machine=machine) as (door, server, _):
         with pytest.raises(CallError, match="502"):
             door.post("a", {})
@@ -356,7 +356,7 @@ def test_no_server_can_stretch_a_call_beyond_its_time(slow: Answer) -> None:
 def test_a_server_that_does_not_read_cannot_stretch_a_call_either() -> None:
     with socket.create_server(("127.0.0.1", 0)) as deaf:
         url = f"http://127.0.0.1:{deaf.getsockname()[1]}"
-        with closing(Door(url, allow_local=True, timeout=QUICK)) as door, pytest.raises(CallTimedOut):
+        with closing(HttpClient(url, allow_local=True, timeout=QUICK)) as door, pytest.raises(CallTimedOut):
             door.post("a", {"long": "x" * 30_000_000})
 
 
@@ -389,7 +389,7 @@ def test_a_call_that_was_called_off_before_is_not_made() -> None:
 
 def test_a_call_can_be_called_off_while_it_waits_to_try_again() -> None:
     stop = Event()
-    with served(Answer(status=500), machine=Machine(jitter=lambda _: 30.0)) as (door, server, _):
+    with served(Answer(status=500), machine=System(jitter=lambda _: 30.0)) as (door, server, _):
 
         def call_off() -> None:
             while not server.requests:
@@ -412,7 +412,7 @@ def test_so_many_calls_a_minute_and_the_next_waits_for_its_turn() -> None:
         waited.append(seconds)
         time[0] += seconds
 
-    machine = Machine(now=lambda: time[0], pause=pause)
+    machine = System(now=lambda: time[0], pause=pause)
     with served(GOOD, machine=machine, per_minute=2, timeout=50) as (door, server, _):
         door.post("a", {})
         time[0] += 20
@@ -427,7 +427,7 @@ def test_so_many_calls_a_minute_and_the_next_waits_for_its_turn() -> None:
 
 
 def test_a_turn_that_would_come_after_the_end_of_the_call_is_not_waited_for() -> None:
-    machine = Machine(pause=lambda _: pytest.fail("it waited"))
+    machine = System(pause=lambda _: pytest.fail("it waited"))
     with served(GOOD, machine=machine, per_minute=1, timeout=30) as (door, server, _):
         door.post("a", {})
         with pytest.raises(RateLimited, match="no more than 1 a minute"):

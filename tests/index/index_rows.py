@@ -12,8 +12,9 @@ from memory_mesh.core.model.rows import Row, Vector
 from memory_mesh.core.model.scope import Reader, home
 from memory_mesh.core.model.times import iso
 from memory_mesh.core.ports import Index, Store
-from memory_mesh.core.search.query import SIGNALS, Asked
-from memory_mesh.testing.pool import reference
+from memory_mesh.core.search.query import SIGNALS, Query
+
+from .reference import reference
 
 WORDS = ("red", "apple", "carol", "漢字", "key", "c++")
 SPEAKERS = ("Carol", "Bob Key", "漢字")
@@ -39,10 +40,10 @@ def memory(id_: str, text: str = "", *, vector: Sequence[float] = (), replaces: 
     )
 
 
-def asking(text: str = "", *, vector: Sequence[float] = (), who: Reader | None = None, **given: object) -> Asked:
+def asking(text: str = "", *, vector: Sequence[float] = (), reader: Reader | None = None, **given: object) -> Query:
     """A query of these words."""
     held = Vector.of("one", list(vector)) if vector else None
-    return Asked(tokens=text.split(), vector=held, who=who or Reader(None, "a", "s"), at=iso(1000), **given)  # type: ignore[arg-type]
+    return Query(tokens=text.split(), vector=held, reader=reader or Reader(None, "a", "s"), at=iso(1000), **given)  # type: ignore[arg-type]
 
 
 # All on one side, so that neighbours never cancel each other out and rounding stays small.
@@ -89,14 +90,14 @@ def passages(draw: st.DrawFn, id_: str, owner: Row, replaces: int) -> Row:
 
 
 @st.composite
-def queries(draw: st.DrawFn) -> Asked:
+def queries(draw: st.DrawFn) -> Query:
     words = draw(st.lists(st.sampled_from((*WORDS, "bob", "absent")), max_size=4))
-    return Asked(
+    return Query(
         tokens=words,
         vector=draw(
             st.none() | st.builds(Vector.of, st.just("one"), st.lists(st.integers(-3, 3).map(float), min_size=3, max_size=3))
         ),
-        who=draw(
+        reader=draw(
             st.sampled_from((Reader(None, "a", "s"), Reader(None, "a", "t"), Reader(None, "b"), Reader(), Reader("u", "a")))
         ),
         at=draw(st.sampled_from((iso(400), iso(1000), iso(2000)))),
@@ -108,7 +109,7 @@ def queries(draw: st.DrawFn) -> Asked:
     )
 
 
-def agrees(index: Index, store: Store, asked: Asked, *, size: int = LARGE) -> None:
+def agrees(index: Index, store: Store, asked: Query, *, size: int = LARGE) -> None:
     """The index knows what the rows say, of every candidate that it names; and it names all that anything speaks for."""
     rows = [*store.find(Kind.MEMORY), *store.find(Kind.PASSAGE)]
     pool, right = index.pool(asked, size=size), reference(rows, asked)
@@ -129,11 +130,11 @@ def tiny() -> AbstractContextManager[object]:
     """As if a handful were many: bases, files and shortlists come into use."""
     stack = ExitStack()
     for module, settings in {
-        "index_partition": {"LATER": 3, "WORTH_A_FILE": 1, "AT_ONCE": 2},
-        "index_likeness": {"EXACT": 1, "COARSE": 2, "WORDS": 1},
-        "index_keywords": {"SHORT": 0, "LONG": 0, "_TABLE": 0},
+        "partition": {"LATER": 3, "WORTH_A_FILE": 1, "AT_ONCE": 2},
+        "similarity": {"EXACT": 1, "COARSE": 2, "WORDS": 1},
+        "keywords": {"SHORT": 0, "LONG": 0, "_TABLE": 0},
     }.items():
-        stack.enter_context(patch.multiple(f"memory_mesh.stores.{module}", **settings))  # type: ignore[arg-type]
+        stack.enter_context(patch.multiple(f"memory_mesh.index.{module}", **settings))  # type: ignore[arg-type]
     return stack
 
 

@@ -1,0 +1,431 @@
+"""Verifying over a store: chains, contents, heads, and writers that do not stand still."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import count
+
+import pytest
+
+from memory_mesh.core.audit import chain as audit
+from memory_mesh.core.audit.chain import Broken, Sound
+from memory_mesh.core.audit.export import verify_export
+from memory_mesh.core.audit.parse import parse_many
+from memory_mesh.core.audit.search_log import Recalls
+from memory_mesh.core.errors import InvalidInput, StoreBusy
+from memory_mesh.core.model.columns import Kind
+from memory_mesh.core.model.records import Block, Head, Memory
+from memory_mesh.core.model.rows import Key
+from memory_mesh.core.model.scope import Reader
+from memory_mesh.flows import audit as trail
+from memory_mesh.flows import change, erase, write
+from memory_mesh.flows import memory_block as retain
+from memory_mesh.flows import search_log as recalls
+from memory_mesh.flows.audit import Which
+from memory_mesh.flows.context import Context, sealed
+
+
+@pytest.fixture
+def context(context: Context) -> Context:
+    """A desk whose searches leave blocks."""
+    return replace(context, recalls=Recalls())
+
+
+def add(context: Context, *contents: str, **metadata: object) -> list[Memory]:
+    return write.add_many(context, [(content, metadata) for content in contents])
+
+
+def own_chain(context: Context) -> str:
+    return audit.chain_name(context.reader.user_id, context.reader.agent_id)
+
+
+def verdict(context: Context) -> Sound | Broken:
+    return trail.verify(context, own_chain(context))
+
+
+def tamper(context: Context, id_: str, **columns: object) -> None:
+    """What somebody with the file in hands might do to a memory."""
+    held = Memory.of(context.store.get(Kind.MEMORY, [id_])[id_])
+    context.store.apply([replace(held, **columns, revision=held.revision + 1).row(replaces=held.revision)])
+
+
+def test_a_chain_is_read_from_its_first_block(context: Context) -> None:
+    add(context, "one", "two", "three")
+    assert [block.number for block in trail.blocks(context, own_chain(context))] == [1, 2, 3]
+    assert isinstance(verdict(context), Sound)
+    assert verdict(context).number == 3
+
+
+@pytest.mark.req("MESH-042")
+def test_a_content_that_was_changed_behind_the_chains_back_is_found(context: Context) -> None:
+    one, two = add(context, "one", "two")
+    tamper(context, one.id, pinned=True)
+    assert isinstance(verdict(context), Sound)  # the content is what is sealed
+    tamper(context, two.id, content="two, forged")
+    assert verdict(context).number == 2
+    assert two.id in verdict(context).reason
+
+
+@pytest.mark.req("MESH-042")
+@pytest.mark.parametrize("salt", [None, "", "0" * 32])
+def test_taking_the_salt_away_does_not_hide_it(context: Context, salt: str | None) -> None:
+    (one,) = add(context, "one")
+    tamper(context, one.id, content="forged", salt=salt)
+    assert isinstance(verdict(context), Broken)
+
+
+@pytest.mark.req("MESH-042")
+def test_putting_an_older_revision_back_is_found(context: Context) -> None:
+    (one,) = add(context, "one")
+    change.update(context, one.id, content="changed")
+    assert isinstance(verdict(context), Sound)
+    tamper(context, one.id, content="one")
+    assert isinstance(verdict(context), Broken)
+
+
+@pytest.mark.req("MESH-042")
+def test_a_memory_that_is_gone_without_an_erasure_is_found(context: Context) -> None:
+    one, two, three = add(context, "one", "two", "three")
+    erase.erase(context, [three.id])
+    assert isinstance(verdict(context), Sound)
+    context.store.apply((), [Key(Kind.MEMORY, two.id)])
+    assert verdict(context) == Broken(
+        own_chain(context), 2, trail.blocks(context, own_chain(context))[1].id, f"{two.id} is gone and no erasure tells of it"
+    )
+    assert one.id
+
+
+def test_a_memory_that_another_agent_changed_is_sound_in_both_chains(context: Context) -> None:
+    bob = replace(context, reader=Reader("u", "bob"))
+    (one,) = add(context, "one")
+    change.update(bob, one.id, content="by bob")
+    change.update(context, one.id, content="by ann again")
+    assert [type(found) for found in trail.verify_all(context)] == [Sound, Sound]
+    tamper(context, one.id, content="by bob")
+    assert Broken in [type(found) for found in trail.verify_all(context)]
+
+
+def test_more_memories_than_are_read_at_once_are_all_looked_at(context: Context) -> None:
+    kept = add(context, *(f"text {n}" for n in range(520)))
+    assert verdict(context).number == 520
+    tamper(context, max(memory.id for memory in kept), content="forged")
+    assert isinstance(verdict(context), Broken)
+
+
+# --- which chains there are ---
+
+
+@pytest.mark.req("MESH-041")
+def test_each_user_and_agent_has_its_own_chain_and_a_reader_meets_those_of_its_user(context: Context) -> None:
+    for user, agent in (("u", "ann"), ("u", "bob"), ("v", "ann"), (None, "ann")):
+        add(replace(context, reader=Reader(user, agent)), f"{user} {agent}")
+    assert [audit.owner_of(head.id) for head in trail.heads(context)] == [("u", "ann"), ("u", "bob")]
+    assert [audit.owner_of(found.chain) for found in trail.verify_all(context)] == [("u", "ann"), ("u", "bob")]
+    assert [head.number for head in trail.heads(replace(context, reader=Reader(None, "x")))] == [1]
+    assert trail.verify_all(replace(context, reader=Reader("nobody", "x"))) == []
+
+
+@pytest.mark.req("MESH-042")
+def test_a_block_in_a_chain_of_another_user_makes_no_forged_content_good(context: Context) -> None:
+    (one,) = add(context, "one")
+    tamper(context, one.id, content="forged")
+    forged = replace(context, reader=Reader("mallory", "ann"))
+    held = Memory.of(context.store.get(Kind.MEMORY, [one.id])[one.id])
+    chain = audit.chain_name("mallory", "ann")
+    context.store.apply(sealed(forged, chain, [retain.entry(forged, 1_760_000_000_000, held, "update")]))
+    assert isinstance(trail.verify(context, chain), Sound)
+    assert isinstance(verdict(context), Broken)
+
+
+@pytest.mark.req("MESH-042")
+def test_a_chain_whose_head_was_taken_away_is_found_by_its_blocks(context: Context) -> None:
+    add(context, "one")
+    context.store.apply((), [Key(Kind.HEAD, own_chain(context))])
+    (found,) = trail.verify_all(context)
+    assert isinstance(found, Broken)
+
+
+@pytest.mark.req("MESH-042")
+def test_a_chain_whose_blocks_were_taken_away_is_found_by_its_head(context: Context) -> None:
+    add(context, "one", "two")
+    context.store.apply((), [Key(Kind.BLOCK, block.id) for block in trail.blocks(context, own_chain(context))])
+    assert trail.verify_all(context) == [Broken(own_chain(context), 0, None, "the chain ends at block 0, its head says 2")]
+
+
+def test_a_head_that_names_no_chain_of_ours_breaks_nothing_else(context: Context) -> None:
+    add(context, "one")
+    context.store.apply([Head(id="nonsense", created_at="2026-01-01T00:00:00.000Z", number=3, block_hash="h").row()])
+    assert [type(found) for found in trail.verify_all(context)] == [Sound]
+    (forged,) = trail.verify_all(replace(context, reader=Reader(None, "x")))
+    assert (type(forged), forged.chain) == (Broken, "nonsense")
+
+
+@pytest.mark.req("MESH-042")
+def test_a_noted_head_is_checked_against_the_store(context: Context) -> None:
+    add(context, "one", "two")
+    (head,) = trail.heads(context)
+    add(context, "three")
+    assert isinstance(trail.verify(context, own_chain(context), noted=(head.number, head.block_hash)), Sound)
+    assert isinstance(trail.verify(context, own_chain(context), noted=(head.number, "0" * 64)), Broken)
+    assert isinstance(trail.verify(context, own_chain(context), noted=(9, head.block_hash)), Broken)
+
+
+@pytest.mark.req("MESH-042")
+@pytest.mark.parametrize("cut", [1, 2])
+def test_a_chain_cut_together_with_its_head_is_found_by_a_noted_one(context: Context, cut: int) -> None:
+    memories = add(context, "one", "two", "three")
+    (head,) = trail.heads(context)
+    walked = trail.blocks(context, own_chain(context))
+    left = walked[-cut - 1]
+    context.store.apply(
+        [replace(head, number=left.number, block_hash=left.block_hash, revision=head.revision + 1).row()],
+        [*(Key(Kind.BLOCK, block.id) for block in walked[-cut:]), *(Key(Kind.MEMORY, memory.id) for memory in memories[-cut:])],
+    )
+    assert isinstance(verdict(context), Sound)  # by itself it cannot be told
+    assert isinstance(trail.verify(context, own_chain(context), noted=(head.number, head.block_hash)), Broken)
+
+
+# --- writers that do not stand still ---
+
+
+MEDDLING: dict[str, Callable[[Context, list[Memory]], object]] = {
+    "adds": lambda context, kept: add(context, f"more {context.store.count(Kind.BLOCK)}"),
+    "changes": lambda context, kept: change.update(context, kept[0].id, content=f"changed {context.store.count(Kind.BLOCK)}"),
+    "erases": lambda context, kept: erase.erase(context, [kept.pop().id]),
+}
+
+
+@pytest.mark.parametrize("what", MEDDLING)
+@pytest.mark.parametrize("agent", ["ann", "bob"])
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_whoever_writes_while_the_chain_is_read_breaks_nothing(context: Context, what: str, agent: str, when: str) -> None:
+    kept = add(context, "one", "two", "three", "four")
+    writer = replace(context, reader=Reader("u", agent))
+    find, left = context.store.find, [True] * 3
+
+    def meddled(kind: Kind, *args: object, **options: object) -> object:
+        rows = find(kind, *args, **options)
+        if kind is Kind.BLOCK and left:
+            left.pop()
+            context.store.find = find
+            MEDDLING[what](writer, kept)
+            context.store.find = meddled
+        return rows if when == "after" else find(kind, *args, **options)
+
+    context.store.find = meddled
+    found = verdict(context)
+    context.store.find = find
+    assert len(left) < 3
+    assert isinstance(found, Sound), found
+
+
+@pytest.mark.parametrize("what", ["adds", "changes"])
+@pytest.mark.parametrize("agent", ["ann", "bob"])
+def test_a_whole_chain_is_sound_even_while_others_never_stop_writing(context: Context, what: str, agent: str) -> None:
+    kept = add(context, "one", "two", "three", "four")
+    writer = replace(context, reader=Reader("u", agent))
+    find, writes = context.store.find, []
+
+    def meddled(kind: Kind, *args: object, **options: object) -> object:
+        rows = find(kind, *args, **options)
+        if kind is not Kind.HEAD:
+            context.store.find = find
+            writes.append(MEDDLING[what](writer, kept))
+            context.store.find = meddled
+        return rows
+
+    context.store.find = meddled
+    found = verdict(context)
+    context.store.find = find
+    assert isinstance(found, Sound), found
+    assert 3 < len(writes) < 30
+
+
+def test_a_real_break_is_told_even_while_others_never_stop_writing(context: Context) -> None:
+    one, two = add(context, "one", "two")
+    tamper(context, one.id, content="forged")
+    find = context.store.find
+
+    def meddled(kind: Kind, *args: object, **options: object) -> object:
+        rows = find(kind, *args, **options)
+        if kind is Kind.BLOCK:
+            context.store.find = find
+            change.update(context, two.id, content=f"changed {context.store.count(Kind.BLOCK)}")
+            context.store.find = meddled
+        return rows
+
+    context.store.find = meddled
+    found = verdict(context)
+    context.store.find = find
+    assert isinstance(found, Broken)
+
+
+def test_a_tombstone_is_written_over_its_block(context: Context) -> None:
+    (one,) = add(context, "one")
+    erase.erase(context, [one.id])
+    first = Block.of(context.store.get(Kind.BLOCK, [trail.blocks(context, own_chain(context))[0].id]).popitem()[1])
+    assert (first.yamo_text, first.revision) == ("erased", 2)
+
+
+@pytest.mark.parametrize("shape", ["{} {}", "{};{}", "{}\n{}", "{}\u2028{}", "{}"])
+def test_a_tombstone_is_sound_whatever_shape_the_callers_own_ids_have(context: Context, shape: str) -> None:
+    numbers = count()
+
+    class Odd:
+        def new(self, prefix: str, ms: int) -> str:
+            return shape.format(next(numbers), prefix)
+
+        def salt(self) -> str:
+            return "salt"
+
+    odd = replace(context, ids=Odd())
+    one, _ = add(odd, "one", "two")
+    erase.erase(odd, [one.id])
+    assert trail.blocks(odd, own_chain(odd))[0].yamo_text == "erased"
+    assert isinstance(verdict(odd), Sound)
+
+
+# --- searches ---
+
+
+def search(context: Context, *queries: str) -> None:
+    for query in queries:
+        recalls.note(context, query=query, limit=10, filter=None, ms=context.clock(), answers=[])
+    recalls.flush(context)
+
+
+def searches(context: Context) -> str:
+    return audit.chain_name(context.reader.user_id, context.reader.agent_id, recalls=True)
+
+
+@pytest.mark.req("MESH-041", "MESH-042")
+def test_the_chains_of_searches_are_verified_with_the_others(context: Context) -> None:
+    add(context, "one")
+    search(context, "tea", "coffee")
+    assert [(found.chain, found.number) for found in trail.verify_all(context)] == [
+        (own_chain(context), 1),
+        (searches(context), 2),
+    ]
+    block = trail.blocks(context, searches(context))[1]
+    context.store.apply((), [Key(Kind.BLOCK, block.id)])
+    assert [type(found) for found in trail.verify_all(context)] == [Sound, Broken]
+
+
+def test_chains_are_chosen_by_agent_and_kind(context: Context) -> None:
+    for agent in ("ann", "bob"):
+        other = replace(context, reader=Reader("u", agent))
+        add(other, agent)
+        search(other, "tea")
+    chosen = {
+        (agent, kind): len(trail.verify_all(context, Which(agent_id=agent, recalls=kind)))
+        for agent in (None, "ann", "nobody")
+        for kind in (None, True, False)
+    }
+    assert chosen == {
+        (None, None): 4, (None, True): 2, (None, False): 2,
+        ("ann", None): 2, ("ann", True): 1, ("ann", False): 1,
+        ("nobody", None): 0, ("nobody", True): 0, ("nobody", False): 0,
+    }  # fmt: skip
+
+
+@pytest.mark.req("MESH-042")
+def test_a_noted_head_may_be_of_any_chain(context: Context) -> None:
+    add(context, "one")
+    search(context, "tea")
+    noted = [(head.number, head.block_hash) for head in trail.heads(context)]
+    add(context, "two")
+    search(context, "coffee")
+    for head in noted:
+        assert [type(found) for found in trail.verify_all(context, noted=head)] == [Sound, Sound]
+    assert [type(found) for found in trail.verify_all(context, noted=(1, "0" * 64))] == [Sound, Sound, Broken]
+    (_, missed) = trail.verify_all(context, Which(recalls=False), noted=noted[1])
+    assert (missed.chain, missed.number) == (own_chain(context), 1)
+
+
+# --- windows: long chains are read in parts ---
+
+
+@pytest.fixture
+def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trail, "_WINDOW", 2)
+
+
+@pytest.mark.req("MESH-042")
+@pytest.mark.usefixtures("narrow")
+@pytest.mark.parametrize("number", [None, -5, 0, 10, 11, 500])
+@pytest.mark.parametrize("at", [1, 2, 5, 9])
+def test_a_block_is_missed_and_found_wherever_its_number_puts_it(context: Context, at: int, number: int | None) -> None:
+    add(context, *(f"text {n}" for n in range(9)))
+    walked = trail.blocks(context, own_chain(context))
+    assert list(trail._in_order(context, own_chain(context), trail.heads(context)[0])) == walked
+    assert verdict(context).number == 9
+    context.store.apply((), [Key(Kind.BLOCK, walked[at - 1].id)])
+    moved = [] if number is None else [replace(walked[at - 1], number=number)]
+    context.store.apply([block.row() for block in moved])
+    assert len(list(trail._in_order(context, own_chain(context), trail.heads(context)[0]))) == 8 + len(moved)
+    assert isinstance(verdict(context), Broken)
+
+
+# --- what the chains say ---
+
+
+def test_the_log_is_newest_first_and_of_what_is_asked_for(context: Context) -> None:
+    (one,) = add(context, "one")
+    context.clock.advance(seconds=1)
+    search(context, "tea")
+    context.clock.advance(seconds=1)
+    change.update(context, one.id, content="changed")
+    add(replace(context, reader=Reader("v", "ann")), "another user's")
+    assert [block.operation_type for block in trail.log(context)] == ["retain", "recall", "retain"]
+    assert [block.number for block in trail.log(context, limit=1)] == [2]
+    assert len(trail.log(context, operation="recall")) == len(trail.log(context, which=Which(recalls=True))) == 1
+    assert len(trail.log(context, operation="retain")) == len(trail.log(context, which=Which(recalls=False))) == 2
+    assert trail.log(context, operation="lesson") == trail.log(context, which=Which(agent_id="bob")) == []
+
+
+@pytest.mark.parametrize("options", [{"operation": "delete"}, {"limit": 0}, {"limit": True}, {"limit": "5"}])
+def test_a_log_of_what_there_cannot_be_is_refused(context: Context, options: dict[str, object]) -> None:
+    with pytest.raises(InvalidInput):
+        trail.log(context, **options)
+
+
+@pytest.mark.usefixtures("narrow")
+def test_an_export_is_every_block_of_the_user_and_can_be_verified_alone(context: Context) -> None:
+    one, *_ = add(context, "one", "two", "three")
+    search(context, "tea", "coffee", "water")
+    erase.erase(context, [one.id])
+    add(replace(context, reader=Reader("v", "ann")), "another user's")
+    lines = list(trail.export(context, as_json=True))
+    assert len(lines) == 7
+    assert not any("another user" in line for line in lines)
+    assert verify_export(lines) == trail.verify_all(context)
+
+
+def test_an_export_in_the_wire_format_is_what_the_parser_reads(context: Context) -> None:
+    one, _ = add(context, "one", "two")
+    search(context, "tea; or\nnot")
+    erase.erase(context, [one.id])
+    text = "".join(trail.export(context))
+    read = parse_many(text)
+    assert [block.intent for block in read] == [
+        "store_memory_for_future_retrieval", "erase_memory_for_good", "recall_relevant_memories",
+    ]  # fmt: skip
+    assert "".join(block.text() for block in read) == text
+
+
+@pytest.mark.usefixtures("narrow")
+def test_an_export_during_which_old_searches_go_is_none(context: Context) -> None:
+    search(context, *"abcdefgh")
+    context.clock.ms += 91 * 86_400_000
+    export = trail.export(context, as_json=True)
+    lines = [next(export)]
+    assert recalls.prune(context).removed == 8
+    with pytest.raises(StoreBusy, match="export again"):
+        lines.extend(export)
+    assert [type(found) for found in verify_export(trail.export(context, as_json=True))] == [Sound]
+
+
+def test_an_export_tells_how_far_it_is(context: Context) -> None:
+    add(context, *(f"text {n}" for n in range(510)))
+    told: list[tuple[str, int, int]] = []
+    assert len(list(trail.export(context, progress=lambda *said: told.append(said)))) == 510
+    assert told == [("exporting", 500, 510)]
