@@ -1,0 +1,75 @@
+"""Count the modules of the package that run in one `add` and in one `search`.
+
+    python tools/modules_run.py [--json]
+
+Opens a store in a temporary folder with the default settings, adds some memories, and repeats each operation until everything
+is loaded. Then lists the distinct modules of `memory_mesh` whose functions run in one call. Background threads are not counted.
+"""
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+
+PACKAGE = "memory_mesh"
+WARM_UP = 3
+TEXTS = (
+    "Ana Silva moved to Lisbon in March and works as a nurse.",
+    "The deploy key of the staging server rotates every Monday.",
+    "The team agreed to ship the search index on Friday.",
+    "Tomás prefers tea to coffee, and never drinks after six.",
+    "The build broke because the cache held an old wheel.",
+)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
+    parser.add_argument("--json", action="store_true", help="print one JSON object: module names by operation")
+    as_json = parser.parse_args().json
+    with tempfile.TemporaryDirectory() as home:
+        os.environ["MEMORY_MESH_HOME"] = home
+        modules = measure(Path(home) / "memory.db")
+    if as_json:
+        print(json.dumps(modules, indent=1))
+        return
+    for operation, names in modules.items():
+        print(f"{operation}: {len(names)} modules", *names, sep="\n  ")
+
+
+def measure(store: Path) -> dict[str, list[str]]:
+    """Return the modules that run in one warm `add` and in one warm `search`."""
+    from memory_mesh import MemoryMesh
+
+    with MemoryMesh(store=f"sqlite:///{store}") as mesh:
+        for number, text in enumerate(TEXTS):
+            mesh.add(text, {"session_id": "s1", "turn": number})
+        for number in range(WARM_UP):
+            mesh.add(f"Note {number}: the index was rebuilt in the night.")
+        added = modules_run(lambda: mesh.add("The backup of the database runs at four in the morning."))
+        for number in range(WARM_UP):  # other queries, so that no answer comes from the search cache
+            mesh.search(f"When is the index shipped? {number}")
+        return {"add": added, "search": modules_run(lambda: mesh.search("Who works as a nurse in Lisbon?"))}
+
+
+def modules_run(call: Callable[[], object]) -> list[str]:
+    """Call a function, and return the sorted names of the package's modules whose functions ran in this thread."""
+    names: set[str] = set()
+
+    def profile(frame: FrameType, event: str, _argument: object) -> None:
+        if event == "call":
+            names.add(str(frame.f_globals.get("__name__", "")))
+
+    sys.setprofile(profile)
+    try:
+        call()
+    finally:
+        sys.setprofile(None)
+    return sorted(name for name in names if name == PACKAGE or name.startswith(f"{PACKAGE}."))
+
+
+if __name__ == "__main__":
+    main()
