@@ -25,8 +25,8 @@ from typer.main import get_command
 from memory_mesh.core import errors
 from memory_mesh.core.errors import MemoryMeshError
 from memory_mesh.core.model import columns
+from memory_mesh.core.not_yet import NOT_YET
 from memory_mesh.core.ports import Store
-from memory_mesh.faces.not_yet import NOT_YET
 from memory_mesh.interfaces.cli import app
 from memory_mesh.interfaces.render import outcome
 from memory_mesh.settings import PREFIX, Settings

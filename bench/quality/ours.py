@@ -9,6 +9,7 @@ from tempfile import TemporaryDirectory
 from bench.quality.measuring import DEPTH
 from bench.quality.sets import Question, Space
 from memory_mesh import MemoryMesh
+from memory_mesh.core.model import batches
 from memory_mesh.core.ports import Embedder
 
 Scored = list[tuple[str, float]]
@@ -21,8 +22,7 @@ class Ours:
     def __init__(self, mesh: MemoryMesh, space: Space) -> None:
         self._mesh = mesh
         self._names: dict[str, str] = {}  # by the mesh's id
-        for at in range(0, len(space.memories), _BATCH):
-            batch = space.memories[at : at + _BATCH]
+        for batch in batches(space.memories, _BATCH):
             kept = mesh.add_many([(said.text, said.metadata) for said in batch])
             for record, said in zip(kept, batch, strict=True):
                 self._names.setdefault(record.id, said.id)  # what was said twice is kept once

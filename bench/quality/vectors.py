@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from memory_mesh.core.model import batches
 from memory_mesh.core.model.rows import Vector
 from memory_mesh.core.ports import Embedder
 from memory_mesh.models.local import LocalEmbedder
@@ -44,8 +45,7 @@ class KeptEmbedder:
         keys = [sha256(text.encode()).digest() for text in texts]
         missing = list(dict(zip(keys, texts, strict=True)).items()) if not all(key in self._kept for key in keys) else []
         missing = [(key, text) for key, text in missing if key not in self._kept]
-        for at in range(0, len(missing), _BATCH):
-            batch = missing[at : at + _BATCH]
+        for batch in batches(missing, _BATCH):
             made = self._inner.embed([text for _, text in batch])
             self._kept |= {key: vector.data for (key, _), vector in zip(batch, made, strict=True)}
             if len(missing) > _BATCH:

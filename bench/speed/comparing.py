@@ -12,6 +12,7 @@ from bench.speed.ours import BATCH, CALLS
 from bench.speed.peers import OURS, PEERS, Peer, versions
 from bench.speed.texts import Item, Speech
 from bench.speed.vectors import ReadyEmbedder
+from memory_mesh.core.model import batches
 
 _WARM_UP = 20
 
@@ -77,8 +78,7 @@ def _measured(name: str, count: int, versions: dict[str, str]) -> Compared:
 
 def _ingest(peer: Peer, keyed: Sequence[tuple[str, Item]], embedder: ReadyEmbedder) -> float:
     taken = 0.0
-    for at in range(0, len(keyed), BATCH):
-        batch = keyed[at : at + BATCH]
+    for batch in batches(keyed, BATCH):
         embedder.ready(item.text for _, item in batch)
         taken += timed(lambda batch=batch: peer.add(batch))  # type: ignore[misc]
     return taken

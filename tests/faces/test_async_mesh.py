@@ -9,8 +9,8 @@ import pytest
 
 from memory_mesh import AsyncMemoryMesh, MemoryMesh
 from memory_mesh.core.errors import InvalidInput, NotFound, NotYet
+from memory_mesh.core.not_yet import NOT_YET
 from memory_mesh.core.ports import no_progress
-from memory_mesh.faces.not_yet import NOT_YET
 from memory_mesh.testing.fakes import FakeClock, seeded_ids
 
 RENAMED = {"__enter__": "__aenter__", "__exit__": "__aexit__"}

@@ -9,7 +9,7 @@ from house import House
 
 from memory_mesh import MemoryMesh, MemoryMeshError
 from memory_mesh.core.errors import MemoryDisabled, NotFound, NotYet, SettingsError, StoreClosed
-from memory_mesh.faces.not_yet import NOT_YET
+from memory_mesh.core.not_yet import NOT_YET
 from memory_mesh.flows import search_log as recalls
 from memory_mesh.flows import usage
 from memory_mesh.models.hashing import HashingEmbedder

@@ -10,7 +10,7 @@ import pytest
 
 from memory_mesh.core import errors
 from memory_mesh.core.errors import MemoryMeshError
-from memory_mesh.faces.not_yet import NOT_YET
+from memory_mesh.core.not_yet import NOT_YET
 from memory_mesh.interfaces.cli import app
 from memory_mesh.interfaces.render import OUTCOMES, outcome
 

@@ -21,12 +21,12 @@ from memory_mesh.core.model.columns import Kind
 from memory_mesh.core.model.records import MIN_IMPORTANCE, Block, Change, Extraction, Head, MemoryRecord, SearchResult, Status
 from memory_mesh.core.model.times import iso
 from memory_mesh.core.model.where import ANYTHING, Where, both, equals
+from memory_mesh.core.not_yet import NOT_YET, not_yet
 from memory_mesh.core.ports import Progress, no_progress
 from memory_mesh.core.search.cache import CacheStats
 from memory_mesh.core.search.explain import Explanation
 from memory_mesh.core.search.usage import UsageCounter
 from memory_mesh.faces import shown
-from memory_mesh.faces.not_yet import NOT_YET, not_yet
 from memory_mesh.flows import audit as trail  # fmt: skip
 from memory_mesh.flows import change, check, erase, filters, folders, lessons, reembed, search, spending, usage, write
 from memory_mesh.flows import read as recall

@@ -10,6 +10,7 @@ from memory_mesh.core.audit.wire import ERASED
 from memory_mesh.core.errors import InvalidInput, StoreBusy, shown
 from memory_mesh.core.model.columns import Kind
 from memory_mesh.core.model.records import Block, Head, Memory
+from memory_mesh.core.model.rows import batches
 from memory_mesh.core.model.where import ANYTHING, Compare, In, IsNull, Or, Where, both, equals
 from memory_mesh.core.ports import Progress, no_progress
 from memory_mesh.flows.context import Context
@@ -204,8 +205,8 @@ def _to_its_end(context: Context, chain: str, listener: _Listener) -> Iterator[B
 def _contents(context: Context, chain: str, heard: _Listener) -> Broken | None:
     """The first memory of a chain that is gone, or whose content is not the one that the block of its latest revision sealed."""
     refs = sorted(heard.refs)
-    for at in range(0, len(refs), _AT_ONCE):
-        ids = tuple(refs[at : at + _AT_ONCE])
+    for batch in batches(refs, _AT_ONCE):
+        ids = tuple(batch)
         # The memories before the blocks: what was changed or erased in between is told by a block, and can be asked for again.
         held = {id_: Memory.of(row) for id_, row in context.store.get(Kind.MEMORY, ids).items()}
         for gone in (ref for ref in ids if ref in heard.quoting and ref not in held):

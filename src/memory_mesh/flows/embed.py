@@ -12,10 +12,7 @@ from dataclasses import dataclass, replace
 from math import isfinite
 
 from memory_mesh.core.errors import EmbeddingError, MemoryMeshError, ModelMismatch
-from memory_mesh.core.model.columns import Kind
-from memory_mesh.core.model.records import Memory
-from memory_mesh.core.model.rows import Row, Vector, checked
-from memory_mesh.core.model.times import iso
+from memory_mesh.core.model import Kind, Memory, Meta, Row, Vector, checked, iso
 from memory_mesh.core.ports import Embedder
 from memory_mesh.flows.context import Context
 
@@ -122,20 +119,13 @@ def passages(context: Context, text: str) -> list[str]:
 
 def store_model(context: Context) -> str | None:
     """The model whose vectors the store holds; None before the first vector."""
-    held = context.store.get(Kind.META, [_META]).get(_META)
-    detail = held.value("detail") if held else None
-    return str(detail["model"]) if isinstance(detail, dict) else None
+    model = Meta.read(context.store, _META).detail.get("model")
+    return str(model) if model else None
 
 
 def model_row(context: Context, model: str) -> Row:
     """The store's model, as a row that replaces what it was."""
-    held = context.store.get(Kind.META, [_META]).get(_META)
-    revision = held.revision if held else 0
-    row = Row(
-        kind=Kind.META, id=_META, partition="", created_at=iso(context.clock()), revision=revision + 1, replaces=revision,
-        fields={"detail": {"model": model}},
-    )  # fmt: skip
-    return checked(row)
+    return Meta.read(context.store, _META).row({"model": model}, at=iso(context.clock()))
 
 
 def passage_rows(memory: Memory, made: Embedded) -> list[Row]:

@@ -15,7 +15,7 @@ from memory_mesh.core.errors import InvalidInput
 from memory_mesh.core.model.columns import Kind
 from memory_mesh.core.model.history import revise
 from memory_mesh.core.model.records import Block, Memory, Receipt
-from memory_mesh.core.model.rows import Key, Row
+from memory_mesh.core.model.rows import Key, Row, batches
 from memory_mesh.core.model.scope import MemoryType, may_erase
 from memory_mesh.core.model.times import iso
 from memory_mesh.core.model.where import In, Or, Where, both, equals
@@ -66,9 +66,9 @@ def erase_all(context: Context, scope: Mapping[str, str | None]) -> Erasure:
     where = both(equals("user_id", context.reader.user_id), *(equals(name, value) for name, value in given.items()))
     proof = Erasure()
     while found := context.store.ids(Kind.MEMORY, where):
-        for at in range(0, len(found), _AT_ONCE):
+        for ids in batches(found, _AT_ONCE):
             # The scope was named, so whoever may act for the user may erase what other agents wrote in it.
-            proof += _erased(context, found[at : at + _AT_ONCE], anyones=True)
+            proof += _erased(context, ids, anyones=True)
     return proof
 
 

@@ -14,6 +14,7 @@ from memory_mesh.core.intake.drafts import draft, read_content
 from memory_mesh.core.intake.files import Selection, file_print, folder_print
 from memory_mesh.core.model.columns import Kind, Value
 from memory_mesh.core.model.records import Memory, Status
+from memory_mesh.core.model.rows import batches
 from memory_mesh.core.model.scope import partitions
 from memory_mesh.core.model.times import iso
 from memory_mesh.core.model.where import Compare, In, both
@@ -119,8 +120,8 @@ class _Run:
         # A file that could not be read is there all the same, and so is what lies in such a folder.
         failed = {file_print(first, one.source) for one in self.done.failed}
         closed = tuple(one.source for one in self.done.failed if one.source.endswith("/"))
-        for at in range(0, len(unmet), BATCH_FILES):
-            for memory in map(Memory.of, context.store.get(Kind.MEMORY, unmet[at : at + BATCH_FILES]).values()):
+        for ids in batches(unmet, BATCH_FILES):
+            for memory in map(Memory.of, context.store.get(Kind.MEMORY, ids).values()):
                 source = str(memory.metadata.get("source"))
                 if self._wanted.covers(source) and memory.fingerprint not in failed and not source.startswith(closed):
                     self.done.gone.append(Gone(source, memory.id))

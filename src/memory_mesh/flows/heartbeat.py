@@ -13,9 +13,7 @@ from typing import Any
 from memory_mesh.core.cancel import check_cancelled
 from memory_mesh.core.errors import InvalidInput, MemoryMeshError, StoreBusy, shown
 from memory_mesh.core.learning.jobs import KEPT, Heartbeat, JobRun, Outcome, Turn
-from memory_mesh.core.model.columns import Kind
-from memory_mesh.core.model.rows import Row, checked
-from memory_mesh.core.model.times import iso, millis
+from memory_mesh.core.model import Meta, Row, iso, millis
 from memory_mesh.core.ports import no_progress
 from memory_mesh.flows import distill as distil
 from memory_mesh.flows import embed, lessons, reembed
@@ -90,8 +88,7 @@ def log(context: Context, *, limit: int = 20) -> list[JobRun]:
     """The latest runs of this user's jobs, newest first."""
     prefix = _run_id(context, "", "")
     most = within(limit)
-    rows = [row for row in context.store.find(Kind.META) if row.id.startswith(prefix)]
-    runs = [run for row in rows if (run := _run_of(row))]
+    runs = [run for meta in Meta.with_prefix(context.store, prefix) if (run := _run_of(meta))]
     return sorted(runs, key=lambda run: (run.began, -run.priority), reverse=True)[:most]
 
 
@@ -151,20 +148,18 @@ def _passed(context: Context, job: Job, outcome: Outcome, detail: str = "") -> J
 
 def _take(context: Context, job: Job, holder: str, ms: int, *, force: bool) -> Outcome | None:
     def decide() -> Plan[Outcome | None]:
-        row, turn = _held(context, job)
+        meta, turn = _held(context, job)
         refused = turn.refused(ms, job.every_ms, force=force)
-        return Plan(refused, [] if refused else [_row(context, _turn_id(context, job), turn.taken(holder, ms).detail(), row)])
+        return Plan(refused, [] if refused else [_row(context, meta, turn.taken(holder, ms).detail())])
 
     return commit(context, decide)[0]
 
 
 def _give_back(context: Context, job: Job, holder: str | None, began: int, run: JobRun) -> None:
     def decide() -> Plan[None]:
-        row, turn = _held(context, job)
+        meta, turn = _held(context, job)
         newer = turn.given_back(holder, began, done=run.ok)
-        return Plan(
-            None, [_row(context, _turn_id(context, job), newer.detail(), row), *_kept(context, job.name, turn.count, run)]
-        )
+        return Plan(None, [_row(context, meta, newer.detail()), *_kept(context, job.name, turn.count, run)])
 
     commit(context, decide)
 
@@ -180,33 +175,23 @@ def _record(context: Context, run: JobRun) -> None:
 def _kept(context: Context, name: str, count: int, run: JobRun) -> list[Row]:
     """The record of a run, in the place of the oldest one: replacing is cheaper than deleting."""
     id_ = _run_id(context, name, str(count % KEPT))
-    held = context.store.get(Kind.META, [id_]).get(id_)
-    return [_row(context, id_, asdict(run), held)]
+    return [_row(context, Meta.read(context.store, id_), asdict(run))]
 
 
-def _held(context: Context, job: Job) -> tuple[Row | None, Turn]:
-    id_ = _turn_id(context, job)
-    row = context.store.get(Kind.META, [id_]).get(id_)
-    return row, Turn.of(row.value("detail") if row else None)
+def _held(context: Context, job: Job) -> tuple[Meta, Turn]:
+    meta = Meta.read(context.store, _turn_id(context, job))
+    return meta, Turn.of(meta.detail)
 
 
-def _row(context: Context, id_: str, detail: Mapping[str, Any], held: Row | None) -> Row:
-    revision = held.revision if held else 0
-    created = held.created_at if held else iso(context.clock())
+def _row(context: Context, meta: Meta, detail: Mapping[str, Any]) -> Row:
     plain = {name: str(value) if isinstance(value, Outcome) else value for name, value in detail.items()}
-    return checked(
-        Row(
-            kind=Kind.META, id=id_, partition="", created_at=created, revision=revision + 1, replaces=revision,
-            fields={"detail": plain},
-        )
-    )  # fmt: skip
+    return meta.row(plain, at=iso(context.clock()))
 
 
-def _run_of(row: Row) -> JobRun | None:
-    detail = row.value("detail")
+def _run_of(meta: Meta) -> JobRun | None:
+    fields: dict[str, Any] = meta.detail
     try:
-        said: dict[str, Any] = detail if isinstance(detail, dict) else {}
-        return JobRun(**{**said, "outcome": Outcome(str(said.get("outcome")))})
+        return JobRun(**{**fields, "outcome": Outcome(str(fields.get("outcome")))})
     except (TypeError, ValueError):
         return None
 

@@ -7,12 +7,10 @@ from contextlib import suppress
 from hashlib import sha256
 
 from memory_mesh.core.errors import IdTaken, SettingsError
-from memory_mesh.core.model.columns import Kind
-from memory_mesh.core.model.rows import Row
-from memory_mesh.core.model.times import iso
+from memory_mesh.core.model import Meta, iso
 from memory_mesh.core.ports import Store
 
-_ROW = "pseudonym_key"
+_META = "pseudonym_key"
 
 
 def key_id(key: bytes) -> str:
@@ -22,9 +20,8 @@ def key_id(key: bytes) -> str:
 
 def known_key(store: Store) -> str | None:
     """The id of the key that the store's pseudonyms were made with."""
-    held = store.get(Kind.META, [_ROW]).get(_ROW)
-    detail = held.value("detail") if held else None
-    return str(detail.get("key_id")) if isinstance(detail, dict) else None
+    known = Meta.read(store, _META).detail.get("key_id")
+    return str(known) if known else None
 
 
 def trouble(store: Store, key: bytes | None) -> str | None:
@@ -47,7 +44,6 @@ def check(store: Store, key: bytes | None) -> None:
 def vouch(store: Store, key: bytes, ms: int) -> None:
     """Have the store remember the key it is written with from now on; another than before is an error."""
     if known_key(store) is None:
-        row = Row(kind=Kind.META, id=_ROW, partition="", created_at=iso(ms), fields={"detail": {"key_id": key_id(key)}})
         with suppress(IdTaken):  # another process was first; what it wrote is checked below
-            store.apply([row])
+            store.apply([Meta(id=_META).row({"key_id": key_id(key)}, at=iso(ms))])
     check(store, key)

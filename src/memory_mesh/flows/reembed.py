@@ -13,7 +13,7 @@ from hashlib import sha256
 from memory_mesh.core.errors import Conflict, EmbeddingError, ModelMismatch, SettingsError
 from memory_mesh.core.model.columns import Kind
 from memory_mesh.core.model.records import Memory
-from memory_mesh.core.model.rows import Key, Row, Vector
+from memory_mesh.core.model.rows import Key, Row, Vector, batches
 from memory_mesh.core.model.where import In
 from memory_mesh.core.ports import Embedder, Progress
 from memory_mesh.flows.context import Context, must_be_enabled
@@ -72,7 +72,7 @@ class _Work:
         """A passage of the new model for every memory that has none, until a round finds nothing to do."""
         for _ in range(_ROUNDS):
             missing = self._unstaged()
-            for batch in self._told("embedding", _batches(missing, _EMBEDDED), len(missing)):
+            for batch in self._told("embedding", batches(missing, _EMBEDDED), len(missing)):
                 self._each(batch, self._staging)
             if not missing:
                 return
@@ -86,7 +86,7 @@ class _Work:
         """Bring every memory's own vector up to date: from its staged passages, or embedded now."""
         for _ in range(_ROUNDS):
             waiting = [row.id for row in self._memories() if not self._current(row)]
-            for batch in self._told("filing", _batches(waiting, _FILED), len(waiting)):
+            for batch in self._told("filing", batches(waiting, _FILED), len(waiting)):
                 self.done += self._each(batch, self._filing)
             if not waiting:
                 return
@@ -188,7 +188,3 @@ def _by_ref(rows: Iterable[Row]) -> dict[str, list[Row]]:
     for row in rows:
         found.setdefault(str(row.value("ref")), []).append(row)
     return found
-
-
-def _batches(ids: Sequence[str], size: int) -> Iterator[Sequence[str]]:
-    return (ids[at : at + size] for at in range(0, len(ids), size))

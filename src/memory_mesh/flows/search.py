@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from memory_mesh.core.errors import InvalidInput, shown
 from memory_mesh.core.model.columns import Kind
 from memory_mesh.core.model.records import SearchResult, Status
-from memory_mesh.core.model.rows import Row
+from memory_mesh.core.model.rows import Row, batches
 from memory_mesh.core.model.scope import partitions
 from memory_mesh.core.model.times import iso, millis
 from memory_mesh.core.model.where import ANYTHING, In, Where, both
@@ -175,8 +175,8 @@ def _ranked(context: Context, request: Request, query: str, asked: Query, pool: 
 def _answers(context: Context, request: Request, found: _Found) -> Iterator[SearchResult]:
     """What is good enough, best first. Rows are read in batches, for the first ones nearly always are the answer."""
     good = found.ranking.best(found.least)
-    for at in range(0, len(good), request.limit):
-        yield from _read(context, found, good[at : at + request.limit])
+    for placed in batches(good, request.limit):
+        yield from _read(context, found, placed)
 
 
 def _read(context: Context, found: _Found, placed: Sequence["Placed"]) -> list[SearchResult]:

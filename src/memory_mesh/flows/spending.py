@@ -7,9 +7,7 @@ from threading import Lock
 from memory_mesh.core.chat import Tokens
 from memory_mesh.core.errors import Conflict, MemoryDisabled, StoreBusy, StoreError, StoreReadOnly
 from memory_mesh.core.learning.spending import Caps, Day, Price, Spent, added
-from memory_mesh.core.model.columns import Kind
-from memory_mesh.core.model.rows import Row, checked
-from memory_mesh.core.model.times import iso
+from memory_mesh.core.model import Meta, iso
 from memory_mesh.core.ports import Clock, IdSource, Store
 
 _PREFIX = "spending "
@@ -49,8 +47,7 @@ class Ledger:
 
     def days(self) -> dict[str, Day]:
         """Every day's account."""
-        rows = {row.id: row for row in self.store.find(Kind.META) if row.id.startswith(_PREFIX)}
-        kept = {id_.removeprefix(_PREFIX): Day.of(row.value("detail")) for id_, row in rows.items()}
+        kept = {meta.id.removeprefix(_PREFIX): Day.of(meta.detail) for meta in Meta.with_prefix(self.store, _PREFIX)}
         return {**kept, **{day: _both(kept.get(day, Day()), own) for day, own in self._own.items()}}
 
     def _spent(self, operation: str, model: str, tokens: Tokens) -> Spent:
@@ -74,17 +71,11 @@ class Ledger:
             self._own[day] = decide(self._own.get(day, Day()))
 
     def _write(self, day: str, decide: Callable[[Day], Day]) -> None:
-        id_ = _PREFIX + day
         for _ in range(_ATTEMPTS):
-            row = self.store.get(Kind.META, [id_]).get(id_)
-            revision = row.revision if row else 0
-            newer = decide(Day.of(row.value("detail") if row else None))
-            put = Row(
-                kind=Kind.META, id=id_, partition="", created_at=row.created_at if row else iso(self.clock()),
-                revision=revision + 1, replaces=revision, fields={"detail": newer.detail()},
-            )  # fmt: skip
+            meta = Meta.read(self.store, _PREFIX + day)
+            newer = decide(Day.of(meta.detail))
             try:
-                self.store.apply([checked(put)])
+                self.store.apply([meta.row(newer.detail(), at=iso(self.clock()))])
             except Conflict:
                 continue
             return

@@ -8,7 +8,7 @@ import numpy as np
 
 from memory_mesh.core.errors import StoreError
 from memory_mesh.core.model.columns import WITH_VECTOR, Kind
-from memory_mesh.core.model.rows import Key, Row
+from memory_mesh.core.model.rows import Key, Row, batches
 from memory_mesh.core.model.scope import Reader
 from memory_mesh.core.model.where import equals
 from memory_mesh.core.ports import Store
@@ -110,7 +110,7 @@ class Partition:
         scopes = len(self._table.names.scopes)
         touched: list[int] = []
         for kind in WITH_VECTOR:
-            for ids in _batches([key.id for key in keys if key.kind is kind], AT_ONCE):
+            for ids in batches([key.id for key in keys if key.kind is kind], AT_ONCE):
                 rows = [row for row in self._store.get(kind, ids).values() if row.partition == self._name]
                 gone = set(ids) - {row.id for row in rows}
                 if died := self._table.drop([key_of(kind, id_) for id_ in gone]):
@@ -165,7 +165,3 @@ class Partition:
         self._table = table
         self._views.clear()
         self._readers.clear()
-
-
-def _batches(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
-    return (items[at : at + size] for at in range(0, len(items), size))

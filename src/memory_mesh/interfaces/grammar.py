@@ -14,7 +14,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
 from memory_mesh.core.errors import InvalidInput
-from memory_mesh.faces.not_yet import NOT_YET, not_yet
+from memory_mesh.core.not_yet import NOT_YET, not_yet
 from memory_mesh.interfaces.render import Answer
 
 if TYPE_CHECKING:

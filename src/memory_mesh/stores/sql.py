@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from memory_mesh.core.model.columns import BY_NAME, Scalar, Type
+from memory_mesh.core.model.rows import batches
 from memory_mesh.core.model.where import METADATA, And, Anything, Compare, In, IsNull, Like, Not, Or, Where, is_list, like
 
 # SQLite gives up on a thousand terms in a row; as brackets of a hundred they may be ten thousand.
@@ -64,7 +65,7 @@ class Compiler:
     def _joined(self, parts: tuple[Where, ...], word: str, empty: str) -> Sql:
         if len(parts) > _ROW:
             kind = And if word == " AND " else Or
-            parts = tuple(kind(parts[at : at + _ROW]) for at in range(0, len(parts), _ROW))
+            parts = tuple(kind(tuple(batch)) for batch in batches(parts, _ROW))
             return self._joined(parts, word, empty)
         # The deepest first, so that the parser need not hold the others while it reads it.
         compiled = sorted((self.where(part) for part in parts), key=lambda part: part.depth, reverse=True)

@@ -13,9 +13,9 @@ from memory_mesh.core.errors import MemoryMeshError, SettingsError, shown
 from memory_mesh.core.intake.drafts import Limits
 from memory_mesh.core.model.ids import Ids
 from memory_mesh.core.model.scope import Reader
+from memory_mesh.core.not_yet import NOT_YET, not_yet
 from memory_mesh.core.ports import ChatModel, Clock, Embedder, IdSource, Meter, Progress, Step, Store, no_progress, no_step
 from memory_mesh.faces.mesh import Mesh
-from memory_mesh.faces.not_yet import NOT_YET, not_yet
 from memory_mesh.flows import pseudonyms
 from memory_mesh.flows.context import Chatting, Context
 from memory_mesh.flows.spending import Ledger

@@ -4,8 +4,8 @@ from pathlib import Path
 from urllib.parse import quote, urlsplit
 
 from memory_mesh.core.errors import InvalidInput
+from memory_mesh.core.not_yet import NOT_YET, not_yet
 from memory_mesh.core.ports import Step, Store, no_step
-from memory_mesh.faces.not_yet import NOT_YET, not_yet
 from memory_mesh.stores.urls import URLS, expanded, is_path, path_of, read_only, url_shown
 
 

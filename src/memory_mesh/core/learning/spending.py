@@ -74,7 +74,7 @@ class Day:
             return cls()
         return cls(spent, held)
 
-    def detail(self) -> Value:
+    def detail(self) -> dict[str, Value]:
         return {
             "spent": [asdict(account) for account in self.spent],
             "held": {ticket: asdict(account) for ticket, account in self.held.items()},

@@ -1,1 +1,30 @@
-"""The data model: columns, rows, conditions, records, scope, ids and times."""
+"""The data model: columns, rows, conditions on rows, records, scope, ids and times."""
+
+# ruff: noqa: I001  (sorted, but several names a line)
+# fmt: off
+from memory_mesh.core.model.columns import (
+    BASE, BY_NAME, COLUMNS, FILTERABLE, INT_MAX, MOVING, REQUIRED, WITH_VECTOR, Column, Json, Kind, Scalar, Type, Value, fault,
+    fields_of,
+)
+from memory_mesh.core.model.history import change_id, creation, revise, since_shared
+from memory_mesh.core.model.ids import Ids
+from memory_mesh.core.model.records import (
+    MIN_IMPORTANCE, Block, Change, Extraction, Head, Memory, MemoryRecord, Meta, Receipt, SearchResult, Status, Usage,
+)
+from memory_mesh.core.model.rows import Hit, Key, Row, Vector, batches, checked
+from memory_mesh.core.model.scope import (
+    MemoryType, Reach, Reader, home, may_erase, partition, partitions, reach_of, seen_by, visible,
+)
+from memory_mesh.core.model.times import iso, millis, moment
+from memory_mesh.core.model.where import (
+    ANYTHING, METADATA, And, Anything, Compare, In, IsNull, Like, Not, Op, Or, Where, both, equals, is_list, like,
+)
+
+__all__ = [
+    "ANYTHING", "BASE", "BY_NAME", "COLUMNS", "FILTERABLE", "INT_MAX", "METADATA", "MIN_IMPORTANCE", "MOVING", "REQUIRED",
+    "WITH_VECTOR", "And", "Anything", "Block", "Change", "Column", "Compare", "Extraction", "Head", "Hit", "Ids", "In",
+    "IsNull", "Json", "Key", "Kind", "Like", "Memory", "MemoryRecord", "MemoryType", "Meta", "Not", "Op", "Or", "Reach",
+    "Reader", "Receipt", "Row", "Scalar", "SearchResult", "Status", "Type", "Usage", "Value", "Vector", "Where", "batches",
+    "both", "change_id", "checked", "creation", "equals", "fault", "fields_of", "home", "is_list", "iso", "like", "may_erase",
+    "millis", "moment", "partition", "partitions", "reach_of", "revise", "seen_by", "since_shared", "visible",
+]

@@ -1,9 +1,9 @@
 """Frozen records over rows: what flows reason about and faces hand out. A change is a new record."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
-from typing import Any, Self, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 
 from memory_mesh.core.errors import InvalidInput, StoreCorrupt, shown
 from memory_mesh.core.model.columns import Kind, Value, fields_of
@@ -228,6 +228,45 @@ class Usage:
     @classmethod
     def of(cls, row: Row) -> Self:
         return cls(**_values(row))
+
+
+class MetaSource(Protocol):
+    """The part of a store that `Meta` reads from."""
+
+    def get(self, kind: Kind, ids: Sequence[str]) -> dict[str, Row]: ...
+
+    def find(self, kind: Kind) -> list[Row]: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Meta:
+    """A named entry of the store's bookkeeping, such as the model of its vectors. Revision 0 means that it is not stored yet."""
+
+    id: str
+    created_at: str = ""
+    detail: dict[str, Value] = field(default_factory=dict)
+    revision: int = 0
+
+    def row(self, detail: Mapping[str, Value], *, at: str) -> Row:
+        """Return the row that stores `detail` as the next revision; `at` is the creation time of a new entry."""
+        newer = Meta(id=self.id, created_at=self.created_at or at, detail=dict(detail), revision=self.revision + 1)
+        return _row(newer, Kind.META, "", self.revision)
+
+    @classmethod
+    def of(cls, row: Row) -> Self:
+        detail = row.value("detail")
+        return cls(id=row.id, created_at=row.created_at, detail=detail if isinstance(detail, dict) else {}, revision=row.revision)
+
+    @classmethod
+    def read(cls, store: MetaSource, id_: str) -> Self:
+        """Return the entry with this id, with revision 0 and an empty `detail` when the store has none."""
+        row = store.get(Kind.META, [id_]).get(id_)
+        return cls.of(row) if row else cls(id=id_)
+
+    @classmethod
+    def with_prefix(cls, store: MetaSource, prefix: str) -> list[Self]:
+        """Return the entries whose ids start with `prefix`, newest first."""
+        return [cls.of(row) for row in store.find(Kind.META) if row.id.startswith(prefix)]
 
 
 _PUBLIC = tuple(f.name for f in fields(MemoryRecord))

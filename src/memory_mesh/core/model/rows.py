@@ -1,13 +1,15 @@
 """What stores keep (rows), what they answer (hits), and how a vector travels."""
 
 from array import array
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import isfinite
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from memory_mesh.core.errors import InvalidInput
 from memory_mesh.core.model.columns import BASE, BY_NAME, REQUIRED, WITH_VECTOR, Kind, Value, fault
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +71,11 @@ class Hit(NamedTuple):
 
     id: str
     score: float
+
+
+def batches(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
+    """Yield `items` in slices of at most `size`."""
+    return (items[start : start + size] for start in range(0, len(items), size))
 
 
 def checked(row: Row) -> Row:

@@ -15,11 +15,10 @@ from contextlib import contextmanager, suppress
 from itertools import chain, repeat
 from pathlib import Path
 from threading import RLock
-from typing import Any
 
 from memory_mesh.core.errors import Conflict, StoreClosed, StoreReadOnly, StoreUnavailable
 from memory_mesh.core.model.columns import Kind
-from memory_mesh.core.model.rows import Hit, Key, Row, Vector
+from memory_mesh.core.model.rows import Hit, Key, Row, Vector, batches
 from memory_mesh.core.model.where import ANYTHING, Where, both
 from memory_mesh.core.model.where import In as OneOf
 from memory_mesh.core.ports import Applied, Changes, Step, no_step
@@ -104,7 +103,7 @@ class SqliteStore:
         if len(ids) <= _BATCH:  # one query is of one moment anyway
             return {row.id: row for row in self.find(kind, OneOf("id", tuple(ids)))} if ids else {}
         with self._use() as connection, self._snapshot(connection):
-            return {row.id: row for batch in _batches(ids) for row in self.find(kind, OneOf("id", tuple(batch)))}
+            return {row.id: row for batch in batches(ids, _BATCH) for row in self.find(kind, OneOf("id", tuple(batch)))}
 
     def find(self, kind: Kind, where: Where = ANYTHING, *, limit: int | None = None, after: Row | None = None) -> list[Row]:
         query = page(kind, where, limit=limit, after=after)
@@ -139,7 +138,7 @@ class SqliteStore:
         with self._use() as connection, self._snapshot(connection):
             every = scored(documents(connection, partitions), tokens)
             found: list[Hit] = []
-            for batch in _batches(every, min(_BATCH, 2 * limit + 1)):  # the best of them nearly always pass
+            for batch in batches(every, min(_BATCH, 2 * limit + 1)):  # the best of them nearly always pass
                 condition = condition_on(Kind.MEMORY, both(OneOf("id", tuple(id_ for id_, _ in batch)), where))
                 # Left to itself, SQLite would walk through all active memories of the user instead of these few ids.
                 query = f"SELECT id FROM memories INDEXED BY sqlite_autoindex_memories_1 WHERE {condition.text}"
@@ -347,7 +346,3 @@ class SqliteStore:
             yield
         except (sqlite3.Error, UnicodeDecodeError, json.JSONDecodeError) as error:
             raise trouble(self._path, error) from error
-
-
-def _batches(items: Sequence[Any], size: int = _BATCH) -> Iterator[Sequence[Any]]:
-    return (items[at : at + size] for at in range(0, len(items), size))

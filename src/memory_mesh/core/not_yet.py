@@ -1,8 +1,8 @@
-"""What the documents name and this version does not have. It raises by its name; nothing is silently ignored."""
+"""Names that the documents promise and this version lacks. Using one raises `NotYet`; nothing is silently ignored."""
 
 from memory_mesh.core.errors import NotYet
 
-# Name → what it will come with. The last to come deletes this module.
+# Name → the feature that will bring it. Delete this module with its last entry.
 NOT_YET = {
     # methods and faces
     "reflect": "reflection",
@@ -40,5 +40,5 @@ NOT_YET = {
 
 
 def not_yet(name: str) -> NotYet:
-    """The error for a name of the list."""
+    """Return the error for a name in `NOT_YET`."""
     return NotYet(f"{name} is not in this version", remedy=f"it comes with {NOT_YET[name]}")
