@@ -1,6 +1,6 @@
 """`MemoryMesh` as a caller holds it: the methods of RFC-0011 over one store, for one agent of one user.
 
-The module is over 300 lines because it is the one list of all methods; each calls one flow.
+The module is over 500 lines because it is the one list of all methods; each calls one flow.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -1,6 +1,6 @@
 """The commands: each reads its flags, calls the mesh once and answers.
 
-The module is over 300 lines because it is the one list of all commands; what is more than flags and a call lives elsewhere.
+The module is over 500 lines because it is the one list of all commands; what is more than flags and a call lives elsewhere.
 """
 
 from dataclasses import asdict, replace
