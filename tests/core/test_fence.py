@@ -8,8 +8,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from memory_mesh.core.errors import InvalidInput
-from memory_mesh.core.invisible import UNSEEN, visible
 from memory_mesh.core.safety.fence import SUSPECT, Entry, as_data, escaped, fenced, unescaped, unmet
+from memory_mesh.core.text import INVISIBLE, visible
 
 BOUNDARY = "3b1f0c5e9a7d42688e10f4b2d6c3a597"
 HOSTILE = "<>/&;[]#:*|\"' \n\t-_untrsemoy0123456789abcdefHAISin\u200b\u202e\ufe0f\u00ad\U000e0041\r\x00\x0bء\u200c"
@@ -77,7 +77,7 @@ def test_what_was_escaped_comes_back(text: str) -> None:
 
 @given(texts)
 def test_nothing_invisible_is_left(text: str) -> None:
-    assert not UNSEEN.search(escaped(text))
+    assert not INVISIBLE.search(escaped(text))
     assert visible(visible(text)) == visible(text)
 
 

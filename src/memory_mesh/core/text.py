@@ -1,6 +1,8 @@
-"""The one token counter of all budgets, where no embedder brings its own."""
+"""Text basics that several packages share: token counts, regular expressions compiled on first use, invisible characters."""
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
+from sys import maxsize
 
 TokenCounter = Callable[[str], int]
 
@@ -8,5 +10,88 @@ _CHARACTERS_PER_TOKEN = 4
 
 
 def estimate(text: str) -> int:
-    """A quarter of the characters, rounded up: `hello world` is 3."""
+    """Return the estimated number of tokens: a quarter of the characters, rounded up. Used when no embedder counts tokens."""
     return -(-len(text) // _CHARACTERS_PER_TOKEN)
+
+
+class LazyRegex:
+    """A regular expression that is compiled on first use. Compiling all of redaction's at import would take 60 ms."""
+
+    __slots__ = ("_compiled", "_flags", "_source")
+
+    def __init__(self, source: str, flags: int = 0) -> None:
+        self._source, self._flags = source, flags
+        self._compiled: re.Pattern[str] | None = None
+
+    def _pattern(self) -> re.Pattern[str]:
+        if self._compiled is None:
+            self._compiled = re.compile(self._source, self._flags)
+        return self._compiled
+
+    def finditer(self, text: str, start: int = 0, end: int = maxsize) -> Iterator[re.Match[str]]:
+        return self._pattern().finditer(text, start, end)
+
+    def search(self, text: str, start: int = 0, end: int = maxsize) -> re.Match[str] | None:
+        return self._pattern().search(text, start, end)
+
+    def match(self, text: str, start: int = 0, end: int = maxsize) -> re.Match[str] | None:
+        return self._pattern().match(text, start, end)
+
+    def fullmatch(self, text: str) -> re.Match[str] | None:
+        return self._pattern().fullmatch(text)
+
+    def sub(self, replacement: str | Callable[[re.Match[str]], str], text: str) -> str:
+        return self._pattern().sub(replacement, text)
+
+
+# --- invisible characters: each constant is the inside of a character class, for use in `[...]` ---
+
+# Control characters other than tab and line breaks.
+CONTROL = r"\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f"
+# Embeddings, overrides and isolates: they change the order in which the text around them is displayed.
+REORDERING = r"\u202a-\u202e\u2066-\u2069"
+# Soft hyphen, zero-width space, direction marks, word joiner, byte order mark. No script needs them to be readable.
+REDUNDANT = r"\u00ad\u200b\u200e\u200f\u2060\ufeff"
+ZERO_WIDTH = r"\u200b-\u200d\u2060-\u2064"
+TAGS = r"\U000e0000-\U000e007f"
+VARIATION_SELECTORS = r"\ufe00-\ufe0f\U000e0100-\U000e01ef"
+SURROGATES = r"\ud800-\udfff"
+
+# Unicode's "default ignorable" characters, and blanks that are not spaces, such as fillers. Some scripts and emoji need a few
+# of them; those are allowed by context, see `_NEEDED`.
+_IGNORABLE = (
+    rf"{REORDERING}{REDUNDANT}{ZERO_WIDTH}{TAGS}{VARIATION_SELECTORS}"
+    r"\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2065\u206a-\u206f\u2800\u3164\uffa0\ufff0-\ufffb"
+    r"\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0080-\U000e00ff\U000e01f0-\U000e0fff"
+)
+# Private use, surrogates and noncharacters mean nothing to a human reader, but a model may react to them.
+_UNASSIGNED = rf"{SURROGATES}\ue000-\uf8ff\ufdd0-\ufdef\ufffe\uffff\U000f0000-\U0010ffff" + "".join(
+    rf"\U{plane:04x}fffe\U{plane:04x}ffff" for plane in range(1, 15)
+)
+
+# Scripts that need joiners: Arabic, its neighbours and those of India. A joiner may also end a word.
+_JOINING = r"[\u0600-\u061b\u061d-\u0dff]"
+# Characters displayed as emoji, also several of them as one picture: a couple, a profession.
+_PICTURE = r"[\u00a9\u00ae\u203c\u2049\u2122\u2139\u2190-\u27bf\u2900-\u2bff\u3030\u303d\u3297\u3299\U0001f000-\U0001faff]"
+# England, Scotland and Wales. Any other sequence of tag characters after a black flag would be hidden text.
+_FLAGS = ["\U0001f3f4" + "".join(chr(0xE0000 + ord(char)) for char in f"{name}\x7f") for name in ("gbeng", "gbsct", "gbwls")]
+# A character is allowed because of what stands right before it, which is itself allowed: so `visible` is idempotent.
+_NEEDED = (
+    rf"(?<={_JOINING}[\u200c\u200d])",
+    rf"(?<=[0-9A-Za-z]\u200c){_JOINING}",  # a foreign word with an ending
+    rf"(?<={_PICTURE}\u200d){_PICTURE}",
+    rf"(?<={_PICTURE}\ufe0f\u200d){_PICTURE}",
+    rf"(?<={_PICTURE}[\ufe0e\ufe0f])",
+    r"(?<=[0-9#*]\ufe0f)\u20e3",  # a keycap
+    r"(?<=[\u1820-\u18aa][\u180b-\u180f])",  # variants of Mongolian letters
+    *(f"(?<={flag[:at]}){flag[at:]}" for flag in _FLAGS for at in range(2, len(flag) + 1)),
+)
+
+# The list is explicit instead of `unicodedata.category`: a Python that does not know a new script or emoji must not remove it.
+INVISIBLE = LazyRegex(f"[{_IGNORABLE}{_UNASSIGNED}{CONTROL}](?!{'|'.join(_NEEDED)})")
+_LINE_BREAKS = LazyRegex("\r\n|[\r\x0b\x0c\x85\u2028\u2029]")
+
+
+def visible(text: str) -> str:
+    """Return the text as a reader sees it: without invisible characters, every line break a newline."""
+    return INVISIBLE.sub("", _LINE_BREAKS.sub("\n", text))

@@ -7,6 +7,7 @@ from memory_mesh.core.audit import chain as audit
 from memory_mesh.core.audit import export as exported
 from memory_mesh.core.audit.chain import OPERATIONS, Broken, Sound, Verdict
 from memory_mesh.core.audit.wire import ERASED
+from memory_mesh.core.checks import whole_number
 from memory_mesh.core.errors import InvalidInput, StoreBusy, shown
 from memory_mesh.core.model.columns import Kind
 from memory_mesh.core.model.records import Block, Head, Memory
@@ -50,8 +51,7 @@ def log(context: Context, *, which: Which = ALL_CHAINS, operation: str | None = 
     """The blocks of the caller's user, newest first."""
     if operation is not None and operation not in OPERATIONS:
         raise InvalidInput(f"operation is {shown(operation)}", expected=f"one of {', '.join(OPERATIONS)}")
-    if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
-        raise InvalidInput(f"limit is {shown(limit)}", expected="a whole number from 1")
+    whole_number("limit", limit)
     wanted = [equals("user_id", context.reader.user_id)]
     wanted += [equals("agent_id", which.agent_id)] if which.agent_id is not None else []
     wanted += [equals("operation_type", operation)] if operation else []

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 
 from memory_mesh.core.cancel import check_cancelled
+from memory_mesh.core.checks import fraction
 from memory_mesh.core.errors import (
     AnswerUnreadable,
     BudgetSpent,
@@ -21,7 +22,6 @@ from memory_mesh.core.errors import (
     RateLimited,
     Unreachable,
     UnsafeAddress,
-    shown,
 )
 from memory_mesh.core.intake.drafts import read_metadata
 from memory_mesh.core.model.columns import Kind
@@ -70,7 +70,7 @@ def extract(
 ) -> Extraction:
     """Draw memories from a text and store them, all or none; those below `min_importance` are dropped."""
     must_be_enabled(context)
-    least = _share(min_importance)
+    least = fraction("min_importance", min_importance)
     # All that can be wrong with what was given is told before a model is paid for reading it.
     read = read_items(context, [(text, metadata)])[0].draft
     read_metadata({**_AS_DOCUMENT, **read.metadata, "flagged": list(InjectionKind)}, context.limits)
@@ -218,9 +218,3 @@ def _kept(context: Context, memory_id: str) -> Memory:
 def _records(memories: Sequence[Memory]) -> tuple[MemoryRecord, ...]:
     """Each memory once: a model may say the same in two ways that the gate reads as one."""
     return tuple(memory.record() for memory in {memory.id: memory for memory in memories}.values())
-
-
-def _share(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-        raise InvalidInput(f"min_importance is {shown(value)}", expected="a number within 0–1")
-    return float(value)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 
+from memory_mesh.core.checks import whole_number
 from memory_mesh.core.errors import InvalidInput, shown
 from memory_mesh.core.model.columns import Kind
 from memory_mesh.core.model.history import creation, since_shared
@@ -70,6 +71,4 @@ def history(context: Context, memory_id: str) -> list[Change] | None:
 
 def within(limit: object) -> int:
     """A limit that can be used."""
-    if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MOST:
-        raise InvalidInput(f"limit is {shown(limit)}", expected=f"a whole number from 1 to {MOST:,}")
-    return limit
+    return whole_number("limit", limit, max_=MOST)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, fields, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from memory_mesh.core.checks import fraction
 from memory_mesh.core.errors import InvalidInput, shown
 from memory_mesh.core.model.columns import Kind
 from memory_mesh.core.model.records import SearchResult, Status
@@ -114,9 +115,8 @@ def _check(request: Request) -> None:
     if len(request.query) > LONGEST_QUERY:
         what = f"the query has {len(request.query):,} characters"
         raise InvalidInput(what, expected=f"at most {LONGEST_QUERY:,}", remedy="ask with the part that matters")
-    least = request.min_score
-    if least is not None and (isinstance(least, bool) or not isinstance(least, int | float) or not 0 <= least <= 1):
-        raise InvalidInput(f"min_score is {shown(least)}", expected="a number within 0–1")
+    if request.min_score is not None:
+        fraction("min_score", request.min_score)
     if request.ranker not in (None, *RANKERS):
         raise InvalidInput(f"ranker is {shown(request.ranker)}", expected=f"one of {', '.join(RANKERS)}")
     within(request.limit)

@@ -14,7 +14,8 @@ from memory_mesh.core.audit import blocks as yamo_blocks
 from memory_mesh.core.audit import chain as audit
 from memory_mesh.core.audit.chain import Broken, Entry
 from memory_mesh.core.audit.search_log import Recall, Recalls
-from memory_mesh.core.errors import InvalidInput, StoreBusy, StoreClosed, StoreError, StoreReadOnly, shown
+from memory_mesh.core.checks import number
+from memory_mesh.core.errors import StoreBusy, StoreClosed, StoreError, StoreReadOnly
 from memory_mesh.core.model.columns import Kind
 from memory_mesh.core.model.records import Block, Head, SearchResult
 from memory_mesh.core.model.rows import Key, Row
@@ -136,9 +137,8 @@ class Pruned:
 def prune(context: Context, *, older_than_days: float = RETENTION_DAYS) -> Pruned:
     """Remove the recall blocks of the caller's user that are older, each run of them behind a checkpoint."""
     must_be_enabled(context)
-    if isinstance(older_than_days, bool) or not isinstance(older_than_days, int | float) or not 0 <= older_than_days <= 1e6:
-        raise InvalidInput(f"older_than_days is {shown(older_than_days)}", expected="a number of days, 0 or more")
-    before = iso(max(0, context.clock() - round(older_than_days * _DAY_MS)))
+    days = number("older_than_days", older_than_days, min_=0, max_=1e6, expected="a number of days, 0 or more")
+    before = iso(max(0, context.clock() - round(days * _DAY_MS)))
     done = Pruned()
     for chain in (head.id for head in trail.heads(context) if audit.of_recalls(head.id)):
         if context.store.count(Kind.BLOCK, both(equals("chain", chain), Compare("created_at", "<", before))):

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from memory_mesh.core import errors
 from memory_mesh.core.errors import MemoryMeshError
 from memory_mesh.core.model.records import Change, MemoryRecord
+from memory_mesh.core.text import CONTROL, REORDERING, SURROGATES
 
 NAME = "[MemoryMesh]"
 ERROR = "[MemoryMesh Error]"
@@ -111,7 +112,7 @@ def outcome(error: MemoryMeshError) -> Outcome:
 # --- texts ---
 
 # Everything that moves a terminal's cursor, colours or reading order; a tab and a line break are welcome.
-_UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+_UNSAFE = re.compile(rf"[{CONTROL}\x0b-\x0d\x85{REORDERING}{SURROGATES}]")
 _PASSWORD = re.compile(r"(\w://[^/\s:@]*):[^/\s@]+@")
 _STYLES = (
     (re.compile(r"^\[MemoryMesh\]", re.MULTILINE), "1;36"),

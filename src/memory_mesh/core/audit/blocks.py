@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from memory_mesh.core.audit.wire import LEVELS, PREVIEW, Constraint, Seal, Yamo, agent_name
+from memory_mesh.core.checks import fraction
 from memory_mesh.core.errors import InvalidInput, shown
 
 RECALL, CHECKPOINT = "recall_relevant_memories", "seal_recalls_kept_long_enough"
@@ -34,9 +35,7 @@ _THROUGH = re.compile(r"^  through_block;([0-9]{1,18}) ([0-9a-f]{64});$", flags=
 
 def share(number: float) -> str:
     """A confidence as text: `0.7`, `0.85`, `1.0`; four digits at most, never an exponent."""
-    if not 0.0 <= number <= 1.0:
-        raise InvalidInput(f"the confidence {shown(number)}", expected="a number from 0.0 to 1.0")
-    return str(round(float(number), _DIGITS) + 0.0)  # the sum makes a negative zero a plain one
+    return str(round(fraction("the confidence", number), _DIGITS) + 0.0)  # the sum makes a negative zero a plain one
 
 
 def named_after(memory_id: str, prefix: str) -> str:

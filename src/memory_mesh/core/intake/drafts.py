@@ -12,6 +12,7 @@ from hashlib import sha256
 from math import isfinite
 from typing import TYPE_CHECKING
 
+from memory_mesh.core.checks import fraction
 from memory_mesh.core.errors import InvalidInput, shown
 from memory_mesh.core.model.columns import INT_MAX, Value
 from memory_mesh.core.model.scope import MemoryType, Reader
@@ -209,8 +210,5 @@ def _share(metadata: dict[str, Value], name: str) -> float | None:
     raw = metadata.get(name)
     if raw is None:
         return None
-    number = IMPORTANCE.get(raw, -1.0) if isinstance(raw, str) else raw
-    if isinstance(number, bool) or not isinstance(number, int | float) or not 0 <= number <= 1:
-        expected = f"a number within 0–1, or one of {', '.join(IMPORTANCE)}"
-        raise InvalidInput(f"metadata.{name} is {raw!r:.60}", expected=expected)
-    return float(number)
+    value = IMPORTANCE.get(raw, raw) if isinstance(raw, str) else raw
+    return fraction(f"metadata.{name}", value, expected=f"a number from 0 to 1, or one of {', '.join(IMPORTANCE)}")

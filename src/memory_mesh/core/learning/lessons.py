@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields
 from hashlib import sha256
 from typing import Self
 
+from memory_mesh.core.checks import fraction
 from memory_mesh.core.errors import InvalidInput, shown
 from memory_mesh.core.intake.drafts import IMPORTANCE
 from memory_mesh.core.model.columns import BY_NAME, Value, fault
@@ -120,7 +121,7 @@ def read_context(given: object) -> LessonContext:
         **texts,
         severity=_severity(given.get("severity")),
         inverse_lesson=None if inverse is None else _text(inverse, "inverse_lesson"),
-        confidence=_share(given.get("confidence", USUAL_CONFIDENCE)),
+        confidence=fraction("the lesson's confidence", given.get("confidence", USUAL_CONFIDENCE)),
     )
 
 
@@ -181,9 +182,3 @@ def _severity(value: object) -> str:
     if value not in SEVERITIES:
         raise InvalidInput(f"the lesson's severity is {shown(value)}", expected=f"one of {', '.join(SEVERITIES)}")
     return str(value)
-
-
-def _share(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-        raise InvalidInput(f"the lesson's confidence is {shown(value)}", expected="a number within 0–1")
-    return float(value)

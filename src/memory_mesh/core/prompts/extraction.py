@@ -13,10 +13,10 @@ from memory_mesh.core.chat import Ask, Reply
 from memory_mesh.core.errors import AnswerUnreadable
 from memory_mesh.core.intake.categories import CATEGORIES, DEFAULT, known
 from memory_mesh.core.intake.drafts import IMPORTANCE
-from memory_mesh.core.invisible import visible
 from memory_mesh.core.model.columns import Json
 from memory_mesh.core.prompts.answers import read_object
 from memory_mesh.core.safety.fence import NOTICE, TAG, fenced, unescaped, unmet
+from memory_mesh.core.text import visible
 
 MOST_ITEMS, MOST_CHARS, MOST_TAGS, MOST_TAG_CHARS = 100, 2_000, 16, 64
 ASKED_FOR = 20  # a small model that is told no end goes on until its tokens are spent

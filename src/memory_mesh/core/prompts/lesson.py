@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 from memory_mesh.core.chat import Ask, Reply
 from memory_mesh.core.errors import AnswerUnreadable
-from memory_mesh.core.invisible import visible
 from memory_mesh.core.model.columns import Json
 from memory_mesh.core.prompts.answers import read_object
 from memory_mesh.core.safety.fence import TAG, fenced, unescaped, unmet
+from memory_mesh.core.text import visible
 
 _FIELDS = ("error_pattern", "preventative_rule", "oversight", "fix")
 _LONGEST = 500

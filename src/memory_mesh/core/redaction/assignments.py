@@ -8,45 +8,46 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
-from memory_mesh.core.redaction.pattern import Example, Expression, Page, Pattern, Span, filler
+from memory_mesh.core.redaction.pattern import Example, Page, Pattern, Span, filler
 from memory_mesh.core.redaction.words import LABELS, PASSWORDS, STEMS, TOKENS, placeholder, plain_word
+from memory_mesh.core.text import LazyRegex
 
-_NAME = Expression(rf"(?P<pw>{PASSWORDS})|(?P<tk>{TOKENS})", re.IGNORECASE)
-_NOT_A_NAME = Expression(
+_NAME = LazyRegex(rf"(?P<pw>{PASSWORDS})|(?P<tk>{TOKENS})", re.IGNORECASE)
+_NOT_A_NAME = LazyRegex(
     r"(?:pad|eos|bos|unk|sep|cls|mask|max|min|num|next|prev|previous|page|continuation|sync|stop|special)[_-]?$", re.IGNORECASE
 )
 _LONGEST = 256
 _LEAD = 24
 
 # What stands between a name and its value.
-_ASSIGNED = Expression(
+_ASSIGNED = LazyRegex(
     r"(?:_(?:value|string|hex|b64|base64|plain))?[0-9]{0,2}(?:\\{0,3}[\"'`]|\]|\*\*){0,2}[ \t]{0,8}"
     r"(?:(?::[ \t]{0,2}(?:str|string|bytes|SecretStr|Optional\[\w{1,20}\]|\w{1,20} \| None|Text)[ \t]{0,2})?(?:={1,3}(?!>)|=>|:=)"
     r"|:(?![:/])|：)"
     r"\*{0,2}[ \t]{0,8}(?:[bruf]{1,2}(?=[\"']))?"
 )
-_SAID = Expression(
+_SAID = LazyRegex(
     r"(?:\s{1,3}(?:for|to|of|on)\s[^.\n:=?!]{1,40}?)?"
     r"(?:\s{1,3}(?:is|was|are|will\sbe|ist|est|es|to|as|equals)(?:\snow|\sset\sto|\sstill)?:?\s{1,3}|['’]s\s{1,3}|是|为|は)"
 )
-_BESIDE = Expression(r"(?:\\{0,3}[\"'])?[ \t]{1,4}(?:[-–—(][ \t]{0,2})?")
-_FLAG = Expression(r"(?:^|\s)--?[\w-]{0,30}$")
-_NEXT_LINE = Expression(r":[ \t]{0,4}\n[ \t]{0,8}")
-_TAG = Expression(r">[ \t]{0,4}([^<>\n]{1,256})</")
-_QUOTED = Expression(r"(\\{0,3})([\"'`])((?:(?!\2)[^\n\\]|\\(?![\"'`])){1,8192})\1\2")
-_BARE = Expression(r"(?:[^\s\"'`,;&<>|]|,(?!\s|$|\w{1,40}\s?[=:])){1,256}")
-_REST = Expression(r"[^\s\"'`,;&<>|]*+")
-_CODE_AFTER = Expression(r"[(\[]|\s{0,2}(?:\?|\|\||&&|\bor\b|\band\b|\bif\b)\s")
-_DOTTED = Expression(r"[A-Za-z_]\w{0,30}(?:(?:\.|->|::)[A-Za-z_]\w{0,30}){1,8}")
-_FILE = Expression(r".{1,120}\.(?:py|js|ts|json|ya?ml|toml|txt|md|pem|key|crt|env|cfg|ini|conf|sh|html?|go|rs|java)")
-_UNIT = Expression(
+_BESIDE = LazyRegex(r"(?:\\{0,3}[\"'])?[ \t]{1,4}(?:[-–—(][ \t]{0,2})?")
+_FLAG = LazyRegex(r"(?:^|\s)--?[\w-]{0,30}$")
+_NEXT_LINE = LazyRegex(r":[ \t]{0,4}\n[ \t]{0,8}")
+_TAG = LazyRegex(r">[ \t]{0,4}([^<>\n]{1,256})</")
+_QUOTED = LazyRegex(r"(\\{0,3})([\"'`])((?:(?!\2)[^\n\\]|\\(?![\"'`])){1,8192})\1\2")
+_BARE = LazyRegex(r"(?:[^\s\"'`,;&<>|]|,(?!\s|$|\w{1,40}\s?[=:])){1,256}")
+_REST = LazyRegex(r"[^\s\"'`,;&<>|]*+")
+_CODE_AFTER = LazyRegex(r"[(\[]|\s{0,2}(?:\?|\|\||&&|\bor\b|\band\b|\bif\b)\s")
+_DOTTED = LazyRegex(r"[A-Za-z_]\w{0,30}(?:(?:\.|->|::)[A-Za-z_]\w{0,30}){1,8}")
+_FILE = LazyRegex(r".{1,120}\.(?:py|js|ts|json|ya?ml|toml|txt|md|pem|key|crt|env|cfg|ini|conf|sh|html?|go|rs|java)")
+_UNIT = LazyRegex(
     r"\s{0,2}(?:-|–|to|characters?|chars?|letters?|digits?|symbols?|words?|bits?|bytes?|minutes?|days?|hours?|seconds?|times?|%)",
     re.IGNORECASE,
 )
-_LETTER = Expression(r"[^\W\d_]")
-_MARKED = Expression(r"\d|[!@#$%^&*~?](?!$)")
-_LINE_END = Expression(r"[.,;]{0,2}[ \t]{0,8}(?:\r?\n|$|[\"'`)}\]])")
-_SENTENCE_END = Expression(r"[.!]?[ \t]{0,4}(?:\r?\n|$|[.!;)])")
+_LETTER = LazyRegex(r"[^\W\d_]")
+_MARKED = LazyRegex(r"\d|[!@#$%^&*~?](?!$)")
+_LINE_END = LazyRegex(r"[.,;]{0,2}[ \t]{0,8}(?:\r?\n|$|[\"'`)}\]])")
+_SENTENCE_END = LazyRegex(r"[.!]?[ \t]{0,4}(?:\r?\n|$|[.!;)])")
 
 
 def assignments(page: Page) -> Iterator[Span]:

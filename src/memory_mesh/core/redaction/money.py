@@ -9,7 +9,6 @@ from memory_mesh.core.redaction.pattern import (
     SPACES,
     Cue,
     Example,
-    Expression,
     Page,
     Pattern,
     Span,
@@ -18,12 +17,13 @@ from memory_mesh.core.redaction.pattern import (
     listed,
     luhn,
 )
+from memory_mesh.core.text import LazyRegex
 
 _SHORTEST, _LONGEST = 12, 19
-_RUN = Expression(rf"{DIGIT}(?:[{SPACES}{DASHES}]?{DIGIT})*+")
-_GROUP = Expression(r"\d+")
+_RUN = LazyRegex(rf"{DIGIT}(?:[{SPACES}{DASHES}]?{DIGIT})*+")
+_GROUP = LazyRegex(r"\d+")
 # How the digits are set in groups on a card; all in one is usual too.
-_GROUPINGS = Expression(r"4,4,4,[1-4](?:,[1-3])?|4,6,[45]")
+_GROUPINGS = LazyRegex(r"4,4,4,[1-4](?:,[1-3])?|4,6,[45]")
 _CARD_CUE = Cue(
     listed(
         "card cc credit visa master amex american discover diners jcb maestro union cvv cvc kart carte tarjeta carta cartao"
@@ -35,14 +35,14 @@ _CARD_CUE = Cue(
 # Network, first digits, length: those that are told from other numbers without a cue word. A Visa of 13 or 19 digits, Maestro and
 # the like need the cue, since ids and time stamps in milli- and nanoseconds are as long.
 _NETWORKS = (
-    ("Visa", Expression(r"4"), (16,)),
-    ("Mastercard", Expression(r"5[1-5]|222[1-9]|22[3-9]|2[3-6]|27[01]|2720"), (16,)),
-    ("American Express", Expression(r"3[47]"), (15,)),
-    ("Discover", Expression(r"6011|64[4-9]|65"), (16,)),
-    ("Diners Club", Expression(r"30[0-5]|3095|36|3[89]"), (14,)),
-    ("JCB", Expression(r"35(?:2[89]|[3-8])"), (16,)),
-    ("JCB (old)", Expression(r"2131|1800"), (15,)),
-    ("UnionPay", Expression(r"62"), (16,)),
+    ("Visa", LazyRegex(r"4"), (16,)),
+    ("Mastercard", LazyRegex(r"5[1-5]|222[1-9]|22[3-9]|2[3-6]|27[01]|2720"), (16,)),
+    ("American Express", LazyRegex(r"3[47]"), (15,)),
+    ("Discover", LazyRegex(r"6011|64[4-9]|65"), (16,)),
+    ("Diners Club", LazyRegex(r"30[0-5]|3095|36|3[89]"), (14,)),
+    ("JCB", LazyRegex(r"35(?:2[89]|[3-8])"), (16,)),
+    ("JCB (old)", LazyRegex(r"2131|1800"), (15,)),
+    ("UnionPay", LazyRegex(r"62"), (16,)),
 )
 
 
@@ -122,9 +122,9 @@ _IBAN_LENGTHS = {
     }.items()
     for country in countries.split()
 }
-_IBAN_HEAD = Expression(r"[0-9][0-9](?<=[A-Za-z]{2}[0-9]{2})")
+_IBAN_HEAD = LazyRegex(r"[0-9][0-9](?<=[A-Za-z]{2}[0-9]{2})")
 _IBAN_BODIES = {
-    length: Expression(rf"(?:[{SPACES}{DASHES}]?[A-Za-z0-9]){{{length - 4}}}(?![A-Za-z0-9])")
+    length: LazyRegex(rf"(?:[{SPACES}{DASHES}]?[A-Za-z0-9]){{{length - 4}}}(?![A-Za-z0-9])")
     for length in set(_IBAN_LENGTHS.values())
 }
 

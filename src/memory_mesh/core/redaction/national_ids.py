@@ -16,7 +16,6 @@ from memory_mesh.core.redaction.pattern import (
     DASHES,
     Cue,
     Example,
-    Expression,
     Page,
     Pattern,
     Span,
@@ -25,6 +24,7 @@ from memory_mesh.core.redaction.pattern import (
     occurrences,
     stands_alone,
 )
+from memory_mesh.core.text import LazyRegex
 
 _GENERAL_CUE = (
     r"national\s(?:id|identity|identification|insurance|number)|identity\s(?:no|number|card|code)|id\s?(?:card|number|no)|personal\s(?:id|code|number"
@@ -229,9 +229,9 @@ def _beside(page: Page, row: _Id) -> Iterator[Span]:
 
 
 @cache
-def _form(form: str) -> Expression:
+def _form(form: str) -> LazyRegex:
     # An expression that starts with a set of characters, not with a repeat, is searched three times as fast.
-    return Expression(re.sub("d+", lambda run: "[0-9]" + (f"[0-9]{{{len(run[0]) - 1}}}" if len(run[0]) > 1 else ""), form))
+    return LazyRegex(re.sub("d+", lambda run: "[0-9]" + (f"[0-9]{{{len(run[0]) - 1}}}" if len(run[0]) > 1 else ""), form))
 
 
 @cache

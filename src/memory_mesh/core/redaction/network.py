@@ -7,18 +7,19 @@ numbers with dots are an address or a version.
 import re
 from collections.abc import Iterator
 
-from memory_mesh.core.redaction.pattern import Cue, Example, Expression, Page, Pattern, Span, joined, listed
+from memory_mesh.core.redaction.pattern import Cue, Example, Page, Pattern, Span, joined, listed
+from memory_mesh.core.text import LazyRegex
 
 _LONGEST_LOCAL, _LONGEST_DOMAIN, _LOOK = 254, 255, 64
 
 # Read from the `@` to the left, so the text is reversed. Marks such as * or ' count only inside a name: **bob@x.org** is bold.
-_LATIN_LOCAL = Expression(r"(?:(?![\u0e00-\u0eff\u1100-\u11ff\u3000-\u9fff\uac00-\ud7ff])[\w.%+-]|[!#$&'*^~](?=\w)){1,254}")
-_EAST_LOCAL = Expression(r"[\u0e00-\u0eff\u1100-\u11ff\u3005-\u3007\u3040-\u9fff\uac00-\ud7ff]{1,32}")
-_QUOTED_LOCAL = Expression(r'"[^"\n]{1,64}"')
-_AT = Expression(r'@(?<=[\w.%+!#$&\'*^~"-]@)(?=\w)')
-_DOMAIN = Expression(r"(?:[\w-]{1,63}\.){1,12}(?:xn--[a-z0-9-]{2,59}|[a-z]{2,24}|[^\W\d_a-z]{2,24})", re.IGNORECASE)
-_NO_DOMAIN = Expression(r"\d+\.\d+|\d+(?:\.\d+)?x\.(?:png|jpe?g|gif|svg|webp|avif|ico)$", re.IGNORECASE)
-_COMMON_ENDING = Expression(
+_LATIN_LOCAL = LazyRegex(r"(?:(?![\u0e00-\u0eff\u1100-\u11ff\u3000-\u9fff\uac00-\ud7ff])[\w.%+-]|[!#$&'*^~](?=\w)){1,254}")
+_EAST_LOCAL = LazyRegex(r"[\u0e00-\u0eff\u1100-\u11ff\u3005-\u3007\u3040-\u9fff\uac00-\ud7ff]{1,32}")
+_QUOTED_LOCAL = LazyRegex(r'"[^"\n]{1,64}"')
+_AT = LazyRegex(r'@(?<=[\w.%+!#$&\'*^~"-]@)(?=\w)')
+_DOMAIN = LazyRegex(r"(?:[\w-]{1,63}\.){1,12}(?:xn--[a-z0-9-]{2,59}|[a-z]{2,24}|[^\W\d_a-z]{2,24})", re.IGNORECASE)
+_NO_DOMAIN = LazyRegex(r"\d+\.\d+|\d+(?:\.\d+)?x\.(?:png|jpe?g|gif|svg|webp|avif|ico)$", re.IGNORECASE)
+_COMMON_ENDING = LazyRegex(
     r"\.(?:com|org|net|edu|gov|io|de|uk|fr|eu|ch|at|nl|be|it|es|pl|ca|au|us|in|jp|br|info|me|co)$", re.IGNORECASE
 )
 _FORGES = ("github.com", "gitlab.com", "bitbucket.org", "ssh.dev.azure.com", "codeberg.org")
@@ -53,7 +54,7 @@ def _git_remote(text: str, start: int, domain: re.Match[str]) -> bool:
     return text.startswith((":", "/"), domain.end()) or domain[0].lower() in _FORGES
 
 
-_V4 = Expression(r"[0-9][0-9]{0,2}(?:\.[0-9]{1,3}){3}")
+_V4 = LazyRegex(r"[0-9][0-9]{0,2}(?:\.[0-9]{1,3}){3}")
 _ADDRESS = Cue(
     listed(
         "ip addr host server client dns resolver gateway router subnet ping ssh curl http tcp udp connect log peer remote network"
@@ -77,18 +78,18 @@ _PERHAPS_VERSION = frozenset(
         " linux oracle nginx tomcat"
     )
 )
-_PRIVATE = Expression(r"10\.|192\.168\.|172\.(?:1[6-9]|2\d|3[01])\.")
+_PRIVATE = LazyRegex(r"10\.|192\.168\.|172\.(?:1[6-9]|2\d|3[01])\.")
 _LINKS = frozenset(listed("to from is was of number no and or both through about - – > → ->"))
 # Words and numbers to the left, in mirrored text.
-_BACK = Expression(r"[\s:=#\"'`(,]{0,6}\.?([^\W\d_]{1,16}|[0-9.]{1,20}|§|→|>-|[-–>])")
+_BACK = LazyRegex(r"[\s:=#\"'`(,]{0,6}\.?([^\W\d_]{1,16}|[0-9.]{1,20}|§|→|>-|[-–>])")
 _PINNED = ("==", "~=", ">=", "<=", "!=", "^", "~")
-_VERSION_AFTER = Expression(
+_VERSION_AFTER = LazyRegex(
     r"\s{0,2}(?:(?:was|is|has\sbeen|got|of|the)\s)?(?:released?|version|build|beta|alpha|rc\d*|firmware|snapshot)(?![^\W_])|[-+][a-z]",
     re.IGNORECASE,
 )
-_PRODUCT = Expression(r"(?:[A-Z][\w.-]{0,30}|curl|python-\w{1,12}|okhttp|nginx|node|wget|axios)/$")
-_HEADING_BEFORE = Expression(r"(?:^|\n)[ \t]{0,3}#{0,6}[ \t]{0,3}$")
-_HEADING_AFTER = Expression(r"\.?[ \t]{1,4}[A-Z][a-z]")
+_PRODUCT = LazyRegex(r"(?:[A-Z][\w.-]{0,30}|curl|python-\w{1,12}|okhttp|nginx|node|wget|axios)/$")
+_HEADING_BEFORE = LazyRegex(r"(?:^|\n)[ \t]{0,3}#{0,6}[ \t]{0,3}$")
+_HEADING_AFTER = LazyRegex(r"\.?[ \t]{1,4}[A-Z][a-z]")
 
 
 def ipv4(page: Page) -> Iterator[Span]:
@@ -140,10 +141,10 @@ def _called_version(before: str, *, sure: bool) -> bool:
     return False
 
 
-_COLONS = Expression(r":[0-9A-Fa-f]{0,4}:")
-_V6_LEFT = Expression(r"[0-9A-Fa-f:]{0,40}")  # of the reversed text
-_V6_RIGHT = Expression(r"[0-9A-Fa-f:]{0,45}(?:(?<=:)[0-9]{1,3}(?:\.[0-9]{1,3}){3})?")
-_V6_MAPPED = Expression(r"(?:\.[0-9]{1,3}){3}")
+_COLONS = LazyRegex(r":[0-9A-Fa-f]{0,4}:")
+_V6_LEFT = LazyRegex(r"[0-9A-Fa-f:]{0,40}")  # of the reversed text
+_V6_RIGHT = LazyRegex(r"[0-9A-Fa-f:]{0,45}(?:(?<=:)[0-9]{1,3}(?:\.[0-9]{1,3}){3})?")
+_V6_MAPPED = LazyRegex(r"(?:\.[0-9]{1,3}){3}")
 
 
 def ipv6(page: Page) -> Iterator[Span]:

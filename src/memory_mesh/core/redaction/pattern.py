@@ -9,8 +9,9 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
-from sys import maxsize
 from typing import AnyStr
+
+from memory_mesh.core.text import LazyRegex
 
 Span = tuple[int, int]
 
@@ -19,36 +20,6 @@ BEFORE, AFTER = 48, 24  # how far a cue word reaches: most cues stand before wha
 SPACES = " \u00a0\u2009\u202f"
 DASHES = "\\-\u2010\u2011\u2012\u2013"  # as part of a character class
 DIGIT = "[0-9\u0660-\u0669\u06f0-\u06f9\u0966-\u096f\uff10-\uff19]"  # a set of them is searched faster than \\d
-
-
-class Expression:
-    """A regular expression that is compiled when it is first used: all of them at start-up would take 60 ms."""
-
-    __slots__ = ("_compiled", "_flags", "_source")
-
-    def __init__(self, source: str, flags: int = 0) -> None:
-        self._source, self._flags = source, flags
-        self._compiled: re.Pattern[str] | None = None
-
-    def _ready(self) -> re.Pattern[str]:
-        if self._compiled is None:
-            self._compiled = re.compile(self._source, self._flags)
-        return self._compiled
-
-    def finditer(self, text: str, start: int = 0, end: int = maxsize) -> Iterator[re.Match[str]]:
-        return self._ready().finditer(text, start, end)
-
-    def search(self, text: str, start: int = 0, end: int = maxsize) -> re.Match[str] | None:
-        return self._ready().search(text, start, end)
-
-    def match(self, text: str, start: int = 0, end: int = maxsize) -> re.Match[str] | None:
-        return self._ready().match(text, start, end)
-
-    def sub(self, new: Callable[[re.Match[str]], str], text: str) -> str:
-        return self._ready().sub(new, text)
-
-    def fullmatch(self, text: str) -> re.Match[str] | None:
-        return self._ready().fullmatch(text)
 
 
 LABELS = (
@@ -66,7 +37,7 @@ LABELS = (
     "TOKEN",
     "US_SSN",
 )
-MASK = Expression(rf"\[(?:{'|'.join(LABELS)}|REDACTED)(?::[0-9a-f]{{8}})?\]")
+MASK = LazyRegex(rf"\[(?:{'|'.join(LABELS)}|REDACTED)(?::[0-9a-f]{{8}})?\]")
 
 
 class Page:
@@ -156,7 +127,7 @@ class Cue:
         return bool(found or (after and self.words.search(text, end, end + after)))
 
 
-_LONG_WORD = Expression(r"(?<!\S)\S{16,}")
+_LONG_WORD = LazyRegex(r"(?<!\S)\S{16,}")
 _SHAPES = bytes(48 if chr(code).isdigit() and code < 128 else 65 if chr(code).isalpha() else code for code in range(256))
 
 
@@ -225,9 +196,9 @@ def listed(written: str) -> tuple[str, ...]:
     return tuple(written.split())
 
 
-def words(alternatives: str) -> Expression:
+def words(alternatives: str) -> LazyRegex:
     """Whole words, ignoring case. An underscore parts words, so that `phone_number` holds `phone`."""
-    return Expression(rf"(?<![^\W_])(?:{alternatives})(?![^\W_])", re.IGNORECASE)
+    return LazyRegex(rf"(?<![^\W_])(?:{alternatives})(?![^\W_])", re.IGNORECASE)
 
 
 def joined(char: str) -> bool:

@@ -11,7 +11,6 @@ from memory_mesh.core.redaction.pattern import (
     DIGIT,
     SPACES,
     Example,
-    Expression,
     Page,
     Pattern,
     Span,
@@ -19,13 +18,14 @@ from memory_mesh.core.redaction.pattern import (
     listed,
     words,
 )
+from memory_mesh.core.text import LazyRegex
 
 _FEWEST, _MOST, _MOST_GROUPS = 7, 15, 8
 _SEP = rf"[{SPACES}{DASHES}./()]"
 # One run of digit groups, as a phone number may be written. Consumed whole, so that the time is linear.
-_RUN = Expression(rf"{DIGIT}(?:{_SEP}{{0,3}}+{DIGIT})*+")
-_GROUP = Expression(rf"[+(]{{0,2}}{DIGIT}+")
-_EXTENSION = Expression(r"[ ,;]{0,2}(?:x|ext\.?|extension|#)[ .:]{0,2}\d{1,6}(?!\w)", re.IGNORECASE)
+_RUN = LazyRegex(rf"{DIGIT}(?:{_SEP}{{0,3}}+{DIGIT})*+")
+_GROUP = LazyRegex(rf"[+(]{{0,2}}{DIGIT}+")
+_EXTENSION = LazyRegex(r"[ ,;]{0,2}(?:x|ext\.?|extension|#)[ .:]{0,2}\d{1,6}(?!\w)", re.IGNORECASE)
 
 # A word that says: what follows is a phone number. Whatever has enough digits and stands right behind it is one.
 _CLEAR = (
@@ -37,19 +37,19 @@ _DOUBTFUL = r"mobile?s?|mobil|m[oó]vil|celular|cell(?:ular)?|handy|portable|sms
 _NUMBER = r"\s{0,2}(?:number|num|no|nr|nummer|line)?\.?"
 _FILLER = r"(?:\s{0,3}(?:is|was|are|at|on|to|me|us|him|her|them|my|your|his|their|our|the|new|now|[:=.#*+_(\"'`>-])){0,6}"
 _ASKED = r"(?:call|ring|phone|text|reach|dial|contact|message)(?:ed|ing|s)?\s(?:my\s\w{1,12}|\w{1,20})\s(?:on|at|under)"
-_STRONG_BEFORE = Expression(
+_STRONG_BEFORE = LazyRegex(
     rf"(?<![^\W_])(?:(?:{_CLEAR}|{_ASKED})(?![^\W_]){_NUMBER}{_FILLER}|(?:{_DOUBTFUL})(?![^\W_])(?:{_NUMBER}\s{{0,2}}(?:is|[:=#])|\snumber))"
     r"[\s*_]{0,4}$",
     re.IGNORECASE,
 )
-_STRONG_AFTER = Expression(rf"[\s,({DASHES}]{{1,3}}(?:{_CLEAR}|{_DOUBTFUL})(?![^\W_])", re.IGNORECASE)
+_STRONG_AFTER = LazyRegex(rf"[\s,({DASHES}]{{1,3}}(?:{_CLEAR}|{_DOUBTFUL})(?![^\W_])", re.IGNORECASE)
 # A word that makes a phone number likely. It needs separators too.
 _LOOSE = words(
     rf"{_CLEAR}|call(?:ed|ing|s)?|ring(?:ing)?|rang|reach(?:ed|ing|able)?|text(?:ed|ing)?|answer(?:ing|ed|s)?|messag(?:e|es|ed|ing)"
     r"|contact(?:ed)?|voicemail|anruf(?:en)?|appel(?:er|ez)?|llam(?:ar|e|a)"
 )
-_POINTED = Expression(r"(?:(?<![^\W_])(?:at|on|to|under|number|is|auf|unter)|[:=])\s{0,3}$", re.IGNORECASE)
-_THOUSANDS = Expression(rf"\d{{1,3}}(?:[{SPACES}.]\d{{3}}){{2,4}}")
+_POINTED = LazyRegex(r"(?:(?<![^\W_])(?:at|on|to|under|number|is|auf|unter)|[:=])\s{0,3}$", re.IGNORECASE)
+_THOUSANDS = LazyRegex(rf"\d{{1,3}}(?:[{SPACES}.]\d{{3}}){{2,4}}")
 # Parts of those words, to tell quickly that none is near.
 _STEMS = listed(
     "phone tel tél mob móv cell celu handy portable fax line what viber sms pager dial desk office switch contact тел моб"
@@ -59,23 +59,23 @@ _REACH = 64
 _GAPS = tuple(" \u00a0\u2009\u202f-.")
 
 # Written forms that are phone numbers without any cue, if libphonenumber knows the number in one of the regions.
-_NANP = Expression(
+_NANP = LazyRegex(
     rf"(?:(?:\+|00)?1[{SPACES}{DASHES}.]{{0,2}})?(?:\([2-9]\d\d\) ?|[2-9]\d\d([{DASHES}.]))[2-9]\d\d(?(1)\1|[{DASHES}. ])\d{{4}}"
 )
-_AREA = Expression(rf"\((?!(?:19|20)\d\d\))0?\d{{1,4}}\)[{SPACES}{DASHES}]?\d{{2,8}}(?:[{SPACES}{DASHES}.]\d{{2,5}}){{0,4}}")
-_TRUNK = Expression(rf"0[1-9]\d{{0,3}}(?:[{SPACES}{DASHES}./]\d{{2,8}}){{1,5}}")
+_AREA = LazyRegex(rf"\((?!(?:19|20)\d\d\))0?\d{{1,4}}\)[{SPACES}{DASHES}]?\d{{2,8}}(?:[{SPACES}{DASHES}.]\d{{2,5}}){{0,4}}")
+_TRUNK = LazyRegex(rf"0[1-9]\d{{0,3}}(?:[{SPACES}{DASHES}./]\d{{2,8}}){{1,5}}")
 _REGIONS = listed("GB DE FR IT AU NZ CH AT BE NL SE IE ZA JP IN TR BR KR PT PL")
 
 _DAY, _MONTH, _YEAR = r"(?:0?[1-9]|[12]\d|3[01])", r"(?:0?[1-9]|1[0-2])", r"(?:19|20)\d\d"
-_DATE = Expression(
+_DATE = LazyRegex(
     rf"(?:{_YEAR}[-./ ]{_MONTH}[-./ ]{_DAY}|{_DAY}[-./ ]{_DAY}[-./ ]{_YEAR}|{_YEAR}[{SPACES}{DASHES}/]{{1,3}}{_YEAR})(?!\d)"
 )
-_AMOUNT_BEFORE = Expression(
+_AMOUNT_BEFORE = LazyRegex(
     r"(?:[$€£¥₹]|(?<![^\W_])(?:usd|eur|gbp|chf|order|invoice|zip(?:\s?code)?|post(?:al)?\s?code|plz|isbn|issn|doi|rfc|ticket|case|ref"
     r"|sku|id|v|version))[\s:#.]{0,3}$",
     re.IGNORECASE,
 )
-_AMOUNT_AFTER = Expression(
+_AMOUNT_AFTER = LazyRegex(
     r"\s?(?:[$€£¥₹%]|(?:usd|eur|gbp|chf|bytes|kb|mb|gb|ms|seconds|rows|tokens|years|people|users|times)(?![^\W_]))", re.IGNORECASE
 )
 

@@ -8,7 +8,6 @@ from memory_mesh.core.redaction.pattern import (
     BEFORE,
     Cue,
     Example,
-    Expression,
     Page,
     Pattern,
     Span,
@@ -18,8 +17,9 @@ from memory_mesh.core.redaction.pattern import (
     words,
 )
 from memory_mesh.core.redaction.words import placeholder
+from memory_mesh.core.text import LazyRegex
 
-_JWT = Expression(
+_JWT = LazyRegex(
     r"eyJ[A-Za-z0-9_-]{10,16384}+\.[A-Za-z0-9_-]{0,16384}+\.[A-Za-z0-9_-]{0,16384}+(?:\.[A-Za-z0-9_-]{0,16384}+){0,2}"
 )
 
@@ -34,12 +34,12 @@ def jwts(page: Page) -> Iterator[Span]:
             yield found.span()
 
 
-_BEGIN = Expression(r"-{4,5} ?BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)? ?-{4,5}")
-_END = Expression(r"-{4,5} ?END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)? ?-{4,5}")
+_BEGIN = LazyRegex(r"-{4,5} ?BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)? ?-{4,5}")
+_END = LazyRegex(r"-{4,5} ?END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)? ?-{4,5}")
 _LONGEST_BLOCK = 64 * 1024
 # The lines of a block whose end is missing: headers, then base64, with real or escaped line ends.
 _BREAK = r"(?:\s|\\[nrt])"
-_CUT_OFF = Expression(
+_CUT_OFF = LazyRegex(
     rf"{_BREAK}{{0,64}}+(?:[A-Za-z-]{{2,32}}: [^\n\\]{{0,128}}+{_BREAK}{{1,64}}+){{0,8}}"
     rf"(?:[A-Za-z0-9+/=]{{16,4096}}+{_BREAK}{{0,64}}+){{0,2048}}+(?:[A-Za-z0-9+/]{{1,15}}={{0,2}}(?![^\s\"'\\]))?"
 )
@@ -56,11 +56,11 @@ def private_keys(page: Page) -> Iterator[Span]:
         yield start, end.end() if end else after + len(cut_off[0].rstrip() if cut_off else "")
 
 
-_AUTHORIZATION = Expression(
+_AUTHORIZATION = LazyRegex(
     r"(?i:authorization|x-auth-token)[\"']?\s{0,3}[:=]\s{0,3}[\"']?(?i:(bearer|basic|token|digest|apikey|negotiate)\s{1,3})?([^\s\"',;<>]{4,4096}+)"
 )
-_BEARER = Expression(r"(?i:bearer)[ \t]{1,3}([A-Za-z0-9._~+/=-]{8,4096}+)")
-_USER_FLAG = Expression(r"(?:-u|--user|--proxy-user)[ =]{1,2}[\"']?([^\s\"':]{1,128}:[^\s\"']{1,256})")
+_BEARER = LazyRegex(r"(?i:bearer)[ \t]{1,3}([A-Za-z0-9._~+/=-]{8,4096}+)")
+_USER_FLAG = LazyRegex(r"(?:-u|--user|--proxy-user)[ =]{1,2}[\"']?([^\s\"':]{1,128}:[^\s\"']{1,256})")
 
 
 def authorizations(page: Page) -> Iterator[Span]:
@@ -85,7 +85,7 @@ def _bearers(page: Page) -> Iterator[Span]:
             yield found.start(1), found.start(1) + len(value.rstrip("."))
 
 
-def _matches(expression: Expression, page: Page, stems: tuple[str, ...]) -> Iterator[re.Match[str]]:
+def _matches(expression: LazyRegex, page: Page, stems: tuple[str, ...]) -> Iterator[re.Match[str]]:
     for place in page.places(stems):
         found = expression.match(page.text, place)
         if found:
@@ -99,7 +99,7 @@ def _flags(text: str) -> Iterator[Span]:
             yield found.span(1)
 
 
-_USERINFO = Expression(r"://([^\s/@:\"'<>\[\]{}]{0,128}):([^\s/\"'<>]{1,512})@(?=[\w\[.$%{-])")
+_USERINFO = LazyRegex(r"://([^\s/@:\"'<>\[\]{}]{0,128}):([^\s/\"'<>]{1,512})@(?=[\w\[.$%{-])")
 _DUMMY = frozenset({"pass", "password", "passwd", "pw", "pwd", "secret", "token", "pat", "key"})
 
 
@@ -111,7 +111,7 @@ def url_credentials(page: Page) -> Iterator[Span]:
             yield found.start(1), found.end(2)
 
 
-_LONG_HEX = Expression(r"[0-9a-fA-F][0-9a-fA-F]{31,511}+")
+_LONG_HEX = LazyRegex(r"[0-9a-fA-F][0-9a-fA-F]{31,511}+")
 _HEX_STEMS = ("key", "secret", "token", "pass", "credential", "seed", "hmac", "private", "signing", "encryption")
 _HEX_CUE = Cue(
     _HEX_STEMS,
@@ -139,12 +139,12 @@ def hex_secrets(page: Page) -> Iterator[Span]:
             yield start, end
 
 
-def _last(cue: Expression, text: str, window: Span) -> int:
+def _last(cue: LazyRegex, text: str, window: Span) -> int:
     """Where the last of the words in the window ends, or -1."""
     return max((found.end() for found in cue.finditer(text, *window)), default=-1)
 
 
-_AWS_SECRET = Expression(r"[A-Za-z0-9/+][A-Za-z0-9/+]{39}(?![A-Za-z0-9/+=])")
+_AWS_SECRET = LazyRegex(r"[A-Za-z0-9/+][A-Za-z0-9/+]{39}(?![A-Za-z0-9/+=])")
 _AWS_STEMS = ("aws", "amazon", "secret")
 _AWS_CUE = Cue(_AWS_STEMS, r"aws|amazon|secret(?:_?access)?_?key|secret")
 
@@ -160,8 +160,8 @@ def aws_secrets(page: Page) -> Iterator[Span]:
                 yield found.span()
 
 
-_UUID_TAIL = Expression(r"-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}(?![\w-])")
-_UUID_HEAD = Expression(r"[0-9a-fA-F]{8}")
+_UUID_TAIL = LazyRegex(r"-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}(?![\w-])")
+_UUID_HEAD = LazyRegex(r"[0-9a-fA-F]{8}")
 _UUID_CUE = Cue(
     ("key", "token", "secret"),
     r"(?:heroku|snyk|api|auth|access|secret)[\s_-]?(?:api)?[\s_-]?(?:key|token)s?|client[\s_-]secret",

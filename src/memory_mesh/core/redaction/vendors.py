@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import chain
 
-from memory_mesh.core.redaction.pattern import Example, Expression, Page, Pattern, Span, filler, joined, occurrences
+from memory_mesh.core.redaction.pattern import Example, Page, Pattern, Span, filler, joined, occurrences
+from memory_mesh.core.text import LazyRegex
 
 _HEX = "0a1b2c3d4e5f6789"
 _LETTERS = "aBcDeFgHiJkLmNoPqRsT"
@@ -147,9 +148,9 @@ _KEYS = (
 
 
 @cache
-def _expression(form: str) -> Expression:
+def _expression(form: str) -> LazyRegex:
     # No letter or digit on either side: a key inside a longer run of letters is some other thing, such as base64.
-    return Expression(rf"{form}(?![A-Za-z0-9])")
+    return LazyRegex(rf"{form}(?![A-Za-z0-9])")
 
 
 def _finder(key: _Key) -> Callable[[Page], Iterator[Span]]:

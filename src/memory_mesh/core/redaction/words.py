@@ -5,7 +5,8 @@ The lists are data. A placeholder, a type, a word such as `required` and a call 
 
 import re
 
-from memory_mesh.core.redaction.pattern import Expression, listed
+from memory_mesh.core.redaction.pattern import listed
+from memory_mesh.core.text import LazyRegex
 
 # How a secret is called, by how much its value may look like an ordinary word.
 PASSWORDS = (
@@ -49,8 +50,8 @@ LABELS = frozenset(
     for with cannot
     """)
 )
-_NO_SECRET_ENDING = Expression(r"[a-z]{2,}(?:ed|ing|able|ible|ful|less|ously|ly|ment|tion|ness|ive|ous|ant|ent)")
-_PLACEHOLDER = Expression(
+_NO_SECRET_ENDING = LazyRegex(r"[a-z]{2,}(?:ed|ing|able|ible|ful|less|ously|ly|ment|tion|ness|ive|ous|ant|ent)")
+_PLACEHOLDER = LazyRegex(
     r"<.{0,64}>|\$[A-Za-z_]+|\$[({].{0,200}|\{[{%].{0,200}|\{.{0,200}\}|\[.{0,200}\]|\(.{0,200}\)"
     r"|%s|%\(\w{1,40}\)s|%[A-Z_]{1,40}%|[*x•·.…#_X?-]{3,64}|[!@&][a-z_]{1,40}|\\.{0,4}"
     r"|(?:your|insert|enter|put|replace|example|placeholder|dummy|todo|redacted|fake|sample)(?:[-_. ].{0,64}|[A-Z].{0,64})?"
@@ -58,7 +59,7 @@ _PLACEHOLDER = Expression(
     re.DOTALL,
 )
 # What fetches a secret or points to it.
-_REFERENCE = Expression(
+_REFERENCE = LazyRegex(
     r"os\.|process\.env|env[.:(\[]|environ|getenv|config[.\[(]|settings[.\[(]|secrets?[.\[(]|vars?\.|data\.|self\.|this\.|ctx\.|params?[.\[]"
     r"|request\.|req\.|vault:|op://|arn:|ref\+|file:|secret://|sm://|projects/|/|\./|~/|https?://",
     re.IGNORECASE,

@@ -11,8 +11,8 @@ from hashlib import sha256
 from unicodedata import normalize
 
 from memory_mesh.core.errors import InvalidInput
-from memory_mesh.core.invisible import visible
 from memory_mesh.core.safety.injection import detect
+from memory_mesh.core.text import visible
 
 FEWEST_DIGITS = 16  # 64 bits: nobody guesses that
 TAG, MEMORY_TAG = "untrusted", "memory"

@@ -3,7 +3,7 @@
 import re
 from unicodedata import normalize
 
-from memory_mesh.core.invisible import visible
+from memory_mesh.core.text import visible
 
 # Whatever any reader takes for the end of a line.
 _LINE = re.compile("[^\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]+")

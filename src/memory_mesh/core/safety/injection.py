@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
 
-from memory_mesh.core.invisible import UNSEEN
 from memory_mesh.core.safety.views import View, hidden, plain
 from memory_mesh.core.safety.words import RULES, InjectionKind, Rule, words
+from memory_mesh.core.text import INVISIBLE, TAGS, VARIATION_SELECTORS, ZERO_WIDTH
 
 __all__ = ["Finding", "InjectionKind", "detect"]
 
@@ -54,7 +54,7 @@ def _concealed(text: str, seen: View, open_: set[InjectionKind]) -> Iterator[Fin
 def _covered(text: str, found: list[Finding]) -> Iterator[Finding]:
     """Instructions with invisible characters between their letters, or with letters that no keyboard has."""
     for finding in found:
-        if UNSEEN.search(text, finding.start, finding.end) or _FANCY.search(text, finding.start, finding.end):
+        if INVISIBLE.search(text, finding.start, finding.end) or _FANCY.search(text, finding.start, finding.end):
             yield Finding(finding.start, finding.end, InjectionKind.CONCEALED)
 
 
@@ -64,10 +64,8 @@ _FANCY = re.compile("[\uff21-\uff3a\uff41-\uff5a\U0001d400-\U0001d7ff\u24b6-\u24
 # Flags of parts of countries are written with tag characters; nothing else is. Direction overrides turn letters round. A lone
 # soft hyphen, byte order mark or variation selector comes with text that was copied from somewhere, and says nothing.
 _FLAG = re.compile("\U0001f3f4[\U000e0061-\U000e007a\U000e0030-\U000e0039]{2,6}\U000e007f")
-_SMUGGLED = re.compile(
-    "[\U000e0000-\U000e007f]{2,}|[\ufe00-\ufe0f\U000e0100-\U000e01ef]{3,}|[\u202d\u202e]|[\u200b-\u200d\u2060-\u2064]{4,}"
-)
-_WITHIN = re.compile("(?<=[a-zA-Z])[\u200b-\u200d\u2060-\u2064\ufeff\u034f]{1,3}(?=[a-zA-Z])")
+_SMUGGLED = re.compile(rf"[{TAGS}]{{2,}}|[{VARIATION_SELECTORS}]{{3,}}|[\u202d\u202e]|[{ZERO_WIDTH}]{{4,}}")
+_WITHIN = re.compile(rf"(?<=[a-zA-Z])[{ZERO_WIDTH}\ufeff\u034f]{{1,3}}(?=[a-zA-Z])")
 _FEWEST_WITHIN = 3
 
 

@@ -10,8 +10,8 @@ from functools import lru_cache
 from itertools import accumulate
 from unicodedata import normalize
 
-from memory_mesh.core.invisible import UNSEEN
 from memory_mesh.core.safety.words import bare
+from memory_mesh.core.text import INVISIBLE
 
 Span = tuple[int, int]
 Run = tuple[str, Span]  # what a stretch of the text says when it is read in another way
@@ -38,7 +38,7 @@ def plain(text: str) -> View:
     """As a person sees it: small letters, no accents, one form for each character, nothing invisible."""
     if text.isascii():
         return View(text.lower(), list(range(len(text))))
-    gone = {at for found in UNSEEN.finditer(text) for at in range(*found.span())}
+    gone = {at for found in INVISIBLE.finditer(text) for at in range(*found.span())}
     return _mapped((at, _folded(char)) for at, char in enumerate(text) if at not in gone)
 
 

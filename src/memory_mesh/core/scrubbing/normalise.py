@@ -5,6 +5,7 @@ import unicodedata
 
 from memory_mesh.core.scrubbing.code import outside
 from memory_mesh.core.scrubbing.settings import ScrubSettings
+from memory_mesh.core.text import CONTROL, REDUNDANT, REORDERING, LazyRegex
 
 # `## Title ##` is a heading; `#123`, `C#7` and `#hashtag` are none, for no space follows.
 HEADING = re.compile(r"^(#{1,6})[ \t]++(\S[^\n]*)$", re.MULTILINE)
@@ -18,14 +19,12 @@ _SIGNS = {
     **dict.fromkeys(map(ord, "“”„‟"), '"'),
     **dict.fromkeys(map(ord, "‘’‚‛"), "'"),
     **dict.fromkeys(map(ord, "\u00a0\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000"), " "),
-    # Marks that nobody sees: byte order, soft hyphen, word joiner and zero-width space; direction overrides, which make a
-    # text read other than it is. Joiners within emoji and scripts stay.
-    **dict.fromkeys(map(ord, "\ufeff\u00ad\u2060\u200b\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"), None),
-    **dict.fromkeys([*range(9), 11, 12, *range(14, 32), 127, *range(128, 133), *range(134, 160)], None),
     0x85: "\n",
     0x2028: "\n",
     0x2029: "\n\n",
 }
+# Joiners within emoji and scripts stay.
+_REMOVED = LazyRegex(rf"[{CONTROL}\x0b\x0c{REDUNDANT}{REORDERING}]")
 
 
 def normalised(text: str, settings: ScrubSettings) -> str:
@@ -45,7 +44,7 @@ def _normal(piece: str, settings: ScrubSettings) -> str:
     if rules.punctuation and not piece.isascii():
         piece = unicodedata.normalize("NFC", piece)
     if rules.punctuation:
-        piece = piece.translate(_SIGNS)
+        piece = _REMOVED.sub("", piece.translate(_SIGNS))
     if rules.headings:
         piece = HEADING.sub(lambda found: f"{found.group(1)} {title(found)}", _UNDERLINED.sub(r"# \1", piece))
     if rules.lists:

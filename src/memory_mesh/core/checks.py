@@ -1,0 +1,30 @@
+"""Checks of numeric arguments. Each returns the checked value or raises InvalidInput. A bool does not count as a number."""
+
+from math import inf
+
+from memory_mesh.core.errors import InvalidInput, shown
+
+
+def is_number(value: object, *, min_: float = -inf, max_: float = inf) -> bool:
+    """Return whether `value` is an int or float from `min_` to `max_`. NaN is not."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and min_ <= value <= max_
+
+
+def number(name: str, value: object, *, min_: float, max_: float, expected: str) -> float:
+    """Return `value` as a float from `min_` to `max_`."""
+    if not (isinstance(value, int | float) and is_number(value, min_=min_, max_=max_)):
+        raise InvalidInput(f"{name} is {shown(value)}", expected=expected)
+    return float(value)
+
+
+def fraction(name: str, value: object, *, expected: str = "a number from 0 to 1") -> float:
+    """Return `value` as a float from 0 to 1."""
+    return number(name, value, min_=0, max_=1, expected=expected)
+
+
+def whole_number(name: str, value: object, *, min_: int = 1, max_: int | None = None) -> int:
+    """Return `value` as an int from `min_` to `max_`."""
+    if not isinstance(value, int) or not is_number(value, min_=min_, max_=inf if max_ is None else max_):
+        expected = f"a whole number from {min_:,}" + ("" if max_ is None else f" to {max_:,}")
+        raise InvalidInput(f"{name} is {shown(value)}", expected=expected)
+    return value
