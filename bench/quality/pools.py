@@ -6,7 +6,7 @@ from bench.quality.lessons import World
 from bench.quality.sets import Said
 from memory_mesh.core.model.columns import Kind
 from memory_mesh.core.model.rows import Row, Vector
-from memory_mesh.core.model.scope import MemoryType, Reader, home
+from memory_mesh.core.model.scope import MemoryType, Reader, partition_for
 from memory_mesh.core.ports import Embedder
 from memory_mesh.core.search import people as persons
 from memory_mesh.core.search.lexical import tokens
@@ -17,7 +17,7 @@ from memory_mesh.stores.ram import RamStore
 
 _SIZE = 150
 _WHO = Reader(None, "learner", None)
-_HOME = home(None, "learner", MemoryType.GLOBAL, None)
+_HOME = partition_for(None, "learner", MemoryType.GLOBAL, None)
 
 
 def pool(world: World, embedder: Embedder, *, by_vectors: bool) -> Pool:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from memory_mesh.core.model.times import moment
+from memory_mesh.core.model.times import parse_time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +88,7 @@ def lines(path: Path) -> Iterator[Any]:
 
 def chat_time(text: str) -> str:
     """LongMemEval's way of writing a moment: 2023/05/20 (Sat) 02:21."""
-    return moment(datetime.strptime(re.sub(r"\(\w+\) ", "", text), "%Y/%m/%d %H:%M").replace(tzinfo=UTC), "date")
+    return parse_time(datetime.strptime(re.sub(r"\(\w+\) ", "", text), "%Y/%m/%d %H:%M").replace(tzinfo=UTC), "date")
 
 
 def _conversation(one: Any, *, by_session: bool) -> Space:
@@ -97,7 +97,7 @@ def _conversation(one: Any, *, by_session: bool) -> Space:
     turns = [said for number in numbers for said in _session(talk, number)]
     known = {said.id for said in turns}
     last = datetime.fromisoformat(max(said.at for said in turns))
-    asked = [_question(row, known, moment(last + timedelta(days=1), "at"), by_session=by_session) for row in one["qa"]]
+    asked = [_question(row, known, parse_time(last + timedelta(days=1), "at"), by_session=by_session) for row in one["qa"]]
     memories = [_joined(turns, str(number)) for number in numbers] if by_session else turns
     return Space(name=one["sample_id"], memories=memories, questions=[each for each in asked if each.gold])
 
@@ -108,7 +108,7 @@ def _session(talk: Any, number: int) -> Iterator[Said]:
         caption = f" [image: {row['blip_caption']}]" if row.get("blip_caption") else ""
         text = f"{row['speaker']}: {row['text']}{caption}"
         yield Said(
-            id=row["dia_id"], text=text, at=moment(at, "at"), session=str(number), speaker=row["speaker"], turn=turn
+            id=row["dia_id"], text=text, at=parse_time(at, "at"), session=str(number), speaker=row["speaker"], turn=turn
         )  # fmt: skip
 
 

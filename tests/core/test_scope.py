@@ -12,13 +12,13 @@ from memory_mesh.core.model.scope import (
     MemoryType,
     Reach,
     Reader,
-    home,
     may_erase,
     partition,
+    partition_for,
     partitions,
     reach_of,
-    seen_by,
     visible,
+    visible_to,
 )
 
 # The rulings' table, each pair of type and reach by itself: E is every agent, A the same agent, S the same agent and session.
@@ -39,7 +39,7 @@ def row(user: str | None, agent: str | None, session: str | None, memory_type: s
     return Row(
         kind=Kind.MEMORY,
         id="m",
-        partition=home(user, agent, memory_type, reach),
+        partition=partition_for(user, agent, memory_type, reach),
         created_at="2026-01-01T00:00:00.000Z",
         fields={name: value for name, value in given.items() if value is not None},
     )
@@ -71,14 +71,14 @@ def test_a_row_is_visible_exactly_where_the_table_says() -> None:
 
 @pytest.mark.req("MESH-025")
 def test_the_condition_for_stores_and_the_rule_agree_in_every_cell() -> None:
-    conditions = {reader: seen_by(reader) for reader in READERS}
+    conditions = {reader: visible_to(reader) for reader in READERS}
     assert [(reader, kept) for reader, kept in CELLS if conditions[reader].matches(kept) != visible(reader, kept)] == []
 
 
 @pytest.mark.req("MESH-025")
 def test_a_row_that_lies_in_the_wrong_partition_is_shown_to_nobody_new() -> None:
     for reader in READERS:
-        condition = seen_by(reader)
+        condition = visible_to(reader)
         for place in partitions(reader):
             misplaced = [kept for kept in ROWS if condition.matches(replace(kept, partition=place))]
             assert all(visible(reader, kept) for kept in misplaced)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memory_mesh.core.errors import InvalidInput
-from memory_mesh.core.model.times import iso, millis, moment
+from memory_mesh.core.model.times import iso, millis, parse_time
 
 FIRST, LAST = millis("0001-01-01T00:00:00.000Z"), millis("9999-12-31T23:59:59.999Z")
 MORE = settings(max_examples=100, deadline=None)
@@ -38,14 +38,14 @@ def test_milliseconds_and_texts_are_the_same_moment(ms: int, text: str) -> None:
 def test_texts_round_trip_and_sort_as_moments_do(one: int, two: int) -> None:
     assert millis(iso(one)) == one
     assert (iso(one) < iso(two)) == (one < two)
-    assert moment(iso(one), "when") == iso(one)
+    assert parse_time(iso(one), "when") == iso(one)
 
 
 @MORE
 @given(DATES, st.datetimes(timezones=st.just(UTC)))
 def test_moments_of_any_zone_sort_as_they_came(one: datetime, two: datetime) -> None:
-    first, second = moment(one, "when"), moment(two, "when")
-    assert first == moment(one.isoformat(), "when")
+    first, second = parse_time(one, "when"), parse_time(two, "when")
+    assert first == parse_time(one.isoformat(), "when")
     if abs(one - two) >= timedelta(milliseconds=1):
         assert (first < second) == (one < two)
 
@@ -70,7 +70,7 @@ def test_moments_of_any_zone_sort_as_they_came(one: datetime, two: datetime) -> 
     ],
 )
 def test_every_way_of_writing_a_moment_comes_into_the_one_form(given_: object, text: str) -> None:
-    assert moment(given_, "when") == text
+    assert parse_time(given_, "when") == text
 
 
 @pytest.mark.parametrize(
@@ -84,11 +84,11 @@ def test_every_way_of_writing_a_moment_comes_into_the_one_form(given_: object, t
 )
 def test_what_is_no_moment_is_refused_with_the_name_of_the_field(given_: object) -> None:
     with pytest.raises(InvalidInput, match=r"^event_time .* is no moment in time; expected ISO 8601"):
-        moment(given_, "event_time")
+        parse_time(given_, "event_time")
 
 
 @MORE
 @given(st.text(max_size=30) | st.from_regex(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?([+-]\d\d:\d\d|Z)?", fullmatch=True))
 def test_any_text_is_a_moment_or_refused_by_our_own_error(text: str) -> None:
     with suppress(InvalidInput):
-        assert FIRST <= millis(moment(text, "when")) <= LAST
+        assert FIRST <= millis(parse_time(text, "when")) <= LAST

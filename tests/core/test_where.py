@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from memory_mesh.core.model.columns import Kind
 from memory_mesh.core.model.rows import Row
-from memory_mesh.core.model.where import ANYTHING, And, Anything, Compare, In, IsNull, Like, Not, Or, Where, both, equals, like
+from memory_mesh.core.model.where import ANYTHING, And, Anything, Compare, In, IsNull, Like, Not, Or, Where, all_of, equals, like
 
 
 def row(**fields: object) -> Row:
@@ -105,7 +105,7 @@ def test_the_laws_hold_for_any_conditions(left: Where, right: Where, kept: Row) 
     assert Not(And((left, right))).truth(kept) is Or((Not(left), Not(right))).truth(kept)
     assert Not(Not(left)).truth(kept) is left.truth(kept)
     assert not And((left, Not(left))).matches(kept)
-    assert both(left, right).truth(kept) is And((left, right)).truth(kept)
+    assert all_of(left, right).truth(kept) is And((left, right)).truth(kept)
 
 
 @pytest.mark.parametrize("column", COLUMNS)
@@ -122,10 +122,10 @@ def test_unequal_is_not_equal(column: str) -> None:
 
 
 def test_both_leaves_out_the_trivial_and_keeps_one_as_it_is() -> None:
-    assert both() is ANYTHING
-    assert both(ANYTHING, ANYTHING) is ANYTHING
-    assert both(ANYTHING, TRUE) is TRUE
-    assert both(TRUE, And((FALSE, UNKNOWN)), ANYTHING) == And((TRUE, FALSE, UNKNOWN))
+    assert all_of() is ANYTHING
+    assert all_of(ANYTHING, ANYTHING) is ANYTHING
+    assert all_of(ANYTHING, TRUE) is TRUE
+    assert all_of(TRUE, And((FALSE, UNKNOWN)), ANYTHING) == And((TRUE, FALSE, UNKNOWN))
 
 
 def test_equals_lets_nothing_equal_nothing() -> None:

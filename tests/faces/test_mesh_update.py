@@ -195,7 +195,7 @@ def test_a_memory_that_moves_to_another_scope_is_seen_by_others(house: House) ->
     ann, bob, session = house.mesh("ann"), house.mesh("bob"), house.mesh("ann", session_id="s1")
     id_ = ann.add("moving text").id
 
-    def seen_by() -> list[str]:
+    def visible_to() -> list[str]:
         readers = {"ann": ann, "bob": bob, "session": session}
         seen = [name for name, reader in readers.items() if reader.get(id_)]
         for name, reader in readers.items():
@@ -203,16 +203,16 @@ def test_a_memory_that_moves_to_another_scope_is_seen_by_others(house: House) ->
             assert (texts(reader.search("moving")) == ["moving text"]) == (name in seen)
         return seen
 
-    assert seen_by() == ["ann", "bob", "session"]
+    assert visible_to() == ["ann", "bob", "session"]
     ann.update(id_, metadata={"type": "agent"})
-    assert seen_by() == ["ann", "session"]
+    assert visible_to() == ["ann", "session"]
     assert house.memory(id_).partition == partition(None, "ann")
     ann.update(id_, metadata={"type": "session", "session_id": "s1"})
-    assert seen_by() == ["session"]
+    assert visible_to() == ["session"]
     with pytest.raises(NotFound):
         ann.update(id_, content="no longer there")
     session.update(id_, metadata={"type": None})
-    assert seen_by() == ["ann", "bob", "session"]
+    assert visible_to() == ["ann", "bob", "session"]
     assert house.memory(id_).partition == partition(None, None)
     assert house.sound()
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from memory_mesh.core.model.columns import Kind, Value
 from memory_mesh.core.model.rows import Row, Vector
-from memory_mesh.core.model.scope import Reader, home
+from memory_mesh.core.model.scope import Reader, partition_for
 from memory_mesh.core.model.times import iso
 from memory_mesh.core.ports import Index, Store
 from memory_mesh.core.search.query import SIGNALS, Query
@@ -30,7 +30,7 @@ def memory(id_: str, text: str = "", *, vector: Sequence[float] = (), replaces: 
     return Row(
         kind=Kind.MEMORY,
         id=id_,
-        partition=home(*(None if each is None else str(each) for each in scope)),
+        partition=partition_for(*(None if each is None else str(each) for each in scope)),
         created_at=iso(0),
         number=int("".join(char for char in id_ if char.isdigit()) or 0),
         revision=replaces + 1,

@@ -8,8 +8,8 @@ import pytest
 
 from memory_mesh.core.model.columns import Kind
 from memory_mesh.core.model.records import Status
-from memory_mesh.core.model.scope import Reader, seen_by
-from memory_mesh.core.model.where import ANYTHING, Compare, In, Where, both
+from memory_mesh.core.model.scope import Reader, visible_to
+from memory_mesh.core.model.where import ANYTHING, Compare, In, Where, all_of
 from memory_mesh.stores.sqlite.query import page
 from memory_mesh.stores.sqlite.store import SqliteStore
 from memory_mesh.testing.contract.subject import memory
@@ -26,7 +26,7 @@ def store(tmp_path: Path) -> Iterator[SqliteStore]:
 
 def readable(*statuses: str, more: Where = ANYTHING) -> Where:
     """What `get_all` asks for."""
-    return both(seen_by(Reader(user_id="ana", agent_id="one")), In("status", statuses or ("active",)), more)
+    return all_of(visible_to(Reader(user_id="ana", agent_id="one")), In("status", statuses or ("active",)), more)
 
 
 def plan(store: SqliteStore, where: Where, *, limit: int | None, behind: bool = False) -> list[str]:
@@ -69,6 +69,6 @@ def test_few_rows_are_found_by_what_makes_them_few(store: SqliteStore, where: Wh
 @pytest.mark.parametrize("column", ["partition", "project"])
 def test_a_condition_that_is_too_large_to_be_merged_is_asked_as_it_is(store: SqliteStore, column: str) -> None:
     more = In(column, tuple(f"x{n}" for n in range(20_000)))
-    steps = plan(store, both(more, readable()), limit=10)
+    steps = plan(store, all_of(more, readable()), limit=10)
     assert "MERGE (UNION ALL)" not in steps
-    assert store.find(Kind.MEMORY, both(more, readable()), limit=10) == []
+    assert store.find(Kind.MEMORY, all_of(more, readable()), limit=10) == []

@@ -20,7 +20,7 @@ from memory_mesh.core.learning.spending import Spent
 from memory_mesh.core.model.columns import Kind
 from memory_mesh.core.model.records import MIN_IMPORTANCE, Block, Change, Extraction, Head, MemoryRecord, SearchResult, Status
 from memory_mesh.core.model.times import iso
-from memory_mesh.core.model.where import ANYTHING, Where, both, equals
+from memory_mesh.core.model.where import ANYTHING, Where, all_of, equals
 from memory_mesh.core.not_yet import NOT_YET, not_yet
 from memory_mesh.core.ports import Progress, no_progress
 from memory_mesh.core.search.cache import CacheStats
@@ -351,4 +351,4 @@ def _filter(text: str | None) -> Where:
 
 
 def _count(context: Context, mine: Where, status: Status) -> int:
-    return context.store.count(Kind.MEMORY, both(mine, equals("status", status)))
+    return context.store.count(Kind.MEMORY, all_of(mine, equals("status", status)))

@@ -12,7 +12,7 @@ from memory_mesh.core.errors import InvalidInput, StoreBusy, shown
 from memory_mesh.core.model.columns import Kind
 from memory_mesh.core.model.records import Block, Head, Memory
 from memory_mesh.core.model.rows import batches
-from memory_mesh.core.model.where import ANYTHING, Compare, In, IsNull, Or, Where, both, equals
+from memory_mesh.core.model.where import ANYTHING, Compare, In, IsNull, Or, Where, all_of, equals
 from memory_mesh.core.ports import Progress, no_progress
 from memory_mesh.flows.context import Context
 
@@ -43,7 +43,7 @@ def heads(context: Context, which: Which = ALL_CHAINS) -> list[Head]:
 
 def blocks(context: Context, chain: str, where: Where = ANYTHING) -> list[Block]:
     """The blocks of a chain, first block first."""
-    found = context.store.find(Kind.BLOCK, both(equals("chain", chain), where))
+    found = context.store.find(Kind.BLOCK, all_of(equals("chain", chain), where))
     return sorted((Block.of(row) for row in found), key=lambda block: block.number)
 
 
@@ -57,7 +57,7 @@ def log(context: Context, *, which: Which = ALL_CHAINS, operation: str | None = 
     wanted += [equals("operation_type", operation)] if operation else []
     if which.recalls is not None:
         wanted.append(Compare("operation_type", "=" if which.recalls else "<>", "recall"))
-    return [Block.of(row) for row in context.store.find(Kind.BLOCK, both(*wanted), limit=limit)]
+    return [Block.of(row) for row in context.store.find(Kind.BLOCK, all_of(*wanted), limit=limit)]
 
 
 def export(
@@ -120,14 +120,14 @@ def _chains(context: Context) -> list[str]:
     """The names of the user's chains, those without a head too: found one by one, for a chain has many blocks."""
     named = {head.id for head in heads(context)}
     own = equals("user_id", context.reader.user_id)
-    while orphan := context.store.find(Kind.BLOCK, both(own, of_none(named)), limit=1):
+    while orphan := context.store.find(Kind.BLOCK, all_of(own, of_none(named)), limit=1):
         named.add(Block.of(orphan[0]).chain)
     return sorted(named)
 
 
 def of_none(chains: Iterable[str]) -> Where:
     """The blocks of no chain at all, too: nothing compares with what is not there."""
-    return Or((IsNull("chain"), IsNull("number"), both(*(Compare("chain", "<>", chain) for chain in sorted(chains)))))
+    return Or((IsNull("chain"), IsNull("number"), all_of(*(Compare("chain", "<>", chain) for chain in sorted(chains)))))
 
 
 def _holder(context: Context, chains: Sequence[str], noted: tuple[int, str] | None) -> str | None:
@@ -135,9 +135,9 @@ def _holder(context: Context, chains: Sequence[str], noted: tuple[int, str] | No
     if not noted or not noted[0] or not chains:
         return None
     number, hashed = noted
-    itself = both(equals("number", number), equals("block_hash", hashed))
-    behind = both(equals("number", number + 1), equals("prev_hash", hashed))
-    found = context.store.find(Kind.BLOCK, both(In("chain", tuple(chains)), Or((itself, behind))), limit=1)
+    itself = all_of(equals("number", number), equals("block_hash", hashed))
+    behind = all_of(equals("number", number + 1), equals("prev_hash", hashed))
+    found = context.store.find(Kind.BLOCK, all_of(In("chain", tuple(chains)), Or((itself, behind))), limit=1)
     return str(found[0].value("chain")) if found else None
 
 
@@ -157,7 +157,7 @@ def _in_order(context: Context, chain: str, head: Head | None) -> Iterator[Block
     count = context.store.count(Kind.BLOCK, equals("chain", chain))
     at = (head.number if head else count) - count + 1
     yield from blocks(context, chain, Compare("number", "<", at))
-    while found := blocks(context, chain, both(Compare("number", ">=", at), Compare("number", "<", at + _WINDOW))):
+    while found := blocks(context, chain, all_of(Compare("number", ">=", at), Compare("number", "<", at + _WINDOW))):
         yield from found
         at += _WINDOW
     yield from blocks(context, chain, Compare("number", ">=", at))
@@ -196,7 +196,7 @@ def _to_its_end(context: Context, chain: str, listener: _Listener) -> Iterator[B
         yield block
     listener.head = _head(context, chain)
     if listener.head and listener.head.number > number:
-        yield from blocks(context, chain, both(Compare("number", ">", number), Compare("number", "<=", listener.head.number)))
+        yield from blocks(context, chain, all_of(Compare("number", ">", number), Compare("number", "<=", listener.head.number)))
 
 
 # --- what the blocks speak of ---
@@ -229,7 +229,7 @@ def _sealed(context: Context, user_id: str | None, ids: tuple[str, ...]) -> dict
     """The contents that were sealed of each memory, by revision and in whichever chain: a shared memory is changed by many
     agents. Of another user's chains nobody asks here whether they are whole, so they tell nothing."""
     sealed: dict[str, dict[int, tuple[str, Block]]] = {}
-    for row in context.store.find(Kind.BLOCK, both(equals("user_id", user_id), In("ref", ids))):
+    for row in context.store.find(Kind.BLOCK, all_of(equals("user_id", user_id), In("ref", ids))):
         block = Block.of(row)
         if told := audit.sealed_content(block):
             revision, hashed = told

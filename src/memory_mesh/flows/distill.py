@@ -12,7 +12,7 @@ from memory_mesh.core.model.columns import Kind, Value
 from memory_mesh.core.model.records import Block, Memory, Status
 from memory_mesh.core.model.scope import MemoryType, Reader, visible
 from memory_mesh.core.model.times import iso
-from memory_mesh.core.model.where import Compare, In, both, equals
+from memory_mesh.core.model.where import Compare, In, all_of, equals
 from memory_mesh.flows import lessons
 from memory_mesh.flows.context import Context, lasting, memory_row, must_be_enabled
 
@@ -67,14 +67,14 @@ def _scan(context: Context) -> tuple[int, list[Memory]]:
 
 def _memories(context: Context, ids: Iterable[str]) -> list[Memory]:
     """Those that may teach: what is quarantined, archived, expired or erased does not."""
-    own = both(equals("user_id", context.reader.user_id), Compare("memory_type", "<>", MemoryType.LESSON))
-    fit = both(own, equals("status", Status.ACTIVE), lasting(context))
+    own = all_of(equals("user_id", context.reader.user_id), Compare("memory_type", "<>", MemoryType.LESSON))
+    fit = all_of(own, equals("status", Status.ACTIVE), lasting(context))
     rows = [memory_row(context, id_) for id_ in ids]
     return [Memory.of(row) for row in rows if row and fit.matches(row)]
 
 
 def _blocks(context: Context, since: str) -> list[Block]:
-    found = both(
+    found = all_of(
         equals("user_id", context.reader.user_id), Compare("created_at", ">=", since), equals("operation_type", "retain")
     )
     return [Block.of(row) for row in context.store.find(Kind.BLOCK, found)]
@@ -116,7 +116,7 @@ def _lesson(context: Context, memory: Memory) -> LessonBlock | None:
 
 
 def _taught(context: Context, memory: Memory) -> bool:
-    drawn = both(equals("user_id", memory.user_id), equals("memory_type", MemoryType.LESSON), In("sources", (memory.id,)))
+    drawn = all_of(equals("user_id", memory.user_id), equals("memory_type", MemoryType.LESSON), In("sources", (memory.id,)))
     return context.store.count(Kind.MEMORY, drawn) > 0
 
 

@@ -18,7 +18,7 @@ from memory_mesh.core.model.records import Block, Memory, Receipt
 from memory_mesh.core.model.rows import Key, Row, batches
 from memory_mesh.core.model.scope import MemoryType, may_erase
 from memory_mesh.core.model.times import iso
-from memory_mesh.core.model.where import In, Or, Where, both, equals
+from memory_mesh.core.model.where import In, Or, Where, all_of, equals
 from memory_mesh.flows.context import Context, Plan, commit, must_be_enabled, sealed, texts
 
 _AT_ONCE = 1000
@@ -63,7 +63,7 @@ def erase_all(context: Context, scope: Mapping[str, str | None]) -> Erasure:
         raise InvalidInput(f"memory_type is {given['memory_type']!r:.60}", expected=f"one of {', '.join(MemoryType)}")
     if given.get("user_id", context.reader.user_id) != context.reader.user_id:
         raise InvalidInput(f"user {given['user_id']!r:.60} is not this mesh's", remedy="open MemoryMesh(user_id=…) as that user")
-    where = both(equals("user_id", context.reader.user_id), *(equals(name, value) for name, value in given.items()))
+    where = all_of(equals("user_id", context.reader.user_id), *(equals(name, value) for name, value in given.items()))
     proof = Erasure()
     while found := context.store.ids(Kind.MEMORY, where):
         for ids in batches(found, _AT_ONCE):
@@ -132,7 +132,7 @@ def _going(
 def _read(context: Context, where: Where, seen: dict[str, int]) -> list[Row]:
     """Rows, read again until all are read under the versions of their partitions: what was changed, or moved to another
     partition, in between would outlive the erasure."""
-    own = both(equals("user_id", context.reader.user_id), where)
+    own = all_of(equals("user_id", context.reader.user_id), where)
     # Counted first, for which a store need not read rows: an erasure that takes long loses every race against those who write.
     if not context.store.count(Kind.MEMORY, own):
         return []

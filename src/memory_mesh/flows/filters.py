@@ -6,7 +6,7 @@ from typing import Any
 
 from memory_mesh.core.errors import InvalidFilter, InvalidInput
 from memory_mesh.core.model.columns import BY_NAME, FILTERABLE, INT_MAX, Column, Scalar, Type, fault
-from memory_mesh.core.model.times import moment
+from memory_mesh.core.model.times import parse_time
 from memory_mesh.core.model.where import METADATA, And, Compare, In, IsNull, Like, Not, Op, Or, Where
 
 _LONGEST = 10_000
@@ -154,7 +154,7 @@ def _literal(column: "Column | str", node: Any, *, whole: bool = True) -> Scalar
 
 def _moment(column: Column, value: Scalar) -> str:
     try:
-        return moment(value, column.name)
+        return parse_time(value, column.name)
     except InvalidInput as error:
         raise InvalidFilter(error.what, expected=error.expected) from None
 

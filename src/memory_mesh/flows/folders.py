@@ -17,7 +17,7 @@ from memory_mesh.core.model.records import Memory, Status
 from memory_mesh.core.model.rows import batches
 from memory_mesh.core.model.scope import partitions
 from memory_mesh.core.model.times import iso
-from memory_mesh.core.model.where import Compare, In, both
+from memory_mesh.core.model.where import Compare, In, all_of
 from memory_mesh.core.ports import Folder, Listed, Progress
 from memory_mesh.flows import change
 from memory_mesh.flows.context import Context, Plan, commit, lasting, must_be_enabled
@@ -114,8 +114,8 @@ class _Run:
     def look_for_gone(self) -> None:
         """Name the memories of files that this run should have met and did not."""
         context, first = self._context, self._print
-        of_folder = both(Compare("fingerprint", ">=", first), Compare("fingerprint", "<", f"{first}~"))
-        held = both(of_folder, Compare("status", "=", Status.ACTIVE), lasting(context))
+        of_folder = all_of(Compare("fingerprint", ">=", first), Compare("fingerprint", "<", f"{first}~"))
+        held = all_of(of_folder, Compare("status", "=", Status.ACTIVE), lasting(context))
         unmet = sorted({*context.store.ids(Kind.MEMORY, held)} - self._met)
         # A file that could not be read is there all the same, and so is what lies in such a folder.
         failed = {file_print(first, one.source) for one in self.done.failed}

@@ -7,7 +7,7 @@ from memory_mesh.core.audit.chain import Broken, Verdict
 from memory_mesh.core.errors import StoreCorrupt
 from memory_mesh.core.model.columns import Kind
 from memory_mesh.core.model.records import Block, Head
-from memory_mesh.core.model.where import Compare, both, equals
+from memory_mesh.core.model.where import Compare, all_of, equals
 from memory_mesh.flows import audit as trail
 from memory_mesh.flows.context import Context
 
@@ -30,7 +30,7 @@ def guard(context: Context) -> str:
 def _headless(context: Context, ends: Sequence[Head]) -> list[str]:
     """A chain that has blocks and lost its head."""
     unnamed = trail.of_none(head.id for head in ends)
-    found = context.store.find(Kind.BLOCK, both(equals("user_id", context.reader.user_id), unnamed), limit=1)
+    found = context.store.find(Kind.BLOCK, all_of(equals("user_id", context.reader.user_id), unnamed), limit=1)
     return [Block.of(row).chain for row in found]
 
 

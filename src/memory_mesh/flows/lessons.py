@@ -24,9 +24,9 @@ from memory_mesh.core.model.columns import Kind
 from memory_mesh.core.model.history import revise
 from memory_mesh.core.model.records import Memory, Status
 from memory_mesh.core.model.rows import Row
-from memory_mesh.core.model.scope import MemoryType, Reach, home, partitions, reach_of
+from memory_mesh.core.model.scope import MemoryType, Reach, partition_for, partitions, reach_of
 from memory_mesh.core.model.times import iso
-from memory_mesh.core.model.where import Compare, In, Where, both, equals
+from memory_mesh.core.model.where import Compare, In, Where, all_of, equals
 from memory_mesh.core.safety.trust import BASE, Source
 from memory_mesh.flows import filters, receipts, usage
 from memory_mesh.flows.change import revised
@@ -82,7 +82,7 @@ def learn(
 def by_pattern(context: Context, pattern_id: object) -> list[Memory]:
     """The lessons of a pattern that the caller may see, the surest first."""
     texts(lesson_pattern_id=pattern_id)
-    found = context.store.find(Kind.MEMORY, both(readable(context), equals("lesson_pattern_id", str(pattern_id)), _LESSON))
+    found = context.store.find(Kind.MEMORY, all_of(readable(context), equals("lesson_pattern_id", str(pattern_id)), _LESSON))
     return best_first(Memory.of(row) for row in found)
 
 
@@ -94,7 +94,7 @@ def query(context: Context, words: object, *, limit: int = 10, order_by: str | N
         raise InvalidInput(f"the query is {shown(words)}", expected="text; empty lists all lessons")
     most = within(limit)
     if not words.strip():
-        sure = both(readable(context), _LESSON, Compare("confidence", ">=", context.lesson_min_confidence))
+        sure = all_of(readable(context), _LESSON, Compare("confidence", ">=", context.lesson_min_confidence))
         every = [Memory.of(row) for row in context.store.find(Kind.MEMORY, sure)]
         return _told(context, worst_first(every)[:most])
     if order_by == "severity DESC":
@@ -105,7 +105,7 @@ def query(context: Context, words: object, *, limit: int = 10, order_by: str | N
 def retire(context: Context) -> list[str]:
     """Archive the lessons of this user that nobody has met for too long; pinned ones stay."""
     cutoff = iso(max(0, context.clock() - context.lesson_retention_days * _DAY))
-    old = both(
+    old = all_of(
         equals("user_id", context.reader.user_id), _LESSON, equals("status", Status.ACTIVE), Compare("created_at", "<", cutoff)
     )
     retired = []
@@ -138,7 +138,7 @@ def _stored(
     ms = context.clock()
     narrow = narrowest(sources)
     reach = reach_of(narrow.memory_type, narrow.reach) if narrow else Reach.GLOBAL
-    partition = home(context.reader.user_id, context.reader.agent_id, MemoryType.LESSON, reach)
+    partition = partition_for(context.reader.user_id, context.reader.agent_id, MemoryType.LESSON, reach)
     made.add(context, [wanted.draft.content])
     vectors = made[wanted.draft.content]
     beaten = [
@@ -217,7 +217,7 @@ def _search(context: Context, words: str, limit: int) -> list[Memory]:
 def _told(context: Context, memories: Sequence[Memory]) -> list[LessonBlock]:
     """The lessons with the texts of their blocks."""
     ids = tuple(memory.id for memory in memories)
-    about: Where = both(In("ref", ids), equals("operation_type", "lesson"))
+    about: Where = all_of(In("ref", ids), equals("operation_type", "lesson"))
     written = {row.value("ref"): str(row.value("yamo_text")) for row in context.store.find(Kind.BLOCK, about)} if ids else {}
     return [LessonBlock.of(memory, written.get(memory.id)) for memory in memories]
 

@@ -8,9 +8,9 @@ from memory_mesh.core.model.columns import Kind
 from memory_mesh.core.model.history import creation, since_shared
 from memory_mesh.core.model.records import Change, Memory, Status
 from memory_mesh.core.model.rows import Row
-from memory_mesh.core.model.scope import seen_by, visible
+from memory_mesh.core.model.scope import visible, visible_to
 from memory_mesh.core.model.times import iso
-from memory_mesh.core.model.where import ANYTHING, In, Where, both, equals
+from memory_mesh.core.model.where import ANYTHING, In, Where, all_of, equals
 from memory_mesh.flows import usage
 from memory_mesh.flows.context import Context, lasting, memory_row
 
@@ -19,7 +19,7 @@ MOST = 10_000
 
 def readable(context: Context, statuses: Sequence[str] = (Status.ACTIVE,)) -> Where:
     """What this caller may be shown now: within its scope, of these statuses, not expired."""
-    return both(seen_by(context.reader), In("status", known_statuses(statuses)), lasting(context))
+    return all_of(visible_to(context.reader), In("status", known_statuses(statuses)), lasting(context))
 
 
 def shown_to(context: Context, statuses: Sequence[str], where: Where) -> Callable[[Row], bool]:
@@ -55,7 +55,7 @@ def get_all(
 ) -> list[Memory]:
     """What the caller may see, newest first."""
     bounded = None if limit is None else within(limit)
-    rows = context.store.find(Kind.MEMORY, both(readable(context, statuses), where), limit=bounded)
+    rows = context.store.find(Kind.MEMORY, all_of(readable(context, statuses), where), limit=bounded)
     return usage.merged(context, [Memory.of(row) for row in rows])
 
 

@@ -16,7 +16,7 @@ from memory_mesh.core.model.records import SearchResult, Status
 from memory_mesh.core.model.rows import Row, batches
 from memory_mesh.core.model.scope import partitions
 from memory_mesh.core.model.times import iso, millis
-from memory_mesh.core.model.where import ANYTHING, In, Where, both
+from memory_mesh.core.model.where import ANYTHING, In, Where, all_of
 from memory_mesh.core.search import people as persons
 from memory_mesh.core.search.explain import Explained, Explanation, Placing
 from memory_mesh.core.search.lexical import tokens
@@ -156,7 +156,7 @@ def _only(context: Context, where: Where) -> frozenset[str] | None:
     """The ids that the caller's own filter allows; scope is not its business."""
     if where is ANYTHING:
         return None
-    return frozenset(context.store.ids(Kind.MEMORY, both(In("partition", partitions(context.reader)), where)))
+    return frozenset(context.store.ids(Kind.MEMORY, all_of(In("partition", partitions(context.reader)), where)))
 
 
 def _ranked(context: Context, request: Request, query: str, asked: Query, pool: Pool) -> _Found:

@@ -20,7 +20,7 @@ from memory_mesh.core.model.columns import Kind
 from memory_mesh.core.model.records import Block, Head, SearchResult
 from memory_mesh.core.model.rows import Key, Row
 from memory_mesh.core.model.times import iso
-from memory_mesh.core.model.where import Compare, both, equals
+from memory_mesh.core.model.where import Compare, all_of, equals
 from memory_mesh.flows import audit as trail
 from memory_mesh.flows.context import Context, Plan, commit, must_be_enabled, sealed
 
@@ -141,7 +141,7 @@ def prune(context: Context, *, older_than_days: float = RETENTION_DAYS) -> Prune
     before = iso(max(0, context.clock() - round(days * _DAY_MS)))
     done = Pruned()
     for chain in (head.id for head in trail.heads(context) if audit.of_recalls(head.id)):
-        if context.store.count(Kind.BLOCK, both(equals("chain", chain), Compare("created_at", "<", before))):
+        if context.store.count(Kind.BLOCK, all_of(equals("chain", chain), Compare("created_at", "<", before))):
             done += _pruned(context, chain, before)
     return done
 

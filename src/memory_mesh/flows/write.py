@@ -12,9 +12,9 @@ from memory_mesh.core.model.columns import Kind
 from memory_mesh.core.model.history import revise
 from memory_mesh.core.model.records import Memory, Receipt, Status
 from memory_mesh.core.model.rows import Row
-from memory_mesh.core.model.scope import MemoryType, home
+from memory_mesh.core.model.scope import MemoryType, partition_for
 from memory_mesh.core.model.times import iso
-from memory_mesh.core.model.where import Compare, In, both
+from memory_mesh.core.model.where import Compare, In, all_of
 from memory_mesh.core.search.lexical import tokens
 from memory_mesh.flows import receipts
 from memory_mesh.flows.context import Context, Plan, commit, lasting, memory_row, sealed, unknown
@@ -87,7 +87,7 @@ def decide_add(context: Context, wanted: Sequence[Prepared], made: Vectors) -> P
     used = context.store.get(Kind.RECEIPT, [item.receipt_id for item in wanted if item.receipt_id])
     prints = tuple({item.fingerprint for item in wanted if item.deduplicated})
     active = Compare("status", "=", Status.ACTIVE)
-    alike = both(In("fingerprint", prints), active, lasting(context))
+    alike = all_of(In("fingerprint", prints), active, lasting(context))
     for row in context.store.find(Kind.MEMORY, alike) if prints else []:
         memory = Memory.of(row)
         batch.hold(memory)
@@ -198,7 +198,7 @@ def _pair(item: object) -> tuple[object, object]:
 
 
 def _home(context: Context, item: Prepared) -> str:
-    return home(context.reader.user_id, context.reader.agent_id, item.draft.memory_type, None)
+    return partition_for(context.reader.user_id, context.reader.agent_id, item.draft.memory_type, None)
 
 
 def _kept(context: Context, memory_id: str) -> Memory:

@@ -26,7 +26,7 @@ class Scope(NamedTuple):
     session_id: str | None  # only where it decides; otherwise every session would be a scope of its own
     status: str | None
 
-    def seen_by(self, reader: Reader) -> bool:
+    def visible_to(self, reader: Reader) -> bool:
         """What `core.model.scope.visible` says of a row of this scope; a scope that it cannot read is nobody's."""
         fields = {name: value for name, value in self._asdict().items() if value is not None}
         try:

@@ -50,7 +50,7 @@ class View:
         """Whether another reader sees exactly the same, as long as no new scope comes."""
         scopes = self._table.names.scopes
         same = self.statuses == statuses and len(scopes) == self._scope_seen.size
-        return same and self._scope_seen.all.tolist() == [scope.seen_by(reader) for scope in scopes]
+        return same and self._scope_seen.all.tolist() == [scope.visible_to(reader) for scope in scopes]
 
     def unseen(self) -> dict[str, int]:
         """How many memories of the reader's scope are left out, by reason."""
@@ -137,7 +137,7 @@ class View:
     def _grow(self) -> None:
         names, slots = self._table.names, len(self._table)
         for scope in names.scopes[self._scope_seen.size :]:
-            seen = scope.seen_by(self.reader)
+            seen = scope.visible_to(self.reader)
             self._scope_seen.append(seen)
             self._scope_read.append(seen and scope.status in self.statuses)
         self._readable.fill(slots, value=False)

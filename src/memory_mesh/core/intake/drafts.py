@@ -16,7 +16,7 @@ from memory_mesh.core.checks import fraction
 from memory_mesh.core.errors import InvalidInput, shown
 from memory_mesh.core.model.columns import INT_MAX, Value
 from memory_mesh.core.model.scope import MemoryType, Reader
-from memory_mesh.core.model.times import moment
+from memory_mesh.core.model.times import parse_time
 
 if TYPE_CHECKING:  # the gate takes a moment to load, and who only reads does not need it
     from memory_mesh.core.intake.gate import Layer0
@@ -159,7 +159,7 @@ def _columns(metadata: dict[str, Value], reader: Reader) -> dict[str, Value]:
     for name in ("user_id", "agent_id"):
         _same_owner(metadata, name, getattr(reader, name))
     columns: dict[str, Value] = {name: _named(metadata, name) for name in _TEXTS}
-    columns |= {name: None if (raw := metadata.get(name)) is None else moment(raw, name) for name in _TIMES}
+    columns |= {name: None if (raw := metadata.get(name)) is None else parse_time(raw, name) for name in _TIMES}
     columns["session_id"] = columns["session_id"] or reader.session_id
     columns["memory_type"] = _memory_type(metadata, columns["session_id"])
     columns["tags"] = _tags(metadata.get("tags"))

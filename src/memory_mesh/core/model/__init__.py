@@ -13,18 +13,19 @@ from memory_mesh.core.model.records import (
 )
 from memory_mesh.core.model.rows import Hit, Key, Row, Vector, batches, checked
 from memory_mesh.core.model.scope import (
-    MemoryType, Reach, Reader, home, may_erase, partition, partitions, reach_of, seen_by, visible,
+    MemoryType, Reach, Reader, partition_for, may_erase, partition, partitions, reach_of, visible_to, visible,
 )
-from memory_mesh.core.model.times import iso, millis, moment
+from memory_mesh.core.model.times import iso, millis, parse_time
 from memory_mesh.core.model.where import (
-    ANYTHING, METADATA, And, Anything, Compare, In, IsNull, Like, Not, Op, Or, Where, both, equals, is_list, like,
+    ANYTHING, METADATA, And, Anything, Compare, In, IsNull, Like, Not, Op, Or, Where, all_of, equals, is_list, like,
 )
 
 __all__ = [
     "ANYTHING", "BASE", "BY_NAME", "COLUMNS", "FILTERABLE", "INT_MAX", "METADATA", "MIN_IMPORTANCE", "MOVING", "REQUIRED",
     "WITH_VECTOR", "And", "Anything", "Block", "Change", "Column", "Compare", "Extraction", "Head", "Hit", "Ids", "In",
     "IsNull", "Json", "Key", "Kind", "Like", "Memory", "MemoryRecord", "MemoryType", "Meta", "Not", "Op", "Or", "Reach",
-    "Reader", "Receipt", "Row", "Scalar", "SearchResult", "Status", "Type", "Usage", "Value", "Vector", "Where", "batches",
-    "both", "change_id", "checked", "creation", "equals", "fault", "fields_of", "home", "is_list", "iso", "like", "may_erase",
-    "millis", "moment", "partition", "partitions", "reach_of", "revise", "seen_by", "since_shared", "visible",
+    "Reader", "Receipt", "Row", "Scalar", "SearchResult", "Status", "Type", "Usage", "Value", "Vector", "Where", "all_of",
+    "batches", "change_id", "checked", "creation", "equals", "fault", "fields_of", "is_list", "iso", "like", "may_erase",
+    "millis", "parse_time", "partition", "partition_for", "partitions", "reach_of", "revise", "since_shared", "visible",
+    "visible_to",
 ]

@@ -59,7 +59,7 @@ class Column:
     name: str
     type: Type
     kinds: frozenset[Kind]
-    also: str | None = None  # the name that a document gives it, understood in filters
+    alias: str | None = None  # the name that a document gives it, understood in filters
 
 
 ALL = frozenset(Kind)
@@ -81,7 +81,7 @@ COLUMNS: tuple[Column, ...] = (
     Column("user_id", Type.TEXT, ALL),
     Column("agent_id", Type.TEXT, ALL),
     Column("session_id", Type.TEXT, ALL),
-    Column("project", Type.TEXT, _MEMORY, also="collection"),
+    Column("project", Type.TEXT, _MEMORY, alias="collection"),
     Column("memory_type", Type.TEXT, _OWNED),
     Column("reach", Type.TEXT, _OWNED),
     Column("ref", Type.TEXT, ALL - _MEMORY),
@@ -94,7 +94,7 @@ COLUMNS: tuple[Column, ...] = (
     Column("speaker", Type.TEXT, _MEMORY),
     Column("turn", Type.INT, _MEMORY),
     # the four numbers, never mixed (relevance belongs to a query)
-    Column("importance", Type.REAL, _MEMORY, also="importance_score"),
+    Column("importance", Type.REAL, _MEMORY, alias="importance_score"),
     Column("trust", Type.REAL, _MEMORY),
     Column("confidence", Type.REAL, _MEMORY),
     # times, never mixed
@@ -144,7 +144,7 @@ FILTERABLE: Mapping[str, Column] = {
     name: column
     for column in COLUMNS
     if Kind.MEMORY in column.kinds and column.name not in ("kind", "partition", "salt", "fingerprint", "metadata")
-    for name in (column.name, column.also)
+    for name in (column.name, column.alias)
     if name
 }
 

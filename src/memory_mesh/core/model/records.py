@@ -8,7 +8,7 @@ from typing import Any, Protocol, Self, TypeVar
 from memory_mesh.core.errors import InvalidInput, StoreCorrupt, shown
 from memory_mesh.core.model.columns import Kind, Value, fields_of
 from memory_mesh.core.model.rows import Row, Vector, checked
-from memory_mesh.core.model.scope import MemoryType, home
+from memory_mesh.core.model.scope import MemoryType, partition_for
 
 Read = TypeVar("Read")
 
@@ -106,7 +106,7 @@ class Memory(MemoryRecord):
 
     @property
     def partition(self) -> str:
-        return home(self.user_id, self.agent_id, self.memory_type, self.reach)
+        return partition_for(self.user_id, self.agent_id, self.memory_type, self.reach)
 
     @property
     def scope(self) -> dict[str, Value]:

@@ -17,7 +17,7 @@ from enum import StrEnum
 from memory_mesh.core.errors import InvalidInput
 from memory_mesh.core.model.columns import BY_NAME, fault
 from memory_mesh.core.model.rows import Row
-from memory_mesh.core.model.where import Compare, In, IsNull, Or, Where, both, equals
+from memory_mesh.core.model.where import Compare, In, IsNull, Or, Where, all_of, equals
 
 
 class MemoryType(StrEnum):
@@ -82,17 +82,17 @@ def may_erase(reader: Reader, row: Row) -> bool:
     return own or visible(reader, row)
 
 
-def seen_by(reader: Reader) -> Where:
+def visible_to(reader: Reader) -> Where:
     """`visible` as a condition, for stores (a test holds the two equal in every cell)."""
     wide_type = Or((IsNull("memory_type"), In("memory_type", (MemoryType.GLOBAL, MemoryType.REFLECTION, MemoryType.LESSON))))
-    cases: list[Where] = [both(wide_type, _reaches(Reach.GLOBAL))]
+    cases: list[Where] = [all_of(wide_type, _reaches(Reach.GLOBAL))]
     if reader.agent_id is not None:
         mine = Compare("agent_id", "=", reader.agent_id)
         not_session = Or((wide_type, Compare("memory_type", "=", MemoryType.AGENT)))
-        cases.append(both(mine, not_session, _reaches(Reach.GLOBAL, Reach.AGENT)))
+        cases.append(all_of(mine, not_session, _reaches(Reach.GLOBAL, Reach.AGENT)))
         if reader.session_id is not None:
-            cases.append(both(mine, Compare("session_id", "=", reader.session_id)))
-    return both(In("partition", partitions(reader)), equals("user_id", reader.user_id), Or(tuple(cases)))
+            cases.append(all_of(mine, Compare("session_id", "=", reader.session_id)))
+    return all_of(In("partition", partitions(reader)), equals("user_id", reader.user_id), Or(tuple(cases)))
 
 
 def partitions(reader: Reader) -> tuple[str, ...]:
@@ -106,7 +106,7 @@ def partition(user_id: str | None, agent_id: str | None) -> str:
     return json.dumps([user_id, agent_id], ensure_ascii=False)
 
 
-def home(user_id: str | None, agent_id: str | None, memory_type: str | None, reach: str | None) -> str:
+def partition_for(user_id: str | None, agent_id: str | None, memory_type: str | None, reach: str | None) -> str:
     """The partition in which a row of this scope lives."""
     shared = reach_of(memory_type, reach) is Reach.GLOBAL
     return partition(user_id, None if shared else agent_id)

@@ -18,7 +18,7 @@ def millis(text: str) -> int:
     return (datetime.fromisoformat(text) - EPOCH) // MILLISECOND
 
 
-def moment(value: object, name: str) -> str:
+def parse_time(value: object, name: str) -> str:
     """Any way of writing a moment (ISO text, date, datetime; UTC where no zone is given) in the one form."""
     if isinstance(value, str):
         try:

@@ -143,7 +143,7 @@ def equals(column: str, value: Scalar | None) -> Where:
     return IsNull(column) if value is None else Compare(column, "=", value)
 
 
-def both(*parts: Where) -> Where:
+def all_of(*parts: Where) -> Where:
     """All of them, flat and without the trivial ones."""
     flat: list[Where] = []
     for part in parts:

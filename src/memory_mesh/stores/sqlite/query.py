@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from memory_mesh.core.model.columns import BASE, Kind, fields_of
 from memory_mesh.core.model.records import Status
 from memory_mesh.core.model.rows import Row, Vector
-from memory_mesh.core.model.where import And, Compare, In, Where, both
+from memory_mesh.core.model.where import And, Compare, In, Where, all_of
 from memory_mesh.stores.sql import Compiler, Sql
 from memory_mesh.stores.sqlite.schema import table_of
 
@@ -73,7 +73,7 @@ def _by_age(where: Where, after: Row | None) -> list[Sql]:
         return []
     others = [part for part in parts if part is not among]
     source = "memories INDEXED BY memories_by_age"
-    each = [both(Compare("partition", "=", name), *others) for name in dict.fromkeys(among.values)]
+    each = [all_of(Compare("partition", "=", name), *others) for name in dict.fromkeys(among.values)]
     return [_select(Kind.MEMORY, source, one, after) for one in each]
 
 

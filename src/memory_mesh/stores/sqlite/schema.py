@@ -14,7 +14,7 @@ from memory_mesh.core.errors import InvalidInput, StoreTooNew
 from memory_mesh.core.model.columns import COLUMNS, Column, Kind, Type, Value, fields_of
 from memory_mesh.core.model.rows import Key
 from memory_mesh.core.model.scope import MemoryType, partition
-from memory_mesh.core.model.times import iso, moment
+from memory_mesh.core.model.times import iso, parse_time
 from memory_mesh.core.search.lexical import tokens
 from memory_mesh.stores.sqlite.changes import forget, record
 
@@ -251,7 +251,7 @@ def _unchanged(text: str | None, read: Value) -> str | None:
 def _time(text: str) -> str:
     """A moment as ISO 8601, or as seconds or milliseconds since 1970."""
     with suppress(InvalidInput):
-        return moment(text, "created_at")
+        return parse_time(text, "created_at")
     with suppress(ValueError, OverflowError):
         number = float(text)
         return iso(round(number if number > _SECONDS else number * 1000))

@@ -19,7 +19,7 @@ from threading import RLock
 from memory_mesh.core.errors import Conflict, StoreClosed, StoreReadOnly, StoreUnavailable
 from memory_mesh.core.model.columns import Kind
 from memory_mesh.core.model.rows import Hit, Key, Row, Vector, batches
-from memory_mesh.core.model.where import ANYTHING, Where, both
+from memory_mesh.core.model.where import ANYTHING, Where, all_of
 from memory_mesh.core.model.where import In as OneOf
 from memory_mesh.core.ports import Applied, Changes, Step, no_step
 from memory_mesh.stores.keywords import scored
@@ -139,7 +139,7 @@ class SqliteStore:
             every = scored(documents(connection, partitions), tokens)
             found: list[Hit] = []
             for batch in batches(every, min(_BATCH, 2 * limit + 1)):  # the best of them nearly always pass
-                condition = condition_on(Kind.MEMORY, both(OneOf("id", tuple(id_ for id_, _ in batch)), where))
+                condition = condition_on(Kind.MEMORY, all_of(OneOf("id", tuple(id_ for id_, _ in batch)), where))
                 # Left to itself, SQLite would walk through all active memories of the user instead of these few ids.
                 query = f"SELECT id FROM memories INDEXED BY sqlite_autoindex_memories_1 WHERE {condition.text}"
                 rows = connection.execute(query, condition.params)
