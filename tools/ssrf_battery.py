@@ -19,9 +19,11 @@ from pathlib import Path
 from typing import NoReturn
 from urllib.parse import unquote, urlsplit
 
+from httpcore2 import ConnectError
+
 from memory_mesh.core.errors import CallError, SettingsError, UnsafeAddress
 from memory_mesh.core.safety.address_ranges import carried, judge
-from memory_mesh.net.client import HttpClient, System
+from memory_mesh.net import HttpClient, System
 
 TRICKS = Path(__file__).parents[1] / "tests" / "data" / "ssrf.toml"
 AT_ONCE, LATER, THROUGH = "refused as it is set", "refused before connecting", "connected"
@@ -66,18 +68,18 @@ def tried(trick: Trick, *, allow_local: bool = False) -> Outcome:
     outcome = Outcome()
     answers = iter([trick.answers])
 
-    def connect(address: str, port: int, until: float) -> NoReturn:
+    def connect(address: str, port: int, timeout: float) -> NoReturn:
         outcome.connected.append(address)
-        raise ConnectionRefusedError("it is only noted down")
+        raise ConnectError("only recorded")
 
-    machine = System(
+    system = System(
         resolve=lambda host, port: next(answers, trick.later or trick.answers),
         connect=connect,
         pause=lambda seconds: None,
         jitter=lambda most: 0.0,
     )
     try:
-        HttpClient(trick.url, allow_local=allow_local, attempts=2, machine=machine).post("/v1/chat", {})
+        HttpClient(trick.url, allow_local=allow_local, attempts=2, system=system).post("/v1/chat", {})
     except SettingsError as error:
         outcome.verdict, outcome.reason = AT_ONCE, error.what
     except UnsafeAddress as error:

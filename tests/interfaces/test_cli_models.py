@@ -84,7 +84,7 @@ def test_extract_as_json_holds_the_memories_and_their_number(cli, set_model):
     [
         (Answer(status=401, body={"error": f"Incorrect key: {API_KEY}"}), "401: Incorrect key: ***", "check the API key"),
         (Answer(status=404, body={"error": "model 'm' not found"}), "404: model 'm' not found", "the name of the model"),
-        (Answer(status=307, headers={"Location": "https://example.com/"}), "points to example.com", "the URL that it really has"),
+        (Answer(status=307, headers={"Location": "https://example.com/"}), "redirects to example.com", "the redirect leads to"),
         (says("I am sorry, Dave."), "no JSON", "expected"),
     ],
     ids=["key", "model", "moved", "prose"],
@@ -174,7 +174,7 @@ def test_models_that_answer_are_told_with_what_they_used(cli, set_model):
         (Answer(status=401, body={"error": f"bad key {API_KEY}"}), "401: bad key ***; check the API key"),
         (Answer(status=404, body={"error": "no such model"}), "404: no such model; check the URL and the name of the model"),
         (says("Ready, captain!"), "no JSON"),
-        (Answer(body="<html>router</html>"), "answered what is no JSON"),
+        (Answer(body="<html>router</html>"), "answered with invalid JSON"),
     ],
     ids=["key", "model", "prose", "page"],
 )
@@ -196,7 +196,7 @@ def test_a_server_that_does_not_run_is_told_by_its_address(cli, set_model):
     said = cli("model", "check")
     assert said.code == 1
     assert f"{url}/v1 gave no answer: cannot be reached" in said.out
-    assert "check that it runs and can be reached" in said.out
+    assert "check that it is running and reachable" in said.out
 
 
 def test_a_remote_embedder_is_checked_too(cli, set_model, monkeypatch):

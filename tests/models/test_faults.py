@@ -25,7 +25,7 @@ from memory_mesh.models.anthropic_chat import AnthropicChat
 from memory_mesh.models.openai_chat import OpenAiChat
 from memory_mesh.models.providers import PROVIDERS, headers_of
 from memory_mesh.models.remote_embedder import RemoteEmbedder
-from memory_mesh.net.client import HttpClient, System
+from memory_mesh.net import HttpClient, System
 from net.servers import Answer, FaultServer
 
 KEY = "opensesame4711"  # like no key that the redaction would know: only the door can hide it
@@ -90,7 +90,7 @@ CLIENTS: dict[str, Callable[[HttpClient], object]] = {
 def opened(server: FaultServer, provider: str, timeout: float) -> HttpClient:
     headers = headers_of(PROVIDERS[provider], Secret(KEY))
     hurried = replace(System(), pause=lambda seconds: None)
-    return HttpClient(f"{server.url}/v1", allow_local=True, headers=headers, timeout=timeout, machine=hurried)
+    return HttpClient(f"{server.url}/v1", allow_local=True, headers=headers, timeout=timeout, system=hurried)
 
 
 @pytest.mark.parametrize("fault", FAULTS)

@@ -16,7 +16,7 @@ from memory_mesh.models import lm_studio
 from memory_mesh.models.hashing import HashingEmbedder
 from memory_mesh.models.lm_studio import Once, StartingLmStudio, launch
 from memory_mesh.models.remote_embedder import RemoteEmbedder
-from memory_mesh.net.client import HttpClient, System
+from memory_mesh.net import HttpClient, System
 
 PLAIN = HashingEmbedder(16)
 
@@ -152,7 +152,7 @@ def test_a_real_door_to_a_port_where_nobody_listens_is_what_starts_it() -> None:
     with create_server(("127.0.0.1", 0)) as listening:
         port = listening.getsockname()[1]
     quick = replace(System(), pause=lambda seconds: None)
-    door = HttpClient(f"http://127.0.0.1:{port}/v1", allow_local=True, attempts=2, machine=quick)
+    door = HttpClient(f"http://127.0.0.1:{port}/v1", allow_local=True, attempts=2, system=quick)
     remote = RemoteEmbedder(door, model="m", name="lmstudio/m", window=510)
     launched: list[bool] = []
 

@@ -18,7 +18,7 @@ from memory_mesh.core.model.columns import Json
 from memory_mesh.models.openai_chat import OpenAiChat
 from memory_mesh.models.providers import PROVIDERS, url_of
 from memory_mesh.models.remote_embedder import RemoteEmbedder
-from memory_mesh.net.client import HttpClient
+from memory_mesh.net import HttpClient
 
 from .llama import llama_server, missing
 

@@ -1,4 +1,4 @@
-"""Every trick of tests/data/ssrf.toml, through the door; and what shows that each would have worked without the guard."""
+"""Every trick of tests/data/ssrf.toml, through the client; and what shows that each would have worked without the guard."""
 
 import subprocess
 import sys
@@ -11,8 +11,8 @@ import pytest
 
 from memory_mesh.core.errors import SettingsError, UnsafeAddress
 from memory_mesh.core.safety.address_ranges import judge
-from memory_mesh.net.client import HttpClient, System
-from memory_mesh.net.guard import Guard
+from memory_mesh.net import HttpClient, System
+from memory_mesh.net.backend import GuardedBackend
 
 from .servers import FaultServer
 
@@ -83,27 +83,27 @@ def test_without_the_guard_it_would_lead_there(trick: object) -> None:
 def test_the_guard_alone_refuses_the_address_too(address: str) -> None:
     """Whoever gets past the reading of URLs meets the same judge at the connection."""
     called: list[str] = []
-    machine = System(resolve=lambda host, port: [address], connect=lambda *where: called.append(where[0]))  # type: ignore[arg-type, func-returns-value]
+    system = System(resolve=lambda host, port: [address], connect=lambda *where: called.append(where[0]))  # type: ignore[arg-type, func-returns-value]
     for host in (address, "name.example"):
         with pytest.raises(UnsafeAddress):
-            Guard(machine, allow_local=False).connect_tcp(host, 80)
+            GuardedBackend(system, allow_local=False).connect_tcp(host, 80)
     assert called == []
-    Guard(machine, allow_local=False).connect_tcp("8.8.8.8", 80)
+    GuardedBackend(system, allow_local=False).connect_tcp("8.8.8.8", 80)
     assert called == ["8.8.8.8"]
 
 
 @pytest.mark.req("GRAPH-84")
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.1", "2130706433", "0x7f.1", "0177.0.0.1", "localhost", "mesh.test"])
 def test_a_local_server_is_reached_with_the_setting_and_never_without(host: str) -> None:
-    machine = System(resolve=lambda name, port: ["127.0.0.1"])
+    system = System(resolve=lambda name, port: ["127.0.0.1"])
     with FaultServer() as server:
         url = f"http://{host}:{server.port}"
         with pytest.raises((SettingsError, UnsafeAddress)) as caught:
-            HttpClient(url, machine=machine).post("a", {})
+            HttpClient(url, system=system).post("a", {})
         assert "allow local" in caught.value.remedy
         assert server.connections == 0
-        with closing(HttpClient(url, machine=machine, allow_local=True)) as door:
-            assert door.post("a", {}) == {}
+        with closing(HttpClient(url, system=system, allow_local=True)) as client:
+            assert client.post("a", {}) == {}
         assert server.connections == 1
 
 
@@ -137,7 +137,7 @@ def test_the_tool_prints_every_trick_and_says_that_none_got_through(flags: list[
 def test_the_tool_notices_a_guard_that_lets_things_through(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("memory_mesh.net.guard.judge", lambda address, *, allow_local: None)
+    monkeypatch.setattr("memory_mesh.net.backend.judge", lambda address, *, allow_local: None)
     monkeypatch.setattr(sys, "argv", ["ssrf_battery.py"])
     assert battery.main() == 1
     assert "GOT THROUGH to 169.254.169.254" in capsys.readouterr().out

@@ -11,7 +11,7 @@ from memory_mesh.settings import KEYS, PREFIX, Settings
 
 if TYPE_CHECKING:
     from memory_mesh.models.providers import Provider
-    from memory_mesh.net.client import HttpClient
+    from memory_mesh.net import HttpClient
 
 _AT_HOME = ("local", "hash", "none")
 _A_DAY = 86_400.0
@@ -134,7 +134,7 @@ def _metered(chat: ChatModel, meter: Meter) -> ChatModel:
 def _door(settings: Settings, provider: "Provider", what: str) -> "HttpClient":
     """The way to a provider; what cannot be a way is told at once, by the name of the setting."""
     from memory_mesh.models.providers import headers_of, unkeyed, url_of
-    from memory_mesh.net.client import OPENS_LOCAL, HttpClient
+    from memory_mesh.net import ALLOW_LOCAL_REMEDY, HttpClient
 
     url, key, local = (getattr(settings, f"{what}_{part}") for part in _PARTS[what])
     headers = headers_of(provider, Secret(key)) if key else unkeyed(provider)
@@ -148,7 +148,7 @@ def _door(settings: Settings, provider: "Provider", what: str) -> "HttpClient":
         )
     except SettingsError as error:
         named = f"{what}_{_PARTS[what][0]}"
-        remedy = f"set {what}_allow_local = true if it is meant" if error.remedy == OPENS_LOCAL else error.remedy
+        remedy = f"set {what}_allow_local = true if it is meant" if error.remedy == ALLOW_LOCAL_REMEDY else error.remedy
         raise SettingsError(f"{named}: {error.what}", expected=error.expected, remedy=remedy) from error
 
 

@@ -1,21 +1,23 @@
-"""The guard at the connection: what is checked is what is connected to, names stay with TLS, and nothing outlives a call."""
+"""The guarded backend: it connects to the checked address, TLS verifies the name, and nothing outlives a call."""
 
 import socket
 import ssl
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from select import select
 from threading import Event, Thread
 
 import pytest
-from httpcore2 import ConnectError
+from httpcore2 import ConnectError, NetworkStream
 
 from memory_mesh.core.cancel import cancellable
 from memory_mesh.core.errors import CallError, CallTimedOut, Cancelled, UnsafeAddress
-from memory_mesh.net import system
-from memory_mesh.net.client import HttpClient, System
-from memory_mesh.net.guard import Guard, Stream
+from memory_mesh.net import HttpClient, System, backend
+from memory_mesh.net.backend import GuardedBackend, GuardedStream
 from memory_mesh.net.system import Connect, Resolve
+from memory_mesh.net.system import connect as system_connect
+from memory_mesh.net.system import resolve as system_resolve
 
 from .servers import Answer, FaultServer
 
@@ -23,15 +25,15 @@ PUBLIC, OTHER, METADATA = "93.184.216.34", "2606:4700:4700::1111", "169.254.169.
 CERTIFICATE = Path(__file__).with_name("mesh_test.pem")
 
 
-class Noted(list[str]):
-    """Connects to a server of this machine, whatever the address, and notes the address."""
+class RecordedAddresses(list[str]):
+    """Connects to a local server whatever the address, and records the address."""
 
     def to(self, server: FaultServer, *, dead: tuple[str, ...] = ()) -> Connect:
-        def connect(address: str, port: int, until: float) -> socket.socket:
+        def connect(address: str, port: int, timeout: float) -> NetworkStream:
             self.append(address)
             if address in dead:
-                raise ConnectionRefusedError("nobody listens there")
-            return system.connect("127.0.0.1", server.port, until)
+                raise ConnectError("connection refused")
+            return system_connect("127.0.0.1", server.port, timeout)
 
         return connect
 
@@ -47,9 +49,9 @@ def scripted(*answers: list[str]) -> tuple[Resolve, list[str]]:
     return resolve, asked
 
 
-def door(url: str, *, resolve: Resolve, connect: Connect, **options: object) -> HttpClient:
-    machine = System(resolve=resolve, connect=connect, pause=lambda _: None, jitter=lambda _: 0.0)
-    return HttpClient(url, machine=machine, **options)  # type: ignore[arg-type]
+def client(url: str, *, resolve: Resolve, connect: Connect, **options: object) -> HttpClient:
+    system = System(resolve=resolve, connect=connect, pause=lambda _: None, jitter=lambda _: 0.0)
+    return HttpClient(url, system=system, **options)  # type: ignore[arg-type]
 
 
 # --- what is checked is what is connected to ---
@@ -58,8 +60,8 @@ def door(url: str, *, resolve: Resolve, connect: Connect, **options: object) -> 
 @pytest.mark.req("GRAPH-83")
 def test_a_name_is_resolved_once_and_the_checked_address_is_called_under_its_name() -> None:
     resolve, asked = scripted([PUBLIC], [METADATA])  # asked a second time, it would lie
-    called = Noted()
-    with FaultServer() as server, closing(door("http://api.example", resolve=resolve, connect=called.to(server))) as there:
+    called = RecordedAddresses()
+    with FaultServer() as server, closing(client("http://api.example", resolve=resolve, connect=called.to(server))) as there:
         there.post("a", {})
         assert (asked, called) == (["api.example"], [PUBLIC])
         assert server.requests[0].headers["host"] == "api.example"
@@ -68,9 +70,9 @@ def test_a_name_is_resolved_once_and_the_checked_address_is_called_under_its_nam
 @pytest.mark.req("GRAPH-83")
 def test_a_name_that_changes_its_mind_is_refused_at_the_next_connection() -> None:
     resolve, asked = scripted([PUBLIC], [METADATA])
-    called = Noted()
+    called = RecordedAddresses()
     with FaultServer([Answer(headers={"Connection": "close"})]) as server:
-        with closing(door("http://api.example", resolve=resolve, connect=called.to(server))) as there:
+        with closing(client("http://api.example", resolve=resolve, connect=called.to(server))) as there:
             there.post("a", {})
             with pytest.raises(UnsafeAddress, match="metadata service"):
                 there.post("a", {})
@@ -80,10 +82,10 @@ def test_a_name_that_changes_its_mind_is_refused_at_the_next_connection() -> Non
 @pytest.mark.req("GRAPH-83")
 def test_a_name_that_changes_its_mind_between_two_attempts_is_refused() -> None:
     resolve, _ = scripted([PUBLIC], ["127.0.0.1"])
-    called = Noted()
+    called = RecordedAddresses()
     with FaultServer() as server:
         connect = called.to(server, dead=(PUBLIC,))
-        with closing(door("http://api.example", resolve=resolve, connect=connect)) as there, pytest.raises(UnsafeAddress):
+        with closing(client("http://api.example", resolve=resolve, connect=connect)) as there, pytest.raises(UnsafeAddress):
             there.post("a", {})
         assert (called, server.connections) == ([PUBLIC], 0)
 
@@ -91,23 +93,23 @@ def test_a_name_that_changes_its_mind_between_two_attempts_is_refused() -> None:
 @pytest.mark.req("GRAPH-82")
 @pytest.mark.parametrize("answers", [[PUBLIC, METADATA], [METADATA, PUBLIC], [PUBLIC, OTHER, "::1"], [PUBLIC, "no address"]])
 def test_one_bad_address_refuses_the_name(answers: list[str]) -> None:
-    called = Noted()
+    called = RecordedAddresses()
     with FaultServer() as server:
         connect = called.to(server)
-        bad = door("http://api.example", resolve=scripted(answers)[0], connect=connect)
+        bad = client("http://api.example", resolve=scripted(answers)[0], connect=connect)
         with closing(bad), pytest.raises(UnsafeAddress, match=r"api\.example leads to"):
             bad.post("a", {})
         assert called == []
-        with closing(door("http://api.example", resolve=scripted([PUBLIC])[0], connect=connect)) as good:
+        with closing(client("http://api.example", resolve=scripted([PUBLIC])[0], connect=connect)) as good:
             good.post("a", {})
         assert called == [PUBLIC]
 
 
 def test_where_one_address_does_not_answer_the_next_is_tried() -> None:
-    called = Noted()
+    called = RecordedAddresses()
     with FaultServer() as server:
         connect = called.to(server, dead=(OTHER,))
-        with closing(door("http://api.example", resolve=scripted([OTHER, PUBLIC])[0], connect=connect)) as there:
+        with closing(client("http://api.example", resolve=scripted([OTHER, PUBLIC])[0], connect=connect)) as there:
             assert there.post("a", {}) == {}
         assert called == [OTHER, PUBLIC]
 
@@ -119,23 +121,23 @@ def test_a_name_that_stands_for_nothing_is_tried_again_and_given_up() -> None:
         asked.append(host)
         raise socket.gaierror(-2, "Name or service not known")
 
-    there = door("http://no.example", resolve=unknown, connect=system.connect)
+    there = client("http://no.example", resolve=unknown, connect=system_connect)
     with closing(there), pytest.raises(CallError, match="cannot be resolved"):
         there.post("a", {})
     assert asked == ["no.example"] * 4
     with pytest.raises(ConnectError, match="no address"):
-        Guard(System(resolve=lambda host, port: []), allow_local=False).connect_tcp("no.example", 80)
+        GuardedBackend(System(resolve=lambda host, port: []), allow_local=False).connect_tcp("no.example", 80)
 
 
 @pytest.mark.req("GRAPH-82")
 def test_a_socket_of_this_machines_files_is_refused() -> None:
     with pytest.raises(UnsafeAddress):
-        Guard(System(), allow_local=True).connect_unix_socket("/var/run/docker.sock")
+        GuardedBackend(System(), allow_local=True).connect_unix_socket("/var/run/docker.sock")
 
 
 def test_the_systems_own_resolver_and_connection_are_what_a_door_uses() -> None:
     with FaultServer() as server:
-        assert "127.0.0.1" in system.resolve("localhost", server.port)
+        assert "127.0.0.1" in system_resolve("localhost", server.port)
         with closing(HttpClient(f"http://localhost:{server.port}", allow_local=True)) as there:
             assert there.post("a", {}) == {}
         assert server.requests[0].headers["host"] == f"localhost:{server.port}"
@@ -151,7 +153,7 @@ def test_a_resolver_that_never_answers_ends_with_the_call() -> None:
         over.wait()
         return []
 
-    there = door("http://slow.example", resolve=never, connect=system.connect, timeout=0.3)
+    there = client("http://slow.example", resolve=never, connect=system_connect, timeout=0.3)
     with closing(there), pytest.raises(CallTimedOut):
         there.post("a", {})
     over.set()
@@ -175,9 +177,18 @@ def test_a_host_that_does_not_answer_ends_with_the_call(full: int) -> None:
 
 
 def test_an_address_that_does_not_answer_leaves_time_for_the_next(full: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(system, "_ONE_ADDRESS", 0.1)
-    with pytest.raises(TimeoutError):
-        system.connect("127.0.0.1", full, system.System().now() + 60)
+    monkeypatch.setattr(backend, "MAX_CONNECT_SECONDS", 0.1)
+    called: list[str] = []
+
+    def connect(address: str, port: int, timeout: float) -> NetworkStream:
+        called.append(address)
+        return system_connect("127.0.0.1", full if address == OTHER else port, timeout)
+
+    with FaultServer() as server:
+        url = f"http://api.example:{server.port}"
+        with closing(client(url, resolve=scripted([OTHER, PUBLIC])[0], connect=connect)) as there:
+            assert there.post("a", {}) == {}
+        assert called == [OTHER, PUBLIC]
 
 
 @contextmanager
@@ -200,14 +211,33 @@ def called_off(when: Callable[[], object]) -> Iterator[None]:
 def test_a_call_can_be_called_off_while_it_connects(full: int) -> None:
     began = Event()
 
-    def connect(address: str, port: int, until: float) -> socket.socket:
+    def connect(address: str, port: int, timeout: float) -> NetworkStream:
         began.set()
-        return system.connect(address, port, until)
+        return system_connect(address, port, timeout)
 
-    there = door(f"http://127.0.0.1:{full}", resolve=system.resolve, connect=connect, allow_local=True)
+    there = client(f"http://127.0.0.1:{full}", resolve=system_resolve, connect=connect, allow_local=True)
     with closing(there), called_off(began.is_set), pytest.raises(Cancelled):
         there.post("a", {})
     assert began.is_set()
+
+
+def test_a_connection_that_opens_after_the_call_has_ended_is_closed() -> None:
+    ended, closed = Event(), Event()
+
+    class Late(NetworkStream):
+        def close(self) -> None:
+            closed.set()
+
+    def connect(address: str, port: int, timeout: float) -> NetworkStream:
+        ended.wait()
+        return Late()
+
+    there = client("http://api.example", resolve=scripted([PUBLIC])[0], connect=connect, timeout=0.1)
+    with closing(there), pytest.raises(CallTimedOut):
+        there.post("a", {})
+    assert not closed.is_set()
+    ended.set()
+    assert closed.wait(10)
 
 
 # --- TLS ---
@@ -226,8 +256,8 @@ def serving() -> ssl.SSLContext:
 
 
 def secure(server: FaultServer, host: str, **options: object) -> HttpClient:
-    machine = System(resolve=lambda name, port: ["127.0.0.1"], tls=trusting, pause=lambda _: None)
-    return HttpClient(f"https://{host}:{server.port}/v1", allow_local=True, machine=machine, **options)  # type: ignore[arg-type]
+    system = System(resolve=lambda name, port: ["127.0.0.1"], tls=trusting, pause=lambda _: None)
+    return HttpClient(f"https://{host}:{server.port}/v1", allow_local=True, system=system, **options)  # type: ignore[arg-type]
 
 
 @pytest.mark.req("GRAPH-83")
@@ -245,16 +275,16 @@ def test_a_certificate_is_checked_against_the_name_although_an_address_is_called
 @pytest.mark.parametrize("host", ["other.test", "127.0.0.1"])
 def test_a_certificate_of_another_name_is_refused_before_anything_is_sent(host: str) -> None:
     with FaultServer(tls=serving()) as server, closing(secure(server, host)) as there:
-        with pytest.raises(CallError, match="cannot prove who it is"):
+        with pytest.raises(CallError, match=r"certificate of .* cannot be trusted"):
             there.post("a", {})
         assert (server.connections, server.requests) == (1, [])
 
 
 def test_a_certificate_that_the_system_does_not_trust_is_refused() -> None:
-    machine = System(resolve=lambda name, port: ["127.0.0.1"])
+    system = System(resolve=lambda name, port: ["127.0.0.1"])
     with FaultServer(tls=serving()) as server:
-        there = HttpClient(f"https://mesh.test:{server.port}", allow_local=True, machine=machine)
-        with closing(there), pytest.raises(CallError, match="cannot prove who it is"):
+        there = HttpClient(f"https://mesh.test:{server.port}", allow_local=True, system=system)
+        with closing(there), pytest.raises(CallError, match=r"certificate of .* cannot be trusted"):
             there.post("a", {})
         assert server.requests == []
 
@@ -280,18 +310,18 @@ def test_time_and_cancellation_hold_within_tls(slow: Answer) -> None:
 def test_a_handshake_that_hangs_ends_with_the_call_and_can_be_called_off() -> None:
     connected = Event()
 
-    def connect(address: str, port: int, until: float) -> socket.socket:
-        made = system.connect(address, port, until)
+    def connect(address: str, port: int, timeout: float) -> NetworkStream:
+        made = system_connect(address, port, timeout)
         connected.set()
         return made
 
-    machine = System(resolve=lambda name, port: ["127.0.0.1"], tls=trusting, connect=connect)
+    system = System(resolve=lambda name, port: ["127.0.0.1"], tls=trusting, connect=connect)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"https://mesh.test:{silent.getsockname()[1]}"
-        with closing(HttpClient(url, allow_local=True, machine=machine, timeout=0.3)) as there, pytest.raises(CallTimedOut):
+        with closing(HttpClient(url, allow_local=True, system=system, timeout=0.3)) as there, pytest.raises(CallTimedOut):
             there.post("a", {})
         connected.clear()
-        there = HttpClient(url, allow_local=True, machine=machine)
+        there = HttpClient(url, allow_local=True, system=system)
         with closing(there), called_off(connected.is_set), pytest.raises(Cancelled):
             there.post("a", {})
         assert connected.is_set()
@@ -310,21 +340,23 @@ def test_a_context_that_checks_in_its_own_way_shakes_hands_by_itself() -> None:
 
     context = Own(ssl.PROTOCOL_TLS_CLIENT)
     context.load_verify_locations(CERTIFICATE)
-    machine = System(resolve=lambda name, port: ["127.0.0.1"], tls=lambda: context)
+    system = System(resolve=lambda name, port: ["127.0.0.1"], tls=lambda: context)
     with FaultServer(tls=serving()) as server:
-        there = HttpClient(f"https://mesh.test:{server.port}", allow_local=True, machine=machine)
+        there = HttpClient(f"https://mesh.test:{server.port}", allow_local=True, system=system)
         with closing(there):
             assert there.post("a", {}) == {}
     assert context.shaken
 
 
 def test_a_connection_that_was_closed_counts_as_readable() -> None:
-    here, there = socket.socketpair()
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        stream = GuardedStream(system_connect("127.0.0.1", listening.getsockname()[1], 5.0), System().now)
+        there, _ = listening.accept()
     with there:
-        stream = Stream(here, System().now)
         assert stream.get_extra_info("is_readable") is False
         assert stream.get_extra_info("ssl_object") is None
         there.send(b"x")
+        assert select([stream.get_extra_info("socket")], [], [], 5.0)[0]
         assert stream.get_extra_info("is_readable") is True
         stream.close()
         assert stream.get_extra_info("is_readable") is True
