@@ -4,8 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from memory_mesh.core.errors import SettingsError
-from memory_mesh.settings import FILE, NAMES, PREFIX, Settings, colour_wanted, load
+from memory_mesh import AsyncMemoryMesh, MemoryMesh
+from memory_mesh.core.errors import InvalidInput, SettingsError
+from memory_mesh.core.options import NAMES, Options
+from memory_mesh.settings import FILE, PREFIX, load, use_colour
 
 SECRET = "sk-very-secret-0123456789"
 
@@ -75,8 +77,8 @@ def test_argument_before_environment_before_project_before_home_before_default(p
     if first <= 3:
         place.set_home(toml(name, written[3]))
     loaded = place.load(**arguments)
-    assert getattr(loaded.settings, name) == [*read, default][first]
-    assert type(getattr(loaded.settings, name)) is type([*read, default][first])
+    assert getattr(loaded.options, name) == [*read, default][first]
+    assert type(getattr(loaded.options, name)) is type([*read, default][first])
     assert loaded.origins[name].split(" ")[0] == ["argument", "environment", "file", "file", "default"][first]
 
 
@@ -94,14 +96,14 @@ def test_an_origin_names_the_variable_or_the_file(place: Place) -> None:
 def test_each_setting_comes_from_where_it_is_set(place: Place) -> None:
     place.set_project("agent_id = 'p'\nuser_id = 'p'")
     place.set_home("agent_id = 'h'\nsession_id = 'h'")
-    settings = place.load().settings
+    settings = place.load().options
     assert (settings.agent_id, settings.user_id, settings.session_id) == ("p", "p", "h")
 
 
 def test_an_argument_of_none_was_not_given(place: Place) -> None:
     place.set_home("agent_id = 'h'")
-    assert place.load(agent_id=None).settings.agent_id == "h"
-    assert place.load(enable_yamo=False).settings.enable_yamo is False
+    assert place.load(agent_id=None).options.agent_id == "h"
+    assert place.load(enable_yamo=False).options.enable_yamo is False
 
 
 # --- files ---
@@ -109,23 +111,23 @@ def test_an_argument_of_none_was_not_given(place: Place) -> None:
 
 def test_the_nearest_project_file_counts_alone(place: Place) -> None:
     place.set_project("agent_id = 'outer'\nuser_id = 'outer'")
-    assert place.load(place.inner).settings.agent_id == "outer"
+    assert place.load(place.inner).options.agent_id == "outer"
     place.set_project("agent_id = 'inner'", place.inner)
-    settings = place.load(place.inner).settings
+    settings = place.load(place.inner).options
     assert (settings.agent_id, settings.user_id) == ("inner", None)
-    assert place.load(place.project).settings.agent_id == "outer"
+    assert place.load(place.project).options.agent_id == "outer"
 
 
 def test_a_folder_of_that_name_is_no_file(place: Place) -> None:
     (place.inner / FILE).mkdir()
     (place.home / FILE).mkdir()
     place.set_project("agent_id = 'p'")
-    assert place.load(place.inner).settings.agent_id == "p"
+    assert place.load(place.inner).options.agent_id == "p"
 
 
 def test_a_file_that_is_project_and_home_at_once_is_read(place: Place) -> None:
     place.set_home("agent_id = 'h'")
-    assert place.load(place.home).settings.agent_id == "h"
+    assert place.load(place.home).options.agent_id == "h"
 
 
 @pytest.mark.parametrize(
@@ -147,7 +149,7 @@ def test_a_file_that_cannot_be_read_is_an_error_that_names_it(place: Place, text
 def test_an_unknown_key_is_an_error_with_a_suggestion(place: Place, key: str, meant: str) -> None:
     for write in (place.set_project, place.set_home):
         write(f"{key} = 'x'")
-        with pytest.raises(SettingsError, match=f"no setting is called '{key}'; did you mean '{meant}'\\?"):
+        with pytest.raises(SettingsError, match=f"unknown option '{key}'; did you mean '{meant}'\\?"):
             place.load()
         write("")
 
@@ -155,13 +157,13 @@ def test_an_unknown_key_is_an_error_with_a_suggestion(place: Place, key: str, me
 def test_an_unknown_key_like_no_other_is_an_error_too(place: Place) -> None:
     for text in ("zzz = 1", "[section]\nagent_id = 'a'"):
         place.set_project(text)
-        with pytest.raises(SettingsError, match="no setting is called"):
+        with pytest.raises(SettingsError, match="unknown option"):
             place.load()
 
 
 def test_what_is_overridden_is_checked_all_the_same(place: Place) -> None:
     place.set_home("max_content_chars = 'many'")
-    with pytest.raises(SettingsError, match="max_content_chars 'many' cannot be used; expected a whole number from 1"):
+    with pytest.raises(SettingsError, match="max_content_chars 'many' is not valid; expected a whole number from 1"):
         place.load(max_content_chars=5)
 
 
@@ -174,7 +176,7 @@ def test_what_is_overridden_is_checked_all_the_same(place: Place) -> None:
 )
 def test_the_environment_says_yes_and_no_in_many_words(place: Place, text: str, value: bool) -> None:
     place.environ[PREFIX + "ENABLE_YAMO"] = text
-    assert place.load().settings.enable_yamo is value
+    assert place.load().options.enable_yamo is value
 
 
 @pytest.mark.parametrize(
@@ -191,7 +193,7 @@ def test_the_environment_says_yes_and_no_in_many_words(place: Place, text: str, 
 )
 def test_the_environment_is_refused_where_it_makes_no_sense(place: Place, name: str, text: str) -> None:
     place.environ[PREFIX + name.upper()] = text
-    with pytest.raises(SettingsError, match=rf"environment \({PREFIX}{name.upper()}\): {name} .*cannot be used; expected"):
+    with pytest.raises(SettingsError, match=rf"environment \({PREFIX}{name.upper()}\): {name} .*is not valid; expected"):
         place.load()
 
 
@@ -200,13 +202,13 @@ def test_the_environment_is_refused_where_it_makes_no_sense(place: Place, name: 
 )
 def test_the_environment_says_numbers(place: Place, name: str, text: str, value: float) -> None:
     place.environ[PREFIX + name.upper()] = text
-    assert getattr(place.load().settings, name) == value
+    assert getattr(place.load().options, name) == value
 
 
 def test_text_from_the_environment_is_kept_as_it_is(place: Place) -> None:
     place.environ[PREFIX + "AGENT_ID"] = " True "
     place.environ[PREFIX + "USER_ID"] = "42"
-    settings = place.load().settings
+    settings = place.load().options
     assert (settings.agent_id, settings.user_id) == (" True ", "42")
 
 
@@ -222,16 +224,16 @@ def test_text_from_the_environment_is_kept_as_it_is(place: Place) -> None:
 )
 def test_a_file_is_refused_where_a_value_is_of_the_wrong_kind(place: Place, name: str, value: str) -> None:
     place.set_project(f"{name} = {value}")
-    with pytest.raises(SettingsError, match=f"{name} .*cannot be used; expected"):
+    with pytest.raises(SettingsError, match=f"{name} .*is not valid; expected"):
         place.load()
 
 
 def test_every_setting_has_a_variable_and_an_explanation(place: Place) -> None:
-    assert all(field.metadata["about"] for field in Settings.__dataclass_fields__.values())
+    assert all(field.metadata["about"] for field in Options.__dataclass_fields__.values())
     place.environ[PREFIX + "NOTHING_OF_OURS"] = "ignored"
     place.environ["AGENT_ID"] = "ignored"
-    assert place.load().settings == Settings()
-    assert [name for name, _, _ in place.load().shown()] == list(NAMES)
+    assert place.load().options == Options()
+    assert [name for name, _, _ in place.load().displayed()] == list(NAMES)
 
 
 # --- the home folder ---
@@ -268,7 +270,7 @@ def test_the_process_itself_is_asked_where_nothing_is_given(place: Place, monkey
     monkeypatch.setenv(PREFIX + "HOME", str(place.home))
     monkeypatch.setenv(PREFIX + "AGENT_ID", "e")
     place.set_project("user_id = 'p'")
-    settings = load({}).settings
+    settings = load({}).options
     assert (settings.agent_id, settings.user_id) == ("e", "p")
 
 
@@ -278,17 +280,17 @@ def test_the_process_itself_is_asked_where_nothing_is_given(place: Place, monkey
 def test_a_secret_is_read_and_never_shown(place: Place) -> None:
     place.environ[PREFIX + "LLM_API_KEY"] = SECRET
     loaded = place.load()
-    assert loaded.settings.llm_api_key == SECRET
-    shown = {name: (value, origin) for name, value, origin in loaded.shown()}
+    assert loaded.options.llm_api_key == SECRET
+    shown = {name: (value, origin) for name, value, origin in loaded.displayed()}
     assert shown["llm_api_key"] == ("(set, not shown)", "environment (MEMORY_MESH_LLM_API_KEY)")
-    for text in (repr(loaded), str(loaded), repr(loaded.settings), str(loaded.shown())):
+    for text in (repr(loaded), str(loaded), repr(loaded.options), str(loaded.displayed())):
         assert SECRET not in text
-    assert {name: value for name, value, _ in place.load(llm_api_key=None).shown()}["user_id"] == "-"
+    assert {name: value for name, value, _ in place.load(llm_api_key=None).displayed()}["user_id"] == "-"
 
 
 @pytest.mark.parametrize("wrong", [[SECRET], {"key": SECRET}, SECRET.encode(), 5])
 def test_a_secret_of_the_wrong_kind_is_not_shown_in_the_error(place: Place, wrong: object) -> None:
-    with pytest.raises(SettingsError, match="llm_api_key cannot be used") as refused:
+    with pytest.raises(SettingsError, match="llm_api_key is not valid") as refused:
         place.load(llm_api_key=wrong)
     assert SECRET not in str(refused.value)
 
@@ -314,7 +316,7 @@ def test_a_secret_in_a_broken_file_is_not_shown(place: Place) -> None:
     [({}, True), ({"NO_COLOR": ""}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False), ({"TERM": "xterm"}, True)],
 )
 def test_colours_are_left_out_where_nobody_wants_or_sees_them(environ: dict[str, str], wanted: bool) -> None:
-    assert colour_wanted(environ) is wanted
+    assert use_colour(environ) is wanted
 
 
 # --- language models ---
@@ -326,26 +328,73 @@ PERSONAL = ("llm_base_url", "llm_allow_local", "embedding_url", "embedding_allow
 def test_a_projects_file_cannot_say_where_texts_and_keys_go(place: Place, name: str) -> None:
     value = "true" if name.endswith("local") else '"https://example.com/v1"'
     place.set_project(f"{name} = {value}")
-    with pytest.raises(SettingsError, match=f"{name} says where your texts go.*MEMORY_MESH_{name.upper()}"):
+    with pytest.raises(SettingsError, match=f"{name} decides where your texts are sent.*MEMORY_MESH_{name.upper()}"):
         place.load()
 
 
 @pytest.mark.parametrize("name", PERSONAL)
 def test_the_homes_file_the_environment_and_an_argument_can(place: Place, name: str) -> None:
     value, text = (True, "true") if name.endswith("local") else ("https://example.com/v1", '"https://example.com/v1"')
-    assert getattr(place.load(**{name: value}).settings, name) == value
+    assert getattr(place.load(**{name: value}).options, name) == value
     place.set_home(f"{name} = {text}")
-    assert getattr(place.load().settings, name) == value
+    assert getattr(place.load().options, name) == value
 
 
 def test_a_key_is_taken_from_the_providers_own_variable_where_none_is_given(place: Place) -> None:
     place.environ |= {"OPENAI_API_KEY": "sk-o", "ANTHROPIC_API_KEY": "sk-a", "CO_API_KEY": "sk-c"}
     for provider, key in (("openai", "sk-o"), ("anthropic", "sk-a"), ("cohere", "sk-c"), ("ollama", None)):
-        assert place.load(llm_provider=provider).settings.llm_api_key == key
+        assert place.load(llm_provider=provider).options.llm_api_key == key
     loaded = place.load(llm_provider="openai", embedder="cohere")
-    assert (loaded.settings.llm_api_key, loaded.settings.embedding_api_key) == ("sk-o", "sk-c")
+    assert (loaded.options.llm_api_key, loaded.options.embedding_api_key) == ("sk-o", "sk-c")
     assert loaded.origins["llm_api_key"] == "environment (OPENAI_API_KEY)"
-    assert place.load(llm_provider="openai", llm_api_key="own").settings.llm_api_key == "own"
-    assert place.load().settings.llm_api_key is None, "without a provider no key is taken up"
+    assert place.load(llm_provider="openai", llm_api_key="own").options.llm_api_key == "own"
+    assert place.load().options.llm_api_key is None, "without a provider no key is taken up"
     place.environ["OPENAI_API_KEY"] = " "
-    assert place.load(llm_provider="openai").settings.llm_api_key is None
+    assert place.load(llm_provider="openai").options.llm_api_key is None
+
+
+# --- mistakes are found at construction ---
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"agnet_id": "a"}, "unknown option 'agnet_id'; did you mean 'agent_id'?"),
+        ({"zzz": "a"}, "unknown option 'zzz'"),
+        ({"lesson_min_confidence": 4}, "argument: lesson_min_confidence 4.0 is not valid; expected a number from 0 to 1"),
+        ({"ranker": "lernt"}, "argument: ranker 'lernt' is not valid; expected one of learnt, rrf; did you mean 'learnt'?"),
+        ({"llm_timeout": 0}, "argument: llm_timeout 0.0 is not valid; expected seconds above 0, at most 86400"),
+    ],
+)
+def test_a_wrong_option_is_an_error_before_anything_is_opened(options: dict[str, object], message: str) -> None:
+    for mesh in (MemoryMesh, AsyncMemoryMesh):
+        with pytest.raises(SettingsError) as refused:
+            mesh(**options)
+        assert str(refused.value) == message
+
+
+def test_a_stemmer_language_that_does_not_exist_is_an_error_with_a_suggestion(place: Place) -> None:
+    with pytest.raises(SettingsError, match=r"stemmer_language 'germna' is not valid; expected one of .*did you mean 'german.\?"):
+        place.load(stemmer_language="germna")
+    assert place.load(stemmer_language="german").options.stemmer_language == "german"
+
+
+def test_options_made_by_hand_are_validated_too() -> None:
+    with pytest.raises(SettingsError, match="lesson_min_confidence 4"):
+        Options(lesson_min_confidence=4.0)
+
+
+def test_a_wrong_setting_of_the_scrubber_is_an_error_at_construction() -> None:
+    with pytest.raises(InvalidInput, match="scrub has no setting 'structrual'"):
+        MemoryMesh(store="memory://", scrub={"structrual": {}})
+
+
+def test_an_unknown_variable_is_one_warning_line(place: Place, caplog: pytest.LogCaptureFixture) -> None:
+    place.load()
+    assert caplog.messages == []
+    place.environ |= {PREFIX + "AGNET_ID": "a", PREFIX + "ZZZ": "b"}
+    for _ in range(3):
+        place.load()
+    assert caplog.messages == [
+        f"ignored unknown environment variables {PREFIX}AGNET_ID, {PREFIX}ZZZ; did you mean {PREFIX}AGENT_ID?"
+    ]

@@ -35,7 +35,7 @@ MAY_SURVIVE = 2
 RAM = "TestRam or in_ram"
 CHOSEN = dict.fromkeys(("stores/ram.py", "stores/vectors.py", "stores/writes.py"), RAM)
 
-# Loaded by pytest in each run: few examples, the same ones each time, no search for a smaller one, and proof that the copy is
+# Settings by pytest in each run: few examples, the same ones each time, no search for a smaller one, and proof that the copy is
 # what is tested.
 PLUGIN = '''"""A quick Hypothesis profile, and a check that the tests meet the right copy."""
 

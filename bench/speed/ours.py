@@ -14,10 +14,10 @@ from bench.speed.vectors import Floats, ReadyEmbedder
 from memory_mesh import MemoryMesh
 from memory_mesh.core.model.scope import Reader
 from memory_mesh.core.model.times import iso
+from memory_mesh.core.options import Options
 from memory_mesh.core.search.query import Query
 from memory_mesh.index.local import StoreIndex
 from memory_mesh.index.similarity import COARSE, EXACT
-from memory_mesh.settings import Settings
 from memory_mesh.wiring.open_store import open_store
 
 BATCH = 500
@@ -195,7 +195,7 @@ def _recall(subject: Subject, folder: Path) -> float:
 
 def _found(subject: Subject, index: StoreIndex, everything: Floats, query: str) -> float:
     (vector,) = subject.embedder.embed([query])
-    reader = Reader(None, Settings().agent_id, None)
+    reader = Reader(None, Options().agent_id, None)
     pool = index.pool(Query(tokens=(), vector=vector, reader=reader, at=iso(time.time_ns() // 1_000_000)), size=_POOL)
     best = np.argsort(-pool.signals["vectors"], kind="stable")[:_LIMIT]
     nearest = np.argsort(-(everything @ subject.embedder.floats(query)), kind="stable")[:_LIMIT]

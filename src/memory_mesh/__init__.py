@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from memory_mesh.flows.erase import Erasure
     from memory_mesh.flows.folders import Ingested
     from memory_mesh.flows.reembed import Reembedded
-    from memory_mesh.wiring.build import AsyncMemoryMesh, MemoryMesh
+    from memory_mesh.wiring.mesh import AsyncMemoryMesh, MemoryMesh
 
 __version__ = "0.1.0"
 
 _FROM = {
-    "MemoryMesh": "wiring.build",
-    "AsyncMemoryMesh": "wiring.build",
+    "MemoryMesh": "wiring.mesh",
+    "AsyncMemoryMesh": "wiring.mesh",
     "MemoryMeshError": "core.errors",
     "MemoryRecord": "core.model.records",
     "SearchResult": "core.model.records",

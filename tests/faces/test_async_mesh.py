@@ -1,9 +1,12 @@
 """The mesh for `async` code: the same names, the same signatures, the same answers."""
 
+import ast
 import asyncio
 import copy
 import inspect
+import json
 from pathlib import Path
+from runpy import run_path
 
 import pytest
 
@@ -11,31 +14,52 @@ from memory_mesh import AsyncMemoryMesh, MemoryMesh
 from memory_mesh.core.errors import InvalidInput, NotFound, NotYet
 from memory_mesh.core.not_yet import NOT_YET
 from memory_mesh.core.ports import no_progress
+from memory_mesh.faces.mesh import Mesh
 from memory_mesh.testing.fakes import FakeClock, seeded_ids
 
-RENAMED = {"__enter__": "__aenter__", "__exit__": "__aexit__"}
-
-
-def public(kind: type) -> dict[str, object]:
-    """The methods that a caller uses, of a class and those it is made of."""
-    return {
-        name: member
-        for name, member in inspect.getmembers(kind, inspect.isfunction)
-        if not name.startswith("_") or name in ("__enter__", "__exit__", "__aenter__", "__aexit__")
-    }
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.req("MESH-022")
-def test_both_have_the_same_methods_with_the_same_signatures_and_defaults() -> None:
-    plain = {RENAMED.get(name, name): inspect.signature(member) for name, member in public(MemoryMesh).items()}
-    awaited = {name: inspect.signature(member) for name, member in public(AsyncMemoryMesh).items()}
-    assert {"add", "search", "delete_all", "__aenter__"} <= awaited.keys()
-    assert awaited == plain
+def test_the_stub_of_the_async_mesh_is_generated_from_the_mesh() -> None:
+    stubs = run_path(str(ROOT / "tools" / "stubs.py"))
+    assert stubs["STUB"].read_text(encoding="utf-8") == stubs["stub"](), "run python tools/stubs.py"
 
 
 @pytest.mark.req("MESH-022")
-def test_every_method_is_awaited() -> None:
-    assert [name for name, member in public(AsyncMemoryMesh).items() if not inspect.iscoroutinefunction(member)] == []
+def test_the_stub_lists_every_method_with_the_same_parameters() -> None:
+    tree = ast.parse((ROOT / "src/memory_mesh/wiring/mesh.pyi").read_text(encoding="utf-8"))
+    stub = next(node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == "AsyncMemoryMesh")
+    listed = {node.name: node for node in stub.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
+    plain = {name: member for name, member in inspect.getmembers(Mesh, inspect.isfunction) if not name.startswith("_")}
+    assert {"add", "search", "delete_all"} <= plain.keys()
+    assert plain.keys() | {"__init__", "__aenter__", "__aexit__"} == listed.keys()
+    for name, member in plain.items():
+        arguments = listed[name].args
+        names = [one.arg for one in (*arguments.args, *arguments.kwonlyargs)]
+        assert names == list(inspect.signature(member).parameters)
+        assert ast.get_docstring(listed[name]) == inspect.getdoc(member)
+
+
+@pytest.mark.req("MESH-022")
+def test_every_method_is_awaited_or_iterated() -> None:
+    mesh = AsyncMemoryMesh(store="memory://")
+    iterated = []
+    for name in (name for name in dir(Mesh) if not name.startswith("_")):
+        method = getattr(mesh, name)
+        assert inspect.iscoroutinefunction(method) or inspect.isasyncgenfunction(method)
+        iterated += [name] if inspect.isasyncgenfunction(method) else []
+    assert iterated == ["audit_export"]
+
+
+@pytest.mark.req("MESH-022")
+def test_an_iterator_is_read_with_async_for(tmp_path: Path) -> None:
+    async def run() -> list[str]:
+        async with AsyncMemoryMesh(store=f"sqlite:///{tmp_path / 'memory.db'}") as mesh:
+            await mesh.add_many([("one", None), ("two", None)])
+            return [line async for line in mesh.audit_export(recalls=False)]
+
+    assert [json.loads(line)["number"] for line in asyncio.run(run())] == [1, 2]
 
 
 @pytest.mark.req("MESH-022")
@@ -128,7 +152,7 @@ def test_what_is_not_here_yet_says_so_here_too() -> None:
         assert not hasattr(mesh, name)
         with pytest.raises(NotYet, match=name):
             getattr(mesh, name)
-    for private in ("nonsense", "_desk", "_mesh2"):
+    for private in ("nonsense", "_context", "_face2"):
         with pytest.raises(AttributeError, match=private):
             getattr(mesh, private)
 
@@ -136,5 +160,5 @@ def test_what_is_not_here_yet_says_so_here_too() -> None:
 def test_a_copy_of_an_async_mesh_is_made_without_asking_itself_for_ever() -> None:
     mesh = AsyncMemoryMesh(store="memory://")
     assert isinstance(copy.copy(mesh), AsyncMemoryMesh)
-    with pytest.raises(AttributeError, match="_mesh"):
+    with pytest.raises(AttributeError, match="_face"):
         AsyncMemoryMesh.__new__(AsyncMemoryMesh).add_nothing  # noqa: B018  (asking is what it is about)

@@ -15,8 +15,8 @@ from memory_mesh.flows import usage
 from memory_mesh.models.hashing import HashingEmbedder
 from memory_mesh.stores.ram import RamStore
 from memory_mesh.testing.fakes import NEW_YEAR
-from memory_mesh.wiring.build import MemoryMesh as Built
 from memory_mesh.wiring.build import as_clock
+from memory_mesh.wiring.mesh import MemoryMesh as Built
 
 
 @pytest.mark.req("MESH-074")

@@ -1,4 +1,4 @@
-"""A desk for each store: what flows are handed, with fakes for time, ids and waiting."""
+"""A context for each store, with fakes for time, ids and waiting."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from memory_mesh.core.model.scope import Reader
+from memory_mesh.core.options import Options
 from memory_mesh.flows.context import Context
 from memory_mesh.index.lazy import LazyIndex
 from memory_mesh.testing.fakes import FakeClock, no_pause, seeded_ids
@@ -17,6 +18,6 @@ def context(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Context]
     store = open_store("memory://" if request.param == "memory" else f"sqlite:///{tmp_path / 'memory.db'}")
     yield Context(
         store=store, index=LazyIndex(store, "english"), embedder=None,
-        clock=FakeClock(), ids=seeded_ids(), reader=Reader("u", "ann"), pause=no_pause,
+        clock=FakeClock(), ids=seeded_ids(), reader=Reader("u", "ann"), pause=no_pause, options=Options(audit_recalls=False),
     )  # fmt: skip
     store.close()

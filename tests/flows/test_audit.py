@@ -10,7 +10,6 @@ from memory_mesh.core.audit import chain as audit
 from memory_mesh.core.audit.chain import Broken, Sound
 from memory_mesh.core.audit.export import verify_export
 from memory_mesh.core.audit.parse import parse_many
-from memory_mesh.core.audit.search_log import Recalls
 from memory_mesh.core.errors import InvalidInput, StoreBusy
 from memory_mesh.core.model.columns import Kind
 from memory_mesh.core.model.records import Block, Head, Memory
@@ -27,7 +26,7 @@ from memory_mesh.flows.context import Context, sealed
 @pytest.fixture
 def context(context: Context) -> Context:
     """A desk whose searches leave blocks."""
-    return replace(context, recalls=Recalls())
+    return context.with_options(audit_recalls=True)
 
 
 def add(context: Context, *contents: str, **metadata: object) -> list[Memory]:

@@ -70,7 +70,7 @@ def test_a_decision_to_write_nothing_asks_nothing_of_the_store(context: Context)
 
 def test_nothing_is_even_decided_where_memory_is_off(context: Context) -> None:
     with pytest.raises(MemoryDisabled):
-        commit(replace(context, enabled=False), lambda: pytest.fail("decided"))
+        commit(context.with_options(enable_memory=False), lambda: pytest.fail("decided"))
 
 
 def test_every_step_of_a_write_is_told(context: Context) -> None:
@@ -99,7 +99,7 @@ def test_a_source_that_never_gives_another_id_ends_in_an_error_and_not_in_a_loop
 @pytest.mark.parametrize("audited", [True, False])
 def test_two_writers_at_once_keep_one_chain_and_count_what_is_the_same(context: Context, other: str, audited: bool) -> None:
     """Another process stores between the reading and the writing."""
-    context = replace(context, audited=audited)
+    context = context.with_options(enable_yamo=audited)
     met: list[bool] = []
 
     def meddle(step: str) -> None:

@@ -162,7 +162,7 @@ def test_a_clock_set_back_loses_no_failure(context: Context) -> None:
 
 
 def test_without_blocks_there_is_nothing_to_scan(context: Context) -> None:
-    happened(replace(context, audited=False))
+    happened(context.with_options(enable_yamo=False))
     assert (distil.cycle(context).scanned, distil.cycle(context).candidates) == (0, 0)
 
 
@@ -335,7 +335,7 @@ def test_a_model_sees_the_redacted_report_behind_a_fence_and_no_more_than_it_may
     assert "was full" in ask.user
     assert "ann@example.org" not in ask.user
     assert "was full" not in ask.system
-    assert len(ask.user) < 5 * context.chatting.input_tokens
+    assert len(ask.user) < 5 * context.options.llm_input_tokens
 
 
 @pytest.mark.req("MESH-148")
@@ -458,4 +458,4 @@ def test_a_cycle_is_told_in_one_line(context: Context) -> None:
 
 def test_without_memory_there_is_no_cycle(context: Context) -> None:
     with pytest.raises(MemoryDisabled):
-        distil.cycle(replace(context, enabled=False))
+        distil.cycle(context.with_options(enable_memory=False))

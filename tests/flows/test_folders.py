@@ -6,7 +6,6 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from memory_mesh.core.errors import InvalidInput, MemoryDisabled
-from memory_mesh.core.intake.drafts import Limits
 from memory_mesh.core.intake.files import Selection
 from memory_mesh.core.model.columns import Kind
 from memory_mesh.core.model.records import Memory
@@ -132,7 +131,7 @@ def test_a_byte_order_mark_and_other_line_ends_are_welcome(context: Context) -> 
 
 
 def test_files_that_cannot_be_kept_are_named_and_the_others_go_in(context: Context) -> None:
-    strict = replace(context, limits=Limits(content_chars=20))
+    strict = context.with_options(max_content_chars=20)
     shelf = Shelf(
         {
             "bytes.md": b"caf\xe9",
@@ -232,7 +231,7 @@ def test_a_memory_that_was_moved_to_a_session_is_not_made_anew(context: Context)
 
 @pytest.mark.parametrize("audited", [True, False])
 def test_two_runs_at_once_store_once(context: Context, audited: bool) -> None:
-    context = replace(context, audited=audited)
+    context = context.with_options(enable_yamo=audited)
     shelf, met = Shelf({"a.md": "Ants.", "b.md": "Bees."}), []
 
     def meddle(step: str) -> None:
@@ -347,7 +346,7 @@ def test_an_empty_folder_is_no_error(context: Context) -> None:
 
 
 def test_nothing_is_opened_where_memory_is_off(context: Context) -> None:
-    off = replace(context, enabled=False, open_folder=lambda _: pytest.fail("opened"))
+    off = replace(context.with_options(enable_memory=False), open_folder=lambda _: pytest.fail("opened"))
     with pytest.raises(MemoryDisabled):
         folders.ingest(off, "given", FLAT, type_=None, progress=no_progress)
 

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from memory_mesh.core.audit import chain as audit
-from memory_mesh.core.audit.search_log import Recalls
 from memory_mesh.core.errors import CallError, InvalidInput, MemoryDisabled, StoreBusy, StoreReadOnly
 from memory_mesh.core.learning.jobs import KEPT, LEASE_MS, Heartbeat
 from memory_mesh.core.model.columns import Kind
@@ -35,7 +34,7 @@ DAY = 24
 
 @pytest.fixture
 def context(context: Context) -> Context:
-    return replace(context, distilling=True)
+    return context.with_options(enable_wisdom_distillation=True)
 
 
 def pass_time(context: Context, *, hours: float = 0) -> None:
@@ -137,7 +136,7 @@ def test_a_job_that_is_unknown_is_refused_before_anything_runs(context: Context,
 @pytest.mark.req("MESH-071", "MESH-068")
 def test_distillation_is_off_unless_the_settings_want_it_even_by_force(context: Context) -> None:
     write.add_many(context, [("The deploy failed.", FAILED)])
-    off = replace(context, distilling=False)
+    off = context.with_options(enable_wisdom_distillation=False)
     for force in (False, True):
         done = beat(off, force=force)
         assert (outcomes(done)["distillation"], done.ok) == ("off", True)
@@ -203,7 +202,7 @@ def test_where_the_guard_finds_damage_nothing_else_runs_and_says_so(context: Con
 
 @pytest.mark.req("MESH-139")
 def test_damage_in_the_chain_of_another_agent_or_of_searches_stops_the_beat_too(context: Context) -> None:
-    bob = replace(context, reader=Reader("u", "bob"), recalls=Recalls())
+    bob = replace(context.with_options(audit_recalls=True), reader=Reader("u", "bob"))
     write.add_many(bob, [("The deploy failed.", FAILED)])
     search(bob, Request(query="deploy"))
     recalls.flush(bob)
@@ -361,7 +360,7 @@ def test_a_store_that_is_only_read_has_no_heartbeat(tmp_path: Path, context: Con
 
 def test_without_memory_there_is_no_heartbeat(context: Context) -> None:
     with pytest.raises(MemoryDisabled):
-        beat(replace(context, enabled=False))
+        beat(context.with_options(enable_memory=False))
 
 
 # --- one at a time ---
@@ -548,15 +547,15 @@ def test_a_lesson_that_is_erased_meanwhile_is_not_archived(context: Context, mon
 
 
 @pytest.mark.req("MESH-090", "MESH-068")
-@pytest.mark.parametrize(("days", "archived"), [(1, 1), (30, 1), (31, 0), (30_000, 0), (2**53, 0)])
+@pytest.mark.parametrize(("days", "archived"), [(1, 1), (30, 1), (31, 0), (30_000, 0), (10**12, 0)])
 def test_how_long_lessons_are_kept_is_a_setting(context: Context, days: int, archived: int) -> None:
     lessons.distill(context, LESSON)
     pass_time(context, hours=30.5 * DAY)
-    assert len(lessons.retire(replace(context, lesson_retention_days=days))) == archived
+    assert len(lessons.retire(context.with_options(lesson_retention_days=days))) == archived
 
 
 def test_blocks_of_searches_are_removed_after_ninety_days(context: Context) -> None:
-    listening = replace(context, recalls=Recalls())
+    listening = context.with_options(audit_recalls=True)
     write.add_many(context, [("The deploy failed.", FAILED)])
     for days in (0, 80):
         pass_time(context, hours=days * DAY)

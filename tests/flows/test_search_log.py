@@ -35,7 +35,7 @@ from memory_mesh.testing.fakes import FakeClock, no_pause, seeded_ids
 @pytest.fixture
 def context(context: Context) -> Context:
     """A desk whose searches leave blocks."""
-    return replace(context, recalls=Recalls())
+    return context.with_options(audit_recalls=True)
 
 
 def chain(context: Context) -> str:
@@ -123,10 +123,10 @@ def test_whatever_was_looked_for_can_be_written(context: Context, query: str) ->
     assert isinstance(trail.verify(context, chain(context)), Sound)
 
 
-@pytest.mark.parametrize("off", [{"audited": False}, {"recalls": None}, {"enabled": False}])
-def test_where_it_is_switched_off_searches_leave_nothing(context: Context, off: dict[str, object]) -> None:
-    note(replace(context, **off), "tea")
-    recalls.close(replace(context, **off))
+@pytest.mark.parametrize("off", ["enable_yamo", "audit_recalls", "enable_memory"])
+def test_where_it_is_switched_off_searches_leave_nothing(context: Context, off: str) -> None:
+    note(context.with_options(**{off: False}), "tea")
+    recalls.close(context.with_options(**{off: False}))
     recalls.close(context)
     assert context.store.count(Kind.BLOCK) == 0
     note(context, "tea")
@@ -160,21 +160,21 @@ def test_a_clock_that_is_set_back_does_not_reorder_them(context: Context) -> Non
 def test_a_full_group_is_written_by_another_thread_and_in_the_order_of_the_searches(context: Context) -> None:
     queries = [f"query{n}" for n in range(waiting.AT_ONCE)]
     note(context, *queries[:-1])
-    assert context.recalls.writer is None
+    assert context.state.search_log.writer is None
     note(context, queries[-1])
-    context.recalls.writer.join()
+    context.state.search_log.writer.join()
     assert texts(context) == queries
-    assert not context.recalls.waiting
+    assert not context.state.search_log.waiting
 
 
 def test_the_next_search_after_a_minute_has_them_written(context: Context) -> None:
     note(context, "one")
     context.clock.advance(ms=waiting.WAIT_MS - 1)
     note(context, "two")
-    assert context.recalls.writer is None
+    assert context.state.search_log.writer is None
     context.clock.advance(ms=1)
     note(context, "three")
-    context.recalls.writer.join()
+    context.state.search_log.writer.join()
     assert texts(context) == ["one", "two", "three"]
 
 
@@ -236,7 +236,7 @@ def test_a_store_for_reading_only_gets_nothing_and_nobody_is_warned(context: Con
         recalls.close(context)
     assert len(raised) == 1
     assert caplog.records == []
-    assert not context.recalls.waiting
+    assert not context.state.search_log.waiting
 
 
 def test_what_a_full_store_does_not_take_is_dropped_and_said_once(context: Context, caplog: pytest.LogCaptureFixture) -> None:
@@ -248,7 +248,7 @@ def test_what_a_full_store_does_not_take_is_dropped_and_said_once(context: Conte
     assert [record.levelno for record in caplog.records] == [logging.WARNING]
     assert "2 searches left no block" in caplog.text
     assert "the disk is full" in caplog.text
-    assert context.recalls.lost == 3
+    assert context.state.search_log.lost == 3
     note(context, "four")
     recalls.close(context)
     assert texts(context) == ["four"]
@@ -260,7 +260,7 @@ def test_while_others_keep_the_store_busy_they_wait_and_on_closing_that_is_said(
     with failing(context, StoreBusy("others hold it")):
         note(context, "one", "two")
         recalls.flush(context)
-        assert len(context.recalls.waiting) == 2
+        assert len(context.state.search_log.waiting) == 2
     recalls.flush(context)
     assert texts(context) == ["one", "two"]
     assert caplog.records == []
@@ -268,7 +268,7 @@ def test_while_others_keep_the_store_busy_they_wait_and_on_closing_that_is_said(
         note(context, "three")
         recalls.close(context)
     assert "1 searches left no block" in caplog.text
-    assert not context.recalls.waiting
+    assert not context.state.search_log.waiting
 
 
 # --- how long they are kept ---
@@ -385,7 +385,7 @@ def test_a_time_that_is_none_is_refused(context: Context, days: object) -> None:
 
 def test_where_memory_is_off_nothing_is_pruned(context: Context) -> None:
     with pytest.raises(MemoryDisabled):
-        recalls.prune(replace(context, enabled=False))
+        recalls.prune(context.with_options(enable_memory=False))
 
 
 # --- any history, any meddling ---
@@ -407,7 +407,7 @@ def lived(steps: list[tuple[str, int]]) -> Context:
     store = RamStore()
     context = Context(
         store=store, index=LazyIndex(store, "english"), embedder=None,
-        clock=FakeClock(), ids=seeded_ids(), reader=Reader("u", "ann"), pause=no_pause, recalls=Recalls(),
+        clock=FakeClock(), ids=seeded_ids(), reader=Reader("u", "ann"), pause=no_pause,
     )  # fmt: skip
     write.add_many(context, [("the first", None)])
     note(context, "first")

@@ -8,7 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from memory_mesh.interfaces import render
-from memory_mesh.settings import colour_wanted
+from memory_mesh.settings import use_colour
 
 NASTY = "\x1b]0;gotcha\x07 \x1b[2J \x9b31m \x08\x7f\r \u202egnp.exe \x1b[31mred"
 COLOUR = re.compile(r"\x1b\[[0-9;]+m")
@@ -104,4 +104,4 @@ def test_an_error_is_red_on_a_terminal_only(cli):
     ("environ", "wanted"), [({}, True), ({"NO_COLOR": "1"}, False), ({"NO_COLOR": ""}, True), ({"TERM": "dumb"}, False)]
 )
 def test_no_colour_is_asked_for_in_the_environment(environ, wanted):
-    assert colour_wanted(environ) is wanted
+    assert use_colour(environ) is wanted

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from memory_mesh.core.errors import SettingsError
-from memory_mesh.settings import FILE, PREFIX, Loaded, load
+from memory_mesh.settings import FILE, PREFIX, Settings, load
 
 
 class Place:
@@ -17,7 +17,7 @@ class Place:
             made.mkdir()
         self.environ = {PREFIX + "HOME": str(self.home)}
 
-    def load(self, **arguments: object) -> Loaded:
+    def load(self, **arguments: object) -> Settings:
         return load(arguments, environ=self.environ, cwd=self.project)
 
 
@@ -37,24 +37,24 @@ def place(tmp_path: Path) -> Place:
 def test_a_projects_file_cannot_have_a_key_sent_to_another_provider(place: Place, setting: str, key: str, other: str) -> None:
     (place.home / FILE).write_text(f'{setting} = "openai"\n{key} = "k"\n')
     (place.project / FILE).write_text(f'{setting} = "openai"\n')
-    assert getattr(place.load().settings, key) == "k"
+    assert getattr(place.load().options, key) == "k"
     (place.project / FILE).write_text(f'{setting} = "{other}"\n')
-    with pytest.raises(SettingsError, match=f"{setting} {other} would have your {key} sent there.*{PREFIX}{setting.upper()}"):
+    with pytest.raises(SettingsError, match=f"{setting} {other} would receive your {key}.*{PREFIX}{setting.upper()}"):
         place.load()
     place.environ[PREFIX + setting.upper()] = other
-    assert getattr(place.load().settings, setting) == other
+    assert getattr(place.load().options, setting) == other
 
 
 def test_an_embedder_that_calls_nobody_gets_no_key_and_may_be_chosen(place: Place) -> None:
     (place.home / FILE).write_text('embedder = "openai"\nembedding_api_key = "k"\n')
     (place.project / FILE).write_text('embedder = "hash"\n')
-    assert place.load().settings.embedder == "hash"
+    assert place.load().options.embedder == "hash"
 
 
 @pytest.mark.parametrize("key", ["llm_api_key", "embedding_api_key"])
 def test_a_projects_file_cannot_send_texts_into_an_account_of_its_own(place: Place, key: str) -> None:
     (place.project / FILE).write_text(f'{key} = "theirs"\n')
-    with pytest.raises(SettingsError, match=f"{key} says where your texts go") as refused:
+    with pytest.raises(SettingsError, match=f"{key} decides where your texts are sent") as refused:
         place.load()
     assert "theirs" not in str(refused.value)
 
@@ -65,10 +65,10 @@ def test_a_projects_file_cannot_send_texts_into_an_account_of_its_own(place: Pla
 )
 def test_the_key_of_a_provider_does_not_go_to_another_address(place: Place, provider: str, key: str, url: str) -> None:
     place.environ["OPENAI_API_KEY"] = "k"
-    assert getattr(place.load(**{provider: "openai"}).settings, key) == "k"
+    assert getattr(place.load(**{provider: "openai"}).options, key) == "k"
     elsewhere = {provider: "openai", url: "https://api.example.com/v1"}
-    assert getattr(place.load(**elsewhere).settings, key) is None
-    assert getattr(place.load(**elsewhere, **{key: "own"}).settings, key) == "own"
+    assert getattr(place.load(**elsewhere).options, key) is None
+    assert getattr(place.load(**elsewhere, **{key: "own"}).options, key) == "own"
 
 
 @pytest.mark.parametrize("way", [".", "../project", "link"])
@@ -79,4 +79,4 @@ def test_a_home_folder_is_known_by_whatever_way_it_is_reached(place: Place, monk
     (place.project / "link").symlink_to(place.project)
     monkeypatch.chdir(place.project)
     place.environ[PREFIX + "HOME"] = way
-    assert place.load().settings.llm_base_url == "https://api.example.com/v1"
+    assert place.load().options.llm_base_url == "https://api.example.com/v1"

@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from memory_mesh.core.errors import ModelMissing, SettingsError
-from memory_mesh.settings import Loaded, load
+from memory_mesh.settings import Settings, load
 from memory_mesh.wiring.build import make_embedder, model_places
 
 
-def loaded(folder: Path, **arguments: object) -> Loaded:
+def loaded(folder: Path, **arguments: object) -> Settings:
     return load(arguments, environ={"MEMORY_MESH_HOME": str(folder / "home")}, cwd=folder)
 
 

@@ -11,7 +11,6 @@ from types import TracebackType
 from typing import Never, Self
 
 from memory_mesh.core.audit.chain import Verdict
-from memory_mesh.core.audit.search_log import Recalls
 from memory_mesh.core.errors import NotFound
 from memory_mesh.core.intake.files import Selection
 from memory_mesh.core.learning.jobs import Heartbeat, JobRun
@@ -25,7 +24,6 @@ from memory_mesh.core.not_yet import NOT_YET, not_yet
 from memory_mesh.core.ports import Progress, no_progress
 from memory_mesh.core.search.cache import CacheStats
 from memory_mesh.core.search.explain import Explanation
-from memory_mesh.core.search.usage import UsageCounter
 from memory_mesh.faces import shown
 from memory_mesh.flows import audit as trail  # fmt: skip
 from memory_mesh.flows import change, check, erase, filters, folders, lessons, reembed, search, spending, usage, write
@@ -33,7 +31,7 @@ from memory_mesh.flows import read as recall
 from memory_mesh.flows import search_log as recalls
 from memory_mesh.flows.audit import Which
 from memory_mesh.flows.check import Checked
-from memory_mesh.flows.context import Context
+from memory_mesh.flows.context import Context, State
 from memory_mesh.flows.erase import Erasure
 from memory_mesh.flows.folders import Ingested
 from memory_mesh.flows.reembed import Reembedded
@@ -65,7 +63,7 @@ class Mesh:
     def __init__(self, opening: Callable[[], Context]) -> None:
         self._opening = opening
         self._opened: Context | None = None
-        self._last: tuple[Recalls | None, UsageCounter] | None = None  # where searches that outlast a `close` are noted
+        self._last: State | None = None  # where searches that end after `close` are recorded
         self._process = getpid()
         self._lock = RLock()
 
@@ -81,11 +79,11 @@ class Mesh:
             self._part()
             context, self._opened = self._opened, None
             if context:
-                self._last = context.recalls, context.usage_counter
+                self._last = context.state
                 recalls.close(context)
                 usage.flush(context)
                 context.index.close()
-            if context and not context.borrowed:
+            if context and context.owns_store:
                 context.store.close()
 
     def __enter__(self) -> Self:
@@ -244,13 +242,13 @@ class Mesh:
         """How many memories this user has, and where."""
         context = self._context()
         mine = equals("user_id", context.reader.user_id)
-        counts = {status.value: _count(context, mine, status) for status in Status} if context.enabled else {}
-        today, in_all = spending.told(context.ledger, iso(context.clock())[:10])
+        counts = {status.value: _count(context, mine, status) for status in Status} if context.options.enable_memory else {}
+        today, in_all = spending.told(context.state.ledger, iso(context.clock())[:10])
         return MemoryStats(
             total_memories=sum(counts.values()),
             total_skills=0,
             db_path=context.store.url,
-            connected=context.enabled,
+            connected=context.options.enable_memory,
             by_status={status: count for status, count in counts.items() if count},
             spent_today=today,
             spent_in_all=in_all,
@@ -262,11 +260,11 @@ class Mesh:
 
     def clear_cache(self) -> None:
         """Forget the answers of earlier searches."""
-        self._context().cache.clear()
+        self._context().state.cache.clear()
 
     def get_cache_stats(self) -> CacheStats:
         """How full the search cache is: at most 500 answers, five minutes each."""
-        return self._context().cache.stats()
+        return self._context().state.cache.stats()
 
     def compact(self) -> bool:
         """Free the bytes of what was deleted from a large store; a small one is freed by the deletion itself."""
@@ -316,16 +314,15 @@ class Mesh:
             if self._opened is None:
                 self._opened = self._opening()
                 if self._last:
-                    self._opened = replace(self._opened, recalls=self._last[0], usage_counter=self._last[1])
+                    self._opened = replace(self._opened, state=self._opened.state.with_queues(self._last))
             return self._opened
 
     def _part(self) -> None:
-        """In a child of a fork: what was noted before it is the parent's to write, and a lock may be held by none that lives."""
+        """Start with empty queues in a forked child: the parent writes its own, and a thread that held a lock is gone."""
         if self._process != getpid():
             self._process, self._last = getpid(), None
             if self._opened:
-                told = self._opened.recalls is not None
-                self._opened = replace(self._opened, recalls=Recalls() if told else None, usage_counter=UsageCounter())
+                self._opened = replace(self._opened, state=self._opened.state.with_queues(State()))
 
     def _told(self) -> Context:
         """The desk, once the searches so far have left their blocks."""

@@ -83,7 +83,10 @@ def _decide_update(
     if all(getattr(known, name) == value for name, value in columns.items()):
         return Plan(known)
     read = replace(read, columns={**{name: getattr(known, name) for name in read.columns}, **columns})
-    columns |= {"keywords": tokens(read.content, language=context.language), "fingerprint": _fingerprint(known, reader, read)}
+    columns |= {
+        "keywords": tokens(read.content, language=context.options.stemmer_language),
+        "fingerprint": _fingerprint(known, reader, read),
+    }
     if read.content != known.content:
         made.add(context, [read.content])
         columns |= {"vector": made[read.content].own, "pending": made[read.content].pending}
@@ -125,5 +128,5 @@ def revised(context: Context, known: Memory, *, action: str, why: str | None, **
     reason = context.layer0.line(why) if why else None
     newer, change = revise(known, at=iso(ms), by=context.reader.agent_id, action=action, why=reason, **updates)
     chain = audit.chain_name(context.reader.user_id, context.reader.agent_id)
-    blocks = sealed(context, chain, [entry(context, ms, newer, action)] if context.audited else [])
+    blocks = sealed(context, chain, [entry(context, ms, newer, action)] if context.options.enable_yamo else [])
     return Plan(newer, [newer.row(replaces=known.revision), change.row(newer.partition), *blocks])

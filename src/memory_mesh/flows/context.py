@@ -1,10 +1,10 @@
 """What every flow is handed, and how a decision becomes one write."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from threading import Event
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from memory_mesh.core.audit import chain as audit
 from memory_mesh.core.audit.chain import Entry
@@ -17,6 +17,7 @@ from memory_mesh.core.model.rows import Key, Row
 from memory_mesh.core.model.scope import Reader, visible
 from memory_mesh.core.model.times import iso
 from memory_mesh.core.model.where import Compare, IsNull, Or, Where
+from memory_mesh.core.options import Options
 from memory_mesh.core.ports import (
     Applied,
     ChatModel,
@@ -43,54 +44,62 @@ _ATTEMPTS = 100
 Answer = TypeVar("Answer")
 
 
-@dataclass(frozen=True, slots=True)
-class Chatting:
-    """How much is asked of a language model at once."""
+@dataclass(slots=True, kw_only=True)
+class State:
+    """The mutable state of one open mesh, shared by its threads: a cache, a counter, a queue and what was logged once."""
 
-    answer_tokens: int = 2048
-    input_tokens: int = 3000  # a longer text is read in pieces
+    cache: SearchCache[tuple[SearchResult, ...]] = field(default_factory=SearchCache)
+    usage: UsageCounter = field(default_factory=UsageCounter)
+    search_log: Recalls = field(default_factory=Recalls)  # searches whose audit block is not written yet
+    ledger: Ledger | None = None  # None: no model that costs money
+    warned: Event = field(default_factory=Event)  # set once vectors of another model were mentioned
+
+    def with_queues(self, other: "State") -> "State":
+        """Return this state with the counter and the queue of another one."""
+        return replace(self, usage=other.usage, search_log=other.search_log)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Context:
-    """The ports and the few settings that flows need."""
+class Ports:
+    """The outside world as flows see it."""
 
     store: Store
     index: Index
-    embedder: Embedder | None  # None: by keywords alone
     clock: Clock
     ids: IdSource
-    reader: Reader
     pause: Callable[[int], None]  # waits before the next attempt, longer each time
-    chat: ChatModel | None = None  # None: without a language model
-    chatting: Chatting = field(default_factory=Chatting)
-    ledger: Ledger | None = None  # None: nothing that is paid for
-    limits: Limits = field(default_factory=Limits)
-    gate: Callable[[], "Layer0"] = field(default_factory=lambda: cache(_usual_gate))
-    cache: SearchCache[tuple[SearchResult, ...]] = field(default_factory=SearchCache)
-    usage_counter: UsageCounter = field(default_factory=UsageCounter)
-    recalls: Recalls | None = None  # searches that no block tells of yet; None: they leave none
-    told: Event = field(default_factory=Event)  # set once foreign vectors were mentioned
-    lesson_min_confidence: float = 0.7  # lessons that are less sure are kept and not told
-    lesson_retention_days: int = 365
-    recall_retention_days: int = 90
-    distilling: bool = False  # whether the heartbeat distils lessons
-    ranker: str = "learnt"
-    channel_weights: Mapping[str, float] = field(default_factory=dict)
-    borrowed: bool = False  # the store is the caller's: closing the mesh leaves it open
-    enabled: bool = True
-    audited: bool = True
-    language: str = "english"
+    embedder: Embedder | None = None  # None: keywords only
+    chat: ChatModel | None = None
+    gate: Callable[[], "Layer0"] = field(default_factory=lambda: cache(_default_gate))
     step: Step = no_step
     open_folder: OpenFolder = no_folder
+    owns_store: bool = True  # False: the caller opened the store, and closing the mesh leaves it open
 
     @property
     def layer0(self) -> "Layer0":
-        """What every text passes before it is kept. It is made by the first that does: who only reads does not wait for it."""
+        """The gate that every text passes before it is stored; loaded on first use."""
         return self.gate()
 
 
-def _usual_gate() -> "Layer0":
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context(Ports):
+    """What a flow works with: the ports, the options, the reader and the state of the open mesh."""
+
+    reader: Reader
+    options: Options = field(default_factory=Options)
+    state: State = field(default_factory=State)
+
+    @property
+    def limits(self) -> Limits:
+        """How large one memory may be."""
+        return Limits(content_chars=self.options.max_content_chars)
+
+    def with_options(self, **changed: Any) -> "Context":
+        """Return the same context with some options changed."""
+        return replace(self, options=replace(self.options, **changed))
+
+
+def _default_gate() -> "Layer0":
     from memory_mesh.core.intake.gate import Layer0
 
     return Layer0()
@@ -126,7 +135,7 @@ def commit(context: Context, decide: Callable[[], Plan[Answer]]) -> tuple[Answer
 
 def must_be_enabled(context: Context) -> None:
     """Refuse to write, or to promise that something is gone, where nothing is kept."""
-    if not context.enabled:
+    if not context.options.enable_memory:
         raise MemoryDisabled("memory is switched off", remedy="open the mesh with enable_memory=True to store")
 
 

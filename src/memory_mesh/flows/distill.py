@@ -144,11 +144,11 @@ def _proposed(context: Context, memory: Memory) -> dict[str, str]:
     from memory_mesh.core.prompts import lesson as prompt
     from memory_mesh.core.safety.injection import detect
 
-    report = memory.content[: _CHARACTERS * context.chatting.input_tokens]
+    report = memory.content[: _CHARACTERS * context.options.llm_input_tokens]
     if detect(report):
         raise InvalidInput("its text gives instructions to a model")
     try:
-        reply = context.chat.reply(prompt.ask(report, context.ids.salt(), max_tokens=context.chatting.answer_tokens))
+        reply = context.chat.reply(prompt.ask(report, context.ids.salt(), max_tokens=context.options.answer_tokens))
         found = asdict(prompt.read(reply))
     except (CallError, BudgetSpent, AnswerUnreadable) as error:
         _log.warning("distillation: no lesson from %s, because %s", memory.id, error)

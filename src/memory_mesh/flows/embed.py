@@ -96,8 +96,8 @@ def embedded(embedder: Embedder, texts: Sequence[str]) -> list[Vector]:
 
 def mention(context: Context, what: str) -> None:
     """One line, once, where memories cannot be compared and `reembed` would mend it."""
-    if not context.told.is_set():
-        context.told.set()
+    if not context.state.warned.is_set():
+        context.state.warned.set()
         _log.warning("%s; memory-mesh reembed mends it", what)
 
 

@@ -84,7 +84,7 @@ def _erased(context: Context, memory_ids: Sequence[str], *, anyones: bool) -> Er
 
     proof, applied = commit(context, decide)
     context.index.forget(touched)
-    context.cache.clear()
+    context.state.cache.clear()
     return replace(proof, bytes_freed=applied.bytes_freed)
 
 
@@ -174,7 +174,9 @@ def _told(context: Context, gone: Sequence[Memory], tombs: Sequence[Block]) -> l
                 entries.append(_entry(context, memory.id, named))
         # Without its erasure block a tombstone could not be told from tampering, so a chain that lost a text gets one even
         # where the mesh writes no others.
-        rows += sealed(context, chain, entries) if context.audited or any(tomb.chain == chain for tomb in tombs) else []
+        rows += (
+            sealed(context, chain, entries) if context.options.enable_yamo or any(tomb.chain == chain for tomb in tombs) else []
+        )
     return rows
 
 

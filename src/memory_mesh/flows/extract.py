@@ -107,7 +107,7 @@ def _read(context: Context, chat: ChatModel, text: str, call: _Call) -> Iterator
 
 def _cut(context: Context, text: str) -> Iterator[str]:
     """The text in pieces that the model can read at once; nearly always itself."""
-    most = context.chatting.input_tokens
+    most = context.options.llm_input_tokens
     if estimate(text) <= most:
         yield text
         return
@@ -119,7 +119,7 @@ def _cut(context: Context, text: str) -> Iterator[str]:
 def _asked(context: Context, chat: ChatModel, text: str, call: _Call) -> _Piece:
     check_cancelled()
     try:
-        reply = chat.reply(extraction.ask(text, context.ids.salt(), max_tokens=context.chatting.answer_tokens))
+        reply = chat.reply(extraction.ask(text, context.ids.salt(), max_tokens=context.options.answer_tokens))
         return _usable(context, text, extraction.read(reply), call)
     except (CallError, BudgetSpent, AnswerUnreadable) as error:
         _log.warning("extract: stored as it is, because %s", error)
@@ -164,8 +164,8 @@ _AS_DOCUMENT: Mapping[str, object] = {"importance": WHOLE_IMPORTANCE, "provenanc
 def _whole(context: Context, pieces: Sequence[_Piece], call: _Call) -> list[Prepared]:
     pairs = [(piece.text, _flagged(piece.text, {**_AS_DOCUMENT, **call.given})) for piece in pieces if piece.failed]
     # They passed the gate. A mask may be longer than what it hides, and that is no reason to refuse them now.
-    roomy = replace(context.limits, content_chars=max([context.limits.content_chars, *(len(text) for text, _ in pairs)]))
-    return read_items(replace(context, limits=roomy), pairs, request=call.request, trust=BASE[Source.DOCUMENT])
+    roomy = context.with_options(max_content_chars=max([context.limits.content_chars, *(len(text) for text, _ in pairs)]))
+    return read_items(roomy, pairs, request=call.request, trust=BASE[Source.DOCUMENT])
 
 
 def _flagged(text: str, notes: dict[str, object]) -> dict[str, object]:

@@ -43,7 +43,7 @@ def _distill(context: Context) -> str:
 
 def _retain(context: Context) -> str:
     retired = lessons.retire(context)
-    pruned = recalls.prune(context, older_than_days=context.recall_retention_days)
+    pruned = recalls.prune(context, older_than_days=context.options.recall_retention_days)
     broken = f", {len(pruned.broken)} chains left alone because they are broken" if pruned.broken else ""
     return f"{len(retired)} lessons archived, {pruned.removed} recall blocks removed{broken}"
 
@@ -62,7 +62,7 @@ def _compact(context: Context) -> str:
 # Decay and consolidation come between distillation and retention, with the graph face.
 JOBS = (
     Job("guard", 0, 0, guard),
-    Job("distillation", 1, 8 * _HOUR, _distill, lambda context: context.distilling),
+    Job("distillation", 1, 8 * _HOUR, _distill, lambda context: context.options.enable_wisdom_distillation),
     Job("retention", 4, 24 * _HOUR, _retain),
     Job("reembedding", 5, _HOUR, _reembed),
     Job("compaction", 6, 24 * _HOUR, _compact),

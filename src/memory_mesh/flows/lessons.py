@@ -94,7 +94,7 @@ def query(context: Context, words: object, *, limit: int = 10, order_by: str | N
         raise InvalidInput(f"the query is {shown(words)}", expected="text; empty lists all lessons")
     most = within(limit)
     if not words.strip():
-        sure = all_of(readable(context), _LESSON, Compare("confidence", ">=", context.lesson_min_confidence))
+        sure = all_of(readable(context), _LESSON, Compare("confidence", ">=", context.options.lesson_min_confidence))
         every = [Memory.of(row) for row in context.store.find(Kind.MEMORY, sure)]
         return _told(context, worst_first(every)[:most])
     if order_by == "severity DESC":
@@ -104,7 +104,7 @@ def query(context: Context, words: object, *, limit: int = 10, order_by: str | N
 
 def retire(context: Context) -> list[str]:
     """Archive the lessons of this user that nobody has met for too long; pinned ones stay."""
-    cutoff = iso(max(0, context.clock() - context.lesson_retention_days * _DAY))
+    cutoff = iso(max(0, context.clock() - context.options.lesson_retention_days * _DAY))
     old = all_of(
         equals("user_id", context.reader.user_id), _LESSON, equals("status", Status.ACTIVE), Compare("created_at", "<", cutoff)
     )
@@ -125,7 +125,7 @@ def _archived(context: Context, memory_id: str, cutoff: str) -> bool:
         sighted = usage.counted(context, [memory_id]).get(memory_id, {}).get("last_accessed") or memory.created_at
         if memory.status != Status.ACTIVE or memory.pinned or max(str(sighted), memory.last_observed or "") >= cutoff:
             return Plan(answer=False)
-        why = f"not met for {context.lesson_retention_days} days"
+        why = f"not met for {context.options.lesson_retention_days} days"
         plan = revised(context, memory, action="archive", why=why, status=Status.ARCHIVED.value)
         return Plan(answer=True, puts=plan.puts, deletes=plan.deletes, seen=seen)
 
@@ -152,7 +152,7 @@ def _stored(
     memory = replace(memory, metadata={**memory.metadata, "lesson_id": named_after(memory.id, "lesson")})
     rows, entries = _superseded(context, beaten, memory, ms)
     chain = audit.chain_name(context.reader.user_id, context.reader.agent_id)
-    blocks = sealed(context, chain, [*entries, _entry(context, ms, memory, lesson)] if context.audited else [])
+    blocks = sealed(context, chain, [*entries, _entry(context, ms, memory, lesson)] if context.options.enable_yamo else [])
     return Plan(memory, [memory.row(), *passage_rows(memory, vectors), *rows, *made.claim(context), *blocks])
 
 
@@ -207,7 +207,7 @@ def _clean(context: Context, lesson: LessonContext) -> LessonContext:
 
 
 def _search(context: Context, words: str, limit: int) -> list[Memory]:
-    wanted = f"memory_type = 'lesson' AND confidence >= {context.lesson_min_confidence}"
+    wanted = f"memory_type = 'lesson' AND confidence >= {context.options.lesson_min_confidence}"
     asked = Request(query=words, limit=limit, filter=wanted, where=filters.parse(wanted))
     ids = [result.id for result in search(context, asked)]
     held = context.store.get(Kind.MEMORY, ids)

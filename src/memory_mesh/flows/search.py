@@ -73,14 +73,14 @@ def search(context: Context, request: Request, *, use_cache: bool = True) -> lis
         context.reader, tuple(request.statuses), request.min_score, request.ranker,
     )  # fmt: skip
     marks = context.index.marks(partitions(context.reader)) if use_cache else ()
-    answers = context.cache.get(key, marks, at) if use_cache else None
+    answers = context.state.cache.get(key, marks, at) if use_cache else None
     if answers is None:
         found = _found(context, request)
         answers = tuple(islice(_answers(context, request, found), request.limit))
         # An answer by keywords alone is for the moment; the embedder may be back before the five minutes are over.
         if use_cache and (found.asked.vector or context.embedder is None):
             ends = [millis(result.expires_at) for result in answers if result.expires_at]
-            context.cache.put(key, marks, answers, at, until=min(ends, default=None))
+            context.state.cache.put(key, marks, answers, at, until=min(ends, default=None))
     usage.note(context, [result.id for result in answers])
     recalls.note(context, query=request.query, limit=request.limit, filter=request.filter, ms=at, answers=answers)
     return [_apart(result) for result in answers] if use_cache else list(answers)
@@ -128,19 +128,21 @@ def _found(context: Context, request: Request) -> _Found:
     query = context.layer0.line(_clean(request.query))
     at = iso(context.clock())
     asked = Query(
-        tokens=tokens(query, language=context.language),
+        tokens=tokens(query, language=context.options.stemmer_language),
         vector=None,
         reader=context.reader,
         at=at,
         spans=spans(query, at),
         roles=persons.roles(query),
-        names=persons.names(query, language=context.language),
+        names=persons.names(query, language=context.options.stemmer_language),
         statuses=tuple(request.statuses),
         only=_only(context, request.where),
     )
     # A name says whose memories are meant, not what about: it would pull towards every text that holds it.
     speakers = context.index.speakers(asked) if context.embedder else frozenset()
-    asked = replace(asked, vector=embed.asked(context, persons.without(query, speakers, language=context.language)))
+    asked = replace(
+        asked, vector=embed.asked(context, persons.without(query, speakers, language=context.options.stemmer_language))
+    )
     pool = context.index.pool(asked, size=max(_POOL, 2 * request.limit))
     if asked.vector and pool.foreign:
         embed.mention(context, f"{pool.foreign:,} memories have no vector of {asked.vector.model} and are found by keywords")
@@ -162,9 +164,9 @@ def _only(context: Context, where: Where) -> frozenset[str] | None:
 def _ranked(context: Context, request: Request, query: str, asked: Query, pool: Pool) -> _Found:
     from memory_mesh.core.search.rankers import ranked  # it brings numpy, which only searches need
 
-    ranker = request.ranker or context.ranker
+    ranker = request.ranker or context.options.ranker
     by_vector = asked.vector is not None
-    ranking = ranked(ranker, pool, depth=2 * request.limit, by_vector=by_vector, weights=context.channel_weights)
+    ranking = ranked(ranker, pool, depth=2 * request.limit, by_vector=by_vector, weights=(context.options.channel_weights or {}))
     least = ranking.default_min_score if request.min_score is None else request.min_score
     return _Found(
         asked=asked, allowed=shown_to(context, request.statuses, request.where), query=query, pool=pool, ranker=ranker,

@@ -36,27 +36,28 @@ _AT_ONCE = 1000  # blocks removed in one write
 
 def note(context: Context, *, query: str, limit: int, filter: str | None, ms: int, answers: Sequence[SearchResult]) -> None:
     """A search was answered. It waits for nothing: its block is written later, by another thread or on closing."""
-    if context.recalls is None or not context.audited or not context.enabled:
+    if not (context.options.audit_recalls and context.options.enable_yamo and context.options.enable_memory):
         return
     recall = Recall(
         user_id=context.reader.user_id, agent_id=context.reader.agent_id, query=query, limit=limit, filter=filter, ms=ms,
         results=len(answers), top_score=max((answer.score for answer in answers), default=0.0),
     )  # fmt: skip
-    if context.recalls.add(recall):
-        context.recalls.start(Thread(target=_write, args=(context, context.recalls), name="memory-mesh recalls", daemon=True))
+    if context.state.search_log.add(recall):
+        context.state.search_log.start(
+            Thread(target=_write, args=(context, context.state.search_log), name="memory-mesh recalls", daemon=True)
+        )
 
 
 def flush(context: Context) -> None:
     """Write the blocks of all searches so far, now; while others keep the store busy they wait on."""
-    if context.recalls is not None:
-        _write(context, context.recalls)  # whoever writes already is waited for
+    _write(context, context.state.search_log)  # waits for a thread that is writing
 
 
 def close(context: Context) -> None:
     """Write what waits, for the last time."""
     flush(context)
-    while context.recalls and (left := context.recalls.take()):
-        _lose(context, context.recalls, len(left), "others kept the store busy")
+    while left := context.state.search_log.take():
+        _lose(context, context.state.search_log, len(left), "others kept the store busy")
 
 
 def _write(context: Context, recalls: Recalls) -> None:

@@ -21,9 +21,9 @@ _ATTEMPTS = 20
 
 def note(context: Context, ids: Sequence[str]) -> None:
     """These memories were answers."""
-    if not context.enabled or not ids or context.usage_counter.add(ids, iso(context.clock())) < _FLUSH_AT:
+    if not context.options.enable_memory or not ids or context.state.usage.add(ids, iso(context.clock())) < _FLUSH_AT:
         return
-    context.usage_counter.start(Thread(target=_write, args=(context,), name="memory-mesh usage", daemon=True))
+    context.state.usage.start(Thread(target=_write, args=(context,), name="memory-mesh usage", daemon=True))
 
 
 def flush(context: Context) -> None:
@@ -32,13 +32,13 @@ def flush(context: Context) -> None:
 
 
 def _write(context: Context) -> None:
-    with context.usage_counter.writing:
+    with context.state.usage.writing:
         _flushed(context)
 
 
 def _flushed(context: Context) -> None:
     """A store that cannot be written to is searched all the same, without counting."""
-    taken = context.usage_counter.take()
+    taken = context.state.usage.take()
     for _ in range(_ATTEMPTS if taken else 0):
         try:
             puts, seen = _added(context, taken)
@@ -52,7 +52,7 @@ def _flushed(context: Context) -> None:
             return
         else:
             return
-    context.usage_counter.put_back(taken)  # others kept writing, or it is closed: the next flush tries again
+    context.state.usage.put_back(taken)  # others kept writing, or it is closed: the next flush tries again
 
 
 def merged(context: Context, memories: Sequence[Memory]) -> list[Memory]:
@@ -64,7 +64,7 @@ def merged(context: Context, memories: Sequence[Memory]) -> list[Memory]:
 def counted(context: Context, ids: Sequence[str]) -> dict[str, dict[str, Any]]:
     """How often memories were found, and when last, as the fields of a record; those that never were are left out."""
     held = {id_: Usage.of(row) for id_, row in context.store.get(Kind.USAGE, ids).items()} if ids else {}
-    known = {id_: _fields(held.get(id_), id_, context.usage_counter) for id_ in ids}
+    known = {id_: _fields(held.get(id_), id_, context.state.usage) for id_ in ids}
     return {id_: found for id_, found in known.items() if found["access_count"]}
 
 

@@ -100,7 +100,7 @@ def decide_add(context: Context, wanted: Sequence[Prepared], made: Vectors) -> P
     written = [batch.memories[id_].row(replaces=batch.replaces.get(id_, 0)) for id_ in sorted(batch.touched)]
     chain = audit.chain_name(context.reader.user_id, context.reader.agent_id)
     claimed = made.claim(context) if written else []
-    puts = [*written, *batch.others, *claimed, *sealed(context, chain, batch.entries if context.audited else [])]
+    puts = [*written, *batch.others, *claimed, *sealed(context, chain, batch.entries if context.options.enable_yamo else [])]
     return Plan(batch.answers, puts, seen=seen if puts else {})
 
 
@@ -185,7 +185,7 @@ def _wanted(context: Context, at: int, item: object, key: str | None, *, alone: 
     return Prepared(
         draft=read,
         fingerprint=fingerprint(context.reader, read),
-        keywords=tokens(read.content, language=context.language),
+        keywords=tokens(read.content, language=context.options.stemmer_language),
         receipt_id=receipts.receipt_id(context, key, *place),
         request=receipts.request("add", read.content, read.metadata),
     )

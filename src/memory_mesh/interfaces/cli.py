@@ -14,7 +14,7 @@ from memory_mesh.core.model.scope import MemoryType
 from memory_mesh.interfaces import flags, render
 from memory_mesh.interfaces.grammar import Commands, StoreFlag, Who, option, verb
 from memory_mesh.interfaces.render import NAME, Answer
-from memory_mesh.settings import colour_wanted
+from memory_mesh.settings import use_colour
 
 if TYPE_CHECKING:
     from memory_mesh.faces.mesh import MemoryStats
@@ -400,7 +400,7 @@ def config_show(who: Who) -> Answer:
     """Show every setting, its value and where it came from; secrets are not shown."""
     from memory_mesh.settings import load
 
-    rows = [(name, render.unsecret(value), origin) for name, value, origin in load(who.arguments).shown()]
+    rows = [(name, render.unsecret(value), origin) for name, value, origin in load(who.arguments).displayed()]
     data = {"settings": [{"name": name, "value": value, "origin": origin} for name, value, origin in rows]}
     text = f"{NAME} {len(rows)} settings\n" + render.aligned(rows)
     return Answer(text=text, data=data, drawn=lambda: render.table("Settings", ("setting", "value", "from"), rows))
@@ -522,7 +522,7 @@ def demo() -> Answer:
 
 
 def _show(answer: Answer, *, as_json: bool) -> None:
-    render.show(replace(answer, as_json=as_json), colour=colour_wanted())
+    render.show(replace(answer, as_json=as_json), colour=use_colour())
 
 
 def _spent(held: "MemoryStats") -> list[str]:

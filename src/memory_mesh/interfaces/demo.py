@@ -183,7 +183,7 @@ def _agent(store: Store, name: str) -> Mesh:
 
 def _has_model() -> bool:
     loaded = load({})
-    return loaded.settings.embedder == "local" and ready(model_places(loaded)) is not None
+    return loaded.options.embedder == "local" and ready(model_places(loaded)) is not None
 
 
 def _answers(mesh: Mesh, query: str) -> str:

@@ -21,7 +21,7 @@ from memory_mesh.flows import pseudonyms
 from memory_mesh.interfaces.grammar import Who
 from memory_mesh.interfaces.render import NAME, Answer, aligned, one_line, paint, safe, size, styled, unsecret
 from memory_mesh.models.model_status import look
-from memory_mesh.settings import Loaded, load
+from memory_mesh.settings import Settings, load
 from memory_mesh.stores.keyfile import NAME as KEY_FILE
 from memory_mesh.stores.keyfile import read_key
 from memory_mesh.stores.sqlite.check import keyword_faults
@@ -74,13 +74,13 @@ def _checks(who: Who) -> Iterator[Check]:
     yield _home(loaded.home)
     yield _model(loaded)
     yield _llm(loaded)
-    if not loaded.settings.enable_memory:
+    if not loaded.options.enable_memory:
         yield Check("store", ok=True, detail=f"memory is switched off by {loaded.origins['enable_memory']}")
         return
     yield from _stored(loaded)
 
 
-def _stored(loaded: Loaded) -> Iterator[Check]:
+def _stored(loaded: Settings) -> Iterator[Check]:
     try:
         file = store_file(loaded.store_url)
         if file:
@@ -88,7 +88,7 @@ def _stored(loaded: Loaded) -> Iterator[Check]:
         if file and not file.exists():
             yield _unmade("store", file, f"{unsecret(loaded.store_url)} is not made yet", remedy="name another --store")
             return
-        store = open_store(loaded.store_url, busy_seconds=loaded.settings.busy_seconds)
+        store = open_store(loaded.store_url, busy_seconds=loaded.options.busy_seconds)
     except MemoryMeshError as error:
         yield _failed("store", error)
         return
@@ -105,7 +105,7 @@ def _library() -> Check:
     return Check("sqlite", ok, sqlite3.sqlite_version, "" if ok else f"use a Python whose SQLite is {wanted} or newer")
 
 
-def _settings(loaded: Loaded) -> Check:
+def _settings(loaded: Settings) -> Check:
     files = sorted({origin for origin in loaded.origins.values() if origin.startswith("file")})
     given = sum(origin != "default" for origin in loaded.origins.values())
     return Check("settings", ok=True, detail=f"{given} given, the others default; {', '.join(files) or 'no file'}")
@@ -116,24 +116,24 @@ def _home(home: Path) -> Check:
     return _unmade("home", home, told, remedy="set MEMORY_MESH_HOME to another")
 
 
-def _model(loaded: Loaded) -> Check:
-    if loaded.settings.embedder != "local":
-        return Check("model", ok=True, detail=f"none is needed: embedder is {loaded.settings.embedder}")
+def _model(loaded: Settings) -> Check:
+    if loaded.options.embedder != "local":
+        return Check("model", ok=True, detail=f"none is needed: embedder is {loaded.options.embedder}")
     found = look(model_places(loaded))
     told = f"{found.state} in {found.folder}" + (f", {found.detail}" if found.detail else "")
     return Check("model", found.usable, told, "" if found.usable else found.remedy)
 
 
-def _llm(loaded: Loaded) -> Check:
+def _llm(loaded: Settings) -> Check:
     """Whether what is set can work; nobody is called."""
     try:
-        refuse_wrong(loaded.settings)
-        chat = make_chat(loaded.settings, None)
+        refuse_wrong(loaded.options)
+        chat = make_chat(loaded.options, None)
     except SettingsError as error:
         return _failed("llm", error)
     if isinstance(chat, KeylessChat):
         return _failed("llm", chat.error)
-    off = "" if loaded.settings.enable_llm else ", switched off"
+    off = "" if loaded.options.enable_llm else ", switched off"
     told = f"{chat.model} is set{off}; memory-mesh model check asks it" if chat else "none is set, and none is needed"
     return Check("llm", ok=True, detail=told)
 
@@ -156,7 +156,7 @@ def _store(store: Store, file: Path | None) -> Check:
     return Check("store", ok=True, detail=f"{unsecret(store.url)}{about}")
 
 
-def _pseudonyms(store: Store, loaded: Loaded) -> Check:
+def _pseudonyms(store: Store, loaded: Settings) -> Check:
     wrong = pseudonyms.trouble(store, read_key(loaded.home))
     used = "made with the key of this home" if pseudonyms.known_key(store) else "none"
     return Check("pseudonyms", not wrong, wrong or used, f"restore {loaded.home / KEY_FILE} from a backup" if wrong else "")

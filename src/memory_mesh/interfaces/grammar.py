@@ -18,7 +18,7 @@ from memory_mesh.core.not_yet import NOT_YET, not_yet
 from memory_mesh.interfaces.render import Answer
 
 if TYPE_CHECKING:
-    from memory_mesh.wiring.build import MemoryMesh
+    from memory_mesh.wiring.mesh import MemoryMesh
 
 _WHO = "Whose memory, and where"
 
@@ -37,7 +37,7 @@ class Who:
         return {"store": self.store, "agent_id": self.agent, "user_id": self.user, "session_id": self.session}
 
     def mesh(self) -> "MemoryMesh":
-        from memory_mesh.wiring.build import MemoryMesh  # `--help` needs no store
+        from memory_mesh.wiring.mesh import MemoryMesh  # `--help` needs no store
 
         return MemoryMesh(store=self.store, agent_id=self.agent, user_id=self.user, session_id=self.session)
 

@@ -8,7 +8,7 @@ from memory_mesh.flows.folders import Gone, Ingested
 from memory_mesh.interfaces.grammar import Who
 from memory_mesh.interfaces.progress import bar
 from memory_mesh.interfaces.render import NAME, Answer, complain, one_line
-from memory_mesh.settings import colour_wanted
+from memory_mesh.settings import use_colour
 
 _MOST_LINES = 20
 
@@ -18,7 +18,7 @@ def ingested(who: Who, path: str, *, extension: Sequence[str], type_: str | None
     with who.mesh() as mesh, bar() as drawn:
         progress = drawn if sys.stderr.isatty() else _line
         done = mesh.ingest_dir(path, extension=extension, type=type_, recursive=recursive, progress=progress)
-    colour = colour_wanted()
+    colour = use_colour()
     for failed in done.failed:
         complain(f"{failed.source}: {failed.reason}", 1, colour=colour)
     text = "\n".join([f"{NAME} {_summary(done)}", *_empty(done, extension, recursive=recursive), *_gone(done.gone)])

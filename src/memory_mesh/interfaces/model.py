@@ -9,7 +9,7 @@ from memory_mesh.interfaces.render import NAME, Answer, aligned, one_line, size
 from memory_mesh.models.find_model import supply
 from memory_mesh.models.model_status import Standing, State, look
 from memory_mesh.models.weights import MODEL
-from memory_mesh.settings import Loaded, load
+from memory_mesh.settings import Settings, load
 from memory_mesh.wiring.build import model_places
 
 
@@ -47,13 +47,13 @@ def _told(one: Checked) -> str:
     return one_line(f"{named}; {one.remedy}" if one.remedy else named)
 
 
-def _answer(loaded: Loaded, standing: Standing) -> Answer:
+def _answer(loaded: Settings, standing: Standing) -> Answer:
     rows = [("folder", str(standing.folder))]
     rows += [("size", size(standing.size))] if standing.size else []
     rows += [("sums", "right")] if standing.usable else []
     rows += [(name, told) for name, told in (("detail", standing.detail), ("remedy", standing.remedy)) if told]
-    if loaded.settings.embedder != "local":
-        rows.append(("unused", f"embedder is {loaded.settings.embedder}, by {loaded.origins['embedder']}"))
+    if loaded.options.embedder != "local":
+        rows.append(("unused", f"embedder is {loaded.options.embedder}, by {loaded.origins['embedder']}"))
     return Answer(
         text=f"{NAME} {MODEL} is {standing.state}\n{aligned(rows)}",
         data=_data(loaded, standing),
@@ -61,8 +61,8 @@ def _answer(loaded: Loaded, standing: Standing) -> Answer:
     )
 
 
-def _data(loaded: Loaded, standing: Standing) -> dict[str, object]:
+def _data(loaded: Settings, standing: Standing) -> dict[str, object]:
     return {
         "model": MODEL, "state": str(standing.state), "folder": str(standing.folder), "size": standing.size,
-        "sums": standing.usable, "detail": standing.detail, "remedy": standing.remedy, "embedder": loaded.settings.embedder,
+        "sums": standing.usable, "detail": standing.detail, "remedy": standing.remedy, "embedder": loaded.options.embedder,
     }  # fmt: skip

@@ -10,7 +10,7 @@ from typer.main import get_command
 from memory_mesh.core.errors import MemoryMeshError
 from memory_mesh.interfaces.cli import app
 from memory_mesh.interfaces.render import Answer, complain, outcome, show, speak_utf8
-from memory_mesh.settings import colour_wanted
+from memory_mesh.settings import use_colour
 
 _INTERRUPTED = 130  # typer catches Ctrl-C and answers with this
 _PIPE_CLOSED = 141  # what shells expect when the reader of a pipe has gone
@@ -19,7 +19,7 @@ _PIPE_CLOSED = 141  # what shells expect when the reader of a pipe has gone
 def run(words: Sequence[str]) -> int:
     """Run one command and give its exit code."""
     speak_utf8()
-    colour = colour_wanted()
+    colour = use_colour()
     try:
         said = get_command(app).main(list(words), prog_name="memory-mesh", standalone_mode=False)
     except typer.TyperException as error:

@@ -1,0 +1,275 @@
+"""Every option of a memory, written once: name, type, default, description and limits.
+
+The groups are frozen dataclasses and `Options` is all of them together, so every option has one flat name: the argument of
+`MemoryMesh`, the key in a file and, in capitals after `MEMORY_MESH_`, the environment variable. `settings.py` reads values
+from these places, `wiring` builds a mesh from them, flows read them from their context, and `docs/settings.md` and the stub of
+the constructor are generated from this table.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import Field, dataclass, field, fields
+from difflib import get_close_matches
+from types import NoneType, UnionType
+from typing import Any, get_args, get_origin
+
+from memory_mesh.core.errors import SettingsError
+
+CHAT_PROVIDERS = ("openai", "anthropic", "cohere", "ollama", "lmstudio", "llamacpp")
+EMBEDDERS = ("local", "hash", "none", "openai", "cohere", "ollama", "lmstudio")
+DEFAULT_ANSWER_TOKENS = 2048
+_MAX_NUMBER = 10**12  # larger values are typing mistakes, and overflow somewhere
+
+
+def option(
+    default: Any,
+    about: str,
+    *,
+    choices: tuple[str, ...] = (),
+    check: Callable[[Any], str] | None = None,
+    secret: bool = False,
+    personal: bool = False,
+) -> Any:
+    """Declare an option.
+
+    `check` returns what was expected, or "" for a valid value. A `secret` is never displayed. A `personal` option decides where
+    data and keys are sent, so a project's file cannot set it.
+    """
+    metadata = {"about": about, "choices": choices, "check": check, "secret": secret, "personal": personal}
+    return field(default=default, repr=not secret, metadata=metadata)
+
+
+def _fraction(value: float) -> str:
+    return "" if 0 <= value <= 1 else "a number from 0 to 1"
+
+
+def _seconds_of_a_call(value: float) -> str:
+    return "" if 0 < value <= 86_400 else "seconds above 0, at most 86400"
+
+
+def _piece_tokens(value: int) -> str:
+    return "" if value >= 100 else "at least 100 tokens: each piece of a text is a call of its own"
+
+
+def _stemmer(value: str) -> str:
+    import Stemmer  # the default is not checked, so that it loads nothing
+
+    languages = tuple(sorted(Stemmer.algorithms()))
+    return "" if value in languages else _choices(value, languages)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScopeOptions:
+    """Whose memories are read and written."""
+
+    agent_id: str = option("YAMO_AGENT", "the agent that reads and writes")
+    user_id: str | None = option(None, "the user whose memories these are")
+    session_id: str | None = option(None, "the session that reads and writes")
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoreOptions:
+    """Where memories are stored."""
+
+    store: str | None = option(None, "the URL of the store; by default memory.db in the home folder")
+    db_dir: str | None = option(None, "the LanceDB folder of RFC-0011")
+    busy_seconds: float = option(30.0, "how long to wait for other processes")
+    enable_memory: bool = option(True, "store memories at all")
+    max_content_chars: int = option(1_000_000, "the longest text of one memory, in characters")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrivacyOptions:
+    """What is cleaned and masked before it is stored."""
+
+    redaction: str = option(
+        "mask", "how personal data and secrets are replaced: mask, pseudonym or off", choices=("mask", "pseudonym", "off")
+    )
+    redact_names: dict[str, str] | None = option(None, "names and the ids that replace them", secret=True)
+    scrub: dict[str, object] | None = option(None, "settings of the scrubber, by group")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchOptions:
+    """How memories are found and ranked."""
+
+    ranker: str = option("learnt", "how candidates are ranked: learnt, or rrf as in RFC-0011", choices=("learnt", "rrf"))
+    channel_weights: dict[str, float] | None = option(None, "weights of keywords and vectors under rrf; 1 each by default")
+    stemmer_language: str = option("english", "the language whose words are stemmed", check=_stemmer)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EmbeddingOptions:
+    """What turns texts into vectors."""
+
+    embedder: str = option("local", f"what computes the vectors: {', '.join(EMBEDDERS)}", choices=EMBEDDERS)
+    embedding_model: str | None = option(None, "the model of a remote embedder; by default the provider's usual one")
+    embedding_api_key: str | None = option(
+        None, "its API key; by default from the provider's own variable", secret=True, personal=True
+    )
+    embedding_url: str | None = option(None, "another address that speaks the provider's protocol", personal=True)
+    embedding_allow_local: bool | None = option(None, "allow an address on this machine or network", personal=True)
+    embedding_window: int | None = option(None, "how many tokens of a text the model reads; known for the usual models")
+    embedding_price: float | None = option(None, "dollars for a million tokens embedded")
+    model_path: str | None = option(None, "the folder that holds the local model")
+    cache_dir: str | None = option(None, "the folder for files that can be made again, such as the local model")
+
+
+@dataclass(frozen=True, kw_only=True)
+class LlmOptions:
+    """The language model, if there is one."""
+
+    enable_llm: bool = option(True, "use the language model if one is set")
+    llm_provider: str | None = option(None, f"who runs the language model: {', '.join(CHAT_PROVIDERS)}", choices=CHAT_PROVIDERS)
+    llm_model: str | None = option(None, "the name of the language model")
+    llm_api_key: str | None = option(
+        None, "its API key; by default from the provider's own variable, such as OPENAI_API_KEY", secret=True, personal=True
+    )
+    llm_base_url: str | None = option(None, "another address that speaks the provider's protocol", personal=True)
+    llm_allow_local: bool | None = option(
+        None, "allow an address on this machine or network; on by default for local providers", personal=True
+    )
+    llm_max_tokens: int | None = option(None, f"the longest answer in tokens; {DEFAULT_ANSWER_TOKENS} by default")
+    llm_input_tokens: int = option(3000, "longer texts are sent in pieces of this many tokens", check=_piece_tokens)
+    llm_timeout: float = option(60.0, "the longest time of one call in seconds, retries included", check=_seconds_of_a_call)
+    llm_requests_per_minute: int | None = option(None, "the largest number of calls in a minute")
+    llm_daily_tokens: int | None = option(None, "the largest number of tokens of all calls of a day (UTC)")
+    llm_daily_cost: float | None = option(None, "the highest cost of all calls of a day in dollars; needs the prices")
+    llm_price_sent: float | None = option(None, "dollars for a million tokens sent")
+    llm_price_received: float | None = option(None, "dollars for a million tokens received")
+
+    @property
+    def answer_tokens(self) -> int:
+        """The longest answer in tokens."""
+        return self.llm_max_tokens or DEFAULT_ANSWER_TOKENS
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuditOptions:
+    """What the audit chain records."""
+
+    enable_yamo: bool = option(True, "write audit blocks")
+    audit_recalls: bool = option(True, "write audit blocks of searches")
+    recall_retention_days: int = option(90, "how many days audit blocks of searches are kept")
+
+
+@dataclass(frozen=True, kw_only=True)
+class LearningOptions:
+    """Lessons, skills and heritage."""
+
+    enable_wisdom_distillation: bool = option(False, "distill lessons in the heartbeat")
+    lesson_min_confidence: float = option(0.7, "lessons with less confidence are not returned", check=_fraction)
+    lesson_retention_days: int = option(365, "lessons not seen for this many days are archived")
+    skill_directories: str | list[str] | None = option(None, "folders of skill files")
+    enable_heritage_tracking: bool = option(False, "record heritage on add")
+    max_heritage_depth: int = option(5, "how many entries of a heritage are kept")
+
+
+@dataclass(frozen=True, kw_only=True)
+class FolderOptions:
+    """Folders of Markdown files."""
+
+    notes_dir: str | None = option(None, "the folder of notes")
+    traces_dir: str | None = option(None, "the folder of traces")
+
+
+GROUPS = (
+    ScopeOptions,
+    StoreOptions,
+    PrivacyOptions,
+    SearchOptions,
+    EmbeddingOptions,
+    LlmOptions,
+    AuditOptions,
+    LearningOptions,
+    FolderOptions,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(
+    FolderOptions,
+    LearningOptions,
+    AuditOptions,
+    LlmOptions,
+    EmbeddingOptions,
+    SearchOptions,
+    PrivacyOptions,
+    StoreOptions,
+    ScopeOptions,
+):
+    """All options. Constructing it validates every value."""
+
+    def __post_init__(self) -> None:
+        for name in NAMES:
+            value = getattr(self, name)
+            if value != BY_NAME[name].default:
+                validate(name, value)
+
+
+BY_NAME: Mapping[str, Field[Any]] = {f.name: f for f in fields(Options)}
+NAMES = tuple(BY_NAME)
+
+_EXPECTED: Mapping[type, str] = {
+    str: "a non-empty text",
+    bool: "true or false",
+    int: "a whole number from 1, at most 10^12",
+    float: "a number from 0, at most 10^12",
+    list: "a path or a list of paths",
+    dict: "a table (in the environment: a JSON object)",
+}
+
+
+def known(name: str) -> str:
+    """Return the name of an option, or raise `SettingsError` that suggests the nearest one."""
+    if name in BY_NAME:
+        return name
+    near = get_close_matches(name, NAMES, n=1)
+    raise SettingsError(f"unknown option {name!r:.60}", remedy=f"did you mean {near[0]!r}?" if near else "")
+
+
+def validate(name: str, value: Any) -> Any:
+    """Return the value as the option stores it, or raise `SettingsError` that says what was expected."""
+    about = BY_NAME[known(name)].metadata
+    kind = kind_of(name)
+    if kind is float and type(value) is int and value <= _MAX_NUMBER:
+        value = float(value)
+    expected = "" if _is_a(kind, value) else _EXPECTED[kind]
+    if about["choices"] and value not in about["choices"]:
+        expected = _choices(value, about["choices"])
+    if not expected and about["check"]:
+        expected = about["check"](value)
+    if expected:
+        given = "" if about["secret"] else f" {value!r:.60}"
+        raise SettingsError(f"{name}{given} is not valid", expected=expected)
+    return value
+
+
+def kind_of(name: str) -> type:
+    """Return the Python type of an option's values: `list` for a path or list of paths, `float` also for whole numbers."""
+    annotation: Any = BY_NAME[name].type
+    parts = get_args(annotation) if isinstance(annotation, UnionType) else [annotation]
+    kinds: list[type] = [get_origin(part) or part for part in parts if part is not NoneType]
+    return list if list in kinds else kinds[0]
+
+
+def by_group() -> Iterator[tuple[str, list[Field[Any]]]]:
+    """Yield the title of each group and its options, in the order of this module."""
+    for group in GROUPS:
+        yield (group.__doc__ or "").rstrip("."), list(fields(group))
+
+
+def _choices(value: object, choices: tuple[str, ...]) -> str:
+    near = get_close_matches(str(value), choices, n=1)
+    return f"one of {', '.join(choices)}" + (f"; did you mean {near[0]!r}?" if near else "")
+
+
+def _is_a(kind: type, value: object) -> bool:
+    if kind is str:
+        return isinstance(value, str) and bool(value.strip())
+    if kind is int:
+        return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= _MAX_NUMBER
+    if kind is float:
+        return isinstance(value, float) and 0 <= value <= _MAX_NUMBER
+    if kind is list:
+        return isinstance(value, str) or (isinstance(value, list) and all(isinstance(item, str) for item in value))
+    return isinstance(value, kind)

@@ -1,0 +1,47 @@
+"""Write the tables of docs/settings.md from `core/options.py`, or check that they are current.
+
+    python tools/settings_docs.py [--check]
+
+The tables stand between the two marks of the page; the text around them is written by hand.
+"""
+
+import argparse
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from memory_mesh.core.options import by_group
+from memory_mesh.settings import PREFIX
+
+PAGE = Path(__file__).parents[1] / "docs" / "settings.md"
+BEGIN, END = "<!-- options: begin -->", "<!-- options: end -->"
+
+
+def main() -> int:
+    """Write the page, or compare it."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true", help="only compare")
+    check = parser.parse_args().check
+    old = PAGE.read_text(encoding="utf-8")
+    new = re.sub(f"{BEGIN}.*{END}", lambda _: "\n".join([BEGIN, *tables(), END]), old, flags=re.DOTALL)
+    if check and new != old:
+        sys.stderr.write("docs/settings.md is stale: run python tools/settings_docs.py\n")
+        return 1
+    if not check:
+        PAGE.write_text(new, encoding="utf-8")
+    return 0
+
+
+def tables() -> Iterator[str]:
+    """Yield the lines of a table for each group of options."""
+    for title, options in by_group():
+        yield f"\n### {title}\n\n| option | environment variable | default | meaning |\n|---|---|---|---|"
+        for option in options:
+            default = "–" if option.default is None else f"`{option.default}`"
+            yield f"| `{option.name}` | `{PREFIX}{option.name.upper()}` | {default} | {option.metadata['about']} |"
+    yield ""
+
+
+if __name__ == "__main__":
+    sys.exit(main())
