@@ -111,4 +111,4 @@ BAD = {
 def test_each_type_takes_its_values_and_names_what_is_wrong_with_others(column: object) -> None:
     assert [value for value in GOOD[column.type] if fault(column, value)] == []
     for value in BAD[column.type]:
-        assert fault(column, value).startswith(f"{column.name} is no {column.type.value}: ")
+        assert fault(column, value).startswith(f"{column.name} must be ")

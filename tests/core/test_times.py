@@ -83,7 +83,7 @@ def test_every_way_of_writing_a_moment_comes_into_the_one_form(given_: object, t
     ],
 )
 def test_what_is_no_moment_is_refused_with_the_name_of_the_field(given_: object) -> None:
-    with pytest.raises(InvalidInput, match=r"^event_time .* is no moment in time; expected ISO 8601"):
+    with pytest.raises(InvalidInput, match=r"^event_time .* is not a time; expected ISO 8601"):
         parse_time(given_, "event_time")
 
 

@@ -8,8 +8,7 @@ from memory_mesh.core.errors import InvalidInput
 from memory_mesh.core.intake.drafts import Draft, draft, fingerprint, read_content, read_metadata
 from memory_mesh.core.intake.files import is_file_print
 from memory_mesh.core.model.columns import Kind, Value
-from memory_mesh.core.model.history import revise
-from memory_mesh.core.model.records import Memory
+from memory_mesh.core.model.records import Memory, revise
 from memory_mesh.core.model.scope import Reader
 from memory_mesh.core.model.times import iso
 from memory_mesh.core.model.where import equals

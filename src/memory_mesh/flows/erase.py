@@ -13,8 +13,7 @@ from memory_mesh.core.audit.chain import Entry
 from memory_mesh.core.audit.wire import Seal
 from memory_mesh.core.errors import InvalidInput
 from memory_mesh.core.model.columns import Kind
-from memory_mesh.core.model.history import revise
-from memory_mesh.core.model.records import Block, Memory, Receipt
+from memory_mesh.core.model.records import Block, Memory, Receipt, revise
 from memory_mesh.core.model.rows import Key, Row, batches
 from memory_mesh.core.model.scope import MemoryType, may_erase
 from memory_mesh.core.model.times import iso

@@ -21,8 +21,7 @@ from memory_mesh.core.learning.lessons import (
     worst_first,
 )
 from memory_mesh.core.model.columns import Kind
-from memory_mesh.core.model.history import revise
-from memory_mesh.core.model.records import Memory, Status
+from memory_mesh.core.model.records import Memory, Status, revise
 from memory_mesh.core.model.rows import Row
 from memory_mesh.core.model.scope import MemoryType, Reach, partition_for, partitions, reach_of
 from memory_mesh.core.model.times import iso

@@ -5,8 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from memory_mesh.core.checks import whole_number
 from memory_mesh.core.errors import InvalidInput, shown
 from memory_mesh.core.model.columns import Kind
-from memory_mesh.core.model.history import creation, since_shared
-from memory_mesh.core.model.records import Change, Memory, Status
+from memory_mesh.core.model.records import Change, Memory, Status, creation, since_shared
 from memory_mesh.core.model.rows import Row
 from memory_mesh.core.model.scope import visible, visible_to
 from memory_mesh.core.model.times import iso

@@ -9,8 +9,7 @@ from memory_mesh.core.audit.chain import Entry
 from memory_mesh.core.errors import InvalidInput, shown
 from memory_mesh.core.intake.drafts import Draft, draft, fingerprint
 from memory_mesh.core.model.columns import Kind
-from memory_mesh.core.model.history import revise
-from memory_mesh.core.model.records import Memory, Receipt, Status
+from memory_mesh.core.model.records import Memory, Receipt, Status, revise
 from memory_mesh.core.model.rows import Row
 from memory_mesh.core.model.scope import MemoryType, partition_for
 from memory_mesh.core.model.times import iso

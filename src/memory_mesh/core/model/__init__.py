@@ -6,10 +6,10 @@ from memory_mesh.core.model.columns import (
     BASE, BY_NAME, COLUMNS, FILTERABLE, INT_MAX, MOVING, REQUIRED, WITH_VECTOR, Column, Json, Kind, Scalar, Type, Value, fault,
     fields_of,
 )
-from memory_mesh.core.model.history import change_id, creation, revise, since_shared
 from memory_mesh.core.model.ids import Ids
 from memory_mesh.core.model.records import (
-    MIN_IMPORTANCE, Block, Change, Extraction, Head, Memory, MemoryRecord, Meta, Receipt, SearchResult, Status, Usage,
+    MIN_IMPORTANCE, Block, Change, Extraction, Head, Memory, MemoryRecord, Meta, Receipt, SearchResult, Status, Usage, change_id,
+    creation, revise, since_shared,
 )
 from memory_mesh.core.model.rows import Hit, Key, Row, Vector, batches, checked
 from memory_mesh.core.model.scope import (

@@ -1,6 +1,6 @@
-"""Every field of every kind of row, once: its name, its type and the kinds that have it.
+"""The one table of fields: the name, the type and the kinds of row of every field.
 
-A store keeps what it likes as real columns and the rest as JSON; any row comes back equal either way.
+A store may keep any of them as real columns and the rest as JSON. Either way, every row is returned equal to the row written.
 """
 
 from collections.abc import Callable, Mapping
@@ -15,51 +15,51 @@ Scalar = str | int | float | bool
 Json = Scalar | None | list["Json"] | dict[str, "Json"]
 Value = Json
 
-# Beyond 2**53 a 64-bit float, which is what comparisons are made in, cannot tell neighbours apart.
+# Comparisons use 64-bit floats, which cannot represent every integer above 2**53.
 INT_MAX = 2**53
 
 
 class Kind(StrEnum):
-    """What a row is."""
+    """The kind of a row."""
 
     MEMORY = "memory"
-    PASSAGE = "passage"  # a further vector of a long memory, `ref` names the memory
+    PASSAGE = "passage"  # a further vector of a long memory; `ref` is the memory
     LINK = "link"  # from `ref` to `target`
-    CHANGE = "change"  # one step of a record's history, `ref` names the record
-    BLOCK = "block"  # one sealed line of the audit chain
-    HEAD = "head"  # where a chain ends
-    RECEIPT = "receipt"  # an idempotency key and what it stored
-    META = "meta"  # what the store must know about itself
-    USAGE = "usage"  # how often a memory was found, `ref` names the memory
+    CHANGE = "change"  # one step in the history of a memory; `ref` is the memory
+    BLOCK = "block"  # one sealed line of an audit chain
+    HEAD = "head"  # the last block of an audit chain
+    RECEIPT = "receipt"  # an idempotency key and the memory that it stored
+    META = "meta"  # bookkeeping of the store: model, pseudonym key, jobs, spending
+    USAGE = "usage"  # how often a memory was found; `ref` is the memory
 
 
-# What changes answers moves a partition's version; bookkeeping does not.
+# Kinds that affect search results. Writing one raises the version of its partition; bookkeeping does not.
 MOVING = frozenset({Kind.MEMORY, Kind.PASSAGE, Kind.LINK})
 
-# What is found by likeness; no other kind has a vector.
+# Kinds that may have a vector.
 WITH_VECTOR = frozenset({Kind.MEMORY, Kind.PASSAGE})
 
 
 class Type(Enum):
-    """How a field's value looks."""
+    """The type of a field."""
 
     TEXT = "text"
     INT = "int"
     REAL = "real"
     BOOL = "bool"
-    TIME = "time"  # text of `core.model.times`
+    TIME = "time"  # text as written by `core.model.times`
     TEXTS = "texts"  # a list of texts
-    JSON = "json"  # an object; a bare list or scalar would be a value that filters could compare on one store only
+    JSON = "json"  # an object; stores would compare bare lists or scalars in different ways
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One field."""
+    """One field of a row."""
 
     name: str
     type: Type
     kinds: frozenset[Kind]
-    alias: str | None = None  # the name that a document gives it, understood in filters
+    alias: str | None = None  # a second name, accepted in filters
 
 
 ALL = frozenset(Kind)
@@ -67,7 +67,7 @@ _MEMORY = frozenset({Kind.MEMORY})
 _OWNED = frozenset({Kind.MEMORY, Kind.PASSAGE, Kind.LINK})
 _CHAIN = frozenset({Kind.BLOCK, Kind.HEAD})
 
-# The first six are attributes of every row; the rest live in its `fields`.
+# These are attributes of every row; all others are keys of `Row.fields`.
 BASE = ("id", "kind", "partition", "revision", "number", "created_at")
 
 COLUMNS: tuple[Column, ...] = (
@@ -77,7 +77,7 @@ COLUMNS: tuple[Column, ...] = (
     Column("revision", Type.INT, ALL),
     Column("number", Type.INT, ALL),
     Column("created_at", Type.TIME, ALL),
-    # whose it is
+    # scope
     Column("user_id", Type.TEXT, ALL),
     Column("agent_id", Type.TEXT, ALL),
     Column("session_id", Type.TEXT, ALL),
@@ -85,7 +85,7 @@ COLUMNS: tuple[Column, ...] = (
     Column("memory_type", Type.TEXT, _OWNED),
     Column("reach", Type.TEXT, _OWNED),
     Column("ref", Type.TEXT, ALL - _MEMORY),
-    # what it says
+    # content
     Column("content", Type.TEXT, _MEMORY),
     Column("metadata", Type.JSON, frozenset({Kind.MEMORY, Kind.BLOCK})),
     Column("tags", Type.TEXTS, _MEMORY),
@@ -93,21 +93,21 @@ COLUMNS: tuple[Column, ...] = (
     Column("keywords", Type.TEXTS, _MEMORY),
     Column("speaker", Type.TEXT, _MEMORY),
     Column("turn", Type.INT, _MEMORY),
-    # the four numbers, never mixed (relevance belongs to a query)
+    # three independent numbers; relevance belongs to a query, not to a memory
     Column("importance", Type.REAL, _MEMORY, alias="importance_score"),
     Column("trust", Type.REAL, _MEMORY),
     Column("confidence", Type.REAL, _MEMORY),
-    # times, never mixed
+    # times
     Column("updated_at", Type.TIME, _MEMORY),
     Column("event_time", Type.TIME, _MEMORY),
     Column("valid_from", Type.TIME, _MEMORY),
     Column("valid_until", Type.TIME, _MEMORY),
     Column("expires_at", Type.TIME, _MEMORY),
     Column("last_observed", Type.TIME, _MEMORY),
-    # how it stands
+    # status
     Column("status", Type.TEXT, _MEMORY),
     Column("pinned", Type.BOOL, _MEMORY),
-    Column("pending", Type.BOOL, _MEMORY),  # waits for its vector
+    Column("pending", Type.BOOL, _MEMORY),  # has no vector yet
     Column("times_observed", Type.INT, _MEMORY),
     Column("superseded_by", Type.TEXT, _MEMORY),
     Column("supersedes", Type.TEXTS, _MEMORY),
@@ -148,8 +148,7 @@ FILTERABLE: Mapping[str, Column] = {
     if name
 }
 
-
-# What the documents' tables call NOT NULL.
+# The NOT NULL columns of the documents' tables.
 REQUIRED: Mapping[Kind, tuple[str, ...]] = {
     Kind.MEMORY: ("content", "updated_at"),
     Kind.BLOCK: ("chain", "operation_type", "yamo_text", "block_hash"),
@@ -158,18 +157,18 @@ REQUIRED: Mapping[Kind, tuple[str, ...]] = {
 
 @cache
 def fields_of(kind: Kind) -> tuple[Column, ...]:
-    """The columns of a kind that live in `Row.fields`."""
+    """Return the columns of a kind that are stored in `Row.fields`."""
     return tuple(column for column in COLUMNS if kind in column.kinds and column.name not in BASE)
 
 
 def fault(column: Column, value: object) -> str | None:
-    """What is wrong with a value for a column, or None."""
-    wrong = not _FITS[column.type](value)
-    return f"{column.name} is no {column.type.value}: {shown(value, most=80)}" if wrong else None
+    """Return an error message if the column cannot hold the value, else None."""
+    described, fits = _TYPES[column.type]
+    return None if fits(value) else f"{column.name} must be {described}, not {shown(value, most=80)}"
 
 
 def _is_text(value: Value) -> bool:
-    # PostgreSQL cannot keep NUL in a text, and no store can keep half a surrogate pair.
+    # PostgreSQL rejects NUL in a text, and no store can encode half a surrogate pair.
     if not isinstance(value, str) or "\0" in value:
         return False
     try:
@@ -180,7 +179,7 @@ def _is_text(value: Value) -> bool:
 
 
 def _are_texts(values: list[Value]) -> bool:
-    # Looked at as one text, for a memory has many keywords. The blank keeps halves of pairs at their ends apart.
+    # Checked as one joined text because a memory has many keywords. The space stops two surrogate halves from forming a pair.
     return all(type(value) is str for value in values) and _is_text(" ".join(values))  # type: ignore[arg-type]
 
 
@@ -200,12 +199,13 @@ def _is_json(value: Value) -> bool:
     return value is None or isinstance(value, bool) or _is_text(value) or _is_real(value)
 
 
-_FITS: Mapping[Type, Callable[[Any], bool]] = {
-    Type.TEXT: _is_text,
-    Type.TIME: _is_text,
-    Type.INT: _is_int,
-    Type.REAL: _is_real,
-    Type.BOOL: lambda value: isinstance(value, bool),
-    Type.TEXTS: lambda value: isinstance(value, list) and _are_texts(value),
-    Type.JSON: lambda value: isinstance(value, dict) and _is_json(value),
+# How each type is described in messages, and the check of a value.
+_TYPES: Mapping[Type, tuple[str, Callable[[Any], bool]]] = {
+    Type.TEXT: ("text", _is_text),
+    Type.TIME: ("a time as text", _is_text),
+    Type.INT: ("an integer", _is_int),
+    Type.REAL: ("a number", _is_real),
+    Type.BOOL: ("true or false", lambda value: isinstance(value, bool)),
+    Type.TEXTS: ("a list of texts", lambda value: isinstance(value, list) and _are_texts(value)),
+    Type.JSON: ("a JSON object", lambda value: isinstance(value, dict) and _is_json(value)),
 }

@@ -1,7 +1,7 @@
-"""Frozen records over rows: what flows reason about and faces hand out. A change is a new record."""
+"""Frozen records, which flows use and faces return, and their conversion from and to rows. A change makes a new record."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from typing import Any, Protocol, Self, TypeVar
 
@@ -10,13 +10,13 @@ from memory_mesh.core.model.columns import Kind, Value, fields_of
 from memory_mesh.core.model.rows import Row, Vector, checked
 from memory_mesh.core.model.scope import MemoryType, partition_for
 
-Read = TypeVar("Read")
+T = TypeVar("T")
 
-MIN_IMPORTANCE = 0.4  # what is drawn from a text and matters less is dropped
+MIN_IMPORTANCE = 0.4  # extracted memories of lower importance are dropped
 
 
 class Status(StrEnum):
-    """How a memory stands. Only active ones are answered, unless another status is asked for by name."""
+    """The status of a memory. Only active memories are returned unless a query names another status."""
 
     ACTIVE = "active"
     SUPERSEDED = "superseded"
@@ -27,7 +27,7 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryRecord:
-    """A memory, as a caller sees it. Times are ISO 8601 texts in UTC."""
+    """A memory as callers see it. Times are ISO 8601 texts in UTC."""
 
     id: str
     content: str
@@ -52,7 +52,7 @@ class MemoryRecord:
     last_observed: str | None = None
     times_observed: int = 1
     pinned: bool = False
-    pending: bool = False  # no vector yet: found by its words until `reembed`
+    pending: bool = False  # has no vector yet; found by keywords only until `reembed`
     access_count: int = 0
     last_accessed: str | None = None
     speaker: str | None = None
@@ -68,34 +68,34 @@ class MemoryRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchResult(MemoryRecord):
-    """A memory found, how well it answers (0–1, higher is better), and how alike its text is (0–1; None without vectors)."""
+    """A memory with its relevance to a query (0–1) and the similarity of its vector (0–1; None without vectors)."""
 
     score: float
     similarity: float | None = None
 
     @classmethod
     def of(cls, row: Row, score: float, similarity: float | None = None, **counted: Any) -> Self:
-        """A memory's row as an answer: straight from the row, for a search makes ten. `counted`: how often it was one."""
-        said: dict[str, Any] = {name: value for name, value in row.fields.items() if name in _SHOWN} | counted
-        said |= {"id": row.id, "created_at": row.created_at, "revision": row.revision}
-        return cls(**said, score=score, similarity=similarity)
+        """Make a result from the row of a memory; `counted` holds its usage counters."""
+        values: dict[str, Any] = {name: value for name, value in row.fields.items() if name in _PUBLIC} | counted
+        values |= {"id": row.id, "created_at": row.created_at, "revision": row.revision}
+        return cls(**values, score=score, similarity=similarity)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extraction:
-    """What became of a text that memories were drawn from."""
+    """The result of extracting memories from a text."""
 
     memories: tuple[MemoryRecord, ...]
-    dropped: int = 0  # found, and not important enough
-    unusable: int = 0  # said by the model, and no memory
-    stored_whole: str | None = None  # why the text, or a piece of it, was stored as it is
-    flagged: tuple[str, ...] = ()  # kinds of instructions that the text tries to give a model
-    repeated: bool = False  # the idempotency key was used before: nothing was asked or stored
+    dropped: int = 0  # proposed by the model, but not important enough
+    unusable: int = 0  # in the answer of the model, but not a usable memory
+    stored_whole: str | None = None  # why the text, or a part of it, was stored unchanged
+    flagged: tuple[str, ...] = ()  # kinds of prompt injection found in the text
+    repeated: bool = False  # the idempotency key was used before; no model was called and nothing was stored
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory(MemoryRecord):
-    """A memory with what is nobody's business outside: how it is matched, bound and filed."""
+    """A memory with its internal fields: keywords, vector, fingerprint, salt, reach and position."""
 
     reach: str | None = None
     number: int = 0
@@ -110,7 +110,7 @@ class Memory(MemoryRecord):
 
     @property
     def scope(self) -> dict[str, Value]:
-        """What decides who sees it, in the columns that its passages and links share."""
+        """The columns that decide who sees it; its passages and links have the same values."""
         return {name: getattr(self, name) for name in ("user_id", "agent_id", "session_id", "memory_type", "reach")}
 
     def row(self, *, replaces: int = 0) -> Row:
@@ -121,18 +121,18 @@ class Memory(MemoryRecord):
         return cls(**_values(row), vector=row.vector)
 
     def record(self) -> MemoryRecord:
-        """What a caller may see of it."""
+        """Return the public part."""
         return MemoryRecord(**{name: getattr(self, name) for name in _PUBLIC})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """One step of a record's history: when, what, by whom, why, and the values that it replaced."""
+    """One step in the history of a memory: when, what, by whom, why, and the values that it replaced."""
 
     id: str
     created_at: str
     ref: str
-    number: int  # the revision that it made
+    number: int  # the revision that it produced
     action: str
     user_id: str | None = None
     agent_id: str | None = None
@@ -163,7 +163,7 @@ class Block:
     prev_hash: str | None = None
     user_id: str | None = None
     agent_id: str | None = None
-    ref: str | None = None  # the memory that it is about
+    ref: str | None = None  # the memory that it records
     metadata: dict[str, Value] | None = None
     revision: int = 1
 
@@ -177,7 +177,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Head:
-    """Where a chain ends. Each append is its next revision, so two appends at once cannot both succeed."""
+    """The last block of a chain. Each append writes the next revision, so of two concurrent appends one is a conflict."""
 
     id: str  # the chain
     created_at: str
@@ -195,7 +195,7 @@ class Head:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
-    """An idempotency key that was used: for which request, and what it stored. Erasing the memory leaves no request."""
+    """A used idempotency key, with its request and the memory that it stored. Erasing the memory clears the request."""
 
     id: str
     created_at: str
@@ -213,9 +213,9 @@ class Receipt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """How often a memory was found, and when last. A row of its own, so that reading never waits for a write of the memory."""
+    """How often a memory was found, and when last. A separate row: counting never conflicts with changes of the memory."""
 
-    id: str  # the memory's
+    id: str  # of the memory
     created_at: str
     ref: str
     access_count: int
@@ -269,38 +269,67 @@ class Meta:
         return [cls.of(row) for row in store.find(Kind.META) if row.id.startswith(prefix)]
 
 
-_PUBLIC = tuple(f.name for f in fields(MemoryRecord))
-_SHOWN = frozenset(_PUBLIC)
+# The fields that decide who sees a memory.
+_SCOPE = frozenset({"memory_type", "reach", "session_id"})
+# Computed from other fields, so the history does not keep their old values.
+_DERIVED = frozenset({"keywords", "fingerprint", "updated_at", "vector"})
+
+
+def revise(
+    memory: Memory, *, at: str, by: str | None, action: str, why: str | None = None,
+    detail: dict[str, Value] | None = None, **updates: Any,
+) -> tuple[Memory, Change]:  # fmt: skip
+    """Return the next revision of the memory with the updates applied, and the change that records it."""
+    before = {
+        name: getattr(memory, name) for name, value in updates.items() if name not in _DERIVED and getattr(memory, name) != value
+    }
+    newer = replace(memory, revision=memory.revision + 1, **updates)
+    change = Change(
+        id=change_id(memory.id, newer.revision), created_at=at, ref=memory.id, number=newer.revision, action=action,
+        user_id=memory.user_id, agent_id=by, why=why, before=before, detail=detail,
+    )  # fmt: skip
+    return newer, change
+
+
+def since_shared(changes: Sequence[Change]) -> list[Change]:
+    """Remove the old values from all changes up to the last change of scope: they were not visible to other readers."""
+    moves = [at for at, change in enumerate(changes) if _SCOPE & change.before.keys()]
+    private = moves[-1] + 1 if moves else 0
+    return [*(replace(change, before={}, detail=None, why=None) for change in changes[:private]), *changes[private:]]
+
+
+def creation(memory: Memory) -> Change:
+    """Return the first change of a history. It is not stored: the memory has all that it needs."""
+    return Change(
+        id=change_id(memory.id, 1), created_at=memory.created_at, ref=memory.id, number=1, action="add",
+        user_id=memory.user_id, agent_id=memory.agent_id,
+    )  # fmt: skip
+
+
+def change_id(memory_id: str, revision: int) -> str:
+    return f"{memory_id}#{revision}"
+
+
+_PUBLIC = frozenset(f.name for f in fields(MemoryRecord))
 
 
 def _row(record: Any, kind: Kind, partition: str, replaces: int = 0) -> Row:
     values = {f.name: getattr(record, f.name) for f in fields(record)}
-    return checked(
-        Row(
-            kind=kind,
-            id=record.id,
-            partition=partition,
-            created_at=record.created_at,
-            revision=record.revision,
-            number=values.get("number", 0),
-            fields={column.name: _plain(values[column.name]) for column in fields_of(kind) if column.name in values},
-            vector=values.get("vector"),
-            replaces=replaces,
-        )
-    )
+    plain = {name: str(value) if isinstance(value, StrEnum) else value for name, value in values.items()}
+    row = Row(
+        kind=kind, id=record.id, partition=partition, created_at=record.created_at, revision=record.revision, replaces=replaces,
+        number=values.get("number", 0), vector=values.get("vector"),
+        fields={column.name: plain[column.name] for column in fields_of(kind) if column.name in values},
+    )  # fmt: skip
+    return checked(row)
 
 
-def _plain(value: Value) -> Value:
-    return str(value) if isinstance(value, StrEnum) else value
-
-
-def _readable(kind: Callable[..., Read], row: Row) -> Read:
-    """A row of the audit trail as its record. Whoever has the file in hands may have put anything into it: what none of ours has
-    written is damage, and no error of the program."""
+def _readable(kind: Callable[..., T], row: Row) -> T:
+    """Make the record of an audit row. The file may have been edited by hand, so an unexpected row raises `StoreCorrupt`."""
     try:
         return kind(**_values(checked(row)))
     except (InvalidInput, TypeError, AttributeError) as error:
-        why = str(error) if isinstance(error, InvalidInput) else "it has other columns than it should"
+        why = str(error) if isinstance(error, InvalidInput) else "unexpected columns"
         raise StoreCorrupt(f"the {row.kind} {shown(row.id)} cannot be read: {why}", remedy="restore a backup") from error
 
 

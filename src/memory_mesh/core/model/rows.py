@@ -1,4 +1,4 @@
-"""What stores keep (rows), what they answer (hits), and how a vector travels."""
+"""The values that a store exchanges with its callers: rows, keys, hits and vectors."""
 
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Vector:
-    """An embedding and the model it belongs to: packed little-endian 32-bit floats, so that equal means equal."""
+    """An embedding with the name of its model. The data are packed little-endian 32-bit floats, so vectors compare by bytes."""
 
     model: str
     data: bytes
@@ -25,13 +25,13 @@ class Vector:
 
     @classmethod
     def of(cls, model: str, values: list[float]) -> "Vector":
-        # `array` is native-endian; every platform that the wheel's dependencies exist for is little-endian.
+        # `array` uses the native byte order; every platform that our dependencies support is little-endian.
         return cls(model, array("f", values).tobytes())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One thing kept. A put says which revision it `replaces`; 0 is none: the row is new."""
+    """One row of a store. In a put, `replaces` is the revision that the row replaces; 0 means that the row is new."""
 
     kind: Kind
     id: str
@@ -41,33 +41,33 @@ class Row:
     number: int = 0
     fields: Mapping[str, Value] = field(default_factory=dict)
     vector: Vector | None = None
-    replaces: int = field(default=0, compare=False)  # said to the store, not kept by it
+    replaces: int = field(default=0, compare=False)  # an instruction to the store; not stored
 
     @property
     def key(self) -> "Key":
         return Key(self.kind, self.id)
 
     def value(self, name: str) -> Value:
-        """A field by its column's name; None where it has none."""
+        """Return the value of a column, or None if the row has none."""
         if name in BASE:
             return getattr(self, name)  # type: ignore[no-any-return]
         return self.fields.get(name)
 
     @property
     def age_key(self) -> tuple[str, int, str]:
-        """Newest first is this, descending."""
+        """The sort key of age; descending order is newest first."""
         return self.created_at, self.number, self.id
 
 
 class Key(NamedTuple):
-    """What names a row."""
+    """The kind and id that identify a row."""
 
     kind: Kind
     id: str
 
 
 class Hit(NamedTuple):
-    """An answer of a search within a store; a higher score is better."""
+    """One result of a search in a store; a higher score is better."""
 
     id: str
     score: float
@@ -79,7 +79,7 @@ def batches(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
 
 
 def checked(row: Row) -> Row:
-    """The row without empty fields; a field or a vector that its kind lacks, or of a wrong type, is an error."""
+    """Return the row without empty fields, or raise `InvalidInput` if a field or vector does not belong to its kind or type."""
     fields = {name: value for name, value in row.fields.items() if value is not None}
     for name, value in fields.items():
         column = BY_NAME.get(name)
@@ -99,9 +99,9 @@ def checked(row: Row) -> Row:
 
 def _check_vector(kind: Kind, vector: Vector) -> None:
     if kind not in WITH_VECTOR or not vector.dimension:
-        raise InvalidInput(f"a {kind} has no vector of dimension {vector.dimension}")
+        raise InvalidInput(f"a {kind} cannot have a vector of dimension {vector.dimension}")
     if len(vector.data) % 4:
         raise InvalidInput(f"a vector of {len(vector.data)} bytes", expected="32-bit floats, four bytes each")
-    # Whatever is not finite makes the sum so, and finite 32-bit floats cannot: there is room for them in 64 bits.
+    # One value that is not finite makes the sum not finite. Finite 32-bit floats cannot: 64 bits have room for their sum.
     if not isfinite(sum(array("f", vector.data))):
         raise InvalidInput("a vector with a number that is not finite", expected="no NaN and no infinity")

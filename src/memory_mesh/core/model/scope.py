@@ -1,9 +1,9 @@
-"""Who sees what: one rule, used by every read. A breach of it is a leak.
+"""Visibility: the one rule that every read applies. A breach of it leaks memories.
 
-A reader sees only rows of its own user (none means rows with none). Within that, a row reaches as far as its `memory_type`
-says, or less far where its `reach` says so (a lesson drawn from narrower memories):
+A reader sees only rows of its own user; a reader without a user sees only rows without one. Within that, the `memory_type` of a
+row decides who sees it, and its `reach` may narrow this (a lesson derived from narrower memories):
 
-| reach    | seen by                        | memory types               |
+| reach    | visible to                     | memory types               |
 |----------|--------------------------------|----------------------------|
 | global   | every agent of the user        | global, reflection, lesson |
 | agent    | the same agent                 | agent                      |
@@ -21,7 +21,7 @@ from memory_mesh.core.model.where import Compare, In, IsNull, Or, Where, all_of,
 
 
 class MemoryType(StrEnum):
-    """The mesh's own classification."""
+    """The type of a memory, from RFC-0011."""
 
     GLOBAL = "global"
     SESSION = "session"
@@ -31,7 +31,7 @@ class MemoryType(StrEnum):
 
 
 class Reach(StrEnum):
-    """How far a row is seen, widest first."""
+    """How widely a row is visible, widest first."""
 
     GLOBAL = "global"
     AGENT = "agent"
@@ -44,7 +44,7 @@ _OF_TYPE = {MemoryType.AGENT: Reach.AGENT, MemoryType.SESSION: Reach.SESSION}
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """Who asks."""
+    """The user, agent and session on whose behalf rows are read."""
 
     user_id: str | None = None
     agent_id: str | None = None
@@ -54,17 +54,17 @@ class Reader:
         for name in ("user_id", "agent_id", "session_id"):
             value = getattr(self, name)
             if value is not None and (wrong := fault(BY_NAME[name], value)):
-                raise InvalidInput(wrong, expected="text")
+                raise InvalidInput(wrong)
 
 
 def reach_of(memory_type: str | None, reach: str | None) -> Reach:
-    """The narrower of what the type allows and what the row itself says."""
+    """Return the narrower of the reach of the type and the reach of the row."""
     by_type = _OF_TYPE.get(MemoryType(memory_type), Reach.GLOBAL) if memory_type else Reach.GLOBAL
     return max(by_type, Reach(reach) if reach else Reach.GLOBAL, key=_ORDER.index)
 
 
 def visible(reader: Reader, row: Row) -> bool:
-    """Whether the reader may see the row at all."""
+    """Return whether the reader may see the row."""
     if row.value("user_id") != reader.user_id:
         return False
     reach = _row_reach(row)
@@ -77,13 +77,13 @@ def visible(reader: Reader, row: Row) -> bool:
 
 
 def may_erase(reader: Reader, row: Row) -> bool:
-    """An agent may erase what it may see, and all that is its own, of whatever session."""
+    """Return whether the reader may erase the row: it is visible, or it belongs to the same agent in any session."""
     own = row.value("user_id") == reader.user_id and row.value("agent_id") == reader.agent_id
     return own or visible(reader, row)
 
 
 def visible_to(reader: Reader) -> Where:
-    """`visible` as a condition, for stores (a test holds the two equal in every cell)."""
+    """Return `visible` as a condition for stores. A test compares the two in every cell of the table."""
     wide_type = Or((IsNull("memory_type"), In("memory_type", (MemoryType.GLOBAL, MemoryType.REFLECTION, MemoryType.LESSON))))
     cases: list[Where] = [all_of(wide_type, _reaches(Reach.GLOBAL))]
     if reader.agent_id is not None:
@@ -96,18 +96,18 @@ def visible_to(reader: Reader) -> Where:
 
 
 def partitions(reader: Reader) -> tuple[str, ...]:
-    """The partitions that hold what the reader sees: the user's shared one and the agent's own."""
+    """Return the partitions that the reader can see: the shared one of the user and the one of the agent."""
     shared = partition(reader.user_id, None)
     return (shared,) if reader.agent_id is None else (shared, partition(reader.user_id, reader.agent_id))
 
 
 def partition(user_id: str | None, agent_id: str | None) -> str:
-    """The name of a partition: a user's agent, or without an agent what all agents of the user share."""
+    """Return the name of the partition of a user's agent, or of the partition that all agents of the user share."""
     return json.dumps([user_id, agent_id], ensure_ascii=False)
 
 
 def partition_for(user_id: str | None, agent_id: str | None, memory_type: str | None, reach: str | None) -> str:
-    """The partition in which a row of this scope lives."""
+    """Return the partition that stores a row of this scope."""
     shared = reach_of(memory_type, reach) is Reach.GLOBAL
     return partition(user_id, None if shared else agent_id)
 

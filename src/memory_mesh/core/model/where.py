@@ -1,8 +1,8 @@
-"""Conditions on rows, as closed values. `matches` is their meaning; every store's query must agree with it.
+"""Conditions on rows, as a closed set of values. `matches` defines their meaning; the queries of every store must agree with it.
 
-Truth is SQL's: a comparison with something missing is neither true nor false, and only what is true matches.
-Text is compared by code point, numbers as 64-bit floats, LIKE minds case. A list (`tags`) satisfies a comparison when one
-of its items does. `metadata.KEY` is the value of a top-level key, comparable with values of its own type only.
+Logic is three-valued as in SQL: a comparison with a missing value is unknown, and only rows whose condition is true match.
+Text is compared by code point, numbers as 64-bit floats; LIKE is case-sensitive. A list (`tags`) satisfies a comparison when
+one of its items does. `metadata.KEY` is the value of a top-level key and compares only with values of its own type.
 """
 
 import re
@@ -23,13 +23,13 @@ _OPS: dict[str, Callable[[Any, Any], Any]] = {"=": eq, "<>": ne, "<": lt, "<=": 
 
 
 class _Condition(ABC):
-    """What all conditions share."""
+    """The base of all conditions."""
 
     __slots__ = ()
 
     @abstractmethod
     def truth(self, row: Row) -> bool | None:
-        """True, false, or None for unknown."""
+        """Evaluate the condition; None means unknown."""
 
     def matches(self, row: Row) -> bool:
         return self.truth(row) is True
@@ -55,7 +55,7 @@ class Compare(_Condition):
         if is_list(self.column) and not isinstance(self.value, str):
             return None
         if self.op == "<>" and is_list(self.column):
-            # No item equals it; "some item differs" is never what is meant.
+            # True when no item is equal. "Some item differs" would be true for nearly every list.
             return _not(Compare(self.column, "=", self.value).truth(row))
         return _any(_compared(item, self.op, self.value) for item in _items(row, self.column))
 
@@ -70,7 +70,7 @@ class In(_Condition):
     def truth(self, row: Row) -> bool | None:
         items = _items(row, self.column)
         if any(isinstance(item, str) and item in self.values for item in items):
-            return True  # said first because it is quick: lists of ids are long
+            return True  # the fast path: lists of ids are long
         if is_list(self.column) and not all(isinstance(value, str) for value in self.values):
             return Or(tuple(Compare(self.column, "=", value) for value in self.values)).truth(row)
         return _any(_compared(item, "=", value) for item in items for value in self.values)
@@ -99,7 +99,7 @@ class IsNull(_Condition):
 
 @dataclass(frozen=True, slots=True)
 class And(_Condition):
-    """All of them; none at all is true."""
+    """True when all parts are; true without parts."""
 
     parts: "tuple[Where, ...]"
 
@@ -112,7 +112,7 @@ class And(_Condition):
 
 @dataclass(frozen=True, slots=True)
 class Or(_Condition):
-    """One of them; none at all is false."""
+    """True when one part is; false without parts."""
 
     parts: "tuple[Where, ...]"
 
@@ -125,7 +125,7 @@ class Or(_Condition):
 
 @dataclass(frozen=True, slots=True)
 class Not(_Condition):
-    """The other way round; unknown stays unknown."""
+    """The negation; unknown stays unknown."""
 
     part: "Where"
 
@@ -139,12 +139,12 @@ ANYTHING = Anything()
 
 
 def equals(column: str, value: Scalar | None) -> Where:
-    """Equal, where nothing equals nothing."""
+    """Return `column = value`, or `column IS NULL` when the value is None."""
     return IsNull(column) if value is None else Compare(column, "=", value)
 
 
 def all_of(*parts: Where) -> Where:
-    """All of them, flat and without the trivial ones."""
+    """Return the conjunction of the parts, flattened and without `ANYTHING`."""
     flat: list[Where] = []
     for part in parts:
         flat.extend(part.parts if isinstance(part, And) else [] if part == ANYTHING else [part])
@@ -189,13 +189,13 @@ def _any(truths: Iterator[bool | None]) -> bool | None:
     return None if unknown else False
 
 
-def _not(truth: bool | None) -> bool | None:  # noqa: FBT001  (a truth value is what it is about)
+def _not(truth: bool | None) -> bool | None:  # noqa: FBT001  (the argument is a truth value)
     return None if truth is None else not truth
 
 
 @lru_cache(maxsize=256)
 def _regex(pattern: str) -> re.Pattern[str]:
     first, *others = ("".join("." if char == "_" else re.escape(char) for char in part) for part in pattern.split("%"))
-    # Each part is taken where it is first found, and never looked for again: a few `%` must not cost hours on a long text.
+    # Atomic groups match each part at its first place and never backtrack: a few `%` on a long text would take hours otherwise.
     between = "".join(f"(?>.*?{part})" for part in others[:-1] if part)
     return re.compile(first + (f"{between}.*{others[-1]}" if others else ""), re.DOTALL)
