@@ -17,9 +17,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 
-from memory_mesh.core.chat import Reply
 from memory_mesh.core.errors import AnswerUnreadable
 from memory_mesh.core.intake.categories import known
+from memory_mesh.core.ports import Reply
 from memory_mesh.core.prompts import extraction
 from memory_mesh.core.safety.injection import InjectionKind, detect
 

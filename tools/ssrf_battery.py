@@ -22,7 +22,7 @@ from urllib.parse import unquote, urlsplit
 from httpcore2 import ConnectError
 
 from memory_mesh.core.errors import CallError, SettingsError, UnsafeAddress
-from memory_mesh.core.safety.address_ranges import carried, judge
+from memory_mesh.core.safety.addresses import address_refusal, embedded_ipv4
 from memory_mesh.net import HttpClient, System
 
 TRICKS = Path(__file__).parents[1] / "tests" / "data" / "ssrf.toml"
@@ -92,7 +92,7 @@ def tried(trick: Trick, *, allow_local: bool = False) -> Outcome:
 def held(trick: Trick, outcome: Outcome) -> bool:
     """Whether nothing was called but what a public name stood for when it was checked."""
     called = list(trick.answers) if trick.later else []
-    return outcome.verdict != THROUGH and outcome.connected == called and not any(map(judge, outcome.connected))
+    return outcome.verdict != THROUGH and outcome.connected == called and not any(map(address_refusal, outcome.connected))
 
 
 def _host(trick: Trick) -> str:
@@ -105,13 +105,13 @@ READERS: dict[str, Callable[[Trick], str]] = {
     "dots": lambda trick: socket.inet_ntoa(socket.inet_aton(_host(trick).rstrip("."))),
     "address": lambda trick: str(IPv6Address(_host(trick))),
     "zone": lambda trick: str(IPv6Address(_host(trick).partition("%")[0])),
-    "carried": lambda trick: str(carried(IPv6Address(_host(trick)))),
+    "carried": lambda trick: str(embedded_ipv4(IPv6Address(_host(trick)))),
     "urllib": _host,
     "browser": lambda trick: urlsplit(trick.url.replace("\\", "/")).hostname or "",
     "percent": lambda trick: unquote(_host(trick)),
     "idna": lambda trick: _host(trick).encode("idna").decode("ascii"),
-    "resolver": lambda trick: next((address for address in trick.answers if judge(address)), ""),
-    "rebinding": lambda trick: next((address for address in trick.later if judge(address)), ""),
+    "resolver": lambda trick: next((address for address in trick.answers if address_refusal(address)), ""),
+    "rebinding": lambda trick: next((address for address in trick.later if address_refusal(address)), ""),
 }
 
 

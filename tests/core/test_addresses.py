@@ -9,8 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from memory_mesh.core.errors import UnsafeAddress
-from memory_mesh.core.safety.address_ranges import carried, judge
-from memory_mesh.core.safety.addresses import Target, read_path, read_url, refusal
+from memory_mesh.core.safety.addresses import Target, address_refusal, embedded_ipv4, host_refusal, parse_path, parse_url
 
 # IANA's registries of special-purpose addresses, written down again by hand: what a setting opens, and what nothing does.
 LOCAL = ("127.0.0.0/8", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "::1/128", "fc00::/7")
@@ -49,28 +48,28 @@ PUBLIC = (
 @pytest.mark.parametrize("network", NEVER)
 def test_nothing_opens_what_is_no_host_of_anybody(network: str) -> None:
     for address in (ip_network(network)[0], ip_network(network)[-1]):
-        assert judge(address) is not None
-        assert judge(address, allow_local=True) is not None
+        assert address_refusal(address) is not None
+        assert address_refusal(address, allow_local=True) is not None
 
 
 @pytest.mark.req("GRAPH-82", "GRAPH-84")
 @pytest.mark.parametrize("network", LOCAL)
 def test_a_setting_opens_what_is_local(network: str) -> None:
     for address in (ip_network(network)[0], ip_network(network)[-1]):
-        assert judge(address) is not None
-        assert judge(address, allow_local=True) is None
+        assert address_refusal(address) is not None
+        assert address_refusal(address, allow_local=True) is None
 
 
 @pytest.mark.req("GRAPH-82", "GRAPH-84")
 @pytest.mark.parametrize("address", METADATA)
 def test_metadata_services_are_refused_wherever_they_stand(address: str) -> None:
-    assert judge(address, allow_local=True) == "a cloud's metadata service"
+    assert address_refusal(address, allow_local=True) == "a cloud's metadata service"
 
 
 @pytest.mark.parametrize("address", PUBLIC)
 def test_public_addresses_are_allowed_up_to_the_edges(address: str) -> None:
-    assert judge(address) is None
-    assert judge(address, allow_local=True) is None
+    assert address_refusal(address) is None
+    assert address_refusal(address, allow_local=True) is None
 
 
 @pytest.mark.req("GRAPH-82")
@@ -89,38 +88,38 @@ def test_public_addresses_are_allowed_up_to_the_edges(address: str) -> None:
 def test_an_address_within_an_address_is_judged_too(wrapped: str, inner: bool) -> None:
     for address in ("10.0.0.1", "127.0.0.1", "169.254.169.254", "192.168.1.1"):
         given_one = ip_address(wrapped.format(address))
-        assert carried(given_one) == IPv4Address(address)
-        assert judge(given_one) is not None
-        assert judge(given_one, allow_local=True) is not None
+        assert embedded_ipv4(given_one) == IPv4Address(address)
+        assert address_refusal(given_one) is not None
+        assert address_refusal(given_one, allow_local=True) is not None
     public = ip_address(wrapped.format("8.8.8.8"))
-    assert carried(public) == IPv4Address("8.8.8.8")
-    assert (judge(public) is not None) is inner  # a disguise is refused whatever it hides
+    assert embedded_ipv4(public) == IPv4Address("8.8.8.8")
+    assert (address_refusal(public) is not None) is inner  # a disguise is refused whatever it hides
 
 
 def test_tunnels_carry_what_they_carry() -> None:
-    assert carried(ip_address("2002:a9fe:a9fe::1")) == IPv4Address("169.254.169.254")
-    assert carried(ip_address("2001:0:4136:e378:8000:63bf:3fff:fdd2")) == IPv4Address("192.0.2.45")
-    assert carried(ip_address("64:ff9b:1:a9fe:a9:fe00::")) == IPv4Address("169.254.169.254")
-    assert carried(ip_address("2606:4700::1")) is None
-    assert carried(ip_address("::1")) is None
-    assert carried(ip_address("10.0.0.1")) is None
+    assert embedded_ipv4(ip_address("2002:a9fe:a9fe::1")) == IPv4Address("169.254.169.254")
+    assert embedded_ipv4(ip_address("2001:0:4136:e378:8000:63bf:3fff:fdd2")) == IPv4Address("192.0.2.45")
+    assert embedded_ipv4(ip_address("64:ff9b:1:a9fe:a9:fe00::")) == IPv4Address("169.254.169.254")
+    assert embedded_ipv4(ip_address("2606:4700::1")) is None
+    assert embedded_ipv4(ip_address("::1")) is None
+    assert embedded_ipv4(ip_address("10.0.0.1")) is None
 
 
 def test_an_address_of_one_interface_is_refused() -> None:
-    assert judge("2606:4700::1") is None
-    assert judge("2606:4700::1%eth0", allow_local=True) is not None
+    assert address_refusal("2606:4700::1") is None
+    assert address_refusal("2606:4700::1%eth0", allow_local=True) is not None
 
 
 @given(st.integers(0, 2**32 - 1).map(IPv4Address))
 def test_no_special_ipv4_address_is_taken_for_public(address: IPv4Address) -> None:
-    if judge(address) is None:
+    if address_refusal(address) is None:
         assert not any((address.is_loopback, address.is_link_local, address.is_multicast, address.is_unspecified))
         assert not any(address in ip_network(network) for network in (*LOCAL, *NEVER))
 
 
 @given(st.integers(0, 2**128 - 1).map(IPv6Address), st.booleans())
 def test_only_addresses_that_were_ever_given_out_are_public(address: IPv6Address, allow_local: bool) -> None:
-    if judge(address, allow_local=allow_local) is None:
+    if address_refusal(address, allow_local=allow_local) is None:
         opened = ("2000::/3", "64:ff9b::/96", *(("::1/128", "fc00::/7") if allow_local else ()))
         assert any(address in ip_network(network) for network in opened)
 
@@ -144,17 +143,17 @@ def test_only_addresses_that_were_ever_given_out_are_public(address: IPv6Address
     ],
 )
 def test_a_url_is_read_in_one_way(url: str, target: Target) -> None:
-    assert read_url(url) == target
-    assert read_url(str(target)) == target
+    assert parse_url(url) == target
+    assert parse_url(str(target)) == target
 
 
 def test_a_target_shows_itself_as_a_url() -> None:
-    assert str(read_url("http://[::1]:8080/v1/")) == "http://[::1]:8080/v1"
-    assert read_url("http://[::1]:80").authority == "[::1]"
-    assert read_url("https://example.com:80").authority == "example.com:80"
-    assert read_url("http://127.1").literal == IPv4Address("127.0.0.1")
-    assert read_url("http://[::1]").literal == IPv6Address("::1")
-    assert read_url("http://example.com").literal is None
+    assert str(parse_url("http://[::1]:8080/v1/")) == "http://[::1]:8080/v1"
+    assert parse_url("http://[::1]:80").authority == "[::1]"
+    assert parse_url("https://example.com:80").authority == "example.com:80"
+    assert parse_url("http://127.1").literal == IPv4Address("127.0.0.1")
+    assert parse_url("http://[::1]").literal == IPv6Address("::1")
+    assert parse_url("http://example.com").literal is None
 
 
 @pytest.mark.parametrize(
@@ -204,16 +203,16 @@ def test_a_target_shows_itself_as_a_url() -> None:
 )
 def test_what_is_more_than_scheme_host_port_and_path_is_refused(url: str, wrong: str) -> None:
     with pytest.raises(UnsafeAddress, match=wrong) as caught:
-        read_url(url)
+        parse_url(url)
     assert "swordfish" not in str(caught.value)
 
 
 def test_a_path_behind_the_base_is_read_as_strictly() -> None:
-    assert read_path("/chat/completions/") == "/chat/completions"
-    assert read_path("") == ""
+    assert parse_path("/chat/completions/") == "/chat/completions"
+    assert parse_path("") == ""
     for path in ("chat", "/a b", "/a?b", "/a#b", "/é", "/a\\b", "/a\r\nb"):
         with pytest.raises(UnsafeAddress):
-            read_path(path)
+            parse_path(path)
 
 
 def notations(value: int) -> st.SearchStrategy[str]:
@@ -227,24 +226,24 @@ def notations(value: int) -> st.SearchStrategy[str]:
 def test_an_address_is_read_as_libc_reads_it(case: tuple[int, str]) -> None:
     value, host = case
     assert socket.inet_aton(host) == value.to_bytes(4, "big")
-    assert read_url(f"http://{host}").literal == IPv4Address(value)
+    assert parse_url(f"http://{host}").literal == IPv4Address(value)
 
 
 @given(st.text(alphabet="0123456789abcdefx.:[]%@/-_AX ", max_size=24))
 @example("0x.0x.0x.0x")
 def test_any_host_is_read_or_refused_and_reads_the_same_again(host: str) -> None:
     try:
-        target = read_url(f"http://{host}")
+        target = parse_url(f"http://{host}")
     except UnsafeAddress:
         return
-    assert read_url(str(target)) == target
-    refusal(target)
+    assert parse_url(str(target)) == target
+    host_refusal(target)
 
 
 @given(st.text(max_size=60))
 def test_any_text_is_read_or_refused(url: str) -> None:
     with suppress(UnsafeAddress):
-        assert read_url(url)
+        assert parse_url(url)
 
 
 # --- names ---
@@ -257,16 +256,16 @@ def test_any_text_is_read_or_refused(url: str) -> None:
 )
 def test_names_of_metadata_services_are_known(host: str) -> None:
     for allow_local in (False, True):
-        assert refusal(read_url(f"http://{host}/"), allow_local=allow_local) == "a cloud's metadata service"
+        assert host_refusal(parse_url(f"http://{host}/"), allow_local=allow_local) == "a cloud's metadata service"
 
 
 @pytest.mark.req("GRAPH-84")
 @pytest.mark.parametrize("host", ["localhost", "LocalHost.", "a.localhost", "ip6-loopback", "127.1", "[::1]", "10.1"])
 def test_this_machine_is_opened_by_the_setting_alone(host: str) -> None:
-    assert refusal(read_url(f"http://{host}")) is not None
-    assert refusal(read_url(f"http://{host}"), allow_local=True) is None
+    assert host_refusal(parse_url(f"http://{host}")) is not None
+    assert host_refusal(parse_url(f"http://{host}"), allow_local=True) is None
 
 
 @pytest.mark.parametrize("host", ["example.com", "metadata.example.com", "notlocalhost", "localhost.example.com", "8.8.8.8"])
 def test_other_hosts_are_nobodys_business(host: str) -> None:
-    assert refusal(read_url(f"https://{host}")) is None
+    assert host_refusal(parse_url(f"https://{host}")) is None

@@ -8,7 +8,7 @@ from types import ModuleType
 
 import pytest
 
-from memory_mesh.core.chat import Reply
+from memory_mesh.core.ports import Reply
 from memory_mesh.core.prompts import extraction
 from memory_mesh.core.safety.injection import InjectionKind, detect
 

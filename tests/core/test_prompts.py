@@ -7,9 +7,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from memory_mesh.core.chat import Reply
 from memory_mesh.core.errors import AnswerUnreadable
 from memory_mesh.core.intake.categories import CATEGORIES, DEFAULT, TAXONOMY, known
+from memory_mesh.core.ports import Reply
 from memory_mesh.core.prompts import answers, extraction
 from memory_mesh.core.prompts.answers import read_object
 from memory_mesh.core.prompts.extraction import REMINDER, SCHEMA, SYSTEM, Extracted, Item

@@ -7,7 +7,6 @@ import pytest
 from house import House, texts
 
 from memory_mesh import MemoryMesh
-from memory_mesh.core.chat import Ask, Reply, Tokens
 from memory_mesh.core.errors import (
     AnswerUnreadable,
     BudgetSpent,
@@ -23,6 +22,7 @@ from memory_mesh.core.errors import (
     Unreachable,
     UnsafeAddress,
 )
+from memory_mesh.core.ports import Ask, Reply, Tokens
 from memory_mesh.testing.fakes import ScriptedChat
 
 TEXT = "We met on Monday. Ana said that the deploy key rotates on Fridays now, and that she likes tea."

@@ -5,11 +5,10 @@ from dataclasses import replace
 
 import pytest
 
-from memory_mesh.core.chat import Tokens
 from memory_mesh.core.errors import AnswerUnreadable, Cancelled, Conflict, StoreBusy, Unreachable
 from memory_mesh.core.learning.spending import Caps
+from memory_mesh.core.ports import Secret, Tokens
 from memory_mesh.core.prompts import check as prompt
-from memory_mesh.core.secret import Secret
 from memory_mesh.flows.check import check
 from memory_mesh.flows.spending import Ledger
 from memory_mesh.models.hashing import HashingEmbedder

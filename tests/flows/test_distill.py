@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from memory_mesh.core.chat import Ask, Reply, Tokens
 from memory_mesh.core.errors import AnswerUnreadable, BudgetSpent, CallError, CallTimedOut, MemoryDisabled, UnsafeAddress
 from memory_mesh.core.learning.lessons import Distilled
 from memory_mesh.core.model.columns import Kind
 from memory_mesh.core.model.records import Memory
 from memory_mesh.core.model.scope import Reader
+from memory_mesh.core.ports import Ask, Reply, Tokens
 from memory_mesh.flows import change, erase, lessons, write
 from memory_mesh.flows import distill as distil
 from memory_mesh.flows.context import Context

@@ -33,10 +33,10 @@ class Shelf:
             if wanted.covers(source) or source in self.faults:
                 yield Listed(source, self.faults.get(source))
 
-    def read(self, source: str, *, most: int) -> bytes:
+    def read(self, source: str, *, max_bytes: int) -> bytes:
         data = self.held[source]
         data = data.encode() if isinstance(data, str) else data
-        if len(data) > most:
+        if len(data) > max_bytes:
             raise InvalidInput("it is too long")
         return data
 

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_mesh.core.chat import NO_TOKENS, Tokens
 from memory_mesh.core.errors import BudgetSpent, StoreFull
 from memory_mesh.core.learning.spending import Caps, Day, Price, Spent, added
 from memory_mesh.core.model.columns import Kind
 from memory_mesh.core.model.ids import Ids
 from memory_mesh.core.model.rows import Row
+from memory_mesh.core.ports import NO_TOKENS, Tokens
 from memory_mesh.flows.context import Context
 from memory_mesh.flows.spending import Ledger, told
 from memory_mesh.stores.disabled import DisabledStore

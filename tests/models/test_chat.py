@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_mesh.core.chat import Ask, Reply, Tokens
 from memory_mesh.core.errors import AnswerUnreadable, CallError, CallRefused
 from memory_mesh.core.model.columns import Json
-from memory_mesh.core.ports import ChatModel
+from memory_mesh.core.ports import Ask, ChatModel, Reply, Tokens
 from memory_mesh.models import anthropic_chat, openai_chat
 from memory_mesh.models.anthropic_chat import AnthropicChat
 from memory_mesh.models.openai_chat import OpenAiChat

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from memory_mesh.core.chat import Ask
 from memory_mesh.core.errors import (
     AnswerUnreadable,
     CallError,
@@ -20,7 +19,7 @@ from memory_mesh.core.errors import (
     RateLimited,
 )
 from memory_mesh.core.model.columns import Json
-from memory_mesh.core.secret import Secret
+from memory_mesh.core.ports import Ask, Secret
 from memory_mesh.models.anthropic_chat import AnthropicChat
 from memory_mesh.models.openai_chat import OpenAiChat
 from memory_mesh.models.providers import PROVIDERS, headers_of

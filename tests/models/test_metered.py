@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from memory_mesh.core.chat import Ask, Reply, Tokens
 from memory_mesh.core.errors import (
     AnswerUnreadable,
     BudgetSpent,
@@ -19,7 +18,7 @@ from memory_mesh.core.errors import (
     Unreachable,
     UnsafeAddress,
 )
-from memory_mesh.core.ports import ChatModel
+from memory_mesh.core.ports import Ask, ChatModel, Reply, Tokens
 from memory_mesh.models.metered import MeteredChat, MeteredPost
 from memory_mesh.models.remote_embedder import RemoteEmbedder
 from memory_mesh.testing.fakes import ScriptedChat

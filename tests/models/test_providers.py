@@ -3,7 +3,7 @@
 import pytest
 
 from memory_mesh.core.errors import SettingsError
-from memory_mesh.core.secret import Secret
+from memory_mesh.core.ports import Secret
 from memory_mesh.models.providers import PROVIDERS, Provider, SchemaForm, headers_of, provider_named, url_of
 
 KEY = "sk-proj-0123456789abcdefghijklmnop"

@@ -12,9 +12,9 @@ import pytest
 
 from memory_mesh import MemoryMesh
 from memory_mesh.core.cancel import cancellable
-from memory_mesh.core.chat import Ask, Tokens
 from memory_mesh.core.errors import CallRefused, CallTimedOut, Cancelled, EmbeddingError
 from memory_mesh.core.model.columns import Json
+from memory_mesh.core.ports import Ask, Tokens
 from memory_mesh.models.openai_chat import OpenAiChat
 from memory_mesh.models.providers import PROVIDERS, url_of
 from memory_mesh.models.remote_embedder import RemoteEmbedder

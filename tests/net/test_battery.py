@@ -10,7 +10,7 @@ from types import ModuleType
 import pytest
 
 from memory_mesh.core.errors import SettingsError, UnsafeAddress
-from memory_mesh.core.safety.address_ranges import judge
+from memory_mesh.core.safety.addresses import address_refusal
 from memory_mesh.net import HttpClient, System
 from memory_mesh.net.backend import GuardedBackend
 
@@ -58,7 +58,7 @@ def test_what_is_harmless_is_connected_to(trick: object) -> None:
     outcome = battery.tried(trick, allow_local=trick.allow_local)  # type: ignore[attr-defined]
     assert outcome.verdict == battery.THROUGH
     assert outcome.connected
-    assert all(judge(address, allow_local=trick.allow_local) is None for address in outcome.connected)  # type: ignore[attr-defined]
+    assert all(address_refusal(address, allow_local=trick.allow_local) is None for address in outcome.connected)  # type: ignore[attr-defined]
 
 
 @pytest.mark.req("GRAPH-84")
@@ -75,7 +75,7 @@ def test_the_setting_for_local_addresses_opens_local_addresses_and_nothing_else(
 @pytest.mark.parametrize("trick", NAIVE, ids=name)
 def test_without_the_guard_it_would_lead_there(trick: object) -> None:
     assert battery.READERS[trick.by](trick) == trick.naive  # type: ignore[attr-defined]
-    assert trick.naive == "localhost" or judge(trick.naive) is not None  # type: ignore[attr-defined]
+    assert trick.naive == "localhost" or address_refusal(trick.naive) is not None  # type: ignore[attr-defined]
 
 
 @pytest.mark.req("GRAPH-82")
@@ -137,7 +137,7 @@ def test_the_tool_prints_every_trick_and_says_that_none_got_through(flags: list[
 def test_the_tool_notices_a_guard_that_lets_things_through(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("memory_mesh.net.backend.judge", lambda address, *, allow_local: None)
+    monkeypatch.setattr("memory_mesh.net.backend.address_refusal", lambda address, *, allow_local: None)
     monkeypatch.setattr(sys, "argv", ["ssrf_battery.py"])
     assert battery.main() == 1
     assert "GOT THROUGH to 169.254.169.254" in capsys.readouterr().out

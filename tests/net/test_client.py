@@ -19,7 +19,7 @@ import pytest
 
 from memory_mesh.core.cancel import cancellable
 from memory_mesh.core.errors import CallError, CallRefused, CallTimedOut, Cancelled, RateLimited, SettingsError
-from memory_mesh.core.secret import Secret
+from memory_mesh.core.ports import Secret
 from memory_mesh.net import HttpClient, System, responses
 
 from .servers import Answer, FaultServer

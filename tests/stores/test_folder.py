@@ -85,7 +85,7 @@ def test_what_is_no_file_is_named_and_never_waited_for(tmp_path: Path) -> None:
     (tmp_path / "folder.md").mkdir()
     assert listed(tmp_path, FLAT) == {"pipe.md": "it is no regular file"}
     with pytest.raises(InvalidInput, match="no regular file"):
-        DiskFolder(str(tmp_path)).read("pipe.md", most=10)
+        DiskFolder(str(tmp_path)).read("pipe.md", max_bytes=10)
 
 
 def test_a_name_that_is_no_text_is_named(tmp_path: Path) -> None:
@@ -116,21 +116,21 @@ def test_a_sub_folder_that_cannot_be_read_is_named_and_the_others_are_read(
 def test_reading_stops_at_the_most_and_says_so(tmp_path: Path) -> None:
     (tmp_path / "a.md").write_bytes(b"12345")
     folder = DiskFolder(str(tmp_path))
-    assert folder.read("a.md", most=5) == b"12345"
+    assert folder.read("a.md", max_bytes=5) == b"12345"
     with pytest.raises(InvalidInput, match="too long; expected at most 4 bytes"):
-        folder.read("a.md", most=4)
+        folder.read("a.md", max_bytes=4)
 
 
 def test_what_became_unreadable_since_it_was_listed_is_an_error_that_says_so(tmp_path: Path) -> None:
     write(tmp_path, "docs/a.md", "secret.md")
     folder = DiskFolder(str(tmp_path / "docs"))
-    assert folder.read("a.md", most=100)
+    assert folder.read("a.md", max_bytes=100)
     (tmp_path / "docs" / "a.md").unlink()
     with pytest.raises(InvalidInput, match="cannot be read: No such file"):
-        folder.read("a.md", most=100)
+        folder.read("a.md", max_bytes=100)
     (tmp_path / "docs" / "a.md").symlink_to(tmp_path / "secret.md")
     with pytest.raises(InvalidInput, match="leads out of the folder"):
-        folder.read("a.md", most=100)
+        folder.read("a.md", max_bytes=100)
 
 
 def test_what_is_no_folder_is_refused(tmp_path: Path) -> None:

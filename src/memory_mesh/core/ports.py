@@ -1,154 +1,101 @@
-"""The seams: what flows are handed. A store, its index, an embedder, a language model, a clock, a source of ids, a witness."""
+"""The ports: the interfaces that flows use and that stores, indexes and models implement, with the values that cross them."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Never, Protocol
 
-from memory_mesh.core.chat import Ask, Reply, Tokens
 from memory_mesh.core.errors import InvalidInput
 from memory_mesh.core.intake.files import Selection
-from memory_mesh.core.model.columns import Kind
+from memory_mesh.core.model.columns import Json, Kind
 from memory_mesh.core.model.rows import Hit, Key, Row, Vector
 from memory_mesh.core.model.where import ANYTHING, Where
 from memory_mesh.core.search.query import Pool, Query
 
-# Unix milliseconds.
+# Returns the time in Unix milliseconds.
 Clock = Callable[[], int]
 
-# Told the name of each step of a write as it is reached. Crash tests kill the process there; nobody else listens.
+# Called with the name of each step of a write. Only crash tests use it: they kill the process at a step.
 Step = Callable[[str], None]
 
 
 def no_step(name: str) -> None:
-    """Nobody listens."""
+    """Ignore the step."""
 
 
-# Told how far long work has come: what is being done, how much of it is done, and how much there is.
+# Called during long work with its name, the amount done and the total.
 Progress = Callable[[str, int, int], None]
 
 
 def no_progress(what: str, done: int, of: int) -> None:
-    """Nobody watches."""
+    """Ignore the progress."""
 
 
 class IdSource(Protocol):
-    """Where ids and salts come from."""
+    """A source of ids and salts."""
 
     def new(self, prefix: str, ms: int) -> str: ...
 
     def salt(self) -> str: ...
 
 
-class Embedder(Protocol):
-    """Texts into vectors. Nothing is loaded before the first `embed` or `count`; both are thread-safe.
-
-    **model** names what the vectors belong to: two embedders of one name make vectors that may be compared. A fallback's
-    vectors carry their own model's name. **window** is how many tokens of a text reach its vector, as **count** counts them.
-    **embed** answers one vector for each text, in order, whatever else is in the batch, or raises `EmbeddingError`.
-    """
-
-    @property
-    def model(self) -> str: ...
-
-    @property
-    def window(self) -> int: ...
-
-    def count(self, text: str) -> int: ...
-
-    def embed(self, texts: Sequence[str]) -> list[Vector]: ...
-
-
-class ChatModel(Protocol):
-    """A language model. Nothing is loaded or connected before the first `reply`; it is thread-safe.
-
-    **reply** answers, or raises `CallError`, `BudgetSpent` or `Cancelled`. What it says is a text that nobody has checked.
-    """
-
-    @property
-    def model(self) -> str: ...
-
-    def reply(self, ask: Ask) -> Reply: ...
-
-
-class Meter(Protocol):
-    """Counts what calls to paid models use, and stops them at a cap. Thread-safe, and several processes may share one count.
-
-    **reserve** takes the most that a call may use out of what is left, or raises `BudgetSpent`; it gives a ticket.
-    **settle** puts what was really used in its place. A ticket that is never settled stays taken: the cap holds even where a
-    process dies in the middle of a call.
-    """
-
-    def reserve(self, operation: str, model: str, most: Tokens) -> str: ...
-
-    def commit(self, ticket: str, used: Tokens, *, failed: bool = False) -> None: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Changes:
-    """What happened to a partition since a mark."""
-
-    mark: str  # the state it is in now; equal marks are equal states
-    keys: Sequence[Key] | None  # each `MOVING` row put or deleted since, oldest first; None: the store cannot tell, read it all
-
-
-class Index(Protocol):
-    """The candidates for a query, from memory. Derived from a store, right after every write of whatever process.
-
-    **speakers** are those of readable memories whose names share a word with the query.
-    **marks** names the states that partitions are in now. **forget** removes what lies in files of these partitions: they may
-    hold words and vectors of what is being erased, and can be made anew. **close** may be called twice.
-    """
-
-    def pool(self, asked: Query, *, size: int) -> Pool: ...
-
-    def speakers(self, asked: Query) -> frozenset[str]: ...
-
-    def marks(self, partitions: Sequence[str]) -> tuple[str, ...]: ...
-
-    def forget(self, partitions: Iterable[str]) -> None: ...
-
-    def close(self) -> None: ...
+# --- stores ---
 
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """What a store says after a change."""
+    """The result of `Store.apply`."""
 
-    # Whether the bytes of what was deleted or replaced are gone from the medium, not only from answers.
-    bytes_freed: bool
+    bytes_freed: bool  # the bytes of deleted and replaced rows are gone from the medium too, not only from results
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """The changes of a partition since a mark."""
+
+    mark: str  # the current state; equal marks mean equal states
+    keys: Sequence[Key] | None  # each `MOVING` row put or deleted since, oldest first; None: unknown, read the whole partition
 
 
 class Store(Protocol):
-    """Rows, kept for good. Thread-safe; several processes may share one. Every method may raise `StoreError`.
+    """Durable storage of rows. A store is thread-safe, and several processes may share it. Every method may raise `StoreError`.
 
-    **apply** is all or nothing, for readers too, and durable when it returns.
-    - A put that replaces 0 is new: an id that its kind already holds is `IdTaken`. A put that replaces n finds revision n,
-      else it is a `Conflict`. A delete of what is not there is no error.
-    - `seen` holds the versions of the partitions that the decision was read under; if one has moved it is a `Conflict`.
-    - A key stands at most once among puts and deletes of one call; twice is `InvalidInput`.
-    - The version of a partition rises by the number of `MOVING` rows put into or deleted from it; a row that moves to
-      another partition raises both.
+    `memory_mesh.testing.StoreContract` checks all of the following.
 
-    **find** and **count** take one kind; **find** gives the newest first (creation time, number, id), at most `limit`, and
-    continues behind the row `after`. **nearest** ranks by cosine (1 is the same direction) among vectors of the same model
-    and dimension; a passage speaks for the row it refers to, which is given once, with its best score. **matching** ranks
-    memories by BM25 of `core.search.lexical` over `keywords`, with the statistics of all rows of the given partitions, and gives
-    only what scores above zero; a memory without keywords is no document. Both filter before they count to `limit`; equal
-    scores go by id, descending; a vector of length zero scores 0.
+    **Rows.** Any row that `core.model.columns` allows comes back equal. Rows are values: changing a row object outside does not
+    change the store. A write is visible at once to every handle of every process. The numbers of a chain's blocks are unique; the
+    code that seals blocks ensures that, not the store.
 
-    Any row of `core.model.columns` comes back equal, and is a value: changing it outside does not change the store. Each number
-    stands once in a chain; whoever seals blocks sees to that. Every handle sees at once what another wrote. After **close**,
-    which may be called twice, everything is `StoreClosed`. `memory_mesh.testing.StoreContract` says all of this as tests.
+    **apply** writes all puts and deletes or nothing, also as seen by concurrent readers, and is durable when it returns.
+    - A put with `replaces` 0 inserts: if the kind already has the id, it raises `IdTaken`. A put with `replaces` n replaces
+      revision n: if the stored revision is another, or there is none, it raises `Conflict`. Deleting a missing row is not an
+      error.
+    - `seen` maps partitions to the versions at which the caller read them; if one has changed since, it raises `Conflict`.
+    - A key may occur only once among the puts and deletes of a call; otherwise it raises `InvalidInput`.
+    - The version of a partition increases by the number of `MOVING` rows put into it or deleted from it. A row that moves to
+      another partition increases both versions.
 
-    **ids** names the rows that a condition meets, in no order: a `find` that reads nothing else. **changes** tells what moved
-    in a partition since a mark that it gave before; a mark of another store, or of a state that it has forgotten or never
-    was in, gives no keys but None, and so does no mark at all. What the last hundred moves led through is not forgotten. It may
-    name a row more than once, and one that is back to what it was.
+    **version** returns the version of a partition. **get** returns the rows with these ids that exist.
 
-    **index_folder** is where files that are derived from the rows may lie, made by whoever writes them; None: nowhere.
+    **find**, **count** and **ids** read one kind. **find** returns the newest rows first (by creation time, number, id), at most
+    `limit`, and continues after the row `after`. **ids** returns the ids of the matching rows in any order, without reading more.
 
-    **compact** frees the bytes that deletions and replacements left behind; False where others are in the way.
+    **nearest** ranks by cosine similarity (1 is the same direction) among vectors of the same model and dimension. A passage
+    stands for the row that it refers to; that row is returned once, with its best score. A vector of length zero scores 0.
+    **matching** ranks memories by the BM25 score of `core.search.lexical` over `keywords`, with the statistics of all rows of the
+    given partitions. It returns only scores above zero; a memory without keywords does not count as a document.
+    Both filter before they apply `limit`, and order equal scores by id, descending.
+
+    **changes** returns the changes of a partition since a mark from an earlier call. Its keys are None without a mark, with a
+    mark of another store, and with a mark of a state that the store never had or no longer remembers. A store remembers at
+    least the states of the last hundred changes. A row may be named more than once, and also if it is back to its earlier
+    content.
+
+    **compact** frees the bytes that deletions and replacements left behind. It returns False if other connections prevent it.
+    **close** may be called twice. After it, every method raises `StoreClosed`.
+
+    **index_folder** is a folder for files derived from the rows, created by the code that writes them; None: there is no such
+    place.
     """
 
     @property
@@ -182,34 +129,158 @@ class Store(Protocol):
     def close(self) -> None: ...
 
 
+class Index(Protocol):
+    """Finds the candidates for a query. An index is derived from a store and reflects every write of every process.
+
+    **pool** returns about `size` candidates by keywords, as many by vectors, and neighbours of the best, with their signals.
+    **speakers** returns the speakers of readable memories whose names share a word with the query. **marks** returns the current
+    states of partitions. **forget** deletes the index files of partitions: they may contain words and vectors of erased memories,
+    and can be built again. **close** may be called twice.
+    """
+
+    def pool(self, query: Query, *, size: int) -> Pool: ...
+
+    def speakers(self, query: Query) -> frozenset[str]: ...
+
+    def marks(self, partitions: Sequence[str]) -> tuple[str, ...]: ...
+
+    def forget(self, partitions: Iterable[str]) -> None: ...
+
+    def close(self) -> None: ...
+
+
+# --- models ---
+
+
+class Embedder(Protocol):
+    """Turns texts into vectors. `embed` and `count` are thread-safe; the model is loaded on their first call.
+
+    **model** names the vector space: vectors of embedders with the same name can be compared. The vectors of a fallback carry the
+    name of its own model. **window** is the number of tokens of a text that reach its vector, as **count** counts them.
+    **embed** returns one vector for each text, in order and independent of the rest of the batch, or raises `EmbeddingError`.
+    """
+
+    @property
+    def model(self) -> str: ...
+
+    @property
+    def window(self) -> int: ...
+
+    def count(self, text: str) -> int: ...
+
+    def embed(self, texts: Sequence[str]) -> list[Vector]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """The tokens that a call sends and receives."""
+
+    sent: int = 0
+    received: int = 0
+
+
+NO_TOKENS = Tokens()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ask:
+    """A request to a language model. With a schema, the reply should be JSON of that form; the caller checks it."""
+
+    operation: str  # the purpose: `extract`, `reflect`, …; usage is counted by it
+    system: str  # trusted text
+    user: str  # untrusted text, behind a fence
+    schema: Mapping[str, Json] | None = None
+    max_tokens: int = 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """The reply of a language model."""
+
+    text: str = field(repr=False)  # it may quote private text
+    model: str
+    tokens: Tokens = NO_TOKENS
+    whole: bool = True  # False: the reply was cut off at `max_tokens`
+
+
+class ChatModel(Protocol):
+    """A language model. It is thread-safe, and loads or connects on the first call of `reply`.
+
+    **reply** returns the unchecked text of the model, or raises `CallError`, `BudgetSpent` or `Cancelled`.
+    """
+
+    @property
+    def model(self) -> str: ...
+
+    def reply(self, ask: Ask) -> Reply: ...
+
+
+class Meter(Protocol):
+    """Counts the usage of paid models and stops calls at a cap. It is thread-safe, and several processes may share one count.
+
+    **reserve** subtracts the maximum that a call may use from the remaining budget and returns a ticket, or raises `BudgetSpent`.
+    **commit** replaces the reserved amount by the used one. A reservation that is never committed stays, so that the cap holds
+    even if a process dies during a call.
+    """
+
+    def reserve(self, operation: str, model: str, most: Tokens) -> str: ...
+
+    def commit(self, ticket: str, used: Tokens, *, failed: bool = False) -> None: ...
+
+
+class Secret:
+    """An API key. `repr`, `str`, formatting, comparison errors and pickle never show its value."""
+
+    __slots__ = ("_value",)
+
+    def __init__(self, value: str) -> None:
+        self._value = value
+
+    def reveal(self) -> str:
+        """Return the value."""
+        return self._value
+
+    def hidden_in(self, text: str) -> str:
+        """Return the text with the value replaced by `***`."""
+        return text.replace(self._value, "***") if self._value else text
+
+    def __repr__(self) -> str:
+        return "Secret(***)"
+
+    def __reduce__(self) -> Never:
+        raise TypeError("a Secret cannot be pickled")
+
+
+# --- folders ---
+
+
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A file by its path within a folder, or why it cannot be read. The path of a folder within it ends with a slash."""
+    """The path of a file within a folder, or of a subfolder (with a trailing slash), and why it cannot be read, if so."""
 
     source: str
     fault: str | None = None
 
 
 class Folder(Protocol):
-    """A folder of files. Nothing outside of it is read, and nothing hidden.
+    """A folder of files. Files outside the folder and hidden files are not read.
 
-    **root** is its name: the same text whichever way it was reached. **files** lists what is wanted of it, in an order that is
-    the same each time, with slashes in paths whatever the system writes. **read** gives the bytes of a file, at most so many,
-    or raises `InvalidInput` that says why not.
+    **root** is the canonical path. **files** lists the selected files, always in the same order and with slashes in paths on
+    every system. **read** returns the bytes of a file of at most `max_bytes`, or raises `InvalidInput` with the reason.
     """
 
     @property
     def root(self) -> str: ...
 
-    def files(self, wanted: Selection) -> Iterable[Listed]: ...
+    def files(self, selection: Selection) -> Iterable[Listed]: ...
 
-    def read(self, source: str, *, most: int) -> bytes: ...
+    def read(self, source: str, *, max_bytes: int) -> bytes: ...
 
 
-# Opens the folder at a path; where there is none, it is `InvalidInput`.
+# Opens the folder at a path, or raises `InvalidInput` if there is none.
 OpenFolder = Callable[[str], Folder]
 
 
 def no_folder(path: str) -> Folder:
-    """Nothing that was handed in can read folders."""
-    raise InvalidInput(f"the folder {path!r:.200} cannot be read", expected="a mesh that reads folders")
+    """Refuse every folder."""
+    raise InvalidInput(f"the folder {path!r:.200} cannot be read", expected="a mesh that can read folders")

@@ -21,7 +21,7 @@ def as_document(results: Sequence[SearchResult]) -> str:
 
 def for_model(results: Sequence[SearchResult], boundary: str) -> str:
     """The same memories as data, behind fences of this boundary."""
-    from memory_mesh.core.safety.fence import Entry, as_data  # only prompts need it
+    from memory_mesh.core.safety.fence import Entry, fence_memories  # only prompts need it
 
     entries = [
         Entry(
@@ -30,12 +30,12 @@ def for_model(results: Sequence[SearchResult], boundary: str) -> str:
         )
         for found in results
     ]  # fmt: skip
-    return as_data(entries, boundary)
+    return fence_memories(entries, boundary)
 
 
 def _entry(n: int, result: SearchResult) -> str:
-    from memory_mesh.core.safety.frames import unforged  # only who shows memories needs it
+    from memory_mesh.core.safety.fence import quote_frame_lines  # only who shows memories needs it
 
     kind, source = (" ".join(str(result.metadata.get(name) or usual).split()) for name, usual in _USUAL)
     head = f"--- MEMORY {n}: {result.id} [IMPORTANCE: {result.score:.2f}] ---\nType: {kind} | Source: {source}"
-    return f"{head}\n{unforged(result.content)}"
+    return f"{head}\n{quote_frame_lines(result.content)}"

@@ -29,8 +29,8 @@ from memory_mesh.core.model.records import MIN_IMPORTANCE, Extraction, Memory, M
 from memory_mesh.core.ports import ChatModel
 from memory_mesh.core.prompts import extraction
 from memory_mesh.core.prompts.extraction import Extracted, Item
+from memory_mesh.core.safety import BASE_TRUST, Source
 from memory_mesh.core.safety.injection import InjectionKind, detect
-from memory_mesh.core.safety.trust import BASE, Source
 from memory_mesh.core.scrubbing.chunks import chunks
 from memory_mesh.core.text import estimate
 from memory_mesh.flows import receipts
@@ -145,7 +145,9 @@ def _usable(context: Context, text: str, found: Extracted, call: _Call) -> _Piec
 def _drawn(context: Context, item: Item, call: _Call) -> Prepared | None:
     """The item through the gate. One that does not pass is the model's fault, and must not cost the others."""
     try:
-        return read_items(context, [(item.text, _notes(item, call.given))], request=call.request, trust=BASE[Source.INFERENCE])[0]
+        return read_items(
+            context, [(item.text, _notes(item, call.given))], request=call.request, trust=BASE_TRUST[Source.INFERENCE]
+        )[0]
     except InvalidInput:
         return None
 
@@ -165,7 +167,7 @@ def _whole(context: Context, pieces: Sequence[_Piece], call: _Call) -> list[Prep
     pairs = [(piece.text, _flagged(piece.text, {**_AS_DOCUMENT, **call.given})) for piece in pieces if piece.failed]
     # They passed the gate. A mask may be longer than what it hides, and that is no reason to refuse them now.
     roomy = context.with_options(max_content_chars=max([context.limits.content_chars, *(len(text) for text, _ in pairs)]))
-    return read_items(roomy, pairs, request=call.request, trust=BASE[Source.DOCUMENT])
+    return read_items(roomy, pairs, request=call.request, trust=BASE_TRUST[Source.DOCUMENT])
 
 
 def _flagged(text: str, notes: dict[str, object]) -> dict[str, object]:

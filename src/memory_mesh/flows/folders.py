@@ -134,7 +134,7 @@ class _Run:
             self._fail(one.source, one.fault)
             return None
         try:
-            return self._file(one.source, self.folder.read(one.source, most=most))
+            return self._file(one.source, self.folder.read(one.source, max_bytes=most))
         except InvalidInput as error:
             self._fail(one.source, str(error))
             return None

@@ -26,7 +26,7 @@ from memory_mesh.core.model.rows import Row
 from memory_mesh.core.model.scope import MemoryType, Reach, partition_for, partitions, reach_of
 from memory_mesh.core.model.times import iso
 from memory_mesh.core.model.where import Compare, In, Where, all_of, equals
-from memory_mesh.core.safety.trust import BASE, Source
+from memory_mesh.core.safety import BASE_TRUST, Source
 from memory_mesh.flows import filters, receipts, usage
 from memory_mesh.flows.change import revised
 from memory_mesh.flows.context import Context, Plan, commit, memory_row, sealed, texts, unknown
@@ -54,7 +54,7 @@ def learn(
     lesson = _clean(context, read_context(given))
     asked = receipts.request("distill_lesson", lesson.text, lesson.pattern_id, lesson.confidence, lesson.severity)
     said = notes(lesson, Source.INFERENCE if inferred else None)
-    trust = BASE[Source.INFERENCE] if inferred else None
+    trust = BASE_TRUST[Source.INFERENCE] if inferred else None
     wanted = read_items(context, [(lesson.text, said)], request=asked, trust=trust)[0]
     made = Vectors()
 

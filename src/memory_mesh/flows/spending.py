@@ -4,11 +4,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from threading import Lock
 
-from memory_mesh.core.chat import Tokens
 from memory_mesh.core.errors import Conflict, MemoryDisabled, StoreBusy, StoreError, StoreReadOnly
 from memory_mesh.core.learning.spending import Caps, Day, Price, Spent, added
 from memory_mesh.core.model import Meta, iso
-from memory_mesh.core.ports import Clock, IdSource, Store
+from memory_mesh.core.ports import Clock, IdSource, Store, Tokens
 
 _PREFIX = "spending "
 _ATTEMPTS = 100

@@ -1,8 +1,8 @@
 """What every answer of a language model has to hold, whatever the protocol that it came by."""
 
-from memory_mesh.core.chat import Ask, Reply, Tokens
 from memory_mesh.core.errors import AnswerUnreadable
 from memory_mesh.core.model.columns import Json
+from memory_mesh.core.ports import Ask, Reply, Tokens
 from memory_mesh.core.text import estimate
 
 _MOST_TOKENS = 10**9  # no model reads or writes more in one call; a server that says so is wrong

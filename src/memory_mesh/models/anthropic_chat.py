@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from memory_mesh.core.chat import Ask, Reply
 from memory_mesh.core.model.columns import Json
+from memory_mesh.core.ports import Ask, Reply
 from memory_mesh.models.answers import counted, reply_of, unreadable
 from memory_mesh.models.calls import Adapting, Post
 from memory_mesh.models.schemas import without_bounds

@@ -10,9 +10,9 @@ from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from memory_mesh.core.chat import Ask
 from memory_mesh.core.errors import CallRefused
 from memory_mesh.core.model.columns import Json
+from memory_mesh.core.ports import Ask
 
 _BYTES_PER_TOKEN = 3
 _NOT_TAKEN = (400, 422)

@@ -3,10 +3,9 @@
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from memory_mesh.core.chat import NO_TOKENS, Ask, Reply, Tokens
 from memory_mesh.core.errors import AnswerUnreadable, CallRefused, RateLimited, Unreachable, UnsafeAddress
 from memory_mesh.core.model.columns import Json
-from memory_mesh.core.ports import ChatModel, Meter
+from memory_mesh.core.ports import NO_TOKENS, Ask, ChatModel, Meter, Reply, Tokens
 from memory_mesh.models.answers import counted
 from memory_mesh.models.calls import Post, careful, most_sent
 

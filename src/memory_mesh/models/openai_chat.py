@@ -3,8 +3,8 @@
 import re
 from collections.abc import Mapping
 
-from memory_mesh.core.chat import Ask, Reply
 from memory_mesh.core.model.columns import Json
+from memory_mesh.core.ports import Ask, Reply
 from memory_mesh.models.answers import counted, reply_of, unreadable
 from memory_mesh.models.calls import Adapting, Post
 from memory_mesh.models.providers import Provider, SchemaForm

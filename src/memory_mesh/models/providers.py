@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from memory_mesh.core.errors import SettingsError
-from memory_mesh.core.secret import Secret
+from memory_mesh.core.ports import Secret
 
 ANTHROPIC_VERSION = "2023-06-01"
 

@@ -21,7 +21,7 @@ from httpcore2 import ConnectError, ConnectTimeout, NetworkBackend, NetworkStrea
 
 from memory_mesh.core.cancel import check_cancelled
 from memory_mesh.core.errors import CallError, UnsafeAddress
-from memory_mesh.core.safety.address_ranges import judge
+from memory_mesh.core.safety.addresses import address_refusal
 from memory_mesh.net.system import ALLOW_LOCAL_REMEDY, POLL_SECONDS, DeadlineExceeded, System, remaining
 
 MAX_CONNECT_SECONDS = 10.0  # for one address, so that a dead one leaves time for the next
@@ -81,8 +81,8 @@ class GuardedBackend(NetworkBackend):
 
     def _check(self, host: str, address: str) -> None:
         try:
-            reason = judge(address, allow_local=self._allow_local)
-            is_local = judge(address, allow_local=True) is None
+            reason = address_refusal(address, allow_local=self._allow_local)
+            is_local = address_refusal(address, allow_local=True) is None
         except ValueError:
             reason, is_local = "an invalid address", False
         if reason is not None:

@@ -25,8 +25,8 @@ from memory_mesh.core.errors import (
     UnsafeAddress,
 )
 from memory_mesh.core.model.columns import Json
-from memory_mesh.core.safety.addresses import Target, read_path, read_url, refusal
-from memory_mesh.core.secret import Secret
+from memory_mesh.core.ports import Secret
+from memory_mesh.core.safety.addresses import Target, host_refusal, parse_path, parse_url
 from memory_mesh.net.responses import Response, Retryable, parse_response, read_response
 from memory_mesh.net.system import ALLOW_LOCAL_REMEDY, DeadlineExceeded, System
 
@@ -77,7 +77,7 @@ class HttpClient:
 
     def post(self, path: str, body: Mapping[str, Json]) -> Mapping[str, Json]:
         """Post a JSON object to a path below the base URL, and return the JSON object of the response."""
-        target = f"{self._target.path}{read_path('/' + path.lstrip('/'))}" or "/"
+        target = f"{self._target.path}{parse_path('/' + path.lstrip('/'))}" or "/"
         content = json.dumps(dict(body), allow_nan=False).encode("ascii")
         deadline = self._system.now() + self._timeout
         try:
@@ -194,13 +194,13 @@ class _RateLimiter:
 
 def _check_url(url: str, *, allow_local: bool) -> Target:
     try:
-        target = read_url(url)
+        target = parse_url(url)
     except UnsafeAddress as error:
         raise SettingsError(error.what, expected=error.expected, remedy=error.remedy) from None
-    reason = refusal(target, allow_local=allow_local)
+    reason = host_refusal(target, allow_local=allow_local)
     if reason is None:
         return target
-    remedy = ALLOW_LOCAL_REMEDY if refusal(target, allow_local=True) is None else ""
+    remedy = ALLOW_LOCAL_REMEDY if host_refusal(target, allow_local=True) is None else ""
     raise SettingsError(f"the URL leads to {reason}", expected="a public host", remedy=remedy)
 
 

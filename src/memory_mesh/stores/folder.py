@@ -24,7 +24,7 @@ class DiskFolder:
     def root(self) -> str:
         return Path(self._root).as_posix()
 
-    def files(self, wanted: Selection) -> Iterator[Listed]:
+    def files(self, selection: Selection) -> Iterator[Listed]:
         """The files of a folder by name, then those of the folders in it, in turn."""
         waiting = [""]
         while waiting:
@@ -34,12 +34,14 @@ class DiskFolder:
             except OSError as error:
                 yield Listed(inside, f"it cannot be read: {error.strerror}")
                 continue
-            deeper = [f"{inside}{entry.name}/" for entry in entries if wanted.recursive and entry.is_dir(follow_symlinks=False)]
+            deeper = [
+                f"{inside}{entry.name}/" for entry in entries if selection.recursive and entry.is_dir(follow_symlinks=False)
+            ]
             waiting += reversed(deeper)
             for entry in entries:
-                yield from self._listed(entry, inside + entry.name, wanted)
+                yield from self._listed(entry, inside + entry.name, selection)
 
-    def read(self, source: str, *, most: int) -> bytes:
+    def read(self, source: str, *, max_bytes: int) -> bytes:
         try:
             path = os.path.realpath(os.path.join(self._root, source), strict=True)
             if not self._holds(path):
@@ -47,12 +49,12 @@ class DiskFolder:
             with open(os.open(path, _FLAGS), "rb") as file:
                 if not S_ISREG(os.fstat(file.fileno()).st_mode):
                     raise InvalidInput("it is no regular file")
-                data = file.read(most + 1)
+                data = file.read(max_bytes + 1)
         except OSError as error:
             raise InvalidInput(f"it cannot be read: {error.strerror}") from error
-        if len(data) > most:
+        if len(data) > max_bytes:
             raise InvalidInput(
-                "it is too long", expected=f"at most {most:,} bytes", remedy="split it, or raise `max_content_chars`"
+                "it is too long", expected=f"at most {max_bytes:,} bytes", remedy="split it, or raise `max_content_chars`"
             )
         return data
 
@@ -60,27 +62,27 @@ class DiskFolder:
         with os.scandir(os.path.join(self._root, inside)) as found:
             return sorted((entry for entry in found if not entry.name.startswith(".")), key=lambda entry: entry.name)
 
-    def _listed(self, entry: "os.DirEntry[str]", source: str, wanted: Selection) -> Iterator[Listed]:
+    def _listed(self, entry: "os.DirEntry[str]", source: str, selection: Selection) -> Iterator[Listed]:
         if entry.is_symlink():
-            yield from self._link(entry.path, source, wanted)
-        elif wanted.covers(source) and not entry.is_dir():
+            yield from self._link(entry.path, source, selection)
+        elif selection.covers(source) and not entry.is_dir():
             yield Listed(source, _unnameable(source) or (None if entry.is_file() else "it is no regular file"))
 
-    def _link(self, path: str, source: str, wanted: Selection) -> Iterator[Listed]:
+    def _link(self, path: str, source: str, selection: Selection) -> Iterator[Listed]:
         """A link to a file within the folder is read like a file. One to a folder within it is passed over: what lies there is
         read at its own place."""
         try:
             real = os.path.realpath(path, strict=True)
         except OSError as error:
-            if wanted.covers(source):
+            if selection.covers(source):
                 yield Listed(source, f"it is a link that leads nowhere: {error.strerror}")
             return
         if not os.path.isdir(real):
-            if wanted.covers(source):
+            if selection.covers(source):
                 yield Listed(source, _unnameable(source) or (None if self._holds(real) else _OUT))
-        elif wanted.recursive and _within(path, real):
+        elif selection.recursive and _within(path, real):
             yield Listed(f"{source}/", "it leads back to a folder that it lies in")
-        elif wanted.recursive and not self._holds(real):
+        elif selection.recursive and not self._holds(real):
             yield Listed(f"{source}/", _OUT)
 
     def _holds(self, real: str) -> bool:

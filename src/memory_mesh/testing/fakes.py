@@ -4,11 +4,10 @@ from collections.abc import Sequence
 from random import Random
 from threading import Lock
 
-from memory_mesh.core.chat import Ask, Reply, Tokens
 from memory_mesh.core.errors import EmbeddingError, MemoryMeshError
 from memory_mesh.core.model.ids import Ids
 from memory_mesh.core.model.rows import Vector
-from memory_mesh.core.ports import Embedder
+from memory_mesh.core.ports import Ask, Embedder, Reply, Tokens
 from memory_mesh.core.text import estimate
 
 NEW_YEAR = 1_767_225_600_000  # 2026-01-01T00:00:00Z

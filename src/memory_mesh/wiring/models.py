@@ -2,12 +2,10 @@
 
 from typing import TYPE_CHECKING
 
-from memory_mesh.core.chat import Ask, Reply
 from memory_mesh.core.errors import SettingsError
 from memory_mesh.core.learning.spending import Caps, Price
 from memory_mesh.core.options import Options
-from memory_mesh.core.ports import ChatModel, Embedder, Meter
-from memory_mesh.core.secret import Secret
+from memory_mesh.core.ports import Ask, ChatModel, Embedder, Meter, Reply, Secret
 from memory_mesh.settings import PREFIX, PROVIDER_KEYS
 
 if TYPE_CHECKING:

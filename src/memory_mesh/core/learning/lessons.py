@@ -14,7 +14,7 @@ from memory_mesh.core.intake.drafts import IMPORTANCE
 from memory_mesh.core.model.columns import BY_NAME, Value, fault
 from memory_mesh.core.model.records import Memory
 from memory_mesh.core.model.scope import MemoryType, Reach, reach_of
-from memory_mesh.core.safety.trust import Source
+from memory_mesh.core.safety import Source
 
 TAG = "#lesson_learned"
 CANDIDATE = "#lesson_learned_candidate"

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Self
 
-from memory_mesh.core.chat import Tokens
 from memory_mesh.core.errors import BudgetSpent
 from memory_mesh.core.model.columns import Value
+from memory_mesh.core.ports import Tokens
 
 
 @dataclass(frozen=True, slots=True)

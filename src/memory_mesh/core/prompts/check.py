@@ -1,8 +1,8 @@
 """The smallest thing that can be asked of a language model: does it answer, and in the form that it was asked for?"""
 
-from memory_mesh.core.chat import Ask, Reply
 from memory_mesh.core.errors import AnswerUnreadable
 from memory_mesh.core.model.columns import Json
+from memory_mesh.core.ports import Ask, Reply
 from memory_mesh.core.prompts.answers import read_object
 
 SCHEMA: dict[str, Json] = {

@@ -9,13 +9,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 
-from memory_mesh.core.chat import Ask, Reply
 from memory_mesh.core.errors import AnswerUnreadable
 from memory_mesh.core.intake.categories import CATEGORIES, DEFAULT, known
 from memory_mesh.core.intake.drafts import IMPORTANCE
 from memory_mesh.core.model.columns import Json
+from memory_mesh.core.ports import Ask, Reply
 from memory_mesh.core.prompts.answers import read_object
-from memory_mesh.core.safety.fence import NOTICE, TAG, fenced, unescaped, unmet
+from memory_mesh.core.safety.fence import NOTICE, TAG, fence, unescape, unused_boundary
 from memory_mesh.core.text import visible
 
 MOST_ITEMS, MOST_CHARS, MOST_TAGS, MOST_TAG_CHARS = 100, 2_000, 16, 64
@@ -82,7 +82,7 @@ class Extracted:
 
 def ask(text: str, boundary: str, *, max_tokens: int) -> Ask:
     """The question. The boundary is fresh random hex: whoever wrote the text cannot have known it."""
-    user = f"{fenced(text, unmet(boundary, [text]))}\n\n{REMINDER}"
+    user = f"{fence(text, unused_boundary(boundary, [text]))}\n\n{REMINDER}"
     return Ask(operation="extract", system=SYSTEM, user=user, schema=SCHEMA, max_tokens=max_tokens)
 
 
@@ -108,7 +108,7 @@ def _item(raw: Json) -> Item | None:
 
 
 def _said(raw: Json) -> str:
-    return visible(unescaped(raw)).strip() if isinstance(raw, str) else ""
+    return visible(unescape(raw)).strip() if isinstance(raw, str) else ""
 
 
 def _importance(raw: Json) -> float | None:

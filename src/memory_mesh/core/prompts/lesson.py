@@ -3,11 +3,11 @@ prevented it. What it answers is a proposal, checked like what anybody gives."""
 
 from dataclasses import dataclass
 
-from memory_mesh.core.chat import Ask, Reply
 from memory_mesh.core.errors import AnswerUnreadable
 from memory_mesh.core.model.columns import Json
+from memory_mesh.core.ports import Ask, Reply
 from memory_mesh.core.prompts.answers import read_object
-from memory_mesh.core.safety.fence import TAG, fenced, unescaped, unmet
+from memory_mesh.core.safety.fence import TAG, fence, unescape, unused_boundary
 from memory_mesh.core.text import visible
 
 _FIELDS = ("error_pattern", "preventative_rule", "oversight", "fix")
@@ -42,7 +42,7 @@ class Proposed:
 
 def ask(report: str, boundary: str, *, max_tokens: int) -> Ask:
     """The question."""
-    user = f"{fenced(report, unmet(boundary, [report]))}\n\nNow answer with the JSON object."
+    user = f"{fence(report, unused_boundary(boundary, [report]))}\n\nNow answer with the JSON object."
     return Ask(operation="distill", system=SYSTEM, user=user, schema=SCHEMA, max_tokens=max_tokens)
 
 
@@ -55,5 +55,5 @@ def read(reply: Reply) -> Proposed:
 
 
 def _text(raw: Json) -> str:
-    text = " ".join(visible(unescaped(raw)).split()) if isinstance(raw, str) else ""
+    text = " ".join(visible(unescape(raw)).split()) if isinstance(raw, str) else ""
     return text if len(text) <= _LONGEST else ""

@@ -1,27 +1,41 @@
-"""Finds what in a text speaks to a language model instead of about the world.
+"""Detect instructions to a language model that are embedded in a text.
 
-It warns; it does not protect. Whoever wants to get past a list of words will. What protects is the fence, the fixed form of
-answers, and that no text decides how far it is trusted.
+Detection warns; it does not protect. An attacker who tries will get past a list of words. The protection is the fence, the fixed
+form of answers, and the rule that no text decides how far it is trusted.
+
+The rules and word lists are in `data/injection.toml`, which is read on first use. The text is searched in several views: as a
+person sees it, with look-alike letters replaced, decoded, and reversed.
 """
 
 import re
-from bisect import bisect_left
-from collections.abc import Iterator
+from base64 import b64decode
+from binascii import Error as Base64Error
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from enum import StrEnum
+from functools import cache, lru_cache
+from itertools import accumulate, chain
+from unicodedata import category, normalize
 
-from memory_mesh.core.safety.views import View, hidden, plain
-from memory_mesh.core.safety.words import RULES, InjectionKind, Rule, words
 from memory_mesh.core.text import INVISIBLE, TAGS, VARIATION_SELECTORS, ZERO_WIDTH
 
-__all__ = ["Finding", "InjectionKind", "detect"]
+MAX_FINDINGS = 64
 
-MOST_FINDINGS = 64
+
+class InjectionKind(StrEnum):
+    """The aim of an embedded instruction."""
+
+    OVERRIDE = "override"  # drop the task and take another
+    IMPERSONATION = "impersonation"  # speak as somebody who may give orders
+    STEERING = "steering"  # dictate the answer or its rating
+    EXFILTRATION = "exfiltration"  # send private data elsewhere
+    CONCEALED = "concealed"  # be read by the model and not by people
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Finding:
-    """What kind of instruction stands where."""
+    """The place and kind of an embedded instruction."""
 
     start: int
     end: int
@@ -29,141 +43,336 @@ class Finding:
 
 
 def detect(text: str) -> tuple[Finding, ...]:
-    """Instructions that are embedded in a text, in its order. The time that it takes grows with the length only."""
-    seen = plain(text)
-    open_ = list(_findings(seen))
-    found = {*open_, *_covered(text, open_), *_unseen(text), *_concealed(text, seen, {finding.kind for finding in open_})}
-    return tuple(sorted(_apart(found))[:MOST_FINDINGS])
+    """Return the embedded instructions in the order of the text. The time grows only with the length of the text."""
+    view = plain_view(text)
+    visible = list(_match_rules(view))
+    findings = {*visible, *_disguised(text, visible), *_invisible_characters(text), *_concealed(text, view, visible)}
+    return tuple(sorted(_without_overlaps(findings))[:MAX_FINDINGS])
 
 
-def _findings(view: View) -> Iterator[Finding]:
-    page = _Page(view.text)
-    for rule in RULES:
-        for start, end in page.rows(rule):
+def _match_rules(view: "View") -> Iterator[Finding]:
+    matcher = _Matcher(view.text)
+    for rule in load_patterns().rules:
+        for start, end in matcher.matches(rule):
             yield Finding(*view.span(start, end), rule.kind)
 
 
-def _concealed(text: str, seen: View, open_: set[InjectionKind]) -> Iterator[Finding]:
-    """What shows only when the text is read in another way."""
-    for view in hidden(text, seen):
-        for found in _findings(view):
-            if view.places is None or found.kind not in open_:
-                yield Finding(found.start, found.end, InjectionKind.CONCEALED)
-
-
-def _covered(text: str, found: list[Finding]) -> Iterator[Finding]:
-    """Instructions with invisible characters between their letters, or with letters that no keyboard has."""
-    for finding in found:
-        if INVISIBLE.search(text, finding.start, finding.end) or _FANCY.search(text, finding.start, finding.end):
-            yield Finding(finding.start, finding.end, InjectionKind.CONCEALED)
+def _concealed(text: str, view: "View", visible: list[Finding]) -> Iterator[Finding]:
+    """Yield instructions that appear only in another view of the text."""
+    visible_kinds = {finding.kind for finding in visible}
+    for other in other_views(text, view):
+        for finding in _match_rules(other):
+            if other.positions is None or finding.kind not in visible_kinds:
+                yield Finding(finding.start, finding.end, InjectionKind.CONCEALED)
 
 
 # Full-width, mathematical and circled letters.
-_FANCY = re.compile("[\uff21-\uff3a\uff41-\uff5a\U0001d400-\U0001d7ff\u24b6-\u24e9\U0001f130-\U0001f189]{3,}")
+_STYLED = re.compile("[\uff21-\uff3a\uff41-\uff5a\U0001d400-\U0001d7ff\u24b6-\u24e9\U0001f130-\U0001f189]{3,}")
 
-# Flags of parts of countries are written with tag characters; nothing else is. Direction overrides turn letters round. A lone
-# soft hyphen, byte order mark or variation selector comes with text that was copied from somewhere, and says nothing.
+
+def _disguised(text: str, findings: list[Finding]) -> Iterator[Finding]:
+    """Yield the findings that contain invisible characters or styled letters."""
+    for finding in findings:
+        if INVISIBLE.search(text, finding.start, finding.end) or _STYLED.search(text, finding.start, finding.end):
+            yield Finding(finding.start, finding.end, InjectionKind.CONCEALED)
+
+
+# Flags of parts of countries are the only ordinary use of tag characters. Direction overrides reverse letters. A single soft
+# hyphen, byte order mark or variation selector comes with copied text and is ignored.
 _FLAG = re.compile("\U0001f3f4[\U000e0061-\U000e007a\U000e0030-\U000e0039]{2,6}\U000e007f")
 _SMUGGLED = re.compile(rf"[{TAGS}]{{2,}}|[{VARIATION_SELECTORS}]{{3,}}|[\u202d\u202e]|[{ZERO_WIDTH}]{{4,}}")
-_WITHIN = re.compile(rf"(?<=[a-zA-Z])[{ZERO_WIDTH}\ufeff\u034f]{{1,3}}(?=[a-zA-Z])")
-_FEWEST_WITHIN = 3
+_WITHIN_WORD = re.compile(rf"(?<=[a-zA-Z])[{ZERO_WIDTH}\ufeff\u034f]{{1,3}}(?=[a-zA-Z])")
+_MIN_WITHIN_WORD = 3
 
 
-def _unseen(text: str) -> Iterator[Finding]:
+def _invisible_characters(text: str) -> Iterator[Finding]:
     if text.isascii():
         return
     rest = _FLAG.sub(lambda flag: " " * len(flag.group()), text)
-    within = list(_WITHIN.finditer(rest))
-    for found in chain(_SMUGGLED.finditer(rest), within if len(within) >= _FEWEST_WITHIN else ()):
-        yield Finding(*found.span(), InjectionKind.CONCEALED)
+    within = list(_WITHIN_WORD.finditer(rest))
+    for match in chain(_SMUGGLED.finditer(rest), within if len(within) >= _MIN_WITHIN_WORD else ()):
+        yield Finding(*match.span(), InjectionKind.CONCEALED)
 
 
-def _apart(found: set[Finding]) -> Iterator[Finding]:
-    """Of findings of one kind that overlap, the first."""
+def _without_overlaps(findings: set[Finding]) -> Iterator[Finding]:
+    """Yield the first of the findings of one kind that overlap."""
     ends: dict[InjectionKind, int] = {}
-    for finding in sorted(found):
+    for finding in sorted(findings):
         if finding.start >= ends.get(finding.kind, 0):
             ends[finding.kind] = finding.end
             yield finding
 
 
-# --- rows of words ---
-
-_STOP = re.compile(r"[.!?](?=\s|$)|\n\s|[。！？]")
+# --- rules and word lists ---
 
 
-class _Page:
-    """A text, and where the words of each list stand in it."""
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Word lists that match in a row. An imperative rule matches orders, not reports of them."""
+
+    kind: InjectionKind
+    lists: Sequence[str]
+    max_gap: int = 40  # characters between one word and the next
+    imperative: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Patterns:
+    """The content of `data/injection.toml`."""
+
+    rules: tuple[Rule, ...]
+    lists: Mapping[str, str]  # each one a regular expression
+    unbounded: frozenset[str]  # lists that are matched without word boundaries
+    urging: frozenset[str]
+    auxiliary: frozenset[str]
+    addressee: frozenset[str]
+    lookalikes: Mapping[int, int]
+    keywords: tuple[str, ...]
+    vocabulary: re.Pattern[str]
+
+
+@cache
+def load_patterns() -> Patterns:
+    """Read the packaged data file once."""
+    import tomllib
+    from importlib.resources import files  # it takes milliseconds to load, and most commands detect nothing
+
+    data = tomllib.loads((files("memory_mesh.core.safety") / "data" / "injection.toml").read_text("utf-8"))
+    concealed = data["concealed"]
+    return Patterns(
+        rules=tuple(Rule(**rule | {"kind": InjectionKind(rule["kind"])}) for rule in data["rules"]),
+        lists={name: re.sub(r"\n *", "", "|".join(words)) for name, words in data["lists"].items()},
+        unbounded=frozenset(data["unbounded"]),
+        **{name: frozenset(words) for name, words in data["before_verb"].items()},
+        lookalikes=str.maketrans(concealed["lookalikes"], concealed["latin"]),
+        keywords=tuple(concealed["keywords"]),
+        vocabulary=re.compile("|".join(concealed["vocabulary"])),
+    )
+
+
+@cache
+def word_pattern(name: str) -> re.Pattern[str]:
+    """Return the compiled list of this name."""
+    patterns = load_patterns()
+    words = f"(?:{_without_accents(patterns.lists[name])})"
+    bounded = words if name in patterns.unbounded else f"(?<![a-z0-9]){words}(?![a-z0-9])"
+    return re.compile(bounded, re.MULTILINE)
+
+
+_SENTENCE_END = re.compile(r"[.!?](?=\s|$)|\n\s|[。！？]")
+
+
+class _Matcher:
+    """A text with the positions of the words of each list."""
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self._found: dict[str, tuple[list[int], list[int]]] = {}
-        self._stops = [stop.start() for stop in _STOP.finditer(text)]
+        self._words: dict[str, tuple[list[int], list[int]]] = {}
+        self._sentence_ends = [end.start() for end in _SENTENCE_END.finditer(text)]
 
-    def rows(self, rule: Rule) -> Iterator[tuple[int, int]]:
-        """Where one word of each list follows the one before, near enough and in one sentence."""
+    def matches(self, rule: Rule) -> Iterator[tuple[int, int]]:
+        """Yield the spans where one word of each list follows the one before, near enough and in one sentence."""
         first, *others = rule.lists
-        for start, end in zip(*self._words(first), strict=True):
-            last = self._last(others, end, rule.reach)
-            if last is not None and not (rule.order and told_of(self._text, start)):
+        for start, end in zip(*self._find(first), strict=True):
+            last: int | None = end
+            for name in others:
+                last = None if last is None else self._next(name, last, rule.max_gap)
+            if last is not None and not (rule.imperative and is_reported(self._text, start)):
                 yield start, last
 
-    def _last(self, names: list[str], after: int, reach: int) -> int | None:
-        last: int | None = after
-        for name in names:
-            last = None if last is None else self._next(name, last, reach)
-        return last
+    def _find(self, name: str) -> tuple[list[int], list[int]]:
+        if name not in self._words:
+            spans = [match.span() for match in word_pattern(name).finditer(self._text)]
+            self._words[name] = [start for start, _ in spans], [end for _, end in spans]
+        return self._words[name]
 
-    def _words(self, name: str) -> tuple[list[int], list[int]]:
-        if name not in self._found:
-            spans = [found.span() for found in words(name).finditer(self._text)]
-            self._found[name] = [start for start, _ in spans], [end for _, end in spans]
-        return self._found[name]
-
-    def _next(self, name: str, after: int, reach: int) -> int | None:
-        starts, ends = self._words(name)
+    def _next(self, name: str, after: int, max_gap: int) -> int | None:
+        starts, ends = self._find(name)
         at = bisect_left(starts, after)
-        if at == len(starts) or starts[at] - after > reach:
+        if at == len(starts) or starts[at] - after > max_gap:
             return None
-        stop = bisect_left(self._stops, after)
-        return None if stop < len(self._stops) and self._stops[stop] < starts[at] else ends[at]
+        same_sentence = bisect_left(self._sentence_ends, after) == bisect_left(self._sentence_ends, starts[at])
+        return ends[at] if same_sentence else None
 
 
-# --- an order, or a tale of one ---
-
-_CLAUSE = re.compile(r"[.!?:;,\n\"'()<>\[\]{}*#|\-–—。！？：，]")
+_CLAUSE_END = re.compile(r"[.!?:;,\n\"'()<>\[\]{}*#|\-–—。！？：，]")
 _WORD = re.compile(r"[^\W_]+")
 _LOOK_BACK = 60
-_URGING = frozenset(
-    {
-        *("please", "now", "then", "and", "so", "just", "instead", "also", "first", "simply", "kindly", "always"),
-        *("therefore", "but", "immediately", "next", "or", "finally", "hereby", "ok", "okay", "hey", "hi", "hello", "yes"),
-        *("dear", "important", "urgent", "note", "attention", "assistant", "ai", "model", "llm", "do", "go", "again"),
-        *("thus", "once", "done", "afterwards"),
-    }
-)
-_AUX = frozenset(
-    {
-        *("must", "should", "shall", "will", "to", "are", "have", "need", "can", "may", "want", "required", "going"),
-        *("would", "like", "ask", "asked", "told", "order", "expected", "not", "be"),
-    }
-)
-_ADDRESSED = frozenset(
-    {
-        *("you", "assistant", "model", "ai", "llm", "agent", "extractor", "summarizer", "summariser", "reader", "system"),
-        *("bot", "u", "chatgpt", "claude"),
-    }
+
+
+def is_reported(text: str, start: int) -> bool:
+    """Return whether the verb at `start` has another subject than the reader: "we ignore", "it returns", "decided to send"."""
+    patterns = load_patterns()
+    words = _WORD.findall(_CLAUSE_END.split(text[max(0, start - _LOOK_BACK) : start])[-1])
+    auxiliary = False
+    while words and words[-1] in patterns.urging | patterns.auxiliary and not (auxiliary and words[-1] in patterns.addressee):
+        auxiliary = auxiliary or words[-1] in patterns.auxiliary
+        words.pop()
+    return words[-1] not in patterns.addressee if words else auxiliary
+
+
+# --- views: other ways to read the text ---
+
+Span = tuple[int, int]
+Run = tuple[str, Span]  # a part of the text as it reads in another way
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A reading of a text.
+
+    `positions` gives the origin of each character. Without it, the view consists of runs, and a match belongs to its whole run.
+    """
+
+    text: str
+    positions: list[int] | None = None
+    run_starts: tuple[int, ...] = ()
+    run_spans: tuple[Span, ...] = ()
+
+    def span(self, start: int, end: int) -> Span:
+        """Map a span of the view to the text itself."""
+        if self.positions is None:
+            return self.run_spans[bisect_right(self.run_starts, start) - 1]
+        first, last = self.positions[start], self.positions[max(start, end - 1)]
+        return min(first, last), max(first, last) + 1
+
+
+def plain_view(text: str) -> View:
+    """Read the text as a person sees it: lower case, no accents, one form for each character, nothing invisible."""
+    if text.isascii():
+        return View(text.lower(), list(range(len(text))))
+    invisible = {at for match in INVISIBLE.finditer(text) for at in range(*match.span())}
+    folded = [(at, _fold(char)) for at, char in enumerate(text) if at not in invisible]
+    return View("".join(piece for _, piece in folded), [at for at, piece in folded for _ in piece])
+
+
+def other_views(text: str, plain: View) -> Iterator[View]:
+    """Yield every other reading for which the text contains a sign."""
+    yield from _lookalike_views(plain)
+    yield from _reversed_views(plain)
+    # All runs form one view: a text may contain a hundred thousand of them, and each view is searched for every list of words.
+    if runs := [*_spelled_out(plain), *_broken_words(plain), *_decoded(text)]:
+        yield _join_runs(runs)
+
+
+_RUN_SEPARATOR = "\n\n"  # no sentence continues from one run to the next
+
+
+def _join_runs(runs: list[Run]) -> View:
+    lengths = (len(content) + len(_RUN_SEPARATOR) for content, _ in runs[:-1])
+    return View(
+        _RUN_SEPARATOR.join(content for content, _ in runs),
+        run_starts=tuple(accumulate(lengths, initial=0)),
+        run_spans=tuple(span for _, span in runs),
+    )
+
+
+@lru_cache(maxsize=4096)
+def _fold(char: str) -> str:
+    return _without_accents(normalize("NFKC", char).casefold())
+
+
+def _without_accents(text: str) -> str:
+    return normalize("NFC", "".join(char for char in normalize("NFKD", text) if category(char) != "Mn"))
+
+
+_DIGITS = str.maketrans("013457@$", "oieastas")
+_LETTERS_AND_DIGITS = re.compile(r"[a-z]{1,20}[013457@$][a-z013457@$]{1,20}|[013457@$]{1,3}[a-z][a-z013457@$]{1,20}")
+
+
+def _lookalike_views(plain: View) -> Iterator[View]:
+    """Replace Cyrillic, Greek and other twins of Latin letters, and digits within words, by the letters they stand for."""
+    if not plain.text.isascii() and (latin := plain.text.translate(load_patterns().lookalikes)) != plain.text:
+        yield View(latin, plain.positions)
+    without_digits = _LETTERS_AND_DIGITS.sub(lambda word: word.group().translate(_DIGITS), plain.text)
+    if without_digits != plain.text:
+        yield View(without_digits, plain.positions)
+
+
+_SPELLED_OUT = re.compile(r"(?<![^\W_])[a-z](?:[ .\-_*·|/,+~]{1,3}[a-z]){5,}(?![^\W_])")
+_SEPARATORS = " .-_*·|/,+~"
+_LETTER_OR_GAP = re.compile(r"[a-z]|[ ]{2,3}|[ ]?[/|][ ]?")
+
+
+def _spelled_out(plain: View) -> Iterator[Run]:
+    """Join letters that are set apart. Wide gaps separate words; without them the known words are separated again."""
+    for run in _SPELLED_OUT.finditer(plain.text):
+        letters = "".join(match.group().strip(_SEPARATORS) or " " for match in _LETTER_OR_GAP.finditer(run.group()))
+        joined = letters if letters.count(" ") * 2 < len(letters) else letters.replace(" ", "")
+        yield joined if " " in joined else _separate_words(joined), plain.span(*run.span())
+
+
+_BROKEN_WORDS = re.compile(r"(?<![^\W_])(?:[a-z]{1,4} ){8,}[a-z]{1,4}")
+
+
+def _broken_words(plain: View) -> Iterator[Run]:
+    """Join words that are broken into short pieces."""
+    for run in _BROKEN_WORDS.finditer(plain.text):
+        yield _separate_words(run.group().replace(" ", "")), plain.span(*run.span())
+
+
+def _separate_words(text: str) -> str:
+    return " ".join(load_patterns().vocabulary.sub(lambda word: f" {word.group()} ", text).split())
+
+
+_ROT13 = str.maketrans("abcdefghijklmnopqrstuvwxyz", "nopqrstuvwxyzabcdefghijklm")
+
+
+def _reversed_views(plain: View) -> Iterator[View]:
+    """Read the text in ROT13 and backwards, if a keyword appears that way."""
+    keywords = load_patterns().keywords
+    if any(word.translate(_ROT13) in plain.text for word in keywords):
+        yield View(plain.text.translate(_ROT13), plain.positions)
+    if any(word[::-1] in plain.text for word in keywords):
+        yield View(plain.text[::-1], None if plain.positions is None else plain.positions[::-1])
+
+
+_ESCAPES = re.compile(r"%([0-9a-fA-F]{2})|&#(\d{2,6});|&#x([0-9a-fA-F]{2,5});|\\u([0-9a-fA-F]{4})|\\x([0-9a-fA-F]{2})")
+_MIN_ESCAPES = 6
+_MIN_DECODED = 8  # characters
+
+
+def _decoded(text: str) -> Iterator[Run]:
+    """Decode Base64, hex, lists of character codes, bits, tag characters and escapes."""
+    for pattern, decode in _ENCODINGS:
+        for run in pattern.finditer(text):
+            decoded = decode(run.group())
+            if decoded is not None and decoded.isprintable() and len(decoded) >= _MIN_DECODED:
+                yield plain_view(decoded).text, run.span()
+    if len(_ESCAPES.findall(text)) >= _MIN_ESCAPES:
+        yield plain_view(_ESCAPES.sub(_unescape, text)).text, (0, len(text))
+
+
+def _base64(run: str) -> str | None:
+    body = run.rstrip("=").replace("-", "+").replace("_", "/")
+    try:
+        return _utf8(b64decode(body + "=" * (-len(body) % 4)))
+    except Base64Error:
+        return None
+
+
+def _hex(run: str) -> str | None:
+    digits = re.sub(r"0x|\\x|[ :,]", "", run)
+    return _utf8(bytes.fromhex(digits[: len(digits) // 2 * 2]))
+
+
+def _utf8(raw: bytes) -> str | None:
+    try:
+        return " ".join(raw.decode().split())
+    except UnicodeDecodeError:
+        return None
+
+
+_ENCODINGS: tuple[tuple[re.Pattern[str], Callable[[str], str | None]], ...] = (
+    (re.compile(r"[A-Za-z0-9+/_-]{20,}={0,2}"), _base64),
+    (re.compile(r"(?<![0-9a-fA-F])(?:(?:0x|\\x)?[0-9a-fA-F]{2}[ :,]?){12,}"), _hex),
+    (re.compile(r"(?<!\d)(?:\d{2,3}[ ,;]{1,2}){11,}\d{2,3}"), lambda run: "".join(map(chr, map(int, re.findall(r"\d+", run))))),
+    (re.compile(r"(?:[01]{8} ?){10,}"), lambda run: "".join(chr(int(byte, 2)) for byte in re.findall(r"[01]{8}", run))),
+    (re.compile("[\U000e0020-\U000e007e]{3,}"), lambda run: "".join(chr(ord(char) - 0xE0000) for char in run)),
 )
 
 
-def told_of(text: str, start: int) -> bool:
-    """Whether the verb has somebody else for its subject: "we ignore", "it returns", "decided to send"."""
-    before = _CLAUSE.split(text[max(0, start - _LOOK_BACK) : start])[-1]
-    said = _WORD.findall(before)
-    helped = False
-    while said and said[-1] in _URGING | _AUX and not (helped and said[-1] in _ADDRESSED):
-        helped = helped or said[-1] in _AUX
-        said.pop()
-    if not said:
-        return helped
-    return said[-1] not in _ADDRESSED
+def _unescape(match: re.Match[str]) -> str:
+    percent, decimal, *hexadecimal = match.groups()
+    code = int(decimal) if decimal else int(percent or next(filter(None, hexadecimal)), 16)
+    return chr(code) if code < 0x110000 else match.group()

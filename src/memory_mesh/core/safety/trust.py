@@ -1,21 +1,21 @@
-"""How far a memory is believed. Where it comes from sets the base; what it says never does."""
+"""How far a memory is trusted. Its source sets the base trust; its content never does."""
 
 from collections.abc import Mapping
 from enum import StrEnum
 
 
 class Source(StrEnum):
-    """Who says so."""
+    """Where a memory comes from."""
 
     USER_EXPLICIT = "user_explicit"
     SYSTEM = "system"
     TOOL_OUTPUT = "tool_output"
     USER_IMPLICIT = "user_implicit"
     DOCUMENT = "document"
-    INFERENCE = "inference"  # a model drew it from something
+    INFERENCE = "inference"  # a model inferred it
 
 
-BASE: Mapping[Source, float] = {
+BASE_TRUST: Mapping[Source, float] = {
     Source.USER_EXPLICIT: 1.0,
     Source.SYSTEM: 0.95,
     Source.TOOL_OUTPUT: 0.85,
