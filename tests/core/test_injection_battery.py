@@ -94,6 +94,6 @@ def test_the_table_is_printed_for_people_and_for_the_docs(capsys: pytest.Capture
 
 def test_a_breach_ends_with_one(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(extraction, "SYSTEM", "other rules")
-    monkeypatch.setattr(extraction, "fenced", lambda text, boundary: f"<untrusted-{boundary}>\n{text}\n</untrusted-{boundary}>")
+    monkeypatch.setattr(extraction, "fence", lambda text, boundary: f"<untrusted-{boundary}>\n{text}\n</untrusted-{boundary}>")
     assert battery.main([]) == 1
     assert "the fence broke" in capsys.readouterr().err
