@@ -16,7 +16,7 @@ TESTED := $(filter-out docs/conformance.md,$(shell find src tests tools bench co
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test lint conformance mutants batteries bench clean
+.PHONY: help setup demo test test-deep lint conformance mutants batteries bench bench-peers clean
 
 help: ## list these words
 	@grep -hE '^[a-z-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -26,9 +26,12 @@ setup: $(READY) ## make .venv, install the package and its tools into it, and fe
 demo: $(READY) ## store, find, erase and verify in a throw-away memory
 	@$(BIN)/memory-mesh demo
 
-test: $(READY) $(LLM) ## run all tests, with coverage of core and flows
+test: $(READY) ## run the tests, with few examples: the same in every run, at most 6 minutes of CPU time
+	$(PYTEST)
+
+test-deep: $(READY) $(LLM) ## run every test, with many random examples and coverage of core and flows
 	@mkdir -p $(dir $(RESULTS))
-	$(PYTEST) --cov --cov-report=term-missing:skip-covered --req-results=$(RESULTS)
+	$(PYTEST) --deep --cov --cov-report=term-missing:skip-covered --req-results=$(RESULTS)
 
 lint: $(READY) ## formatting, lint, types and the floors
 	$(BIN)/ruff format --check
@@ -52,7 +55,6 @@ bench: $(READY) ## cold start, speed and, with DATA=folder of data sets, redacti
 	$(BIN)/python -m bench.speed $(if $(SIZES),--sizes $(SIZES))
 	$(if $(DATA),$(BIN)/python -m bench.redaction --data $(DATA))
 
-.PHONY: bench-peers
 bench-peers: $(PEERS)/.ready ## speed beside others, which are installed into .venv-peers; writes bench/results/
 	$(PEERS)/bin/python -m bench.speed --peers $(if $(SIZES),--sizes $(SIZES))
 
@@ -84,4 +86,4 @@ $(PEERS)/.ready: pyproject.toml constraints-peers.txt
 	@touch $@
 
 $(RESULTS): $(READY) $(TESTED)
-	@$(MAKE) --no-print-directory test
+	@$(MAKE) --no-print-directory test-deep

@@ -1,9 +1,13 @@
-"""What all tests share: a test names the requirements it holds, and in CI no test may be skipped.
+"""Options and hooks shared by all tests: quick and deep runs, requirement ids, and no skipped tests in CI.
 
-`@pytest.mark.req("MESH-042")` says that the test would fail if MESH-042 were broken. `--req-results=FILE` writes which tests
-spoke for which id, and how they ended; `tools/conformance.py` reads it.
+A plain run is quick and the same every time: few Hypothesis examples from a fixed seed, no test marked `deep`, and of a test
+marked `sample(n)` only n of its parameter sets. `--deep` runs every test, with many random examples.
+
+`@pytest.mark.req("MESH-042")` states that the test would fail if MESH-042 were broken. `--req-results=FILE` writes the tests of
+each id with their outcomes; `tools/conformance.py` reads that file.
 """
 
+import hashlib
 import json
 import os
 import tomllib
@@ -14,12 +18,13 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-# On a busy machine an example may take its time; in CI the same examples are drawn in every run.
-settings.register_profile("house", deadline=None, derandomize=os.environ.get("CI") == "true")
-settings.load_profile("house")
+# No deadline: on a busy machine a single example may take long.
+settings.register_profile("quick", max_examples=15, derandomize=True, database=None, deadline=None)
+settings.register_profile("deep", max_examples=200, derandomize=False, deadline=None, print_blob=True)
+settings.load_profile("quick")
 
-# Loading the real model takes a moment. Tests that are about vectors hand in an embedder; the others, and the processes that
-# they start, go by keywords.
+# Loading the local model takes a moment. Tests of vectors pass an embedder; the others, and the processes that they start, search
+# by keywords. `shipped_defaults` restores the default for a test.
 os.environ.setdefault("MEMORY_MESH_EMBEDDER", "none")
 
 REQUIREMENTS = Path(__file__).parents[1] / "conformance" / "requirements.toml"
@@ -33,9 +38,12 @@ def known_ids() -> frozenset[str]:
 def pytest_addoption(parser: pytest.Parser) -> None:
     # Give it with `=`: pytest looks for conftest files before it knows the option, and takes a file that stands alone for a test.
     parser.addoption("--req-results", metavar="FILE", help="write which tests hold which requirement, as JSON")
+    parser.addoption("--deep", action="store_true", help="run every test, with many random Hypothesis examples")
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--deep"):  # Hypothesis applies --hypothesis-profile after this
+        settings.load_profile("deep")
     # Under xdist the workers run the tests and the controller hears of each: there alone everything comes together.
     if "PYTEST_XDIST_WORKER" not in os.environ:
         config.pluginmanager.register(Witness(config), "requirements")
@@ -47,10 +55,32 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         pytest.fail(f"no requirement is called {', '.join(unknown)}; see {REQUIREMENTS.name}", pytrace=False)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not config.getoption("--deep"):
+        left_out = deep_only(items)
+        config.hook.pytest_deselected(items=[item for item in items if item in left_out])
+        items[:] = [item for item in items if item not in left_out]
     for item in items:
         # User properties travel with each report, from a worker to the controller too.
         item.user_properties.extend(("req", id_) for id_ in claimed(item))
+
+
+def deep_only(items: list[pytest.Item]) -> set[pytest.Item]:
+    """Return the tests that only a deep run contains."""
+    found = {item for item in items if item.get_closest_marker("deep")}
+    sampled: dict[str, list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        if item.get_closest_marker("sample") and item not in found:
+            sampled[item.nodeid.partition("[")[0]].append(item)
+    for sets in sampled.values():
+        mark = sets[0].get_closest_marker("sample")
+        # Ordered by hash, not taken at equal steps: a step could always meet the same store.
+        found.update(sorted(sets, key=_shuffled)[int(mark.args[0]) if mark else 0 :])
+    return found
+
+
+def _shuffled(item: pytest.Item) -> bytes:
+    return hashlib.sha256(item.nodeid.encode(errors="surrogatepass")).digest()
 
 
 def claimed(item: pytest.Item) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Which requirement is held by which test: reads what the last `make test` recorded and writes docs/conformance.md.
+"""Which requirement is held by which test: reads what the last `make test-deep` recorded and writes docs/conformance.md.
 
 A requirement that says several things may be held in part only; the list says then what is missing, and it does not count as
 held. It fails where a test that speaks for a requirement failed, where a resolved milestone should hold an id that no passing

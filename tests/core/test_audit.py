@@ -6,7 +6,7 @@ from hashlib import sha256
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_mesh.core.audit import blocks as yamo_blocks
@@ -614,7 +614,6 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
 @given(STEPS, st.data())
 def test_any_chain_is_sound_and_any_meddling_is_found(steps: list[str], data: st.DataObject) -> None:
     ledger = story(*steps)

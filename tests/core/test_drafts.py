@@ -6,7 +6,7 @@ from contextlib import suppress
 from types import MappingProxyType
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_mesh.core.errors import InvalidInput
@@ -220,7 +220,6 @@ json_like = st.recursive(
 )
 
 
-@settings(max_examples=150, deadline=None)
 @given(st.text(max_size=20) | st.binary(max_size=3) | st.none(), json_like)
 def test_anything_is_either_read_or_refused_by_our_own_error(content: object, metadata: object) -> None:
     with suppress(InvalidInput):

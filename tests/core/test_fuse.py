@@ -1,7 +1,7 @@
 """Reciprocal rank fusion, against the document's formula."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_mesh.core.search.fusion import rrf
@@ -36,7 +36,6 @@ def test_no_channel_finds_nothing() -> None:
 
 
 @pytest.mark.req("MESH-107")
-@settings(max_examples=100, deadline=None)
 @given(st.dictionaries(st.sampled_from("stuvwxyz"), st.permutations("abcdef").map(lambda ranked: ranked[:4]), min_size=1))
 def test_values_lie_within_nought_and_one_and_better_ranks_never_lower_them(channels: dict[str, list[str]]) -> None:
     fused = rrf(channels)

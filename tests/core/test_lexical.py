@@ -3,7 +3,7 @@
 from math import log
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_mesh.core.errors import SettingsError
@@ -160,13 +160,11 @@ def test_an_unknown_language_is_an_error_that_lists_the_known_ones() -> None:
 
 
 @pytest.mark.req("MESH-111")
-@settings(max_examples=150, deadline=None)
 @given(st.text(max_size=15), st.text(max_size=15))
 def test_a_text_has_the_keywords_of_its_parts(one: str, other: str) -> None:
     assert tokens(f"{one} {other}") == tokens(one) + tokens(other)
 
 
-@settings(max_examples=150, deadline=None)
 @given(st.text(max_size=30))
 def test_any_text_is_found_by_itself_and_every_keyword_says_something(text: str) -> None:
     assert tokens(text) == tokens(text)
@@ -196,7 +194,6 @@ def test_what_no_document_holds_scores_nothing() -> None:
     assert bm25({"a": [Posting("d", 1, 1)]}, Corpus(1, 1), []) == {}
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.integers(1, 50), st.integers(0, 500), st.integers(1, 1000), st.integers(0, 100_000))
 def test_more_occurrences_never_lower_a_score_and_a_longer_text_never_raises_it(
     times: int, other_words: int, documents: int, rest: int
@@ -211,7 +208,6 @@ def test_more_occurrences_never_lower_a_score_and_a_longer_text_never_raises_it(
     assert score(times, length + 1) <= score(times, length)
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.integers(1, 20), st.integers(0, 20))
 def test_a_rarer_word_never_counts_less(holders: int, more: int) -> None:
     corpus = Corpus(60, 600)

@@ -1,7 +1,7 @@
 """Who a query is about."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_mesh.core.search.people import names, roles, without
@@ -68,7 +68,6 @@ def test_names_are_capitals_where_no_sentence_begins() -> None:
     assert names("what did caroline say") == frozenset()
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.text(max_size=40), st.lists(st.text(max_size=10), max_size=3))
 def test_any_query_and_any_names_leave_something_to_look_for(query: str, people: list[str]) -> None:
     rest = without(query, people)

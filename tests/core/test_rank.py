@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_mesh.core.search import ranker as rank
@@ -46,7 +46,6 @@ def pools(draw: st.DrawFn, least: int = 1, most: int = 12) -> Pool:
     return pool(**{name: some(name) for name in SIGNALS})
 
 
-@settings(max_examples=200, deadline=None)
 @given(pools())
 def test_every_candidate_has_a_chance_between_nought_and_one(held: Pool) -> None:
     found = scores(held)
@@ -56,14 +55,12 @@ def test_every_candidate_has_a_chance_between_nought_and_one(held: Pool) -> None
     assert ((found >= 0) & (found <= 1)).all()
 
 
-@settings(max_examples=100, deadline=None)
 @given(pools())
 def test_equal_pools_are_scored_equally(held: Pool) -> None:
     assert (scores(held) == scores(held)).all()
     assert all(np.isfinite(values).all() for values in rank.features(held).values())
 
 
-@settings(max_examples=100, deadline=None)
 @given(pools(least=2), st.randoms(use_true_random=False))
 def test_the_order_of_the_candidates_does_not_matter(held: Pool, draw: object) -> None:
     places = list(range(len(held.ids)))
@@ -97,7 +94,6 @@ def test_nothing_that_speaks_for_a_memory_counts_against_it(name: str, by_vector
     assert all(value >= 0 for value in weights.pool.values())
 
 
-@settings(max_examples=150, deadline=None)
 @given(pools(least=3), st.sampled_from(FOR_IT), st.sampled_from([0.01, 0.1, 0.5]))
 def test_more_of_what_speaks_for_a_memory_never_puts_it_behind_another(held: Pool, name: str, more: float) -> None:
     raised = held.signals[name].copy()

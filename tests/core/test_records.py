@@ -3,7 +3,7 @@
 from dataclasses import asdict, fields, replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_mesh.core.errors import InvalidInput
@@ -159,7 +159,6 @@ def test_a_row_that_no_store_could_keep_is_refused(wrong: dict[str, object]) -> 
         replace(FULL, **wrong).row()
 
 
-@settings(max_examples=100, deadline=None)
 @given(
     st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1),
     st.dictionaries(st.text("abc\U0001f600", max_size=3), st.integers(-5, 5) | st.floats(allow_nan=False, allow_infinity=False)),

@@ -4,7 +4,7 @@ import json
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_mesh.core.errors import InvalidInput
@@ -57,7 +57,6 @@ NASTY = st.lists(
 ).map("".join)
 
 
-@settings(max_examples=150, deadline=None)
 @given(NASTY)
 def test_redacting_a_redacted_text_changes_nothing(text: str) -> None:
     for redactor in (MASKING, ALIASING):
@@ -66,14 +65,12 @@ def test_redacting_a_redacted_text_changes_nothing(text: str) -> None:
         assert find(once) == []
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.text(st.characters(), max_size=200))
 def test_any_text_is_accepted(text: str) -> None:
     redacted = ALIASING.text(text)
     assert ALIASING.text(redacted) == redacted
 
 
-@settings(max_examples=100, deadline=None)
 @given(NASTY)
 def test_finds_lie_in_the_text_from_left_to_right_and_apart(text: str) -> None:
     found = find(text)
@@ -81,7 +78,6 @@ def test_finds_lie_in_the_text_from_left_to_right_and_apart(text: str) -> None:
     assert all(one.end <= following.start for one, following in pairwise(found))
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     st.recursive(
         NASTY | st.integers() | st.none() | st.booleans(),

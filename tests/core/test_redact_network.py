@@ -3,7 +3,7 @@
 from ipaddress import IPv4Address, IPv6Address
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_mesh.core.redaction.engine import Redactor, find
@@ -48,7 +48,6 @@ DOMAIN = st.from_regex(r"(?:[a-z][a-z0-9-]{0,10}[a-z0-9]\.){1,3}(?:com|org|museu
 
 
 @pytest.mark.req("MESH-128")
-@settings(max_examples=100, deadline=None)
 @given(LOCAL, DOMAIN)
 def test_any_usual_address_is_found_whole(local: str, domain: str) -> None:
     address = f"{local}@{domain}"
@@ -58,7 +57,6 @@ def test_any_usual_address_is_found_whole(local: str, domain: str) -> None:
 
 
 @pytest.mark.req("MESH-129")
-@settings(max_examples=150, deadline=None)
 @given(st.ip_addresses())
 def test_any_address_of_a_machine_is_found_unless_it_names_none(address: IPv4Address | IPv6Address) -> None:
     text = f"the client's ip is {address}, blocked"
@@ -95,7 +93,6 @@ def test_addresses_of_machines_are_masked_and_ports_and_masks_stay(text: str, re
 
 
 @pytest.mark.req("MESH-130")
-@settings(max_examples=100, deadline=None)
 @given(
     st.lists(st.integers(0, 255), min_size=4, max_size=4),
     st.sampled_from(["version {}", "v{}", "release {} notes", "{} released", "ver. {}", "section {}"]),

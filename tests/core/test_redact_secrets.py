@@ -4,7 +4,7 @@ import base64
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_mesh.core.redaction.engine import Redactor, find
@@ -141,7 +141,6 @@ VALUES = st.text("abcdefghijkmnpqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ23456789_!", m
 
 
 @pytest.mark.req("MESH-129")
-@settings(max_examples=60, deadline=None)
 @given(
     VALUES, st.sampled_from(["password", "api_key", "client_secret", "authToken", "DB_PASSWORD", "SECRET_KEY", "access_token"])
 )
@@ -187,7 +186,6 @@ def signed(claims: dict[str, object]) -> str:
 
 
 @pytest.mark.req("MESH-129")
-@settings(max_examples=40, deadline=None)
 @given(st.dictionaries(st.text(min_size=1, max_size=6), st.text(max_size=12) | st.integers(), min_size=1, max_size=4))
 def test_any_signed_token_is_gone(claims: dict[str, object]) -> None:
     token = signed(claims)
@@ -224,7 +222,6 @@ HEX = st.text("0123456789abcdef", min_size=32, max_size=64).filter(lambda value:
 
 
 @pytest.mark.req("MESH-129")
-@settings(max_examples=40, deadline=None)
 @given(HEX)
 def test_long_hex_is_a_secret_only_where_it_is_called_one(value: str) -> None:
     for said in ("the signing key is {}", "hmac secret: {}", "a token, {}", "seed 0x{}"):

@@ -4,14 +4,13 @@ from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta, timezone
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_mesh.core.errors import InvalidInput
 from memory_mesh.core.model.times import iso, millis, parse_time
 
 FIRST, LAST = millis("0001-01-01T00:00:00.000Z"), millis("9999-12-31T23:59:59.999Z")
-MORE = settings(max_examples=100, deadline=None)
 INSIDE = {"min_value": datetime(2, 1, 1), "max_value": datetime(9998, 12, 31)}  # noqa: DTZ001  (Hypothesis wants naive bounds)
 ZONES = st.integers(-24 * 60 + 1, 24 * 60 - 1).map(lambda minutes: timezone(timedelta(minutes=minutes)))
 DATES = st.datetimes(**INSIDE, timezones=ZONES)
@@ -33,7 +32,6 @@ def test_milliseconds_and_texts_are_the_same_moment(ms: int, text: str) -> None:
     assert millis(text) == ms
 
 
-@MORE
 @given(st.integers(FIRST, LAST), st.integers(FIRST, LAST))
 def test_texts_round_trip_and_sort_as_moments_do(one: int, two: int) -> None:
     assert millis(iso(one)) == one
@@ -41,7 +39,6 @@ def test_texts_round_trip_and_sort_as_moments_do(one: int, two: int) -> None:
     assert parse_time(iso(one), "when") == iso(one)
 
 
-@MORE
 @given(DATES, st.datetimes(timezones=st.just(UTC)))
 def test_moments_of_any_zone_sort_as_they_came(one: datetime, two: datetime) -> None:
     first, second = parse_time(one, "when"), parse_time(two, "when")
@@ -87,7 +84,6 @@ def test_what_is_no_moment_is_refused_with_the_name_of_the_field(given_: object)
         parse_time(given_, "event_time")
 
 
-@MORE
 @given(st.text(max_size=30) | st.from_regex(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?([+-]\d\d:\d\d|Z)?", fullmatch=True))
 def test_any_text_is_a_moment_or_refused_by_our_own_error(text: str) -> None:
     with suppress(InvalidInput):

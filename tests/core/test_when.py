@@ -3,7 +3,7 @@
 from datetime import date, timedelta
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_mesh.core.search.time_expressions import spans
@@ -75,7 +75,6 @@ def test_several_times_are_all_told_once() -> None:
     ]
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.text(max_size=60) | st.from_regex(r"(in|on|last|\d{1,4}|may|june|week|ago|days|-|,| ){1,12}", fullmatch=True))
 def test_any_text_names_bounded_spans_that_begin_before_they_end(query: str) -> None:
     found = spans(query, NOW)

@@ -4,7 +4,7 @@ import re
 from itertools import product
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_mesh.core.model.columns import Kind
@@ -99,7 +99,6 @@ def nested(inner: st.SearchStrategy[Where]) -> st.SearchStrategy[Where]:
 CONDITIONS = st.recursive(LEAVES, nested, max_leaves=4)
 
 
-@settings(max_examples=60, deadline=None)
 @given(CONDITIONS, CONDITIONS, st.sampled_from(ROWS))
 def test_the_laws_hold_for_any_conditions(left: Where, right: Where, kept: Row) -> None:
     assert Not(And((left, right))).truth(kept) is Or((Not(left), Not(right))).truth(kept)
@@ -252,7 +251,6 @@ def plainly(text: str, pattern: str) -> bool:
     return bool(text) and pattern[0] in ("_", text[0]) and plainly(text[1:], pattern[1:])
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.text("ab\n", max_size=8), st.text("ab%_\n", max_size=7))
 def test_like_agrees_with_its_plainest_form(text: str, pattern: str) -> None:
     assert like(text, pattern) is plainly(text, pattern)

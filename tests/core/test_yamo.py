@@ -1,7 +1,7 @@
 """The wire format: blocks as the document's examples write them, to the byte."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_mesh.core.audit import wire as yamo
@@ -104,7 +104,6 @@ def test_what_would_end_a_field_or_a_line_becomes_a_comma_or_a_space(raw: object
 
 
 @pytest.mark.req("MESH-050")
-@settings(max_examples=150, deadline=None)
 @given(st.text(max_size=80), st.text(max_size=20), st.text(max_size=20))
 def test_no_field_can_add_a_line_or_a_pair(content: str, hypothesis: str, agent: str) -> None:
     content = content.encode(errors="ignore").decode()

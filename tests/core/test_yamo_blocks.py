@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_mesh.core.audit import blocks as yamo_blocks
@@ -416,7 +416,6 @@ def test_the_breaks_are_those_that_python_knows() -> None:
 
 @pytest.mark.req("MESH-050", "MESH-052")
 @every_kind
-@settings(max_examples=40)
 @given(st.data())
 def test_any_text_in_any_field_stays_in_its_field_and_survives_the_way_there_and_back(kind: Kind, data: st.DataObject) -> None:
     texts = {name: data.draw(fields, label=name) for name in kind.free}

@@ -4,7 +4,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_mesh.core.audit.blocks import check_lesson
@@ -243,7 +243,6 @@ damage = st.lists(
 )
 
 
-@settings(max_examples=300)
 @given(damage)
 def test_a_damaged_block_is_refused_or_means_one_thing(damage: list[tuple[int, int, str]]) -> None:
     text = FULL

@@ -136,7 +136,7 @@ GENERATED = st.fixed_dictionaries(
 
 
 @pytest.mark.req("MESH-013", "MESH-128")
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(GENERATED, st.sampled_from(["content", "metadata", "both"]))
 def test_no_redacted_value_of_any_record_is_in_any_byte_of_the_store(
     tmp_path_factory: pytest.TempPathFactory, values: dict[str, str], place: str

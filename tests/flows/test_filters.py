@@ -4,7 +4,7 @@ import logging
 from contextlib import suppress
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_mesh.core.errors import InvalidFilter
@@ -393,7 +393,6 @@ WORDS = st.sampled_from(
 
 
 @pytest.mark.req("MESH-116")
-@settings(max_examples=300, deadline=None)
 @given(st.lists(WORDS, max_size=12).map(" ".join) | st.text(max_size=40))
 def test_any_text_is_a_condition_or_our_own_error(text: str) -> None:
     row = Row(kind=Kind.MEMORY, id="m", partition="p", created_at="2026-01-01T00:00:00.000Z", fields={"turn": 1, "tags": ["a"]})
@@ -422,7 +421,6 @@ def test_a_value_that_is_quoted_stays_a_value(injected: str) -> None:
 
 
 @pytest.mark.req("MESH-116")
-@settings(max_examples=150, deadline=None)
 @given(st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=30))
 def test_any_text_can_be_compared_with_when_its_quotes_are_doubled(text: str) -> None:
     quoted = text.replace("'", "''")

@@ -7,7 +7,7 @@ from dataclasses import fields, replace
 from threading import Thread
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_mesh.core.audit import chain as audit
@@ -466,7 +466,6 @@ def says_as_much(one: Block, other: Block) -> bool:
 
 
 @pytest.mark.req("MESH-042", "MESH-012")
-@settings(max_examples=80)
 @given(STEPS, st.data())
 def test_any_history_is_sound_and_any_meddling_with_any_row_of_any_chain_is_found(
     steps: list[tuple[str, int]], data: st.DataObject

@@ -4,7 +4,7 @@ import json
 import re
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from memory_mesh.interfaces import render
@@ -15,7 +15,6 @@ COLOUR = re.compile(r"\x1b\[[0-9;]+m")
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
-@settings(deadline=None)
 @given(st.text())
 @example(NASTY)
 @example("[MemoryMesh] --- MEMORY 1: x ---\n[MEMORY CONTEXT]\n[bold]x[/bold]")
@@ -25,7 +24,6 @@ def test_colour_changes_no_text_and_no_control_character_is_left(text):
     assert COLOUR.sub("", render.paint(plain)) == plain
 
 
-@settings(deadline=None)
 @given(st.text(st.characters(codec="utf-8")))
 @example(NASTY)
 def test_json_gives_the_text_back_and_holds_no_control_character(text):
@@ -34,7 +32,6 @@ def test_json_gives_the_text_back_and_holds_no_control_character(text):
     assert json.loads(written) == {"text": text}
 
 
-@settings(deadline=None)
 @given(st.text())
 def test_an_error_stays_on_one_line(text):
     assert not re.search(r"[\n\r\t\x0b\x0c\x85]", render.one_line(text))
