@@ -36,7 +36,7 @@ def test_a_model_that_does_not_answer_as_asked_is_a_failure_with_a_reason(contex
 
 
 def test_an_answer_of_another_form_is_unreadable():
-    reply = ScriptedChat('{"ready": 1}').reply(prompt.ask())
+    reply = ScriptedChat('{"ready": 1}').reply(prompt.build_prompt())
     with pytest.raises(AnswerUnreadable, match="another form"):
         prompt.read(reply)
 

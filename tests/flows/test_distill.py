@@ -11,7 +11,7 @@ from memory_mesh.core.learning.lessons import Distilled
 from memory_mesh.core.model.columns import Kind
 from memory_mesh.core.model.records import Memory
 from memory_mesh.core.model.scope import Reader
-from memory_mesh.core.ports import Ask, Reply, Tokens
+from memory_mesh.core.ports import Prompt, Reply, Tokens
 from memory_mesh.flows import change, erase, lessons, write
 from memory_mesh.flows import distill as distil
 from memory_mesh.flows.context import Context
@@ -197,9 +197,9 @@ def test_a_lesson_is_no_failure_to_learn_from(context: Context) -> None:
 @pytest.mark.req("MESH-011")
 def test_what_is_erased_while_a_model_reads_it_teaches_nothing(context: Context) -> None:
     class Erasing(ScriptedChat):
-        def reply(self, ask: Ask) -> Reply:
+        def reply(self, prompt: Prompt) -> Reply:
             erase.erase(context, [memory.id])
-            return super().reply(ask)
+            return super().reply(prompt)
 
     memory = happened(context, "The heron sat on the cable.", {"status": "error"})
     assert "heron" in repr([context.store.find(kind) for kind in Kind])
@@ -305,7 +305,8 @@ def test_a_model_that_calls_an_error_by_another_name_each_time_teaches_one_lesso
     [
         CallError("down"), CallTimedOut("slow"), UnsafeAddress("private"), BudgetSpent("the cap"), AnswerUnreadable("odd"),
         "no JSON", "[]", "{}", '{"error_pattern": 5, "preventative_rule": ["x"]}', {**PROPOSAL, "preventative_rule": " "},
-        {**PROPOSAL, "error_pattern": "x" * 501}, Reply(text=json.dumps(PROPOSAL), model="m", tokens=Tokens(1, 1), whole=False),
+        {**PROPOSAL, "error_pattern": "x" * 501},
+        Reply(text=json.dumps(PROPOSAL), model="m", tokens=Tokens(1, 1), complete=False),
     ],
     ids=lambda failure: str(failure)[:30],
 )  # fmt: skip
@@ -331,11 +332,11 @@ def test_a_model_sees_the_redacted_report_behind_a_fence_and_no_more_than_it_may
     thoughtful, chat = thinking(context, PROPOSAL)
     happened(context, "The disk of ann@example.org was full. " + "More words. " * 10_000, {"status": "error"})
     distil.cycle(thoughtful)
-    (ask,) = chat.asks
-    assert "was full" in ask.user
-    assert "ann@example.org" not in ask.user
-    assert "was full" not in ask.system
-    assert len(ask.user) < 5 * context.options.llm_input_tokens
+    (prompt,) = chat.asks
+    assert "was full" in prompt.user
+    assert "ann@example.org" not in prompt.user
+    assert "was full" not in prompt.system
+    assert len(prompt.user) < 5 * context.options.llm_input_tokens
 
 
 @pytest.mark.req("MESH-148")

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from memory_mesh.core.errors import AnswerUnreadable, CallError, CallRefused
 from memory_mesh.core.model.columns import Json
-from memory_mesh.core.ports import Ask, ChatModel, Reply, Tokens
+from memory_mesh.core.ports import ChatModel, Prompt, Reply, Tokens
 from memory_mesh.models import anthropic_chat, openai_chat
 from memory_mesh.models.anthropic_chat import AnthropicChat
 from memory_mesh.models.openai_chat import OpenAiChat
@@ -34,8 +34,8 @@ LOOSE = {
     "required": ["maximum", "tags"],
     "additionalProperties": False,
 }
-ASK = Ask(operation="extract", system="Answer in JSON.", user="What is it?", max_tokens=77)
-WITH_SCHEMA = Ask(operation="extract", system="Answer in JSON.", user="What is it?", schema=SCHEMA)
+PROMPT = Prompt(operation="extract", system="Answer in JSON.", user="What is it?", max_tokens=77)
+WITH_SCHEMA = Prompt(operation="extract", system="Answer in JSON.", user="What is it?", schema=SCHEMA)
 
 
 def chosen(content: Json = "tea", *, reason: str = "stop", usage: Json = None, **message: Json) -> dict[str, Json]:
@@ -66,7 +66,7 @@ def anthropic(*answers: Mapping[str, Json] | BaseException) -> tuple[StubPost, A
 
 def test_an_ask_becomes_two_messages_at_no_temperature() -> None:
     door, chat = openai(chosen())
-    assert chat.reply(ASK).text == "tea"
+    assert chat.reply(PROMPT).text == "tea"
     assert door.asked == [
         (
             "/chat/completions",
@@ -82,7 +82,7 @@ def test_an_ask_becomes_two_messages_at_no_temperature() -> None:
 
 def test_anthropic_is_told_the_system_part_beside_the_messages() -> None:
     door, chat = anthropic(blocks(text("tea")))
-    assert chat.reply(ASK).text == "tea"
+    assert chat.reply(PROMPT).text == "tea"
     assert door.asked == [
         (
             "/messages",
@@ -147,13 +147,13 @@ TOO_HIGH = {"error": {"message": "max_completion_tokens is too large: 77. It is 
 @pytest.mark.parametrize("status", [400, 422])
 def test_a_refused_option_is_left_out_at_once_and_from_then_on(status: int) -> None:
     door, chat = openai(refusal(status, TEMPERATURE), chosen("first"), chosen("second"))
-    assert [chat.reply(ASK).text, chat.reply(ASK).text] == ["first", "second"]
+    assert [chat.reply(PROMPT).text, chat.reply(PROMPT).text] == ["first", "second"]
     assert ["temperature" in body for body in door.bodies] == [True, False, False]
 
 
 def test_a_limit_that_is_refused_by_its_name_is_given_by_the_other_name() -> None:
     door, chat = openai(refusal(400, NO_LIMIT), chosen("first"), chosen("second"))
-    assert [chat.reply(ASK).text, chat.reply(ASK).text] == ["first", "second"]
+    assert [chat.reply(PROMPT).text, chat.reply(PROMPT).text] == ["first", "second"]
     assert [(body.get("max_completion_tokens"), body.get("max_tokens")) for body in door.bodies] == [
         (77, None),
         (None, 77),
@@ -171,22 +171,22 @@ def test_all_that_is_refused_one_after_the_other_is_left_out() -> None:
 def test_a_limit_is_never_left_out() -> None:
     door, chat = openai(refusal(400, NO_LIMIT), refusal(400, {"error": "unknown field max_tokens"}))
     with pytest.raises(CallRefused):
-        chat.reply(ASK)
+        chat.reply(PROMPT)
     assert len(door.bodies) == 2
 
 
 def test_a_limit_that_is_too_high_is_the_callers_to_lower() -> None:
     door, chat = openai(refusal(400, TOO_HIGH))
     with pytest.raises(CallRefused):
-        chat.reply(ASK)
+        chat.reply(PROMPT)
     assert len(door.bodies) == 1
 
 
 def test_what_did_not_help_is_not_remembered() -> None:
     door, chat = openai(refusal(400, TEMPERATURE), refusal(401, "no"), chosen())
     with pytest.raises(CallRefused):
-        chat.reply(ASK)
-    chat.reply(ASK)
+        chat.reply(PROMPT)
+    chat.reply(PROMPT)
     assert ["temperature" in body for body in door.bodies] == [True, False, True]
 
 
@@ -226,29 +226,29 @@ def test_older_models_of_anthropic_answer_without_a_schema() -> None:
 @pytest.mark.parametrize("name", ["openai/some-model"])
 def test_a_reply_carries_the_models_own_name_whatever_the_server_calls_it(name: str) -> None:
     _, chat = openai({**chosen(), "model": "C:\\models\\secret-project.gguf"})
-    assert chat.reply(ASK).model == chat.model == name
-    assert anthropic(blocks(text("tea")))[1].reply(ASK).model == "anthropic/some-model"
+    assert chat.reply(PROMPT).model == chat.model == name
+    assert anthropic(blocks(text("tea")))[1].reply(PROMPT).model == "anthropic/some-model"
 
 
 def test_an_answer_that_was_cut_off_says_so() -> None:
-    assert not openai(chosen("half", reason="length"))[1].reply(ASK).whole
-    assert openai(chosen("all", reason="stop"))[1].reply(ASK).whole
-    assert not anthropic(blocks(text("half"), reason="max_tokens"))[1].reply(ASK).whole
-    assert anthropic(blocks(text("all")))[1].reply(ASK).whole
+    assert not openai(chosen("half", reason="length"))[1].reply(PROMPT).complete
+    assert openai(chosen("all", reason="stop"))[1].reply(PROMPT).complete
+    assert not anthropic(blocks(text("half"), reason="max_tokens"))[1].reply(PROMPT).complete
+    assert anthropic(blocks(text("all")))[1].reply(PROMPT).complete
 
 
 def test_tokens_are_the_servers() -> None:
-    assert openai(chosen(usage={"prompt_tokens": 31, "completion_tokens": 5}))[1].reply(ASK).tokens == Tokens(31, 5)
-    assert anthropic(blocks(text("tea"), usage={"input_tokens": 31, "output_tokens": 5}))[1].reply(ASK).tokens == Tokens(31, 5)
+    assert openai(chosen(usage={"prompt_tokens": 31, "completion_tokens": 5}))[1].reply(PROMPT).tokens == Tokens(31, 5)
+    assert anthropic(blocks(text("tea"), usage={"input_tokens": 31, "output_tokens": 5}))[1].reply(PROMPT).tokens == Tokens(31, 5)
 
 
 @pytest.mark.parametrize("said", [None, -1, 0, "12", 3.0, True, [], {}, 10**40])
 def test_where_the_server_counts_nonsense_tokens_are_estimated(said: Json) -> None:
     usage: dict[str, Json] = dict.fromkeys(("prompt_tokens", "completion_tokens", "input_tokens", "output_tokens"), said)
     guess = Tokens(4 + 3, 1)  # a quarter of the characters, part by part
-    assert openai(chosen("tea", usage=usage))[1].reply(ASK).tokens == guess
-    assert openai(chosen("tea", usage=said))[1].reply(ASK).tokens == guess
-    assert anthropic(blocks(text("tea"), usage=usage))[1].reply(ASK).tokens == guess
+    assert openai(chosen("tea", usage=usage))[1].reply(PROMPT).tokens == guess
+    assert openai(chosen("tea", usage=said))[1].reply(PROMPT).tokens == guess
+    assert anthropic(blocks(text("tea"), usage=usage))[1].reply(PROMPT).tokens == guess
 
 
 @pytest.mark.parametrize(
@@ -262,21 +262,21 @@ def test_where_the_server_counts_nonsense_tokens_are_estimated(said: Json) -> No
     ],
 )
 def test_what_a_model_thought_aloud_first_is_no_part_of_its_answer(content: str, said: str) -> None:
-    assert openai(chosen(content, reasoning_content="It asks for tea."))[1].reply(ASK).text == said
+    assert openai(chosen(content, reasoning_content="It asks for tea."))[1].reply(PROMPT).text == said
 
 
 def test_thinking_blocks_are_left_aside_and_texts_are_joined() -> None:
     answer = blocks({"type": "thinking", "thinking": "hm"}, text("{"), {"type": "surprise"}, text("}"))
-    assert anthropic(answer)[1].reply(ASK).text == "{}"
+    assert anthropic(answer)[1].reply(PROMPT).text == "{}"
 
 
 def test_half_a_character_does_not_get_through() -> None:
-    assert openai(chosen("a\ud800b"))[1].reply(ASK).text == "a?b"
-    assert anthropic(blocks(text("a\ud800b")))[1].reply(ASK).text == "a?b"
+    assert openai(chosen("a\ud800b"))[1].reply(PROMPT).text == "a?b"
+    assert anthropic(blocks(text("a\ud800b")))[1].reply(PROMPT).text == "a?b"
 
 
 def test_a_reply_does_not_show_its_text() -> None:
-    assert "tea" not in repr(openai(chosen("tea"))[1].reply(ASK))
+    assert "tea" not in repr(openai(chosen("tea"))[1].reply(PROMPT))
 
 
 # --- what is not ---
@@ -305,7 +305,7 @@ def test_an_answer_without_an_answer_is_unreadable_and_says_why(case: str) -> No
     answer, why = UNREADABLE[case]
     assert isinstance(answer, dict)
     with pytest.raises(AnswerUnreadable, match=f"openai/some-model cannot be used: .*{why}"):
-        openai(answer)[1].reply(ASK)
+        openai(answer)[1].reply(PROMPT)
 
 
 @pytest.mark.parametrize(
@@ -325,12 +325,12 @@ def test_an_answer_without_an_answer_is_unreadable_and_says_why(case: str) -> No
 )
 def test_the_same_goes_for_anthropic(answer: dict[str, Json], why: str) -> None:
     with pytest.raises(AnswerUnreadable, match=f"anthropic/some-model cannot be used: .*{why}"):
-        anthropic(answer)[1].reply(ASK)
+        anthropic(answer)[1].reply(PROMPT)
 
 
 def test_an_unreadable_answer_is_not_quoted() -> None:
     with pytest.raises(AnswerUnreadable) as caught:
-        openai(chosen(None, refusal="The patient's diagnosis"))[1].reply(ASK)
+        openai(chosen(None, refusal="The patient's diagnosis"))[1].reply(PROMPT)
     assert "diagnosis" not in str(caught.value)
     assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)  # noqa: S301
 
@@ -372,7 +372,7 @@ def shaped(leaf: st.SearchStrategy[Json]) -> st.SearchStrategy[dict[str, Json]]:
 @given(answer=shaped(ANY_JSON) | st.dictionaries(st.text(max_size=8), ANY_JSON, max_size=4))
 def test_any_object_is_a_reply_or_unreadable(read: Callable[..., Reply], answer: dict[str, Json]) -> None:
     try:
-        reply = read(answer, ASK, "some/model")
+        reply = read(answer, PROMPT, "some/model")
     except AnswerUnreadable:
         return
     assert reply.text.strip()
@@ -387,13 +387,13 @@ def test_any_object_is_a_reply_or_unreadable(read: Callable[..., Reply], answer:
 def test_the_scripted_model_says_what_it_was_told_and_repeats_the_last() -> None:
     chat = ScriptedChat("one", CallError("gone"), "three")
     asked: ChatModel = chat
-    assert asked.reply(ASK) == Reply(text="one", model="scripted", tokens=Tokens(7, 1))
+    assert asked.reply(PROMPT) == Reply(text="one", model="scripted", tokens=Tokens(7, 1))
     with pytest.raises(CallError, match="gone"):
-        asked.reply(ASK)
-    assert [asked.reply(WITH_SCHEMA).text, asked.reply(ASK).text] == ["three", "three"]
-    assert chat.asks == [ASK, ASK, WITH_SCHEMA, ASK]
+        asked.reply(PROMPT)
+    assert [asked.reply(WITH_SCHEMA).text, asked.reply(PROMPT).text] == ["three", "three"]
+    assert chat.asks == [PROMPT, PROMPT, WITH_SCHEMA, PROMPT]
 
 
 def test_the_scripted_model_can_be_cut_off() -> None:
-    cut = Reply(text="hal", model="m", whole=False)
-    assert ScriptedChat(cut).reply(ASK) is cut
+    cut = Reply(text="hal", model="m", complete=False)
+    assert ScriptedChat(cut).reply(PROMPT) is cut

@@ -19,7 +19,7 @@ from memory_mesh.core.errors import (
     RateLimited,
 )
 from memory_mesh.core.model.columns import Json
-from memory_mesh.core.ports import Ask, Secret
+from memory_mesh.core.ports import Prompt, Secret
 from memory_mesh.models.anthropic_chat import AnthropicChat
 from memory_mesh.models.openai_chat import OpenAiChat
 from memory_mesh.models.providers import PROVIDERS, headers_of
@@ -28,7 +28,7 @@ from memory_mesh.net import HttpClient, System
 from net.servers import Answer, FaultServer
 
 KEY = "opensesame4711"  # like no key that the redaction would know: only the door can hide it
-ASK = Ask(operation="extract", system="Answer in JSON.", user="What is it?")
+PROMPT = Prompt(operation="extract", system="Answer in JSON.", user="What is it?")
 GOOD: Json = {
     "choices": [{"message": {"content": "tea"}, "finish_reason": "stop"}],
     "content": [{"type": "text", "text": "tea"}],
@@ -80,8 +80,8 @@ FAULTS = {
 
 
 CLIENTS: dict[str, Callable[[HttpClient], object]] = {
-    "openai": lambda door: OpenAiChat(door, PROVIDERS["openai"], "m").reply(ASK),
-    "anthropic": lambda door: AnthropicChat(door, "m").reply(ASK),
+    "openai": lambda door: OpenAiChat(door, PROVIDERS["openai"], "m").reply(PROMPT),
+    "anthropic": lambda door: AnthropicChat(door, "m").reply(PROMPT),
     "embedder": lambda door: RemoteEmbedder(door, model="m", name="openai/m", window=100).embed(["tea"]),
 }
 

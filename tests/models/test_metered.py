@@ -18,14 +18,14 @@ from memory_mesh.core.errors import (
     Unreachable,
     UnsafeAddress,
 )
-from memory_mesh.core.ports import Ask, ChatModel, Reply, Tokens
+from memory_mesh.core.ports import ChatModel, Prompt, Reply, Tokens
 from memory_mesh.models.metered import MeteredChat, MeteredPost
 from memory_mesh.models.remote_embedder import RemoteEmbedder
 from memory_mesh.testing.fakes import ScriptedChat
 
 from .posts import StubPost
 
-ASK = Ask(operation="reflect", system="s" * 30, user="水" * 10, schema={"type": "object"}, max_tokens=50)
+PROMPT = Prompt(operation="reflect", system="s" * 30, user="水" * 10, schema={"type": "object"}, max_tokens=50)
 MOST = Tokens(10 + 10 + 6, 50)  # a third of the bytes, the schema's too
 
 
@@ -49,7 +49,7 @@ class Book:
 def test_the_most_is_set_aside_first_and_what_was_used_put_in_its_place() -> None:
     book, inner = Book(), ScriptedChat(Reply(text="tea", model="m", tokens=Tokens(9, 2)))
     chat: ChatModel = MeteredChat(inner, book)
-    assert chat.reply(ASK).text == "tea"
+    assert chat.reply(PROMPT).text == "tea"
     assert book.lines == [("reserve", "reflect", "scripted", MOST), ("settle", "ticket 1", Tokens(9, 2), False)]
     assert chat.model == inner.model
 
@@ -57,7 +57,7 @@ def test_the_most_is_set_aside_first_and_what_was_used_put_in_its_place() -> Non
 def test_nothing_is_asked_once_the_budget_is_spent() -> None:
     book, inner = Book(spent=True), ScriptedChat("tea")
     with pytest.raises(BudgetSpent, match="the cap of 10 tokens"):
-        MeteredChat(inner, book).reply(ASK)
+        MeteredChat(inner, book).reply(PROMPT)
     assert inner.asks == []
     assert book.lines == []
 
@@ -77,18 +77,18 @@ COSTS: dict[type[MemoryMeshError], Callable[[Tokens], Tokens]] = {
 def test_a_failure_costs_what_may_be_on_the_bill(kind: type[MemoryMeshError]) -> None:
     book = Book()
     with pytest.raises(kind, match=r"^no$"):
-        MeteredChat(ScriptedChat(kind("no")), book).reply(ASK)
+        MeteredChat(ScriptedChat(kind("no")), book).reply(PROMPT)
     assert book.lines[1:] == [("settle", "ticket 1", COSTS[kind](MOST), True)]
 
 
 def test_an_interrupted_call_is_settled_too() -> None:
     class Interrupted(ScriptedChat):
-        def reply(self, ask: Ask) -> Reply:
+        def reply(self, prompt: Prompt) -> Reply:
             raise KeyboardInterrupt
 
     book = Book()
     with pytest.raises(KeyboardInterrupt):
-        MeteredChat(Interrupted("x"), book).reply(ASK)
+        MeteredChat(Interrupted("x"), book).reply(PROMPT)
     assert book.lines[1:] == [("settle", "ticket 1", Tokens(MOST.sent), True)]
 
 

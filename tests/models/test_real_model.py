@@ -14,7 +14,7 @@ from memory_mesh import MemoryMesh
 from memory_mesh.core.cancel import cancellable
 from memory_mesh.core.errors import CallRefused, CallTimedOut, Cancelled, EmbeddingError
 from memory_mesh.core.model.columns import Json
-from memory_mesh.core.ports import Ask, Tokens
+from memory_mesh.core.ports import Prompt, Tokens
 from memory_mesh.models.openai_chat import OpenAiChat
 from memory_mesh.models.providers import PROVIDERS, url_of
 from memory_mesh.models.remote_embedder import RemoteEmbedder
@@ -23,7 +23,7 @@ from memory_mesh.net import HttpClient
 from .llama import llama_server, missing
 
 LLAMA = PROVIDERS["llamacpp"]
-SHORT = Ask(operation="test", system="You are a helpful assistant.", user="Say hello.", max_tokens=6)
+SHORT = Prompt(operation="test", system="You are a helpful assistant.", user="Say hello.", max_tokens=6)
 COLOUR: dict[str, Json] = {
     "type": "object",
     "properties": {
@@ -34,7 +34,7 @@ COLOUR: dict[str, Json] = {
     "additionalProperties": False,
 }
 # Whatever the model thinks of it, its answer has a thousand numbers and takes many seconds.
-ENDLESS = Ask(
+ENDLESS = Prompt(
     operation="test",
     system="You answer in JSON.",
     user="Count.",
@@ -70,20 +70,20 @@ def test_it_answers_and_says_the_same_again(chat: OpenAiChat) -> None:
 
 
 def test_an_answer_that_reaches_its_limit_is_cut_off_there_and_the_tokens_are_the_servers(chat: OpenAiChat) -> None:
-    ask = Ask(operation="test", system="You are a helpful assistant.", user="Tell a long story.", max_tokens=7)
-    reply = chat.reply(ask)
-    assert not reply.whole
+    prompt = Prompt(operation="test", system="You are a helpful assistant.", user="Tell a long story.", max_tokens=7)
+    reply = chat.reply(prompt)
+    assert not reply.complete
     assert reply.tokens.received == 7
-    longer = Ask(operation="test", system=ask.system, user=ask.user + " Please." * 50, max_tokens=7)
+    longer = Prompt(operation="test", system=prompt.system, user=prompt.user + " Please." * 50, max_tokens=7)
     assert chat.reply(longer).tokens == Tokens(
         reply.tokens.sent + 100, 7
     )  # a word and a full stop; we would have guessed another
 
 
 def test_an_answer_of_a_schema_is_of_that_schema(chat: OpenAiChat) -> None:
-    ask = Ask(operation="test", system="You answer in JSON.", user="A colour and a number?", schema=COLOUR, max_tokens=60)
-    reply = chat.reply(ask)
-    assert reply.whole
+    prompt = Prompt(operation="test", system="You answer in JSON.", user="A colour and a number?", schema=COLOUR, max_tokens=60)
+    reply = chat.reply(prompt)
+    assert reply.complete
     answer = json.loads(reply.text)
     assert answer.keys() == {"colour", "number"}
     assert answer["colour"] in ("red", "green", "blue")
@@ -115,7 +115,7 @@ def test_what_the_server_does_not_know_or_take_is_refused_in_its_own_words(addre
     ):
         OpenAiChat(nowhere, LLAMA, "smollm2").reply(SHORT)
     with pytest.raises(CallRefused, match="400"):
-        chat.reply(Ask(operation="test", system="", user="word " * 5000, max_tokens=5))
+        chat.reply(Prompt(operation="test", system="", user="word " * 5000, max_tokens=5))
 
 
 def test_the_same_server_makes_vectors(door: HttpClient) -> None:

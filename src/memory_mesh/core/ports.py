@@ -183,7 +183,7 @@ NO_TOKENS = Tokens()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ask:
+class Prompt:
     """A request to a language model. With a schema, the reply should be JSON of that form; the caller checks it."""
 
     operation: str  # the purpose: `extract`, `reflect`, …; usage is counted by it
@@ -200,7 +200,7 @@ class Reply:
     text: str = field(repr=False)  # it may quote private text
     model: str
     tokens: Tokens = NO_TOKENS
-    whole: bool = True  # False: the reply was cut off at `max_tokens`
+    complete: bool = True  # False: the reply was cut off at `max_tokens`
 
 
 class ChatModel(Protocol):
@@ -212,7 +212,7 @@ class ChatModel(Protocol):
     @property
     def model(self) -> str: ...
 
-    def reply(self, ask: Ask) -> Reply: ...
+    def reply(self, prompt: Prompt) -> Reply: ...
 
 
 class Meter(Protocol):

@@ -31,7 +31,7 @@ def _chat(context: Context) -> Checked:
         return Checked(part=part, detail="none is set; memories are kept and found without one")
     began = context.clock()
     try:
-        reply = context.chat.reply(prompt.ask())
+        reply = context.chat.reply(prompt.build_prompt())
         prompt.read(reply)
     except MemoryMeshError as error:
         return _failed(part, context.chat.model, error)

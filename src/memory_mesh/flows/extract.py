@@ -119,7 +119,7 @@ def _cut(context: Context, text: str) -> Iterator[str]:
 def _asked(context: Context, chat: ChatModel, text: str, call: _Call) -> _Piece:
     check_cancelled()
     try:
-        reply = chat.reply(extraction.ask(text, context.ids.salt(), max_tokens=context.options.answer_tokens))
+        reply = chat.reply(extraction.build_prompt(text, context.ids.salt(), max_tokens=context.options.answer_tokens))
         return _usable(context, text, extraction.read(reply), call)
     except (CallError, BudgetSpent, AnswerUnreadable) as error:
         _log.warning("extract: stored as it is, because %s", error)

@@ -2,20 +2,21 @@
 
 from memory_mesh.core.errors import AnswerUnreadable
 from memory_mesh.core.model.columns import Json
-from memory_mesh.core.ports import Ask, Reply, Tokens
+from memory_mesh.core.ports import Prompt, Reply, Tokens
 from memory_mesh.core.text import estimate
 
 _MOST_TOKENS = 10**9  # no model reads or writes more in one call; a server that says so is wrong
 
 
-def reply_of(text: str, ask: Ask, model: str, *, cut: bool, sent: int | None, received: int | None) -> Reply:
+def reply_of(text: str, prompt: Prompt, model: str, *, cut: bool, sent: int | None, received: int | None) -> Reply:
     """The reply, if there is anything in it. What the server did not count is estimated."""
     if not text.strip():
         raise unreadable(model, "it was cut off before it said anything" if cut else "it says nothing")
     tokens = Tokens(
-        estimate(ask.system) + estimate(ask.user) if sent is None else sent, estimate(text) if received is None else received
+        estimate(prompt.system) + estimate(prompt.user) if sent is None else sent,
+        estimate(text) if received is None else received,
     )
-    return Reply(text=whole_characters(text), model=model, tokens=tokens, whole=not cut)
+    return Reply(text=whole_characters(text), model=model, tokens=tokens, complete=not cut)
 
 
 def unreadable(model: str, why: str) -> AnswerUnreadable:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from memory_mesh.core.model.columns import Json
-from memory_mesh.core.ports import Ask, Reply
+from memory_mesh.core.ports import Prompt, Reply
 from memory_mesh.models.answers import counted, reply_of, unreadable
 from memory_mesh.models.calls import Adapting, Post
 from memory_mesh.models.schemas import without_bounds
@@ -22,30 +22,32 @@ class AnthropicChat:
     def model(self) -> str:
         return f"anthropic/{self._name}"
 
-    def reply(self, ask: Ask) -> Reply:
-        return read_answer(self._door.post("/messages", self._body(ask)), ask, self.model)
+    def reply(self, prompt: Prompt) -> Reply:
+        return read_answer(self._door.post("/messages", self._body(prompt)), prompt, self.model)
 
-    def _body(self, ask: Ask) -> dict[str, Json]:
+    def _body(self, prompt: Prompt) -> dict[str, Json]:
         body: dict[str, Json] = {
             "model": self._name,
-            "system": ask.system,
-            "messages": [{"role": "user", "content": ask.user}],
-            "max_tokens": ask.max_tokens,
+            "system": prompt.system,
+            "messages": [{"role": "user", "content": prompt.user}],
+            "max_tokens": prompt.max_tokens,
             "temperature": 0,
         }
-        if ask.schema is not None:
-            body["output_config"] = {"format": {"type": "json_schema", "schema": without_bounds(ask.schema)}}
+        if prompt.schema is not None:
+            body["output_config"] = {"format": {"type": "json_schema", "schema": without_bounds(prompt.schema)}}
         return body
 
 
-def read_answer(answer: Mapping[str, Json], ask: Ask, model: str) -> Reply:
+def read_answer(answer: Mapping[str, Json], prompt: Prompt, model: str) -> Reply:
     """What the model said, or `AnswerUnreadable`. Nobody else looks into an answer of this protocol."""
     reason, usage = answer.get("stop_reason"), answer.get("usage")
     if reason == "refusal":
         raise unreadable(model, "it declined to answer")
     said = "".join(_texts(answer.get("content"), model))
     sent, received = counted(usage, "input_tokens"), counted(usage, "output_tokens")
-    return reply_of(said, ask, model, cut=reason in ("max_tokens", "model_context_window_exceeded"), sent=sent, received=received)
+    return reply_of(
+        said, prompt, model, cut=reason in ("max_tokens", "model_context_window_exceeded"), sent=sent, received=received
+    )
 
 
 def _texts(content: Json, model: str) -> list[str]:

@@ -12,7 +12,7 @@ from typing import Protocol
 
 from memory_mesh.core.errors import CallRefused
 from memory_mesh.core.model.columns import Json
-from memory_mesh.core.ports import Ask
+from memory_mesh.core.ports import Prompt
 
 _BYTES_PER_TOKEN = 3
 _NOT_TAKEN = (400, 422)
@@ -79,7 +79,7 @@ def careful(text: str) -> int:
     return -(-len(text.encode(errors="replace")) // _BYTES_PER_TOKEN)
 
 
-def most_sent(ask: Ask) -> int:
+def most_sent(prompt: Prompt) -> int:
     """What an ask may take to be read. A schema is read by the model too."""
-    schema = json.dumps(ask.schema) if ask.schema else ""
-    return careful(ask.system) + careful(ask.user) + careful(schema)
+    schema = json.dumps(prompt.schema) if prompt.schema else ""
+    return careful(prompt.system) + careful(prompt.user) + careful(schema)

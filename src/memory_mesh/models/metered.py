@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 from memory_mesh.core.errors import AnswerUnreadable, CallRefused, RateLimited, Unreachable, UnsafeAddress
 from memory_mesh.core.model.columns import Json
-from memory_mesh.core.ports import NO_TOKENS, Ask, ChatModel, Meter, Reply, Tokens
+from memory_mesh.core.ports import NO_TOKENS, ChatModel, Meter, Prompt, Reply, Tokens
 from memory_mesh.models.answers import counted
 from memory_mesh.models.calls import Post, careful, most_sent
 
@@ -22,11 +22,11 @@ class MeteredChat:
     def model(self) -> str:
         return self._inner.model
 
-    def reply(self, ask: Ask) -> Reply:
-        most = Tokens(most_sent(ask), ask.max_tokens)
-        ticket = self._meter.reserve(ask.operation, self.model, most)
+    def reply(self, prompt: Prompt) -> Reply:
+        most = Tokens(most_sent(prompt), prompt.max_tokens)
+        ticket = self._meter.reserve(prompt.operation, self.model, most)
         with _settled_on_failure(self._meter, ticket, most):
-            reply = self._inner.reply(ask)
+            reply = self._inner.reply(prompt)
         self._meter.commit(ticket, reply.tokens)
         return reply
 

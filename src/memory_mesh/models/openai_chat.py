@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 
 from memory_mesh.core.model.columns import Json
-from memory_mesh.core.ports import Ask, Reply
+from memory_mesh.core.ports import Prompt, Reply
 from memory_mesh.models.answers import counted, reply_of, unreadable
 from memory_mesh.models.calls import Adapting, Post
 from memory_mesh.models.providers import Provider, SchemaForm
@@ -27,19 +27,19 @@ class OpenAiChat:
     def model(self) -> str:
         return f"{self._provider.name}/{self._name}"
 
-    def reply(self, ask: Ask) -> Reply:
-        return read_answer(self._door.post("/chat/completions", self._body(ask)), ask, self.model)
+    def reply(self, prompt: Prompt) -> Reply:
+        return read_answer(self._door.post("/chat/completions", self._body(prompt)), prompt, self.model)
 
-    def _body(self, ask: Ask) -> dict[str, Json]:
+    def _body(self, prompt: Prompt) -> dict[str, Json]:
         body: dict[str, Json] = {
             "model": self._name,
-            "messages": [{"role": "system", "content": ask.system}, {"role": "user", "content": ask.user}],
+            "messages": [{"role": "system", "content": prompt.system}, {"role": "user", "content": prompt.user}],
             "temperature": 0,
-            self._provider.limit_name: ask.max_tokens,
+            self._provider.limit_name: prompt.max_tokens,
         }
-        if ask.schema is not None:
-            schema = dict(ask.schema) if self._provider.schema_bounds else without_bounds(ask.schema)
-            body["response_format"] = _response_format(self._provider.schema_form, schema, ask.operation)
+        if prompt.schema is not None:
+            schema = dict(prompt.schema) if self._provider.schema_bounds else without_bounds(prompt.schema)
+            body["response_format"] = _response_format(self._provider.schema_form, schema, prompt.operation)
         return body
 
 
@@ -49,7 +49,7 @@ def _response_format(form: SchemaForm, schema: dict[str, Json], name: str) -> di
     return {"type": "json_schema", "json_schema": {"name": name, "strict": True, "schema": schema}}
 
 
-def read_answer(answer: Mapping[str, Json], ask: Ask, model: str) -> Reply:
+def read_answer(answer: Mapping[str, Json], prompt: Prompt, model: str) -> Reply:
     """What the model said, or `AnswerUnreadable`. Nobody else looks into an answer of this protocol."""
     choice = _first(answer.get("choices"), model)
     message, reason = choice.get("message"), choice.get("finish_reason")
@@ -65,7 +65,7 @@ def read_answer(answer: Mapping[str, Json], ask: Ask, model: str) -> Reply:
     thought = _THOUGHT.match(content)
     said, usage = content[thought.end() :] if thought else content, answer.get("usage")
     sent, received = counted(usage, "prompt_tokens"), counted(usage, "completion_tokens")
-    return reply_of(said, ask, model, cut=reason == "length", sent=sent, received=received)
+    return reply_of(said, prompt, model, cut=reason == "length", sent=sent, received=received)
 
 
 def _first(choices: Json, model: str) -> dict[str, Json]:

@@ -7,7 +7,7 @@ from threading import Lock
 from memory_mesh.core.errors import EmbeddingError, MemoryMeshError
 from memory_mesh.core.model.ids import Ids
 from memory_mesh.core.model.rows import Vector
-from memory_mesh.core.ports import Ask, Embedder, Reply, Tokens
+from memory_mesh.core.ports import Embedder, Prompt, Reply, Tokens
 from memory_mesh.core.text import estimate
 
 NEW_YEAR = 1_767_225_600_000  # 2026-01-01T00:00:00Z
@@ -89,15 +89,15 @@ class ScriptedChat:
         self, first: str | Reply | MemoryMeshError, *more: str | Reply | MemoryMeshError, model: str = "scripted"
     ) -> None:
         self._script, self.model = (first, *more), model
-        self.asks: list[Ask] = []
+        self.asks: list[Prompt] = []
         self._lock = Lock()
 
-    def reply(self, ask: Ask) -> Reply:
+    def reply(self, prompt: Prompt) -> Reply:
         with self._lock:
             said = self._script[min(len(self.asks), len(self._script) - 1)]
-            self.asks.append(ask)
+            self.asks.append(prompt)
         if isinstance(said, MemoryMeshError):
             raise said
         if isinstance(said, Reply):
             return said
-        return Reply(text=said, model=self.model, tokens=Tokens(estimate(ask.system) + estimate(ask.user), estimate(said)))
+        return Reply(text=said, model=self.model, tokens=Tokens(estimate(prompt.system) + estimate(prompt.user), estimate(said)))

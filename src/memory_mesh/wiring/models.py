@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from memory_mesh.core.errors import SettingsError
 from memory_mesh.core.learning.spending import Caps, Price
 from memory_mesh.core.options import Options
-from memory_mesh.core.ports import Ask, ChatModel, Embedder, Meter, Reply, Secret
+from memory_mesh.core.ports import ChatModel, Embedder, Meter, Prompt, Reply, Secret
 from memory_mesh.settings import PREFIX, PROVIDER_KEYS
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ class KeylessChat:
     def __init__(self, model: str, error: SettingsError) -> None:
         self.model, self.error = model, error
 
-    def reply(self, ask: Ask) -> Reply:
+    def reply(self, prompt: Prompt) -> Reply:
         raise self.error
 
 

@@ -2,7 +2,7 @@
 
 from memory_mesh.core.errors import AnswerUnreadable
 from memory_mesh.core.model.columns import Json
-from memory_mesh.core.ports import Ask, Reply
+from memory_mesh.core.ports import Prompt, Reply
 from memory_mesh.core.prompts.answers import read_object
 
 SCHEMA: dict[str, Json] = {
@@ -13,9 +13,9 @@ SCHEMA: dict[str, Json] = {
 }
 
 
-def ask() -> Ask:
+def build_prompt() -> Prompt:
     """A question that takes a few tokens."""
-    return Ask(
+    return Prompt(
         operation="check",
         system='You check a connection. Answer with JSON and nothing else: {"ready": true}',
         user="Are you ready?",

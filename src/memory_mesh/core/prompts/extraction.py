@@ -13,7 +13,7 @@ from memory_mesh.core.errors import AnswerUnreadable
 from memory_mesh.core.intake.categories import CATEGORIES, DEFAULT, known
 from memory_mesh.core.intake.drafts import IMPORTANCE
 from memory_mesh.core.model.columns import Json
-from memory_mesh.core.ports import Ask, Reply
+from memory_mesh.core.ports import Prompt, Reply
 from memory_mesh.core.prompts.answers import read_object
 from memory_mesh.core.safety.fence import NOTICE, TAG, fence, unescape, unused_boundary
 from memory_mesh.core.text import visible
@@ -80,15 +80,15 @@ class Extracted:
     skipped: int = 0
 
 
-def ask(text: str, boundary: str, *, max_tokens: int) -> Ask:
+def build_prompt(text: str, boundary: str, *, max_tokens: int) -> Prompt:
     """The question. The boundary is fresh random hex: whoever wrote the text cannot have known it."""
     user = f"{fence(text, unused_boundary(boundary, [text]))}\n\n{REMINDER}"
-    return Ask(operation="extract", system=SYSTEM, user=user, schema=SCHEMA, max_tokens=max_tokens)
+    return Prompt(operation="extract", system=SYSTEM, user=user, schema=SCHEMA, max_tokens=max_tokens)
 
 
 def read(reply: Reply) -> Extracted:
     """The items of an answer, or `AnswerUnreadable`: the caller then keeps the whole text instead."""
-    if not reply.whole:
+    if not reply.complete:
         raise AnswerUnreadable("the model's answer was cut off", remedy="allow more tokens, or give it less text at once")
     raw = read_object(reply.text).get("memories")
     if not isinstance(raw, list):

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from memory_mesh.core.errors import AnswerUnreadable
 from memory_mesh.core.model.columns import Json
-from memory_mesh.core.ports import Ask, Reply
+from memory_mesh.core.ports import Prompt, Reply
 from memory_mesh.core.prompts.answers import read_object
 from memory_mesh.core.safety.fence import TAG, fence, unescape, unused_boundary
 from memory_mesh.core.text import visible
@@ -40,15 +40,15 @@ class Proposed:
     fix: str = ""
 
 
-def ask(report: str, boundary: str, *, max_tokens: int) -> Ask:
+def build_prompt(report: str, boundary: str, *, max_tokens: int) -> Prompt:
     """The question."""
     user = f"{fence(report, unused_boundary(boundary, [report]))}\n\nNow answer with the JSON object."
-    return Ask(operation="distill", system=SYSTEM, user=user, schema=SCHEMA, max_tokens=max_tokens)
+    return Prompt(operation="distill", system=SYSTEM, user=user, schema=SCHEMA, max_tokens=max_tokens)
 
 
 def read(reply: Reply) -> Proposed:
     """The proposal, or `AnswerUnreadable`."""
-    if not reply.whole:
+    if not reply.complete:
         raise AnswerUnreadable("the model's answer was cut off", remedy="allow more tokens")
     said = read_object(reply.text)
     return Proposed(**{name: _text(said.get(name)) for name in _FIELDS})
