@@ -11,6 +11,7 @@ from memory_mesh.core.audit.chain import Entry
 from memory_mesh.core.audit.search_log import Recalls
 from memory_mesh.core.errors import Conflict, InvalidInput, MemoryDisabled, NotFound, StoreBusy
 from memory_mesh.core.intake.drafts import Limits
+from memory_mesh.core.learning.spending import Accounts
 from memory_mesh.core.model.columns import BY_NAME, Kind, fault
 from memory_mesh.core.model.records import Head, Memory, SearchResult
 from memory_mesh.core.model.rows import Key, Row
@@ -33,7 +34,6 @@ from memory_mesh.core.ports import (
 )
 from memory_mesh.core.search.cache import SearchCache
 from memory_mesh.core.search.usage import UsageCounter
-from memory_mesh.flows.spending import Ledger
 
 if TYPE_CHECKING:
     from memory_mesh.core.intake.gate import Layer0
@@ -51,7 +51,7 @@ class State:
     cache: SearchCache[tuple[SearchResult, ...]] = field(default_factory=SearchCache)
     usage: UsageCounter = field(default_factory=UsageCounter)
     search_log: Recalls = field(default_factory=Recalls)  # searches whose audit block is not written yet
-    ledger: Ledger | None = None  # None: no model that costs money
+    ledger: Accounts | None = None  # None: no model that costs money
     warned: Event = field(default_factory=Event)  # set once vectors of another model were mentioned
 
     def with_queues(self, other: "State") -> "State":
@@ -116,21 +116,29 @@ class Plan(Generic[Answer]):
 
 
 def commit(context: Context, decide: Callable[[], Plan[Answer]]) -> tuple[Answer, Applied]:
-    """Decide and write; where the store moved in between, read and decide again."""
+    """Decide and write once. If the store changed in between, read and decide again."""
     must_be_enabled(context)
-    for attempt in range(_ATTEMPTS):
+    return write_plan(context.store, decide, pause=context.pause, step=context.step)
+
+
+def write_plan(
+    store: Store, decide: Callable[[], Plan[Answer]], *, pause: Callable[[int], None], step: Step = no_step,
+    attempts: int = _ATTEMPTS,
+) -> tuple[Answer, Applied]:  # fmt: skip
+    """Write the plan that `decide` returns. After each `Conflict`, pause and decide again; raise `StoreBusy` after the last."""
+    for attempt in range(attempts):
         plan = decide()
-        context.step("flow.decided")
+        step("flow.decided")
         if not plan.puts and not plan.deletes:
             return plan.answer, Applied(bytes_freed=True)
         try:
-            applied = context.store.apply(plan.puts, plan.deletes, seen=plan.seen)
+            applied = store.apply(plan.puts, plan.deletes, seen=plan.seen)
         except Conflict:
-            context.pause(attempt)
+            pause(attempt)
             continue
-        context.step("flow.applied")
+        step("flow.applied")
         return plan.answer, applied
-    raise StoreBusy(f"{context.store.url}: others kept changing it", remedy="try again")
+    raise StoreBusy(f"{store.url}: others kept changing it", remedy="try again")
 
 
 def must_be_enabled(context: Context) -> None:

@@ -27,7 +27,7 @@ from memory_mesh.core.model.scope import MemoryType, Reach, partition_for, parti
 from memory_mesh.core.model.times import iso
 from memory_mesh.core.model.where import Compare, In, Where, all_of, equals
 from memory_mesh.core.safety import BASE_TRUST, Source
-from memory_mesh.flows import filters, receipts, usage
+from memory_mesh.flows import receipts, usage
 from memory_mesh.flows.change import revised
 from memory_mesh.flows.context import Context, Plan, commit, memory_row, sealed, texts, unknown
 from memory_mesh.flows.embed import Vectors, passage_rows
@@ -206,8 +206,10 @@ def _clean(context: Context, lesson: LessonContext) -> LessonContext:
 
 
 def _search(context: Context, words: str, limit: int) -> list[Memory]:
-    wanted = f"memory_type = 'lesson' AND confidence >= {context.options.lesson_min_confidence}"
-    asked = Request(query=words, limit=limit, filter=wanted, where=filters.parse(wanted))
+    least = context.options.lesson_min_confidence
+    where = all_of(_LESSON, Compare("confidence", ">=", least))
+    # The text is for the audit trail alone.
+    asked = Request(query=words, limit=limit, filter=f"memory_type = 'lesson' AND confidence >= {least}", where=where)
     ids = [result.id for result in search(context, asked)]
     held = context.store.get(Kind.MEMORY, ids)
     return [Memory.of(held[id_]) for id_ in ids if id_ in held]

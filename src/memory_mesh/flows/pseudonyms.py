@@ -3,12 +3,13 @@
 Under another key the same person would become another one, silently.
 """
 
-from contextlib import suppress
+from collections.abc import Callable
 from hashlib import sha256
 
-from memory_mesh.core.errors import IdTaken, SettingsError
+from memory_mesh.core.errors import SettingsError
 from memory_mesh.core.model import Meta, iso
 from memory_mesh.core.ports import Store
+from memory_mesh.flows.context import Plan, write_plan
 
 _META = "pseudonym_key"
 
@@ -41,9 +42,12 @@ def check(store: Store, key: bytes | None) -> None:
         raise SettingsError(wrong, remedy=remedy)
 
 
-def vouch(store: Store, key: bytes, ms: int) -> None:
-    """Have the store remember the key it is written with from now on; another than before is an error."""
-    if known_key(store) is None:
-        with suppress(IdTaken):  # another process was first; what it wrote is checked below
-            store.apply([Meta(id=_META).row({"key_id": key_id(key)}, at=iso(ms))])
-    check(store, key)
+def vouch(store: Store, key: bytes, ms: int, pause: Callable[[int], None]) -> None:
+    """Record in the store the key that it is written with from now on. Raise `SettingsError` if it has another."""
+
+    def decide() -> Plan[None]:
+        meta = Meta.read(store, _META)
+        return Plan(None, [] if meta.detail.get("key_id") else [meta.row({"key_id": key_id(key)}, at=iso(ms))])
+
+    write_plan(store, decide, pause=pause)
+    check(store, key)  # another process may have been first

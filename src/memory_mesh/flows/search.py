@@ -70,7 +70,7 @@ def search(context: Context, request: Request, *, use_cache: bool = True) -> lis
     at = context.clock()
     key = (
         f"search:{request.query}:{request.limit}:{request.filter}",
-        context.reader, tuple(request.statuses), request.min_score, request.ranker,
+        request.where, context.reader, tuple(request.statuses), request.min_score, request.ranker,
     )  # fmt: skip
     marks = context.index.marks(partitions(context.reader)) if use_cache else ()
     answers = context.state.cache.get(key, marks, at) if use_cache else None

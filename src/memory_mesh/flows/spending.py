@@ -4,13 +4,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from threading import Lock
 
-from memory_mesh.core.errors import Conflict, MemoryDisabled, StoreBusy, StoreError, StoreReadOnly
-from memory_mesh.core.learning.spending import Caps, Day, Price, Spent, added
+from memory_mesh.core.errors import MemoryDisabled, StoreError, StoreReadOnly
+from memory_mesh.core.learning.spending import Accounts, Caps, Day, Price, Spent, added
 from memory_mesh.core.model import Meta, iso
 from memory_mesh.core.ports import Clock, IdSource, Store, Tokens
+from memory_mesh.flows.context import Plan, write_plan
 
 _PREFIX = "spending "
-_ATTEMPTS = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +22,7 @@ class Ledger:
     ids: IdSource
     caps: Caps = field(default_factory=Caps)
     prices: Mapping[str, Price] = field(default_factory=dict)
+    pause: Callable[[int], None] = lambda attempt: None  # waits before the next attempt, longer each time
     _own: dict[str, Day] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)
 
@@ -70,18 +71,14 @@ class Ledger:
             self._own[day] = decide(self._own.get(day, Day()))
 
     def _write(self, day: str, decide: Callable[[Day], Day]) -> None:
-        for _ in range(_ATTEMPTS):
+        def plan() -> Plan[None]:
             meta = Meta.read(self.store, _PREFIX + day)
-            newer = decide(Day.of(meta.detail))
-            try:
-                self.store.apply([meta.row(newer.detail(), at=iso(self.clock()))])
-            except Conflict:
-                continue
-            return
-        raise StoreBusy(f"{self.store.url}: others kept changing it", remedy="try again")
+            return Plan(None, [meta.row(decide(Day.of(meta.detail)).detail(), at=iso(self.clock()))])
+
+        write_plan(self.store, plan, pause=self.pause)
 
 
-def told(ledger: Ledger | None, day: str) -> tuple[tuple[Spent, ...], tuple[Spent, ...]]:
+def told(ledger: Accounts | None, day: str) -> tuple[tuple[Spent, ...], tuple[Spent, ...]]:
     """What was spent on a day, and what in all."""
     days = ledger.days() if ledger else {}
     return added(days.get(day, Day()).spent), added(tuple(spent for day in days.values() for spent in day.spent))

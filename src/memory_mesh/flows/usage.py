@@ -5,7 +5,7 @@ from dataclasses import replace
 from threading import Thread
 from typing import Any
 
-from memory_mesh.core.errors import Conflict, StoreBusy, StoreClosed, StoreError
+from memory_mesh.core.errors import StoreBusy, StoreClosed, StoreError
 from memory_mesh.core.model.columns import Kind
 from memory_mesh.core.model.records import Memory, Usage
 from memory_mesh.core.model.rows import Row
@@ -13,7 +13,7 @@ from memory_mesh.core.model.scope import partitions
 from memory_mesh.core.model.times import iso
 from memory_mesh.core.model.where import In
 from memory_mesh.core.search.usage import UsageCounter
-from memory_mesh.flows.context import Context
+from memory_mesh.flows.context import Context, Plan, write_plan
 
 _FLUSH_AT = 2000  # sightings that are not written yet
 _ATTEMPTS = 20
@@ -39,20 +39,14 @@ def _write(context: Context) -> None:
 def _flushed(context: Context) -> None:
     """A store that cannot be written to is searched all the same, without counting."""
     taken = context.state.usage.take()
-    for _ in range(_ATTEMPTS if taken else 0):
-        try:
-            puts, seen = _added(context, taken)
-            if puts:
-                context.store.apply(puts, seen=seen)
-        except Conflict:
-            continue
-        except (StoreBusy, StoreClosed):
-            break
-        except StoreError:
-            return
-        else:
-            return
-    context.state.usage.put_back(taken)  # others kept writing, or it is closed: the next flush tries again
+    if not taken:
+        return
+    try:
+        write_plan(context.store, lambda: _added(context, taken), pause=context.pause, attempts=_ATTEMPTS)
+    except (StoreBusy, StoreClosed):
+        context.state.usage.put_back(taken)  # others kept writing, or it is closed: the next flush tries again
+    except StoreError:
+        return
 
 
 def merged(context: Context, memories: Sequence[Memory]) -> list[Memory]:
@@ -73,7 +67,7 @@ def _fields(held: Usage | None, id_: str, usage_counter: UsageCounter) -> dict[s
     return {"access_count": count, "last_accessed": usage_counter.latest.get(id_) or (held.last_accessed if held else None)}
 
 
-def _added(context: Context, taken: dict[str, tuple[int, str]]) -> tuple[list[Row], dict[str, int]]:
+def _added(context: Context, taken: dict[str, tuple[int, str]]) -> Plan[None]:
     """The rows that add the sightings up, and what they were read under: a memory that is erased meanwhile gets none."""
     homes = partitions(context.reader)
     seen = {name: context.store.version(name) for name in homes}
@@ -85,4 +79,4 @@ def _added(context: Context, taken: dict[str, tuple[int, str]]) -> tuple[list[Ro
         total, latest = old.access_count + count, max(at, old.last_accessed)
         newer = replace(old, access_count=total, last_accessed=latest, revision=old.revision + 1)
         rows.append(newer.row(homes[0], replaces=old.revision))
-    return rows, seen
+    return Plan(None, rows, seen=seen)

@@ -62,7 +62,9 @@ def build_context(settings: Settings, parts: Parts) -> Context:
     """Open the store and connect everything that flows need."""
     options = settings.options
     store = parts.store if parts.store and options.enable_memory else _open(settings, parts.step)
-    ledger = Ledger(store=store, clock=parts.clock, ids=parts.ids, caps=models.caps(options), prices=models.prices(options))
+    ledger = Ledger(
+        store=store, clock=parts.clock, ids=parts.ids, caps=models.caps(options), prices=models.prices(options), pause=_pause
+    )
     gate = cache(lambda: _layer0(settings, store, parts.clock))
     try:
         if options.redaction == "pseudonym":
@@ -183,7 +185,7 @@ def _redactor(settings: Settings, store: Store, clock: Clock) -> "Redactor | Non
     key = read_key(settings.home)
     pseudonyms.check(store, key)
     key = key or made_key(settings.home)
-    pseudonyms.vouch(store, key, clock())
+    pseudonyms.vouch(store, key, clock(), _pause)
     return Redactor("pseudonym", key, names)
 
 

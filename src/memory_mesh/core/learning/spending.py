@@ -5,7 +5,7 @@ The account of a day is a value; a call first takes the most that it may use out
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 from memory_mesh.core.errors import BudgetSpent
 from memory_mesh.core.model.columns import Value
@@ -100,6 +100,12 @@ class Day:
         total = mine[0].plus(used) if mine else used
         left = {name: account for name, account in self.held.items() if name != ticket}
         return Day((*others, total), left)
+
+
+class Accounts(Protocol):
+    """The accounts of paid calls, by day."""
+
+    def days(self) -> Mapping[str, Day]: ...
 
 
 def added(accounts: tuple[Spent, ...]) -> tuple[Spent, ...]:
