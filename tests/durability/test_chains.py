@@ -123,7 +123,7 @@ mesh = MemoryMesh(store=store, agent_id=agent)
 mesh.add("notes of a comet")
 for n in range(rounds):
     mesh.search(f"comet {n}")
-with mesh._desk().recalls.writing, mesh._desk().sightings.writing:
+with mesh._context().state.search_log.writing, mesh._context().state.usage.writing:
     child = os.fork()
     if child == 0:
         mesh.search("comet of the child")
@@ -164,14 +164,14 @@ def test_nobody_who_reads_waits_with_a_thread_that_waits_to_write(tmp_path: Path
 PRUNER = """
 import json, sys
 from memory_mesh import MemoryMesh
-from memory_mesh.flows import search_log as recalls
+from memory_mesh.flows import audit
 
 store, agent, name, rounds = json.loads(sys.argv[1])
 sys.stdin.readline()
 for n in range(rounds):
     with MemoryMesh(store=store, agent_id=agent) as mesh:
         mesh.search(f"comet{n}")
-        recalls.prune(mesh._desk(), older_than_days=0)
+        audit.prune(mesh._context(), older_than_days=0)
 """
 
 

@@ -16,9 +16,8 @@ from memory_mesh.core.model.records import Block, Head, Memory
 from memory_mesh.core.model.rows import Key
 from memory_mesh.core.model.scope import Reader
 from memory_mesh.flows import audit as trail
-from memory_mesh.flows import change, erase, write
+from memory_mesh.flows import change, erase, usage, write
 from memory_mesh.flows import memory_block as retain
-from memory_mesh.flows import search_log as recalls
 from memory_mesh.flows.audit import Which
 from memory_mesh.flows.context import Context, sealed
 
@@ -288,8 +287,8 @@ def test_a_tombstone_is_sound_whatever_shape_the_callers_own_ids_have(context: C
 
 def search(context: Context, *queries: str) -> None:
     for query in queries:
-        recalls.note(context, query=query, limit=10, filter=None, ms=context.clock(), answers=[])
-    recalls.flush(context)
+        usage.log_search(context, query=query, limit=10, filter=None, ms=context.clock(), results=[])
+    usage.flush(context)
 
 
 def searches(context: Context) -> str:
@@ -417,7 +416,7 @@ def test_an_export_during_which_old_searches_go_is_none(context: Context) -> Non
     context.clock.ms += 91 * 86_400_000
     export = trail.export(context, as_json=True)
     lines = [next(export)]
-    assert recalls.prune(context).removed == 8
+    assert trail.prune(context).removed == 8
     with pytest.raises(StoreBusy, match="export again"):
         lines.extend(export)
     assert [type(found) for found in verify_export(trail.export(context, as_json=True))] == [Sound]

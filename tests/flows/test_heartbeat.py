@@ -15,7 +15,6 @@ from memory_mesh.core.model.records import Block, Memory
 from memory_mesh.core.model.rows import Key
 from memory_mesh.core.model.scope import Reader
 from memory_mesh.flows import change, embed, erase, heartbeat, lessons, reembed, usage, write
-from memory_mesh.flows import search_log as recalls
 from memory_mesh.flows.context import Context
 from memory_mesh.flows.heartbeat import Job, beat, log
 from memory_mesh.flows.search import Request, search
@@ -205,7 +204,7 @@ def test_damage_in_the_chain_of_another_agent_or_of_searches_stops_the_beat_too(
     bob = replace(context.with_options(audit_recalls=True), reader=Reader("u", "bob"))
     write.add_many(bob, [("The deploy failed.", FAILED)])
     search(bob, Request(query="deploy"))
-    recalls.flush(bob)
+    usage.flush(bob)
     assert beat(context, jobs=["guard"]).runs[0].detail == "1 memories, 2 chains"
     block = next(Block.of(row) for row in context.store.find(Kind.BLOCK) if row.value("operation_type") == "recall")
     context.store.apply([replace(block, yamo_text="changed", revision=2).row(replaces=1)])
@@ -560,7 +559,7 @@ def test_blocks_of_searches_are_removed_after_ninety_days(context: Context) -> N
     for days in (0, 80):
         pass_time(context, hours=days * DAY)
         search(listening, Request(query="deploy"))
-        recalls.flush(listening)
+        usage.flush(listening)
     pass_time(context, hours=20 * DAY)
     assert beat(context).runs[2].detail == "0 lessons archived, 1 recall blocks removed"
     assert beat(context).ok, "what is left is still a whole chain"

@@ -10,23 +10,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memory_mesh.core import pending as waiting
 from memory_mesh.core.audit import chain as audit
-from memory_mesh.core.audit import search_log as waiting
 from memory_mesh.core.audit.blocks import sealed_through
 from memory_mesh.core.audit.chain import Broken, Sound
 from memory_mesh.core.audit.parse import parse
-from memory_mesh.core.audit.search_log import Recall, Recalls
 from memory_mesh.core.errors import Conflict, InvalidInput, MemoryDisabled, StoreBusy, StoreFull, StoreReadOnly
 from memory_mesh.core.model.columns import Kind
 from memory_mesh.core.model.records import Block, Head
 from memory_mesh.core.model.rows import Key
 from memory_mesh.core.model.scope import Reader
+from memory_mesh.core.pending import SearchEntry, SearchLog
 from memory_mesh.flows import audit as trail
-from memory_mesh.flows import change, erase, write
-from memory_mesh.flows import search_log as recalls
+from memory_mesh.flows import change, erase, usage, write
+from memory_mesh.flows.audit import Pruned
 from memory_mesh.flows.context import Context
 from memory_mesh.flows.search import Request, search
-from memory_mesh.flows.search_log import Pruned
 from memory_mesh.index.lazy import LazyIndex
 from memory_mesh.stores.ram import RamStore
 from memory_mesh.testing.fakes import FakeClock, no_pause, seeded_ids
@@ -44,7 +43,7 @@ def chain(context: Context) -> str:
 
 def note(context: Context, *queries: str, filter: str | None = None) -> None:
     for query in queries:
-        recalls.note(context, query=query, limit=5, filter=filter, ms=context.clock(), answers=[])
+        usage.log_search(context, query=query, limit=5, filter=filter, ms=context.clock(), results=[])
 
 
 def told(context: Context) -> list[dict[str, object]]:
@@ -82,7 +81,7 @@ def test_every_search_leaves_one_block_and_an_answer_from_the_cache_is_a_search(
     found = search(context, Request(query="tea at four", limit=3, filter="tags = 'x' OR pinned = false"))
     search(context, Request(query="tea at four", limit=3, filter="tags = 'x' OR pinned = false"))
     search(context, Request(query="zebra"))
-    recalls.close(context)
+    usage.close(context)
     score = f"{found[0].score:.2f}"
     first, again, nothing = told(context)
     assert first == again == {
@@ -99,16 +98,16 @@ def test_a_search_writes_nothing_itself(context: Context) -> None:
         search(context, Request(query="tea"))
     assert raised == []
     assert context.store.count(Kind.BLOCK) == 1
-    recalls.flush(context)
+    usage.flush(context)
     assert context.store.count(Kind.BLOCK) == 2
-    recalls.flush(context)
+    usage.flush(context)
     assert context.store.count(Kind.BLOCK) == 2
 
 
 @pytest.mark.req("MESH-057")
 def test_query_and_filter_are_masked_before_they_are_written(context: Context) -> None:
     note(context, "mail bob@example.com about tea", filter="metadata.from = 'eve@example.org'")
-    recalls.flush(context)
+    usage.flush(context)
     (block,) = trail.blocks(context, chain(context))
     assert "about tea" in block.yamo_text
     assert "metadata.from" in block.yamo_text
@@ -118,7 +117,7 @@ def test_query_and_filter_are_masked_before_they_are_written(context: Context) -
 @pytest.mark.parametrize("query", ["half \ud83d a pair", "nul \0 inside", "a;b\nagent: x;\n", "\x1b[31m", "é" * 99_999, " "])
 def test_whatever_was_looked_for_can_be_written(context: Context, query: str) -> None:
     note(context, query, filter=query)
-    recalls.flush(context)
+    usage.flush(context)
     assert len(told(context)) == 1
     assert isinstance(trail.verify(context, chain(context)), Sound)
 
@@ -126,11 +125,11 @@ def test_whatever_was_looked_for_can_be_written(context: Context, query: str) ->
 @pytest.mark.parametrize("off", ["enable_yamo", "audit_recalls", "enable_memory"])
 def test_where_it_is_switched_off_searches_leave_nothing(context: Context, off: str) -> None:
     note(context.with_options(**{off: False}), "tea")
-    recalls.close(context.with_options(**{off: False}))
-    recalls.close(context)
+    usage.close(context.with_options(**{off: False}))
+    usage.close(context)
     assert context.store.count(Kind.BLOCK) == 0
     note(context, "tea")
-    recalls.close(context)
+    usage.close(context)
     assert context.store.count(Kind.BLOCK) == 1
 
 
@@ -139,7 +138,7 @@ def test_each_user_and_agent_has_a_chain_of_searches(context: Context) -> None:
     readers = [Reader("u", "ann"), Reader("u", "bob"), Reader("v", "ann"), Reader("u", "ann", "session")]
     for reader in readers:
         note(replace(context, reader=reader), f"{reader.agent_id} of {reader.user_id}")
-    recalls.flush(context)
+    usage.flush(context)
     held = {reader: texts(replace(context, reader=reader)) for reader in readers[:3]}
     assert held == {readers[0]: ["ann of u", "ann of u"], readers[1]: ["bob of u"], readers[2]: ["ann of v"]}
 
@@ -148,7 +147,7 @@ def test_each_user_and_agent_has_a_chain_of_searches(context: Context) -> None:
 def test_a_clock_that_is_set_back_does_not_reorder_them(context: Context) -> None:
     for query in ("first", "second", "third"):
         note(context, query)
-        recalls.flush(context)
+        usage.flush(context)
         context.clock.advance(days=-1)
     assert texts(context) == ["first", "second", "third"]
     assert isinstance(trail.verify(context, chain(context)), Sound)
@@ -158,18 +157,18 @@ def test_a_clock_that_is_set_back_does_not_reorder_them(context: Context) -> Non
 
 
 def test_a_full_group_is_written_by_another_thread_and_in_the_order_of_the_searches(context: Context) -> None:
-    queries = [f"query{n}" for n in range(waiting.AT_ONCE)]
+    queries = [f"query{n}" for n in range(waiting.LOG_BATCH)]
     note(context, *queries[:-1])
     assert context.state.search_log.writer is None
     note(context, queries[-1])
     context.state.search_log.writer.join()
     assert texts(context) == queries
-    assert not context.state.search_log.waiting
+    assert not context.state.search_log.entries
 
 
 def test_the_next_search_after_a_minute_has_them_written(context: Context) -> None:
     note(context, "one")
-    context.clock.advance(ms=waiting.WAIT_MS - 1)
+    context.clock.advance(ms=waiting.LOG_MAX_WAIT_MS - 1)
     note(context, "two")
     assert context.state.search_log.writer is None
     context.clock.advance(ms=1)
@@ -178,28 +177,28 @@ def test_the_next_search_after_a_minute_has_them_written(context: Context) -> No
     assert texts(context) == ["one", "two", "three"]
 
 
-def recall(query: str = "q", ms: int = 0) -> Recall:
-    return Recall(user_id=None, agent_id="a", query=query, limit=1, filter=None, ms=ms, results=0, top_score=0.0)
+def recall(query: str = "q", ms: int = 0) -> SearchEntry:
+    return SearchEntry(user_id=None, agent_id="a", query=query, limit=1, filter=None, ms=ms, results=0, top_score=0.0)
 
 
 def test_long_queries_make_small_groups_and_a_group_is_never_empty() -> None:
-    held = Recalls()
-    assert not held.add(recall("x" * (waiting.CHARACTERS // 2)))
-    assert held.add(recall("y" * (waiting.CHARACTERS // 2)))
-    assert held.add(recall("z" * (2 * waiting.CHARACTERS)))
+    held = SearchLog()
+    assert not held.add(recall("x" * (waiting.LOG_BATCH_CHARS // 2)))
+    assert held.add(recall("y" * (waiting.LOG_BATCH_CHARS // 2)))
+    assert held.add(recall("z" * (2 * waiting.LOG_BATCH_CHARS)))
     assert [len(held.take()) for _ in range(3)] == [2, 1, 0]
     assert held.characters == 0
 
 
 def test_what_is_put_back_comes_first_and_what_has_no_room_is_the_oldest(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(waiting, "MOST", 3)
-    held = Recalls()
+    monkeypatch.setattr(waiting, "LOG_MAX_PENDING", 3)
+    held = SearchLog()
     for query in "abc":
         held.add(recall(query))
     taken = held.take()
     held.add(recall("d"))
     assert held.put_back(taken) == 1
-    assert [one.query for one in held.waiting] == ["b", "c", "d"]
+    assert [one.query for one in held.entries] == ["b", "c", "d"]
     assert held.put_back([recall("e")]) == 1
     assert held.characters == 3
 
@@ -213,7 +212,7 @@ def test_threads_that_search_at_once_lose_nothing(context: Context) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    recalls.close(context)
+    usage.close(context)
     assert sorted(texts(context)) == sorted(f"{n} {at}" for n in range(4) for at in range(300))
     assert isinstance(trail.verify(context, chain(context)), Sound)
 
@@ -225,7 +224,7 @@ def test_threads_that_search_at_once_lose_nothing(context: Context) -> None:
 def test_a_lost_race_for_the_head_is_run_again(context: Context) -> None:
     note(context, "tea")
     with failing(context, Conflict("the head moved"), times=3) as raised:
-        recalls.flush(context)
+        usage.flush(context)
     assert len(raised) == 3
     assert texts(context) == ["tea"]
 
@@ -233,24 +232,24 @@ def test_a_lost_race_for_the_head_is_run_again(context: Context) -> None:
 def test_a_store_for_reading_only_gets_nothing_and_nobody_is_warned(context: Context, caplog: pytest.LogCaptureFixture) -> None:
     note(context, "tea")
     with failing(context, StoreReadOnly("opened for reading only")) as raised:
-        recalls.close(context)
+        usage.close(context)
     assert len(raised) == 1
     assert caplog.records == []
-    assert not context.state.search_log.waiting
+    assert not context.state.search_log.entries
 
 
 def test_what_a_full_store_does_not_take_is_dropped_and_said_once(context: Context, caplog: pytest.LogCaptureFixture) -> None:
     with failing(context, StoreFull("the disk is full")):
         note(context, "one", "two")
-        recalls.flush(context)
+        usage.flush(context)
         note(context, "three")
-        recalls.close(context)
+        usage.close(context)
     assert [record.levelno for record in caplog.records] == [logging.WARNING]
     assert "2 searches left no block" in caplog.text
     assert "the disk is full" in caplog.text
     assert context.state.search_log.lost == 3
     note(context, "four")
-    recalls.close(context)
+    usage.close(context)
     assert texts(context) == ["four"]
 
 
@@ -259,16 +258,16 @@ def test_while_others_keep_the_store_busy_they_wait_and_on_closing_that_is_said(
 ) -> None:
     with failing(context, StoreBusy("others hold it")):
         note(context, "one", "two")
-        recalls.flush(context)
-        assert len(context.state.search_log.waiting) == 2
-    recalls.flush(context)
+        usage.flush(context)
+        assert len(context.state.search_log.entries) == 2
+    usage.flush(context)
     assert texts(context) == ["one", "two"]
     assert caplog.records == []
     with failing(context, StoreBusy("others hold it")):
         note(context, "three")
-        recalls.close(context)
+        usage.close(context)
     assert "1 searches left no block" in caplog.text
-    assert not context.state.search_log.waiting
+    assert not context.state.search_log.entries
 
 
 # --- how long they are kept ---
@@ -280,14 +279,14 @@ def aged(context: Context, *days: float) -> None:
     for ago in days:
         context.clock.ms = now - round(ago * 86_400_000)
         note(context, f"{ago} days ago")
-        recalls.flush(context)
+        usage.flush(context)
     context.clock.ms = now
 
 
 def test_old_searches_go_and_a_checkpoint_names_the_last_of_them(context: Context) -> None:
     aged(context, 100, 95, 91, 89, 1)
     whole = trail.blocks(context, chain(context))
-    done = recalls.prune(context)
+    done = trail.prune(context)
     left = trail.blocks(context, chain(context))
     assert (done.removed, done.broken) == (3, ())
     assert [block.id for block in left] == [whole[3].id, whole[4].id, *done.checkpoints]
@@ -297,26 +296,26 @@ def test_old_searches_go_and_a_checkpoint_names_the_last_of_them(context: Contex
 
 def test_pruning_again_does_nothing_until_more_is_old(context: Context) -> None:
     aged(context, 100, 1)
-    assert recalls.prune(context).removed == 1
+    assert trail.prune(context).removed == 1
     for _ in range(2):
-        assert recalls.prune(context) == Pruned()
+        assert trail.prune(context) == Pruned()
     context.clock.advance(days=91)
     note(context, "fresh")
-    recalls.flush(context)
-    assert recalls.prune(context).removed == 2  # the search, and the checkpoint behind it
+    usage.flush(context)
+    assert trail.prune(context).removed == 2  # the search, and the checkpoint behind it
     assert [block.number for block in trail.blocks(context, chain(context))] == [4, 5]
     assert isinstance(trail.verify(context, chain(context)), Sound)
     context.clock.advance(days=365)
-    assert recalls.prune(context).removed == 2
+    assert trail.prune(context).removed == 2
     context.clock.advance(days=365)
-    assert recalls.prune(context) == Pruned()  # a checkpoint alone stays
+    assert trail.prune(context) == Pruned()  # a checkpoint alone stays
     assert isinstance(trail.verify(context, chain(context)), Sound)
 
 
 def test_a_long_chain_is_pruned_in_steps(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recalls, "_AT_ONCE", 3)
+    monkeypatch.setattr(trail, "_PRUNED_AT_ONCE", 3)
     aged(context, *[100.0] * 8, 1)
-    done = recalls.prune(context)
+    done = trail.prune(context)
     assert (done.removed, len(done.checkpoints)) == (8, 3)
     assert [block.number for block in trail.blocks(context, chain(context))] == [9, 10, 11, 12]
     assert isinstance(trail.verify(context, chain(context)), Sound)
@@ -324,7 +323,7 @@ def test_a_long_chain_is_pruned_in_steps(context: Context, monkeypatch: pytest.M
 
 def test_behind_a_younger_search_an_older_one_stays_for_a_chain_has_no_gap(context: Context) -> None:
     aged(context, 100, 10, 100, 1)
-    assert recalls.prune(context).removed == 1
+    assert trail.prune(context).removed == 1
     assert [block.number for block in trail.blocks(context, chain(context))] == [2, 3, 4, 5]
 
 
@@ -334,7 +333,7 @@ def test_memories_and_other_users_keep_their_blocks(context: Context) -> None:
     aged(other, 100)
     aged(replace(context, reader=Reader("u", "bob")), 100)
     context.clock.advance(days=400)
-    done = recalls.prune(context)
+    done = trail.prune(context)
     assert done.removed == 1  # bob is of the same user
     assert [verdict.number for verdict in trail.verify_all(context)] == [1, 2]
     assert texts(other) == ["100 days ago"]
@@ -345,7 +344,7 @@ def test_a_broken_chain_is_left_as_it_is(context: Context) -> None:
     aged(context, 100, 99, 98, 1)
     blocks = trail.blocks(context, chain(context))
     context.store.apply((), [Key(Kind.BLOCK, blocks[0].id)])  # a cut that a checkpoint would cover up
-    done = recalls.prune(context)
+    done = trail.prune(context)
     assert (done.removed, [broken.number for broken in done.broken]) == (0, [1])
     assert trail.blocks(context, chain(context)) == blocks[1:]
 
@@ -361,12 +360,12 @@ def test_whoever_searches_or_prunes_meanwhile_breaks_nothing(context: Context, m
         if kind is Kind.BLOCK and left:
             left.pop()
             context.store.find = find
-            aged(context, 100) if meddler == "searches" else recalls.prune(context)
+            aged(context, 100) if meddler == "searches" else trail.prune(context)
             context.store.find = meddled
         return rows
 
     context.store.find = meddled
-    recalls.prune(context)
+    trail.prune(context)
     context.store.find = find
     assert left == []
     assert isinstance(trail.verify(context, chain(context)), Sound)
@@ -380,12 +379,12 @@ def texts_of_searches(context: Context) -> list[object]:
 @pytest.mark.parametrize("days", [-1, float("nan"), float("inf"), "90", None, True])
 def test_a_time_that_is_none_is_refused(context: Context, days: object) -> None:
     with pytest.raises(InvalidInput, match="older_than_days"):
-        recalls.prune(context, older_than_days=days)
+        trail.prune(context, older_than_days=days)
 
 
 def test_where_memory_is_off_nothing_is_pruned(context: Context) -> None:
     with pytest.raises(MemoryDisabled):
-        recalls.prune(context.with_options(enable_memory=False))
+        trail.prune(context.with_options(enable_memory=False))
 
 
 # --- any history, any meddling ---
@@ -411,7 +410,7 @@ def lived(steps: list[tuple[str, int]]) -> Context:
     )  # fmt: skip
     write.add_many(context, [("the first", None)])
     note(context, "first")
-    recalls.flush(context)
+    usage.flush(context)
     for n, (what, which) in enumerate(steps):
         context.clock.advance(seconds=1)
         act(replace(context, reader=Reader("u", "bob" if n % 3 == 2 else "ann")), n, what, which)
@@ -424,9 +423,9 @@ def act(context: Context, n: int, what: str, which: int) -> None:
         context.clock.advance(days=which)
     elif what == "search":
         note(context, *(f"query {n} {at}" for at in range(which + 1)))
-        recalls.flush(context)
+        usage.flush(context)
     elif what == "prune":
-        recalls.prune(context)
+        trail.prune(context)
     elif what == "add" or not held:
         write.add_many(context, [(f"text {n}", None)])
     elif what == "change":

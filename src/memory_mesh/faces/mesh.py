@@ -28,7 +28,6 @@ from memory_mesh.faces import shown
 from memory_mesh.flows import audit as trail  # fmt: skip
 from memory_mesh.flows import change, check, erase, filters, folders, lessons, reembed, search, spending, usage, write
 from memory_mesh.flows import read as recall
-from memory_mesh.flows import search_log as recalls
 from memory_mesh.flows.audit import Which
 from memory_mesh.flows.check import Checked
 from memory_mesh.flows.context import Context, State
@@ -80,8 +79,7 @@ class Mesh:
             context, self._opened = self._opened, None
             if context:
                 self._last = context.state
-                recalls.close(context)
-                usage.flush(context)
+                usage.close(context)
                 context.index.close()
             if context and context.owns_store:
                 context.store.close()
@@ -327,7 +325,7 @@ class Mesh:
     def _told(self) -> Context:
         """The desk, once the searches so far have left their blocks."""
         context = self._context()
-        recalls.flush(context)
+        usage.flush(context)
         return context
 
     def _reading(self, session_id: str | None) -> Context:

@@ -2,23 +2,28 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
 
+from memory_mesh.core.audit import blocks as yamo_blocks
 from memory_mesh.core.audit import chain as audit
 from memory_mesh.core.audit import export as exported
-from memory_mesh.core.audit.chain import OPERATIONS, Broken, Sound, Verdict
+from memory_mesh.core.audit.chain import OPERATIONS, Broken, Entry, Sound, Verdict
 from memory_mesh.core.audit.wire import ERASED
-from memory_mesh.core.checks import whole_number
+from memory_mesh.core.checks import number, whole_number
 from memory_mesh.core.errors import InvalidInput, StoreBusy, shown
 from memory_mesh.core.model.columns import Kind
 from memory_mesh.core.model.records import Block, Head, Memory
-from memory_mesh.core.model.rows import batches
+from memory_mesh.core.model.rows import Key, batches
+from memory_mesh.core.model.times import iso
 from memory_mesh.core.model.where import ANYTHING, Compare, In, IsNull, Or, Where, all_of, equals
 from memory_mesh.core.ports import Progress, no_progress
-from memory_mesh.flows.context import Context
+from memory_mesh.flows.context import Context, Plan, commit, must_be_enabled
 
 _AT_ONCE = 500
 _WINDOW = 2000  # blocks read at once: chains grow long
 _ATTEMPTS = 20
+_DAY_MS = 86_400_000
+_PRUNED_AT_ONCE = 1000  # blocks removed in one write
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -251,3 +256,77 @@ def _revision(context: Context, memory_id: str) -> int | None:
     """The revision that a memory has by now; one that was erased has none."""
     row = context.store.get(Kind.MEMORY, [memory_id]).get(memory_id)
     return row.revision if row else None
+
+
+# --- how long they are kept ---
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pruned:
+    """What became of old recall blocks."""
+
+    removed: int = 0
+    checkpoints: tuple[str, ...] = ()  # the blocks that tell of it
+    broken: tuple[Broken, ...] = ()  # chains that were left alone: what is wrong with them must not be swept away
+
+    def __add__(self, other: "Pruned") -> "Pruned":
+        return Pruned(
+            removed=self.removed + other.removed,
+            checkpoints=self.checkpoints + other.checkpoints,
+            broken=self.broken + other.broken,
+        )
+
+
+def prune(context: Context, *, older_than_days: float = 90) -> Pruned:
+    """Remove the recall blocks of the caller's user that are older, each run of them behind a checkpoint."""
+    must_be_enabled(context)
+    days = number("older_than_days", older_than_days, min_=0, max_=1e6, expected="a number of days, 0 or more")
+    before = iso(max(0, context.clock() - round(days * _DAY_MS)))
+    done = Pruned()
+    for chain in (head.id for head in heads(context) if audit.of_recalls(head.id)):
+        if context.store.count(Kind.BLOCK, all_of(equals("chain", chain), Compare("created_at", "<", before))):
+            done += _pruned(context, chain, before)
+    return done
+
+
+def _pruned(context: Context, chain: str, before: str) -> Pruned:
+    verdict = verify(context, chain)
+    if isinstance(verdict, Broken):
+        return Pruned(broken=(verdict,))
+    done = Pruned()
+    while step := commit(context, lambda: _decide_prune(context, chain, before))[0]:
+        done += step
+    return done
+
+
+def _decide_prune(context: Context, chain: str, before: str) -> Plan[Pruned | None]:
+    """Remove the next blocks, and say so at the end of the chain. The new head is made from the one that was read first: whoever
+    else appends or removes meanwhile makes it a conflict."""
+    head = Head.of(context.store.get(Kind.HEAD, [chain])[chain])
+    old = list(takewhile(lambda block: block.created_at < before, _oldest(context, chain, head)))
+    if all(yamo_blocks.sealed_through(block.yamo_text) for block in old):
+        return Plan(None)  # a checkpoint alone is never removed: the next would only say the same
+    entry = _checkpoint(context, chain, old)
+    blocks, newer = audit.append(chain, head, [entry])
+    gone = [Key(Kind.BLOCK, block.id) for block in old]
+    return Plan(Pruned(removed=len(old), checkpoints=(entry.id,)), [newer.row(), *(block.row() for block in blocks)], gone)
+
+
+def _oldest(context: Context, chain: str, head: Head) -> list[Block]:
+    """The first blocks of a chain; up to its head it has no gap."""
+    first = head.number - context.store.count(Kind.BLOCK, equals("chain", chain)) + 1
+    return blocks(context, chain, Compare("number", "<", first + _PRUNED_AT_ONCE))
+
+
+def _checkpoint(context: Context, chain: str, old: Sequence[Block]) -> Entry:
+    ms = context.clock()
+    agent = str(audit.owner_of(chain)[1])
+    last = old[-1]
+    return Entry(
+        id=context.ids.new("yamo_recall", ms),
+        operation_type="recall",
+        ms=ms,
+        write=lambda seal: yamo_blocks.checkpoint(
+            seal, agent=agent, at=iso(ms), through=last.number, through_hash=last.block_hash, removed=len(old)
+        ),
+    )  # fmt: skip

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from memory_mesh.core.audit import chain as audit
 from memory_mesh.core.audit.chain import Entry
-from memory_mesh.core.audit.search_log import Recalls
 from memory_mesh.core.errors import Conflict, InvalidInput, MemoryDisabled, NotFound, StoreBusy
 from memory_mesh.core.intake.drafts import Limits
 from memory_mesh.core.learning.spending import Accounts
@@ -19,6 +18,7 @@ from memory_mesh.core.model.scope import Reader, visible
 from memory_mesh.core.model.times import iso
 from memory_mesh.core.model.where import Compare, IsNull, Or, Where
 from memory_mesh.core.options import Options
+from memory_mesh.core.pending import SearchLog, UsageCounter
 from memory_mesh.core.ports import (
     Applied,
     ChatModel,
@@ -33,7 +33,6 @@ from memory_mesh.core.ports import (
     no_step,
 )
 from memory_mesh.core.search.cache import SearchCache
-from memory_mesh.core.search.usage import UsageCounter
 
 if TYPE_CHECKING:
     from memory_mesh.core.intake.gate import Layer0
@@ -50,7 +49,7 @@ class State:
 
     cache: SearchCache[tuple[SearchResult, ...]] = field(default_factory=SearchCache)
     usage: UsageCounter = field(default_factory=UsageCounter)
-    search_log: Recalls = field(default_factory=Recalls)  # searches whose audit block is not written yet
+    search_log: SearchLog = field(default_factory=SearchLog)  # searches whose audit block is not written yet
     ledger: Accounts | None = None  # None: no model that costs money
     warned: Event = field(default_factory=Event)  # set once vectors of another model were mentioned
 

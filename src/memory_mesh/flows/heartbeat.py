@@ -15,9 +15,8 @@ from memory_mesh.core.errors import InvalidInput, MemoryMeshError, StoreBusy, sh
 from memory_mesh.core.learning.jobs import KEPT, Heartbeat, JobRun, Outcome, Turn
 from memory_mesh.core.model import Meta, Row, iso, millis
 from memory_mesh.core.ports import no_progress
+from memory_mesh.flows import audit, embed, lessons, reembed
 from memory_mesh.flows import distill as distil
-from memory_mesh.flows import embed, lessons, reembed
-from memory_mesh.flows import search_log as recalls
 from memory_mesh.flows.context import Context, Plan, commit, must_be_enabled
 from memory_mesh.flows.guard import guard
 from memory_mesh.flows.read import within
@@ -43,7 +42,7 @@ def _distill(context: Context) -> str:
 
 def _retain(context: Context) -> str:
     retired = lessons.retire(context)
-    pruned = recalls.prune(context, older_than_days=context.options.recall_retention_days)
+    pruned = audit.prune(context, older_than_days=context.options.recall_retention_days)
     broken = f", {len(pruned.broken)} chains left alone because they are broken" if pruned.broken else ""
     return f"{len(retired)} lessons archived, {pruned.removed} recall blocks removed{broken}"
 

@@ -74,7 +74,7 @@ def learn(
 
     (memory, new), _ = commit(context, decide)
     if not new:
-        usage.note(context, [memory.id])  # met again: its time begins anew
+        usage.count(context, [memory.id])  # met again: its time begins anew
     return _told(context, [memory])[0], new
 
 
@@ -121,7 +121,7 @@ def _archived(context: Context, memory_id: str, cutoff: str) -> bool:
             return Plan(answer=False)
         seen = {row.partition: context.store.version(row.partition)}
         memory = Memory.of(row)
-        sighted = usage.counted(context, [memory_id]).get(memory_id, {}).get("last_accessed") or memory.created_at
+        sighted = usage.usage_of(context, [memory_id]).get(memory_id, {}).get("last_accessed") or memory.created_at
         if memory.status != Status.ACTIVE or memory.pinned or max(str(sighted), memory.last_observed or "") >= cutoff:
             return Plan(answer=False)
         why = f"not met for {context.options.lesson_retention_days} days"

@@ -46,7 +46,7 @@ def known_statuses(statuses: Sequence[str]) -> tuple[str, ...]:
 def get(context: Context, memory_id: str) -> Memory | None:
     """A memory of any status by its id, within the caller's scope."""
     row = memory_row(context, memory_id)
-    return usage.merged(context, [Memory.of(row)])[0] if row and visible(context.reader, row) else None
+    return usage.with_counts(context, [Memory.of(row)])[0] if row and visible(context.reader, row) else None
 
 
 def get_all(
@@ -55,7 +55,7 @@ def get_all(
     """What the caller may see, newest first."""
     bounded = None if limit is None else within(limit)
     rows = context.store.find(Kind.MEMORY, all_of(readable(context, statuses), where), limit=bounded)
-    return usage.merged(context, [Memory.of(row) for row in rows])
+    return usage.with_counts(context, [Memory.of(row) for row in rows])
 
 
 def history(context: Context, memory_id: str) -> list[Change] | None:

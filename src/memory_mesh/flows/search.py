@@ -23,7 +23,6 @@ from memory_mesh.core.search.lexical import tokens
 from memory_mesh.core.search.query import Pool, Query
 from memory_mesh.core.search.time_expressions import spans
 from memory_mesh.flows import embed, usage
-from memory_mesh.flows import search_log as recalls
 from memory_mesh.flows.context import Context
 from memory_mesh.flows.read import known_statuses, shown_to, within
 
@@ -81,8 +80,8 @@ def search(context: Context, request: Request, *, use_cache: bool = True) -> lis
         if use_cache and (found.asked.vector or context.embedder is None):
             ends = [millis(result.expires_at) for result in answers if result.expires_at]
             context.state.cache.put(key, marks, answers, at, until=min(ends, default=None))
-    usage.note(context, [result.id for result in answers])
-    recalls.note(context, query=request.query, limit=request.limit, filter=request.filter, ms=at, answers=answers)
+    usage.count(context, [result.id for result in answers])
+    usage.log_search(context, query=request.query, limit=request.limit, filter=request.filter, ms=at, results=answers)
     return [_apart(result) for result in answers] if use_cache else list(answers)
 
 
@@ -185,7 +184,7 @@ def _read(context: Context, found: _Found, placed: Sequence["Placed"]) -> list[S
     # Read again under the same condition: a row may have changed since it was proposed.
     rows = context.store.get(Kind.MEMORY, [one.id for one in placed])
     kept = [(rows[one.id], one) for one in placed if one.id in rows and found.allowed(rows[one.id])]
-    counts = usage.counted(context, [row.id for row, _ in kept])
+    counts = usage.usage_of(context, [row.id for row, _ in kept])
     return [SearchResult.of(row, one.score, _likeness(found, one.at), **counts.get(row.id, {})) for row, one in kept]
 
 

@@ -1,82 +1,176 @@
-"""How often memories are found. Counted in memory, added up in the store now and then and on closing; no search waits for it."""
+"""Record searches in the background: usage counts of the memories found, and an audit block for each search.
 
-from collections.abc import Sequence
+Entries wait in memory and are written in groups, by a thread or on closing. A crash loses the entries that wait; they are the
+only writes that are not durable when a call returns. A store that cannot be written to can still be searched.
+"""
+
+import logging
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from threading import Thread
 from typing import Any
 
-from memory_mesh.core.errors import StoreBusy, StoreClosed, StoreError
+from memory_mesh.core.audit import blocks
+from memory_mesh.core.audit.chain import Entry, chain_name
+from memory_mesh.core.errors import StoreBusy, StoreClosed, StoreError, StoreReadOnly
 from memory_mesh.core.model.columns import Kind
-from memory_mesh.core.model.records import Memory, Usage
+from memory_mesh.core.model.records import Memory, SearchResult, Usage
 from memory_mesh.core.model.rows import Row
 from memory_mesh.core.model.scope import partitions
 from memory_mesh.core.model.times import iso
 from memory_mesh.core.model.where import In
-from memory_mesh.core.search.usage import UsageCounter
-from memory_mesh.flows.context import Context, Plan, write_plan
+from memory_mesh.core.pending import SearchEntry
+from memory_mesh.flows.context import Context, Plan, commit, sealed
 
-_FLUSH_AT = 2000  # sightings that are not written yet
-_ATTEMPTS = 20
+_log = logging.getLogger(__name__)
 
 
-def note(context: Context, ids: Sequence[str]) -> None:
-    """These memories were answers."""
-    if not context.options.enable_memory or not ids or context.state.usage.add(ids, iso(context.clock())) < _FLUSH_AT:
+def count(context: Context, ids: Sequence[str]) -> None:
+    """Count that memories were found."""
+    usage = context.state.usage
+    if context.options.enable_memory and ids and usage.add(ids, iso(context.clock())):
+        usage.write_in_background(lambda: _write_counts(context))
+
+
+def log_search(context: Context, *, query: str, limit: int, filter: str | None, ms: int, results: Sequence[SearchResult]) -> None:
+    """Queue the audit block of a search."""
+    if not (context.options.audit_recalls and context.options.enable_yamo and context.options.enable_memory):
         return
-    context.state.usage.start(Thread(target=_write, args=(context,), name="memory-mesh usage", daemon=True))
+    entry = SearchEntry(
+        user_id=context.reader.user_id, agent_id=context.reader.agent_id, query=query, limit=limit, filter=filter, ms=ms,
+        results=len(results), top_score=max((result.score for result in results), default=0.0),
+    )  # fmt: skip
+    log = context.state.search_log
+    if log.add(entry):
+        log.write_in_background(lambda: _write_log(context))
 
 
 def flush(context: Context) -> None:
-    """Write what was counted, now."""
-    _write(context)
+    """Write everything that is pending. What a busy store does not accept waits for the next attempt."""
+    _write_log(context)
+    _write_counts(context)
 
 
-def _write(context: Context) -> None:
-    with context.state.usage.writing:
-        _flushed(context)
+def close(context: Context) -> None:
+    """Write everything for the last time, and log how many searches are lost."""
+    flush(context)
+    while left := context.state.search_log.take():
+        _warn(context, len(left), "others kept the store busy")
 
 
-def _flushed(context: Context) -> None:
-    """A store that cannot be written to is searched all the same, without counting."""
-    taken = context.state.usage.take()
-    if not taken:
-        return
-    try:
-        write_plan(context.store, lambda: _added(context, taken), pause=context.pause, attempts=_ATTEMPTS)
-    except (StoreBusy, StoreClosed):
-        context.state.usage.put_back(taken)  # others kept writing, or it is closed: the next flush tries again
-    except StoreError:
-        return
+# --- usage counts ---
 
 
-def merged(context: Context, memories: Sequence[Memory]) -> list[Memory]:
-    """The memories with their counts, those of this process that are not written yet included."""
-    known = counted(context, [memory.id for memory in memories])
-    return [replace(memory, **known[memory.id]) if memory.id in known else memory for memory in memories]
+def with_counts(context: Context, memories: Sequence[Memory]) -> list[Memory]:
+    """Return the memories with their usage counts, including those that are not written yet."""
+    counts = usage_of(context, [memory.id for memory in memories])
+    return [replace(memory, **counts[memory.id]) if memory.id in counts else memory for memory in memories]
 
 
-def counted(context: Context, ids: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """How often memories were found, and when last, as the fields of a record; those that never were are left out."""
-    held = {id_: Usage.of(row) for id_, row in context.store.get(Kind.USAGE, ids).items()} if ids else {}
-    known = {id_: _fields(held.get(id_), id_, context.state.usage) for id_ in ids}
-    return {id_: found for id_, found in known.items() if found["access_count"]}
+def usage_of(context: Context, ids: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Return `access_count` and `last_accessed` of each memory that was ever found."""
+    stored = {id_: Usage.of(row) for id_, row in context.store.get(Kind.USAGE, ids).items()} if ids else {}
+    counts = {id_: _fields(context, id_, stored.get(id_)) for id_ in ids}
+    return {id_: fields for id_, fields in counts.items() if fields["access_count"]}
 
 
-def _fields(held: Usage | None, id_: str, usage_counter: UsageCounter) -> dict[str, Any]:
-    count = (held.access_count if held else 0) + usage_counter.counts.get(id_, 0)
-    return {"access_count": count, "last_accessed": usage_counter.latest.get(id_) or (held.last_accessed if held else None)}
+def _fields(context: Context, id_: str, stored: Usage | None) -> dict[str, Any]:
+    pending = context.state.usage
+    count = (stored.access_count if stored else 0) + pending.counts.get(id_, 0)
+    return {"access_count": count, "last_accessed": pending.latest.get(id_) or (stored.last_accessed if stored else None)}
 
 
-def _added(context: Context, taken: dict[str, tuple[int, str]]) -> Plan[None]:
-    """The rows that add the sightings up, and what they were read under: a memory that is erased meanwhile gets none."""
+def _write_counts(context: Context) -> None:
+    usage = context.state.usage
+    with usage.writing:
+        if counts := usage.take():
+            _attempt(lambda: commit(context, lambda: _decide_counts(context, counts)), retry=lambda _: usage.put_back(counts))
+
+
+def _decide_counts(context: Context, counts: dict[str, tuple[int, str]]) -> Plan[None]:
+    """Add counts to the stored ones. Reading under the partitions' versions leaves out memories that are erased meanwhile."""
     homes = partitions(context.reader)
     seen = {name: context.store.version(name) for name in homes}
-    held = {id_: Usage.of(row) for id_, row in context.store.get(Kind.USAGE, list(taken)).items()}
+    stored = {id_: Usage.of(row) for id_, row in context.store.get(Kind.USAGE, list(counts)).items()}
     rows: list[Row] = []
-    for id_ in context.store.ids(Kind.MEMORY, In("id", tuple(taken))):
-        count, at = taken[id_]
-        old = held.get(id_) or Usage(id=id_, created_at=at, ref=id_, access_count=0, last_accessed=at, revision=0)
-        total, latest = old.access_count + count, max(at, old.last_accessed)
+    for id_ in context.store.ids(Kind.MEMORY, In("id", tuple(counts))):
+        more, at = counts[id_]
+        old = stored.get(id_) or Usage(id=id_, created_at=at, ref=id_, access_count=0, last_accessed=at, revision=0)
+        total, latest = old.access_count + more, max(at, old.last_accessed)
         newer = replace(old, access_count=total, last_accessed=latest, revision=old.revision + 1)
         rows.append(newer.row(homes[0], replaces=old.revision))
     return Plan(None, rows, seen=seen)
+
+
+# --- the search log ---
+
+
+def _write_log(context: Context) -> None:
+    log = context.state.search_log
+    with log.writing:
+        while entries := log.take():
+            if not _attempt(
+                lambda: _append(context, entries),
+                retry=lambda why: _warn(context, log.put_back(entries), why),
+                lost=lambda why: _warn(context, len(entries), why),
+            ):
+                return
+
+
+def _append(context: Context, entries: Sequence[SearchEntry]) -> None:
+    chains: dict[str, list[SearchEntry]] = {}
+    for entry in entries:
+        chain = chain_name(entry.user_id, entry.agent_id, recalls=True)
+        chains.setdefault(chain, []).append(_masked(context, entry))
+    commit(
+        context,
+        lambda: Plan(
+            None,
+            [row for chain, each in chains.items() for row in sealed(context, chain, [_block(context, one) for one in each])],
+        ),
+    )
+
+
+def _block(context: Context, entry: SearchEntry) -> Entry:
+    return Entry(
+        id=context.ids.new("yamo_recall", entry.ms),
+        operation_type="recall",
+        ms=entry.ms,
+        write=lambda seal: blocks.recall(
+            seal, agent=str(entry.agent_id), query=entry.query, limit=entry.limit, filter=entry.filter, at=iso(entry.ms),
+            results=entry.results, top_score=entry.top_score,
+        ),
+    )  # fmt: skip
+
+
+def _masked(context: Context, entry: SearchEntry) -> SearchEntry:
+    """Mask the query, and the filter, which holds values too."""
+    filter_ = None if entry.filter is None else _storable(context, entry.filter)
+    return replace(entry, query=_storable(context, entry.query), filter=filter_)
+
+
+def _storable(context: Context, text: str) -> str:
+    """Mask a text and replace what no store accepts: NUL, and halves of surrogate pairs."""
+    return context.layer0.line(text.encode("utf-8", "replace").decode().replace("\0", "?"))
+
+
+def _warn(context: Context, count: int, why: str) -> None:
+    if context.state.search_log.lose(count):
+        _log.warning("%s searches left no block in the audit chain of %s: %s", f"{count:,}", context.store.url, why)
+
+
+# --- both ---
+
+
+def _attempt(write: Callable[[], object], *, retry: Callable[[str], object], lost: Callable[[str], object] = str) -> bool:
+    """Write one group and return whether to go on: with a read-only store nothing is expected to be written."""
+    try:
+        write()
+    except StoreReadOnly:
+        return True
+    except (StoreBusy, StoreClosed) as error:  # a search that ends after `close` waits for the next opening
+        retry(error.what)
+    except StoreError as error:
+        lost(error.what)
+    else:
+        return True
+    return False

@@ -1,0 +1,123 @@
+"""What searches leave behind until a background thread writes it to the store: usage counts and entries of the search log."""
+
+from collections import Counter, deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from threading import Lock, Thread
+
+USAGE_BATCH = 2000  # counted uses that start a write
+LOG_BATCH = 500  # searches written in one group
+LOG_BATCH_CHARS = 1_000_000  # or fewer, if queries are long
+LOG_MAX_WAIT_MS = 60_000  # the next search after this time starts a write
+LOG_MAX_PENDING = 5_000  # kept while the store is busy
+
+
+@dataclass(slots=True)
+class WriteBehind:
+    """A queue that one thread at a time writes to the store, so that no search waits for a write."""
+
+    lock: Lock = field(default_factory=Lock)  # protects the entries
+    writing: Lock = field(default_factory=Lock)  # held during a write: groups stay in order, and a flush waits for the last
+    writer: Thread | None = None
+
+    def write_in_background(self, write: Callable[[], None]) -> None:
+        """Start a thread that writes, unless one is running."""
+        with self.lock:
+            if self.writer is None or not self.writer.is_alive():
+                self.writer = Thread(target=write, name=f"memory-mesh {type(self).__name__}", daemon=True)
+                self.writer.start()
+
+
+@dataclass(slots=True)
+class UsageCounter(WriteBehind):
+    """How often each memory was found since the last write, and when last."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    latest: dict[str, str] = field(default_factory=dict)
+
+    def add(self, ids: Sequence[str], at: str) -> bool:
+        """Count memories and return whether it is time to write."""
+        with self.lock:
+            self.counts.update(ids)
+            self.latest.update(dict.fromkeys(ids, at))
+            return self.counts.total() >= USAGE_BATCH
+
+    def take(self) -> dict[str, tuple[int, str]]:
+        """Remove and return all counts and times."""
+        with self.lock:
+            taken = {id_: (count, self.latest[id_]) for id_, count in self.counts.items()}
+            self.counts.clear()
+            self.latest.clear()
+            return taken
+
+    def put_back(self, taken: Mapping[str, tuple[int, str]]) -> None:
+        """Add counts that could not be written, for the next attempt."""
+        with self.lock:
+            for id_, (count, at) in taken.items():
+                self.counts[id_] += count
+                self.latest[id_] = max(at, self.latest.get(id_, at))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchEntry:
+    """One search and its result. The query is kept as typed, and masked when it is written."""
+
+    user_id: str | None
+    agent_id: str | None
+    query: str
+    limit: int
+    filter: str | None
+    ms: int
+    results: int
+    top_score: float
+
+    @property
+    def size(self) -> int:
+        """The number of characters."""
+        return len(self.query) + len(self.filter or "")
+
+
+@dataclass(slots=True)
+class SearchLog(WriteBehind):
+    """Searches whose audit block is not written yet, oldest first."""
+
+    entries: deque[SearchEntry] = field(default_factory=deque)
+    characters: int = 0
+    lost: int = 0  # entries that the store did not accept
+    warned: bool = False  # the loss was logged
+
+    def add(self, entry: SearchEntry) -> bool:
+        """Add a search and return whether it is time to write."""
+        with self.lock:
+            self.entries.append(entry)
+            self.characters += entry.size
+            waited = entry.ms - self.entries[0].ms
+            return len(self.entries) >= LOG_BATCH or self.characters >= LOG_BATCH_CHARS or waited >= LOG_MAX_WAIT_MS
+
+    def take(self) -> list[SearchEntry]:
+        """Remove and return the next group: at least one entry, however long."""
+        with self.lock:
+            taken: list[SearchEntry] = []
+            size = 0
+            while self.entries and len(taken) < LOG_BATCH and (not taken or size + self.entries[0].size <= LOG_BATCH_CHARS):
+                taken.append(self.entries.popleft())
+                size += taken[-1].size
+            self.characters -= size
+            return taken
+
+    def put_back(self, taken: Sequence[SearchEntry]) -> int:
+        """Keep a group for another attempt and return how many entries were dropped for lack of room."""
+        with self.lock:
+            room = LOG_MAX_PENDING - len(self.entries)
+            kept = taken[-room:] if room > 0 else ()
+            self.entries.extendleft(reversed(kept))
+            self.characters += sum(entry.size for entry in kept)
+            return len(taken) - len(kept)
+
+    def lose(self, count: int) -> bool:
+        """Count lost entries and return whether this is the first loss."""
+        with self.lock:
+            first = count > 0 and not self.warned
+            self.lost += count
+            self.warned |= first
+            return first
