@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_mesh.core.learning.jobs import LEASE_MS, Heartbeat, JobRun, Outcome, Turn
+from memory_mesh.core.learning import LEASE_MS, Heartbeat, JobRun, JobState, Outcome
 
 HOUR = 3_600_000
 EIGHT = 8 * HOUR
@@ -20,48 +20,48 @@ def run(outcome: Outcome) -> JobRun:
 
 
 def test_a_job_that_never_ran_is_due() -> None:
-    assert Turn().refused(0, EIGHT, force=False) is None
+    assert JobState().refusal(0, EIGHT, force=False) is None
 
 
 @pytest.mark.req("MESH-139")
 def test_a_job_is_due_when_its_time_is_over_or_nearly_over() -> None:
-    done = Turn().taken("me", 0).given_back("me", 0, done=True)
-    assert done.refused(EIGHT, EIGHT, force=False) is None
-    assert done.refused(EIGHT - 60_000, EIGHT, force=False) is None, "a schedule of eight hours may come a moment early"
-    assert done.refused(EIGHT - 10 * 60_000, EIGHT, force=False) is Outcome.NOT_DUE
-    assert done.refused(1, EIGHT, force=False) is Outcome.NOT_DUE
-    assert done.refused(1, EIGHT, force=True) is None
+    done = JobState().acquire("me", 0).release("me", 0, done=True)
+    assert done.refusal(EIGHT, EIGHT, force=False) is None
+    assert done.refusal(EIGHT - 60_000, EIGHT, force=False) is None, "a schedule of eight hours may come a moment early"
+    assert done.refusal(EIGHT - 10 * 60_000, EIGHT, force=False) is Outcome.NOT_DUE
+    assert done.refusal(1, EIGHT, force=False) is Outcome.NOT_DUE
+    assert done.refusal(1, EIGHT, force=True) is None
 
 
 def test_a_job_that_failed_stays_due() -> None:
-    failed = Turn().taken("me", 0).given_back("me", 0, done=False)
+    failed = JobState().acquire("me", 0).release("me", 0, done=False)
     assert (failed.holder, failed.count) == (None, 1)
-    assert failed.refused(1, EIGHT, force=False) is None
+    assert failed.refusal(1, EIGHT, force=False) is None
 
 
 def test_a_job_that_failed_keeps_when_it_was_last_done() -> None:
-    done = Turn().taken("me", 5).given_back("me", 5, done=True)
-    assert done.taken("me", EIGHT).given_back("me", EIGHT, done=False).last == 5
+    done = JobState().acquire("me", 5).release("me", 5, done=True)
+    assert done.acquire("me", EIGHT).release("me", EIGHT, done=False).last == 5
 
 
 def test_a_job_that_another_holds_is_left_to_it_even_by_force_until_its_lease_ends() -> None:
-    held = Turn().taken("other", 1000)
+    held = JobState().acquire("other", 1000)
     for force in (False, True):
-        assert held.refused(1000, EIGHT, force=force) is Outcome.HELD
-        assert held.refused(1000 + LEASE_MS - 1, EIGHT, force=force) is Outcome.HELD
-        assert held.refused(1000 + LEASE_MS, EIGHT, force=force) is None
+        assert held.refusal(1000, EIGHT, force=force) is Outcome.HELD
+        assert held.refusal(1000 + LEASE_MS - 1, EIGHT, force=force) is Outcome.HELD
+        assert held.refusal(1000 + LEASE_MS, EIGHT, force=force) is None
 
 
 def test_whoever_was_overtaken_does_not_take_the_job_from_the_one_who_overtook() -> None:
-    overtaken = Turn().taken("slow", 0).taken("quick", LEASE_MS)
-    back = overtaken.given_back("slow", 0, done=True)
+    overtaken = JobState().acquire("slow", 0).acquire("quick", LEASE_MS)
+    back = overtaken.release("slow", 0, done=True)
     assert (back.holder, back.until, back.last, back.count) == ("quick", 2 * LEASE_MS, None, 1)
 
 
 @given(at=MOMENTS, later=st.integers(-(10**13), 10**13), every=st.integers(0, 10**9), force=st.booleans())
 def test_no_clock_keeps_a_job_from_running_for_longer_than_its_time(at: int, later: int, every: int, force: bool) -> None:
-    done = Turn().taken("me", at).given_back("me", at, done=True)
-    refused = done.refused(at + later, every, force=force)
+    done = JobState().acquire("me", at).release("me", at, done=True)
+    refused = done.refusal(at + later, every, force=force)
     assert refused in (None, Outcome.NOT_DUE)
     if later < 0 or later >= every or force:
         assert refused is None
@@ -69,26 +69,26 @@ def test_no_clock_keeps_a_job_from_running_for_longer_than_its_time(at: int, lat
 
 @given(at=MOMENTS, later=st.integers(-(10**13), 10**13), force=st.booleans())
 def test_no_clock_lets_the_dead_hold_a_job_for_longer_than_its_lease(at: int, later: int, force: bool) -> None:
-    held = Turn().taken("dead", at)
-    refused = held.refused(at + later, EIGHT, force=force)
+    held = JobState().acquire("dead", at)
+    refused = held.refusal(at + later, EIGHT, force=force)
     assert (refused is Outcome.HELD) is (0 <= later < LEASE_MS)
 
 
-@given(turn=st.builds(Turn, holder=st.none() | st.text(), until=MOMENTS, last=st.none() | MOMENTS, count=st.integers(0)))
-def test_a_turn_is_read_back_as_it_was_kept(turn: Turn) -> None:
-    assert Turn.of(turn.detail()) == turn
+@given(turn=st.builds(JobState, holder=st.none() | st.text(), until=MOMENTS, last=st.none() | MOMENTS, count=st.integers(0)))
+def test_a_turn_is_read_back_as_it_was_kept(turn: JobState) -> None:
+    assert JobState.of(turn.detail()) == turn
 
 
 @given(detail=JSON | st.fixed_dictionaries(dict.fromkeys(("holder", "until", "last", "count"), JSON)), ms=MOMENTS)
 def test_whatever_a_store_gives_back_can_be_asked(detail: object, ms: int) -> None:
-    assert Turn.of(detail).refused(ms, EIGHT, force=False) in (None, Outcome.HELD, Outcome.NOT_DUE)
+    assert JobState.of(detail).refusal(ms, EIGHT, force=False) in (None, Outcome.HELD, Outcome.NOT_DUE)
 
 
 def test_what_is_not_as_we_wrote_it_is_a_job_that_never_ran() -> None:
-    kept = Turn(last=7, count=3).detail()
-    assert Turn.of(kept) == Turn(last=7, count=3)
+    kept = JobState(last=7, count=3).detail()
+    assert JobState.of(kept) == JobState(last=7, count=3)
     for broken in (None, 5, [], {}, {**kept, "last": "7"}, {**kept, "count": True}, {**kept, "holder": 1}):
-        assert Turn.of(broken) == Turn()
+        assert JobState.of(broken) == JobState()
 
 
 @pytest.mark.parametrize("outcome", Outcome)

@@ -9,17 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_mesh.core.errors import InvalidInput
-from memory_mesh.core.learning.lessons import (
+from memory_mesh.core.learning import (
     SEVERITIES,
     LessonBlock,
     LessonContext,
-    best_first,
+    by_confidence,
+    by_severity,
     narrowest,
     narrowness,
+    parse_lesson,
     pattern_id,
-    read_context,
     severity_of,
-    worst_first,
 )
 from memory_mesh.core.model.records import Memory
 from memory_mesh.core.model.scope import Reach
@@ -52,12 +52,12 @@ LESSONS = st.lists(
 
 @pytest.mark.req("MESH-087")
 def test_a_lesson_needs_every_field_but_the_inverse_and_the_confidence() -> None:
-    read = read_context(GIVEN)
+    read = parse_lesson(GIVEN)
     assert (read.confidence, read.inverse_lesson) == (0.7, None)
     assert {name: getattr(read, name) for name in GIVEN} == GIVEN
     for name in GIVEN:
         with pytest.raises(InvalidInput, match=name):
-            read_context({key: value for key, value in GIVEN.items() if key != name})
+            parse_lesson({key: value for key, value in GIVEN.items() if key != name})
 
 
 @pytest.mark.req("MESH-087")
@@ -65,42 +65,42 @@ def test_a_lesson_needs_every_field_but_the_inverse_and_the_confidence() -> None
 @pytest.mark.parametrize("value", ["", " \n", 5, b"x", ["x"], {}, True, "a\0b", "\ud800", "x" * 4001], ids=repr)
 def test_a_text_that_cannot_be_kept_is_refused_by_its_name(name: str, value: object) -> None:
     with pytest.raises(InvalidInput, match=name):
-        read_context({**GIVEN, name: value})
+        parse_lesson({**GIVEN, name: value})
 
 
 @pytest.mark.req("MESH-065")
 @pytest.mark.parametrize("severity", ["High", "urgent", "", None, 1, ["high"]], ids=repr)
 def test_a_severity_is_one_of_four(severity: object) -> None:
-    assert [read_context({**GIVEN, "severity": known}).severity for known in SEVERITIES] == list(SEVERITIES)
+    assert [parse_lesson({**GIVEN, "severity": known}).severity for known in SEVERITIES] == list(SEVERITIES)
     with pytest.raises(InvalidInput, match="severity"):
-        read_context({**GIVEN, "severity": severity})
+        parse_lesson({**GIVEN, "severity": severity})
 
 
 @pytest.mark.req("MESH-065")
 @pytest.mark.parametrize("sure", [-0.1, 1.1, float("nan"), float("inf"), True, "0.7", None, [0.7]], ids=repr)
 def test_a_confidence_lies_within_0_and_1(sure: object) -> None:
-    assert [read_context({**GIVEN, "confidence": known}).confidence for known in (0, 0.5, 1)] == [0.0, 0.5, 1.0]
+    assert [parse_lesson({**GIVEN, "confidence": known}).confidence for known in (0, 0.5, 1)] == [0.0, 0.5, 1.0]
     with pytest.raises(InvalidInput, match="confidence"):
-        read_context({**GIVEN, "confidence": sure})
+        parse_lesson({**GIVEN, "confidence": sure})
 
 
 @pytest.mark.parametrize("given_", [None, "text", [], 5], ids=repr)
 def test_what_is_no_object_is_no_lesson(given_: object) -> None:
     with pytest.raises(InvalidInput, match="the lesson is"):
-        read_context(given_)
+        parse_lesson(given_)
 
 
 @pytest.mark.parametrize("name", ["errorPattern", "user_id", "agent_id", "trust", "importance", "tags", "type", 5], ids=repr)
 def test_an_unknown_field_is_refused_and_not_passed_over(name: object) -> None:
-    with pytest.raises(InvalidInput, match="no field"):
-        read_context({**GIVEN, name: "x"})
+    with pytest.raises(InvalidInput, match="unknown field"):
+        parse_lesson({**GIVEN, name: "x"})
 
 
 def test_a_context_that_was_made_by_hand_is_checked_too() -> None:
     made = LessonContext(**GIVEN)  # type: ignore[arg-type]
-    assert read_context(made) == made
+    assert parse_lesson(made) == made
     with pytest.raises(InvalidInput, match="confidence"):
-        read_context(replace(made, confidence=2.0))
+        parse_lesson(replace(made, confidence=2.0))
 
 
 @pytest.mark.req("MESH-143")
@@ -111,36 +111,36 @@ def test_a_pattern_id_is_the_beginning_of_the_hash_of_error_and_scope(error: str
 
 @pytest.mark.req("MESH-143")
 def test_a_pattern_id_can_be_foretold() -> None:
-    assert read_context(GIVEN).pattern_id == pattern_id("token_expired", "deploys") == "3d6e64ed79973675"
+    assert parse_lesson(GIVEN).pattern_id == pattern_id("token_expired", "deploys") == "3d6e64ed79973675"
 
 
 def test_the_text_of_a_lesson_begins_with_its_rule_and_holds_all_that_was_said() -> None:
-    text = read_context({**GIVEN, "inverse_lesson": "Short-lived tokens."}).text
+    text = parse_lesson({**GIVEN, "inverse_lesson": "Short-lived tokens."}).text
     assert text.startswith("Refresh the token before a deploy.\n")
     for said in ("deploys", "The deploy failed with 401.", "Nobody looked at the expiry.", "A new token.", "Short-lived tokens."):
         assert said in text
-    assert "Instead" not in read_context(GIVEN).text
+    assert "Instead" not in parse_lesson(GIVEN).text
 
 
 @pytest.mark.req("MESH-089")
 @given(lessons=LESSONS)
 def test_the_worst_come_first_and_among_equals_the_newest(lessons: list[Memory]) -> None:
-    ordered = worst_first(lessons)
+    ordered = by_severity(lessons)
     assert sorted(each.id for each in ordered) == sorted(each.id for each in lessons)
     for one, next_ in pairwise(ordered):
         worse, better = SEVERITIES.index(severity_of(one)), SEVERITIES.index(severity_of(next_))
         assert worse < better or (worse == better and one.created_at >= next_.created_at)
-    assert worst_first(reversed(lessons)) == ordered
+    assert by_severity(reversed(lessons)) == ordered
 
 
 @given(lessons=LESSONS)
 def test_the_surest_come_first_and_among_equals_the_oldest(lessons: list[Memory]) -> None:
-    ordered = best_first(lessons)
+    ordered = by_confidence(lessons)
     assert sorted(each.id for each in ordered) == sorted(each.id for each in lessons)
     for one, next_ in pairwise(ordered):
         sure, less = one.confidence or 0.0, next_.confidence or 0.0
         assert sure > less or (sure == less and one.created_at <= next_.created_at)
-    assert best_first(reversed(lessons)) == ordered
+    assert by_confidence(reversed(lessons)) == ordered
 
 
 def test_a_lesson_that_does_not_say_how_bad_it_was_counts_as_medium() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from memory_mesh import MemoryMesh
-from memory_mesh.core.learning.jobs import LEASE_MS
+from memory_mesh.core.learning import LEASE_MS
 from memory_mesh.testing.fakes import NEW_YEAR, FakeClock
 
 from . import children

@@ -15,7 +15,7 @@ from memory_mesh.core.audit import chain as audit
 from memory_mesh.core.audit.blocks import check_lesson
 from memory_mesh.core.audit.parse import parse
 from memory_mesh.core.errors import InvalidInput, KeyReused, MemoryDisabled, StoreReadOnly
-from memory_mesh.core.learning.lessons import LessonBlock, LessonContext
+from memory_mesh.core.learning import LessonBlock, LessonContext
 from memory_mesh.core.model.columns import Kind
 from memory_mesh.core.model.rows import Vector
 from memory_mesh.testing.crash import Recorder

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from memory_mesh.core.errors import AnswerUnreadable, BudgetSpent, CallError, CallTimedOut, MemoryDisabled, UnsafeAddress
-from memory_mesh.core.learning.lessons import Distilled
+from memory_mesh.core.learning import Distilled
 from memory_mesh.core.model.columns import Kind
 from memory_mesh.core.model.records import Memory
 from memory_mesh.core.model.scope import Reader

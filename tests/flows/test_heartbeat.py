@@ -9,7 +9,7 @@ import pytest
 
 from memory_mesh.core.audit import chain as audit
 from memory_mesh.core.errors import CallError, InvalidInput, MemoryDisabled, StoreBusy, StoreReadOnly
-from memory_mesh.core.learning.jobs import KEPT, LEASE_MS, Heartbeat
+from memory_mesh.core.learning import LEASE_MS, MAX_STORED_RUNS, Heartbeat
 from memory_mesh.core.model.columns import Kind
 from memory_mesh.core.model.records import Block, Memory
 from memory_mesh.core.model.rows import Key
@@ -451,16 +451,16 @@ def test_the_log_tells_the_latest_runs_newest_first(context: Context) -> None:
 
 @pytest.mark.parametrize("every", [1.0, 8.0, 1 / 3600])
 def test_the_runs_that_are_remembered_are_many_and_bounded(context: Context, every: float) -> None:
-    for _ in range(KEPT + 15):
+    for _ in range(MAX_STORED_RUNS + 15):
         beat(context, jobs=["reembedding"], force=True)
         pass_time(context, hours=every)
     runs = log(context, limit=1000)
     assert {name: sum(run.job == name for run in runs) for name in ("guard", "reembedding")} == {
-        "guard": KEPT,
-        "reembedding": KEPT,
+        "guard": MAX_STORED_RUNS,
+        "reembedding": MAX_STORED_RUNS,
     }
-    assert len({run.began for run in runs}) == KEPT, "the latest ones, and none of them twice"
-    assert context.store.count(Kind.META) <= 2 * (KEPT + 1)
+    assert len({run.began for run in runs}) == MAX_STORED_RUNS, "the latest ones, and none of them twice"
+    assert context.store.count(Kind.META) <= 2 * (MAX_STORED_RUNS + 1)
 
 
 def test_a_record_that_somebody_spoilt_is_passed_over(context: Context) -> None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_mesh.core.errors import BudgetSpent, StoreFull
-from memory_mesh.core.learning.spending import Caps, Day, Price, Spent, added
+from memory_mesh.core.learning import Caps, DailySpending, Price, Spending, totals
 from memory_mesh.core.model.columns import Kind
 from memory_mesh.core.model.ids import Ids
 from memory_mesh.core.model.rows import Row
@@ -38,8 +38,8 @@ def test_calls_are_counted_by_operation_and_model(context):
     call(meter, Tokens(7, 0), operation="embed", model="e")
     today, in_all = told(meter, TODAY)
     assert today == in_all == (
-        Spent(operation="embed", model="e", calls=1, sent=7),
-        Spent(operation="extract", model="m", calls=2, sent=11, received=7),
+        Spending(operation="embed", model="e", calls=1, sent=7),
+        Spending(operation="extract", model="m", calls=2, sent=11, received=7),
     )  # fmt: skip
 
 
@@ -51,9 +51,9 @@ def test_another_ledger_over_the_same_store_sees_the_same_accounts(context):
 @pytest.mark.parametrize("wrong", [{"sent": "many"}, {"sent": -1}, {"cost": "dear"}, {"cost": -1.0}, {"calls": None}, {"new": 1}])
 def test_an_account_that_is_not_ours_counts_for_nothing_and_stops_no_call(wrong):
     right = {"operation": "extract", "model": "m", "calls": 1, "sent": 7}
-    assert Day.of({"spent": [right], "held": {}}).spent[0].sent == 7
+    assert DailySpending.of({"spent": [right], "held": {}}).spent[0].sent == 7
     for kept in ({"spent": [right | wrong], "held": {}}, {"spent": [], "held": {"t": right | wrong}}):
-        assert Day.of(kept) == Day()
+        assert DailySpending.of(kept) == DailySpending()
 
 
 def test_a_call_is_counted_into_the_day_it_began_and_yesterday_stays_in_the_sum(context):
@@ -69,7 +69,7 @@ def test_a_call_is_counted_into_the_day_it_began_and_yesterday_stays_in_the_sum(
 def test_a_failed_call_is_counted_as_one(context):
     meter = ledger(context)
     meter.commit(meter.reserve("extract", "m", Tokens(9, 9)), NO_TOKENS, failed=True)
-    assert told(meter, TODAY)[0] == (Spent(operation="extract", model="m", calls=1, failed=1),)
+    assert told(meter, TODAY)[0] == (Spending(operation="extract", model="m", calls=1, failed=1),)
 
 
 def test_costs_follow_the_prices_and_are_unknown_without(context):
@@ -226,16 +226,16 @@ calls = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 40), st.booleans()
 
 @given(calls, st.integers(0, 120))
 def test_whatever_is_called_what_was_used_never_passes_the_cap(made, cap):
-    day, used = Day(), 0
+    day, used = DailySpending(), 0
     for number, (most, share, settles) in enumerate(made):
         try:
-            day = day.reserve(str(number), Spent(operation="x", model="m", sent=most), Caps(tokens=cap))
+            day = day.reserve(str(number), Spending(operation="x", model="m", sent=most), Caps(tokens=cap))
         except BudgetSpent:
             continue
         if settles:
             spent = min(most, share)
-            day = day.commit(str(number), Spent(operation="x", model="m", calls=1, sent=spent))
+            day = day.commit(str(number), Spending(operation="x", model="m", calls=1, sent=spent))
             used += spent
     assert used <= cap
-    assert sum(spent.sent for spent in added(day.spent)) == used
-    assert Day.of(day.detail()) == day
+    assert sum(spent.sent for spent in totals(day.spent)) == used
+    assert DailySpending.of(day.detail()) == day

@@ -17,8 +17,7 @@ import pytest
 from memory_mesh.core.audit.blocks import check_lesson
 from memory_mesh.core.audit.parse import parse
 from memory_mesh.core.errors import InvalidInput
-from memory_mesh.core.learning.jobs import Heartbeat, JobRun, Outcome
-from memory_mesh.core.learning.lessons import Distilled, LessonBlock
+from memory_mesh.core.learning import Distilled, Heartbeat, JobRun, LessonBlock, Outcome
 from memory_mesh.interfaces import learning
 
 FLAGS = [

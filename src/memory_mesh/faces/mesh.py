@@ -13,9 +13,7 @@ from typing import Never, Self
 from memory_mesh.core.audit.chain import Verdict
 from memory_mesh.core.errors import NotFound
 from memory_mesh.core.intake.files import Selection
-from memory_mesh.core.learning.jobs import Heartbeat, JobRun
-from memory_mesh.core.learning.lessons import Distilled, LessonBlock, LessonContext
-from memory_mesh.core.learning.spending import Spent
+from memory_mesh.core.learning import Distilled, Heartbeat, JobRun, LessonBlock, LessonContext, Spending
 from memory_mesh.core.model.columns import Kind
 from memory_mesh.core.model.records import MIN_IMPORTANCE, Block, Change, Extraction, Head, MemoryRecord, SearchResult, Status
 from memory_mesh.core.model.times import iso
@@ -48,8 +46,8 @@ class MemoryStats:
     db_path: str
     connected: bool
     by_status: dict[str, int]
-    spent_today: tuple[Spent, ...] = ()  # on language models and remote embedders, by everyone who uses the store (UTC)
-    spent_in_all: tuple[Spent, ...] = ()
+    spent_today: tuple[Spending, ...] = ()  # on language models and remote embedders, by everyone who uses the store (UTC)
+    spent_in_all: tuple[Spending, ...] = ()
 
     @property
     def status(self) -> str:

@@ -10,7 +10,7 @@ from memory_mesh.core.audit import chain as audit
 from memory_mesh.core.audit.chain import Entry
 from memory_mesh.core.errors import Conflict, InvalidInput, MemoryDisabled, NotFound, StoreBusy
 from memory_mesh.core.intake.drafts import Limits
-from memory_mesh.core.learning.spending import Accounts
+from memory_mesh.core.learning import Accounts
 from memory_mesh.core.model.columns import BY_NAME, Kind, fault
 from memory_mesh.core.model.records import Head, Memory, SearchResult
 from memory_mesh.core.model.rows import Key, Row

@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 
 from memory_mesh.core.cancel import check_cancelled
 from memory_mesh.core.errors import AnswerUnreadable, BudgetSpent, CallError, InvalidInput, NotFound
-from memory_mesh.core.learning.lessons import CANDIDATE, SEVERITIES, USUAL_CONFIDENCE, Distilled, LessonBlock, Skipped
+from memory_mesh.core.learning import CANDIDATE_TAG, DEFAULT_CONFIDENCE, SEVERITIES, Distilled, LessonBlock, Skipped
 from memory_mesh.core.model.columns import Kind, Value
 from memory_mesh.core.model.records import Block, Memory, Status
 from memory_mesh.core.model.scope import MemoryType, Reader, visible
@@ -87,7 +87,7 @@ def _action(block: Block) -> Value:
 def _is_candidate(block: Block, patterns: Mapping[str | None, int]) -> bool:
     said = block.metadata or {}
     tags = said.get("tags")
-    marked = isinstance(tags, list) and CANDIDATE in tags
+    marked = isinstance(tags, list) and CANDIDATE_TAG in tags
     return said.get("status") == "error" or marked or (_pattern(block) is not None and patterns[_pattern(block)] >= _TIMES)
 
 
@@ -132,7 +132,7 @@ def _context(memory: Memory, texts: Mapping[str, str]) -> dict[str, object]:
         "severity": severity if severity in SEVERITIES else "medium",
         "applicable_scope": _text(said.get("applicable_scope")) or "general",
         "inverse_lesson": texts["inverse_lesson"] or None,
-        "confidence": USUAL_CONFIDENCE if memory.confidence is None else memory.confidence,
+        "confidence": DEFAULT_CONFIDENCE if memory.confidence is None else memory.confidence,
     }
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from memory_mesh.core.cancel import check_cancelled
 from memory_mesh.core.errors import InvalidInput, MemoryMeshError, StoreBusy, shown
-from memory_mesh.core.learning.jobs import KEPT, Heartbeat, JobRun, Outcome, Turn
+from memory_mesh.core.learning import MAX_STORED_RUNS, Heartbeat, JobRun, JobState, Outcome
 from memory_mesh.core.model import Meta, Row, iso, millis
 from memory_mesh.core.ports import no_progress
 from memory_mesh.flows import audit, embed, lessons, reembed
@@ -148,8 +148,8 @@ def _passed(context: Context, job: Job, outcome: Outcome, detail: str = "") -> J
 def _take(context: Context, job: Job, holder: str, ms: int, *, force: bool) -> Outcome | None:
     def decide() -> Plan[Outcome | None]:
         meta, turn = _held(context, job)
-        refused = turn.refused(ms, job.every_ms, force=force)
-        return Plan(refused, [] if refused else [_row(context, meta, turn.taken(holder, ms).detail())])
+        refused = turn.refusal(ms, job.every_ms, force=force)
+        return Plan(refused, [] if refused else [_row(context, meta, turn.acquire(holder, ms).detail())])
 
     return commit(context, decide)[0]
 
@@ -157,7 +157,7 @@ def _take(context: Context, job: Job, holder: str, ms: int, *, force: bool) -> O
 def _give_back(context: Context, job: Job, holder: str | None, began: int, run: JobRun) -> None:
     def decide() -> Plan[None]:
         meta, turn = _held(context, job)
-        newer = turn.given_back(holder, began, done=run.ok)
+        newer = turn.release(holder, began, done=run.ok)
         return Plan(None, [_row(context, meta, newer.detail()), *_kept(context, job.name, turn.count, run)])
 
     commit(context, decide)
@@ -173,13 +173,13 @@ def _record(context: Context, run: JobRun) -> None:
 
 def _kept(context: Context, name: str, count: int, run: JobRun) -> list[Row]:
     """The record of a run, in the place of the oldest one: replacing is cheaper than deleting."""
-    id_ = _run_id(context, name, str(count % KEPT))
+    id_ = _run_id(context, name, str(count % MAX_STORED_RUNS))
     return [_row(context, Meta.read(context.store, id_), asdict(run))]
 
 
-def _held(context: Context, job: Job) -> tuple[Meta, Turn]:
+def _held(context: Context, job: Job) -> tuple[Meta, JobState]:
     meta = Meta.read(context.store, _turn_id(context, job))
-    return meta, Turn.of(meta.detail)
+    return meta, JobState.of(meta.detail)
 
 
 def _row(context: Context, meta: Meta, detail: Mapping[str, Any]) -> Row:

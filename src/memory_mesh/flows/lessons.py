@@ -10,15 +10,15 @@ from memory_mesh.core.audit.blocks import named_after
 from memory_mesh.core.audit.chain import Entry
 from memory_mesh.core.audit.wire import Seal
 from memory_mesh.core.errors import InvalidInput, shown
-from memory_mesh.core.learning.lessons import (
+from memory_mesh.core.learning import (
     LessonBlock,
     LessonContext,
-    best_first,
+    by_confidence,
+    by_severity,
+    lesson_metadata,
     narrowest,
     narrowness,
-    notes,
-    read_context,
-    worst_first,
+    parse_lesson,
 )
 from memory_mesh.core.model.columns import Kind
 from memory_mesh.core.model.records import Memory, Status, revise
@@ -51,9 +51,9 @@ def learn(
     context: Context, given: object, *, sources: Sequence[Memory] = (), inferred: bool = False, key: str | None = None
 ) -> tuple[LessonBlock, bool]:
     """The same with the memories that it is drawn from, and whether a language model drew it; and whether it is new."""
-    lesson = _clean(context, read_context(given))
+    lesson = _clean(context, parse_lesson(given))
     asked = receipts.request("distill_lesson", lesson.text, lesson.pattern_id, lesson.confidence, lesson.severity)
-    said = notes(lesson, Source.INFERENCE if inferred else None)
+    said = lesson_metadata(lesson, Source.INFERENCE if inferred else None)
     trust = BASE_TRUST[Source.INFERENCE] if inferred else None
     wanted = read_items(context, [(lesson.text, said)], request=asked, trust=trust)[0]
     made = Vectors()
@@ -82,7 +82,7 @@ def by_pattern(context: Context, pattern_id: object) -> list[Memory]:
     """The lessons of a pattern that the caller may see, the surest first."""
     texts(lesson_pattern_id=pattern_id)
     found = context.store.find(Kind.MEMORY, all_of(readable(context), equals("lesson_pattern_id", str(pattern_id)), _LESSON))
-    return best_first(Memory.of(row) for row in found)
+    return by_confidence(Memory.of(row) for row in found)
 
 
 def query(context: Context, words: object, *, limit: int = 10, order_by: str | None = None) -> list[LessonBlock]:
@@ -95,9 +95,9 @@ def query(context: Context, words: object, *, limit: int = 10, order_by: str | N
     if not words.strip():
         sure = all_of(readable(context), _LESSON, Compare("confidence", ">=", context.options.lesson_min_confidence))
         every = [Memory.of(row) for row in context.store.find(Kind.MEMORY, sure)]
-        return _told(context, worst_first(every)[:most])
+        return _told(context, by_severity(every)[:most])
     if order_by == "severity DESC":
-        return _told(context, worst_first(_search(context, words, max(most, _CONSIDERED)))[:most])
+        return _told(context, by_severity(_search(context, words, max(most, _CONSIDERED)))[:most])
     return _told(context, _search(context, words, most))
 
 

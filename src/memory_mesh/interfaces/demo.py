@@ -12,7 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from memory_mesh.core.audit.chain import Broken, Sound
-from memory_mesh.core.learning.lessons import LessonBlock
+from memory_mesh.core.learning import LessonBlock
 from memory_mesh.core.model.scope import Reader
 from memory_mesh.core.ports import Store
 from memory_mesh.faces.mesh import Mesh

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from memory_mesh.core.learning.spending import Spent
+from memory_mesh.core.learning import Spending
 from memory_mesh.core.model.records import Extraction
 from memory_mesh.interfaces.render import NAME, Answer, one_line, plain, preview
 
@@ -23,7 +23,7 @@ def answer(done: Extraction) -> Answer:
     return Answer(text="\n".join(lines), data=data)
 
 
-def spending_lines(today: Sequence[Spent], in_all: Sequence[Spent]) -> list[str]:
+def spending_lines(today: Sequence[Spending], in_all: Sequence[Spending]) -> list[str]:
     """A line for each operation and model; none where nothing was called."""
     of_today = {(spent.operation, spent.model): spent.calls for spent in today}
     return [
@@ -33,7 +33,7 @@ def spending_lines(today: Sequence[Spent], in_all: Sequence[Spent]) -> list[str]
     ]
 
 
-def _used(spent: Spent) -> str:
+def _used(spent: Spending) -> str:
     failed = f" ({spent.failed} failed)" if spent.failed else ""
     cost = "" if spent.cost is None else f", ${spent.cost:.4f}"
     return f"{spent.calls} in all{failed}: {spent.sent:,} tokens sent, {spent.received:,} received{cost}"

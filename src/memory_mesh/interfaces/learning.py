@@ -8,8 +8,7 @@ from typing import Never
 
 from memory_mesh.core.cancel import wait
 from memory_mesh.core.errors import InvalidInput
-from memory_mesh.core.learning.jobs import Heartbeat, JobRun
-from memory_mesh.core.learning.lessons import Distilled, LessonBlock
+from memory_mesh.core.learning import Distilled, Heartbeat, JobRun, LessonBlock
 from memory_mesh.faces.mesh import Mesh
 from memory_mesh.interfaces.render import NAME, Answer, aligned, one_line, table
 

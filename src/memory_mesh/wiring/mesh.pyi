@@ -6,8 +6,7 @@ from types import TracebackType
 from typing import Self
 
 from memory_mesh.core.audit.chain import Verdict
-from memory_mesh.core.learning.jobs import Heartbeat, JobRun
-from memory_mesh.core.learning.lessons import Distilled, LessonBlock, LessonContext
+from memory_mesh.core.learning import Distilled, Heartbeat, JobRun, LessonBlock, LessonContext
 from memory_mesh.core.model.records import MIN_IMPORTANCE, Block, Change, Extraction, Head, MemoryRecord, SearchResult, Status
 from memory_mesh.core.ports import ChatModel, Embedder, IdSource, Progress, Step, Store
 from memory_mesh.core.search.cache import CacheStats

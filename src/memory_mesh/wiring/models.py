@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from memory_mesh.core.errors import SettingsError
-from memory_mesh.core.learning.spending import Caps, Price
+from memory_mesh.core.learning import Caps, Price
 from memory_mesh.core.options import Options
 from memory_mesh.core.ports import ChatModel, Embedder, Meter, Prompt, Reply, Secret
 from memory_mesh.settings import PREFIX, PROVIDER_KEYS

@@ -1,7 +1,7 @@
-"""Jobs that come round: when one is due, who runs it, and what came of it.
+"""Recurring jobs: when a job is due, which process runs it, and with what outcome.
 
-The state of a job is one row that is replaced as a whole. Whoever takes the job writes its name into it; a second one that tries
-at the same moment finds that the row has moved.
+The state of a job is one row that is replaced as a whole. A process takes the job by writing its name into the row; a second
+process that tries at the same moment gets a conflict.
 """
 
 from dataclasses import asdict, dataclass, replace
@@ -11,13 +11,15 @@ from typing import Any, Self
 
 from memory_mesh.core.model.columns import Value
 
-LEASE_MS = 30 * 60_000  # a process that died holds a job no longer than that
-KEPT = 50  # runs of each job that are remembered
-_EARLY = 100  # a hundredth of the time
+LEASE_MS = 30 * 60_000  # after this time a job of a process that died can be taken again
+MAX_STORED_RUNS = 50  # of each job
+# A job is due when 99 % of its interval has passed. Otherwise a job with an interval of eight hours, started a moment early by a
+# schedule of eight hours, would wait for the next start, sixteen hours after the last.
+_EARLY = 100
 
 
 class Outcome(StrEnum):
-    """What came of a job."""
+    """The outcome of a job."""
 
     DONE = "done"
     FAILED = "failed"
@@ -29,7 +31,7 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobRun:
-    """One time that a job's turn came."""
+    """One run of a job, or why it was not run."""
 
     job: str
     priority: int
@@ -45,7 +47,7 @@ class JobRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heartbeat:
-    """What one beat did, in the order of priority."""
+    """The runs of one heartbeat, in the order of priority."""
 
     runs: tuple[JobRun, ...]
 
@@ -55,8 +57,8 @@ class Heartbeat:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Turn:
-    """The state of a job: who holds it until when, and when it was last done."""
+class JobState:
+    """The state of a job: which process runs it until when, when it was last done, and how often it ran."""
 
     holder: str | None = None
     until: int = 0
@@ -65,31 +67,30 @@ class Turn:
 
     @classmethod
     def of(cls, detail: Value) -> Self:
-        """What a store kept; what is not as we wrote it is a job that never ran."""
-        kept = detail if isinstance(detail, dict) else {}
-        fits = {"holder": (str, NoneType), "until": (int,), "last": (int, NoneType), "count": (int,)}
-        if not all(name in kept and type(kept[name]) in types for name, types in fits.items()):
+        """Read the stored state. A value in another format counts as a job that never ran."""
+        stored = detail if isinstance(detail, dict) else {}
+        types = {"holder": (str, NoneType), "until": (int,), "last": (int, NoneType), "count": (int,)}
+        if not all(name in stored and type(stored[name]) in allowed for name, allowed in types.items()):
             return cls()
-        said: dict[str, Any] = {name: kept[name] for name in fits}
-        return cls(**said)
+        fields: dict[str, Any] = {name: stored[name] for name in types}
+        return cls(**fields)
 
     def detail(self) -> dict[str, Value]:
         return asdict(self)
 
-    def refused(self, ms: int, every: int, *, force: bool) -> Outcome | None:
-        """Why the job is not to be run now, or None."""
+    def refusal(self, ms: int, every: int, *, force: bool) -> Outcome | None:
+        """Return why the job must not run now, or None. `force` runs a job that is not due."""
         if self.holder and ms < self.until <= ms + LEASE_MS:
             return Outcome.HELD
-        # A moment in the future was written before the clock was set back. And a beat that comes a little early counts: else a
-        # job that is due every eight hours would wait for the next beat of a schedule of eight hours, which makes it sixteen.
-        waits = self.last is not None and 0 <= ms - self.last < every - every // _EARLY
-        return Outcome.NOT_DUE if waits and not force else None
+        # A last run in the future was written before the clock was set back; it does not count.
+        not_due = self.last is not None and 0 <= ms - self.last < every - every // _EARLY
+        return Outcome.NOT_DUE if not_due and not force else None
 
-    def taken(self, holder: str, ms: int) -> Self:
+    def acquire(self, holder: str, ms: int) -> Self:
         return replace(self, holder=holder, until=ms + LEASE_MS)
 
-    def given_back(self, holder: str | None, began: int, *, done: bool) -> Self:
-        """What failed stays due. Whoever took so long that another took it over changes nothing but the count."""
+    def release(self, holder: str | None, began: int, *, done: bool) -> Self:
+        """Record the end of a run. A failed job stays due. If another process took the job over, only the count changes."""
         if self.holder != holder:
             return replace(self, count=self.count + 1)
         return replace(self, holder=None, until=0, last=began if done else self.last, count=self.count + 1)

@@ -1,6 +1,7 @@
-"""Lessons: what a failure taught, checked, and kept as a memory of its own kind.
+"""Lessons: rules learnt from failures, stored as memories of their own type.
 
-A lesson is known by its pattern: the error's name and where the rule applies. Of two lessons of one pattern the surer one counts.
+A lesson is identified by its pattern: the name of the error and where the rule applies. Of two lessons of one pattern the more
+confident one counts.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,25 +18,25 @@ from memory_mesh.core.model.scope import MemoryType, Reach, reach_of
 from memory_mesh.core.safety import Source
 
 TAG = "#lesson_learned"
-CANDIDATE = "#lesson_learned_candidate"
-SEVERITIES = ("critical", "high", "medium", "low")  # the worst first
-USUAL_CONFIDENCE = 0.7
-_LONGEST = 4000
+CANDIDATE_TAG = "#lesson_learned_candidate"
+SEVERITIES = ("critical", "high", "medium", "low")
+DEFAULT_CONFIDENCE = 0.7
+_MAX_TEXT_LENGTH = 4000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LessonContext:
-    """What happened, and what follows from it."""
+    """A failure and the rule that follows from it."""
 
     situation: str  # what happened
-    error_pattern: str  # a name for it that stays the same
+    error_pattern: str  # a stable name of the error
     oversight: str  # what was missed
     fix: str  # how it was resolved
-    preventative_rule: str  # what to do or leave in future
+    preventative_rule: str  # what to do or to avoid in future
     severity: str
     applicable_scope: str  # when and where the rule applies
     inverse_lesson: str | None = None  # what succeeds instead
-    confidence: float = USUAL_CONFIDENCE  # that the rule is right
+    confidence: float = DEFAULT_CONFIDENCE  # that the rule is right
 
     @property
     def pattern_id(self) -> str:
@@ -43,7 +44,7 @@ class LessonContext:
 
     @property
     def text(self) -> str:
-        """The lesson as a memory says it: the rule first, for that is what is looked for."""
+        """The content of the lesson's memory. The rule comes first, because searches look for it."""
         lines = [
             self.preventative_rule,
             "",
@@ -57,7 +58,7 @@ class LessonContext:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LessonBlock:
-    """A lesson as callers hold it, with the block that told of it."""
+    """A stored lesson with the text of its audit block."""
 
     lesson_id: str
     pattern_id: str
@@ -65,15 +66,15 @@ class LessonBlock:
     preventative_rule: str
     rule_confidence: float
     applicable_scope: str
-    wire_format: str | None  # the block's text; None where none was written
+    wire_format: str | None  # the text of the block; None: no block was written
     memory_id: str
 
     @classmethod
     def of(cls, memory: Memory, wire_format: str | None) -> Self:
-        """A lesson from its memory. One that was stored by hand says less; what it does not say is empty."""
-        said = {name: str(memory.metadata.get(name) or "") for name in ("lesson_id", "preventative_rule", "applicable_scope")}
+        """Read a lesson from its memory. A lesson that was stored as a plain memory may lack fields; these are empty."""
+        texts = {name: str(memory.metadata.get(name) or "") for name in ("lesson_id", "preventative_rule", "applicable_scope")}
         return cls(
-            **said,
+            **texts,
             pattern_id=memory.lesson_pattern_id or "",
             severity=severity_of(memory),
             rule_confidence=memory.confidence if memory.confidence is not None else 0.0,
@@ -92,93 +93,91 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Distilled:
-    """What a cycle did, and which lessons an agent should start its next session with."""
+    """The result of a distillation cycle, and the lessons for an agent's next session."""
 
     scanned: int = 0  # blocks of the last day
     candidates: int = 0
     learnt: tuple[LessonBlock, ...] = ()
-    known: int = 0  # candidates whose pattern has a lesson that is as good
+    known: int = 0  # candidates whose pattern already has a lesson that is as good
     skipped: tuple[Skipped, ...] = ()
     inject: tuple[LessonBlock, ...] = ()
-    unseen: int = 0  # learnt from what only others may see, and told to them alone
+    unseen: int = 0  # lessons from memories that the caller may not see; only their readers see them
 
 
 _FIELDS = {field.name for field in fields(LessonContext)}
 _TEXTS = ("situation", "error_pattern", "oversight", "fix", "preventative_rule", "applicable_scope")
 
 
-def read_context(given: object) -> LessonContext:
-    """What a caller gave, checked."""
+def parse_lesson(given: object) -> LessonContext:
+    """Check the caller's lesson and return it, or raise `InvalidInput`."""
     if isinstance(given, LessonContext):
         given = {name: getattr(given, name) for name in _FIELDS}
     if not isinstance(given, Mapping):
         raise InvalidInput(f"the lesson is {shown(given)}", expected=f"an object with {', '.join(_TEXTS)} and severity")
     if unknown := sorted(set(map(str, given)) - _FIELDS):
-        raise InvalidInput(f"a lesson has no field {unknown[0]!r:.60}", expected=f"of {', '.join(sorted(_FIELDS))}")
-    texts = {name: _text(given.get(name), name) for name in _TEXTS}
-    inverse = given.get("inverse_lesson")
+        raise InvalidInput(f"unknown field {unknown[0]!r:.60} in the lesson", expected=f"of {', '.join(sorted(_FIELDS))}")
+    severity, inverse = given.get("severity"), given.get("inverse_lesson")
+    if severity not in SEVERITIES:
+        raise InvalidInput(f"the lesson's severity is {shown(severity)}", expected=f"one of {', '.join(SEVERITIES)}")
     return LessonContext(
-        **texts,
-        severity=_severity(given.get("severity")),
-        inverse_lesson=None if inverse is None else _text(inverse, "inverse_lesson"),
-        confidence=fraction("the lesson's confidence", given.get("confidence", USUAL_CONFIDENCE)),
+        **{name: _check_text(given.get(name), name) for name in _TEXTS},
+        severity=str(severity),
+        inverse_lesson=None if inverse is None else _check_text(inverse, "inverse_lesson"),
+        confidence=fraction("the lesson's confidence", given.get("confidence", DEFAULT_CONFIDENCE)),
     )
 
 
+def _check_text(value: object, name: str) -> str:
+    if not isinstance(value, str) or not value.strip() or fault(BY_NAME["content"], value):
+        raise InvalidInput(f"the lesson's {name} is {shown(value)}", expected="a non-empty text without NUL or broken characters")
+    if len(value) > _MAX_TEXT_LENGTH:
+        raise InvalidInput(f"the lesson's {name} has {len(value):,} characters", expected=f"at most {_MAX_TEXT_LENGTH:,}")
+    return value
+
+
 def pattern_id(error_pattern: str, applicable_scope: str) -> str:
-    """The name of a pattern: 16 hex digits."""
+    """Return the id of a pattern: 16 hex digits."""
     return sha256((error_pattern + applicable_scope).encode()).hexdigest()[:16]
 
 
 def severity_of(memory: Memory) -> str:
-    """How bad it was; a lesson that does not say counts as medium."""
-    said = memory.metadata.get("severity")
-    return str(said) if said in SEVERITIES else "medium"
+    """Return the severity of a lesson; without a valid one it is medium."""
+    severity = memory.metadata.get("severity")
+    return str(severity) if severity in SEVERITIES else "medium"
 
 
-def worst_first(lessons: Iterable[Memory]) -> list[Memory]:
-    """By severity, and among equals the newest first."""
-    newest = sorted(lessons, key=lambda memory: (memory.created_at, memory.number, memory.id), reverse=True)
+def by_severity(lessons: Iterable[Memory]) -> list[Memory]:
+    """Sort by severity, the worst first, and then the newest first."""
+    newest = sorted(lessons, key=_age, reverse=True)
     return sorted(newest, key=lambda memory: SEVERITIES.index(severity_of(memory)))
 
 
-def best_first(lessons: Iterable[Memory]) -> list[Memory]:
-    """By how sure the rule is, and among equals the oldest first: it was there before."""
-    oldest = sorted(lessons, key=lambda memory: (memory.created_at, memory.number, memory.id))
-    return sorted(oldest, key=lambda memory: -(memory.confidence or 0.0))
+def by_confidence(lessons: Iterable[Memory]) -> list[Memory]:
+    """Sort by confidence, the highest first, and then the oldest first."""
+    return sorted(sorted(lessons, key=_age), key=lambda memory: -(memory.confidence or 0.0))
 
 
-def notes(context: LessonContext, source: Source | None = None) -> dict[str, Value]:
-    """The metadata of a lesson's memory; `source` is where it comes from, if not from whoever gave it."""
-    said: dict[str, Value] = {name: getattr(context, name) for name in _TEXTS}
+def _age(memory: Memory) -> tuple[str, int, str]:
+    return memory.created_at, memory.number, memory.id
+
+
+def lesson_metadata(context: LessonContext, source: Source | None = None) -> dict[str, Value]:
+    """Return the metadata of a lesson's memory. `source` is its provenance, if it does not come from the caller."""
+    texts: dict[str, Value] = {name: getattr(context, name) for name in _TEXTS}
     optional: dict[str, Value] = {"inverse_lesson": context.inverse_lesson} if context.inverse_lesson else {}
     optional |= {"provenance": {"source": source.value}} if source else {}
     return {
-        **said, **optional, "severity": context.severity, "confidence": context.confidence,
+        **texts, **optional, "severity": context.severity, "confidence": context.confidence,
         "type": MemoryType.LESSON.value, "tags": [TAG], "importance": IMPORTANCE[context.severity],
     }  # fmt: skip
 
 
 def narrowest(sources: Sequence[Memory]) -> Memory | None:
-    """The memory that reaches least far of those that a lesson is drawn from; None where all reach everybody."""
+    """Return the source that the fewest readers may see; None if everybody may see all of them."""
     narrow = max(sources, key=narrowness, default=None)
     return narrow if narrow and narrowness(narrow) else None
 
 
 def narrowness(memory: Memory) -> int:
-    """How few may see a memory; 0 is everybody."""
+    """Return how restricted a memory is; 0: everybody may see it."""
     return list(Reach).index(reach_of(memory.memory_type, memory.reach))
-
-
-def _text(value: object, name: str) -> str:
-    if not isinstance(value, str) or not value.strip() or fault(BY_NAME["content"], value):
-        raise InvalidInput(f"the lesson's {name} is {shown(value)}", expected="a non-empty text without NUL or broken characters")
-    if len(value) > _LONGEST:
-        raise InvalidInput(f"the lesson's {name} has {len(value):,} characters", expected=f"at most {_LONGEST:,}")
-    return value
-
-
-def _severity(value: object) -> str:
-    if value not in SEVERITIES:
-        raise InvalidInput(f"the lesson's severity is {shown(value)}", expected=f"one of {', '.join(SEVERITIES)}")
-    return str(value)

@@ -1,9 +1,9 @@
-"""What calls to language models and paid embedders use: counted by operation and model, and held under a cap.
+"""Usage of language models and paid embedders: counted by operation and model, and limited by a daily cap.
 
-The account of a day is a value; a call first takes the most that it may use out of it, and gives back what it did not.
+A call first reserves the maximum that it may use, and replaces it by the real usage when it ends.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Protocol, Self
 
@@ -25,7 +25,7 @@ class Price:
 
 @dataclass(frozen=True, slots=True)
 class Caps:
-    """The most that one day may take; None: there is no end."""
+    """The maximum usage of one day; None: unlimited."""
 
     tokens: int | None = None
     cost: float | None = None
@@ -36,8 +36,8 @@ class Caps:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spent:
-    """What one operation used of one model."""
+class Spending:
+    """The usage of one model by one operation."""
 
     operation: str
     model: str
@@ -45,10 +45,10 @@ class Spent:
     failed: int = 0
     sent: int = 0
     received: int = 0
-    cost: float | None = None  # dollars; None where no price is known
+    cost: float | None = None  # dollars; None: the price is unknown
 
-    def plus(self, other: "Spent") -> "Spent":
-        """Both together."""
+    def plus(self, other: "Spending") -> "Spending":
+        """Return the sum of both."""
         costs = [cost for cost in (self.cost, other.cost) if cost is not None]
         return replace(
             self, calls=self.calls + other.calls, failed=self.failed + other.failed, sent=self.sent + other.sent,
@@ -57,19 +57,19 @@ class Spent:
 
 
 @dataclass(frozen=True, slots=True)
-class Day:
-    """The account of one day: what was used, and what running calls hold."""
+class DailySpending:
+    """The usage of one day, and the reservations of running calls by ticket."""
 
-    spent: tuple[Spent, ...] = ()
-    held: Mapping[str, Spent] = field(default_factory=dict)
+    spent: tuple[Spending, ...] = ()
+    held: Mapping[str, Spending] = field(default_factory=dict)
 
     @classmethod
     def of(cls, detail: Value) -> Self:
-        """What a store kept. What is not as we wrote it counts for nothing; it never stops a memory."""
-        kept: Any = detail
+        """Read the stored usage. A value in another format counts as no usage; it never prevents storing a memory."""
+        stored: Any = detail
         try:
-            spent = tuple(_account(account) for account in kept["spent"])
-            held = {str(ticket): _account(account) for ticket, account in kept["held"].items()}
+            spent = tuple(_parse(account) for account in stored["spent"])
+            held = {str(ticket): _parse(account) for ticket, account in stored["held"].items()}
         except (TypeError, KeyError, AttributeError):
             return cls()
         return cls(spent, held)
@@ -80,54 +80,47 @@ class Day:
             "held": {ticket: asdict(account) for ticket, account in self.held.items()},
         }
 
-    def reserve(self, ticket: str, most: Spent, caps: Caps) -> "Day":
-        """The day with a call that may use so much, or `BudgetSpent`."""
-        taken = [*self.spent, *self.held.values(), most]
-        held = f", {len(self.held)} of them under way or never ended" if self.held else ""
-        tokens = sum(account.sent + account.received for account in taken)
-        cost = sum(account.cost or 0.0 for account in taken)
+    def reserve(self, ticket: str, maximum: Spending, caps: Caps) -> "DailySpending":
+        """Add the reservation of a call that uses at most `maximum`, or raise `BudgetSpent`."""
+        accounts = [*self.spent, *self.held.values(), maximum]
+        running = f", {len(self.held)} of them running or never ended" if self.held else ""
+        tokens = sum(account.sent + account.received for account in accounts)
+        cost = sum(account.cost or 0.0 for account in accounts)
         if caps.tokens is not None and tokens > caps.tokens:
-            raise _over(f"{tokens:,} tokens{held}", f"at most {caps.tokens:,}", "llm_daily_tokens", most)
+            raise _over_cap(maximum, f"{tokens:,} tokens{running}", f"at most {caps.tokens:,}", "llm_daily_tokens")
         if caps.cost is not None and cost > caps.cost:
-            raise _over(f"${cost:.4f}{held}", f"at most ${caps.cost:.4f}", "llm_daily_cost", most)
-        return replace(self, held={**self.held, ticket: most})
+            raise _over_cap(maximum, f"${cost:.4f}{running}", f"at most ${caps.cost:.4f}", "llm_daily_cost")
+        return replace(self, held={**self.held, ticket: maximum})
 
-    def commit(self, ticket: str, used: Spent) -> "Day":
-        """The day with what a call really used. A ticket that is not held any more is counted all the same."""
-        same = (used.operation, used.model)
-        others = tuple(account for account in self.spent if (account.operation, account.model) != same)
-        mine = [account for account in self.spent if (account.operation, account.model) == same]
-        total = mine[0].plus(used) if mine else used
-        left = {name: account for name, account in self.held.items() if name != ticket}
-        return Day((*others, total), left)
+    def commit(self, ticket: str, used: Spending) -> "DailySpending":
+        """Replace the reservation by the real usage. Usage under an unknown ticket is counted too."""
+        held = {name: account for name, account in self.held.items() if name != ticket}
+        return DailySpending(totals((*self.spent, used)), held)
 
 
 class Accounts(Protocol):
-    """The accounts of paid calls, by day."""
+    """The spending of each day, by date."""
 
-    def days(self) -> Mapping[str, Day]: ...
+    def days(self) -> Mapping[str, DailySpending]: ...
 
 
-def added(accounts: tuple[Spent, ...]) -> tuple[Spent, ...]:
-    """One line for each operation and model, in their order."""
-    sums: dict[tuple[str, str], Spent] = {}
+def totals(accounts: Iterable[Spending]) -> tuple[Spending, ...]:
+    """Return one sum for each operation and model, in their order."""
+    sums: dict[tuple[str, str], Spending] = {}
     for account in accounts:
         key = (account.operation, account.model)
         sums[key] = sums[key].plus(account) if key in sums else account
     return tuple(sums[key] for key in sorted(sums))
 
 
-def _account(kept: Any) -> Spent:
-    account = Spent(**kept)
+def _parse(stored: Any) -> Spending:
+    account = Spending(**stored)
     numbers = (account.calls, account.failed, account.sent, account.received, account.cost or 0.0)
     if not all(isinstance(number, int | float) and number >= 0 for number in numbers):
-        raise TypeError("no account of ours")
+        raise TypeError("not a stored account")
     return account
 
 
-def _over(would_be: str, expected: str, setting: str, most: Spent) -> BudgetSpent:
-    return BudgetSpent(
-        f"{most.operation} would take today's calls to {would_be}",
-        expected=expected,
-        remedy=f"wait for tomorrow (UTC), or raise {setting}",
-    )
+def _over_cap(call: Spending, total: str, expected: str, setting: str) -> BudgetSpent:
+    what = f"{call.operation} would take today's calls to {total}"
+    return BudgetSpent(what, expected=expected, remedy=f"wait for tomorrow (UTC), or raise {setting}")
