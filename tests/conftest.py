@@ -65,6 +65,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         item.user_properties.extend(("req", id_) for id_ in claimed(item))
 
 
+@pytest.fixture(scope="session")
+def deep(pytestconfig: pytest.Config) -> bool:
+    """Whether this is a deep run; for tests whose effort is a number, such as of processes."""
+    return bool(pytestconfig.getoption("--deep"))
+
+
 def deep_only(items: list[pytest.Item]) -> set[pytest.Item]:
     """Return the tests that only a deep run contains."""
     found = {item for item in items if item.get_closest_marker("deep")}

@@ -187,6 +187,7 @@ def test_what_holds_itself_is_refused_and_not_followed_for_ever() -> None:
             read(metadata=metadata)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.req("MESH-171")
 @pytest.mark.parametrize("leaf", ["x", "x" * 100_000, 1, [], {}], ids=["text", "long text", "number", "list", "object"])
 def test_a_small_bomb_is_refused_before_it_fills_the_memory(leaf: object) -> None:

@@ -157,6 +157,7 @@ HOSTILE = [
 ]
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("unit", HOSTILE)
 def test_a_long_hostile_text_comes_back(unit: str) -> None:
     detect((unit * 60_000)[:60_000])
@@ -167,6 +168,7 @@ def test_many_runs_are_one_reading() -> None:
     assert len(list(other_views(text, plain_view(text)))) == 1
 
 
+@pytest.mark.deep
 def test_a_megabyte_comes_back() -> None:
     size = 1_000_000
     text = ("Tea at four, said Ann to Ben, and he agreed. " * (size // 45 + 1))[: size - 40]

@@ -87,6 +87,7 @@ def test_the_recorder_hears_of_every_step_of_a_write() -> None:
     assert steps("erase")[1] == ["flow.decided", *inside, "store.freed", "flow.applied"]
 
 
+@pytest.mark.sample(8)
 @pytest.mark.req("MESH-015", "MESH-044")
 @pytest.mark.parametrize(("name", "step"), [(name, step) for name in WRITES for step in steps(name)[1]])
 def test_a_write_killed_at_any_step_is_there_whole_or_not_at_all(tmp_path: Path, name: str, step: str) -> None:
@@ -156,6 +157,7 @@ class Ledger:
         assert {text for id_, text in held.items() if id_ not in self.there} <= ({content} if what == "add" else set())
 
 
+@pytest.mark.sample(2)
 @pytest.mark.req("MESH-015")
 @pytest.mark.parametrize("lines", [3, 11, 20, 28, 37])
 def test_a_process_killed_at_any_moment_loses_nothing_that_it_acknowledged(tmp_path: Path, lines: int) -> None:

@@ -14,7 +14,11 @@ from memory_mesh import MemoryMesh, MemoryRecord, Sound
 from .children import Child, together, url
 from .sound import assert_sound, faults
 
-WRITERS = 8
+
+@pytest.fixture
+def writers(deep: bool) -> int:
+    """The number of processes that write at the same time."""
+    return 8 if deep else 3
 
 
 def acknowledged(children: list[Child]) -> list[Any]:
@@ -40,10 +44,10 @@ def chains(file: Path) -> dict[str, list[tuple[str, str | None, str]]]:
 
 
 @pytest.mark.req("MESH-015", "MESH-043")
-def test_what_eight_processes_store_in_a_file_that_none_had_made_is_all_there(tmp_path: Path) -> None:
+def test_what_several_processes_store_in_a_file_that_none_had_made_is_all_there(tmp_path: Path, writers: int) -> None:
     file = tmp_path / "new" / "memory.db"
     with ExitStack() as stack:
-        texts = {f"agent{n}": [f"agent{n} saw comet{n}x{at}" for at in range(4)] for n in range(WRITERS)}
+        texts = {f"agent{n}": [f"agent{n} saw comet{n}x{at}" for at in range(4)] for n in range(writers)}
         children = together(stack, [{"store": url(file), "agent": agent, "texts": own} for agent, own in texts.items()])
         ids = acknowledged(children)
     held = everything(file)
@@ -54,47 +58,48 @@ def test_what_eight_processes_store_in_a_file_that_none_had_made_is_all_there(tm
 
 
 @pytest.mark.req("MESH-043")
-def test_processes_of_one_agent_write_one_chain_though_some_clocks_are_set_back(tmp_path: Path) -> None:
+def test_processes_of_one_agent_write_one_chain_though_some_clocks_are_set_back(tmp_path: Path, writers: int) -> None:
     file = tmp_path / "memory.db"
     with MemoryMesh(store=url(file), agent_id="one", clock=lambda: time.time() + 86_400) as mesh:
         mesh.add("written by a clock that all others are behind")
     with ExitStack() as stack:
         options = [
             {"store": url(file), "agent": "one", "texts": [f"item{n}x{at}" for at in range(4)], "behind": 86_400.0 * (n % 2)}
-            for n in range(WRITERS)
+            for n in range(writers)
         ]
         ids = acknowledged(together(stack, options))
-    assert len(set(ids)) == WRITERS * 4
+    assert len(set(ids)) == writers * 4
     (chain,) = chains(file).values()
-    assert len(chain) == WRITERS * 4 + 1
+    assert len(chain) == writers * 4 + 1
     assert chain[0][1] is None
     assert [before for _, before, _ in chain[1:]] == [hashed for hashed, _, _ in chain[:-1]]
     assert any(later < earlier for (_, _, earlier), (_, _, later) in pairwise(chain))  # some clock was set back
     assert_sound(file)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.req("MESH-078")
 @pytest.mark.parametrize("audited", [True, False])
-def test_one_text_from_eight_processes_is_one_memory_that_counts_them_all(tmp_path: Path, audited: bool) -> None:
+def test_one_text_from_several_processes_is_one_memory_that_counts_them_all(tmp_path: Path, writers: int, audited: bool) -> None:
     file = tmp_path / "memory.db"
     options = {"store": url(file), "agent": "one", "texts": ["Tea is at four."] * 3, "audited": audited}
     with ExitStack() as stack:
-        ids = acknowledged(together(stack, [options] * WRITERS))
+        ids = acknowledged(together(stack, [options] * writers))
     (record,) = everything(file)
     assert set(ids) == {record.id}
-    assert record.times_observed == len(ids) == WRITERS * 3
+    assert record.times_observed == len(ids) == writers * 3
     with MemoryMesh(store=url(file), agent_id="one") as mesh:
-        assert [change.action for change in mesh.history(record.id)] == ["add"] + ["observe"] * (WRITERS * 3 - 1)
+        assert [change.action for change in mesh.history(record.id)] == ["add"] + ["observe"] * (writers * 3 - 1)
 
 
-def test_one_call_repeated_by_eight_processes_under_its_key_stores_once(tmp_path: Path) -> None:
+def test_one_call_repeated_by_several_processes_under_its_key_stores_once(tmp_path: Path, writers: int) -> None:
     file = tmp_path / "memory.db"
     call = ("add_many", {"items": [["Tea is at four.", None], ["Cake is at five.", None]], "idempotency_key": "tea"})
     with ExitStack() as stack:
-        options = [{"store": url(file), "agent": "one", "calls": [call], "together": True}] * WRITERS
+        options = [{"store": url(file), "agent": "one", "calls": [call], "together": True}] * writers
         answers = acknowledged(together(stack, options, "calls"))
     held = {record.content: record for record in everything(file)}
-    assert answers == [[held["Tea is at four."].id, held["Cake is at five."].id]] * WRITERS
+    assert answers == [[held["Tea is at four."].id, held["Cake is at five."].id]] * writers
     assert [record.times_observed for record in held.values()] == [1, 1]
     assert_sound(file)
 
@@ -114,10 +119,10 @@ def test_processes_whose_ids_clash_all_store_and_no_memory_takes_the_place_of_an
 
 
 @pytest.mark.req("MESH-043")
-def test_processes_of_one_agent_that_change_memories_of_their_own_write_one_chain(tmp_path: Path) -> None:
+def test_processes_of_one_agent_that_change_memories_of_their_own_write_one_chain(tmp_path: Path, writers: int) -> None:
     file = tmp_path / "memory.db"
     with MemoryMesh(store=url(file), agent_id="one") as mesh:
-        ids = [mesh.add(f"The kettle{n} is cold").id for n in range(WRITERS)]
+        ids = [mesh.add(f"The kettle{n} is cold").id for n in range(writers)]
     with ExitStack() as stack:
         options = []
         for n, id_ in enumerate(ids):
@@ -126,7 +131,7 @@ def test_processes_of_one_agent_that_change_memories_of_their_own_write_one_chai
             options.append({"store": url(file), "agent": "one", "calls": calls, "together": True})
         acknowledged(together(stack, options, "calls"))
     (chain,) = chains(file).values()
-    assert len(chain) == WRITERS * 6
+    assert len(chain) == writers * 6
     with MemoryMesh(store=url(file), agent_id="one") as mesh:
         assert {len(mesh.history(id_)) for id_ in ids} == {5}
     assert_sound(file)

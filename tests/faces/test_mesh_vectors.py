@@ -289,6 +289,7 @@ def test_after_a_change_of_model_all_is_as_before_under_the_new_one(house: House
     assert house.sound()
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("dies_at", ["reembed.embedding", "reembed.switched", "reembed.filing"])
 @pytest.mark.parametrize("after", [1, 2])
 def test_a_change_of_model_that_is_stopped_goes_on_where_it_was(house: House, dies_at: str, after: int) -> None:

@@ -17,6 +17,7 @@ from memory_mesh.flows.read import readable, shown_to
 READERS = [Reader("u", "ann", "s"), Reader("u", "ann"), Reader("u", "bob", "s"), Reader("u"), Reader(None, "ann"), Reader()]
 
 
+@pytest.mark.sample(8)
 @pytest.mark.req("MESH-009")
 @pytest.mark.parametrize("reader", READERS, ids=str)
 @pytest.mark.parametrize("statuses", [("active",), ("quarantined", "archived"), ()], ids=str)

@@ -187,6 +187,7 @@ def _spend(url: str, times: int) -> None:
     store.close()
 
 
+@pytest.mark.deep
 def test_four_processes_together_keep_one_cap(tmp_path: Path):
     url = f"sqlite:///{tmp_path / 'm.db'}"
     open_store(url).close()

@@ -35,6 +35,7 @@ def test_the_installed_command_and_the_module_are_the_same(environ):
     assert failed.stderr.startswith(b"[MemoryMesh Error] no memory 'x'")
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("locale", [{"LC_ALL": "C"}, {"LC_ALL": "C", "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}])
 def test_every_character_is_written_in_the_poorest_locale(environ, locale):
     text = "elephant Ωmega 🐘 日本語"
