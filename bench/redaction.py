@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from memory_mesh.core.redaction.engine import PATTERNS, Found, Redactor, find
+from memory_mesh.core.redaction import PATTERNS, Finding, Redactor, find
 
 ROOT = Path(__file__).parents[1]
 RESULT = ROOT / "bench" / "results" / "redaction.json"
@@ -140,7 +140,7 @@ def negatives(by_pattern: dict[str, Counter[str]]) -> dict[str, int]:
 
 
 def alarms(
-    where: str, sources: Iterable[str], by_pattern: dict[str, Counter[str]], meant: Callable[[Found, str], object]
+    where: str, sources: Iterable[str], by_pattern: dict[str, Counter[str]], meant: Callable[[Finding, str], object]
 ) -> dict[str, Any]:
     """What fired, sentence by sentence: meant or not, everything is printed."""
     sentences, true, false = 0, Counter[str](), Counter[str]()
@@ -166,10 +166,10 @@ def speed(*sources: list[str]) -> dict[str, float]:
     mixed = "\n".join("\n".join(source)[:share] for source in sources)
     mixed = (mixed * (MEGABYTE // len(mixed) + 1))[:MEGABYTE]
     redactor = Redactor(mode="pseudonym", key=b"bench")
-    best = min(timed(redactor.text, mixed) for _ in range(5))
+    best = min(timed(redactor.redact, mixed) for _ in range(5))
     looking = min(timed(find, mixed) for _ in range(5))
     sentence = "We agreed to move the stand-up to 9:30 on Mondays, and Ann will write the summary."
-    short = min(timed(lambda text: [redactor.text(text) for _ in range(1000)], sentence) for _ in range(5))
+    short = min(timed(lambda text: [redactor.redact(text) for _ in range(1000)], sentence) for _ in range(5))
     print(f"\n1 MB of mixed text: {best:.2f} s of CPU ({1 / best:.1f} MB/s), find alone {looking:.2f} s")
     print(f"a sentence: {short * 1000:.0f} µs")
     return {
@@ -220,10 +220,10 @@ def hostile() -> dict[str, Any]:
         "\u202e12",
         "ß",
     ]
-    times = {ascii(bomb): round(timed(redactor.text, (bomb * (MEGABYTE // len(bomb) + 1))[:MEGABYTE]), 2) for bomb in bombs}
+    times = {ascii(bomb): round(timed(redactor.redact, (bomb * (MEGABYTE // len(bomb) + 1))[:MEGABYTE]), 2) for bomb in bombs}
     worst = max(times, key=lambda bomb: times[bomb])
     line = ("plain words on one line, and no more than that; " * (100 * MEGABYTE // 48))[: 100 * MEGABYTE] + " ann@example.org"
-    long = timed(redactor.text, line)
+    long = timed(redactor.redact, line)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
     print(
         f"\nhostile texts of 1 MB: slowest {worst} in {times[worst]:.1f} s; a line of 100 MB: {long:.0f} s; peak memory {peak} MB"

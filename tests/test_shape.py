@@ -239,6 +239,65 @@ def loaded_by(folder: Path, program: str) -> set[str]:
     return HEAVY & set(out.split())
 
 
+# --- import cycles ---
+
+
+def dotted(path: Path) -> str:
+    return ".".join(("memory_mesh", *path.relative_to(PACKAGE).with_suffix("").parts)).removesuffix(".__init__")
+
+
+def executed(node: ast.AST) -> Iterator[ast.AST]:
+    """Every node that can run: all but the bodies of `if TYPE_CHECKING`."""
+    for child in ast.iter_child_nodes(node):
+        typing_only = isinstance(child, ast.If) and isinstance(child.test, ast.Name) and child.test.id == "TYPE_CHECKING"
+        for one in child.orelse if isinstance(child, ast.If) and typing_only else [child]:
+            yield one
+            yield from executed(one)
+
+
+def import_graph(trees: dict[str, ast.Module]) -> dict[str, set[str]]:
+    """Return the modules that each module imports, at its head or later, with the `__init__` of packages it is not part of."""
+    graph: dict[str, set[str]] = {}
+    for module, parsed in trees.items():
+        targets: set[str] = set()
+        for node in executed(parsed):
+            if isinstance(node, ast.Import):
+                targets |= {alias.name for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                names = [f"{node.module}.{alias.name}" for alias in node.names]
+                targets |= {name if name in trees else node.module for name in names}
+        parents = {target.rsplit(".", depth)[0] for target in targets for depth in range(1, target.count("."))}
+        graph[module] = (targets | {parent for parent in parents if not module.startswith(f"{parent}.")}) & trees.keys() - {
+            module
+        }
+    return graph
+
+
+def cycles(graph: dict[str, set[str]]) -> set[frozenset[str]]:
+    """The groups of modules that reach each other."""
+    reached = {module: set(targets) for module, targets in graph.items()}
+    for middle in graph:
+        for targets in reached.values():
+            if middle in targets:
+                targets |= reached[middle]
+    loops = (frozenset(other for other in reached[module] if module in reached[other]) for module in graph)
+    return {loop for loop in loops if loop}
+
+
+def test_no_module_imports_itself_by_way_of_others() -> None:
+    assert cycles(import_graph({dotted(path): tree(path) for path in MODULES})) == set()
+
+
+def test_the_check_for_import_cycles_sees_them() -> None:
+    hidden = "def late():\n    from memory_mesh.one import a"
+    typed = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from memory_mesh.one import a"
+    package = {"memory_mesh.two": "from memory_mesh.two.inner import b", "memory_mesh.two.inner": ""}
+    for source, expected in ((hidden, {frozenset({"memory_mesh.one", "memory_mesh.two", "memory_mesh.three"})}), (typed, set())):
+        made_up = {**package, "memory_mesh.one": "from memory_mesh.two.inner import b", "memory_mesh.three": source}
+        made_up["memory_mesh.two"] += "\nimport memory_mesh.three"
+        assert cycles(import_graph({module: ast.parse(text) for module, text in made_up.items()})) == expected
+
+
 # --- what the files give away ---
 
 LEFT_ASIDE = {".git", ".venv", "build", "dist", "__pycache__"}

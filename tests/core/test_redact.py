@@ -1,15 +1,14 @@
 """The redactor as a whole: what it writes, in both modes, for any text and any value, and that twice is the same as once."""
 
 import json
+from hashlib import blake2b
 from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_mesh.core.errors import InvalidInput
-from memory_mesh.core.redaction.engine import PATTERNS, Redactor, find
-from memory_mesh.core.redaction.pattern import MASK
+from memory_mesh.core.redaction import MASK, PATTERNS, Redactor, find
 
 MASKING = Redactor()
 NAMES = {"Ann Lee": "user-1", "Ann": "user-2", "Zoë": "user-3"}
@@ -60,15 +59,15 @@ NASTY = st.lists(
 @given(NASTY)
 def test_redacting_a_redacted_text_changes_nothing(text: str) -> None:
     for redactor in (MASKING, ALIASING):
-        once = redactor.text(text)
-        assert redactor.text(once) == once
+        once = redactor.redact(text)
+        assert redactor.redact(once) == once
         assert find(once) == []
 
 
 @given(st.text(st.characters(), max_size=200))
 def test_any_text_is_accepted(text: str) -> None:
-    redacted = ALIASING.text(text)
-    assert ALIASING.text(redacted) == redacted
+    redacted = ALIASING.redact(text)
+    assert ALIASING.redact(redacted) == redacted
 
 
 @given(NASTY)
@@ -86,8 +85,8 @@ def test_finds_lie_in_the_text_from_left_to_right_and_apart(text: str) -> None:
     )
 )
 def test_redacting_a_redacted_value_changes_nothing(value) -> None:
-    once = ALIASING.value(value)
-    assert ALIASING.value(once) == once
+    once = ALIASING.redact_value(value)
+    assert ALIASING.redact_value(once) == once
 
 
 @pytest.mark.req("MESH-128")
@@ -102,11 +101,11 @@ def test_redacting_a_redacted_value_changes_nothing(value) -> None:
 )
 def test_addresses_phones_cards_and_keys_are_gone_from_text_and_values(secret: str, mask: str) -> None:
     assert [f"See {secret} now"[one.start : one.end] for one in find(f"See {secret} now")] == [secret]
-    assert MASKING.text(f"See {secret} now.") == f"See {mask} now."
+    assert MASKING.redact(f"See {secret} now.") == f"See {mask} now."
     value = {"note": [f"see {secret}"], f"about {secret}": {"deep": secret}, "count": 3, "on": True, "none": None}
     assert secret in json.dumps(value)
-    assert secret not in json.dumps(MASKING.value(value))
-    assert MASKING.value(value) == {
+    assert secret not in json.dumps(MASKING.redact_value(value))
+    assert MASKING.redact_value(value) == {
         "note": [f"see {mask}"],
         f"about {mask}": {"deep": mask},
         "count": 3,
@@ -118,14 +117,14 @@ def test_addresses_phones_cards_and_keys_are_gone_from_text_and_values(secret: s
 @pytest.mark.req("MESH-131")
 def test_a_pseudonym_is_the_same_for_the_same_person_and_key_and_differs_for_others() -> None:
     other_key = Redactor(mode="pseudonym", key=b"another key")
-    ann = ALIASING.text("ann.lee@example.org")
+    ann = ALIASING.redact("ann.lee@example.org")
     assert MASK.fullmatch(ann)
     assert ann.startswith("[EMAIL:")
-    assert ALIASING.text("write to ANN.Lee@Example.org!") == f"write to {ann}!"
-    assert ALIASING.text("bob@example.org") != ann
-    assert other_key.text("ann.lee@example.org") != ann
-    assert Redactor(mode="pseudonym", key=b"a key of the test").text("ann.lee@example.org") == ann
-    assert MASKING.text("ann.lee@example.org") == "[EMAIL]"
+    assert ALIASING.redact("write to ANN.Lee@Example.org!") == f"write to {ann}!"
+    assert ALIASING.redact("bob@example.org") != ann
+    assert other_key.redact("ann.lee@example.org") != ann
+    assert Redactor(mode="pseudonym", key=b"a key of the test").redact("ann.lee@example.org") == ann
+    assert MASKING.redact("ann.lee@example.org") == "[EMAIL]"
 
 
 @pytest.mark.req("MESH-131")
@@ -141,24 +140,24 @@ def test_a_pseudonym_is_the_same_for_the_same_person_and_key_and_differs_for_oth
     ],
 )
 def test_another_spelling_of_the_same_value_has_the_same_pseudonym(one: str, same: str) -> None:
-    masks = [MASK.search(ALIASING.text(text)) for text in (one, same)]
+    masks = [MASK.search(ALIASING.redact(text)) for text in (one, same)]
     assert masks[0]
     assert masks[1]
     assert masks[0][0] == masks[1][0]
 
 
 def test_two_passwords_that_differ_in_case_have_two_pseudonyms() -> None:
-    assert ALIASING.text("password: Hunter2") != ALIASING.text("password: hunter2")
+    assert ALIASING.redact("password: Hunter2") != ALIASING.redact("password: hunter2")
 
 
 @pytest.mark.req("MESH-131")
 def test_names_become_ids_in_both_modes_as_whole_words_the_longest_first() -> None:
     masking = Redactor(names=NAMES)
     for redactor in (masking, ALIASING):
-        assert redactor.text("ANN LEE met Ann, Zoë and zoe\u0308.") == "user-1 met user-2, user-3 and user-3."
-        assert redactor.text("Ann \n Lee's annual Annex") == "user-1's annual Annex"
-    assert masking.text("ann@example.org is Ann's") == "[EMAIL] is user-2's"
-    assert masking.value({"Ann": ["Zoë"]}) == {"user-2": ["user-3"]}
+        assert redactor.redact("ANN LEE met Ann, Zoë and zoe\u0308.") == "user-1 met user-2, user-3 and user-3."
+        assert redactor.redact("Ann \n Lee's annual Annex") == "user-1's annual Annex"
+    assert masking.redact("ann@example.org is Ann's") == "[EMAIL] is user-2's"
+    assert masking.redact_value({"Ann": ["Zoë"]}) == {"user-2": ["user-3"]}
 
 
 @pytest.mark.parametrize(
@@ -173,7 +172,7 @@ def test_names_become_ids_in_both_modes_as_whole_words_the_longest_first() -> No
     ],
 )
 def test_a_redactor_that_could_not_keep_its_word_is_refused(options, said: str) -> None:
-    with pytest.raises(InvalidInput, match=said):
+    with pytest.raises(ValueError, match=said):
         Redactor(**options)
 
 
@@ -191,7 +190,7 @@ def test_a_key_is_a_cue_for_its_value() -> None:
         "size": 4222222222222,
         "n": 7,
     }
-    assert MASKING.value(value) == {
+    assert MASKING.redact_value(value) == {
         "password": "[SECRET]",
         "phone": "[PHONE]",
         "tel": "[PHONE]",
@@ -199,7 +198,7 @@ def test_a_key_is_a_cue_for_its_value() -> None:
         "size": 4222222222222,
         "n": 7,
     }
-    assert MASKING.value({"token": {"inner": "plain words"}, "password": None}) == {
+    assert MASKING.redact_value({"token": {"inner": "plain words"}, "password": None}) == {
         "token": {"inner": "plain words"},
         "password": None,
     }
@@ -207,7 +206,7 @@ def test_a_key_is_a_cue_for_its_value() -> None:
 
 def test_keys_that_become_equal_keep_their_values() -> None:
     value = {"a@example.org": 1, "b@example.org": 2, "[EMAIL] 2": 3, "c@example.org": 4}
-    redacted = MASKING.value(value)
+    redacted = MASKING.redact_value(value)
     assert isinstance(redacted, dict)
     assert sorted(map(str, redacted.values())) == ["1", "2", "3", "4"]
     assert all("@" not in key for key in redacted)
@@ -230,13 +229,36 @@ def test_what_masking_uncovers_is_masked_too_also_in_a_long_text() -> None:
     words = "plain words and nothing else, " * 400
     glued = "ann@example.org+14155552671"
     assert [one.pattern for one in find(glued)] == ["email"]
-    assert MASKING.text(glued) == "[EMAIL][PHONE]"
+    assert MASKING.redact(glued) == "[EMAIL][PHONE]"
     long = f"{words}{glued} {words}bob@example.org {words}"
-    assert MASKING.text(long) == f"{words}[EMAIL][PHONE] {words}[EMAIL] {words}"
+    assert MASKING.redact(long) == f"{words}[EMAIL][PHONE] {words}[EMAIL] {words}"
 
 
 def test_a_text_that_never_comes_to_rest_is_kept_out_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("memory_mesh.core.redaction.engine._MOST_ROUNDS", 1)
-    assert MASKING.text("ann@example.org") == "[REDACTED]"
-    assert MASKING.value({"password": "hunter2"}) == {"password": "[REDACTED]"}
-    assert MASKING.text("nothing here") == "nothing here"
+    monkeypatch.setattr("memory_mesh.core.redaction.engine._MAX_ROUNDS", 1)
+    assert MASKING.redact("ann@example.org") == "[REDACTED]"
+    assert MASKING.redact_value({"password": "hunter2"}) == {"password": "[REDACTED]"}
+    assert MASKING.redact("nothing here") == "nothing here"
+
+
+def test_a_redactor_remembers_digests_of_clean_texts_only_and_keeps_them_to_itself() -> None:
+    one, other = Redactor(), Redactor()
+    value = {
+        "speaker": "Zacharias",
+        "password": "hunter2",
+        "note": "clean words, " * 9,
+    }
+    first = one.redact_value(value)
+    assert one.redact_value(value) == first == {**value, "password": "[SECRET]"}
+    assert {len(digest) for digest in one._clean} == {16}
+    assert blake2b(b"speaker", digest_size=16).digest() in one._clean
+    assert blake2b(b"password: hunter2", digest_size=16).digest() not in one._clean
+    assert other._clean == set()
+
+
+def test_what_a_redactor_remembers_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("memory_mesh.core.redaction.engine._MAX_REMEMBERED", 10)
+    redactor = Redactor()
+    for number in range(100):
+        redactor.redact_value(f"word {number}")
+    assert len(redactor._clean) <= 10

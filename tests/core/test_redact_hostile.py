@@ -2,7 +2,7 @@
 
 import pytest
 
-from memory_mesh.core.redaction.engine import Redactor, find
+from memory_mesh.core.redaction import Redactor, find
 
 REDACTOR = Redactor(mode="pseudonym", key=b"k", names={"Ann Lee": "user-1"})
 SIZE = 20_000
@@ -74,7 +74,7 @@ BOMBS = [
 @pytest.mark.parametrize("bomb", BOMBS, ids=ascii)
 def test_a_bomb_comes_back_redacted_once_and_for_all(bomb: str) -> None:
     text = bomb * (SIZE // len(bomb))
-    redacted = REDACTOR.text(text)
+    redacted = REDACTOR.redact(text)
     assert len(redacted) < 4 * len(text) + 10
 
 
@@ -85,18 +85,18 @@ def test_a_bomb_comes_back_redacted_once_and_for_all(bomb: str) -> None:
 )
 @pytest.mark.parametrize("run", ["a", "1", "A1", "@", " ", "."])
 def test_one_endless_run_behind_anything_comes_back(lead: str, run: str) -> None:
-    redacted = REDACTOR.text(lead + run * SIZE + "@")
+    redacted = REDACTOR.redact(lead + run * SIZE + "@")
     assert find(redacted) == []
 
 
 @pytest.mark.timeout(120)
 def test_a_line_of_a_million_characters_with_one_secret_loses_just_that() -> None:
     words = "plain words on one line, and no more than that; " * 10_000
-    assert REDACTOR.text(f"{words}ann@example.org {words}").count("[EMAIL:") == 1
+    assert REDACTOR.redact(f"{words}ann@example.org {words}").count("[EMAIL:") == 1
 
 
 def test_a_deep_value_is_walked_to_its_end() -> None:
     value: object = "ann@example.org"
     for _ in range(200):
         value = [{"deeper": value}]
-    assert "ann@" not in repr(REDACTOR.value(value))  # type: ignore[arg-type]
+    assert "ann@" not in repr(REDACTOR.redact_value(value))  # type: ignore[arg-type]

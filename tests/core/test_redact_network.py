@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_mesh.core.redaction.engine import Redactor, find
+from memory_mesh.core.redaction import Redactor, find
 
 MASKING = Redactor()
 
@@ -40,7 +40,7 @@ def shown(text: str) -> list[tuple[str, str]]:
     ],
 )
 def test_an_address_is_masked_and_what_stands_around_stays(text: str, redacted: str) -> None:
-    assert MASKING.text(text) == redacted
+    assert MASKING.redact(text) == redacted
 
 
 LOCAL = st.from_regex(r"[a-z0-9](?:[a-z0-9._+-]{0,20}[a-z0-9])?", fullmatch=True)
@@ -53,7 +53,7 @@ def test_any_usual_address_is_found_whole(local: str, domain: str) -> None:
     address = f"{local}@{domain}"
     if address.startswith("git@"):
         return
-    assert MASKING.text(f"it is {address}, really") == "it is [EMAIL], really"
+    assert MASKING.redact(f"it is {address}, really") == "it is [EMAIL], really"
 
 
 @pytest.mark.req("MESH-129")
@@ -64,7 +64,7 @@ def test_any_address_of_a_machine_is_found_unless_it_names_none(address: IPv4Add
     # Code has `::` too: with it an address needs four digits in its first group (no other is given out) and one of 0 to 9.
     shortened = address.version == 6 and "::" in str(address)
     if not shortened or (len(str(address).partition(":")[0]) == 4 and any(map(str.isdigit, str(address)))):
-        assert MASKING.text(text) == (text if nobody else "the client's ip is [IP], blocked")
+        assert MASKING.redact(text) == (text if nobody else "the client's ip is [IP], blocked")
 
 
 @pytest.mark.req("MESH-129")
@@ -89,7 +89,7 @@ def test_any_address_of_a_machine_is_found_unless_it_names_none(address: IPv4Add
     ],
 )
 def test_addresses_of_machines_are_masked_and_ports_and_masks_stay(text: str, redacted: str) -> None:
-    assert MASKING.text(text) == redacted
+    assert MASKING.redact(text) == redacted
 
 
 @pytest.mark.req("MESH-130")
@@ -99,7 +99,7 @@ def test_addresses_of_machines_are_masked_and_ports_and_masks_stay(text: str, re
 )
 def test_a_version_number_is_no_address(parts: list[int], said: str) -> None:
     text = said.format(".".join(map(str, parts)))
-    assert MASKING.text(text) == text
+    assert MASKING.redact(text) == text
 
 
 @pytest.mark.req("MESH-130")

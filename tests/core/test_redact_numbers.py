@@ -10,7 +10,7 @@ import pytest
 from phonenumbers import PhoneNumberFormat as Form
 from phonenumbers import PhoneNumberType as Kind
 
-from memory_mesh.core.redaction.engine import PATTERNS, Redactor, find
+from memory_mesh.core.redaction import PATTERNS, Redactor, find
 from memory_mesh.core.redaction.pattern import listed
 
 MASKING = Redactor()
@@ -158,7 +158,7 @@ def test_other_lengths_are_cards_only_beside_a_word_for_them(start: str, length:
 
 
 def test_a_security_code_behind_a_card_is_no_part_of_it() -> None:
-    assert MASKING.text("4111 1111 1111 1111 123 and 12 4111 1111 1111 1111") == "[CARD] 123 and 12 [CARD]"
+    assert MASKING.redact("4111 1111 1111 1111 123 and 12 4111 1111 1111 1111") == "[CARD] 123 and 12 [CARD]"
 
 
 # --- IBAN ---

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from memory_mesh.core.redaction.engine import PATTERNS, Redactor, find
-from memory_mesh.core.redaction.pattern import LABELS, Pattern
+from memory_mesh.core.redaction import LABELS, PATTERNS, Pattern, Redactor, find
 
 ROOT = Path(__file__).parents[2]
 NEGATIVES = (ROOT / "tests" / "data" / "redaction_negatives.txt").read_text(encoding="utf-8").splitlines()
@@ -50,7 +49,7 @@ def test_the_examples_of_a_pattern_are_found_and_its_counter_examples_stay(patte
     assert pattern.why.endswith(".")
     for example in pattern.examples:
         assert shown(example.text) == [(pattern.id, example.masked)]
-        assert Redactor().text(example.text) == example.text.replace(example.masked, f"[{pattern.label}]")
+        assert Redactor().redact(example.text) == example.text.replace(example.masked, f"[{pattern.label}]")
     for text in pattern.counter_examples:
         assert shown(text) == []
 
@@ -78,10 +77,10 @@ def test_the_documentation_is_made_from_the_code_and_current() -> None:
 
 def test_nothing_heavy_is_loaded_before_a_candidate_is_seen() -> None:
     code = (
-        "import sys; from memory_mesh.core.redaction.engine import Redactor\n"
-        "r = Redactor(); before = r.text('a plain sentence of 12 words')\n"
+        "import sys; from memory_mesh.core.redaction import Redactor\n"
+        "r = Redactor(); before = r.redact('a plain sentence of 12 words')\n"
         "heavy = [m for m in ('phonenumbers', 'stdnum', 'ipaddress', 'numpy', 'ssl') if m in sys.modules]\n"
-        "after = r.text('tel +44 20 7946 0958 and BSN 123456782')\n"
+        "after = r.redact('tel +44 20 7946 0958 and BSN 123456782')\n"
         "print(heavy, 'phonenumbers' in sys.modules, 'stdnum' in sys.modules, after)"
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_mesh.core.redaction.engine import Redactor, find
+from memory_mesh.core.redaction import Redactor, find
 
 MASKING = Redactor()
 PEM = (
@@ -54,7 +54,7 @@ PEM = (
     ],
 )
 def test_what_is_called_a_secret_is_masked_and_its_name_stays(text: str, redacted: str) -> None:
-    assert MASKING.text(text) == redacted
+    assert MASKING.redact(text) == redacted
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_what_is_called_a_secret_is_masked_and_its_name_stays(text: str, redacte
     ],
 )
 def test_words_types_calls_and_placeholders_stay(text: str) -> None:
-    assert MASKING.text(text) == text
+    assert MASKING.redact(text) == text
 
 
 VALUES = st.text("abcdefghijkmnpqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ23456789_!", min_size=8, max_size=40).filter(
@@ -153,31 +153,31 @@ def test_any_value_with_letters_and_digits_is_gone_from_code_json_yaml_and_envir
         f"--{name} {value}",
     ):
         assert value in text
-        assert value not in MASKING.text(text)
-    assert value not in json.dumps(MASKING.value({"settings": [{name: value}]}))
+        assert value not in MASKING.redact(text)
+    assert value not in json.dumps(MASKING.redact_value({"settings": [{name: value}]}))
 
 
 @pytest.mark.req("MESH-129")
 @pytest.mark.parametrize("kind", ["", "RSA ", "EC ", "DSA ", "OPENSSH ", "ENCRYPTED "])
 def test_a_private_key_is_gone_whole_cut_off_or_escaped(kind: str) -> None:
     pem = PEM.format(kind)
-    assert MASKING.text(f"key:\n{pem}\nend of it") == "key:\n[PRIVATE_KEY]\nend of it"
-    assert MASKING.text(json.dumps({"k": pem})) == '{"k": "[PRIVATE_KEY]"}'
-    assert MASKING.text(f"{pem}\n{pem}") == "[PRIVATE_KEY]\n[PRIVATE_KEY]"
+    assert MASKING.redact(f"key:\n{pem}\nend of it") == "key:\n[PRIVATE_KEY]\nend of it"
+    assert MASKING.redact(json.dumps({"k": pem})) == '{"k": "[PRIVATE_KEY]"}'
+    assert MASKING.redact(f"{pem}\n{pem}") == "[PRIVATE_KEY]\n[PRIVATE_KEY]"
     cut = pem[: pem.index("-----END")]
-    assert MASKING.text(cut) == "[PRIVATE_KEY]\n"
-    assert MASKING.text(f"{cut}\nand then he said: so be it") == "[PRIVATE_KEY]\n\nand then he said: so be it"
+    assert MASKING.redact(cut) == "[PRIVATE_KEY]\n"
+    assert MASKING.redact(f"{cut}\nand then he said: so be it") == "[PRIVATE_KEY]\n\nand then he said: so be it"
 
 
 @pytest.mark.req("MESH-129")
 def test_a_key_with_headers_or_of_pgp_is_gone_too() -> None:
     lines = "lQOYBGVfAAABCADAbCdEfGhIjKlMnOp\n" * 4
     headed = f"-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,AB12\n\n{lines}"
-    assert MASKING.text(headed).strip() == "[PRIVATE_KEY]"
+    assert MASKING.redact(headed).strip() == "[PRIVATE_KEY]"
     pgp = f"-----BEGIN PGP PRIVATE KEY BLOCK-----\n\n{lines}=abcd\n-----END PGP PRIVATE KEY BLOCK-----"
-    assert MASKING.text(pgp) == "[PRIVATE_KEY]"
+    assert MASKING.redact(pgp) == "[PRIVATE_KEY]"
     public = f"-----BEGIN PGP PUBLIC KEY BLOCK-----\n\n{lines}-----END PGP PUBLIC KEY BLOCK-----"
-    assert MASKING.text(public) == public
+    assert MASKING.redact(public) == public
 
 
 def signed(claims: dict[str, object]) -> str:
@@ -195,8 +195,8 @@ def test_any_signed_token_is_gone(claims: dict[str, object]) -> None:
         f"https://x.org/?t={token}&a=1",
         f'{{"jwt": "{token}"}}',
     ):
-        assert token not in MASKING.text(text)
-        assert "[JWT]" in MASKING.text(text)
+        assert token not in MASKING.redact(text)
+        assert "[JWT]" in MASKING.redact(text)
 
 
 @pytest.mark.req("MESH-129")
@@ -215,7 +215,7 @@ def test_any_signed_token_is_gone(claims: dict[str, object]) -> None:
     ],
 )
 def test_headers_and_addresses_lose_their_credentials_only(text: str, redacted: str) -> None:
-    assert MASKING.text(text) == redacted
+    assert MASKING.redact(text) == redacted
 
 
 HEX = st.text("0123456789abcdef", min_size=32, max_size=64).filter(lambda value: len(value) % 2 == 0)
@@ -225,7 +225,7 @@ HEX = st.text("0123456789abcdef", min_size=32, max_size=64).filter(lambda value:
 @given(HEX)
 def test_long_hex_is_a_secret_only_where_it_is_called_one(value: str) -> None:
     for said in ("the signing key is {}", "hmac secret: {}", "a token, {}", "seed 0x{}"):
-        assert value not in MASKING.text(said.format(value))
+        assert value not in MASKING.redact(said.format(value))
     for said in (
         "commit {}",
         "sha256:{}",
@@ -241,12 +241,12 @@ def test_long_hex_is_a_secret_only_where_it_is_called_one(value: str) -> None:
 
 def test_a_uuid_is_a_key_only_where_it_is_called_one() -> None:
     uuid = "01234567-89ab-4cde-8f01-23456789abcd"
-    assert MASKING.text(f"HEROKU_API_KEY={uuid}") == "HEROKU_API_KEY=[API_KEY]"
-    assert MASKING.text(f"id={uuid}, primary key {uuid}") == f"id={uuid}, primary key {uuid}"
+    assert MASKING.redact(f"HEROKU_API_KEY={uuid}") == "HEROKU_API_KEY=[API_KEY]"
+    assert MASKING.redact(f"id={uuid}, primary key {uuid}") == f"id={uuid}, primary key {uuid}"
 
 
 @pytest.mark.req("MESH-129")
 def test_a_very_long_secret_is_gone_to_its_end() -> None:
     long = "a1B2" * 2000
     for text in (f'api_key = "{long}"', f"api_key={long} next", f"password: {long}"):
-        assert "a1B2" not in MASKING.text(text)
+        assert "a1B2" not in MASKING.redact(text)

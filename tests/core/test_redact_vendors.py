@@ -5,8 +5,7 @@ import string
 
 import pytest
 
-from memory_mesh.core.redaction import vendors as redact_vendors
-from memory_mesh.core.redaction.engine import PATTERNS, find
+from memory_mesh.core.redaction import PATTERNS, find, keys
 
 ALPHABETS = {
     "A": string.ascii_letters + string.digits,
@@ -130,7 +129,7 @@ def found_as(pattern: str, text: str) -> list[str]:
 
 
 def test_every_vendor_has_its_formats_here() -> None:
-    assert FORMATS.keys() == {pattern.id for pattern in redact_vendors.PATTERNS}
+    assert FORMATS.keys() == {pattern.id for pattern in keys.VENDORS}
     assert FORMATS.keys() <= {pattern.id for pattern in PATTERNS}
 
 

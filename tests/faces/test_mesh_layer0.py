@@ -175,7 +175,7 @@ def test_where_redaction_fails_nothing_is_stored(mesh: MemoryMesh, monkeypatch: 
         raise RuntimeError("broken")
 
     with monkeypatch.context() as patch:
-        patch.setattr(gate.Redactor, "text", fails)
+        patch.setattr(gate.Redactor, "redact", fails)
         with pytest.raises(RuntimeError):
             mesh.add("write to bob@example.com")
     assert mesh.get_all() == []
@@ -279,6 +279,15 @@ def test_names_become_the_ids_that_the_settings_give(tmp_path: Path, mode: str) 
     with meshes(tmp_path, redaction=mode, redact_names={"Ada Lovelace": "person-1"}) as mesh:
         assert mesh.add("ada  lovelace wrote it", {"by": "Ada Lovelace"}).content == "person-1 wrote it"
     assert b"ovelace" not in bytes_of(tmp_path)
+
+
+@pytest.mark.parametrize("mode", ["mask", "pseudonym"])
+def test_an_id_that_would_be_redacted_itself_is_refused(tmp_path: Path, mode: str) -> None:
+    with (
+        pytest.raises(InvalidInput, match="redact_names: name 1"),
+        meshes(tmp_path, redaction=mode, redact_names={"Ada": "ada@example.org"}) as mesh,
+    ):
+        mesh.add("Ada wrote it")
 
 
 def test_an_unknown_mode_is_refused(tmp_path: Path) -> None:

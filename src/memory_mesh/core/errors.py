@@ -49,7 +49,7 @@ class MemoryMeshError(Exception):
 
     @staticmethod
     def _masked(text: str) -> str:
-        from memory_mesh.core.redaction.engine import masked  # it builds on this module, and only a failure needs it
+        from memory_mesh.core.redaction import masked  # only a failure needs it, and it loads many patterns
 
         return masked(text)
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from functools import cache
 from typing import TYPE_CHECKING
 
-from memory_mesh.core.errors import MemoryMeshError, SettingsError, shown
+from memory_mesh.core.errors import InvalidInput, MemoryMeshError, SettingsError, shown
 from memory_mesh.core.model.ids import Ids
 from memory_mesh.core.model.scope import Reader
 from memory_mesh.core.not_yet import NOT_YET, not_yet
@@ -26,7 +26,7 @@ from memory_mesh.wiring.open_store import open_store
 
 if TYPE_CHECKING:
     from memory_mesh.core.intake.gate import Layer0
-    from memory_mesh.core.redaction.engine import Redactor
+    from memory_mesh.core.redaction import Redactor
     from memory_mesh.core.scrubbing.scrub import ScrubSettings
     from memory_mesh.models.weights import Places
 
@@ -174,19 +174,22 @@ def _scrub_settings(options: Options) -> "ScrubSettings":
 
 
 def _redactor(settings: Settings, store: Store, clock: Clock) -> "Redactor | None":
-    from memory_mesh.core.redaction.engine import Redactor
+    from memory_mesh.core.redaction import Redactor
 
     options = settings.options
     names = options.redact_names or {}
     if options.redaction == "off":
         return None
-    if options.redaction == "mask" or not options.enable_memory:
-        return Redactor(names=names)
-    key = read_key(settings.home)
-    pseudonyms.check(store, key)
-    key = key or made_key(settings.home)
-    pseudonyms.vouch(store, key, clock(), _pause)
-    return Redactor("pseudonym", key, names)
+    try:
+        if options.redaction == "mask" or not options.enable_memory:
+            return Redactor(names=names)
+        key = read_key(settings.home)
+        pseudonyms.check(store, key)
+        key = key or made_key(settings.home)
+        pseudonyms.vouch(store, key, clock(), _pause)
+        return Redactor("pseudonym", key, names)
+    except ValueError as error:
+        raise InvalidInput(f"redact_names: {error}") from None
 
 
 def _pause(attempt: int) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from memory_mesh.core.errors import InvalidInput
 from memory_mesh.core.model.columns import Value
-from memory_mesh.core.redaction.engine import Redactor
+from memory_mesh.core.redaction import Redactor
 from memory_mesh.core.scrubbing.scrub import MESH_OVERRIDES, ScrubSettings, scrub
 
 # Keys that say whose a memory is. Masking them would make one reader of two, which is worse than an address in an id.
@@ -33,13 +33,13 @@ class Layer0:
 
     def line(self, text: str) -> str:
         """Any other text as it may be kept: a reason, a query, a line of a log."""
-        return self.redactor.text(text) if self.redactor else text
+        return self.redactor.redact(text) if self.redactor else text
 
     def notes(self, metadata: dict[str, Value]) -> dict[str, Value]:
         """Metadata as it may be kept."""
         if self.redactor is None:
             return metadata
         scope = {key: value for key, value in metadata.items() if key in SCOPE_KEYS}
-        masked = self.redactor.value({key: value for key, value in metadata.items() if key not in SCOPE_KEYS})
+        masked = self.redactor.redact_value({key: value for key, value in metadata.items() if key not in SCOPE_KEYS})
         assert isinstance(masked, dict)  # noqa: S101  (an object stays an object)
         return {**masked, **scope}

@@ -1,18 +1,18 @@
-"""Addresses of people and of their machines: e-mail, IPv4, IPv6.
+"""Addresses of people and machines: e-mail, IPv4, IPv6.
 
-E-mail is found from its `@` outwards, IPv6 from a colon outwards, IPv4 from its digits: what stands around decides whether four
-numbers with dots are an address or a version.
+E-mail is matched outwards from its `@`, IPv6 from a colon, IPv4 from its digits. The context decides whether four numbers with
+dots are an address or a version.
 """
 
 import re
 from collections.abc import Iterator
 
-from memory_mesh.core.redaction.pattern import Cue, Example, Page, Pattern, Span, joined, listed
+from memory_mesh.core.redaction.pattern import Cue, Page, Pattern, Span, joined, listed, marked
 from memory_mesh.core.text import LazyRegex
 
-_LONGEST_LOCAL, _LONGEST_DOMAIN, _LOOK = 254, 255, 64
+_MAX_LOCAL, _MAX_DOMAIN, _LOOK = 254, 255, 64
 
-# Read from the `@` to the left, so the text is reversed. Marks such as * or ' count only inside a name: **bob@x.org** is bold.
+# Matched leftwards from the `@`, in reversed text. Marks such as * or ' count only inside a name: **bob@x.org** is bold.
 _LATIN_LOCAL = LazyRegex(r"(?:(?![\u0e00-\u0eff\u1100-\u11ff\u3000-\u9fff\uac00-\ud7ff])[\w.%+-]|[!#$&'*^~](?=\w)){1,254}")
 _EAST_LOCAL = LazyRegex(r"[\u0e00-\u0eff\u1100-\u11ff\u3005-\u3007\u3040-\u9fff\uac00-\ud7ff]{1,32}")
 _QUOTED_LOCAL = LazyRegex(r'"[^"\n]{1,64}"')
@@ -25,11 +25,11 @@ _COMMON_ENDING = LazyRegex(
 _FORGES = ("github.com", "gitlab.com", "bitbucket.org", "ssh.dev.azure.com", "codeberg.org")
 
 
-def emails(page: Page) -> Iterator[Span]:
-    """Every `@` with a local part to the left and a domain with a letter ending to the right."""
+def _emails(page: Page) -> Iterator[Span]:
+    """Match every `@` with a local part before it and a domain that ends in letters after it."""
     text = page.text
     for at in _AT.finditer(text):
-        domain = _DOMAIN.match(text, at.end(), at.end() + _LONGEST_DOMAIN)
+        domain = _DOMAIN.match(text, at.end(), at.end() + _MAX_DOMAIN)
         if domain is None or _NO_DOMAIN.match(domain[0]):
             continue  # lodash@4.17.21-rc.one, logo@2x.png
         if text.startswith("(", domain.end()) and not _COMMON_ENDING.search(domain[0]):
@@ -40,15 +40,15 @@ def emails(page: Page) -> Iterator[Span]:
 
 
 def _local_start(text: str, at: int) -> int:
-    mirrored = text[max(0, at - _LONGEST_LOCAL) : at][::-1]
-    found = _QUOTED_LOCAL.match(mirrored) or _LATIN_LOCAL.match(mirrored) or _EAST_LOCAL.match(mirrored)
+    reversed_ = text[max(0, at - _MAX_LOCAL) : at][::-1]
+    found = _QUOTED_LOCAL.match(reversed_) or _LATIN_LOCAL.match(reversed_) or _EAST_LOCAL.match(reversed_)
     if found is None:
         return at
     return at - len(found[0].rstrip(".-!#$&'*^~"))
 
 
 def _git_remote(text: str, start: int, domain: re.Match[str]) -> bool:
-    """`git@host:path` names a repository and `git` is nobody."""
+    """Return whether the address is `git@host:path`, which names a repository."""
     if not text.startswith("git@", start):
         return False
     return text.startswith((":", "/"), domain.end()) or domain[0].lower() in _FORGES
@@ -56,10 +56,8 @@ def _git_remote(text: str, start: int, domain: re.Match[str]) -> bool:
 
 _V4 = LazyRegex(r"[0-9][0-9]{0,2}(?:\.[0-9]{1,3}){3}")
 _ADDRESS = Cue(
-    listed(
-        "ip addr host server client dns resolver gateway router subnet ping ssh curl http tcp udp connect log peer remote network"
-        " proxy firewall bind listen block ban request forward source src dst node machine vpn lan traceroute telnet"
-    ),
+    "ip addr host server client dns resolver gateway router subnet ping ssh curl http tcp udp connect log peer remote network"
+    " proxy firewall bind listen block ban request forward source src dst node machine vpn lan traceroute telnet",
     r"ip|ips|ipv4|ipaddr|addr|address(?:es)?|hosts?|hostname|servers?|clients?|dns|resolver|nameservers?|gateway|router|subnet"
     r"|ping(?:ed|ing)?|ssh|curl|https?|tcp|udp|connect(?:ed|ion|ing|s)?|log(?:ged|in|ins)|peer|remote|network|proxy|firewall"
     r"|bind|listen(?:s|ing)?|blocked|banned|requests?|forwarded|source|src|dst|node|machine|vpn|lan|traceroute|telnet",
@@ -70,7 +68,7 @@ _VERSION_WORDS = frozenset(
         " clause article paragraph para appendix figure fig schema sdk oid spec §"
     )
 )
-# Words of versions that stand before addresses too. They do not count before a private address, a port or a mask.
+# Words that precede versions and addresses. They do not count before a private address, a port or a mask.
 _PERHAPS_VERSION = frozenset(
     listed(
         "driver drivers patch rule table step tag bump bumped upgrade upgrades upgraded upgrading downgrade downgraded update"
@@ -80,7 +78,7 @@ _PERHAPS_VERSION = frozenset(
 )
 _PRIVATE = LazyRegex(r"10\.|192\.168\.|172\.(?:1[6-9]|2\d|3[01])\.")
 _LINKS = frozenset(listed("to from is was of number no and or both through about - – > → ->"))
-# Words and numbers to the left, in mirrored text.
+# One word or number to the left, in reversed text.
 _BACK = LazyRegex(r"[\s:=#\"'`(,]{0,6}\.?([^\W\d_]{1,16}|[0-9.]{1,20}|§|→|>-|[-–>])")
 _PINNED = ("==", "~=", ">=", "<=", "!=", "^", "~")
 _VERSION_AFTER = LazyRegex(
@@ -92,8 +90,8 @@ _HEADING_BEFORE = LazyRegex(r"(?:^|\n)[ \t]{0,3}#{0,6}[ \t]{0,3}$")
 _HEADING_AFTER = LazyRegex(r"\.?[ \t]{1,4}[A-Z][a-z]")
 
 
-def ipv4(page: Page) -> Iterator[Span]:
-    """Four numbers to 255 with dots, unless what stands around makes them a version, a section or a longer number."""
+def _ipv4(page: Page) -> Iterator[Span]:
+    """Match four numbers up to 255 with dots, unless the context makes them a version, a section or a longer number."""
     text = page.text
     for found in _V4.finditer(text):
         parts = found[0].split(".")
@@ -127,10 +125,10 @@ def _version(page: Page, found: re.Match[str], parts: list[str]) -> bool:
 
 
 def _called_version(before: str, *, sure: bool) -> bool:
-    """Do the words to the left, over `to`, `and` and other numbers, lead to `version` or the like?"""
-    mirrored, at = before[::-1], 0
+    """Return whether the words to the left, skipping `to`, `and` and other numbers, lead to a word such as `version`."""
+    reversed_, at = before[::-1], 0
     for _ in range(8):
-        step = _BACK.match(mirrored, at)
+        step = _BACK.match(reversed_, at)
         if step is None:
             return False
         word, at = step[1][::-1].lower(), step.end()
@@ -142,13 +140,13 @@ def _called_version(before: str, *, sure: bool) -> bool:
 
 
 _COLONS = LazyRegex(r":[0-9A-Fa-f]{0,4}:")
-_V6_LEFT = LazyRegex(r"[0-9A-Fa-f:]{0,40}")  # of the reversed text
+_V6_LEFT = LazyRegex(r"[0-9A-Fa-f:]{0,40}")  # in reversed text
 _V6_RIGHT = LazyRegex(r"[0-9A-Fa-f:]{0,45}(?:(?<=:)[0-9]{1,3}(?:\.[0-9]{1,3}){3})?")
 _V6_MAPPED = LazyRegex(r"(?:\.[0-9]{1,3}){3}")
 
 
-def ipv6(page: Page) -> Iterator[Span]:
-    """Eight groups, or `::` after a group of four: `std::vector`, `x[1::2]` and `12:30:45` are none. `::1` and `::` stay."""
+def _ipv6(page: Page) -> Iterator[Span]:
+    """Match eight groups, or `::` after a group of four digits; not `std::vector`, `x[1::2]` or `12:30:45`. `::1` stays."""
     text, done = page.text, 0
     for anchor in _COLONS.finditer(text):
         if anchor.start() < done:
@@ -187,7 +185,7 @@ def _is_v6(token: str) -> bool:
 
 
 def _parses(token: str) -> bool:
-    from ipaddress import AddressValueError, IPv6Address  # few texts hold a candidate
+    from ipaddress import AddressValueError, IPv6Address  # few texts have a candidate
 
     try:
         return bool(IPv6Address(token))
@@ -206,60 +204,31 @@ def _same_address(value: str) -> str:
     return str(ip_address(value))
 
 
-EMAIL = Pattern(
-    id="email",
-    label="EMAIL",
-    why="An e-mail address names a person and reaches them.",
-    finds=emails,
-    hints=("@",),
-    normal=str.casefold,
-    examples=(
-        Example("Write to Ann.Lee+news@Example.co.uk today.", "Ann.Lee+news@Example.co.uk"),
-        Example('"ann lee"@example.org is valid too', '"ann lee"@example.org'),
-        Example("почта@пример.рф", "почта@пример.рф"),
+PATTERNS = (
+    Pattern(
+        id="email", label="EMAIL", finds=_emails, hints=("@",), normal=str.casefold,
+        why="An e-mail address identifies a person and reaches them.",
+        examples=marked(
+            "Write to «Ann.Lee+news@Example.co.uk» today.", '«"ann lee"@example.org» is valid too', "«почта@пример.рф»",
+        ),
+        counter_examples=(
+            "@app.route('/users')", "git clone git@github.com:org/repo.git", "npm install lodash@4.17.21", "assets/logo@2x.png",
+            "y = weights@inputs.transpose(0, 1)", "ann at example dot com",
+        ),
     ),
-    counter_examples=(
-        "@app.route('/users')",
-        "git clone git@github.com:org/repo.git",
-        "npm install lodash@4.17.21",
-        "assets/logo@2x.png",
-        "y = weights@inputs.transpose(0, 1)",
-        "ann at example dot com",
+    Pattern(
+        id="ipv6", label="IP", finds=_ipv6, hints=(":",), normal=_same_address,
+        why="As IPv4; an IPv6 address often stays with one device for years.",
+        examples=marked("ping «2001:db8:85a3::8a2e:370:7334» failed", "[«fe80::1ff:fe23:4567:890a»]:443"),
+        counter_examples=("std::vector<int> face::add", "x[1::2]", "at 12:30:45", "MAC 00:1a:2b:3c:4d:5e", "::1 is this machine"),
     ),
-)
-IPV4 = Pattern(
-    id="ipv4",
-    label="IP",
-    why="An address names a machine, and often the person or the home behind it.",
-    finds=ipv4,
-    digits=4,
-    hints=(".",),
-    normal=_same_address,
-    examples=(
-        Example("Login from 203.0.113.42 was refused", "203.0.113.42"),
-        Example("http://10.0.0.7:8080/health", "10.0.0.7"),
+    Pattern(
+        id="ipv4", label="IP", finds=_ipv4, digits=4, hints=(".",), normal=_same_address,
+        why="An IP address identifies a machine, and often the person or home behind it.",
+        examples=marked("Login from «203.0.113.42» was refused", "http://«10.0.0.7»:8080/health"),
+        counter_examples=(
+            "version 1.2.3.4 released", "Listening on 127.0.0.1:8080 and 0.0.0.0", "netmask 255.255.255.0", "requests==2.31.0.1",
+            "Chrome/120.0.0.0 Safari/537.36", "see section 4.2.10.11", "OID 1.3.6.1.4.1.311",
+        ),
     ),
-    counter_examples=(
-        "version 1.2.3.4 released",
-        "Listening on 127.0.0.1:8080 and 0.0.0.0",
-        "netmask 255.255.255.0",
-        "requests==2.31.0.1",
-        "Chrome/120.0.0.0 Safari/537.36",
-        "see section 4.2.10.11",
-        "OID 1.3.6.1.4.1.311",
-    ),
-)
-IPV6 = Pattern(
-    id="ipv6",
-    label="IP",
-    why="As IPv4; an IPv6 address often stays with one device for years.",
-    finds=ipv6,
-    hints=(":",),
-    normal=_same_address,
-    examples=(
-        Example("ping 2001:db8:85a3::8a2e:370:7334 failed", "2001:db8:85a3::8a2e:370:7334"),
-        Example("[fe80::1ff:fe23:4567:890a]:443", "fe80::1ff:fe23:4567:890a"),
-    ),
-    counter_examples=("std::vector<int> face::add", "x[1::2]", "at 12:30:45", "MAC 00:1a:2b:3c:4d:5e", "::1 is this machine"),
-)
-PATTERNS = (EMAIL, IPV6, IPV4)
+)  # fmt: skip

@@ -1,7 +1,7 @@
-"""What a redaction pattern is, and the few small tools that all of them share.
+"""The type of a redaction pattern, and the tools that all patterns share.
 
-A pattern finds spans in linear time on any text: it looks for something cheap (an `@`, a digit, a prefix) and judges a bounded
-window around it. None of its expressions nests repeats.
+A pattern finds its spans in linear time on any text: it searches for something cheap (an `@`, a digit, a prefix) and then judges
+a bounded window around it. Its regular expressions never nest repeats.
 """
 
 import re
@@ -15,33 +15,21 @@ from memory_mesh.core.text import LazyRegex
 
 Span = tuple[int, int]
 
-_FEWEST_DIGITS, _LONGEST_ID = 6, 24
-BEFORE, AFTER = 48, 24  # how far a cue word reaches: most cues stand before what they name
+_MIN_DIGITS, _MAX_ID_CHARS = 6, 24
+BEFORE, AFTER = 48, 24  # how far a cue word reaches: most cues stand before the value
 SPACES = " \u00a0\u2009\u202f"
 DASHES = "\\-\u2010\u2011\u2012\u2013"  # as part of a character class
-DIGIT = "[0-9\u0660-\u0669\u06f0-\u06f9\u0966-\u096f\uff10-\uff19]"  # a set of them is searched faster than \\d
-
+DIGIT = "[0-9\u0660-\u0669\u06f0-\u06f9\u0966-\u096f\uff10-\uff19]"  # an explicit class is searched faster than \\d
 
 LABELS = (
-    "API_KEY",
-    "CARD",
-    "CREDENTIALS",
-    "EMAIL",
-    "IBAN",
-    "IP",
-    "JWT",
-    "NATIONAL_ID",
-    "PHONE",
-    "PRIVATE_KEY",
-    "SECRET",
-    "TOKEN",
+    "API_KEY", "CARD", "CREDENTIALS", "EMAIL", "IBAN", "IP", "JWT", "NATIONAL_ID", "PHONE", "PRIVATE_KEY", "SECRET", "TOKEN",
     "US_SSN",
-)
+)  # fmt: skip
 MASK = LazyRegex(rf"\[(?:{'|'.join(LABELS)}|REDACTED)(?::[0-9a-f]{{8}})?\]")
 
 
 class Page:
-    """A text, and what several patterns ask about it, worked out once."""
+    """A text with the derived facts that several patterns need, each computed once."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -50,15 +38,15 @@ class Page:
 
     @cached_property
     def folded(self) -> str:
-        """The text in lower case, character by character, so that places in it are places in the text."""
-        # The label of a mask is no cue: what stands behind `[PHONE]` is not therefore a phone number.
+        """The text in lower case, character by character, so that offsets in it are offsets in the text."""
+        # The label of a mask is not a cue: what follows `[PHONE]` need not be a phone number.
         text = MASK.sub(lambda mask: "\ufffd" * len(mask[0]), self.text) if "[" in self.text else self.text
         folded = text.casefold()
         return folded if len(folded) == len(text) else _expanding().sub("\ufffd", text).casefold()
 
     @cached_property
     def shape(self) -> bytes:
-        """The text with 0 for each digit and A for each letter, so that a form is found at the speed of C."""
+        """The text with 0 for each digit and A for each letter, so that `bytes.find` can search for a form."""
         return self.text.encode("latin-1", "replace").translate(_SHAPES)
 
     @cached_property
@@ -67,34 +55,34 @@ class Page:
 
     @cached_property
     def long_words(self) -> str:
-        """The words long enough for a key, where only spaces part words: in most texts few, and quickly looked through."""
-        return "\n".join(found[0] for found in _LONG_WORD.finditer(self.text))
+        """The words of at least 16 characters, the minimum for a key. Most texts have few, so searching them is quick."""
+        return "\n".join(word[0] for word in _LONG_WORD.finditer(self.text))
 
     def holds(self, stems: tuple[str, ...]) -> bool:
-        """Does any of the stems (in lower case) occur?"""
+        """Return whether any of the stems (in lower case) occurs."""
         return any(stem in self.folded for stem in stems)
 
     def places(self, stems: tuple[str, ...]) -> list[int]:
-        """Where the stems start, in order."""
+        """Return where the stems start, in order."""
         if stems not in self._places:
             self._places[stems] = sorted(place for stem in stems for place in occurrences(self.folded, stem))
         return self._places[stems]
 
     def near(self, stems: tuple[str, ...], span: Span, *, before: int, after: int) -> bool:
-        """Does a stem start within reach?"""
+        """Return whether a stem starts within reach of the span."""
         places = self.places(stems)
         at = bisect_left(places, span[0] - before)
         return at < len(places) and places[at] < span[1] + after
 
     def numbered(self, stems: tuple[str, ...]) -> list[Span]:
-        """The stretches around the stems that hold enough digits for an id."""
+        """Return the stretches around the stems that have enough digits for an id."""
         if stems not in self._numbered:
-            stretches = self.around(stems, AFTER + _LONGEST_ID, BEFORE + _LONGEST_ID)
-            self._numbered[stems] = [span for span in stretches if self.shape.count(b"0", *span) >= _FEWEST_DIGITS]
+            stretches = self.around(stems, AFTER + _MAX_ID_CHARS, BEFORE + _MAX_ID_CHARS)
+            self._numbered[stems] = [span for span in stretches if self.shape.count(b"0", *span) >= _MIN_DIGITS]
         return self._numbered[stems]
 
     def around(self, stems: tuple[str, ...], before: int, after: int) -> Iterator[Span]:
-        """The stretches around the stems, joined where they overlap."""
+        """Yield the stretches around the stems, merged where they overlap."""
         joint: Span | None = None
         for place in self.places(stems):
             if joint and place - before <= joint[1]:
@@ -108,20 +96,20 @@ class Page:
 
 
 class Cue:
-    """Words that tell what stands near them. The stems are looked for first: they are parts of all the words."""
+    """Words that say what a value near them is. `stems` are parts of all the words and are searched first."""
 
     __slots__ = ("stems", "words")
 
-    def __init__(self, stems: tuple[str, ...], alternatives: str) -> None:
-        self.stems = stems
+    def __init__(self, stems: str, alternatives: str) -> None:
+        self.stems = stems_of(stems)
         self.words = words(alternatives)
 
     def near(self, page: Page, span: Span, *, before: int = BEFORE, after: int = AFTER) -> bool:
-        """Does a cue word stand near, before or after?"""
-        return page.near(self.stems, span, before=before, after=after) and self.said(page.text, span, before=before, after=after)
+        """Return whether a cue word stands near the span, before or after it."""
+        return page.near(self.stems, span, before=before, after=after) and self.confirms(page.text, span, before, after)
 
-    def said(self, text: str, span: Span, *, before: int = BEFORE, after: int = AFTER) -> bool:
-        """The same, where a stem is known to be near."""
+    def confirms(self, text: str, span: Span, before: int = BEFORE, after: int = AFTER) -> bool:
+        """Return the same as `near` when a stem is known to be near."""
         start, end = span
         found = self.words.search(text, max(0, start - before), start)
         return bool(found or (after and self.words.search(text, end, end + after)))
@@ -132,8 +120,8 @@ _SHAPES = bytes(48 if chr(code).isdigit() and code < 128 else 65 if chr(code).is
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """What a pattern found: text[start:end]."""
+class Finding:
+    """The id of a pattern and the span `text[start:end]` it found."""
 
     pattern: str
     start: int
@@ -142,27 +130,32 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A text, and the part of it that is masked."""
+    """A text and the part of it that is masked."""
 
     text: str
     masked: str
 
 
+def marked(*texts: str) -> tuple[Example, ...]:
+    """Read examples in which «…» marks the masked part."""
+    return tuple(Example(text.replace("«", "").replace("»", ""), text[text.index("«") + 1 : text.index("»")]) for text in texts)
+
+
 def exact(value: str) -> str:
-    """A secret is itself: any other spelling is another secret."""
+    """Return a secret unchanged: another spelling is another secret."""
     return value
 
 
 def compact(value: str) -> str:
-    """Letters and digits only, in capitals: groups and case are only how a number is written."""
+    """Return only the letters and digits, in capitals. Grouping and case do not change a number."""
     return "".join(filter(str.isalnum, value)).upper()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pattern:
-    """One kind of value that is never stored: how it is found, shown, and explained.
+    """One kind of value that is never stored: how to find it, its label, and why it is redacted.
 
-    A text that holds none of the hints (in lower case), too few digits or no long word holds nothing for this pattern.
+    `finds` runs only on texts with one of the hints (in lower case), at least `digits` digits and, if asked, a long word.
     """
 
     id: str
@@ -178,7 +171,7 @@ class Pattern:
 
 
 def occurrences(text: AnyStr, part: AnyStr) -> Iterator[int]:
-    """Every place of the part, also inside another one."""
+    """Yield every offset of the part, overlapping ones included."""
     at = text.find(part)
     while at >= 0:
         yield at
@@ -187,27 +180,32 @@ def occurrences(text: AnyStr, part: AnyStr) -> Iterator[int]:
 
 @cache
 def _expanding() -> re.Pattern[str]:
-    """The few characters that become several in lower case, such as ß."""
+    """Return the few characters that become several in lower case, such as ß."""
     return re.compile("[" + "".join(char for char in map(chr, range(0x10000)) if len(char.casefold()) > 1) + "]")
 
 
-def listed(written: str) -> tuple[str, ...]:
-    """A list of words, written as a text."""
-    return tuple(written.split())
+def listed(text: str) -> tuple[str, ...]:
+    """Return the words of a text."""
+    return tuple(text.split())
+
+
+def stems_of(text: str) -> tuple[str, ...]:
+    """Return the stems written in a text; an underscore stands for a space."""
+    return tuple(stem.replace("_", " ") for stem in text.split())
 
 
 def words(alternatives: str) -> LazyRegex:
-    """Whole words, ignoring case. An underscore parts words, so that `phone_number` holds `phone`."""
+    """Match whole words, ignoring case. An underscore separates words, so `phone_number` contains `phone`."""
     return LazyRegex(rf"(?<![^\W_])(?:{alternatives})(?![^\W_])", re.IGNORECASE)
 
 
 def joined(char: str) -> bool:
-    """Would this neighbour make it part of a word? Scripts without spaces between words do not."""
+    """Return whether this neighbour makes a value part of a word. In scripts without spaces between words it does not."""
     return char.isalnum() and char < "\u0e00"
 
 
 def stands_alone(text: str, span: Span) -> bool:
-    """Is it a number of its own: no part of a word, of a decimal fraction or of a longer dotted or dashed number?"""
+    """Return whether a number is not part of a word, a decimal fraction or a longer dotted or dashed number."""
     start, end = span
     head, tail = text[max(0, start - 2) : start], text[end : end + 2]
     if joined(head[-1:]) or joined(tail[:1]) or "_" in (head[-1:], tail[:1]):
@@ -220,7 +218,7 @@ def _glued(neighbour: str) -> bool:
 
 
 def luhn(digits: str) -> bool:
-    """The check sum of payment cards and of several national ids."""
+    """Check the Luhn sum of payment cards and of several national ids."""
     total = 0
     for at, digit in enumerate(reversed(digits)):
         value = int(digit) << (at & 1)
@@ -229,5 +227,5 @@ def luhn(digits: str) -> bool:
 
 
 def filler(length: int, alphabet: str = "a1B2c3D4e5F6g7H8i9J0") -> str:
-    """Made-up characters for examples: written as prefix and filler, no complete key stands in any file of ours."""
+    """Return made-up characters for examples. With prefix and filler apart, no file of this project contains a complete key."""
     return (alphabet * (length // len(alphabet) + 1))[:length]

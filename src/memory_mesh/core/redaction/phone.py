@@ -1,56 +1,45 @@
-"""Phone numbers: an international one by its `+`, a national one by its separators and libphonenumber, any by a cue word.
+"""Phone numbers: international ones by their `+`, national ones by separators and libphonenumber, any by a cue word.
 
-A bare run of digits is never enough, and dates, times, versions and prices are none even beside a cue.
+A bare run of digits is never enough. Dates, times, versions and prices are not phone numbers, even near a cue word.
 """
 
 import re
 from collections.abc import Iterator
 
-from memory_mesh.core.redaction.pattern import (
-    DASHES,
-    DIGIT,
-    SPACES,
-    Example,
-    Page,
-    Pattern,
-    Span,
-    joined,
-    listed,
-    words,
-)
+from memory_mesh.core.redaction.pattern import DASHES, DIGIT, SPACES, Page, Pattern, Span, joined, listed, marked, words
 from memory_mesh.core.text import LazyRegex
 
-_FEWEST, _MOST, _MOST_GROUPS = 7, 15, 8
+_MIN_DIGITS, _MAX_DIGITS, _MAX_GROUPS = 7, 15, 8
 _SEP = rf"[{SPACES}{DASHES}./()]"
-# One run of digit groups, as a phone number may be written. Consumed whole, so that the time is linear.
+# A run of digit groups, consumed whole so that the time is linear.
 _RUN = LazyRegex(rf"{DIGIT}(?:{_SEP}{{0,3}}+{DIGIT})*+")
 _GROUP = LazyRegex(rf"[+(]{{0,2}}{DIGIT}+")
 _EXTENSION = LazyRegex(r"[ ,;]{0,2}(?:x|ext\.?|extension|#)[ .:]{0,2}\d{1,6}(?!\w)", re.IGNORECASE)
 
-# A word that says: what follows is a phone number. Whatever has enough digits and stands right behind it is one.
+# Words that announce a phone number. Enough digits right after one are a phone number.
 _CLEAR = (
     r"(?:tele)?phones?|phone_?(?:no|num|number)|tel|t[eé]l[eé]phone|telefon(?:nummer)?|telefone|tel[eé]fono|mobilnummer|cell\s?phone"
     r"|fax|landline|hotline|helpline|whats\s?app|viber|contact\snumber|телефон|тел|моб|電話|电话|手机|携帯"
 )
-# These name other things as well: behind them a colon, `is` or `number` is needed.
+# Words with other meanings too: a colon, `is` or `number` must follow.
 _DOUBTFUL = r"mobile?s?|mobil|m[oó]vil|celular|cell(?:ular)?|handy|portable|sms|pager|dial|desk|office|switchboard"
 _NUMBER = r"\s{0,2}(?:number|num|no|nr|nummer|line)?\.?"
 _FILLER = r"(?:\s{0,3}(?:is|was|are|at|on|to|me|us|him|her|them|my|your|his|their|our|the|new|now|[:=.#*+_(\"'`>-])){0,6}"
-_ASKED = r"(?:call|ring|phone|text|reach|dial|contact|message)(?:ed|ing|s)?\s(?:my\s\w{1,12}|\w{1,20})\s(?:on|at|under)"
+_REQUEST = r"(?:call|ring|phone|text|reach|dial|contact|message)(?:ed|ing|s)?\s(?:my\s\w{1,12}|\w{1,20})\s(?:on|at|under)"
 _STRONG_BEFORE = LazyRegex(
-    rf"(?<![^\W_])(?:(?:{_CLEAR}|{_ASKED})(?![^\W_]){_NUMBER}{_FILLER}|(?:{_DOUBTFUL})(?![^\W_])(?:{_NUMBER}\s{{0,2}}(?:is|[:=#])|\snumber))"
+    rf"(?<![^\W_])(?:(?:{_CLEAR}|{_REQUEST})(?![^\W_]){_NUMBER}{_FILLER}|(?:{_DOUBTFUL})(?![^\W_])(?:{_NUMBER}\s{{0,2}}(?:is|[:=#])|\snumber))"
     r"[\s*_]{0,4}$",
     re.IGNORECASE,
 )
 _STRONG_AFTER = LazyRegex(rf"[\s,({DASHES}]{{1,3}}(?:{_CLEAR}|{_DOUBTFUL})(?![^\W_])", re.IGNORECASE)
-# A word that makes a phone number likely. It needs separators too.
+# Words that make a phone number likely. The number must also have separators.
 _LOOSE = words(
     rf"{_CLEAR}|call(?:ed|ing|s)?|ring(?:ing)?|rang|reach(?:ed|ing|able)?|text(?:ed|ing)?|answer(?:ing|ed|s)?|messag(?:e|es|ed|ing)"
     r"|contact(?:ed)?|voicemail|anruf(?:en)?|appel(?:er|ez)?|llam(?:ar|e|a)"
 )
 _POINTED = LazyRegex(r"(?:(?<![^\W_])(?:at|on|to|under|number|is|auf|unter)|[:=])\s{0,3}$", re.IGNORECASE)
 _THOUSANDS = LazyRegex(rf"\d{{1,3}}(?:[{SPACES}.]\d{{3}}){{2,4}}")
-# Parts of those words, to tell quickly that none is near.
+# Parts of those words, for a quick first check.
 _STEMS = listed(
     "phone tel tél mob móv cell celu handy portable fax line what viber sms pager dial desk office switch contact тел моб"
     " 電話 电话 手机 携帯 call ring rang reach text answer messag voice anruf appel llam"
@@ -58,7 +47,7 @@ _STEMS = listed(
 _REACH = 64
 _GAPS = tuple(" \u00a0\u2009\u202f-.")
 
-# Written forms that are phone numbers without any cue, if libphonenumber knows the number in one of the regions.
+# Written forms that need no cue word, if libphonenumber accepts the number in one of the regions.
 _NANP = LazyRegex(
     rf"(?:(?:\+|00)?1[{SPACES}{DASHES}.]{{0,2}})?(?:\([2-9]\d\d\) ?|[2-9]\d\d([{DASHES}.]))[2-9]\d\d(?(1)\1|[{DASHES}. ])\d{{4}}"
 )
@@ -80,10 +69,10 @@ _AMOUNT_AFTER = LazyRegex(
 )
 
 
-def phones(page: Page) -> Iterator[Span]:
-    """Each run of digit groups is judged once, from left to right."""
+def find_phones(page: Page) -> Iterator[Span]:
+    """Judge each run of digit groups once, from left to right."""
     for run in _RUN.finditer(page.text):
-        if run.end() - run.start() >= _FEWEST and sum(map(str.isdigit, run[0])) >= _FEWEST:
+        if run.end() - run.start() >= _MIN_DIGITS and sum(map(str.isdigit, run[0])) >= _MIN_DIGITS:
             yield from _phones_in(page, run)
 
 
@@ -106,19 +95,19 @@ def _phones_in(page: Page, run: re.Match[str]) -> Iterator[Span]:
 
 
 def _phone_from(page: Page, groups: list[Span], first: int) -> int | None:
-    """The last group of a number that starts with group `first`; the longest reading wins."""
+    """Return the last group of a number that starts with group `first`; the longest match wins."""
     start, digits, ends = groups[first][0], 0, []
     if not _starts(page.text, start) or not _likely(page, start):
         return None
-    for at in range(first, min(first + _MOST_GROUPS, len(groups))):
+    for at in range(first, min(first + _MAX_GROUPS, len(groups))):
         digits += groups[at][1] - groups[at][0] - (page.text[groups[at][0]] in "+(")
-        if _FEWEST <= digits <= _MOST:
+        if _MIN_DIGITS <= digits <= _MAX_DIGITS:
             ends.append(at)
     return next((at for at in reversed(ends) if _is_phone(page, start, groups[at][1])), None)
 
 
 def _likely(page: Page, start: int) -> bool:
-    """Most numbers have neither a cue word near nor the start of a form; this tells so quickly."""
+    """Reject quickly most numbers, which have neither a cue word near them nor the start of a written form."""
     if page.text[start] in "+(0" or page.near(_STEMS, (start, start + 32), before=_REACH, after=0):
         return True
     return _NANP.match(page.text, start) is not None
@@ -142,7 +131,7 @@ def _is_phone(page: Page, start: int, end: int) -> bool:
 
 
 def _cued(text: str, start: int, end: int) -> bool:
-    """A clear word needs nothing else; a likely one needs separators, and more if those could part thousands."""
+    """Accept any number after a clear word. After a likely word it needs separators that do not group thousands."""
     if _STRONG_BEFORE.search(text, max(0, start - _REACH), start) or _STRONG_AFTER.match(text, end):
         return True
     if not _separated(text[start:end]) or not _LOOSE.search(text, max(0, start - _REACH), start):
@@ -151,7 +140,7 @@ def _cued(text: str, start: int, end: int) -> bool:
 
 
 def _formed(text: str, start: int, end: int) -> bool:
-    """Without a cue: one of the written forms, and known to libphonenumber."""
+    """Accept a number without a cue word in one of the written forms, if libphonenumber knows it."""
     number = text[start:end]
     if not _separated(number) or (any(space in number for space in SPACES) and not _isolated(text, start, end)):
         return False
@@ -170,7 +159,7 @@ def _ends(text: str, end: int) -> bool:
 
 
 def _isolated(text: str, start: int, end: int) -> bool:
-    """No further groups of digits before or after: part of a longer number is no phone number."""
+    """Return whether no further digit groups stand before or after: part of a longer number is not a phone number."""
     head, tail = text[max(0, start - 2) : start], text[end : end + 2]
     follows = head[:1].isdigit() and head[1:] in _GAPS and text[start] != "("
     return not (follows or (tail[1:].isdigit() and tail[0] in _GAPS))
@@ -189,8 +178,8 @@ def _in_form(number: str) -> bool:
 
 
 def _region(number: str) -> str | None:
-    """The first region in which libphonenumber takes it for a number in use."""
-    from phonenumbers import NumberParseException, is_valid_number, parse  # 25 ms, and few texts hold a candidate
+    """Return the first region in which libphonenumber considers the number valid."""
+    from phonenumbers import NumberParseException, is_valid_number, parse  # takes 25 ms, and few texts have a candidate
 
     for region in ("US",) if _NANP.fullmatch(number) else _REGIONS:
         try:
@@ -210,8 +199,8 @@ def _international(number: str) -> bool:
         return False
 
 
-def e164(value: str) -> str:
-    """One spelling for one number: E.164 where it is known, else its digits."""
+def _e164(value: str) -> str:
+    """Return one spelling for each number: E.164 where libphonenumber knows it, else its digits."""
     from phonenumbers import PhoneNumberFormat, format_number, parse
 
     number = _without_extension(value)
@@ -227,27 +216,16 @@ def _without_extension(value: str) -> str:
     return value[: extension.start()] if extension else value
 
 
-PHONE = Pattern(
-    id="phone",
-    label="PHONE",
-    why="A phone number names a person and reaches them.",
-    finds=phones,
-    normal=e164,
-    examples=(
-        Example("ring +44 20 7946 0958 after six", "+44 20 7946 0958"),
-        Example("(212) 555-0123 is the old one", "(212) 555-0123"),
-        Example("Desk: 5403926876", "5403926876"),
-        Example("call me on 467 3395", "467 3395"),
-        Example("0161 496 0000 x12", "0161 496 0000 x12"),
+PATTERNS = (
+    Pattern(
+        id="phone", label="PHONE", finds=find_phones, normal=_e164, why="A phone number identifies a person and reaches them.",
+        examples=marked(
+            "ring «+44 20 7946 0958» after six", "«(212) 555-0123» is the old one", "Desk: «5403926876»", "call me on «467 3395»",
+            "«0161 496 0000 x12»",
+        ),
+        counter_examples=(
+            "order 12345678", "ticket 4673395 is closed", "released on 2024-05-17 12:30:45", "port 8080, pid 1234567",
+            "the population is 8 336 817", "call me at 10:30 on 12.05.2024", "1.800.555 rows",
+        ),
     ),
-    counter_examples=(
-        "order 12345678",
-        "ticket 4673395 is closed",
-        "released on 2024-05-17 12:30:45",
-        "port 8080, pid 1234567",
-        "the population is 8 336 817",
-        "call me at 10:30 on 12.05.2024",
-        "1.800.555 rows",
-    ),
-)
-PATTERNS = (PHONE,)
+)  # fmt: skip

@@ -1,9 +1,4 @@
-"""National ids, with the check sums of python-stdnum.
-
-Many are plain runs of digits, and one random run in ten or a hundred passes a check sum. So a number counts by itself only in
-a written form that nothing else has; otherwise a cue word must stand near. What stdnum would compare with today's date is checked
-here instead: the same text must always give the same answer.
-"""
+"""Numbers with check sums: payment cards, bank accounts and national ids."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -14,29 +9,167 @@ from itertools import chain
 
 from memory_mesh.core.redaction.pattern import (
     DASHES,
+    DIGIT,
+    SPACES,
     Cue,
-    Example,
     Page,
     Pattern,
     Span,
     compact,
+    joined,
     luhn,
+    marked,
     occurrences,
     stands_alone,
+    stems_of,
 )
 from memory_mesh.core.text import LazyRegex
+
+_MIN_DIGITS, _MAX_DIGITS = 12, 19
+_RUN = LazyRegex(rf"{DIGIT}(?:[{SPACES}{DASHES}]?{DIGIT})*+")
+_GROUP = LazyRegex(r"\d+")
+# How cards group their digits; a single group is common too.
+_GROUPINGS = LazyRegex(r"4,4,4,[1-4](?:,[1-3])?|4,6,[45]")
+_CARD_CUE = Cue(
+    "card cc credit visa master amex american discover diners jcb maestro union cvv cvc kart carte tarjeta carta cartao cartão"
+    " карт カード 卡号",
+    r"(?:credit|debit|bank|payment)?\s?cards?|cc|ccn|credit|visa|master\s?card|amex|american express|discover|diners|jcb|maestro"
+    r"|union\s?pay|cvv|cvc|card_?(?:no|num|number)|kreditkarten?(?:nummer)?|karte|carte|tarjeta|carta|cart[aã]o|карт[аыу]|カード|卡号",
+)
+# First digits by length, of networks that need no cue word. A Visa of 13 or 19 digits, Maestro and similar networks need one,
+# because ids and timestamps in milliseconds or nanoseconds have the same length.
+_NETWORKS = {
+    14: LazyRegex(r"30[0-5]|3095|36|3[89]"),  # Diners Club
+    15: LazyRegex(r"3[47]|2131|1800"),  # American Express, old JCB
+    # Visa, Mastercard, Discover, JCB, UnionPay
+    16: LazyRegex(r"4|5[1-5]|222[1-9]|22[3-9]|2[3-6]|27[01]|2720|6011|64[4-9]|65|35(?:2[89]|[3-8])|62"),
+}
+
+
+def _cards(page: Page) -> Iterator[Span]:
+    """Match 12 to 19 digits, in one group or in the groups of a card, with a Luhn sum and a known network or a cue word."""
+    for run in _RUN.finditer(page.text):
+        if len(run[0]) >= _MIN_DIGITS and sum(map(str.isdigit, run[0])) >= _MIN_DIGITS:
+            yield from _cards_in(page, run)
+
+
+def _cards_in(page: Page, run: re.Match[str]) -> Iterator[Span]:
+    groups = [found.span() for found in _GROUP.finditer(page.text, *run.span())]
+    at = 0
+    while at < len(groups):
+        last = _card_from(page, groups, at)
+        if last is not None:
+            yield groups[at][0], groups[last][1]
+        at = at + 1 if last is None else last + 1
+
+
+def _card_from(page: Page, groups: list[Span], first: int) -> int | None:
+    """Return the last group of a card that starts with group `first`; the longest match wins."""
+    text, digits, sizes, best = page.text, "", "", None
+    for at in range(first, len(groups)):
+        start, end = groups[at]
+        if len(digits) + end - start > _MAX_DIGITS:
+            break
+        digits += text[start:end]
+        sizes += f"{',' if sizes else ''}{end - start}"
+        if len(digits) >= _MIN_DIGITS and (at == first or _GROUPINGS.fullmatch(sizes)):
+            span = groups[first][0], end
+            if luhn(digits) and _complete(text, span) and (_network(digits) or _called_card(page, span)):
+                best = at
+    return best
+
+
+def _complete(text: str, span: Span) -> bool:
+    """Return whether the number is not part of a word or of a decimal fraction."""
+    head, tail = text[max(0, span[0] - 2) : span[0]], text[span[1] : span[1] + 2]
+    if joined(head[-1:]) or joined(tail[:1]):
+        return False
+    fraction = len(head) == 2 and head[1] == "." and head[0].isdigit()
+    return not fraction and not (len(tail) == 2 and tail[0] == "." and tail[1].isdigit())
+
+
+def _called_card(page: Page, span: Span) -> bool:
+    """Return whether a cue word is near. Ids of memories have 13 digits between underscores; one in ten passes Luhn."""
+    return "_" not in page.text[max(0, span[0] - 1) : span[1] + 1] and _CARD_CUE.near(page, span)
+
+
+def _network(digits: str) -> bool:
+    return len(digits) in _NETWORKS and _NETWORKS[len(digits)].match(digits) is not None
+
+
+# The length of IBANs by country, as registered for ISO 13616.
+_IBAN_LENGTHS = {
+    country: int(length)
+    for length, *countries in map(str.split, (
+        "15 NO", "16 BE", "18 DK FI FK FO GL NL SD", "19 MK SI", "20 AT BA EE KZ LT LU MN XK", "21 CH HR LI LV",
+        "22 BG BH CR DE GB GE IE ME RS VA", "23 AE GI IL IQ OM SO TL", "24 AD CZ ES MD PK RO SA SE SK TN VG", "25 LY PT ST",
+        "26 IS TR", "27 BI DJ FR GR IT MC MR SM", "28 AL AZ BY CY DO GT HN HU LB NI PL SV", "29 BR EG PS QA UA", "30 JO KW MU YE",
+        "31 MT SC", "32 LC", "33 RU",
+    ))
+    for country in countries
+}  # fmt: skip
+_IBAN_HEAD = LazyRegex(r"[0-9][0-9](?<=[A-Za-z]{2}[0-9]{2})")
+_IBAN_BODIES = {
+    length: LazyRegex(rf"(?:[{SPACES}{DASHES}]?[A-Za-z0-9]){{{length - 4}}}(?![A-Za-z0-9])")
+    for length in set(_IBAN_LENGTHS.values())
+}
+
+
+def _ibans(page: Page) -> Iterator[Span]:
+    """Match a country, two check digits and the country's number of characters, in any case and grouping."""
+    text, done = page.text, 0
+    for head in _IBAN_HEAD.finditer(text):
+        start = head.start() - 2
+        length = _IBAN_LENGTHS.get(text[start : start + 2].upper())
+        if length is None or start < done or (start and joined(text[start - 1])):
+            continue
+        body = _IBAN_BODIES[length].match(text, head.end())
+        if body and _mod97(text[start : body.end()]):
+            done = body.end()
+            yield start, done
+
+
+def _mod97(iban: str) -> bool:
+    plain = compact(iban)
+    turned = plain[4:] + plain[:4]
+    return int("".join(str(int(char, 36)) for char in turned)) % 97 == 1
+
+
+CARDS = (
+    Pattern(
+        id="iban", label="IBAN", finds=_ibans, digits=2, normal=compact, why="An IBAN names a person's bank account.",
+        examples=marked("IBAN: «DE89 3704 0044 0532 0130 00»", "pay «gb82west12345698765432» please"),
+        counter_examples=("DE89 3704 0044 0532 0130 01", "pod be12-7f9c4d5b6-x2x4z", "FR2024 report"),
+    ),
+    Pattern(
+        id="card", label="CARD", finds=_cards, normal=compact, why="The number of a payment card allows others to pay with it.",
+        examples=marked(
+            "charged to «4111 1111 1111 1111» yesterday", "Amex «3782-822463-10005»", "my card «4222222222222» expired",
+        ),
+        counter_examples=(
+            "order 4111111111111112", "timestamp 1700000000000000", "0.4111111111111111", "job 4222222222222 is done",
+            "ISBN 978-3-16-148410-0",
+        ),
+    ),
+)  # fmt: skip
+
+
+# --- national ids, with the check sums of python-stdnum ---
+# Many are plain runs of digits, and one random run in ten or a hundred passes a check sum. So a number counts without a cue word
+# only in a written form that nothing else has. Checks of stdnum that depend on today's date are replaced by checks here: the same
+# text must always give the same result.
 
 _GENERAL_CUE = (
     r"national\s(?:id|identity|identification|insurance|number)|identity\s(?:no|number|card|code)|id\s?(?:card|number|no)|personal\s(?:id|code|number"
     r"|identification)|tax\s?(?:payer)?\s?(?:id|number|code|file)|social\s(?:security|insurance)|citizen(?:ship)?\s(?:id|number)"
 )
 
-_GENERAL_STEMS = "national identi id_card idcard id_n idn personal tax social citizen"
+_GENERAL_STEMS = stems_of("national identi id_card idcard id_n idn personal tax social citizen")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Id:
-    """One country's number. `alone` is the form that needs no cue, `beside` the form that does."""
+    """One country's id. The form `alone` needs no cue word, the form `beside` does."""
 
     id: str
     what: str
@@ -44,16 +177,16 @@ class _Id:
     alone: str = ""
     beside: str = ""
     check: str | Callable[[str], bool] = ""
-    stems: str = ""  # of the cue
+    stems: str = ""  # of the cue words
     shapes: tuple[str, ...] = ()  # of `alone`, with 0 for digits and A for letters
-    lead: int = 0  # how much of the form may stand before the shape
+    lead: int = 0  # how many characters of the form may stand before the shape
     example: str
     masked: str
-    other: str = ""  # what stays, where the check sum cannot tell
+    other: str = ""  # a counter-example, where the check sum gives none
 
 
 def _area_group_serial(number: str) -> bool:
-    """An SSN has no check digit, but not every number is given out."""
+    """Check an SSN, which has no check digit, against the ranges never issued."""
     digits = compact(number)
     return digits[:3] not in ("000", "666") and digits[0] != "9" and digits[3:5] != "00" and digits[5:] != "0000"
 
@@ -82,7 +215,7 @@ def _as_written(number: str) -> bool:
     return bool(number)
 
 
-# In a form, d stands for a digit.
+# In a form, d is a digit.
 _DD, _MM = "(?:0[1-9]|[12][0-9]|3[01])", "(?:0[1-9]|1[0-2])"
 _IDS = (
     _Id(id="us_ssn", shapes=("000-00-0000", "000?00?0000"), stems="ssn social", what="US social security number",
@@ -188,29 +321,24 @@ _IDS = (
 )  # fmt: skip
 
 
-@cache
-def _stems(written: str) -> tuple[str, ...]:
-    return tuple(stem.replace("_", " ") for stem in written.split())
-
-
 def _valid(number: str, check: str | Callable[[str], bool]) -> bool:
     if callable(check):
         return check(number)
-    # Most texts hold no candidate, and stdnum takes a while to import.
+    # Imported late: stdnum is slow to import, and few texts have a candidate.
     return bool(import_module(f"stdnum.{check}").is_valid(number))
 
 
 def _finder(row: _Id) -> Callable[[Page], Iterator[Span]]:
-    def finds(page: Page) -> Iterator[Span]:
+    def find(page: Page) -> Iterator[Span]:
         for span in chain(_alone(page, row), _beside(page, row)):
             if stands_alone(page.text, span) and _valid(page.text[slice(*span)], row.check):
                 yield span
 
-    return finds
+    return find
 
 
 def _alone(page: Page, row: _Id) -> Iterator[Span]:
-    """Where the text has the shape of the form, the form itself is tried."""
+    """Match the form wherever the text has its shape."""
     for shape in row.shapes:
         for place in occurrences(page.shape, shape.encode()):
             found = _form(row.alone).match(page.text, max(0, place - row.lead))
@@ -221,33 +349,33 @@ def _alone(page: Page, row: _Id) -> Iterator[Span]:
 def _beside(page: Page, row: _Id) -> Iterator[Span]:
     if not row.beside:
         return
-    for stems in (_stems(row.stems), _stems(_GENERAL_STEMS)):
+    for stems in (_cue(row).stems, _GENERAL_STEMS):
         for start, end in page.numbered(stems):
             for found in _form(row.beside).finditer(page.text, start, end):
-                if _cue(row).said(page.text, found.span()):
+                if _cue(row).confirms(page.text, found.span()):
                     yield found.span()
 
 
 @cache
 def _form(form: str) -> LazyRegex:
-    # An expression that starts with a set of characters, not with a repeat, is searched three times as fast.
+    # A regex that starts with a character class instead of a repeat is searched three times as fast.
     return LazyRegex(re.sub("d+", lambda run: "[0-9]" + (f"[0-9]{{{len(run[0]) - 1}}}" if len(run[0]) > 1 else ""), form))
 
 
 @cache
 def _cue(row: _Id) -> Cue:
-    return Cue(_stems(row.stems), f"{row.cue}|{_GENERAL_CUE}")
+    return Cue(row.stems, f"{row.cue}|{_GENERAL_CUE}")
 
 
 def _pattern(row: _Id) -> Pattern:
     return Pattern(
         id=row.id,
         label="US_SSN" if row.id == "us_ssn" else "NATIONAL_ID",
-        why=f"{row.what}; {_needs(row)} is needed.",
+        why=f"{row.what}; requires {_needs(row)}.",
         finds=_finder(row),
-        digits=sum(map(str.isdigit, row.masked)) - 1,  # some forms have one digit less than the example
+        digits=sum(map(str.isdigit, row.masked)) - 1,  # some forms have one digit fewer than the example
         normal=compact,
-        examples=(Example(row.example, row.masked),),
+        examples=marked(row.example.replace(row.masked, f"«{row.masked}»")),
         counter_examples=tuple(_wrong(row)),
     )
 
@@ -266,4 +394,5 @@ def _wrong(row: _Id) -> Iterator[str]:
         yield row.example.replace(row.masked, row.masked[:-1] + wrong)
 
 
-PATTERNS = tuple(_pattern(row) for row in _IDS)
+NATIONAL_IDS = tuple(_pattern(row) for row in _IDS)
+PATTERNS = (*CARDS, *NATIONAL_IDS)
