@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from memory_mesh.core.model import batches
 from memory_mesh.core.model.rows import Vector
 from memory_mesh.core.ports import Embedder
-from memory_mesh.models.local import LocalEmbedder
+from memory_mesh.models import LocalEmbedder
 from memory_mesh.settings import load
-from memory_mesh.wiring.build import model_places
+from memory_mesh.wiring.build import model_paths
 
 Floats = NDArray[np.float32]
 _BATCH = 2000
@@ -62,7 +62,7 @@ class KeptEmbedder:
 
 def local(path: Path | None = None) -> KeptEmbedder:
     """The default model of this machine."""
-    return KeptEmbedder(LocalEmbedder(model_places(load({}))), path)
+    return KeptEmbedder(LocalEmbedder(model_paths(load({}))), path)
 
 
 def matrix(embedder: Embedder, texts: Sequence[str]) -> Floats:

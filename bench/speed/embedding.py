@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from bench.speed.measuring import Spread, spread, timed
 from bench.speed.texts import Speech
 from memory_mesh.core.errors import EmbeddingError
-from memory_mesh.models.local import LocalEmbedder
+from memory_mesh.models import LocalEmbedder
 from memory_mesh.settings import load
-from memory_mesh.wiring.build import model_places
+from memory_mesh.wiring.build import model_paths
 
 _TEXTS, _SINGLES = 300, 100
 
@@ -27,7 +27,7 @@ class Price:
 
 def price() -> Price | str:
     """The price, or why it cannot be told: a machine may have no model."""
-    embedder = LocalEmbedder(model_places(load({})))
+    embedder = LocalEmbedder(model_paths(load({})))
     texts = [item.text for item in Speech().items(_TEXTS)]
     try:
         embedder.embed(texts[:2])  # loads the model

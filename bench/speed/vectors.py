@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memory_mesh.core.model.rows import Vector
-from memory_mesh.models.weights import MODEL
+from memory_mesh.models import MODEL
 
 DIMENSION = 384
 _CENTRES = 2000

@@ -15,7 +15,7 @@ from memory_mesh.core.model.columns import Kind
 from memory_mesh.core.model.records import Memory
 from memory_mesh.core.model.rows import Row, Vector
 from memory_mesh.core.model.times import iso
-from memory_mesh.models.hashing import HashingEmbedder
+from memory_mesh.models import HashingEmbedder
 from memory_mesh.stores.sqlite.store import SqliteStore
 
 from .children import Child, bytes_of, url

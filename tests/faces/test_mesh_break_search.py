@@ -8,7 +8,7 @@ from house import House
 
 from memory_mesh.core.errors import EmbeddingError, ModelMismatch
 from memory_mesh.core.model.rows import Vector
-from memory_mesh.models.hashing import HashingEmbedder
+from memory_mesh.models import HashingEmbedder
 
 WORDS = "The red fox jumps over fences."
 

@@ -384,7 +384,7 @@ def test_a_model_without_a_provider_and_a_provider_without_a_model_are_told_at_o
         ({"llm_max_tokens": 10**30}, r"llm_max_tokens .*at most"),
         ({"llm_price_sent": float("inf")}, r"llm_price_sent inf cannot be used"),
         ({"llm_price_sent": 1e300}, r"llm_price_sent .*cannot be used"),
-        ({"llm_base_url": "http://127.0.0.1:9", "llm_allow_local": False}, r"set llm_allow_local = true if it is meant"),
+        ({"llm_base_url": "http://127.0.0.1:9", "llm_allow_local": False}, r"set llm_allow_local = true if that is intended"),
     ],
 )
 def test_a_number_that_cannot_be_meant_is_told_by_its_own_name(options, told):

@@ -11,7 +11,7 @@ from memory_mesh import MemoryMesh, MemoryMeshError
 from memory_mesh.core.errors import MemoryDisabled, NotFound, NotYet, SettingsError, StoreClosed
 from memory_mesh.core.not_yet import NOT_YET
 from memory_mesh.flows import usage
-from memory_mesh.models.hashing import HashingEmbedder
+from memory_mesh.models import HashingEmbedder
 from memory_mesh.stores.ram import RamStore
 from memory_mesh.testing.fakes import NEW_YEAR
 from memory_mesh.wiring.build import as_clock

@@ -5,7 +5,7 @@ from house import House
 
 from memory_mesh import MemoryMesh
 from memory_mesh.core.errors import InvalidFilter, InvalidInput
-from memory_mesh.models.hashing import HashingEmbedder
+from memory_mesh.models import HashingEmbedder
 from memory_mesh.testing.fakes import RecordingEmbedder
 
 FACTS = [

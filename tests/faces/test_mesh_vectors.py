@@ -10,8 +10,7 @@ from memory_mesh import MemoryMesh
 from memory_mesh.core.errors import EmbeddingError, ModelMismatch, SettingsError
 from memory_mesh.core.model.columns import Kind
 from memory_mesh.core.model.rows import Row, Vector
-from memory_mesh.models.fallback import FallbackEmbedder
-from memory_mesh.models.hashing import HashingEmbedder
+from memory_mesh.models import FallbackEmbedder, HashingEmbedder
 from memory_mesh.testing.fakes import DownEmbedder, RecordingEmbedder
 from memory_mesh.wiring.open_store import open_store
 

@@ -11,7 +11,7 @@ from memory_mesh.core.ports import Secret, Tokens
 from memory_mesh.core.prompts import check as prompt
 from memory_mesh.flows.check import check
 from memory_mesh.flows.spending import Ledger
-from memory_mesh.models.hashing import HashingEmbedder
+from memory_mesh.models import HashingEmbedder
 from memory_mesh.testing.fakes import DownEmbedder, ScriptedChat
 
 

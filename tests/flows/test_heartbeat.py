@@ -18,7 +18,7 @@ from memory_mesh.flows import change, embed, erase, heartbeat, lessons, reembed,
 from memory_mesh.flows.context import Context
 from memory_mesh.flows.heartbeat import Job, beat, log
 from memory_mesh.flows.search import Request, search
-from memory_mesh.models.hashing import HashingEmbedder
+from memory_mesh.models import HashingEmbedder
 from memory_mesh.testing.fakes import DownEmbedder, FakeClock, no_pause, seeded_ids
 from memory_mesh.wiring.open_store import open_store
 

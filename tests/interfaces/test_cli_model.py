@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from memory_mesh.models import fetching, onnx_graph, weights
-from memory_mesh.models import model_files as built
-from memory_mesh.models.weights import SUMS
+from memory_mesh.models import fetch, model_files, onnx_graph
+from memory_mesh.models.model_files import HASHES, file_sha256, read_model
 
 
 @pytest.fixture
@@ -16,17 +15,17 @@ def fetched(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list
     """A cache of its own, small files that stand for the model's, and each fetch of them."""
     small, fetches = tmp_path / "small", []
     small.mkdir()
-    for name in SUMS:
+    for name in HASHES:
         (small / name).write_text(f"the {name} of a test")
-        monkeypatch.setitem(weights.SUMS, name, weights.sum_of(small / name))
+        monkeypatch.setitem(HASHES, name, file_sha256(small / name))
 
     def way(into: Path) -> str:
         fetches.append(into)
         shutil.copytree(small, into, dirs_exist_ok=True)
         return ""
 
-    monkeypatch.setattr(fetching, "WAYS", {"a way": way})
-    monkeypatch.setattr(weights, "find_spec", lambda package: None)
+    monkeypatch.setattr(fetch, "SOURCES", {"a way": way})
+    monkeypatch.setattr(model_files, "find_spec", lambda package: None)
     monkeypatch.setattr(onnx_graph, "build", lambda weights, progress: b"a graph")
     monkeypatch.setenv("MEMORY_MESH_CACHE_DIR", str(tmp_path / "cache"))
     return fetches
@@ -56,7 +55,7 @@ def test_the_same_is_told_as_json(cli, fetched, tmp_path):
     assert told["state"] == "ready"
     assert told["sums"] is True
     assert Path(told["folder"]).is_relative_to(tmp_path / "cache")
-    assert told["size"] == built.read(Path(told["folder"])).size
+    assert told["size"] == read_model(Path(told["folder"])).size
 
 
 def test_a_damaged_model_is_told_and_mended(cli, fetched, tmp_path):
@@ -68,7 +67,7 @@ def test_a_damaged_model_is_told_and_mended(cli, fetched, tmp_path):
 
 
 def test_a_fetch_that_fails_is_one_line_with_each_reason(cli, fetched, monkeypatch):
-    monkeypatch.setattr(fetching, "WAYS", {"a way": lambda into: "no network"})
+    monkeypatch.setattr(fetch, "SOURCES", {"a way": lambda into: "no network"})
     said = cli("model", "fetch")
     assert said.code == 13
     assert said.err.startswith("[MemoryMesh Error] ")

@@ -10,11 +10,8 @@ from hypothesis import strategies as st
 from memory_mesh.core.errors import AnswerUnreadable, CallError, CallRefused
 from memory_mesh.core.model.columns import Json
 from memory_mesh.core.ports import ChatModel, Prompt, Reply, Tokens
-from memory_mesh.models import anthropic_chat, openai_chat
-from memory_mesh.models.anthropic_chat import AnthropicChat
-from memory_mesh.models.openai_chat import OpenAiChat
+from memory_mesh.models.chat import AnthropicChat, OpenAiChat, parse_anthropic, parse_openai, without_bounds
 from memory_mesh.models.providers import PROVIDERS
-from memory_mesh.models.schemas import without_bounds
 from memory_mesh.testing.fakes import ScriptedChat
 
 from .posts import StubPost, refusal
@@ -291,11 +288,11 @@ UNREADABLE: dict[str, tuple[Json, str]] = {
     "a filter": (chosen("te", reason="content_filter"), "declined"),
     "a tool call": (chosen(None, tool_calls=[{"id": "1"}]), "tool"),
     "an old tool call": (chosen(None, function_call={"name": "x"}), "tool"),
-    "no content": (chosen(None), "no text"),
-    "parts": (chosen([{"type": "text", "text": "tea"}]), "no text"),
-    "empty content": (chosen(""), "says nothing"),
-    "blank content": (chosen(" \n"), "says nothing"),
-    "only thoughts": (chosen("<think>hm</think>"), "says nothing"),
+    "no content": (chosen(None), "not a text"),
+    "parts": (chosen([{"type": "text", "text": "tea"}]), "not a text"),
+    "empty content": (chosen(""), "is empty"),
+    "blank content": (chosen(" \n"), "is empty"),
+    "only thoughts": (chosen("<think>hm</think>"), "is empty"),
     "thoughts without an end": (chosen("<think>hm", reason="length"), "cut off before"),
 }
 
@@ -315,11 +312,11 @@ def test_an_answer_without_an_answer_is_unreadable_and_says_why(case: str) -> No
         ({"content": "tea"}, "no content"),
         ({"content": ["tea"]}, "no content"),
         (blocks(), "no content"),
-        (blocks({"type": "text", "text": 3}), "no text"),
-        (blocks({"type": "thinking", "thinking": "hm"}), "no text"),
+        (blocks({"type": "text", "text": 3}), "not a text"),
+        (blocks({"type": "thinking", "thinking": "hm"}), "not a text"),
         (blocks(text("I call"), {"type": "tool_use", "name": "x"}), "tool"),
         (blocks(text("I will not."), reason="refusal"), "declined"),
-        (blocks(text(" ")), "says nothing"),
+        (blocks(text(" ")), "is empty"),
         (blocks(text(""), reason="max_tokens"), "cut off before"),
     ],
 )
@@ -368,7 +365,7 @@ def shaped(leaf: st.SearchStrategy[Json]) -> st.SearchStrategy[dict[str, Json]]:
     )
 
 
-@pytest.mark.parametrize("read", [openai_chat.read_answer, anthropic_chat.read_answer])
+@pytest.mark.parametrize("read", [parse_openai, parse_anthropic])
 @given(answer=shaped(ANY_JSON) | st.dictionaries(st.text(max_size=8), ANY_JSON, max_size=4))
 def test_any_object_is_a_reply_or_unreadable(read: Callable[..., Reply], answer: dict[str, Json]) -> None:
     try:

@@ -20,9 +20,8 @@ from memory_mesh.core.errors import (
 )
 from memory_mesh.core.model.columns import Json
 from memory_mesh.core.ports import Prompt, Secret
-from memory_mesh.models.anthropic_chat import AnthropicChat
-from memory_mesh.models.openai_chat import OpenAiChat
-from memory_mesh.models.providers import PROVIDERS, headers_of
+from memory_mesh.models.chat import AnthropicChat, OpenAiChat
+from memory_mesh.models.providers import PROVIDERS, provider_headers
 from memory_mesh.models.remote_embedder import RemoteEmbedder
 from memory_mesh.net import HttpClient, System
 from net.servers import Answer, FaultServer
@@ -87,7 +86,7 @@ CLIENTS: dict[str, Callable[[HttpClient], object]] = {
 
 
 def opened(server: FaultServer, provider: str, timeout: float) -> HttpClient:
-    headers = headers_of(PROVIDERS[provider], Secret(KEY))
+    headers = provider_headers(PROVIDERS[provider], Secret(KEY))
     hurried = replace(System(), pause=lambda seconds: None)
     return HttpClient(f"{server.url}/v1", allow_local=True, headers=headers, timeout=timeout, system=hurried)
 

@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-from memory_mesh.models import onnx_graph
-from memory_mesh.models.engine import Engine
-from memory_mesh.models.model_files import Built
-from memory_mesh.models.weights import TOKENIZER, WEIGHTS
+from memory_mesh.models import ModelFiles, onnx_graph
+from memory_mesh.models.local import Engine
+from memory_mesh.models.model_files import TOKENIZER, WEIGHTS
 from models.programs import make_the_model
 
 WIDTH, INNER, VOCABULARY = 384, 1536, 200
@@ -48,16 +47,16 @@ def weights_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return file
 
 
-def test_the_graph_computes_what_the_formulas_say(weights_file: Path, model: Built) -> None:
+def test_the_graph_computes_what_the_formulas_say(weights_file: Path, model: ModelFiles) -> None:
     given = random_weights()
-    engine = Engine(onnx_graph.build_large(weights_file), model.tokenizer)
+    engine = Engine(onnx_graph.build_unquantized(weights_file), model.tokenizer)
     for tokens in ([], [7], [5, 6, 7, 8], list(range(3, 40))):
         ids = [101, *tokens, 102]
         found = np.frombuffer(engine.run(tokens), "<f4")
         assert np.abs(found - by_hand(given, ids)).max() < 1e-5
 
 
-def test_eight_bits_stay_near_the_formulas(weights_file: Path, model: Built) -> None:
+def test_eight_bits_stay_near_the_formulas(weights_file: Path, model: ModelFiles) -> None:
     given = random_weights()
     engine = Engine(onnx_graph.build(weights_file), model.tokenizer)
     for tokens in ([7], [5, 6, 7, 8], list(range(3, 40))):
@@ -72,7 +71,7 @@ def test_the_same_weights_make_the_same_bytes(weights_file: Path) -> None:
     assert told == [("building the model", layer, 6) for layer in range(1, 7)]
 
 
-def test_processes_that_make_the_model_at_once_do_no_harm(weights_file: Path, model: Built, tmp_path: Path) -> None:
+def test_processes_that_make_the_model_at_once_do_no_harm(weights_file: Path, model: ModelFiles, tmp_path: Path) -> None:
     (weights_file.parent / TOKENIZER).write_bytes(model.tokenizer)
     cache = tmp_path / "cache"
     with ProcessPoolExecutor(3, mp_context=get_context("spawn")) as pool:

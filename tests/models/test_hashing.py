@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_mesh.core.errors import SettingsError
-from memory_mesh.models.hashing import HashingEmbedder
+from memory_mesh.models import HashingEmbedder
 
 
 def cosine(one: str, other: str) -> float:

@@ -1,21 +1,20 @@
 """LM Studio that is not running: on a Mac it is started, once; anywhere else it is an outage."""
 
+import subprocess
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from socket import create_server
 from subprocess import CompletedProcess
-from threading import Event
+from threading import Event, Lock
 
 import pytest
 
 from memory_mesh.core.cancel import cancellable
 from memory_mesh.core.errors import CallError, Cancelled, EmbeddingError, Unreachable
 from memory_mesh.core.model.rows import Vector
-from memory_mesh.models import lm_studio
-from memory_mesh.models.hashing import HashingEmbedder
-from memory_mesh.models.lm_studio import Once, StartingLmStudio, launch
-from memory_mesh.models.remote_embedder import RemoteEmbedder
+from memory_mesh.models import HashingEmbedder, remote_embedder
+from memory_mesh.models.remote_embedder import LmStudioEmbedder, RemoteEmbedder, start_lm_studio
 from memory_mesh.net import HttpClient, System
 
 PLAIN = HashingEmbedder(16)
@@ -53,8 +52,8 @@ class Studio:
         self._runs = self._starts
         return True
 
-    def wrapped(self, *, platform: str = "darwin", once: Once | None = None) -> StartingLmStudio:
-        return StartingLmStudio(self, platform=platform, launch=self.launch, once=once or Once(), pause=self.waited.append)
+    def wrapped(self, *, platform: str = "darwin", once: "Lock | None" = None) -> LmStudioEmbedder:
+        return LmStudioEmbedder(self, platform=platform, start=self.launch, once=once or Lock(), pause=self.waited.append)
 
 
 @pytest.mark.req("LANE-33")
@@ -82,12 +81,12 @@ def test_a_start_that_fails_is_an_outage_and_is_not_tried_twice() -> None:
         with pytest.raises(EmbeddingError, match="no vectors"):
             wrapped.embed(["tea"])
     assert studio.launched == 1
-    assert len(studio.waited) == lm_studio._TRIES
+    assert len(studio.waited) == remote_embedder.START_TRIES
 
 
 def test_a_program_that_is_not_there_is_not_waited_for() -> None:
     studio = Studio()
-    wrapped = StartingLmStudio(studio, platform="darwin", launch=lambda: False, once=Once(), pause=studio.waited.append)
+    wrapped = LmStudioEmbedder(studio, platform="darwin", start=lambda: False, once=Lock(), pause=studio.waited.append)
     with pytest.raises(EmbeddingError, match="no vectors"):
         wrapped.embed(["tea"])
     assert (studio.asked, studio.waited) == (1, [])
@@ -95,7 +94,7 @@ def test_a_program_that_is_not_there_is_not_waited_for() -> None:
 
 @pytest.mark.req("LANE-33")
 def test_all_embedders_of_a_process_start_it_once_between_them() -> None:
-    once, studios = Once(), [Studio(starts=False) for _ in range(8)]
+    once, studios = Lock(), [Studio(starts=False) for _ in range(8)]
 
     def ask(studio: Studio) -> None:
         with pytest.raises(EmbeddingError):
@@ -133,7 +132,7 @@ def test_an_answer_that_is_wrong_ends_the_wait() -> None:
 def test_the_wait_can_be_called_off() -> None:
     studio, stop = Studio(slow=3), Event()
     stop.set()
-    wrapped = StartingLmStudio(studio, platform="darwin", launch=studio.launch, once=Once())
+    wrapped = LmStudioEmbedder(studio, platform="darwin", start=studio.launch, once=Lock())
     with cancellable(stop), pytest.raises(Cancelled):
         wrapped.embed(["tea"])
 
@@ -161,7 +160,7 @@ def test_a_real_door_to_a_port_where_nobody_listens_is_what_starts_it() -> None:
         return False
 
     with pytest.raises(EmbeddingError, match="gave no answer"):
-        StartingLmStudio(remote, platform="darwin", launch=start, once=Once()).embed(["tea"])
+        LmStudioEmbedder(remote, platform="darwin", start=start, once=Lock()).embed(["tea"])
     assert launched == [True]
 
 
@@ -196,8 +195,8 @@ def test_its_own_command_is_tried_first_and_then_the_program_is_opened(
     monkeypatch: pytest.MonkeyPatch, failing: tuple[str, ...], started: list[str], worked: bool
 ) -> None:
     programs = Programs(*failing)
-    monkeypatch.setattr(lm_studio.subprocess, "run", programs)
-    assert launch() is worked
+    monkeypatch.setattr(subprocess, "run", programs)
+    assert start_lm_studio() is worked
     assert [words[0].rpartition("/")[2] for words in programs.run] == started
     assert programs.run[0][1:] == ["server", "start"]
     assert programs.run[1:] in ([], [["/usr/bin/open", "-g", "-a", "LM Studio"]])

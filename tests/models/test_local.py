@@ -13,11 +13,8 @@ import pytest
 
 from memory_mesh.core.errors import EmbeddingError, ModelMissing
 from memory_mesh.core.model.rows import Vector
-from memory_mesh.models import model_files as built
-from memory_mesh.models.engine import Engine
-from memory_mesh.models.local import LocalEmbedder
-from memory_mesh.models.model_files import Built
-from memory_mesh.models.weights import Places
+from memory_mesh.models import LocalEmbedder, ModelFiles, ModelPaths, fetch, model_files
+from memory_mesh.models.local import Engine
 
 TEXTS = [
     "The deploy key rotates on Mondays.",
@@ -85,33 +82,34 @@ def test_a_vector_does_not_depend_on_what_else_is_in_the_batch(local: LocalEmbed
     assert len({vector.data for vector in alone}) == len(TEXTS)
 
 
-def test_one_worker_or_many_make_no_difference(places: Places, local: LocalEmbedder) -> None:
-    single = LocalEmbedder(places, fetch=False, workers=1)
-    assert single.embed(TEXTS) == LocalEmbedder(places, fetch=False, workers=7).embed(TEXTS) == local.embed(TEXTS)
+def test_one_worker_or_many_make_no_difference(paths: ModelPaths, local: LocalEmbedder) -> None:
+    single = LocalEmbedder(paths, fetch=False, workers=1)
+    assert single.embed(TEXTS) == LocalEmbedder(paths, fetch=False, workers=7).embed(TEXTS) == local.embed(TEXTS)
 
 
-def test_another_process_makes_the_same_vectors(local: LocalEmbedder, places: Places, tmp_path: Path) -> None:
+def test_another_process_makes_the_same_vectors(local: LocalEmbedder, paths: ModelPaths, tmp_path: Path) -> None:
     program = (
         "import sys, json, pathlib\n"
-        "from memory_mesh.models.local import LocalEmbedder\n"
-        "from memory_mesh.models.weights import Places\n"
+        "from memory_mesh.models import LocalEmbedder, ModelPaths\n"
         "texts = json.load(sys.stdin)\n"
-        "made = LocalEmbedder(Places(cache=pathlib.Path(sys.argv[1])), fetch=False).embed(texts)\n"
+        "made = LocalEmbedder(ModelPaths(cache=pathlib.Path(sys.argv[1])), fetch=False).embed(texts)\n"
         "print(json.dumps([vector.data.hex() for vector in made]))\n"
     )
-    words = [sys.executable, "-I", "-c", program, str(places.cache)]
+    words = [sys.executable, "-I", "-c", program, str(paths.cache)]
     done = subprocess.run(words, input=json.dumps(TEXTS), capture_output=True, text=True, check=True, cwd=tmp_path)
     assert json.loads(done.stdout) == [vector.data.hex() for vector in local.embed(TEXTS)]
 
 
-def test_many_threads_share_one_embedder_that_loads_once(places: Places, model: Built, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_threads_share_one_embedder_that_loads_once(
+    paths: ModelPaths, model: ModelFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
     reads: list[Path] = []
-    real = built.read
-    monkeypatch.setattr(built, "read", lambda folder: reads.append(folder) or real(folder))
-    embedder = LocalEmbedder(places, fetch=False)
+    real = model_files.read_model
+    monkeypatch.setattr(model_files, "read_model", lambda folder: reads.append(folder) or real(folder))
+    embedder = LocalEmbedder(paths, fetch=False)
     with ThreadPoolExecutor(8) as pool:
         made = list(pool.map(lambda n: embedder.embed(TEXTS[n % 3 :]), range(16)))
-    assert reads == [places.made]
+    assert reads == [paths.built]
     for one, other in combinations(made, 2):
         assert one[-1] == other[-1]
     assert made[0] == embedder.embed(TEXTS)
@@ -150,7 +148,7 @@ def test_any_text_has_a_vector(local: LocalEmbedder, text: str) -> None:
     assert local.count(text) >= 0
 
 
-def test_no_texts_have_no_vectors_and_load_nothing(empty: Places) -> None:
+def test_no_texts_have_no_vectors_and_load_nothing(empty: ModelPaths) -> None:
     assert LocalEmbedder(empty, fetch=False).embed([]) == []
 
 
@@ -164,21 +162,20 @@ def test_a_text_cannot_pretend_to_end(local: LocalEmbedder) -> None:
 
 
 @pytest.mark.req("MESH-137")
-def test_making_an_embedder_loads_nothing_and_the_first_embedding_does(places: Places, model: Built, tmp_path: Path) -> None:
+def test_making_an_embedder_loads_nothing_and_the_first_embedding_does(
+    paths: ModelPaths, model: ModelFiles, tmp_path: Path
+) -> None:
     program = (
         "import sys, pathlib\n"
-        "from memory_mesh.models.local import LocalEmbedder\n"
-        "from memory_mesh.models.cached import CachedEmbedder\n"
-        "from memory_mesh.models.fallback import FallbackEmbedder\n"
-        "from memory_mesh.models.weights import Places\n"
+        "from memory_mesh.models import CachedEmbedder, FallbackEmbedder, LocalEmbedder, ModelPaths\n"
         "heavy = {'numpy', 'onnx', 'onnxruntime', 'tokenizers', 'safetensors', 'huggingface_hub', 'torch', 'subprocess'}\n"
-        "embedder = FallbackEmbedder([CachedEmbedder(LocalEmbedder(Places(cache=pathlib.Path(sys.argv[1])), fetch=False))])\n"
+        "embedder = FallbackEmbedder([CachedEmbedder(LocalEmbedder(ModelPaths(cache=pathlib.Path(sys.argv[1])), fetch=False))])\n"
         "embedder.model, embedder.window\n"
         "print(*sorted(heavy & set(sys.modules)))\n"
         "embedder.embed(['text'])\n"
         "print(*sorted(heavy & set(sys.modules)))\n"
     )
-    words = [sys.executable, "-I", "-c", program, str(places.cache)]
+    words = [sys.executable, "-I", "-c", program, str(paths.cache)]
     out = subprocess.run(words, capture_output=True, text=True, check=True, cwd=tmp_path).stdout
     before, after = out.splitlines()
     assert before == ""
@@ -186,26 +183,26 @@ def test_making_an_embedder_loads_nothing_and_the_first_embedding_does(places: P
     assert not {"onnx", "safetensors", "torch"} & set(after.split())
 
 
-def test_without_a_model_every_call_says_where_it_was_looked_for_and_what_to_do(empty: Places) -> None:
+def test_without_a_model_every_call_says_where_it_was_looked_for_and_what_to_do(empty: ModelPaths) -> None:
     embedder = LocalEmbedder(empty, fetch=False)
     for call in (lambda: embedder.embed(["x"]), lambda: embedder.count("x")):
         with pytest.raises(ModelMissing, match="memory-mesh model fetch") as missing:
             call()
-        assert str(empty.made) in str(missing.value)
+        assert str(empty.built) in str(missing.value)
         assert empty.package in str(missing.value)
 
 
-def test_an_embedder_finds_the_model_as_soon_as_it_is_there(empty: Places, model: Built, local: LocalEmbedder) -> None:
+def test_an_embedder_finds_the_model_as_soon_as_it_is_there(empty: ModelPaths, model: ModelFiles, local: LocalEmbedder) -> None:
     embedder = LocalEmbedder(empty, fetch=False)
     with pytest.raises(ModelMissing):
         embedder.embed(["x"])
-    built.write(Built(empty.made, model.graph, model.tokenizer))
+    model_files.write_model(ModelFiles(empty.built, model.graph, model.tokenizer))
     assert embedder.embed(["x"]) == local.embed(["x"])
 
 
-def test_a_fetch_that_failed_is_not_tried_again(empty: Places, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fetch_that_failed_is_not_tried_again(empty: ModelPaths, monkeypatch: pytest.MonkeyPatch) -> None:
     tries: list[Path] = []
-    monkeypatch.setattr("memory_mesh.models.fetching.WAYS", {"a way": lambda into: tries.append(into) or "no network"})
+    monkeypatch.setattr(fetch, "SOURCES", {"a way": lambda into: tries.append(into) or "no network"})
     embedder = LocalEmbedder(empty)
     with pytest.raises(ModelMissing, match="a way: no network"):
         embedder.embed(["x"])
@@ -214,6 +211,6 @@ def test_a_fetch_that_failed_is_not_tried_again(empty: Places, monkeypatch: pyte
     assert len(tries) == 1
 
 
-def test_a_graph_that_cannot_be_run_is_an_embedding_error(model: Built) -> None:
+def test_a_graph_that_cannot_be_run_is_an_embedding_error(model: ModelFiles) -> None:
     with pytest.raises(EmbeddingError, match="cannot be loaded"):
         Engine(b"no graph", model.tokenizer)

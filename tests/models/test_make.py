@@ -6,7 +6,7 @@ import pytest
 
 from memory_mesh.core.errors import ModelMissing, SettingsError
 from memory_mesh.settings import Settings, load
-from memory_mesh.wiring.build import make_embedder, model_places
+from memory_mesh.wiring.build import make_embedder, model_paths
 
 
 def loaded(folder: Path, **arguments: object) -> Settings:
@@ -41,7 +41,7 @@ def test_the_cache_is_the_settings_or_the_users(tmp_path: Path, monkeypatch: pyt
 
     def cache(environ: dict[str, str], **arguments: object) -> Path:
         found = load(arguments, environ=environ, cwd=tmp_path)
-        assert model_places(found).cache == found.cache
+        assert model_paths(found).cache == found.cache
         return found.cache
 
     assert cache({}) == tmp_path / "me" / ".cache" / "memory-mesh"

@@ -19,7 +19,7 @@ from memory_mesh.core.errors import (
     UnsafeAddress,
 )
 from memory_mesh.core.ports import ChatModel, Prompt, Reply, Tokens
-from memory_mesh.models.metered import MeteredChat, MeteredPost
+from memory_mesh.models import MeteredChat, MeteredClient
 from memory_mesh.models.remote_embedder import RemoteEmbedder
 from memory_mesh.testing.fakes import ScriptedChat
 
@@ -97,8 +97,8 @@ def test_an_interrupted_call_is_settled_too() -> None:
 
 def metered(book: Book, *answers: object) -> tuple[StubPost, RemoteEmbedder]:
     door = StubPost(*answers)  # type: ignore[arg-type]
-    post = MeteredPost(door, book, "openai/some-model")
-    return door, RemoteEmbedder(post, model="some-model", name="openai/some-model", window=100, batch=1)
+    post = MeteredClient(door, book, "openai/some-model")
+    return door, RemoteEmbedder(post, model="some-model", name="openai/some-model", window=100, batch_size=1)
 
 
 VECTOR = {"data": [{"index": 0, "embedding": [1.0]}]}

@@ -15,8 +15,8 @@ from memory_mesh.core.cancel import cancellable
 from memory_mesh.core.errors import CallRefused, CallTimedOut, Cancelled, EmbeddingError
 from memory_mesh.core.model.columns import Json
 from memory_mesh.core.ports import Prompt, Tokens
-from memory_mesh.models.openai_chat import OpenAiChat
-from memory_mesh.models.providers import PROVIDERS, url_of
+from memory_mesh.models.chat import OpenAiChat
+from memory_mesh.models.providers import PROVIDERS, provider_url
 from memory_mesh.models.remote_embedder import RemoteEmbedder
 from memory_mesh.net import HttpClient
 
@@ -48,7 +48,7 @@ def address() -> Iterator[str]:
     if why := missing():
         pytest.skip(why)  # in CI that is a failure
     with llama_server() as found:
-        yield url_of(LLAMA, found)
+        yield provider_url(LLAMA, found)
 
 
 @pytest.fixture

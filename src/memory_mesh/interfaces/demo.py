@@ -17,9 +17,9 @@ from memory_mesh.core.model.scope import Reader
 from memory_mesh.core.ports import Store
 from memory_mesh.faces.mesh import Mesh
 from memory_mesh.interfaces.render import NAME, Answer, paint
-from memory_mesh.models.find_model import ready
+from memory_mesh.models import read_ready_model
 from memory_mesh.settings import load
-from memory_mesh.wiring.build import context_over, make_embedder, model_places
+from memory_mesh.wiring.build import context_over, make_embedder, model_paths
 from memory_mesh.wiring.open_store import open_store
 
 _KEY = "The deploy key rotates on Mondays."
@@ -183,7 +183,7 @@ def _agent(store: Store, name: str) -> Mesh:
 
 def _has_model() -> bool:
     loaded = load({})
-    return loaded.options.embedder == "local" and ready(model_places(loaded)) is not None
+    return loaded.options.embedder == "local" and read_ready_model(model_paths(loaded)) is not None
 
 
 def _answers(mesh: Mesh, query: str) -> str:

@@ -20,15 +20,15 @@ from memory_mesh.flows import audit as trail
 from memory_mesh.flows import pseudonyms
 from memory_mesh.interfaces.grammar import Who
 from memory_mesh.interfaces.render import NAME, Answer, aligned, one_line, paint, safe, size, styled, unsecret
-from memory_mesh.models.model_status import look
+from memory_mesh.models import model_status
 from memory_mesh.settings import Settings, load
 from memory_mesh.stores.keyfile import NAME as KEY_FILE
 from memory_mesh.stores.keyfile import read_key
 from memory_mesh.stores.sqlite.check import keyword_faults
 from memory_mesh.stores.sqlite.schema import VERSION
 from memory_mesh.stores.sqlite.store import SqliteStore
-from memory_mesh.wiring.build import context_over, model_places
-from memory_mesh.wiring.models import KeylessChat, make_chat, refuse_wrong
+from memory_mesh.wiring.build import context_over, model_paths
+from memory_mesh.wiring.models import KeylessChat, check_models, make_chat
 from memory_mesh.wiring.open_store import open_store, store_file
 
 _OLDEST_SQLITE = (3, 38)  # has JSON built in
@@ -119,7 +119,7 @@ def _home(home: Path) -> Check:
 def _model(loaded: Settings) -> Check:
     if loaded.options.embedder != "local":
         return Check("model", ok=True, detail=f"none is needed: embedder is {loaded.options.embedder}")
-    found = look(model_places(loaded))
+    found = model_status(model_paths(loaded))
     told = f"{found.state} in {found.folder}" + (f", {found.detail}" if found.detail else "")
     return Check("model", found.usable, told, "" if found.usable else found.remedy)
 
@@ -127,7 +127,7 @@ def _model(loaded: Settings) -> Check:
 def _llm(loaded: Settings) -> Check:
     """Whether what is set can work; nobody is called."""
     try:
-        refuse_wrong(loaded.options)
+        check_models(loaded.options)
         chat = make_chat(loaded.options, None)
     except SettingsError as error:
         return _failed("llm", error)

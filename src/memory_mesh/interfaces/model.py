@@ -6,26 +6,24 @@ from memory_mesh.flows.check import Checked
 from memory_mesh.interfaces.grammar import Who
 from memory_mesh.interfaces.progress import bar
 from memory_mesh.interfaces.render import NAME, Answer, aligned, one_line, size
-from memory_mesh.models.find_model import supply
-from memory_mesh.models.model_status import Standing, State, look
-from memory_mesh.models.weights import MODEL
+from memory_mesh.models import MODEL, ModelStatus, State, find_model, model_status
 from memory_mesh.settings import Settings, load
-from memory_mesh.wiring.build import model_places
+from memory_mesh.wiring.build import model_paths
 
 
 def status() -> Answer:
     """What is there; nothing is loaded, made or fetched."""
     loaded = load({})
-    return _answer(loaded, look(model_places(loaded)))
+    return _answer(loaded, model_status(model_paths(loaded)))
 
 
 def fetch() -> Answer:
     """Have the model ready; where it is already, nothing is done."""
     loaded = load({})
-    places = model_places(loaded)
+    paths = model_paths(loaded)
     with bar() as progress:
-        supply(places, again=True, progress=progress)
-    return _answer(loaded, look(places))
+        find_model(paths, retry=True, progress=progress)
+    return _answer(loaded, model_status(paths))
 
 
 def checked(who: Who) -> Answer:
@@ -47,22 +45,22 @@ def _told(one: Checked) -> str:
     return one_line(f"{named}; {one.remedy}" if one.remedy else named)
 
 
-def _answer(loaded: Settings, standing: Standing) -> Answer:
-    rows = [("folder", str(standing.folder))]
-    rows += [("size", size(standing.size))] if standing.size else []
-    rows += [("sums", "right")] if standing.usable else []
-    rows += [(name, told) for name, told in (("detail", standing.detail), ("remedy", standing.remedy)) if told]
+def _answer(loaded: Settings, found: ModelStatus) -> Answer:
+    rows = [("folder", str(found.folder))]
+    rows += [("size", size(found.size))] if found.size else []
+    rows += [("sums", "right")] if found.usable else []
+    rows += [(name, told) for name, told in (("detail", found.detail), ("remedy", found.remedy)) if told]
     if loaded.options.embedder != "local":
         rows.append(("unused", f"embedder is {loaded.options.embedder}, by {loaded.origins['embedder']}"))
     return Answer(
-        text=f"{NAME} {MODEL} is {standing.state}\n{aligned(rows)}",
-        data=_data(loaded, standing),
-        code=0 if standing.state is State.READY else 1,
+        text=f"{NAME} {MODEL} is {found.state}\n{aligned(rows)}",
+        data=_data(loaded, found),
+        code=0 if found.state is State.READY else 1,
     )
 
 
-def _data(loaded: Settings, standing: Standing) -> dict[str, object]:
+def _data(loaded: Settings, found: ModelStatus) -> dict[str, object]:
     return {
-        "model": MODEL, "state": str(standing.state), "folder": str(standing.folder), "size": standing.size,
-        "sums": standing.usable, "detail": standing.detail, "remedy": standing.remedy, "embedder": loaded.options.embedder,
+        "model": MODEL, "state": str(found.state), "folder": str(found.folder), "size": found.size,
+        "sums": found.usable, "detail": found.detail, "remedy": found.remedy, "embedder": loaded.options.embedder,
     }  # fmt: skip

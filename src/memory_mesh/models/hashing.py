@@ -1,7 +1,7 @@
-"""Vectors without a model: words and their letters, hashed into a fixed number of places.
+"""An embedder without a model: words and their letter groups, hashed into a vector of fixed size.
 
-It knows nothing of meaning: two texts are near where they share words or parts of words. For tests, and for machines that
-cannot have a model and say so in their settings.
+It does not know meanings: two texts are similar if they share words or parts of words. It is for tests, and for computers that
+cannot have a model.
 """
 
 from collections.abc import Iterator, Sequence
@@ -9,17 +9,17 @@ from math import sqrt
 from zlib import crc32
 
 from memory_mesh.core.errors import SettingsError
-from memory_mesh.core.model.rows import Vector
+from memory_mesh.core.model import Vector
 from memory_mesh.core.search.lexical import tokens
 from memory_mesh.core.text import estimate
 
-_PART = 3
-_PART_WEIGHT = 0.3  # a word counts more than one of its parts
-_NO_END = 2**31 - 1
+_GROUP = 3  # letters
+_GROUP_WEIGHT = 0.3  # a word counts more than one of its letter groups
+_UNLIMITED = 2**31 - 1
 
 
 class HashingEmbedder:
-    """The same vector for the same text, in every process and on every platform."""
+    """Makes the same vector for the same text in every process and on every platform."""
 
     def __init__(self, dimension: int = 256) -> None:
         if dimension < 1:
@@ -32,7 +32,7 @@ class HashingEmbedder:
 
     @property
     def window(self) -> int:
-        return _NO_END  # all of a text reaches its vector
+        return _UNLIMITED
 
     def count(self, text: str) -> int:
         return estimate(text)
@@ -43,9 +43,9 @@ class HashingEmbedder:
     def _values(self, text: str) -> list[float]:
         values = [0.0] * self._dimension
         for feature, weight in _features(text):
-            found = crc32(feature.encode(errors="replace"))
-            # The sign keeps features that fall into one place from only ever adding up.
-            values[(found >> 1) % self._dimension] += weight if found & 1 else -weight
+            hashed = crc32(feature.encode(errors="replace"))
+            # The sign keeps features that share a place from always adding up.
+            values[(hashed >> 1) % self._dimension] += weight if hashed & 1 else -weight
         length = sqrt(sum(value * value for value in values))
         return [value / length for value in values] if length else values
 
@@ -53,6 +53,6 @@ class HashingEmbedder:
 def _features(text: str) -> Iterator[tuple[str, float]]:
     for word in tokens(text):
         yield f"w:{word}", 1.0
-        framed = f"^{word}$"
-        for at in range(len(framed) - _PART + 1):
-            yield f"p:{framed[at : at + _PART]}", _PART_WEIGHT
+        marked = f"^{word}$"
+        for start in range(len(marked) - _GROUP + 1):
+            yield f"p:{marked[start : start + _GROUP]}", _GROUP_WEIGHT

@@ -1,36 +1,33 @@
-"""all-MiniLM-L6-v2 on this machine, by ONNX Runtime: no key, no network once it is here.
+"""The local embedder: all-MiniLM-L6-v2 in ONNX Runtime. It needs no key, and no network once the model is fetched.
 
-Each text is run alone and unpadded, so that its vector does not depend on what else is in the batch; several texts are run
-side by side, a thread for each core.
+Each text runs alone and unpadded, so that its vector does not depend on the other texts of the batch. Several texts run in
+parallel, one thread for each core.
 """
 
 import os
 from collections.abc import Sequence
 from threading import Lock
-from typing import TYPE_CHECKING
 
 from memory_mesh.core.errors import EmbeddingError
-from memory_mesh.core.model.rows import Vector
+from memory_mesh.core.model import Vector
 from memory_mesh.core.ports import Progress, no_progress
-from memory_mesh.models.find_model import supply
-from memory_mesh.models.weights import MODEL, Places
-
-if TYPE_CHECKING:
-    from memory_mesh.models.engine import Engine
+from memory_mesh.models.fetch import find_model
+from memory_mesh.models.model_files import MODEL, ModelPaths
 
 WINDOW = 256
+_CLS, _SEP = 101, 102  # the tokens before and after every text
 
 
 class LocalEmbedder:
-    """The default embedder. The first `embed` or `count` loads the model, and fetches it where it is nowhere on this machine."""
+    """The default embedder. The first `embed` or `count` loads the model, and fetches it if it is not on this computer."""
 
     def __init__(
-        self, places: Places, *, fetch: bool = True, progress: Progress = no_progress, workers: int | None = None
+        self, paths: ModelPaths, *, fetch: bool = True, progress: Progress = no_progress, workers: int | None = None
     ) -> None:
-        self._places, self._progress = places, progress
+        self._paths, self._progress = paths, progress
         self._fetch = fetch
-        self._workers = workers or _cores()
-        self._made: Engine | None = None
+        self._workers = workers or _count_cores()
+        self._engine: Engine | None = None
         self._lock = Lock()
 
     @property
@@ -42,43 +39,81 @@ class LocalEmbedder:
         return WINDOW
 
     def count(self, text: str) -> int:
-        return len(self._engine().tokens(text))
+        return len(self._load().tokens(text))
 
     def embed(self, texts: Sequence[str]) -> list[Vector]:
         if not texts:
             return []
-        engine, workers = self._engine(), min(self._workers, len(texts))
+        engine, workers = self._load(), min(self._workers, len(texts))
         if workers == 1:
-            return [self._vector(engine, text) for text in texts]
-        from concurrent.futures import ThreadPoolExecutor  # a single query needs none
+            return [_embed_one(engine, text) for text in texts]
+        from concurrent.futures import ThreadPoolExecutor  # not needed for a single query
 
-        # Threads of this call only: none is left behind to be forked or waited for.
+        # The threads live only for this call: none is left to be forked or joined later.
         with ThreadPoolExecutor(workers, "memory-mesh-embed") as pool:
-            return list(pool.map(lambda text: self._vector(engine, text), texts))
+            return list(pool.map(lambda text: _embed_one(engine, text), texts))
 
-    def _vector(self, engine: "Engine", text: str) -> Vector:
-        return Vector(MODEL, engine.run(engine.tokens(text)[:WINDOW]))
-
-    def _engine(self) -> "Engine":
-        if self._made is None:
+    def _load(self) -> "Engine":
+        if self._engine is None:
             with self._lock:
-                if self._made is None:
-                    self._made = self._loaded()
-        return self._made
+                if self._engine is None:
+                    # This embedder fetches at most once, or every write would wait for it. It still looks in the other places.
+                    fetch, self._fetch = self._fetch, False
+                    model = find_model(self._paths, fetch=fetch, progress=self._progress)
+                    self._engine = Engine(model.graph, model.tokenizer)
+        return self._engine
 
-    def _loaded(self) -> "Engine":
-        # A fetch that failed is not tried again by this embedder: every write would wait for it. The other places are.
-        fetch, self._fetch = self._fetch, False
-        found = supply(self._places, fetch=fetch, progress=self._progress)
+
+class Engine:
+    """The tokenizer and the running model. Both may be used by many threads at once."""
+
+    def __init__(self, graph: bytes, tokenizer: bytes) -> None:
         try:
-            from memory_mesh.models.engine import Engine
+            import onnxruntime
+            from onnxruntime.capi.onnxruntime_pybind11_state import Fail, InvalidGraph, InvalidProtobuf, RuntimeException
+            from tokenizers import Tokenizer
         except ImportError as error:
             raise EmbeddingError(f"the model cannot be run: {error}", remedy="install onnxruntime and tokenizers") from error
-        return Engine(found.graph, found.tokenizer)
+        self._failures = (Fail, InvalidGraph, InvalidProtobuf, RuntimeException, ValueError)
+        self._tokenizer = Tokenizer.from_buffer(tokenizer)
+        self._tokenizer.no_padding()
+        self._tokenizer.no_truncation()
+        self._tokenizer.encode_special_tokens = True  # a text that contains "[SEP]" does not end there
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = options.inter_op_num_threads = 1  # texts run in parallel instead
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL  # the graph is optimal as built
+        options.log_severity_level = 3  # errors, which are raised as well
+        try:
+            self._session = onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
+        except self._failures as error:
+            raise EmbeddingError(f"the model cannot be loaded: {error}", remedy="upgrade onnxruntime") from error
+
+    def tokens(self, text: str) -> list[int]:
+        """Return all tokens of a text, without the two around it."""
+        # The tokenizer refuses lone surrogates. Its batch form does not compute offsets, and takes half the time.
+        valid = text.encode(errors="replace").decode()
+        ids: list[int] = self._tokenizer.encode_batch_fast([valid], add_special_tokens=False)[0].ids
+        return ids
+
+    def run(self, tokens: list[int]) -> bytes:
+        """Return the vector of the tokens as little-endian 32-bit floats."""
+        import numpy as np
+
+        ids = np.array([[_CLS, *tokens, _SEP]], np.int64)
+        try:
+            (vectors,) = self._session.run(None, {"ids": ids})
+        except self._failures as error:
+            raise EmbeddingError(f"the model failed: {error}") from error
+        packed: bytes = np.asarray(vectors[0], "<f4").tobytes()
+        return packed
 
 
-def _cores() -> int:
+def _embed_one(engine: Engine, text: str) -> Vector:
+    return Vector(MODEL, engine.run(engine.tokens(text)[:WINDOW]))
+
+
+def _count_cores() -> int:
     try:
-        return len(os.sched_getaffinity(0))  # a container may have fewer than the machine
-    except AttributeError:  # not every system tells
+        return len(os.sched_getaffinity(0))  # a container may use fewer cores than the computer has
+    except AttributeError:  # not available on every system
         return os.cpu_count() or 1

@@ -1,26 +1,40 @@
-"""The providers that are known by name: where they are, and in what they differ."""
+"""The providers known by name, and what all requests to remote models share.
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+Providers of one protocol differ in the parameters that they accept. So optional parameters are sent, and left out when a
+server refuses them.
+"""
+
+import json
+import re
+from collections.abc import Mapping, Set
+from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Protocol
 
-from memory_mesh.core.errors import SettingsError
-from memory_mesh.core.ports import Secret
+from memory_mesh.core.errors import CallRefused, SettingsError
+from memory_mesh.core.model import Json
+from memory_mesh.core.ports import Prompt, Secret
 
 ANTHROPIC_VERSION = "2023-06-01"
+BYTES_PER_TOKEN = 3
+_MAX_TOKENS = 10**9  # a server that reports more for one call is wrong
+_PARAMETER_REFUSED = (400, 422)
+_UNKNOWN = re.compile(
+    r"unsupported|not.supported|unknown|unrecogni[sz]ed|unexpected|not.permitted|not.allowed|extra", re.IGNORECASE
+)
 
 
 class SchemaForm(StrEnum):
-    """How a provider is asked for an answer of a schema."""
+    """How a provider is asked for an answer that follows a JSON schema."""
 
     JSON_SCHEMA = "json_schema"  # response_format with a named, strict schema
     JSON_OBJECT = "json_object"  # response_format with the schema beside its type
-    OUTPUT_CONFIG = "output_config"  # Anthropic's own
+    OUTPUT_CONFIG = "output_config"  # Anthropic
 
 
 @dataclass(frozen=True, slots=True)
-class Embedding:
-    """The embedding model that is taken where the settings name none. The window is in tokens as `careful` counts them."""
+class EmbeddingModel:
+    """The default embedding model of a provider. The window is in tokens as `overestimate_tokens` counts them."""
 
     model: str
     dimension: int
@@ -29,17 +43,16 @@ class Embedding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provider:
-    """One provider. A local one carries the setting that lets calls go to this machine and its network."""
+    """One provider. Calls to a local one may go to this computer and its network."""
 
     name: str
     base_url: str
     local: bool = False
     needs_key: bool = True
     schema_form: SchemaForm = SchemaForm.JSON_SCHEMA
-    schema_bounds: bool = False  # whether a schema may bound lengths and numbers; those that may not refuse all of it
+    schema_bounds: bool = False  # whether a schema may limit lengths and numbers; other providers refuse the whole schema
     limit_name: str = "max_tokens"
-    embeds: bool = True
-    embedding: Embedding | None = None
+    embedding: EmbeddingModel | None = None
 
 
 _KNOWN = (
@@ -47,19 +60,14 @@ _KNOWN = (
         name="openai",
         base_url="https://api.openai.com/v1",
         limit_name="max_completion_tokens",
-        embedding=Embedding("text-embedding-3-small", 1536, 8191),
+        embedding=EmbeddingModel("text-embedding-3-small", 1536, 8191),
     ),
-    Provider(
-        name="anthropic",
-        base_url="https://api.anthropic.com/v1",
-        schema_form=SchemaForm.OUTPUT_CONFIG,
-        embeds=False,
-    ),
+    Provider(name="anthropic", base_url="https://api.anthropic.com/v1", schema_form=SchemaForm.OUTPUT_CONFIG),
     Provider(
         name="cohere",
         base_url="https://api.cohere.ai/compatibility/v1",
         schema_form=SchemaForm.JSON_OBJECT,
-        embedding=Embedding("embed-v4.0", 1536, 128_000),
+        embedding=EmbeddingModel("embed-v4.0", 1536, 128_000),
     ),
     Provider(
         name="ollama",
@@ -67,9 +75,8 @@ _KNOWN = (
         local=True,
         needs_key=False,
         schema_bounds=True,
-        embedding=Embedding(
-            "nomic-embed-text", 768, 2046
-        ),  # 2048 unless the server is told otherwise, less the two that frame a text
+        # 2048 unless the server is configured otherwise, minus the two tokens around a text.
+        embedding=EmbeddingModel("nomic-embed-text", 768, 2046),
     ),
     Provider(
         name="lmstudio",
@@ -77,60 +84,53 @@ _KNOWN = (
         local=True,
         needs_key=False,
         schema_bounds=True,
-        embedding=Embedding("mixedbread-ai/mxbai-embed-large-v1", 1024, 510),
+        embedding=EmbeddingModel("mixedbread-ai/mxbai-embed-large-v1", 1024, 510),
     ),
-    Provider(
-        name="llamacpp",
-        base_url="http://127.0.0.1:8080/v1",
-        local=True,
-        needs_key=False,
-        schema_bounds=True,
-    ),
+    Provider(name="llamacpp", base_url="http://127.0.0.1:8080/v1", local=True, needs_key=False, schema_bounds=True),
 )
 PROVIDERS: Mapping[str, Provider] = {provider.name: provider for provider in _KNOWN}
 
 
-def provider_named(name: str) -> Provider:
-    """The provider of that name."""
+def find_provider(name: str) -> Provider:
+    """Return the provider of that name, or raise `SettingsError`."""
     try:
         return PROVIDERS[name]
     except KeyError:
-        raise SettingsError(f"there is no provider called {name!r:.60}", expected=f"one of {', '.join(PROVIDERS)}") from None
+        raise SettingsError(f"unknown provider {name!r:.60}", expected=f"one of {', '.join(PROVIDERS)}") from None
 
 
-def url_of(provider: Provider, given: str | None = None) -> str:
-    """Where a provider is called: at the given URL, else at its own.
+def provider_url(provider: Provider, url: str | None = None) -> str:
+    """Return the given URL, or the provider's own.
 
-    Local servers are often named without the path of their API, as in `http://127.0.0.1:1234`; all of them have it at `/v1`.
+    Users often give a local server without the path of its API, such as `http://127.0.0.1:1234`; all local ones use `/v1`.
     """
-    url = (given or provider.base_url).rstrip("/")
+    url = (url or provider.base_url).rstrip("/")
     _, _, rest = url.partition("://")
     return f"{url}/v1" if provider.local and rest and "/" not in rest else url
 
 
-def headers_of(provider: Provider, key: Secret | None) -> Mapping[str, str | Secret]:
-    """What every request to a provider carries. The key stands nowhere else."""
-    if key is None or not key.reveal().strip():
-        if provider.needs_key:
-            raise SettingsError(f"{provider.name} needs an API key", remedy="set the key, or choose a provider on this machine")
-        return unkeyed(provider)
-    bare = key.reveal().strip()
-    if not (bare.isascii() and bare.isprintable() and " " not in bare):
-        raise SettingsError(
-            f"the API key for {provider.name} cannot be one", expected="printable ASCII characters without blanks"
-        )
+def provider_headers(provider: Provider, key: Secret | None) -> dict[str, str | Secret]:
+    """Return the headers of every request to a provider. The key is nowhere else."""
+    text = key.reveal().strip() if key else ""
+    if not text and provider.needs_key:
+        raise SettingsError(f"{provider.name} needs an API key", remedy="set the key, or choose a local provider")
+    if not text:
+        return headers_without_key(provider)
+    if not (text.isascii() and text.isprintable() and " " not in text):
+        what = f"the API key for {provider.name} is not valid"
+        raise SettingsError(what, expected="printable ASCII characters without spaces")
     if provider.schema_form is SchemaForm.OUTPUT_CONFIG:
-        return {"x-api-key": Secret(bare), **unkeyed(provider)}
-    return {"authorization": Bearer(bare)}
+        return {"x-api-key": Secret(text), **headers_without_key(provider)}
+    return {"authorization": BearerToken(text)}
 
 
-def unkeyed(provider: Provider) -> dict[str, str | Secret]:
-    """The headers without a key, for a server at another address that asks for none."""
+def headers_without_key(provider: Provider) -> dict[str, str | Secret]:
+    """Return the headers for a server at another address that needs no key."""
     return {"anthropic-version": ANTHROPIC_VERSION} if provider.schema_form is SchemaForm.OUTPUT_CONFIG else {}
 
 
-class Bearer(Secret):
-    """A key as the header wants it. A server that quotes the key alone is not to give it away either."""
+class BearerToken(Secret):
+    """A key as the `Authorization` header needs it. It also hides the bare key in a text."""
 
     __slots__ = ("_key",)
 
@@ -139,5 +139,80 @@ class Bearer(Secret):
         self._key = Secret(key)
 
     def hidden_in(self, text: str) -> str:
-        """A text without the key, with or without the word before it."""
         return self._key.hidden_in(super().hidden_in(text))
+
+
+class JsonClient(Protocol):
+    """Posts a JSON object to a path and returns another, or raises `CallError` or `Cancelled`. `HttpClient` is one."""
+
+    def post(self, path: str, body: Mapping[str, Json]) -> Mapping[str, Json]: ...
+
+
+@dataclass(slots=True)
+class AdaptiveClient:
+    """Posts, and remembers as long as it lives which parameters the server refused.
+
+    A refused parameter in `optional` is left out. One in `renamed` is sent under its other name: a limit on tokens is never
+    left out, because tokens cost money.
+    """
+
+    client: JsonClient
+    optional: frozenset[str] = frozenset()
+    renamed: Mapping[str, str] = field(default_factory=dict)
+    _changes: dict[str, str | None] = field(default_factory=dict)
+
+    def post(self, path: str, body: Mapping[str, Json]) -> Mapping[str, Json]:
+        """Post, and repeat the request without what is refused. A change is remembered after it has worked."""
+        changes = dict(self._changes)
+        while True:
+            try:
+                answer = self.client.post(path, _apply_changes(body, changes))
+            except CallRefused as error:
+                name = self._find_refused(error, body.keys() - changes.keys())
+                if name is None:
+                    raise
+                changes[name] = self.renamed.get(name)
+            else:
+                self._changes = changes  # a single assignment: other threads see the old or the new
+                return answer
+
+    def _find_refused(self, error: CallRefused, names: Set[str]) -> str | None:
+        if error.status not in _PARAMETER_REFUSED:
+            return None
+        message = json.dumps(error.said)
+        mentioned = [name for name in sorted(names) if re.search(rf"(?<!\w){name}(?!\w)", message)]
+        if optional := [name for name in mentioned if name in self.optional]:
+            return optional[0]
+        # A limit that is too high is mentioned as well; its other name would not help.
+        return next((name for name in mentioned if name in self.renamed and _UNKNOWN.search(message)), None)
+
+
+def _apply_changes(body: Mapping[str, Json], changes: Mapping[str, str | None]) -> dict[str, Json]:
+    return {new: value for name, value in body.items() if (new := changes.get(name, name)) is not None}
+
+
+def overestimate_tokens(text: str) -> int:
+    """Return how many tokens a text may have: a third of its UTF-8 bytes, rather too many than too few.
+
+    A quarter of the characters is right for English. In scripts without spaces each character, of three bytes, is a token or
+    more: a count of characters would send four times what the window or the daily limit allows.
+    """
+    return -(-len(text.encode(errors="replace")) // BYTES_PER_TOKEN)
+
+
+def overestimate_request(prompt: Prompt) -> int:
+    """Return how many tokens a request may have. The model reads the schema too."""
+    schema = json.dumps(prompt.schema) if prompt.schema else ""
+    return overestimate_tokens(prompt.system) + overestimate_tokens(prompt.user) + overestimate_tokens(schema)
+
+
+def reported_tokens(usage: Json, name: str) -> int | None:
+    """Return the number of tokens that a server reports, or None if it reports none that can be true."""
+    count = usage.get(name) if isinstance(usage, dict) else None
+    # Booleans are integers in Python. Zero is wrong too: no request and no answer is empty.
+    return count if isinstance(count, int) and not isinstance(count, bool) and 1 <= count <= _MAX_TOKENS else None
+
+
+def replace_surrogates(text: str) -> str:
+    """Replace lone surrogates, which JSON can express and UTF-8 cannot, with question marks."""
+    return text.encode(errors="replace").decode()

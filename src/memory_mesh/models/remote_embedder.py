@@ -1,34 +1,46 @@
-"""Vectors from elsewhere: any server with `/embeddings`. What comes back is checked before it is believed."""
+"""Embedders behind a server with `/embeddings`. Every answer is checked before it is used.
 
-from collections.abc import Iterator, Mapping, Sequence
+On macOS an LM Studio that is not running is started, once in the life of a process.
+"""
+
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import isfinite, sqrt
 from threading import Lock
 
-from memory_mesh.core.cancel import check_cancelled
-from memory_mesh.core.errors import AnswerUnreadable, BudgetSpent, CallError, CallRefused, EmbeddingError
-from memory_mesh.core.model.columns import Json
-from memory_mesh.core.model.rows import Vector
-from memory_mesh.models.answers import whole_characters
-from memory_mesh.models.calls import Post, careful
+from memory_mesh.core.cancel import check_cancelled, wait
+from memory_mesh.core.errors import AnswerUnreadable, BudgetSpent, CallError, CallRefused, EmbeddingError, Unreachable
+from memory_mesh.core.model import Json, Vector
+from memory_mesh.core.ports import Embedder
+from memory_mesh.models.providers import BYTES_PER_TOKEN, JsonClient, overestimate_tokens, replace_surrogates
+from memory_mesh.models.wrappers import WrappedEmbedder
 
-BATCH = 64
+BATCH_SIZE = 64
 _BATCH_BYTES = 256 * 1024
-_BYTES_PER_TOKEN = 3  # as `careful` counts
-_TOO_LONG = (400, 413, 422)  # how servers refuse a text that does not fit, among much else
-_CUTS = 3
+_TOO_LONG = (400, 413, 422)  # servers refuse a text that is too long with one of these, among much else
+_MAX_CUTS = 3
+START_TRIES, _START_SECONDS = 5, 2.0  # loading a model for the first time may take longer; the next call finds it
+_MAX_START_SECONDS = 30
 
 
 class RemoteEmbedder:
-    """Texts into vectors of length 1, by a model of another machine or process.
+    """Makes vectors of length 1 with a model of another process or computer.
 
-    **model** is its name at the server, **name** the name that vectors carry: `provider/model`. Where no **dimension** is given,
-    the first answer says it, and all others have to agree.
+    `model` is its name on the server, `name` the name in the vectors: `provider/model`. Without a `dimension` the first answer
+    sets it, and all others must have the same.
     """
 
     def __init__(
-        self, door: Post, *, model: str, name: str, window: int, dimension: int | None = None, batch: int = BATCH
+        self,
+        client: JsonClient,
+        *,
+        model: str,
+        name: str,
+        window: int,
+        dimension: int | None = None,
+        batch_size: int = BATCH_SIZE,
     ) -> None:
-        self._door, self._model, self._name, self._window, self._batch = door, model, name, window, batch
+        self._client, self._model, self._name, self._window, self._batch_size = client, model, name, window, batch_size
         self._dimension = dimension
         self._lock = Lock()
 
@@ -41,12 +53,11 @@ class RemoteEmbedder:
         return self._window
 
     def count(self, text: str) -> int:
-        """Rather too many than too few, so that a passage that is cut by it fits in every script."""
-        return careful(text)
+        return overestimate_tokens(text)  # so that a passage cut by this count fits in every script
 
     def embed(self, texts: Sequence[str]) -> list[Vector]:
         try:
-            return [vector for batch in self._batches(texts) for vector in self._vectors(batch, cuts=_CUTS)]
+            return [vector for batch in self._batches(texts) for vector in self._embed_batch(batch, cuts=_MAX_CUTS)]
         except (CallError, BudgetSpent, AnswerUnreadable) as error:
             raise EmbeddingError(f"{self._name} made no vectors: {error.what}", remedy=error.remedy) from error
 
@@ -54,73 +65,139 @@ class RemoteEmbedder:
         batch: list[str] = []
         size = 0
         for text in texts:
-            fitted = _start(whole_characters(text), self._window * _BYTES_PER_TOKEN)
-            length = len(fitted.encode())
-            if batch and (len(batch) == self._batch or size + length > _BATCH_BYTES):
+            fitting = _cut(replace_surrogates(text), self._window * BYTES_PER_TOKEN)
+            length = len(fitting.encode())
+            if batch and (len(batch) == self._batch_size or size + length > _BATCH_BYTES):
                 yield batch
                 batch, size = [], 0
-            batch.append(fitted)
+            batch.append(fitting)
             size += length
         if batch:
             yield batch
 
-    def _vectors(self, batch: list[str], *, cuts: int) -> list[Vector]:
+    def _embed_batch(self, batch: list[str], *, cuts: int) -> list[Vector]:
         check_cancelled()
-        # Some servers refuse a text without a character.
+        # Some servers refuse an empty text.
         body: dict[str, Json] = {"model": self._model, "input": [text or " " for text in batch], "encoding_format": "float"}
         try:
-            answer = self._door.post("/embeddings", body)
-        except CallRefused as refused:
-            if refused.status not in _TOO_LONG:
+            answer = self._client.post("/embeddings", body)
+        except CallRefused as error:
+            if error.status not in _TOO_LONG:
                 raise
-            return self._smaller(batch, refused, cuts=cuts)
-        return [self._vector(values) for values in self._ordered(answer, len(batch))]
+            return self._embed_in_parts(batch, error, cuts=cuts)
+        return [self._to_vector(values) for values in self._in_order(answer, len(batch))]
 
-    def _smaller(self, batch: list[str], refused: CallRefused, *, cuts: int) -> list[Vector]:
-        """One text that the server does not take must not keep the others from their vectors: ask for less at a time."""
+    def _embed_in_parts(self, batch: list[str], error: CallRefused, *, cuts: int) -> list[Vector]:
+        """Repeat with half of the batch, or half of a single text: one text that is refused must not affect the others."""
         if len(batch) > 1:
             half = len(batch) // 2
-            return self._vectors(batch[:half], cuts=cuts) + self._vectors(batch[half:], cuts=cuts)
+            return self._embed_batch(batch[:half], cuts=cuts) + self._embed_batch(batch[half:], cuts=cuts)
         if not cuts or len(batch[0]) < 2:
-            raise refused
-        return self._vectors([batch[0][: len(batch[0]) // 2]], cuts=cuts - 1)
+            raise error
+        return self._embed_batch([batch[0][: len(batch[0]) // 2]], cuts=cuts - 1)
 
-    def _ordered(self, answer: Mapping[str, Json], wanted: int) -> list[Json]:
+    def _in_order(self, answer: Mapping[str, Json], expected: int) -> list[Json]:
         data = answer.get("data")
         items = [item for item in data if isinstance(item, dict)] if isinstance(data, list) else []
-        found = {place: item.get("embedding") for at, item in enumerate(items) if type(place := item.get("index", at)) is int}
-        if len(items) != wanted or found.keys() != set(range(wanted)):
-            raise self._broken(f"there are {len(found)} vectors for {wanted} texts")
-        return [found[at] for at in range(wanted)]
+        found = {index: item.get("embedding") for n, item in enumerate(items) if type(index := item.get("index", n)) is int}
+        if len(items) != expected or found.keys() != set(range(expected)):
+            raise self._unusable(f"there are {len(found)} vectors for {expected} texts")
+        return [found[index] for index in range(expected)]
 
-    def _vector(self, values: Json) -> Vector:
-        numbers = _numbers(values)
+    def _to_vector(self, values: Json) -> Vector:
+        numbers = _to_numbers(values)
         if numbers is None:
-            raise self._broken("a vector holds something else than numbers")
+            raise self._unusable("a vector contains something other than numbers")
         with self._lock:
             self._dimension = self._dimension or len(numbers)
         if len(numbers) != self._dimension:
-            raise self._broken(f"a vector has {len(numbers)} dimensions", expected=f"{self._dimension}")
+            raise self._unusable(f"a vector has {len(numbers)} dimensions", expected=f"{self._dimension}")
         length = sqrt(sum(number * number for number in numbers))
         if not length or not isfinite(length):
-            raise self._broken("a vector has no direction")
+            raise self._unusable("the length of a vector is zero or infinite")
         return Vector.of(self._name, [number / length for number in numbers])
 
-    def _broken(self, why: str, expected: str = "") -> EmbeddingError:
-        remedy = "check that the model of the settings is an embedding model, and that the server runs that one"
+    def _unusable(self, why: str, expected: str = "") -> EmbeddingError:
+        remedy = "check that the configured model is an embedding model, and that the server runs it"
         return EmbeddingError(f"the answer of {self._name} cannot be used: {why}", expected=expected, remedy=remedy)
 
 
-def _numbers(values: Json) -> list[float] | None:
+def _to_numbers(values: Json) -> list[float] | None:
     if not isinstance(values, list) or not values:
         return None
     try:
         numbers = [float(value) for value in values if isinstance(value, int | float) and not isinstance(value, bool)]
-    except OverflowError:  # a whole number of hundreds of digits
+    except OverflowError:  # an integer of hundreds of digits
         return None
     return numbers if len(numbers) == len(values) and all(map(isfinite, numbers)) else None
 
 
-def _start(text: str, most: int) -> str:
-    """As much of a text as fits: some servers refuse what does not, and others read only the start of it."""
-    return text if len(text) * 4 <= most else text.encode()[:most].decode(errors="ignore")
+def _cut(text: str, max_bytes: int) -> str:
+    """Return as much of a text as fits. Some servers refuse longer texts, and others read only their start."""
+    return text if len(text) * 4 <= max_bytes else text.encode()[:max_bytes].decode(errors="ignore")
+
+
+def start_lm_studio() -> bool:
+    """Start LM Studio with its own command, or else open the application; return whether that seems to have worked."""
+    from pathlib import Path
+    from shutil import which
+
+    command = which("lms") or str(Path.home() / ".lmstudio" / "bin" / "lms")
+    return _run_program([command, "server", "start"]) or _run_program(["/usr/bin/open", "-g", "-a", "LM Studio"])
+
+
+def _run_program(command: list[str]) -> bool:
+    import subprocess
+
+    try:
+        done = subprocess.run(  # noqa: S603  (fixed arguments, and no shell)
+            command, stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=_MAX_START_SECONDS
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return done.returncode == 0
+
+
+# The first caller that acquires it may start LM Studio; it is never released.
+_START_ONCE = Lock()
+
+
+class LmStudioEmbedder(WrappedEmbedder):
+    """An embedder of a local LM Studio, which is started if it does not run. On systems other than macOS it only delegates."""
+
+    def __init__(
+        self,
+        inner: Embedder,
+        *,
+        platform: str = sys.platform,
+        start: Callable[[], bool] = start_lm_studio,
+        once: Lock = _START_ONCE,
+        pause: Callable[[float], None] = wait,
+    ) -> None:
+        super().__init__(inner)
+        self._platform, self._start, self._once, self._pause = platform, start, once, pause
+
+    def embed(self, texts: Sequence[str]) -> list[Vector]:
+        try:
+            return self._inner.embed(texts)
+        except EmbeddingError as error:
+            may_start = self._platform == "darwin" and _not_running(error) and self._once.acquire(blocking=False)
+            if not may_start or not self._start():
+                raise
+            return self._retry(texts, error)
+
+    def _retry(self, texts: Sequence[str], failure: EmbeddingError) -> list[Vector]:
+        for _ in range(START_TRIES):
+            self._pause(_START_SECONDS)
+            try:
+                return self._inner.embed(texts)
+            except EmbeddingError as error:
+                failure = error
+                if not _not_running(error):
+                    break
+        raise failure
+
+
+def _not_running(error: EmbeddingError) -> bool:
+    """Return whether nothing listens at the address. Any other error comes from a server that runs."""
+    return isinstance(error.__cause__, Unreachable)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from memory_mesh.core.intake.gate import Layer0
     from memory_mesh.core.redaction import Redactor
     from memory_mesh.core.scrubbing.scrub import ScrubSettings
-    from memory_mesh.models.weights import Places
+    from memory_mesh.models import ModelPaths
 
 # A clock as a caller may give it: seconds since 1970, or a datetime.
 GivenClock = Callable[[], float | int | datetime]
@@ -55,7 +55,7 @@ def check_options(options: Options) -> None:
             raise not_yet(name)
     if options.scrub:
         _scrub_settings(options)
-    models.refuse_wrong(options)
+    models.check_models(options)
 
 
 def build_context(settings: Settings, parts: Parts) -> Context:
@@ -104,25 +104,21 @@ def make_embedder(settings: Settings, progress: Progress = no_progress, meter: M
     name = settings.options.embedder
     if name == "none":
         return None
-    from memory_mesh.models.cached import CachedEmbedder
+    from memory_mesh.models import CachedEmbedder, HashingEmbedder, LocalEmbedder
 
     if name == "local":
-        from memory_mesh.models.local import LocalEmbedder
-
-        return CachedEmbedder(LocalEmbedder(model_places(settings), progress=progress))
+        return CachedEmbedder(LocalEmbedder(model_paths(settings), progress=progress))
     if name == "hash":
-        from memory_mesh.models.hashing import HashingEmbedder
-
         return CachedEmbedder(HashingEmbedder())
     return CachedEmbedder(models.remote_embedder(settings.options, meter))
 
 
-def model_places(settings: Settings) -> "Places":
+def model_paths(settings: Settings) -> "ModelPaths":
     """Return the folders where the local model is looked for."""
-    from memory_mesh.models.weights import Places
+    from memory_mesh.models import ModelPaths
 
     given = settings.options.model_path
-    return Places(cache=settings.cache, given=folder(given, "model_path") if given else None)
+    return ModelPaths(cache=settings.cache, model_path=folder(given, "model_path") if given else None)
 
 
 def as_clock(given: GivenClock | None) -> Clock:

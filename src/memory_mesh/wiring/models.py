@@ -1,4 +1,4 @@
-"""Settings into language models and remote embedders, each behind the guard, the accounts and the cap."""
+"""Makes language models and remote embedders from the options: with the HTTP client, metering and the daily limits."""
 
 from typing import TYPE_CHECKING
 
@@ -12,15 +12,20 @@ if TYPE_CHECKING:
     from memory_mesh.models.providers import Provider
     from memory_mesh.net import HttpClient
 
-_AT_HOME = ("local", "hash", "none")
-_A_DAY = 86_400.0
-_LEAST_READ = 100  # tokens
-_USUAL_WINDOW = 510  # small enough for any model that embeds
-_WHATEVER_RUNS = "default"  # a server of one model, such as llama.cpp's, takes any name
+_LOCAL_EMBEDDERS = ("local", "hash", "none")
+_DAY = 86_400.0
+_MIN_INPUT_TOKENS = 100
+_DEFAULT_WINDOW = 510  # tokens; small enough for every embedding model
+_DEFAULT_MODEL = "default"  # a server with a single model, such as llama.cpp's, accepts any name
+# The names of the options for URL, key and local addresses.
+_CONNECTION_OPTIONS = {
+    "llm": ("llm_base_url", "llm_api_key", "llm_allow_local"),
+    "embedding": ("embedding_url", "embedding_api_key", "embedding_allow_local"),
+}
 
 
 class KeylessChat:
-    """A language model whose key is missing. Whoever asks it is told; commands that need no model are not."""
+    """A language model without its key. Only a call raises the error, so commands that need no model still work."""
 
     def __init__(self, model: str, error: SettingsError) -> None:
         self.model, self.error = model, error
@@ -30,16 +35,18 @@ class KeylessChat:
 
 
 def caps(options: Options) -> Caps:
-    """What a day may take."""
-    unknown = [name for name in _prices_needed(options) if getattr(options, name) is None]
-    if options.llm_daily_cost is not None and unknown:
-        what = f"llm_daily_cost is set, and {' and '.join(unknown)} not"
+    """Return the daily limits on tokens and cost."""
+    chat = ["llm_price_sent", "llm_price_received"] if options.llm_provider and options.enable_llm else []
+    needed = [*chat, "embedding_price"] if is_remote(options) else chat
+    missing = [name for name in needed if getattr(options, name) is None]
+    if options.llm_daily_cost is not None and missing:
+        what = f"llm_daily_cost is set, but {' and '.join(missing)} is not"
         raise SettingsError(what, expected="dollars for a million tokens, for every model in use")
     return Caps(options.llm_daily_tokens, options.llm_daily_cost)
 
 
 def prices(options: Options) -> dict[str, Price]:
-    """What tokens cost, by model, as far as it was said."""
+    """Return the configured prices of tokens, by model."""
     known: dict[str, Price] = {}
     if options.llm_provider and options.llm_price_sent is not None:
         known[_chat_name(options)] = Price(options.llm_price_sent, options.llm_price_received or 0.0)
@@ -49,20 +56,20 @@ def prices(options: Options) -> dict[str, Price]:
 
 
 def is_remote(options: Options) -> bool:
-    """Whether vectors are made by another program."""
-    return options.embedder not in _AT_HOME
+    """Return whether another program makes the vectors."""
+    return options.embedder not in _LOCAL_EMBEDDERS
 
 
-def refuse_wrong(options: Options) -> None:
-    """Tell at once what cannot work about the models that are set."""
+def check_models(options: Options) -> None:
+    """Raise `SettingsError` if the options of the models cannot work."""
     if options.llm_provider is None and options.llm_model is not None:
-        raise SettingsError("llm_model is set, and llm_provider is not", expected="who runs it, such as ollama")
+        raise SettingsError("llm_model is set, but llm_provider is not", expected="a provider, such as ollama")
     caps(options)
-    if not 0 < options.llm_timeout <= _A_DAY:
-        raise SettingsError(f"llm_timeout is {options.llm_timeout:g}", expected=f"seconds above 0, at most {_A_DAY:g}")
-    if options.llm_input_tokens < _LEAST_READ:
-        what = f"llm_input_tokens is {options.llm_input_tokens}, and each piece of a text is a call of its own"
-        raise SettingsError(what, expected=f"at least {_LEAST_READ}")
+    if not 0 < options.llm_timeout <= _DAY:
+        raise SettingsError(f"llm_timeout is {options.llm_timeout:g}", expected=f"seconds above 0, at most {_DAY:g}")
+    if options.llm_input_tokens < _MIN_INPUT_TOKENS:
+        what = f"llm_input_tokens is {options.llm_input_tokens}, and each piece of a text is a separate call"
+        raise SettingsError(what, expected=f"at least {_MIN_INPUT_TOKENS}")
     if options.enable_llm:
         make_chat(options, None)
     if is_remote(options):
@@ -70,105 +77,79 @@ def refuse_wrong(options: Options) -> None:
 
 
 def make_chat(options: Options, meter: Meter | None) -> ChatModel | None:
-    """The language model that the settings name; None where they name none. It connects to nothing yet."""
+    """Return the configured language model, or None. It does not connect yet."""
     if options.llm_provider is None:
         return None
-    from memory_mesh.models.providers import provider_named
+    from memory_mesh.models import MeteredChat
+    from memory_mesh.models.chat import AnthropicChat, OpenAiChat
+    from memory_mesh.models.providers import find_provider
 
-    provider = provider_named(options.llm_provider)
+    provider = find_provider(options.llm_provider)
     if options.llm_model is None and provider.name != "llamacpp":
-        what = f"llm_provider is {provider.name}, and llm_model is not set"
+        what = f"llm_provider is {provider.name}, but llm_model is not set"
         raise SettingsError(what, expected="the name of one of its models")
-    if _lacks_key(options, provider, "llm"):
-        return KeylessChat(_chat_name(options), _keyless("llm_api_key", provider))
-    chat = _speaking(provider, _door(options, provider, "llm"), options.llm_model or _WHATEVER_RUNS)
-    return _metered(chat, meter) if meter else chat
+    if error := _missing_key(options, provider, "llm"):
+        return KeylessChat(_chat_name(options), error)
+    client, model = _http_client(options, provider, "llm"), options.llm_model or _DEFAULT_MODEL
+    chat = AnthropicChat(client, model) if provider.name == "anthropic" else OpenAiChat(client, provider, model)
+    return MeteredChat(chat, meter) if meter else chat
 
 
 def remote_embedder(options: Options, meter: Meter | None) -> Embedder:
-    """The embedder behind a provider's address. It connects to nothing yet."""
-    from memory_mesh.models.metered import MeteredPost
-    from memory_mesh.models.providers import Embedding, provider_named, url_of
-    from memory_mesh.models.remote_embedder import RemoteEmbedder
+    """Return the configured remote embedder. It does not connect yet."""
+    from memory_mesh.models import MeteredClient
+    from memory_mesh.models.providers import EmbeddingModel, find_provider, provider_url
+    from memory_mesh.models.remote_embedder import LmStudioEmbedder, RemoteEmbedder
 
-    provider = provider_named(options.embedder)
-    if _lacks_key(options, provider, "embedding"):
-        raise _keyless("embedding_api_key", provider)
-    usual = provider.embedding or Embedding("", 0, _USUAL_WINDOW)
-    model = options.embedding_model or usual.model
-    known = model == usual.model  # of another model nothing is known but what is set
+    provider = find_provider(options.embedder)
+    if error := _missing_key(options, provider, "embedding"):
+        raise error
+    default = provider.embedding or EmbeddingModel("", 0, _DEFAULT_WINDOW)
+    model = options.embedding_model or default.model
+    is_default = model == default.model  # window and dimension of any other model are unknown
     name = f"{provider.name}/{model}"
-    door = _door(options, provider, "embedding")
-    made = RemoteEmbedder(
-        MeteredPost(door, meter, name) if meter else door,
+    client = _http_client(options, provider, "embedding")
+    embedder = RemoteEmbedder(
+        MeteredClient(client, meter, name) if meter else client,
         model=model,
         name=name,
-        window=options.embedding_window or (usual.window if known else _USUAL_WINDOW),
-        dimension=usual.dimension if known else None,
+        window=options.embedding_window or (default.window if is_default else _DEFAULT_WINDOW),
+        dimension=default.dimension if is_default else None,
     )
-    here = url_of(provider, options.embedding_url) == provider.base_url
-    return _started(made) if provider.name == "lmstudio" and here else made
+    is_local = provider_url(provider, options.embedding_url) == provider.base_url
+    return LmStudioEmbedder(embedder) if provider.name == "lmstudio" and is_local else embedder
 
 
-def _started(made: Embedder) -> Embedder:
-    from memory_mesh.models.lm_studio import StartingLmStudio
-
-    return StartingLmStudio(made)
-
-
-def _speaking(provider: "Provider", door: "HttpClient", model: str) -> ChatModel:
-    """The client of the protocol that a provider speaks."""
-    from memory_mesh.models.anthropic_chat import AnthropicChat
-    from memory_mesh.models.openai_chat import OpenAiChat
-
-    return AnthropicChat(door, model) if provider.name == "anthropic" else OpenAiChat(door, provider, model)
-
-
-def _metered(chat: ChatModel, meter: Meter) -> ChatModel:
-    from memory_mesh.models.metered import MeteredChat
-
-    return MeteredChat(chat, meter)
-
-
-def _door(options: Options, provider: "Provider", what: str) -> "HttpClient":
-    """The way to a provider; what cannot be a way is told at once, by the name of the setting."""
-    from memory_mesh.models.providers import headers_of, unkeyed, url_of
+def _http_client(options: Options, provider: "Provider", kind: str) -> "HttpClient":
+    """Return the client for a provider. An error names the option that is wrong."""
+    from memory_mesh.models.providers import headers_without_key, provider_headers, provider_url
     from memory_mesh.net import ALLOW_LOCAL_REMEDY, HttpClient
 
-    url, key, local = (getattr(options, f"{what}_{part}") for part in _PARTS[what])
-    headers = headers_of(provider, Secret(key)) if key else unkeyed(provider)
+    url_option, _, local_option = _CONNECTION_OPTIONS[kind]
+    url, key, allow_local = (getattr(options, name) for name in _CONNECTION_OPTIONS[kind])
+    headers = provider_headers(provider, Secret(key)) if key else headers_without_key(provider)
     try:
         return HttpClient(
-            url_of(provider, url),
-            allow_local=provider.local if local is None else local,
+            provider_url(provider, url),
+            allow_local=provider.local if allow_local is None else allow_local,
             headers=headers,
             timeout=options.llm_timeout,
             per_minute=options.llm_requests_per_minute,
         )
     except SettingsError as error:
-        named = f"{what}_{_PARTS[what][0]}"
-        remedy = f"set {what}_allow_local = true if it is meant" if error.remedy == ALLOW_LOCAL_REMEDY else error.remedy
-        raise SettingsError(f"{named}: {error.what}", expected=error.expected, remedy=remedy) from error
+        is_local = error.remedy == ALLOW_LOCAL_REMEDY
+        remedy = f"set {local_option} = true if that is intended" if is_local else error.remedy
+        raise SettingsError(f"{url_option}: {error.what}", expected=error.expected, remedy=remedy) from error
 
 
-_PARTS = {"llm": ("base_url", "api_key", "allow_local"), "embedding": ("url", "api_key", "allow_local")}
-
-
-def _lacks_key(options: Options, provider: "Provider", what: str) -> bool:
-    """Whether a provider that needs a key was given none. Servers at other addresses know themselves what they need."""
-    url, key, _ = (getattr(options, f"{what}_{part}") for part in _PARTS[what])
-    return provider.needs_key and key is None and url is None
+def _missing_key(options: Options, provider: "Provider", kind: str) -> SettingsError | None:
+    """Return the error if the provider needs a key and has none. A server at another address may need none."""
+    url_option, key_option, _ = _CONNECTION_OPTIONS[kind]
+    if not provider.needs_key or getattr(options, key_option) is not None or getattr(options, url_option) is not None:
+        return None
+    remedy = f"set {PREFIX}{key_option.upper()} or {PROVIDER_KEYS[provider.name]}"
+    return SettingsError(f"{key_option} is not set", expected=f"a key for {provider.name}", remedy=remedy)
 
 
 def _chat_name(options: Options) -> str:
-    return f"{options.llm_provider}/{options.llm_model or _WHATEVER_RUNS}"
-
-
-def _prices_needed(options: Options) -> list[str]:
-    chat = ["llm_price_sent", "llm_price_received"] if options.llm_provider and options.enable_llm else []
-    return [*chat, *(["embedding_price"] if is_remote(options) else [])]
-
-
-def _keyless(setting: str, provider: "Provider") -> SettingsError:
-    remedy = f"set {PREFIX}{setting.upper()} or {PROVIDER_KEYS[provider.name]}"
-    return SettingsError(f"{setting} is not set", expected=f"a key for {provider.name}", remedy=remedy)
+    return f"{options.llm_provider}/{options.llm_model or _DEFAULT_MODEL}"

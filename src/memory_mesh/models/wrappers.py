@@ -1,0 +1,156 @@
+"""Wrappers around embedders and language models: cache, fallback and metering."""
+
+import logging
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from threading import Lock
+
+from memory_mesh.core.errors import (
+    AnswerUnreadable,
+    CallRefused,
+    EmbeddingError,
+    RateLimited,
+    SettingsError,
+    Unreachable,
+    UnsafeAddress,
+)
+from memory_mesh.core.model import Json, Vector
+from memory_mesh.core.ports import NO_TOKENS, ChatModel, Embedder, Meter, Prompt, Reply, Tokens
+from memory_mesh.models.providers import JsonClient, overestimate_request, overestimate_tokens, reported_tokens
+
+CACHE_SIZE = 1000
+EMBED = "embed"  # the operation under which embedding is counted
+_log = logging.getLogger("memory_mesh")
+
+
+class WrappedEmbedder:
+    """Takes the model, the window and the token count from another embedder."""
+
+    def __init__(self, inner: Embedder) -> None:
+        self._inner = inner
+
+    @property
+    def model(self) -> str:
+        return self._inner.model
+
+    @property
+    def window(self) -> int:
+        return self._inner.window
+
+    def count(self, text: str) -> int:
+        return self._inner.count(text)
+
+
+class CachedEmbedder(WrappedEmbedder):
+    """Keeps the vectors of the most recently used texts in memory. Only other texts reach the inner embedder, each once."""
+
+    def __init__(self, inner: Embedder, size: int = CACHE_SIZE) -> None:
+        super().__init__(inner)
+        self._size = size
+        self._cache: OrderedDict[str, Vector] = OrderedDict()
+        self._lock = Lock()
+
+    def embed(self, texts: Sequence[str]) -> list[Vector]:
+        vectors = self._cached(texts)
+        missing = [text for text in dict.fromkeys(texts) if text not in vectors]
+        if missing:
+            # Outside of the lock: calls for cached texts do not wait for the model.
+            new = dict(zip(missing, self._inner.embed(missing), strict=True))
+            self._add(new)
+            vectors |= new
+        return [vectors[text] for text in texts]
+
+    def _cached(self, texts: Sequence[str]) -> dict[str, Vector]:
+        with self._lock:
+            vectors = {text: self._cache[text] for text in texts if text in self._cache}
+            for text in vectors:
+                self._cache.move_to_end(text)
+        return vectors
+
+    def _add(self, vectors: dict[str, Vector]) -> None:
+        with self._lock:
+            for text, vector in vectors.items():
+                self._cache[text] = vector
+                self._cache.move_to_end(text)
+            while len(self._cache) > self._size:
+                self._cache.popitem(last=False)
+
+
+class FallbackEmbedder(WrappedEmbedder):
+    """Uses the first embedder that works. It has the name of the first, but a vector has the name of the model that made it."""
+
+    def __init__(self, embedders: Sequence[Embedder]) -> None:
+        if not embedders:
+            raise SettingsError("the list of embedders is empty", expected="at least one")
+        super().__init__(embedders[0])
+        self._embedders = tuple(embedders)
+
+    def embed(self, texts: Sequence[str]) -> list[Vector]:
+        failures: list[EmbeddingError] = []
+        for embedder in self._embedders:
+            try:
+                vectors = embedder.embed(texts)
+            except EmbeddingError as error:
+                failures.append(error)
+                continue
+            if failures:
+                _log.warning("embedded by the fallback %s, because %s", embedder.model, _join(failures))
+            return vectors
+        raise EmbeddingError(f"every embedder failed: {_join(failures)}", remedy=failures[0].remedy) from failures[0]
+
+
+class MeteredChat:
+    """A language model whose calls are counted, each under its operation."""
+
+    def __init__(self, inner: ChatModel, meter: Meter) -> None:
+        self._inner, self._meter = inner, meter
+
+    @property
+    def model(self) -> str:
+        return self._inner.model
+
+    def reply(self, prompt: Prompt) -> Reply:
+        limit = Tokens(overestimate_request(prompt), prompt.max_tokens)
+        ticket = self._meter.reserve(prompt.operation, self.model, limit)
+        with _commit_failure(self._meter, ticket, limit):
+            reply = self._inner.reply(prompt)
+        self._meter.commit(ticket, reply.tokens)
+        return reply
+
+
+class MeteredClient:
+    """Counts the calls to `/embeddings`. It wraps the client because only there the server's own count is visible."""
+
+    def __init__(self, client: JsonClient, meter: Meter, model: str) -> None:
+        self._client, self._meter, self._model = client, meter, model
+
+    def post(self, path: str, body: Mapping[str, Json]) -> Mapping[str, Json]:
+        texts = body.get("input")
+        limit = Tokens(sum(overestimate_tokens(str(text)) for text in texts) if isinstance(texts, list) else 0)
+        ticket = self._meter.reserve(EMBED, self._model, limit)
+        with _commit_failure(self._meter, ticket, limit):
+            answer = self._client.post(path, body)
+        sent = reported_tokens(answer.get("usage"), "prompt_tokens")
+        self._meter.commit(ticket, limit if sent is None else Tokens(sent))
+        return answer
+
+
+@contextmanager
+def _commit_failure(meter: Meter, ticket: str, limit: Tokens) -> Iterator[None]:
+    """Commit what a failed call may cost. The limit is the most that it may use."""
+    try:
+        yield
+    except (Unreachable, UnsafeAddress, CallRefused, RateLimited):
+        meter.commit(ticket, NO_TOKENS, failed=True)  # the model did not read the request
+        raise
+    except AnswerUnreadable:
+        meter.commit(ticket, limit, failed=True)  # it answered, at an unknown length
+        raise
+    except BaseException:  # timed out, broken off or cancelled: the model read the request, and may have answered
+        meter.commit(ticket, Tokens(limit.sent), failed=True)
+        raise
+
+
+def _join(errors: Sequence[EmbeddingError]) -> str:
+    return "; ".join(error.what for error in errors)
