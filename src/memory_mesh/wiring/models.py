@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from memory_mesh.net import HttpClient
 
 _LOCAL_EMBEDDERS = ("local", "hash", "none")
-_DAY = 86_400.0
-_MIN_INPUT_TOKENS = 100
 _DEFAULT_WINDOW = 510  # tokens; small enough for every embedding model
 _DEFAULT_MODEL = "default"  # a server with a single model, such as llama.cpp's, accepts any name
 # The names of the options for URL, key and local addresses.
@@ -65,11 +63,6 @@ def check_models(options: Options) -> None:
     if options.llm_provider is None and options.llm_model is not None:
         raise SettingsError("llm_model is set, but llm_provider is not", expected="a provider, such as ollama")
     caps(options)
-    if not 0 < options.llm_timeout <= _DAY:
-        raise SettingsError(f"llm_timeout is {options.llm_timeout:g}", expected=f"seconds above 0, at most {_DAY:g}")
-    if options.llm_input_tokens < _MIN_INPUT_TOKENS:
-        what = f"llm_input_tokens is {options.llm_input_tokens}, and each piece of a text is a separate call"
-        raise SettingsError(what, expected=f"at least {_MIN_INPUT_TOKENS}")
     if options.enable_llm:
         make_chat(options, None)
     if is_remote(options):
