@@ -43,4 +43,4 @@ def test_a_value_is_shown_short_whatever_it_is() -> None:
     for odd in (10**5000, "x" * 1000, endless, b"\xff" * 1000, float("nan")):
         assert 0 < len(shown(odd)) <= 60
     assert shown("a\nb") == r"'a\nb'"
-    assert shown(12345, most=3) == "123"
+    assert shown(12345, max_length=3) == "123"

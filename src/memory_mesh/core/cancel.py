@@ -1,4 +1,4 @@
-"""Calling off what takes long. Whoever starts a call says how it can be told to stop; whoever waits looks now and then."""
+"""Cancellation of long calls. The caller provides an event; code that waits or loops checks it."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,34 +7,34 @@ from threading import Event
 
 from memory_mesh.core.errors import Cancelled
 
-_STOPS: ContextVar[tuple[Event, ...]] = ContextVar("memory_mesh_stops", default=())
-_LOOK = 0.1  # seconds
+_EVENTS: ContextVar[tuple[Event, ...]] = ContextVar("memory_mesh_cancel_events", default=())
+_POLL_SECONDS = 0.1
 
 
 @contextmanager
 def cancellable(stop: Event) -> Iterator[None]:
-    """What is called within can be called off from another thread by setting the event; it then raises `Cancelled`."""
-    token = _STOPS.set((*_STOPS.get(), stop))
+    """Let another thread cancel the calls inside the block by setting the event. A cancelled call raises `Cancelled`."""
+    token = _EVENTS.set((*_EVENTS.get(), stop))
     try:
         yield
     finally:
-        _STOPS.reset(token)
+        _EVENTS.reset(token)
 
 
 def check_cancelled() -> None:
-    """Raise `Cancelled` if the caller no longer wants what is being done."""
-    if any(stop.is_set() for stop in _STOPS.get()):
-        raise Cancelled("the call was called off", remedy="make it again if it is still wanted")
+    """Raise `Cancelled` if one of the events is set."""
+    if any(event.is_set() for event in _EVENTS.get()):
+        raise Cancelled("the call was cancelled", remedy="repeat it if the result is still needed")
 
 
 def wait(seconds: float) -> None:
-    """Sleep, unless the caller calls it off meanwhile."""
+    """Sleep, or raise `Cancelled` as soon as the call is cancelled."""
     check_cancelled()
-    stops = _STOPS.get()
-    innermost = stops[-1] if stops else Event()
+    events = _EVENTS.get()
+    innermost = events[-1] if events else Event()
     while seconds > 0:
-        # One alone wakes at once; the others are looked at in between.
-        slice_ = min(seconds, _LOOK) if len(stops) > 1 else seconds
+        # A thread can wait for one event only; with several, the others are polled.
+        slice_ = min(seconds, _POLL_SECONDS) if len(events) > 1 else seconds
         innermost.wait(slice_)
         seconds -= slice_
         check_cancelled()

@@ -1,43 +1,43 @@
-"""Every error that a user can meet, in one tree; `interfaces.render` gives each its exit code and HTTP status.
+"""All public errors in one tree. `interfaces.render` maps each to its exit code and HTTP status.
 
 MemoryMeshError
-├── InvalidInput            what was given cannot be used; nothing changed
-│   ├── InvalidFilter       a filter expression that is not allowed
-│   └── KeyReused           an idempotency key that already stands for another request
-├── SettingsError           a setting that cannot be used
-├── NotFound                no such memory within the caller's scope
-├── NotYet                  the document names it and this version does not have it (also an AttributeError)
+├── InvalidInput            the input cannot be used; nothing changed
+│   ├── InvalidFilter       the filter expression is not allowed
+│   └── KeyReused           the idempotency key was used for another request
+├── SettingsError           a setting cannot be used
+├── NotFound                there is no such memory within the caller's scope
+├── NotYet                  named by the specification, but not in this version (also an AttributeError)
 ├── MemoryDisabled          `enable_memory` is off
-├── EmbeddingError          no embedder could make a vector
-│   └── ModelMissing        a model's files are not there and cannot be fetched
-├── ModelMismatch           a vector of another model than the store's own
-├── CallError               another machine was called and gave nothing of use
-│   ├── UnsafeAddress       the guard of outgoing calls refused it; nothing was sent
-│   ├── Unreachable         nobody answers at that address
-│   ├── CallRefused         it answered that it will not: a wrong key, an unknown model, a request it does not take
+├── EmbeddingError          no embedder could compute a vector
+│   └── ModelMissing        the files of a model are missing and cannot be fetched
+├── ModelMismatch           the vector belongs to another model than the store's
+├── CallError               a call to another machine failed
+│   ├── UnsafeAddress       the address guard refused the call; nothing was sent
+│   ├── Unreachable         no server answers at the address
+│   ├── CallRefused         the server refused the call: a wrong key, an unknown model, an unsupported request
 │   ├── CallTimedOut        no answer in the time allowed
-│   └── RateLimited         it asks to come back later
-├── AnswerUnreadable        a language model's answer is not what was asked for
-├── BudgetSpent             the cap on tokens or costs is reached; nothing was sent
-├── Cancelled               whoever asked no longer wants it
-└── StoreError
-    ├── StoreUnavailable    cannot be opened, read or written
-    ├── StoreReadOnly       opened for reading only
-    ├── StoreBusy           others held it for too long
-    ├── StoreFull           no room left
-    ├── StoreCorrupt        not a store, or damaged
-    ├── StoreTooNew         written by a newer version
-    ├── StoreClosed         used after `close`
-    └── Conflict            it moved under the decision; flows read and decide again
-        └── IdTaken         an id that is already held
+│   └── RateLimited         the server asks to try again later
+├── AnswerUnreadable        the answer of a language model is not in the requested form
+├── BudgetSpent             the cap on tokens or cost is reached; nothing was sent
+├── Cancelled               the caller cancelled the call
+└── StoreError              the store failed
+    ├── StoreUnavailable    the store cannot be opened, read or written
+    ├── StoreReadOnly       the store was opened for reading only
+    ├── StoreBusy           other processes locked the store for too long
+    ├── StoreFull           no space left
+    ├── StoreCorrupt        the file is not a store, or it is damaged
+    ├── StoreTooNew         a newer version wrote the store
+    ├── StoreClosed         the store was used after `close`
+    └── Conflict            the store changed after it was read; the operation reads and decides again
+        └── IdTaken         the id already exists
 """
 
 
 class MemoryMeshError(Exception):
-    """One line: what was wrong, what was expected, what to do."""
+    """Base class of all errors. The text is one line: what was wrong, what was expected, what to do."""
 
     def __init__(self, what: str, *, expected: str = "", remedy: str = "") -> None:
-        # Errors quote what they were given, and end up in logs.
+        # Errors quote their input and are written to logs.
         what, expected, remedy = self._masked(what), self._masked(expected), self._masked(remedy)
         parts = [what]
         if expected:
@@ -54,16 +54,16 @@ class MemoryMeshError(Exception):
         return masked(text)
 
     def __reduce__(self) -> tuple[object, ...]:
-        # Exceptions cross process borders by pickle, which knows only positional arguments.
+        # Pickle passes only positional arguments.
         return _rebuilt, (type(self), self.what, self.expected, self.remedy)
 
 
-def shown(value: object, *, most: int = 60) -> str:
-    """A value as an error may show it: short, whatever it is."""
+def shown(value: object, *, max_length: int = 60) -> str:
+    """Return the `repr` of a value, cut to a length that fits into an error."""
     try:
-        return repr(value)[:most]
-    except (ValueError, RecursionError):  # a number of thousands of digits, or lists without end
-        return f"{type(value).__name__} of no readable length"
+        return repr(value)[:max_length]
+    except (ValueError, RecursionError):  # thousands of digits, or endless nesting
+        return f"{type(value).__name__} that cannot be shown"
 
 
 def _rebuilt(kind: type[MemoryMeshError], what: str, expected: str, remedy: str) -> MemoryMeshError:
@@ -71,27 +71,27 @@ def _rebuilt(kind: type[MemoryMeshError], what: str, expected: str, remedy: str)
 
 
 class InvalidInput(MemoryMeshError):
-    """What was given cannot be used; nothing changed."""
+    """The input cannot be used; nothing changed."""
 
 
 class InvalidFilter(InvalidInput):
-    """A filter expression that is not allowed."""
+    """The filter expression is not allowed."""
 
 
 class KeyReused(InvalidInput):
-    """An idempotency key that already stands for another request."""
+    """The idempotency key was used for another request."""
 
 
 class SettingsError(MemoryMeshError):
-    """A setting that cannot be used."""
+    """A setting cannot be used."""
 
 
 class NotFound(MemoryMeshError):
-    """No such memory within the caller's scope."""
+    """There is no such memory within the caller's scope."""
 
 
 class NotYet(MemoryMeshError, AttributeError):
-    """Named by the documents, not in this version. An AttributeError too, so that `hasattr` tells the truth."""
+    """Named by the specification, but not in this version. Also an AttributeError, so that `hasattr` returns False."""
 
 
 class MemoryDisabled(MemoryMeshError):
@@ -99,31 +99,31 @@ class MemoryDisabled(MemoryMeshError):
 
 
 class EmbeddingError(MemoryMeshError):
-    """No embedder could make a vector."""
+    """No embedder could compute a vector."""
 
 
 class ModelMissing(EmbeddingError):
-    """A model's files are not there and cannot be fetched."""
+    """The files of a model are missing and cannot be fetched."""
 
 
 class ModelMismatch(MemoryMeshError):
-    """A vector of another model than the store's own."""
+    """The vector belongs to another model than the store's."""
 
 
 class CallError(MemoryMeshError):
-    """Another machine was called and gave nothing of use."""
+    """A call to another machine failed."""
 
 
 class UnsafeAddress(CallError):
-    """The guard of outgoing calls refused it; nothing was sent."""
+    """The address guard refused the call; nothing was sent."""
 
 
 class Unreachable(CallError):
-    """Nobody answers at that address."""
+    """No server answers at the address."""
 
 
 class CallRefused(CallError):
-    """It answered that it will not. `status` is that of HTTP, and `said` what it said: JSON, or a text where it was none."""
+    """The server refused the call. `status` is the HTTP status, `said` the body of the response: JSON, or else text."""
 
     def __init__(self, what: str, *, expected: str = "", remedy: str = "", status: int = 0, said: object = None) -> None:
         super().__init__(what, expected=expected, remedy=remedy)
@@ -142,60 +142,61 @@ class CallTimedOut(CallError):
 
 
 class RateLimited(CallError):
-    """It asks to come back later."""
+    """The server asks to try again later."""
 
 
 class AnswerUnreadable(MemoryMeshError):
-    """A language model's answer is not what was asked for."""
+    """The answer of a language model is not in the requested form."""
 
 
 class BudgetSpent(MemoryMeshError):
-    """The cap on tokens or costs is reached; nothing was sent."""
+    """The cap on tokens or cost is reached; nothing was sent."""
 
 
 class Cancelled(MemoryMeshError):
-    """Whoever asked no longer wants it."""
+    """The caller cancelled the call."""
 
 
 class StoreError(MemoryMeshError):
-    """Something about the store itself."""
+    """The store failed."""
 
 
 class StoreUnavailable(StoreError):
-    """Cannot be opened, read or written."""
+    """The store cannot be opened, read or written."""
 
 
 class StoreReadOnly(StoreError):
-    """Opened for reading only."""
+    """The store was opened for reading only."""
 
 
 class StoreBusy(StoreError):
-    """Others held it for too long."""
+    """Other processes locked the store for too long."""
 
 
 class StoreFull(StoreError):
-    """No room left."""
+    """No space left."""
 
 
 class StoreCorrupt(StoreError):
-    """Not a store, or damaged."""
+    """The file is not a store, or it is damaged."""
 
 
 class StoreTooNew(StoreError):
-    """Written by a newer version."""
+    """A newer version wrote the store."""
 
 
 class StoreClosed(StoreError):
-    """Used after `close`."""
+    """The store was used after `close`."""
 
 
 class Conflict(StoreError):
-    """The store moved under the decision. It names rows only, and comes by the thousand where many write."""
+    """The store changed after it was read; the operation reads and decides again."""
 
+    # It quotes only ids, and concurrent writers raise thousands of them: no masking.
     @staticmethod
     def _masked(text: str) -> str:
         return text
 
 
 class IdTaken(Conflict):
-    """An id that is already held."""
+    """The id already exists."""

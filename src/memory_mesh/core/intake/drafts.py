@@ -151,7 +151,7 @@ def _item(item: object, path: str, depth: int, room: _Room) -> Value:
         return int(item)
     if isinstance(item, float) and isfinite(item):
         return float(item)
-    what = f"{path[:80]} is {type(item).__name__} {shown(item, most=40)}"
+    what = f"{path[:80]} is {type(item).__name__} {shown(item, max_length=40)}"
     raise InvalidInput(what, expected="text, a finite number up to 2^53, true, false, null, a list or an object")
 
 

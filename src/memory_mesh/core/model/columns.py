@@ -164,7 +164,7 @@ def fields_of(kind: Kind) -> tuple[Column, ...]:
 def fault(column: Column, value: object) -> str | None:
     """Return an error message if the column cannot hold the value, else None."""
     described, fits = _TYPES[column.type]
-    return None if fits(value) else f"{column.name} must be {described}, not {shown(value, most=80)}"
+    return None if fits(value) else f"{column.name} must be {described}, not {shown(value, max_length=80)}"
 
 
 def _is_text(value: Value) -> bool:
