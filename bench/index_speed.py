@@ -148,7 +148,7 @@ def measured(size: int, queries: int) -> dict[str, object]:
         asked = asked[half:]
         times = [timed(index, question.asked) for question in asked]
         by_words = [timed(index, replace(question.asked, vector=None)) for question in asked]
-        found = [(question.exact, frozenset(index.pool(question.asked, size=POOL).ids)) for question in asked]
+        found = [(question.exact, frozenset(index.candidates(question.asked, size=POOL).ids)) for question in asked]
         adding = [added(store, index, question) for question in asked[:50]]
     return {
         "memories": size, "build_s": round(build, 2), "rows_s": round(rows, 2), "open_ms": ms(opening),
@@ -196,7 +196,7 @@ def added(store: MadeUp, index: StoreIndex, question: Question) -> float:
 
 
 def timed(index: StoreIndex, asked: Query) -> float:
-    return seconds(lambda: index.pool(asked, size=POOL))
+    return seconds(lambda: index.candidates(asked, size=POOL))
 
 
 def seconds(work: Callable[[], object]) -> float:

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,11 +24,12 @@ from bench.quality.measuring import figures, mean, told_apart
 from bench.quality.pools import pool
 from bench.quality.sets import longmemeval_s_lite
 from bench.quality.vectors import KeptEmbedder, local
-from memory_mesh.core.search.query import Signal
-from memory_mesh.core.search.rank_form import Line, Weights
-from memory_mesh.core.search.ranker import alone, features, log_odds, of_pool, weighed
+from memory_mesh.core.search import Signal, ranker
+from memory_mesh.core.search.ranker import features, fraction_alone, log_odds, points, pool_features
+from memory_mesh.core.search.weights import Line, Weights
 
-TARGET = Path(__file__).parents[1] / "src" / "memory_mesh" / "core" / "rank_weights.py"
+TARGET = Path(__file__).parents[1] / "src" / "memory_mesh" / "core" / "search" / "weights.py"
+MARKER = "# --- written by bench.train_ranker ---\n\n"
 
 # Settings, chosen on LongMemEval's chats and on LoCoMo's conversations 1–5.
 MIN_SCORE = 0.004
@@ -86,8 +88,8 @@ def teach(examples: Sequence[Example]) -> Weights:
     by_vectors = bool(examples[0].table["by_vectors"].any())
     names = [name for name in examples[0].table if name not in LEFT_OUT and (by_vectors or "vectors" not in name)]
     candidate = _order(examples, names)
-    points = [weighed(example.table, candidate) for example in examples]
-    return Weights(candidate=candidate, odds=_line(examples, points), **_here(examples, points, by_vectors=by_vectors))  # type: ignore[arg-type]
+    scored = [points(example.table, candidate) for example in examples]
+    return Weights(candidate=candidate, odds=_line(examples, scored), **_in_pool(examples, scored, by_vectors=by_vectors))  # type: ignore[arg-type]
 
 
 def _order(examples: Sequence[Example], names: Sequence[str]) -> dict[str, float]:
@@ -112,13 +114,13 @@ def _rivals(example: Example) -> NDArray[np.bool_]:
     return np.array([speaker in told for speaker in example.speakers])
 
 
-def _line(examples: Sequence[Example], points: Sequence[Signal]) -> Line:
-    """From shares of points to chances, where the answer is in the pool."""
-    pairs = [(example, held) for example, held in zip(examples, points, strict=True) if not example.away]
+def _line(examples: Sequence[Example], scored: Sequence[Signal]) -> Line:
+    """Calibrate the log odds on the questions whose answer is in the pool."""
+    pairs = [(example, each) for example, each in zip(examples, scored, strict=True) if not example.away]
     rows = []
-    for example, held in pairs:
-        odds, apart = log_odds(held), alone(example.table)
-        rows.append(np.column_stack((odds, apart * odds, np.full(len(odds), apart))))
+    for example, each in pairs:
+        odds, alone = log_odds(each), fraction_alone(example.table)
+        rows.append(np.column_stack((odds, alone * odds, np.full(len(odds), alone))))
     shares = _shares([example for example, _ in pairs], TRUSTED)
     weights = np.concatenate([np.full(len(row), share) for row, share in zip(rows, shares, strict=True)])
     right = np.concatenate([example.right for example, _ in pairs]).astype(float)
@@ -126,11 +128,13 @@ def _line(examples: Sequence[Example], points: Sequence[Signal]) -> Line:
     return Line(slope, bias, alone_slope, alone_bias)
 
 
-def _here(examples: Sequence[Example], points: Sequence[Signal], *, by_vectors: bool) -> dict[str, Mapping[str, float] | float]:
-    """Whether the answer is in the pool."""
-    found = [of_pool(example.table, held) for example, held in zip(examples, points, strict=True)]
-    names = [name for name in found[0] if by_vectors or "vectors" not in name]
-    rows = np.array([[each[name] for name in names] for each in found])
+def _in_pool(
+    examples: Sequence[Example], scored: Sequence[Signal], *, by_vectors: bool
+) -> dict[str, Mapping[str, float] | float]:
+    """Learn whether the answer is in the pool."""
+    pools = [pool_features(example.table, each) for example, each in zip(examples, scored, strict=True)]
+    names = [name for name in pools[0] if by_vectors or "vectors" not in name]
+    rows = np.array([[each[name] for name in names] for each in pools])
     away = np.array([example.away for example in examples])
     weights = _shares(examples, TRUSTED)
     weights = np.where(away, weights / weights[away].sum(), weights / weights[~away].sum())
@@ -222,24 +226,19 @@ def reliability(tested: Sequence[tuple[Example, Signal]]) -> str:
 
 
 def chances(table: Table, weights: Weights) -> Signal:
-    """As `rank.scores` has them, by any weights."""
-    from unittest.mock import patch
-
-    from memory_mesh.core.search import ranker as rank
-
-    with patch.multiple(rank, BY_VECTORS=weights, BY_KEYWORDS=weights):
-        return rank.scores(table)
+    """Return what `ranker.scores` returns with other weights."""
+    with patch.multiple(ranker, BY_VECTORS=weights, BY_KEYWORDS=weights):
+        return ranker.scores(table)
 
 
 def written(learnt: Mapping[str, Weights]) -> str:
-    """The module that holds the numbers."""
-    head = (
-        '"""The numbers of `core.search.ranker`, learnt on LongMemEval (MIT) by `python -m bench.train_ranker --data DIR`.\n\n'
-        'Not to be edited by hand."""\n\n'
-        "from memory_mesh.core.search.rank_form import Line, Weights\n\n"
-        f"DEFAULT_MIN_SCORE = {MIN_SCORE}\n"
+    """Return the module of weights with new numbers below the marker."""
+    head = TARGET.read_text(encoding="utf-8").partition(MARKER)[0] + MARKER
+    return (
+        head
+        + f"DEFAULT_MIN_SCORE = {MIN_SCORE}\n"
+        + "".join(f"\n{name} = {_shown(weights)}\n" for name, weights in learnt.items())
     )
-    return head + "".join(f"\n{name} = {_shown(weights)}\n" for name, weights in learnt.items())
 
 
 def _shown(weights: Weights) -> str:

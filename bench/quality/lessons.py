@@ -18,7 +18,7 @@ from random import Random
 from typing import Any
 
 from bench.quality.sets import Question, Said, chat_time, read
-from memory_mesh.core.search.lexical import tokens
+from memory_mesh.core.search import tokens
 
 _PEOPLE = (
     ("Maria", "Peter"), ("Helen", "Oliver"), ("Marcus", "Julia"), ("Sophie", "Martin"), ("Daniel", "Laura"),

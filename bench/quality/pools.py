@@ -8,16 +8,14 @@ from memory_mesh.core.model.columns import Kind
 from memory_mesh.core.model.rows import Row, Vector
 from memory_mesh.core.model.scope import MemoryType, Reader, partition_for
 from memory_mesh.core.ports import Embedder
-from memory_mesh.core.search import people as persons
-from memory_mesh.core.search.lexical import tokens
-from memory_mesh.core.search.query import Pool, Query
-from memory_mesh.core.search.time_expressions import spans
+from memory_mesh.core.search import Pool, Query, tokens
+from memory_mesh.core.search.query import proper_names, speaker_roles, time_spans, without_speakers
 from memory_mesh.index.local import StoreIndex
 from memory_mesh.stores.ram import RamStore
 
 _SIZE = 150
-_WHO = Reader(None, "learner", None)
-_HOME = partition_for(None, "learner", MemoryType.GLOBAL, None)
+_READER = Reader(None, "learner", None)
+_PARTITION = partition_for(None, "learner", MemoryType.GLOBAL, None)
 
 
 def pool(world: World, embedder: Embedder, *, by_vectors: bool) -> Pool:
@@ -27,30 +25,30 @@ def pool(world: World, embedder: Embedder, *, by_vectors: bool) -> Pool:
     store = RamStore()
     store.apply([_row(said, number, vector) for number, (said, vector) in enumerate(zip(world.memories, vectors, strict=True))])
     index = StoreIndex(store)
-    query, at = world.question.text, world.question.at
-    asked = Query(
-        tokens=tokens(query),
+    text, at = world.question.text, world.question.at
+    query = Query(
+        tokens=tokens(text),
         vector=None,
-        reader=_WHO,
+        reader=_READER,
         at=at,
-        spans=spans(query, at),
-        roles=persons.roles(query),
-        names=persons.names(query),
+        spans=time_spans(text, at),
+        roles=speaker_roles(text),
+        names=proper_names(text),
     )
     if by_vectors:
-        [vector] = embedder.embed([persons.without(query, index.speakers(asked))])
-        asked = replace(asked, vector=vector)
-    return index.pool(asked, size=_SIZE)
+        [vector] = embedder.embed([without_speakers(text, index.speakers(query))])
+        query = replace(query, vector=vector)
+    return index.candidates(query, size=_SIZE)
 
 
 def _row(said: Said, number: int, vector: Vector) -> Row:
     held = {
         "content": said.text,
         "keywords": tokens(said.text),
-        "agent_id": _WHO.agent_id,
+        "agent_id": _READER.agent_id,
         "memory_type": MemoryType.GLOBAL,
         "status": "active",
         "updated_at": said.at,
         **said.metadata,
     }
-    return Row(kind=Kind.MEMORY, id=said.id, partition=_HOME, created_at=said.at, number=number, fields=held, vector=vector)
+    return Row(kind=Kind.MEMORY, id=said.id, partition=_PARTITION, created_at=said.at, number=number, fields=held, vector=vector)

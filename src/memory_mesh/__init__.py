@@ -12,8 +12,7 @@ if TYPE_CHECKING:
     from memory_mesh.core.learning.jobs import Heartbeat, JobRun
     from memory_mesh.core.learning.lessons import Distilled, LessonBlock, LessonContext
     from memory_mesh.core.model.records import Extraction, MemoryRecord, SearchResult
-    from memory_mesh.core.search.cache import CacheStats
-    from memory_mesh.core.search.explain import Explanation
+    from memory_mesh.core.search import CacheStats, Explanation
     from memory_mesh.faces.mesh import MemoryStats
     from memory_mesh.flows.erase import Erasure
     from memory_mesh.flows.folders import Ingested
@@ -37,8 +36,8 @@ _FROM = {
     "Distilled": "core.learning.lessons",
     "LessonBlock": "core.learning.lessons",
     "LessonContext": "core.learning.lessons",
-    "Explanation": "core.search.explain",
-    "CacheStats": "core.search.cache",
+    "Explanation": "core.search",
+    "CacheStats": "core.search",
     "Ingested": "flows.folders",
     "Reembedded": "flows.reembed",
     "Sound": "core.audit.chain",

@@ -155,7 +155,7 @@ def test_what_is_not_in_the_stemmers_language_is_folded_and_not_stemmed() -> Non
 
 
 def test_an_unknown_language_is_an_error_that_lists_the_known_ones() -> None:
-    with pytest.raises(SettingsError, match=r"stemmer_language 'klingon' is unknown; expected one of .*english"):
+    with pytest.raises(SettingsError, match=r"unknown stemmer_language 'klingon'; expected one of .*english"):
         tokens("some words", language="klingon")
 
 

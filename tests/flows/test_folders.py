@@ -12,8 +12,7 @@ from memory_mesh.core.model.records import Memory
 from memory_mesh.core.model.rows import Vector
 from memory_mesh.core.model.scope import Reader
 from memory_mesh.core.ports import Folder, Listed, no_folder, no_progress
-from memory_mesh.flows import change, erase, folders, write
-from memory_mesh.flows import read as recall
+from memory_mesh.flows import change, erase, folders, search, write
 from memory_mesh.flows.context import Context
 from memory_mesh.flows.folders import Failed, Gone, Ingested
 
@@ -100,7 +99,7 @@ def test_a_changed_file_is_a_new_revision_of_its_memory(context: Context) -> Non
     assert counts(ingest(context, shelf)) == (0, 1, 1)
     after = memories(context)["a.md"]
     assert (after.id, after.content, after.revision) == (before.id, "Tea at six.", 2)
-    told = recall.history(context, after.id) or []
+    told = search.history(context, after.id) or []
     assert [(step.action, step.why) for step in told] == [("add", None), ("update", "the file changed")]
     assert told[1].before["content"] == "Tea at four."
     assert counts(ingest(context, shelf)) == (0, 0, 2)
@@ -294,7 +293,7 @@ def test_what_was_archived_comes_back_only_with_a_new_text(context: Context) -> 
     assert counts(ingest(context, shelf, type_="event")) == (0, 0, 1)
     shelf.held["a.md"] = "More ants."
     assert counts(ingest(context, shelf)) == (1, 0, 0)
-    assert [memory.content for memory in recall.get_all(context, limit=None)] == ["More ants."]
+    assert [memory.content for memory in search.get_all(context, limit=None)] == ["More ants."]
     shelf.held["a.md"] = "Most ants."
     assert counts(ingest(context, shelf)) == (0, 1, 0)
 

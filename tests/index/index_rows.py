@@ -112,8 +112,12 @@ def queries(draw: st.DrawFn) -> Query:
 def agrees(index: Index, store: Store, asked: Query, *, size: int = LARGE) -> None:
     """The index knows what the rows say, of every candidate that it names; and it names all that anything speaks for."""
     rows = [*store.find(Kind.MEMORY), *store.find(Kind.PASSAGE)]
-    pool, right = index.pool(asked, size=size), reference(rows, asked)
-    assert (pool.documents, dict(pool.unseen), pool.foreign) == (right.documents, dict(right.unseen), right.foreign)
+    pool, right = index.candidates(asked, size=size), reference(rows, asked)
+    assert (pool.documents, dict(pool.excluded), pool.without_vector) == (
+        right.documents,
+        dict(right.excluded),
+        right.without_vector,
+    )
     assert len(set(pool.ids)) == len(pool.ids)
     assert set(pool.ids) <= right.signals.keys()
     assert set(pool.signals) == set(SIGNALS)
@@ -123,7 +127,7 @@ def agrees(index: Index, store: Store, asked: Query, *, size: int = LARGE) -> No
         assert told == pytest.approx({id_: right.signals[id_][name] for id_ in pool.ids}, abs=rounding, rel=1e-5), name
     if size >= right.documents:
         assert {id_ for id_, told in right.signals.items() if told["keywords"] > 0} <= set(pool.ids)
-        assert asked.vector is None or right.documents - right.foreign <= len(pool.ids)
+        assert asked.vector is None or right.documents - right.without_vector <= len(pool.ids)
 
 
 def tiny() -> AbstractContextManager[object]:

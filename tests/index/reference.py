@@ -15,8 +15,7 @@ from memory_mesh.core.model.columns import Kind
 from memory_mesh.core.model.rows import Row
 from memory_mesh.core.model.scope import partitions, visible
 from memory_mesh.core.model.times import millis
-from memory_mesh.core.search.lexical import K1, B, tokens
-from memory_mesh.core.search.query import Query
+from memory_mesh.core.search import K1, B, Query, tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +23,8 @@ class Reference:
     """The signals of every candidate, and what else a pool tells."""
 
     signals: Mapping[str, Mapping[str, float]]  # by id, by name
-    unseen: Mapping[str, int]
-    foreign: int
+    excluded: Mapping[str, int]
+    without_vector: int
 
     @property
     def documents(self) -> int:
@@ -90,7 +89,7 @@ class _Asking:
         right = [row for row in scoped if row.value("status") in asked.statuses]
         self._readable = [row for row in right if not _expired(row, asked.at)]
         self._candidates = [row for row in self._readable if asked.only is None or row.id in asked.only]
-        self._unseen = Counter(
+        self._excluded = Counter(
             status=len(scoped) - len(right),
             expired=len(right) - len(self._readable),
             filter=len(self._readable) - len(self._candidates),
@@ -115,8 +114,8 @@ class _Asking:
 
     def answer(self) -> Reference:
         comparable = sum(1 for row in self._candidates if self._cosines(row))
-        foreign = len(self._candidates) - comparable if self._asked.vector else 0
-        return Reference({row.id: self._signals(row) for row in self._candidates}, +self._unseen, foreign)
+        without_vector = len(self._candidates) - comparable if self._asked.vector else 0
+        return Reference({row.id: self._signals(row) for row in self._candidates}, +self._excluded, without_vector)
 
     def _signals(self, row: Row) -> dict[str, float]:
         members = self._sessions[_session(row)] if row.value("session_id") is not None else [row]

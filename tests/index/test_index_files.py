@@ -51,7 +51,7 @@ def store(tmp_path: Path) -> Iterator[Watched]:
 
 def saved(store: SqliteStore) -> Path:
     index = StoreIndex(store)
-    index.pool(asking("red"), size=9)
+    index.candidates(asking("red"), size=9)
     index.close()
     return file_of(store.index_folder or Path(), SHARED)
 
@@ -65,7 +65,7 @@ def test_a_file_is_read_instead_of_the_rows(store: Watched) -> None:
     assert equals("partition", SHARED) in store.read
     store.read.clear()
     index = StoreIndex(store)
-    assert len(index.pool(asking("red"), size=20).ids) == 9
+    assert len(index.candidates(asking("red"), size=20).ids) == 9
     assert equals("partition", SHARED) not in store.read
     agrees(index, store, asking("red word3", vector=[1.0, 2.0]))
 
@@ -114,12 +114,12 @@ def test_an_erased_memory_is_in_no_file_of_the_process_that_erases(store: Watche
     wanted = (b"m5m4", word_key("word4").to_bytes(8, "little"))
     assert all(holds(folder, each) for each in wanted)
     index = StoreIndex(store)
-    index.pool(asking("red"), size=9)
+    index.candidates(asking("red"), size=9)
     index.forget([SHARED])
     store.apply([], [Key(Kind.MEMORY, "m4")])
     index.forget([SHARED])
     assert not any(folder.iterdir())
-    index.pool(asking("red"), size=9)
+    index.candidates(asking("red"), size=9)
     index.close()
     assert any(folder.iterdir())
     assert not any(holds(folder, each) for each in wanted)
@@ -129,7 +129,7 @@ def test_an_erased_memory_is_in_no_file_once_another_process_has_seen_it(store: 
     folder = saved(store).parent
     store.apply([], [Key(Kind.MEMORY, "m4")])  # by one who knows of no index
     assert holds(folder, b"m5m4")
-    StoreIndex(store).pool(asking("red"), size=9)
+    StoreIndex(store).candidates(asking("red"), size=9)
     assert not holds(folder, b"m5m4")
 
 

@@ -23,7 +23,7 @@ TALK = [memory(f"m{at}", text, vector=[1.0, at], session_id="s", turn=at) for at
 def pool_of(rows: list[Row], asked: Query) -> Pool:
     store: Store = RamStore()
     store.apply(rows)
-    return StoreIndex(store).pool(asked, size=LARGE)
+    return StoreIndex(store).candidates(asked, size=LARGE)
 
 
 def told(pool: Pool) -> dict[str, dict[str, float]]:
@@ -74,16 +74,16 @@ def test_a_view_does_not_outlive_the_scopes_that_it_knew() -> None:
     store = RamStore()
     store.apply([memory("m1", "red")])
     index, readers = StoreIndex(store), [Reader(None, "a", "s"), Reader(None, "a", "t")]
-    assert [index.pool(asking("red", reader=reader), size=9).ids for reader in readers] == [["m1"], ["m1"]]
+    assert [index.candidates(asking("red", reader=reader), size=9).ids for reader in readers] == [["m1"], ["m1"]]
     store.apply([memory("m2", "red", memory_type="session", session_id="s")])
-    assert [sorted(index.pool(asking("red", reader=reader), size=9).ids) for reader in readers] == [["m1", "m2"], ["m1"]]
+    assert [sorted(index.candidates(asking("red", reader=reader), size=9).ids) for reader in readers] == [["m1", "m2"], ["m1"]]
 
 
 def test_what_expires_goes_as_time_goes_and_comes_back_if_it_turns_back() -> None:
     store = RamStore()
     store.apply([memory("m1", "red", expires_at=iso(1000)), memory("m2", "red")])
     index = StoreIndex(store)
-    found = [sorted(index.pool(replace(asking("red"), at=iso(now)), size=9).ids) for now in (999, 1000, 999)]
+    found = [sorted(index.candidates(replace(asking("red"), at=iso(now)), size=9).ids) for now in (999, 1000, 999)]
     assert found == [["m1", "m2"], ["m2"], ["m1", "m2"]]
 
 

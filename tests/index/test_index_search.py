@@ -57,9 +57,9 @@ def test_the_bits_find_nearly_all_that_is_near(many: RamStore, queries: Sequence
     shares = []
     for asked in queries:
         with patch.multiple(index_likeness, EXACT=100, LEAST=400, COARSE=1000, WORDS=2, ONE_IN=4):
-            found = shortcut.pool(asked, size=100)
+            found = shortcut.candidates(asked, size=100)
         with patch.multiple(index_likeness, EXACT=MANY):
-            right = best(plain.pool(asked, size=100), "vectors", 10)
+            right = best(plain.candidates(asked, size=100), "vectors", 10)
         shares.append(len({*right} & {*found.ids}) / 10)
     assert np.mean(shares) >= 0.95
 
@@ -69,9 +69,9 @@ def test_the_best_by_keywords_are_the_best_whatever_is_left_out(many: RamStore, 
     for words in (["w0", "w2", "w5", "w40"], ["w0", "w1"], ["w300", "w0", "w0"]):
         asked = replace(queries[0], tokens=words, vector=None)
         with patch.multiple(index_keywords, SHORT=0, LONG=0):
-            found = held.pool(asked, size=30)
+            found = held.candidates(asked, size=30)
         with patch.multiple(index_keywords, SHORT=MANY):
-            right = held.pool(asked, size=30)
+            right = held.candidates(asked, size=30)
         kept = [sorted(pool.signals["keywords"].tolist(), reverse=True)[:30] for pool in (found, right)]
         assert kept[0] == pytest.approx(kept[1])
 
@@ -79,16 +79,16 @@ def test_the_best_by_keywords_are_the_best_whatever_is_left_out(many: RamStore, 
 def test_a_narrow_filter_is_searched_exactly(many: RamStore, queries: Sequence[Query]) -> None:
     only = frozenset(f"m{at}" for at in range(0, MANY, 400))
     with patch.multiple(index_likeness, EXACT=100):
-        pool = StoreIndex(many).pool(replace(queries[0], only=only), size=50)
+        pool = StoreIndex(many).candidates(replace(queries[0], only=only), size=50)
     assert set(pool.ids) == only
     assert pool.documents == len(only)
-    assert pool.unseen == {"filter": MANY - len(only)}
+    assert pool.excluded == {"filter": MANY - len(only)}
 
 
 def test_a_pool_is_at_most_three_times_as_large_as_asked(many: RamStore, queries: Sequence[Query]) -> None:
     held = StoreIndex(many)
     for asked in queries[:5]:
-        assert 20 <= len(held.pool(asked, size=20).ids) <= 60
+        assert 20 <= len(held.candidates(asked, size=20).ids) <= 60
 
 
 def test_many_threads_may_ask_while_others_write() -> None:
@@ -103,7 +103,7 @@ def test_many_threads_may_ask_while_others_write() -> None:
     def ask() -> None:
         try:
             for _ in range(40):
-                pool = held.pool(asking("red", vector=[1.0, 5.0]), size=20)
+                pool = held.candidates(asking("red", vector=[1.0, 5.0]), size=20)
                 assert {len(signal) for signal in pool.signals.values()} == {len(pool.ids)}
         except Exception as error:  # noqa: BLE001  (whatever it is, the test tells it)
             trouble.append(error)
@@ -124,7 +124,7 @@ def test_whoever_was_not_asked_for_long_is_read_again_when_asked() -> None:
     with patch.object(index, "MOST", 2):
         held = StoreIndex(store)
         for agent in ("a1", "b2", "c3", "a1"):
-            assert held.pool(asking("red", reader=Reader(None, agent)), size=9).ids == [f"m{agent}"]
+            assert held.candidates(asking("red", reader=Reader(None, agent)), size=9).ids == [f"m{agent}"]
 
 
 def test_ids_of_every_kind_come_back_as_they_are() -> None:
@@ -134,6 +134,6 @@ def test_ids_of_every_kind_come_back_as_they_are() -> None:
     store.apply(rows)
     with patch.multiple(index_partition, LATER=1):
         held = StoreIndex(store)
-        assert sorted(held.pool(asking("red"), size=20).ids) == sorted(ids)
+        assert sorted(held.candidates(asking("red"), size=20).ids) == sorted(ids)
         store.apply([memory("later", "red")])
-        assert sorted(held.pool(asking("red"), size=20).ids) == sorted([*ids, "later"])
+        assert sorted(held.candidates(asking("red"), size=20).ids) == sorted([*ids, "later"])

@@ -10,7 +10,7 @@ from memory_mesh.core.intake.files import Selection
 from memory_mesh.core.model.columns import Json, Kind
 from memory_mesh.core.model.rows import Hit, Key, Row, Vector
 from memory_mesh.core.model.where import ANYTHING, Where
-from memory_mesh.core.search.query import Pool, Query
+from memory_mesh.core.search import Pool, Query
 
 # Returns the time in Unix milliseconds.
 Clock = Callable[[], int]
@@ -132,13 +132,13 @@ class Store(Protocol):
 class Index(Protocol):
     """Finds the candidates for a query. An index is derived from a store and reflects every write of every process.
 
-    **pool** returns about `size` candidates by keywords, as many by vectors, and neighbours of the best, with their signals.
+    **candidates** returns about `size` memories by keywords, as many by vectors, and neighbours of the best, with their signals.
     **speakers** returns the speakers of readable memories whose names share a word with the query. **marks** returns the current
     states of partitions. **forget** deletes the index files of partitions: they may contain words and vectors of erased memories,
     and can be built again. **close** may be called twice.
     """
 
-    def pool(self, query: Query, *, size: int) -> Pool: ...
+    def candidates(self, query: Query, *, size: int) -> Pool: ...
 
     def speakers(self, query: Query) -> frozenset[str]: ...
 

@@ -20,12 +20,10 @@ from memory_mesh.core.model.times import iso
 from memory_mesh.core.model.where import ANYTHING, Where, all_of, equals
 from memory_mesh.core.not_yet import NOT_YET, not_yet
 from memory_mesh.core.ports import Progress, no_progress
-from memory_mesh.core.search.cache import CacheStats
-from memory_mesh.core.search.explain import Explanation
+from memory_mesh.core.search import CacheStats, Explanation
 from memory_mesh.faces import shown
 from memory_mesh.flows import audit as trail  # fmt: skip
 from memory_mesh.flows import change, check, erase, filters, folders, lessons, reembed, search, spending, usage, write
-from memory_mesh.flows import read as recall
 from memory_mesh.flows.audit import Which
 from memory_mesh.flows.check import Checked
 from memory_mesh.flows.context import Context, State
@@ -157,7 +155,7 @@ class Mesh:
 
     def get(self, id: str, *, session_id: str | None = None) -> MemoryRecord | None:
         """A memory of any status by its id, or None."""
-        memory = recall.get(self._reading(session_id), id)
+        memory = search.get(self._reading(session_id), id)
         return memory.record() if memory else None
 
     def get_all(
@@ -165,12 +163,12 @@ class Mesh:
         session_id: str | None = None,
     ) -> list[MemoryRecord]:  # fmt: skip
         """What this agent sees, newest first; other statuses only where asked for by name."""
-        found = recall.get_all(self._reading(session_id), limit=limit, where=_filter(filter), statuses=status)
+        found = search.get_all(self._reading(session_id), limit=limit, where=_filter(filter), statuses=status)
         return [memory.record() for memory in found]
 
     def history(self, id: str, *, session_id: str | None = None) -> list[Change]:
         """How a memory became what it is, oldest first."""
-        found = recall.history(self._reading(session_id), id)
+        found = search.history(self._reading(session_id), id)
         if found is None:
             raise NotFound(f"no memory {id!r:.80}", remedy="check the id, the agent and the session")
         return found

@@ -12,7 +12,7 @@ from memory_mesh.core.model.records import Memory, revise
 from memory_mesh.core.model.scope import Reader
 from memory_mesh.core.model.times import iso
 from memory_mesh.core.model.where import equals
-from memory_mesh.core.search.lexical import tokens
+from memory_mesh.core.search import tokens
 from memory_mesh.flows import receipts
 from memory_mesh.flows.context import Context, Plan, commit, sealed, texts, visible_memory
 from memory_mesh.flows.embed import Embedded, Vectors, over, passage_row, passage_rows

@@ -32,7 +32,7 @@ from memory_mesh.core.ports import (
     no_folder,
     no_step,
 )
-from memory_mesh.core.search.cache import SearchCache
+from memory_mesh.core.search import SearchCache
 
 if TYPE_CHECKING:
     from memory_mesh.core.intake.gate import Layer0

@@ -19,7 +19,7 @@ from memory_mesh.flows import audit, embed, lessons, reembed
 from memory_mesh.flows import distill as distil
 from memory_mesh.flows.context import Context, Plan, commit, must_be_enabled
 from memory_mesh.flows.guard import guard
-from memory_mesh.flows.read import within
+from memory_mesh.flows.search import checked_limit
 
 _HOUR = 3_600_000
 _log = logging.getLogger("memory_mesh")
@@ -86,7 +86,7 @@ def beat(context: Context, *, jobs: Sequence[str] | None = None, force: bool = F
 def log(context: Context, *, limit: int = 20) -> list[JobRun]:
     """The latest runs of this user's jobs, newest first."""
     prefix = _run_id(context, "", "")
-    most = within(limit)
+    most = checked_limit(limit)
     runs = [run for meta in Meta.with_prefix(context.store, prefix) if (run := _run_of(meta))]
     return sorted(runs, key=lambda run: (run.began, -run.priority), reverse=True)[:most]
 

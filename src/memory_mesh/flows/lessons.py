@@ -32,8 +32,7 @@ from memory_mesh.flows.change import revised
 from memory_mesh.flows.context import Context, Plan, commit, memory_row, sealed, texts, unknown
 from memory_mesh.flows.embed import Vectors, passage_rows
 from memory_mesh.flows.memory_block import entry
-from memory_mesh.flows.read import readable, within
-from memory_mesh.flows.search import Request, search
+from memory_mesh.flows.search import Request, checked_limit, readable, search
 from memory_mesh.flows.write import Prepared, memory_of, read_items
 
 ORDERS = (None, "relevance", "severity DESC")
@@ -91,7 +90,7 @@ def query(context: Context, words: object, *, limit: int = 10, order_by: str | N
         raise InvalidInput(f"order_by is {shown(order_by)}", expected="relevance or severity DESC")
     if not isinstance(words, str):
         raise InvalidInput(f"the query is {shown(words)}", expected="text; empty lists all lessons")
-    most = within(limit)
+    most = checked_limit(limit)
     if not words.strip():
         sure = all_of(readable(context), _LESSON, Compare("confidence", ">=", context.options.lesson_min_confidence))
         every = [Memory.of(row) for row in context.store.find(Kind.MEMORY, sure)]

@@ -1,70 +1,132 @@
-"""Searching: scope and status → candidates of every channel → one ranker → minimum score → the rows, read again.
+"""Read memories: by id, newest first, or by a query.
 
-The index proposes; what is answered is read from the store under the same condition, so that a wrong index could lose an
-answer for a moment, but never show what the reader may not see.
+A search goes: scope and status → candidates of every channel → one ranker → minimum score → the rows, read again. The index only
+proposes. Results are read from the store under the reader's condition, so a wrong index could miss a memory for a moment, but
+never show one that the reader may not see.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from memory_mesh.core.checks import fraction
+from memory_mesh.core.checks import fraction, whole_number
 from memory_mesh.core.errors import InvalidInput, shown
 from memory_mesh.core.model.columns import Kind
-from memory_mesh.core.model.records import SearchResult, Status
+from memory_mesh.core.model.records import Change, Memory, SearchResult, Status, creation, since_shared
 from memory_mesh.core.model.rows import Row, batches
-from memory_mesh.core.model.scope import partitions
+from memory_mesh.core.model.scope import partitions, visible, visible_to
 from memory_mesh.core.model.times import iso, millis
-from memory_mesh.core.model.where import ANYTHING, In, Where, all_of
-from memory_mesh.core.search import people as persons
-from memory_mesh.core.search.explain import Explained, Explanation, Placing
-from memory_mesh.core.search.lexical import tokens
-from memory_mesh.core.search.query import Pool, Query
-from memory_mesh.core.search.time_expressions import spans
+from memory_mesh.core.model.where import ANYTHING, In, Where, all_of, equals
+from memory_mesh.core.search import Explained, Explanation, Placing, Pool, Query, tokens
+from memory_mesh.core.search.query import proper_names, speaker_roles, time_spans, without_speakers
 from memory_mesh.flows import embed, usage
-from memory_mesh.flows.context import Context
-from memory_mesh.flows.read import known_statuses, shown_to, within
+from memory_mesh.flows.context import Context, lasting, memory_row
 
 if TYPE_CHECKING:
-    from memory_mesh.core.search.rankers import Placed, Ranking
+    from memory_mesh.core.search.ranker import Placed, Ranking
 
 RANKERS = ("learnt", "rrf")
-LONGEST_QUERY = 100_000
-_POOL = 150  # candidates of each channel; in our evaluation they hold 95 % of the evidence
-_NEARLY = 3
+MAX_LIMIT = 10_000
+MAX_QUERY_LENGTH = 100_000
+_POOL = 150  # candidates of each channel; in our evaluation they contain 95 % of the evidence
+_NEAR_MISSES = 3
 _FIELDS = tuple(field.name for field in fields(SearchResult))
 _CHANNELS = ("keywords", "keywords_context", "keywords_session", "vectors", "vectors_context")
 
 
+# --- by id and by age ---
+
+
+def readable(context: Context, statuses: Sequence[str] = (Status.ACTIVE,)) -> Where:
+    """Return the condition that the reader's memories meet now: in scope, with one of these statuses, not expired."""
+    return all_of(visible_to(context.reader), In("status", known_statuses(statuses)), lasting(context))
+
+
+def is_readable(context: Context, statuses: Sequence[str], where: Where) -> Callable[[Row], bool]:
+    """Return `readable` and a filter as a test of one row, which is faster than evaluating the condition."""
+    allowed, at = frozenset(known_statuses(statuses)), iso(context.clock())
+
+    def test(row: Row) -> bool:
+        valid = (expires := row.value("expires_at")) is None or str(expires) > at
+        matches = where is ANYTHING or where.matches(row)
+        return visible(context.reader, row) and row.value("status") in allowed and valid and matches
+
+    return test
+
+
+def known_statuses(statuses: Sequence[str]) -> tuple[str, ...]:
+    """Return the statuses, or raise InvalidInput if one of them does not exist."""
+    known = list(Status)
+    if isinstance(statuses, str) or not isinstance(statuses, Iterable):
+        raise InvalidInput(f"status is {shown(statuses)}", expected=f"a list of {', '.join(known)}")
+    for status in statuses:
+        if status not in known:
+            raise InvalidInput(f"unknown status {status!r:.60}", expected=f"one of {', '.join(known)}")
+    return tuple(statuses)
+
+
+def checked_limit(limit: object) -> int:
+    """Return the limit, or raise InvalidInput."""
+    return whole_number("limit", limit, max_=MAX_LIMIT)
+
+
+def get(context: Context, memory_id: str) -> Memory | None:
+    """Return a memory of any status by its id, or None if the reader cannot see it."""
+    row = memory_row(context, memory_id)
+    return usage.with_counts(context, [Memory.of(row)])[0] if row and visible(context.reader, row) else None
+
+
+def get_all(
+    context: Context, *, limit: int | None, where: Where = ANYTHING, statuses: Sequence[str] = (Status.ACTIVE,)
+) -> list[Memory]:
+    """Return the memories visible to the reader, newest first."""
+    max_rows = None if limit is None else checked_limit(limit)
+    rows = context.store.find(Kind.MEMORY, all_of(readable(context, statuses), where), limit=max_rows)
+    return usage.with_counts(context, [Memory.of(row) for row in rows])
+
+
+def history(context: Context, memory_id: str) -> list[Change] | None:
+    """Return the changes of a memory, oldest first, or None if the reader cannot see it."""
+    memory = get(context, memory_id)
+    if memory is None:
+        return None
+    rows = context.store.find(Kind.CHANGE, equals("ref", memory_id))
+    changes = sorted((Change.of(row) for row in rows), key=lambda change: change.number)
+    return [creation(memory), *(changes if memory.agent_id == context.reader.agent_id else since_shared(changes))]
+
+
+# --- by a query ---
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What is asked for."""
+    """The arguments of a search."""
 
     query: str
     limit: int = 10
-    filter: str | None = None  # as the caller wrote it; `where` is its meaning
+    filter: str | None = None  # as the caller wrote it; `where` is the parsed condition
     where: Where = ANYTHING
     statuses: Sequence[str] = (Status.ACTIVE,)
-    min_score: float | None = None  # None: what the ranker thinks is too little
+    min_score: float | None = None  # None: the ranker's default
     ranker: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Found:
-    """The candidates of a search, ranked."""
+class _Ranked:
+    """The ranked candidates of a search."""
 
-    asked: Query
-    allowed: Callable[[Row], bool]  # what may be shown: scope, status, expiry and the caller's filter
-    query: str
+    text: str  # the query as it was searched: personal data masked
+    query: Query
     pool: Pool
     ranker: str
-    least: float
     ranking: "Ranking"
+    min_score: float
+    readable: Callable[[Row], bool]  # scope, status, expiry and the caller's filter
 
 
 def search(context: Context, request: Request, *, use_cache: bool = True) -> list[SearchResult]:
-    """The memories that answer a query best."""
+    """Return the memories that answer a query, best first."""
     _check(request)
     at = context.clock()
     key = (
@@ -72,157 +134,149 @@ def search(context: Context, request: Request, *, use_cache: bool = True) -> lis
         request.where, context.reader, tuple(request.statuses), request.min_score, request.ranker,
     )  # fmt: skip
     marks = context.index.marks(partitions(context.reader)) if use_cache else ()
-    answers = context.state.cache.get(key, marks, at) if use_cache else None
-    if answers is None:
-        found = _found(context, request)
-        answers = tuple(islice(_answers(context, request, found), request.limit))
-        # An answer by keywords alone is for the moment; the embedder may be back before the five minutes are over.
-        if use_cache and (found.asked.vector or context.embedder is None):
-            ends = [millis(result.expires_at) for result in answers if result.expires_at]
-            context.state.cache.put(key, marks, answers, at, until=min(ends, default=None))
-    usage.count(context, [result.id for result in answers])
-    usage.log_search(context, query=request.query, limit=request.limit, filter=request.filter, ms=at, results=answers)
-    return [_apart(result) for result in answers] if use_cache else list(answers)
+    results = context.state.cache.get(key, marks, at) if use_cache else None
+    if results is None:
+        ranked = _ranked(context, request)
+        results = tuple(islice(_results(context, request, ranked), request.limit))
+        # Results by keywords only, because the embedder failed, are not cached: it may be back within the five minutes.
+        if use_cache and (ranked.query.vector or context.embedder is None):
+            ends = [millis(result.expires_at) for result in results if result.expires_at]
+            context.state.cache.put(key, marks, results, at, until=min(ends, default=None))
+    usage.count(context, [result.id for result in results])
+    usage.log_search(context, query=request.query, limit=request.limit, filter=request.filter, ms=at, results=results)
+    return [_copy(result) for result in results] if use_cache else list(results)
 
 
 def explain(context: Context, request: Request) -> Explanation:
-    """The same search, with its reasons. It counts as no use of what it finds."""
+    """Run the same search and return it with its reasons. It does not count as a use of the results."""
     _check(request)
-    found = _found(context, request)
-    best, below = found.ranking.best(found.least), found.ranking.below(found.least)
-    answers = list(islice(_answers(context, request, found), request.limit))
-    nearly = _read(context, found, below[:_NEARLY])
-    reasons = {"min_score": len(below), "limit": len(best) - len(answers)}
-    tell = _teller(found)
+    ranked = _ranked(context, request)
+    best, below = ranked.ranking.best(ranked.min_score), ranked.ranking.below(ranked.min_score)
+    results = list(islice(_results(context, request, ranked), request.limit))
+    near_misses = _read(context, ranked, below[:_NEAR_MISSES])
+    excluded = {"min_score": len(below), "limit": len(best) - len(results)}
+    explained = _explainer(ranked)
     return Explanation(
-        query=found.query,
-        tokens=list(found.asked.tokens),
-        ranker=found.ranker,
-        model=found.asked.vector.model if found.asked.vector else None,
-        min_score=found.least,
-        documents=found.pool.documents,
-        candidates=len(found.pool.ids),
-        left_out={**found.pool.unseen, **{reason: count for reason, count in reasons.items() if count > 0}},
-        answers=[tell(result) for result in answers],
-        nearly=[tell(result) for result in nearly],
+        query=ranked.text,
+        tokens=list(ranked.query.tokens),
+        ranker=ranked.ranker,
+        model=ranked.query.vector.model if ranked.query.vector else None,
+        min_score=ranked.min_score,
+        documents=ranked.pool.documents,
+        candidates=len(ranked.pool.ids),
+        left_out={**ranked.pool.excluded, **{reason: count for reason, count in excluded.items() if count > 0}},
+        answers=[explained(result) for result in results],
+        nearly=[explained(result) for result in near_misses],
     )
 
 
 def _check(request: Request) -> None:
     if not isinstance(request.query, str) or not request.query.strip():
         raise InvalidInput("the query is blank", expected="some words to look for")
-    if len(request.query) > LONGEST_QUERY:
+    if len(request.query) > MAX_QUERY_LENGTH:
         what = f"the query has {len(request.query):,} characters"
-        raise InvalidInput(what, expected=f"at most {LONGEST_QUERY:,}", remedy="ask with the part that matters")
+        raise InvalidInput(what, expected=f"at most {MAX_QUERY_LENGTH:,}", remedy="shorten it to the part that matters")
     if request.min_score is not None:
         fraction("min_score", request.min_score)
     if request.ranker not in (None, *RANKERS):
         raise InvalidInput(f"ranker is {shown(request.ranker)}", expected=f"one of {', '.join(RANKERS)}")
-    within(request.limit)
+    checked_limit(request.limit)
     known_statuses(request.statuses)
 
 
-def _found(context: Context, request: Request) -> _Found:
-    # Contents are kept masked, so a query is masked to meet them; and no embedder is shown what no store may keep.
-    query = context.layer0.line(_clean(request.query))
-    at = iso(context.clock())
-    asked = Query(
-        tokens=tokens(query, language=context.options.stemmer_language),
+def _ranked(context: Context, request: Request) -> _Ranked:
+    from memory_mesh.core.search.ranker import rank  # it needs numpy, which only searches use
+
+    # Stored contents are masked, so the query is masked to match them; and an embedder sees nothing that a store may not keep.
+    # Unpaired surrogates are replaced: no store can hold them and no embedder can read them.
+    text = context.layer0.line(request.query.encode("utf-8", "replace").decode())
+    query = _query(context, request, text)
+    pool = context.index.candidates(query, size=max(_POOL, 2 * request.limit))
+    if query.vector and pool.without_vector:
+        embed.mention(
+            context, f"{pool.without_vector:,} memories have no vector of {query.vector.model} and are found by keywords"
+        )
+    ranker, by_vector = request.ranker or context.options.ranker, query.vector is not None
+    ranking = rank(ranker, pool, depth=2 * request.limit, by_vector=by_vector, weights=context.options.channel_weights)
+    min_score = ranking.default_min_score if request.min_score is None else request.min_score
+    return _Ranked(
+        text=text, query=query, pool=pool, ranker=ranker, ranking=ranking, min_score=min_score,
+        readable=is_readable(context, request.statuses, request.where),
+    )  # fmt: skip
+
+
+def _query(context: Context, request: Request, text: str) -> Query:
+    at, language = iso(context.clock()), context.options.stemmer_language
+    query = Query(
+        tokens=tokens(text, language=language),
         vector=None,
         reader=context.reader,
         at=at,
-        spans=spans(query, at),
-        roles=persons.roles(query),
-        names=persons.names(query, language=context.options.stemmer_language),
+        spans=time_spans(text, at),
+        roles=speaker_roles(text),
+        names=proper_names(text, language=language),
         statuses=tuple(request.statuses),
-        only=_only(context, request.where),
+        only=_filtered_ids(context, request.where),
     )
-    # A name says whose memories are meant, not what about: it would pull towards every text that holds it.
-    speakers = context.index.speakers(asked) if context.embedder else frozenset()
-    asked = replace(
-        asked, vector=embed.asked(context, persons.without(query, speakers, language=context.options.stemmer_language))
-    )
-    pool = context.index.pool(asked, size=max(_POOL, 2 * request.limit))
-    if asked.vector and pool.foreign:
-        embed.mention(context, f"{pool.foreign:,} memories have no vector of {asked.vector.model} and are found by keywords")
-    return _ranked(context, request, query, asked, pool)
+    speakers = context.index.speakers(query) if context.embedder else frozenset()
+    return replace(query, vector=embed.asked(context, without_speakers(text, speakers, language=language)))
 
 
-def _clean(query: str) -> str:
-    """The query without halves of surrogate pairs, which no store holds and no embedder can read."""
-    return query.encode("utf-8", "replace").decode()
-
-
-def _only(context: Context, where: Where) -> frozenset[str] | None:
-    """The ids that the caller's own filter allows; scope is not its business."""
+def _filtered_ids(context: Context, where: Where) -> frozenset[str] | None:
+    """Return the ids that the caller's filter allows, without regard to scope; None without a filter."""
     if where is ANYTHING:
         return None
     return frozenset(context.store.ids(Kind.MEMORY, all_of(In("partition", partitions(context.reader)), where)))
 
 
-def _ranked(context: Context, request: Request, query: str, asked: Query, pool: Pool) -> _Found:
-    from memory_mesh.core.search.rankers import ranked  # it brings numpy, which only searches need
-
-    ranker = request.ranker or context.options.ranker
-    by_vector = asked.vector is not None
-    ranking = ranked(ranker, pool, depth=2 * request.limit, by_vector=by_vector, weights=(context.options.channel_weights or {}))
-    least = ranking.default_min_score if request.min_score is None else request.min_score
-    return _Found(
-        asked=asked, allowed=shown_to(context, request.statuses, request.where), query=query, pool=pool, ranker=ranker,
-        least=least, ranking=ranking,
-    )  # fmt: skip
+def _results(context: Context, request: Request, ranked: _Ranked) -> Iterator[SearchResult]:
+    """Yield what reaches the minimum score, best first. Rows are read in batches: the first one nearly always suffices."""
+    for placed in batches(ranked.ranking.best(ranked.min_score), request.limit):
+        yield from _read(context, ranked, placed)
 
 
-def _answers(context: Context, request: Request, found: _Found) -> Iterator[SearchResult]:
-    """What is good enough, best first. Rows are read in batches, for the first ones nearly always are the answer."""
-    good = found.ranking.best(found.least)
-    for placed in batches(good, request.limit):
-        yield from _read(context, found, placed)
+def _read(context: Context, ranked: _Ranked, placed: Sequence["Placed"]) -> list[SearchResult]:
+    # Checked again: a row may have changed since the index proposed it.
+    rows = context.store.get(Kind.MEMORY, [each.id for each in placed])
+    shown = [(rows[each.id], each) for each in placed if each.id in rows and ranked.readable(rows[each.id])]
+    counts = usage.usage_of(context, [row.id for row, _ in shown])
+    return [SearchResult.of(row, each.score, _similarity(ranked, each.at), **counts.get(row.id, {})) for row, each in shown]
 
 
-def _read(context: Context, found: _Found, placed: Sequence["Placed"]) -> list[SearchResult]:
-    # Read again under the same condition: a row may have changed since it was proposed.
-    rows = context.store.get(Kind.MEMORY, [one.id for one in placed])
-    kept = [(rows[one.id], one) for one in placed if one.id in rows and found.allowed(rows[one.id])]
-    counts = usage.usage_of(context, [row.id for row, _ in kept])
-    return [SearchResult.of(row, one.score, _likeness(found, one.at), **counts.get(row.id, {})) for row, one in kept]
+def _similarity(ranked: _Ranked, at: int) -> float | None:
+    """Return the document's similarity: 1 − distance ÷ 2, where distance is 1 − cosine."""
+    cosine = float(ranked.pool.signals["vectors"][at])
+    if ranked.query.vector is None or cosine == 0:  # exactly 0: it has no vector of this model
+        return None
+    return max(0.0, min(1.0, (1 + cosine) / 2))
 
 
-def _apart(result: SearchResult) -> SearchResult:
-    """An answer by itself: what its owner does to it later does not reach who asks the same again."""
+def _copy(result: SearchResult) -> SearchResult:
+    """Copy a result, so that changes to it do not reach the cache."""
     return SearchResult(**{name: _copied(getattr(result, name)) for name in _FIELDS})
 
 
 def _copied(value: Any) -> Any:
-    """A copy of what JSON can hold; `deepcopy` takes several times as long."""
+    """Copy a JSON value; `deepcopy` takes several times as long."""
     if isinstance(value, dict):
         return {name: _copied(part) for name, part in value.items()}
     return [_copied(part) for part in value] if isinstance(value, list) else value
 
 
-def _likeness(found: _Found, at: int) -> float | None:
-    """The document's similarity: 1 − distance ÷ 2, where distance is 1 − cosine."""
-    cosine = float(found.pool.signals["vectors"][at])
-    if found.asked.vector is None or cosine == 0:  # exactly 0: it has no vector that could be compared
-        return None
-    return max(0.0, min(1.0, (1 + cosine) / 2))
+def _explainer(ranked: _Ranked) -> Callable[[SearchResult], Explained]:
+    from memory_mesh.core.search.ranker import order
 
+    pool, by_vector = ranked.pool, ranked.query.vector is not None
+    channels = [name for name in _CHANNELS if name in pool.signals and (by_vector or not name.startswith("vectors"))]
+    positions = {id_: at for at, id_ in enumerate(pool.ids)}
+    ranks = {name: {id_: rank for rank, id_ in enumerate(order(pool, name), start=1)} for name in channels}
 
-def _teller(found: _Found) -> Callable[[SearchResult], Explained]:
-    from memory_mesh.core.search.rankers import order
-
-    names = [name for name in _CHANNELS if name in found.pool.signals and (found.asked.vector or not name.startswith("vectors"))]
-    places = {id_: at for at, id_ in enumerate(found.pool.ids)}
-    ranks = {name: {id_: rank for rank, id_ in enumerate(order(found.pool, name), start=1)} for name in names}
-
-    def tell(result: SearchResult) -> Explained:
-        at = places[result.id]
-        channels = {
-            name: Placing(ranks[name][result.id], float(found.pool.signals[name][at]))
-            for name in names
-            if result.id in ranks[name]
+    def explained(result: SearchResult) -> Explained:
+        at = positions[result.id]
+        placings = {
+            name: Placing(ranks[name][result.id], float(pool.signals[name][at])) for name in channels if result.id in ranks[name]
         }
-        features = {name: float(values[at]) for name, values in found.ranking.features.items()}
-        return Explained(result=result, channels=channels, features=features)
+        features = {name: float(values[at]) for name, values in ranked.ranking.features.items()}
+        return Explained(result=result, channels=placings, features=features)
 
-    return tell
+    return explained

@@ -14,7 +14,7 @@ from memory_mesh.core.model.rows import Row
 from memory_mesh.core.model.scope import MemoryType, partition_for
 from memory_mesh.core.model.times import iso
 from memory_mesh.core.model.where import Compare, In, all_of
-from memory_mesh.core.search.lexical import tokens
+from memory_mesh.core.search import tokens
 from memory_mesh.flows import receipts
 from memory_mesh.flows.context import Context, Plan, commit, lasting, memory_row, sealed, unknown
 from memory_mesh.flows.embed import Embedded, Vectors, passage_rows

@@ -6,7 +6,7 @@ from math import log
 
 import numpy as np
 
-from memory_mesh.core.search.lexical import K1, B, Corpus
+from memory_mesh.core.search import K1, B, Corpus
 from memory_mesh.index.arrays import Array, Flags, Floats, Ints, distinct
 from memory_mesh.index.table import Table
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from threading import Lock
 
 from memory_mesh.core.ports import Index, Store
-from memory_mesh.core.search.query import Pool, Query
+from memory_mesh.core.search import Pool, Query
 from memory_mesh.index import files as index_files
 
 
@@ -16,11 +16,11 @@ class LazyIndex:
         self._made: Index | None = None
         self._lock = Lock()
 
-    def pool(self, asked: Query, *, size: int) -> Pool:
-        return self._index().pool(asked, size=size)
+    def candidates(self, query: Query, *, size: int) -> Pool:
+        return self._index().candidates(query, size=size)
 
-    def speakers(self, asked: Query) -> frozenset[str]:
-        return self._index().speakers(asked)
+    def speakers(self, query: Query) -> frozenset[str]:
+        return self._index().speakers(query)
 
     def marks(self, partitions: Sequence[str]) -> tuple[str, ...]:
         return tuple(self._store.changes(partition).mark for partition in partitions)

@@ -11,7 +11,7 @@ from threading import Lock
 from memory_mesh.core.model.scope import partitions
 from memory_mesh.core.model.times import millis
 from memory_mesh.core.ports import Store
-from memory_mesh.core.search.query import Pool, Query
+from memory_mesh.core.search import Pool, Query
 from memory_mesh.index import files as index_files
 from memory_mesh.index.partition import Partition
 from memory_mesh.index.pool import pool_of
@@ -29,15 +29,15 @@ class StoreIndex:
         self._lock = Lock()
         self._partitions: dict[str, Partition] = {}
 
-    def pool(self, asked: Query, *, size: int) -> Pool:
+    def candidates(self, query: Query, *, size: int) -> Pool:
         """The candidates for a query: about `size` by keywords, as many by vectors, and neighbours of the best."""
-        with self._seen(asked) as seen:
-            return pool_of(asked, seen, size=size)
+        with self._seen(query) as seen:
+            return pool_of(query, seen, size=size)
 
-    def speakers(self, asked: Query) -> frozenset[str]:
+    def speakers(self, query: Query) -> frozenset[str]:
         """The speakers of readable memories whose names share a word with the query."""
-        with self._seen(asked) as seen:
-            return frozenset(name for table, view in seen for name in view.speaking(table.called_by(asked.tokens)))
+        with self._seen(query) as seen:
+            return frozenset(name for table, view in seen for name in view.speaking(table.called_by(query.tokens)))
 
     def marks(self, partitions: Sequence[str]) -> tuple[str, ...]:
         """The states that these partitions are in."""

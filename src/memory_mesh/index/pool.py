@@ -9,8 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from memory_mesh.core.model.columns import Kind
-from memory_mesh.core.search.lexical import Corpus
-from memory_mesh.core.search.query import SIGNALS, Pool, Query, Signal
+from memory_mesh.core.search import SIGNALS, Corpus, Pool, Query, Signal
 from memory_mesh.index.arrays import Flags, Floats, Ints, distinct, places_in
 from memory_mesh.index.keywords import Held, Scale
 from memory_mesh.index.rows import key_of
@@ -56,8 +55,8 @@ def pool_of(asked: Query, seen: Iterable[tuple[Table, View]], *, size: int) -> P
         ids=[id_ for side, each in zip(sides, picked, strict=True) for id_ in side.table.ids.of(each.slots)],
         signals={name: _joined([held[name] for held in found]) for name in SIGNALS},
         documents=sum(_documents(side) for side in sides),
-        unseen=dict(sum((_unseen(side) for side in sides), Counter())),  # those that left something out
-        foreign=sum(_foreign(asked, side) for side in sides),
+        excluded=dict(sum((_unseen(side) for side in sides), Counter())),  # those that left something out
+        without_vector=sum(_foreign(asked, side) for side in sides),
     )
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from memory_mesh.core.search.query import SIGNALS, Query, Signal
+from memory_mesh.core.search import SIGNALS, Query, Signal
 from memory_mesh.index.arrays import Array, Flags, Floats, Ints, distinct
 from memory_mesh.index.keywords import Held, Scale, named
 from memory_mesh.index.rows import MISSING

@@ -10,7 +10,7 @@ from typing import TypeAlias, TypeVar
 
 import numpy as np
 
-from memory_mesh.core.search.lexical import tokens
+from memory_mesh.core.search import tokens
 from memory_mesh.index.arrays import Array, Columns, Flags, Grown, Ints, Keys, Texts, recoded, sorted_keys
 from memory_mesh.index.rows import Entry, Scope
 from memory_mesh.index.sessions import Members

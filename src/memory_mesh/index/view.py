@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from memory_mesh.core.model.scope import Reader
-from memory_mesh.core.search.lexical import Corpus
+from memory_mesh.core.search import Corpus
 from memory_mesh.index.arrays import Array, Flags, Floats, Grown, Ints, distinct
 from memory_mesh.index.sessions import in_order
 from memory_mesh.index.table import Table

@@ -2,7 +2,7 @@
 
 from dataclasses import asdict
 
-from memory_mesh.core.search.explain import Explained, Explanation
+from memory_mesh.core.search import Explained, Explanation
 from memory_mesh.interfaces import render
 from memory_mesh.interfaces.render import NAME, Answer
 

@@ -10,7 +10,7 @@ from zlib import crc32
 
 from memory_mesh.core.errors import SettingsError
 from memory_mesh.core.model import Vector
-from memory_mesh.core.search.lexical import tokens
+from memory_mesh.core.search import tokens
 from memory_mesh.core.text import estimate
 
 _GROUP = 3  # letters

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
-from memory_mesh.core.search.lexical import Corpus, Posting, best, bm25
+from memory_mesh.core.search import Corpus, Posting, best, bm25
 
 
 def scored(documents: Iterable[tuple[str, Sequence[str]]], tokens: Sequence[str]) -> list[tuple[str, float]]:

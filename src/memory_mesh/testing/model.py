@@ -8,7 +8,7 @@ from memory_mesh.core.errors import Conflict, IdTaken, InvalidInput, MemoryMeshE
 from memory_mesh.core.model.columns import MOVING, Kind
 from memory_mesh.core.model.rows import Key, Row, Vector
 from memory_mesh.core.model.where import Where
-from memory_mesh.core.search.lexical import Corpus, Posting, bm25
+from memory_mesh.core.search import Corpus, Posting, bm25
 from memory_mesh.testing.contract.keywords import keywords
 from memory_mesh.testing.contract.vectors import cosine
 

@@ -9,8 +9,7 @@ from memory_mesh.core.audit.chain import Verdict
 from memory_mesh.core.learning import Distilled, Heartbeat, JobRun, LessonBlock, LessonContext
 from memory_mesh.core.model.records import MIN_IMPORTANCE, Block, Change, Extraction, Head, MemoryRecord, SearchResult, Status
 from memory_mesh.core.ports import ChatModel, Embedder, IdSource, Progress, Step, Store
-from memory_mesh.core.search.cache import CacheStats
-from memory_mesh.core.search.explain import Explanation
+from memory_mesh.core.search import CacheStats, Explanation
 from memory_mesh.faces.mesh import MemoryStats, Mesh, Metadata
 from memory_mesh.flows.check import Checked
 from memory_mesh.flows.erase import Erasure

@@ -1,1 +1,10 @@
-"""Search without I/O: tokens, query analysis, ranking, explanation, cache."""
+"""Search without I/O: tokens, queries, rankers and the cache. `ranker` needs numpy and is imported by its path."""
+
+from memory_mesh.core.search.cache import CacheStats, SearchCache
+from memory_mesh.core.search.lexical import K1, B, Corpus, Posting, best, bm25, tokens
+from memory_mesh.core.search.query import SIGNALS, Explained, Explanation, Placing, Pool, Query, Signal
+
+__all__ = [
+    "K1", "SIGNALS", "B", "CacheStats", "Corpus", "Explained", "Explanation", "Placing", "Pool", "Posting", "Query",
+    "SearchCache", "Signal", "best", "bm25", "tokens",
+]  # fmt: skip

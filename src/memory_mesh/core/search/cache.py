@@ -1,6 +1,6 @@
-"""The search cache of RFC-0011 §5: at most 500 answers, five minutes each, the least recently used out first.
+"""The search cache of RFC-0011 §5: at most 500 entries, kept for five minutes, the least recently used evicted first.
 
-An answer holds for one state of the store. Marks tell states apart, so a write by whatever process makes it unusable.
+An entry is valid for one state of the store. Marks identify states, so a write by any process invalidates it.
 """
 
 from collections import OrderedDict
@@ -9,15 +9,15 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import Generic, TypeVar
 
-MOST = 500
-LIFE_MS = 5 * 60 * 1000
+MAX_SIZE = 500
+TTL_MS = 5 * 60 * 1000
 
 Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True, slots=True)
 class CacheStats:
-    """How full the cache is, and how often it helped."""
+    """Size and hit counts of the search cache."""
 
     size: int
     max_size: int
@@ -30,12 +30,12 @@ class CacheStats:
 class _Entry(Generic[Answer]):
     answer: Answer
     marks: Hashable
-    born: int
-    until: int
+    created: int
+    expires: int
 
 
 class SearchCache(Generic[Answer]):
-    """Answers by question, each with the marks that it was given under."""
+    """Answers by key, each with the marks of the state it was computed from."""
 
     def __init__(self) -> None:
         self._entries: OrderedDict[Hashable, _Entry[Answer]] = OrderedDict()
@@ -43,25 +43,25 @@ class SearchCache(Generic[Answer]):
         self._hits = self._misses = 0
 
     def get(self, key: Hashable, marks: Hashable, at: int) -> Answer | None:
-        """The answer, if it was given under these marks and not too long ago. Being used does not make it younger."""
+        """Return the answer if it has the same marks and has not expired; a hit does not extend its life."""
         with self._lock:
-            held = self._entries.get(key)
-            # A clock that was set back makes the age of an entry unknowable.
-            if held is None or held.marks != marks or not held.born <= at < held.until:
+            entry = self._entries.get(key)
+            # If the clock was set back, the age of an entry is unknown.
+            if entry is None or entry.marks != marks or not entry.created <= at < entry.expires:
                 self._entries.pop(key, None)
                 self._misses += 1
                 return None
             self._entries.move_to_end(key)
             self._hits += 1
-            return held.answer
+            return entry.answer
 
     def put(self, key: Hashable, marks: Hashable, answer: Answer, at: int, *, until: int | None = None) -> None:
-        """Keep an answer, for five minutes or until something in it expires."""
-        end = at + LIFE_MS if until is None else min(until, at + LIFE_MS)
+        """Store an answer for five minutes, or until `until` if that comes first."""
+        expires = at + TTL_MS if until is None else min(until, at + TTL_MS)
         with self._lock:
-            self._entries[key] = _Entry(answer, marks, at, end)
+            self._entries[key] = _Entry(answer, marks, at, expires)
             self._entries.move_to_end(key)
-            while len(self._entries) > MOST:
+            while len(self._entries) > MAX_SIZE:
                 self._entries.popitem(last=False)
 
     def clear(self) -> None:
@@ -70,4 +70,4 @@ class SearchCache(Generic[Answer]):
 
     def stats(self) -> CacheStats:
         with self._lock:
-            return CacheStats(len(self._entries), MOST, LIFE_MS // 1000, self._hits, self._misses)
+            return CacheStats(len(self._entries), MAX_SIZE, TTL_MS // 1000, self._hits, self._misses)

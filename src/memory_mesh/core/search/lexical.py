@@ -1,4 +1,4 @@
-"""Keywords: one tokenizer for what is stored and what is asked, and the BM25 that scores them on every store."""
+"""Keywords: one tokenizer for stored texts and queries, and the BM25 that scores them on every store."""
 
 import re
 import unicodedata
@@ -13,12 +13,12 @@ from memory_mesh.core.errors import SettingsError
 
 K1, B = 1.2, 0.75
 _SHORTEST_PLAIN_WORD = 3
-_LONGEST_KNOWN = 64
+_MAX_CACHED_LENGTH = 64
 
-# A word with what belongs to it: C++, C#, .NET-like tails stay; an apostrophe does not part don't.
+# A word with its suffix: C++ and C# stay whole, and an apostrophe does not split don't.
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*(?:\+\+|#(?!\w))?")
-# Humps: fooBar → foo Bar, HTTPServer → HTTP Server, v2beta stays whole.
-_HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+# CamelCase: fooBar → foo Bar, HTTPServer → HTTP Server, v2beta stays whole.
+_CAMEL_CASE = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _CJK = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7af]+")
 _PLAIN = re.compile(r"[a-z]+")
 
@@ -38,17 +38,17 @@ class _Stemmer(Protocol):
 
 
 def tokens(text: str, *, language: str = "english") -> list[str]:
-    """The keywords of a text, in order, repeats included."""
-    found: list[str] = []
+    """Return the keywords of a text, in order, with repeats."""
+    keywords: list[str] = []
     for word in _WORD.findall(unicodedata.normalize("NFKC", text)):
-        # A word of a thousand letters is none that comes again.
-        found.extend(_words(word, language) if len(word) <= _LONGEST_KNOWN else _parts(word, language))
-    return found
+        # Very long words rarely recur, so they stay out of the cache.
+        keywords.extend(_words(word, language) if len(word) <= _MAX_CACHED_LENGTH else _parts(word, language))
+    return keywords
 
 
 def _parts(word: str, language: str) -> tuple[str, ...]:
-    parts = [part for part in _HUMP.split(word) if part]
-    whole = _word(word, language) if len(parts) > 1 else []  # `fooBar` is found by `foobar` as well
+    parts = [part for part in _CAMEL_CASE.split(word) if part]
+    whole = _word(word, language) if len(parts) > 1 else []  # `foobar` finds `fooBar` too
     return (*whole, *(token for part in parts for token in _word(part, language)))
 
 
@@ -64,31 +64,31 @@ def _word(word: str, language: str) -> list[str]:
     low = low.removesuffix("'s")
     if _PLAIN.fullmatch(low):
         if len(low) < _SHORTEST_PLAIN_WORD:
-            # Capitals make a short word an acronym (AI, UK); others carry nothing.
+            # A short word in capitals is an acronym (AI, UK); other short words carry no meaning.
             return [low] if word.isupper() and len(low) > 1 else []
         return [_stem(low, language)]
     return [low]
 
 
 def _cjk(word: str, language: str) -> list[str]:
-    found: list[str] = []
+    keywords: list[str] = []
     at = 0
     for run in _CJK.finditer(word):
         if before := word[at : run.start()]:
-            found.extend(_word(before, language))
+            keywords.extend(_word(before, language))
         signs = run.group()
-        found.extend([signs] if len(signs) == 1 else [signs[i : i + 2] for i in range(len(signs) - 1)])
+        keywords.extend([signs] if len(signs) == 1 else [signs[i : i + 2] for i in range(len(signs) - 1)])
         at = run.end()
     if rest := word[at:]:
-        found.extend(_word(rest, language))
-    return found
+        keywords.extend(_word(rest, language))
+    return keywords
 
 
 def _folded(word: str) -> str:
     if word.isascii():
         return word
-    parted = unicodedata.normalize("NFKD", word)
-    return "".join(char for char in parted if not unicodedata.combining(char)) or word
+    decomposed = unicodedata.normalize("NFKD", word)
+    return "".join(char for char in decomposed if not unicodedata.combining(char)) or word
 
 
 @lru_cache(maxsize=65536)
@@ -98,17 +98,17 @@ def _stem(word: str, language: str) -> str:
 
 @lru_cache(maxsize=8)
 def _stemmer(language: str) -> _Stemmer:
-    import Stemmer  # only who tokenizes pays for it
+    import Stemmer  # loaded by the first text that is tokenized
 
     if language not in (known := Stemmer.algorithms()):
-        raise SettingsError(f"stemmer_language {language!r:.60} is unknown", expected=f"one of {', '.join(sorted(known))}")
+        raise SettingsError(f"unknown stemmer_language {language!r:.60}", expected=f"one of {', '.join(sorted(known))}")
     stemmer: _Stemmer = Stemmer.Stemmer(language)
     return stemmer
 
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """What BM25 must know of all documents: how many, and how many tokens in all."""
+    """The number of documents that BM25 scores against, and of all their tokens."""
 
     documents: int
     length: int
@@ -119,7 +119,7 @@ class Corpus:
 
 @dataclass(frozen=True, slots=True)
 class Posting:
-    """One document that holds a token: how often, and how long the document is."""
+    """A document that contains a token: how often, and the length of the document in tokens."""
 
     id: str
     times: int
@@ -127,13 +127,13 @@ class Posting:
 
 
 def bm25(postings: Mapping[str, Sequence[Posting]], corpus: Corpus, query: Iterable[str]) -> dict[str, float]:
-    """The score of every document that holds one of the query's tokens; always above zero."""
+    """Return the score of every document that contains a token of the query; always above zero."""
     scores: dict[str, float] = {}
     average = corpus.length / corpus.documents if corpus.documents else 1.0
-    for token, weight in sorted(Counter(query).items()):  # sorted: sums come out the same on every store
-        listed = postings.get(token, ())
-        rarity = log(1 + (corpus.documents - len(listed) + 0.5) / (len(listed) + 0.5))
-        for posting in listed:
+    for token, weight in sorted(Counter(query).items()):  # sorted, so that float sums are equal on every store
+        token_postings = postings.get(token, ())
+        rarity = log(1 + (corpus.documents - len(token_postings) + 0.5) / (len(token_postings) + 0.5))
+        for posting in token_postings:
             dampened = posting.times + K1 * (1 - B + B * posting.length / average)
             part = weight * rarity * posting.times * (K1 + 1) / dampened
             scores[posting.id] = scores.get(posting.id, 0.0) + part
@@ -141,5 +141,5 @@ def bm25(postings: Mapping[str, Sequence[Posting]], corpus: Corpus, query: Itera
 
 
 def best(scores: Mapping[str, float]) -> list[tuple[str, float]]:
-    """Best first; equal scores by id, descending."""
+    """Sort ids by score, best first; equal scores by id, descending."""
     return sorted(scores.items(), key=lambda item: (item[1], item[0]), reverse=True)

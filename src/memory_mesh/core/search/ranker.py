@@ -1,124 +1,207 @@
-"""The learnt ranker: the chance that a memory answers the query, from the signals of its pool.
+"""Rankers: interchangeable ways to turn a pool of candidates into scores within 0–1.
 
-Two questions make it. Is the answer in this pool at all? A logistic model of the best that the pool holds says so; a query about
-people nobody here knows scores low throughout. And which of them is it? A linear model orders the candidates: each channel counts
-as a share of the pool's best and by how far it stands out, coverage and likeness as they are, besides who speaks, when, and how.
-Channels, coverage and times never count against a memory. `rank_weights` holds the numbers and says what they were learnt on.
+`rrf` is reciprocal rank fusion. `learnt` estimates the probability that a memory answers the query, as the product of two models:
+- Is the answer in this pool at all? A logistic model over the best values of the pool. A query about unknown people scores low
+  throughout.
+- Which candidate is it? A linear model. Each channel counts as a fraction of the pool's best and by its deviation from the mean;
+  coverage and similarity count as they are, and so do speaker, time and form. Channels, coverage and times never lower a score.
+`weights` holds the numbers.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from memory_mesh.core.search.query import Pool, Signal
 from memory_mesh.core.search.weights import BY_KEYWORDS, BY_VECTORS, DEFAULT_MIN_SCORE
 
-__all__ = ["DEFAULT_MIN_SCORE", "alone", "features", "log_odds", "of_pool", "scores", "weighed"]
+__all__ = [
+    "DEFAULT_MIN_SCORE",
+    "Placed",
+    "Ranking",
+    "features",
+    "fraction_alone",
+    "log_odds",
+    "order",
+    "points",
+    "pool_features",
+    "rank",
+    "rrf",
+    "scores",
+]
+
+LEARNT, RRF = "learnt", "rrf"
+K = 60  # the constant of reciprocal rank fusion
 
 _CHANNELS = ("keywords", "keywords_context", "keywords_session", "vectors", "vectors_context", "vectors_session")
 _COVERAGE = ("coverage", "coverage_context", "coverage_wide")
-_NEAR = ("keywords_before", "keywords_behind", "vectors_before", "vectors_behind")
-_AS_IS = (*_COVERAGE, "vectors", "vectors_context", "question", "question_before", "speaker", "role", "when")
-_WAITING = ("vectors", "vectors_context", "vectors_session")
+_NEIGHBOURS = ("keywords_before", "keywords_behind", "vectors_before", "vectors_behind")
+_UNCHANGED = (*_COVERAGE, "vectors", "vectors_context", "question", "question_before", "speaker", "role", "when")
+_MAY_BE_PENDING = ("vectors", "vectors_context", "vectors_session")
 
-_FAR = 4.0  # a memory stands out by at most so many deviations
-_FEW = 10.0  # in a pool of so few a deviation counts half
+_MAX_DEVIATION = 4.0
+_SMALL_POOL = 10.0  # in a pool of this size a deviation counts half
 _SHORT, _LONG, _LONGEST = 8.0, 24.0, 400.0  # keywords
 _TINY = 1e-6
-_MOST = 9.0  # log odds of one among many; no model of a few hundred questions is surer than that
-_SUREST = 30.0  # log odds; beyond, 32-bit floats know only 0 and 1
+_MAX_LOG_ODDS = 9.0  # of one among many; a model of a few hundred questions is never surer than that
+_MAX_EXPONENT = 30.0  # beyond this, 32-bit floats round to 0 and 1
+
+
+class Placed(NamedTuple):
+    """A candidate with its score; `at` is its position in the pool."""
+
+    score: float
+    id: str
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """The scores of a pool's candidates (−1: rejected by the ranker), and the features they come from."""
+
+    pool: Pool
+    scores: NDArray[np.floating[Any]]
+    default_min_score: float = 0.0
+    features: Mapping[str, Signal] = field(default_factory=dict)
+
+    def best(self, min_score: float) -> list[Placed]:
+        """Return the candidates with at least this score, best first; equal scores by id, descending."""
+        return self._sorted(self.scores >= min_score)
+
+    def below(self, min_score: float) -> list[Placed]:
+        """Return the other candidates, best first."""
+        return self._sorted((self.scores < min_score) & (self.scores >= 0))
+
+    def _sorted(self, chosen: NDArray[np.bool_]) -> list[Placed]:
+        positions = chosen.nonzero()[0].tolist()
+        return sorted((Placed(float(self.scores[at]), self.pool.ids[at], at) for at in positions), reverse=True)
+
+
+def rank(ranker: str, pool: Pool, *, depth: int, by_vector: bool, weights: Mapping[str, float] | None = None) -> Ranking:
+    """Score a pool. `depth` and `weights` are for `rrf`: candidates taken from each channel, and the weight of each channel."""
+    if ranker == RRF:
+        channels = {name: order(pool, name, depth) for name in (("keywords", "vectors") if by_vector else ("keywords",))}
+        fused = rrf(channels, weights)
+        return Ranking(pool, np.array([fused.get(id_, -1.0) for id_ in pool.ids], np.float64))
+    pool_features = features(pool)
+    return Ranking(pool, scores(pool_features), DEFAULT_MIN_SCORE, pool_features)
+
+
+def order(pool: Pool, channel: str, depth: int | None = None) -> Sequence[str]:
+    """Return the ids in the order of one channel. Keyword channels contain only matches, vector channels every candidate."""
+    values = zip(pool.signals[channel].tolist(), pool.ids, strict=True)
+    ranked = [pair for pair in values if channel.startswith("vectors") or pair[0] > 0]
+    return [id_ for _, id_ in sorted(ranked, reverse=True)[:depth]]
+
+
+def rrf(channels: Mapping[str, Sequence[str]], weights: Mapping[str, float] | None = None) -> dict[str, float]:
+    """Fuse rankings by reciprocal rank, divided by the maximum for these channels: first in every channel is 1."""
+    channel_weights = {name: (weights or {}).get(name, 1.0) for name in channels}
+    maximum = sum(channel_weights.values()) / (K + 1)
+    if not maximum:
+        return {}
+    fused: dict[str, float] = {}
+    for name, ids in channels.items():
+        for position, id_ in enumerate(ids):
+            fused[id_] = fused.get(id_, 0.0) + channel_weights[name] / (K + position + 1)
+    return {id_: min(1.0, value / maximum) for id_, value in fused.items()}  # the sum of five channels can round to above one
+
+
+# --- the learnt ranker ---
 
 
 def features(pool: Pool) -> dict[str, Signal]:
-    """What the ranker looks at, by name, one array entry for each candidate."""
+    """Return the features of a pool by name, one array entry for each candidate."""
     size = len(pool.ids)
     nothing = np.zeros(size, np.float32)
-    signals = {
-        name: pool.signals.get(name, nothing) for name in (*_CHANNELS, *_NEAR, *_AS_IS, "length", "speaker_known", "stranger")
-    }
+    names = (*_CHANNELS, *_NEIGHBOURS, *_UNCHANGED, "length", "speaker_known", "stranger")
+    signals = {name: pool.signals.get(name, nothing) for name in names}
     by_vectors = bool(signals["vectors"].any())
     if by_vectors:
-        signals.update({name: _known(signals[name]) for name in _WAITING})
-    shares = _shares(np.stack([signals[name] for name in (*_CHANNELS, *_NEAR)]))
-    found = {f"{name}_share": row for name, row in zip((*_CHANNELS, *_NEAR), shares, strict=True)}
+        signals.update({name: _with_pending(signals[name]) for name in _MAY_BE_PENDING})
+    fractions = _fractions(np.stack([signals[name] for name in (*_CHANNELS, *_NEIGHBOURS)]))
+    named = {f"{name}_share": row for name, row in zip((*_CHANNELS, *_NEIGHBOURS), fractions, strict=True)}
     deviations = _deviations(np.stack([signals[name] for name in (*_CHANNELS, *_COVERAGE)]))
-    found |= {f"{name}_z": row for name, row in zip((*_CHANNELS, *_COVERAGE), deviations, strict=True)}
-    found |= {name: signals[name] for name in _AS_IS}
-    found |= _lengths(signals["length"])
-    found["answer_keywords"] = signals["question_before"] * found["keywords_before_share"]
-    found["answer_vectors"] = signals["question_before"] * found["vectors_before_share"]
-    # Where people speak, a name that nobody bears or mentions speaks of others.
-    found["stranger"] = signals["stranger"] * signals["speaker_known"].max(initial=0)
-    found["by_vectors"] = np.full(size, by_vectors, np.float32)
-    return found
+    named |= {f"{name}_z": row for name, row in zip((*_CHANNELS, *_COVERAGE), deviations, strict=True)}
+    named |= {name: signals[name] for name in _UNCHANGED}
+    named |= _lengths(signals["length"])
+    named["answer_keywords"] = signals["question_before"] * named["keywords_before_share"]
+    named["answer_vectors"] = signals["question_before"] * named["vectors_before_share"]
+    # Only if memories have speakers does an unknown name mean that the query is about somebody else.
+    named["stranger"] = signals["stranger"] * signals["speaker_known"].max(initial=0)
+    named["by_vectors"] = np.full(size, by_vectors, np.float32)
+    return named
 
 
 def scores(features: Mapping[str, Signal]) -> Signal:
-    """The chance of each candidate, 0–1."""
+    """Return the probability of each candidate, 0–1."""
     if not len(features["by_vectors"]):
         return np.zeros(0, np.float32)
     weights = BY_VECTORS if features["by_vectors"].any() else BY_KEYWORDS
-    points = weighed(features, weights.candidate)
-    line, apart = weights.odds, alone(features)
-    odds = log_odds(points) * (line.slope + apart * line.alone_slope) + (line.bias + apart * line.alone_bias)
-    pool = of_pool(features, points)
-    here = sum(weight * pool[name] for name, weight in weights.pool.items()) + weights.pool_bias
-    return _chance(odds) * _chance(np.array(here, np.float32))
+    candidate_points = points(features, weights.candidate)
+    line, alone = weights.odds, fraction_alone(features)
+    odds = log_odds(candidate_points) * (line.slope + alone * line.alone_slope) + (line.bias + alone * line.alone_bias)
+    pool = pool_features(features, candidate_points)
+    in_pool = sum(weight * pool[name] for name, weight in weights.pool.items()) + weights.pool_bias
+    return _probability(odds) * _probability(np.array(in_pool, np.float32))
 
 
-def weighed(features: Mapping[str, Signal], weights: Mapping[str, float]) -> Signal:
-    """The points of each candidate."""
-    points: Signal = np.array(list(weights.values()), np.float32) @ np.stack([features[name] for name in weights])
-    return points
+def points(features: Mapping[str, Signal], weights: Mapping[str, float]) -> Signal:
+    """Return the weighted sum of each candidate's features."""
+    weighted: Signal = np.array(list(weights.values()), np.float32) @ np.stack([features[name] for name in weights])
+    return weighted
 
 
 def log_odds(points: Signal) -> Signal:
-    """If the answer is in the pool: the log odds that it is this one, from its share of all points."""
+    """Return the log odds of each candidate, given that the answer is in the pool."""
     parts = np.exp(points - points.max())
     rest = np.maximum(parts.sum() - parts, _TINY)
     odds: Signal = np.log(np.maximum(parts, _TINY) / rest)
-    return odds.clip(-_MOST, _MOST)
+    return odds.clip(-_MAX_LOG_ODDS, _MAX_LOG_ODDS)
 
 
-def alone(features: Mapping[str, Signal]) -> float:
-    """The share of candidates that have no neighbours, and so less to tell them apart."""
-    return float(np.mean(np.abs([features[f"{name}_share"] for name in _NEAR]).sum(axis=0) < _TINY))
+def fraction_alone(features: Mapping[str, Signal]) -> float:
+    """Return the fraction of candidates without neighbours, which have fewer features to tell them apart."""
+    return float(np.mean(np.abs([features[f"{name}_share"] for name in _NEIGHBOURS]).sum(axis=0) < _TINY))
 
 
-def of_pool(features: Mapping[str, Signal], points: Signal) -> dict[str, float]:
-    """What says whether the answer is in the pool: the most there is of each, and what the best candidate has."""
+def pool_features(features: Mapping[str, Signal], points: Signal) -> dict[str, float]:
+    """Return the features that tell whether the answer is in the pool: maxima, and values of the best candidate."""
     best = points.argmax()
-    found = {f"most_{name}": float(features[name].max()) for name in ("coverage", "vectors", "vectors_context", "speaker")}
-    found |= {f"best_{name}": float(features[name][best]) for name in ("coverage_context", "vectors_context")}
-    return found | {"no_stranger": 1 - float(features["stranger"].max())}
+    named = {f"max_{name}": float(features[name].max()) for name in ("coverage", "vectors", "vectors_context", "speaker")}
+    named |= {f"best_{name}": float(features[name][best]) for name in ("coverage_context", "vectors_context")}
+    return named | {"no_stranger": 1 - float(features["stranger"].max())}
 
 
-def _chance(odds: Signal) -> Signal:
-    return np.asarray(1 / (1 + np.exp(-odds.clip(-_SUREST, _SUREST))), np.float32)
+def _probability(odds: Signal) -> Signal:
+    return np.asarray(1 / (1 + np.exp(-odds.clip(-_MAX_EXPONENT, _MAX_EXPONENT))), np.float32)
 
 
-def _shares(rows: Signal) -> Signal:
-    """Of the best of the pool; 0 where nothing is any good."""
+def _fractions(rows: Signal) -> Signal:
+    """Divide each row by its best value; 0 where that is not positive."""
     best = rows.max(axis=1, keepdims=True, initial=0)
-    shares: Signal = np.divide(rows.clip(0), best, out=np.zeros_like(rows), where=best > _TINY)
-    return shares
+    fractions: Signal = np.divide(rows.clip(0), best, out=np.zeros_like(rows), where=best > _TINY)
+    return fractions
 
 
 def _deviations(rows: Signal) -> Signal:
-    """By how many standard deviations each stands above the middle of the pool."""
+    """Return how many standard deviations each value lies above the mean of its row."""
     size = rows.shape[1]
     if not size:
         return rows
-    apart = rows - rows.mean(axis=1, keepdims=True)
-    spread = np.sqrt((apart * apart).mean(axis=1, keepdims=True))
-    deviations: Signal = np.divide(apart, spread, out=np.zeros_like(rows), where=spread > _TINY)
-    return deviations.clip(-_FAR, _FAR) * np.float32(size / (size + _FEW))
+    differences = rows - rows.mean(axis=1, keepdims=True)
+    spread = np.sqrt((differences * differences).mean(axis=1, keepdims=True))
+    deviations: Signal = np.divide(differences, spread, out=np.zeros_like(rows), where=spread > _TINY)
+    return deviations.clip(-_MAX_DEVIATION, _MAX_DEVIATION) * np.float32(size / (size + _SMALL_POOL))
 
 
-def _known(likeness: Signal) -> Signal:
-    """A memory that waits for its vector counts as the middle of those that have one."""
-    missing = likeness == 0
-    return np.where(missing, likeness[~missing].mean(), likeness) if missing.any() and not missing.all() else likeness
+def _with_pending(cosines: Signal) -> Signal:
+    """Replace the 0 of memories whose vector is pending by the mean of the others."""
+    missing = cosines == 0
+    return np.where(missing, cosines[~missing].mean(), cosines) if missing.any() and not missing.all() else cosines
 
 
 def _lengths(length: Signal) -> dict[str, Signal]:

@@ -1,8 +1,33 @@
-"""The numbers of `core.search.ranker`, learnt on LongMemEval (MIT) by `python -m bench.train_ranker --data DIR`.
+"""The weights of the learnt ranker, learnt on LongMemEval (MIT).
 
-Not to be edited by hand."""
+`python -m bench.train_ranker --data DIR` writes everything below the marker; do not edit it by hand.
+"""
 
-from memory_mesh.core.search.rank_form import Line, Weights
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A straight line from log odds to calibrated log odds, mixed with a second one by the fraction of candidates alone."""
+
+    slope: float
+    bias: float
+    alone_slope: float  # added where no candidate has a neighbour
+    alone_bias: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Weights:
+    """The weights of one model, by the names of features."""
+
+    candidate: Mapping[str, float]  # which candidate is the answer
+    odds: Line
+    pool: Mapping[str, float]  # whether the answer is in the pool
+    pool_bias: float
+
+
+# --- written by bench.train_ranker ---
 
 DEFAULT_MIN_SCORE = 0.004
 
@@ -37,10 +62,10 @@ BY_VECTORS = Weights(
     },
     odds=Line(slope=1.1193, bias=1.1662, alone_slope=-0.0517, alone_bias=0.2291),
     pool={
-        "most_coverage": 0.484,
-        "most_vectors": 4.1316,
-        "most_vectors_context": 1.15,
-        "most_speaker": 7.0226,
+        "max_coverage": 0.484,
+        "max_vectors": 4.1316,
+        "max_vectors_context": 1.15,
+        "max_speaker": 7.0226,
         "best_coverage_context": 2.7544,
         "best_vectors_context": 4.1935,
         "no_stranger": 6.587,
@@ -72,8 +97,8 @@ BY_KEYWORDS = Weights(
     },
     odds=Line(slope=1.1016, bias=1.055, alone_slope=0.0245, alone_bias=0.1256),
     pool={
-        "most_coverage": 3.9051,
-        "most_speaker": 7.4572,
+        "max_coverage": 3.9051,
+        "max_speaker": 7.4572,
         "best_coverage_context": 1.6603,
         "no_stranger": 5.4758,
     },

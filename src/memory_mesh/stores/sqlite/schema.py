@@ -15,7 +15,7 @@ from memory_mesh.core.model.columns import COLUMNS, Column, Kind, Type, Value, f
 from memory_mesh.core.model.rows import Key
 from memory_mesh.core.model.scope import MemoryType, partition
 from memory_mesh.core.model.times import iso, parse_time
-from memory_mesh.core.search.lexical import tokens
+from memory_mesh.core.search import tokens
 from memory_mesh.stores.sqlite.changes import forget, record
 
 VERSION = 2

@@ -9,7 +9,7 @@ from memory_mesh.core.model.columns import Kind
 from memory_mesh.core.model.rows import Hit, Key, Row
 from memory_mesh.core.model.where import ANYTHING, Compare, Where
 from memory_mesh.core.ports import Store
-from memory_mesh.core.search.lexical import Corpus, Posting, best, bm25
+from memory_mesh.core.search import Corpus, Posting, best, bm25
 from memory_mesh.testing.contract.subject import Subject, memory
 
 RED_APPLE = memory("apple", ["red", "apple", "red"])

@@ -1,4 +1,4 @@
-"""Which times a query names."""
+"""The times that a query names."""
 
 from datetime import date, timedelta
 
@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_mesh.core.search.time_expressions import spans
+from memory_mesh.core.search.query import time_spans
 
 NOW = "2024-02-14T10:00:00.000Z"  # a Wednesday
 
 
 def days(query: str, at: str = NOW) -> list[tuple[str, str]]:
     """The spans as dates."""
-    return [tuple(str(date(1970, 1, 1) + timedelta(round(end))) for end in span) for span in spans(query, at)]  # type: ignore[misc]
+    return [tuple(str(date(1970, 1, 1) + timedelta(round(end))) for end in span) for span in time_spans(query, at)]  # type: ignore[misc]
 
 
 @pytest.mark.parametrize(
@@ -64,8 +64,8 @@ def test_a_month_or_a_day_without_a_year_is_meant_in_each_of_ten_years() -> None
     ],
 )
 def test_what_names_no_time_has_no_spans(query: str) -> None:
-    assert spans(query, NOW) == ()
-    assert spans(f"{query} in May 2023", NOW) != ()
+    assert time_spans(query, NOW) == ()
+    assert time_spans(f"{query} in May 2023", NOW) != ()
 
 
 def test_several_times_are_all_told_once() -> None:
@@ -77,7 +77,7 @@ def test_several_times_are_all_told_once() -> None:
 
 @given(st.text(max_size=60) | st.from_regex(r"(in|on|last|\d{1,4}|may|june|week|ago|days|-|,| ){1,12}", fullmatch=True))
 def test_any_text_names_bounded_spans_that_begin_before_they_end(query: str) -> None:
-    found = spans(query, NOW)
+    found = time_spans(query, NOW)
     assert len(found) <= 40
     assert all(first <= last for first, last in found)
-    assert found == spans(query, NOW)
+    assert found == time_spans(query, NOW)

@@ -1,10 +1,10 @@
-"""Who a query is about."""
+"""The people that a query refers to."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_mesh.core.search.people import names, roles, without
+from memory_mesh.core.search.query import proper_names, speaker_roles, without_speakers
 
 PEOPLE = ("Caroline", "Melanie Jones", "Will")
 
@@ -25,25 +25,25 @@ PEOPLE = ("Caroline", "Melanie Jones", "Will")
     ],
 )
 def test_the_names_of_speakers_are_cut_out(query: str, rest: str) -> None:
-    assert without(query, PEOPLE) == rest
+    assert without_speakers(query, PEOPLE) == rest
 
 
 def test_a_name_is_known_by_its_stem_too() -> None:
-    assert without("When did Caroline paint?", ["carolin"]) == "When did paint?"
+    assert without_speakers("When did Caroline paint?", ["carolin"]) == "When did paint?"
 
 
 def test_a_word_that_is_a_name_as_well_stays_where_it_is_no_name() -> None:
-    assert without("What will Caroline paint?", PEOPLE) == "What will paint?"
+    assert without_speakers("What will Caroline paint?", PEOPLE) == "What will paint?"
 
 
 def test_where_nothing_else_is_asked_for_the_name_stays() -> None:
-    assert without("Who is Caroline?", PEOPLE) == "Who is Caroline?"
-    assert without("Who is Caroline the painter?", PEOPLE) == "Who is the painter?"
+    assert without_speakers("Who is Caroline?", PEOPLE) == "Who is Caroline?"
+    assert without_speakers("Who is Caroline the painter?", PEOPLE) == "Who is the painter?"
 
 
 def test_the_sides_of_a_chat_are_no_names() -> None:
     assert (
-        without("Which user account did the assistant name?", ("user", "Assistant"))
+        without_speakers("Which user account did the assistant name?", ("user", "Assistant"))
         == "Which user account did the assistant name?"
     )
 
@@ -58,18 +58,18 @@ def test_the_sides_of_a_chat_are_no_names() -> None:
     ],
 )
 def test_i_is_the_user_and_you_is_the_assistant(query: str, meant: set[str], others: set[str]) -> None:
-    assert meant <= roles(query)
-    assert not others & roles(query)
+    assert meant <= speaker_roles(query)
+    assert not others & speaker_roles(query)
 
 
 def test_names_are_capitals_where_no_sentence_begins() -> None:
-    assert names("What did Caroline say? Did Melanie hear it?") == {"carolin", "melani"}
-    assert names("What? Nothing. When: Never") == frozenset()
-    assert names("what did caroline say") == frozenset()
+    assert proper_names("What did Caroline say? Did Melanie hear it?") == {"carolin", "melani"}
+    assert proper_names("What? Nothing. When: Never") == frozenset()
+    assert proper_names("what did caroline say") == frozenset()
 
 
 @given(st.text(max_size=40), st.lists(st.text(max_size=10), max_size=3))
 def test_any_query_and_any_names_leave_something_to_look_for(query: str, people: list[str]) -> None:
-    rest = without(query, people)
+    rest = without_speakers(query, people)
     assert rest == query or rest.strip()
-    assert without(rest, people) == rest or rest != query
+    assert without_speakers(rest, people) == rest or rest != query

@@ -12,7 +12,7 @@ from memory_mesh.core.model.scope import MemoryType, Reach, Reader
 from memory_mesh.core.model.times import iso
 from memory_mesh.core.model.where import ANYTHING, equals
 from memory_mesh.flows.context import Context
-from memory_mesh.flows.read import readable, shown_to
+from memory_mesh.flows.search import is_readable, readable
 
 READERS = [Reader("u", "ann", "s"), Reader("u", "ann"), Reader("u", "bob", "s"), Reader("u"), Reader(None, "ann"), Reader()]
 
@@ -40,15 +40,15 @@ def test_a_row_is_shown_exactly_where_the_condition_holds(
             )
         )
     ]  # fmt: skip
-    asked, condition = shown_to(reading, statuses, where), readable(reading, statuses)
+    asked, condition = is_readable(reading, statuses, where), readable(reading, statuses)
     told = [asked(row) for row in rows]
     assert told == [condition.matches(row) and where.matches(row) for row in rows]
     assert any(told) == bool(statuses)
     context.store.apply(rows)
     from_store = set(context.store.ids(Kind.MEMORY, condition))
-    assert {row.id for row in rows if shown_to(reading, statuses, ANYTHING)(row)} == from_store
+    assert {row.id for row in rows if is_readable(reading, statuses, ANYTHING)(row)} == from_store
 
 
 def test_a_status_that_does_not_exist_is_an_error(context: Context) -> None:
-    with pytest.raises(InvalidInput, match=r"status 'gone' is unknown.*active, superseded"):
-        shown_to(context, ("gone",), ANYTHING)
+    with pytest.raises(InvalidInput, match=r"unknown status 'gone'.*active, superseded"):
+        is_readable(context, ("gone",), ANYTHING)

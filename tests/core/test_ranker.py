@@ -1,12 +1,12 @@
-"""The learnt ranker: pure numbers in, chances out."""
+"""Rankers: the learnt one, and reciprocal rank fusion against the document's formula."""
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_mesh.core.search import ranker as rank
-from memory_mesh.core.search.query import SIGNALS, Pool, Signal
+from memory_mesh.core.search import SIGNALS, Pool, Signal, ranker
+from memory_mesh.core.search.ranker import rrf
 from memory_mesh.core.search.weights import BY_KEYWORDS, BY_VECTORS
 
 FLAGS = {"question", "question_before", "speaker", "speaker_known", "role", "when", "when_asked", "stranger"}
@@ -24,7 +24,7 @@ def pool(**signals: list[float]) -> Pool:
 
 
 def scores(held: Pool) -> Signal:
-    return rank.scores(rank.features(held))
+    return ranker.scores(ranker.features(held))
 
 
 @st.composite
@@ -58,7 +58,7 @@ def test_every_candidate_has_a_chance_between_nought_and_one(held: Pool) -> None
 @given(pools())
 def test_equal_pools_are_scored_equally(held: Pool) -> None:
     assert (scores(held) == scores(held)).all()
-    assert all(np.isfinite(values).all() for values in rank.features(held).values())
+    assert all(np.isfinite(values).all() for values in ranker.features(held).values())
 
 
 @given(pools(least=2), st.randoms(use_true_random=False))
@@ -75,11 +75,11 @@ def test_the_order_of_the_candidates_does_not_matter(held: Pool, draw: object) -
 
 def test_an_empty_pool_has_no_scores() -> None:
     assert len(scores(pool(keywords=[]))) == 0
-    assert all(len(values) == 0 for values in rank.features(pool(keywords=[])).values())
+    assert all(len(values) == 0 for values in ranker.features(pool(keywords=[])).values())
 
 
 def test_features_and_weights_know_each_other() -> None:
-    found = rank.features(pool(keywords=[1.0], vectors=[0.5]))
+    found = ranker.features(pool(keywords=[1.0], vectors=[0.5]))
     assert set(BY_VECTORS.candidate) | set(BY_KEYWORDS.candidate) <= set(found)
     assert "coverage_context" in BY_VECTORS.candidate
     assert not [name for name in (*BY_KEYWORDS.candidate, *BY_KEYWORDS.pool) if "vectors" in name]
@@ -150,7 +150,7 @@ def test_what_stands_out_by_words_and_likeness_is_very_likely_the_answer() -> No
 
 def test_of_nothing_that_fits_nothing_is_good_enough() -> None:
     held = _talk(40, stranger=[1.0] * 40)
-    assert scores(held).max() < rank.DEFAULT_MIN_SCORE < scores(_talk(40, **ANSWER)).max()
+    assert scores(held).max() < ranker.DEFAULT_MIN_SCORE < scores(_talk(40, **ANSWER)).max()
 
 
 def test_a_name_that_nobody_knows_lowers_every_score() -> None:
@@ -168,7 +168,7 @@ def test_the_order_is_the_same_without_vectors_where_words_decide() -> None:
     by_words = {name: values for name, values in ANSWER.items() if not name.startswith("vectors")}
     found = scores(_talk(40, **by_words, **{name: [0.0] * 40 for name in SIGNALS if name.startswith("vectors")}))
     assert found.argmax() == 0
-    assert found[0] > rank.DEFAULT_MIN_SCORE
+    assert found[0] > ranker.DEFAULT_MIN_SCORE
 
 
 def test_memories_without_sessions_and_speakers_are_ranked_too() -> None:
@@ -196,9 +196,9 @@ def test_one_memory_that_does_not_fit_is_no_answer_because_it_is_the_best() -> N
 
 
 def test_a_memory_that_waits_for_its_vector_counts_as_the_middle_of_the_others() -> None:
-    waiting = rank.features(pool(keywords=[1.0, 1.0, 1.0], vectors=[0.0, 0.2, 0.6]))
+    waiting = ranker.features(pool(keywords=[1.0, 1.0, 1.0], vectors=[0.0, 0.2, 0.6]))
     assert waiting["vectors"].tolist() == pytest.approx([0.4, 0.2, 0.6])
-    nobody = rank.features(pool(keywords=[1.0, 1.0], vectors=[0.0, 0.0]))
+    nobody = ranker.features(pool(keywords=[1.0, 1.0], vectors=[0.0, 0.0]))
     assert nobody["by_vectors"].tolist() == [0.0, 0.0]
 
 
@@ -211,3 +211,45 @@ def test_the_named_speaker_the_meant_role_and_the_named_time_come_first() -> Non
 def test_a_question_is_seldom_an_answer() -> None:
     found = scores(_talk(40, question=_one(40, 0.0, 1.0)))
     assert found[0] < found[1:].min()
+
+
+# --- reciprocal rank fusion ---
+
+
+@pytest.mark.req("MESH-106")
+def test_an_items_value_is_the_sum_over_its_channels_of_one_by_sixty_and_rank_and_one() -> None:
+    channels = {"vector": ["a", "b", "c"], "keywords": ["c", "a"]}
+    raw = {"a": 1 / 61 + 1 / 62, "b": 1 / 62, "c": 1 / 63 + 1 / 61}
+    most = 1 / 61 + 1 / 61
+    assert rrf(channels) == pytest.approx({found: value / most for found, value in raw.items()})
+
+
+@pytest.mark.req("MESH-107")
+def test_first_in_all_channels_is_one_and_first_in_one_of_two_is_a_half() -> None:
+    assert rrf({"vector": ["a"], "keywords": ["a"]}) == pytest.approx({"a": 1.0})
+    assert rrf({"vector": ["a"], "keywords": ["b"]}) == pytest.approx({"a": 0.5, "b": 0.5})
+    assert rrf({"vector": ["a"], "keywords": []}) == pytest.approx({"a": 0.5})
+    assert rrf({"keywords": ["a", "b"]}) == pytest.approx({"a": 1.0, "b": 61 / 62})
+
+
+@pytest.mark.req("MESH-107")
+@pytest.mark.parametrize("channels", range(1, 13))
+def test_first_in_every_one_of_many_channels_is_no_more_than_one(channels: int) -> None:
+    assert rrf({str(n): ["a"] for n in range(channels)})["a"] == pytest.approx(1.0)
+    assert rrf({str(n): ["a"] for n in range(channels)})["a"] <= 1
+
+
+def test_no_channel_finds_nothing() -> None:
+    assert rrf({}) == {}
+    assert rrf({"keywords": []}) == {}
+
+
+@pytest.mark.req("MESH-107")
+@given(st.dictionaries(st.sampled_from("stuvwxyz"), st.permutations("abcdef").map(lambda ranked: ranked[:4]), min_size=1))
+def test_values_lie_within_nought_and_one_and_better_ranks_never_lower_them(channels: dict[str, list[str]]) -> None:
+    fused = rrf(channels)
+    assert set(fused) == {found for ranked in channels.values() for found in ranked}
+    assert all(0 < value <= 1 for value in fused.values())
+    for name, ranked in channels.items():
+        raised = [ranked[-1], *ranked[:-1]]
+        assert rrf({**channels, name: raised})[ranked[-1]] >= fused[ranked[-1]]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from memory_mesh.core.search.cache import LIFE_MS, MOST, SearchCache
+from memory_mesh.core.search.cache import MAX_SIZE, TTL_MS, SearchCache
 
 
 @pytest.fixture
@@ -19,11 +19,11 @@ def test_an_answer_is_found_again(cache: SearchCache[str]) -> None:
 @pytest.mark.req("MESH-113", "MESH-114")
 def test_an_answer_lives_five_minutes_from_when_it_was_stored_however_often_it_is_used(cache: SearchCache[str]) -> None:
     cache.put("q", "v1", "answer", 1000)
-    assert LIFE_MS == 5 * 60 * 1000
+    assert TTL_MS == 5 * 60 * 1000
     for minute in range(5):
         assert cache.get("q", "v1", 1000 + minute * 60_000) == "answer"
-    assert cache.get("q", "v1", 1000 + LIFE_MS - 1) == "answer"
-    assert cache.get("q", "v1", 1000 + LIFE_MS) is None
+    assert cache.get("q", "v1", 1000 + TTL_MS - 1) == "answer"
+    assert cache.get("q", "v1", 1000 + TTL_MS) is None
 
 
 def test_an_answer_of_another_state_is_unusable_and_gone(cache: SearchCache[str]) -> None:
@@ -46,13 +46,13 @@ def test_an_answer_lives_no_longer_than_what_is_in_it(cache: SearchCache[str]) -
 
 @pytest.mark.req("MESH-113")
 def test_of_more_than_five_hundred_answers_the_least_recently_used_goes_first(cache: SearchCache[str]) -> None:
-    for n in range(MOST):
+    for n in range(MAX_SIZE):
         cache.put(n, "v", str(n), 0)
     assert cache.get(0, "v", 1) == "0"  # used: now the youngest
     cache.put("one more", "v", "x", 1)
     assert cache.get(1, "v", 1) is None
     assert cache.get(0, "v", 1) == "0"
-    assert cache.stats().size == MOST == 500
+    assert cache.stats().size == MAX_SIZE == 500
 
 
 @pytest.mark.req("MESH-098")
