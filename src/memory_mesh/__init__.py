@@ -6,7 +6,7 @@ Names are loaded when they are first used, so that importing the package costs n
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from memory_mesh.core.audit.chain import Broken, Sound
+    from memory_mesh.core.audit import Broken, Sound
     from memory_mesh.core.cancel import cancellable
     from memory_mesh.core.errors import MemoryMeshError
     from memory_mesh.core.learning.jobs import Heartbeat, JobRun

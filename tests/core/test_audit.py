@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_mesh.core.audit import blocks as yamo_blocks
-from memory_mesh.core.audit import wire as yamo
+from memory_mesh.core.audit import ERASED, Seal, blocks
 from memory_mesh.core.audit.chain import (
     OPERATIONS,
     Broken,
@@ -19,7 +18,6 @@ from memory_mesh.core.audit.chain import (
     append,
     chain_name,
     content_hash,
-    linked,
     of_recalls,
     owner_of,
     quotes,
@@ -27,8 +25,8 @@ from memory_mesh.core.audit.chain import (
     text_hash,
     tombstone,
     verify,
+    verify_links,
 )
-from memory_mesh.core.audit.wire import ERASED, Seal
 from memory_mesh.core.model.records import Block, Head
 from memory_mesh.core.model.times import iso
 from memory_mesh.testing.fakes import NEW_YEAR
@@ -69,7 +67,7 @@ class Ledger:
         self.keep(
             self.entry(
                 memory,
-                lambda seal: yamo.retain(seal, agent="agent", memory_id=memory, at=at, action=action, **said),
+                lambda seal: blocks.retain(seal, agent="agent", memory_id=memory, at=at, action=action, **said),
                 action,
                 hashed,
             )
@@ -80,7 +78,7 @@ class Ledger:
         self.blocks = [tombstone(block) if block in gone else block for block in self.blocks]
         named = [(block.id, block.block_hash) for block in gone]
         at = iso(self.ms)
-        write = lambda seal: yamo.erase(seal, agent="agent", memory_id=memory, at=at, tombs=named)  # noqa: E731  (one use)
+        write = lambda seal: blocks.erase(seal, agent="agent", memory_id=memory, at=at, tombstones=named)  # noqa: E731  (one use)
         self.keep(self.entry(memory, write, "erase", None))
 
     def verdict(self, noted: tuple[int, str] | None = None) -> Sound | Broken:
@@ -161,7 +159,7 @@ def test_many_entries_at_once_are_as_many_one_by_one() -> None:
 @pytest.mark.parametrize("operation", ["delete", "Retain", "", "erase", "supersede"])
 def test_only_the_five_operations_make_a_block(operation: str) -> None:
     entry = Entry(id="x", operation_type=operation, ms=0, write=lambda seal: "text")
-    with pytest.raises(ValueError, match="no operation of the chain"):
+    with pytest.raises(ValueError, match="is not an operation"):
         append(CHAIN, None, [entry])
     assert OPERATIONS == ("retain", "recall", "reflect", "synthesize", "lesson")
 
@@ -348,7 +346,7 @@ def test_the_text_itself_must_name_the_block_before() -> None:
     first = ledger.blocks[0].block_hash
     ledger.blocks = resealed(ledger.blocks, 1, ledger.blocks[1].yamo_text.replace(first, "0" * 64))
     ledger.head = replace(ledger.head, block_hash=ledger.blocks[1].block_hash)
-    assert told(ledger) == Broken(CHAIN, 2, ledger.blocks[1].id, "its text names another block as the one before it")
+    assert told(ledger) == Broken(CHAIN, 2, ledger.blocks[1].id, "its text names another previous block")
 
 
 def test_a_text_that_says_nothing_is_broken_and_no_error() -> None:
@@ -366,7 +364,7 @@ def test_a_text_that_says_nothing_is_broken_and_no_error() -> None:
 def test_a_forged_tombstone_is_found(at: int) -> None:
     ledger = story("+a", "+b", "~a", "+c")
     ledger.blocks[at] = tombstone(ledger.blocks[at])
-    assert told(ledger) == Broken(CHAIN, at + 1, ledger.blocks[at].id, "its text is gone and no later erasure names it")
+    assert told(ledger) == Broken(CHAIN, at + 1, ledger.blocks[at].id, "its text is missing and no later erasure names it")
 
 
 @pytest.mark.req("MESH-012")
@@ -387,7 +385,7 @@ def test_an_earlier_erasure_pardons_nothing_later() -> None:
     head = replace(ledger.head, number=3, block_hash=later.block_hash)
     # Named by id and hash in block 2, but standing behind it.
     broken = verify(CHAIN, [ledger.blocks[0], pardon, later], head)
-    assert broken == Broken(CHAIN, 3, later.id, "its text is gone and no later erasure names it")
+    assert broken == Broken(CHAIN, 3, later.id, "its text is missing and no later erasure names it")
 
 
 @pytest.mark.req("MESH-012")
@@ -416,7 +414,7 @@ def test_rewriting_everything_is_found_by_a_noted_head() -> None:
     noted = (honest.head.number, honest.head.block_hash)
     rewritten = story("+a", "+x", "+c")
     assert isinstance(rewritten.verdict(), Sound)  # by itself it cannot be told
-    assert rewritten.verdict(noted) == Broken(CHAIN, 3, None, "block 3 is not the one that was noted")
+    assert rewritten.verdict(noted) == Broken(CHAIN, 3, None, "block 3 is not the noted one")
     assert isinstance(story("+a", "+b").verdict(noted), Broken)
 
 
@@ -435,7 +433,7 @@ def recall(ms: int, query: str = "tea") -> Entry:
         id=f"yamo_recall_{ms}_aaaaaa",
         operation_type="recall",
         ms=ms,
-        write=lambda seal: yamo_blocks.recall(seal, at=iso(ms), **said),
+        write=lambda seal: blocks.recall(seal, at=iso(ms), **said),
     )
 
 
@@ -445,7 +443,7 @@ def checkpoint(ms: int, last: Block, removed: int) -> Entry:
         id=f"yamo_recall_{ms}_bbbbbb",
         operation_type="recall",
         ms=ms,
-        write=lambda seal: yamo_blocks.checkpoint(seal, at=iso(ms), **named),
+        write=lambda seal: blocks.checkpoint(seal, at=iso(ms), **named),
     )
 
 
@@ -469,12 +467,12 @@ def test_a_chain_of_searches_is_sound() -> None:
 
 @pytest.mark.req("MESH-041", "MESH-042")
 def test_a_block_in_a_chain_of_the_other_kind_is_a_break() -> None:
-    blocks, head = append(CHAIN, None, [recall(NEW_YEAR)])
-    assert verify(CHAIN, blocks, head).reason == "a recall block has no place in a chain of memories"
-    write = lambda seal: yamo.erase(seal, agent="agent", memory_id="mem_a", at=iso(NEW_YEAR), tombs=[])  # noqa: E731  (one use)
+    found, head = append(CHAIN, None, [recall(NEW_YEAR)])
+    assert verify(CHAIN, found, head).reason == "a recall block cannot be in a chain of memories"
+    write = lambda seal: blocks.erase(seal, agent="agent", memory_id="mem_a", at=iso(NEW_YEAR), tombstones=[])  # noqa: E731  (one use)
     entry = replace(Ledger().entry("mem_a", write, "erase", None), id="x")
-    blocks, head = append(SEARCHES, None, [entry])
-    assert verify(SEARCHES, blocks, head).reason == "a retain block has no place in a chain of searches"
+    found, head = append(SEARCHES, None, [entry])
+    assert verify(SEARCHES, found, head).reason == "a retain block cannot be in a chain of searches"
 
 
 @pytest.mark.req("MESH-042")
@@ -515,7 +513,7 @@ def test_a_checkpoint_pardons_no_gap_behind_it() -> None:
 @pytest.mark.req("MESH-042")
 def test_the_beginning_of_a_chain_of_memories_is_never_pardoned() -> None:
     ledger = story("+a", "+b", "+c")
-    forged = yamo_blocks.checkpoint(
+    forged = blocks.checkpoint(
         Seal(content_hash=None, prev_block=ledger.head.block_hash), agent="agent", at=iso(NEW_YEAR), through=1,
         through_hash=ledger.blocks[0].block_hash, removed=1,
     )  # fmt: skip
@@ -531,7 +529,7 @@ def test_a_noted_head_behind_a_checkpoint_holds_only_where_it_can_be_compared() 
     assert isinstance(verify(SEARCHES, blocks, head, noted=(2, whole[1].block_hash)), Sound)
     assert isinstance(verify(SEARCHES, blocks, head, noted=(3, whole[2].block_hash)), Sound)
     assert isinstance(verify(SEARCHES, blocks, head, noted=(2, whole[0].block_hash)), Broken)
-    assert "compared no more" in verify(SEARCHES, blocks, head, noted=(1, whole[0].block_hash)).reason
+    assert "cannot be compared" in verify(SEARCHES, blocks, head, noted=(1, whole[0].block_hash)).reason
 
 
 SEARCH_ALTERED = {**ALTERED, "ref": [lambda _: "mem_z"], "metadata": [lambda _: {"action": "add"}, lambda _: {}]}
@@ -552,16 +550,16 @@ def test_altering_one_field_of_a_search_is_found(name: str, at: int) -> None:
 
 def test_without_a_head_all_but_the_end_is_looked_at() -> None:
     blocks, _ = searched(4)
-    assert linked(SEARCHES, blocks) == Sound(SEARCHES, 4, blocks[-1].block_hash)
-    assert isinstance(linked(SEARCHES, blocks[:2]), Sound)
-    assert isinstance(linked(SEARCHES, blocks[:1] + blocks[2:]), Broken)
+    assert verify_links(SEARCHES, blocks) == Sound(SEARCHES, 4, blocks[-1].block_hash)
+    assert isinstance(verify_links(SEARCHES, blocks[:2]), Sound)
+    assert isinstance(verify_links(SEARCHES, blocks[:1] + blocks[2:]), Broken)
 
 
 # --- lessons and reflections, whose texts have no memory_id ---
 
 
 def lesson(memory: str) -> Entry:
-    id_ = yamo_blocks.named_after(memory, "lesson")
+    id_ = blocks.derived_id(memory, "lesson")
     said = {"situation": "s", "oversight": "o", "rule": "r", "rationale": "f", "scope": "everywhere", "inverse": None}
     said |= dict.fromkeys(("hypothesis_confidence", "rule_confidence", "confidence"), 0.8)
     said |= {"agent": "agent", "at": iso(NEW_YEAR), "pattern_id": "0" * 16, "severity": "high"}
@@ -569,7 +567,7 @@ def lesson(memory: str) -> Entry:
         id=f"yamo_lesson_{NEW_YEAR}_cccccc",
         operation_type="lesson",
         ms=NEW_YEAR,
-        write=lambda seal: yamo_blocks.lesson(seal, lesson_id=id_, memory_id=memory, **said),
+        write=lambda seal: blocks.lesson(seal, lesson_id=id_, memory_id=memory, **said),
         content_hash=content_hash("s", "c"),
         ref=memory,
         metadata={"lesson_id": id_},
@@ -577,7 +575,7 @@ def lesson(memory: str) -> Entry:
 
 
 def reflection(memory: str | None) -> Entry:
-    id_ = yamo_blocks.named_after(memory or "mem_0", "reflect")
+    id_ = blocks.derived_id(memory or "mem_0", "reflect")
     said = {"agent": "agent", "topic": "t", "source_count": 2, "reflection_id": id_, "insight": "i", "confidence": 0.5}
     return Entry(
         id=f"yamo_reflect_{NEW_YEAR}_dddddd",
@@ -585,7 +583,7 @@ def reflection(memory: str | None) -> Entry:
         ms=NEW_YEAR,
         ref=memory,
         content_hash=content_hash("s", "c") if memory else None,
-        write=lambda seal: yamo_blocks.reflect(seal, at=iso(NEW_YEAR), memory_id=memory, **said),
+        write=lambda seal: blocks.reflect(seal, at=iso(NEW_YEAR), memory_id=memory, **said),
     )
 
 

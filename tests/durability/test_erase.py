@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from memory_mesh import Broken, MemoryMesh, Sound
-from memory_mesh.core.audit.chain import content_hash
+from memory_mesh.core.audit import content_hash
 from memory_mesh.core.errors import KeyReused, NotFound
 from memory_mesh.core.model.columns import Kind
 from memory_mesh.core.model.records import Memory
@@ -320,7 +320,7 @@ def test_a_text_that_is_gone_without_an_erasure_breaks_the_chain(file: Path, mes
         connection.commit()
     (verdict,) = mesh.verify()
     assert isinstance(verdict, Broken)
-    assert (verdict.number, verdict.reason) == (7, "its text is gone and no later erasure names it")
+    assert (verdict.number, verdict.reason) == (7, "its text is missing and no later erasure names it")
 
 
 @pytest.mark.req("MESH-012")

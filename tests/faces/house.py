@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from memory_mesh import MemoryMesh, MemoryRecord
-from memory_mesh.core.audit.chain import Sound, chain_name
+from memory_mesh.core.audit import Sound, chain_name
 from memory_mesh.core.model.columns import Kind
 from memory_mesh.core.model.ids import Ids
 from memory_mesh.core.model.records import Block, Memory

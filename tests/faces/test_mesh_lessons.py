@@ -11,9 +11,8 @@ import pytest
 from house import House
 
 from memory_mesh import AsyncMemoryMesh, MemoryMesh
-from memory_mesh.core.audit import chain as audit
-from memory_mesh.core.audit.blocks import check_lesson
-from memory_mesh.core.audit.parse import parse
+from memory_mesh.core import audit
+from memory_mesh.core.audit import check_lesson, parse
 from memory_mesh.core.errors import InvalidInput, KeyReused, MemoryDisabled, StoreReadOnly
 from memory_mesh.core.learning import LessonBlock, LessonContext
 from memory_mesh.core.model.columns import Kind

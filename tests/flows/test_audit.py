@@ -6,10 +6,8 @@ from itertools import count
 
 import pytest
 
-from memory_mesh.core.audit import chain as audit
-from memory_mesh.core.audit.chain import Broken, Sound
-from memory_mesh.core.audit.export import verify_export
-from memory_mesh.core.audit.parse import parse_many
+from memory_mesh.core import audit
+from memory_mesh.core.audit import Broken, Sound, parse_many, verify_export
 from memory_mesh.core.errors import InvalidInput, StoreBusy
 from memory_mesh.core.model.columns import Kind
 from memory_mesh.core.model.records import Block, Head, Memory
@@ -146,7 +144,7 @@ def test_a_chain_whose_head_was_taken_away_is_found_by_its_blocks(context: Conte
 def test_a_chain_whose_blocks_were_taken_away_is_found_by_its_head(context: Context) -> None:
     add(context, "one", "two")
     context.store.apply((), [Key(Kind.BLOCK, block.id) for block in trail.blocks(context, own_chain(context))])
-    assert trail.verify_all(context) == [Broken(own_chain(context), 0, None, "the chain ends at block 0, its head says 2")]
+    assert trail.verify_all(context) == [Broken(own_chain(context), 0, None, "the chain ends at block 0, but its head says 2")]
 
 
 def test_a_head_that_names_no_chain_of_ours_breaks_nothing_else(context: Context) -> None:

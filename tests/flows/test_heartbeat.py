@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from memory_mesh.core.audit import chain as audit
+from memory_mesh.core import audit
 from memory_mesh.core.errors import CallError, InvalidInput, MemoryDisabled, StoreBusy, StoreReadOnly
 from memory_mesh.core.learning import LEASE_MS, MAX_STORED_RUNS, Heartbeat
 from memory_mesh.core.model.columns import Kind

@@ -10,11 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memory_mesh.core import audit
 from memory_mesh.core import pending as waiting
-from memory_mesh.core.audit import chain as audit
-from memory_mesh.core.audit.blocks import sealed_through
-from memory_mesh.core.audit.chain import Broken, Sound
-from memory_mesh.core.audit.parse import parse
+from memory_mesh.core.audit import Broken, Sound, parse, sealed_through
 from memory_mesh.core.errors import Conflict, InvalidInput, MemoryDisabled, StoreBusy, StoreFull, StoreReadOnly
 from memory_mesh.core.model.columns import Kind
 from memory_mesh.core.model.records import Block, Head

@@ -14,8 +14,7 @@ from typing import Any
 
 import pytest
 
-from memory_mesh.core.audit.blocks import check_lesson
-from memory_mesh.core.audit.parse import parse
+from memory_mesh.core.audit import check_lesson, parse
 from memory_mesh.core.errors import InvalidInput
 from memory_mesh.core.learning import Distilled, Heartbeat, JobRun, LessonBlock, Outcome
 from memory_mesh.interfaces import learning

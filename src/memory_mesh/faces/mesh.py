@@ -10,7 +10,7 @@ from threading import RLock
 from types import TracebackType
 from typing import Never, Self
 
-from memory_mesh.core.audit.chain import Verdict
+from memory_mesh.core.audit import Verdict
 from memory_mesh.core.errors import NotFound
 from memory_mesh.core.intake.files import Selection
 from memory_mesh.core.learning import Distilled, Heartbeat, JobRun, LessonBlock, LessonContext, Spending

@@ -4,11 +4,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
 
-from memory_mesh.core.audit import blocks as yamo_blocks
-from memory_mesh.core.audit import chain as audit
-from memory_mesh.core.audit import export as exported
-from memory_mesh.core.audit.chain import OPERATIONS, Broken, Entry, Sound, Verdict
-from memory_mesh.core.audit.wire import ERASED
+from memory_mesh.core import audit
+from memory_mesh.core.audit import ERASED, OPERATIONS, Broken, Entry, Sound, Verdict
 from memory_mesh.core.checks import number, whole_number
 from memory_mesh.core.errors import InvalidInput, StoreBusy, shown
 from memory_mesh.core.model.columns import Kind
@@ -75,7 +72,7 @@ def export(
     every = (block for chain in chains for block in _of_one_moment(context, chain))
     for done, block in enumerate(every, start=1):
         if as_json:
-            yield exported.line(block) + "\n"
+            yield audit.line(block) + "\n"
         elif block.yamo_text != ERASED:
             yield block.yamo_text
         if done % _AT_ONCE == 0:
@@ -117,7 +114,7 @@ def verify_all(context: Context, which: Which = ALL_CHAINS, *, noted: tuple[int,
     holder = _holder(context, chains, noted)
     verdicts = [verify(context, chain, noted=noted if chain == holder else None) for chain in chains]
     if noted and noted[0] and holder is None:
-        verdicts.append(exported.not_noted(chains[0] if len(chains) == 1 else "", noted[0]))
+        verdicts.append(audit.noted_missing(chains[0] if len(chains) == 1 else "", noted[0]))
     return verdicts
 
 
@@ -188,7 +185,7 @@ class _Listener:
 def _walk(context: Context, chain: str, noted: tuple[int, str] | None) -> Verdict:
     listener = _Listener()
     walked = listener.hear(_to_its_end(context, chain, listener))
-    verdict = audit.growing(chain, walked, lambda: listener.head, noted=noted)
+    verdict = audit.verify_growing(chain, walked, lambda: listener.head, noted=noted)
     return verdict if isinstance(verdict, Broken) else _contents(context, chain, listener) or verdict
 
 
@@ -304,7 +301,7 @@ def _decide_prune(context: Context, chain: str, before: str) -> Plan[Pruned | No
     else appends or removes meanwhile makes it a conflict."""
     head = Head.of(context.store.get(Kind.HEAD, [chain])[chain])
     old = list(takewhile(lambda block: block.created_at < before, _oldest(context, chain, head)))
-    if all(yamo_blocks.sealed_through(block.yamo_text) for block in old):
+    if all(audit.sealed_through(block.yamo_text) for block in old):
         return Plan(None)  # a checkpoint alone is never removed: the next would only say the same
     entry = _checkpoint(context, chain, old)
     blocks, newer = audit.append(chain, head, [entry])
@@ -326,7 +323,7 @@ def _checkpoint(context: Context, chain: str, old: Sequence[Block]) -> Entry:
         id=context.ids.new("yamo_recall", ms),
         operation_type="recall",
         ms=ms,
-        write=lambda seal: yamo_blocks.checkpoint(
+        write=lambda seal: audit.checkpoint(
             seal, agent=agent, at=iso(ms), through=last.number, through_hash=last.block_hash, removed=len(old)
         ),
     )  # fmt: skip

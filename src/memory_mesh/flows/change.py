@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from memory_mesh.core.audit import chain as audit
+from memory_mesh.core import audit
 from memory_mesh.core.errors import InvalidInput
 from memory_mesh.core.intake.drafts import Draft, draft, fingerprint, read_content, read_metadata
 from memory_mesh.core.intake.files import is_file_print

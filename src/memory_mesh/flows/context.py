@@ -6,8 +6,8 @@ from functools import cache
 from threading import Event
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from memory_mesh.core.audit import chain as audit
-from memory_mesh.core.audit.chain import Entry
+from memory_mesh.core import audit
+from memory_mesh.core.audit import Entry
 from memory_mesh.core.errors import Conflict, InvalidInput, MemoryDisabled, NotFound, StoreBusy
 from memory_mesh.core.intake.drafts import Limits
 from memory_mesh.core.learning import Accounts

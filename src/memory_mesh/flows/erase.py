@@ -7,10 +7,8 @@ them, so that every chain can be verified by itself.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from memory_mesh.core.audit import chain as audit
-from memory_mesh.core.audit import wire as yamo
-from memory_mesh.core.audit.chain import Entry
-from memory_mesh.core.audit.wire import Seal
+from memory_mesh.core import audit
+from memory_mesh.core.audit import Entry, Seal, blocks
 from memory_mesh.core.errors import InvalidInput
 from memory_mesh.core.model.columns import Kind
 from memory_mesh.core.model.records import Block, Memory, Receipt, revise
@@ -183,7 +181,7 @@ def _entry(context: Context, memory_id: str, named: list[tuple[str, str]]) -> En
     ms = context.clock()
 
     def write(seal: Seal) -> str:
-        return yamo.erase(seal, agent=str(context.reader.agent_id), memory_id=memory_id, at=iso(ms), tombs=named)
+        return blocks.erase(seal, agent=str(context.reader.agent_id), memory_id=memory_id, at=iso(ms), tombstones=named)
 
     return Entry(
         id=context.ids.new("yamo_retain", ms),

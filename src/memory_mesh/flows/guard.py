@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from memory_mesh.core.audit import chain as audit
-from memory_mesh.core.audit.chain import Broken, Verdict
+from memory_mesh.core import audit
+from memory_mesh.core.audit import Broken, Verdict
 from memory_mesh.core.errors import StoreCorrupt
 from memory_mesh.core.model.columns import Kind
 from memory_mesh.core.model.records import Block, Head
@@ -53,7 +53,7 @@ def _tail(context: Context, chain: str, head: Head | None) -> Verdict:
     # Of a chain of searches the first blocks may be gone behind a checkpoint; `verify` looks whether they may.
     if blocks and blocks[0].number > max(1, last - _TAIL + 1) and not audit.of_recalls(chain):
         return Broken(chain, blocks[0].number - 1, None, "it is missing")
-    return audit.tail(chain, blocks, head)
+    return audit.verify_tail(chain, blocks, head)
 
 
 def _head(context: Context, chain: str) -> Head | None:

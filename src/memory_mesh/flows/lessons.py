@@ -4,11 +4,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from memory_mesh.core.audit import blocks as yamo_blocks
-from memory_mesh.core.audit import chain as audit
-from memory_mesh.core.audit.blocks import named_after
-from memory_mesh.core.audit.chain import Entry
-from memory_mesh.core.audit.wire import Seal
+from memory_mesh.core import audit
+from memory_mesh.core.audit import Entry, Seal, blocks, derived_id
 from memory_mesh.core.errors import InvalidInput, shown
 from memory_mesh.core.learning import (
     LessonBlock,
@@ -147,7 +144,7 @@ def _stored(
         lesson_pattern_id=lesson.pattern_id, supersedes=[old.id for old in beaten], sources=[source.id for source in sources],
         reach=reach.value if narrow else None, session_id=narrow.session_id if narrow else wanted.draft.columns.get("session_id"),
     )  # fmt: skip
-    memory = replace(memory, metadata={**memory.metadata, "lesson_id": named_after(memory.id, "lesson")})
+    memory = replace(memory, metadata={**memory.metadata, "lesson_id": derived_id(memory.id, "lesson")})
     rows, entries = _superseded(context, beaten, memory, ms)
     chain = audit.chain_name(context.reader.user_id, context.reader.agent_id)
     blocks = sealed(context, chain, [*entries, _entry(context, ms, memory, lesson)] if context.options.enable_yamo else [])
@@ -171,7 +168,7 @@ def _entry(context: Context, ms: int, memory: Memory, lesson: LessonContext) -> 
     lesson_id, sure = str(memory.metadata["lesson_id"]), lesson.confidence
 
     def write(seal: Seal) -> str:
-        return yamo_blocks.lesson(
+        return blocks.lesson(
             seal, agent=str(context.reader.agent_id), situation=lesson.situation, pattern_id=lesson.pattern_id,
             severity=lesson.severity, at=iso(ms), hypothesis_confidence=sure, lesson_id=lesson_id,
             oversight=lesson.oversight, rule=lesson.preventative_rule, rule_confidence=sure, rationale=lesson.fix,

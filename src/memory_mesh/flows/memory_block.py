@@ -1,8 +1,7 @@
 """The block that tells of a memory: stored, seen again, changed."""
 
-from memory_mesh.core.audit import chain as audit
-from memory_mesh.core.audit import wire as yamo
-from memory_mesh.core.audit.chain import Entry
+from memory_mesh.core import audit
+from memory_mesh.core.audit import Entry, blocks
 from memory_mesh.core.model.records import Memory
 from memory_mesh.core.model.times import iso
 from memory_mesh.flows.context import Context
@@ -18,7 +17,7 @@ def entry(context: Context, ms: int, memory: Memory, action: str) -> Entry:
         id=context.ids.new("yamo_retain", ms),
         operation_type="retain",
         ms=ms,
-        write=lambda seal: yamo.retain(
+        write=lambda seal: blocks.retain(
             seal,
             agent=str(context.reader.agent_id),
             memory_id=memory.id,

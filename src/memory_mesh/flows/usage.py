@@ -9,8 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from memory_mesh.core.audit import blocks
-from memory_mesh.core.audit.chain import Entry, chain_name
+from memory_mesh.core.audit import Entry, blocks, chain_name
 from memory_mesh.core.errors import StoreBusy, StoreClosed, StoreError, StoreReadOnly
 from memory_mesh.core.model.columns import Kind
 from memory_mesh.core.model.records import Memory, SearchResult, Usage

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from memory_mesh.core.audit import chain as audit
-from memory_mesh.core.audit.chain import Entry
+from memory_mesh.core import audit
+from memory_mesh.core.audit import Entry
 from memory_mesh.core.errors import InvalidInput, shown
 from memory_mesh.core.intake.drafts import Draft, draft, fingerprint
 from memory_mesh.core.model.columns import Kind

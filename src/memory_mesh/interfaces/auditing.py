@@ -8,9 +8,7 @@ from pathlib import Path
 
 import typer
 
-from memory_mesh.core.audit.chain import Broken, Sound, Verdict, of_recalls, owner_of
-from memory_mesh.core.audit.export import plain, verify_export
-from memory_mesh.core.audit.wire import ERASED
+from memory_mesh.core.audit import ERASED, Broken, Sound, Verdict, as_dict, of_recalls, owner_of, verify_export
 from memory_mesh.core.errors import InvalidInput
 from memory_mesh.core.model.records import Block, Head
 from memory_mesh.interfaces.render import NAME, Answer, aligned, one_line, paint, preview, safe, styled, table
@@ -94,7 +92,7 @@ def log(blocks: Sequence[Block]) -> Answer:
     summary = f"{NAME} {len(rows)} {'block' if len(rows) == 1 else 'blocks'}"
     return Answer(
         text=f"{summary}\n{aligned([_COLUMNS, *rows])}" if rows else summary,
-        data={"count": len(rows), "blocks": [plain(block) for block in blocks]},
+        data={"count": len(rows), "blocks": [as_dict(block) for block in blocks]},
         drawn=lambda: table(summary.removeprefix(f"{NAME} "), _COLUMNS, rows),
     )
 

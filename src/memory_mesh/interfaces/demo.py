@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from memory_mesh.core.audit.chain import Broken, Sound
+from memory_mesh.core.audit import Broken, Sound
 from memory_mesh.core.learning import LessonBlock
 from memory_mesh.core.model.scope import Reader
 from memory_mesh.core.ports import Store

@@ -9,7 +9,7 @@ from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from memory_mesh.core.audit.chain import Broken, owner_of
+from memory_mesh.core.audit import Broken, owner_of
 from memory_mesh.core.errors import MemoryMeshError, SettingsError
 from memory_mesh.core.model.columns import Kind
 from memory_mesh.core.model.records import Block, Status

@@ -5,7 +5,7 @@ from os import PathLike
 from types import TracebackType
 from typing import Self
 
-from memory_mesh.core.audit.chain import Verdict
+from memory_mesh.core.audit import Verdict
 from memory_mesh.core.learning import Distilled, Heartbeat, JobRun, LessonBlock, LessonContext
 from memory_mesh.core.model.records import MIN_IMPORTANCE, Block, Change, Extraction, Head, MemoryRecord, SearchResult, Status
 from memory_mesh.core.ports import ChatModel, Embedder, IdSource, Progress, Step, Store

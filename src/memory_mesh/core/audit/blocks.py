@@ -1,60 +1,111 @@
-"""The blocks that tell of searches, reflections and lessons, as the document's examples write them.
+"""Write the block of each operation, line by line as in the examples of RFC-0011, and read what verification needs from it.
 
-The examples of lesson and reflection have no place for the id of the memory that holds them. So a lesson or a reflection bears
-its memory's id under another prefix (`named_after`), and whoever reads the text knows the memory (`subject`): a block cannot be
-turned to another memory without breaking its seal, and an erasure finds every block that quotes what is erased.
+The examples of lesson and reflection have no field for the id of the memory that stores them. So their ids are the memory's id
+with another prefix (`derived_id`), and `subject` finds the memory: a block cannot be moved to another memory without breaking
+its seal, and an erasure finds every block that quotes the memory.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from memory_mesh.core.audit.wire import LEVELS, PREVIEW, Constraint, Seal, Yamo, agent_name
+from memory_mesh.core.audit.wire import LEVELS, PREVIEW, Constraint, Pair, Seal, Yamo, agent_name
 from memory_mesh.core.checks import fraction
 from memory_mesh.core.errors import InvalidInput, shown
 
+RETAIN, ERASE = "store_memory_for_future_retrieval", "erase_memory_for_good"
 RECALL, CHECKPOINT = "recall_relevant_memories", "seal_recalls_kept_long_enough"
 REFLECT, SYNTHESIZE = "synthesize_beliefs_from_memories", "synthesize_knowledge_from_memories"
 LESSON, REFLECTOR = "distill_wisdom_from_execution", "SubconsciousReflector"
 
-_NEEDED = {
+_REQUIRED = {
     "context": ("original_context", "error_pattern", "severity"),
     "output": ("lesson_id", "preventative_rule", "rule_confidence"),
     "meta": ("applicability_scope",),
 }
 _CONFIDENCES = {"constraints": "hypothesis_confidence", "output": "rule_confidence", "meta": "confidence"}
-_SHARE = re.compile(r"0(?:\.[0-9]+)?|1(?:\.0+)?")
+_FRACTION = re.compile(r"0(?:\.[0-9]+)?|1(?:\.0+)?")
 
 _DIGITS = 4
 _MEMORY, _WHOLE = "mem_", "of_"
 _PATTERN_ID = re.compile(r"[0-9a-f]{16}")
-_NAMED = re.compile(r"^  (memory_id|lesson_id|reflection_id|synthesis_id);(.*);$", flags=re.MULTILINE)
-# A number of thousands of digits would be an error of its own, and no chain is that long.
+_ERASED_BLOCK = re.compile(r"^  block_erased;(.+) ([0-9a-f]{64});$", flags=re.MULTILINE)
+_SUBJECT = re.compile(r"^  (memory_id|lesson_id|reflection_id|synthesis_id);(.*);$", flags=re.MULTILINE)
+# Bounded: converting a number of thousands of digits raises.
 _THROUGH = re.compile(r"^  through_block;([0-9]{1,18}) ([0-9a-f]{64});$", flags=re.MULTILINE)
 
 
-def share(number: float) -> str:
-    """A confidence as text: `0.7`, `0.85`, `1.0`; four digits at most, never an exponent."""
-    return str(round(fraction("the confidence", number), _DIGITS) + 0.0)  # the sum makes a negative zero a plain one
+def fraction_text(number: float) -> str:
+    """Return a confidence as text: `0.7`, `0.85`, `1.0`; at most four digits, no exponent."""
+    return str(round(fraction("the confidence", number), _DIGITS) + 0.0)  # adding 0.0 turns -0.0 into 0.0
 
 
-def named_after(memory_id: str, prefix: str) -> str:
-    """The id of a lesson or reflection: `mem_1760000000000_3fa9c2` makes `lesson_1760000000000_3fa9c2`. An id of another shape,
-    as a caller's own source of ids may give, is kept whole: `lesson_of_7`."""
+def derived_id(memory_id: str, prefix: str) -> str:
+    """Return the id of a lesson or reflection: `mem_1760000000000_3fa9c2` becomes `lesson_1760000000000_3fa9c2`. An id of another
+    form, from a caller's own id source, is kept whole: `lesson_of_7`."""
     usual = memory_id.startswith(_MEMORY) and not memory_id.startswith(_MEMORY + _WHOLE)
     return f"{prefix}_{memory_id.removeprefix(_MEMORY)}" if usual else f"{prefix}_{_WHOLE}{memory_id}"
 
 
 def subject(text: str) -> str | None:
-    """The memory that a block's text is about; a reflection that was not kept is about none."""
-    named = _NAMED.search(text)
-    if named is None or named.group(1) == "memory_id":
-        return named.group(2) if named else None
-    return _memory_of(named.group(2)) if "\n  content_hash;" in text else None
+    """Return the id of the memory that a text is about; None for a reflection that was not stored."""
+    found = _SUBJECT.search(text)
+    if found is None or found.group(1) == "memory_id":
+        return found.group(2) if found else None
+    return _memory_of(found.group(2)) if "\n  content_hash;" in text else None
+
+
+def retain(
+    seal: Seal, *, agent: str, memory_id: str, memory_type: str, at: str, content: str, hypothesis: str, action: str,
+    revision: int,
+) -> str:  # fmt: skip
+    """Write the block of a stored or changed memory; a change also names its action and revision."""
+    changed: list[Pair] = [] if action == "add" else [("action", action), ("revision", revision)]
+    return Yamo(
+        agent=agent_name(agent),
+        intent=RETAIN,
+        context=[
+            ("memory_id", memory_id),
+            ("memory_type", memory_type),
+            ("timestamp", at),
+            ("content_length", len(content.encode())),
+            *changed,
+        ],
+        constraints=[("hypothesis", hypothesis)],
+        priority="medium",
+        output=[("memory_stored", memory_id), ("content_preview", content[:PREVIEW])],
+        meta=[
+            ("rationale", "Memory persisted for semantic search and retrieval"),
+            ("observation", "Content vectorized and stored in LanceDB"),
+            ("confidence", "1.0"),
+            *seal.pairs(),
+        ],
+        log=["memory_retained", "timestamp", at, "id", memory_id, "type", memory_type],
+    ).text()
+
+
+def erase(seal: Seal, *, agent: str, memory_id: str, at: str, tombstones: Iterable[tuple[str, str]]) -> str:
+    """Write the block of an erasure. It names the blocks that quoted the memory, which makes their tombstones valid."""
+    return Yamo(
+        agent=agent_name(agent),
+        intent=ERASE,
+        context=[("memory_id", memory_id), ("action", "erase"), ("timestamp", at)],
+        priority="medium",
+        output=[("memory_erased", memory_id), *(("block_erased", f"{block} {hashed}") for block, hashed in tombstones)],
+        meta=[("rationale", "Memory erased on request"), ("confidence", "1.0"), *seal.pairs()],
+        log=["memory_erased", "timestamp", at, "id", memory_id],
+    ).text()
+
+
+def erased_blocks(text: str) -> list[tuple[str, str]]:
+    """Return the blocks (id as written, hash) that the text of an erasure block names."""
+    if f"\nintent: {ERASE};\n" not in text:
+        return []
+    return [(id_, hash_) for id_, hash_ in _ERASED_BLOCK.findall(text)]
 
 
 def recall(seal: Seal, *, agent: str, query: str, limit: int, filter: str | None, at: str, results: int, top_score: float) -> str:
-    """Memories were searched for."""
+    """Write the block of a search."""
     top = f"{top_score if results else 0.0:.2f}"
     return Yamo(
         agent=agent_name(agent),
@@ -71,7 +122,7 @@ def recall(seal: Seal, *, agent: str, query: str, limit: int, filter: str | None
 
 
 def checkpoint(seal: Seal, *, agent: str, at: str, through: int, through_hash: str, removed: int) -> str:
-    """Recall blocks were kept long enough and are gone, up to this one: what follows it is still a whole chain."""
+    """Write the block of a retention run: recall blocks up to `through` were removed, and the rest is a valid chain."""
     return Yamo(
         agent=agent_name(agent),
         intent=CHECKPOINT,
@@ -83,13 +134,13 @@ def checkpoint(seal: Seal, *, agent: str, at: str, through: int, through_hash: s
 
 
 def sealed_through(text: str) -> tuple[int, str] | None:
-    """The last removed block (number, hash) that a checkpoint's text names."""
-    named = _THROUGH.findall(text) if f"\nintent: {CHECKPOINT};\n" in text else []
-    return (int(named[0][0]), named[0][1]) if len(named) == 1 else None
+    """Return the last removed block (number, hash) that the text of a checkpoint names."""
+    found = _THROUGH.findall(text) if f"\nintent: {CHECKPOINT};\n" in text else []
+    return (int(found[0][0]), found[0][1]) if len(found) == 1 else None
 
 
 @dataclass(frozen=True, slots=True)
-class _Drawn:
+class _Derived:
     """The words in which a reflection and a synthesis differ."""
 
     intent: str
@@ -98,38 +149,40 @@ class _Drawn:
     logged: str
 
 
-_REFLECTION = _Drawn(REFLECT, "reflection_id", "Aggregated high-signal patterns from recent memory", "memory_reflected")
-# The document has no example of it, so it is the reflection's in other words.
-_SYNTHESIS = _Drawn(SYNTHESIZE, "synthesis_id", "Combined what related memories say", "memory_synthesized")
+_REFLECTION = _Derived(REFLECT, "reflection_id", "Aggregated high-signal patterns from recent memory", "memory_reflected")
+# RFC-0011 has no example of it; it follows the reflection.
+_SYNTHESIS = _Derived(SYNTHESIZE, "synthesis_id", "Combined what related memories say", "memory_synthesized")
 
 
 def reflect(
     seal: Seal, *, agent: str, topic: str | None, source_count: int, at: str, reflection_id: str, insight: str, confidence: float,
     memory_id: str | None = None,
 ) -> str:  # fmt: skip
-    """Beliefs were drawn from memories."""
-    _must_fit(reflection_id, memory_id)
-    return _drawn(_REFLECTION, seal, agent, _or_none(topic), source_count, at, reflection_id, insight, share(confidence))
+    """Write the block of a reflection."""
+    _check_id(reflection_id, memory_id)
+    return _derived(
+        _REFLECTION, seal, agent, _or_none(topic), source_count, at, reflection_id, insight, fraction_text(confidence)
+    )
 
 
 def synthesize(
     seal: Seal, *, agent: str, topic: str | None, source_count: int, at: str, synthesis_id: str, insight: str, confidence: float,
     memory_id: str | None = None,
 ) -> str:  # fmt: skip
-    """Knowledge was put together from memories."""
-    _must_fit(synthesis_id, memory_id)
-    return _drawn(_SYNTHESIS, seal, agent, _or_none(topic), source_count, at, synthesis_id, insight, share(confidence))
+    """Write the block of a synthesis."""
+    _check_id(synthesis_id, memory_id)
+    return _derived(_SYNTHESIS, seal, agent, _or_none(topic), source_count, at, synthesis_id, insight, fraction_text(confidence))
 
 
-def _drawn(
-    words: _Drawn, seal: Seal, agent: str, topic: str, sources: int, at: str, id_: str, insight: str, sure: str
+def _derived(
+    words: _Derived, seal: Seal, agent: str, topic: str, sources: int, at: str, id_: str, insight: str, confidence: str
 ) -> str:  # fmt: skip
     return Yamo(
         agent=agent_name(agent),
         intent=words.intent,
         context=[("topic", topic), ("source_count", sources), ("timestamp", at)],
-        output=[(words.id_name, id_), ("insight_preview", insight[:PREVIEW]), ("confidence", sure)],
-        meta=[("rationale", words.rationale), ("confidence", sure), *seal.pairs()],
+        output=[(words.id_name, id_), ("insight_preview", insight[:PREVIEW]), ("confidence", confidence)],
+        meta=[("rationale", words.rationale), ("confidence", confidence), *seal.pairs()],
         log=[words.logged, "timestamp", at, "topic", topic, "sources", sources],
     ).text()
 
@@ -139,30 +192,30 @@ def lesson(
     lesson_id: str, oversight: str, rule: str, rule_confidence: float, rationale: str, scope: str, inverse: str | None,
     confidence: float, memory_id: str,
 ) -> str:  # fmt: skip
-    """Wisdom was drawn from a failure."""
-    _must_fit(lesson_id, memory_id)
+    """Write the block of a lesson."""
+    _check_id(lesson_id, memory_id)
     if not _PATTERN_ID.fullmatch(pattern_id):
-        raise ValueError(f"{pattern_id!r} is no pattern id: 16 hex digits")
+        raise ValueError(f"{pattern_id!r} is not a pattern id: expected 16 hex digits")
     block = Yamo(
         agent=agent_name(agent),
         intent=LESSON,
         context=[("original_context", situation), ("error_pattern", pattern_id), ("severity", severity), ("timestamp", at)],
         constraints=[
             ("hypothesis", "This lesson prevents recurrence of similar failures"),
-            ("hypothesis_confidence", share(hypothesis_confidence)),
+            ("hypothesis_confidence", fraction_text(hypothesis_confidence)),
         ],
         priority="high",
         output=[
             ("lesson_id", lesson_id),
             ("oversight_description", oversight),
             ("preventative_rule", rule),
-            ("rule_confidence", share(rule_confidence)),
+            ("rule_confidence", fraction_text(rule_confidence)),
         ],
         meta=[
             ("rationale", rationale),
             ("applicability_scope", scope),
             ("inverse_lesson", _or_none(inverse)),
-            ("confidence", share(confidence)),
+            ("confidence", fraction_text(confidence)),
             *seal.pairs(),
         ],
         log=["lesson_learned", "timestamp", at, "pattern", pattern_id, "severity", severity, "id", lesson_id],
@@ -173,24 +226,28 @@ def lesson(
 
 
 def check_lesson(block: Yamo) -> None:
-    """Refuse a lesson that lacks what the document requires of one."""
+    """Raise `InvalidInput` if a block lacks what RFC-0011 requires of a lesson."""
     if (block.intent, block.handoff) != (LESSON, REFLECTOR):
-        raise InvalidInput(f"no lesson: intent {block.intent}, handoff {shown(block.handoff)}", expected=f"{LESSON}, {REFLECTOR}")
+        raise InvalidInput(
+            f"not a lesson: intent {block.intent}, handoff {shown(block.handoff)}", expected=f"{LESSON}, {REFLECTOR}"
+        )
     sections = {"context": block.context, "constraints": block.constraints, "output": block.output, "meta": block.meta}
-    for section, keys in _NEEDED.items():
+    for section, keys in _REQUIRED.items():
         for key in keys:
-            if [bool(said.strip()) for said in _said(sections[section], key)] != [True]:
-                raise InvalidInput(f"a lesson without one {section}.{key}", expected="each required field once, and not empty")
-    for severity in _said(block.context, "severity"):
+            if [bool(value.strip()) for value in _values(sections[section], key)] != [True]:
+                raise InvalidInput(f"a lesson needs one {section}.{key}", expected="each required field once, not empty")
+    for severity in _values(block.context, "severity"):
         if severity not in LEVELS:
-            raise InvalidInput(f"a lesson of severity {shown(severity)}", expected=", ".join(LEVELS))
+            raise InvalidInput(f"invalid severity {shown(severity)} of a lesson", expected=", ".join(LEVELS))
     for section, key in _CONFIDENCES.items():
-        for sure in _said(sections[section], key):
-            if not _SHARE.fullmatch(sure):
-                raise InvalidInput(f"a lesson whose {section}.{key} is {shown(sure)}", expected="a number from 0.0 to 1.0")
+        for confidence in _values(sections[section], key):
+            if not _FRACTION.fullmatch(confidence):
+                raise InvalidInput(
+                    f"invalid {section}.{key} {shown(confidence)} of a lesson", expected="a number from 0.0 to 1.0"
+                )
 
 
-def _said(fields: Sequence[Constraint], key: str) -> list[str]:
+def _values(fields: Sequence[Constraint], key: str) -> list[str]:
     return [str(field[1]) for field in fields if not isinstance(field, str) and field[0] == key]
 
 
@@ -198,11 +255,11 @@ def _or_none(text: str | None) -> str:
     return "none" if text is None else text
 
 
-def _must_fit(id_: str, memory_id: str | None) -> None:
+def _check_id(id_: str, memory_id: str | None) -> None:
     if memory_id is not None and _memory_of(id_) != memory_id:
-        raise ValueError(f"{id_} does not name {memory_id}: `named_after` makes such ids")
+        raise ValueError(f"{id_} does not name {memory_id}: use `derived_id`")
 
 
 def _memory_of(id_: str) -> str:
-    named = id_.partition("_")[2]
-    return named.removeprefix(_WHOLE) if named.startswith(_WHOLE) else _MEMORY + named
+    rest = id_.partition("_")[2]
+    return rest.removeprefix(_WHOLE) if rest.startswith(_WHOLE) else _MEMORY + rest

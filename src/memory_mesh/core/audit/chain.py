@@ -1,10 +1,10 @@
-"""The audit chain: each block seals its text, names the block before it and binds the content it is about.
+"""The audit chain: append blocks and verify them.
 
-`block_hash` is the SHA-256 of the text, and the text of each block holds the hash of the one before. Whoever changes, removes,
-inserts or reorders a block breaks a link; whoever cuts the end contradicts the head. A block that quoted an erased memory
-becomes a tombstone, which only a later erasure block naming its id and hash makes good. Searches have a chain of their own,
-whose oldest blocks may be gone where a later checkpoint names the last of them. Without a head noted elsewhere, someone who can
-rewrite the whole store can rewrite the chain.
+`block_hash` is the SHA-256 of a block's text, and the text holds the hash of the previous block and of the memory's content.
+Changing, removing, inserting or reordering a block breaks a link; cutting the end contradicts the head. A block that quoted an
+erased memory becomes a tombstone, which is valid only if a later erasure block names its id and hash. Searches have a separate
+chain, whose oldest blocks may be removed if a later checkpoint names the last of them. Without a head noted elsewhere, someone
+who can rewrite the whole store can rewrite the chain.
 """
 
 import json
@@ -13,37 +13,37 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 
-from memory_mesh.core.audit import blocks as yamo_blocks
-from memory_mesh.core.audit import wire as yamo
-from memory_mesh.core.audit.wire import ERASED, Seal
+from memory_mesh.core.audit import blocks as wire_blocks
+from memory_mesh.core.audit.blocks import erased_blocks
+from memory_mesh.core.audit.wire import ERASED, Seal, wire_value
 from memory_mesh.core.model.columns import Value
 from memory_mesh.core.model.records import Block, Head
 from memory_mesh.core.model.times import iso
 
 OPERATIONS = ("retain", "recall", "reflect", "synthesize", "lesson")
 
-# Which operation a text speaks of.
+# The operation of each intent.
 INTENTS = {
-    "store_memory_for_future_retrieval": "retain",
-    "erase_memory_for_good": "retain",
-    yamo_blocks.RECALL: "recall",
-    yamo_blocks.CHECKPOINT: "recall",
-    yamo_blocks.REFLECT: "reflect",
-    yamo_blocks.SYNTHESIZE: "synthesize",
-    yamo_blocks.LESSON: "lesson",
+    wire_blocks.RETAIN: "retain",
+    wire_blocks.ERASE: "retain",
+    wire_blocks.RECALL: "recall",
+    wire_blocks.CHECKPOINT: "recall",
+    wire_blocks.REFLECT: "reflect",
+    wire_blocks.SYNTHESIZE: "synthesize",
+    wire_blocks.LESSON: "lesson",
 }
 
 _META_PAIR = re.compile(r"^  (content_hash|prev_block);([0-9a-f]{64});$", flags=re.MULTILINE)
 _REVISION = re.compile(r"^  revision;([0-9]{1,18});$", flags=re.MULTILINE)
-_SAID = re.compile(r"^(?:  (timestamp|action);|(intent): )(.*);$", flags=re.MULTILINE)
-_ID = re.compile(r"yamo_([a-z]+)_([0-9]{1,14})_[0-9a-f]{6}")  # more may be beyond the year 9999
+_COLUMN_LINE = re.compile(r"^(?:  (timestamp|action);|(intent): )(.*);$", flags=re.MULTILINE)
+_ID = re.compile(r"yamo_([a-z]+)_([0-9]{1,14})_[0-9a-f]{6}")  # more digits could be beyond the year 9999
 
 _MEMORIES, _RECALLS = "chain", "recalls"
 
 
 @dataclass(frozen=True, slots=True)
 class Sound:
-    """Every block is in its place."""
+    """The chain is intact; `number` and `block_hash` are its last block."""
 
     chain: str
     number: int
@@ -52,7 +52,7 @@ class Sound:
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """The first block that is not as it was sealed, and why."""
+    """The first block that is wrong, and why."""
 
     chain: str
     number: int
@@ -65,7 +65,7 @@ Verdict = Sound | Broken
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """What a block is to say; `write` gets the seal and gives the text."""
+    """A block to append; `write` turns its seal into its text."""
 
     id: str
     operation_type: str
@@ -77,18 +77,18 @@ class Entry:
 
 
 def chain_name(user_id: str | None, agent_id: str | None, *, recalls: bool = False) -> str:
-    """One chain for each user and agent, and one more for what they looked for."""
+    """Return the name of a chain: each user and agent has one for memories and one for searches."""
     return json.dumps([_RECALLS if recalls else _MEMORIES, user_id, agent_id], ensure_ascii=False)
 
 
 def owner_of(chain: str) -> tuple[str | None, str | None]:
-    """The user and agent of a chain; a name that is none of ours is nobody's."""
+    """Return the user and agent of a chain; both are None if the name cannot be read."""
     _, user_id, agent_id = _parts(chain)
     return user_id, agent_id
 
 
 def of_recalls(chain: str) -> bool:
-    """Whether a chain tells of searches."""
+    """Return whether a chain records searches."""
     return _parts(chain)[0] == _RECALLS
 
 
@@ -101,22 +101,23 @@ def _parts(chain: str) -> tuple[str | None, str | None, str | None]:
 
 
 def content_hash(salt: str, content: str) -> str:
-    """Binds the whole content; the salt goes with the memory, so that the hash of an erased text can be tried by nobody."""
+    """Hash a whole content. The salt is erased with the memory, so that an erased text cannot be guessed from its hash."""
     return sha256(f"{salt}\n{content}".encode()).hexdigest()
 
 
 def text_hash(text: str) -> str:
+    """Hash the text of a block."""
     return sha256(text.encode()).hexdigest()
 
 
 def append(chain: str, head: Head | None, entries: Sequence[Entry]) -> tuple[list[Block], Head]:
-    """The next blocks of a chain, and its new head."""
+    """Return the next blocks of a chain and its new head."""
     user_id, agent_id = owner_of(chain)
     number, last, first_seen = (head.number, head.block_hash, head.created_at) if head else (0, None, iso(entries[0].ms))
     blocks: list[Block] = []
     for entry in entries:
         if entry.operation_type not in OPERATIONS:
-            raise ValueError(f"{entry.operation_type!r} is no operation of the chain: {OPERATIONS}")
+            raise ValueError(f"{entry.operation_type!r} is not an operation: {OPERATIONS}")
         text = entry.write(Seal(content_hash=entry.content_hash, prev_block=last))
         number += 1
         block = Block(
@@ -141,36 +142,36 @@ def append(chain: str, head: Head | None, entries: Sequence[Entry]) -> tuple[lis
 
 
 def quotes(block: Block) -> bool:
-    """Whether a block tells of a content; tombstones no longer do, and erasure blocks never did."""
+    """Return whether a block quotes a content; tombstones and erasure blocks do not."""
     return block.yamo_text != ERASED and (block.metadata or {}).get("action") != "erase"
 
 
 def tombstone(block: Block) -> Block:
-    """The block without what it said; its number and hash stay."""
+    """Return the block without its text; number and hash stay."""
     return replace(block, yamo_text=ERASED, metadata=None, revision=block.revision + 1)
 
 
 def verify(chain: str, blocks: Iterable[Block], head: Head | None, *, noted: tuple[int, str] | None = None) -> Verdict:
-    """Walk a chain in the order of its numbers; `noted` is a head (number, hash) that someone wrote down earlier."""
-    return growing(chain, blocks, lambda: head, noted=noted)
+    """Verify the blocks of a chain, given in order; `noted` is a head (number, hash) that was noted earlier."""
+    return verify_growing(chain, blocks, lambda: head, noted=noted)
 
 
-def growing(
+def verify_growing(
     chain: str, blocks: Iterable[Block], head: Callable[[], Head | None], *, noted: tuple[int, str] | None = None
 ) -> Verdict:
-    """The same for a chain that others append to meanwhile: where it ends is asked once its blocks are read."""
+    """Verify a chain that others append to: its head is read after its blocks."""
     walk = _Walk(chain, noted)
     return walk.through(blocks) or walk.against_heads(head()) or Sound(chain, walk.number, walk.last)
 
 
-def linked(chain: str, blocks: Iterable[Block]) -> Verdict:
-    """The same where the head is not at hand: what was cut off the end is not found."""
+def verify_links(chain: str, blocks: Iterable[Block]) -> Verdict:
+    """Verify a chain without its head; blocks cut off the end are not noticed."""
     walk = _Walk(chain, None)
     return walk.through(blocks) or Sound(chain, walk.number, walk.last)
 
 
-def tail(chain: str, blocks: Sequence[Block], head: Head | None) -> Verdict:
-    """The same for the last blocks of a chain alone. What was before them, and what explains a tombstone, is not asked."""
+def verify_tail(chain: str, blocks: Sequence[Block], head: Head | None) -> Verdict:
+    """Verify only the last blocks of a chain; earlier blocks and the reasons of tombstones are not checked."""
     walk = _Walk(chain, None)
     if blocks:
         walk.number, walk.last = blocks[0].number - 1, blocks[0].prev_hash
@@ -182,7 +183,7 @@ def tail(chain: str, blocks: Sequence[Block], head: Head | None) -> Verdict:
 
 
 def sealed_content(block: Block) -> tuple[int, str] | None:
-    """The revision of its memory that a block seals, and the hash of the content."""
+    """Return the revision that a block seals and the hash of its content."""
     hashed = dict(_META_PAIR.findall(block.yamo_text)).get("content_hash")
     revision = _REVISION.search(block.yamo_text)
     return (int(revision.group(1)) if revision else 1, hashed) if hashed else None
@@ -190,16 +191,16 @@ def sealed_content(block: Block) -> tuple[int, str] | None:
 
 @dataclass(slots=True)
 class _Walk:
-    """Where a walk through a chain has come. It keeps what later blocks may explain, and not the blocks: chains grow long."""
+    """The state of a walk through a chain. It keeps what later blocks may justify, and not the blocks: chains are long."""
 
     chain: str
     noted: tuple[int, str] | None
     number: int = 0
     last: str | None = None
-    start: Block | None = None  # the first block, where the chain begins later than with number 1
-    explained: bool = False  # a checkpoint names what was before the start
-    tombs: list[Block] = field(default_factory=list)
-    pardons: dict[tuple[str, str], tuple[int, str | None]] = field(default_factory=dict)
+    start: Block | None = None  # the first block, if its number is above 1
+    checkpointed: bool = False  # a checkpoint names the block before the start
+    tombstones: list[Block] = field(default_factory=list)
+    erasures: dict[tuple[str, str], tuple[int, str | None]] = field(default_factory=dict)
     at_noted: str | None = None
 
     def through(self, blocks: Iterable[Block]) -> Broken | None:
@@ -207,46 +208,46 @@ class _Walk:
             if fault := self.fault(block):
                 return Broken(self.chain, self.number + 1, block.id, fault)
             self.step(block)
-        return self.unexplained()
+        return self.unjustified()
 
     def fault(self, block: Block) -> str | None:
         if not self.number and block.number > 1 and of_recalls(self.chain):
             self.start, self.number, self.last = block, block.number - 1, block.prev_hash
-            self._meet_noted()
+            self._compare_noted()
         return _fault(self.chain, block, self.number + 1, self.last)
 
     def step(self, block: Block) -> None:
         self.number, self.last = block.number, block.block_hash
-        self._meet_noted()
+        self._compare_noted()
         if block.yamo_text == ERASED:
-            self.tombs.append(block)
-        named = yamo.tombs(block.yamo_text)
-        self.pardons.update(dict.fromkeys(named, (block.number, yamo_blocks.subject(block.yamo_text))))
-        if self.start and yamo_blocks.sealed_through(block.yamo_text) == (self.start.number - 1, self.start.prev_hash):
-            self.explained = True
+            self.tombstones.append(block)
+        named = erased_blocks(block.yamo_text)
+        self.erasures.update(dict.fromkeys(named, (block.number, wire_blocks.subject(block.yamo_text))))
+        if self.start and wire_blocks.sealed_through(block.yamo_text) == (self.start.number - 1, self.start.prev_hash):
+            self.checkpointed = True
 
-    def unexplained(self) -> Broken | None:
-        if self.start and not self.explained:
-            gone = f"the blocks before number {self.start.number} are gone and no later checkpoint names the last of them"
+    def unjustified(self) -> Broken | None:
+        if self.start and not self.checkpointed:
+            gone = f"the blocks before number {self.start.number} are missing and no later checkpoint names the last of them"
             return Broken(self.chain, 1, self.start.id, gone)
-        for block in self.tombs:
-            at, memory_id = self.pardons.get((yamo.value(block.id), block.block_hash), (0, None))
-            if at <= block.number or memory_id != _named(block.ref):
-                return Broken(self.chain, block.number, block.id, "its text is gone and no later erasure names it")
+        for block in self.tombstones:
+            at, memory_id = self.erasures.get((wire_value(block.id), block.block_hash), (0, None))
+            if at <= block.number or memory_id != _written(block.ref):
+                return Broken(self.chain, block.number, block.id, "its text is missing and no later erasure names it")
         return None
 
     def against_heads(self, head: Head | None) -> Broken | None:
         if (head.number, head.block_hash) != (self.number, self.last) if head else self.number:
-            held = head.number if head else 0
-            return Broken(self.chain, self.number, None, f"the chain ends at block {self.number}, its head says {held}")
-        at, wanted = self.noted or (0, "")
-        if at and self.at_noted != wanted:
-            behind = self.start and 0 < at < self.start.number - 1
-            why = "is gone behind a checkpoint, and can be compared no more" if behind else "is not the one that was noted"
+            number = head.number if head else 0
+            return Broken(self.chain, self.number, None, f"the chain ends at block {self.number}, but its head says {number}")
+        at, noted_hash = self.noted or (0, "")
+        if at and self.at_noted != noted_hash:
+            removed = self.start and 0 < at < self.start.number - 1
+            why = "was removed behind a checkpoint and cannot be compared" if removed else "is not the noted one"
             return Broken(self.chain, at, None, f"block {at} {why}")
         return None
 
-    def _meet_noted(self) -> None:
+    def _compare_noted(self) -> None:
         if self.noted and self.noted[0] == self.number:
             self.at_noted = self.last
 
@@ -254,47 +255,47 @@ class _Walk:
 def _fault(chain: str, block: Block, expected: int, last: str | None) -> str | None:
     recalls = of_recalls(chain)
     if chain_name(block.user_id, block.agent_id, recalls=recalls) != chain or block.chain != chain:
-        return "it is of another chain"
+        return "it belongs to another chain"
     if block.number != expected:
-        return f"block {expected} is missing: number {block.number} stands in its place"
+        return f"block {expected} is missing: found number {block.number} instead"
     if block.prev_hash != last:
-        return "it does not follow the block before it"
+        return "its prev_hash is not the hash of the previous block"
     if (block.operation_type == "recall") != recalls:
-        return f"a {block.operation_type} block has no place in a chain of {'searches' if recalls else 'memories'}"
-    if _otherwise_named(block):
-        return "its id names another operation or moment"
+        return f"a {block.operation_type} block cannot be in a chain of {'searches' if recalls else 'memories'}"
+    if _id_differs(block):
+        return "its id names another operation or time"
     if block.yamo_text == ERASED:
-        return "its text is gone and yet it says something" if block.metadata else None
+        return "its text is erased but its metadata is not" if block.metadata else None
     if text_hash(block.yamo_text) != block.block_hash:
-        return "its text is not the one that was sealed"
+        return "its text does not match its hash"
     if dict(_META_PAIR.findall(block.yamo_text)).get("prev_block") != last:
-        return "its text names another block as the one before it"
-    return None if _agrees(block) else "its columns are not what its text says"
+        return "its text names another previous block"
+    return None if _columns_agree(block) else "its columns differ from its text"
 
 
-def _otherwise_named(block: Block) -> bool:
-    """An id of ours (`yamo_retain_1760000000000_3fa9c2`) tells operation and moment; of a tombstone nothing else does."""
-    named = _ID.fullmatch(block.id)
-    return named is not None and (named[1], iso(int(named[2]))) != (block.operation_type, block.created_at)
+def _id_differs(block: Block) -> bool:
+    """Compare operation and time with the id (`yamo_retain_1760000000000_3fa9c2`), which also a tombstone keeps."""
+    parts = _ID.fullmatch(block.id)
+    return parts is not None and (parts[1], iso(int(parts[2]))) != (block.operation_type, block.created_at)
 
 
-def _agrees(block: Block) -> bool:
-    """Whether the columns are what the text says of them."""
-    said = _pairs(block.yamo_text)
-    if (INTENTS.get(said.get("intent", "")), said.get("timestamp")) != (block.operation_type, block.created_at):
+def _columns_agree(block: Block) -> bool:
+    """Return whether the columns match the text."""
+    columns = _columns(block.yamo_text)
+    if (INTENTS.get(columns.get("intent", "")), columns.get("timestamp")) != (block.operation_type, block.created_at):
         return False
     if block.operation_type == "recall" and block.metadata is not None:
         return False
-    if (block.metadata or {}).get("action") != said.get("action", "add" if block.operation_type == "retain" else None):
+    if (block.metadata or {}).get("action") != columns.get("action", "add" if block.operation_type == "retain" else None):
         return False
-    return yamo_blocks.subject(block.yamo_text) == _named(block.ref)
+    return wire_blocks.subject(block.yamo_text) == _written(block.ref)
 
 
-def _named(ref: str | None) -> str | None:
-    """A memory's id as texts write it."""
-    return None if ref is None else yamo.value(ref)
+def _written(ref: str | None) -> str | None:
+    """Return a memory's id as a text writes it."""
+    return None if ref is None else wire_value(ref)
 
 
-def _pairs(text: str) -> dict[str, str]:
-    """What a text says of its own columns; nothing of the content can look like one of these lines."""
-    return {pair or intent: value for pair, intent, value in _SAID.findall(text)}
+def _columns(text: str) -> dict[str, str]:
+    """Return the columns that a text repeats; no content can look like one of these lines."""
+    return {pair or intent: value for pair, intent, value in _COLUMN_LINE.findall(text)}

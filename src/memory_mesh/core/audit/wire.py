@@ -1,38 +1,45 @@
-"""The wire format of blocks: what the audit chain seals. Each emitter writes one document's example, line by line.
+"""The wire format of RFC-0011: write a block as text, and parse text into blocks.
 
-Here is the form, and the blocks of a memory that is stored or erased; `yamo_blocks` has the others, `yamo_parse` the reader.
+The grammar and the examples of the RFC differ in two places, and the parser reads both forms: `meta:` above indented pairs or
+on each line (`meta: KEY;VALUE;`), and a constraint as a pair or as `- body;`. Everything else is refused with its line number: a
+text that two readers could understand differently must not be accepted.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from memory_mesh.core.errors import InvalidInput, shown
 
 Pair = tuple[str, object]
-Constraint = Pair | str  # a bare text is the grammar's `- body;`
+Constraint = Pair | str  # a text is written as `- body;`
 
 LEVELS = ("critical", "high", "medium", "low")
 PREVIEW = 60
 ERASED = "erased"
 
-# Besides the newline, every character at which some reader would start a line: all that `str.splitlines` knows.
-OTHER_BREAKS = r"\r\v\f\x1c-\x1e\x85\u2028\u2029"
-_BREAKS = re.compile(rf"[\n{OTHER_BREAKS}]+")
-# No store keeps NUL in a text, nor half a surrogate pair.
-UNKEPT = r"\x00\ud800-\udfff"
-_UNKEPT = re.compile(f"[{UNKEPT}]")
+# Besides the newline, every character at which `str.splitlines` starts a line.
+_OTHER_BREAKS = r"\r\v\f\x1c-\x1e\x85\u2028\u2029"
+_BREAKS = re.compile(rf"[\n{_OTHER_BREAKS}]+")
+# No store accepts NUL or half a surrogate pair.
+_UNSTORABLE = r"\x00\ud800-\udfff"
+_UNSTORABLE_CHAR = re.compile(f"[{_UNSTORABLE}]")
 _OUTSIDE_ALPHABET = re.compile(r"[^A-Za-z0-9_]")
 _NAME = re.compile(r"[A-Za-z0-9_]+")
-# Not blank at its ends, for then the indent would be another; not like a bare constraint.
-_KEY = re.compile(rf"(?!- )[^\s;{UNKEPT}](?:[^;\n{OTHER_BREAKS}{UNKEPT}]*[^\s;{UNKEPT}])?")
+# No space at the ends, which would change the indent, and no `- `, which starts a constraint.
+_KEY = re.compile(rf"(?!- )[^\s;{_UNSTORABLE}](?:[^;\n{_OTHER_BREAKS}{_UNSTORABLE}]*[^\s;{_UNSTORABLE}])?")
+
+_ORDER = "agent, intent, [context], [constraints], [priority], [output], meta, log, handoff"
+
+_PAIR = "two spaces, then `KEY;VALUE;` without a semicolon in key or value"
+_UNEXPECTED = re.compile(f"[{_OTHER_BREAKS}{_UNSTORABLE}]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Yamo:
-    """The sections of one block, in the grammar's order; what the grammar does not allow cannot be made."""
+    """The sections of one block, in the order of the grammar; an invalid block cannot be constructed."""
 
-    agent: str  # as it stands on the wire
+    agent: str  # as written in the text
     intent: str
     context: Sequence[Pair] = ()
     constraints: Sequence[Constraint] = ()
@@ -44,107 +51,60 @@ class Yamo:
 
     def __post_init__(self) -> None:
         if not (is_name(self.agent) and is_name(self.intent)):
-            raise InvalidInput(f"agent {shown(self.agent)}, intent {shown(self.intent)}", expected="letters, digits and _")
+            raise InvalidInput(
+                f"invalid agent {shown(self.agent)} or intent {shown(self.intent)}", expected="letters, digits and _"
+            )
         if self.priority is not None and self.priority not in LEVELS:
-            raise InvalidInput(f"priority {shown(self.priority)}", expected=", ".join(LEVELS))
+            raise InvalidInput(f"invalid priority {shown(self.priority)}", expected=", ".join(LEVELS))
         if not self.meta or not any(map(str, self.log)) or not self.handoff.strip():
-            raise InvalidInput("a block without meta, log or handoff", expected="all three")
+            raise InvalidInput("a block lacks meta, log or handoff", expected="all three")
         pairs = [*self.context, *self.constraints, *self.output, *self.meta]
-        for odd in (pair[0] for pair in pairs if not isinstance(pair, str) and not is_key(pair[0])):
-            raise InvalidInput(f"the key {shown(odd)}", expected="a word without semicolons and line breaks")
+        for key in (pair[0] for pair in pairs if not isinstance(pair, str) and not is_key(pair[0])):
+            raise InvalidInput(f"invalid key {shown(key)}", expected="a word without semicolons and line breaks")
 
     def text(self) -> str:
-        """The block as it is sealed."""
+        """Return the block as text."""
         lines = [f"agent: {self.agent};", f"intent: {self.intent};"]
         lines += _section("context", self.context)
         lines += _section("constraints", self.constraints)
         lines += [f"priority: {self.priority};"] if self.priority else []
         lines += _section("output", self.output)
         lines += _section("meta", self.meta)
-        lines += [f"log: {';'.join(value(part) for part in self.log)};", f"handoff: {value(self.handoff)};"]
+        lines += [f"log: {';'.join(wire_value(part) for part in self.log)};", f"handoff: {wire_value(self.handoff)};"]
         return "\n".join(lines) + "\n"
 
 
 def is_name(text: str) -> bool:
-    """Whether a text can stand as agent or intent."""
+    """Return whether a text is a valid agent or intent."""
     return _NAME.fullmatch(text) is not None
 
 
 def is_key(text: str) -> bool:
-    """Whether a text can stand as the key of a pair."""
+    """Return whether a text is a valid key of a pair."""
     return _KEY.fullmatch(text) is not None
 
 
 def agent_name(agent_id: str) -> str:
-    """The agent as the grammar's alphabet allows."""
+    """Return the agent in the alphabet of the grammar."""
     return "MemoryMesh_" + _OUTSIDE_ALPHABET.sub("_", agent_id)
 
 
-def value(raw: object) -> str:
-    """A value as one field: a semicolon would end it and a line break the line, so they become a comma and a space."""
-    return _UNKEPT.sub("\ufffd", _BREAKS.sub(" ", str(raw))).replace(";", ",")
+def wire_value(raw: object) -> str:
+    """Return a value as one field: semicolons become commas and line breaks become spaces."""
+    return _UNSTORABLE_CHAR.sub("\ufffd", _BREAKS.sub(" ", str(raw))).replace(";", ",")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seal:
-    """The pairs that bind a block to its memory and to the block before it."""
+    """The hashes that bind a block to its memory and to the previous block."""
 
     content_hash: str | None
     prev_block: str | None
 
     def pairs(self) -> list[Pair]:
+        """Return the hashes as pairs of the `meta` section."""
         pairs = [("content_hash", self.content_hash), ("prev_block", self.prev_block)]
-        return [(key, hashed) for key, hashed in pairs if hashed is not None]
-
-
-def retain(
-    seal: Seal, *, agent: str, memory_id: str, memory_type: str, at: str, content: str, hypothesis: str, action: str,
-    revision: int,
-) -> str:  # fmt: skip
-    """A memory was stored, or changed: then the context names the action and the revision that it made."""
-    changed: list[Pair] = [] if action == "add" else [("action", action), ("revision", revision)]
-    return Yamo(
-        agent=agent_name(agent),
-        intent="store_memory_for_future_retrieval",
-        context=[
-            ("memory_id", memory_id),
-            ("memory_type", memory_type),
-            ("timestamp", at),
-            ("content_length", len(content.encode())),
-            *changed,
-        ],
-        constraints=[("hypothesis", hypothesis)],
-        priority="medium",
-        output=[("memory_stored", memory_id), ("content_preview", content[:PREVIEW])],
-        meta=[
-            ("rationale", "Memory persisted for semantic search and retrieval"),
-            ("observation", "Content vectorized and stored in LanceDB"),
-            ("confidence", "1.0"),
-            *seal.pairs(),
-        ],
-        log=["memory_retained", "timestamp", at, "id", memory_id, "type", memory_type],
-    ).text()
-
-
-def erase(seal: Seal, *, agent: str, memory_id: str, at: str, tombs: Iterable[tuple[str, str]]) -> str:
-    """A memory was erased; the blocks that quoted it are named, so that their tombstones can be told from tampering."""
-    return Yamo(
-        agent=agent_name(agent),
-        intent="erase_memory_for_good",
-        context=[("memory_id", memory_id), ("action", "erase"), ("timestamp", at)],
-        priority="medium",
-        output=[("memory_erased", memory_id), *(("block_erased", f"{block} {hashed}") for block, hashed in tombs)],
-        meta=[("rationale", "Memory erased on request"), ("confidence", "1.0"), *seal.pairs()],
-        log=["memory_erased", "timestamp", at, "id", memory_id],
-    ).text()
-
-
-def tombs(text: str) -> list[tuple[str, str]]:
-    """The blocks (id as texts write it, hash) that an erasure block's text names."""
-    if "\nintent: erase_memory_for_good;\n" not in text:
-        return []
-    named = re.findall(r"^  block_erased;(.+) ([0-9a-f]{64});$", text, flags=re.MULTILINE)
-    return [(block, hashed) for block, hashed in named]
+        return [(key, hash_) for key, hash_ in pairs if hash_ is not None]
 
 
 def _section(name: str, fields: Sequence[Constraint]) -> list[str]:
@@ -152,4 +112,133 @@ def _section(name: str, fields: Sequence[Constraint]) -> list[str]:
 
 
 def _line(field: Constraint) -> str:
-    return f"  - {value(field)};" if isinstance(field, str) else f"  {field[0]};{value(field[1])};"
+    return f"  - {wire_value(field)};" if isinstance(field, str) else f"  {field[0]};{wire_value(field[1])};"
+
+
+# --- parsing ---
+
+
+def parse(text: str) -> Yamo:
+    """Parse a text of exactly one block."""
+    blocks = parse_many(text)
+    if len(blocks) != 1:
+        raise InvalidInput(f"the text has {len(blocks)} blocks", expected="one")
+    return blocks[0]
+
+
+def parse_many(text: str) -> list[Yamo]:
+    """Parse a text of several blocks, as an export writes them."""
+    lines = _Lines(_lines(text))
+    blocks = []
+    while lines.at < len(lines.texts):
+        blocks.append(_block(lines))
+    return blocks
+
+
+@dataclass(slots=True)
+class _Lines:
+    """The lines of a text and the current position."""
+
+    texts: list[str]
+    at: int = 0
+
+    @property
+    def next(self) -> str:
+        """The current line, or "" at the end; no line of a block is empty."""
+        return self.texts[self.at] if self.at < len(self.texts) else ""
+
+    def skip(self, line: str) -> bool:
+        """Advance past the current line if it is `line`."""
+        found = self.next == line
+        self.at += found
+        return found
+
+    def fields(self, start: str, expected: str, fits: Callable[[list[str]], bool]) -> list[str]:
+        """Return the current line between `start` and its last semicolon, split at the other semicolons."""
+        line = self.next
+        fields = line[len(start) : -1].split(";")
+        if not (line.startswith(start) and line.endswith(";") and fits(fields)):
+            raise self.fault(expected)
+        self.at += 1
+        return fields
+
+    def fault(self, expected: str) -> InvalidInput:
+        what = shown(self.next) if self.at < len(self.texts) else "missing: the text ends before it"
+        return InvalidInput(f"line {self.at + 1} is {what}", expected=f"{expected} (the order is {_ORDER})")
+
+
+def _lines(text: str) -> list[str]:
+    if found := _UNEXPECTED.search(text):
+        line = text.count("\n", 0, found.start()) + 1
+        raise InvalidInput(
+            f"line {line} has the character U+{ord(found.group()):04X}",
+            expected="lines that end in a newline, without other line breaks, NUL or half surrogate pairs",
+        )
+    *lines, rest = text.split("\n")
+    if rest:
+        raise InvalidInput(f"line {len(lines) + 1} is {shown(rest)}, without a newline", expected="a newline after each line")
+    return lines
+
+
+def _block(lines: _Lines) -> Yamo:
+    """Read one block; arguments are evaluated in order, and so are the sections."""
+    return Yamo(
+        agent=_name(lines, "agent"),
+        intent=_name(lines, "intent"),
+        context=_pairs(lines) if lines.skip("context:") else (),
+        constraints=_constraints(lines) if lines.skip("constraints:") else (),
+        priority=_priority(lines),
+        output=_pairs(lines) if lines.skip("output:") else (),
+        meta=_meta(lines),
+        log=lines.fields("log: ", "`log: BODY;`", any),
+        handoff=_handoff(lines),
+    )
+
+
+def _name(lines: _Lines, section: str) -> str:
+    expected = f"`{section}: NAME;` of letters, digits and _"
+    return lines.fields(f"{section}: ", expected, lambda fields: len(fields) == 1 and is_name(fields[0]))[0]
+
+
+def _priority(lines: _Lines) -> str | None:
+    if not lines.next.startswith("priority:"):
+        return None
+    expected = f"`priority: LEVEL;`, one of {', '.join(LEVELS)}"
+    return lines.fields("priority: ", expected, lambda fields: len(fields) == 1 and fields[0] in LEVELS)[0]
+
+
+def _handoff(lines: _Lines) -> str:
+    return lines.fields("handoff: ", "`handoff: TARGET;`", lambda fields: len(fields) == 1 and bool(fields[0].strip()))[0]
+
+
+def _pairs(lines: _Lines) -> list[Pair]:
+    """Read the pairs of a section: one or more."""
+    pairs = [_pair(lines, "  ", _PAIR)]
+    while lines.next.startswith(" "):
+        pairs.append(_pair(lines, "  ", _PAIR))
+    return pairs
+
+
+def _pair(lines: _Lines, start: str, expected: str) -> Pair:
+    key, value = lines.fields(start, expected, lambda fields: len(fields) == 2 and is_key(fields[0]))
+    return key, value
+
+
+def _constraints(lines: _Lines) -> list[Constraint]:
+    constraints = [_constraint(lines)]
+    while lines.next.startswith(" "):
+        constraints.append(_constraint(lines))
+    return constraints
+
+
+def _constraint(lines: _Lines) -> Constraint:
+    if lines.next.startswith("  - "):
+        return lines.fields("  - ", "two spaces, then `- BODY;` without a semicolon in it", lambda fields: len(fields) == 1)[0]
+    return _pair(lines, "  ", f"{_PAIR}, or `- BODY;`")
+
+
+def _meta(lines: _Lines) -> list[Pair]:
+    pairs: list[Pair] = []
+    while lines.next.startswith("meta:") or not pairs:
+        pairs += _pairs(lines) if lines.skip("meta:") else [_pair(lines, "meta: ", "`meta:` or `meta: KEY;VALUE;`")]
+    return pairs

@@ -7,9 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_mesh.core.audit.blocks import check_lesson
-from memory_mesh.core.audit.parse import parse, parse_many
-from memory_mesh.core.audit.wire import Yamo
+from memory_mesh.core.audit import Yamo, check_lesson, parse, parse_many
 from memory_mesh.core.errors import InvalidInput
 
 # Every section, and both forms where there are two.
@@ -165,9 +163,9 @@ FAULTS = [
     ("handoff: End;\n", "handoff: End;\n\n", 17, "agent: NAME;"),
     ("handoff: End;\n", "handoff: End;\nmore", 17, "newline"),
     ("handoff: End;\n", "handoff: End;\nmore\n", 17, "agent: NAME;"),
-    ("handoff: End;\n", "handoff: End;\r\n", 16, "bare newline"),
-    ("  note;;\n", "  note;a\u2028b;\n", 5, "no other line break"),
-    ("  note;;\n", "  note;a\x85b;\n", 5, "no other line break"),
+    ("handoff: End;\n", "handoff: End;\r\n", 16, "end in a newline"),
+    ("  note;;\n", "  note;a\u2028b;\n", 5, "other line breaks"),
+    ("  note;;\n", "  note;a\x85b;\n", 5, "other line breaks"),
     ("  note;;\n", "  note;a\0b;\n", 5, "NUL"),
     ("  note;;\n", "  note;a\ud800b;\n", 5, "half surrogate"),
 ]
@@ -273,8 +271,8 @@ def test_a_lesson_of_another_writer_is_one_if_it_has_what_is_required() -> None:
 @pytest.mark.parametrize(
     ("was", "becomes", "named"),
     [
-        ("distill_wisdom_from_execution", "recall_relevant_memories", "no lesson"),
-        ("handoff: SubconsciousReflector;", "handoff: End;", "no lesson"),
+        ("distill_wisdom_from_execution", "recall_relevant_memories", "not a lesson"),
+        ("handoff: SubconsciousReflector;", "handoff: End;", "not a lesson"),
         ("  original_context;Deploy with a rotated key;\n", "", "context.original_context"),
         ("Deploy with a rotated key", " ", "context.original_context"),
         ("  error_pattern;auth_fallback_bypass;\n", "", "context.error_pattern"),

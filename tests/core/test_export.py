@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from memory_mesh.core.audit import chain as audit
-from memory_mesh.core.audit.chain import Broken, Entry, Sound
+from memory_mesh.core import audit
+from memory_mesh.core.audit import Broken, Entry, Sound
+from memory_mesh.core.audit.blocks import retain
 from memory_mesh.core.audit.export import NAMES, line, verify_export
-from memory_mesh.core.audit.wire import retain
 from memory_mesh.core.errors import InvalidInput
 from memory_mesh.core.model.records import Block
 from memory_mesh.core.model.times import iso

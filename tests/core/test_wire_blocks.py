@@ -7,11 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_mesh.core.audit import blocks as yamo_blocks
-from memory_mesh.core.audit import wire as yamo
-from memory_mesh.core.audit.blocks import check_lesson, named_after, sealed_through, share, subject
-from memory_mesh.core.audit.parse import parse, parse_many
-from memory_mesh.core.audit.wire import Seal, Yamo, value
+from memory_mesh.core.audit import blocks, check_lesson, derived_id, fraction_text, sealed_through, subject, wire
+from memory_mesh.core.audit.wire import Seal, Yamo, parse, parse_many, wire_value
 from memory_mesh.core.errors import InvalidInput
 
 AT = "2026-01-01T00:00:00.000Z"
@@ -33,7 +30,7 @@ class Kind:
 
 
 RETAIN = Kind(
-    yamo.retain,
+    blocks.retain,
     {
         "agent": "planner",
         "memory_id": MEMORY,
@@ -47,7 +44,7 @@ RETAIN = Kind(
     ("agent", "memory_id", "memory_type", "content", "hypothesis"),
 )
 ERASE = Kind(
-    yamo.erase,
+    blocks.erase,
     {
         "agent": "planner",
         "memory_id": MEMORY,
@@ -57,7 +54,7 @@ ERASE = Kind(
     ("agent", "memory_id"),
 )
 RECALL = Kind(
-    yamo_blocks.recall,
+    blocks.recall,
     {
         "agent": "planner",
         "query": "when do keys rotate?",
@@ -70,12 +67,12 @@ RECALL = Kind(
     ("agent", "query", "filter"),
 )
 CHECKPOINT = Kind(
-    yamo_blocks.checkpoint,
+    blocks.checkpoint,
     {"agent": "planner", "at": AT, "through": 41, "through_hash": HASH, "removed": 40},
     ("agent",),
 )
 REFLECT = Kind(
-    yamo_blocks.reflect,
+    blocks.reflect,
     {
         "agent": "planner",
         "topic": "deploys",
@@ -89,7 +86,7 @@ REFLECT = Kind(
     ("agent", "topic", "insight"),
 )
 SYNTHESIZE = Kind(
-    yamo_blocks.synthesize,
+    blocks.synthesize,
     {
         **{key: said for key, said in REFLECT.given.items() if key != "reflection_id"},
         "synthesis_id": "synthesis_1767225600000_00000a",
@@ -97,7 +94,7 @@ SYNTHESIZE = Kind(
     REFLECT.free,
 )
 LESSON = Kind(
-    yamo_blocks.lesson,
+    blocks.lesson,
     {
         "agent": "planner",
         "situation": "Deploy with a rotated key",
@@ -290,7 +287,7 @@ def test_the_seal_stands_last_in_the_meta_section(kind: Kind) -> None:
     ],
 )
 def test_a_confidence_is_written_in_few_digits_and_without_exponent(number: float, written: str) -> None:
-    assert share(number) == written
+    assert fraction_text(number) == written
 
 
 # --- which memory a block is about ---
@@ -315,7 +312,7 @@ def test_a_text_that_seals_no_content_is_about_no_memory(kind: str) -> None:
 )
 def test_an_id_that_does_not_name_its_memory_is_refused(kind: str, name: str) -> None:
     prefix = str(KINDS[kind].given[name]).split("_")[0]
-    assert named_after(MEMORY, prefix) == KINDS[kind].given[name]
+    assert derived_id(MEMORY, prefix) == KINDS[kind].given[name]
     for other in (f"{prefix}_1767225600000_00000b", "00000a"):
         with pytest.raises(ValueError, match="does not name"):
             KINDS[kind].text(**{name: other})
@@ -328,8 +325,8 @@ def test_an_id_that_does_not_name_its_memory_is_refused(kind: str, name: str) ->
     ("kind", "name"), [("reflect", "reflection_id"), ("synthesize", "synthesis_id"), ("lesson", "lesson_id")]
 )
 def test_a_memory_whose_id_is_of_another_shape_is_named_all_the_same(kind: str, name: str, memory: str) -> None:
-    text = KINDS[kind].text(SEAL, memory_id=memory, **{name: named_after(memory, kind)})
-    assert subject(text) == yamo.value(memory)
+    text = KINDS[kind].text(SEAL, memory_id=memory, **{name: derived_id(memory, kind)})
+    assert subject(text) == wire.wire_value(memory)
 
 
 # --- checkpoints ---
@@ -411,7 +408,7 @@ def holds(kind: Kind, given_texts: dict[str, object]) -> None:
 
 def test_the_breaks_are_those_that_python_knows() -> None:
     assert {"\n", "\r", "\x85", "\u2028"} < set(BREAKS)
-    assert [char for char in BREAKS if value(char) != " "] == []
+    assert [char for char in BREAKS if wire_value(char) != " "] == []
 
 
 @pytest.mark.req("MESH-050", "MESH-052")
@@ -456,8 +453,8 @@ def test_what_a_field_says_is_read_back_with_commas_and_spaces(kind: str, name: 
 @every_kind
 def test_no_field_can_pardon_a_tombstone_seal_recalls_or_name_another_memory(kind: Kind) -> None:
     tame, forged = kind.text(SEAL), kind.text(SEAL, **{name: FORGED for name in kind.free if name != "memory_id"})
-    assert (yamo.tombs(forged), sealed_through(forged), subject(forged)) == (
-        yamo.tombs(tame),
+    assert (blocks.erased_blocks(forged), sealed_through(forged), subject(forged)) == (
+        blocks.erased_blocks(tame),
         sealed_through(tame),
         subject(tame),
     )

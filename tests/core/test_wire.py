@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_mesh.core.audit import wire as yamo
-from memory_mesh.core.audit.wire import Seal, Yamo, agent_name, tombs, value
+from memory_mesh.core.audit import blocks
+from memory_mesh.core.audit.wire import Seal, Yamo, agent_name, wire_value
 from memory_mesh.core.errors import InvalidInput
 
 AT = "2026-01-01T00:00:00.000Z"
@@ -24,7 +24,7 @@ def retain(seal: Seal = NO_SEAL, **changed: object) -> str:
         "action": "add",
         "revision": 1,
     }
-    return yamo.retain(seal, **{**said, **changed})
+    return blocks.retain(seal, **{**said, **changed})
 
 
 RETAIN = """\
@@ -100,7 +100,7 @@ def test_a_change_names_its_action_and_revision() -> None:
     ],
 )
 def test_what_would_end_a_field_or_a_line_becomes_a_comma_or_a_space(raw: object, emitted: str) -> None:
-    assert value(raw) == emitted
+    assert wire_value(raw) == emitted
 
 
 @pytest.mark.req("MESH-050")
@@ -213,8 +213,8 @@ TOMBS = [("yamo_retain_1_00000b", HASH), ("yamo_retain_1_00000c", OTHER)]
 
 def test_an_erasure_block_names_the_blocks_that_lost_their_text() -> None:
     seal = Seal(content_hash=None, prev_block=OTHER)
-    assert yamo.erase(seal, agent="planner", memory_id="mem_1_00000a", at=AT, tombs=TOMBS) == ERASE
-    assert tombs(ERASE) == TOMBS
+    assert blocks.erase(seal, agent="planner", memory_id="mem_1_00000a", at=AT, tombstones=TOMBS) == ERASE
+    assert blocks.erased_blocks(ERASE) == TOMBS
 
 
 @pytest.mark.parametrize(
@@ -226,6 +226,6 @@ def test_an_erasure_block_names_the_blocks_that_lost_their_text() -> None:
     ],
 )
 def test_a_memory_cannot_pardon_a_tombstone(forged: str) -> None:
-    assert tombs(ERASE) != []
+    assert blocks.erased_blocks(ERASE) != []
     for text in (retain(content=forged), retain(hypothesis=forged), retain(memory_id=forged), retain(agent=forged)):
-        assert tombs(text) == []
+        assert blocks.erased_blocks(text) == []
