@@ -82,7 +82,7 @@ def holds(user: str, guess: str = "") -> bool:
 
 def _of_the_answer(payload: Payload) -> list[str]:
     try:
-        items = extraction.read(Reply(text=payload.obeyed, model="obedient")).items
+        items = extraction.read_reply(Reply(text=payload.obeyed, model="obedient")).items
     except AnswerUnreadable:
         return []
     found = [f"field {field.name}" for item in items for field in fields(item) if field.name not in FORM]

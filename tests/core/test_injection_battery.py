@@ -64,7 +64,7 @@ def test_the_naive_way_breaks_for_a_good_part_of_the_payloads() -> None:
 
 def test_a_good_part_of_the_obedient_answers_is_readable_so_that_the_form_is_really_tested() -> None:
     texts = [payload.obeyed for payload in PAYLOADS if '"memories": [{' in payload.obeyed]
-    read = [extraction.read(Reply(text=text, model="obedient")) for text in texts if text.count('"memories"') == 1]
+    read = [extraction.read_reply(Reply(text=text, model="obedient")) for text in texts if text.count('"memories"') == 1]
     assert sum(bool(found.items) for found in read) >= len(PAYLOADS) / 2
 
 

@@ -23,7 +23,7 @@ def said(text: str, *, complete: bool = True) -> Reply:
 
 
 def read(*memories: object, **more: object) -> Extracted:
-    return extraction.read(said(json.dumps({"memories": memories, **more})))
+    return extraction.read_reply(said(json.dumps({"memories": memories, **more})))
 
 
 def memory(text: object = "Ann drinks tea", **more: object) -> dict[str, object]:
@@ -81,7 +81,7 @@ def test_braces_and_quotes_within_texts_are_texts(value: str) -> None:
         '{"a":' * 40 + "1" + "}" * 40,
         '{"a":' + "[" * 100_000,
         "{" * 100_000,
-        '{"a": "' + "x" * answers.MOST_CHARS + '"}',
+        '{"a": "' + "x" * answers.MAX_LENGTH + '"}',
         '<think>{"a": 1}</think> and </think>{"a": 2}',
     ],
 )
@@ -205,7 +205,7 @@ def test_an_item_that_is_no_object_is_skipped() -> None:
 def test_entities_and_invisible_characters_of_an_answer_are_read() -> None:
     assert read(memory("R&amp;D:\u202e x &lt; y\x00")).items[0].text == "R&D: x < y"
     lone = '{"memories": [{"text": "a\\ud800b", "category": "fact", "importance": 1, "tags": ["\\udfff", "t"]}]}'
-    assert extraction.read(said(lone)).items[0] == Item(text="ab", category="fact", importance=1.0, tags=("t",))
+    assert extraction.read_reply(said(lone)).items[0] == Item(text="ab", category="fact", importance=1.0, tags=("t",))
 
 
 def test_tags_are_few_short_texts() -> None:
@@ -257,25 +257,25 @@ def test_a_text_that_shares_a_few_words_with_our_prompt_is_kept(text: str) -> No
 )
 def test_an_answer_of_another_form_is_unreadable(text: str) -> None:
     with pytest.raises(AnswerUnreadable):
-        extraction.read(said(text))
+        extraction.read_reply(said(text))
 
 
 @pytest.mark.req("GRAPH-80")
 def test_an_answer_that_was_cut_off_is_unreadable_even_where_it_looks_whole() -> None:
-    assert extraction.read(said('{"memories": []}')) == Extracted(items=())
+    assert extraction.read_reply(said('{"memories": []}')) == Extracted(items=())
     with pytest.raises(AnswerUnreadable, match="cut off"):
-        extraction.read(said('{"memories": []}', complete=False))
+        extraction.read_reply(said('{"memories": []}', complete=False))
 
 
 def checked(reply: Reply) -> None:
     try:
-        found = extraction.read(reply)
+        found = extraction.read_reply(reply)
     except AnswerUnreadable:
         return
     for item in found.items:
         assert 0 <= item.importance <= 1
         assert known(item.category)
-        assert 0 < len(item.text) <= extraction.MOST_CHARS
+        assert 0 < len(item.text) <= extraction.MAX_TEXT_LENGTH
         assert all(isinstance(tag, str) for tag in item.tags)
         item.text.encode()
 

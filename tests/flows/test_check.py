@@ -8,7 +8,7 @@ import pytest
 from memory_mesh.core.errors import AnswerUnreadable, Cancelled, Conflict, StoreBusy, Unreachable
 from memory_mesh.core.learning import Caps
 from memory_mesh.core.ports import Secret, Tokens
-from memory_mesh.core.prompts import check as prompt
+from memory_mesh.core.prompts.answers import build_check_prompt, read_check_reply
 from memory_mesh.flows.check import check
 from memory_mesh.flows.spending import Ledger
 from memory_mesh.models import HashingEmbedder
@@ -36,9 +36,9 @@ def test_a_model_that_does_not_answer_as_asked_is_a_failure_with_a_reason(contex
 
 
 def test_an_answer_of_another_form_is_unreadable():
-    reply = ScriptedChat('{"ready": 1}').reply(prompt.build_prompt())
+    reply = ScriptedChat('{"ready": 1}').reply(build_check_prompt())
     with pytest.raises(AnswerUnreadable, match="another form"):
-        prompt.read(reply)
+        read_check_reply(reply)
 
 
 def test_a_secret_tells_itself_to_nobody_who_does_not_ask_for_it_by_name():

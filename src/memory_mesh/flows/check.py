@@ -24,15 +24,15 @@ def check(context: Context) -> tuple[Checked, ...]:
 
 
 def _chat(context: Context) -> Checked:
-    from memory_mesh.core.prompts import check as prompt
+    from memory_mesh.core.prompts.answers import build_check_prompt, read_check_reply
 
     part = "language model"
     if context.chat is None:
         return Checked(part=part, detail="none is set; memories are kept and found without one")
     began = context.clock()
     try:
-        reply = context.chat.reply(prompt.build_prompt())
-        prompt.read(reply)
+        reply = context.chat.reply(build_check_prompt())
+        read_check_reply(reply)
     except MemoryMeshError as error:
         return _failed(part, context.chat.model, error)
     used = f"{reply.tokens.sent} tokens sent, {reply.tokens.received} received"

@@ -149,7 +149,7 @@ def _proposed(context: Context, memory: Memory) -> dict[str, str]:
         raise InvalidInput("its text gives instructions to a model")
     try:
         reply = context.chat.reply(prompt.build_prompt(report, context.ids.salt(), max_tokens=context.options.answer_tokens))
-        found = asdict(prompt.read(reply))
+        found = asdict(prompt.read_reply(reply))
     except (CallError, BudgetSpent, AnswerUnreadable) as error:
         _log.warning("distillation: no lesson from %s, because %s", memory.id, error)
         return {}

@@ -120,7 +120,7 @@ def _asked(context: Context, chat: ChatModel, text: str, call: _Call) -> _Piece:
     check_cancelled()
     try:
         reply = chat.reply(extraction.build_prompt(text, context.ids.salt(), max_tokens=context.options.answer_tokens))
-        return _usable(context, text, extraction.read(reply), call)
+        return _usable(context, text, extraction.read_reply(reply), call)
     except (CallError, BudgetSpent, AnswerUnreadable) as error:
         _log.warning("extract: stored as it is, because %s", error)
         return _Piece(text=text, failed=error.what, hopeless=_hopeless(error))

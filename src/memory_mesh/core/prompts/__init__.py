@@ -1,1 +1,1 @@
-"""What is asked of language models: each prompt beside the type and the reader of its answer."""
+"""Prompts for language models, each beside the type and the reader of its answer."""

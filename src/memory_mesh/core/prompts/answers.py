@@ -1,7 +1,8 @@
-"""The one reader of JSON out of what a language model says. Behind it nobody handles a model's own words.
+"""Read the JSON object out of a model's reply, and check that a model answers at all.
 
-A model may put its answer into a code block or say a sentence before it. Everything else that is not exactly one object is
-refused: a second, different one may have been smuggled in by the text that the model was reading.
+All replies pass through `read_object`; other code never handles the text of a model. A model may put its answer into a code
+block or write a sentence before it. Any other reply that is not exactly one object is refused: the text that the model was
+reading may have smuggled in a second, different one.
 """
 
 import json
@@ -10,47 +11,55 @@ from collections.abc import Iterator
 
 from memory_mesh.core.errors import AnswerUnreadable
 from memory_mesh.core.model.columns import Json
+from memory_mesh.core.ports import Prompt, Reply
 
-MOST_CHARS, MOST_DEPTH, MOST_DIGITS = 1_000_000, 32, 300
+MAX_LENGTH, MAX_DEPTH, MAX_DIGITS = 1_000_000, 32, 300
 
-_SIGN = re.compile(r'["\\{}\[\]]')
-_THOUGHT = "</think>"
+_STRUCTURE = re.compile(r'["\\{}\[\]]')
+_THOUGHTS_END = "</think>"
+
+
+def object_schema(properties: dict[str, Json]) -> dict[str, Json]:
+    """Return the JSON schema of an object with exactly these properties."""
+    return {"type": "object", "additionalProperties": False, "required": list(properties), "properties": properties}
 
 
 def read_object(text: str) -> dict[str, Json]:
-    """The one JSON object of an answer, or `AnswerUnreadable`."""
-    if len(text) > MOST_CHARS:
+    """Return the only JSON object of a reply, or raise `AnswerUnreadable`."""
+    if len(text) > MAX_LENGTH:
         raise _unreadable(f"it has {len(text):,} characters")
-    found = {json.dumps(value, sort_keys=True): value for value in _objects(_without_thoughts(text))}
-    if len(found) != 1:
-        raise _unreadable(f"it holds {len(found) or 'no'} JSON objects")
-    return found.popitem()[1]
+    objects = {json.dumps(value, sort_keys=True): value for value in _objects(_without_thoughts(text))}
+    if len(objects) != 1:
+        raise _unreadable(f"it contains {len(objects) or 'no'} JSON objects")
+    return objects.popitem()[1]
 
 
 def _without_thoughts(text: str) -> str:
-    """Some models think aloud first. Their drafts are no answers."""
-    before, _, after = text.partition(_THOUGHT)
-    return after if "{" in after and _THOUGHT not in after and not before.lstrip().startswith("{") else text
+    """Remove the thoughts that some models write first. Drafts in them are not answers."""
+    before, _, after = text.partition(_THOUGHTS_END)
+    return after if "{" in after and _THOUGHTS_END not in after and not before.lstrip().startswith("{") else text
 
 
 def _objects(text: str) -> Iterator[dict[str, Json]]:
     for start, end in _groups(text):
         group = text[start:end]
         try:
-            value = json.loads(group, object_pairs_hook=_once, parse_constant=_no_number, parse_int=_whole, parse_float=_finite)
+            value = json.loads(
+                group, object_pairs_hook=_object, parse_constant=_not_finite, parse_int=_integer, parse_float=_float
+            )
         except json.JSONDecodeError as error:
             if '"' in group:
-                raise _unreadable("it holds broken JSON") from error
+                raise _unreadable("it contains broken JSON") from error
             continue  # a brace in a sentence
         yield value
 
 
 def _groups(text: str) -> Iterator[tuple[int, int]]:
-    """Where outermost pairs of braces stand. Quotes count only within them: a sentence may hold a single one."""
+    """Yield the spans of outermost pairs of braces. Quotes count only inside them: a sentence may contain a single one."""
     depth = start = skip = 0
     quoted = False
-    for found in _SIGN.finditer(text):
-        at, sign = found.start(), found.group()
+    for match in _STRUCTURE.finditer(text):
+        at, sign = match.start(), match.group()
         if at < skip or not (depth or sign == "{"):
             continue
         if quoted:
@@ -61,7 +70,7 @@ def _groups(text: str) -> Iterator[tuple[int, int]]:
         elif sign in "{[":
             start = start if depth else at
             depth += 1
-            if depth > MOST_DEPTH:
+            if depth > MAX_DEPTH:
                 raise _unreadable("it is nested too deeply")
         elif sign in "}]":
             depth -= 1
@@ -71,33 +80,53 @@ def _groups(text: str) -> Iterator[tuple[int, int]]:
         raise _unreadable("it breaks off")
 
 
-def _once(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
-    """An object. A key that stands twice with two values says two things, and readers differ in which they take."""
-    kept: dict[str, Json] = {}
+def _object(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
+    """Build an object. A repeated key with two values is refused, because parsers differ in which one they take."""
+    result: dict[str, Json] = {}
     for key, value in pairs:
-        if key in kept and json.dumps(kept[key], sort_keys=True) != json.dumps(value, sort_keys=True):
-            raise _unreadable("one of its keys stands twice")
-        kept[key] = value
-    return kept
+        if key in result and json.dumps(result[key], sort_keys=True) != json.dumps(value, sort_keys=True):
+            raise _unreadable("it repeats a key with another value")
+        result[key] = value
+    return result
 
 
-def _whole(digits: str) -> int:
-    if len(digits) > MOST_DIGITS:
+def _integer(digits: str) -> int:
+    if len(digits) > MAX_DIGITS:
         raise _unreadable("one of its numbers has too many digits")
     return int(digits)
 
 
-def _finite(digits: str) -> float:
+def _float(digits: str) -> float:
     number = float(digits)
-    return number if abs(number) != float("inf") else _no_number(digits)
+    return number if abs(number) != float("inf") else _not_finite(digits)
 
 
-def _no_number(word: str) -> float:
-    raise _unreadable("one of its numbers is none")
+def _not_finite(word: str) -> float:
+    raise _unreadable("one of its numbers is not finite")
 
 
 def _unreadable(what: str) -> AnswerUnreadable:
-    # What the model said stays out of the message: it may quote what is private.
-    return AnswerUnreadable(
-        f"the model's answer cannot be read: {what}", expected="one JSON object of the schema that was asked for"
+    # The message does not quote the reply, which may contain private text.
+    return AnswerUnreadable(f"the model's answer cannot be read: {what}", expected="one JSON object of the requested schema")
+
+
+# --- the connection check ---
+
+
+def build_check_prompt() -> Prompt:
+    """Return a prompt that takes a few tokens, to check that a model answers in the requested form."""
+    return Prompt(
+        operation="check",
+        system='You check a connection. Answer with JSON and nothing else: {"ready": true}',
+        user="Are you ready?",
+        schema=object_schema({"ready": {"type": "boolean"}}),
+        max_tokens=256,  # a model that thinks first needs more than the answer
     )
+
+
+def read_check_reply(reply: Reply) -> bool:
+    """Return the `ready` of the reply."""
+    ready = read_object(reply.text).get("ready")
+    if not isinstance(ready, bool):
+        raise AnswerUnreadable("the model answered in another form than requested", expected='{"ready": true}')
+    return ready
