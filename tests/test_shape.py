@@ -26,7 +26,7 @@ from memory_mesh.core.not_yet import NOT_YET
 from memory_mesh.core.options import Options
 from memory_mesh.interfaces.render import outcome
 from memory_mesh.interfaces.run import run
-from memory_mesh.wiring.open_store import open_store
+from memory_mesh.stores import open_store
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "memory_mesh"

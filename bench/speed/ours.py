@@ -18,7 +18,7 @@ from memory_mesh.core.options import Options
 from memory_mesh.core.search.query import Query
 from memory_mesh.index.local import StoreIndex
 from memory_mesh.index.similarity import COARSE, EXACT
-from memory_mesh.wiring.open_store import open_store
+from memory_mesh.stores import open_store
 
 BATCH = 500
 CALLS = 200  # of each measured call

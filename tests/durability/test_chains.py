@@ -14,7 +14,7 @@ import pytest
 from memory_mesh import MemoryMesh, Sound
 from memory_mesh.core.model.columns import Kind
 from memory_mesh.core.model.records import Head
-from memory_mesh.wiring.open_store import open_store
+from memory_mesh.stores import open_store
 
 PROCESSES, ROUNDS = 4, 12
 

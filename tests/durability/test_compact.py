@@ -24,7 +24,7 @@ def test_a_large_store_frees_bytes_when_it_is_compacted(tmp_path: Path, monkeypa
         kept = [mesh.add(f"filler number {n} " + "x" * 300) for n in range(60)]
         secret = mesh.add(SECRET)
         assert is_in_files(tmp_path)
-        monkeypatch.setattr(sqlite, "_QUICKLY_REWRITTEN", 0)
+        monkeypatch.setattr(sqlite, "_MAX_REWRITTEN", 0)
         assert mesh.erase(secret.id).bytes_freed is False
         assert mesh.get(secret.id) is None
         assert b"heron" not in (tmp_path / "memory.db-wal").read_bytes()

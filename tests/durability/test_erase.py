@@ -16,7 +16,7 @@ from memory_mesh.core.model.records import Memory
 from memory_mesh.core.model.rows import Row, Vector
 from memory_mesh.core.model.times import iso
 from memory_mesh.models import HashingEmbedder
-from memory_mesh.stores.sqlite.store import SqliteStore
+from memory_mesh.stores.sqlite import SqliteStore
 
 from .children import Child, bytes_of, url
 from .sound import assert_sound

@@ -22,9 +22,8 @@ from memory_mesh.core.errors import (
 from memory_mesh.core.model.columns import Kind
 from memory_mesh.core.model.rows import Vector
 from memory_mesh.core.ports import Store
-from memory_mesh.stores.sqlite.schema import VERSION
-from memory_mesh.stores.sqlite.store import SqliteStore
-from memory_mesh.wiring.open_store import open_store
+from memory_mesh.stores import open_store
+from memory_mesh.stores.sqlite import VERSION, SqliteStore
 
 from .children import Child, bytes_of, url
 from .sound import assert_sound

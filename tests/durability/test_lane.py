@@ -16,7 +16,7 @@ from memory_mesh.core.model.columns import Kind
 from memory_mesh.core.model.rows import Vector
 from memory_mesh.core.model.scope import partition
 from memory_mesh.core.model.where import Compare
-from memory_mesh.stores.sqlite.store import SqliteStore
+from memory_mesh.stores.sqlite import SqliteStore
 from memory_mesh.testing.contract.subject import memory
 
 from .children import bytes_of, url

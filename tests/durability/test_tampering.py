@@ -9,7 +9,7 @@ import pytest
 from memory_mesh import MemoryMesh, Sound
 from memory_mesh.core.errors import StoreCorrupt
 from memory_mesh.interfaces.doctor import _chains
-from memory_mesh.wiring.open_store import open_store
+from memory_mesh.stores import open_store
 
 _COPIED = "agent_id, operation_type, yamo_text, timestamp, block_hash, partition, revision, {0}"
 ANOTHER = f"INSERT INTO yamo_blocks (id, {_COPIED}) SELECT 'more', {_COPIED} FROM yamo_blocks LIMIT 1"

@@ -7,7 +7,7 @@ import pytest
 from house import House
 
 from memory_mesh import MemoryMesh
-from memory_mesh.wiring.open_store import open_store
+from memory_mesh.stores import open_store
 
 
 @pytest.fixture(autouse=True)

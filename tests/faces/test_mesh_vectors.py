@@ -11,8 +11,8 @@ from memory_mesh.core.errors import EmbeddingError, ModelMismatch, SettingsError
 from memory_mesh.core.model.columns import Kind
 from memory_mesh.core.model.rows import Row, Vector
 from memory_mesh.models import FallbackEmbedder, HashingEmbedder
+from memory_mesh.stores import open_store
 from memory_mesh.testing.fakes import DownEmbedder, RecordingEmbedder
-from memory_mesh.wiring.open_store import open_store
 
 LONG = "\n\n".join(f"Paragraph {n} is about nothing in particular, and says so at some length in plain words." for n in range(60))
 NEEDLE = "The zeppelin hangar was painted turquoise."

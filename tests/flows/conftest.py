@@ -9,8 +9,8 @@ from memory_mesh.core.model.scope import Reader
 from memory_mesh.core.options import Options
 from memory_mesh.flows.context import Context
 from memory_mesh.index.lazy import LazyIndex
+from memory_mesh.stores import open_store
 from memory_mesh.testing.fakes import FakeClock, no_pause, seeded_ids
-from memory_mesh.wiring.open_store import open_store
 
 
 @pytest.fixture(params=["memory", "sqlite"])

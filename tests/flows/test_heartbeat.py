@@ -19,8 +19,8 @@ from memory_mesh.flows.context import Context
 from memory_mesh.flows.heartbeat import Job, beat, log
 from memory_mesh.flows.search import Request, search
 from memory_mesh.models import HashingEmbedder
+from memory_mesh.stores import open_store
 from memory_mesh.testing.fakes import DownEmbedder, FakeClock, no_pause, seeded_ids
-from memory_mesh.wiring.open_store import open_store
 
 NAMES = ["guard", "distillation", "retention", "reembedding", "compaction"]
 FAILED = {"status": "error", "error_pattern": "token_expired", "preventative_rule": "Refresh the token first."}

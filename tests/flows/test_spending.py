@@ -16,9 +16,9 @@ from memory_mesh.core.model.rows import Row
 from memory_mesh.core.ports import NO_TOKENS, Tokens
 from memory_mesh.flows.context import Context
 from memory_mesh.flows.spending import Ledger, told
-from memory_mesh.stores.disabled import DisabledStore
+from memory_mesh.stores import open_store
+from memory_mesh.stores.ram import DisabledStore
 from memory_mesh.testing.fakes import NEW_YEAR, FakeClock, seeded_ids
-from memory_mesh.wiring.open_store import open_store
 
 TODAY = "2026-01-01"
 

@@ -16,7 +16,7 @@ from memory_mesh.index.files import file_of, forget
 from memory_mesh.index.local import StoreIndex
 from memory_mesh.index.rows import word_key
 from memory_mesh.stores.ram import RamStore
-from memory_mesh.stores.sqlite.store import SqliteStore
+from memory_mesh.stores.sqlite import SqliteStore
 
 from .index_rows import agrees, asking, memory, tiny
 

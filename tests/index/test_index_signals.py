@@ -15,7 +15,7 @@ from memory_mesh.core.model.rows import Key, Row
 from memory_mesh.core.ports import Store
 from memory_mesh.index.local import StoreIndex
 from memory_mesh.stores.ram import RamStore
-from memory_mesh.stores.sqlite.store import SqliteStore
+from memory_mesh.stores.sqlite import SqliteStore
 
 from .index_rows import agrees, asking, memories, memory, passages, queries, tiny
 

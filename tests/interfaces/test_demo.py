@@ -7,7 +7,7 @@ import pytest
 
 from memory_mesh.flows import audit as trail
 from memory_mesh.interfaces.demo import SCENES
-from memory_mesh.stores.sqlite.store import SqliteStore
+from memory_mesh.stores.sqlite import SqliteStore
 
 
 def test_the_story_holds_and_leaves_nothing_behind(cli, home, tmp_path, monkeypatch):

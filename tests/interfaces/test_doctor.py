@@ -109,9 +109,9 @@ def test_a_forged_store_fails_the_audit_and_the_block_is_named(cli, store, forge
 @pytest.mark.parametrize(
     ("loss", "told"),
     [
-        ("UPDATE memories SET keywords = NULL WHERE user_id = 'ana'", "memories whose keywords cannot be read"),
-        ("DELETE FROM partitions", "memories in partitions that have no version"),
-        ("UPDATE partitions SET nonce = 'f'", "partitions whose log does not lead to where they are"),
+        ("UPDATE memories SET keywords = NULL WHERE user_id = 'ana'", "memories with unreadable keywords"),
+        ("DELETE FROM partitions", "memories in partitions without a version"),
+        ("UPDATE partitions SET nonce = 'f'", "partitions whose log does not end at their version"),
     ],
 )
 def test_tables_that_disagree_with_the_memories_are_found(cli, store, loss, told):
@@ -191,7 +191,7 @@ def test_a_lost_pseudonym_key_is_named(cli, home, monkeypatch):
 
 def test_bytes_that_wait_to_be_freed_are_named(cli, store, monkeypatch):
     id_ = cli("store", "--content", "The heron nests here.").id
-    monkeypatch.setattr("memory_mesh.stores.sqlite.store._QUICKLY_REWRITTEN", 0)
+    monkeypatch.setattr("memory_mesh.stores.sqlite.store._MAX_REWRITTEN", 0)
     assert "memory-mesh compact" in cli("delete", "--id", id_).out
     assert failed(cli("doctor", "--json")).keys() == {"bytes"}
     assert cli("compact").code == 0

@@ -85,7 +85,7 @@ def test_files_that_fail_are_named_on_standard_error_and_the_exit_code_tells(cli
     assert said.out.startswith(f"[MemoryMesh] Ingested {notes}: 2 added, 0 updated, 0 unchanged, 4 failed, 0 gone\n")
     assert said.err.splitlines() == [
         "[MemoryMesh Error] bad.md: it is no UTF-8 text (byte 1)",
-        "[MemoryMesh Error] broken.md: it is a link that leads nowhere: No such file or directory",
+        "[MemoryMesh Error] broken.md: it is a broken link: No such file or directory",
         "[MemoryMesh Error] empty.md: content is blank; expected some text to remember",
         r"[MemoryMesh Error] odd\x1b[31m name.md: it is no UTF-8 text (byte 1)",
     ]

@@ -12,7 +12,7 @@ from memory_mesh.core.model.rows import Key, Row
 from memory_mesh.core.model.where import Compare
 from memory_mesh.core.ports import Store
 from memory_mesh.stores.ram import RamStore
-from memory_mesh.stores.sqlite.store import SqliteStore
+from memory_mesh.stores.sqlite import SqliteStore
 from memory_mesh.testing import StoreContract
 from memory_mesh.testing.contract.subject import memory, passage, plain
 

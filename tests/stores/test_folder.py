@@ -8,7 +8,7 @@ import pytest
 from memory_mesh.core.errors import InvalidInput
 from memory_mesh.core.intake.files import Selection
 from memory_mesh.core.ports import Listed
-from memory_mesh.stores.folder import DiskFolder
+from memory_mesh.stores.files import DiskFolder
 
 FLAT, DEEP = Selection(), Selection(recursive=True)
 
@@ -65,8 +65,8 @@ def test_links_are_followed_within_the_folder_and_not_out_of_it(tmp_path: Path) 
     assert found.keys() - faults.keys() == {"a.md", "inside.md", "sub/b.md"}
     assert faults == {
         "outside.md": "it leads out of the folder",
-        "broken.md": "it is a link that leads nowhere: No such file or directory",
-        "itself.md": "it is a link that leads nowhere: Too many levels of symbolic links",
+        "broken.md": "it is a broken link: No such file or directory",
+        "itself.md": "it is a broken link: Too many levels of symbolic links",
         "away/": "it leads out of the folder",
         "sub/up/": "it leads back to a folder that it lies in",
         "sub/over/": "it leads back to a folder that it lies in",
@@ -83,14 +83,14 @@ def test_a_folder_beside_this_one_that_begins_with_its_name_is_outside(tmp_path:
 def test_what_is_no_file_is_named_and_never_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.md")
     (tmp_path / "folder.md").mkdir()
-    assert listed(tmp_path, FLAT) == {"pipe.md": "it is no regular file"}
-    with pytest.raises(InvalidInput, match="no regular file"):
+    assert listed(tmp_path, FLAT) == {"pipe.md": "it is not a regular file"}
+    with pytest.raises(InvalidInput, match="not a regular file"):
         DiskFolder(str(tmp_path)).read("pipe.md", max_bytes=10)
 
 
 def test_a_name_that_is_no_text_is_named(tmp_path: Path) -> None:
     (tmp_path / os.fsdecode(b"caf\xe9.md")).write_text("x")
-    assert listed(tmp_path, FLAT) == {"caf\udce9.md": "its name is no UTF-8 text"}
+    assert listed(tmp_path, FLAT) == {"caf\udce9.md": "its name is not valid UTF-8"}
 
 
 def test_a_sub_folder_that_cannot_be_read_is_named_and_the_others_are_read(

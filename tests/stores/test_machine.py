@@ -6,7 +6,7 @@ from hypothesis import settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from memory_mesh.stores.ram import RamStore
-from memory_mesh.stores.sqlite.store import SqliteStore
+from memory_mesh.stores.sqlite import SqliteStore
 from memory_mesh.testing import machine_for
 from memory_mesh.testing.state_machine import StoreMachine
 

@@ -10,11 +10,10 @@ import pytest
 from memory_mesh.core.model.columns import Kind
 from memory_mesh.core.model.rows import Key
 from memory_mesh.core.ports import Store
-from memory_mesh.stores import marks, ram
-from memory_mesh.stores.disabled import DisabledStore
-from memory_mesh.stores.ram import RamStore
+from memory_mesh.stores import base, ram
+from memory_mesh.stores.ram import DisabledStore, RamStore
+from memory_mesh.stores.sqlite import SqliteStore
 from memory_mesh.stores.sqlite import changes as sqlite_moves
-from memory_mesh.stores.sqlite.store import SqliteStore
 from memory_mesh.testing.contract.subject import memory
 
 
@@ -26,8 +25,8 @@ def file(tmp_path: Path) -> Path:
 @pytest.fixture(params=["ram", "sqlite"])
 def store(request: pytest.FixtureRequest, file: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
     """A store that remembers few moves."""
-    monkeypatch.setattr(ram, "KEPT", 20)
-    monkeypatch.setattr(sqlite_moves, "KEPT", 20)
+    monkeypatch.setattr(ram, "KEPT_MOVES", 20)
+    monkeypatch.setattr(sqlite_moves, "KEPT_MOVES", 20)
     monkeypatch.setattr(sqlite_moves, "_TRIMMED_EVERY", 5)
     with closing(RamStore() if request.param == "ram" else SqliteStore(file)) as store:
         yield store
@@ -69,7 +68,7 @@ def test_one_change_may_be_longer_than_the_log(store: Store) -> None:
 
 
 def test_twenty_thousand_moves_are_kept() -> None:
-    assert ram.KEPT == sqlite_moves.KEPT == marks.KEPT == 20_000
+    assert ram.KEPT_MOVES == sqlite_moves.KEPT_MOVES == base.KEPT_MOVES == 20_000
 
 
 def test_the_same_version_after_a_restored_backup_is_another_state(file: Path) -> None:

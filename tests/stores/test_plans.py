@@ -10,8 +10,8 @@ from memory_mesh.core.model.columns import Kind
 from memory_mesh.core.model.records import Status
 from memory_mesh.core.model.scope import Reader, visible_to
 from memory_mesh.core.model.where import ANYTHING, Compare, In, Where, all_of
-from memory_mesh.stores.sqlite.query import page
-from memory_mesh.stores.sqlite.store import SqliteStore
+from memory_mesh.stores.sqlite import SqliteStore
+from memory_mesh.stores.sqlite.rows import page
 from memory_mesh.testing.contract.subject import memory
 
 SORTED = "USE TEMP B-TREE FOR ORDER BY"

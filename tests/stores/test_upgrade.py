@@ -11,9 +11,8 @@ from memory_mesh import MemoryMesh, Sound
 from memory_mesh.core.errors import StoreUnavailable
 from memory_mesh.core.model.columns import Kind
 from memory_mesh.core.model.where import Compare
+from memory_mesh.stores.sqlite import SqliteStore, derived_faults
 from memory_mesh.stores.sqlite import schema as sqlite_schema
-from memory_mesh.stores.sqlite.check import keyword_faults
-from memory_mesh.stores.sqlite.store import SqliteStore
 
 ANA, SHARED = '["ana", null]', "[null, null]"
 KEPT = ("memories", "records", "yamo_blocks")
@@ -54,7 +53,7 @@ def test_an_older_file_opens_with_every_row(file: Path) -> None:
     SqliteStore(file).close()
     for name, held in rows(file).items():
         assert [{column: row[column] for column in old} for row, old in zip(held, before[name], strict=True)] == before[name]
-    assert keyword_faults(file) == []
+    assert derived_faults(file) == []
 
 
 def test_an_older_file_has_the_tables_of_a_new_one_afterwards(file: Path, tmp_path: Path) -> None:
@@ -126,7 +125,7 @@ def test_an_upgrade_that_breaks_off_leaves_the_older_file(file: Path, monkeypatc
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(sqlite_schema, "take_up", break_off)
+        patch.setattr(sqlite_schema, "adopt", break_off)
         with pytest.raises(KeyboardInterrupt):
             SqliteStore(file)
     assert schema(file) == before
@@ -136,6 +135,6 @@ def test_an_upgrade_that_breaks_off_leaves_the_older_file(file: Path, monkeypatc
 
 def test_an_older_file_is_not_upgraded_by_reading(file: Path) -> None:
     before = schema(file)
-    with pytest.raises(StoreUnavailable, match="not prepared"):
+    with pytest.raises(StoreUnavailable, match="no tables of this version"):
         SqliteStore(file, read_only=True)
     assert schema(file) == before

@@ -143,7 +143,7 @@ def write_plan(
 def must_be_enabled(context: Context) -> None:
     """Refuse to write, or to promise that something is gone, where nothing is kept."""
     if not context.options.enable_memory:
-        raise MemoryDisabled("memory is switched off", remedy="open the mesh with enable_memory=True to store")
+        raise MemoryDisabled("memory is disabled", remedy="open the mesh with enable_memory=True to store")
 
 
 def texts(**named: object) -> None:

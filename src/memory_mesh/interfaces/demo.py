@@ -19,8 +19,8 @@ from memory_mesh.faces.mesh import Mesh
 from memory_mesh.interfaces.render import NAME, Answer, paint
 from memory_mesh.models import read_ready_model
 from memory_mesh.settings import load
+from memory_mesh.stores import open_store
 from memory_mesh.wiring.build import context_over, make_embedder, model_paths
-from memory_mesh.wiring.open_store import open_store
 
 _KEY = "The deploy key rotates on Mondays."
 _TEA = "Ana prefers tea in the afternoon."

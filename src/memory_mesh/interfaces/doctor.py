@@ -22,14 +22,11 @@ from memory_mesh.interfaces.grammar import Who
 from memory_mesh.interfaces.render import NAME, Answer, aligned, one_line, paint, safe, size, styled, unsecret
 from memory_mesh.models import model_status
 from memory_mesh.settings import Settings, load
-from memory_mesh.stores.keyfile import NAME as KEY_FILE
-from memory_mesh.stores.keyfile import read_key
-from memory_mesh.stores.sqlite.check import keyword_faults
-from memory_mesh.stores.sqlite.schema import VERSION
-from memory_mesh.stores.sqlite.store import SqliteStore
+from memory_mesh.stores import open_store, store_file
+from memory_mesh.stores.files import KEY_FILE, read_key
+from memory_mesh.stores.sqlite import VERSION, SqliteStore, derived_faults
 from memory_mesh.wiring.build import context_over, model_paths
 from memory_mesh.wiring.models import KeylessChat, check_models, make_chat
-from memory_mesh.wiring.open_store import open_store, store_file
 
 _OLDEST_SQLITE = (3, 38)  # has JSON built in
 _LEAST_FREE = 64 * 1024 * 1024
@@ -168,7 +165,7 @@ def _file(store: Store, file: Path | None) -> Check:
 
 
 def _keywords(store: Store, file: Path | None) -> Check:
-    faults = keyword_faults(file) if file else []
+    faults = derived_faults(file) if file else []
     return _found("keywords", faults, well="agree with the memories", remedy="export the memories into a new store")
 
 

@@ -20,7 +20,7 @@ _FROM = {
     "ScriptedChat": "fakes",
     "StoreContract": "contract",
     "crash_at": "crash",
-    "machine_for": "machine",
+    "machine_for": "state_machine",
     "no_pause": "fakes",
     "seeded_ids": "fakes",
 }
@@ -56,5 +56,5 @@ def _show_both_sides() -> None:
     import pytest
 
     parts = ("changes", "handles", "keywords", "reads", "rows", "vectors", "where", "writes")
-    modules = [f"{__name__}.{module}" for module in ("machine", *(f"contract_{part}" for part in parts))]
+    modules = [f"{__name__}.{module}" for module in ("state_machine", *(f"contract.{part}" for part in parts))]
     pytest.register_assert_rewrite(*(module for module in modules if module not in sys.modules))

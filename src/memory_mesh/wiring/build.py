@@ -19,10 +19,9 @@ from memory_mesh.flows.context import Context, State
 from memory_mesh.flows.spending import Ledger
 from memory_mesh.index.lazy import LazyIndex
 from memory_mesh.settings import Settings, folder
-from memory_mesh.stores.folder import DiskFolder
-from memory_mesh.stores.keyfile import made_key, read_key
+from memory_mesh.stores import open_store
+from memory_mesh.stores.files import DiskFolder, make_key, read_key
 from memory_mesh.wiring import models
-from memory_mesh.wiring.open_store import open_store
 
 if TYPE_CHECKING:
     from memory_mesh.core.intake.gate import Layer0
@@ -151,7 +150,7 @@ _DEFAULTS = Options()
 
 def _open(settings: Settings, step: Step) -> Store:
     if not settings.options.enable_memory:
-        from memory_mesh.stores.disabled import DisabledStore
+        from memory_mesh.stores.ram import DisabledStore
 
         return DisabledStore()
     return open_store(settings.store_url, busy_seconds=settings.options.busy_seconds, step=step)
@@ -181,7 +180,7 @@ def _redactor(settings: Settings, store: Store, clock: Clock) -> "Redactor | Non
             return Redactor(names=names)
         key = read_key(settings.home)
         pseudonyms.check(store, key)
-        key = key or made_key(settings.home)
+        key = key or make_key(settings.home)
         pseudonyms.vouch(store, key, clock(), _pause)
         return Redactor("pseudonym", key, names)
     except ValueError as error:

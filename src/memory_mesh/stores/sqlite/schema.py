@@ -1,7 +1,7 @@
-"""The tables of the SQLite store, made and opened.
+"""The tables of the SQLite store: create them, upgrade older files and adopt rows of Memory Lane.
 
-`memories` is Memory Lane's own table with our columns behind it, so an existing file opens and the older program reads what we
-write. Rows that the older program wrote are taken up when the file is opened. `yamo_blocks` is the RFC's table. The rest is ours.
+`memories` is the table of Memory Lane with our columns added, so its files open here and its program can read what we write.
+Rows that Memory Lane wrote are adopted when the file is opened. `yamo_blocks` is the table of RFC-0011.
 """
 
 import json
@@ -11,18 +11,27 @@ from contextlib import suppress
 from typing import Any
 
 from memory_mesh.core.errors import InvalidInput, StoreTooNew
-from memory_mesh.core.model.columns import COLUMNS, Column, Kind, Type, Value, fields_of
-from memory_mesh.core.model.rows import Key
-from memory_mesh.core.model.scope import MemoryType, partition
-from memory_mesh.core.model.times import iso, parse_time
+from memory_mesh.core.model import (
+    COLUMNS,
+    Column,
+    Key,
+    Kind,
+    MemoryType,
+    Type,
+    Value,
+    fields_of,
+    iso,
+    parse_time,
+    partition,
+)
 from memory_mesh.core.search import tokens
-from memory_mesh.stores.sqlite.changes import forget, record
+from memory_mesh.stores.sqlite.changes import forget_moves, record_moves
 
 VERSION = 2
 
-_UNTAKEN = "partition IS NULL AND id IS NOT NULL"  # SQLite lets a text that is a primary key be null; such a row has no name
-_UNKNOWN = iso(0)  # a moment that nobody can read is a very old one
-_SECONDS = 100_000_000_000  # more are milliseconds: as seconds they would be in the year 5138
+_FOREIGN = "partition IS NULL AND id IS NOT NULL"  # SQLite allows NULL in a text primary key; such a row has no id
+_UNKNOWN = iso(0)  # in place of an unreadable time
+_SECONDS = 100_000_000_000  # larger numbers are milliseconds; as seconds they would be in the year 5138
 
 LANE_TABLE = """
 CREATE TABLE IF NOT EXISTS memories (
@@ -73,7 +82,7 @@ _RECORD_COLUMNS = ("user_id", "agent_id", "session_id", "memory_type", "reach", 
 
 
 class Table:
-    """How one table holds the rows of its kinds: which fields are columns; the others travel in `extra`."""
+    """Which fields a table keeps as columns; the others are JSON in `extra`."""
 
     def __init__(self, name: str, columns: tuple[str, ...], renamed: dict[str, str] | None = None) -> None:
         self.name = name
@@ -84,7 +93,7 @@ class Table:
         return self._renamed.get(column, column)
 
     def reach(self, column: str) -> str:
-        """A field in a query: its column, or its place in the JSON."""
+        """Return the SQL expression of a field: its column, or its place in the JSON."""
         return self.physical(column) if column in self.columns else f"json_extract(extra, '$.{column}')"
 
 
@@ -102,7 +111,7 @@ def table_of(kind: Kind) -> Table:
 
 
 def prepare(connection: sqlite3.Connection) -> None:
-    """Make or complete the tables, within the caller's transaction."""
+    """Create or complete the tables in the transaction of the caller."""
     connection.execute("CREATE TABLE IF NOT EXISTS mesh_meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID")
     check_version(connection)
     connection.execute(LANE_TABLE)
@@ -116,46 +125,45 @@ def prepare(connection: sqlite3.Connection) -> None:
     for statement in INDEXES:
         connection.execute(statement)
     if old:
-        _leave_1(connection)
-    take_up(connection)
+        _upgrade_from_1(connection)
+    adopt(connection)
     connection.execute("INSERT OR REPLACE INTO mesh_meta VALUES ('schema', ?)", (str(VERSION),))
 
 
 def check_version(connection: sqlite3.Connection) -> bool:
-    """Whether the file is of this version; False for one that is not prepared yet."""
+    """Return whether the file has the current schema; False if it must be prepared. A newer schema raises `StoreTooNew`."""
     if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'mesh_meta'").fetchone():
         return False
-    held = connection.execute("SELECT value FROM mesh_meta WHERE key = 'schema'").fetchone()
-    if held is None:
+    row = connection.execute("SELECT value FROM mesh_meta WHERE key = 'schema'").fetchone()
+    if row is None:
         return False
-    if not held[0].isdecimal() or int(held[0]) > VERSION:
-        raise StoreTooNew(
-            f"the store has schema {held[0]}", expected=f"at most {VERSION}", remedy="upgrade memory-mesh to open it"
-        )
-    return int(held[0]) == VERSION
+    if not row[0].isdecimal() or int(row[0]) > VERSION:
+        raise StoreTooNew(f"the store has schema {row[0]}", expected=f"at most {VERSION}", remedy="upgrade memory-mesh")
+    return int(row[0]) == VERSION
 
 
-def untaken(connection: sqlite3.Connection) -> bool:
-    """Whether the older program has written rows since."""
-    return connection.execute(f"SELECT 1 FROM memories WHERE {_UNTAKEN} LIMIT 1").fetchone() is not None
+def has_foreign_rows(connection: sqlite3.Connection) -> bool:
+    """Return whether Memory Lane has written rows since the last opening."""
+    return connection.execute(f"SELECT 1 FROM memories WHERE {_FOREIGN} LIMIT 1").fetchone() is not None
 
 
 def mark_unfreed(connection: sqlite3.Connection) -> None:
-    """Note, with the deletion itself, that its bytes are still to be freed: a crash may come in between."""
+    """Record, in the transaction of a deletion, that its bytes must still be freed: a crash may come before that."""
     connection.execute("INSERT OR IGNORE INTO mesh_meta VALUES ('unfreed', 'yes')")
 
 
 def unfreed(connection: sqlite3.Connection) -> bool:
-    """Whether the bytes of a deletion are still to be freed."""
+    """Return whether the bytes of a deletion must still be freed."""
     return connection.execute("SELECT 1 FROM mesh_meta WHERE key = 'unfreed'").fetchone() is not None
 
 
 def mark_freed(connection: sqlite3.Connection) -> None:
-    """The bytes are freed."""
+    """Record that no bytes must be freed."""
     connection.execute("DELETE FROM mesh_meta WHERE key = 'unfreed'")
 
 
 def encode(column: Column, value: Value) -> str | int | float | None:
+    """Convert a value to what SQLite stores."""
     if value is None:
         return None
     if column.type in (Type.TEXTS, Type.JSON):
@@ -165,44 +173,44 @@ def encode(column: Column, value: Value) -> str | int | float | None:
     return int(value) if column.type is Type.BOOL else value  # type: ignore[arg-type, return-value]
 
 
-# How a column's value is read back, by its type; the others come as they are.
+# How a stored value is read back, by type; other types need no conversion.
 READERS: Mapping[Type, Callable[[Any], Value]] = {
-    # Most lists are empty, and there are many.
+    # Most lists are empty; skip the parser for them.
     Type.TEXTS: lambda text: [] if text == "[]" else json.loads(text),
     Type.JSON: json.loads,
     Type.BOOL: bool,
 }
 
 
-def take_up(connection: sqlite3.Connection) -> None:
-    """Give the rows of the older program what ours have; what it wrote stays, but for values that nobody could read."""
+def adopt(connection: sqlite3.Connection) -> None:
+    """Fill in our columns for the rows of Memory Lane. Its own values stay, except those that cannot be read."""
     rows = connection.execute(
         "SELECT id, content, metadata, collection, tags, embedding, superseded_by, created_at, updated_at FROM memories "
-        f"WHERE {_UNTAKEN}"
+        f"WHERE {_FOREIGN}"
     ).fetchall()
-    home = partition(None, None)
+    shared = partition(None, None)
     for row in rows:
-        _take_up(connection, home, *row)
+        _adopt(connection, shared, *row)
     if rows:
-        # What else it replaced, changed or deleted, it did not say: whoever follows a partition must read it anew.
-        record(connection, {home: [Key(Kind.MEMORY, row[0]) for row in rows]})
-        forget(connection)
+        # Memory Lane logs no replacements or deletions, so readers that follow a partition must read all of it again.
+        record_moves(connection, {shared: [Key(Kind.MEMORY, row[0]) for row in rows]})
+        forget_moves(connection)
 
 
-def _take_up(
-    connection: sqlite3.Connection, home: str, id_: str, content: str, metadata: str | None, collection: str | None,
+def _adopt(
+    connection: sqlite3.Connection, shared: str, id_: str, content: str, metadata: str | None, collection: str | None,
     tags: str | None, embedding: bytes | None, superseded_by: str | None, created: str, updated: str,
 ) -> None:  # fmt: skip
-    notes = _notes(metadata)
+    read = _metadata(metadata)
     if (at := _time(created)) == _UNKNOWN:
-        notes.setdefault("created_at", created)
+        read.setdefault("created_at", created)
     changes = connection.execute("SELECT max(number) FROM records WHERE kind = 'change' AND ref = ?", (id_,)).fetchone()[0]
-    kind, times = notes.get("memory_type"), notes.get("times_observed")
+    kind, times = read.get("memory_type"), read.get("times_observed")
     values = {
-        "partition": home,
-        "revision": changes or 1,  # the history of a row that was replaced goes on
+        "partition": shared,
+        "revision": changes or 1,  # a replaced row continues its history
         "number": 0,
-        "metadata": _unchanged(metadata, notes),
+        "metadata": _unchanged(metadata, read),
         "tags": _unchanged(tags, _texts(tags)),
         "project": None if collection in (None, "memory-lane") else collection,
         "memory_type": MemoryType.GLOBAL.value,
@@ -218,14 +226,14 @@ def _take_up(
     connection.execute(f"UPDATE memories SET {assignments} WHERE id = ?", (*values.values(), id_))
 
 
-def _notes(text: str | None) -> dict[str, Value]:
-    """The older program's metadata; what is no JSON object is kept whole, under a name of its own."""
+def _metadata(text: str | None) -> dict[str, Value]:
+    """Parse the metadata of Memory Lane; a text that is not a JSON object is kept under the key `unread`."""
     value = _json(text)
     return value if isinstance(value, dict) else {"unread": text} if text and value is not None else {}
 
 
 def _texts(text: str | None) -> list[Value]:
-    """The older program's tags; what is no JSON array is one tag."""
+    """Parse the tags of Memory Lane; a text that is not a JSON array becomes one tag."""
     value = _json(text)
     items = value if isinstance(value, list) else [text] if text and value is not None else []
     return [item if isinstance(item, str) else json.dumps(item, ensure_ascii=False) for item in items]
@@ -233,14 +241,14 @@ def _texts(text: str | None) -> list[Value]:
 
 def _json(text: str | None, *, constant: type = str) -> Value:
     try:
-        value: Value = json.loads(text or "null", parse_constant=constant)  # NaN, which is no JSON, is kept as a word
+        value: Value = json.loads(text or "null", parse_constant=constant)  # NaN is not valid JSON and is kept as text
     except (json.JSONDecodeError, RecursionError):
         return text
     return value
 
 
 def _unchanged(text: str | None, read: Value) -> str | None:
-    """The text as it stands where it says what was read; half a surrogate pair, which no store can keep, is marked as lost."""
+    """Return the original text if it parses to the same value, else new JSON with half surrogate pairs replaced."""
     if text is None and not read:
         return None
     written = json.dumps(read, ensure_ascii=False)
@@ -249,7 +257,7 @@ def _unchanged(text: str | None, read: Value) -> str | None:
 
 
 def _time(text: str) -> str:
-    """A moment as ISO 8601, or as seconds or milliseconds since 1970."""
+    """Parse a time written as ISO 8601, or as seconds or milliseconds since 1970."""
     with suppress(InvalidInput):
         return parse_time(text, "created_at")
     with suppress(ValueError, OverflowError):
@@ -259,12 +267,12 @@ def _time(text: str) -> str:
 
 
 def _complete(connection: sqlite3.Connection, table: Table) -> None:
-    """Add the columns that the table does not have yet; all are nullable and come last."""
-    held = _columns(connection, table.name)
-    wanted = {table.physical(column.name): column.type for column in COLUMNS if column.name in table.columns}
-    wanted |= {"model": Type.TEXT, "extra": Type.JSON} if table is not BLOCKS else {}
-    for name, kind in wanted.items():
-        if name not in held:
+    """Add the columns that the table lacks; all are nullable and come last."""
+    existing = _columns(connection, table.name)
+    columns = {table.physical(column.name): column.type for column in COLUMNS if column.name in table.columns}
+    columns |= {"model": Type.TEXT, "extra": Type.JSON} if table is not BLOCKS else {}
+    for name, kind in columns.items():
+        if name not in existing:
             connection.execute(f"ALTER TABLE {table.name} ADD COLUMN {name} {_TYPES.get(kind, 'TEXT')}")
 
 
@@ -272,10 +280,10 @@ def _columns(connection: sqlite3.Connection, table: str) -> set[str]:
     return {row[1] for row in connection.execute(f"PRAGMA table_info({table})")}
 
 
-def _leave_1(connection: sqlite3.Connection) -> None:
-    """Schema 1 kept what BM25 needs in tables; the versions go on, the rest can be read from the memories at any time."""
+def _upgrade_from_1(connection: sqlite3.Connection) -> None:
+    """Upgrade from schema 1, which kept the data of BM25 in tables. The versions are kept; memories have all the rest."""
     connection.execute("INSERT INTO partitions SELECT partition, version, '' FROM partitions_1")
     connection.execute("DROP TABLE partitions_1")
     connection.execute("DROP TABLE IF EXISTS postings")
-    forget(connection)
+    forget_moves(connection)
     mark_unfreed(connection)

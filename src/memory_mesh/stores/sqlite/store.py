@@ -1,56 +1,63 @@
-"""The SQLite store: one file, several processes, every change one transaction.
+"""The SQLite store: one file, several processes, one transaction for each change.
 
-WAL with synchronous=FULL: what `apply` acknowledged survives a power cut. `secure_delete`, a rewrite of the file and a cut of
-its log after each deletion: what was erased is no longer in the files. There is no table of keywords: an index in memory
-follows `changes`, and `matching` reads the memories themselves. It is over 300 lines because the port and the care of the one
-connection belong together; rows are in `sqlite_rows`, queries in `sqlite_query`, tables in `sqlite_schema`.
+WAL with synchronous=FULL: a change that `apply` acknowledged survives a power cut. `secure_delete`, rewriting the file and
+truncating its log after each deletion remove erased bytes from the files. There is no table of keywords: the index in memory
+follows `changes`, and `matching` reads the memories themselves.
+
+A fork must not inherit a SQLite connection. The child would inherit the count of locks that only the parent holds; when the
+parent closes, it removes the log under the writes of the child, and they are lost without an error. So every open store closes
+its connection before a fork, and both processes connect again at the next use.
 """
 
 import json
 import os
 import sqlite3
+import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from itertools import chain, repeat
 from pathlib import Path
 from threading import RLock
+from weakref import WeakValueDictionary
 
-from memory_mesh.core.errors import Conflict, StoreClosed, StoreReadOnly, StoreUnavailable
-from memory_mesh.core.model.columns import Kind
-from memory_mesh.core.model.rows import Hit, Key, Row, Vector, batches
-from memory_mesh.core.model.where import ANYTHING, Where, all_of
-from memory_mesh.core.model.where import In as OneOf
+from memory_mesh.core.errors import (
+    Conflict,
+    StoreBusy,
+    StoreClosed,
+    StoreCorrupt,
+    StoreError,
+    StoreFull,
+    StoreReadOnly,
+    StoreUnavailable,
+)  # fmt: skip
+from memory_mesh.core.model import ANYTHING, Hit, Key, Kind, Row, Vector, Where, all_of, batches
+from memory_mesh.core.model import In as OneOf
 from memory_mesh.core.ports import Applied, Changes, Step, no_step
-from memory_mesh.stores.keywords import scored
+from memory_mesh.stores.base import check_unique, cosines, keyword_scores, ranked
 from memory_mesh.stores.sql import exactly_like
 from memory_mesh.stores.sqlite.changes import changes_of, version_of
-from memory_mesh.stores.sqlite.errors import code_of, trouble
-from memory_mesh.stores.sqlite.forks import watch
-from memory_mesh.stores.sqlite.query import condition_on, near, page
-from memory_mesh.stores.sqlite.rows import Writing, documents, rows_of
+from memory_mesh.stores.sqlite.rows import Writing, condition_on, documents, near, page, rows_of
 from memory_mesh.stores.sqlite.schema import (
+    adopt,
     check_version,
+    has_foreign_rows,
     mark_freed,
     mark_unfreed,
     prepare,
     table_of,
-    take_up,
     unfreed,
-    untaken,
-)
-from memory_mesh.stores.vectors import cosines, ranked
-from memory_mesh.stores.writes import once_each
+)  # fmt: skip
 
-_SWITCHES = 100  # each lost to another process that opened the file in the same moment
-# Freeing bytes rewrites the file. Up to this size that takes a moment and is part of the deletion; beyond, it is `compact`'s.
-_QUICKLY_REWRITTEN = 64 * 1024 * 1024
-_PAUSES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05)  # seconds between two attempts to write; the last again and again
-_BATCH = 500  # ids in one query; SQLite takes 32,766 parameters, older ones 999
+_WAL_ATTEMPTS = 100  # each may fail because another process opens the file at the same time
+# Freeing bytes rewrites the file. Up to this size a deletion does it at once; for larger files `compact` does.
+_MAX_REWRITTEN = 64 * 1024 * 1024
+_PAUSES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05)  # seconds between attempts to write; the last one repeats
+_BATCH = 500  # ids in one query; SQLite accepts 32,766 parameters, older versions 999
 
 
 class SqliteStore:
-    """Rows in one file."""
+    """Rows in one SQLite file."""
 
     def __init__(
         self, path: Path, *, read_only: bool = False, busy_seconds: float = 30.0, step: Step = no_step, url: str = ""
@@ -60,7 +67,7 @@ class SqliteStore:
         self._lock = RLock()
         self._closed = False
         self._connection: sqlite3.Connection | None = self._connect()
-        watch(self)
+        _open_stores[id(self)] = self
 
     # --- the port ---
 
@@ -71,10 +78,10 @@ class SqliteStore:
         return folder if place.is_dir() and os.access(place, os.W_OK | os.X_OK) else None
 
     def apply(self, puts: Sequence[Row] = (), deletes: Sequence[Key] = (), *, seen: Mapping[str, int] | None = None) -> Applied:
-        once_each(puts, deletes)
+        check_unique(puts, deletes)
         if self._read_only:
-            raise StoreReadOnly(f"{self._path} was opened for reading only")
-        with self._turn() as connection:
+            raise StoreReadOnly(f"{self._path} is opened read-only", remedy="open it without ?mode=ro to write")
+        with self._write_transaction() as connection:
             with self._begun(connection):
                 self._step("store.begun")
                 self._check(connection, seen or {})
@@ -92,7 +99,7 @@ class SqliteStore:
                 self._step("store.counted")
             self._step("store.committed")
             if deletes or replaced:
-                return Applied(bytes_freed=self._tidied(connection))
+                return Applied(bytes_freed=self._free_deleted(connection))
             return Applied(bytes_freed=not any(row.replaces for row in puts))
 
     def version(self, partition: str) -> int:
@@ -100,7 +107,7 @@ class SqliteStore:
             return version_of(connection, partition)
 
     def get(self, kind: Kind, ids: Sequence[str]) -> dict[str, Row]:
-        if len(ids) <= _BATCH:  # one query is of one moment anyway
+        if len(ids) <= _BATCH:  # a single query reads one snapshot
             return {row.id: row for row in self.find(kind, OneOf("id", tuple(ids)))} if ids else {}
         with self._use() as connection, self._snapshot(connection):
             return {row.id: row for batch in batches(ids, _BATCH) for row in self.find(kind, OneOf("id", tuple(batch)))}
@@ -136,23 +143,23 @@ class SqliteStore:
 
     def matching(self, tokens: Sequence[str], partitions: Sequence[str], where: Where = ANYTHING, *, limit: int) -> list[Hit]:
         with self._use() as connection, self._snapshot(connection):
-            every = scored(documents(connection, partitions), tokens)
-            found: list[Hit] = []
-            for batch in batches(every, min(_BATCH, 2 * limit + 1)):  # the best of them nearly always pass
+            scored = keyword_scores(documents(connection, partitions), tokens)
+            hits: list[Hit] = []
+            for batch in batches(scored, min(_BATCH, 2 * limit + 1)):  # most of the best pass the condition
                 condition = condition_on(Kind.MEMORY, all_of(OneOf("id", tuple(id_ for id_, _ in batch)), where))
-                # Left to itself, SQLite would walk through all active memories of the user instead of these few ids.
+                # Without the hint SQLite would scan all active memories of the user instead of these few ids.
                 query = f"SELECT id FROM memories INDEXED BY sqlite_autoindex_memories_1 WHERE {condition.text}"
                 rows = connection.execute(query, condition.params)
                 allowed = {row[0] for row in rows}
-                found.extend(Hit(id_, score) for id_, score in batch if id_ in allowed)
-                if len(found) >= limit:
+                hits.extend(Hit(id_, score) for id_, score in batch if id_ in allowed)
+                if len(hits) >= limit:
                     break
-        return found[:limit]
+        return hits[:limit]
 
     def compact(self) -> bool:
         with self._use() as connection:
             if self._read_only:
-                raise StoreReadOnly(f"{self._path} was opened for reading only")
+                raise StoreReadOnly(f"{self._path} is opened read-only", remedy="open it without ?mode=ro to write")
             return self._free(connection)
 
     def close(self) -> None:
@@ -164,23 +171,23 @@ class SqliteStore:
     # --- the file ---
 
     def damage(self) -> list[str]:
-        """What SQLite's own check finds wrong; empty for a sound file."""
+        """Return the faults that the integrity check of SQLite finds."""
         with self._use() as connection:
-            found = [str(row[0]) for row in connection.execute("PRAGMA integrity_check(10)")]
-        return [] if found == ["ok"] else found
+            faults = [str(row[0]) for row in connection.execute("PRAGMA integrity_check(10)")]
+        return [] if faults == ["ok"] else faults
 
     def untidy(self) -> bool:
-        """Whether bytes of deleted rows are still in the files."""
+        """Return whether bytes of deleted rows are still in the files."""
         with self._use() as connection:
             return unfreed(connection)
 
     def before_fork(self) -> None:
-        """Hold still, unconnected, until `after_fork`; `forks` says why."""
+        """Close the connection and block all use until `after_fork`."""
         self._lock.acquire()
         self._disconnect()
 
     def after_fork(self) -> None:
-        """Go on; the next use connects again, on either side."""
+        """Allow use again; the next call connects again."""
         self._lock.release()
 
     def _connect(self) -> sqlite3.Connection:
@@ -203,39 +210,39 @@ class SqliteStore:
             self._connection = None
 
     def _make_private(self) -> None:
-        """A new file is its owner's alone: memories are nobody else's business. SQLite's own files follow it."""
-        with suppress(OSError):  # what is wrong with the folder, opening the file will say
+        """Create a new file readable by its owner only. SQLite gives its own files the same permissions."""
+        with suppress(OSError):  # opening the file reports what is wrong
             self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             os.close(os.open(self._path, os.O_CREAT | os.O_EXCL, 0o600))
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
-        # Text is compared as `Where` says; deleted bytes are overwritten; nothing of ours goes to temporary files.
+        # Compare text as `Where` does, overwrite deleted bytes, and write nothing to temporary files.
         for pragma in ("case_sensitive_like = ON", "secure_delete = ON", "temp_store = MEMORY", "synchronous = FULL"):
             connection.execute(f"PRAGMA {pragma}")
         connection.create_function("exactly_like", 2, exactly_like, deterministic=True)
         ready = check_version(connection)
         if self._read_only:
             if not ready:
-                raise StoreUnavailable(f"{self._path} is not prepared", remedy="open it once for writing")
+                raise StoreUnavailable(f"{self._path} has no tables of this version", remedy="open it once for writing")
             return
-        self._log_ahead(connection)
+        self._switch_to_wal(connection)
         if not ready:
             with self._transaction(connection):
                 prepare(connection)
-        elif untaken(connection):
+        elif has_foreign_rows(connection):
             with self._transaction(connection):
-                take_up(connection)
+                adopt(connection)
         if unfreed(connection) and self._is_small():
             self._free(connection)
 
-    def _log_ahead(self, connection: sqlite3.Connection) -> None:
-        """Switch to WAL. SQLite waits for no lock here, so we wait for one that it does wait for, and try again."""
-        for last in (*[False] * _SWITCHES, True):
+    def _switch_to_wal(self, connection: sqlite3.Connection) -> None:
+        """Switch to WAL. SQLite does not wait for a lock here, so take an exclusive lock, for which it waits, and try again."""
+        for last in (*[False] * _WAL_ATTEMPTS, True):
             try:
                 if connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
                     connection.execute("PRAGMA journal_mode = WAL")
             except sqlite3.OperationalError as error:
-                if last or code_of(error) != sqlite3.SQLITE_BUSY:
+                if last or _code_of(error) != sqlite3.SQLITE_BUSY:
                     raise
                 connection.execute("BEGIN EXCLUSIVE")
                 connection.execute("COMMIT")
@@ -245,35 +252,35 @@ class SqliteStore:
     def _check(self, connection: sqlite3.Connection, seen: Mapping[str, int]) -> None:
         for partition, version in seen.items():
             if version_of(connection, partition) != version:
-                raise Conflict(f"partition {partition} has moved on")
+                raise Conflict(f"partition {partition} has changed")
 
     def _is_small(self) -> bool:
-        return self._path.stat().st_size <= _QUICKLY_REWRITTEN
+        return self._path.stat().st_size <= _MAX_REWRITTEN
 
-    def _tidied(self, connection: sqlite3.Connection) -> bool:
-        """What a deletion frees by itself: all of it in a small file; in a large one the log, and `compact` frees the rest."""
+    def _free_deleted(self, connection: sqlite3.Connection) -> bool:
+        """Free the bytes of a deletion: all of them in a small file, only those in the log of a large one."""
         if self._is_small():
             return self._free(connection)
         with suppress(sqlite3.OperationalError):  # the change itself is durable
-            self._cut_log(connection)
+            self._truncate_log(connection)
         return False
 
     def _free(self, connection: sqlite3.Connection) -> bool:
-        """Leave no byte of what was deleted; False if that has to wait for the next deletion or opening."""
+        """Remove all deleted bytes; False if that must wait for the next deletion or opening."""
         try:
-            # A page that SQLite rebuilt keeps stray copies of rows that moved away, secure_delete or not. Only a rewrite of
-            # the file drops them, and cutting the log drops the pages that were rewritten.
+            # Pages that SQLite rebuilt keep stray copies of rows that moved away, even with secure_delete. Only rewriting the
+            # file removes them, and truncating the log removes the old pages.
             connection.execute("VACUUM")
-            if not self._cut_log(connection):
+            if not self._truncate_log(connection):
                 return False
             mark_freed(connection)
         except sqlite3.OperationalError:
-            return False  # no room or no quiet moment to tidy up: the change itself is durable
+            return False  # no space, or others use the file; the change itself is durable
         self._step("store.freed")
         return True
 
-    def _cut_log(self, connection: sqlite3.Connection) -> bool:
-        """Bring all pages of the log into the file and empty it. SQLite waits for readers, but not for another's checkpoint."""
+    def _truncate_log(self, connection: sqlite3.Connection) -> bool:
+        """Move all pages of the log into the file and empty it. SQLite waits for readers, but not for another checkpoint."""
         until = time.monotonic() + self._busy_seconds
         while connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
             if time.monotonic() > until:
@@ -290,23 +297,25 @@ class SqliteStore:
             yield self._connection
 
     @contextmanager
-    def _turn(self) -> Iterator[sqlite3.Connection]:
-        """The connection with a transaction begun, once no other process writes. SQLite would wait with the connection in its
-        hands, and every thread of ours that only wants to read would wait too; so we ask, let go, and ask again."""
+    def _write_transaction(self) -> Iterator[sqlite3.Connection]:
+        """Yield the connection with a transaction begun, once no other process writes.
+
+        If SQLite waited, it would block the connection for all threads that only read. So try, release the lock, and try again.
+        """
         until = time.monotonic() + self._busy_seconds
         for pause in chain(_PAUSES, repeat(_PAUSES[-1])):
             with self._use() as connection:
-                if self._begins(connection, last=time.monotonic() >= until):
+                if self._begin(connection, last=time.monotonic() >= until):
                     yield connection
                     return
             time.sleep(pause)
 
-    def _begins(self, connection: sqlite3.Connection, *, last: bool) -> bool:
+    def _begin(self, connection: sqlite3.Connection, *, last: bool) -> bool:
         connection.execute("PRAGMA busy_timeout = 0")
         try:
             connection.execute("BEGIN IMMEDIATE")
         except sqlite3.OperationalError as error:
-            if last or code_of(error) != sqlite3.SQLITE_BUSY:
+            if last or _code_of(error) != sqlite3.SQLITE_BUSY:
                 raise
             return False
         finally:
@@ -321,7 +330,7 @@ class SqliteStore:
 
     @contextmanager
     def _begun(self, connection: sqlite3.Connection) -> Iterator[None]:
-        """A transaction that has begun: all of it, or nothing."""
+        """Commit a transaction that has begun, or roll it back on an error."""
         try:
             yield
             connection.execute("COMMIT")
@@ -332,12 +341,12 @@ class SqliteStore:
 
     @contextmanager
     def _snapshot(self, connection: sqlite3.Connection) -> Iterator[None]:
-        """Several reads of one moment."""
+        """Make several reads see the same state."""
         connection.execute("BEGIN")
         try:
             yield
         finally:
-            if connection.in_transaction:  # some errors end it, and are to be told themselves
+            if connection.in_transaction:  # some errors end the transaction
                 connection.execute("COMMIT")
 
     @contextmanager
@@ -345,4 +354,56 @@ class SqliteStore:
         try:
             yield
         except (sqlite3.Error, UnicodeDecodeError, json.JSONDecodeError) as error:
-            raise trouble(self._path, error) from error
+            raise _store_error(self._path, error) from error
+
+
+# --- errors ---
+
+_ERRORS: dict[int, tuple[type[StoreError], str, str]] = {
+    sqlite3.SQLITE_BUSY: (StoreBusy, "is locked by another process", "try again, or stop the process that holds it"),
+    sqlite3.SQLITE_LOCKED: (StoreBusy, "is locked", "try again"),
+    sqlite3.SQLITE_FULL: (StoreFull, "cannot grow: the disk is full", "free some space; nothing was changed"),
+    sqlite3.SQLITE_IOERR: (StoreUnavailable, "could not be read or written", "check the disk and its free space"),
+    sqlite3.SQLITE_CORRUPT: (StoreCorrupt, "is damaged", "restore a backup; `memory-mesh doctor` shows details"),
+    sqlite3.SQLITE_NOTADB: (StoreCorrupt, "is not a SQLite database", "name another file, or restore a backup"),
+    sqlite3.SQLITE_READONLY: (StoreReadOnly, "is not writable", "check its permissions"),
+    sqlite3.SQLITE_CANTOPEN: (StoreUnavailable, "cannot be opened", "check the path and its permissions"),
+    sqlite3.SQLITE_PERM: (StoreUnavailable, "may not be opened", "check its permissions"),
+}
+
+
+def _store_error(path: Path, error: Exception) -> StoreError:
+    """Return our error for an error of SQLite."""
+    kind, what, remedy = _ERRORS.get(_code_of(error), (StoreUnavailable, f"failed: {error}", "see `memory-mesh doctor`"))
+    return kind(f"{path} {what}", remedy=remedy)
+
+
+def _code_of(error: Exception) -> int:
+    """Return the primary result code. An unreadable text or JSON has none and counts as corruption: it was valid when written."""
+    misused = isinstance(error, sqlite3.InterfaceError | sqlite3.ProgrammingError)
+    code: int = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR if misused else sqlite3.SQLITE_CORRUPT)
+    return code & 0xFF
+
+
+# --- forks ---
+
+_open_stores: WeakValueDictionary[int, SqliteStore] = WeakValueDictionary()
+_blocked: list[SqliteStore] = []
+_fork_lock = RLock()
+
+
+def _before_fork() -> None:
+    _fork_lock.acquire()
+    _blocked.extend(store for reference in _open_stores.valuerefs() if (store := reference()))
+    for store in _blocked:
+        store.before_fork()
+
+
+def _after_fork() -> None:
+    while _blocked:
+        _blocked.pop().after_fork()
+    _fork_lock.release()
+
+
+if sys.platform != "win32":  # Windows has no fork
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork)

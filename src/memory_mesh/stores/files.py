@@ -1,0 +1,150 @@
+"""Files on disk: the folder that `ingest-dir` reads, and the key of pseudonyms.
+
+A folder is read in a stable order. Hidden files, and links that lead out of the folder, are never read.
+"""
+
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from stat import S_ISREG
+
+from memory_mesh.core.errors import InvalidInput, SettingsError
+from memory_mesh.core.intake.files import Selection
+from memory_mesh.core.ports import Listed
+
+# Opening a pipe must not wait for its writer. Links are resolved and checked first, so a link here means a race: refuse it.
+_FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
+_OUT = "it leads out of the folder"
+
+KEY_FILE = "pseudonym.key"
+_KEY_BYTES = 32
+
+
+class DiskFolder:
+    """The folder at a path; implements `core.ports.Folder`."""
+
+    def __init__(self, path: str) -> None:
+        self._root = _folder(path)
+
+    @property
+    def root(self) -> str:
+        return Path(self._root).as_posix()
+
+    def files(self, selection: Selection) -> Iterator[Listed]:
+        """Yield the files of a folder by name, then the files of each folder inside it."""
+        waiting = [""]
+        while waiting:
+            folder = waiting.pop()
+            try:
+                entries = self._entries(folder)
+            except OSError as error:
+                yield Listed(folder, f"it cannot be read: {error.strerror}")
+                continue
+            inner = [f"{folder}{entry.name}/" for entry in entries if selection.recursive and entry.is_dir(follow_symlinks=False)]
+            waiting += reversed(inner)
+            for entry in entries:
+                yield from self._listed(entry, folder + entry.name, selection)
+
+    def read(self, source: str, *, max_bytes: int) -> bytes:
+        try:
+            path = os.path.realpath(os.path.join(self._root, source), strict=True)
+            if not self._contains(path):
+                raise InvalidInput(_OUT)
+            with open(os.open(path, _FLAGS), "rb") as file:
+                if not S_ISREG(os.fstat(file.fileno()).st_mode):
+                    raise InvalidInput("it is not a regular file")
+                data = file.read(max_bytes + 1)
+        except OSError as error:
+            raise InvalidInput(f"it cannot be read: {error.strerror}") from error
+        if len(data) > max_bytes:
+            raise InvalidInput(
+                "it is too long", expected=f"at most {max_bytes:,} bytes", remedy="split it, or raise `max_content_chars`"
+            )
+        return data
+
+    def _entries(self, folder: str) -> list["os.DirEntry[str]"]:
+        with os.scandir(os.path.join(self._root, folder)) as entries:
+            return sorted((entry for entry in entries if not entry.name.startswith(".")), key=lambda entry: entry.name)
+
+    def _listed(self, entry: "os.DirEntry[str]", source: str, selection: Selection) -> Iterator[Listed]:
+        if entry.is_symlink():
+            yield from self._link(entry.path, source, selection)
+        elif selection.covers(source) and not entry.is_dir():
+            yield Listed(source, _name_fault(source) or (None if entry.is_file() else "it is not a regular file"))
+
+    def _link(self, path: str, source: str, selection: Selection) -> Iterator[Listed]:
+        """Treat a link to a file of the folder like a file. Skip a link to a folder inside it, which is read at its own place."""
+        try:
+            real = os.path.realpath(path, strict=True)
+        except OSError as error:
+            if selection.covers(source):
+                yield Listed(source, f"it is a broken link: {error.strerror}")
+            return
+        if not os.path.isdir(real):
+            if selection.covers(source):
+                yield Listed(source, _name_fault(source) or (None if self._contains(real) else _OUT))
+        elif selection.recursive and _within(path, real):
+            yield Listed(f"{source}/", "it leads back to a folder that it lies in")
+        elif selection.recursive and not self._contains(real):
+            yield Listed(f"{source}/", _OUT)
+
+    def _contains(self, real: str) -> bool:
+        return _within(real, self._root)
+
+
+def _folder(path: str) -> str:
+    expanded = os.path.expanduser(path)
+    try:
+        real = os.path.realpath(expanded, strict=True)
+        os.scandir(real).close()
+    except NotADirectoryError:
+        raise InvalidInput(f"{path!r:.200} is a file", expected="a folder") from None
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the path
+        why = error.strerror if isinstance(error, OSError) else error
+        raise InvalidInput(f"the folder {path!r:.200} cannot be read: {why}", expected="a folder") from None
+    return real
+
+
+def _within(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(os.path.join(folder, ""))
+
+
+def _name_fault(source: str) -> str | None:
+    try:
+        source.encode()
+    except UnicodeEncodeError:
+        return "its name is not valid UTF-8"
+    return None
+
+
+def read_key(home: Path) -> bytes | None:
+    """Return the pseudonym key of a home folder, or None if there is none."""
+    try:
+        key = (home / KEY_FILE).read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise SettingsError(f"{home / KEY_FILE} cannot be read: {error.strerror}", remedy="check its permissions") from error
+    if len(key) < _KEY_BYTES:
+        raise SettingsError(f"{home / KEY_FILE} has {len(key)} bytes", expected=f"{_KEY_BYTES}", remedy="restore a backup")
+    return key
+
+
+def make_key(home: Path) -> bytes:
+    """Return the pseudonym key, and create it if there is none. Two processes that create it at once use the same key."""
+    part = home / f".{KEY_FILE}.{os.getpid()}"
+    try:
+        home.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with os.fdopen(os.open(part, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600), "wb") as file:
+            file.write(secrets.token_bytes(_KEY_BYTES))
+            file.flush()
+            os.fsync(file.fileno())
+        with suppress(FileExistsError):
+            os.link(part, home / KEY_FILE)  # atomic, and never replaces an existing key
+        part.unlink()
+    except OSError as error:
+        raise SettingsError(f"{home / KEY_FILE} cannot be created: {error.strerror}", remedy="check the folder") from error
+    key = read_key(home)
+    return key if key is not None else make_key(home)

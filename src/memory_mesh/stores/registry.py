@@ -1,0 +1,68 @@
+"""URLs of stores: parse them, and open the store that one names."""
+
+import re
+from pathlib import Path
+from urllib.parse import parse_qs, quote, unquote, urlsplit
+
+from memory_mesh.core.errors import InvalidInput
+from memory_mesh.core.not_yet import NOT_YET, not_yet
+from memory_mesh.core.ports import Step, Store, no_step
+
+_URLS = "sqlite:///relative.db, sqlite:////absolute.db, a path ending in .db, or memory://"
+
+
+def open_store(url: str, *, busy_seconds: float = 30.0, step: Step = no_step) -> Store:
+    """Open the store that a URL names."""
+    if _is_path(url):
+        url = f"sqlite:///{quote(url)}"
+    scheme = urlsplit(url).scheme
+    if scheme == "memory":
+        from memory_mesh.stores.ram import RamStore
+
+        return RamStore()
+    if scheme == "sqlite":
+        from memory_mesh.stores.sqlite import SqliteStore
+
+        return SqliteStore(_path_of(url), read_only=_is_read_only(url), busy_seconds=busy_seconds, step=step, url=url)
+    if scheme in NOT_YET:
+        raise not_yet(scheme)
+    raise InvalidInput(f"unknown store {_url_shown(url)}", expected=_URLS)
+
+
+def store_file(url: str) -> Path | None:
+    """Return the file that a URL names, or None for a store without a file."""
+    if _is_path(url):
+        return _expanded(url)
+    return _path_of(url) if urlsplit(url).scheme == "sqlite" else None
+
+
+def _is_path(url: str) -> bool:
+    return url.endswith(".db") and "://" not in url and not url.startswith("sqlite:")
+
+
+def _path_of(url: str) -> Path:
+    parts = urlsplit(url)
+    path = unquote(parts.path)
+    # A bare `#` or a NUL would cut the name: refuse it instead of opening another file.
+    if parts.netloc or parts.fragment or "\0" in path or "://" not in url or path in ("", "/"):
+        raise InvalidInput(f"store {_url_shown(url)} does not name a file", expected=_URLS)
+    return _expanded(path[1:])
+
+
+def _expanded(path: str) -> Path:
+    try:
+        return Path(path).expanduser()
+    except RuntimeError as error:
+        raise InvalidInput(f"the folder of {path!r:.120} is unknown: {error}", expected=_URLS) from None
+
+
+def _url_shown(url: str) -> str:
+    """Format a URL for an error message, without its credentials."""
+    return repr(re.sub(r"//[^/]*@", "//***@", url))[:120]
+
+
+def _is_read_only(url: str) -> bool:
+    options = parse_qs(urlsplit(url).query, keep_blank_values=True)
+    if any(name != "mode" or value not in (["ro"], ["rw"]) for name, value in options.items()):
+        raise InvalidInput(f"store {_url_shown(url)} has unknown options", expected="none, or ?mode=ro")
+    return options.get("mode") == ["ro"]
