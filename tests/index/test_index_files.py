@@ -207,12 +207,12 @@ def test_the_marks_move_with_the_partitions(store: Watched) -> None:
     assert (after[0] != before[0], after[1] == before[1]) == (True, True)
 
 
-def test_arrays_that_were_damaged_on_the_disk_are_noticed_and_made_anew(store: Watched) -> None:
+def test_arrays_that_were_damaged_on_the_disk_are_noticed_and_made_anew(store: Watched, deep: bool) -> None:
     file = saved(store)
     sound = file.read_bytes()
     body = sound.index(b"\n") + 1
     places = [at for at in range(body, len(sound), 16) if any(sound[at : at + 8])]
     assert len(places) > 20
-    for at in places:
+    for at in places if deep else places[:: len(places) // 20]:
         file.write_bytes(sound[:at] + bytes(255 - byte for byte in sound[at : at + 8]) + sound[at + 8 :])
         agrees(StoreIndex(store), store, asking("red word3 word8", vector=[1.0, 3.0]))

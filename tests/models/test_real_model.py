@@ -22,6 +22,8 @@ from memory_mesh.net import HttpClient
 
 from .llama import llama_server, missing
 
+pytestmark = pytest.mark.deep
+
 LLAMA = PROVIDERS["llamacpp"]
 SHORT = Prompt(operation="test", system="You are a helpful assistant.", user="Say hello.", max_tokens=6)
 COLOUR: dict[str, Json] = {

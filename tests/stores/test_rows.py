@@ -14,12 +14,12 @@ from memory_mesh.core.model.rows import Row, checked
 from memory_mesh.core.model.where import And, Anything, Compare, In, IsNull, Like, Not, Or, Where, is_list
 from memory_mesh.testing import FakeClock, StoreContract, no_pause, seeded_ids
 from memory_mesh.testing.contract.subject import UNHURRIED, property_test
-from memory_mesh.testing.rows import ODD_TEXTS, batches, conditions, integers, objects, rows
+from memory_mesh.testing.rows import ODD_TEXTS, batches, conditions, integers, objects, rows, texts
 
 Drawn = TypeVar("Drawn")
 
 
-def drawn(strategy: SearchStrategy[Drawn], times: int = 300) -> list[Drawn]:
+def drawn(strategy: SearchStrategy[Drawn], times: int = 150) -> list[Drawn]:
     """Some of what a strategy gives, the same in every run."""
     found: list[Drawn] = []
 
@@ -55,7 +55,7 @@ def test_rows_that_are_drawn_together_can_stand_together(batch: list[Row]) -> No
 
 @pytest.mark.parametrize("kind", Kind)
 def test_every_field_of_a_kind_is_drawn_and_left_out(kind: Kind) -> None:
-    some = drawn(rows([kind]), 1500)
+    some = drawn(rows([kind]), max(100, 10 * len(fields_of(kind))))
     times = Counter(name for row in some for name in row.fields)
     assert times.keys() == {column.name for column in fields_of(kind)}
     assert {row.vector is None for row in some} == ({True, False} if kind in WITH_VECTOR else {True})
@@ -64,9 +64,10 @@ def test_every_field_of_a_kind_is_drawn_and_left_out(kind: Kind) -> None:
 
 
 def test_what_has_broken_stores_is_drawn() -> None:
-    some = drawn(rows([Kind.MEMORY]), 500)
+    some = drawn(rows([Kind.MEMORY]), 200)
     values = [value for row in some for value in row.fields.values()]
-    assert sum(text in values for text in ODD_TEXTS) > 0.8 * len(ODD_TEXTS)
+    assert sum(text in values for text in ODD_TEXTS) > 0.6 * len(ODD_TEXTS)
+    assert len({*drawn(texts(), 500)} & {*ODD_TEXTS}) > 0.9 * len(ODD_TEXTS)
     assert [] in values
     assert {} in values
     assert INT_MAX in drawn(integers())
@@ -80,7 +81,7 @@ def test_every_shape_of_condition_is_drawn() -> None:
 
 
 def test_conditions_are_drawn_about_lists_keys_and_the_wrong_type() -> None:
-    compares = [part for where in drawn(conditions(), 500) for part in _parts(where) if isinstance(part, Compare)]
+    compares = [part for where in drawn(conditions(), 300) for part in _parts(where) if isinstance(part, Compare)]
     columns = {part.column for part in compares}
     assert {*Type} == {type_ for column in columns for type_ in _types(column)}
     assert any(is_list(column) for column in columns)
@@ -91,7 +92,7 @@ def test_conditions_are_drawn_about_lists_keys_and_the_wrong_type() -> None:
 def test_conditions_about_given_rows_are_true_false_and_unknown_of_them() -> None:
     pairs = drawn(rows([Kind.MEMORY]).flatmap(lambda row: tuples(just(row), conditions([row]))))
     truths = Counter(where.truth(row) for row, where in pairs)
-    assert all(truths[truth] > 30 for truth in (True, False, None))
+    assert all(truths[truth] > 15 for truth in (True, False, None))
 
 
 def test_the_clock_stands_still_until_it_is_moved_and_can_be_set_back() -> None:
