@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from memory_mesh.core.model.records import Extraction, MemoryRecord, SearchResult
     from memory_mesh.core.search import CacheStats, Explanation
     from memory_mesh.faces.mesh import MemoryStats
+    from memory_mesh.flows.embed import Reembedded
     from memory_mesh.flows.erase import Erasure
     from memory_mesh.flows.folders import Ingested
-    from memory_mesh.flows.reembed import Reembedded
     from memory_mesh.wiring.mesh import AsyncMemoryMesh, MemoryMesh
 
 __version__ = "0.1.0"
@@ -39,7 +39,7 @@ _FROM = {
     "Explanation": "core.search",
     "CacheStats": "core.search",
     "Ingested": "flows.folders",
-    "Reembedded": "flows.reembed",
+    "Reembedded": "flows.embed",
     "Sound": "core.audit.chain",
     "Broken": "core.audit.chain",
 }

@@ -78,7 +78,7 @@ def test_where_the_model_fails_the_whole_text_is_one_memory_of_importance_one_ha
     assert texts(done.memories) == [TEXT]
     assert done.memories[0].importance == 0.5
     assert done.stored_whole
-    assert "stored as it is" in caplog.text
+    assert "stored unchanged" in caplog.text
 
 
 @pytest.mark.req("MESH-069")
@@ -323,7 +323,7 @@ def test_what_a_faithful_model_copies_is_stored_as_it_was(house: House, what):
 def test_where_nothing_of_an_answer_can_be_used_the_text_is_kept(house: House, items):
     done = house.mesh(chat=ScriptedChat(answer(*items))).extract(TEXT)
     assert texts(done.memories) == [TEXT]
-    assert done.stored_whole == "nothing that the model said could be used"
+    assert done.stored_whole == "nothing in the model's answer could be used"
 
 
 def test_an_item_that_the_gate_refuses_costs_neither_the_others_nor_the_text(house: House):

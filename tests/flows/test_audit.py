@@ -15,9 +15,8 @@ from memory_mesh.core.model.rows import Key
 from memory_mesh.core.model.scope import Reader
 from memory_mesh.flows import audit as trail
 from memory_mesh.flows import change, erase, usage, write
-from memory_mesh.flows import memory_block as retain
 from memory_mesh.flows.audit import Which
-from memory_mesh.flows.context import Context, sealed
+from memory_mesh.flows.context import Context, audit_rows
 
 
 @pytest.fixture
@@ -127,7 +126,7 @@ def test_a_block_in_a_chain_of_another_user_makes_no_forged_content_good(context
     forged = replace(context, reader=Reader("mallory", "ann"))
     held = Memory.of(context.store.get(Kind.MEMORY, [one.id])[one.id])
     chain = audit.chain_name("mallory", "ann")
-    context.store.apply(sealed(forged, chain, [retain.entry(forged, 1_760_000_000_000, held, "update")]))
+    context.store.apply(audit_rows(forged, chain, [write.retain_entry(forged, 1_760_000_000_000, held, "update")]))
     assert isinstance(trail.verify(context, chain), Sound)
     assert isinstance(verdict(context), Broken)
 

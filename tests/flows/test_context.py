@@ -50,7 +50,7 @@ def test_a_decision_that_lost_the_race_is_made_again(context: Context) -> None:
 
 def test_a_decision_that_loses_every_race_gives_up(context: Context) -> None:
     contended, waits = busy(context, *[Conflict] * 100)
-    with pytest.raises(StoreBusy, match="others kept changing it"):
+    with pytest.raises(StoreBusy, match="other writers kept changing it"):
         commit(contended, lambda: Plan(None, ["row"]))
     assert len(waits) == 100
     assert contended.store.applied == []

@@ -150,7 +150,7 @@ def test_files_that_cannot_be_kept_are_named_and_the_others_go_in(context: Conte
     reasons = {failed.source: failed.reason.split(";")[0] for failed in done.failed}
     assert reasons == {
         "blank.md": "content is blank",
-        "bytes.md": "it is no UTF-8 text (byte 4)",
+        "bytes.md": "it is not UTF-8 text (byte 4)",
         "empty.md": "content is blank",
         "gate.md": "it is closed",
         "long.md": "content has 21 characters",
@@ -268,7 +268,7 @@ def test_a_memory_erased_while_its_file_is_updated_is_named(context: Context) ->
             erase.erase(context, [id_])
 
     done = ingest(replace(context, step=meddle), shelf)
-    assert done.failed == [Failed("a.md", "its memory was erased meanwhile, or is of another session")]
+    assert done.failed == [Failed("a.md", "its memory was erased meanwhile, or belongs to another session")]
     assert counts(ingest(context, shelf)) == (1, 0, 0)
 
 

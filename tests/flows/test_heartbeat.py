@@ -14,7 +14,7 @@ from memory_mesh.core.model.columns import Kind
 from memory_mesh.core.model.records import Block, Memory
 from memory_mesh.core.model.rows import Key
 from memory_mesh.core.model.scope import Reader
-from memory_mesh.flows import change, embed, erase, heartbeat, lessons, reembed, usage, write
+from memory_mesh.flows import change, embed, erase, heartbeat, lessons, usage, write
 from memory_mesh.flows.context import Context
 from memory_mesh.flows.heartbeat import Job, beat, log
 from memory_mesh.flows.search import Request, search
@@ -590,7 +590,7 @@ def test_a_beat_never_changes_the_model_of_a_store(context: Context) -> None:
     done = beat(second, force=True)
     assert done.runs[3].detail == "the store's vectors are of another model"
     assert (embed.store_model(context), memory(context, kept.id).vector) == ("hashing/256", vector)
-    reembed.reembed(second, lambda *_: None)
+    embed.reembed(second, lambda *_: None)
     assert embed.store_model(context) == "hashing/128", "who asks for it by name changes it"
 
 

@@ -164,7 +164,7 @@ def test_models_that_answer_are_told_with_what_they_used(cli, set_model):
         set_model(server.url)
         said = cli("model", "check")
     assert (said.code, said.err) == (0, "")
-    assert "ok  language model  ollama/m answers as asked" in said.out
+    assert "ok  language model  ollama/m answers as requested" in said.out
     assert "35 tokens sent, 14 received" in said.out
 
 
@@ -207,7 +207,7 @@ def test_a_remote_embedder_is_checked_too(cli, set_model, monkeypatch):
         said = cli("model", "check")
         assert server.requests[0].path == "/v1/embeddings"
     assert said.code == 0
-    assert "ok  embedder        lmstudio/e gives 2 numbers" in said.out
+    assert "ok  embedder        lmstudio/e returns 2 numbers" in said.out
 
 
 # --- search --for-model ---

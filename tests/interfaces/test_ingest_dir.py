@@ -84,10 +84,10 @@ def test_files_that_fail_are_named_on_standard_error_and_the_exit_code_tells(cli
     assert said.code == 1
     assert said.out.startswith(f"[MemoryMesh] Ingested {notes}: 2 added, 0 updated, 0 unchanged, 4 failed, 0 gone\n")
     assert said.err.splitlines() == [
-        "[MemoryMesh Error] bad.md: it is no UTF-8 text (byte 1)",
+        "[MemoryMesh Error] bad.md: it is not UTF-8 text (byte 1)",
         "[MemoryMesh Error] broken.md: it is a broken link: No such file or directory",
         "[MemoryMesh Error] empty.md: content is blank; expected some text to remember",
-        r"[MemoryMesh Error] odd\x1b[31m name.md: it is no UTF-8 text (byte 1)",
+        r"[MemoryMesh Error] odd\x1b[31m name.md: it is not UTF-8 text (byte 1)",
     ]
     assert memories(cli).keys() == {"a.md", "b.md"}
 
@@ -104,7 +104,7 @@ def test_json_says_the_same_to_programs(cli, notes):
         "added": 0,
         "updated": 0,
         "unchanged": 1,
-        "failed": [{"source": "bad.md", "reason": "it is no UTF-8 text (byte 1)"}],
+        "failed": [{"source": "bad.md", "reason": "it is not UTF-8 text (byte 1)"}],
         "gone": [{"source": "b.md", "id": id_}],
     }
 

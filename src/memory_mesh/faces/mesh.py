@@ -23,13 +23,13 @@ from memory_mesh.core.ports import Progress, no_progress
 from memory_mesh.core.search import CacheStats, Explanation
 from memory_mesh.faces import shown
 from memory_mesh.flows import audit as trail  # fmt: skip
-from memory_mesh.flows import change, check, erase, filters, folders, lessons, reembed, search, spending, usage, write
+from memory_mesh.flows import change, embed, erase, filters, folders, health, lessons, search, spending, usage, write
 from memory_mesh.flows.audit import Which
-from memory_mesh.flows.check import Checked
 from memory_mesh.flows.context import Context, State
+from memory_mesh.flows.embed import Reembedded
 from memory_mesh.flows.erase import Erasure
 from memory_mesh.flows.folders import Ingested
-from memory_mesh.flows.reembed import Reembedded
+from memory_mesh.flows.health import Checked
 from memory_mesh.flows.search import Request
 
 Metadata = dict[str, object]
@@ -192,7 +192,7 @@ class Mesh:
     def reembed(self, *, progress: Progress | None = None) -> Reembedded:
         """Give every memory of the store a vector of the embedder's model: those that wait for one, and those of another
         model. It can be stopped and started again; searches go over to the new model in one moment."""
-        return reembed.reembed(self._context(), progress or no_progress)
+        return embed.reembed(self._context(), progress or no_progress)
 
     # --- lessons ---
 
@@ -250,7 +250,7 @@ class Mesh:
 
     def check_models(self) -> tuple[Checked, ...]:
         """Ask the language model and the embedder, where they are set, for one short answer each."""
-        return check.check(self._context())
+        return health.check_models(self._context())
 
     def clear_cache(self) -> None:
         """Forget the answers of earlier searches."""

@@ -14,7 +14,7 @@ from memory_mesh.core.model.rows import Key, batches
 from memory_mesh.core.model.times import iso
 from memory_mesh.core.model.where import ANYTHING, Compare, In, IsNull, Or, Where, all_of, equals
 from memory_mesh.core.ports import Progress, no_progress
-from memory_mesh.flows.context import Context, Plan, commit, must_be_enabled
+from memory_mesh.flows.context import Context, Plan, check_enabled, commit
 
 _AT_ONCE = 500
 _WINDOW = 2000  # blocks read at once: chains grow long
@@ -276,7 +276,7 @@ class Pruned:
 
 def prune(context: Context, *, older_than_days: float = 90) -> Pruned:
     """Remove the recall blocks of the caller's user that are older, each run of them behind a checkpoint."""
-    must_be_enabled(context)
+    check_enabled(context)
     days = number("older_than_days", older_than_days, min_=0, max_=1e6, expected="a number of days, 0 or more")
     before = iso(max(0, context.clock() - round(days * _DAY_MS)))
     done = Pruned()

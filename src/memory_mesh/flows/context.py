@@ -1,4 +1,4 @@
-"""What every flow is handed, and how a decision becomes one write."""
+"""The context that every flow gets, and `commit`, which writes what a flow decided."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -11,12 +11,23 @@ from memory_mesh.core.audit import Entry
 from memory_mesh.core.errors import Conflict, InvalidInput, MemoryDisabled, NotFound, StoreBusy
 from memory_mesh.core.intake.drafts import Limits
 from memory_mesh.core.learning import Accounts
-from memory_mesh.core.model.columns import BY_NAME, Kind, fault
-from memory_mesh.core.model.records import Head, Memory, SearchResult
-from memory_mesh.core.model.rows import Key, Row
-from memory_mesh.core.model.scope import Reader, visible
-from memory_mesh.core.model.times import iso
-from memory_mesh.core.model.where import Compare, IsNull, Or, Where
+from memory_mesh.core.model import (
+    BY_NAME,
+    Compare,
+    Head,
+    IsNull,
+    Key,
+    Kind,
+    Memory,
+    Or,
+    Reader,
+    Row,
+    SearchResult,
+    Where,
+    fault,
+    iso,
+    visible,
+)
 from memory_mesh.core.options import Options
 from memory_mesh.core.pending import SearchLog, UsageCounter
 from memory_mesh.core.ports import (
@@ -37,7 +48,7 @@ from memory_mesh.core.search import SearchCache
 if TYPE_CHECKING:
     from memory_mesh.core.intake.gate import Layer0
 
-# With eight processes on one chain a write waits for a few others; a hundred lost races mean that something is wrong.
+# With eight processes on one audit chain, a write loses a few races. A hundred lost races are a fault.
 _ATTEMPTS = 100
 
 Answer = TypeVar("Answer")
@@ -45,13 +56,13 @@ Answer = TypeVar("Answer")
 
 @dataclass(slots=True, kw_only=True)
 class State:
-    """The mutable state of one open mesh, shared by its threads: a cache, a counter, a queue and what was logged once."""
+    """The mutable state of one open mesh, shared by its threads: caches, counters and queues."""
 
     cache: SearchCache[tuple[SearchResult, ...]] = field(default_factory=SearchCache)
     usage: UsageCounter = field(default_factory=UsageCounter)
     search_log: SearchLog = field(default_factory=SearchLog)  # searches whose audit block is not written yet
-    ledger: Accounts | None = None  # None: no model that costs money
-    warned: Event = field(default_factory=Event)  # set once vectors of another model were mentioned
+    ledger: Accounts | None = None  # None: no paid model
+    warned: Event = field(default_factory=Event)  # set after the one warning about vectors of another model
 
     def with_queues(self, other: "State") -> "State":
         """Return this state with the counter and the queue of another one."""
@@ -60,7 +71,7 @@ class State:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ports:
-    """The outside world as flows see it."""
+    """The ports: everything outside the package's own logic."""
 
     store: Store
     index: Index
@@ -76,13 +87,13 @@ class Ports:
 
     @property
     def layer0(self) -> "Layer0":
-        """The gate that every text passes before it is stored; loaded on first use."""
+        """The gate that cleans every text before it is stored; loaded on first use."""
         return self.gate()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context(Ports):
-    """What a flow works with: the ports, the options, the reader and the state of the open mesh."""
+    """The ports, the options, the reader and the state of an open mesh."""
 
     reader: Reader
     options: Options = field(default_factory=Options)
@@ -90,7 +101,7 @@ class Context(Ports):
 
     @property
     def limits(self) -> Limits:
-        """How large one memory may be."""
+        """The maximum size of a memory."""
         return Limits(content_chars=self.options.max_content_chars)
 
     def with_options(self, **changed: Any) -> "Context":
@@ -106,7 +117,7 @@ def _default_gate() -> "Layer0":
 
 @dataclass(frozen=True, slots=True)
 class Plan(Generic[Answer]):
-    """A decision: what to write, what it was read under, and the answer if it holds."""
+    """A decision: the answer, what to write, and the versions of the partitions that it was read under."""
 
     answer: Answer
     puts: Sequence[Row] = ()
@@ -115,8 +126,8 @@ class Plan(Generic[Answer]):
 
 
 def commit(context: Context, decide: Callable[[], Plan[Answer]]) -> tuple[Answer, Applied]:
-    """Decide and write once. If the store changed in between, read and decide again."""
-    must_be_enabled(context)
+    """Decide and write once. If the store changed in between, decide again."""
+    check_enabled(context)
     return write_plan(context.store, decide, pause=context.pause, step=context.step)
 
 
@@ -124,7 +135,7 @@ def write_plan(
     store: Store, decide: Callable[[], Plan[Answer]], *, pause: Callable[[int], None], step: Step = no_step,
     attempts: int = _ATTEMPTS,
 ) -> tuple[Answer, Applied]:  # fmt: skip
-    """Write the plan that `decide` returns. After each `Conflict`, pause and decide again; raise `StoreBusy` after the last."""
+    """Write the plan that `decide` returns. After a `Conflict`, pause and decide again; raise `StoreBusy` after the last try."""
     for attempt in range(attempts):
         plan = decide()
         step("flow.decided")
@@ -137,52 +148,65 @@ def write_plan(
             continue
         step("flow.applied")
         return plan.answer, applied
-    raise StoreBusy(f"{store.url}: others kept changing it", remedy="try again")
+    raise StoreBusy(f"{store.url}: other writers kept changing it", remedy="try again")
 
 
-def must_be_enabled(context: Context) -> None:
-    """Refuse to write, or to promise that something is gone, where nothing is kept."""
+def check_enabled(context: Context) -> None:
+    """Raise `MemoryDisabled` if the options switch memory off."""
     if not context.options.enable_memory:
         raise MemoryDisabled("memory is disabled", remedy="open the mesh with enable_memory=True to store")
 
 
-def texts(**named: object) -> None:
-    """Refuse what is given as a name (an id, a scope, …) and is no text: no store could look for it."""
-    for name, value in named.items():
+def check_texts(**values: object) -> None:
+    """Raise `InvalidInput` for the first value that is not a valid text for the column of the same name."""
+    for name, value in values.items():
         if wrong := fault(BY_NAME[name], value):
             raise InvalidInput(wrong, expected="text")
 
 
 def memory_row(context: Context, memory_id: object) -> Row | None:
-    """A memory by its id, whoever may see it."""
-    texts(id=memory_id)
+    """Return the row of a memory, visible to the reader or not; None for an unknown id."""
+    check_texts(id=memory_id)
     return context.store.get(Kind.MEMORY, [str(memory_id)]).get(str(memory_id))
 
 
-def visible_memory(context: Context, memory_id: str) -> Memory:
-    """A memory that the caller may see."""
+def stored_memory(context: Context, memory_id: str) -> Memory:
+    """Return a memory, visible to the reader or not, or raise `NotFound`."""
     row = memory_row(context, memory_id)
-    if row is None or not visible(context.reader, row):
-        raise unknown(context, memory_id)
+    if row is None:
+        raise not_found(context, memory_id)
     return Memory.of(row)
 
 
-def unknown(context: Context, memory_id: str) -> NotFound:
-    """The error for a memory that is not there for the caller."""
+def visible_memory(context: Context, memory_id: str) -> Memory:
+    """Return a memory that is visible to the reader, or raise `NotFound`."""
+    row = memory_row(context, memory_id)
+    if row is None or not visible(context.reader, row):
+        raise not_found(context, memory_id)
+    return Memory.of(row)
+
+
+def not_found(context: Context, memory_id: str) -> NotFound:
+    """Return the error for an id that is unknown to the reader."""
     what = f"no memory {memory_id!r:.80} for agent {context.reader.agent_id}"
     return NotFound(what, remedy="check the id, the agent and the session")
 
 
-def lasting(context: Context) -> Where:
-    """What has not expired."""
+def not_expired(context: Context) -> Where:
+    """Return the condition that a memory has not expired."""
     return Or((IsNull("expires_at"), Compare("expires_at", ">", iso(context.clock()))))
 
 
-def sealed(context: Context, chain: str, entries: Sequence[Entry]) -> list[Row]:
-    """The rows that append entries to a chain: its blocks and its new head."""
+def own_chain(context: Context) -> str:
+    """Return the name of the reader's audit chain."""
+    return audit.chain_name(context.reader.user_id, context.reader.agent_id)
+
+
+def audit_rows(context: Context, chain: str, entries: Sequence[Entry]) -> list[Row]:
+    """Return the rows that append entries to an audit chain: the new head and the blocks."""
     if not entries:
         return []
-    held = context.store.get(Kind.HEAD, [chain]).get(chain)
-    blocks, head = audit.append(chain, Head.of(held) if held else None, entries)
-    # The head first: where another has appended meanwhile, it is the head's conflict that tells so.
-    return [head.row(), *(block.row() for block in blocks)]
+    head = context.store.get(Kind.HEAD, [chain]).get(chain)
+    blocks, newer = audit.append(chain, Head.of(head) if head else None, entries)
+    # The head comes first: after a concurrent append, its revision is what conflicts.
+    return [newer.row(), *(block.row() for block in blocks)]

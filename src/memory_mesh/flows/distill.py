@@ -14,7 +14,7 @@ from memory_mesh.core.model.scope import MemoryType, Reader, visible
 from memory_mesh.core.model.times import iso
 from memory_mesh.core.model.where import Compare, In, all_of, equals
 from memory_mesh.flows import lessons
-from memory_mesh.flows.context import Context, lasting, memory_row, must_be_enabled
+from memory_mesh.flows.context import Context, check_enabled, memory_row, not_expired
 
 INJECTED = 10
 _NEEDED = ("error_pattern", "preventative_rule")
@@ -30,7 +30,7 @@ _log = logging.getLogger("memory_mesh")
 
 def cycle(context: Context) -> Distilled:
     """Run the cycle over the chains of the caller's user, each agent's memories as that agent."""
-    must_be_enabled(context)
+    check_enabled(context)
     scanned, candidates = _scan(context)
     learnt: list[LessonBlock] = []
     skipped: list[Skipped] = []
@@ -68,7 +68,7 @@ def _scan(context: Context) -> tuple[int, list[Memory]]:
 def _memories(context: Context, ids: Iterable[str]) -> list[Memory]:
     """Those that may teach: what is quarantined, archived, expired or erased does not."""
     own = all_of(equals("user_id", context.reader.user_id), Compare("memory_type", "<>", MemoryType.LESSON))
-    fit = all_of(own, equals("status", Status.ACTIVE), lasting(context))
+    fit = all_of(own, equals("status", Status.ACTIVE), not_expired(context))
     rows = [memory_row(context, id_) for id_ in ids]
     return [Memory.of(row) for row in rows if row and fit.matches(row)]
 

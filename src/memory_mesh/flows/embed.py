@@ -1,20 +1,21 @@
-"""Layer 1: vectors for what is stored and what is asked.
+"""Compute vectors: for memories that are written, for queries, and with `reembed` for a whole store.
 
-A memory never waits for an embedder that is down: it is stored, marked as pending, and found by its words. A store has one
-model, the one of its first vector; vectors of two models are never mixed and never compared.
+A write never waits for an embedder that fails: the memory is stored as pending and found by keywords. A store has one model, the
+one of its first vector. Vectors of two models are never mixed or compared.
 """
 
 import logging
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from math import isfinite
 
-from memory_mesh.core.errors import EmbeddingError, MemoryMeshError, ModelMismatch
-from memory_mesh.core.model import Kind, Memory, Meta, Row, Vector, checked, iso
-from memory_mesh.core.ports import Embedder
-from memory_mesh.flows.context import Context
+from memory_mesh.core.errors import Conflict, EmbeddingError, MemoryMeshError, ModelMismatch, SettingsError
+from memory_mesh.core.model import In, Key, Kind, Memory, Meta, Row, Vector, batches, checked, iso
+from memory_mesh.core.ports import Embedder, Progress
+from memory_mesh.flows.context import Context, Plan, check_enabled
 
 _META = "embedding"
 _log = logging.getLogger("memory_mesh")
@@ -22,7 +23,7 @@ _log = logging.getLogger("memory_mesh")
 
 @dataclass(frozen=True, slots=True)
 class Embedded:
-    """The vectors of one text: its own, and those of the passages behind its first one."""
+    """The vectors of one text: its own, and those of the passages after the first one."""
 
     own: Vector | None = None
     passages: tuple[Vector, ...] = ()
@@ -34,106 +35,116 @@ class Embedded:
 
 
 NO_VECTOR = Embedded()
-WAITING = Embedded(pending=True)
+PENDING = Embedded(pending=True)
 
 
 class Vectors(dict[str, Embedded]):
-    """What was embedded for a write, by text: a decision that is made again embeds nothing twice."""
+    """The vectors of one write, by text. A retry after a conflict embeds nothing twice."""
 
     def __init__(self) -> None:
-        self._held: str | None = None
+        self._store_model: str | None = None
 
-    def add(self, context: Context, texts: Sequence[str]) -> None:
-        """Embed what is new. Each decision asks anew which model the store has: it may have changed since the last."""
-        self._held = _fitting(context) if texts or self else None
+    def embed(self, context: Context, texts: Sequence[str]) -> None:
+        """Embed the texts that are new. The model of the store is read each time: it may change between two attempts."""
+        self._store_model = _matching_model(context) if texts or self else None
         new = list(dict.fromkeys(text for text in texts if text not in self))
-        self.update(zip(new, _embedded(context, new), strict=True))
+        self.update(zip(new, _embed_for_storage(context, new), strict=True))
 
-    def claim(self, context: Context) -> list[Row]:
-        """The row that makes a model the store's own, to be written with its first vector."""
-        first = next((found.own for found in self.values() if found.own), None)
-        return [model_row(context, first.model)] if first and self._held is None else []
+    def model_rows(self, context: Context) -> list[Row]:
+        """Return the row that records the model, to be written with the first vector of a store; later an empty list."""
+        first = next((embedded.own for embedded in self.values() if embedded.own), None)
+        return [model_row(context, first.model)] if first and self._store_model is None else []
 
 
-def _embedded(context: Context, texts: Sequence[str]) -> list[Embedded]:
-    """Vectors for texts that are to be stored, in one batch. Without an embedder there are none, and nothing waits."""
+def _embed_for_storage(context: Context, texts: Sequence[str]) -> list[Embedded]:
+    """Embed texts in one batch. They are pending if the embedder fails, and have no vector if there is no embedder."""
     if context.embedder is None or not texts:
         return [NO_VECTOR] * len(texts)
     try:
-        pieces = [passages(context, text) for text in texts]
-        vectors = iter(embedded(context.embedder, [piece for parts in pieces for piece in parts]))
+        return [_of_model(context.embedder.model, vectors) for vectors in _embed_passages(context, context.embedder, texts)]
     except EmbeddingError as error:
         _log.warning("stored without vectors, found by keywords until `memory-mesh reembed`: %s", error)
-        return [WAITING] * len(texts)
-    return [_of_one(context.embedder.model, [next(vectors) for _ in parts]) for parts in pieces]
+        return [PENDING] * len(texts)
 
 
-def asked(context: Context, query: str) -> Vector | None:
-    """The vector of a query; None where the answer must come from keywords alone."""
-    held = store_model(context)
-    if context.embedder is None or held != context.embedder.model:
-        if context.embedder and held:
-            mention(context, f"the store holds vectors of {held}, not of {context.embedder.model}: searched by keywords alone")
+def _embed_passages(context: Context, embedder: Embedder, texts: Sequence[str]) -> list[list[Vector]]:
+    """Return the vectors of the passages of each text, embedded in one batch."""
+    passages = [split_passages(context, embedder, text) for text in texts]
+    vectors = iter(embed_texts(embedder, [passage for parts in passages for passage in parts]) if texts else ())
+    return [[next(vectors) for _ in parts] for parts in passages]
+
+
+def _of_model(model: str, vectors: Sequence[Vector]) -> Embedded:
+    # The vectors of a fallback have the name of its model. If it differs, the memory waits for the right model.
+    return Embedded(vectors[0], tuple(vectors[1:])) if all(vector.model == model for vector in vectors) else PENDING
+
+
+def embed_query(context: Context, query: str) -> Vector | None:
+    """Return the vector of a query, or None if only keywords can be searched."""
+    model = store_model(context)
+    if context.embedder is None or model != context.embedder.model:
+        if context.embedder and model:
+            warn_once(context, f"the store has vectors of {model}, not of {context.embedder.model}: searched by keywords only")
         return None
     try:
-        vector = embedded(context.embedder, [query])[0]
+        vector = embed_texts(context.embedder, [query])[0]
     except EmbeddingError as error:
-        _log.warning("searched by keywords alone: %s", error)
+        _log.warning("searched by keywords only: %s", error)
         return None
     return vector if vector.model == context.embedder.model else None
 
 
-def embedded(embedder: Embedder, texts: Sequence[str]) -> list[Vector]:
-    """A vector for each text that can be kept and compared, or `EmbeddingError`, whatever the embedder does."""
-    with _outages(embedder):
+def embed_texts(embedder: Embedder, texts: Sequence[str]) -> list[Vector]:
+    """Return one valid vector for each text, or raise `EmbeddingError`, whatever the embedder does."""
+    with _embedding_errors(embedder):
         vectors = list(embedder.embed(texts))
-        sound = sum(_is_sound(vector) for vector in vectors)
-    if not len(texts) == len(vectors) == sound:
-        what = f"{embedder.model} gave {len(vectors):,} vectors for {len(texts):,} texts, {len(vectors) - sound:,} of no use"
-        raise EmbeddingError(what, expected="a Vector of finite numbers for each", remedy="see to the embedder")
+        valid = sum(_is_valid(vector) for vector in vectors)
+    if not len(texts) == len(vectors) == valid:
+        what = f"{embedder.model} returned {len(vectors):,} vectors for {len(texts):,} texts, {len(vectors) - valid:,} invalid"
+        raise EmbeddingError(what, expected="a Vector of finite numbers for each text", remedy="check the embedder")
     return vectors
 
 
-def mention(context: Context, what: str) -> None:
-    """One line, once, where memories cannot be compared and `reembed` would mend it."""
+def warn_once(context: Context, what: str) -> None:
+    """Log, once for each open mesh, that some memories cannot be compared until `reembed` has run."""
     if not context.state.warned.is_set():
         context.state.warned.set()
-        _log.warning("%s; memory-mesh reembed mends it", what)
+        _log.warning("%s; run memory-mesh reembed", what)
 
 
-def passages(context: Context, text: str) -> list[str]:
-    """The text in pieces that fit the embedder's window; nearly always itself."""
-    assert context.embedder is not None  # noqa: S101  (callers looked)
-    with _outages(context.embedder):
-        window = context.embedder.window
-        # A token is at least a byte; two more frame the text. So most texts need no counting.
-        if len(text.encode()) <= window - 2 or context.embedder.count(text) <= window:
+def split_passages(context: Context, embedder: Embedder, text: str) -> list[str]:
+    """Split a text into passages that fit the embedder's window. Nearly every text is a single passage."""
+    with _embedding_errors(embedder):
+        window = embedder.window
+        # A token has at least one byte, and two tokens frame the text, so most texts need no counting.
+        if len(text.encode()) <= window - 2 or embedder.count(text) <= window:
             return [text]
         from memory_mesh.core.scrubbing.chunks import chunks  # few texts are that long
 
         rules = context.layer0.scrub.chunking
-        most = min(rules.max_tokens, window)
-        fitting = replace(rules, min_tokens=1, max_tokens=most, hard_max_tokens=most)
-        return [chunk.text for chunk in chunks(text, fitting, context.embedder.count)] or [text]
+        max_tokens = min(rules.max_tokens, window)
+        rules = replace(rules, min_tokens=1, max_tokens=max_tokens, hard_max_tokens=max_tokens)
+        return [chunk.text for chunk in chunks(text, rules, embedder.count)] or [text]
 
 
 def store_model(context: Context) -> str | None:
-    """The model whose vectors the store holds; None before the first vector."""
+    """Return the model of the store's vectors; None before the first vector."""
     model = Meta.read(context.store, _META).detail.get("model")
     return str(model) if model else None
 
 
 def model_row(context: Context, model: str) -> Row:
-    """The store's model, as a row that replaces what it was."""
+    """Return the row that records the model of the store's vectors."""
     return Meta.read(context.store, _META).row({"model": model}, at=iso(context.clock()))
 
 
-def passage_rows(memory: Memory, made: Embedded) -> list[Row]:
-    """The further vectors of a long memory, seen by whoever sees the memory."""
-    return [passage_row(memory, f"{memory.id}.{n}", vector) for n, vector in enumerate(made.passages, start=1)]
+def passage_rows(memory: Memory, vectors: Embedded) -> list[Row]:
+    """Return a row for each further passage of a long memory."""
+    return [passage_row(memory, f"{memory.id}.{n}", vector) for n, vector in enumerate(vectors.passages, start=1)]
 
 
 def passage_row(memory: Memory, id_: str, vector: Vector) -> Row:
+    """Return the row of a passage, with the scope of its memory."""
     return checked(
         Row(
             kind=Kind.PASSAGE, id=id_, partition=memory.partition, created_at=memory.updated_at, vector=vector,
@@ -142,40 +153,199 @@ def passage_row(memory: Memory, id_: str, vector: Vector) -> Row:
     )  # fmt: skip
 
 
-def over(row: Row, held: Row | None) -> Row:
-    """A row that takes the place of another, where there is one."""
-    return replace(row, revision=held.revision + 1, replaces=held.revision) if held else row
+def replacing(old: Row | None, row: Row) -> Row:
+    """Return `row` as the next revision of `old`, if there is an old one."""
+    return replace(row, revision=old.revision + 1, replaces=old.revision) if old else row
 
 
-def _fitting(context: Context) -> str | None:
-    """The store's model, if it has one: it must be the embedder's, for vectors of another would mix."""
-    held = store_model(context) if context.embedder else None
-    if context.embedder and held not in (None, context.embedder.model):
+def _matching_model(context: Context) -> str | None:
+    """Return the model of the store, or raise `ModelMismatch` if the embedder has another."""
+    model = store_model(context) if context.embedder else None
+    if context.embedder and model not in (None, context.embedder.model):
         raise ModelMismatch(
-            f"the store holds vectors of {held}, and the embedder makes those of {context.embedder.model}",
-            remedy="choose the store's model, or run `memory-mesh reembed` to change the store to the new one",
+            f"the store has vectors of {model}, and the embedder is {context.embedder.model}",
+            remedy="use the store's model, or run `memory-mesh reembed` to change the store to the new one",
         )
-    return held
-
-
-def _of_one(model: str, vectors: Sequence[Vector]) -> Embedded:
-    # A fallback's vectors carry its own name; where that is another model, the memory waits for the right one.
-    return Embedded(vectors[0], tuple(vectors[1:])) if all(vector.model == model for vector in vectors) else WAITING
+    return model
 
 
 @contextmanager
-def _outages(embedder: Embedder) -> Iterator[None]:
-    """Whatever goes wrong within an embedder is an outage of it: no memory is lost by that."""
+def _embedding_errors(embedder: Embedder) -> Iterator[None]:
+    """Raise any error of an embedder as `EmbeddingError`, so that no memory is lost by it."""
     try:
         yield
     except MemoryMeshError:
         raise
     except Exception as error:
-        # By its type alone: what it says may quote the text, and this is logged.
-        raise EmbeddingError(f"{embedder.model} failed: {type(error).__name__}", remedy="see to the embedder") from error
+        # Only the type: the message may quote the text, and this is logged.
+        raise EmbeddingError(f"{embedder.model} failed: {type(error).__name__}", remedy="check the embedder") from error
 
 
-def _is_sound(vector: object) -> bool:
+def _is_valid(vector: object) -> bool:
     if not isinstance(vector, Vector) or not vector.dimension or len(vector.data) % 4:
         return False
     return isfinite(sum(array("f", vector.data)))
+
+
+# --- reembed ---
+#
+# Memories of the same model that are pending get their vector in place. A change of model is staged: the new vectors are
+# written as passages, which no search compares with vectors of the old model. When every memory has one, a single row changes
+# the model of the store, and from then on searches use the new vectors. Then they are moved into their memories. A run that was
+# stopped continues where it was. Memories that another process adds meanwhile are found by the next round.
+
+_STAGED_AT_ONCE = 64  # memories in one batch: the most that a stopped run loses
+_MOVED_AT_ONCE = 500  # more, because a store may rewrite its file after each deletion of staged passages
+_MAX_ROUNDS = 100  # each round finds only what others wrote during the one before
+
+
+@dataclass(frozen=True, slots=True)
+class Reembedded:
+    """The result of `reembed`."""
+
+    model: str
+    embedded: int  # memories that got a vector
+    changed_from: str | None = None  # the previous model of the store, if it changed
+
+
+def reembed(context: Context, progress: Progress) -> Reembedded:
+    """Give every memory of the store a vector of the embedder's model."""
+    check_enabled(context)
+    if context.embedder is None:
+        raise SettingsError("no embedder is set", expected="embedder = local", remedy="set one, then run reembed again")
+    before, model = store_model(context), context.embedder.model
+    run = _Reembedding(context, context.embedder, progress)
+    if before not in (None, model):
+        run.stage()
+        context.store.apply([model_row(context, model)])
+        context.step("reembed.switched")
+    run.fill()
+    return Reembedded(model, run.done, before if before != model else None)
+
+
+class _Reembedding:
+    """One run of `reembed`."""
+
+    def __init__(self, context: Context, embedder: Embedder, progress: Progress) -> None:
+        self._context, self._embedder, self._progress = context, embedder, progress
+        self._stage_name = sha256(embedder.model.encode()).hexdigest()[:12]
+        self.done = 0
+
+    def stage(self) -> None:
+        """Write a staged passage for every memory without one, until a round finds nothing to do."""
+        for _ in range(_MAX_ROUNDS):
+            missing = self._unstaged()
+            for ids in self._reported("embedding", batches(missing, _STAGED_AT_ONCE), len(missing)):
+                self._write(ids, self._plan_staging)
+            if not missing:
+                return
+
+    def fill(self) -> None:
+        """Set the vector of every memory that has none of this model: from its staged passages, or embedded now."""
+        for _ in range(_MAX_ROUNDS):
+            outdated = [row.id for row in self._memories() if not self._is_current(row)]
+            for ids in self._reported("filing", batches(outdated, _MOVED_AT_ONCE), len(outdated)):
+                self.done += self._write(ids, self._plan_filling)
+            if not outdated:
+                return
+
+    def _write(self, ids: Sequence[str], decide: Callable[[Sequence[str]], Plan[None]]) -> int:
+        """Write what is decided for some memories, and return how many were written.
+
+        After a conflict they are written one by one, so that one contended memory does not hold up the others. The next round
+        finds those that still could not be written.
+        """
+        try:
+            plan = decide(ids)
+            self._context.store.apply(plan.puts, plan.deletes, seen=plan.seen)
+        except Conflict:
+            return sum(self._write([id_], decide) for id_ in ids) if len(ids) > 1 else 0
+        return len(ids)
+
+    def _plan_staging(self, ids: Sequence[str]) -> Plan[None]:
+        rows, seen = self._read(ids)
+        embedded = self._embed([Memory.of(row) for row in rows])
+        puts = [
+            passage_row(memory, self._stage_id(memory.id, n), vector)
+            for memory, vectors in embedded
+            for n, vector in enumerate(vectors.all)
+        ]
+        return Plan(None, puts, seen=seen)
+
+    def _plan_filling(self, ids: Sequence[str]) -> Plan[None]:
+        rows, seen = self._read(ids)
+        passages = _by_ref(self._context.store.find(Kind.PASSAGE, In("ref", tuple(ids))))
+        staged = {row.id: self._from_staged(row.id, passages.get(row.id, ())) for row in rows}
+        unstaged = [Memory.of(row) for row in rows if not staged[row.id].own]
+        vectors = {**staged, **{memory.id: embedded for memory, embedded in self._embed(unstaged)}}
+        puts: list[Row] = [] if self._store_has_model() else [model_row(self._context, self._embedder.model)]
+        deletes: list[Key] = []
+        for row in rows:
+            # No new revision: the vector is derived from the content, which stays the same.
+            memory = replace(Memory.of(row), vector=vectors[row.id].own, pending=False)
+            new = {passage.id: passage for passage in passage_rows(memory, vectors[row.id])}
+            old = {passage.id: passage for passage in passages.get(row.id, ())}
+            puts += [memory.row(replaces=row.revision), *(replacing(old.get(id_), passage) for id_, passage in new.items())]
+            deletes += [passage.key for id_, passage in old.items() if id_ not in new]
+        return Plan(None, puts, deletes, seen)
+
+    def _read(self, ids: Sequence[str]) -> tuple[list[Row], dict[str, int]]:
+        """Return memories and the versions of their partitions: no vector of a memory erased meanwhile may be written."""
+        names = {row.partition for row in self._context.store.get(Kind.MEMORY, ids).values()}
+        seen = {name: self._context.store.version(name) for name in names}
+        rows = self._context.store.get(Kind.MEMORY, ids).values()
+        return [row for row in rows if row.partition in seen], seen
+
+    def _embed(self, memories: Sequence[Memory]) -> list[tuple[Memory, Embedded]]:
+        vectors = _embed_passages(self._context, self._embedder, [memory.content for memory in memories])
+        embedded = [_of_model(self._embedder.model, parts) for parts in vectors]
+        if any(one.pending for one in embedded):
+            what = f"{self._embedder.model} is down, and its fallback is another model"
+            raise EmbeddingError(what, remedy="run reembed again later: it continues where it was")
+        return list(zip(memories, embedded, strict=True))
+
+    def _store_has_model(self) -> bool:
+        """Return False if the store has no model yet. Raise `ModelMismatch` if another run changed it to a third one."""
+        current, model = store_model(self._context), self._embedder.model
+        if current not in (None, model):
+            what = f"another run changed the store to {current}, while this one changed it to {model}"
+            raise ModelMismatch(what, remedy="run reembed again with the model that the store should have")
+        return current is not None
+
+    def _from_staged(self, id_: str, passages: Sequence[Row]) -> Embedded:
+        by_id: dict[str, Vector] = {row.id: row.vector for row in passages if row.vector}
+        ordered = [by_id[name] for n in range(len(passages)) if (name := self._stage_id(id_, n)) in by_id]
+        return Embedded(ordered[0], tuple(ordered[1:])) if ordered else NO_VECTOR
+
+    def _stage_id(self, memory_id: str, n: int) -> str:
+        return f"{memory_id}.{self._stage_name}.{n}"
+
+    def _unstaged(self) -> list[str]:
+        staged = set(self._context.store.ids(Kind.PASSAGE))
+        return [row.id for row in self._memories() if not self._is_current(row) and self._stage_id(row.id, 0) not in staged]
+
+    def _is_current(self, row: Row) -> bool:
+        return row.vector is not None and row.vector.model == self._embedder.model
+
+    def _memories(self) -> Iterator[Row]:
+        """Yield every memory of the store, of all users, a page at a time."""
+        page = self._context.store.find(Kind.MEMORY, limit=1000)
+        while page:
+            yield from page
+            page = self._context.store.find(Kind.MEMORY, limit=1000, after=page[-1])
+
+    def _reported(self, what: str, groups: Iterator[Sequence[str]], total: int) -> Iterator[Sequence[str]]:
+        """Yield each group of ids, and report the progress after it was handled."""
+        done = 0
+        for ids in groups:
+            yield ids
+            done += len(ids)
+            self._progress(what, done, total)
+            self._context.step(f"reembed.{what}")
+
+
+def _by_ref(rows: Iterable[Row]) -> dict[str, list[Row]]:
+    grouped: dict[str, list[Row]] = {}
+    for row in rows:
+        grouped.setdefault(str(row.value("ref")), []).append(row)
+    return grouped

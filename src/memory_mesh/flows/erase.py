@@ -1,7 +1,7 @@
-"""Forgetting for good: the memory, every revision, vector, passage, link and what was drawn from it alone.
+"""Erase memories for good: every revision, vector, passage and link, and the memories derived from them alone.
 
-Blocks that quoted it keep their number and hash and lose their text. Each chain that held one gets an erasure block that names
-them, so that every chain can be verified by itself.
+Audit blocks that quote an erased memory keep their number and hash and lose their text. Each chain with such a block gets an
+erasure block that names it, so that every chain can be verified by itself.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,13 +10,25 @@ from dataclasses import dataclass, replace
 from memory_mesh.core import audit
 from memory_mesh.core.audit import Entry, Seal, blocks
 from memory_mesh.core.errors import InvalidInput
-from memory_mesh.core.model.columns import Kind
-from memory_mesh.core.model.records import Block, Memory, Receipt, revise
-from memory_mesh.core.model.rows import Key, Row, batches
-from memory_mesh.core.model.scope import MemoryType, may_erase
-from memory_mesh.core.model.times import iso
-from memory_mesh.core.model.where import In, Or, Where, all_of, equals
-from memory_mesh.flows.context import Context, Plan, commit, must_be_enabled, sealed, texts
+from memory_mesh.core.model import (
+    Block,
+    In,
+    Key,
+    Kind,
+    Memory,
+    MemoryType,
+    Or,
+    Receipt,
+    Row,
+    Where,
+    all_of,
+    batches,
+    equals,
+    iso,
+    may_erase,
+    revise,
+)
+from memory_mesh.flows.context import Context, Plan, audit_rows, check_enabled, check_texts, commit, own_chain
 
 _AT_ONCE = 1000
 SCOPE_COLUMNS = ("user_id", "agent_id", "session_id", "project", "memory_type")
@@ -24,13 +36,13 @@ SCOPE_COLUMNS = ("user_id", "agent_id", "session_id", "project", "memory_type")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Erasure:
-    """The proof of an erasure: what is gone, what tells of it, and whether the bytes are gone too."""
+    """The proof of an erasure: the ids of what was erased and of the blocks that record it."""
 
     memories: tuple[str, ...] = ()
-    rows: int = 0
-    tombstones: tuple[str, ...] = ()
-    blocks: tuple[str, ...] = ()
-    bytes_freed: bool = True
+    rows: int = 0  # deleted rows: memories, revisions, passages, links, counters
+    tombstones: tuple[str, ...] = ()  # blocks that lost their text
+    blocks: tuple[str, ...] = ()  # erasure blocks that were written
+    bytes_freed: bool = True  # False: the bytes stay in the files until `compact`
 
     def __add__(self, other: "Erasure") -> "Erasure":
         return Erasure(
@@ -43,94 +55,97 @@ class Erasure:
 
 
 def erase(context: Context, memory_ids: Sequence[str]) -> Erasure:
-    """Erase these memories; ids that are unknown, or not the caller's to erase, are passed over."""
+    """Erase these memories. Ids that are unknown, or that the reader may not erase, are ignored."""
     for memory_id in memory_ids:
-        texts(id=memory_id)
-    return _erased(context, memory_ids, anyones=False)
+        check_texts(id=memory_id)
+    return _erase(context, memory_ids, any_agent=False)
 
 
 def erase_all(context: Context, scope: Mapping[str, str | None]) -> Erasure:
-    """Erase all memories of a scope of the caller's user, of whatever agent."""
+    """Erase all memories of a scope within the reader's user, of every agent. Raise `InvalidInput` for an empty scope."""
     given = {name: value for name, value in scope.items() if value is not None}
     if not given:
         raise InvalidInput("delete_all without a scope", expected=f"one of {', '.join(SCOPE_COLUMNS)}")
-    must_be_enabled(context)
-    texts(**given)
+    check_enabled(context)
+    check_texts(**given)
     if given.get("memory_type", MemoryType.GLOBAL) not in list(MemoryType):
         raise InvalidInput(f"memory_type is {given['memory_type']!r:.60}", expected=f"one of {', '.join(MemoryType)}")
-    if given.get("user_id", context.reader.user_id) != context.reader.user_id:
+    user_id = context.reader.user_id
+    if given.get("user_id", user_id) != user_id:
         raise InvalidInput(f"user {given['user_id']!r:.60} is not this mesh's", remedy="open MemoryMesh(user_id=…) as that user")
-    where = all_of(equals("user_id", context.reader.user_id), *(equals(name, value) for name, value in given.items()))
+    where = all_of(equals("user_id", user_id), *(equals(name, value) for name, value in given.items()))
     proof = Erasure()
     while found := context.store.ids(Kind.MEMORY, where):
         for ids in batches(found, _AT_ONCE):
-            # The scope was named, so whoever may act for the user may erase what other agents wrote in it.
-            proof += _erased(context, ids, anyones=True)
+            proof += _erase(context, ids, any_agent=True)  # the caller named the scope, so all agents of the user are meant
     return proof
 
 
-def _erased(context: Context, memory_ids: Sequence[str], *, anyones: bool) -> Erasure:
-    touched: set[str] = set()
+def _erase(context: Context, memory_ids: Sequence[str], *, any_agent: bool) -> Erasure:
+    partitions: set[str] = set()
 
     def decide() -> Plan[Erasure]:
-        plan = _decide(context, memory_ids, anyones=anyones)
-        touched.update(plan.seen)
-        # Before the rows go, so that no crash leaves derived files behind; and after, for one that was written meanwhile.
+        plan = _plan_erasure(context, memory_ids, any_agent=any_agent)
+        partitions.update(plan.seen)
+        # Before the rows are deleted, so that a crash leaves no derived files; and again after, for files written meanwhile.
         context.index.forget(plan.seen)
         return plan
 
     proof, applied = commit(context, decide)
-    context.index.forget(touched)
+    context.index.forget(partitions)
     context.state.cache.clear()
     return replace(proof, bytes_freed=applied.bytes_freed)
 
 
-def _decide(context: Context, memory_ids: Sequence[str], *, anyones: bool = False) -> Plan[Erasure]:
+def _plan_erasure(context: Context, memory_ids: Sequence[str], *, any_agent: bool) -> Plan[Erasure]:
     seen: dict[str, int] = {}
-    gone, staying = _going(context, memory_ids, seen, anyones=anyones)
-    if not gone:
+    erased, kept = _select(context, memory_ids, seen, any_agent=any_agent)
+    if not erased:
         return Plan(Erasure())
-    ids = tuple(memory.id for memory in gone)
-    blocks = [Block.of(row) for row in context.store.find(Kind.BLOCK, In("ref", ids))]
-    tombs = [audit.tombstone(block) for block in blocks if audit.quotes(block)]
-    puts = [tomb.row(replaces=tomb.revision - 1) for tomb in tombs]
-    puts += [_blank(row) for row in context.store.find(Kind.RECEIPT, In("ref", ids)) if row.value("request")]
-    puts += [row for memory in staying for row in _unsourced(context, memory, ids)]
-    told = _told(context, gone, tombs)
-    deletes = [*(Key(Kind.MEMORY, id_) for id_ in ids), *_owned(context, ids)]
+    ids = tuple(memory.id for memory in erased)
+    quoting = [Block.of(row) for row in context.store.find(Kind.BLOCK, In("ref", ids))]
+    tombstones = [audit.tombstone(block) for block in quoting if audit.quotes(block)]
+    puts = [tombstone.row(replaces=tombstone.revision - 1) for tombstone in tombstones]
+    puts += [_clear_receipt(row) for row in context.store.find(Kind.RECEIPT, In("ref", ids)) if row.value("request")]
+    puts += [row for memory in kept for row in _without_sources(context, memory, ids)]
+    erasure_rows = _erasure_rows(context, erased, tombstones)
+    deletes = [*(Key(Kind.MEMORY, id_) for id_ in ids), *_dependent_keys(context, ids)]
     proof = Erasure(
         memories=ids,
         rows=len(deletes),
-        tombstones=tuple(tomb.id for tomb in tombs),
-        blocks=tuple(row.id for row in told if row.kind is Kind.BLOCK),
+        tombstones=tuple(tombstone.id for tombstone in tombstones),
+        blocks=tuple(row.id for row in erasure_rows if row.kind is Kind.BLOCK),
     )
-    return Plan(proof, [*puts, *told], deletes, seen)
+    return Plan(proof, [*puts, *erasure_rows], deletes, seen)
 
 
-def _going(
-    context: Context, memory_ids: Sequence[str], seen: dict[str, int], *, anyones: bool
+def _select(
+    context: Context, memory_ids: Sequence[str], seen: dict[str, int], *, any_agent: bool
 ) -> tuple[list[Memory], list[Memory]]:
-    """The memories to erase with those drawn from them alone, and those drawn from others too, which stay.
+    """Return the memories to erase, with those derived from them alone, and the memories that have other sources too.
 
-    All are read under the versions that go into `seen`.
+    Adds to `seen` the versions under which all of them were read.
     """
-    gone: dict[str, Memory] = {}
-    touched: dict[str, Memory] = {}
-    wave = list(_read(context, In("id", tuple(memory_ids)), seen)) if memory_ids else []
-    wave = [row for row in wave if anyones or may_erase(context.reader, row)]
-    while wave:
-        gone |= {row.id: Memory.of(row) for row in wave}
-        drawn = _read(context, In("sources", tuple(row.id for row in wave)), seen)
-        touched |= {row.id: Memory.of(row) for row in drawn}
-        wave = [row for row in drawn if row.id not in gone and set(touched[row.id].sources) <= gone.keys()]
-    return list(gone.values()), [memory for id_, memory in touched.items() if id_ not in gone]
+    erased: dict[str, Memory] = {}
+    derived: dict[str, Memory] = {}
+    rows = _read(context, In("id", tuple(memory_ids)), seen) if memory_ids else []
+    rows = [row for row in rows if any_agent or may_erase(context.reader, row)]
+    while rows:
+        erased |= {row.id: Memory.of(row) for row in rows}
+        next_rows = _read(context, In("sources", tuple(row.id for row in rows)), seen)
+        derived |= {row.id: Memory.of(row) for row in next_rows}
+        rows = [row for row in next_rows if row.id not in erased and set(derived[row.id].sources) <= erased.keys()]
+    return list(erased.values()), [memory for id_, memory in derived.items() if id_ not in erased]
 
 
 def _read(context: Context, where: Where, seen: dict[str, int]) -> list[Row]:
-    """Rows, read again until all are read under the versions of their partitions: what was changed, or moved to another
-    partition, in between would outlive the erasure."""
+    """Return the user's memories that match, all read under the versions in `seen`.
+
+    A memory that was changed, or moved to another partition, during the read would survive the erasure, so rows are read again
+    until no new partition appears.
+    """
     own = all_of(equals("user_id", context.reader.user_id), where)
-    # Counted first, for which a store need not read rows: an erasure that takes long loses every race against those who write.
+    # Counting is cheaper than reading rows, and a slow erasure loses every race against concurrent writers.
     if not context.store.count(Kind.MEMORY, own):
         return []
     rows = context.store.find(Kind.MEMORY, own)
@@ -140,48 +155,45 @@ def _read(context: Context, where: Where, seen: dict[str, int]) -> list[Row]:
     return rows
 
 
-def _unsourced(context: Context, memory: Memory, ids: Sequence[str]) -> list[Row]:
-    """A memory without the sources that are erased: when the last of them goes, it goes too."""
+def _without_sources(context: Context, memory: Memory, ids: Sequence[str]) -> list[Row]:
+    """Return the rows that remove erased sources from a memory. Once its last source is erased, it is erased too."""
     left = [source for source in memory.sources if source not in ids]
     newer, change = revise(memory, at=iso(context.clock()), by=context.reader.agent_id, action="source_erased", sources=left)
     return [newer.row(replaces=memory.revision), change.row(newer.partition)]
 
 
-def _owned(context: Context, ids: tuple[str, ...]) -> Iterator[Key]:
+def _dependent_keys(context: Context, ids: tuple[str, ...]) -> Iterator[Key]:
     for kind in (Kind.CHANGE, Kind.PASSAGE, Kind.USAGE):
         yield from (Key(kind, id_) for id_ in context.store.ids(kind, In("ref", ids)))
     yield from (Key(Kind.LINK, id_) for id_ in context.store.ids(Kind.LINK, Or((In("ref", ids), In("target", ids)))))
 
 
-def _blank(row: Row) -> Row:
-    """A used key stays used, so that a late repetition does not bring the memory back; what was asked is forgotten."""
+def _clear_receipt(row: Row) -> Row:
+    """Return a receipt without its request. The key stays used, so that a late retry does not store the memory again."""
     receipt = Receipt.of(row)
     return replace(receipt, request=None, revision=receipt.revision + 1).row(row.partition, replaces=receipt.revision)
 
 
-def _told(context: Context, gone: Sequence[Memory], tombs: Sequence[Block]) -> list[Row]:
-    """Erasure blocks: in the caller's chain, and in every chain that lost a text."""
-    own = audit.chain_name(context.reader.user_id, context.reader.agent_id)
+def _erasure_rows(context: Context, erased: Sequence[Memory], tombstones: Sequence[Block]) -> list[Row]:
+    """Return the erasure blocks for the reader's chain and for every chain with a tombstone."""
+    own = own_chain(context)
     rows: list[Row] = []
-    for chain in sorted({own, *(tomb.chain for tomb in tombs)}):
-        entries = []
-        for memory in gone:
-            named = [(tomb.id, tomb.block_hash) for tomb in tombs if (tomb.chain, tomb.ref) == (chain, memory.id)]
-            if named or chain == own:
-                entries.append(_entry(context, memory.id, named))
-        # Without its erasure block a tombstone could not be told from tampering, so a chain that lost a text gets one even
-        # where the mesh writes no others.
-        rows += (
-            sealed(context, chain, entries) if context.options.enable_yamo or any(tomb.chain == chain for tomb in tombs) else []
-        )
+    for chain in sorted({own, *(tombstone.chain for tombstone in tombstones)}):
+        here = [tombstone for tombstone in tombstones if tombstone.chain == chain]
+        # A tombstone without its erasure block looks like tampering, so it gets one even if audit blocks are disabled.
+        if not here and not context.options.enable_yamo:
+            continue
+        named = {memory.id: [(block.id, block.block_hash) for block in here if block.ref == memory.id] for memory in erased}
+        entries = [_erasure_entry(context, id_, lost) for id_, lost in named.items() if lost or chain == own]
+        rows += audit_rows(context, chain, entries)
     return rows
 
 
-def _entry(context: Context, memory_id: str, named: list[tuple[str, str]]) -> Entry:
+def _erasure_entry(context: Context, memory_id: str, tombstones: list[tuple[str, str]]) -> Entry:
     ms = context.clock()
 
     def write(seal: Seal) -> str:
-        return blocks.erase(seal, agent=str(context.reader.agent_id), memory_id=memory_id, at=iso(ms), tombstones=named)
+        return blocks.erase(seal, agent=str(context.reader.agent_id), memory_id=memory_id, at=iso(ms), tombstones=tombstones)
 
     return Entry(
         id=context.ids.new("yamo_retain", ms),

@@ -1,13 +1,12 @@
-"""Extraction: a language model draws memories from a text, and each passes the gate that every memory passes.
+"""Extract memories from a text with a language model.
 
-The model sees redacted text behind a fence; what it answers is checked like any input. Where there is no model, or it fails, or
-its answer cannot be read, the text is stored whole instead: nothing that was given is lost.
+The model gets the redacted text behind a fence, and its answer is validated like any input. If there is no model, if it fails or
+if its answer is unusable, the text is stored unchanged instead, so nothing is lost.
 """
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
 
 from memory_mesh.core.cancel import check_cancelled
 from memory_mesh.core.checks import fraction
@@ -24,8 +23,7 @@ from memory_mesh.core.errors import (
     UnsafeAddress,
 )
 from memory_mesh.core.intake.drafts import read_metadata
-from memory_mesh.core.model.columns import Kind
-from memory_mesh.core.model.records import MIN_IMPORTANCE, Extraction, Memory, MemoryRecord, Receipt
+from memory_mesh.core.model import MIN_IMPORTANCE, Extraction, Kind, Memory, MemoryRecord, Receipt
 from memory_mesh.core.ports import ChatModel
 from memory_mesh.core.prompts import extraction
 from memory_mesh.core.prompts.extraction import Extracted, Item
@@ -33,190 +31,196 @@ from memory_mesh.core.safety import BASE_TRUST, Source
 from memory_mesh.core.safety.injection import InjectionKind, detect
 from memory_mesh.core.scrubbing.chunks import chunks
 from memory_mesh.core.text import estimate
-from memory_mesh.flows import receipts
-from memory_mesh.flows.context import Context, Plan, commit, memory_row, must_be_enabled, unknown
+from memory_mesh.flows.context import Context, Plan, check_enabled, commit, stored_memory
 from memory_mesh.flows.embed import Vectors
-from memory_mesh.flows.write import Prepared, decide_add, read_items
+from memory_mesh.flows.write import Prepared, find_replayed, plan_add, prepare, receipt_id, replayed_id, request_hash
 
-WHOLE_IMPORTANCE = 0.5
-_NEVER_TAKEN = (401, 403, 404)  # a wrong key, address or model
-_PAGE = 100  # receipts that are looked up at once
+# Of a text that is stored unchanged.
+_DOCUMENT: Mapping[str, object] = {"importance": 0.5, "provenance": {"source": Source.DOCUMENT.value}}
+_PERMANENT = (401, 403, 404)  # a wrong key, address or model
+_PAGE = 100  # receipts read at once
 _log = logging.getLogger("memory_mesh")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Call:
-    """What was asked for, and what goes with each memory."""
+class _Request:
+    """The validated arguments of one call."""
 
-    least: float
-    given: Mapping[str, object]
-    request: str
+    content: str
+    metadata: Mapping[str, object]  # added to each memory
+    min_importance: float
+    hash: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Piece:
-    """What one piece of the text gave: memories, or the reason why it is stored as it is."""
+class _Part:
+    """One part of the text: the memories extracted from it, or why it is stored unchanged."""
 
     text: str
-    drawn: tuple[Prepared, ...] = ()
+    memories: tuple[Prepared, ...] = ()
     dropped: int = 0
     unusable: int = 0
     failed: str | None = None
-    hopeless: bool = False  # the next piece would fail in the same way
+    give_up: bool = False  # the other parts would fail for the same reason
 
 
 def extract(
     context: Context, text: object, *, min_importance: object = MIN_IMPORTANCE, metadata: object = None, key: str | None = None
 ) -> Extraction:
-    """Draw memories from a text and store them, all or none; those below `min_importance` are dropped."""
-    must_be_enabled(context)
-    least = fraction("min_importance", min_importance)
-    # All that can be wrong with what was given is told before a model is paid for reading it.
-    read = read_items(context, [(text, metadata)])[0].draft
-    read_metadata({**_AS_DOCUMENT, **read.metadata, "flagged": list(InjectionKind)}, context.limits)
-    call = _Call(least=least, given=read.metadata, request=receipts.request("extract", read.content, read.metadata, least))
-    if before := _stored(context, key, call.request):
-        return Extraction(memories=_records(before), repeated=True)
-    pieces = _pieces(context, read.content, call)
-    wanted = [*chain.from_iterable(piece.drawn for piece in pieces), *_whole(context, pieces, call)]
-    memories, repeated = _store(context, wanted, key, call.request)
+    """Extract memories from a text and store them, all or none. Memories below `min_importance` are dropped."""
+    check_enabled(context)
+    request = _validate(context, text, min_importance, metadata)
+    if stored := _stored_under(context, key, request):
+        return Extraction(memories=_records(stored), repeated=True)
+    parts = _extract_parts(context, request)
+    prepared = [*(memory for part in parts for memory in part.memories), *_prepare_unchanged(context, parts, request)]
+    memories, repeated = _store(context, prepared, key, request)
     return Extraction(
         memories=_records(memories),
-        dropped=sum(piece.dropped for piece in pieces),
-        unusable=sum(piece.unusable for piece in pieces),
-        stored_whole=next((piece.failed for piece in pieces if piece.failed), None),
-        flagged=_flags(str(text), read.content),
+        dropped=sum(part.dropped for part in parts),
+        unusable=sum(part.unusable for part in parts),
+        stored_whole=next((part.failed for part in parts if part.failed), None),
+        flagged=_flags(str(text), request.content),
         repeated=repeated,
     )
 
 
-def _pieces(context: Context, text: str, call: _Call) -> list[_Piece]:
+def _validate(context: Context, text: object, min_importance: object, metadata: object) -> _Request:
+    """Raise `InvalidInput` for anything that is wrong with the arguments, before a model is paid to read them."""
+    minimum = fraction("min_importance", min_importance)
+    draft = prepare(context, [(text, metadata)])[0].draft
+    read_metadata({**_DOCUMENT, **draft.metadata, "flagged": list(InjectionKind)}, context.limits)
+    hash_ = request_hash("extract", draft.content, draft.metadata, minimum)
+    return _Request(content=draft.content, metadata=draft.metadata, min_importance=minimum, hash=hash_)
+
+
+# --- asking the model ---
+
+
+def _extract_parts(context: Context, request: _Request) -> list[_Part]:
     if context.chat is None:
-        return [_Piece(text=text, failed="no language model is set")]
-    pieces = list(_read(context, context.chat, text, call))
-    return pieces if any(not piece.failed for piece in pieces) else [replace(pieces[0], text=text)]
+        return [_Part(text=request.content, failed="no language model is set")]
+    parts = list(_extract_each(context, context.chat, request))
+    # If every part failed, the text is stored as one memory.
+    return parts if any(not part.failed for part in parts) else [replace(parts[0], text=request.content)]
 
 
-def _read(context: Context, chat: ChatModel, text: str, call: _Call) -> Iterator[_Piece]:
-    """Piece by piece. Where the model cannot be had at all, nobody waits for it again: a long text has a hundred pieces."""
-    last = _Piece(text="")
-    for piece in _cut(context, text):
-        last = replace(last, text=piece) if last.hopeless else _asked(context, chat, piece, call)
+def _extract_each(context: Context, chat: ChatModel, request: _Request) -> Iterator[_Part]:
+    """Yield each part. After a permanent failure the model is not called again: a long text may have a hundred parts."""
+    last = _Part(text="")
+    for text in _split(context, request.content):
+        last = replace(last, text=text) if last.give_up else _extract_part(context, chat, text, request)
         yield last
 
 
-def _cut(context: Context, text: str) -> Iterator[str]:
-    """The text in pieces that the model can read at once; nearly always itself."""
-    most = context.options.llm_input_tokens
-    if estimate(text) <= most:
+def _split(context: Context, text: str) -> Iterator[str]:
+    """Yield parts that the model can read at once. Nearly every text is a single part."""
+    max_tokens = context.options.llm_input_tokens
+    if estimate(text) <= max_tokens:
         yield text
         return
-    rules = replace(context.layer0.scrub.chunking, heading_aware=False, min_tokens=1, max_tokens=most, hard_max_tokens=most)
+    rules = context.layer0.scrub.chunking
+    rules = replace(rules, heading_aware=False, min_tokens=1, max_tokens=max_tokens, hard_max_tokens=max_tokens)
     for chunk in chunks(text, rules, estimate):
         yield chunk.text
 
 
-def _asked(context: Context, chat: ChatModel, text: str, call: _Call) -> _Piece:
+def _extract_part(context: Context, chat: ChatModel, text: str, request: _Request) -> _Part:
     check_cancelled()
     try:
         reply = chat.reply(extraction.build_prompt(text, context.ids.salt(), max_tokens=context.options.answer_tokens))
-        return _usable(context, text, extraction.read_reply(reply), call)
+        return _accept(context, text, extraction.read_reply(reply), request)
     except (CallError, BudgetSpent, AnswerUnreadable) as error:
-        _log.warning("extract: stored as it is, because %s", error)
-        return _Piece(text=text, failed=error.what, hopeless=_hopeless(error))
+        _log.warning("extract: stored unchanged, because %s", error)
+        return _Part(text=text, failed=error.what, give_up=_is_permanent(error))
 
 
-def _hopeless(error: MemoryMeshError) -> bool:
+def _is_permanent(error: MemoryMeshError) -> bool:
     if isinstance(error, CallRefused):
-        return error.status in _NEVER_TAKEN
+        return error.status in _PERMANENT
     return isinstance(error, Unreachable | UnsafeAddress | CallTimedOut | RateLimited | BudgetSpent)
 
 
-def _usable(context: Context, text: str, found: Extracted, call: _Call) -> _Piece:
-    """What the gate takes of an answer. Where it takes nothing, the answer is as good as none."""
-    kept = [item for item in found.items if item.importance >= call.least]
-    drawn = tuple(wanted for item in kept if (wanted := _drawn(context, item, call)))
-    unusable = found.skipped + len(kept) - len(drawn)
-    if unusable and not drawn:
-        raise AnswerUnreadable("nothing that the model said could be used", expected="memories of the form that was asked for")
-    return _Piece(text=text, drawn=drawn, dropped=len(found.items) - len(kept), unusable=unusable)
+def _accept(context: Context, text: str, extracted: Extracted, request: _Request) -> _Part:
+    """Return the usable memories of an answer. Raise `AnswerUnreadable` if there are items and none is usable."""
+    important = [item for item in extracted.items if item.importance >= request.min_importance]
+    memories = tuple(prepared for item in important if (prepared := _prepare_item(context, item, request)))
+    unusable = extracted.skipped + len(important) - len(memories)
+    if unusable and not memories:
+        raise AnswerUnreadable("nothing in the model's answer could be used", expected="memories in the requested form")
+    return _Part(text=text, memories=memories, dropped=len(extracted.items) - len(important), unusable=unusable)
 
 
-def _drawn(context: Context, item: Item, call: _Call) -> Prepared | None:
-    """The item through the gate. One that does not pass is the model's fault, and must not cost the others."""
+# --- preparing and storing ---
+
+
+def _prepare_item(context: Context, item: Item, request: _Request) -> Prepared | None:
+    """Prepare an extracted item; None if it is invalid, so that the others are stored all the same."""
+    pair = (item.text, _item_metadata(item, request.metadata))
     try:
-        return read_items(
-            context, [(item.text, _notes(item, call.given))], request=call.request, trust=BASE_TRUST[Source.INFERENCE]
-        )[0]
+        return prepare(context, [pair], request=request.hash, trust=BASE_TRUST[Source.INFERENCE])[0]
     except InvalidInput:
         return None
 
 
-def _notes(item: Item, given: Mapping[str, object]) -> dict[str, object]:
-    notes = {**given, "category": item.category, "importance": item.importance, "provenance": {"source": Source.INFERENCE.value}}
+def _item_metadata(item: Item, given: Mapping[str, object]) -> dict[str, object]:
+    provenance = {"source": Source.INFERENCE.value}
+    metadata = {**given, "category": item.category, "importance": item.importance, "provenance": provenance}
     tags = given.get("tags")
     if item.tags or tags:
-        notes["tags"] = list(dict.fromkeys([*(tags if isinstance(tags, list) else []), *item.tags]))
-    return _flagged(item.text, notes)
+        metadata["tags"] = list(dict.fromkeys([*(tags if isinstance(tags, list) else []), *item.tags]))
+    return _with_flags(item.text, metadata)
 
 
-_AS_DOCUMENT: Mapping[str, object] = {"importance": WHOLE_IMPORTANCE, "provenance": {"source": Source.DOCUMENT.value}}
+def _prepare_unchanged(context: Context, parts: Sequence[_Part], request: _Request) -> list[Prepared]:
+    """Prepare the parts that failed, as they are."""
+    pairs = [(part.text, _with_flags(part.text, {**_DOCUMENT, **request.metadata})) for part in parts if part.failed]
+    # They were valid before. A mask may be longer than the text it replaced, so the limit is raised.
+    max_chars = max([context.limits.content_chars, *(len(text) for text, _ in pairs)])
+    context = context.with_options(max_content_chars=max_chars)
+    return prepare(context, pairs, request=request.hash, trust=BASE_TRUST[Source.DOCUMENT])
 
 
-def _whole(context: Context, pieces: Sequence[_Piece], call: _Call) -> list[Prepared]:
-    pairs = [(piece.text, _flagged(piece.text, {**_AS_DOCUMENT, **call.given})) for piece in pieces if piece.failed]
-    # They passed the gate. A mask may be longer than what it hides, and that is no reason to refuse them now.
-    roomy = context.with_options(max_content_chars=max([context.limits.content_chars, *(len(text) for text, _ in pairs)]))
-    return read_items(roomy, pairs, request=call.request, trust=BASE_TRUST[Source.DOCUMENT])
-
-
-def _flagged(text: str, notes: dict[str, object]) -> dict[str, object]:
+def _with_flags(text: str, metadata: dict[str, object]) -> dict[str, object]:
     flags = _flags(text)
-    return {**notes, "flagged": list(flags)} if flags else notes
+    return {**metadata, "flagged": list(flags)} if flags else metadata
 
 
 def _flags(*texts: str) -> tuple[str, ...]:
-    """The kinds of instructions in a text. Cleaning takes some away and uncovers others: both forms of it are looked at."""
+    """Return the kinds of prompt injection in a text. Cleaning removes some and uncovers others, so callers pass both forms."""
     return tuple(sorted({str(finding.kind) for text in set(texts) for finding in detect(text)}))
 
 
-def _store(context: Context, wanted: Sequence[Prepared], key: str | None, asked: str) -> tuple[list[Memory], bool]:
-    placed = [replace(item, receipt_id=receipts.receipt_id(context, key, at)) for at, item in enumerate(wanted)]
-    made = Vectors()
+def _store(context: Context, prepared: Sequence[Prepared], key: str | None, request: _Request) -> tuple[list[Memory], bool]:
+    """Store the memories. Return them, or those of an earlier call with this key and True."""
+    items = [replace(item, receipt_id=receipt_id(context, key, at)) for at, item in enumerate(prepared)]
+    vectors = Vectors()
 
     def decide() -> Plan[tuple[list[Memory], bool]]:
-        # Another process may have made the same call meanwhile, and its model may have said something else.
-        if before := _stored(context, key, asked):
-            return Plan((before, True))
-        plan = decide_add(context, placed, made)
+        # A concurrent call with the same key may have stored other memories: its model may have answered differently.
+        if stored := _stored_under(context, key, request):
+            return Plan((stored, True))
+        plan = plan_add(context, items, vectors)
         return Plan((plan.answer, False), plan.puts, plan.deletes, plan.seen)
 
-    answer, _ = commit(context, decide)
-    return answer
+    return commit(context, decide)[0]
 
 
-def _stored(context: Context, key: str | None, asked: str) -> list[Memory]:
-    """What an earlier call under this key stored."""
+def _stored_under(context: Context, key: str | None, request: _Request) -> list[Memory]:
+    """Return the memories that an earlier call with this key stored."""
     if key is None:
         return []
-    receipts.repeated(context, key, asked)  # a plain `add` under this key is another request
-    found: list[Memory] = []
+    find_replayed(context, key, request.hash)  # raises if the key was used for another kind of call
+    memories: list[Memory] = []
     while True:
-        ids = [str(receipts.receipt_id(context, key, at)) for at in range(len(found), len(found) + _PAGE)]
-        held = context.store.get(Kind.RECEIPT, ids)
-        page = [receipts.stored(Receipt.of(held[id_]), asked) for id_ in ids if id_ in held]
-        found += [_kept(context, memory_id) for memory_id in page]
+        ids = [str(receipt_id(context, key, at)) for at in range(len(memories), len(memories) + _PAGE)]
+        receipts = context.store.get(Kind.RECEIPT, ids)
+        page = [replayed_id(Receipt.of(receipts[id_]), request.hash) for id_ in ids if id_ in receipts]
+        memories += [stored_memory(context, memory_id) for memory_id in page]
         if len(page) < _PAGE:
-            return found
-
-
-def _kept(context: Context, memory_id: str) -> Memory:
-    row = memory_row(context, memory_id)
-    if row is None:
-        raise unknown(context, memory_id)
-    return Memory.of(row)
+            return memories
 
 
 def _records(memories: Sequence[Memory]) -> tuple[MemoryRecord, ...]:
-    """Each memory once: a model may say the same in two ways that the gate reads as one."""
+    """Return each memory once: two items of an answer may become the same memory."""
     return tuple(memory.record() for memory in {memory.id: memory for memory in memories}.values())

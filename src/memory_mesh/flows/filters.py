@@ -1,75 +1,95 @@
-"""Filter text into conditions: parsed, never pasted. Known columns, literals, AND/OR/NOT, comparisons, LIKE, IN, IS NULL."""
+"""Parse filter texts into conditions: known columns, literals, AND, OR, NOT, comparisons, LIKE, IN, BETWEEN and IS NULL.
+
+The text is never part of a query of the store.
+"""
 
 from collections.abc import Callable
 from math import inf, isfinite
 from typing import Any
 
 from memory_mesh.core.errors import InvalidFilter, InvalidInput
-from memory_mesh.core.model.columns import BY_NAME, FILTERABLE, INT_MAX, Column, Scalar, Type, fault
-from memory_mesh.core.model.times import parse_time
-from memory_mesh.core.model.where import METADATA, And, Compare, In, IsNull, Like, Not, Op, Or, Where
+from memory_mesh.core.model import (
+    BY_NAME,
+    FILTERABLE,
+    INT_MAX,
+    METADATA,
+    And,
+    Column,
+    Compare,
+    In,
+    IsNull,
+    Like,
+    Not,
+    Op,
+    Or,
+    Scalar,
+    Type,
+    Where,
+    fault,
+    parse_time,
+)
 
-_LONGEST = 10_000
-_LONGEST_PATTERN = 1_000
-_DEEPEST = 60
+_MAX_CHARS = 10_000
+_MAX_PATTERN_CHARS = 1_000
+_MAX_DEPTH = 60
 _ALLOWED = "columns, literals, AND, OR, NOT, comparisons, LIKE, IN and IS NULL"
 _OPS: dict[str, Op] = {"eq": "=", "neq": "<>", "lt": "<", "lte": "<=", "gt": ">", "gte": ">="}
-_PARTS = {"this", "expression", "expressions", "low", "high", "query"}
-_TURNS = {"like": {"negate"}}
+_OPERANDS = {"this", "expression", "expressions", "low", "high", "query"}
+_MODIFIERS = {"like": {"negate"}}
 _FLIPPED: dict[Op, Op] = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
 def parse(text: object) -> Where:
-    """The condition that a filter says; anything outside its small language is an error that says so."""
+    """Return the condition of a filter, or raise `InvalidFilter` for anything outside the allowed language."""
     if not isinstance(text, str) or not text.strip():
         raise InvalidFilter("the filter is blank", expected="an expression such as memory_type = 'global'")
-    if len(text) > _LONGEST:
-        raise InvalidFilter(f"the filter has {len(text):,} characters", expected=f"at most {_LONGEST:,}")
+    if len(text) > _MAX_CHARS:
+        raise InvalidFilter(f"the filter has {len(text):,} characters", expected=f"at most {_MAX_CHARS:,}")
     if wrong := fault(BY_NAME["content"], text):
         raise InvalidFilter(f"the filter{wrong.removeprefix('content')}", expected="valid Unicode")
     trees = _trees(text)
     if len(trees) != 1 or trees[0] is None:
         raise InvalidFilter("the filter is more than one expression", expected="one")
-    return _where(trees[0], _DEEPEST)
+    return _where(trees[0], _MAX_DEPTH)
 
 
 def _trees(text: str) -> list[Any]:
-    # Loaded by the first filter: a command without one does not pay for the parser.
+    # Imported on first use: a command without a filter does not load the parser.
     from sqlglot import Dialect, exp
     from sqlglot.errors import SqlglotError
 
     dialect = Dialect.get_or_raise("sqlite")
     try:
         tokens = dialect.tokenize(text)
-        # Read as a condition, never as a statement: of some statements the parser would print what it thinks of them.
+        # Parsed as a condition, not as a statement: for some statements the parser prints warnings.
         trees = dialect.parser().parse_into(exp.Condition, tokens, text)
     except (SqlglotError, RecursionError) as error:
-        raise InvalidFilter(f"the filter cannot be read: {_reason(error):.200}", expected=_ALLOWED) from None
+        raise InvalidFilter(f"the filter cannot be parsed: {_reason(error):.200}", expected=_ALLOWED) from None
     if any(token.comments for token in tokens):
-        raise InvalidFilter("the filter holds a comment", expected=_ALLOWED)
+        raise InvalidFilter("the filter contains a comment", expected=_ALLOWED)
     return trees
 
 
 def _reason(error: Exception) -> str:
     if isinstance(error, RecursionError):
         return "it is nested too deeply"
-    places = getattr(error, "errors", None)
-    return f"it goes wrong at character {places[0]['col']}" if places else str(error).splitlines()[0]
+    positions = getattr(error, "errors", None)
+    return f"error at character {positions[0]['col']}" if positions else str(error).splitlines()[0]
 
 
 def _where(node: Any, depth: int) -> Where:
     if depth == 0:
-        raise InvalidFilter("the filter is nested too deeply", expected=f"at most {_DEEPEST} levels")
+        raise InvalidFilter("the filter is nested too deeply", expected=f"at most {_MAX_DEPTH} levels")
     read = _READERS.get(node.key)
-    # What a parser says beyond the two sides (NOT LIKE, BETWEEN SYMMETRIC) turns the meaning: it is known, or it is refused.
-    said = {name for name, value in node.args.items() if value}
-    if read is None or said - _PARTS - _TURNS.get(node.key, set()):
+    # Arguments other than the operands (NOT LIKE, BETWEEN SYMMETRIC) change the meaning, so unknown ones are refused.
+    given = {name for name, value in node.args.items() if value}
+    if read is None or given - _OPERANDS - _MODIFIERS.get(node.key, set()):
         raise InvalidFilter(f"{node.sql()[:80]!r} is not allowed in a filter", expected=_ALLOWED)
     return read(node, depth - 1)
 
 
-def _both(node: Any, depth: int) -> Where:
-    # A long chain of ANDs is a deep tree to the right; it is read flat, so that its length is not mistaken for depth.
+def _and_or(node: Any, depth: int) -> Where:
+    # A long chain of ANDs is parsed as a deep tree. It is flattened, so that its length does not count as depth.
     parts: list[Where] = []
     kind = node.key
     while node.key == kind:
@@ -101,9 +121,9 @@ def _in(node: Any, depth: int) -> Where:
 
 def _like(node: Any, depth: int) -> Where:
     column = _column(node.this)
-    pattern = _literal(column, node.expression, whole=False)
-    if not isinstance(pattern, str) or len(pattern) > _LONGEST_PATTERN:
-        raise InvalidFilter(f"LIKE {str(pattern)[:60]!r}", expected=f"a text of at most {_LONGEST_PATTERN:,} characters")
+    pattern = _literal(column, node.expression, is_pattern=True)
+    if not isinstance(pattern, str) or len(pattern) > _MAX_PATTERN_CHARS:
+        raise InvalidFilter(f"LIKE {str(pattern)[:60]!r}", expected=f"a text of at most {_MAX_PATTERN_CHARS:,} characters")
     like = Like(_name(column), pattern)
     return Not(like) if node.args.get("negate") else like
 
@@ -121,9 +141,9 @@ def _between(node: Any, depth: int) -> Where:
 
 
 def _column(node: Any) -> "Column | str":
-    """A column of ours, or `metadata.key` as text."""
+    """Return the column, or the text `metadata.key`."""
     if node.key != "column":
-        raise InvalidFilter(f"{node.sql()[:80]!r} is no column", expected=_ALLOWED)
+        raise InvalidFilter(f"{node.sql()[:80]!r} is not a column", expected=_ALLOWED)
     parts = [part.name for part in node.parts]
     if len(parts) == 1 and parts[0] in FILTERABLE:
         return FILTERABLE[parts[0]]
@@ -131,9 +151,9 @@ def _column(node: Any) -> "Column | str":
         return METADATA + ".".join(parts[1:])
     name = ".".join(parts)[:80]
     raise InvalidFilter(
-        f"{name!r} is no column",
+        f"unknown column {name!r}",
         expected=f"one of {', '.join(sorted(FILTERABLE))}",
-        remedy=f"a key that lives only in the metadata is written metadata.{name}",
+        remedy=f"write metadata.{name} for a key of the metadata",
     )
 
 
@@ -141,18 +161,18 @@ def _name(column: "Column | str") -> str:
     return column if isinstance(column, str) else column.name
 
 
-def _literal(column: "Column | str", node: Any, *, whole: bool = True) -> Scalar:
+def _literal(column: "Column | str", node: Any, *, is_pattern: bool = False) -> Scalar:
     value = _constant(node)
     if isinstance(column, str):
         return value
-    wanted = _LITERALS[column.type]
-    fits = isinstance(value, bool) if wanted is bool else isinstance(value, wanted) and not isinstance(value, bool)
+    type_ = _LITERALS[column.type]
+    fits = isinstance(value, bool) if type_ is bool else isinstance(value, type_) and not isinstance(value, bool)
     if not fits:
         raise InvalidFilter(f"{column.name} is compared with {value!r:.60}", expected=f"a {column.type.value}")
-    return _moment(column, value) if column.type is Type.TIME and whole else value
+    return _time(column, value) if column.type is Type.TIME and not is_pattern else value
 
 
-def _moment(column: Column, value: Scalar) -> str:
+def _time(column: Column, value: Scalar) -> str:
     try:
         return parse_time(value, column.name)
     except InvalidInput as error:
@@ -165,10 +185,10 @@ def _constant(node: Any) -> Scalar:
     if node.key == "neg":
         value = _constant(node.this)
         if isinstance(value, str | bool):
-            raise InvalidFilter(f"{node.sql()[:80]!r} is no number")
+            raise InvalidFilter(f"{node.sql()[:80]!r} is not a number")
         return -value
     if node.key != "literal":
-        raise InvalidFilter(f"{node.sql()[:80]!r} is no literal", expected="a text in single quotes, a number, TRUE or FALSE")
+        raise InvalidFilter(f"{node.sql()[:80]!r} is not a literal", expected="a text in single quotes, a number, TRUE or FALSE")
     return str(node.this) if node.is_string else _number(str(node.this))
 
 
@@ -179,7 +199,7 @@ def _number(text: str) -> int | float:
     except (ValueError, OverflowError):
         value = inf
     if not isfinite(value):
-        raise InvalidFilter(f"{text[:60]!r} is no number that can be compared")
+        raise InvalidFilter(f"{text[:60]!r} is not a finite number")
     return value
 
 
@@ -194,8 +214,8 @@ _LITERALS: dict[Type, Any] = {
 }
 
 _READERS: dict[str, Callable[[Any, int], Where]] = {
-    "and": _both,
-    "or": _both,
+    "and": _and_or,
+    "or": _and_or,
     "not": lambda node, depth: Not(_where(node.this, depth)),
     "paren": lambda node, depth: _where(node.this, depth),
     "in": _in,

@@ -15,9 +15,9 @@ from memory_mesh.core.errors import InvalidInput, MemoryMeshError, StoreBusy, sh
 from memory_mesh.core.learning import MAX_STORED_RUNS, Heartbeat, JobRun, JobState, Outcome
 from memory_mesh.core.model import Meta, Row, iso, millis
 from memory_mesh.core.ports import no_progress
-from memory_mesh.flows import audit, embed, lessons, reembed
+from memory_mesh.flows import audit, embed, lessons
 from memory_mesh.flows import distill as distil
-from memory_mesh.flows.context import Context, Plan, commit, must_be_enabled
+from memory_mesh.flows.context import Context, Plan, check_enabled, commit
 from memory_mesh.flows.guard import guard
 from memory_mesh.flows.search import checked_limit
 
@@ -51,7 +51,7 @@ def _reembed(context: Context) -> str:
     """Vectors for memories that wait for one. A store of another model is left alone: changing it is for people to say."""
     if context.embedder is None or embed.store_model(context) not in (None, context.embedder.model):
         return "the store's vectors are of another model" if context.embedder else "no embedder is set"
-    return f"{reembed.reembed(context, no_progress).embedded} memories embedded"
+    return f"{embed.reembed(context, no_progress).embedded} memories embedded"
 
 
 def _compact(context: Context) -> str:
@@ -70,7 +70,7 @@ JOBS = (
 
 def beat(context: Context, *, jobs: Sequence[str] | None = None, force: bool = False) -> Heartbeat:
     """Run what is due; `jobs` names the only ones to think of, `force` makes them due. The guard is always asked."""
-    must_be_enabled(context)
+    check_enabled(context)
     chosen = _chosen(jobs)
     first = _tried(context, JOBS[0], context.clock())
     runs = [first]

@@ -24,13 +24,22 @@ from memory_mesh.core.model.scope import MemoryType, Reach, partition_for, parti
 from memory_mesh.core.model.times import iso
 from memory_mesh.core.model.where import Compare, In, Where, all_of, equals
 from memory_mesh.core.safety import BASE_TRUST, Source
-from memory_mesh.flows import receipts, usage
-from memory_mesh.flows.change import revised
-from memory_mesh.flows.context import Context, Plan, commit, memory_row, sealed, texts, unknown
+from memory_mesh.flows import usage
+from memory_mesh.flows.change import plan_revision
+from memory_mesh.flows.context import (
+    Context,
+    Plan,
+    audit_rows,
+    check_texts,
+    commit,
+    memory_row,
+    not_found,
+    own_chain,
+    stored_memory,
+)
 from memory_mesh.flows.embed import Vectors, passage_rows
-from memory_mesh.flows.memory_block import entry
 from memory_mesh.flows.search import Request, checked_limit, readable, search
-from memory_mesh.flows.write import Prepared, memory_of, read_items
+from memory_mesh.flows.write import Prepared, find_replayed, new_memory, prepare, receipt_rows, request_hash, retain_entry
 
 ORDERS = (None, "relevance", "severity DESC")
 _DAY = 86_400_000
@@ -48,15 +57,15 @@ def learn(
 ) -> tuple[LessonBlock, bool]:
     """The same with the memories that it is drawn from, and whether a language model drew it; and whether it is new."""
     lesson = _clean(context, parse_lesson(given))
-    asked = receipts.request("distill_lesson", lesson.text, lesson.pattern_id, lesson.confidence, lesson.severity)
+    asked = request_hash("distill_lesson", lesson.text, lesson.pattern_id, lesson.confidence, lesson.severity)
     said = lesson_metadata(lesson, Source.INFERENCE if inferred else None)
     trust = BASE_TRUST[Source.INFERENCE] if inferred else None
-    wanted = read_items(context, [(lesson.text, said)], request=asked, trust=trust)[0]
+    wanted = prepare(context, [(lesson.text, said)], request=asked, trust=trust)[0]
     made = Vectors()
 
     def decide() -> Plan[tuple[Memory, bool]]:
-        if receipts.repeated(context, key, asked):
-            return Plan((_kept(context, str(receipts.receipt_id(context, key))), False))
+        if replayed := find_replayed(context, key, asked):
+            return Plan((stored_memory(context, replayed), False))
         seen = {name: context.store.version(name) for name in partitions(context.reader)}
         _must_be_there(context, sources)
         known = by_pattern(context, lesson.pattern_id)
@@ -65,7 +74,7 @@ def learn(
         if as_wide and (as_wide.confidence or 0.0) >= lesson.confidence:
             return Plan((as_wide, False))
         plan = _stored(context, lesson, wanted, known, sources, made)
-        puts = [*plan.puts, *receipts.rows(context, key, plan.answer.id, asked)]
+        puts = [*plan.puts, *receipt_rows(context, key, plan.answer.id, asked)]
         return Plan((plan.answer, True), puts, seen=seen)
 
     (memory, new), _ = commit(context, decide)
@@ -76,7 +85,7 @@ def learn(
 
 def by_pattern(context: Context, pattern_id: object) -> list[Memory]:
     """The lessons of a pattern that the caller may see, the surest first."""
-    texts(lesson_pattern_id=pattern_id)
+    check_texts(lesson_pattern_id=pattern_id)
     found = context.store.find(Kind.MEMORY, all_of(readable(context), equals("lesson_pattern_id", str(pattern_id)), _LESSON))
     return by_confidence(Memory.of(row) for row in found)
 
@@ -121,7 +130,7 @@ def _archived(context: Context, memory_id: str, cutoff: str) -> bool:
         if memory.status != Status.ACTIVE or memory.pinned or max(str(sighted), memory.last_observed or "") >= cutoff:
             return Plan(answer=False)
         why = f"not met for {context.options.lesson_retention_days} days"
-        plan = revised(context, memory, action="archive", why=why, status=Status.ARCHIVED.value)
+        plan = plan_revision(context, memory, action="archive", why=why, status=Status.ARCHIVED.value)
         return Plan(answer=True, puts=plan.puts, deletes=plan.deletes, seen=seen)
 
     return commit(context, decide)[0]
@@ -134,21 +143,21 @@ def _stored(
     narrow = narrowest(sources)
     reach = reach_of(narrow.memory_type, narrow.reach) if narrow else Reach.GLOBAL
     partition = partition_for(context.reader.user_id, context.reader.agent_id, MemoryType.LESSON, reach)
-    made.add(context, [wanted.draft.content])
+    made.embed(context, [wanted.draft.content])
     vectors = made[wanted.draft.content]
     beaten = [
         old for old in known if narrowness(old) >= list(Reach).index(reach) and (old.confidence or 0.0) <= lesson.confidence
     ]
-    memory = memory_of(
+    memory = new_memory(
         context, wanted, vectors, ms=ms, number=context.store.version(partition) + 1,
         lesson_pattern_id=lesson.pattern_id, supersedes=[old.id for old in beaten], sources=[source.id for source in sources],
         reach=reach.value if narrow else None, session_id=narrow.session_id if narrow else wanted.draft.columns.get("session_id"),
     )  # fmt: skip
     memory = replace(memory, metadata={**memory.metadata, "lesson_id": derived_id(memory.id, "lesson")})
     rows, entries = _superseded(context, beaten, memory, ms)
-    chain = audit.chain_name(context.reader.user_id, context.reader.agent_id)
-    blocks = sealed(context, chain, [*entries, _entry(context, ms, memory, lesson)] if context.options.enable_yamo else [])
-    return Plan(memory, [memory.row(), *passage_rows(memory, vectors), *rows, *made.claim(context), *blocks])
+    entries.append(_entry(context, ms, memory, lesson))
+    blocks = audit_rows(context, own_chain(context), entries if context.options.enable_yamo else [])
+    return Plan(memory, [memory.row(), *passage_rows(memory, vectors), *rows, *made.model_rows(context), *blocks])
 
 
 def _superseded(context: Context, beaten: Sequence[Memory], by: Memory, ms: int) -> tuple[list[Row], list[Entry]]:
@@ -160,7 +169,7 @@ def _superseded(context: Context, beaten: Sequence[Memory], by: Memory, ms: int)
             status=Status.SUPERSEDED.value, superseded_by=by.id,
         )  # fmt: skip
         rows += [newer.row(replaces=old.revision), change.row(newer.partition)]
-        entries.append(entry(context, ms, newer, "supersede"))
+        entries.append(retain_entry(context, ms, newer, "supersede"))
     return rows, entries
 
 
@@ -191,7 +200,7 @@ def _must_be_there(context: Context, sources: Sequence[Memory]) -> None:
     held = context.store.get(Kind.MEMORY, [source.id for source in sources]) if sources else {}
     for source in sources:
         if source.id not in held:
-            raise unknown(context, source.id)
+            raise not_found(context, source.id)
 
 
 def _clean(context: Context, lesson: LessonContext) -> LessonContext:
@@ -217,11 +226,3 @@ def _told(context: Context, memories: Sequence[Memory]) -> list[LessonBlock]:
     about: Where = all_of(In("ref", ids), equals("operation_type", "lesson"))
     written = {row.value("ref"): str(row.value("yamo_text")) for row in context.store.find(Kind.BLOCK, about)} if ids else {}
     return [LessonBlock.of(memory, written.get(memory.id)) for memory in memories]
-
-
-def _kept(context: Context, receipt_id: str) -> Memory:
-    memory_id = str(context.store.get(Kind.RECEIPT, [receipt_id])[receipt_id].value("ref"))
-    row = memory_row(context, memory_id)
-    if row is None:
-        raise unknown(context, memory_id)
-    return Memory.of(row)

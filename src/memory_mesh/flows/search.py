@@ -21,7 +21,7 @@ from memory_mesh.core.model.where import ANYTHING, In, Where, all_of, equals
 from memory_mesh.core.search import Explained, Explanation, Placing, Pool, Query, tokens
 from memory_mesh.core.search.query import proper_names, speaker_roles, time_spans, without_speakers
 from memory_mesh.flows import embed, usage
-from memory_mesh.flows.context import Context, lasting, memory_row
+from memory_mesh.flows.context import Context, memory_row, not_expired
 
 if TYPE_CHECKING:
     from memory_mesh.core.search.ranker import Placed, Ranking
@@ -40,7 +40,7 @@ _CHANNELS = ("keywords", "keywords_context", "keywords_session", "vectors", "vec
 
 def readable(context: Context, statuses: Sequence[str] = (Status.ACTIVE,)) -> Where:
     """Return the condition that the reader's memories meet now: in scope, with one of these statuses, not expired."""
-    return all_of(visible_to(context.reader), In("status", known_statuses(statuses)), lasting(context))
+    return all_of(visible_to(context.reader), In("status", known_statuses(statuses)), not_expired(context))
 
 
 def is_readable(context: Context, statuses: Sequence[str], where: Where) -> Callable[[Row], bool]:
@@ -193,7 +193,7 @@ def _ranked(context: Context, request: Request) -> _Ranked:
     query = _query(context, request, text)
     pool = context.index.candidates(query, size=max(_POOL, 2 * request.limit))
     if query.vector and pool.without_vector:
-        embed.mention(
+        embed.warn_once(
             context, f"{pool.without_vector:,} memories have no vector of {query.vector.model} and are found by keywords"
         )
     ranker, by_vector = request.ranker or context.options.ranker, query.vector is not None
@@ -219,7 +219,7 @@ def _query(context: Context, request: Request, text: str) -> Query:
         only=_filtered_ids(context, request.where),
     )
     speakers = context.index.speakers(query) if context.embedder else frozenset()
-    return replace(query, vector=embed.asked(context, without_speakers(text, speakers, language=language)))
+    return replace(query, vector=embed.embed_query(context, without_speakers(text, speakers, language=language)))
 
 
 def _filtered_ids(context: Context, where: Where) -> frozenset[str] | None:

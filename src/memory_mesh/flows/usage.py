@@ -18,7 +18,7 @@ from memory_mesh.core.model.scope import partitions
 from memory_mesh.core.model.times import iso
 from memory_mesh.core.model.where import In
 from memory_mesh.core.pending import SearchEntry
-from memory_mesh.flows.context import Context, Plan, commit, sealed
+from memory_mesh.flows.context import Context, Plan, audit_rows, commit
 
 _log = logging.getLogger(__name__)
 
@@ -124,7 +124,7 @@ def _append(context: Context, entries: Sequence[SearchEntry]) -> None:
         context,
         lambda: Plan(
             None,
-            [row for chain, each in chains.items() for row in sealed(context, chain, [_block(context, one) for one in each])],
+            [row for chain, each in chains.items() for row in audit_rows(context, chain, [_block(context, one) for one in each])],
         ),
     )
 

@@ -1,29 +1,44 @@
-"""Remembering: validate → scrub and redact → decide (a duplicate, or new) → embed → one write: memory, history, audit block."""
+"""Add memories: validate, scrub and redact, find duplicates, embed, then write memory, history and audit block at once.
 
+Idempotency keys and the audit entry of a memory are here too: every flow that writes memories needs them.
+"""
+
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from hashlib import sha256
 from typing import Any
 
 from memory_mesh.core import audit
-from memory_mesh.core.audit import Entry
-from memory_mesh.core.errors import InvalidInput, shown
+from memory_mesh.core.audit import Entry, blocks
+from memory_mesh.core.errors import InvalidInput, KeyReused, shown
 from memory_mesh.core.intake.drafts import Draft, draft, fingerprint
-from memory_mesh.core.model.columns import Kind
-from memory_mesh.core.model.records import Memory, Receipt, Status, revise
-from memory_mesh.core.model.rows import Row
-from memory_mesh.core.model.scope import MemoryType, partition_for
-from memory_mesh.core.model.times import iso
-from memory_mesh.core.model.where import Compare, In, all_of
+from memory_mesh.core.model import (
+    Compare,
+    In,
+    Kind,
+    Memory,
+    MemoryType,
+    Receipt,
+    Row,
+    Status,
+    all_of,
+    iso,
+    partition,
+    partition_for,
+    revise,
+)
 from memory_mesh.core.search import tokens
-from memory_mesh.flows import receipts
-from memory_mesh.flows.context import Context, Plan, commit, lasting, memory_row, sealed, unknown
+from memory_mesh.flows.context import Context, Plan, audit_rows, commit, not_expired, own_chain, stored_memory
 from memory_mesh.flows.embed import Embedded, Vectors, passage_rows
-from memory_mesh.flows.memory_block import entry
+
+# The metadata that the audit block repeats: distillation looks for failures in blocks.
+_METADATA_IN_BLOCK = ("status", "tags", "error_pattern")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
-    """A draft with all that can be worked out before the store is asked."""
+    """A valid, cleaned item with everything that can be computed before the store is read."""
 
     draft: Draft
     fingerprint: str
@@ -31,113 +46,146 @@ class Prepared:
     receipt_id: str | None
     request: str
 
-    def made(self, request: str, trust: float | None) -> "Prepared":
-        """The same, of a flow's making."""
-        trusted = replace(self.draft, columns={**self.draft.columns, "trust": trust})
-        return replace(self, draft=trusted, request=request)
-
     @property
     def deduplicated(self) -> bool:
-        return self.draft.memory_type != MemoryType.LESSON  # of two lessons their patterns decide
+        """Whether an equal memory makes it a duplicate. Lessons are compared by their pattern instead."""
+        return self.draft.memory_type != MemoryType.LESSON
 
 
 def add_many(context: Context, items: Sequence[object], *, key: str | None = None) -> list[Memory]:
-    """Store each item, or count a sighting where it is known already. All of them, or none."""
-    wanted = read_items(context, items, key=key)
-    if not wanted:
+    """Store each pair of text and metadata, or count it as observed again if it is known. Writes all of them or none."""
+    prepared = prepare(context, items, key=key)
+    if not prepared:
         return []
-    made = Vectors()
-    answer, _ = commit(context, lambda: decide_add(context, wanted, made))
-    return answer
+    vectors = Vectors()
+    memories, _ = commit(context, lambda: plan_add(context, prepared, vectors))
+    return memories
 
 
-def read_items(
+def prepare(
     context: Context, items: Sequence[object], *, key: str | None = None, request: str | None = None, trust: float | None = None
 ) -> list[Prepared]:
-    """What is to be stored, checked and cleaned. A flow that makes the items says what was asked for, and how far it trusts them;
-    nothing within an item can."""
-    wanted = [_wanted(context, at, item, key, alone=len(items) == 1) for at, item in enumerate(items)]
+    """Validate and clean pairs of text and metadata. Raise `InvalidInput` for the first invalid one.
+
+    A flow that generates the items passes the hash of its own request and the trust; metadata cannot set them.
+    """
+    prepared = [_prepare_one(context, at, item, key, single=len(items) == 1) for at, item in enumerate(items)]
     context.step("flow.validated")
-    return [item.made(request, trust) for item in wanted] if request else wanted
+    if request is None:
+        return prepared
+    return [
+        replace(item, draft=replace(item.draft, columns={**item.draft.columns, "trust": trust}), request=request)
+        for item in prepared
+    ]
+
+
+def _prepare_one(context: Context, at: int, item: object, key: str | None, *, single: bool) -> Prepared:
+    try:
+        checked = draft(*_pair(item), context.reader, context.limits, context.layer0)
+    except InvalidInput as error:
+        if single:
+            raise
+        raise type(error)(f"item {at}: {error.what}", expected=error.expected, remedy=error.remedy) from None
+    return Prepared(
+        draft=checked,
+        fingerprint=fingerprint(context.reader, checked),
+        keywords=tokens(checked.content, language=context.options.stemmer_language),
+        receipt_id=receipt_id(context, key) if single else receipt_id(context, key, at),
+        request=request_hash("add", checked.content, checked.metadata),
+    )
+
+
+def _pair(item: object) -> tuple[object, object]:
+    if not isinstance(item, tuple | list) or len(item) != 2:
+        raise InvalidInput(f"it is {shown(item)}", expected="a pair of text and metadata")
+    return item[0], item[1]
+
+
+# --- deciding ---
 
 
 @dataclass(slots=True)
 class _Batch:
-    """What a run of adds has decided so far."""
+    """The decisions made so far for one call."""
 
     memories: dict[str, Memory] = field(default_factory=dict)
-    replaces: dict[str, int] = field(default_factory=dict)
+    replaces: dict[str, int] = field(default_factory=dict)  # the stored revision of known memories
     by_fingerprint: dict[str, str] = field(default_factory=dict)
-    numbers: dict[str, int] = field(default_factory=dict)
+    numbers: dict[str, int] = field(default_factory=dict)  # the last number of each partition
     entries: list[Entry] = field(default_factory=list)
-    others: list[Row] = field(default_factory=list)
+    other_rows: list[Row] = field(default_factory=list)
     answers: list[Memory] = field(default_factory=list)
-    touched: set[str] = field(default_factory=set)
+    changed: set[str] = field(default_factory=set)
 
-    def hold(self, memory: Memory) -> None:
+    def put(self, memory: Memory) -> None:
         self.memories[memory.id] = memory
         self.by_fingerprint[str(memory.fingerprint)] = memory.id
 
+    def duplicate_of(self, item: Prepared) -> Memory | None:
+        """Return the memory with the same fingerprint, stored or earlier in this batch."""
+        return self.memories.get(self.by_fingerprint.get(item.fingerprint, "")) if item.deduplicated else None
 
-def decide_add(context: Context, wanted: Sequence[Prepared], made: Vectors) -> Plan[list[Memory]]:
-    """What to write, as the store stands now; vectors that an earlier decision made are used again."""
-    seen = {name: context.store.version(name) for name in {_home(context, item) for item in wanted}}
+
+def plan_add(context: Context, prepared: Sequence[Prepared], vectors: Vectors) -> Plan[list[Memory]]:
+    """Decide what to write under the current state of the store. Vectors of an earlier attempt are reused."""
+    seen = {name: context.store.version(name) for name in {_partition(context, item) for item in prepared}}
+    receipts = context.store.get(Kind.RECEIPT, [item.receipt_id for item in prepared if item.receipt_id])
     batch = _Batch(numbers=dict(seen))
-    used = context.store.get(Kind.RECEIPT, [item.receipt_id for item in wanted if item.receipt_id])
-    prints = tuple({item.fingerprint for item in wanted if item.deduplicated})
-    active = Compare("status", "=", Status.ACTIVE)
-    alike = all_of(In("fingerprint", prints), active, lasting(context))
-    for row in context.store.find(Kind.MEMORY, alike) if prints else []:
-        memory = Memory.of(row)
-        batch.hold(memory)
+    for memory in _duplicates(context, prepared):
+        batch.put(memory)
         batch.replaces[memory.id] = memory.revision
-    fresh = [item for item in wanted if not _isknown(batch, item) and item.receipt_id not in used]
-    made.add(context, [item.draft.content for item in fresh])
+    new = [item for item in prepared if batch.duplicate_of(item) is None and item.receipt_id not in receipts]
+    vectors.embed(context, [item.draft.content for item in new])
     context.step("flow.embedded")
-    for item in wanted:
-        _take(context, batch, item, used.get(item.receipt_id or ""), made)
-    written = [batch.memories[id_].row(replaces=batch.replaces.get(id_, 0)) for id_ in sorted(batch.touched)]
-    chain = audit.chain_name(context.reader.user_id, context.reader.agent_id)
-    claimed = made.claim(context) if written else []
-    puts = [*written, *batch.others, *claimed, *sealed(context, chain, batch.entries if context.options.enable_yamo else [])]
+    for item in prepared:
+        _add_one(context, batch, item, receipts.get(item.receipt_id or ""), vectors)
+    memories = [batch.memories[id_].row(replaces=batch.replaces.get(id_, 0)) for id_ in sorted(batch.changed)]
+    block_rows = audit_rows(context, own_chain(context), batch.entries if context.options.enable_yamo else [])
+    puts = [*memories, *batch.other_rows, *(vectors.model_rows(context) if memories else []), *block_rows]
     return Plan(batch.answers, puts, seen=seen if puts else {})
 
 
-def _isknown(batch: _Batch, item: Prepared) -> bool:
-    return item.deduplicated and item.fingerprint in batch.by_fingerprint
+def _duplicates(context: Context, prepared: Sequence[Prepared]) -> list[Memory]:
+    fingerprints = tuple({item.fingerprint for item in prepared if item.deduplicated})
+    if not fingerprints:
+        return []
+    active = Compare("status", "=", Status.ACTIVE)
+    same = all_of(In("fingerprint", fingerprints), active, not_expired(context))
+    return [Memory.of(row) for row in context.store.find(Kind.MEMORY, same)]
 
 
-def _take(context: Context, batch: _Batch, item: Prepared, receipt: Row | None, made: Vectors) -> None:
+def _add_one(context: Context, batch: _Batch, item: Prepared, receipt: Row | None, vectors: Vectors) -> None:
     if receipt:
-        id_ = receipts.stored(Receipt.of(receipt), item.request)
+        id_ = replayed_id(Receipt.of(receipt), item.request)
+        # A repeated call gets the memory back from any session, so its visibility is not checked.
         if id_ not in batch.memories:
-            batch.memories[id_] = _kept(context, id_)
+            batch.memories[id_] = stored_memory(context, id_)
         batch.answers.append(batch.memories[id_])
         return
-    if _isknown(batch, item):
-        memory = _observe(context, batch, batch.memories[batch.by_fingerprint[item.fingerprint]], item)
+    if known := batch.duplicate_of(item):
+        memory = _observe(context, batch, known, item)
     else:
-        memory = _create(context, batch, item, made[item.draft.content])
-    batch.hold(memory)
-    batch.touched.add(memory.id)
+        memory = _create(context, batch, item, vectors[item.draft.content])
+    batch.put(memory)
+    batch.changed.add(memory.id)
     batch.answers.append(memory)
     if item.receipt_id:
-        kept = Receipt(id=item.receipt_id, created_at=memory.created_at, ref=memory.id, request=item.request)
-        batch.others.append(kept.row(memory.partition))
+        used = Receipt(id=item.receipt_id, created_at=memory.created_at, ref=memory.id, request=item.request)
+        batch.other_rows.append(used.row(memory.partition))
 
 
 def _create(context: Context, batch: _Batch, item: Prepared, vectors: Embedded) -> Memory:
     ms = context.clock()
-    partition_ = _home(context, item)
-    batch.numbers[partition_] += 1
-    memory = memory_of(context, item, vectors, ms=ms, number=batch.numbers[partition_])
-    batch.others.extend(passage_rows(memory, vectors))
-    batch.entries.append(entry(context, ms, memory, "add"))
+    name = _partition(context, item)
+    batch.numbers[name] += 1
+    memory = new_memory(context, item, vectors, ms=ms, number=batch.numbers[name])
+    batch.other_rows.extend(passage_rows(memory, vectors))
+    batch.entries.append(retain_entry(context, ms, memory, "add"))
     return memory
 
 
-def memory_of(context: Context, item: Prepared, vectors: Embedded, *, ms: int, number: int, **more: Any) -> Memory:
-    """A new memory; `more` are columns that a flow fills."""
+def new_memory(context: Context, item: Prepared, vectors: Embedded, *, ms: int, number: int, **more: Any) -> Memory:
+    """Return the memory of a prepared item; `more` sets further columns."""
     at = iso(ms)
     columns: dict[str, Any] = {name: value for name, value in item.draft.columns.items() if value is not None}
     return Memory(
@@ -162,47 +210,86 @@ def memory_of(context: Context, item: Prepared, vectors: Embedded, *, ms: int, n
 def _observe(context: Context, batch: _Batch, memory: Memory, item: Prepared) -> Memory:
     ms = context.clock()
     at = iso(ms)
-    # What the second sighting said beyond the first is kept where it can be looked up: in the history.
+    # Metadata of the duplicate that differs is kept in the history.
     differs = {key: value for key, value in item.draft.metadata.items() if memory.metadata.get(key) != value}
     newer, change = revise(
         memory, at=at, by=context.reader.agent_id, action="observe", detail=differs or None,
         times_observed=memory.times_observed + 1, last_observed=at,
     )  # fmt: skip
-    batch.others.append(change.row(memory.partition))
-    batch.entries.append(entry(context, ms, newer, "observe"))
+    batch.other_rows.append(change.row(memory.partition))
+    batch.entries.append(retain_entry(context, ms, newer, "observe"))
     return newer
 
 
-def _wanted(context: Context, at: int, item: object, key: str | None, *, alone: bool) -> Prepared:
-    try:
-        read = draft(*_pair(item), context.reader, context.limits, context.layer0)
-    except InvalidInput as error:
-        if alone:
-            raise
-        raise type(error)(f"item {at}: {error.what}", expected=error.expected, remedy=error.remedy) from None
-    place = () if alone else (at,)
-    return Prepared(
-        draft=read,
-        fingerprint=fingerprint(context.reader, read),
-        keywords=tokens(read.content, language=context.options.stemmer_language),
-        receipt_id=receipts.receipt_id(context, key, *place),
-        request=receipts.request("add", read.content, read.metadata),
-    )
-
-
-def _pair(item: object) -> tuple[object, object]:
-    if not isinstance(item, tuple | list) or len(item) != 2:
-        raise InvalidInput(f"it is {shown(item)}", expected="a pair of text and metadata")
-    return item[0], item[1]
-
-
-def _home(context: Context, item: Prepared) -> str:
+def _partition(context: Context, item: Prepared) -> str:
     return partition_for(context.reader.user_id, context.reader.agent_id, item.draft.memory_type, None)
 
 
-def _kept(context: Context, memory_id: str) -> Memory:
-    """What this agent stored under a key. It is told again to whoever repeats the call, of whatever session it is."""
-    row = memory_row(context, memory_id)
-    if row is None:
-        raise unknown(context, memory_id)
-    return Memory.of(row)
+# --- idempotency keys: a receipt, written with the memory, records the key and the request ---
+
+
+def receipt_id(context: Context, key: str | None, *position: int) -> str | None:
+    """Return the id of a key's receipt, different for each agent and each position in a batch; None without a key."""
+    if key is None:
+        return None
+    if not isinstance(key, str) or not key.strip():
+        raise InvalidInput(f"idempotency_key is {shown(key)}", expected="a non-empty text")
+    parts = [context.reader.user_id, context.reader.agent_id, key, *position]
+    return "receipt_" + sha256(json.dumps(parts).encode()).hexdigest()
+
+
+def request_hash(*parts: object) -> str:
+    """Return a hash of a request, by which another request under the same key is detected."""
+    return sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()
+
+
+def replayed_id(receipt: Receipt, request: str) -> str:
+    """Return the id of the memory that a key stored. Raise `KeyReused` if the request was another one or is erased."""
+    if receipt.request is None:
+        raise KeyReused("the memory stored under this idempotency_key has been erased", remedy="use a new key to store it again")
+    if receipt.request != request:
+        raise KeyReused("this idempotency_key was used for another request", remedy="use a new key for a new request")
+    return receipt.ref
+
+
+def find_replayed(context: Context, key: str | None, request: str) -> str | None:
+    """Return the id of the memory that an earlier call with this key stored; None for a first call."""
+    id_ = receipt_id(context, key)
+    row = context.store.get(Kind.RECEIPT, [id_]).get(id_) if id_ else None
+    return replayed_id(Receipt.of(row), request) if row else None
+
+
+def receipt_rows(context: Context, key: str | None, memory_id: str, request: str) -> list[Row]:
+    """Return the receipt of a call, to be written in the same transaction; empty without a key."""
+    id_ = receipt_id(context, key)
+    if id_ is None:
+        return []
+    receipt = Receipt(id=id_, created_at=iso(context.clock()), ref=memory_id, request=request)
+    return [receipt.row(partition(context.reader.user_id, context.reader.agent_id))]
+
+
+# --- audit ---
+
+
+def retain_entry(context: Context, ms: int, memory: Memory, action: str) -> Entry:
+    """Return the audit entry that records an action on a memory: add, observe, update, …"""
+    repeated = {name: memory.metadata[name] for name in _METADATA_IN_BLOCK if name in memory.metadata}
+    return Entry(
+        id=context.ids.new("yamo_retain", ms),
+        operation_type="retain",
+        ms=ms,
+        write=lambda seal: blocks.retain(
+            seal,
+            agent=str(context.reader.agent_id),
+            memory_id=memory.id,
+            memory_type=memory.memory_type,
+            at=iso(ms),
+            content=memory.content,
+            hypothesis=str(memory.metadata.get("hypothesis") or "none"),
+            action=action,
+            revision=memory.revision,
+        ),
+        content_hash=audit.content_hash(memory.salt, memory.content) if memory.salt else None,
+        ref=memory.id,
+        metadata={"action": action, **repeated},
+    )

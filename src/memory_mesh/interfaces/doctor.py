@@ -17,7 +17,7 @@ from memory_mesh.core.model.scope import Reader
 from memory_mesh.core.model.where import equals
 from memory_mesh.core.ports import Store
 from memory_mesh.flows import audit as trail
-from memory_mesh.flows import pseudonyms
+from memory_mesh.flows import health
 from memory_mesh.interfaces.grammar import Who
 from memory_mesh.interfaces.render import NAME, Answer, aligned, one_line, paint, safe, size, styled, unsecret
 from memory_mesh.models import model_status
@@ -154,8 +154,8 @@ def _store(store: Store, file: Path | None) -> Check:
 
 
 def _pseudonyms(store: Store, loaded: Settings) -> Check:
-    wrong = pseudonyms.trouble(store, read_key(loaded.home))
-    used = "made with the key of this home" if pseudonyms.known_key(store) else "none"
+    wrong = health.pseudonym_key_error(store, read_key(loaded.home))
+    used = "made with the key of this home" if health.stored_key_id(store) else "none"
     return Check("pseudonyms", not wrong, wrong or used, f"restore {loaded.home / KEY_FILE} from a backup" if wrong else "")
 
 

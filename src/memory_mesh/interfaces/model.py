@@ -2,7 +2,7 @@
 
 from dataclasses import asdict
 
-from memory_mesh.flows.check import Checked
+from memory_mesh.flows.health import Checked
 from memory_mesh.interfaces.grammar import Who
 from memory_mesh.interfaces.progress import bar
 from memory_mesh.interfaces.render import NAME, Answer, aligned, one_line, size

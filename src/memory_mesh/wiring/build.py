@@ -14,8 +14,8 @@ from memory_mesh.core.model.scope import Reader
 from memory_mesh.core.not_yet import NOT_YET, not_yet
 from memory_mesh.core.options import NAMES, Options
 from memory_mesh.core.ports import ChatModel, Clock, Embedder, IdSource, Meter, Progress, Step, Store, no_progress, no_step
-from memory_mesh.flows import pseudonyms
 from memory_mesh.flows.context import Context, State
+from memory_mesh.flows.health import check_pseudonym_key, record_pseudonym_key
 from memory_mesh.flows.spending import Ledger
 from memory_mesh.index.lazy import LazyIndex
 from memory_mesh.settings import Settings, folder
@@ -179,9 +179,9 @@ def _redactor(settings: Settings, store: Store, clock: Clock) -> "Redactor | Non
         if options.redaction == "mask" or not options.enable_memory:
             return Redactor(names=names)
         key = read_key(settings.home)
-        pseudonyms.check(store, key)
+        check_pseudonym_key(store, key)
         key = key or make_key(settings.home)
-        pseudonyms.vouch(store, key, clock(), _pause)
+        record_pseudonym_key(store, key, clock(), _pause)
         return Redactor("pseudonym", key, names)
     except ValueError as error:
         raise InvalidInput(f"redact_names: {error}") from None

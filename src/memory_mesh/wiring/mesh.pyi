@@ -11,10 +11,10 @@ from memory_mesh.core.model.records import MIN_IMPORTANCE, Block, Change, Extrac
 from memory_mesh.core.ports import ChatModel, Embedder, IdSource, Progress, Step, Store
 from memory_mesh.core.search import CacheStats, Explanation
 from memory_mesh.faces.mesh import MemoryStats, Mesh, Metadata
-from memory_mesh.flows.check import Checked
+from memory_mesh.flows.embed import Reembedded
 from memory_mesh.flows.erase import Erasure
 from memory_mesh.flows.folders import Ingested
-from memory_mesh.flows.reembed import Reembedded
+from memory_mesh.flows.health import Checked
 from memory_mesh.wiring.build import GivenClock
 
 class MemoryMesh(Mesh):

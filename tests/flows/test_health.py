@@ -9,27 +9,27 @@ from memory_mesh.core.errors import AnswerUnreadable, Cancelled, Conflict, Store
 from memory_mesh.core.learning import Caps
 from memory_mesh.core.ports import Secret, Tokens
 from memory_mesh.core.prompts.answers import build_check_prompt, read_check_reply
-from memory_mesh.flows.check import check
+from memory_mesh.flows.health import check_models
 from memory_mesh.flows.spending import Ledger
 from memory_mesh.models import HashingEmbedder
 from memory_mesh.testing.fakes import DownEmbedder, ScriptedChat
 
 
 def test_what_is_not_set_is_no_failure(context):
-    assert [(one.ok, one.model) for one in check(context)] == [(True, None), (True, None)]
+    assert [(one.ok, one.model) for one in check_models(context)] == [(True, None), (True, None)]
 
 
 def test_models_that_answer_are_told_with_what_they_said(context):
-    chat, embedder = check(replace(context, chat=ScriptedChat('{"ready": true}'), embedder=HashingEmbedder(8)))
+    chat, embedder = check_models(replace(context, chat=ScriptedChat('{"ready": true}'), embedder=HashingEmbedder(8)))
     assert (chat.ok, embedder.ok, embedder.model) == (True, True, "hashing/8")
-    assert "gives 8 numbers" in embedder.detail
+    assert "returns 8 numbers" in embedder.detail
 
 
 @pytest.mark.parametrize(
     "answer", [Unreachable("nobody answers"), "no JSON", '{"ready": "yes"}', '{"other": 1}', Cancelled("off")]
 )
 def test_a_model_that_does_not_answer_as_asked_is_a_failure_with_a_reason(context, answer):
-    chat, embedder = check(replace(context, chat=ScriptedChat(answer), embedder=DownEmbedder("far")))
+    chat, embedder = check_models(replace(context, chat=ScriptedChat(answer), embedder=DownEmbedder("far")))
     assert not chat.ok
     assert chat.detail
     assert (embedder.ok, embedder.detail, embedder.remedy) == (False, "far does not answer", "try again later")
@@ -56,5 +56,5 @@ def test_accounts_that_others_keep_changing_are_given_up_with_a_reason(context, 
         raise Conflict("it moved")
 
     monkeypatch.setattr(context.store, "apply", moved)
-    with pytest.raises(StoreBusy, match="others kept changing it"):
+    with pytest.raises(StoreBusy, match="other writers kept changing it"):
         Ledger(store=context.store, clock=context.clock, ids=context.ids, caps=Caps(tokens=9)).reserve("x", "m", Tokens(1))
