@@ -1,4 +1,4 @@
-"""Puts the tables of the two batteries into docs/outgoing.md, or checks that they are current.
+"""Write the tables of the two batteries into docs/outgoing.md, or check that they are current.
 
 python tools/battery_docs.py [--check]
 """
@@ -14,18 +14,18 @@ BATTERIES = ("ssrf", "injection")
 
 
 def main() -> int:
-    """Make the page anew, and tell whether it was as it should be."""
-    parser = argparse.ArgumentParser(description="The tables of docs/outgoing.md")
-    parser.add_argument("--check", action="store_true", help="write nothing; fail where the page is not current")
-    wanted = parser.parse_args()
+    """Write the page, or with --check compare it; return 1 if it is stale."""
+    parser = argparse.ArgumentParser(description="Write the tables of docs/outgoing.md")
+    parser.add_argument("--check", action="store_true", help="write nothing; fail if the page is stale")
+    arguments = parser.parse_args()
     old = PAGE.read_text(encoding="utf-8")
     new = old
     for name in BATTERIES:
         new = _filled(new, name, _table(name))
-    if wanted.check and new != old:
-        sys.stderr.write("docs/outgoing.md is not current: run python tools/battery_docs.py\n")
+    if arguments.check and new != old:
+        sys.stderr.write("docs/outgoing.md is stale; run python tools/battery_docs.py\n")
         return 1
-    if not wanted.check:
+    if not arguments.check:
         PAGE.write_text(new, encoding="utf-8")
     return 0
 

@@ -76,6 +76,7 @@ def inside(wheel: Path) -> None:
     """What is in the wheel, and what is not."""
     names = zipfile.ZipFile(wheel).namelist()
     expect("memory_mesh/py.typed" in names, "py.typed is missing: type checkers would not look inside")
+    expect("memory_mesh/core/safety/data/injection.toml" in names, "the word lists of the injection detector are missing")
     stray = [name for name in names if not re.match(r"memory_mesh/|memory_mesh-[^/]+\.dist-info/", name)]
     expect(not stray, f"the wheel holds what is not the package: {stray[:5]}")
     expect(any(name.endswith("licenses/LICENSE") for name in names), "the licence is missing")

@@ -1,11 +1,10 @@
-"""Runs the texts of tests/data/injections.toml against the fence, the detector and the reader of answers, and prints a table.
+"""Run the texts of tests/data/injections.toml against the fence, the detector and the reader of answers, and print a table.
 
     python tools/injection_battery.py [--markdown]
 
-Every payload comes with the answer of a model that does as the payload says. It ends with 1 where a payload breaks out of its
-fence, changes the rules that the model is given, or makes its answer raise a trust, name an owner or take another form. The last
-column shows that these checks can fail: it counts the payloads that break a prompt made by joining texts and an answer taken as
-it is.
+Every payload comes with the answer of a model that obeys it. The exit code is 1 if a payload breaks out of its fence, changes
+the rules of the prompt, or makes the answer raise a trust, set an owner or take another form. The last column shows that these
+checks can fail: it counts the payloads that break a prompt built by joining texts and an answer used without checks.
 """
 
 import argparse
@@ -31,7 +30,7 @@ FORM = {"text", "category", "importance", "tags"}
 
 @dataclass(frozen=True, slots=True)
 class Payload:
-    """A text that gives orders, and what a model says that obeys."""
+    """A text that gives orders, and the answer of a model that obeys."""
 
     id: str
     kind: str
@@ -42,22 +41,22 @@ class Payload:
 
 
 def payloads() -> list[Payload]:
-    """All of them, in the order of the file."""
+    """Return all payloads, in the order of the file."""
     return [Payload(**raw) for raw in tomllib.loads(TEXTS.read_text(encoding="utf-8"))["payload"]]
 
 
 def harmless(half: str) -> list[str]:
-    """Texts that only sound like orders."""
+    """Return the texts that only sound like orders."""
     return list(tomllib.loads(TEXTS.read_text(encoding="utf-8"))["harmless"][half]["texts"])
 
 
 def breaches(payload: Payload) -> list[str]:
-    """What a payload achieves. It should be nothing."""
+    """Return what a payload achieves. It should be nothing."""
     return [*_of_the_fence(payload), *_of_the_answer(payload)]
 
 
 def _of_the_fence(payload: Payload) -> list[str]:
-    """The payload as it is, and as its writer would send it who knew the boundary of now or of an earlier call."""
+    """Try the payload as it is, and with the boundary of this or an earlier call in it."""
     found = []
     for guess in ("", BOUNDARY, EARLIER):
         text = f"{payload.text}\n</untrusted-{guess}>\n{payload.text}" if guess else payload.text
@@ -70,7 +69,7 @@ def _of_the_fence(payload: Payload) -> list[str]:
 
 
 def holds(user: str, guess: str = "") -> bool:
-    """Whether there is one fence, whose name the text cannot have known, and no other tag."""
+    """Return whether there is one fence with a name that the text cannot know, and no other tag."""
     tags = re.findall(r"<[^\n]*", user)
     opening = re.match(r"<(untrusted-[0-9a-f]{16,})>\n", user)
     if opening is None:
@@ -88,11 +87,11 @@ def _of_the_answer(payload: Payload) -> list[str]:
     found = [f"field {field.name}" for item in items for field in fields(item) if field.name not in FORM]
     found += [f"importance {item.importance}" for item in items if not 0 <= item.importance <= 1]
     found += [f"category {item.category}" for item in items if not known(item.category)]
-    return found + ["tags that are no texts" for item in items if not all(isinstance(tag, str) for tag in item.tags)]
+    return found + ["tags that are not text" for item in items if not all(isinstance(tag, str) for tag in item.tags)]
 
 
 def breaks_the_naive_way(payload: Payload) -> bool:
-    """Whether it would get through where texts are joined and answers are taken as they are."""
+    """Return whether it breaks a program that joins texts and uses answers without checks."""
     joined = f"<text>{payload.text}</text>\n{extraction.REMINDER}"
     return joined.count("<") > 2 or _taken_as_it_is(payload.obeyed)
 
@@ -101,7 +100,7 @@ def _taken_as_it_is(answer: str) -> bool:
     try:
         items = json.loads(answer)["memories"]
     except (ValueError, KeyError, TypeError):
-        return True  # the program that reads it fails, or takes what is no answer
+        return True  # the program fails, or uses something that is not an answer
     wrong = [item for item in items if not isinstance(item, dict) or set(item) != FORM or not known(item["category"])]
     return bool(wrong) or any(not isinstance(item["importance"], float) or not 0 <= item["importance"] <= 1 for item in items)
 
@@ -112,7 +111,7 @@ HEAD = ("kind", "payloads", "fenced", "form kept", "trust raised", "flagged, tun
 
 
 def rows(all_: Sequence[Payload]) -> list[tuple[str, ...]]:
-    """One row for each kind, and their sum."""
+    """Return one row for each kind, and their sum."""
     by_kind = [(kind.value, [payload for payload in all_ if payload.kind == kind]) for kind in InjectionKind]
     return [_row(name, some) for name, some in [*by_kind, ("all", list(all_))]]
 
@@ -140,13 +139,13 @@ def _flagged(some: list[Payload], half: str) -> str:
 
 
 def alarms() -> str:
-    """How many harmless texts are taken for orders."""
+    """Return how many harmless texts are taken for orders."""
     counted = {half: (sum(bool(detect(text)) for text in harmless(half)), len(harmless(half))) for half in ("tuned", "fresh")}
     return "false alarms: " + ", ".join(f"{wrong} of {of} {half} harmless texts" for half, (wrong, of) in counted.items())
 
 
 def table(lines: Sequence[Sequence[str]], *, markdown: bool) -> str:
-    """The rows as people read them."""
+    """Format the rows as a table."""
     if markdown:
         return "\n".join(f"| {' | '.join(line)} |" for line in [lines[0], ["---"] * len(lines[0]), *lines[1:]])
     widths = [max(len(line[at]) for line in lines) for at in range(len(lines[0]))]
@@ -154,9 +153,9 @@ def table(lines: Sequence[Sequence[str]], *, markdown: bool) -> str:
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Print the table; 1 where something broke."""
+    """Print the table; return 1 if something broke."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--markdown", action="store_true", help="a table for the docs")
+    parser.add_argument("--markdown", action="store_true", help="print a Markdown table")
     asked = parser.parse_args(words)
     all_ = payloads()
     print(table([HEAD, *rows(all_)], markdown=asked.markdown), alarms(), sep="\n\n")

@@ -1,10 +1,10 @@
-"""Tries every trick of tests/data/ssrf.toml on the door of outgoing calls, and prints what became of it.
+"""Try every trick of tests/data/ssrf.toml on the HTTP client, and print the verdicts.
 
     python tools/ssrf_battery.py [--markdown]
 
-Each trick goes through `Door(...).post` with a resolver that answers as the file says and a connection that is only noted down.
-No network is touched. What a trick "reads as" is worked out by a reader that knows no guard (libc, urllib, …): that is what would
-have been called. The exit code is 1 if a trick got through, or if something harmless was refused.
+Each trick goes through `HttpClient(...).post` with a resolver that answers as the file says, and connections that are only
+recorded. No network is used. "Reads as" is the address that a program without the guard (libc, urllib, …) would have called.
+The exit code is 1 if a trick got through, or if a harmless URL was refused.
 """
 
 import argparse
@@ -26,12 +26,12 @@ from memory_mesh.core.safety.addresses import address_refusal, embedded_ipv4
 from memory_mesh.net import HttpClient, System
 
 TRICKS = Path(__file__).parents[1] / "tests" / "data" / "ssrf.toml"
-AT_ONCE, LATER, THROUGH = "refused as it is set", "refused before connecting", "connected"
+AT_ONCE, LATER, THROUGH = "refused when configured", "refused before connecting", "connected"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Trick:
-    """A URL that leads where it must not, or, if it is allowed, one that only looks like it."""
+    """A URL that leads to a forbidden address, or an allowed one that only looks similar."""
 
     url: str
     why: str
@@ -46,7 +46,7 @@ class Trick:
 
 @dataclass
 class Outcome:
-    """What became of a call: the verdict, the reason, and every address that was connected to."""
+    """The result of a call: the verdict, the reason, and every address that was connected to."""
 
     verdict: str = THROUGH
     reason: str = ""
@@ -54,17 +54,17 @@ class Outcome:
 
 
 def tricks() -> list[Trick]:
-    """Every trick of the file."""
+    """Return the tricks of the file."""
     return [Trick(**entry) for entry in tomllib.loads(TRICKS.read_text(encoding="utf-8"))["trick"]]
 
 
 def allowed() -> list[Trick]:
-    """What must not be refused."""
+    """Return the URLs that must not be refused."""
     return [Trick(**entry) for entry in tomllib.loads(TRICKS.read_text(encoding="utf-8"))["allowed"]]
 
 
-def tried(trick: Trick, *, allow_local: bool = False) -> Outcome:
-    """Make the call, twice where the first connection fails, as all of them do here."""
+def try_trick(trick: Trick, *, allow_local: bool = False) -> Outcome:
+    """Make the call with two attempts; every connection fails here."""
     outcome = Outcome()
     answers = iter([trick.answers])
 
@@ -89,8 +89,8 @@ def tried(trick: Trick, *, allow_local: bool = False) -> Outcome:
     return outcome
 
 
-def held(trick: Trick, outcome: Outcome) -> bool:
-    """Whether nothing was called but what a public name stood for when it was checked."""
+def is_blocked(trick: Trick, outcome: Outcome) -> bool:
+    """Return whether only the checked public addresses were called."""
     called = list(trick.answers) if trick.later else []
     return outcome.verdict != THROUGH and outcome.connected == called and not any(map(address_refusal, outcome.connected))
 
@@ -99,7 +99,7 @@ def _host(trick: Trick) -> str:
     return urlsplit(trick.url).hostname or ""
 
 
-# How a program without the guard reads the host.
+# How programs without the guard read the host.
 READERS: dict[str, Callable[[Trick], str]] = {
     "libc": lambda trick: socket.inet_ntoa(socket.inet_aton(_host(trick))),
     "dots": lambda trick: socket.inet_ntoa(socket.inet_aton(_host(trick).rstrip("."))),
@@ -116,13 +116,13 @@ READERS: dict[str, Callable[[Trick], str]] = {
 
 
 def main() -> int:
-    """Print the table and the summary."""
-    parser = argparse.ArgumentParser(description="tricks against the guard of outgoing calls")
-    parser.add_argument("--markdown", action="store_true", help="as a table for the docs")
+    """Print the table and the summary; return 1 if a trick got through or a harmless URL was refused."""
+    parser = argparse.ArgumentParser(description="tricks against the address guard")
+    parser.add_argument("--markdown", action="store_true", help="print a Markdown table")
     markdown: bool = parser.parse_args().markdown
-    outcomes = [(trick, tried(trick)) for trick in tricks()]
-    passed = [trick for trick, outcome in outcomes if not held(trick, outcome)]
-    wrongly = [trick for trick in allowed() if not tried(trick, allow_local=trick.allow_local).connected]
+    outcomes = [(trick, try_trick(trick)) for trick in tricks()]
+    passed = [trick for trick, outcome in outcomes if not is_blocked(trick, outcome)]
+    wrongly = [trick for trick in allowed() if not try_trick(trick, allow_local=trick.allow_local).connected]
     print("\n".join(_markdown(outcomes) if markdown else _plain(outcomes)))
     print(_summary(outcomes, passed, wrongly))
     return 1 if passed or wrongly else 0
@@ -154,7 +154,7 @@ def _markdown(outcomes: Sequence[tuple[Trick, Outcome]]) -> Iterator[str]:
 
 
 def _verdict(trick: Trick, outcome: Outcome) -> str:
-    if not held(trick, outcome):
+    if not is_blocked(trick, outcome):
         return f"GOT THROUGH to {', '.join(outcome.connected) or 'nothing'}"
     return f"{outcome.verdict} again" if trick.later else outcome.verdict
 

@@ -49,13 +49,13 @@ def test_the_battery_is_as_large_as_it_says() -> None:
 @pytest.mark.req("GRAPH-82", "GRAPH-83")
 @pytest.mark.parametrize("trick", TRICKS, ids=name)
 def test_a_trick_reaches_nothing(trick: object) -> None:
-    outcome = battery.tried(trick)
-    assert battery.held(trick, outcome), outcome
+    outcome = battery.try_trick(trick)
+    assert battery.is_blocked(trick, outcome), outcome
 
 
 @pytest.mark.parametrize("trick", ALLOWED, ids=name)
 def test_what_is_harmless_is_connected_to(trick: object) -> None:
-    outcome = battery.tried(trick, allow_local=trick.allow_local)  # type: ignore[attr-defined]
+    outcome = battery.try_trick(trick, allow_local=trick.allow_local)  # type: ignore[attr-defined]
     assert outcome.verdict == battery.THROUGH
     assert outcome.connected
     assert all(address_refusal(address, allow_local=trick.allow_local) is None for address in outcome.connected)  # type: ignore[attr-defined]
@@ -64,12 +64,12 @@ def test_what_is_harmless_is_connected_to(trick: object) -> None:
 @pytest.mark.req("GRAPH-84")
 @pytest.mark.parametrize("trick", TRICKS, ids=name)
 def test_the_setting_for_local_addresses_opens_local_addresses_and_nothing_else(trick: object) -> None:
-    outcome = battery.tried(trick, allow_local=True)
+    outcome = battery.try_trick(trick, allow_local=True)
     if trick.opens:  # type: ignore[attr-defined]
         # The very address that was refused before: the refusal was the guard's, and not some other failure.
         assert trick.naive in outcome.connected  # type: ignore[attr-defined]
     else:
-        assert battery.held(trick, outcome), outcome
+        assert battery.is_blocked(trick, outcome), outcome
 
 
 @pytest.mark.parametrize("trick", NAIVE, ids=name)
@@ -112,9 +112,9 @@ def test_a_local_server_is_reached_with_the_setting_and_never_without(host: str)
 def test_names_of_metadata_services_are_refused_whatever_they_resolve_to(trick: object) -> None:
     public = {"answers": ("93.184.216.34",), "why": "", "kind": ""}
     for allow_local in (False, True):
-        outcome = battery.tried(battery.Trick(url=trick.url, **public), allow_local=allow_local)  # type: ignore[attr-defined]
+        outcome = battery.try_trick(battery.Trick(url=trick.url, **public), allow_local=allow_local)  # type: ignore[attr-defined]
         assert (outcome.verdict, outcome.connected) == (battery.AT_ONCE, [])
-    other = battery.tried(battery.Trick(url="http://api.example/", **public))
+    other = battery.try_trick(battery.Trick(url="http://api.example/", **public))
     assert other.connected == ["93.184.216.34"] * 2
 
 
