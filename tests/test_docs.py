@@ -17,10 +17,8 @@ from dataclasses import dataclass, field
 from inspect import isfunction
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import pytest
-from typer.main import get_command
 
 from memory_mesh.core import errors
 from memory_mesh.core.errors import MemoryMeshError
@@ -28,7 +26,7 @@ from memory_mesh.core.model import columns
 from memory_mesh.core.not_yet import NOT_YET
 from memory_mesh.core.options import NAMES
 from memory_mesh.core.ports import Store
-from memory_mesh.interfaces.cli import app
+from memory_mesh.interfaces.operations import COMMANDS
 from memory_mesh.interfaces.render import outcome
 from memory_mesh.settings import PREFIX
 
@@ -235,16 +233,7 @@ def test_the_page_of_storage_lists_every_method_of_the_port() -> None:
 
 def test_the_page_of_the_command_line_shows_every_command() -> None:
     page = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
-    assert [command for command in commands(get_command(app)) if f"memory-mesh {command}" not in page] == []
-
-
-def commands(group: Any) -> list[str]:
-    """Every command, those of a group behind its name."""
-    found = []
-    for name, command in group.commands.items():
-        inner = commands(command) if "commands" in vars(command) else []
-        found += [f"{name} {one}" for one in inner] or [name]
-    return found
+    assert [command for command in COMMANDS if f"memory-mesh {command}" not in page] == []
 
 
 def test_what_is_not_here_yet_is_listed() -> None:

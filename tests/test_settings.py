@@ -7,7 +7,7 @@ import pytest
 from memory_mesh import AsyncMemoryMesh, MemoryMesh
 from memory_mesh.core.errors import InvalidInput, SettingsError
 from memory_mesh.core.options import NAMES, Options
-from memory_mesh.settings import FILE, PREFIX, load, use_colour
+from memory_mesh.settings import FILE, PREFIX, load
 
 SECRET = "sk-very-secret-0123456789"
 
@@ -306,17 +306,6 @@ def test_a_secret_in_a_broken_file_is_not_shown(place: Place) -> None:
         with pytest.raises(SettingsError) as refused:
             place.load()
         assert SECRET not in str(refused.value)
-
-
-# --- colours ---
-
-
-@pytest.mark.parametrize(
-    ("environ", "wanted"),
-    [({}, True), ({"NO_COLOR": ""}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False), ({"TERM": "xterm"}, True)],
-)
-def test_colours_are_left_out_where_nobody_wants_or_sees_them(environ: dict[str, str], wanted: bool) -> None:
-    assert use_colour(environ) is wanted
 
 
 # --- language models ---

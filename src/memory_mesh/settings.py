@@ -85,12 +85,6 @@ def load(arguments: Mapping[str, object], *, environ: Mapping[str, str] | None =
     return Settings(Options(**values), origins, home, _caches(environ, home))
 
 
-def use_colour(environ: Mapping[str, str] | None = None) -> bool:
-    """Return False if NO_COLOR is set or the terminal is dumb."""
-    environ = os.environ if environ is None else environ
-    return not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"
-
-
 def folder(path: str, name: str) -> Path:
     """Return the folder that the option `name` gives; `~` is the user's home."""
     try:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from memory_mesh.interfaces.run import run
+from memory_mesh.interfaces.main import run
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ def cli(home: Path, monkeypatch: pytest.MonkeyPatch) -> Cli:
         with monkeypatch.context() as patched:
             patched.setattr(sys, "stdout", out)
             patched.setattr(sys, "stderr", err)
-            code = run(words)
+            code = run(list(words))
         return Said(code, out.text, err.text)
 
     return said

@@ -17,7 +17,9 @@ import pytest
 from memory_mesh.core.audit import check_lesson, parse
 from memory_mesh.core.errors import InvalidInput
 from memory_mesh.core.learning import Distilled, Heartbeat, JobRun, LessonBlock, Outcome
-from memory_mesh.interfaces import learning
+from memory_mesh.interfaces import handlers, values, views
+from memory_mesh.interfaces.operations import COMMANDS
+from memory_mesh.interfaces.values import Call
 
 FLAGS = [
     "--pattern", "token_expired", "--rule", "Refresh the token before a deploy.", "--situation", "The deploy failed.",
@@ -25,6 +27,8 @@ FLAGS = [
 ]  # fmt: skip
 FAILURE = '{"status": "error", "error_pattern": "disk_full", "preventative_rule": "Watch the disk."}'
 Cli = Callable[..., Any]  # as the fixture has it
+WATCH = Call(operation=COMMANDS["heartbeat"][-1], arguments={"every": 5})
+EVERY = WATCH.operation.parameters[-1]
 MAIN = "from memory_mesh.interfaces.main import main; main()"
 
 
@@ -83,7 +87,7 @@ def test_lessons_are_ordered_and_cut_as_asked(cli: Cli) -> None:
         (["lessons", "--limit", "0"], "limit"),
         (["lessons", "--limit", "many"], "--limit"),
         (["lessons", "--order-by", "severity"], "severity DESC"),
-        (["distill", "--rule", "Look twice."], "situation"),
+        (["distill", "--rule", "Look twice."], "severity"),
         (["distill", *FLAGS, "--severity", "urgent"], "critical, high, medium, low"),
         (["distill", *FLAGS, "--confidence", "2"], "--confidence"),
         (["distill", *FLAGS, "--confidence", "sure"], "--confidence"),
@@ -145,15 +149,15 @@ def test_what_was_learnt_for_others_is_counted_and_not_told(cli: Cli) -> None:
     said = cli("distill", "--agent", "ann")
     assert said.out.splitlines() == [
         "[MemoryMesh] Scanned 1 blocks: 1 candidates, 1 learnt, 0 known, 0 skipped",
-        "Learnt for others, who alone may see it: 1",
+        "Learnt for other agents, visible to them alone: 1",
     ]
     assert "heron" in cli("lessons", "--agent", "bob").out
     assert "heron" not in cli("lessons", "--agent", "ann").out
 
 
 def test_a_cycle_without_anything_to_tell_is_one_line() -> None:
-    assert learning.cycle(Distilled()).text == "[MemoryMesh] Scanned 0 blocks: 0 candidates, 0 learnt, 0 known, 0 skipped"
-    assert learning.cycle(Distilled(learnt=(block(),))).text.splitlines()[1:] == ["Learnt: Look twice."]
+    assert views.distilled(Distilled(), WATCH).text == "[MemoryMesh] Scanned 0 blocks: 0 candidates, 0 learnt, 0 known, 0 skipped"
+    assert views.distilled(Distilled(learnt=(block(),)), WATCH).text.splitlines()[1:] == ["Learnt: Look twice."]
 
 
 # --- the heartbeat ---
@@ -211,8 +215,8 @@ def test_a_terminal_gets_a_table(cli: Cli) -> None:
 def test_a_job_that_failed_makes_the_exit_code_1() -> None:
     run = JobRun(job="guard", priority=0, outcome=Outcome.DONE, began="", ended="")
     failed = JobRun(job="retention", priority=4, outcome=Outcome.FAILED, began="", ended="", detail="two\nlines")
-    assert learning.heartbeat(Heartbeat(runs=(run,))).code == 0
-    answer = learning.heartbeat(Heartbeat(runs=(run, failed)))
+    assert views.heartbeat(Heartbeat(runs=(run,)), WATCH).code == 0
+    answer = views.heartbeat(Heartbeat(runs=(run, failed)), WATCH)
     assert answer.code == 1
     assert answer.text == "[MemoryMesh] Heartbeat: 1 done, 1 failed, 0 not run\nguard      done\nretention  failed  two lines"
 
@@ -226,13 +230,13 @@ def test_a_store_that_is_only_read_is_told_by_its_own_code(cli: Cli, home: Path)
     ("text", "seconds"), [("90s", 90), ("30m", 1800), ("8h", 28_800), (" 2D ", 172_800), ("366d", 31_622_400)]
 )
 def test_a_span_of_time_is_read(text: str, seconds: int) -> None:
-    assert learning.seconds(text) == seconds
+    assert values.read(EVERY, text) == seconds
 
 
 @pytest.mark.parametrize("text", ["", "h", "8", "8 h", "1.5h", "٣h", "8h30m", "367d", "0d", "1w", "1e3s"])
 def test_what_is_no_span_of_time_is_refused(text: str) -> None:
     with pytest.raises(InvalidInput, match="--every"):
-        learning.seconds(text)
+        values.read(EVERY, text)
 
 
 # --- beat after beat ---
@@ -287,7 +291,7 @@ def test_a_watch_speaks_json_too_and_thinks_only_of_the_jobs_that_it_was_told(en
     ] * 2
 
 
-def test_a_beat_that_fails_is_told_and_the_next_one_comes() -> None:
+def test_a_beat_that_fails_is_told_and_the_next_one_comes(capsys: pytest.CaptureFixture[str]) -> None:
     class Sick:
         beats = 0
 
@@ -299,7 +303,6 @@ def test_a_beat_that_fails_is_told_and_the_next_one_comes() -> None:
     class Enough(Exception):
         """So that the test ends."""
 
-    told: list[int] = []
     waited: list[float] = []
 
     def pause(seconds: float) -> None:
@@ -308,5 +311,7 @@ def test_a_beat_that_fails_is_told_and_the_next_one_comes() -> None:
             raise Enough
 
     with pytest.raises(Enough):
-        learning.watch(Sick(), 5, lambda answer: told.append(answer.code), pause=pause)  # type: ignore[arg-type]
-    assert (told, waited) == ([1, 0], [5, 5])
+        handlers.repeat(Sick(), WATCH, pause=pause)  # type: ignore[arg-type]
+    assert waited == [5, 5]
+    shown = [line for line in capsys.readouterr().out.splitlines() if line.startswith("[MemoryMesh]")]
+    assert shown == ["[MemoryMesh] Heartbeat: 0 done, 1 failed, 0 not run", "[MemoryMesh] Heartbeat: 1 done, 0 failed, 0 not run"]

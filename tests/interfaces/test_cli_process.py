@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from shutil import which
 
 import pytest
 
@@ -77,10 +78,10 @@ def test_ctrl_c_ends_in_one_line(environ):
 
 
 def test_a_mistake_of_ours_is_one_line_and_its_trace_is_shown_on_request(environ):
-    broken = f"from memory_mesh.interfaces import run; run.run = lambda words: {{}}['private']; {MAIN}"
+    broken = "from memory_mesh.interfaces import main; main.run = lambda words: {}['private']; main.main()"
     brief = ran(environ, sys.executable, "-c", broken, "stats")
     assert (brief.returncode, brief.stdout) == (1, b"")
-    assert brief.stderr.startswith(b"[MemoryMesh Error] unexpected KeyError; ")
+    assert brief.stderr.startswith(b"[MemoryMesh Error] unexpected KeyError: ")
     assert brief.stderr.count(b"\n") == 1
     assert b"private" not in brief.stderr
     full = ran(environ, sys.executable, "-c", broken, "--debug", "stats")
@@ -91,7 +92,7 @@ def test_a_mistake_of_ours_is_one_line_and_its_trace_is_shown_on_request(environ
 def test_small_commands_load_nothing_heavy(environ):
     heavy = "{'numpy', 'sqlglot', 'rich', 'asyncio', 'pydantic', 'email', 'ssl', 'unittest'}"
     code = (
-        "import sys; from memory_mesh.interfaces.run import run; "
+        "import sys; from memory_mesh.interfaces.main import run; "
         "run(['store', '--content', 'The key rotates.', '--tag', 'x']); run(['stats']); run(['list']); "
         f"print('loaded:', sorted({heavy} & sys.modules.keys())); run(['list', '--filter', 'turn = 1']); "
         f"print('loaded:', sorted({heavy} & sys.modules.keys()))"
@@ -102,11 +103,49 @@ def test_small_commands_load_nothing_heavy(environ):
     assert "sqlglot" in lines[1]
 
 
-def test_the_shell_can_complete_commands(environ):
-    asked = {"_MEMORY_MESH_COMPLETE": "complete_bash", "COMP_WORDS": "memory-mesh se", "COMP_CWORD": "1"}
-    assert ran({**environ, **asked}, COMMAND).stdout.split() == [b"search"]
-    script = ran({**environ, "_MEMORY_MESH_COMPLETE": "source_bash"}, COMMAND)
-    assert b"_MEMORY_MESH_COMPLETE" in script.stdout
+@pytest.mark.parametrize(
+    "words",
+    [["--version"], ["--help"], [], ["audit"], ["search", "--help"], ["frobnicate"], ["store"], ["search", "--limt", "3"]],
+)
+def test_help_and_usage_errors_load_neither_store_nor_settings(environ, words):
+    heavy = ("numpy", "sqlite3", "rich", "asyncio", "memory_mesh.settings", "memory_mesh.wiring", "memory_mesh.stores")
+    code = f"import sys; from memory_mesh.interfaces.main import run; run({words!r}); print('loaded:', *sys.modules)"
+    loaded = ran(environ, sys.executable, "-c", code).stdout.decode().rpartition("loaded:")[2].split()
+    assert "memory_mesh.interfaces.render" in loaded
+    assert [name for name in loaded if name in heavy] == []
+
+
+@pytest.mark.parametrize(
+    ("line", "offered"),
+    [
+        ("memory-mesh se", ["search"]),
+        ("memory-mesh delete", ["delete", "delete-all"]),
+        ("memory-mesh audit ", ["verify", "head", "log", "export"]),
+        ("memory-mesh audit verify --f", ["--file"]),
+        ("memory-mesh search deploy --st", ["--store", "--status"]),
+        ("memory-mesh list --status arch", ["archived"]),
+        ("memory-mesh completion f", ["fish"]),
+    ],
+)
+def test_bash_completes_what_can_stand_there(environ, tmp_path, line, offered):
+    script = (
+        f'export PATH="{Path(COMMAND).parent}:$PATH"; eval "$(memory-mesh completion bash)"; '
+        "complete -p memory-mesh >/dev/null || exit 1; "
+        f"COMP_WORDS=({line if not line.endswith(' ') else line + chr(39) * 2}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); "
+        '_memory_mesh; printf "%s\\n" "${COMPREPLY[@]}"'
+    )
+    done = ran(environ, "bash", "-c", script)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout.decode().split() == offered
+
+
+@pytest.mark.parametrize("shell", ["zsh", "fish"])
+def test_the_other_shells_get_a_script_that_they_can_parse(environ, shell):
+    done = ran(environ, COMMAND, "completion", shell)
+    assert done.returncode == 0
+    assert f"memory-mesh completion {shell} -- ".encode() in done.stdout
+    if which(shell):
+        assert ran(environ, shell, "-n", "/dev/stdin", text=done.stdout.decode()).stderr == b""
 
 
 def test_an_answer_that_cannot_be_written_is_an_error(environ, tmp_path):

@@ -123,7 +123,7 @@ def test_many_that_are_gone_are_not_all_listed(cli, notes):
 def test_who_finds_nothing_is_told_what_to_say(cli, notes):
     said = cli("ingest-dir", "notes", "--extension", "rst")
     assert said.code == 0
-    assert said.out.splitlines()[1] == "No file here ends with rst; say --extension for others, --recursive for sub-folders."
+    assert said.out.splitlines()[1] == "No file here ends with rst; use --extension for others, --recursive for sub-folders."
     assert "--recursive" not in cli("ingest-dir", "notes", "--extension", "rst", "--recursive").out
 
 
@@ -143,12 +143,12 @@ def test_a_pipe_hears_how_far_it_has_come_and_a_terminal_sees_a_bar(cli, notes):
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        ([], "Missing argument"),
+        ([], "the following arguments are required: PATH"),
         (["nowhere"], "the folder 'nowhere' cannot be read: No such file or directory; expected a folder"),
         (["notes/a.md"], "'notes/a.md' is a file; expected a folder"),
         (["notes", "--extension", ""], "extension is ''; expected the end of a file's name, such as .md"),
         (["notes", "--type", "session"], "a memory of type 'session' has no session_id; give metadata.session_id"),
-        (["notes", "more"], "unexpected extra argument"),
+        (["notes", "more"], "unrecognized arguments: more"),
     ],
 )
 def test_what_cannot_be_done_is_one_line_and_nothing_is_stored(cli, notes, words, told):

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from interfaces.conftest import Stream
 from memory_mesh.interfaces import render
-from memory_mesh.settings import use_colour
 
 NASTY = "\x1b]0;gotcha\x07 \x1b[2J \x9b31m \x08\x7f\r \u202egnp.exe \x1b[31mred"
 COLOUR = re.compile(r"\x1b\[[0-9;]+m")
@@ -27,7 +27,7 @@ def test_colour_changes_no_text_and_no_control_character_is_left(text):
 @given(st.text(st.characters(codec="utf-8")))
 @example(NASTY)
 def test_json_gives_the_text_back_and_holds_no_control_character(text):
-    written = render.as_json({"text": text})
+    written = render.to_json({"text": text})
     assert not CONTROL.search(written)
     assert json.loads(written) == {"text": text}
 
@@ -43,7 +43,7 @@ def test_harmless_text_stays_as_it_is(text):
 
 
 def test_the_password_of_a_url_is_not_told():
-    told = render.unsecret("at postgresql://bob:hunter2@host:5432/db and https://host/path")
+    told = render.without_passwords("at postgresql://bob:hunter2@host:5432/db and https://host/path")
     assert told == "at postgresql://bob:***@host:5432/db and https://host/path"
 
 
@@ -98,7 +98,9 @@ def test_an_error_is_red_on_a_terminal_only(cli):
 
 
 @pytest.mark.parametrize(
-    ("environ", "wanted"), [({}, True), ({"NO_COLOR": "1"}, False), ({"NO_COLOR": ""}, True), ({"TERM": "dumb"}, False)]
+    ("environ", "wanted"),
+    [({}, True), ({"NO_COLOR": "1"}, False), ({"NO_COLOR": ""}, True), ({"TERM": "dumb"}, False), ({"TERM": "xterm"}, True)],
 )
-def test_no_colour_is_asked_for_in_the_environment(environ, wanted):
-    assert use_colour(environ) is wanted
+def test_the_environment_can_switch_colour_off(environ, wanted):
+    assert render.use_colour(Stream(terminal=True), environ) is wanted
+    assert not render.use_colour(Stream(terminal=False), environ)

@@ -63,7 +63,7 @@ def play() -> Answer:
     text = "\n".join(lines)
     failed = text.count("✗")
     data = {"ok": not failed, "story": lines}
-    return Answer(text=text, data=data, code=1 if failed else 0, drawn=lambda: paint(text, _STYLES))
+    return Answer(text=text, data=data, code=1 if failed else 0, draw=lambda: paint(text, _STYLES))
 
 
 def remember(stage: Stage) -> Iterator[str]:

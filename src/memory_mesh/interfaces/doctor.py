@@ -18,8 +18,8 @@ from memory_mesh.core.model.where import equals
 from memory_mesh.core.ports import Store
 from memory_mesh.flows import audit as trail
 from memory_mesh.flows import health
-from memory_mesh.interfaces.grammar import Who
-from memory_mesh.interfaces.render import NAME, Answer, aligned, one_line, paint, safe, size, styled, unsecret
+from memory_mesh.interfaces.render import NAME, Answer, aligned, one_line, paint, safe, size, styled, without_passwords
+from memory_mesh.interfaces.values import Target
 from memory_mesh.models import model_status
 from memory_mesh.settings import Settings, load
 from memory_mesh.stores import open_store, store_file
@@ -45,9 +45,9 @@ class Check:
 Look = Callable[[Store, Path | None], Check]
 
 
-def examine(who: Who) -> Answer:
+def examine(target: Target) -> Answer:
     """Run every check that can be run."""
-    checks = list(_checks(who))
+    checks = list(_checks(target))
     failed = sum(not check.ok for check in checks)
     summary = f"{NAME} Doctor: {len(checks)} checks, " + (f"{failed} failed." if failed else "all passed.")
     rows = [("ok" if check.ok else "FAILED", check.name, _told(check)) for check in checks]
@@ -55,15 +55,15 @@ def examine(who: Who) -> Answer:
         text=f"{summary}\n{aligned(rows)}",
         data={"ok": not failed, "checks": [asdict(check) for check in checks]},
         code=1 if failed else 0,
-        drawn=lambda: paint(summary) + "\n" + "\n".join(_drawn(check) for check in checks),
+        draw=lambda: paint(summary) + "\n" + "\n".join(_drawn(check) for check in checks),
     )
 
 
-def _checks(who: Who) -> Iterator[Check]:
+def _checks(target: Target) -> Iterator[Check]:
     yield Check("python", ok=True, detail=platform.python_version())
     yield _library()
     try:
-        loaded = load(who.arguments)
+        loaded = load(target.arguments)
     except SettingsError as error:
         yield _failed("settings", error)
         return
@@ -83,7 +83,7 @@ def _stored(loaded: Settings) -> Iterator[Check]:
         if file:
             yield _space(file)
         if file and not file.exists():
-            yield _unmade("store", file, f"{unsecret(loaded.store_url)} is not made yet", remedy="name another --store")
+            yield _unmade("store", file, f"{without_passwords(loaded.store_url)} is not made yet", remedy="name another --store")
             return
         store = open_store(loaded.store_url, busy_seconds=loaded.options.busy_seconds)
     except MemoryMeshError as error:
@@ -150,7 +150,7 @@ def _space(file: Path) -> Check:
 
 def _store(store: Store, file: Path | None) -> Check:
     about = f", {size(file.stat().st_size)}, schema {VERSION}" if file else ""
-    return Check("store", ok=True, detail=f"{unsecret(store.url)}{about}")
+    return Check("store", ok=True, detail=f"{without_passwords(store.url)}{about}")
 
 
 def _pseudonyms(store: Store, loaded: Settings) -> Check:

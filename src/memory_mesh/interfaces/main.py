@@ -1,16 +1,14 @@
-"""The way in. It loads the commands itself, so that Ctrl-C ends in one line from the first moment on."""
+"""The entry point. Everything is loaded inside `main`, so that Ctrl-C ends in one line from the first moment on."""
 
 import sys
 from types import TracebackType
 
 
 def main() -> None:
-    """The installed command."""
+    """Run the installed command."""
     if "--debug" not in sys.argv:
-        sys.excepthook = _unexpected
+        sys.excepthook = _report_bug
     try:
-        from memory_mesh.interfaces.run import run
-
         code = run(sys.argv[1:])
     except KeyboardInterrupt:
         sys.stderr.write("[MemoryMesh Error] interrupted\n")
@@ -18,9 +16,29 @@ def main() -> None:
     sys.exit(code)
 
 
-def _unexpected(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """An error of ours, not of the user's: one line, without values that might be private."""
+def run(words: list[str]) -> int:
+    """Run one command and return its exit code."""
+    from memory_mesh.interfaces import render
+
+    render.use_utf8()
+    while words[:1] == ["--debug"]:  # `main` has seen it
+        words = words[1:]
+    if words[:1] == ["--version"]:  # needs neither the table of operations nor a parser
+        from memory_mesh import __version__
+
+        return render.show(render.Answer(text=f"{render.NAME} memory-mesh {__version__}", data={}))
+    from memory_mesh.core.errors import MemoryMeshError
+    from memory_mesh.interfaces.cli import dispatch
+
+    try:
+        return dispatch(words)
+    except MemoryMeshError as error:
+        return render.complain(str(error), render.outcome(error).exit_code)
+
+
+def _report_bug(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """Report an unexpected error in one line, without its message, which might quote private values."""
     sys.stderr.write(
-        f"[MemoryMesh Error] unexpected {kind.__name__}; this is a mistake in memory-mesh: please report it, with what the "
-        "same command shows after memory-mesh --debug\n"
+        f"[MemoryMesh Error] unexpected {kind.__name__}: this is a bug in memory-mesh; please report it with the output of the "
+        "same command after memory-mesh --debug\n"
     )

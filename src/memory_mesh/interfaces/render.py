@@ -1,28 +1,32 @@
-"""Words out: an answer as text or JSON, an error as one line, and the one table that gives each error its codes.
+"""Output: an answer as text or JSON, an error as one line, and the one table of exit codes and HTTP statuses.
 
-The text is the same on a terminal and in a pipe; a terminal only adds colour. What comes from memories is made safe first:
-no stored text can drive a terminal.
+The text is the same on a terminal and in a pipe; a terminal adds colour and tables. Everything is made safe before it is
+written: no stored text can control a terminal.
 """
 
 import json
+import os
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from io import TextIOWrapper
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TextIO
 
 from memory_mesh.core import errors
 from memory_mesh.core.errors import MemoryMeshError
-from memory_mesh.core.model.records import Change, MemoryRecord
 from memory_mesh.core.text import CONTROL, REORDERING, SURROGATES
+
+if TYPE_CHECKING:
+    from memory_mesh.core.ports import Progress
 
 NAME = "[MemoryMesh]"
 ERROR = "[MemoryMesh Error]"
 
 
 class Outcome(NamedTuple):
-    """What an error becomes outside: the exit code of a command, the status of an HTTP answer."""
+    """The exit code of a command and the status of an HTTP response that an error leads to."""
 
     exit_code: int
     http_status: int
@@ -62,56 +66,116 @@ OUTCOMES: Mapping[type[MemoryMeshError], Outcome] = {
 }
 
 
+EXIT_CODES = """\
+Exit codes: 0 success, 1 failure, 2 wrong usage, 3 wrong settings, 4 no such memory, 5 not in this version, 6 memory is disabled,
+130 interrupted. The store: 7 unavailable, 8 read-only, 9 busy, 10 full, 11 damaged, 12 too new. The embedder: 13 no vector,
+14 another model. Calls to other machines: 15 failed, 16 refused as unsafe, 17 over the budget, 18 cancelled."""
+PIPE_CLOSED = 141  # what shells expect when the reader of a pipe is gone
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What a command has to say: to people, to programs, and to the shell."""
+    """The answer of a command: to people, to programs, and to the shell. With neither text nor data nothing is written."""
 
     text: str
     data: Mapping[str, object]
     code: int = 0
-    drawn: Callable[[], str] | None = None  # how a terminal shows it, where that is more than the text in colour
-    as_json: bool = False
+    problems: Sequence[str] = ()  # one line each, on standard error
+    draw: Callable[[], str] | None = None  # makes the text of a terminal, if it is more than the text in colour
 
 
 # --- streams ---
 
 
-def speak_utf8() -> None:
-    """Every character can be read and written, whatever the locale says."""
-    ways = ((sys.stdin, "surrogateescape"), (sys.stdout, "backslashreplace"), (sys.stderr, "backslashreplace"))
-    for stream, unknown in ways:
+def use_utf8() -> None:
+    """Read and write every character, whatever the locale."""
+    on_error = ((sys.stdin, "surrogateescape"), (sys.stdout, "backslashreplace"), (sys.stderr, "backslashreplace"))
+    for stream, errors_ in on_error:
         if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(encoding="utf-8", errors=unknown)
+            stream.reconfigure(encoding="utf-8", errors=errors_)
 
 
-def show(answer: Answer, *, colour: bool) -> int:
-    """Write an answer to standard output."""
-    if answer.as_json:
-        written = as_json(answer.data)
-    elif colour and sys.stdout.isatty():
-        written = answer.drawn() if answer.drawn else paint(safe(answer.text))
+def use_colour(stream: TextIO, environ: Mapping[str, str] | None = None) -> bool:
+    """Return whether to colour what is written to a stream: a terminal, unless NO_COLOR is set or it cannot show colours."""
+    environ = os.environ if environ is None else environ
+    return stream.isatty() and not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"
+
+
+def show(answer: Answer, *, as_json: bool = False) -> int:
+    """Write an answer and return its exit code."""
+    for problem in answer.problems:
+        complain(problem, 1)
+    if as_json and answer.data:
+        text = to_json(answer.data)
+    elif use_colour(sys.stdout):
+        text = answer.draw() if answer.draw else paint(safe(answer.text))
     else:
-        written = safe(answer.text)
-    sys.stdout.write(written.rstrip("\n") + "\n")
-    sys.stdout.flush()
+        text = safe(answer.text)
+    try:
+        write([text.rstrip("\n") + "\n"] if text else [])
+    except BrokenPipeError:
+        return PIPE_CLOSED
+    except OSError as error:  # such as a full disk behind `>`
+        return complain(f"the answer cannot be written: {error.strerror}", 1)
     return answer.code
 
 
-def complain(message: str, code: int, *, colour: bool) -> int:
-    """Write an error to standard error, in one line."""
+def write(pieces: Iterable[str]) -> None:
+    """Write to standard output. After a failure standard output is closed for good: Python would try again at its end."""
+    try:
+        for piece in pieces:
+            sys.stdout.write(piece)
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise
+
+
+def complain(message: str, code: int) -> int:
+    """Write an error to standard error, in one line, and return the exit code."""
     line = f"{ERROR} {one_line(message)}"
-    sys.stderr.write((paint(line) if colour and sys.stderr.isatty() else line) + "\n")
+    sys.stderr.write((paint(line) if use_colour(sys.stderr) else line) + "\n")
     return code
 
 
 def outcome(error: MemoryMeshError) -> Outcome:
-    """The codes of an error, or of the nearest kind above it."""
+    """Return the codes of an error, or of the nearest class above it."""
     return next(OUTCOMES[kind] for kind in type(error).__mro__ if kind in OUTCOMES)
+
+
+@contextmanager
+def progress(style: str = "bar") -> Iterator["Progress"]:
+    """Show progress on standard error: a bar on a terminal; elsewhere nothing, or with the style `lines` a line a batch."""
+    from memory_mesh.core.ports import no_progress
+
+    if not style or not sys.stderr.isatty():
+        yield _progress_line if style == "lines" else no_progress
+        return
+    from rich.console import Console  # 50 ms that only a terminal pays
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
+        tasks = {}
+
+        def update(what: str, done: int, of: int) -> None:
+            if what not in tasks:
+                tasks[what] = bar.add_task(what, total=of)
+            bar.update(tasks[what], completed=done, total=of)
+
+        yield update
+
+
+def _progress_line(what: str, done: int, of: int) -> None:
+    if done < of:  # the summary follows the last batch anyway
+        sys.stderr.write(f"{NAME} {done} of {of} {what}\n")
+        sys.stderr.flush()
 
 
 # --- texts ---
 
-# Everything that moves a terminal's cursor, colours or reading order; a tab and a line break are welcome.
+# Everything that moves the cursor of a terminal or changes its colours or reading order, except tab and line break.
 _UNSAFE = re.compile(rf"[{CONTROL}\x0b-\x0d\x85{REORDERING}{SURROGATES}]")
 _PASSWORD = re.compile(r"(\w://[^/\s:@]*):[^/\s@]+@")
 _STYLES = (
@@ -124,28 +188,28 @@ _STYLES = (
 
 
 def safe(text: str) -> str:
-    """The text with its control characters spelled out."""
-    return _UNSAFE.sub(lambda found: _spelled(found.group()), text.replace("\r\n", "\n"))
+    """Return the text with its control characters spelled out."""
+    return _UNSAFE.sub(lambda match: _spelled(match.group()), text.replace("\r\n", "\n"))
 
 
 def one_line(text: str) -> str:
-    """A message that stays on its line and tells no password of a URL."""
-    return unsecret(safe(" ".join(text.split())))
+    """Return a message as one line, without the passwords of URLs."""
+    return without_passwords(safe(" ".join(text.split())))
 
 
-def unsecret(text: str) -> str:
-    """The text without the password of a URL."""
+def without_passwords(text: str) -> str:
+    """Return the text without the passwords of URLs."""
     return _PASSWORD.sub(r"\1:***@", text)
 
 
-def as_json(data: Mapping[str, object]) -> str:
-    """JSON as people can read it; what could drive a terminal is escaped."""
+def to_json(data: Mapping[str, object]) -> str:
+    """Return indented JSON with every character escaped that could control a terminal."""
     written = json.dumps(data, ensure_ascii=False, indent=2)
-    return _UNSAFE.sub(lambda found: f"\\u{ord(found.group()):04x}", written)
+    return _UNSAFE.sub(lambda match: f"\\u{ord(match.group()):04x}", written)
 
 
 def paint(text: str, styles: Sequence[tuple[re.Pattern[str], str]] = ()) -> str:
-    """The same text in colour."""
+    """Return the same text in colour."""
     for pattern, style in (*_STYLES, *styles):
         text = pattern.sub(styled(r"\g<0>", style), text)
     return text
@@ -164,86 +228,37 @@ def _spelled(character: str) -> str:
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> str:
-    """Rows as columns of plain text."""
+    """Return rows as columns of plain text."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows)
     return "\n".join(line.rstrip() for line in lines)
 
 
 def table(title: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Rows as a terminal shows them best."""
+    """Return rows as a table for a terminal."""
     from rich.console import Console  # 50 ms that only a terminal pays
     from rich.table import Table
     from rich.text import Text
 
-    drawn = Table(*heads, box=None, header_style="bold", pad_edge=False)
+    grid = Table(*heads, box=None, header_style="bold", pad_edge=False)
     for first, *others in rows:
-        drawn.add_row(Text(safe(first), "cyan"), *(Text(safe(cell), overflow="fold") for cell in others))
+        grid.add_row(Text(safe(first), "cyan"), *(Text(safe(cell), overflow="fold") for cell in others))
     console = Console(force_terminal=True)
     with console.capture() as captured:
-        console.print(drawn)
+        console.print(grid)
     return f"{paint(f'{NAME} {title}')}\n{captured.get()}"
 
 
-# --- memories ---
-
-
-def record_text(record: MemoryRecord) -> str:
-    """One memory, whole."""
-    facts = {
-        "Type": record.metadata.get("type") or record.memory_type,
-        "Source": record.metadata.get("source") or "unknown",
-        "Status": record.status,
-        "Revision": record.revision,
-        "Observed": record.times_observed,
-        "Pinned": "yes" if record.pinned else "no",
-    }
-    owner = {"User": record.user_id, "Agent": record.agent_id, "Session": record.session_id, "Created": record.created_at}
-    lines = [f"{NAME} Record {record.id}", _pairs(facts), _pairs(owner)]
-    if record.metadata:
-        lines.append(f"Metadata: {json.dumps(record.metadata, ensure_ascii=False)}")
-    return "\n".join([*lines, "", record.content])
-
-
-def list_text(records: Sequence[MemoryRecord]) -> str:
-    """Memories, one on a line."""
-    lines = [f"{record.id}  {record.created_at}  {record.memory_type:<10}  {preview(record.content)}" for record in records]
-    return "\n".join([f"{NAME} Listed {len(records)} memories.", *lines])
-
-
-def history_text(memory_id: str, changes: Sequence[Change]) -> str:
-    """How a memory became what it is, oldest first."""
-    lines = [f"{NAME} History of {memory_id}: {len(changes)} revisions."]
-    for change in changes:
-        why = f": {change.why}" if change.why else ""
-        lines.append(f"{change.number:>4}  {change.created_at}  {change.action} by {change.agent_id or 'unknown'}{why}")
-        lines += [f"      {name} was {preview(_value(was))}" for name, was in change.before.items()]
-    return "\n".join(lines)
-
-
-def plain(value: MemoryRecord | Change) -> dict[str, object]:
-    """A record for JSON."""
-    return asdict(value)
-
-
 def preview(text: str, length: int = 80) -> str:
-    """The beginning of a text, on one line."""
+    """Return the beginning of a text, on one line."""
     line = " ".join(text.split())
     return line if len(line) <= length else line[: length - 1] + "…"
 
 
 def size(number: float) -> str:
-    """A number of bytes as people say it."""
+    """Return a number of bytes in a readable unit."""
     for unit in ("bytes", "KiB", "MiB", "GiB"):
         if number < 1024 or unit == "GiB":
             break
         number /= 1024
     return f"{number:.0f} {unit}" if unit == "bytes" else f"{number:.1f} {unit}"
-
-
-def _pairs(named: Mapping[str, object]) -> str:
-    return " | ".join(f"{name}: {value}" for name, value in named.items() if value is not None)
-
-
-def _value(value: object) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

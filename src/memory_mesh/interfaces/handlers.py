@@ -1,0 +1,162 @@
+"""Handlers: commands that do more than call the mesh once. Each takes a `Call` and returns an `Answer`."""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Never
+
+from memory_mesh.core.cancel import wait
+from memory_mesh.core.errors import InvalidInput
+from memory_mesh.interfaces.operations import COMMANDS, Kind, parameters
+from memory_mesh.interfaces.render import NAME, Answer, aligned, progress, show, size, table, without_passwords
+from memory_mesh.interfaces.values import Call
+
+if TYPE_CHECKING:
+    from memory_mesh.faces.mesh import Mesh
+
+
+def doctor(call: Call) -> Answer:
+    """Run every check that can be run."""
+    from memory_mesh.interfaces.doctor import examine
+
+    return examine(call.target)
+
+
+def demo(call: Call) -> Answer:
+    from memory_mesh.interfaces.demo import play
+
+    return play()
+
+
+def config_show(call: Call) -> Answer:
+    """Show the settings, each with its origin."""
+    from memory_mesh.settings import load
+
+    rows = [(name, without_passwords(value), origin) for name, value, origin in load(call.target.arguments).displayed()]
+    data = {"settings": [{"name": name, "value": value, "origin": origin} for name, value, origin in rows]}
+    text = f"{NAME} {len(rows)} settings\n" + aligned(rows)
+    return Answer(text=text, data=data, draw=lambda: table("Settings", ("setting", "value", "from"), rows))
+
+
+def verify_file(call: Call) -> Answer:
+    """Verify an exported file; no store is needed."""
+    from memory_mesh.core.audit import verify_export
+    from memory_mesh.interfaces.views import verdicts
+
+    file = str(call.arguments["file"])
+    try:
+        with Path(file).open(encoding="utf-8-sig") as lines:  # some programs put a byte order mark before the first line
+            return verdicts(verify_export(lines, noted=call.arguments.get("head")), call)  # type: ignore[arg-type]
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror or error if isinstance(error, OSError) else "it is not UTF-8"
+        raise InvalidInput(f"{file} cannot be read: {reason}", expected="a file of memory-mesh audit export") from None
+
+
+# --- heartbeat --watch ---
+
+
+def watch(call: Call) -> Never:
+    """Run the heartbeat again and again, until interrupted."""
+    with call.target.mesh() as mesh:
+        repeat(mesh, call)
+
+
+def repeat(mesh: "Mesh", call: Call, *, pause: Callable[[float], None] = wait) -> Never:
+    """Show one heartbeat after another. A heartbeat that fails is shown, and the next one follows all the same."""
+    from memory_mesh.interfaces.views import heartbeat
+
+    options = {name: value for name, value in call.arguments.items() if name != "every"}
+    while True:
+        show(heartbeat(mesh.heartbeat(**options), call), as_json=call.as_json)  # type: ignore[arg-type]
+        sys.stdout.flush()
+        pause(float(str(call.arguments["every"])))
+
+
+# --- the local model ---
+
+
+def model_status(call: Call) -> Answer:
+    """Show the state of the local model; nothing is loaded or downloaded."""
+    from memory_mesh.models import MODEL, State
+    from memory_mesh.models import model_status as status_of
+    from memory_mesh.settings import load
+    from memory_mesh.wiring.build import model_paths
+
+    settings = load({})
+    embedder, status = settings.options.embedder, status_of(model_paths(settings))
+    rows = [("folder", str(status.folder))]
+    rows += [("size", size(status.size))] if status.size else []
+    rows += [("sums", "right")] if status.usable else []
+    rows += [(name, text) for name, text in (("detail", status.detail), ("remedy", status.remedy)) if text]
+    if embedder != "local":
+        rows.append(("unused", f"embedder is {embedder}, by {settings.origins['embedder']}"))
+    data = {
+        "model": MODEL, "state": str(status.state), "folder": str(status.folder), "size": status.size,
+        "sums": status.usable, "detail": status.detail, "remedy": status.remedy, "embedder": embedder,
+    }  # fmt: skip
+    code = 0 if status.state is State.READY else 1
+    return Answer(text=f"{NAME} {MODEL} is {status.state}\n{aligned(rows)}", data=data, code=code)
+
+
+def model_fetch(call: Call) -> Answer:
+    """Download the local model, unless it is ready."""
+    from memory_mesh.models import find_model
+    from memory_mesh.settings import load
+    from memory_mesh.wiring.build import model_paths
+
+    with progress() as update:
+        find_model(model_paths(load({})), retry=True, progress=update)
+    return model_status(call)
+
+
+# --- completion ---
+
+# Each script calls the command itself for the words to offer, and falls back to file names.
+_SCRIPTS = {
+    "bash": """\
+_memory_mesh() {
+    local IFS=$'\\n'
+    COMPREPLY=($(memory-mesh completion bash -- "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null))
+}
+complete -o default -F _memory_mesh memory-mesh""",
+    "zsh": """\
+autoload -Uz compinit && compinit
+_memory_mesh() {
+    local -a offered
+    offered=("${(@f)$(memory-mesh completion zsh -- "${(@)words[2,$CURRENT]}" 2>/dev/null)}")
+    if [[ -n "$offered" ]]; then compadd -- $offered; else _files; fi
+}
+compdef _memory_mesh memory-mesh""",
+    "fish": """\
+complete -c memory-mesh -a '(memory-mesh completion fish -- (commandline -opc)[2..-1] (commandline -ct) 2>/dev/null)'""",
+}
+
+
+def completion(call: Call) -> Answer:
+    """Print the script of a shell, or the completions of the last word of a line."""
+    shell, line = str(call.arguments["shell"]), call.arguments.get("line")
+    if not isinstance(line, list):
+        return Answer(text=_SCRIPTS[shell], data={"shell": shell, "script": _SCRIPTS[shell]})
+    words = completions(line)
+    return Answer(text="\n".join(words), data={"words": words} if words else {})
+
+
+def completions(line: list[str]) -> list[str]:
+    """Return the words that can stand in place of the last word of a line."""
+    *before, last = line
+    group = before[0] if before else ""
+    command = next((one for one in (" ".join(before[:2]), group) if one in COMMANDS), None)
+    if command is None:
+        depth = len(before)
+        offered = [one.split()[depth] for one in COMMANDS if one.split()[:depth] == before and len(one.split()) > depth]
+    else:
+        flags = {one.word: one for one in parameters(command)}
+        positional = [one for one in flags.values() if one.positional and one.choices]
+        previous = flags.get(before[-1])
+        if previous and not previous.positional and previous.kind is not Kind.SWITCH:
+            offered = list(previous.choices)
+        elif last.startswith("-"):
+            offered = [word for word, one in flags.items() if not one.positional]
+        else:
+            offered = [word for one in positional for word in one.choices]
+    return [word for word in dict.fromkeys(offered) if word.startswith(last)]

@@ -1,0 +1,470 @@
+"""Every operation that an interface offers, written once as plain data; the command line is generated from this table.
+
+An entry names the method of the mesh that it calls and the function of `views` that renders the result, or a function of
+`handlers` that does all of it. Servers will be generated from the same entries, so this module imports nothing of memory-mesh.
+The module is over 300 lines because it is the one list of all operations.
+"""
+
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass, field
+from enum import StrEnum
+
+
+class Interface(StrEnum):
+    """An interface that offers operations."""
+
+    CLI = "cli"
+    REST = "rest"
+    MCP = "mcp"
+
+
+class Effect(StrEnum):
+    """The effect of an operation on stored data."""
+
+    READ = "read"
+    WRITE = "write"
+    DESTRUCTIVE = "destructive"
+
+
+class Kind(StrEnum):
+    """The type of a parameter."""
+
+    TEXT = "text"
+    INPUT = "input"  # a text that may be long; at the command line, `-` reads it from standard input
+    WORDS = "words"  # positional words, joined by spaces
+    INTEGER = "integer"
+    FRACTION = "fraction"  # a number from 0 to 1
+    OBJECT = "object"  # a JSON object
+    DURATION = "duration"  # such as 8h or 30m; in seconds
+    HEAD = "head"  # the end of an audit chain, as `audit head` prints it
+    SWITCH = "switch"  # takes no value; when given, the opposite of its default
+    PATH = "path"
+    URL = "url"
+
+
+_METAVARS = {
+    Kind.INPUT: "TEXT", Kind.WORDS: "WORD", Kind.INTEGER: "N", Kind.FRACTION: "X", Kind.OBJECT: "JSON", Kind.HEAD: "NUMBER:HASH",
+}  # fmt: skip
+# Values that refer to this machine: a server must not accept them from its clients.
+LOCAL_KINDS = frozenset({Kind.PATH, Kind.URL})
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A parameter of an operation. `name` and `default` are those of the method."""
+
+    name: str
+    help: str
+    _: KW_ONLY
+    kind: Kind = Kind.TEXT
+    flag: str = ""  # default: the name
+    metavar: str = ""  # default: that of the kind
+    default: object = None
+    cli_default: object = None  # another default at the command line
+    choices: Mapping[str, object] = field(default_factory=dict)  # each word, and the value it stands for
+    required: bool = False
+    repeated: bool = False
+    positional: bool = False
+    into: str = ""  # the parameter of the method, an object, that takes this one as a key
+    option: bool = False  # not passed to the method, but used by the view
+
+    @property
+    def word(self) -> str:
+        """How the command line names it: `--min-score`, or `QUERY` for a positional parameter."""
+        return self.shown_metavar if self.positional else self.flag or f"--{self.name.replace('_', '-')}"
+
+    @property
+    def shown_metavar(self) -> str:
+        return self.metavar or _METAVARS.get(self.kind, self.kind.upper())
+
+    @property
+    def shown_default(self) -> str:
+        """The default as a user would type it; empty when there is none."""
+        default = self.cli_default or self.default
+        if self.kind is Kind.SWITCH or default is None or default == "":
+            return ""
+        if self.kind is Kind.DURATION and isinstance(default, int):
+            return f"{default // 3600}h"
+        named = next((word for word, value in self.choices.items() if value == default), None)
+        return named or (", ".join(default) if isinstance(default, tuple) else str(default))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation:
+    """One operation. `aliases` gives it another name in an interface.
+
+    At the command line an alias may end with a flag: `explain` is `search --explain` there. Such an entry is a variant of the
+    command before the flag, chosen when the flag is given. A variant without a flag is chosen by its `into` parameters.
+    """
+
+    name: str
+    summary: str
+    heading: str = ""
+    method: str = ""
+    view: str = ""
+    formatter: str = ""  # a method of the mesh that makes a text of the result, for the view
+    handler: str = ""
+    effect: Effect = Effect.READ
+    exposed: frozenset[Interface] = frozenset({Interface.CLI})
+    aliases: Mapping[Interface, str] = field(default_factory=dict)
+    parameters: tuple[Parameter, ...] = ()
+    target: tuple[str, ...] = ("store", "agent", "user", "session")  # the flags that say which memory
+    progress: str = ""  # `bar`: shown on a terminal; `lines`: also one line a batch elsewhere
+    confirm: str = ""  # the question to ask before it is done; `{given}` is what was named
+    examples: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if bool(self.handler) == bool(self.method and self.view):
+            raise ValueError(f"{self.name}: needs a method and a view, or a handler")
+        if self.exposed - {Interface.CLI} and (self.handler or any(one.kind in LOCAL_KINDS for one in self.parameters)):
+            raise ValueError(f"{self.name}: a handler, a path or a URL of this machine cannot be exposed by a server")
+
+    @property
+    def command(self) -> str:
+        """The words of its command, such as `audit verify`."""
+        return self.aliases.get(Interface.CLI, self.name).partition(" --")[0]
+
+    @property
+    def switch(self) -> str:
+        """The flag that chooses this variant of its command, or an empty text."""
+        _, dashes, flag = self.aliases.get(Interface.CLI, self.name).partition(" --")
+        return f"--{flag}" if dashes else ""
+
+
+STORE, READ, LEARN, CHANGE, DELETE, MAINTAIN, SETUP = (
+    "Store", "Search and read", "Learn", "Change", "Delete", "Maintain", "Set up",
+)  # fmt: skip
+EVERYWHERE = frozenset(Interface)
+
+# The commands that consist of commands.
+GROUPS = {
+    "audit": "Verify, show and export the audit chains.",
+    "config": "Show the settings in force.",
+    "model": "Look after the local model, and check every model in use.",
+}
+
+TARGET = {
+    "store": Parameter("store", "the store, e.g. sqlite:///memory.db (default: as configured, else in the home)", kind=Kind.URL),
+    "agent": Parameter("agent", "read and write as this agent", metavar="NAME"),
+    "user": Parameter("user", "the user whose memory it is", metavar="NAME"),
+    "session": Parameter("session", "the current session", metavar="NAME"),
+}
+
+
+JSON = Parameter("json", "print the answer as JSON", kind=Kind.SWITCH, default=False)
+YES = Parameter("yes", "do not ask for confirmation", kind=Kind.SWITCH, default=False)
+
+
+def _words(*words: str) -> Mapping[str, object]:
+    return {word: word for word in words}
+
+
+_SAMPLE = "mem_1760000000000_3fa9c2"
+_ID = Parameter("id", "the id of the memory", metavar="ID", required=True)
+_LIMIT = Parameter("limit", "the maximum number", kind=Kind.INTEGER, default=10)
+_METADATA = Parameter("metadata", "further metadata, as a JSON object", kind=Kind.OBJECT)
+_KEY = Parameter("idempotency_key", "a repeated call with this key stores once", flag="--key", metavar="KEY")
+_TYPE_HELP = "global, agent, session …, or a word of yours"
+_STATUS = Parameter(
+    "status", "only memories of this status; may be repeated", metavar="STATUS", repeated=True, default=("active",),
+    choices=_words("active", "superseded", "disputed", "quarantined", "archived"),
+)  # fmt: skip
+_FILTER = Parameter("filter", "an expression such as: memory_type = 'global' AND tags = 'ops'", metavar="EXPR")
+_CHAIN = Parameter(
+    "recalls", "the chains of memories or those of searches (default: both)", flag="--chain", metavar="KIND",
+    choices={"main": False, "recalls": True},
+)  # fmt: skip
+_CHAIN_AGENT = Parameter("agent_id", "only the chains of this agent", flag="--agent", metavar="NAME")
+_SEARCH = (
+    Parameter("query", "words to search for", kind=Kind.WORDS, metavar="QUERY", positional=True, required=True),
+    _LIMIT,
+    _FILTER,
+    Parameter("min_score", "the lowest score to show (default: set by the ranker)", kind=Kind.FRACTION),
+    Parameter("ranker", "how to rank (default: as configured)", metavar="NAME", choices=_words("learnt", "rrf")),
+    _STATUS,
+)
+_JOBS = (
+    Parameter(
+        "jobs", "run this job only; may be repeated", flag="--job", metavar="NAME", repeated=True,
+        choices=_words("guard", "distillation", "retention", "reembedding", "compaction"),
+    ),
+    Parameter("force", "run also what is not due", kind=Kind.SWITCH, default=False),
+)  # fmt: skip
+
+# fmt: off
+OPERATIONS = (
+    Operation(
+        name="store", method="add", view="stored", heading=STORE, effect=Effect.WRITE, exposed=EVERYWHERE,
+        summary="Store a text as a memory. A text that is stored already, in the same scope, is counted instead.",
+        parameters=(
+            Parameter("content", "the text; - reads standard input", kind=Kind.INPUT, required=True),
+            Parameter("type", _TYPE_HELP, metavar="TYPE", into="metadata"),
+            Parameter("rationale", "why it is worth keeping", into="metadata"),
+            Parameter("hypothesis", "what it was expected to show", into="metadata"),
+            Parameter("tags", "a tag; may be repeated", flag="--tag", metavar="TAG", repeated=True, into="metadata"),
+            _METADATA, _KEY,
+        ),
+        examples=(
+            'store --content "The deploy key rotates on Mondays."',
+            'store --content "Ana prefers tea." --type agent --tag people --agent concierge',
+            'store --content - --metadata \'{"source": "minutes"}\' < minutes.txt',
+        ),
+    ),
+    Operation(
+        name="ingest-dir", method="ingest_dir", view="ingested", heading=STORE, effect=Effect.WRITE, progress="lines",
+        summary="Store each file of a folder as a memory. A second run stores what is new or changed and lists what is gone.",
+        parameters=(
+            Parameter("path", "the folder", kind=Kind.PATH, positional=True, required=True),
+            Parameter("extension", "read files with this ending; may be repeated", metavar="EXT", default=".md", repeated=True),
+            Parameter("type", _TYPE_HELP, metavar="TYPE"),
+            Parameter("recursive", "also read sub-folders", kind=Kind.SWITCH, default=False),
+        ),
+        examples=("ingest-dir notes", "ingest-dir notes --recursive --extension md --extension txt --type agent"),
+    ),
+    Operation(
+        name="extract", method="extract", view="extracted", heading=STORE, effect=Effect.WRITE,
+        summary="Extract memories from a text with the language model. Without one, or when it fails, the text is stored whole.",
+        parameters=(
+            Parameter("text", "the text; - reads standard input", kind=Kind.INPUT, flag="--content", required=True),
+            Parameter("min_importance", "drop memories of lower importance", kind=Kind.FRACTION, default=0.4),
+            _METADATA, _KEY,
+        ),
+        examples=("extract --content - < conversation.txt", "extract --content - --min-importance 0.6 --session s42 < notes.txt"),
+    ),
+    Operation(
+        name="search", method="search", formatter="format_results", view="found", heading=READ, exposed=EVERYWHERE,
+        parameters=_SEARCH,
+        summary="Find the memories that answer a query, highest score first.",
+        examples=(
+            'search "when does the deploy key rotate?"', "search deploy key --limit 3 --filter \"tags = 'ops'\"",
+            "search deploy key --explain",
+        ),
+    ),
+    Operation(
+        name="explain", method="explain", view="explained", aliases={Interface.CLI: "search --explain"}, exposed=EVERYWHERE,
+        summary="show why: the rank and score of each channel, and what was left out", parameters=_SEARCH,
+    ),
+    Operation(
+        name="search-for-model", method="search", formatter="format_for_model", view="fenced",
+        aliases={Interface.CLI: "search --for-model"},
+        summary="print the memories as data for a prompt: fenced, with a notice to the model", parameters=_SEARCH,
+    ),
+    Operation(
+        name="get", method="get", view="record", heading=READ, exposed=EVERYWHERE, parameters=(_ID,),
+        summary="Show one memory, whatever its status.", examples=(f"get --id {_SAMPLE}",),
+    ),
+    Operation(
+        name="list", method="get_all", view="listed", heading=READ, exposed=EVERYWHERE,
+        summary="List memories, newest first.",
+        parameters=(Parameter("limit", _LIMIT.help, kind=Kind.INTEGER, cli_default=20), _FILTER, _STATUS),
+        examples=("list --limit 5", "list --filter \"memory_type = 'agent'\" --agent planner"),
+    ),
+    Operation(
+        name="history", method="history", view="history", heading=READ, exposed=EVERYWHERE, parameters=(_ID,),
+        summary="Show the revisions of a memory, oldest first.", examples=(f"history --id {_SAMPLE}",),
+    ),
+    Operation(
+        name="lessons", method="query_lessons", view="lessons", heading=LEARN, exposed=EVERYWHERE,
+        summary="Show the lessons that are relevant to a query; without a query all lessons, most severe first.",
+        parameters=(
+            Parameter("query", "what they should be relevant to", kind=Kind.WORDS, metavar="QUERY", positional=True, default=""),
+            _LIMIT,
+            Parameter("order_by", "the order", metavar="ORDER", choices=_words("relevance", "severity DESC")),
+        ),
+        examples=("lessons", "lessons deploying to production --limit 5", 'lessons deploy --order-by "severity DESC"'),
+    ),
+    Operation(
+        name="distill", method="distill", view="distilled", heading=LEARN, effect=Effect.WRITE,
+        summary="Derive lessons from the failures of the last day; or, with flags, store one lesson.",
+        examples=(
+            "distill",
+            'distill --pattern token_expired --rule "Refresh the token before a deploy." --situation "The deploy failed." '
+            '--oversight "Nobody looked at the expiry." --fix "A new token." --severity high --scope deploys',
+        ),
+    ),
+    Operation(
+        name="distill-lesson", method="distill_lesson", view="lesson", aliases={Interface.CLI: "distill"},
+        effect=Effect.WRITE, exposed=EVERYWHERE, summary="Store one lesson.",
+        parameters=(
+            Parameter("error_pattern", "a stable name of the error", flag="--pattern", metavar="NAME", into="context"),
+            Parameter("preventative_rule", "what to do or avoid in future", flag="--rule", into="context"),
+            Parameter("situation", "what happened", into="context"),
+            Parameter("oversight", "what was missed", into="context"),
+            Parameter("fix", "how it was resolved", into="context"),
+            Parameter("severity", "how bad it was", metavar="LEVEL", into="context",
+                      choices=_words("critical", "high", "medium", "low")),
+            Parameter("applicable_scope", "when and where the rule applies", flag="--scope", into="context"),
+            Parameter("inverse_lesson", "what succeeds instead", flag="--inverse", into="context"),
+            Parameter("confidence", "how sure the rule is (default: 0.7)", kind=Kind.FRACTION, into="context"),
+            _KEY,
+        ),
+    ),
+    Operation(
+        name="update", method="update", view="updated", heading=CHANGE, effect=Effect.WRITE, exposed=EVERYWHERE,
+        summary="Write a new revision of a memory; the old one stays in its history.",
+        parameters=(
+            _ID,
+            Parameter("content", "the new text; - reads standard input", kind=Kind.INPUT),
+            Parameter("metadata", "keys to set, as a JSON object; null removes a key", kind=Kind.OBJECT),
+            Parameter("why", "the reason, for the history"),
+            _KEY,
+        ),
+        examples=(
+            f'update --id {_SAMPLE} --content "The key rotates on Fridays." --why "new plan"',
+            f"update --id {_SAMPLE} --metadata '{{\"source\": null}}'",
+        ),
+    ),
+    Operation(
+        name="pin", method="pin", view="pinned", heading=CHANGE, effect=Effect.WRITE, exposed=EVERYWHERE,
+        summary="Pin a memory, so that it never decays.",
+        parameters=(_ID, Parameter("pinned", "unpin it: let it decay again", kind=Kind.SWITCH, flag="--off", default=True)),
+        examples=(f"pin --id {_SAMPLE}", f"pin --id {_SAMPLE} --off"),
+    ),
+    Operation(
+        name="delete", method="erase", view="deleted", heading=DELETE, effect=Effect.DESTRUCTIVE, exposed=EVERYWHERE,
+        summary="Erase a memory for good: its text, its history, and everything derived from it alone.",
+        parameters=(_ID,), examples=(f"delete --id {_SAMPLE}",),
+    ),
+    Operation(
+        name="delete-all", method="delete_all", view="deleted_all", heading=DELETE, effect=Effect.DESTRUCTIVE,
+        summary="Erase all memories of a scope for good, of every agent; each further flag narrows the scope.",
+        parameters=(
+            Parameter("user_id", "memories of this user; alone: all of them", flag="--user", metavar="NAME"),
+            Parameter("agent_id", "memories that this agent stored", flag="--agent", metavar="NAME"),
+            Parameter("session_id", "memories of this session", flag="--session", metavar="NAME"),
+            Parameter("project", "memories of this project", metavar="NAME"),
+            Parameter("memory_type", "memories of this type", flag="--type", metavar="TYPE",
+                      choices=_words("global", "session", "agent", "lesson", "reflection")),
+        ),
+        target=("store", "user"), confirm="Erase every memory of {given} for good?",
+        examples=("delete-all --agent planner", "delete-all --session s42 --yes"),
+    ),
+    Operation(
+        name="compact", method="compact", view="compacted", heading=DELETE, effect=Effect.WRITE,
+        summary="Free the bytes of deleted memories in the files of a large store.",
+        examples=("compact", "compact --store sqlite:///memory.db"),
+    ),
+    Operation(
+        name="stats", method="stats", view="stats", heading=MAINTAIN, exposed=EVERYWHERE,
+        summary="Show how many memories there are, and where.", examples=("stats", "stats --store sqlite:///memory.db --json"),
+    ),
+    Operation(
+        name="heartbeat", method="heartbeat", view="heartbeat", heading=MAINTAIN, effect=Effect.WRITE, parameters=_JOBS,
+        summary="Run the maintenance jobs that are due. Exits with 1 when a job failed.",
+        examples=("heartbeat", "heartbeat --force --job distillation", "heartbeat --log"),
+    ),
+    Operation(
+        name="heartbeat-log", method="heartbeat_log", view="runs", aliases={Interface.CLI: "heartbeat --log"},
+        summary="show earlier runs instead",
+    ),
+    Operation(
+        name="heartbeat-watch", handler="watch", aliases={Interface.CLI: "heartbeat --watch"}, effect=Effect.WRITE,
+        summary="repeat until interrupted",
+        parameters=(*_JOBS, Parameter("every", "the pause between two runs, with --watch", kind=Kind.DURATION, default=28_800)),
+    ),
+    Operation(
+        name="reembed", method="reembed", view="reembedded", heading=MAINTAIN, effect=Effect.WRITE, progress="bar",
+        summary="Compute the vectors that are missing or belong to another model. An interrupted run continues where it stopped.",
+        examples=("reembed", "reembed --store sqlite:///memory.db"),
+    ),
+    Operation(
+        name="audit verify", method="verify", view="verdicts", heading=MAINTAIN,
+        summary="Verify every audit chain, or those of --agent. Exits with 1 on a break and names the block.",
+        parameters=(_CHAIN_AGENT, Parameter("head", "a head noted earlier, as audit head prints it", kind=Kind.HEAD), _CHAIN),
+        examples=("audit verify", "audit verify --agent planner --head 12:9ca0…", "audit verify --file trail.jsonl"),
+    ),
+    Operation(
+        name="audit verify-file", handler="verify_file", aliases={Interface.CLI: "audit verify --file"},
+        summary="verify an export instead of the store",
+        parameters=(
+            Parameter("file", "verify this export instead of the store", kind=Kind.PATH, metavar="FILE"),
+            Parameter("head", "a head noted earlier, as audit head prints it", kind=Kind.HEAD),
+        ),
+    ),
+    Operation(
+        name="audit head", method="audit_heads", view="heads", heading=MAINTAIN,
+        summary="Show where each chain ends. Note it elsewhere: audit verify --head tells later whether it is still true.",
+        parameters=(_CHAIN_AGENT, _CHAIN), examples=("audit head", "audit head --agent planner --chain main"),
+    ),
+    Operation(
+        name="audit log", method="audit_log", view="blocks", heading=MAINTAIN,
+        summary="Show the latest audit blocks, newest first.",
+        parameters=(
+            _CHAIN_AGENT, Parameter("limit", _LIMIT.help, kind=Kind.INTEGER, default=20),
+            Parameter("operation", "only blocks of this operation", metavar="NAME",
+                      choices=_words("retain", "recall", "reflect", "synthesize", "lesson")),
+            _CHAIN,
+        ),
+        examples=("audit log --limit 5", "audit log --operation recall --agent planner"),
+    ),
+    Operation(
+        name="audit export", method="audit_export", view="exported", heading=MAINTAIN, progress="bar",
+        summary="Write the audit chains to a file, each from its first block.",
+        parameters=(
+            _CHAIN_AGENT,
+            Parameter("out", "a new file (default: standard output)", kind=Kind.PATH, metavar="FILE", option=True),
+            Parameter("as_json", "json can be verified; wire is the YAMO format", flag="--format", metavar="NAME", default=True,
+                      choices={"json": True, "wire": False}),
+            _CHAIN,
+        ),
+        examples=("audit export --out trail.jsonl", "audit export --format wire --chain main > trail.yamo"),
+    ),
+    Operation(
+        name="doctor", handler="doctor", heading=SETUP, examples=("doctor", "doctor --store sqlite:///memory.db"),
+        summary="Check the installation, the settings, the store and every audit chain. Exits with 1 when a check fails.",
+    ),
+    Operation(
+        name="config show", handler="config_show", heading=SETUP, examples=("config show", "config show --agent planner --json"),
+        summary="Show every setting, its value and its origin. Secrets are not shown.",
+    ),
+    Operation(
+        name="model status", handler="model_status", heading=SETUP, target=(), examples=("model status", "model status --json"),
+        summary="Show where the local model is and whether it is ready. Exits with 1 when it is not.",
+    ),
+    Operation(
+        name="model fetch", handler="model_fetch", heading=SETUP, target=(), effect=Effect.WRITE, examples=("model fetch",),
+        summary="Download the local model and make it ready. Does nothing when it is.",
+    ),
+    Operation(
+        name="model check", method="check_models", view="models", heading=SETUP, examples=("model check", "model check --json"),
+        summary="Send one short request to the language model and the embedder. Exits with 1 when one that is configured fails.",
+    ),
+    Operation(
+        name="completion", handler="completion", heading=SETUP, target=(),
+        summary="Print the completion script of a shell. Load it with: eval \"$(memory-mesh completion bash)\"",
+        parameters=(
+            Parameter("shell", "one of", metavar="SHELL", positional=True, required=True, choices=_words("bash", "zsh", "fish")),
+            Parameter("line", "print the completions of the last of these words", metavar="WORD", positional=True, repeated=True),
+        ),
+        examples=("completion bash", "completion zsh", "completion fish"),
+    ),
+    Operation(
+        name="demo", handler="demo", heading=SETUP, target=(), examples=("demo",),
+        summary="Run a short tour in a temporary memory: store, search, change, forget, prove.",
+    ),
+)
+# fmt: on
+
+
+def _commands() -> dict[str, tuple[Operation, ...]]:
+    by_command: dict[str, tuple[Operation, ...]] = {}
+    for operation in OPERATIONS:
+        if Interface.CLI in operation.exposed:
+            by_command[operation.command] = (*by_command.get(operation.command, ()), operation)
+    return by_command
+
+
+# Each command with its entries: first the operation itself, then its variants.
+COMMANDS = _commands()
+
+
+def parameters(command: str) -> list[Parameter]:
+    """Return every parameter that a command accepts: its own and those of its variants, each once, and the common ones."""
+    entries = COMMANDS[command]
+    known = [TARGET[name] for name in entries[0].target] + [one for entry in entries for one in entry.parameters]
+    words = {one.word for one in known}
+    known += [
+        Parameter(entry.switch.removeprefix("--"), entry.summary, kind=Kind.SWITCH, default=False)
+        for entry in entries if entry.switch and entry.switch not in words
+    ]  # fmt: skip
+    return list({one.word: one for one in (*known, *([YES] if entries[0].confirm else []), JSON)}.values())

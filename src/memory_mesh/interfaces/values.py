@@ -1,0 +1,154 @@
+"""Typed values: the text of a flag becomes the value that an operation takes, or an error that says what to type instead.
+
+A call as it was typed, ready to be made, is a `Call`; the memory that it concerns is a `Target`.
+"""
+
+import json
+import re
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from memory_mesh.core.errors import InvalidInput, MemoryMeshError
+from memory_mesh.interfaces.operations import Kind, Operation, Parameter
+from memory_mesh.interfaces.render import NAME, one_line
+
+if TYPE_CHECKING:
+    from memory_mesh.wiring.mesh import MemoryMesh
+
+_OBJECT = 'an object such as {"source": "minutes"}'
+_HEAD = re.compile(r"([1-9][0-9]{0,14}):([0-9a-f]{64})")
+_DURATION = re.compile(r"([0-9]{1,6})([smhd])")
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+_MAX_SECONDS = 366 * 86_400
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Which memory a command works on, and as whom; the settings supply what is not given."""
+
+    store: str | None = None
+    agent: str | None = None
+    user: str | None = None
+    session: str | None = None
+
+    @property
+    def arguments(self) -> dict[str, str | None]:
+        """The same as arguments of the mesh."""
+        return {"store": self.store, "agent_id": self.agent, "user_id": self.user, "session_id": self.session}
+
+    def mesh(self) -> "MemoryMesh":
+        from memory_mesh.wiring.mesh import MemoryMesh  # help and usage errors need no store
+
+        return MemoryMesh(store=self.store, agent_id=self.agent, user_id=self.user, session_id=self.session)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """An operation with its values: `arguments` for the method, `options` for the view or the handler."""
+
+    operation: Operation
+    target: Target = Target()
+    arguments: Mapping[str, object] = field(default_factory=dict)
+    options: Mapping[str, object] = field(default_factory=dict)
+    as_json: bool = False
+
+
+def read(parameter: Parameter, text: str) -> object:
+    """Return the value that a text stands for."""
+    if parameter.choices:
+        return _choice(parameter, text)
+    reader = _READERS.get(parameter.kind)
+    return reader(text, parameter.word) if reader else text
+
+
+def merged(flag: str, given: object, keys: Mapping[str, object]) -> dict[str, object]:
+    """Return an object argument together with the keys that have flags of their own."""
+    whole: dict[str, object] = dict(given) if isinstance(given, Mapping) else {}
+    for name, value in keys.items():
+        if whole.setdefault(name, value) != value:
+            raise InvalidInput(f"{flag} and a flag give different values of {name}", expected="one of them")
+    return whole
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """Return a hint at the known word that is most like this one, or an empty text."""
+    from difflib import get_close_matches
+
+    near = get_close_matches(word, list(known), n=1)
+    return f"did you mean {near[0]}?" if near else ""
+
+
+def confirm(question: str) -> None:
+    """Ask at the terminal; every answer but yes ends the command."""
+    if not sys.stdin.isatty():
+        raise InvalidInput("this needs a confirmation, and standard input is not a terminal", remedy="add --yes")
+    sys.stderr.write(f"{NAME} {one_line(question)} [y/N] ")
+    sys.stderr.flush()
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        raise MemoryMeshError("stopped; nothing was changed")
+
+
+def _choice(parameter: Parameter, text: str) -> object:
+    if text not in parameter.choices:
+        expected = f"one of {', '.join(parameter.choices)}"
+        hint = did_you_mean(text, parameter.choices)
+        raise InvalidInput(f"unknown value {text!r:.60} of {parameter.word}", expected=expected, remedy=hint)
+    return parameter.choices[text]
+
+
+def _input(text: str, flag: str) -> str:
+    # Shells end what they pipe with a line break that nobody typed.
+    return sys.stdin.read().removesuffix("\n") if text == "-" else text
+
+
+def _integer(text: str, flag: str) -> int:
+    digits = text.removeprefix("-")
+    if not (digits.isascii() and digits.isdecimal() and len(digits) <= 18):
+        raise InvalidInput(f"{flag} is {text!r:.40}", expected="a whole number")
+    return int(text)
+
+
+def _fraction(text: str, flag: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = -1.0
+    if not 0 <= number <= 1:
+        raise InvalidInput(f"{flag} is {text!r:.40}", expected="a number from 0 to 1")
+    return number
+
+
+def _object(text: str, flag: str) -> dict[str, object]:
+    try:
+        value = json.loads(text)
+    except json.JSONDecodeError as error:
+        near = f", near {text[error.pos : error.pos + 20]!r}" if error.pos < len(text) else ", at its end"
+        raise InvalidInput(f"{flag} is not valid JSON: {error.msg} at character {error.pos}{near}", expected=_OBJECT) from None
+    except (ValueError, RecursionError):
+        raise InvalidInput(f"{flag} has a number that is too long, or too many levels", expected=_OBJECT) from None
+    if not isinstance(value, dict):
+        raise InvalidInput(f"{flag} is not a JSON object", expected=_OBJECT)
+    return value
+
+
+def _duration(text: str, flag: str) -> int:
+    match = _DURATION.fullmatch(text.strip().lower())
+    seconds = int(match[1]) * _SECONDS[match[2]] if match else 0
+    if not 0 < seconds <= _MAX_SECONDS:
+        raise InvalidInput(f"{flag} is {text!r:.40}", expected="a duration such as 8h, 30m or 90s, at most 366d")
+    return seconds
+
+
+def _head(text: str, flag: str) -> tuple[int, str]:
+    match = _HEAD.fullmatch(text.strip().lower())
+    if match is None:
+        raise InvalidInput(f"{flag} is {text!r:.80}", expected="NUMBER:HASH, as memory-mesh audit head prints it")
+    return int(match[1]), match[2]
+
+
+_READERS: Mapping[Kind, Callable[[str, str], object]] = {
+    Kind.INPUT: _input, Kind.INTEGER: _integer, Kind.FRACTION: _fraction, Kind.OBJECT: _object, Kind.DURATION: _duration,
+    Kind.HEAD: _head,
+}  # fmt: skip

@@ -1,0 +1,259 @@
+"""The table of operations agrees with the mesh: methods, parameters, types, defaults; and nothing local leaves this machine."""
+
+import ast
+from collections.abc import Iterator
+from dataclasses import replace
+from inspect import Parameter as Declared
+from inspect import isfunction, signature
+from os import PathLike
+from pathlib import Path
+from types import UnionType
+from typing import Union, get_args, get_origin, get_type_hints
+
+import pytest
+
+from memory_mesh.core.audit import OPERATIONS as AUDIT_OPERATIONS
+from memory_mesh.core.learning import SEVERITIES, LessonContext
+from memory_mesh.core.model.records import Status
+from memory_mesh.core.model.scope import MemoryType
+from memory_mesh.faces.mesh import Mesh
+from memory_mesh.flows.heartbeat import JOBS
+from memory_mesh.flows.lessons import ORDERS
+from memory_mesh.flows.search import RANKERS
+from memory_mesh.interfaces import handlers, operations, render, views
+from memory_mesh.interfaces.operations import (
+    GROUPS,
+    LOCAL_KINDS,
+    OPERATIONS,
+    TARGET,
+    Effect,
+    Interface,
+    Kind,
+    Operation,
+    Parameter,
+)
+
+# Methods of the mesh that are no operation, each with the reason.
+NO_OPERATION = {
+    "init": "every interface opens the mesh as a context manager",
+    "close": "and closes it so",
+    "ingest": "another name of add",
+    "add_many": "a shell stores one memory at a time, or a folder with ingest-dir",
+    "clear_cache": "the cache of a command ends with the command",
+    "get_cache_stats": "and is empty when it begins",
+    "delete": "erase is delete with the proof, which tells whether the id was known",
+    "get_memories_by_pattern": "lessons shows them with their rules",
+}
+# Parameters of methods that no entry offers, each with the reason.
+NO_PARAMETER = {
+    "session_id": "a flag of the target",
+    "progress": "given by the interface",
+    "use_cache": "a command has no earlier searches",
+    "heartbeat_log limit": "the command shows the latest",
+}
+BY_METHOD = [operation for operation in OPERATIONS if operation.method]
+ANY_KIND = {  # the types that a value of a kind may have
+    Kind.TEXT: {str}, Kind.INPUT: {str}, Kind.WORDS: {str}, Kind.INTEGER: {int}, Kind.FRACTION: {float}, Kind.OBJECT: {dict},
+    Kind.SWITCH: {bool}, Kind.HEAD: {tuple}, Kind.PATH: {str}, Kind.URL: {str},
+}  # fmt: skip
+
+
+def public(face: type) -> set[str]:
+    return {name for name, member in vars(face).items() if isfunction(member) and not name.startswith("_")}
+
+
+def unlisted(face: type) -> set[str]:
+    """Methods that are neither in the table nor excused."""
+    used = {name for operation in OPERATIONS for name in (operation.method, operation.formatter) if name}
+    return public(face) - used - NO_OPERATION.keys()
+
+
+def types_of(annotation: object) -> set[object]:
+    """The classes that an annotation admits."""
+    if get_origin(annotation) in (Union, UnionType):
+        return set().union(*(types_of(one) for one in get_args(annotation)))
+    return {get_origin(annotation) or annotation}
+
+
+def mismatches(operation: Operation) -> Iterator[str]:
+    """What an entry says differently from the method that it calls."""
+    method = getattr(Mesh, operation.method)
+    declared, hints = signature(method).parameters, get_type_hints(method)
+    for parameter in operation.parameters:
+        name = parameter.into or parameter.name
+        if parameter.option:
+            continue
+        if name not in declared:
+            yield f"{operation.method} has no parameter {name}"
+        elif parameter.into:
+            if not types_of(hints[name]) & {dict}:
+                yield f"{name} takes no object"
+        else:
+            yield from _differences(parameter, declared[name], types_of(hints[name]))
+
+
+def _differences(parameter: Parameter, declared: Declared, types: set[object]) -> Iterator[str]:
+    if parameter.required != (declared.default is Declared.empty):
+        yield f"{parameter.name} is required in one of them only"
+    elif not parameter.required and parameter.default != declared.default:
+        yield f"{parameter.name} is {declared.default!r} by default, not {parameter.default!r}"
+    given = {type(value) for value in parameter.choices.values()} or ANY_KIND[parameter.kind]
+    given = {sequence for sequence in types if str(sequence).endswith("Sequence'>")} if parameter.repeated else given
+    if not given or not given <= types:
+        yield f"{parameter.name} is of type {types}, not {given}"
+
+
+# --- methods ---
+
+
+def test_every_method_of_the_mesh_is_listed_or_excused() -> None:
+    assert unlisted(Mesh) == set()
+    assert NO_OPERATION.keys() <= public(Mesh)
+
+
+def test_a_method_that_the_table_does_not_list_is_found() -> None:
+    class Larger(Mesh):
+        def search(self) -> None: ...  # type: ignore[override]
+
+        def forecast(self) -> None: ...
+
+    assert unlisted(Larger) == {"forecast"}
+
+
+def test_every_method_view_and_handler_that_is_named_exists() -> None:
+    for operation in OPERATIONS:
+        assert {operation.method, operation.formatter} - {""} <= public(Mesh)
+        module, name = (handlers, operation.handler) if operation.handler else (views, operation.view)
+        assert callable(getattr(module, name)), operation.name
+        assert not name.startswith("_")
+
+
+def test_every_view_is_used() -> None:
+    here = {name for name, one in vars(views).items() if isfunction(one) and one.__module__ == views.__name__ and name[0] != "_"}
+    assert here == {operation.view for operation in OPERATIONS if operation.view}
+
+
+# --- parameters ---
+
+
+@pytest.mark.parametrize("operation", BY_METHOD, ids=lambda one: one.name)
+def test_an_entry_agrees_with_the_method_that_it_calls(operation: Operation) -> None:
+    assert list(mismatches(operation)) == []
+
+
+@pytest.mark.parametrize("operation", BY_METHOD, ids=lambda one: one.name)
+def test_an_entry_offers_every_parameter_of_its_method_or_it_is_excused(operation: Operation) -> None:
+    offered = {parameter.into or parameter.name for parameter in operation.parameters}
+    missing = signature(getattr(Mesh, operation.method)).parameters.keys() - offered - {"self"}
+    assert {name for name in missing if not {name, f"{operation.method} {name}"} & NO_PARAMETER.keys()} == set()
+
+
+@pytest.mark.parametrize(
+    ("parameter", "wrong"),
+    [
+        (Parameter("colour", "x"), "no parameter colour"),
+        (Parameter("limit", "x", kind=Kind.INTEGER, default=11), "is 10 by default, not 11"),
+        (Parameter("limit", "x", kind=Kind.INTEGER, required=True), "required in one of them"),
+        (Parameter("limit", "x", default=10), "is of type"),
+        (Parameter("status", "x", default=("active",)), "is of type"),
+        (Parameter("x", "x", into="query"), "takes no object"),
+    ],
+    ids=lambda one: one if isinstance(one, str) else one.name,
+)
+def test_an_entry_that_disagrees_is_found(parameter: Parameter, wrong: str) -> None:
+    search = next(operation for operation in OPERATIONS if operation.name == "search")
+    (found,) = mismatches(replace(search, parameters=(parameter,)))
+    assert wrong in found
+
+
+def test_the_choices_are_those_of_the_code() -> None:
+    choices = {
+        (operation.name, parameter.name): tuple(parameter.choices)
+        for operation in OPERATIONS for parameter in operation.parameters if parameter.choices
+    }  # fmt: skip
+    assert choices["list", "status"] == tuple(Status)
+    assert choices["delete-all", "memory_type"] == tuple(MemoryType)
+    assert choices["search", "ranker"] == tuple(RANKERS)
+    assert choices["distill-lesson", "severity"] == tuple(SEVERITIES)
+    assert choices["audit log", "operation"] == tuple(AUDIT_OPERATIONS)
+    assert choices["heartbeat", "jobs"] == tuple(job.name for job in JOBS)
+    assert {*choices["lessons", "order_by"]} == {*ORDERS} - {None}
+
+
+def test_the_keys_of_a_lesson_are_fields_of_the_lesson() -> None:
+    lesson = next(operation for operation in OPERATIONS if operation.name == "distill-lesson")
+    keys = {parameter.name for parameter in lesson.parameters if parameter.into}
+    assert keys <= LessonContext.__dataclass_fields__.keys()
+
+
+# --- the table itself ---
+
+
+def test_a_name_and_a_flag_stand_once() -> None:
+    names = [operation.name for operation in OPERATIONS]
+    assert len(names) == len(set(names))
+    for operation in OPERATIONS:
+        words = [parameter.word for parameter in operation.parameters]
+        assert len(words) == len(set(words)), operation.name
+
+
+def test_every_command_has_a_heading_and_examples_and_every_group_has_commands() -> None:
+    for command, (operation, *_) in operations.COMMANDS.items():
+        assert operation.heading
+        assert all(example.startswith(command) for example in operation.examples)
+    inner = {command.split()[0] for command, _ in operations.COMMANDS.items() if " " in command}
+    assert inner == GROUPS.keys()
+
+
+def test_what_deletes_says_so() -> None:
+    destructive = {operation.name for operation in OPERATIONS if operation.effect is Effect.DESTRUCTIVE}
+    assert destructive == {operation.name for operation in OPERATIONS if operation.name.startswith("delete")}
+
+
+def test_the_table_is_plain_data_without_imports_of_ours() -> None:
+    tree = ast.parse(Path(operations.__file__).read_text(encoding="utf-8"))
+    named = [node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    assert [name for name in named if name.startswith("memory_mesh")] == []
+
+
+def test_the_exit_codes_of_the_help_are_those_of_the_table() -> None:
+    for exit_code, _ in render.OUTCOMES.values():
+        assert str(exit_code) in render.EXIT_CODES.split()
+
+
+# --- servers ---
+
+LOCAL_NAMES = {"path", "file", "out", "folder", "dir", "url", "store"}
+
+
+def test_what_names_a_place_of_this_machine_is_of_a_local_kind() -> None:
+    for operation in OPERATIONS:
+        hints = get_type_hints(getattr(Mesh, operation.method)) if operation.method else {}
+        for parameter in (*operation.parameters, *TARGET.values()):
+            local = parameter.name in LOCAL_NAMES or PathLike in types_of(hints.get(parameter.name))
+            assert local == (parameter.kind in LOCAL_KINDS), (operation.name, parameter.name)
+
+
+def test_no_server_takes_a_path_a_url_or_a_handler() -> None:
+    exposed = [operation for operation in OPERATIONS if operation.exposed - {Interface.CLI}]
+    assert {operation.name for operation in exposed} >= {"search", "store"}
+    for operation in exposed:
+        assert not operation.handler
+        assert not any(parameter.kind in LOCAL_KINDS for parameter in operation.parameters)
+
+
+@pytest.mark.parametrize("kind", sorted(LOCAL_KINDS))
+def test_an_entry_that_would_expose_this_machine_cannot_be_made(kind: Kind) -> None:
+    local = Parameter("place", "x", kind=kind)
+    entry = Operation(name="x", summary="x", method="stats", view="stats", parameters=(local,))
+    assert entry.exposed == {Interface.CLI}
+    with pytest.raises(ValueError, match="cannot be exposed"):
+        replace(entry, exposed=frozenset(Interface))
+    with pytest.raises(ValueError, match="cannot be exposed"):
+        Operation(name="x", summary="x", handler="demo", exposed=frozenset({Interface.MCP}))
+
+
+def test_an_entry_has_a_method_and_a_view_or_a_handler() -> None:
+    for wrong in ({}, {"method": "stats"}, {"method": "stats", "view": "stats", "handler": "demo"}):
+        with pytest.raises(ValueError, match="needs a method"):
+            Operation(name="x", summary="x", **wrong)  # type: ignore[arg-type]
