@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from memory_mesh.core.checks import fraction
 from memory_mesh.core.errors import InvalidInput, MemoryMeshError
 from memory_mesh.interfaces.operations import Kind, Operation, Parameter
 from memory_mesh.interfaces.render import NAME, one_line
@@ -112,12 +113,10 @@ def _integer(text: str, flag: str) -> int:
 
 def _fraction(text: str, flag: str) -> float:
     try:
-        number = float(text)
+        value: object = float(text)
     except ValueError:
-        number = -1.0
-    if not 0 <= number <= 1:
-        raise InvalidInput(f"{flag} is {text!r:.40}", expected="a number from 0 to 1")
-    return number
+        value = text
+    return fraction(flag, value)
 
 
 def _object(text: str, flag: str) -> dict[str, object]:
