@@ -374,7 +374,7 @@ def test_options_made_by_hand_are_validated_too() -> None:
 
 
 def test_a_wrong_setting_of_the_scrubber_is_an_error_at_construction() -> None:
-    with pytest.raises(InvalidInput, match="scrub has no setting 'structrual'"):
+    with pytest.raises(InvalidInput, match="unknown setting 'structrual' in scrub"):
         MemoryMesh(store="memory://", scrub={"structrual": {}})
 
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 from memory_mesh.core.errors import AnswerUnreadable
-from memory_mesh.core.intake.categories import known
+from memory_mesh.core.intake import CATEGORIES
 from memory_mesh.core.ports import Reply
 from memory_mesh.core.prompts import extraction
 from memory_mesh.core.safety.injection import InjectionKind, detect
@@ -86,7 +86,7 @@ def _of_the_answer(payload: Payload) -> list[str]:
         return []
     found = [f"field {field.name}" for item in items for field in fields(item) if field.name not in FORM]
     found += [f"importance {item.importance}" for item in items if not 0 <= item.importance <= 1]
-    found += [f"category {item.category}" for item in items if not known(item.category)]
+    found += [f"category {item.category}" for item in items if item.category not in CATEGORIES]
     return found + ["tags that are not text" for item in items if not all(isinstance(tag, str) for tag in item.tags)]
 
 
@@ -101,7 +101,7 @@ def _taken_as_it_is(answer: str) -> bool:
         items = json.loads(answer)["memories"]
     except (ValueError, KeyError, TypeError):
         return True  # the program fails, or uses something that is not an answer
-    wrong = [item for item in items if not isinstance(item, dict) or set(item) != FORM or not known(item["category"])]
+    wrong = [item for item in items if not isinstance(item, dict) or set(item) != FORM or item["category"] not in CATEGORIES]
     return bool(wrong) or any(not isinstance(item["importance"], float) or not 0 <= item["importance"] <= 1 for item in items)
 
 

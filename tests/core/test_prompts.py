@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from memory_mesh.core.errors import AnswerUnreadable
-from memory_mesh.core.intake.categories import CATEGORIES, DEFAULT, TAXONOMY, known
+from memory_mesh.core.intake import CATEGORIES, DEFAULT_CATEGORY, TAXONOMY
 from memory_mesh.core.ports import Reply
 from memory_mesh.core.prompts import answers, extraction
 from memory_mesh.core.prompts.answers import read_object
@@ -140,7 +140,7 @@ def test_the_schema_is_closed_everywhere() -> None:
     for part in (SCHEMA, items):
         assert part["additionalProperties"] is False
         assert set(part["required"]) == part["properties"].keys()
-    assert all(known(category) for category in items["properties"]["category"]["enum"])
+    assert all(category in CATEGORIES for category in items["properties"]["category"]["enum"])
 
 
 # --- the answer ---
@@ -154,7 +154,7 @@ def test_an_answer_becomes_items() -> None:
 @pytest.mark.req("GRAPH-80")
 @pytest.mark.parametrize("category", ["gossip", "", None, 7, ["fact"], "digest", "SYSTEM"])
 def test_an_unknown_category_becomes_fact(category: object) -> None:
-    assert read(memory(category=category)).items[0].category == DEFAULT == "fact"
+    assert read(memory(category=category)).items[0].category == DEFAULT_CATEGORY == "fact"
 
 
 @pytest.mark.parametrize(
@@ -274,7 +274,7 @@ def checked(reply: Reply) -> None:
         return
     for item in found.items:
         assert 0 <= item.importance <= 1
-        assert known(item.category)
+        assert item.category in CATEGORIES
         assert 0 < len(item.text) <= extraction.MAX_TEXT_LENGTH
         assert all(isinstance(tag, str) for tag in item.tags)
         item.text.encode()
@@ -300,5 +300,5 @@ def test_the_vocabulary_holds_the_ten_types_and_the_categories_of_claims_each_on
     assert len(TAXONOMY) == 10
     assert len(set(CATEGORIES)) == len(CATEGORIES)
     both = {"fact", "decision", "finding", "preference", "insight", "event", "task", "commitment", "digest", "correction", "gap"}
-    assert all(known(category) for category in both)
-    assert not known("gossip")
+    assert all(category in CATEGORIES for category in both)
+    assert "gossip" not in CATEGORIES

@@ -7,11 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_mesh.core.errors import InvalidInput
-from memory_mesh.core.scrubbing import noise as scrub_noise
-from memory_mesh.core.scrubbing import normalise as scrub_normal
-from memory_mesh.core.scrubbing import structure as scrub_structure
+from memory_mesh.core.scrubbing import MESH_OVERRIDES, ScrubSettings, cleaning, pipeline, scrub
 from memory_mesh.core.scrubbing.code import pieces
-from memory_mesh.core.scrubbing.scrub import MESH_OVERRIDES, ScrubSettings, scrub
 from memory_mesh.core.text import estimate
 
 DEFAULT = ScrubSettings()
@@ -189,19 +186,17 @@ def test_prose_and_code_together_are_the_text(text: str) -> None:
 @pytest.mark.req("MESH-121")
 def test_the_stages_come_in_the_order_of_the_document(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[str] = []
-    from memory_mesh.core.scrubbing import scrub as module
-
-    named = [("structural", scrub_structure.clean), ("semantic", scrub_noise.filtered), ("normal", scrub_normal.normalised)]
+    named = [("structural", cleaning.clean_structure), ("semantic", cleaning.filter_noise), ("normal", cleaning.normalise)]
     monkeypatch.setattr(
-        module,
+        pipeline,
         "_STAGES",
         [lambda text, rules, name=name, stage=stage: (seen.append(name), stage(text, rules))[1] for name, stage in named],
     )
-    for name in ("chunks", "annotate", "validate"):
-        real = getattr(module, name)
-        monkeypatch.setattr(module, name, lambda *args, name=name, real=real: (seen.append(name), real(*args))[1])
-    module.scrub("<p>x</p>", MESH)
-    assert list(dict.fromkeys(seen)) == ["structural", "semantic", "normal", "chunks", "annotate", "validate"]
+    for name in ("split_chunks", "annotate", "validate"):
+        real = getattr(pipeline, name)
+        monkeypatch.setattr(pipeline, name, lambda *args, name=name, real=real: (seen.append(name), real(*args))[1])
+    scrub("<p>x</p>", MESH)
+    assert list(dict.fromkeys(seen)) == ["structural", "semantic", "normal", "split_chunks", "annotate", "validate"]
 
 
 # --- chunks ---

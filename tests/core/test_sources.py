@@ -3,7 +3,7 @@
 import pytest
 
 from memory_mesh.core.errors import InvalidInput
-from memory_mesh.core.intake.files import Selection, file_print, folder_print, is_file_print
+from memory_mesh.core.intake import Selection, file_print, folder_print, is_file_print
 from memory_mesh.core.model.scope import Reader
 
 ANN = Reader("u", "ann", "s1")

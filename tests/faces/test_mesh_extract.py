@@ -337,7 +337,7 @@ def test_metadata_that_leaves_no_room_for_ours_is_told_before_a_model_is_paid(ho
     chat = ScriptedChat(answer(KEY_ITEM))
     full = {"note": "x" * (256 * 1024 - 12)}
     house.mesh().add(TEXT, full)
-    with pytest.raises(InvalidInput, match="metadata takes"):
+    with pytest.raises(InvalidInput, match="metadata has"):
         house.mesh("bob", chat=chat).extract(TEXT, metadata=full)
     assert not asked(chat)
 

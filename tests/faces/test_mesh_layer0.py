@@ -227,7 +227,10 @@ def test_an_error_quotes_no_secret(mesh: MemoryMesh) -> None:
 def test_the_scrubbers_settings_merge_with_the_meshs_own(tmp_path: Path) -> None:
     with meshes(tmp_path, scrub={"structural": {"stripMarkdown": False}}) as mesh:
         assert mesh.add("<p>**Hi**</p>").content == "**Hi**"
-    with pytest.raises(InvalidInput, match="no setting 'nonsense'"), meshes(tmp_path, scrub={"nonsense": 1}) as mesh:
+    with (
+        pytest.raises(InvalidInput, match="unknown setting 'nonsense' in scrub"),
+        meshes(tmp_path, scrub={"nonsense": 1}) as mesh,
+    ):
         pass
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from memory_mesh.core.errors import InvalidInput, MemoryDisabled
-from memory_mesh.core.intake.files import Selection
+from memory_mesh.core.intake import Selection
 from memory_mesh.core.model.columns import Kind
 from memory_mesh.core.model.records import Memory
 from memory_mesh.core.model.rows import Vector
@@ -155,7 +155,7 @@ def test_files_that_cannot_be_kept_are_named_and_the_others_go_in(context: Conte
         "gate.md": "it is closed",
         "long.md": "content has 21 characters",
         "longer.md": "it is too long",
-        "nul.md": "content holds a NUL character",
+        "nul.md": "content contains a NUL character",
     }
     assert done.gone == []
 

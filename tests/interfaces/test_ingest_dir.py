@@ -86,7 +86,7 @@ def test_files_that_fail_are_named_on_standard_error_and_the_exit_code_tells(cli
     assert said.err.splitlines() == [
         "[MemoryMesh Error] bad.md: it is not UTF-8 text (byte 1)",
         "[MemoryMesh Error] broken.md: it is a broken link: No such file or directory",
-        "[MemoryMesh Error] empty.md: content is blank; expected some text to remember",
+        "[MemoryMesh Error] empty.md: content is blank; expected some text",
         r"[MemoryMesh Error] odd\x1b[31m name.md: it is not UTF-8 text (byte 1)",
     ]
     assert memories(cli).keys() == {"a.md", "b.md"}
@@ -146,7 +146,7 @@ def test_a_pipe_hears_how_far_it_has_come_and_a_terminal_sees_a_bar(cli, notes):
         ([], "the following arguments are required: PATH"),
         (["nowhere"], "the folder 'nowhere' cannot be read: No such file or directory; expected a folder"),
         (["notes/a.md"], "'notes/a.md' is a file; expected a folder"),
-        (["notes", "--extension", ""], "extension is ''; expected the end of a file's name, such as .md"),
+        (["notes", "--extension", ""], "extension is ''; expected a file extension, such as .md"),
         (["notes", "--type", "session"], "a memory of type 'session' has no session_id; give metadata.session_id"),
         (["notes", "more"], "unrecognized arguments: more"),
     ],

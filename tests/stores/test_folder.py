@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from memory_mesh.core.errors import InvalidInput
-from memory_mesh.core.intake.files import Selection
+from memory_mesh.core.intake import Selection
 from memory_mesh.core.ports import Listed
 from memory_mesh.stores.files import DiskFolder
 

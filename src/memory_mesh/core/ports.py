@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Never, Protocol
 
 from memory_mesh.core.errors import InvalidInput
-from memory_mesh.core.intake.files import Selection
+from memory_mesh.core.intake import Selection
 from memory_mesh.core.model.columns import Json, Kind
 from memory_mesh.core.model.rows import Hit, Key, Row, Vector
 from memory_mesh.core.model.where import ANYTHING, Where

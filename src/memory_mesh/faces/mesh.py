@@ -12,7 +12,7 @@ from typing import Never, Self
 
 from memory_mesh.core.audit import Verdict
 from memory_mesh.core.errors import NotFound
-from memory_mesh.core.intake.files import Selection
+from memory_mesh.core.intake import Selection
 from memory_mesh.core.learning import Distilled, Heartbeat, JobRun, LessonBlock, LessonContext, Spending
 from memory_mesh.core.model.columns import Kind
 from memory_mesh.core.model.records import MIN_IMPORTANCE, Block, Change, Extraction, Head, MemoryRecord, SearchResult, Status

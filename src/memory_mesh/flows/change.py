@@ -4,8 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from memory_mesh.core.errors import InvalidInput
-from memory_mesh.core.intake.drafts import Draft, draft, fingerprint, read_content, read_metadata
-from memory_mesh.core.intake.files import is_file_print
+from memory_mesh.core.intake import Draft, draft, fingerprint, is_file_print, read_content, read_metadata
 from memory_mesh.core.model import Kind, Memory, Reader, Value, equals, iso, revise
 from memory_mesh.core.search import tokens
 from memory_mesh.flows.context import Context, Plan, audit_rows, check_texts, commit, own_chain, visible_memory
@@ -21,8 +20,8 @@ def update(
     if content is None and metadata is None:
         raise InvalidInput("nothing to update", expected="content, metadata or both")
     check_texts(id=memory_id, **({} if why is None else {"why": why}))
-    text = None if content is None else context.layer0.content(read_content(content, context.limits))
-    changed = context.layer0.notes(read_metadata(metadata, context.limits))
+    text = None if content is None else context.layer0.clean_content(read_content(content, context.limits))
+    changed = context.layer0.clean_metadata(read_metadata(metadata, context.limits))
     request = request_hash("update", memory_id, text, changed)
     vectors = Vectors()
 
@@ -54,7 +53,7 @@ def set_columns(context: Context, memory_id: str, *, action: str, why: str | Non
 def plan_revision(context: Context, memory: Memory, *, action: str, why: str | None, **updates: Any) -> Plan[Memory]:
     """Return the plan that writes the next revision of a memory with its history and its audit block."""
     ms = context.clock()
-    reason = context.layer0.line(why) if why else None
+    reason = context.layer0.redact(why) if why else None
     newer, change = revise(memory, at=iso(ms), by=context.reader.agent_id, action=action, why=reason, **updates)
     entries = [retain_entry(context, ms, newer, action)] if context.options.enable_yamo else []
     blocks = audit_rows(context, own_chain(context), entries)

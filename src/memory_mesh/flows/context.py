@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from memory_mesh.core import audit
 from memory_mesh.core.audit import Entry
 from memory_mesh.core.errors import Conflict, InvalidInput, MemoryDisabled, NotFound, StoreBusy
-from memory_mesh.core.intake.drafts import Limits
+from memory_mesh.core.intake import Limits
 from memory_mesh.core.learning import Accounts
 from memory_mesh.core.model import (
     BY_NAME,

@@ -119,12 +119,12 @@ def split_passages(context: Context, embedder: Embedder, text: str) -> list[str]
         # A token has at least one byte, and two tokens frame the text, so most texts need no counting.
         if len(text.encode()) <= window - 2 or embedder.count(text) <= window:
             return [text]
-        from memory_mesh.core.scrubbing.chunks import chunks  # few texts are that long
+        from memory_mesh.core.scrubbing import split_chunks  # few texts are that long
 
         rules = context.layer0.scrub.chunking
         max_tokens = min(rules.max_tokens, window)
         rules = replace(rules, min_tokens=1, max_tokens=max_tokens, hard_max_tokens=max_tokens)
-        return [chunk.text for chunk in chunks(text, rules, embedder.count)] or [text]
+        return [chunk.text for chunk in split_chunks(text, rules, embedder.count)] or [text]
 
 
 def store_model(context: Context) -> str | None:

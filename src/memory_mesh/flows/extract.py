@@ -22,14 +22,14 @@ from memory_mesh.core.errors import (
     Unreachable,
     UnsafeAddress,
 )
-from memory_mesh.core.intake.drafts import read_metadata
+from memory_mesh.core.intake import read_metadata
 from memory_mesh.core.model import MIN_IMPORTANCE, Extraction, Kind, Memory, MemoryRecord, Receipt
 from memory_mesh.core.ports import ChatModel
 from memory_mesh.core.prompts import extraction
 from memory_mesh.core.prompts.extraction import Extracted, Item
 from memory_mesh.core.safety import BASE_TRUST, Source
 from memory_mesh.core.safety.injection import InjectionKind, detect
-from memory_mesh.core.scrubbing.chunks import chunks
+from memory_mesh.core.scrubbing import split_chunks
 from memory_mesh.core.text import estimate
 from memory_mesh.flows.context import Context, Plan, check_enabled, commit, stored_memory
 from memory_mesh.flows.embed import Vectors
@@ -121,7 +121,7 @@ def _split(context: Context, text: str) -> Iterator[str]:
         return
     rules = context.layer0.scrub.chunking
     rules = replace(rules, heading_aware=False, min_tokens=1, max_tokens=max_tokens, hard_max_tokens=max_tokens)
-    for chunk in chunks(text, rules, estimate):
+    for chunk in split_chunks(text, rules, estimate):
         yield chunk.text
 
 

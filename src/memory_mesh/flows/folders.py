@@ -10,8 +10,7 @@ from dataclasses import dataclass, field, replace
 from hashlib import sha256
 
 from memory_mesh.core.errors import InvalidInput, NotFound
-from memory_mesh.core.intake.drafts import draft, read_content
-from memory_mesh.core.intake.files import Selection, file_print, folder_print
+from memory_mesh.core.intake import Selection, draft, file_print, folder_print, read_content
 from memory_mesh.core.model import Compare, In, Kind, Memory, Status, Value, all_of, batches, iso, partitions
 from memory_mesh.core.ports import Folder, Listed, Progress
 from memory_mesh.flows.change import update

@@ -206,7 +206,7 @@ def _must_be_there(context: Context, sources: Sequence[Memory]) -> None:
 def _clean(context: Context, lesson: LessonContext) -> LessonContext:
     """The lesson as it may be kept: its texts stand in the block too."""
     named = ("situation", "error_pattern", "oversight", "fix", "preventative_rule", "applicable_scope", "inverse_lesson")
-    clean: dict[str, Any] = {name: context.layer0.line(text) for name in named if (text := getattr(lesson, name))}
+    clean: dict[str, Any] = {name: context.layer0.redact(text) for name in named if (text := getattr(lesson, name))}
     return replace(lesson, **clean)
 
 

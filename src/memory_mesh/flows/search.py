@@ -189,7 +189,7 @@ def _ranked(context: Context, request: Request) -> _Ranked:
 
     # Stored contents are masked, so the query is masked to match them; and an embedder sees nothing that a store may not keep.
     # Unpaired surrogates are replaced: no store can hold them and no embedder can read them.
-    text = context.layer0.line(request.query.encode("utf-8", "replace").decode())
+    text = context.layer0.redact(request.query.encode("utf-8", "replace").decode())
     query = _query(context, request, text)
     pool = context.index.candidates(query, size=max(_POOL, 2 * request.limit))
     if query.vector and pool.without_vector:

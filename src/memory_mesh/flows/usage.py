@@ -149,7 +149,7 @@ def _masked(context: Context, entry: SearchEntry) -> SearchEntry:
 
 def _storable(context: Context, text: str) -> str:
     """Mask a text and replace what no store accepts: NUL, and halves of surrogate pairs."""
-    return context.layer0.line(text.encode("utf-8", "replace").decode().replace("\0", "?"))
+    return context.layer0.redact(text.encode("utf-8", "replace").decode().replace("\0", "?"))
 
 
 def _warn(context: Context, count: int, why: str) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 from memory_mesh.core import audit
 from memory_mesh.core.audit import Entry, blocks
 from memory_mesh.core.errors import InvalidInput, KeyReused, shown
-from memory_mesh.core.intake.drafts import Draft, draft, fingerprint
+from memory_mesh.core.intake import Draft, draft, fingerprint
 from memory_mesh.core.model import (
     Compare,
     In,

@@ -11,7 +11,7 @@ from pathlib import Path
 from stat import S_ISREG
 
 from memory_mesh.core.errors import InvalidInput, SettingsError
-from memory_mesh.core.intake.files import Selection
+from memory_mesh.core.intake import Selection
 from memory_mesh.core.ports import Listed
 
 # Opening a pipe must not wait for its writer. Links are resolved and checked first, so a link here means a race: refuse it.

@@ -26,7 +26,7 @@ from memory_mesh.wiring import models
 if TYPE_CHECKING:
     from memory_mesh.core.intake.gate import Layer0
     from memory_mesh.core.redaction import Redactor
-    from memory_mesh.core.scrubbing.scrub import ScrubSettings
+    from memory_mesh.core.scrubbing import ScrubSettings
     from memory_mesh.models import ModelPaths
 
 # A clock as a caller may give it: seconds since 1970, or a datetime.
@@ -163,7 +163,7 @@ def _layer0(settings: Settings, store: Store, clock: Clock) -> "Layer0":
 
 
 def _scrub_settings(options: Options) -> "ScrubSettings":
-    from memory_mesh.core.scrubbing.scrub import MESH_OVERRIDES, ScrubSettings
+    from memory_mesh.core.scrubbing import MESH_OVERRIDES, ScrubSettings
 
     return ScrubSettings().merged(MESH_OVERRIDES).merged(options.scrub or {})
 

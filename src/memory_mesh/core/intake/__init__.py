@@ -1,1 +1,18 @@
-"""Validate, scrub and redact what a caller wants to store."""
+"""Check what a caller wants to store. `gate.Layer0`, which scrubs and redacts, is imported by its path: it is slow to load."""
+
+from memory_mesh.core.intake.drafts import (
+    CATEGORIES,
+    DEFAULT_CATEGORY,
+    IMPORTANCE,
+    TAXONOMY,
+    Draft,
+    Limits,
+    draft,
+    fingerprint,
+    read_content,
+    read_metadata,
+)
+from memory_mesh.core.intake.files import Selection, file_print, folder_print, is_file_print
+
+__all__ = ["CATEGORIES", "DEFAULT_CATEGORY", "IMPORTANCE", "TAXONOMY", "Draft", "Limits", "Selection", "draft", "file_print"]
+__all__ += ["fingerprint", "folder_print", "is_file_print", "read_content", "read_metadata"]

@@ -1,7 +1,6 @@
-"""What a caller gives, checked and read once: content and metadata in, a draft out, or an error that says what to mend.
+"""Check the content and metadata of a new memory and turn them into a draft.
 
-Some metadata keys are more than notes: they fill columns (`type`, `session_id`, `tags`, `importance`, …). The metadata keeps
-them as given all the same.
+Some metadata keys also fill columns (`type`, `session_id`, `tags`, `importance`, …). They stay in the metadata too.
 """
 
 import json
@@ -18,7 +17,7 @@ from memory_mesh.core.model.columns import INT_MAX, Value
 from memory_mesh.core.model.scope import MemoryType, Reader
 from memory_mesh.core.model.times import parse_time
 
-if TYPE_CHECKING:  # the gate takes a moment to load, and who only reads does not need it
+if TYPE_CHECKING:  # the gate is slow to load, and reading does not need it
     from memory_mesh.core.intake.gate import Layer0
 
 FORBIDDEN_KEYS = frozenset({"__proto__", "constructor", "prototype"})
@@ -26,10 +25,19 @@ IMPORTANCE = {"low": 0.25, "medium": 0.5, "high": 0.75, "critical": 1.0}
 _TIMES = ("event_time", "valid_from", "valid_until", "expires_at")
 _TEXTS = ("session_id", "project", "category", "speaker")
 
+# Categories are an open vocabulary; these are the ones that memory-mesh assigns: those of claims and links, and the ten types of
+# the learning taxonomy.
+TAXONOMY = (
+    "correction", "decision", "commitment", "insight", "learning", "confidence", "pattern_seed", "cross_agent", "workflow_note",
+    "gap",
+)  # fmt: skip
+CATEGORIES = ("fact", "finding", "preference", "event", "task", "digest", *TAXONOMY)
+DEFAULT_CATEGORY = "fact"
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much one memory may be."""
+    """The limits of one memory's size."""
 
     content_chars: int = 1_000_000
     metadata_depth: int = 16
@@ -38,7 +46,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """Checked input, with the columns that its metadata fills."""
+    """Checked content and metadata, with the columns that the metadata fills."""
 
     content: str
     metadata: dict[str, Value]
@@ -50,14 +58,14 @@ class Draft:
 
 
 def draft(content: object, metadata: object, reader: Reader, limits: Limits, layer0: "Layer0") -> Draft:
-    """Read what a caller gave, through the gate that every memory passes."""
-    text = layer0.content(read_content(content, limits))
-    kept = layer0.notes(read_metadata(metadata, limits))
-    return Draft(content=text, metadata=kept, columns=_columns(kept, reader))
+    """Check content and metadata, clean them with Layer 0 and return the draft."""
+    text = layer0.clean_content(read_content(content, limits))
+    clean = layer0.clean_metadata(read_metadata(metadata, limits))
+    return Draft(content=text, metadata=clean, columns=_columns(clean, reader))
 
 
 def fingerprint(reader: Reader, draft: Draft) -> str:
-    """Equal for the same text in the same scope, said by the same speaker, at the same time and place of the session."""
+    """Return a digest that is equal for the same text, scope, speaker, time and turn of the session."""
     normal = " ".join(unicodedata.normalize("NFKC", draft.content).casefold().split())
     parts = [
         reader.user_id,
@@ -70,80 +78,80 @@ def fingerprint(reader: Reader, draft: Draft) -> str:
 
 
 def read_content(content: object, limits: Limits) -> str:
-    """A text that can be remembered."""
+    """Return the content if it can be stored."""
     if not isinstance(content, str):
         raise InvalidInput(f"content is {type(content).__name__}", expected="text")
     if not content.strip():
-        raise InvalidInput("content is blank", expected="some text to remember")
+        raise InvalidInput("content is blank", expected="some text")
     if len(content) > limits.content_chars:
         raise InvalidInput(
             f"content has {len(content):,} characters",
             expected=f"at most {limits.content_chars:,}",
             remedy="split it, or raise `max_content_chars`",
         )
-    _text(content, "content")
+    _check_text(content, "content")
     return content
 
 
-def _text(value: str, name: str) -> None:
+def _check_text(value: str, name: str) -> None:
     if "\0" in value:
-        raise InvalidInput(f"{name} holds a NUL character", expected="text without it")
+        raise InvalidInput(f"{name} contains a NUL character", expected="text without NUL")
     try:
         value.encode()
     except UnicodeEncodeError as error:
-        raise InvalidInput(f"{name} holds half a surrogate pair at {error.start}", expected="valid Unicode") from None
+        raise InvalidInput(f"{name} contains half a surrogate pair at {error.start}", expected="valid Unicode") from None
 
 
 def read_metadata(metadata: object, limits: Limits) -> dict[str, Value]:
-    """A copy of metadata that can be kept: JSON, within the limits, without forbidden keys."""
+    """Return a copy of the metadata if it is JSON, within the limits and without forbidden keys."""
     if metadata is None:
         return {}
     if not isinstance(metadata, Mapping):
         raise InvalidInput(f"metadata is {type(metadata).__name__}", expected="an object with text keys")
-    kept = _object(metadata, "metadata", limits.metadata_depth, _Room(limits.metadata_bytes))
-    size = len(json.dumps(kept, ensure_ascii=False).encode())
+    checked = _object(metadata, "metadata", limits.metadata_depth, _Budget(limits.metadata_bytes))
+    size = len(json.dumps(checked, ensure_ascii=False).encode())
     if size > limits.metadata_bytes:
-        raise InvalidInput(f"metadata takes {size:,} bytes", expected=f"at most {limits.metadata_bytes:,}")
-    return kept
+        raise InvalidInput(f"metadata has {size:,} bytes", expected=f"at most {limits.metadata_bytes:,}")
+    return checked
 
 
 @dataclass(slots=True)
-class _Room:
-    """What may still be read. Lists that hold each other are small to give and endless to copy, so reading counts along."""
+class _Budget:
+    """The bytes that may still be read. Nested references to one list are small to pass and huge to copy, so reading counts."""
 
     bytes_left: int
 
     def take(self, size: int) -> None:
         self.bytes_left -= size
         if self.bytes_left < 0:
-            raise InvalidInput("metadata takes too many bytes", expected="fewer or shorter values")
+            raise InvalidInput("metadata has too many bytes", expected="fewer or shorter values")
 
 
-def _object(raw: Mapping[object, object], path: str, depth: int, room: _Room) -> dict[str, Value]:
+def _object(raw: Mapping[object, object], path: str, depth: int, budget: _Budget) -> dict[str, Value]:
     if depth == 0:
         raise InvalidInput(f"{path[:80]} is nested too deeply", expected="fewer levels of metadata")
-    kept: dict[str, Value] = {}
+    checked: dict[str, Value] = {}
     for key, item in raw.items():
         if not isinstance(key, str):
             raise InvalidInput(f"{path[:80]} has a key of type {type(key).__name__}", expected="text keys")
         if key in FORBIDDEN_KEYS:
             raise InvalidInput(f"{path[:80]} has the forbidden key {key!r}", remedy="rename it")
-        room.take(len(key))
-        _text(key, f"a key of {path[:80]}")
-        kept[key] = _item(item, f"{path}.{key}", depth - 1, room)
-    return kept
+        budget.take(len(key))
+        _check_text(key, f"a key of {path[:80]}")
+        checked[key] = _item(item, f"{path}.{key}", depth - 1, budget)
+    return checked
 
 
-def _item(item: object, path: str, depth: int, room: _Room) -> Value:
-    room.take(len(item) if isinstance(item, str) else 1)
+def _item(item: object, path: str, depth: int, budget: _Budget) -> Value:
+    budget.take(len(item) if isinstance(item, str) else 1)
     if isinstance(item, Mapping):
-        return dict(_object(item, path, depth, room))
+        return dict(_object(item, path, depth, budget))
     if isinstance(item, list | tuple):
         if depth == 0:
             raise InvalidInput(f"{path[:80]} is nested too deeply", expected="fewer levels of metadata")
-        return [_item(part, f"{path}[{at}]", depth - 1, room) for at, part in enumerate(item)]
+        return [_item(part, f"{path}[{at}]", depth - 1, budget) for at, part in enumerate(item)]
     if isinstance(item, str):
-        _text(item, path[:80])
+        _check_text(item, path[:80])
         return str(item)
     if item is None or isinstance(item, bool):
         return item
@@ -158,13 +166,13 @@ def _item(item: object, path: str, depth: int, room: _Room) -> Value:
 def _columns(metadata: dict[str, Value], reader: Reader) -> dict[str, Value]:
     for name in ("user_id", "agent_id"):
         _same_owner(metadata, name, getattr(reader, name))
-    columns: dict[str, Value] = {name: _named(metadata, name) for name in _TEXTS}
+    columns: dict[str, Value] = {name: _text_or_none(metadata, name) for name in _TEXTS}
     columns |= {name: None if (raw := metadata.get(name)) is None else parse_time(raw, name) for name in _TIMES}
     columns["session_id"] = columns["session_id"] or reader.session_id
     columns["memory_type"] = _memory_type(metadata, columns["session_id"])
     columns["tags"] = _tags(metadata.get("tags"))
-    columns["importance"] = _share(metadata, "importance")
-    columns["confidence"] = _share(metadata, "confidence")
+    columns["importance"] = _fraction(metadata, "importance")
+    columns["confidence"] = _fraction(metadata, "confidence")
     turn = metadata.get("turn")
     columns["turn"] = turn if isinstance(turn, int) and not isinstance(turn, bool) else None
     return columns
@@ -172,7 +180,7 @@ def _columns(metadata: dict[str, Value], reader: Reader) -> dict[str, Value]:
 
 def _same_owner(metadata: dict[str, Value], name: str, own: str | None) -> None:
     given = metadata.get(name)
-    # Scope comes from who writes, never from what is written: a mistaken owner would show memories to the wrong reader.
+    # The scope comes from the writer, never from the metadata: a wrong owner would show memories to the wrong reader.
     if given is not None and given != own:
         raise InvalidInput(
             f"metadata.{name} is {given!r:.60} but this mesh writes as {own!r}",
@@ -180,7 +188,7 @@ def _same_owner(metadata: dict[str, Value], name: str, own: str | None) -> None:
         )
 
 
-def _named(metadata: dict[str, Value], name: str) -> str | None:
+def _text_or_none(metadata: dict[str, Value], name: str) -> str | None:
     raw = metadata.get(name)
     if raw is None:
         return None
@@ -206,7 +214,7 @@ def _tags(raw: Value) -> list[Value]:
     raise InvalidInput(f"metadata.tags is {raw!r:.60}", expected="a list of texts")
 
 
-def _share(metadata: dict[str, Value], name: str) -> float | None:
+def _fraction(metadata: dict[str, Value], name: str) -> float | None:
     raw = metadata.get(name)
     if raw is None:
         return None

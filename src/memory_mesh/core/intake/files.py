@@ -1,4 +1,4 @@
-"""Files as memories: which files are meant, and by what one is known again, whatever it says now."""
+"""Files as memories: which files of a folder are ingested, and the fingerprint by which a file's memory is found again."""
 
 import json
 from collections.abc import Iterable
@@ -8,54 +8,54 @@ from hashlib import sha256
 from memory_mesh.core.errors import InvalidInput, shown
 from memory_mesh.core.model.scope import MemoryType, Reader
 
-# The fingerprint of a file's memory is not that of its text: two files may say the same, and one says something else tomorrow.
+# Derived from the path, not from the text: two files may have the same text, and the text of one may change.
 _FILE = "file:"
 _DIGITS = 32
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which files of a folder are meant."""
+    """The files of a folder to ingest."""
 
     extensions: tuple[str, ...] = (".md",)
     recursive: bool = False
 
     @classmethod
     def of(cls, extension: object, *, recursive: bool) -> "Selection":
-        """As a caller says it: one extension or several, the dot optional, capitals or not."""
+        """Build a selection from one extension or several. The dot is optional and case does not matter."""
         given = [extension] if isinstance(extension, str) or not isinstance(extension, Iterable) else list(extension)
         if not given:
-            raise InvalidInput("no extension is given", expected="one or more, such as .md")
+            raise InvalidInput("no extension given", expected="one or more, such as .md")
         return cls(tuple(dict.fromkeys(_extension(each) for each in given)), recursive)
 
     def covers(self, source: str) -> bool:
-        """Whether a path within the folder is that of a file that is meant."""
+        """Return whether a path within the folder is selected."""
         return source.lower().endswith(self.extensions) and (self.recursive or "/" not in source)
 
 
 def folder_print(reader: Reader, root: str, type_: str | None) -> str:
-    """How the fingerprints of all memories begin that one agent made of one folder's files.
+    """Return the common prefix of the fingerprints of all memories that an agent made from a folder.
 
-    Memories of type `session` are seen in their session only, so each session has its own.
+    Memories of type `session` are visible in their session only, so each session has its own prefix.
     """
     session = reader.session_id if type_ == MemoryType.SESSION else None
     return f"{_FILE}{_digest(reader.user_id, reader.agent_id, session, root)}:"
 
 
 def file_print(folder: str, source: str) -> str:
-    """The fingerprint of a file's memory."""
+    """Return the fingerprint of a file's memory."""
     return folder + _digest(source)
 
 
 def is_file_print(fingerprint: str | None) -> bool:
-    """Whether a memory is known by the file that it was made of, and not by its text."""
+    """Return whether a memory's fingerprint is that of a file."""
     return fingerprint is not None and fingerprint.startswith(_FILE)
 
 
 def _extension(given: object) -> str:
     bare = given.strip().removeprefix("*").removeprefix(".").lower() if isinstance(given, str) else ""
     if not bare or "/" in bare or "*" in bare:
-        raise InvalidInput(f"extension is {shown(given)}", expected="the end of a file's name, such as .md")
+        raise InvalidInput(f"extension is {shown(given)}", expected="a file extension, such as .md")
     return f".{bare}"
 
 

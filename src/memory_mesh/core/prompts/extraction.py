@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from memory_mesh.core.errors import AnswerUnreadable
-from memory_mesh.core.intake.categories import CATEGORIES, DEFAULT
-from memory_mesh.core.intake.drafts import IMPORTANCE
+from memory_mesh.core.intake import CATEGORIES, DEFAULT_CATEGORY, IMPORTANCE
 from memory_mesh.core.model.columns import Json
 from memory_mesh.core.ports import Prompt, Reply
 from memory_mesh.core.prompts.answers import object_schema, read_object
@@ -115,7 +114,7 @@ def _importance(raw: Json) -> float | None:
 
 def _category(raw: Json) -> str:
     name = re.sub(r"[\s-]", "_", raw.strip().lower()) if isinstance(raw, str) else ""
-    return name if name in OFFERED else DEFAULT
+    return name if name in OFFERED else DEFAULT_CATEGORY
 
 
 def _tags(raw: Json) -> tuple[str, ...]:

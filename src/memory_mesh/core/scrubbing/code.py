@@ -1,4 +1,4 @@
-"""Where code stands in a text: fenced blocks and backtick spans. Everything else works around them."""
+"""Separate code from prose: fenced blocks and backtick spans. The other stages change only the prose."""
 
 import re
 from bisect import bisect_left
@@ -9,13 +9,13 @@ _RUN = re.compile(r"`+")
 _BLANK_LINE = re.compile(r"\n[ \t]*\n")
 
 
-def outside(text: str, change: Callable[[str], str]) -> str:
-    """The text with all that is not code changed."""
+def change_prose(text: str, change: Callable[[str], str]) -> str:
+    """Return the text with `change` applied to everything but code."""
     return "".join(piece if code else change(piece) for piece, code in pieces(text))
 
 
 def pieces(text: str) -> Iterator[tuple[str, bool]]:
-    """The text cut into prose (False) and code (True), in order; joined they are the text."""
+    """Yield the text in pieces of prose (False) and code (True), in order."""
     for block, fenced in blocks(text):
         if fenced or "`" not in block:
             yield block, fenced
@@ -29,7 +29,7 @@ def pieces(text: str) -> Iterator[tuple[str, bool]]:
 
 
 def blocks(text: str) -> Iterator[tuple[str, bool]]:
-    """The text cut at fenced blocks only; a fence that nobody closes reaches to the end."""
+    """Yield the text cut at fenced blocks only. An unclosed fence reaches to the end."""
     if "```" not in text and "~~~" not in text:
         yield text, False
         return
@@ -46,7 +46,7 @@ def blocks(text: str) -> Iterator[tuple[str, bool]]:
 
 
 def _spans(block: str) -> Iterator[tuple[int, int]]:
-    """Backtick spans: a run of backticks to the next run of the same length, with no blank line within."""
+    """Yield backtick spans: from a run of backticks to the next run of equal length, without a blank line between them."""
     runs = [match.span() for match in _RUN.finditer(block)]
     breaks = [match.start() for match in _BLANK_LINE.finditer(block)]
     partner = _partners(runs)
@@ -61,7 +61,7 @@ def _spans(block: str) -> Iterator[tuple[int, int]]:
 
 
 def _partners(runs: list[tuple[int, int]]) -> list[int | None]:
-    """For each run the next one of its length."""
+    """Return for each run the next one of equal length."""
     following: dict[int, int] = {}
     partner: list[int | None] = [None] * len(runs)
     for at in range(len(runs) - 1, -1, -1):

@@ -1,10 +1,11 @@
-"""The scrubber's settings, in the document's groups. What is given is merged deeply: a group given in part keeps the rest."""
+"""The settings of the scrubber, in the groups of RFC-0011. Overrides are merged deeply: unnamed settings keep their value."""
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, TypeVar
 
+from memory_mesh.core.checks import is_number
 from memory_mesh.core.errors import InvalidInput, shown
 
 _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
@@ -13,7 +14,7 @@ Group = TypeVar("Group")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Structural:
-    """Stage 1."""
+    """Settings of stage 1."""
 
     strip_html: bool = True
     strip_markdown: bool = True
@@ -22,7 +23,7 @@ class Structural:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Semantic:
-    """Stage 2."""
+    """Settings of stage 2."""
 
     remove_duplicates: bool = True
     remove_boilerplate: bool = True
@@ -31,7 +32,7 @@ class Semantic:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Normalisation:
-    """Stage 3."""
+    """Settings of stage 3."""
 
     headings: bool = True
     lists: bool = True
@@ -40,7 +41,7 @@ class Normalisation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chunking:
-    """Stage 4, in tokens."""
+    """Settings of stage 4, in tokens."""
 
     max_tokens: int = 500
     hard_max_tokens: int = 2000
@@ -50,7 +51,7 @@ class Chunking:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Validation:
-    """Stage 6, in characters."""
+    """Settings of stage 6, in characters."""
 
     enforce_min_length: bool = True
     min_length: int = 10
@@ -60,7 +61,7 @@ class Validation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScrubSettings:
-    """All of them."""
+    """The settings of all stages."""
 
     enabled: bool = True
     structural: Structural = field(default_factory=Structural)
@@ -70,11 +71,11 @@ class ScrubSettings:
     validation: Validation = field(default_factory=Validation)
 
     def merged(self, overrides: Mapping[str, object]) -> "ScrubSettings":
-        """These settings with some of them replaced; names may be written as the document writes them (`minTokens`)."""
+        """Return these settings with some replaced. Names may be in camel case, as in RFC-0011 (`minTokens`)."""
         return _merged(self, overrides, "scrub")
 
 
-# How the mesh makes its scrubber: a memory may be short.
+# The defaults of a mesh: a memory may be short.
 MESH_OVERRIDES: Mapping[str, object] = {
     "enabled": True,
     "chunking": {"minTokens": 1},
@@ -90,16 +91,18 @@ def _merged(group: Group, overrides: object, path: str) -> Group:
     for raw, value in overrides.items():
         name = _HUMP.sub("_", str(raw)).lower()
         if name not in known:
-            raise InvalidInput(f"{path} has no setting {shown(raw)}", expected=f"one of {', '.join(known)}")
-        held = known[name]
-        merge = _merged if is_dataclass(held) else _fit
-        given[name] = merge(held, value, f"{path}.{name}")
+            raise InvalidInput(f"unknown setting {shown(raw)} in {path}", expected=f"one of {', '.join(known)}")
+        merge = _merged if is_dataclass(known[name]) else _checked
+        given[name] = merge(known[name], value, f"{path}.{name}")
     return replace(group, **given)  # type: ignore[type-var]
 
 
-def _fit(held: object, value: object, path: str) -> object:
-    number = isinstance(held, int | float) and not isinstance(held, bool)
-    fits = isinstance(value, int | float) and not isinstance(value, bool) and value >= 0 if number else isinstance(value, bool)
-    if not fits or (isinstance(held, int) and isinstance(value, float)):
-        raise InvalidInput(f"{path} is {shown(value)}", expected="a number from 0" if number else "true or false")
+def _checked(current: object, value: object, path: str) -> object:
+    """Return a value of the same type as the current one."""
+    if isinstance(current, bool):
+        if not isinstance(value, bool):
+            raise InvalidInput(f"{path} is {shown(value)}", expected="true or false")
+        return value
+    if not is_number(value, min_=0) or (isinstance(current, int) and isinstance(value, float)):
+        raise InvalidInput(f"{path} is {shown(value)}", expected="a number from 0")
     return value

@@ -1,0 +1,290 @@
+"""Stages 1 to 3 of the scrubber: structural cleaning, semantic filtering, normalisation."""
+
+import html
+import re
+import unicodedata
+from collections.abc import Callable
+
+from memory_mesh.core.scrubbing.code import blocks, change_prose
+from memory_mesh.core.scrubbing.settings import ScrubSettings, Semantic
+from memory_mesh.core.text import CONTROL, REDUNDANT, REORDERING, LazyRegex
+
+# --- stage 1: structure ---
+
+_PAIRED = frozenset(
+    """a abbr address article aside b big blockquote body button caption center cite code dd del details div dl dt em
+    fieldset figcaption figure font footer form h1 h2 h3 h4 h5 h6 head header html i iframe ins kbd label legend li main
+    mark nav noscript ol option p pre q s samp section select small span strike strong style script sub summary sup svg
+    table tbody td textarea tfoot th thead title tr u ul var video audio""".split()  # noqa: SIM905  (a list of words)
+)
+_VOID = frozenset({"br", "hr", "img", "input", "link", "meta", "wbr", "source"})
+# Browsers close these implicitly, so old pages leave them open.
+_LEFT_OPEN = frozenset({"p", "li", "td", "tr", "th", "dd", "dt", "option", "body", "html", "head"})
+_BLOCK = frozenset(
+    """address article aside blockquote body center dd details div dl dt fieldset figcaption figure footer form header hr
+    html main nav ol p pre section summary table tbody tfoot thead title ul""".split()  # noqa: SIM905
+)
+_CELL = frozenset({"td", "th"})
+
+# Every pattern is bounded or stops at the next bracket: a megabyte of brackets or quotes is read about once.
+_ATTRIBUTES = r"(?:\s(?:[^<>\"']|\"[^\"]{0,2000}\"|'[^']{0,2000}')*+)?"
+_TAG = re.compile(rf"<(/?)([A-Za-z][A-Za-z0-9]{{0,10}}){_ATTRIBUTES}/?>|<!DOCTYPE[^<>]{{0,300}}>", re.IGNORECASE)
+_HREF = re.compile(r"\bhref\s{0,5}=\s{0,5}[\"']([^\"'<>]{1,2000})[\"']", re.IGNORECASE)
+_ALT = re.compile(r"\balt\s{0,5}=\s{0,5}[\"']([^\"'<>]{0,500})[\"']", re.IGNORECASE)
+_COMMENT = (re.compile("<!--"), re.compile("-->"))
+
+
+def _element(name: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    return re.compile(rf"<{name}\b[^<>]{{0,2000}}>", re.IGNORECASE), re.compile(rf"</{name}\s{{0,20}}>", re.IGNORECASE)
+
+
+_NOT_DISPLAYED = tuple(_element(name) for name in ("script", "style", "noscript", "template"))
+_PRE, _CODE, _ANCHOR = _element("pre"), _element("code"), _element("a")
+
+_URL = r"(?:https?://|mailto:|\.{0,2}/|#)[^\s()<>]{0,2000}"
+_MD_LINK = re.compile(rf"(?<![\w\])])(!?)\[([^\[\]\n]{{1,500}})\]\(({_URL})(?:\s\"[^\"\n]{{0,300}}\")?\)")
+_AUTOLINK = re.compile(r"<((?:https?://|mailto:)[^\s<>]{1,2000})>")
+_BOLD = re.compile(r"(?<![\w*/\\])\*\*(?=[^\s*])([^*\n]{1,1000})(?<=[^\s*])\*\*(?![\w*])")
+_ITALIC = re.compile(r"(?<![\w*/\\])\*(?=\w)([^*\n]{1,1000})(?<=[\w.!?,;:'\")\]])\*(?![\w*])")
+# Underscores mark emphasis only around a phrase with a space: __init__ and _private_ are names.
+_UNDERSCORED = re.compile(r"(?<![\w/\\])(_{1,2})(?=[^\s_])([^_\n]{1,1000})(?<=[^\s_])\1(?!\w)")
+_TABLE_RULE = re.compile(r"^[ \t]*\|[ \t]*:?-{2,}:?[ \t]*(?:\|[ \t]*:?-{2,}:?[ \t]*)*\|?[ \t]*\n", re.MULTILINE)
+
+_INNER_SPACE = re.compile(r"(?<=\S)[ \t]{2,}(?=\S)")
+_MANY_LINES = re.compile(r"\n{3,}")
+
+
+def clean_structure(text: str, settings: ScrubSettings) -> str:
+    """Stage 1: remove HTML and Markdown marks, keep what they say, collapse whitespace."""
+    rules = settings.structural
+    text = text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
+    if rules.strip_html and "<" in text:
+        text = _without_html(text)
+    if rules.strip_markdown:
+        text = change_prose(text, _without_markdown)
+    return _collapsed(text) if rules.collapse_whitespace else text
+
+
+def _without_html(text: str) -> str:
+    prose = " ".join(block for block, code in blocks(text) if not code)
+    tags = _html_tags(prose)
+    if not tags:
+        return text
+    return change_prose(text, lambda piece: _tagless(piece, tags))
+
+
+def _html_tags(text: str) -> frozenset[str]:
+    """Return the tags that make this text HTML: known ones that open and close, and those that need no end. Empty if none do."""
+    opened, closed = set[str](), set[str]()
+    for match in _TAG.finditer(text):
+        if name := (match.group(2) or "").lower():
+            (closed if match.group(1) else opened).add(name)
+    paired = opened & closed & _PAIRED
+    void = opened & _VOID
+    loose = (opened | closed) & _LEFT_OPEN if paired or void else set[str]()
+    comment = {"!"} if "<!--" in text or "<!doctype" in text[:2000].lower() else set[str]()
+    return frozenset(paired | void | loose | comment)
+
+
+def _tagless(piece: str, tags: frozenset[str]) -> str:
+    if "<" not in piece:
+        return html.unescape(piece)
+    for element in (_COMMENT, *_NOT_DISPLAYED):
+        piece = _between(piece, element, lambda _opening, _inside: "\n")
+    piece = _between(piece, _PRE, lambda _opening, inside: _fenced(inside))
+    return change_prose(piece, lambda prose: _words(prose, tags))
+
+
+def _words(piece: str, tags: frozenset[str]) -> str:
+    piece = _between(piece, _CODE, lambda opening, inside: _backticked(inside) or opening + inside + "</code>")
+    return change_prose(piece, lambda prose: _plain(prose, tags))
+
+
+def _plain(piece: str, tags: frozenset[str]) -> str:
+    piece = _between(piece, _ANCHOR, _linked)
+    return html.unescape(_TAG.sub(lambda tag: _tag_text(tag, tags), piece))
+
+
+def _between(text: str, element: tuple[re.Pattern[str], re.Pattern[str]], replacement: Callable[[str, str], str]) -> str:
+    """Return the text with each element replaced. An unclosed one ends the search, so each end is searched for once."""
+    opens, closes = element
+    out: list[str] = []
+    at = 0
+    while (opening := opens.search(text, at)) and (closing := closes.search(text, opening.end())):
+        out += [text[at : opening.start()], replacement(opening.group(), text[opening.end() : closing.start()])]
+        at = closing.end()
+    return "".join([*out, text[at:]])
+
+
+def _fenced(inside: str) -> str:
+    """Return preformatted text as a fenced block, which later rounds leave unchanged."""
+    words = html.unescape(_TAG.sub("", inside)).strip("\n")
+    longest = max((len(run) for run in re.findall("`+", words)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"\n\n{fence}\n{words}\n{fence}\n\n"
+
+
+def _backticked(inside: str) -> str | None:
+    words = html.unescape(_TAG.sub("", inside))
+    return f"`{words}`" if words.strip() and "`" not in words and "\n" not in words else None
+
+
+def _linked(opening: str, inside: str) -> str:
+    found = _HREF.search(opening)
+    return _with_url(inside, found.group(1)) if found else inside
+
+
+def _tag_text(tag: re.Match[str], tags: frozenset[str]) -> str:
+    """Return the replacement of a tag."""
+    name = (tag.group(2) or "!").lower()
+    if name not in tags:
+        return tag.group()
+    if name == "img":
+        described = _ALT.search(tag.group())
+        return described.group(1) if described else ""
+    opening = not tag.group(1)
+    if name[0] == "h" and name[1:].isdecimal():
+        return f"\n\n{'#' * int(name[1:])} " if opening else "\n\n"
+    if name in ("li", "br", "tr"):
+        return {"li": "\n- ", "br": "\n", "tr": "\n"}[name] if opening else ""
+    if name in _CELL:
+        return "" if opening else " | "
+    return "\n\n" if name in _BLOCK else ""
+
+
+def _without_markdown(piece: str) -> str:
+    if "](" in piece:
+        piece = _MD_LINK.sub(lambda link: _with_url(link.group(2), link.group(3)), piece)
+    if "<" in piece:
+        piece = _AUTOLINK.sub(r"\1", piece)
+    if "*" in piece:
+        piece = _ITALIC.sub(r"\1", _BOLD.sub(r"\1", piece))
+    if "_" in piece:
+        piece = _UNDERSCORED.sub(lambda phrase: phrase.group(2 if " " in phrase.group(2) else 0), piece)
+    return _TABLE_RULE.sub("", piece) if "|" in piece else piece
+
+
+def _with_url(words: str, url: str) -> str:
+    """Return the words of a link and its address; both carry meaning."""
+    words = words.strip()
+    return words if url.startswith("#") or url in words else f"{words} ({url})" if words else url
+
+
+def _line_ends(block: str) -> str:
+    return "\n".join(line.rstrip(" \t") for line in block.split("\n"))
+
+
+def _collapsed(text: str) -> str:
+    text = change_prose(text, lambda piece: _INNER_SPACE.sub(" ", piece))
+    lines = [block if code else _MANY_LINES.sub("\n\n", _line_ends(block)) for block, code in blocks(text)]
+    text = "".join(lines).strip("\n").rstrip()
+    return text if "\n" in text else text.strip()
+
+
+# --- stage 2: noise ---
+
+# A shorter block may repeat on purpose ("Thanks").
+_MIN_DUPLICATE_CHARS = 40
+# The ratio means nothing for fewer characters.
+_MIN_RATIO_CHARS = 20
+# Boilerplate occurs on pages, not in a note of a few paragraphs.
+_PAGE_PARAGRAPHS = 4
+
+_BOILERPLATE = re.compile(
+    r"""(?:(?:we|this\ (?:web)?site)\ uses?\ cookies\b.{0,200}
+    |(?:accept|reject|manage)\ (?:all\ )?cookies(?:\ .{0,40})?
+    |(?:©|\(c\)|copyright)\ .{0,80}\b\d{4}\b.{0,80}
+    |all\ rights\ reserved\.?
+    |(?:subscribe\ to|sign\ up\ for)\ (?:our|the)\ (?:\w+\ )?newsletter.{0,80}
+    |(?:skip\ to\ (?:main\ )?content|back\ to\ top|share\ (?:this|on)\b.{0,40}|follow\ us\ on\ .{0,60})
+    |(?:privacy\ policy|terms\ of\ (?:service|use)|cookie\ policy|contact\ us|about\ us)
+      (?:\s*[|·•-]\s*(?:privacy\ policy|terms\ of\ (?:service|use)|cookie\ policy|contact\ us|about\ us))*)""",
+    re.IGNORECASE | re.VERBOSE,
+)
+
+
+def filter_noise(text: str, settings: ScrubSettings) -> str:
+    """Stage 2: remove boilerplate, repeated and meaningless paragraphs, but never all of them."""
+    if "\n" not in text:
+        return text
+    seen: set[str] = set()
+    page = text.count("\n\n") + 1 >= _PAGE_PARAGRAPHS
+    return "".join(block if code else _without_noise(block, settings.semantic, seen, page=page) for block, code in blocks(text))
+
+
+def _without_noise(prose: str, rules: Semantic, seen: set[str], *, page: bool) -> str:
+    # Split at blank lines and keep them: a dropped paragraph takes the break after it along.
+    parts = re.split(r"(\n\n+)", prose)
+    result: list[str] = []
+    for at in range(0, len(parts), 2):
+        if _is_noise(parts[at], rules, seen, page=page):
+            continue
+        result.extend(parts[at : at + 2])
+    return "".join(result)
+
+
+def _is_noise(paragraph: str, rules: Semantic, seen: set[str], *, page: bool) -> bool:
+    words = " ".join(paragraph.casefold().split())
+    if not words:
+        return False
+    if rules.remove_duplicates and len(words) >= _MIN_DUPLICATE_CHARS:
+        if words in seen:
+            return True
+        seen.add(words)
+    if page and rules.remove_boilerplate and _BOILERPLATE.fullmatch(words):
+        return True
+    return page and _signal(words) < rules.min_signal_ratio
+
+
+def _signal(words: str) -> float:
+    """Return the fraction of letters and digits."""
+    signs = words.replace(" ", "")
+    return 1.0 if len(signs) < _MIN_RATIO_CHARS else sum(map(str.isalnum, signs)) / len(signs)
+
+
+# --- stage 3: one form ---
+
+# `## Title ##` is a heading; `#123`, `C#7` and `#hashtag` are not, because no space follows.
+HEADING = re.compile(r"^(#{1,6})[ \t]++(\S[^\n]*)$", re.MULTILINE)
+_UNDERLINED = re.compile(r"(?:(?<=\n\n)|\A)([^\n#>|\-=\s][^\n]{0,200})\n={3,}[ \t]*(?=\n|\Z)")
+# `+` stays because it often marks an added line in a diff, and a lone `*` because it may be a product.
+_BULLET = re.compile(r"^([ \t]*)[•‣◦▪●∙][ \t]*(?=\S)", re.MULTILINE)
+_STARRED = re.compile(r"(?:^[ ]{0,3}\*[ ]+\S[^\n]*(?:\n|\Z)){2,}", re.MULTILINE)
+_STAR = re.compile(r"^([ ]{0,3})\*[ ]+", re.MULTILINE)
+
+_REPLACED = {
+    **dict.fromkeys(map(ord, "“”„‟"), '"'),
+    **dict.fromkeys(map(ord, "‘’‚‛"), "'"),
+    **dict.fromkeys(map(ord, "\u00a0\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000"), " "),
+    0x85: "\n",
+    0x2028: "\n",
+    0x2029: "\n\n",
+}
+# Joiners within emoji and scripts stay.
+_REMOVED = LazyRegex(rf"[{CONTROL}\x0b\x0c{REDUNDANT}{REORDERING}]")
+
+
+def normalise(text: str, settings: ScrubSettings) -> str:
+    """Stage 3: write headings, list marks, quotes and spaces in one form each. Code is unchanged."""
+    return change_prose(text, lambda piece: _normalised(piece, settings))
+
+
+def title(heading: re.Match[str]) -> str:
+    """Return the text of a heading without closing marks."""
+    words = heading.group(2).rstrip()
+    bare = words.rstrip("#")
+    return bare.rstrip() if bare != words and bare.endswith((" ", "\t")) else words
+
+
+def _normalised(piece: str, settings: ScrubSettings) -> str:
+    rules = settings.normalisation
+    if rules.punctuation and not piece.isascii():
+        piece = unicodedata.normalize("NFC", piece)
+    if rules.punctuation:
+        piece = _REMOVED.sub("", piece.translate(_REPLACED))
+    if rules.headings:
+        piece = HEADING.sub(lambda found: f"{found.group(1)} {title(found)}", _UNDERLINED.sub(r"# \1", piece))
+    if rules.lists:
+        piece = _BULLET.sub(r"\1- ", piece)
+        piece = _STARRED.sub(lambda block: _STAR.sub(r"\1- ", block.group()), piece)
+    return piece

@@ -1,0 +1,170 @@
+"""Layer 0, the scrubber: six stages that clean a text before it is stored.
+
+1 structural cleaning → 2 semantic filtering → 3 normalisation → 4 chunking → 5 annotation → 6 validation.
+
+A memory is mostly plain text, and damaging it is worse than leaving a stray asterisk. So only known tags that open and close
+count as HTML (`List<int>` and `a < b` do not), Markdown is changed only where its marks are unambiguous, and code, fenced or in
+backticks, is unchanged. The first three stages repeat until nothing changes, so scrubbing is idempotent. A stage that would leave
+nothing is skipped.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from hashlib import sha256
+
+from memory_mesh.core.errors import InvalidInput
+from memory_mesh.core.scrubbing import cleaning
+from memory_mesh.core.scrubbing.cleaning import HEADING, title
+from memory_mesh.core.scrubbing.code import blocks
+from memory_mesh.core.scrubbing.settings import Chunking, ScrubSettings
+from memory_mesh.core.text import TokenCounter, estimate
+
+# A text without any of these needs no cleaning.
+_NEEDS_WORK = re.compile(r"[^ -~]|[<>&*_#`~|\[\]]|  |^ | $")
+# Each round removes one layer of markup. Only a text built for it needs more rounds.
+_MAX_ROUNDS = 40
+# Where to cut, best place first: between paragraphs, lines, sentences, words.
+_CUTS = tuple(re.compile(cut) for cut in (r"\n\n+", r"\n", r"(?<=[.!?。！？])\s+", r"\s+"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chunk:
+    """A piece of a text and its position."""
+
+    text: str
+    start: int
+    end: int
+    section: tuple[str, ...]
+    tokens: int
+    source: str | None = None
+    timestamp: str | None = None
+    content_hash: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Scrubbed:
+    """The result of the scrubber."""
+
+    text: str
+    chunks: tuple[Chunk, ...]
+
+
+def scrub(
+    text: str, settings: ScrubSettings, *, source: str | None = None, at: str | None = None, count: TokenCounter = estimate
+) -> Scrubbed:
+    """Return the clean text and its chunks."""
+    if not settings.enabled:
+        return Scrubbed(text, annotate(split_chunks(text, settings.chunking, count), source, at))
+    clean = _cleaned(text, settings)
+    return Scrubbed(clean, validate(annotate(split_chunks(clean, settings.chunking, count), source, at), settings))
+
+
+def annotate(chunks: tuple[Chunk, ...], source: str | None, at: str | None) -> tuple[Chunk, ...]:
+    """Stage 5: add source, timestamp and content hash to each chunk."""
+    return tuple(
+        replace(chunk, source=source, timestamp=at, content_hash=sha256(chunk.text.encode("utf-8", "replace")).hexdigest())
+        for chunk in chunks
+    )
+
+
+def validate(chunks: tuple[Chunk, ...], settings: ScrubSettings) -> tuple[Chunk, ...]:
+    """Stage 6: reject chunks that are empty or too long, or too short if a minimum is enforced."""
+    rules = settings.validation
+    valid = [chunk for chunk in chunks if chunk.text.strip() or not rules.reject_empty]
+    if rules.enforce_min_length:
+        valid = [chunk for chunk in valid if len(chunk.text) >= rules.min_length]
+    return tuple(chunk for chunk in valid if len(chunk.text) <= rules.max_length)
+
+
+def _cleaned(text: str, settings: ScrubSettings) -> str:
+    for _ in range(_MAX_ROUNDS):
+        if not _NEEDS_WORK.search(text):
+            return text
+        cleaner = _round(text, settings)
+        if cleaner == text:
+            return text
+        text = cleaner
+    raise InvalidInput("the text has too many layers of markup", expected=f"at most {_MAX_ROUNDS}")
+
+
+def _round(text: str, settings: ScrubSettings) -> str:
+    for stage in _STAGES:
+        cleaner = stage(text, settings)
+        text = cleaner if cleaner.strip() else text
+    return text
+
+
+_STAGES: tuple[Callable[[str, ScrubSettings], str], ...] = (
+    cleaning.clean_structure,
+    cleaning.filter_noise,
+    cleaning.normalise,
+)
+
+
+def split_chunks(text: str, rules: Chunking, count: TokenCounter) -> tuple[Chunk, ...]:
+    """Stage 4: split a text into chunks of a bounded number of tokens, at natural places. Each section starts a new chunk."""
+    sections = list(_sections(text)) if rules.heading_aware else [(0, len(text), ())]
+    return tuple(chunk for start, end, path in sections for chunk in _packed(text, start, end, path, rules, count))
+
+
+def _sections(text: str) -> Iterator[tuple[int, int, tuple[str, ...]]]:
+    """Yield the start and end of each section, and the headings above it."""
+    path: list[tuple[int, str]] = []
+    begin = 0
+    for at, level, name in _headings(text):
+        if text[begin:at].strip():
+            yield begin, at, tuple(name for _, name in path)
+        path = [*(above for above in path if above[0] < level), (level, name)]
+        begin = at
+    yield begin, len(text), tuple(name for _, name in path)
+
+
+def _headings(text: str) -> Iterator[tuple[int, int, str]]:
+    at = 0
+    for block, code in blocks(text):
+        if not code:
+            yield from ((at + found.start(), len(found.group(1)), title(found)) for found in HEADING.finditer(block))
+        at += len(block)
+
+
+def _packed(text: str, start: int, end: int, path: tuple[str, ...], rules: Chunking, count: TokenCounter) -> list[Chunk]:
+    """Join neighbouring pieces as long as they fit. A piece that is too small joins the one before it."""
+    spans: list[tuple[int, int, int]] = []
+    for begin, stop, tokens in _pieces(text, start, end, rules, count, 0):
+        fits = spans and spans[-1][2] + tokens <= rules.max_tokens
+        small = spans and tokens < rules.min_tokens and spans[-1][2] + tokens <= rules.hard_max_tokens
+        if fits or small:
+            first, _, before = spans.pop()
+            spans.append((first, stop, before + tokens))
+        else:
+            spans.append((begin, stop, tokens))
+    return [
+        Chunk(text=text[first:last], start=first, end=last, section=path, tokens=tokens)
+        for first, last, tokens in (_trimmed(text, *span) for span in spans)
+        if first < last
+    ]
+
+
+def _pieces(text: str, start: int, end: int, rules: Chunking, count: TokenCounter, depth: int) -> Iterator[tuple[int, int, int]]:
+    """Yield the span in pieces of at most `max_tokens`; a piece without a place to cut may reach `hard_max_tokens`."""
+    tokens = count(text[start:end])
+    if tokens <= rules.max_tokens:
+        yield start, end, tokens
+    elif depth < len(_CUTS):
+        at = start
+        for cut in _CUTS[depth].finditer(text, start, end):
+            yield from _pieces(text, at, cut.end(), rules, count, depth + 1)
+            at = cut.end()
+        yield from _pieces(text, at, end, rules, count, depth + 1)
+    elif tokens <= rules.hard_max_tokens:
+        yield start, end, tokens
+    else:
+        middle = (start + end) // 2
+        yield from _pieces(text, start, middle, rules, count, depth)
+        yield from _pieces(text, middle, end, rules, count, depth)
+
+
+def _trimmed(text: str, start: int, end: int, tokens: int) -> tuple[int, int, int]:
+    piece = text[start:end]
+    return start + len(piece) - len(piece.lstrip("\n")), end - (len(piece) - len(piece.rstrip())), tokens
