@@ -36,7 +36,7 @@ def known_ids() -> frozenset[str]:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    # Give it with `=`: pytest looks for conftest files before it knows the option, and takes a file that stands alone for a test.
+    # Write it with `=`: before this hook runs, pytest takes a separate file name for a test.
     parser.addoption("--req-results", metavar="FILE", help="write which tests hold which requirement, as JSON")
     parser.addoption("--deep", action="store_true", help="run every test, with many random Hypothesis examples")
 
@@ -44,15 +44,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("--deep"):  # Hypothesis applies --hypothesis-profile after this
         settings.load_profile("deep")
-    # Under xdist the workers run the tests and the controller hears of each: there alone everything comes together.
+    # Under xdist the workers run the tests, and only the controller receives all reports.
     if "PYTEST_XDIST_WORKER" not in os.environ:
-        config.pluginmanager.register(Witness(config), "requirements")
+        config.pluginmanager.register(Results(config), "requirements")
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    if unknown := [id_ for id_ in claimed(item) if id_ not in _KNOWN]:
-        pytest.fail(f"no requirement is called {', '.join(unknown)}; see {REQUIREMENTS.name}", pytrace=False)
+    if unknown := [id_ for id_ in required_by(item) if id_ not in _KNOWN]:
+        pytest.fail(f"unknown requirement {', '.join(unknown)}; see {REQUIREMENTS.name}", pytrace=False)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -61,8 +61,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=[item for item in items if item in left_out])
         items[:] = [item for item in items if item not in left_out]
     for item in items:
-        # User properties travel with each report, from a worker to the controller too.
-        item.user_properties.extend(("req", id_) for id_ in claimed(item))
+        # User properties are part of each report, also of those that a worker sends to the controller.
+        item.user_properties.extend(("req", id_) for id_ in required_by(item))
 
 
 @pytest.fixture(scope="session")
@@ -89,30 +89,30 @@ def _shuffled(item: pytest.Item) -> bytes:
     return hashlib.sha256(item.nodeid.encode(errors="surrogatepass")).digest()
 
 
-def claimed(item: pytest.Item) -> Iterator[str]:
+def required_by(item: pytest.Item) -> Iterator[str]:
     return (str(id_) for mark in item.iter_markers("req") for id_ in mark.args)
 
 
-class Witness:
-    """Hears how every test ends."""
+class Results:
+    """Collects the outcome of every test."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._file = config.getoption("--req-results")
         self._strict = os.environ.get("CI") == "true"
         self._ids: dict[str, set[str]] = defaultdict(set)
         self._outcomes: dict[str, str] = {}
-        self._left_out: list[str] = []
+        self._skipped: list[str] = []
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         self._ids[report.nodeid].update(str(value) for name, value in report.user_properties if name == "req")
         if self._outcomes.get(report.nodeid, "passed") == "passed":
             self._outcomes[report.nodeid] = report.outcome
         if report.skipped:  # an expected failure counts as skipped too
-            self._left_out.append(report.nodeid)
+            self._skipped.append(report.nodeid)
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         if report.skipped:
-            self._left_out.append(report.nodeid)
+            self._skipped.append(report.nodeid)
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         if self._file:
@@ -120,13 +120,13 @@ class Witness:
                 node: {"outcome": self._outcomes[node], "ids": sorted(ids)} for node, ids in sorted(self._ids.items()) if ids
             }
             Path(self._file).write_text(json.dumps({"tests": tests}, indent=1) + "\n", encoding="utf-8")
-        if self._strict and self._left_out:
+        if self._strict and self._skipped:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        if self._strict and self._left_out:
+        if self._strict and self._skipped:
             terminalreporter.section("skipped, which CI does not allow", red=True)
-            for node in sorted(set(self._left_out)):
+            for node in sorted(set(self._skipped)):
                 terminalreporter.write_line(node)
 
 

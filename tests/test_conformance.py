@@ -1,4 +1,4 @@
-"""The book-keeping of requirements: what tests say they hold is recorded, and what a milestone promised must stay held."""
+"""Requirement marks: a run records which tests hold which id, and a resolved milestone keeps the ids that it promised."""
 
 import json
 import os
@@ -7,9 +7,13 @@ import subprocess
 import sys
 import tomllib
 from collections import Counter
+from contextlib import redirect_stdout
+from io import StringIO
 from pathlib import Path
 
 import pytest
+
+import conformance
 
 ROOT = Path(__file__).parents[1]
 LIST = ROOT / "conformance" / "requirements.toml"
@@ -21,7 +25,7 @@ def project(tmp_path: Path) -> Path:
     (tmp_path / "tests").mkdir()
     (tmp_path / "conformance").mkdir()
     shutil.copy(ROOT / "tests" / "conftest.py", tmp_path / "tests")
-    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = req(*ids)\n")
+    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers =\n  req(*ids)\n  deep\n  sample(n)\n")
     write_list(tmp_path, holds=["ONE-1"])
     return tmp_path
 
@@ -49,12 +53,15 @@ def recorded(project: Path) -> dict[str, tuple[str, list[str]]]:
     return {node.split("::")[1]: (result["outcome"], result["ids"]) for node, result in tests.items()}
 
 
-def judge(project: Path, results: dict[str, tuple[str, list[str]]], *options: str) -> "subprocess.CompletedProcess[str]":
+def judge(project: Path, results: dict[str, tuple[str, list[str]]], *options: str) -> tuple[int, str]:
+    """Run the tool on these results, and return its exit code and what it prints."""
     tests = {f"tests/test_it.py::{name}": {"outcome": outcome, "ids": ids} for name, (outcome, ids) in results.items()}
     (project / "results.json").write_text(json.dumps({"tests": tests}))
-    words = [sys.executable, str(ROOT / "tools" / "conformance.py"), "--results", "results.json", "--page", "page.md"]
-    words += ["--requirements", "conformance/requirements.toml", *options]
-    return subprocess.run(words, cwd=project, capture_output=True, text=True, check=False)
+    words = ["--results", str(project / "results.json"), "--page", str(project / "page.md")]
+    words += ["--requirements", str(project / "conformance" / "requirements.toml"), *options]
+    with redirect_stdout(StringIO()) as printed:
+        code = conformance.main(words)
+    return code, printed.getvalue()
 
 
 def test_the_list_names_every_requirement_once_under_its_document() -> None:
@@ -96,29 +103,11 @@ def leaky():
 @pytest.mark.req("ONE-2")
 def test_bad_at_its_end(leaky): pass
 
+@pytest.mark.req("ONE-3")
+def test_unknown(): pass
+
 def test_silent(): pass
 """
-
-
-@pytest.mark.parametrize("workers", [[], ["-n", "2"]])
-def test_each_id_is_recorded_with_how_its_tests_ended(project: Path, workers: list[str]) -> None:
-    assert run_tests(project, MIXED, *workers).returncode == 1
-    assert recorded(project) == {
-        "test_good": ("passed", ["ONE-1"]),
-        "test_bad": ("failed", ["ONE-1", "ONE-2"]),
-        "test_each[1]": ("passed", ["ONE-2"]),
-        "test_each[2]": ("passed", ["ONE-2"]),
-        "test_bad_at_its_end": ("failed", ["ONE-2"]),
-    }
-
-
-@pytest.mark.parametrize("workers", [[], ["-n", "2"]])
-def test_an_unknown_id_is_an_error(project: Path, workers: list[str]) -> None:
-    done = run_tests(project, '@pytest.mark.req("ONE-3")\ndef test_it(): pass\n', *workers)
-    assert done.returncode == 1
-    assert "no requirement is called ONE-3" in done.stdout
-
-
 LEFT_OUT = """
 def test_fine(): pass
 
@@ -130,26 +119,58 @@ def test_called(): pytest.skip("why")
 @pytest.mark.xfail
 def test_expected_to_fail(): assert False
 """
+DEEP = """
+@pytest.mark.deep
+def test_slow(): pass
+
+@pytest.mark.sample(3)
+@pytest.mark.parametrize("n", range(20))
+def test_many(n): pass
+"""
+# With workers the tests run in other processes, and only the controller writes the results.
+WORKERS = [pytest.param([], id="alone"), pytest.param(["-n", "2"], id="workers", marks=pytest.mark.deep)]
 
 
-@pytest.mark.parametrize("workers", [[], ["-n", "2"]])
-def test_in_ci_no_test_may_be_left_out(project: Path, workers: list[str]) -> None:
-    (project / "tests" / "test_other.py").write_text("import pytest\npytest.importorskip('no_such_module')\n")
-    done = run_tests(project, LEFT_OUT, *workers, ci=True)
+@pytest.mark.parametrize("workers", WORKERS)
+def test_each_id_is_recorded_with_the_outcomes_of_its_tests_and_an_unknown_id_fails(project: Path, workers: list[str]) -> None:
+    done = run_tests(project, MIXED, *workers)
     assert done.returncode == 1
+    assert recorded(project) == {
+        "test_good": ("passed", ["ONE-1"]),
+        "test_bad": ("failed", ["ONE-1", "ONE-2"]),
+        "test_each[1]": ("passed", ["ONE-2"]),
+        "test_each[2]": ("passed", ["ONE-2"]),
+        "test_bad_at_its_end": ("failed", ["ONE-2"]),
+        "test_unknown": ("failed", ["ONE-3"]),
+    }
+    assert "unknown requirement ONE-3" in done.stdout
+
+
+@pytest.mark.parametrize("workers", WORKERS)
+def test_in_ci_a_skipped_test_fails_the_run_and_a_deselected_one_does_not(project: Path, workers: list[str]) -> None:
+    (project / "tests" / "test_other.py").write_text("import pytest\npytest.importorskip('no_such_module')\n")
+    done = run_tests(project, LEFT_OUT + DEEP, *workers, ci=True)
+    assert done.returncode == 1
+    assert "4 passed" in done.stdout
     named = done.stdout.split("which CI does not allow")[1]
     assert all(name in named for name in ("test_other.py", "test_marked", "test_called", "test_expected_to_fail"))
-    assert "test_fine" not in named
+    assert not any(name in named for name in ("test_fine", "test_slow", "test_many"))
 
 
-def test_at_a_desk_a_test_may_be_left_out(project: Path) -> None:
+@pytest.mark.deep
+def test_outside_ci_a_test_may_be_skipped(project: Path) -> None:
     assert run_tests(project, LEFT_OUT).returncode == 0
 
 
+@pytest.mark.deep
+def test_a_deep_run_leaves_nothing_out(project: Path) -> None:
+    assert "21 passed" in run_tests(project, DEEP, "--deep").stdout
+
+
 def test_a_promise_kept_passes_and_is_written_down(project: Path) -> None:
-    done = judge(project, {"test_it_holds": ("passed", ["ONE-1"])})
-    assert done.returncode == 0
-    assert "ONE: 1 of 2 held, 0 in part, 1 not yet\n  not yet: 2" in done.stdout
+    code, printed = judge(project, {"test_it_holds": ("passed", ["ONE-1"])})
+    assert code == 0
+    assert "ONE: 1 of 2 held, 0 in part, 1 not yet\n  not yet: 2" in printed
     page = (project / "page.md").read_text()
     assert "| ONE-1 | it holds (`test_it.py`) |" in page
     assert "| ONE-2 | not yet |" in page
@@ -159,46 +180,46 @@ def test_a_promise_kept_passes_and_is_written_down(project: Path) -> None:
 def test_what_is_held_in_part_is_shown_as_such_and_keeps_no_promise(project: Path) -> None:
     results = {"test_one": ("passed", ["ONE-1"]), "test_two": ("passed", ["ONE-2"])}
     write_list(project, holds=["ONE-1"], missing='ONE-2 = "the other half"')
-    assert judge(project, results).returncode == 0
+    assert judge(project, results)[0] == 0
     page = (project / "page.md").read_text()
     assert "| ONE-2 | in part; missing: the other half<br>two (`test_it.py`) |" in page
     assert "| all | 2 | 1 | 1 | 0 |" in page
     write_list(project, holds=["ONE-1"], missing='ONE-1 = "the other half"')
-    assert "milestone 1 should hold ONE-1 and no passing test does" in judge(project, results).stdout
+    assert "milestone 1 promises ONE-1, but no passing test holds it" in judge(project, results)[1]
     write_list(project, holds=[], missing='ONE-2 = "the other half"')
-    assert "ONE-2 is said to be held in part and no passing test does" in judge(project, {}).stdout
+    assert "ONE-2 is listed as held in part, but no passing test holds it" in judge(project, {})[1]
 
 
 @pytest.mark.parametrize(
     ("results", "said"),
     [
-        ({}, "milestone 1 should hold ONE-1 and no passing test does"),
-        ({"test_x": ("failed", ["ONE-1"])}, "tests/test_it.py::test_x failed and speaks for ONE-1"),
+        ({}, "milestone 1 promises ONE-1, but no passing test holds it"),
+        ({"test_x": ("failed", ["ONE-1"])}, "tests/test_it.py::test_x did not pass; it holds ONE-1"),
         (
             {"test_y": ("passed", ["ONE-1"]), "test_x[a]": ("passed", ["ONE-2"]), "test_x[b]": ("failed", ["ONE-2"])},
-            "tests/test_it.py::test_x failed and speaks for ONE-2",
+            "tests/test_it.py::test_x did not pass; it holds ONE-2",
         ),
-        ({"test_y": ("passed", ["ONE-1"]), "test_z": ("skipped", ["ONE-2"])}, "test_z failed and speaks for ONE-2"),
-        ({"test_y": ("passed", ["ONE-1", "TWO-1"])}, "no requirement is called TWO-1"),
+        ({"test_y": ("passed", ["ONE-1"]), "test_z": ("skipped", ["ONE-2"])}, "test_z did not pass; it holds ONE-2"),
+        ({"test_y": ("passed", ["ONE-1", "TWO-1"])}, "unknown requirement TWO-1"),
     ],
 )
 def test_a_promise_broken_fails_with_its_name(project: Path, results: dict[str, tuple[str, list[str]]], said: str) -> None:
-    done = judge(project, results)
-    assert done.returncode == 1
-    assert said in done.stdout
+    code, printed = judge(project, results)
+    assert code == 1
+    assert said in printed
 
 
 def test_a_milestone_that_is_not_resolved_promises_nothing(project: Path) -> None:
     write_list(project, holds=["ONE-2"], resolved=False)
-    assert judge(project, {}).returncode == 0
+    assert judge(project, {})[0] == 0
 
 
 def test_the_page_is_the_same_for_the_same_results_and_an_old_one_is_found(project: Path) -> None:
     results = {"test_b": ("passed", ["ONE-1"]), "test_a": ("passed", ["ONE-1"])}
     judge(project, results)
     first = (project / "page.md").read_text()
-    assert judge(project, dict(reversed(results.items())), "--check").returncode == 0
-    done = judge(project, {"test_c": ("passed", ["ONE-1"])}, "--check")
-    assert done.returncode == 1
-    assert "page.md is out of date" in done.stdout
+    assert judge(project, dict(reversed(results.items())), "--check")[0] == 0
+    code, printed = judge(project, {"test_c": ("passed", ["ONE-1"])}, "--check")
+    assert code == 1
+    assert "page.md is out of date" in printed
     assert (project / "page.md").read_text() == first

@@ -1,8 +1,8 @@
-"""Which requirement is held by which test: reads what the last `make test-deep` recorded and writes docs/conformance.md.
+"""List the tests that hold each requirement: read the results of the last `make test-deep` and write docs/conformance.md.
 
-A requirement that says several things may be held in part only; the list says then what is missing, and it does not count as
-held. It fails where a test that speaks for a requirement failed, where a resolved milestone should hold an id that no passing
-test holds, and with `--check` where the page is not the one that it would write.
+A requirement that makes several statements may be held in part; the list then names what is missing, and it does not count as
+held. The tool fails if a test of a requirement did not pass, if a resolved milestone promises an id that no passing test holds,
+and with `--check` if the page differs from the one that it would write.
 """
 
 import argparse
@@ -28,7 +28,7 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Milestone:
-    """What was promised together."""
+    """The ids that were promised together."""
 
     number: int
     title: str
@@ -37,8 +37,8 @@ class Milestone:
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
-    """What is to be held: by document, by milestone, and what is still missing of those that are held in part."""
+class Requirements:
+    """The ids by document and by milestone, and what is missing of those held in part."""
 
     documents: Sequence[Document]
     milestones: Sequence[Milestone]
@@ -51,7 +51,7 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Test:
-    """A test function, how it ended, and what it speaks for. Of its parameters one failure is enough to fail it."""
+    """A test function, whether all of its parameter sets passed, and the ids that it holds."""
 
     name: str
     passed: bool
@@ -60,29 +60,29 @@ class Test:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     given = _arguments(arguments)
-    asked = read_requirements(given.requirements)
+    required = read_requirements(given.requirements)
     tests = read_tests(given.results)
-    page = "\n".join(_page(asked, _told(tests))) + "\n"
-    faults = [*_faults(asked, tests)]
+    page = "\n".join(_page(required, _holders(tests))) + "\n"
+    faults = [*_faults(required, tests)]
     if given.check and (not given.page.is_file() or given.page.read_text(encoding="utf-8") != page):
         faults.append(f"{given.page.name} is out of date: run `make conformance`")
     if not given.check:
         given.page.write_text(page, encoding="utf-8")
-    for line in [*_summary(asked, _told(tests)), *faults]:
+    for line in [*_summary(required, _holders(tests)), *faults]:
         print(line)
     return 1 if faults else 0
 
 
-def read_requirements(path: Path) -> Query:
-    """The documents with their ids, the milestones, and what is held in part."""
+def read_requirements(path: Path) -> Requirements:
+    """Return the documents with their ids, the milestones, and what is missing of ids held in part."""
     raw = tomllib.loads(path.read_text(encoding="utf-8"))
     documents = [Document(one["prefix"], one["title"], tuple(one["ids"])) for one in raw["documents"]]
     milestones = [Milestone(one["number"], one["title"], one["resolved"], tuple(one["holds"])) for one in raw["milestones"]]
-    return Query(documents, milestones, raw.get("missing", {}))
+    return Requirements(documents, milestones, raw.get("missing", {}))
 
 
 def read_tests(path: Path) -> list[Test]:
-    """The tests that speak for a requirement, by name."""
+    """Return the tests that hold a requirement, ordered by name."""
     raw: Mapping[str, Mapping[str, Any]] = json.loads(path.read_text(encoding="utf-8"))["tests"]
     passed: dict[str, bool] = {}
     ids: dict[str, set[str]] = {}
@@ -93,45 +93,49 @@ def read_tests(path: Path) -> list[Test]:
     return [Test(name, passed[name], frozenset(ids[name])) for name in sorted(ids)]
 
 
-def _faults(asked: Query, tests: Sequence[Test]) -> Iterator[str]:
-    told = _told(tests)
-    held = told.keys() - asked.missing.keys()
+def _faults(required: Requirements, tests: Sequence[Test]) -> Iterator[str]:
+    holders = _holders(tests)
+    held = holders.keys() - required.missing.keys()
     named = (
-        {id_ for test in tests for id_ in test.ids} | asked.missing.keys() | {i for one in asked.milestones for i in one.holds}
+        {id_ for test in tests for id_ in test.ids}
+        | required.missing.keys()
+        | {i for one in required.milestones for i in one.holds}
     )
-    yield from (f"{test.name} failed and speaks for {', '.join(sorted(test.ids))}" for test in tests if not test.passed)
-    yield from (f"no requirement is called {id_}" for id_ in sorted(named - set(asked.ids)))
-    yield from (f"{id_} is said to be held in part and no passing test does" for id_ in asked.missing if id_ not in told)
-    for milestone in asked.milestones:
+    yield from (f"{test.name} did not pass; it holds {', '.join(sorted(test.ids))}" for test in tests if not test.passed)
+    yield from (f"unknown requirement {id_}" for id_ in sorted(named - set(required.ids)))
+    yield from (
+        f"{id_} is listed as held in part, but no passing test holds it" for id_ in required.missing if id_ not in holders
+    )
+    for milestone in required.milestones:
         broken = [id_ for id_ in milestone.holds if id_ not in held] if milestone.resolved else []
-        yield from (f"milestone {milestone.number} should hold {id_} and no passing test does" for id_ in broken)
+        yield from (f"milestone {milestone.number} promises {id_}, but no passing test holds it" for id_ in broken)
 
 
-def _told(tests: Sequence[Test]) -> dict[str, list[str]]:
-    """The passing tests that speak for each id."""
-    told: dict[str, list[str]] = {}
+def _holders(tests: Sequence[Test]) -> dict[str, list[str]]:
+    """Return the names of the passing tests of each id."""
+    holders: dict[str, list[str]] = {}
     for test in tests:
         for id_ in test.ids if test.passed else ():
-            told.setdefault(id_, []).append(test.name)
-    return told
+            holders.setdefault(id_, []).append(test.name)
+    return holders
 
 
-def _summary(asked: Query, told: Mapping[str, Sequence[str]]) -> Iterator[str]:
-    for document in asked.documents:
-        held, partly, missing = _counts(document.ids, asked, told)
+def _summary(required: Requirements, holders: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    for document in required.documents:
+        held, partly, missing = _counts(document.ids, required, holders)
         yield f"{document.prefix}: {held} of {len(document.ids)} held, {partly} in part, {missing} not yet"
         if 0 < missing < len(document.ids):
-            yield f"  not yet: {' '.join(id_.removeprefix(document.prefix + '-') for id_ in document.ids if id_ not in told)}"
+            yield f"  not yet: {' '.join(id_.removeprefix(document.prefix + '-') for id_ in document.ids if id_ not in holders)}"
 
 
-def _counts(ids: Sequence[str], asked: Query, told: Mapping[str, Sequence[str]]) -> tuple[int, int, int]:
-    """How many are held, held in part, and not held."""
-    partly = sum(id_ in told and id_ in asked.missing for id_ in ids)
-    missing = sum(id_ not in told for id_ in ids)
+def _counts(ids: Sequence[str], required: Requirements, holders: Mapping[str, Sequence[str]]) -> tuple[int, int, int]:
+    """Return how many are held, held in part, and not held."""
+    partly = sum(id_ in holders and id_ in required.missing for id_ in ids)
+    missing = sum(id_ not in holders for id_ in ids)
     return len(ids) - partly - missing, partly, missing
 
 
-def _page(asked: Query, told: Mapping[str, Sequence[str]]) -> Iterator[str]:
+def _page(required: Requirements, holders: Mapping[str, Sequence[str]]) -> Iterator[str]:
     yield "# Conformance"
     yield ""
     yield "Each id is one requirement of one document, and stands here with the tests that would fail if it were broken."
@@ -139,18 +143,18 @@ def _page(asked: Query, told: Mapping[str, Sequence[str]]) -> Iterator[str]:
     yield ""
     yield "| document | requirements | held | in part | not yet |"
     yield "|---|---|---|---|---|"
-    for document in asked.documents:
-        yield _line(f"[{document.title}](#{document.prefix.lower()})", document.ids, asked, told)
-    yield _line("all", asked.ids, asked, told)
-    for document in asked.documents:
-        yield from _table(document, asked, told)
+    for document in required.documents:
+        yield _line(f"[{document.title}](#{document.prefix.lower()})", document.ids, required, holders)
+    yield _line("all", required.ids, required, holders)
+    for document in required.documents:
+        yield from _table(document, required, holders)
 
 
-def _line(name: str, ids: Sequence[str], asked: Query, told: Mapping[str, Sequence[str]]) -> str:
-    return f"| {name} | {len(ids)} | {' | '.join(str(count) for count in _counts(ids, asked, told))} |"
+def _line(name: str, ids: Sequence[str], required: Requirements, holders: Mapping[str, Sequence[str]]) -> str:
+    return f"| {name} | {len(ids)} | {' | '.join(str(count) for count in _counts(ids, required, holders))} |"
 
 
-def _table(document: Document, asked: Query, told: Mapping[str, Sequence[str]]) -> Iterator[str]:
+def _table(document: Document, required: Requirements, holders: Mapping[str, Sequence[str]]) -> Iterator[str]:
     yield ""
     yield f"## {document.prefix}"
     yield ""
@@ -159,13 +163,13 @@ def _table(document: Document, asked: Query, told: Mapping[str, Sequence[str]]) 
     yield "| id | held by |"
     yield "|---|---|"
     for id_ in document.ids:
-        tests = "<br>".join(dict.fromkeys(_shown(name) for name in told.get(id_, ())))
-        partly = f"in part; missing: {asked.missing[id_]}<br>" if tests and id_ in asked.missing else ""
+        tests = "<br>".join(dict.fromkeys(_shown(name) for name in holders.get(id_, ())))
+        partly = f"in part; missing: {required.missing[id_]}<br>" if tests and id_ in required.missing else ""
         yield f"| {id_} | {partly}{tests or 'not yet'} |"
 
 
 def _shown(name: str) -> str:
-    """A test as its sentence and its file; the same one for several stores is said once."""
+    """Return a test as its sentence and its file."""
     file, _, function = name.partition("::")
     sentence = function.split("::")[-1].removeprefix("test_").replace("_", " ")
     return f"{sentence} (`{file.removeprefix('tests/')}`)"
