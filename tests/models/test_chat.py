@@ -1,4 +1,4 @@
-"""Both protocols of language models: what is sent, what is understood, and what a server may get wrong."""
+"""Both chat protocols: requests, answers, refused parameters, and answers that cannot be used."""
 
 import pickle
 from collections.abc import Callable, Mapping
@@ -14,7 +14,7 @@ from memory_mesh.models.chat import AnthropicChat, OpenAiChat, parse_anthropic, 
 from memory_mesh.models.providers import PROVIDERS
 from memory_mesh.testing.fakes import ScriptedChat
 
-from .posts import StubPost, refusal
+from .clients import StubClient, refusal
 
 SCHEMA: dict[str, Json] = {
     "type": "object",
@@ -48,23 +48,23 @@ def text(said: str) -> dict[str, Json]:
     return {"type": "text", "text": said}
 
 
-def openai(*answers: Mapping[str, Json] | BaseException, provider: str = "openai") -> tuple[StubPost, OpenAiChat]:
-    door = StubPost(*answers)
-    return door, OpenAiChat(door, PROVIDERS[provider], "some-model")
+def openai(*answers: Mapping[str, Json] | BaseException, provider: str = "openai") -> tuple[StubClient, OpenAiChat]:
+    client = StubClient(*answers)
+    return client, OpenAiChat(client, PROVIDERS[provider], "some-model")
 
 
-def anthropic(*answers: Mapping[str, Json] | BaseException) -> tuple[StubPost, AnthropicChat]:
-    door = StubPost(*answers)
-    return door, AnthropicChat(door, "some-model")
+def anthropic(*answers: Mapping[str, Json] | BaseException) -> tuple[StubClient, AnthropicChat]:
+    client = StubClient(*answers)
+    return client, AnthropicChat(client, "some-model")
 
 
-# --- what is sent ---
+# --- requests ---
 
 
-def test_an_ask_becomes_two_messages_at_no_temperature() -> None:
-    door, chat = openai(chosen())
+def test_a_prompt_becomes_two_messages_at_temperature_zero() -> None:
+    client, chat = openai(chosen())
     assert chat.reply(PROMPT).text == "tea"
-    assert door.asked == [
+    assert client.requests == [
         (
             "/chat/completions",
             {
@@ -77,10 +77,10 @@ def test_an_ask_becomes_two_messages_at_no_temperature() -> None:
     ]
 
 
-def test_anthropic_is_told_the_system_part_beside_the_messages() -> None:
-    door, chat = anthropic(blocks(text("tea")))
+def test_the_system_part_is_separate_for_anthropic() -> None:
+    client, chat = anthropic(blocks(text("tea")))
     assert chat.reply(PROMPT).text == "tea"
-    assert door.asked == [
+    assert client.requests == [
         (
             "/messages",
             {
@@ -104,21 +104,21 @@ def test_anthropic_is_told_the_system_part_beside_the_messages() -> None:
         ("llamacpp", {"type": "json_schema", "json_schema": {"name": "extract", "strict": True, "schema": SCHEMA}}),
     ],
 )
-def test_each_provider_is_asked_for_the_schema_in_its_own_way(provider: str, format_: Json) -> None:
-    door, chat = openai(chosen("{}"), provider=provider)
+def test_each_provider_gets_the_schema_in_its_own_form(provider: str, format_: Json) -> None:
+    client, chat = openai(chosen("{}"), provider=provider)
     chat.reply(WITH_SCHEMA)
-    assert door.bodies[0]["response_format"] == format_
-    assert ("max_completion_tokens" in door.bodies[0]) == (provider == "openai")
-    assert ("max_tokens" in door.bodies[0]) == (provider != "openai")
+    assert client.bodies[0]["response_format"] == format_
+    assert ("max_completion_tokens" in client.bodies[0]) == (provider == "openai")
+    assert ("max_tokens" in client.bodies[0]) == (provider != "openai")
 
 
 def test_anthropic_is_asked_for_the_schema_without_the_bounds_that_it_refuses() -> None:
-    door, chat = anthropic(blocks(text("{}")))
+    client, chat = anthropic(blocks(text("{}")))
     chat.reply(WITH_SCHEMA)
-    assert door.bodies[0]["output_config"] == {"format": {"type": "json_schema", "schema": LOOSE}}
+    assert client.bodies[0]["output_config"] == {"format": {"type": "json_schema", "schema": LOOSE}}
 
 
-def test_bounds_go_wherever_they_stand_and_names_that_look_like_them_stay() -> None:
+def test_bounds_are_removed_at_every_level_and_names_that_look_like_them_stay() -> None:
     bounded: dict[str, Json] = {
         "anyOf": [{"type": "string", "minLength": 1}, {"$ref": "#/$defs/minLength"}],
         "$defs": {"minLength": {"type": "integer", "minimum": 0, "enum": [1, 2]}},
@@ -129,7 +129,7 @@ def test_bounds_go_wherever_they_stand_and_names_that_look_like_them_stay() -> N
     }
 
 
-# --- what a server does not take ---
+# --- refused parameters ---
 
 TEMPERATURE = {
     "error": {"message": "Unsupported value: 'temperature' does not support 0 with this model.", "param": "temperature"}
@@ -142,69 +142,69 @@ TOO_HIGH = {"error": {"message": "max_completion_tokens is too large: 77. It is 
 
 
 @pytest.mark.parametrize("status", [400, 422])
-def test_a_refused_option_is_left_out_at_once_and_from_then_on(status: int) -> None:
-    door, chat = openai(refusal(status, TEMPERATURE), chosen("first"), chosen("second"))
+def test_a_refused_parameter_is_left_out_from_then_on(status: int) -> None:
+    client, chat = openai(refusal(status, TEMPERATURE), chosen("first"), chosen("second"))
     assert [chat.reply(PROMPT).text, chat.reply(PROMPT).text] == ["first", "second"]
-    assert ["temperature" in body for body in door.bodies] == [True, False, False]
+    assert ["temperature" in body for body in client.bodies] == [True, False, False]
 
 
-def test_a_limit_that_is_refused_by_its_name_is_given_by_the_other_name() -> None:
-    door, chat = openai(refusal(400, NO_LIMIT), chosen("first"), chosen("second"))
+def test_a_limit_refused_by_name_is_sent_under_its_other_name() -> None:
+    client, chat = openai(refusal(400, NO_LIMIT), chosen("first"), chosen("second"))
     assert [chat.reply(PROMPT).text, chat.reply(PROMPT).text] == ["first", "second"]
-    assert [(body.get("max_completion_tokens"), body.get("max_tokens")) for body in door.bodies] == [
+    assert [(body.get("max_completion_tokens"), body.get("max_tokens")) for body in client.bodies] == [
         (77, None),
         (None, 77),
         (None, 77),
     ]
 
 
-def test_all_that_is_refused_one_after_the_other_is_left_out() -> None:
-    door, chat = openai(refusal(422, FORMAT), refusal(400, TEMPERATURE), refusal(400, NO_LIMIT), chosen())
+def test_several_refused_parameters_are_left_out_one_by_one() -> None:
+    client, chat = openai(refusal(422, FORMAT), refusal(400, TEMPERATURE), refusal(400, NO_LIMIT), chosen())
     chat.reply(WITH_SCHEMA)
-    assert sorted(door.bodies[-1]) == ["max_tokens", "messages", "model"]
-    assert len(door.bodies) == 4
+    assert sorted(client.bodies[-1]) == ["max_tokens", "messages", "model"]
+    assert len(client.bodies) == 4
 
 
 def test_a_limit_is_never_left_out() -> None:
-    door, chat = openai(refusal(400, NO_LIMIT), refusal(400, {"error": "unknown field max_tokens"}))
+    client, chat = openai(refusal(400, NO_LIMIT), refusal(400, {"error": "unknown field max_tokens"}))
     with pytest.raises(CallRefused):
         chat.reply(PROMPT)
-    assert len(door.bodies) == 2
+    assert len(client.bodies) == 2
 
 
-def test_a_limit_that_is_too_high_is_the_callers_to_lower() -> None:
-    door, chat = openai(refusal(400, TOO_HIGH))
+def test_a_limit_that_is_too_high_is_an_error() -> None:
+    client, chat = openai(refusal(400, TOO_HIGH))
     with pytest.raises(CallRefused):
         chat.reply(PROMPT)
-    assert len(door.bodies) == 1
+    assert len(client.bodies) == 1
 
 
-def test_what_did_not_help_is_not_remembered() -> None:
-    door, chat = openai(refusal(400, TEMPERATURE), refusal(401, "no"), chosen())
+def test_a_change_that_did_not_help_is_not_remembered() -> None:
+    client, chat = openai(refusal(400, TEMPERATURE), refusal(401, "no"), chosen())
     with pytest.raises(CallRefused):
         chat.reply(PROMPT)
     chat.reply(PROMPT)
-    assert ["temperature" in body for body in door.bodies] == [True, False, True]
+    assert ["temperature" in body for body in client.bodies] == [True, False, True]
 
 
 @pytest.mark.parametrize(
     "error",
     [refusal(400, "bad model"), refusal(401, TEMPERATURE), refusal(404, None), CallRefused("redirected"), CallError("gone")],
 )
-def test_any_other_refusal_is_the_callers(error: CallError) -> None:
-    door, chat = openai(error)
+def test_any_other_refusal_is_raised(error: CallError) -> None:
+    client, chat = openai(error)
     with pytest.raises(type(error)):
         chat.reply(WITH_SCHEMA)
-    assert len(door.bodies) == 1
+    assert len(client.bodies) == 1
 
 
-def test_an_option_that_says_the_same_again_does_not_go_round_for_ever() -> None:
-    door, chat = openai(
+def test_a_repeated_refusal_does_not_loop_for_ever() -> None:
+    client, chat = openai(
         refusal(400, {"named": ["temperature", "response_format", "unsupported max_completion_tokens", "max_tokens"]})
     )
     with pytest.raises(CallRefused):
         chat.reply(WITH_SCHEMA)
-    assert len(door.bodies) == 4
+    assert len(client.bodies) == 4
 
 
 def test_older_models_of_anthropic_answer_without_a_schema() -> None:
@@ -212,35 +212,35 @@ def test_older_models_of_anthropic_answer_without_a_schema() -> None:
         "type": "error",
         "error": {"type": "invalid_request_error", "message": "output_config: Extra inputs are not permitted"},
     }
-    door, chat = anthropic(refusal(400, said), blocks(text("{}")))
+    client, chat = anthropic(refusal(400, said), blocks(text("{}")))
     assert chat.reply(WITH_SCHEMA).text == "{}"
-    assert ["output_config" in body for body in door.bodies] == [True, False]
+    assert ["output_config" in body for body in client.bodies] == [True, False]
 
 
-# --- what is understood ---
+# --- answers ---
 
 
 @pytest.mark.parametrize("name", ["openai/some-model"])
-def test_a_reply_carries_the_models_own_name_whatever_the_server_calls_it(name: str) -> None:
+def test_a_reply_carries_the_configured_name_of_the_model(name: str) -> None:
     _, chat = openai({**chosen(), "model": "C:\\models\\secret-project.gguf"})
     assert chat.reply(PROMPT).model == chat.model == name
     assert anthropic(blocks(text("tea")))[1].reply(PROMPT).model == "anthropic/some-model"
 
 
-def test_an_answer_that_was_cut_off_says_so() -> None:
+def test_a_cut_off_answer_is_marked() -> None:
     assert not openai(chosen("half", reason="length"))[1].reply(PROMPT).complete
     assert openai(chosen("all", reason="stop"))[1].reply(PROMPT).complete
     assert not anthropic(blocks(text("half"), reason="max_tokens"))[1].reply(PROMPT).complete
     assert anthropic(blocks(text("all")))[1].reply(PROMPT).complete
 
 
-def test_tokens_are_the_servers() -> None:
+def test_token_counts_are_those_of_the_server() -> None:
     assert openai(chosen(usage={"prompt_tokens": 31, "completion_tokens": 5}))[1].reply(PROMPT).tokens == Tokens(31, 5)
     assert anthropic(blocks(text("tea"), usage={"input_tokens": 31, "output_tokens": 5}))[1].reply(PROMPT).tokens == Tokens(31, 5)
 
 
 @pytest.mark.parametrize("said", [None, -1, 0, "12", 3.0, True, [], {}, 10**40])
-def test_where_the_server_counts_nonsense_tokens_are_estimated(said: Json) -> None:
+def test_tokens_are_estimated_when_the_server_reports_nonsense(said: Json) -> None:
     usage: dict[str, Json] = dict.fromkeys(("prompt_tokens", "completion_tokens", "input_tokens", "output_tokens"), said)
     guess = Tokens(4 + 3, 1)  # a quarter of the characters, part by part
     assert openai(chosen("tea", usage=usage))[1].reply(PROMPT).tokens == guess
@@ -258,16 +258,16 @@ def test_where_the_server_counts_nonsense_tokens_are_estimated(said: Json) -> No
         ("<thinking>hm</thinking>", "<thinking>hm</thinking>"),
     ],
 )
-def test_what_a_model_thought_aloud_first_is_no_part_of_its_answer(content: str, said: str) -> None:
+def test_reasoning_before_the_answer_is_removed(content: str, said: str) -> None:
     assert openai(chosen(content, reasoning_content="It asks for tea."))[1].reply(PROMPT).text == said
 
 
-def test_thinking_blocks_are_left_aside_and_texts_are_joined() -> None:
+def test_thinking_blocks_are_ignored_and_texts_are_joined() -> None:
     answer = blocks({"type": "thinking", "thinking": "hm"}, text("{"), {"type": "surprise"}, text("}"))
     assert anthropic(answer)[1].reply(PROMPT).text == "{}"
 
 
-def test_half_a_character_does_not_get_through() -> None:
+def test_lone_surrogates_are_replaced() -> None:
     assert openai(chosen("a\ud800b"))[1].reply(PROMPT).text == "a?b"
     assert anthropic(blocks(text("a\ud800b")))[1].reply(PROMPT).text == "a?b"
 
@@ -276,7 +276,7 @@ def test_a_reply_does_not_show_its_text() -> None:
     assert "tea" not in repr(openai(chosen("tea"))[1].reply(PROMPT))
 
 
-# --- what is not ---
+# --- answers that cannot be used ---
 
 UNREADABLE: dict[str, tuple[Json, str]] = {
     "nothing": ({}, "no choices"),
@@ -298,7 +298,7 @@ UNREADABLE: dict[str, tuple[Json, str]] = {
 
 
 @pytest.mark.parametrize("case", UNREADABLE)
-def test_an_answer_without_an_answer_is_unreadable_and_says_why(case: str) -> None:
+def test_an_answer_without_a_text_is_unreadable_with_the_reason(case: str) -> None:
     answer, why = UNREADABLE[case]
     assert isinstance(answer, dict)
     with pytest.raises(AnswerUnreadable, match=f"openai/some-model cannot be used: .*{why}"):
@@ -381,7 +381,7 @@ def test_any_object_is_a_reply_or_unreadable(read: Callable[..., Reply], answer:
 # --- the fake ---
 
 
-def test_the_scripted_model_says_what_it_was_told_and_repeats_the_last() -> None:
+def test_the_scripted_model_gives_its_answers_and_repeats_the_last() -> None:
     chat = ScriptedChat("one", CallError("gone"), "three")
     asked: ChatModel = chat
     assert asked.reply(PROMPT) == Reply(text="one", model="scripted", tokens=Tokens(7, 1))

@@ -1,4 +1,4 @@
-"""Servers that fail, in every way that there is, behind each client: the right error of ours comes out, and never the key."""
+"""Every kind of server failure, with each client of models: the right error is raised, and no text contains the key."""
 
 import json
 import logging
@@ -26,7 +26,7 @@ from memory_mesh.models.remote_embedder import RemoteEmbedder
 from memory_mesh.net import HttpClient, System
 from net.servers import Answer, FaultServer
 
-KEY = "opensesame4711"  # like no key that the redaction would know: only the door can hide it
+KEY = "opensesame4711"  # not a form that redaction knows: only the HTTP client can hide it
 PROMPT = Prompt(operation="extract", system="Answer in JSON.", user="What is it?")
 GOOD: Json = {
     "choices": [{"message": {"content": "tea"}, "finish_reason": "stop"}],
@@ -38,7 +38,7 @@ QUOTING: Json = {"error": {"message": f"the key {KEY} is not one of ours", "sent
 
 @dataclass(frozen=True)
 class Fault:
-    """What a server does, and what comes of it. No error: the call succeeds."""
+    """What a server does, and the expected error. None: the call succeeds."""
 
     answers: Sequence[Answer]
     error: type[MemoryMeshError] | None
@@ -79,9 +79,9 @@ FAULTS = {
 
 
 CLIENTS: dict[str, Callable[[HttpClient], object]] = {
-    "openai": lambda door: OpenAiChat(door, PROVIDERS["openai"], "m").reply(PROMPT),
-    "anthropic": lambda door: AnthropicChat(door, "m").reply(PROMPT),
-    "embedder": lambda door: RemoteEmbedder(door, model="m", name="openai/m", window=100).embed(["tea"]),
+    "openai": lambda client: OpenAiChat(client, PROVIDERS["openai"], "m").reply(PROMPT),
+    "anthropic": lambda client: AnthropicChat(client, "m").reply(PROMPT),
+    "embedder": lambda client: RemoteEmbedder(client, model="m", name="openai/m", window=100).embed(["tea"]),
 }
 
 
@@ -92,51 +92,51 @@ def opened(server: FaultServer, provider: str, timeout: float) -> HttpClient:
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-@pytest.mark.parametrize("client", CLIENTS)
-def test_every_fault_ends_in_the_right_error_and_tells_nobody_the_key(
-    client: str, fault: str, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize("kind", CLIENTS)
+def test_every_fault_raises_the_right_error_and_never_shows_the_key(
+    kind: str, fault: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
     case = FAULTS[fault]
-    provider = "anthropic" if client == "anthropic" else "openai"
-    with FaultServer(case.answers) as server, closing(opened(server, provider, case.timeout)) as door:
-        error = raised(CLIENTS[client], door)
-    assert_right(error, case.error, embeds=client == "embedder")
-    assert KEY in str(server.requests[0].headers)  # it was sent, and to whom it belongs
-    if fault != "a refusal without a bottom" or client != "embedder":  # that one is asked again with less
+    provider = "anthropic" if kind == "anthropic" else "openai"
+    with FaultServer(case.answers) as server, closing(opened(server, provider, case.timeout)) as client:
+        error = raised(CLIENTS[kind], client)
+    assert_right(error, case.error, embeds=kind == "embedder")
+    assert KEY in str(server.requests[0].headers)  # the request carried it
+    if fault != "a refusal without a bottom" or kind != "embedder":  # that one is repeated with half of the text
         assert len(server.requests) == case.requests
     assert KEY not in caplog.text
-    assert KEY not in repr(vars(door))
-    assert KEY not in told(error)
+    assert KEY not in repr(vars(client))
+    assert KEY not in everything_in(error)
 
 
-def raised(call: Callable[[HttpClient], object], door: HttpClient) -> MemoryMeshError | None:
+def raised(call: Callable[[HttpClient], object], client: HttpClient) -> MemoryMeshError | None:
     try:
-        call(door)
+        call(client)
     except MemoryMeshError as error:
         return error
     return None
 
 
-def assert_right(error: MemoryMeshError | None, wanted: type[MemoryMeshError] | None, *, embeds: bool) -> None:
-    if wanted is None or error is None:
-        assert error is wanted
+def assert_right(error: MemoryMeshError | None, expected: type[MemoryMeshError] | None, *, embeds: bool) -> None:
+    if expected is None or error is None:
+        assert error is expected
     elif embeds:
         assert type(error) is EmbeddingError
-        assert wanted is AnswerUnreadable or isinstance(error.__cause__, wanted)
+        assert expected is AnswerUnreadable or isinstance(error.__cause__, expected)
     else:
-        assert isinstance(error, wanted)
-        assert wanted is not CallError or type(error) is CallError
+        assert isinstance(error, expected)
+        assert expected is not CallError or type(error) is CallError
 
 
-def told(error: BaseException | None) -> str:
-    """Everything that an error says: its text, its attributes, its trace, and the same of its causes."""
+def everything_in(error: BaseException | None) -> str:
+    """All text in an error: its message, attributes and traceback, and those of its causes."""
     if error is None:
         return ""
     said = [str(error), repr(error), json.dumps(getattr(error, "said", None)), *traceback.format_exception(error)]
-    return "\n".join(said) + told(error.__cause__) + told(error.__context__)
+    return "\n".join(said) + everything_in(error.__cause__) + everything_in(error.__context__)
 
 
 def test_the_search_for_the_key_would_find_it() -> None:
-    assert KEY in told(CallError(f"no such key: {KEY}"))
-    assert KEY in told(CallError("no")) + json.dumps(QUOTING)
+    assert KEY in everything_in(CallError(f"no such key: {KEY}"))
+    assert KEY in everything_in(CallError("no")) + json.dumps(QUOTING)

@@ -1,4 +1,4 @@
-"""Vectors without a model: the same everywhere, near where words are shared, never mixed up with others."""
+"""The hashing embedder: the same vectors everywhere, similar for texts that share words."""
 
 import hashlib
 import math
@@ -24,7 +24,7 @@ def test_the_vector_of_a_text_is_the_same_in_every_run_and_on_every_platform() -
     assert hashlib.sha256(repr(rounded).encode()).hexdigest()[:16] == "15f49c75784202b6"
 
 
-def test_shared_words_and_shared_parts_bring_texts_near() -> None:
+def test_texts_with_shared_words_or_parts_are_similar() -> None:
     same_words = cosine("the deploy key rotates", "rotate the deploy key on Monday")
     same_parts = cosine("configuration", "configurable")
     nothing = cosine("the deploy key rotates", "herons nest by water")

@@ -1,4 +1,4 @@
-"""Where keys go: to the provider that they are for, whatever the file of a folder says."""
+"""API keys go only to their own provider, whatever the file of a project says."""
 
 from pathlib import Path
 
@@ -45,14 +45,14 @@ def test_a_projects_file_cannot_have_a_key_sent_to_another_provider(place: Place
     assert getattr(place.load().options, setting) == other
 
 
-def test_an_embedder_that_calls_nobody_gets_no_key_and_may_be_chosen(place: Place) -> None:
+def test_a_local_embedder_gets_no_key_and_may_be_chosen(place: Place) -> None:
     (place.home / FILE).write_text('embedder = "openai"\nembedding_api_key = "k"\n')
     (place.project / FILE).write_text('embedder = "hash"\n')
     assert place.load().options.embedder == "hash"
 
 
 @pytest.mark.parametrize("key", ["llm_api_key", "embedding_api_key"])
-def test_a_projects_file_cannot_send_texts_into_an_account_of_its_own(place: Place, key: str) -> None:
+def test_a_projects_file_cannot_set_an_api_key(place: Place, key: str) -> None:
     (place.project / FILE).write_text(f'{key} = "theirs"\n')
     with pytest.raises(SettingsError, match=f"{key} decides where your texts are sent") as refused:
         place.load()
@@ -72,7 +72,7 @@ def test_the_key_of_a_provider_does_not_go_to_another_address(place: Place, prov
 
 
 @pytest.mark.parametrize("way", [".", "../project", "link"])
-def test_a_home_folder_is_known_by_whatever_way_it_is_reached(place: Place, monkeypatch: pytest.MonkeyPatch, way: str) -> None:
+def test_a_home_folder_is_recognised_by_any_path_to_it(place: Place, monkeypatch: pytest.MonkeyPatch, way: str) -> None:
     (place.project / FILE).write_text('llm_base_url = "https://api.example.com/v1"\n')
     with pytest.raises(SettingsError, match="llm_base_url"):
         place.load()

@@ -1,4 +1,4 @@
-"""LM Studio that is not running: on a Mac it is started, once; anywhere else it is an outage."""
+"""LM Studio that is not running: on macOS it is started once; on other systems the call fails."""
 
 import subprocess
 from collections.abc import Sequence
@@ -20,19 +20,19 @@ from memory_mesh.net import HttpClient, System
 PLAIN = HashingEmbedder(16)
 
 
-def nobody_listens() -> EmbeddingError:
+def refused_connection() -> EmbeddingError:
     error = EmbeddingError("no vectors")
     error.__cause__ = Unreachable("gave no answer")
     return error
 
 
 class Studio:
-    """An embedder that answers once it was started, so many tries later."""
+    """An embedder that works after it was started, and after `slow` more calls."""
 
     def __init__(self, *, slow: int = 0, starts: bool = True, error: EmbeddingError | None = None) -> None:
         self.launched, self.asked, self.waited = 0, 0, [0.0][:0]
         self._left = slow
-        self._starts, self._error = starts, error or nobody_listens()
+        self._starts, self._error = starts, error or refused_connection()
         self._runs = False
 
     model, window = "lmstudio/some-model", 510
@@ -58,7 +58,7 @@ class Studio:
 
 @pytest.mark.req("LANE-33")
 @pytest.mark.parametrize("slow", [0, 3])
-def test_on_a_mac_it_is_started_waited_for_and_asked_again(slow: int) -> None:
+def test_on_macos_it_is_started_and_the_call_is_repeated(slow: int) -> None:
     studio = Studio(slow=slow)
     assert studio.wrapped().embed(["tea"]) == PLAIN.embed(["tea"])
     assert (studio.launched, studio.asked, len(studio.waited)) == (1, slow + 2, slow + 1)
@@ -66,7 +66,7 @@ def test_on_a_mac_it_is_started_waited_for_and_asked_again(slow: int) -> None:
 
 @pytest.mark.req("LANE-33")
 @pytest.mark.parametrize("platform", ["linux", "win32", "freebsd14", "cygwin", "ios"])
-def test_nowhere_else_is_anything_started(platform: str) -> None:
+def test_nothing_is_started_on_other_systems(platform: str) -> None:
     studio = Studio()
     with pytest.raises(EmbeddingError, match="no vectors"):
         studio.wrapped(platform=platform).embed(["tea"])
@@ -74,7 +74,7 @@ def test_nowhere_else_is_anything_started(platform: str) -> None:
 
 
 @pytest.mark.req("LANE-33")
-def test_a_start_that_fails_is_an_outage_and_is_not_tried_twice() -> None:
+def test_a_failed_start_is_an_error_and_is_not_repeated() -> None:
     studio = Studio(starts=False)
     wrapped = studio.wrapped()
     for _ in range(3):
@@ -84,7 +84,7 @@ def test_a_start_that_fails_is_an_outage_and_is_not_tried_twice() -> None:
     assert len(studio.waited) == remote_embedder.START_TRIES
 
 
-def test_a_program_that_is_not_there_is_not_waited_for() -> None:
+def test_a_program_that_cannot_be_started_is_not_waited_for() -> None:
     studio = Studio()
     wrapped = LmStudioEmbedder(studio, platform="darwin", start=lambda: False, once=Lock(), pause=studio.waited.append)
     with pytest.raises(EmbeddingError, match="no vectors"):
@@ -93,7 +93,7 @@ def test_a_program_that_is_not_there_is_not_waited_for() -> None:
 
 
 @pytest.mark.req("LANE-33")
-def test_all_embedders_of_a_process_start_it_once_between_them() -> None:
+def test_a_process_starts_it_once_for_all_embedders() -> None:
     once, studios = Lock(), [Studio(starts=False) for _ in range(8)]
 
     def ask(studio: Studio) -> None:
@@ -129,7 +129,7 @@ def test_an_answer_that_is_wrong_ends_the_wait() -> None:
     assert studio.asked == 2
 
 
-def test_the_wait_can_be_called_off() -> None:
+def test_the_wait_can_be_cancelled() -> None:
     studio, stop = Studio(slow=3), Event()
     stop.set()
     wrapped = LmStudioEmbedder(studio, platform="darwin", start=studio.launch, once=Lock())
@@ -137,7 +137,7 @@ def test_the_wait_can_be_called_off() -> None:
         wrapped.embed(["tea"])
 
 
-def test_it_passes_on_what_it_is_not_about() -> None:
+def test_it_delegates_everything_else() -> None:
     studio = Studio()
     studio.launch()
     wrapped = studio.wrapped()
@@ -147,12 +147,12 @@ def test_it_passes_on_what_it_is_not_about() -> None:
 
 
 @pytest.mark.req("LANE-33")
-def test_a_real_door_to_a_port_where_nobody_listens_is_what_starts_it() -> None:
+def test_a_refused_connection_starts_it() -> None:
     with create_server(("127.0.0.1", 0)) as listening:
         port = listening.getsockname()[1]
     quick = replace(System(), pause=lambda seconds: None)
-    door = HttpClient(f"http://127.0.0.1:{port}/v1", allow_local=True, attempts=2, system=quick)
-    remote = RemoteEmbedder(door, model="m", name="lmstudio/m", window=510)
+    client = HttpClient(f"http://127.0.0.1:{port}/v1", allow_local=True, attempts=2, system=quick)
+    remote = RemoteEmbedder(client, model="m", name="lmstudio/m", window=510)
     launched: list[bool] = []
 
     def start() -> bool:

@@ -1,4 +1,4 @@
-"""The real model: near is near, a vector is its text's own affair, and nothing is loaded before it is needed."""
+"""The local model: similar texts have similar vectors, batches change nothing, and loading happens at the first use."""
 
 import json
 import math
@@ -70,7 +70,7 @@ KNOWN = {
 
 
 @pytest.mark.parametrize("pair", KNOWN)
-def test_known_pairs_are_as_near_as_the_reference_says(local: LocalEmbedder, pair: tuple[str, str]) -> None:
+def test_known_pairs_have_the_similarity_of_the_reference(local: LocalEmbedder, pair: tuple[str, str]) -> None:
     assert cosine(*local.embed(pair)) == pytest.approx(KNOWN[pair], abs=EIGHT_BITS)
 
 
@@ -124,7 +124,7 @@ def test_tokens_are_counted_by_the_models_own_tokenizer(local: LocalEmbedder) ->
     assert counted == {"": 0, "hello world": 2, "unbelievably": 5, "日本語": 3, "a.b": 3, "x" * 101: 1}
 
 
-def test_what_fits_the_window_is_in_the_vector_and_what_does_not_is_not(local: LocalEmbedder) -> None:
+def test_only_the_tokens_within_the_window_reach_the_vector(local: LocalEmbedder) -> None:
     full = " ".join(["word"] * local.window)
     assert local.count(full) == local.window == 256
     fitting, more, fewer = local.embed([full, f"{full} heron heron heron", full.removesuffix(" word") + " heron"])
@@ -148,11 +148,11 @@ def test_any_text_has_a_vector(local: LocalEmbedder, text: str) -> None:
     assert local.count(text) >= 0
 
 
-def test_no_texts_have_no_vectors_and_load_nothing(empty: ModelPaths) -> None:
+def test_an_empty_list_loads_nothing(empty: ModelPaths) -> None:
     assert LocalEmbedder(empty, fetch=False).embed([]) == []
 
 
-def test_a_text_cannot_pretend_to_end(local: LocalEmbedder) -> None:
+def test_special_tokens_in_a_text_are_ordinary_text(local: LocalEmbedder) -> None:
     ends, other = local.embed(["tea [SEP] [PAD] [CLS]", "tea"])
     assert local.count("[SEP]") > 1
     assert ends != other
@@ -183,7 +183,7 @@ def test_making_an_embedder_loads_nothing_and_the_first_embedding_does(
     assert not {"onnx", "safetensors", "torch"} & set(after.split())
 
 
-def test_without_a_model_every_call_says_where_it_was_looked_for_and_what_to_do(empty: ModelPaths) -> None:
+def test_without_a_model_the_error_lists_the_places_and_the_remedy(empty: ModelPaths) -> None:
     embedder = LocalEmbedder(empty, fetch=False)
     for call in (lambda: embedder.embed(["x"]), lambda: embedder.count("x")):
         with pytest.raises(ModelMissing, match="memory-mesh model fetch") as missing:
@@ -200,7 +200,7 @@ def test_an_embedder_finds_the_model_as_soon_as_it_is_there(empty: ModelPaths, m
     assert embedder.embed(["x"]) == local.embed(["x"])
 
 
-def test_a_fetch_that_failed_is_not_tried_again(empty: ModelPaths, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_fetch_is_not_repeated(empty: ModelPaths, monkeypatch: pytest.MonkeyPatch) -> None:
     tries: list[Path] = []
     monkeypatch.setattr(fetch, "SOURCES", {"a way": lambda into: tries.append(into) or "no network"})
     embedder = LocalEmbedder(empty)

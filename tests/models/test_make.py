@@ -1,4 +1,4 @@
-"""Settings into an embedder: which one, with which cache, from which folder."""
+"""The embedder that the settings select, with its cache and folder."""
 
 from pathlib import Path
 
@@ -29,14 +29,14 @@ def test_hashing_and_none_are_chosen_by_name(tmp_path: Path) -> None:
         loaded(tmp_path, embedder="nobody")
 
 
-def test_a_model_path_is_obeyed_or_refused_when_it_is_needed(tmp_path: Path) -> None:
+def test_a_wrong_model_path_is_refused_at_the_first_use(tmp_path: Path) -> None:
     embedder = make_embedder(loaded(tmp_path, model_path=str(tmp_path / "nowhere")))
     assert embedder is not None
     with pytest.raises(ModelMissing, match="nowhere"):
         embedder.embed(["tea"])
 
 
-def test_the_cache_is_the_settings_or_the_users(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cache_folder_is_that_of_the_setting_or_of_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path / "me"))
 
     def cache(environ: dict[str, str], **arguments: object) -> Path:
@@ -53,7 +53,7 @@ def test_the_cache_is_the_settings_or_the_users(tmp_path: Path, monkeypatch: pyt
         cache({}, cache_dir="~nobody-of-that-name/x")
 
 
-def test_an_account_without_a_folder_keeps_its_cache_in_the_memorys_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_user_folder_the_cache_is_in_the_home_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def nowhere(self: Path) -> Path:
         if str(self).startswith("~"):
             raise RuntimeError("no home")

@@ -1,4 +1,4 @@
-"""The table of providers, and what is made of it: URLs and headers."""
+"""The table of providers, their URLs and headers."""
 
 import pytest
 
@@ -20,20 +20,20 @@ def test_the_embedding_providers_of_the_document_are_known_with_a_model_each(nam
 
 
 @pytest.mark.req("LANE-32")
-def test_lm_studio_is_one_word_away_with_its_model_dimensions_and_place() -> None:
+def test_lm_studio_has_its_model_dimensions_and_address() -> None:
     provider = find_provider("lmstudio")
     assert provider.embedding
     assert (provider.embedding.model, provider.embedding.dimension) == ("mixedbread-ai/mxbai-embed-large-v1", 1024)
     assert provider.base_url == "http://127.0.0.1:1234/v1"
 
 
-def test_local_providers_carry_the_setting_that_lets_them_be_called_and_the_others_do_not() -> None:
+def test_only_local_providers_allow_local_addresses_and_need_no_key() -> None:
     assert {name for name, provider in PROVIDERS.items() if provider.local} == set(LOCAL)
     assert {name for name, provider in PROVIDERS.items() if provider.needs_key} == set(REMOTE)
     assert all(PROVIDERS[name].base_url.startswith("https://") for name in REMOTE)
 
 
-def test_an_unknown_provider_is_refused_with_those_that_are_known() -> None:
+def test_an_unknown_provider_is_refused_with_the_list_of_known_ones() -> None:
     with pytest.raises(
         SettingsError, match=r"unknown provider 'closedai'.*openai, anthropic, cohere, ollama, lmstudio, llamacpp"
     ):
@@ -49,10 +49,10 @@ def test_an_unknown_provider_is_refused_with_those_that_are_known() -> None:
         ("lmstudio", "http://127.0.0.1:1234/v1/", "http://127.0.0.1:1234/v1"),
         ("ollama", "http://192.168.0.7:9/my/own", "http://192.168.0.7:9/my/own"),
         ("openai", "https://gateway.example", "https://gateway.example"),
-        ("ollama", "nonsense", "nonsense"),  # the door says what is wrong with it
+        ("ollama", "nonsense", "nonsense"),  # the client says what is wrong with it
     ],
 )
-def test_a_local_url_without_a_path_gets_the_one_that_local_servers_have(name: str, given: str | None, url: str) -> None:
+def test_a_local_url_without_a_path_gets_the_usual_one(name: str, given: str | None, url: str) -> None:
     assert provider_url(find_provider(name), given) == url
 
 
@@ -66,19 +66,19 @@ def test_a_key_goes_into_the_authorization_header(name: str) -> None:
     assert shown(PROVIDERS[name], f" {KEY}\n") == {"authorization": f"Bearer {KEY}"}
 
 
-def test_anthropic_has_provider_headers_its_own() -> None:
+def test_anthropic_has_its_own_headers() -> None:
     assert shown(PROVIDERS["anthropic"], KEY) == {"x-api-key": KEY, "anthropic-version": "2023-06-01"}
 
 
 @pytest.mark.parametrize("name", PROVIDERS)
-def test_no_header_shows_the_key_unless_it_is_asked_for_it(name: str) -> None:
+def test_no_header_shows_the_key_in_its_repr(name: str) -> None:
     headers = provider_headers(PROVIDERS[name], Secret(KEY))
     assert KEY in str([value.reveal() for value in headers.values() if isinstance(value, Secret)])
     assert KEY not in f"{headers!r} {headers}"
 
 
 @pytest.mark.parametrize("name", PROVIDERS)
-def test_a_text_that_quotes_the_key_alone_is_cleaned_of_it(name: str) -> None:
+def test_the_bare_key_is_hidden_in_a_text_too(name: str) -> None:
     quoting = f"no such key: {KEY}, sent as Bearer {KEY}"
     for value in provider_headers(PROVIDERS[name], Secret(KEY)).values():
         if isinstance(value, Secret):
@@ -88,7 +88,7 @@ def test_a_text_that_quotes_the_key_alone_is_cleaned_of_it(name: str) -> None:
 
 
 @pytest.mark.parametrize("key", [None, "", "  "])
-def test_who_needs_a_key_and_has_none_says_so_and_the_others_go_without(key: str | None) -> None:
+def test_only_remote_providers_need_a_key(key: str | None) -> None:
     for name in REMOTE:
         with pytest.raises(SettingsError, match=f"{name} needs an API key"):
             shown(PROVIDERS[name], key)
@@ -96,7 +96,7 @@ def test_who_needs_a_key_and_has_none_says_so_and_the_others_go_without(key: str
 
 
 @pytest.mark.parametrize("key", ["two words", "line\r\nX-Evil: 1", "schlüssel", "\x00"])
-def test_what_cannot_be_a_key_is_refused_and_not_quoted(key: str) -> None:
+def test_an_invalid_key_is_refused_and_not_quoted(key: str) -> None:
     with pytest.raises(SettingsError, match="is not valid") as caught:
         shown(PROVIDERS["openai"], key)
     assert key not in str(caught.value)

@@ -1,4 +1,4 @@
-"""A real model at the other end: the protocol as llama.cpp speaks it, from our port to its tokens and back."""
+"""The chat and embedding clients against a real model in the server of llama.cpp."""
 
 import json
 import math
@@ -54,17 +54,17 @@ def address() -> Iterator[str]:
 
 
 @pytest.fixture
-def door(address: str) -> Iterator[HttpClient]:
+def client(address: str) -> Iterator[HttpClient]:
     with closing(HttpClient(address, allow_local=LLAMA.local, timeout=120, attempts=1)) as opened:
         yield opened
 
 
 @pytest.fixture
-def chat(door: HttpClient) -> OpenAiChat:
-    return OpenAiChat(door, LLAMA, "smollm2")
+def chat(client: HttpClient) -> OpenAiChat:
+    return OpenAiChat(client, LLAMA, "smollm2")
 
 
-def test_it_answers_and_says_the_same_again(chat: OpenAiChat) -> None:
+def test_it_answers_the_same_each_time(chat: OpenAiChat) -> None:
     reply = chat.reply(SHORT)
     assert reply.text.strip()
     assert reply.model == "llamacpp/smollm2"
@@ -82,7 +82,7 @@ def test_an_answer_that_reaches_its_limit_is_cut_off_there_and_the_tokens_are_th
     )  # a word and a full stop; we would have guessed another
 
 
-def test_an_answer_of_a_schema_is_of_that_schema(chat: OpenAiChat) -> None:
+def test_an_answer_follows_its_schema(chat: OpenAiChat) -> None:
     prompt = Prompt(operation="test", system="You answer in JSON.", user="A colour and a number?", schema=COLOUR, max_tokens=60)
     reply = chat.reply(prompt)
     assert reply.complete
@@ -92,7 +92,7 @@ def test_an_answer_of_a_schema_is_of_that_schema(chat: OpenAiChat) -> None:
     assert 0 <= answer["number"] <= 99
 
 
-def test_a_call_that_is_called_off_ends_and_the_server_goes_on(chat: OpenAiChat) -> None:
+def test_a_cancelled_call_ends_and_the_server_still_works(chat: OpenAiChat) -> None:
     stop = Event()
     timer = Timer(0.5, stop.set)
     timer.start()
@@ -110,7 +110,7 @@ def test_a_call_that_takes_too_long_times_out(address: str) -> None:
         OpenAiChat(hurried, LLAMA, "smollm2").reply(ENDLESS)
 
 
-def test_what_the_server_does_not_know_or_take_is_refused_in_its_own_words(address: str, chat: OpenAiChat) -> None:
+def test_a_refusal_of_the_server_quotes_its_message(address: str, chat: OpenAiChat) -> None:
     with (
         closing(HttpClient(f"{address}/nowhere", allow_local=True)) as nowhere,
         pytest.raises(CallRefused, match="404: File Not Found"),
@@ -120,8 +120,8 @@ def test_what_the_server_does_not_know_or_take_is_refused_in_its_own_words(addre
         chat.reply(Prompt(operation="test", system="", user="word " * 5000, max_tokens=5))
 
 
-def test_the_same_server_makes_vectors(door: HttpClient) -> None:
-    remote = RemoteEmbedder(door, model="smollm2", name="llamacpp/smollm2", window=400)
+def test_the_same_server_makes_vectors(client: HttpClient) -> None:
+    remote = RemoteEmbedder(client, model="smollm2", name="llamacpp/smollm2", window=400)
     texts = ["The heron stands in the reeds.", "Tea is served at four.", "The heron stands in the reeds."]
     first, second, again = remote.embed(texts)
     assert (first.model, first.dimension) == ("llamacpp/smollm2", 576)
@@ -131,16 +131,16 @@ def test_the_same_server_makes_vectors(door: HttpClient) -> None:
     assert nearness(first.data, second.data) < 0.95
 
 
-def test_vectors_of_another_dimension_than_promised_are_not_taken(door: HttpClient) -> None:
+def test_vectors_of_an_unexpected_dimension_are_refused(client: HttpClient) -> None:
     with pytest.raises(EmbeddingError, match="576 dimensions; expected 1024"):
-        RemoteEmbedder(door, model="smollm2", name="llamacpp/smollm2", window=400, dimension=1024).embed(["tea"])
+        RemoteEmbedder(client, model="smollm2", name="llamacpp/smollm2", window=400, dimension=1024).embed(["tea"])
 
 
 def nearness(one: bytes, other: bytes) -> float:
     return sum(a * b for a, b in zip(struct.unpack("<576f", one), struct.unpack("<576f", other), strict=True))
 
 
-def test_a_mesh_extracts_with_it_and_counts_what_it_took(address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_mesh_extracts_with_it_and_counts_the_tokens(address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MEMORY_MESH_HOME", str(tmp_path))
     few = {"llm_provider": "llamacpp", "llm_base_url": address, "llm_timeout": 120.0, "llm_max_tokens": 24}
     with MemoryMesh(store="memory://", embedder="none", **few) as mesh:

@@ -1,4 +1,4 @@
-"""The cache and the fallback: what goes through, what does not, and in whose name."""
+"""The cache and the fallback of embedders."""
 
 import logging
 from concurrent.futures import ThreadPoolExecutor
@@ -21,14 +21,14 @@ def inner() -> RecordingEmbedder:
 
 
 @pytest.mark.req("MESH-136")
-def test_a_text_is_embedded_once_as_long_as_it_is_kept(inner: RecordingEmbedder) -> None:
+def test_a_cached_text_is_not_embedded_again(inner: RecordingEmbedder) -> None:
     cached = CachedEmbedder(inner)
     first = cached.embed(["tea", "key"])
     assert cached.embed(["key", "tea"]) == first[::-1] == PLAIN.embed(["key", "tea"])
     assert inner.batches == [["tea", "key"]]
 
 
-def test_only_what_is_missing_goes_on_and_a_repeated_text_goes_once(inner: RecordingEmbedder) -> None:
+def test_only_missing_texts_are_embedded_each_once(inner: RecordingEmbedder) -> None:
     cached = CachedEmbedder(inner)
     cached.embed(["tea"])
     assert cached.embed(["key", "tea", "key", "heron"]) == PLAIN.embed(["key", "tea", "key", "heron"])
@@ -38,7 +38,7 @@ def test_only_what_is_missing_goes_on_and_a_repeated_text_goes_once(inner: Recor
 
 
 @pytest.mark.req("MESH-136")
-def test_a_thousand_texts_are_kept_and_the_least_recently_used_goes_first(inner: RecordingEmbedder) -> None:
+def test_a_thousand_texts_are_cached_and_the_least_recently_used_goes_first(inner: RecordingEmbedder) -> None:
     cached = CachedEmbedder(inner)
     texts = [f"text {n}" for n in range(1000)]
     cached.embed(texts)
@@ -57,13 +57,13 @@ def test_a_batch_larger_than_the_cache_is_answered_whole(inner: RecordingEmbedde
 
 
 @pytest.mark.req("MESH-136")
-def test_each_service_has_a_cache_of_its_own(inner: RecordingEmbedder) -> None:
+def test_each_cached_embedder_has_its_own_cache(inner: RecordingEmbedder) -> None:
     CachedEmbedder(inner).embed(["tea"])
     CachedEmbedder(inner).embed(["tea"])
     assert inner.batches == [["tea"], ["tea"]]
 
 
-def test_a_failure_is_not_kept() -> None:
+def test_a_failure_is_not_cached() -> None:
     class Once(RecordingEmbedder):
         def embed(self, texts):
             if not self.batches:
@@ -85,7 +85,7 @@ def test_many_threads_share_a_cache(inner: RecordingEmbedder) -> None:
     assert all(vectors == PLAIN.embed(texts[n % 5 : n % 5 + 7]) for n, vectors in enumerate(made))
 
 
-def test_a_cache_speaks_for_the_embedder_within(inner: RecordingEmbedder) -> None:
+def test_a_cache_has_the_name_window_and_count_of_its_embedder(inner: RecordingEmbedder) -> None:
     cached = CachedEmbedder(inner)
     assert (cached.model, cached.window, cached.count("hello world")) == (PLAIN.model, PLAIN.window, 3)
 
@@ -94,7 +94,7 @@ def test_a_cache_speaks_for_the_embedder_within(inner: RecordingEmbedder) -> Non
 
 
 @pytest.mark.req("MESH-133")
-def test_the_first_that_answers_is_used_and_no_other_is_asked(inner: RecordingEmbedder, caplog: pytest.LogCaptureFixture) -> None:
+def test_the_first_embedder_that_works_is_used_alone(inner: RecordingEmbedder, caplog: pytest.LogCaptureFixture) -> None:
     other = RecordingEmbedder(HashingEmbedder(8))
     with caplog.at_level(logging.WARNING, "memory_mesh"):
         assert FallbackEmbedder([inner, other]).embed(["tea"]) == PLAIN.embed(["tea"])
@@ -103,7 +103,7 @@ def test_the_first_that_answers_is_used_and_no_other_is_asked(inner: RecordingEm
 
 
 @pytest.mark.req("MESH-133")
-def test_a_fallback_that_answers_is_told_in_one_warning(inner: RecordingEmbedder, caplog: pytest.LogCaptureFixture) -> None:
+def test_use_of_a_fallback_logs_one_warning(inner: RecordingEmbedder, caplog: pytest.LogCaptureFixture) -> None:
     third = RecordingEmbedder(HashingEmbedder(8))
     tried = FallbackEmbedder([DownEmbedder("one"), DownEmbedder("two"), inner, third])
     with caplog.at_level(logging.WARNING, "memory_mesh"):
@@ -123,7 +123,7 @@ def test_when_all_fail_the_error_names_each_reason() -> None:
     assert isinstance(failed.value.__cause__, EmbeddingError)
 
 
-def test_a_reason_tells_no_secret() -> None:
+def test_a_reason_contains_no_secret() -> None:
     key = "sk-" + "a1B2c3D4" * 4
 
     class Leaky(DownEmbedder):
@@ -135,13 +135,13 @@ def test_a_reason_tells_no_secret() -> None:
     assert key not in str(failed.value)
 
 
-def test_a_fallback_speaks_for_its_first_but_vectors_keep_their_own_name() -> None:
+def test_a_fallback_has_the_name_of_its_first_but_vectors_keep_their_own() -> None:
     tried = FallbackEmbedder([DownEmbedder("one", window=7), PLAIN])
     assert (tried.model, tried.window, tried.count("hello world")) == ("one", 7, 3)
     assert tried.embed(["tea"])[0].model == PLAIN.model
 
 
-def test_what_is_no_embedding_error_is_not_swallowed() -> None:
+def test_other_errors_are_not_swallowed() -> None:
     class Broken(DownEmbedder):
         def embed(self, texts):
             raise ZeroDivisionError
@@ -150,6 +150,6 @@ def test_what_is_no_embedding_error_is_not_swallowed() -> None:
         FallbackEmbedder([Broken(), PLAIN]).embed(["tea"])
 
 
-def test_a_fallback_of_nothing_is_a_settings_error() -> None:
+def test_an_empty_fallback_is_a_settings_error() -> None:
     with pytest.raises(SettingsError, match="list of embedders is empty"):
         FallbackEmbedder([])

@@ -1,4 +1,4 @@
-"""A small server on this machine that answers as it is told, faults included, and remembers what it was asked."""
+"""A small local server with scripted answers and faults, which records its requests."""
 
 import json
 import socket
@@ -16,17 +16,17 @@ from memory_mesh.core.model.columns import Json
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """One answer, and what goes wrong with it."""
+    """One scripted answer, and its fault."""
 
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
-    body: bytes | str | Json = field(default_factory=dict)  # what is no bytes and no text is sent as JSON
+    body: bytes | str | Json = field(default_factory=dict)  # anything but bytes and text is sent as JSON
     delay: float = 0.0  # seconds before it starts
     drip: float = 0.0  # seconds between any two bytes, headers included
     chunked: bool = False
     cut: int | None = None  # the connection ends after so many bytes of the body
     drop: bool = False  # the connection ends without an answer
-    reset: bool = False  # the same, and rudely
+    reset: bool = False  # the same, with a TCP reset
     hang: bool = False  # no answer until the server is closed
     raw: bytes | None = None  # exactly these bytes, then the end
 
@@ -38,22 +38,22 @@ class Answer:
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """One request as it came; header names are lower case."""
+    """One received request; header names are lower case."""
 
     method: str
     path: str
     headers: Mapping[str, str]
     body: bytes
-    connection: int  # requests of one number came over one connection
+    connection: int  # requests with the same number came over the same connection
 
     @property
     def json(self) -> Json:
-        asked: Json = json.loads(self.body)
-        return asked
+        value: Json = json.loads(self.body)
+        return value
 
 
 class FaultServer:
-    """Gives the answers in order; the last one is repeated. `with FaultServer([...]) as server: … server.url`."""
+    """Sends the answers in order, the last one repeatedly. `with FaultServer([...]) as server: … server.url`."""
 
     def __init__(
         self, answers: Sequence[Answer] = (Answer(),), *, tls: ssl.SSLContext | None = None, greeting: bytes = b""
@@ -114,7 +114,7 @@ class FaultServer:
         connected.close()
 
     def _exchange(self, connected: socket.socket, number: int) -> bool:
-        """One request and its answer; whether the connection stays."""
+        """Serve one request; return whether the connection stays open."""
         request = _read(connected, number)
         if request is None:
             return False

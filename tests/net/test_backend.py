@@ -39,14 +39,14 @@ class RecordedAddresses(list[str]):
 
 
 def scripted(*answers: list[str]) -> tuple[Resolve, list[str]]:
-    """A resolver that answers in order, the last again and again, and the names that it was asked for."""
-    asked: list[str] = []
+    """A resolver with scripted results, the last one repeated, and the list of names that it resolved."""
+    resolved: list[str] = []
 
     def resolve(host: str, port: int) -> list[str]:
-        asked.append(host)
-        return answers[min(len(asked), len(answers)) - 1]
+        resolved.append(host)
+        return answers[min(len(resolved), len(answers)) - 1]
 
-    return resolve, asked
+    return resolve, resolved
 
 
 def client(url: str, *, resolve: Resolve, connect: Connect, **options: object) -> HttpClient:
@@ -54,33 +54,33 @@ def client(url: str, *, resolve: Resolve, connect: Connect, **options: object) -
     return HttpClient(url, system=system, **options)  # type: ignore[arg-type]
 
 
-# --- what is checked is what is connected to ---
+# --- addresses ---
 
 
 @pytest.mark.req("GRAPH-83")
-def test_a_name_is_resolved_once_and_the_checked_address_is_called_under_its_name() -> None:
-    resolve, asked = scripted([PUBLIC], [METADATA])  # asked a second time, it would lie
+def test_a_name_is_resolved_once_and_the_checked_address_is_connected() -> None:
+    resolve, resolved = scripted([PUBLIC], [METADATA])  # the second result is forbidden
     called = RecordedAddresses()
     with FaultServer() as server, closing(client("http://api.example", resolve=resolve, connect=called.to(server))) as there:
         there.post("a", {})
-        assert (asked, called) == (["api.example"], [PUBLIC])
+        assert (resolved, called) == (["api.example"], [PUBLIC])
         assert server.requests[0].headers["host"] == "api.example"
 
 
 @pytest.mark.req("GRAPH-83")
-def test_a_name_that_changes_its_mind_is_refused_at_the_next_connection() -> None:
-    resolve, asked = scripted([PUBLIC], [METADATA])
+def test_a_name_that_resolves_differently_is_refused_at_the_next_connection() -> None:
+    resolve, resolved = scripted([PUBLIC], [METADATA])
     called = RecordedAddresses()
     with FaultServer([Answer(headers={"Connection": "close"})]) as server:
         with closing(client("http://api.example", resolve=resolve, connect=called.to(server))) as there:
             there.post("a", {})
             with pytest.raises(UnsafeAddress, match="metadata service"):
                 there.post("a", {})
-        assert (len(asked), called, len(server.requests)) == (2, [PUBLIC], 1)
+        assert (len(resolved), called, len(server.requests)) == (2, [PUBLIC], 1)
 
 
 @pytest.mark.req("GRAPH-83")
-def test_a_name_that_changes_its_mind_between_two_attempts_is_refused() -> None:
+def test_a_name_that_resolves_differently_in_a_retry_is_refused() -> None:
     resolve, _ = scripted([PUBLIC], ["127.0.0.1"])
     called = RecordedAddresses()
     with FaultServer() as server:
@@ -105,7 +105,7 @@ def test_one_bad_address_refuses_the_name(answers: list[str]) -> None:
         assert called == [PUBLIC]
 
 
-def test_where_one_address_does_not_answer_the_next_is_tried() -> None:
+def test_when_one_address_does_not_answer_the_next_is_tried() -> None:
     called = RecordedAddresses()
     with FaultServer() as server:
         connect = called.to(server, dead=(OTHER,))
@@ -114,28 +114,28 @@ def test_where_one_address_does_not_answer_the_next_is_tried() -> None:
         assert called == [OTHER, PUBLIC]
 
 
-def test_a_name_that_stands_for_nothing_is_tried_again_and_given_up() -> None:
-    asked: list[str] = []
+def test_a_name_without_an_address_is_retried_and_then_an_error() -> None:
+    resolved: list[str] = []
 
     def unknown(host: str, port: int) -> list[str]:
-        asked.append(host)
+        resolved.append(host)
         raise socket.gaierror(-2, "Name or service not known")
 
     there = client("http://no.example", resolve=unknown, connect=system_connect)
     with closing(there), pytest.raises(CallError, match="cannot be resolved"):
         there.post("a", {})
-    assert asked == ["no.example"] * 4
+    assert resolved == ["no.example"] * 4
     with pytest.raises(ConnectError, match="no address"):
         GuardedBackend(System(resolve=lambda host, port: []), allow_local=False).connect_tcp("no.example", 80)
 
 
 @pytest.mark.req("GRAPH-82")
-def test_a_socket_of_this_machines_files_is_refused() -> None:
+def test_a_unix_socket_is_refused() -> None:
     with pytest.raises(UnsafeAddress):
         GuardedBackend(System(), allow_local=True).connect_unix_socket("/var/run/docker.sock")
 
 
-def test_the_systems_own_resolver_and_connection_are_what_a_door_uses() -> None:
+def test_a_client_uses_the_systems_resolver_and_connection() -> None:
     with FaultServer() as server:
         assert "127.0.0.1" in system_resolve("localhost", server.port)
         with closing(HttpClient(f"http://localhost:{server.port}", allow_local=True)) as there:
@@ -146,7 +146,7 @@ def test_the_systems_own_resolver_and_connection_are_what_a_door_uses() -> None:
 # --- time ---
 
 
-def test_a_resolver_that_never_answers_ends_with_the_call() -> None:
+def test_a_resolver_that_never_answers_times_out() -> None:
     over = Event()
 
     def never(host: str, port: int) -> list[str]:
@@ -161,7 +161,7 @@ def test_a_resolver_that_never_answers_ends_with_the_call() -> None:
 
 @pytest.fixture
 def full() -> Iterator[int]:
-    """The port of a server whose queue is full: whoever connects to it waits."""
+    """The port of a server whose queue is full: new connections wait."""
     with socket.socket() as listening, socket.socket() as first, socket.socket() as second, socket.socket() as third:
         listening.bind(("127.0.0.1", 0))
         listening.listen(0)
@@ -171,7 +171,7 @@ def full() -> Iterator[int]:
         yield listening.getsockname()[1]
 
 
-def test_a_host_that_does_not_answer_ends_with_the_call(full: int) -> None:
+def test_a_host_that_does_not_answer_times_out(full: int) -> None:
     with closing(HttpClient(f"http://127.0.0.1:{full}", allow_local=True, timeout=0.3)) as there, pytest.raises(CallTimedOut):
         there.post("a", {})
 
@@ -192,8 +192,8 @@ def test_an_address_that_does_not_answer_leaves_time_for_the_next(full: int, mon
 
 
 @contextmanager
-def called_off(when: Callable[[], object]) -> Iterator[None]:
-    """What runs within is called off as soon as something is true."""
+def cancelled(when: Callable[[], object]) -> Iterator[None]:
+    """Cancel the calls in the block as soon as `when` is true."""
     stop = Event()
 
     def watch() -> None:
@@ -208,7 +208,7 @@ def called_off(when: Callable[[], object]) -> Iterator[None]:
     watcher.join()
 
 
-def test_a_call_can_be_called_off_while_it_connects(full: int) -> None:
+def test_a_call_can_be_cancelled_while_it_connects(full: int) -> None:
     began = Event()
 
     def connect(address: str, port: int, timeout: float) -> NetworkStream:
@@ -216,7 +216,7 @@ def test_a_call_can_be_called_off_while_it_connects(full: int) -> None:
         return system_connect(address, port, timeout)
 
     there = client(f"http://127.0.0.1:{full}", resolve=system_resolve, connect=connect, allow_local=True)
-    with closing(there), called_off(began.is_set), pytest.raises(Cancelled):
+    with closing(there), cancelled(began.is_set), pytest.raises(Cancelled):
         there.post("a", {})
     assert began.is_set()
 
@@ -261,7 +261,7 @@ def secure(server: FaultServer, host: str, **options: object) -> HttpClient:
 
 
 @pytest.mark.req("GRAPH-83")
-def test_a_certificate_is_checked_against_the_name_although_an_address_is_called() -> None:
+def test_a_certificate_is_checked_against_the_name_not_the_address() -> None:
     names: list[str | None] = []
     context = serving()
     context.sni_callback = lambda sock, name, ctx: names.append(name)
@@ -289,7 +289,7 @@ def test_a_certificate_that_the_system_does_not_trust_is_refused() -> None:
         assert server.requests == []
 
 
-def test_a_server_without_tls_is_no_secure_one() -> None:
+def test_a_server_without_tls_is_refused_for_https() -> None:
     with FaultServer([Answer(raw=b"HTTP/1.1 400 No\r\n\r\n")], greeting=b"220 mail\r\n") as server:
         there = secure(server, "mesh.test", attempts=2)
         with closing(there), pytest.raises(CallError, match=r"gave no answer: .*SSL"):
@@ -303,11 +303,11 @@ def test_time_and_cancellation_hold_within_tls(slow: Answer) -> None:
         with closing(secure(server, "mesh.test", timeout=0.5)) as there, pytest.raises(CallTimedOut):
             there.post("a", {})
         there = secure(server, "mesh.test")
-        with closing(there), called_off(lambda: len(server.requests) == 2), pytest.raises(Cancelled):
+        with closing(there), cancelled(lambda: len(server.requests) == 2), pytest.raises(Cancelled):
             there.post("a", {})
 
 
-def test_a_handshake_that_hangs_ends_with_the_call_and_can_be_called_off() -> None:
+def test_a_hanging_handshake_times_out_and_can_be_cancelled() -> None:
     connected = Event()
 
     def connect(address: str, port: int, timeout: float) -> NetworkStream:
@@ -322,20 +322,20 @@ def test_a_handshake_that_hangs_ends_with_the_call_and_can_be_called_off() -> No
             there.post("a", {})
         connected.clear()
         there = HttpClient(url, allow_local=True, system=system)
-        with closing(there), called_off(connected.is_set), pytest.raises(Cancelled):
+        with closing(there), cancelled(connected.is_set), pytest.raises(Cancelled):
             there.post("a", {})
         assert connected.is_set()
 
 
-def test_a_context_that_checks_in_its_own_way_shakes_hands_by_itself() -> None:
-    """Systems other than Linux check certificates right after the handshake that wrapping a socket makes."""
+def test_an_ssl_context_may_do_its_own_handshake() -> None:
+    """On macOS and Windows the context verifies the certificate in `wrap_socket`, right after the handshake."""
 
     class Own(ssl.SSLContext):
-        shaken: bool
+        handshake_done: bool
 
         def wrap_socket(self, *args: object, **options: object) -> ssl.SSLSocket:
             wrapped = super().wrap_socket(*args, **options)  # type: ignore[arg-type]
-            self.shaken = wrapped.version() is not None
+            self.handshake_done = wrapped.version() is not None
             return wrapped
 
     context = Own(ssl.PROTOCOL_TLS_CLIENT)
@@ -345,7 +345,7 @@ def test_a_context_that_checks_in_its_own_way_shakes_hands_by_itself() -> None:
         there = HttpClient(f"https://mesh.test:{server.port}", allow_local=True, system=system)
         with closing(there):
             assert there.post("a", {}) == {}
-    assert context.shaken
+    assert context.handshake_done
 
 
 def test_a_connection_that_was_closed_counts_as_readable() -> None:

@@ -1,4 +1,4 @@
-"""Every trick of tests/data/ssrf.toml, through the client; and what shows that each would have worked without the guard."""
+"""Every trick of tests/data/ssrf.toml against the client, and proof that each would work without the guard."""
 
 import subprocess
 import sys
@@ -54,7 +54,7 @@ def test_a_trick_reaches_nothing(trick: object) -> None:
 
 
 @pytest.mark.parametrize("trick", ALLOWED, ids=name)
-def test_what_is_harmless_is_connected_to(trick: object) -> None:
+def test_a_harmless_url_is_connected(trick: object) -> None:
     outcome = battery.try_trick(trick, allow_local=trick.allow_local)  # type: ignore[attr-defined]
     assert outcome.verdict == battery.THROUGH
     assert outcome.connected
@@ -63,10 +63,10 @@ def test_what_is_harmless_is_connected_to(trick: object) -> None:
 
 @pytest.mark.req("GRAPH-84")
 @pytest.mark.parametrize("trick", TRICKS, ids=name)
-def test_the_setting_for_local_addresses_opens_local_addresses_and_nothing_else(trick: object) -> None:
+def test_allow_local_permits_local_addresses_and_nothing_else(trick: object) -> None:
     outcome = battery.try_trick(trick, allow_local=True)
     if trick.opens:  # type: ignore[attr-defined]
-        # The very address that was refused before: the refusal was the guard's, and not some other failure.
+        # The address that was refused before: the guard refused it, and not some other failure.
         assert trick.naive in outcome.connected  # type: ignore[attr-defined]
     else:
         assert battery.is_blocked(trick, outcome), outcome
@@ -80,8 +80,8 @@ def test_without_the_guard_it_would_lead_there(trick: object) -> None:
 
 @pytest.mark.req("GRAPH-82")
 @pytest.mark.parametrize("address", sorted({trick.naive for trick in NAIVE} - {"localhost"}))
-def test_the_guard_alone_refuses_the_address_too(address: str) -> None:
-    """Whoever gets past the reading of URLs meets the same judge at the connection."""
+def test_the_backend_alone_refuses_the_address_too(address: str) -> None:
+    """A URL that passes the parser is checked again at the connection."""
     called: list[str] = []
     system = System(resolve=lambda host, port: [address], connect=lambda *where: called.append(where[0]))  # type: ignore[arg-type, func-returns-value]
     for host in (address, "name.example"):
@@ -118,7 +118,7 @@ def test_names_of_metadata_services_are_refused_whatever_they_resolve_to(trick: 
     assert other.connected == ["93.184.216.34"] * 2
 
 
-def test_no_refusal_quotes_what_may_be_a_secret() -> None:
+def test_no_refusal_quotes_a_possible_secret() -> None:
     for url in ("http://user:swordfish@10.0.0.1/", "http://example.com/?key=swordfish", "http://example.com/#swordfish"):
         with pytest.raises(SettingsError) as caught:
             HttpClient(url)
@@ -134,9 +134,7 @@ def test_the_tool_prints_every_trick_and_says_that_none_got_through(flags: list[
     assert len(rows) == len(TRICKS) + 1
 
 
-def test_the_tool_notices_a_guard_that_lets_things_through(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_tool_notices_a_guard_without_checks(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr("memory_mesh.net.backend.address_refusal", lambda address, *, allow_local: None)
     monkeypatch.setattr(sys, "argv", ["ssrf_battery.py"])
     assert battery.main() == 1

@@ -27,14 +27,14 @@ from .servers import Answer, FaultServer
 KEY = "sk-swordfish-0123456789abcdef"
 GOOD = Answer(body={"said": "yes"})
 FAR_OFF = "Mon, 01 Jan 2031 00:00:00 +9999999999999"  # a time zone that no number can hold
-QUICK = 0.5  # seconds, for calls that are meant to run out of time
+QUICK = 0.5  # seconds, for calls that should time out
 
 
 class Pauses(list[float]):
-    """Notes how long the client would have waited; the longest wait that jitter allows is always taken."""
+    """Records the pauses of a client without waiting. Jitter always takes the maximum."""
 
     def system(self, **replaced: object) -> System:
-        return System(pause=self.append, jitter=lambda most: most, **replaced)  # type: ignore[arg-type]
+        return System(pause=self.append, jitter=lambda maximum: maximum, **replaced)  # type: ignore[arg-type]
 
 
 @contextmanager
@@ -48,7 +48,7 @@ def served(*scripted: Answer, **options: object) -> Iterator[tuple[HttpClient, F
 # --- one call ---
 
 
-def test_json_goes_out_under_the_base_url_and_json_comes_back() -> None:
+def test_json_is_posted_below_the_base_url_and_json_is_returned() -> None:
     with served(GOOD, headers={"Authorization": Secret(f"Bearer {KEY}"), "X-Plain": "1"}) as (client, server, pauses):
         assert client.post("/chat/completions", {"text": "tea é \ud800"}) == {"said": "yes"}
         request = server.requests[0]
@@ -69,7 +69,7 @@ def test_one_connection_serves_many_calls() -> None:
         assert server.connections == 1
 
 
-def test_many_threads_share_a_door() -> None:
+def test_many_threads_share_a_client() -> None:
     with served(GOOD) as (client, server, _):
         with ThreadPoolExecutor(8) as pool:
             said = list(pool.map(lambda n: client.post("a", {"n": n}), range(40)))
@@ -77,7 +77,7 @@ def test_many_threads_share_a_door() -> None:
         assert sorted(request.json["n"] for request in server.requests) == list(range(40))  # type: ignore[index, call-overload]
 
 
-def test_a_door_connects_to_nothing_and_loads_nothing_heavy_before_its_first_call() -> None:
+def test_a_client_loads_nothing_heavy_and_does_not_connect_before_its_first_call() -> None:
     program = """
 import sys
 from memory_mesh.net import HttpClient
@@ -89,7 +89,7 @@ print(sorted({"httpcore2", "ssl", "h11", "numpy", "asyncio"} & sys.modules.keys(
     assert done.stdout == "[]\n"
 
 
-def test_a_closed_door_stays_closed_and_may_be_closed_again() -> None:
+def test_a_closed_client_stays_closed_and_may_be_closed_again() -> None:
     with served(GOOD) as (client, server, _):
         client.post("a", {})
         client.close()
@@ -99,7 +99,7 @@ def test_a_closed_door_stays_closed_and_may_be_closed_again() -> None:
         assert len(server.requests) == 1
 
 
-def test_the_environment_names_no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_proxies_of_the_environment_are_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
     with FaultServer([GOOD]) as proxy, served(GOOD) as (client, server, _):
         for name in ("http_proxy", "HTTP_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"):
             monkeypatch.setenv(name, proxy.url)
@@ -107,7 +107,7 @@ def test_the_environment_names_no_proxy(monkeypatch: pytest.MonkeyPatch) -> None
         assert (len(server.requests), proxy.requests) == (1, [])
 
 
-def test_a_door_that_is_let_go_leaves_no_connection_open() -> None:
+def test_a_deleted_client_closes_its_connections() -> None:
     with FaultServer([GOOD]) as server:
         client = HttpClient(server.url, allow_local=True)
         client.post("a", {})
@@ -133,17 +133,17 @@ def test_a_door_that_is_let_go_leaves_no_connection_open() -> None:
         ({"headers": {"a": Secret(f"{KEY} ")}}, "cannot be sent"),
     ],
 )
-def test_settings_that_cannot_be_used_are_refused_at_once(options: dict[str, object], wrong: str) -> None:
+def test_invalid_arguments_are_refused_at_once(options: dict[str, object], wrong: str) -> None:
     with pytest.raises(SettingsError, match=wrong) as caught:
         HttpClient("https://api.example.com", **options)  # type: ignore[arg-type]
     assert KEY not in str(caught.value)
 
 
-# --- again ---
+# --- retries ---
 
 
 @pytest.mark.parametrize("status", [408, 429, 500, 502, 503, 504, 529])
-def test_a_server_in_trouble_is_asked_again(status: int) -> None:
+def test_a_server_error_is_retried(status: int) -> None:
     with served(Answer(status=status), Answer(status=status), GOOD) as (client, server, pauses):
         assert client.post("a", {"n": 1}) == {"said": "yes"}
         assert [request.json for request in server.requests] == [{"n": 1}] * 3
@@ -163,13 +163,13 @@ def test_a_server_in_trouble_is_asked_again(status: int) -> None:
     ],
     ids=["dropped", "reset", "cut", "cut within a chunk", "no chunk", "no HTTP", "nothing"],
 )
-def test_a_broken_answer_is_asked_for_again(fault: Answer) -> None:
+def test_a_broken_response_is_retried(fault: Answer) -> None:
     with served(fault, GOOD) as (client, server, pauses):
         assert client.post("a", {}) == {"said": "yes"}
         assert (len(server.requests), pauses) == (2, [0.5])
 
 
-def test_a_connection_that_fails_is_tried_as_often_as_allowed() -> None:
+def test_a_failed_connection_is_tried_as_often_as_allowed() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     pauses = Pauses()
@@ -179,50 +179,50 @@ def test_a_connection_that_fails_is_tried_as_often_as_allowed() -> None:
     assert pauses == [0.5, 1.0]
 
 
-def test_the_wait_doubles_up_to_twenty_seconds_and_jitter_may_shorten_it() -> None:
-    asked: list[float] = []
+def test_the_backoff_doubles_up_to_twenty_seconds_and_jitter_may_shorten_it() -> None:
+    maxima: list[float] = []
     waited: list[float] = []
 
-    def half(most: float) -> float:
-        asked.append(most)
-        return most / 2
+    def half(maximum: float) -> float:
+        maxima.append(maximum)
+        return maximum / 2
 
     system = System(pause=waited.append, jitter=half)
     with served(Answer(status=500), system=system, attempts=8) as (client, server, _):
         with pytest.raises(CallError, match="500"):
             client.post("a", {})
         assert len(server.requests) == 8
-    assert asked[:7] == [0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 20.0]
+    assert maxima[:7] == [0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 20.0]
     assert waited == [0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 10.0]
 
 
-def test_a_server_that_says_when_is_asked_then() -> None:
+def test_retry_after_is_respected() -> None:
     with served(Answer(status=429, headers={"Retry-After": "7"}), GOOD) as (client, _, pauses):
         client.post("a", {})
         assert pauses == [7.0]
 
 
-def test_a_date_is_understood_by_the_servers_own_clock() -> None:
+def test_a_retry_date_is_compared_with_the_servers_own_clock() -> None:
     now, then = datetime(2031, 5, 1, 12, 0, 0, tzinfo=UTC), datetime(2031, 5, 1, 12, 0, 9, tzinfo=UTC)
-    told = {"Retry-After": format_datetime(then, usegmt=True)}
-    with served(Answer(status=503, headers={**told, "Date": format_datetime(now, usegmt=True)}), GOOD) as (client, _, pauses):
+    headers = {"Retry-After": format_datetime(then, usegmt=True)}
+    with served(Answer(status=503, headers={**headers, "Date": format_datetime(now, usegmt=True)}), GOOD) as (client, _, pauses):
         client.post("a", {})
         assert pauses == [9.0]
     waited = Pauses()
     ours = waited.system(clock=lambda: now.timestamp() + 1)
-    with served(Answer(status=503, headers=told), GOOD, system=ours) as (client, _, _):
+    with served(Answer(status=503, headers=headers), GOOD, system=ours) as (client, _, _):
         client.post("a", {})
         assert waited == [8.0]
 
 
 @pytest.mark.parametrize("nonsense", ["soon", "-5", "nan", "inf", "", "1e999", "Mon, 99 Foo 2031 99:99:99 GMT", FAR_OFF])
-def test_a_date_that_cannot_be_read_changes_nothing(nonsense: str) -> None:
+def test_an_invalid_retry_after_is_ignored(nonsense: str) -> None:
     with served(Answer(status=429, headers={"Retry-After": nonsense}), GOOD) as (client, _, pauses):
         client.post("a", {})
         assert pauses == [0.5]
 
 
-def test_who_would_have_to_wait_longer_than_the_call_lasts_is_told_so_at_once() -> None:
+def test_a_retry_after_beyond_the_deadline_is_an_error_at_once() -> None:
     with served(Answer(status=429, headers={"Retry-After": "90"}), GOOD, timeout=60) as (client, server, pauses):
         with pytest.raises(RateLimited, match="in 90 s"):
             client.post("a", {})
@@ -238,7 +238,7 @@ def test_a_backoff_beyond_the_end_of_the_call_is_not_begun() -> None:
 
 
 @pytest.mark.parametrize(("status", "kind"), [(429, RateLimited), (529, RateLimited), (500, CallError), (503, CallError)])
-def test_who_gives_up_says_what_the_server_said(status: int, kind: type[CallError]) -> None:
+def test_the_last_error_quotes_the_server(status: int, kind: type[CallError]) -> None:
     with served(Answer(status=status, body={"error": {"message": "too much tea"}})) as (client, server, _):
         with pytest.raises(kind, match="too much tea") as caught:
             client.post("a", {})
@@ -259,7 +259,7 @@ def test_who_gives_up_says_what_the_server_said(status: int, kind: type[CallErro
         ("no such\nmodel", "no such model"),
     ],
 )
-def test_a_refusal_is_final_and_carries_status_and_words(body: object, message: str) -> None:
+def test_a_refusal_is_final_and_carries_status_and_message(body: object, message: str) -> None:
     with served(Answer(status=404, body=body), GOOD) as (client, server, pauses):  # type: ignore[arg-type]
         with pytest.raises(CallRefused, match=message) as caught:
             client.post("a", {})
@@ -268,7 +268,7 @@ def test_a_refusal_is_final_and_carries_status_and_words(body: object, message: 
         assert (len(server.requests), pauses) == (1, [])
 
 
-def test_a_long_message_is_cut_and_a_page_for_people_is_left_out() -> None:
+def test_a_long_message_is_cut_and_an_html_page_is_left_out() -> None:
     with served(Answer(status=400, body={"error": "x" * 5000}), Answer(status=400, body="<html>Oh no</html>")) as (client, _, _):
         with pytest.raises(CallRefused, match=r"x{200}$"):
             client.post("a", {})
@@ -295,7 +295,7 @@ def test_a_redirect_is_not_followed_and_only_its_host_is_named(status: int) -> N
         assert (elsewhere.requests, elsewhere.connections) == ([], 0)
 
 
-# --- answers that cannot be used ---
+# --- unusable responses ---
 
 
 @pytest.mark.parametrize(
@@ -320,7 +320,7 @@ def test_an_answer_that_cannot_be_used_is_final(answer: Answer, wrong: str) -> N
 
 
 @pytest.mark.parametrize("chunked", [False, True])
-def test_an_answer_without_end_is_left(chunked: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_response_that_is_too_large_is_not_read(chunked: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(responses, "MAX_BYTES", 100_000)
     with served(Answer(body={"a": "x" * 90_000}), Answer(body={"a": "x" * 200_000}, chunked=chunked)) as (client, server, _):
         assert len(str(client.post("a", {})["a"])) == 90_000
@@ -329,7 +329,7 @@ def test_an_answer_without_end_is_left(chunked: bool, monkeypatch: pytest.Monkey
         assert len(server.requests) == 2
 
 
-# --- time ---
+# --- deadlines, cancellation and the rate limit ---
 
 
 @pytest.mark.parametrize(
@@ -344,7 +344,7 @@ def test_an_answer_without_end_is_left(chunked: bool, monkeypatch: pytest.Monkey
     ],
     ids=["hangs", "late", "dripping headers", "only promises", "dripping body", "dripping chunks"],
 )
-def test_no_server_can_stretch_a_call_beyond_its_time(slow: Answer) -> None:
+def test_no_server_can_extend_a_call_beyond_its_deadline(slow: Answer) -> None:
     with served(slow, GOOD, timeout=QUICK) as (client, server, _):
         with pytest.raises(CallTimedOut, match=r"within 0\.5 s"):
             client.post("a", {})
@@ -352,23 +352,23 @@ def test_no_server_can_stretch_a_call_beyond_its_time(slow: Answer) -> None:
         assert client.post("a", {}) == {"said": "yes"}  # the next call has its own time
 
 
-def test_a_server_that_does_not_read_cannot_stretch_a_call_either() -> None:
+def test_a_server_that_does_not_read_cannot_extend_a_call() -> None:
     with socket.create_server(("127.0.0.1", 0)) as deaf:
         url = f"http://127.0.0.1:{deaf.getsockname()[1]}"
         with closing(HttpClient(url, allow_local=True, timeout=QUICK)) as client, pytest.raises(CallTimedOut):
             client.post("a", {"long": "x" * 30_000_000})
 
 
-def test_a_call_that_is_called_off_ends_while_the_server_hangs() -> None:
+def test_a_call_can_be_cancelled_while_the_server_hangs() -> None:
     stop = Event()
     with served(Answer(hang=True)) as (client, server, _):
 
-        def call_off() -> None:
+        def cancel() -> None:
             while not server.requests:
                 stop.wait(0.01)
             stop.set()
 
-        other = Thread(target=call_off)
+        other = Thread(target=cancel)
         other.start()
         with cancellable(stop), pytest.raises(Cancelled):
             client.post("a", {})
@@ -376,7 +376,7 @@ def test_a_call_that_is_called_off_ends_while_the_server_hangs() -> None:
         assert len(server.requests) == 1
 
 
-def test_a_call_that_was_called_off_before_is_not_made() -> None:
+def test_a_call_that_was_cancelled_before_sends_nothing() -> None:
     stop = Event()
     with served(GOOD) as (client, server, _), cancellable(stop):
         client.post("a", {})
@@ -386,16 +386,16 @@ def test_a_call_that_was_called_off_before_is_not_made() -> None:
         assert len(server.requests) == 1
 
 
-def test_a_call_can_be_called_off_while_it_waits_to_try_again() -> None:
+def test_a_call_can_be_cancelled_between_two_attempts() -> None:
     stop = Event()
     with served(Answer(status=500), system=System(jitter=lambda _: 30.0)) as (client, server, _):
 
-        def call_off() -> None:
+        def cancel() -> None:
             while not server.requests:
                 stop.wait(0.01)
             stop.set()
 
-        other = Thread(target=call_off)
+        other = Thread(target=cancel)
         other.start()
         with cancellable(stop), pytest.raises(Cancelled):
             client.post("a", {})
@@ -403,7 +403,7 @@ def test_a_call_can_be_called_off_while_it_waits_to_try_again() -> None:
         assert len(server.requests) == 1
 
 
-def test_so_many_calls_a_minute_and_the_next_waits_for_its_turn() -> None:
+def test_a_call_above_the_rate_limit_waits() -> None:
     time = [100.0]
     waited: list[float] = []
 
@@ -425,7 +425,7 @@ def test_so_many_calls_a_minute_and_the_next_waits_for_its_turn() -> None:
         assert len(server.requests) == 4
 
 
-def test_a_turn_that_would_come_after_the_end_of_the_call_is_not_waited_for() -> None:
+def test_a_rate_limit_beyond_the_deadline_is_an_error_at_once() -> None:
     system = System(pause=lambda _: pytest.fail("it waited"))
     with served(GOOD, system=system, per_minute=1, timeout=30) as (client, server, _):
         client.post("a", {})
@@ -459,21 +459,21 @@ def test_garbage_that_quotes_the_key_does_not_get_it_into_errors() -> None:
 
 
 @pytest.mark.parametrize(
-    ("quoting", "told"),
+    ("quoting", "message"),
     [
         (Answer(status=307, headers={"Location": f"//{KEY}/v1"}), "redirects to"),
         (Answer(headers={"Content-Encoding": KEY}), "compressed"),
     ],
 )
-def test_a_header_that_quotes_the_key_does_not_get_it_into_errors(quoting: Answer, told: str) -> None:
+def test_a_header_that_quotes_the_key_does_not_get_it_into_errors(quoting: Answer, message: str) -> None:
     with served(quoting, headers={"Authorization": Secret(f"Bearer {KEY}")}) as (client, server, _):
-        with pytest.raises(CallError, match=told) as caught:
+        with pytest.raises(CallError, match=message) as caught:
             client.post("a", {})
         assert KEY in server.requests[0].headers["authorization"]
         assert KEY.lower() not in str(caught.value).lower()
 
 
-def test_reports_that_show_what_each_frame_holds_do_not_show_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_with_local_variables_do_not_show_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(responses, "MAX_BYTES", 10)
     failures = [Answer(body="x" * 20), Answer(hang=True)]
     with served(*failures, headers={"Authorization": Secret(f"Bearer {KEY}")}, timeout=QUICK) as (client, server, _):
@@ -495,5 +495,5 @@ def test_nothing_is_logged_of_keys_bodies_or_answers(caplog: pytest.LogCaptureFi
         assert client.post("a", {"text": "personal"}) == {"said": "private"}
         assert KEY in str(server.requests[-1].headers)
     logged = "\n".join(record.getMessage() for record in caplog.records)
-    assert "send_request_headers.started" in logged  # httpcore2 does tell what it does
+    assert "send_request_headers.started" in logged  # httpcore2 does log
     assert not re.search(f"{KEY}|personal|private|Bearer", logged)

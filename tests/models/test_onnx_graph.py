@@ -1,4 +1,4 @@
-"""The graph: made from weights of the right shape, the same each time, and near its own fp32 form."""
+"""The ONNX graph: the same weights build the same bytes, and its results match the formulas."""
 
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
@@ -65,10 +65,10 @@ def test_eight_bits_stay_near_the_formulas(weights_file: Path, model: ModelFiles
 
 
 def test_the_same_weights_make_the_same_bytes(weights_file: Path) -> None:
-    told: list[tuple[str, int, int]] = []
-    first = onnx_graph.build(weights_file, lambda *step: told.append(step))
+    steps: list[tuple[str, int, int]] = []
+    first = onnx_graph.build(weights_file, lambda *step: steps.append(step))
     assert onnx_graph.build(weights_file) == first
-    assert told == [("building the model", layer, 6) for layer in range(1, 7)]
+    assert steps == [("building the model", layer, 6) for layer in range(1, 7)]
 
 
 def test_processes_that_make_the_model_at_once_do_no_harm(weights_file: Path, model: ModelFiles, tmp_path: Path) -> None:
@@ -81,7 +81,7 @@ def test_processes_that_make_the_model_at_once_do_no_harm(weights_file: Path, mo
     assert len(list(Path(folder).iterdir())) == 3  # graph, tokenizer, manifest, and nothing half-written
 
 
-# --- the formulas, once more and independently ---
+# --- the formulas, implemented independently ---
 
 
 def by_hand(given: dict[str, np.ndarray], ids: list[int]) -> np.ndarray:

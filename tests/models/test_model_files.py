@@ -1,4 +1,4 @@
-"""Where the model comes from: each place in its turn, and never a file that is another model's."""
+"""Finding, fetching and storing the local model: the order of places, and files with a wrong hash are refused."""
 
 import importlib
 import logging
@@ -20,7 +20,7 @@ GRAPH = b"a graph, for tests that run none"
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """A folder of small files that stand for the model's: their sums are the known ones, and building is quick."""
+    """A folder of small files in place of the model's: their hashes are the known ones, and building is quick."""
     folder = tmp_path / "small"
     folder.mkdir()
     for name in HASHES:
@@ -36,7 +36,7 @@ def no_sources(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def a_package(folder: Path, source: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """An installed package with the files in it, that nobody may import."""
+    """An installed package with the files in it, which must not be imported."""
     model = folder / "site" / "a_package_with_files" / "model"
     shutil.copytree(source, model)
     (model.parent / "__init__.py").write_text("raise SystemExit('it was imported')")
@@ -54,7 +54,7 @@ def a_wheel(into: Path, source: Path, folder: str = f"{PACKAGE}/model") -> None:
 # --- the order ---
 
 
-def test_the_settings_folder_is_made_ready_in_the_cache(empty: ModelPaths, small: Path) -> None:
+def test_a_model_of_model_path_is_built_into_the_cache(empty: ModelPaths, small: Path) -> None:
     given = ModelPaths(cache=empty.cache, model_path=small)
     assert model_status(given).state == State.UNMADE
     made = find_model(given, fetch=False)
@@ -72,7 +72,7 @@ def test_a_folder_of_a_built_model_is_used_where_it_is(empty: ModelPaths, small:
     assert not empty.cache.exists()
 
 
-def test_a_folder_of_the_settings_without_a_model_is_refused_and_no_other_place_counts(
+def test_a_model_path_without_a_model_is_refused_and_no_other_place_is_used(
     empty: ModelPaths, small: Path, tmp_path: Path
 ) -> None:
     find_model(ModelPaths(cache=empty.cache, model_path=small), fetch=False)
@@ -101,34 +101,36 @@ def test_a_package_is_found_and_never_imported(
     assert model_status(paths).state == State.UNMADE
     assert find_model(paths, fetch=False).graph == GRAPH
     assert paths.package not in sys.modules
-    with pytest.raises(SystemExit):  # it would have told
+    with pytest.raises(SystemExit):  # an import would have raised
         importlib.import_module(paths.package)
 
 
-def test_a_package_without_the_files_does_not_count(empty: ModelPaths) -> None:
+def test_a_package_without_the_files_is_ignored(empty: ModelPaths) -> None:
     assert model_files.find_package("json") is None
     assert model_files.find_package(empty.package) is None
     assert model_files.find_package("no.such.package") is None
 
 
-def test_what_is_nowhere_is_fetched_each_way_in_its_turn(empty: ModelPaths, small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    told: list[str] = []
+def test_a_missing_model_is_fetched_from_each_source_in_turn(
+    empty: ModelPaths, small: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps: list[str] = []
     ways = {"first": lambda into: "no network", "second": lambda into: shutil.copytree(small, into, dirs_exist_ok=True) and ""}
     monkeypatch.setattr(fetch, "SOURCES", ways)
-    made = find_model(empty, progress=lambda what, done, of: told.append(f"{what} {done}/{of}"))
+    made = find_model(empty, progress=lambda what, done, of: steps.append(f"{what} {done}/{of}"))
     assert made.graph == GRAPH
-    assert [line.split(" from ")[1] for line in told] == ["first 0/1", "first 1/1", "second 0/1", "second 1/1"]
+    assert [line.split(" from ")[1] for line in steps] == ["first 0/1", "first 1/1", "second 0/1", "second 1/1"]
     assert list(empty.cache.iterdir()) == [empty.cache / "models"]  # nothing is left of the fetching
 
 
-def test_where_every_way_fails_each_reason_is_told(empty: ModelPaths, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_when_every_source_fails_the_error_names_each_reason(empty: ModelPaths, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fetch, "SOURCES", {"first": lambda into: "no network", "second": lambda into: "no client"})
     with pytest.raises(ModelMissing, match="first: no network; second: no client") as missing:
         find_model(empty)
     assert "memory-mesh model fetch" in missing.value.remedy
 
 
-def test_what_could_not_be_fetched_is_not_tried_again_for_an_hour_unless_asked(
+def test_after_a_failure_nothing_is_fetched_for_an_hour_unless_retry_is_set(
     empty: ModelPaths, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tries: list[Path] = []
@@ -154,12 +156,12 @@ def test_fetching_can_be_left_out(empty: ModelPaths, monkeypatch: pytest.MonkeyP
         find_model(empty, fetch=False)
 
 
-# --- pip and the hub, as programs ---
+# --- pip and the model hub ---
 
 
 @pytest.fixture
 def python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A stand-in for Python that writes down its words and does what the file `does` says."""
+    """A stand-in for Python that records its arguments and runs the file `does`."""
     script = tmp_path / "python"
     script.write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" > "{tmp_path}/words"\n. "{tmp_path}/does"\n')
     script.chmod(0o755)
@@ -167,7 +169,7 @@ def python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_pip_is_asked_for_the_wheel_alone_and_two_files_are_taken_out(python: Path, small: Path, tmp_path: Path) -> None:
+def test_pip_fetches_only_the_wheel_and_two_files_are_unpacked(python: Path, small: Path, tmp_path: Path) -> None:
     into, wheels = tmp_path / "into", tmp_path / "wheels"
     into.mkdir()
     wheels.mkdir()
@@ -182,7 +184,7 @@ def test_pip_is_asked_for_the_wheel_alone_and_two_files_are_taken_out(python: Pa
 
 
 @pytest.mark.parametrize("source", ["download_wheel", "download_from_hub"])
-def test_a_program_that_fails_tells_its_last_line(python: Path, tmp_path: Path, source: str) -> None:
+def test_the_reason_of_a_failed_program_is_its_last_line(python: Path, tmp_path: Path, source: str) -> None:
     (python / "does").write_text("echo first >&2; echo the real reason >&2; exit 3\n")
     assert getattr(fetch, source)(tmp_path) == "the real reason"
     (python / "does").write_text("exit 3\n")
@@ -191,7 +193,7 @@ def test_a_program_that_fails_tells_its_last_line(python: Path, tmp_path: Path, 
     assert "python" in getattr(fetch, source)(tmp_path)
 
 
-def test_a_wheel_that_holds_something_else_is_a_reason(python: Path, small: Path, tmp_path: Path) -> None:
+def test_a_wheel_without_the_files_is_a_failure(python: Path, small: Path, tmp_path: Path) -> None:
     (python / "does").write_text("true\n")
     assert "cannot be unpacked" in fetch.download_wheel(tmp_path)
     a_wheel(tmp_path, small, folder="elsewhere")
@@ -200,20 +202,18 @@ def test_a_wheel_that_holds_something_else_is_a_reason(python: Path, small: Path
     assert "cannot be unpacked" in fetch.download_wheel(tmp_path)
 
 
-def test_the_hub_is_asked_for_both_files(python: Path, tmp_path: Path) -> None:
+def test_the_hub_fetches_both_files(python: Path, tmp_path: Path) -> None:
     (python / "does").write_text("true\n")
     assert fetch.download_from_hub(tmp_path) == ""
     words = (python / "words").read_text().split("\n")
     assert words[-5:-1] == ["sentence-transformers/all-MiniLM-L6-v2", str(tmp_path), WEIGHTS, TOKENIZER]
 
 
-# --- sums ---
+# --- hashes ---
 
 
 @pytest.mark.parametrize("name", HASHES)
-def test_a_file_of_another_model_is_refused_by_its_sum(
-    empty: ModelPaths, small: Path, name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_with_another_hash_is_refused(empty: ModelPaths, small: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     (small / name).write_text("something else")
     monkeypatch.setattr(fetch, "SOURCES", {"a way": lambda into: shutil.copytree(small, into, dirs_exist_ok=True) and ""})
     for paths in (ModelPaths(cache=empty.cache, model_path=small), empty):
@@ -223,7 +223,7 @@ def test_a_file_of_another_model_is_refused_by_its_sum(
     assert model_status(ModelPaths(cache=empty.cache, model_path=small)).state == State.WRONG
 
 
-def test_the_known_sums_are_those_of_the_published_files() -> None:
+def test_the_known_hashes_are_those_of_the_published_files() -> None:
     assert HASHES == {
         "model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
         "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
@@ -247,7 +247,7 @@ DAMAGES = {
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_a_damaged_cache_does_not_count_and_is_made_again(empty: ModelPaths, small: Path, damage: str) -> None:
+def test_a_damaged_cache_is_ignored_and_built_again(empty: ModelPaths, small: Path, damage: str) -> None:
     paths = ModelPaths(cache=empty.cache, model_path=small)
     whole = find_model(paths, fetch=False)
     DAMAGES[damage](empty.built)
@@ -257,7 +257,7 @@ def test_a_damaged_cache_does_not_count_and_is_made_again(empty: ModelPaths, sma
     assert read_model(empty.built) == whole
 
 
-def test_a_half_written_model_is_no_model(empty: ModelPaths, small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_half_written_model_is_ignored(empty: ModelPaths, small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real = Path.replace
 
     def fail_at_the_manifest(self: Path, target: Path) -> Path:
@@ -271,7 +271,7 @@ def test_a_half_written_model_is_no_model(empty: ModelPaths, small: Path, monkey
     assert read_model(empty.built) is None
 
 
-def test_a_cache_that_cannot_be_written_costs_a_warning_and_nothing_else(
+def test_a_cache_that_cannot_be_written_only_logs_a_warning(
     empty: ModelPaths, small: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     empty.cache.write_text("a file where the folder should be")
@@ -280,7 +280,7 @@ def test_a_cache_that_cannot_be_written_costs_a_warning_and_nothing_else(
     assert "cannot be stored" in caplog.text
 
 
-def test_fetched_files_find_room_where_the_cache_has_none(
+def test_files_are_fetched_to_a_temporary_folder_if_the_cache_is_not_writable(
     empty: ModelPaths, small: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     empty.cache.write_text("a file where the folder should be")
@@ -288,7 +288,7 @@ def test_fetched_files_find_room_where_the_cache_has_none(
     assert find_model(empty).graph == GRAPH
 
 
-def test_missing_and_ready_are_told_apart_without_loading(
+def test_the_status_is_missing_or_ready_without_loading(
     empty: ModelPaths, paths: ModelPaths, model: ModelFiles, no_sources: None
 ) -> None:
     assert model_status(empty).state == State.MISSING
