@@ -1,4 +1,4 @@
-"""URLs and addresses: one reader, one judge, and no second opinion between them."""
+"""URLs and addresses: what the parser accepts, and which addresses may be called."""
 
 import socket
 from contextlib import suppress

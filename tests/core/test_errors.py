@@ -1,4 +1,4 @@
-"""Errors that say what was wrong, what was expected and what to do, in one line, and survive a border of processes."""
+"""The text of errors: what was wrong, what was expected and what to do, in one line; errors can be pickled."""
 
 import pickle
 
@@ -19,7 +19,7 @@ def test_an_error_says_what_was_wrong_expected_and_to_be_done(kind: type[MemoryM
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_an_error_crosses_a_border_of_processes_whole(kind: type[MemoryMeshError]) -> None:
+def test_an_error_is_pickled_with_all_its_parts(kind: type[MemoryMeshError]) -> None:
     error = kind("it broke", expected="a whole one", remedy="mend it")
     back = pickle.loads(pickle.dumps(error))  # noqa: S301  (our own bytes)
     assert (type(back), str(back), back.what, back.expected, back.remedy) == (

@@ -1,4 +1,4 @@
-"""The fence around texts of others: nothing in them closes it, and what they say comes back as it was."""
+"""Fences around untrusted text: no text closes its fence, and the text can be read back unchanged."""
 
 import re
 import unicodedata

@@ -1,4 +1,4 @@
-"""When a job's turn comes: what is due, who holds it, and what a clock that was set back must not do."""
+"""The state of a job: when it is due, which process holds it, and what happens when the clock is set back."""
 
 import pytest
 from hypothesis import given
@@ -45,14 +45,14 @@ def test_a_job_that_failed_keeps_when_it_was_last_done() -> None:
 
 
 def test_a_job_that_another_holds_is_left_to_it_even_by_force_until_its_lease_ends() -> None:
-    held = JobState().acquire("other", 1000)
+    state = JobState().acquire("other", 1000)
     for force in (False, True):
-        assert held.refusal(1000, EIGHT, force=force) is Outcome.HELD
-        assert held.refusal(1000 + LEASE_MS - 1, EIGHT, force=force) is Outcome.HELD
-        assert held.refusal(1000 + LEASE_MS, EIGHT, force=force) is None
+        assert state.refusal(1000, EIGHT, force=force) is Outcome.HELD
+        assert state.refusal(1000 + LEASE_MS - 1, EIGHT, force=force) is Outcome.HELD
+        assert state.refusal(1000 + LEASE_MS, EIGHT, force=force) is None
 
 
-def test_whoever_was_overtaken_does_not_take_the_job_from_the_one_who_overtook() -> None:
+def test_a_process_that_was_overtaken_does_not_release_the_job_of_the_other() -> None:
     overtaken = JobState().acquire("slow", 0).acquire("quick", LEASE_MS)
     back = overtaken.release("slow", 0, done=True)
     assert (back.holder, back.until, back.last, back.count) == ("quick", 2 * LEASE_MS, None, 1)
@@ -69,22 +69,22 @@ def test_no_clock_keeps_a_job_from_running_for_longer_than_its_time(at: int, lat
 
 @given(at=MOMENTS, later=st.integers(-(10**13), 10**13), force=st.booleans())
 def test_no_clock_lets_the_dead_hold_a_job_for_longer_than_its_lease(at: int, later: int, force: bool) -> None:
-    held = JobState().acquire("dead", at)
-    refused = held.refusal(at + later, EIGHT, force=force)
+    state = JobState().acquire("dead", at)
+    refused = state.refusal(at + later, EIGHT, force=force)
     assert (refused is Outcome.HELD) is (0 <= later < LEASE_MS)
 
 
 @given(turn=st.builds(JobState, holder=st.none() | st.text(), until=MOMENTS, last=st.none() | MOMENTS, count=st.integers(0)))
-def test_a_turn_is_read_back_as_it_was_kept(turn: JobState) -> None:
+def test_a_state_is_read_back_as_it_was_stored(turn: JobState) -> None:
     assert JobState.of(turn.detail()) == turn
 
 
 @given(detail=JSON | st.fixed_dictionaries(dict.fromkeys(("holder", "until", "last", "count"), JSON)), ms=MOMENTS)
-def test_whatever_a_store_gives_back_can_be_asked(detail: object, ms: int) -> None:
+def test_any_stored_value_can_be_read(detail: object, ms: int) -> None:
     assert JobState.of(detail).refusal(ms, EIGHT, force=False) in (None, Outcome.HELD, Outcome.NOT_DUE)
 
 
-def test_what_is_not_as_we_wrote_it_is_a_job_that_never_ran() -> None:
+def test_a_stored_value_of_another_format_is_a_job_that_never_ran() -> None:
     kept = JobState(last=7, count=3).detail()
     assert JobState.of(kept) == JobState(last=7, count=3)
     for broken in (None, 5, [], {}, {**kept, "last": "7"}, {**kept, "count": True}, {**kept, "holder": 1}):

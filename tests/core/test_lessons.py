@@ -1,4 +1,4 @@
-"""Lessons as values: what may be given, what a pattern is called, which lesson comes first."""
+"""Lessons: which input is accepted, the id of a pattern, and the order of lessons."""
 
 from dataclasses import fields, replace
 from hashlib import sha256
