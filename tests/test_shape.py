@@ -109,6 +109,30 @@ def length(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> int:
     return (node.end_lineno or node.lineno) - node.lineno + 1
 
 
+def strays(folder: Path) -> list[str]:
+    """The files of a source folder that are neither Python nor data in a folder called `data`."""
+    files = (path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
+    belongs = (".py", ".pyi")
+    return sorted(
+        path.as_posix()
+        for path in files
+        if not {"data", "__pycache__"} & {*path.parts[:-1]} and path.suffix not in belongs and path.name != "py.typed"
+        if not path.parts[0].endswith(".egg-info")
+    )
+
+
+def test_nothing_but_python_and_data_lies_in_the_source() -> None:
+    assert strays(ROOT / "src") == []
+
+
+def test_a_stray_file_in_the_source_is_noticed(tmp_path: Path) -> None:
+    names = ("a.py", "a.pyi", "py.typed", "data/words.toml", "sub/data/x.bin", "sub/cli.py.orig", "notes.md", "data.json", "x")
+    for name_ in names:
+        (tmp_path / name_).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name_).touch()
+    assert strays(tmp_path) == ["data.json", "notes.md", "sub/cli.py.orig", "x"]
+
+
 # --- size ---
 
 

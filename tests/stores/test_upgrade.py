@@ -1,5 +1,7 @@
-"""A file of schema 1 opens, loses nothing, and is one of schema 2 afterwards. `schema_1.sql` is the dump of such a file."""
+"""Stores of earlier versions open, lose nothing and can be written to. The fixtures are in `tests/data/stores`."""
 
+import json
+import shutil
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -14,17 +16,17 @@ from memory_mesh.core.model.where import Compare
 from memory_mesh.stores.sqlite import SqliteStore, derived_faults
 from memory_mesh.stores.sqlite import schema as sqlite_schema
 
+from .make_fixture import FOLDER, PLANNER, WordEmbedder, describe, open_copy
+
+STORES = sorted(path for path in FOLDER.iterdir() if path.suffix in (".db", ".sql"))
 ANA, SHARED = '["ana", null]', "[null, null]"
 KEPT = ("memories", "records", "yamo_blocks")
 
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    file = tmp_path / "memory.db"
-    with closing(sqlite3.connect(file)) as connection:
-        connection.executescript(Path(__file__).with_name("schema_1.sql").read_text(encoding="utf-8"))
-        connection.execute("PRAGMA journal_mode = WAL")
-    return file
+    """A file of schema 1."""
+    return open_copy(FOLDER / "0.0-schema-1.sql", tmp_path / "memory.db")
 
 
 @pytest.fixture
@@ -33,6 +35,65 @@ def older(file: Path) -> Iterator[sqlite3.Connection]:
     with closing(sqlite3.connect(file, isolation_level=None)) as connection:
         assert connection.execute("SELECT count(*) FROM postings").fetchone() == (11,)
         yield connection
+
+
+def fitted(found: object, expected: object) -> object:
+    """What was found, without the fields that a later version added."""
+    if isinstance(found, dict) and isinstance(expected, dict):
+        return {name: fitted(found.get(name), value) for name, value in expected.items()}
+    if isinstance(found, list) and isinstance(expected, list) and len(found) == len(expected):
+        return [fitted(one, other) for one, other in zip(found, expected, strict=True)]
+    return found
+
+
+@pytest.mark.parametrize("store", STORES, ids=lambda path: path.stem)
+def test_a_store_of_an_earlier_version_shows_what_it_showed_then(store: Path, tmp_path: Path) -> None:
+    expected = json.loads(store.with_suffix(".json").read_text(encoding="utf-8"))
+    found = json.loads(json.dumps(describe(store, tmp_path)))
+    assert found["counts"] == expected["counts"]
+    for now, then in zip(found["readers"], expected["readers"], strict=True):
+        # The order of results may improve with later rankers; the best one of then must stay among the first.
+        assert [query for query, hits in then.pop("searches").items() if not {*hits[:1]} <= {*now["searches"][query]}] == []
+        assert {*then.pop("verdicts")} == {*now["verdicts"]} == {"Sound"}
+        assert fitted(now, then) == then
+
+
+@pytest.mark.parametrize("store", STORES, ids=lambda path: path.stem)
+def test_a_store_of_an_earlier_version_can_be_written_to(store: Path, tmp_path: Path) -> None:
+    file = open_copy(store, tmp_path / "memory.db")
+    with MemoryMesh(store=f"sqlite:///{file}", embedder=WordEmbedder(), **PLANNER) as mesh:
+        known = mesh.get_all()
+        added = mesh.add("A zebra crossed the runway.")
+        assert mesh.search("zebra runway")[0].id == added.id
+        assert mesh.update(known[0].id, metadata={"source": "upgrade"}).revision == known[0].revision + 1
+        mesh.erase(known[-1].id)
+        assert {record.id for record in mesh.get_all()} == {record.id for record in (added, *known[:-1])}
+        assert {type(verdict) for verdict in mesh.verify()} == {Sound}
+        assert all(run.ok for run in mesh.heartbeat(force=True).runs)
+    assert derived_faults(file) == []
+    with closing(SqliteStore(file)) as opened:
+        assert opened.damage() == []
+
+
+def test_an_idempotency_key_of_an_earlier_version_is_still_known(tmp_path: Path) -> None:
+    file = open_copy(FOLDER / "0.1-foundation.db", tmp_path / "memory.db")
+    with MemoryMesh(store=f"sqlite:///{file}", embedder=WordEmbedder(), **PLANNER) as mesh:
+        known = len(mesh.get_all())
+        mesh.add("The deploy key rotates on Mondays.", {"tags": ["ops"], "importance": "high"}, idempotency_key="key-1")
+        assert len(mesh.get_all()) == known
+
+
+def test_a_fixture_that_lost_a_memory_is_noticed(tmp_path: Path) -> None:
+    shutil.copyfile(FOLDER / "0.1-foundation.json", tmp_path / "broken.json")
+    file = open_copy(FOLDER / "0.1-foundation.db", tmp_path / "broken.db")
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute("DELETE FROM memories WHERE pinned = 1")
+        connection.commit()
+    with pytest.raises(AssertionError):
+        test_a_store_of_an_earlier_version_shows_what_it_showed_then(file, tmp_path)
+
+
+# --- schema 1 ---
 
 
 def rows(file: Path) -> dict[str, list[dict[str, object]]]:
