@@ -1,1 +1,1 @@
-"""What a caller holds: a face parses, calls one flow, and answers. It decides nothing."""
+"""The classes that callers use. A method of a face parses its arguments, calls one flow and returns the result."""

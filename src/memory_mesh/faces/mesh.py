@@ -1,6 +1,6 @@
-"""`MemoryMesh` as a caller holds it: the methods of RFC-0011 over one store, for one agent of one user.
+"""The methods of `MemoryMesh`. Each parses its arguments and calls one flow.
 
-The module is over 500 lines because it is the one list of all methods; each calls one flow.
+The docstrings are the reference of the public API; `tools/stubs.py` copies them to the asynchronous mesh.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -11,21 +11,30 @@ from types import TracebackType
 from typing import Never, Self
 
 from memory_mesh.core.audit import Verdict
-from memory_mesh.core.errors import NotFound
 from memory_mesh.core.intake import Selection
 from memory_mesh.core.learning import Distilled, Heartbeat, JobRun, LessonBlock, LessonContext, Spending
-from memory_mesh.core.model.columns import Kind
-from memory_mesh.core.model.records import MIN_IMPORTANCE, Block, Change, Extraction, Head, MemoryRecord, SearchResult, Status
-from memory_mesh.core.model.times import iso
-from memory_mesh.core.model.where import ANYTHING, Where, all_of, equals
+from memory_mesh.core.model import (
+    ANYTHING,
+    MIN_IMPORTANCE,
+    Block,
+    Change,
+    Extraction,
+    Head,
+    Kind,
+    MemoryRecord,
+    SearchResult,
+    Status,
+    Where,
+    all_of,
+    equals,
+    iso,
+)
 from memory_mesh.core.not_yet import NOT_YET, not_yet
 from memory_mesh.core.ports import Progress, no_progress
 from memory_mesh.core.search import CacheStats, Explanation
-from memory_mesh.faces import shown
-from memory_mesh.flows import audit as trail  # fmt: skip
-from memory_mesh.flows import change, embed, erase, filters, folders, health, lessons, search, spending, usage, write
+from memory_mesh.flows import audit, change, embed, erase, filters, folders, health, lessons, search, spending, usage, write
 from memory_mesh.flows.audit import Which
-from memory_mesh.flows.context import Context, State
+from memory_mesh.flows.context import Context, State, not_found
 from memory_mesh.flows.embed import Reembedded
 from memory_mesh.flows.erase import Erasure
 from memory_mesh.flows.folders import Ingested
@@ -37,14 +46,14 @@ Metadata = dict[str, object]
 
 @dataclass(frozen=True, slots=True)
 class MemoryStats:
-    """What the store holds for this user."""
+    """How many memories a user has, where they are stored, and what paid models cost."""
 
     total_memories: int
     total_skills: int
     db_path: str
     connected: bool
     by_status: dict[str, int]
-    spent_today: tuple[Spending, ...] = ()  # on language models and remote embedders, by everyone who uses the store (UTC)
+    spent_today: tuple[Spending, ...] = ()  # by all users of the store, since midnight UTC
     spent_in_all: tuple[Spending, ...] = ()
 
     @property
@@ -53,25 +62,28 @@ class MemoryStats:
 
 
 class Mesh:
-    """One memory. It opens by itself at the first use; use it as a context manager, or `close` it."""
+    """The memory of one agent. The first call opens the store; use it as a context manager, or call `close`."""
 
-    def __init__(self, opening: Callable[[], Context]) -> None:
-        self._opening = opening
+    def __init__(self, open_context: Callable[[], Context]) -> None:
+        self._open_context = open_context
         self._opened: Context | None = None
-        self._last: State | None = None  # where searches that end after `close` are recorded
+        self._last: State | None = None  # the queues for searches that end after `close`
         self._process = getpid()
         self._lock = RLock()
 
     # --- lifecycle ---
 
     def init(self) -> None:
-        """Open the store now rather than at the first use; repeating it does nothing."""
+        """Open the store now instead of at the first use. Does nothing if it is open."""
         self._context()
 
     def close(self) -> None:
-        """Let go of the store; one that the caller handed in stays open. A later call opens it again."""
+        """Write what is pending and close the store. A later call opens it again.
+
+        A store that was passed to the constructor as an object stays open.
+        """
         with self._lock:
-            self._part()
+            self._reset_after_fork()
             context, self._opened = self._opened, None
             if context:
                 self._last = context.state
@@ -90,33 +102,48 @@ class Mesh:
     # --- writing ---
 
     def add(self, content: str, metadata: Metadata | None = None, *, idempotency_key: str | None = None) -> MemoryRecord:
-        """Remember a text. Durable when it returns; the same text in the same scope is counted, not stored again."""
+        """Store a text and return its memory, which is durable when the call returns.
+
+        If the same text is stored in the same scope already, that memory is counted as observed again and returned. A call
+        repeated with the same `idempotency_key` stores nothing and returns the same memory.
+
+        Raises `InvalidInput` for invalid content or metadata, and `KeyReused` if the key was used for another request.
+        """
         return write.add_many(self._context(), [(content, metadata)], key=idempotency_key)[0].record()
 
     def ingest(self, content: str, metadata: Metadata | None = None, *, idempotency_key: str | None = None) -> MemoryRecord:
-        """The document's other name for `add`."""
+        """Store a text. The name that RFC-0011 uses for `add`."""
         return self.add(content, metadata, idempotency_key=idempotency_key)
 
     def add_many(self, items: Iterable[tuple[str, Metadata | None]], *, idempotency_key: str | None = None) -> list[MemoryRecord]:
-        """Remember many texts at once: the same as single calls, and all or none."""
+        """Store pairs of text and metadata, all or none, and return their memories in the same order.
+
+        Raises what `add` raises; the message names the position of the invalid item.
+        """
         return [memory.record() for memory in write.add_many(self._context(), list(items), key=idempotency_key)]
 
     def ingest_dir(
         self, path: str | PathLike[str], *, extension: str | Sequence[str] = ".md", type: str | None = None,
         recursive: bool = False, progress: Progress | None = None,
     ) -> Ingested:  # fmt: skip
-        """Remember each file of a folder as one memory, its path within the folder as `source`. Run again, it adds what is new,
-        updates what has changed, leaves the rest alone and names what is gone."""
-        wanted = Selection.of(extension, recursive=recursive)
-        return folders.ingest(self._context(), fspath(path), wanted, type_=type, progress=progress or no_progress)
+        """Store each file of a folder as one memory, with its path in the folder as the metadata `source`.
+
+        A second run adds new files, updates changed ones, skips the rest, and lists the memories of missing files in `gone`.
+        Files that cannot be stored are listed in `failed`. Raises `InvalidInput` if the folder cannot be read.
+        """
+        selection = Selection.of(extension, recursive=recursive)
+        return folders.ingest(self._context(), fspath(path), selection, type_=type, progress=progress or no_progress)
 
     def extract(
         self, text: str, *, min_importance: float = MIN_IMPORTANCE, metadata: Metadata | None = None,
         idempotency_key: str | None = None,
     ) -> Extraction:  # fmt: skip
-        """Let the language model draw memories from a text; those below `min_importance` are dropped. Without a model, or where
-        it fails, the text is stored whole, and the answer says why. The metadata goes with each of them."""
-        from memory_mesh.flows.extract import extract  # prompts and fences are loaded by who needs them
+        """Extract memories from a text with the language model, and store them with the given metadata.
+
+        Memories below `min_importance` are dropped. If there is no model, or if it fails, the text is stored unchanged and
+        `stored_whole` of the result says why. Raises what `add` raises.
+        """
+        from memory_mesh.flows.extract import extract  # loads prompts and injection patterns
 
         return extract(self._context(), text, min_importance=min_importance, metadata=metadata, key=idempotency_key)
 
@@ -124,27 +151,33 @@ class Mesh:
         self, id: str, *, content: str | None = None, metadata: Metadata | None = None, why: str | None = None,
         idempotency_key: str | None = None,
     ) -> MemoryRecord:  # fmt: skip
-        """A new revision. Metadata keys given are set, those given as None are removed, the others stay."""
-        newer = change.update(self._context(), id, content=content, metadata=metadata, why=why, key=idempotency_key)
-        return newer.record()
+        """Change the content or the metadata of a memory, and return the new revision.
+
+        Metadata keys that are given are set, keys with the value None are removed, and other keys are kept. `why` is stored in
+        the history. Raises `NotFound` if the memory is not visible, and what `add` raises.
+        """
+        return change.update(self._context(), id, content=content, metadata=metadata, why=why, key=idempotency_key).record()
 
     def pin(self, id: str, *, pinned: bool = True) -> MemoryRecord:
-        """A pinned memory never decays."""
+        """Pin a memory, so that it never decays, or unpin it. Raises `NotFound` if it is not visible."""
         return change.set_columns(self._context(), id, action="pin" if pinned else "unpin", pinned=pinned).record()
 
     def delete(self, id: str) -> None:
-        """Erase a memory for good; an unknown id is no error."""
+        """Erase a memory for good. Does nothing for an unknown id."""
         self.erase(id)
 
     def erase(self, id: str) -> Erasure:
-        """`delete`, with the proof: what is gone and which blocks tell of it."""
+        """Erase a memory for good, and return what was erased and the audit blocks that record it."""
         return erase.erase(self._context(), [id])
 
     def delete_all(
         self, *, user_id: str | None = None, agent_id: str | None = None, session_id: str | None = None,
         project: str | None = None, memory_type: str | None = None,
     ) -> Erasure:  # fmt: skip
-        """Erase all memories of a scope, of whatever agent of this user; an empty scope is refused."""
+        """Erase all memories of a scope, whichever agent of this user wrote them.
+
+        Raises `InvalidInput` if no scope is given, or if `user_id` is not the user of this mesh.
+        """
         scope = {
             "user_id": user_id, "agent_id": agent_id, "session_id": session_id, "project": project,
             "memory_type": memory_type,
@@ -154,78 +187,97 @@ class Mesh:
     # --- reading ---
 
     def get(self, id: str, *, session_id: str | None = None) -> MemoryRecord | None:
-        """A memory of any status by its id, or None."""
-        memory = search.get(self._reading(session_id), id)
+        """Return a memory of any status, or None if it is not visible."""
+        memory = search.get(self._in_session(session_id), id)
         return memory.record() if memory else None
 
     def get_all(
         self, limit: int | None = None, *, filter: str | None = None, status: Sequence[str] = (Status.ACTIVE,),
         session_id: str | None = None,
     ) -> list[MemoryRecord]:  # fmt: skip
-        """What this agent sees, newest first; other statuses only where asked for by name."""
-        found = search.get_all(self._reading(session_id), limit=limit, where=_filter(filter), statuses=status)
-        return [memory.record() for memory in found]
+        """Return the visible memories with one of these statuses, newest first.
+
+        `filter` is an SQL condition such as `importance > 0.5 AND tags = 'ops'`. Raises `InvalidFilter` if it is not valid.
+        """
+        memories = search.get_all(self._in_session(session_id), limit=limit, where=_parse_filter(filter), statuses=status)
+        return [memory.record() for memory in memories]
 
     def history(self, id: str, *, session_id: str | None = None) -> list[Change]:
-        """How a memory became what it is, oldest first."""
-        found = search.history(self._reading(session_id), id)
-        if found is None:
-            raise NotFound(f"no memory {id!r:.80}", remedy="check the id, the agent and the session")
-        return found
+        """Return the changes of a memory, oldest first. Raises `NotFound` if it is not visible."""
+        context = self._in_session(session_id)
+        changes = search.history(context, id)
+        if changes is None:
+            raise not_found(context, id)
+        return changes
 
     def search(
         self, query: str, limit: int = 10, filter: str | None = None, *, use_cache: bool = True, min_score: float | None = None,
         status: Sequence[str] = (Status.ACTIVE,), session_id: str | None = None, ranker: str | None = None,
     ) -> list[SearchResult]:  # fmt: skip
-        """The memories that answer a query best, highest score first. What scores below `min_score` is left out; without one
-        the ranker says what is too little to be an answer."""
-        asked = _request(query, limit, filter, min_score, status, ranker)
-        return search.search(self._reading(session_id), asked, use_cache=use_cache)
+        """Return the memories that are most relevant to a query, highest score first, or an empty list.
+
+        Memories that score below `min_score` are left out; the default depends on the ranker. Raises `InvalidInput` for a blank
+        query, and `InvalidFilter` for an invalid filter.
+        """
+        request = _request(query, limit, filter, min_score, status, ranker)
+        return search.search(self._in_session(session_id), request, use_cache=use_cache)
 
     def explain(
         self, query: str, limit: int = 10, filter: str | None = None, *, min_score: float | None = None,
         status: Sequence[str] = (Status.ACTIVE,), session_id: str | None = None, ranker: str | None = None,
     ) -> Explanation:  # fmt: skip
-        """The same search, with its reasons: what each channel said of each memory, and what was left out."""
-        return search.explain(self._reading(session_id), _request(query, limit, filter, min_score, status, ranker))
+        """Search, and return for each result its rank in every channel and its features, and how many were left out and why."""
+        return search.explain(self._in_session(session_id), _request(query, limit, filter, min_score, status, ranker))
 
     def reembed(self, *, progress: Progress | None = None) -> Reembedded:
-        """Give every memory of the store a vector of the embedder's model: those that wait for one, and those of another
-        model. It can be stopped and started again; searches go over to the new model in one moment."""
+        """Give every memory of the store a vector of the current embedder's model.
+
+        Embeds memories that are pending or have a vector of another model. A run that was stopped continues where it was;
+        searches switch to the new model at once. Raises `SettingsError` without an embedder, `EmbeddingError` if it fails.
+        """
         return embed.reembed(self._context(), progress or no_progress)
 
-    # --- lessons ---
+    # --- lessons and scheduled jobs ---
 
     def distill_lesson(self, context: LessonContext | Metadata, *, idempotency_key: str | None = None) -> LessonBlock:
-        """Keep what a failure taught. A lesson of the same pattern that is at least as sure is given back instead; a less sure
-        one is superseded."""
+        """Store the lesson of a failure and return it.
+
+        A known lesson of the same pattern with at least the same confidence is returned instead; one with less confidence is
+        superseded. Raises `InvalidInput` for an incomplete context.
+        """
         return lessons.distill(self._context(), context, key=idempotency_key)
 
     def query_lessons(
         self, query: str = "", *, limit: int = 10, order_by: str | None = None, session_id: str | None = None
     ) -> list[LessonBlock]:
-        """The lessons that bear on something, best first, or by `order_by="severity DESC"`; an empty query lists the worst first.
-        Those below `lesson_min_confidence` stay out."""
-        return lessons.query(self._reading(session_id), query, limit=limit, order_by=order_by)
+        """Return the lessons relevant to a query, or all of them for an empty query, most severe first.
+
+        `order_by` is "relevance" or "severity DESC". Lessons below the option `lesson_min_confidence` are left out.
+        """
+        return lessons.query(self._in_session(session_id), query, limit=limit, order_by=order_by)
 
     def get_memories_by_pattern(self, pattern_id: str) -> list[MemoryRecord]:
-        """The lessons of a pattern as memories, the surest first."""
+        """Return the lessons of a pattern as memories, highest confidence first."""
         return [memory.record() for memory in lessons.by_pattern(self._context(), pattern_id)]
 
     def heartbeat(self, *, jobs: Sequence[str] | None = None, force: bool = False) -> Heartbeat:
-        """Run the jobs that are due, the guard first; each by one process at a time."""
-        from memory_mesh.flows.heartbeat import beat  # it brings all the jobs along
+        """Run the scheduled jobs that are due, and return their results.
+
+        `jobs` names the only ones to run; `force` runs them even if they are not due. The guard runs first: if it finds damage,
+        no other job runs. Each job is run by one process at a time.
+        """
+        from memory_mesh.flows.heartbeat import beat  # loads all jobs
 
         return beat(self._context(), jobs=jobs, force=force)
 
     def heartbeat_log(self, *, limit: int = 20) -> list[JobRun]:
-        """The latest runs of the heartbeat's jobs, newest first."""
+        """Return the latest runs of the scheduled jobs, newest first."""
         from memory_mesh.flows.heartbeat import log
 
         return log(self._context(), limit=limit)
 
     def distill(self) -> Distilled:
-        """Run the distillation cycle now: lessons out of the failures of the last day, and which ones to begin with next."""
+        """Distill lessons from the failures of the last day now, and return what was distilled and skipped."""
         from memory_mesh.flows.distill import cycle
 
         return cycle(self._context())
@@ -233,10 +285,10 @@ class Mesh:
     # --- diagnostics ---
 
     def stats(self) -> MemoryStats:
-        """How many memories this user has, and where."""
+        """Return how many memories this user has by status, where they are stored, and what paid models cost."""
         context = self._context()
-        mine = equals("user_id", context.reader.user_id)
-        counts = {status.value: _count(context, mine, status) for status in Status} if context.options.enable_memory else {}
+        own = equals("user_id", context.reader.user_id)
+        counts = {status.value: _count(context, own, status) for status in Status} if context.options.enable_memory else {}
         today, in_all = spending.told(context.state.ledger, iso(context.clock())[:10])
         return MemoryStats(
             total_memories=sum(counts.values()),
@@ -249,53 +301,80 @@ class Mesh:
         )
 
     def check_models(self) -> tuple[Checked, ...]:
-        """Ask the language model and the embedder, where they are set, for one short answer each."""
+        """Send one short request to the language model and one to the embedder, and return the results."""
         return health.check_models(self._context())
 
     def clear_cache(self) -> None:
-        """Forget the answers of earlier searches."""
+        """Remove all results from the search cache."""
         self._context().state.cache.clear()
 
     def get_cache_stats(self) -> CacheStats:
-        """How full the search cache is: at most 500 answers, five minutes each."""
+        """Return the size, hits and misses of the search cache. It keeps up to 500 results for five minutes each."""
         return self._context().state.cache.stats()
 
     def compact(self) -> bool:
-        """Free the bytes of what was deleted from a large store; a small one is freed by the deletion itself."""
+        """Free the bytes of deleted memories, and return whether they are freed.
+
+        Only needed for large stores: small ones are compacted by each deletion.
+        """
         return self._context().store.compact()
+
+    # --- audit ---
 
     def verify(
         self, *, agent_id: str | None = None, recalls: bool | None = None, head: tuple[int, str] | None = None
     ) -> list[Verdict]:
-        """Walk every audit chain of this user, or those of one agent, or of searches alone, or of all else; a `Broken` names the
-        first block that is not as it was sealed. `head` is a number and hash noted earlier, of any of these chains."""
-        return trail.verify_all(self._context(), Which(agent_id=agent_id, recalls=recalls), noted=head)
+        """Verify the audit chains of this user, and return `Sound` or `Broken` for each.
+
+        A `Broken` names the first block that was changed. `agent_id` selects the chains of one agent; `recalls` selects only
+        the chains of searches (True) or only the others (False). `head` is the number and hash of an earlier head.
+        """
+        return audit.verify_all(self._context(), Which(agent_id=agent_id, recalls=recalls), noted=head)
 
     def audit_heads(self, *, agent_id: str | None = None, recalls: bool | None = None) -> list[Head]:
-        """Where the audit chains of this user end. Note them elsewhere: `verify(head=…)` tells whether they still hold."""
-        return trail.heads(self._told(), Which(agent_id=agent_id, recalls=recalls))
+        """Return the last block of each audit chain of this user.
+
+        Store it elsewhere: `verify(head=…)` then detects if the end of the chain was removed.
+        """
+        return audit.heads(self._flushed(), Which(agent_id=agent_id, recalls=recalls))
 
     def audit_log(
         self, limit: int = 20, *, operation: str | None = None, agent_id: str | None = None, recalls: bool | None = None
     ) -> list[Block]:
-        """The latest audit blocks of this user, newest first."""
-        return trail.log(self._told(), which=Which(agent_id=agent_id, recalls=recalls), operation=operation, limit=limit)
+        """Return the latest audit blocks of this user, newest first."""
+        return audit.log(self._flushed(), which=Which(agent_id=agent_id, recalls=recalls), operation=operation, limit=limit)
 
     def audit_export(
         self, *, as_json: bool = True, agent_id: str | None = None, recalls: bool | None = None, progress: Progress | None = None
     ) -> Iterator[str]:
-        """The audit chains of this user as lines of JSON, which can be verified without the store, or in the wire format."""
+        """Yield the audit chains of this user as lines of JSON, which can be verified without the store, or in wire format."""
         which = Which(agent_id=agent_id, recalls=recalls)
-        return trail.export(self._told(), which=which, as_json=as_json, progress=progress or no_progress)
+        return audit.export(self._flushed(), which=which, as_json=as_json, progress=progress or no_progress)
+
+    # --- formatting ---
 
     def format_results(self, results: Sequence[SearchResult]) -> str:
-        """Search results as the block of text that the document puts before an agent."""
-        return shown.as_document(results)
+        """Return search results as the text block that RFC-0011 defines for prompts."""
+        return _HEADER + "\n\n".join(_format_result(n, result) for n, result in enumerate(results, start=1))
 
     def format_for_model(self, results: Sequence[SearchResult]) -> str:
-        """Search results as data for a language model: behind fences that no memory can close, with a notice that nothing
-        within is an instruction, and a mark on each memory that tries to give one."""
-        return shown.for_model(results, self._context().ids.salt())
+        """Return search results as data for a language model.
+
+        They stand between random tags that no memory can close, with a notice that they contain no instructions. Memories that
+        look like prompt injection are marked.
+        """
+        from memory_mesh.core.safety.fence import Entry, fence_memories  # loads many patterns
+
+        entries = [
+            Entry(
+                id=result.id, content=result.content, created_at=result.event_time or result.created_at,
+                kind=str(result.metadata.get("type") or result.memory_type), score=result.score, trust=result.trust,
+            )
+            for result in results
+        ]  # fmt: skip
+        return fence_memories(entries, self._context().ids.salt())
+
+    # --- internals ---
 
     def __getattr__(self, name: str) -> Never:
         if name in NOT_YET:
@@ -303,28 +382,29 @@ class Mesh:
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def _context(self) -> Context:
+        """Return the context; open it first if needed."""
         with self._lock:
-            self._part()
+            self._reset_after_fork()
             if self._opened is None:
-                self._opened = self._opening()
+                self._opened = self._open_context()
                 if self._last:
                     self._opened = replace(self._opened, state=self._opened.state.with_queues(self._last))
             return self._opened
 
-    def _part(self) -> None:
-        """Start with empty queues in a forked child: the parent writes its own, and a thread that held a lock is gone."""
+    def _reset_after_fork(self) -> None:
+        """Start with empty queues in a forked child: the parent writes its own, and their locks may be held forever."""
         if self._process != getpid():
             self._process, self._last = getpid(), None
             if self._opened:
                 self._opened = replace(self._opened, state=self._opened.state.with_queues(State()))
 
-    def _told(self) -> Context:
-        """The desk, once the searches so far have left their blocks."""
+    def _flushed(self) -> Context:
+        """Return the context after all audit blocks of earlier searches are written."""
         context = self._context()
         usage.flush(context)
         return context
 
-    def _reading(self, session_id: str | None) -> Context:
+    def _in_session(self, session_id: str | None) -> Context:
         context = self._context()
         return context if session_id is None else replace(context, reader=replace(context.reader, session_id=session_id))
 
@@ -332,14 +412,33 @@ class Mesh:
 def _request(
     query: str, limit: int, filter_: str | None, min_score: float | None, status: Sequence[str], ranker: str | None
 ) -> Request:
+    where = _parse_filter(filter_)
     return Request(
-        query=query, limit=limit, filter=filter_, where=_filter(filter_), min_score=min_score, statuses=status, ranker=ranker
+        query=query, limit=limit, filter=filter_, where=where, min_score=min_score, statuses=status, ranker=ranker
     )  # fmt: skip
 
 
-def _filter(text: str | None) -> Where:
+def _parse_filter(text: str | None) -> Where:
     return ANYTHING if text is None else filters.parse(text)
 
 
-def _count(context: Context, mine: Where, status: Status) -> int:
-    return context.store.count(Kind.MEMORY, all_of(mine, equals("status", status)))
+def _count(context: Context, where: Where, status: Status) -> int:
+    return context.store.count(Kind.MEMORY, all_of(where, equals("status", status)))
+
+
+_HEADER = """\
+[ATTENTION DIRECTIVE]
+- ALIGN attention to entries with [IMPORTANCE >= 0.8]
+- TREAT entries with [IMPORTANCE <= 0.4] as auxiliary
+
+[MEMORY CONTEXT]
+"""
+
+
+def _format_result(n: int, result: SearchResult) -> str:
+    from memory_mesh.core.safety.fence import quote_frame_lines  # loads many patterns
+
+    defaults = (("type", "global"), ("source", "unknown"))
+    kind, source = (" ".join(str(result.metadata.get(name) or default).split()) for name, default in defaults)
+    head = f"--- MEMORY {n}: {result.id} [IMPORTANCE: {result.score:.2f}] ---\nType: {kind} | Source: {source}"
+    return f"{head}\n{quote_frame_lines(result.content)}"

@@ -1,1 +1,1 @@
-"""What the system does: read through ports, decide in core, write once."""
+"""The operations of the system. A flow reads through the ports of its `Context`, decides with `core`, and writes once."""

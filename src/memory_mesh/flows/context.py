@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from memory_mesh.core.intake.gate import Layer0
 
 # With eight processes on one audit chain, a write loses a few races. A hundred lost races are a fault.
-_ATTEMPTS = 100
+_MAX_ATTEMPTS = 100
 
 Answer = TypeVar("Answer")
 
@@ -132,11 +132,10 @@ def commit(context: Context, decide: Callable[[], Plan[Answer]]) -> tuple[Answer
 
 
 def write_plan(
-    store: Store, decide: Callable[[], Plan[Answer]], *, pause: Callable[[int], None], step: Step = no_step,
-    attempts: int = _ATTEMPTS,
-) -> tuple[Answer, Applied]:  # fmt: skip
+    store: Store, decide: Callable[[], Plan[Answer]], *, pause: Callable[[int], None], step: Step = no_step
+) -> tuple[Answer, Applied]:
     """Write the plan that `decide` returns. After a `Conflict`, pause and decide again; raise `StoreBusy` after the last try."""
-    for attempt in range(attempts):
+    for attempt in range(_MAX_ATTEMPTS):
         plan = decide()
         step("flow.decided")
         if not plan.puts and not plan.deletes:

@@ -7,7 +7,7 @@ from typing import Self
 
 from memory_mesh.core.audit import Verdict
 from memory_mesh.core.learning import Distilled, Heartbeat, JobRun, LessonBlock, LessonContext
-from memory_mesh.core.model.records import MIN_IMPORTANCE, Block, Change, Extraction, Head, MemoryRecord, SearchResult, Status
+from memory_mesh.core.model import MIN_IMPORTANCE, Block, Change, Extraction, Head, MemoryRecord, SearchResult, Status
 from memory_mesh.core.ports import ChatModel, Embedder, IdSource, Progress, Step, Store
 from memory_mesh.core.search import CacheStats, Explanation
 from memory_mesh.faces.mesh import MemoryStats, Mesh, Metadata
@@ -151,17 +151,29 @@ class AsyncMemoryMesh:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None: ...
     async def init(self) -> None:
-        """Open the store now rather than at the first use; repeating it does nothing."""
+        """Open the store now instead of at the first use. Does nothing if it is open."""
     async def close(self) -> None:
-        """Let go of the store; one that the caller handed in stays open. A later call opens it again."""
+        """Write what is pending and close the store. A later call opens it again.
+
+        A store that was passed to the constructor as an object stays open.
+        """
     async def add(self, content: str, metadata: Metadata | None = None, *, idempotency_key: str | None = None) -> MemoryRecord:
-        """Remember a text. Durable when it returns; the same text in the same scope is counted, not stored again."""
+        """Store a text and return its memory, which is durable when the call returns.
+
+        If the same text is stored in the same scope already, that memory is counted as observed again and returned. A call
+        repeated with the same `idempotency_key` stores nothing and returns the same memory.
+
+        Raises `InvalidInput` for invalid content or metadata, and `KeyReused` if the key was used for another request.
+        """
     async def ingest(self, content: str, metadata: Metadata | None = None, *, idempotency_key: str | None = None) -> MemoryRecord:
-        """The document's other name for `add`."""
+        """Store a text. The name that RFC-0011 uses for `add`."""
     async def add_many(
         self, items: Iterable[tuple[str, Metadata | None]], *, idempotency_key: str | None = None
     ) -> list[MemoryRecord]:
-        """Remember many texts at once: the same as single calls, and all or none."""
+        """Store pairs of text and metadata, all or none, and return their memories in the same order.
+
+        Raises what `add` raises; the message names the position of the invalid item.
+        """
     async def ingest_dir(
         self,
         path: str | PathLike[str],
@@ -171,8 +183,10 @@ class AsyncMemoryMesh:
         recursive: bool = False,
         progress: Progress | None = None,
     ) -> Ingested:
-        """Remember each file of a folder as one memory, its path within the folder as `source`. Run again, it adds what is new,
-        updates what has changed, leaves the rest alone and names what is gone.
+        """Store each file of a folder as one memory, with its path in the folder as the metadata `source`.
+
+        A second run adds new files, updates changed ones, skips the rest, and lists the memories of missing files in `gone`.
+        Files that cannot be stored are listed in `failed`. Raises `InvalidInput` if the folder cannot be read.
         """
     async def extract(
         self,
@@ -182,8 +196,10 @@ class AsyncMemoryMesh:
         metadata: Metadata | None = None,
         idempotency_key: str | None = None,
     ) -> Extraction:
-        """Let the language model draw memories from a text; those below `min_importance` are dropped. Without a model, or where
-        it fails, the text is stored whole, and the answer says why. The metadata goes with each of them.
+        """Extract memories from a text with the language model, and store them with the given metadata.
+
+        Memories below `min_importance` are dropped. If there is no model, or if it fails, the text is stored unchanged and
+        `stored_whole` of the result says why. Raises what `add` raises.
         """
     async def update(
         self,
@@ -194,13 +210,17 @@ class AsyncMemoryMesh:
         why: str | None = None,
         idempotency_key: str | None = None,
     ) -> MemoryRecord:
-        """A new revision. Metadata keys given are set, those given as None are removed, the others stay."""
+        """Change the content or the metadata of a memory, and return the new revision.
+
+        Metadata keys that are given are set, keys with the value None are removed, and other keys are kept. `why` is stored in
+        the history. Raises `NotFound` if the memory is not visible, and what `add` raises.
+        """
     async def pin(self, id: str, *, pinned: bool = True) -> MemoryRecord:
-        """A pinned memory never decays."""
+        """Pin a memory, so that it never decays, or unpin it. Raises `NotFound` if it is not visible."""
     async def delete(self, id: str) -> None:
-        """Erase a memory for good; an unknown id is no error."""
+        """Erase a memory for good. Does nothing for an unknown id."""
     async def erase(self, id: str) -> Erasure:
-        """`delete`, with the proof: what is gone and which blocks tell of it."""
+        """Erase a memory for good, and return what was erased and the audit blocks that record it."""
     async def delete_all(
         self,
         *,
@@ -210,9 +230,12 @@ class AsyncMemoryMesh:
         project: str | None = None,
         memory_type: str | None = None,
     ) -> Erasure:
-        """Erase all memories of a scope, of whatever agent of this user; an empty scope is refused."""
+        """Erase all memories of a scope, whichever agent of this user wrote them.
+
+        Raises `InvalidInput` if no scope is given, or if `user_id` is not the user of this mesh.
+        """
     async def get(self, id: str, *, session_id: str | None = None) -> MemoryRecord | None:
-        """A memory of any status by its id, or None."""
+        """Return a memory of any status, or None if it is not visible."""
     async def get_all(
         self,
         limit: int | None = None,
@@ -221,9 +244,12 @@ class AsyncMemoryMesh:
         status: Sequence[str] = (Status.ACTIVE,),
         session_id: str | None = None,
     ) -> list[MemoryRecord]:
-        """What this agent sees, newest first; other statuses only where asked for by name."""
+        """Return the visible memories with one of these statuses, newest first.
+
+        `filter` is an SQL condition such as `importance > 0.5 AND tags = 'ops'`. Raises `InvalidFilter` if it is not valid.
+        """
     async def history(self, id: str, *, session_id: str | None = None) -> list[Change]:
-        """How a memory became what it is, oldest first."""
+        """Return the changes of a memory, oldest first. Raises `NotFound` if it is not visible."""
     async def search(
         self,
         query: str,
@@ -236,8 +262,10 @@ class AsyncMemoryMesh:
         session_id: str | None = None,
         ranker: str | None = None,
     ) -> list[SearchResult]:
-        """The memories that answer a query best, highest score first. What scores below `min_score` is left out; without one
-        the ranker says what is too little to be an answer.
+        """Return the memories that are most relevant to a query, highest score first, or an empty list.
+
+        Memories that score below `min_score` are left out; the default depends on the ranker. Raises `InvalidInput` for a blank
+        query, and `InvalidFilter` for an invalid filter.
         """
     async def explain(
         self,
@@ -250,58 +278,77 @@ class AsyncMemoryMesh:
         session_id: str | None = None,
         ranker: str | None = None,
     ) -> Explanation:
-        """The same search, with its reasons: what each channel said of each memory, and what was left out."""
+        """Search, and return for each result its rank in every channel and its features, and how many were left out and why."""
     async def reembed(self, *, progress: Progress | None = None) -> Reembedded:
-        """Give every memory of the store a vector of the embedder's model: those that wait for one, and those of another
-        model. It can be stopped and started again; searches go over to the new model in one moment.
+        """Give every memory of the store a vector of the current embedder's model.
+
+        Embeds memories that are pending or have a vector of another model. A run that was stopped continues where it was;
+        searches switch to the new model at once. Raises `SettingsError` without an embedder, `EmbeddingError` if it fails.
         """
     async def distill_lesson(self, context: LessonContext | Metadata, *, idempotency_key: str | None = None) -> LessonBlock:
-        """Keep what a failure taught. A lesson of the same pattern that is at least as sure is given back instead; a less sure
-        one is superseded.
+        """Store the lesson of a failure and return it.
+
+        A known lesson of the same pattern with at least the same confidence is returned instead; one with less confidence is
+        superseded. Raises `InvalidInput` for an incomplete context.
         """
     async def query_lessons(
         self, query: str = "", *, limit: int = 10, order_by: str | None = None, session_id: str | None = None
     ) -> list[LessonBlock]:
-        """The lessons that bear on something, best first, or by `order_by="severity DESC"`; an empty query lists the worst first.
-        Those below `lesson_min_confidence` stay out.
+        """Return the lessons relevant to a query, or all of them for an empty query, most severe first.
+
+        `order_by` is "relevance" or "severity DESC". Lessons below the option `lesson_min_confidence` are left out.
         """
     async def get_memories_by_pattern(self, pattern_id: str) -> list[MemoryRecord]:
-        """The lessons of a pattern as memories, the surest first."""
+        """Return the lessons of a pattern as memories, highest confidence first."""
     async def heartbeat(self, *, jobs: Sequence[str] | None = None, force: bool = False) -> Heartbeat:
-        """Run the jobs that are due, the guard first; each by one process at a time."""
+        """Run the scheduled jobs that are due, and return their results.
+
+        `jobs` names the only ones to run; `force` runs them even if they are not due. The guard runs first: if it finds damage,
+        no other job runs. Each job is run by one process at a time.
+        """
     async def heartbeat_log(self, *, limit: int = 20) -> list[JobRun]:
-        """The latest runs of the heartbeat's jobs, newest first."""
+        """Return the latest runs of the scheduled jobs, newest first."""
     async def distill(self) -> Distilled:
-        """Run the distillation cycle now: lessons out of the failures of the last day, and which ones to begin with next."""
+        """Distill lessons from the failures of the last day now, and return what was distilled and skipped."""
     async def stats(self) -> MemoryStats:
-        """How many memories this user has, and where."""
+        """Return how many memories this user has by status, where they are stored, and what paid models cost."""
     async def check_models(self) -> tuple[Checked, ...]:
-        """Ask the language model and the embedder, where they are set, for one short answer each."""
+        """Send one short request to the language model and one to the embedder, and return the results."""
     async def clear_cache(self) -> None:
-        """Forget the answers of earlier searches."""
+        """Remove all results from the search cache."""
     async def get_cache_stats(self) -> CacheStats:
-        """How full the search cache is: at most 500 answers, five minutes each."""
+        """Return the size, hits and misses of the search cache. It keeps up to 500 results for five minutes each."""
     async def compact(self) -> bool:
-        """Free the bytes of what was deleted from a large store; a small one is freed by the deletion itself."""
+        """Free the bytes of deleted memories, and return whether they are freed.
+
+        Only needed for large stores: small ones are compacted by each deletion.
+        """
     async def verify(
         self, *, agent_id: str | None = None, recalls: bool | None = None, head: tuple[int, str] | None = None
     ) -> list[Verdict]:
-        """Walk every audit chain of this user, or those of one agent, or of searches alone, or of all else; a `Broken` names the
-        first block that is not as it was sealed. `head` is a number and hash noted earlier, of any of these chains.
+        """Verify the audit chains of this user, and return `Sound` or `Broken` for each.
+
+        A `Broken` names the first block that was changed. `agent_id` selects the chains of one agent; `recalls` selects only
+        the chains of searches (True) or only the others (False). `head` is the number and hash of an earlier head.
         """
     async def audit_heads(self, *, agent_id: str | None = None, recalls: bool | None = None) -> list[Head]:
-        """Where the audit chains of this user end. Note them elsewhere: `verify(head=…)` tells whether they still hold."""
+        """Return the last block of each audit chain of this user.
+
+        Store it elsewhere: `verify(head=…)` then detects if the end of the chain was removed.
+        """
     async def audit_log(
         self, limit: int = 20, *, operation: str | None = None, agent_id: str | None = None, recalls: bool | None = None
     ) -> list[Block]:
-        """The latest audit blocks of this user, newest first."""
+        """Return the latest audit blocks of this user, newest first."""
     def audit_export(
         self, *, as_json: bool = True, agent_id: str | None = None, recalls: bool | None = None, progress: Progress | None = None
     ) -> AsyncIterator[str]:
-        """The audit chains of this user as lines of JSON, which can be verified without the store, or in the wire format."""
+        """Yield the audit chains of this user as lines of JSON, which can be verified without the store, or in wire format."""
     async def format_results(self, results: Sequence[SearchResult]) -> str:
-        """Search results as the block of text that the document puts before an agent."""
+        """Return search results as the text block that RFC-0011 defines for prompts."""
     async def format_for_model(self, results: Sequence[SearchResult]) -> str:
-        """Search results as data for a language model: behind fences that no memory can close, with a notice that nothing
-        within is an instruction, and a mark on each memory that tries to give one.
+        """Return search results as data for a language model.
+
+        They stand between random tags that no memory can close, with a notice that they contain no instructions. Memories that
+        look like prompt injection are marked.
         """
