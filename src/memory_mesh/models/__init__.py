@@ -11,18 +11,6 @@ from memory_mesh.models.model_files import MODEL, ModelFiles, ModelPaths, ModelS
 from memory_mesh.models.wrappers import CachedEmbedder, FallbackEmbedder, MeteredChat, MeteredClient
 
 __all__ = [
-    "MODEL",
-    "CachedEmbedder",
-    "FallbackEmbedder",
-    "HashingEmbedder",
-    "LocalEmbedder",
-    "MeteredChat",
-    "MeteredClient",
-    "ModelFiles",
-    "ModelPaths",
-    "ModelStatus",
-    "State",
-    "find_model",
-    "model_status",
-    "read_ready_model",
-]
+    "MODEL", "CachedEmbedder", "FallbackEmbedder", "HashingEmbedder", "LocalEmbedder", "MeteredChat", "MeteredClient",
+    "ModelFiles", "ModelPaths", "ModelStatus", "State", "find_model", "model_status", "read_ready_model",
+]  # fmt: skip

@@ -25,7 +25,7 @@ _UNKNOWN = re.compile(
 
 
 class SchemaForm(StrEnum):
-    """How a provider is asked for an answer that follows a JSON schema."""
+    """How a request contains the JSON schema of its answer."""
 
     JSON_SCHEMA = "json_schema"  # response_format with a named, strict schema
     JSON_OBJECT = "json_object"  # response_format with the schema beside its type
@@ -162,7 +162,7 @@ class AdaptiveClient:
     _changes: dict[str, str | None] = field(default_factory=dict)
 
     def post(self, path: str, body: Mapping[str, Json]) -> Mapping[str, Json]:
-        """Post, and repeat the request without what is refused. A change is remembered after it has worked."""
+        """Post, and repeat the request without refused parameters. A change is remembered after it has worked."""
         changes = dict(self._changes)
         while True:
             try:

@@ -138,7 +138,7 @@ class MeteredClient:
 
 @contextmanager
 def _commit_failure(meter: Meter, ticket: str, limit: Tokens) -> Iterator[None]:
-    """Commit what a failed call may cost. The limit is the most that it may use."""
+    """Commit what a failed call may cost; `limit` is the maximum."""
     try:
         yield
     except (Unreachable, UnsafeAddress, CallRefused, RateLimited):
