@@ -1,9 +1,9 @@
-"""How well and how fast the redactor works: spans found, false alarms, speed, as a table by pattern.
+"""Measure the redactor: labelled spans found, false alarms and speed, in a table by pattern.
 
     python -m bench.redaction --data DIR [--hostile]
 
-DIR holds `presidio_research/*.json` (labelled sentences) and `locomo/locomo10.json` (conversations). Nothing of them is copied:
-the result holds counts, and what was missed or fired is printed for a person to judge.
+DIR contains `presidio_research/*.json` (labelled sentences) and `locomo/locomo10.json` (conversations). The result has counts
+only; misses and findings are printed for a person to judge.
 """
 
 import argparse
@@ -25,8 +25,8 @@ ROOT = Path(__file__).parents[1]
 RESULT = ROOT / "bench" / "results" / "redaction.json"
 NEGATIVES = ROOT / "tests" / "data" / "redaction_negatives.txt"
 
-# Label of the data set → what must be found of it, and which of our patterns may find it.
-WANTED = {
+# Label of the data set → the fraction that must be found, and the patterns that may find it.
+REQUIRED = {
     "EMAIL_ADDRESS": (1.0, {"email"}),
     "CREDIT_CARD": (1.0, {"card"}),
     "IBAN_CODE": (1.0, {"iban"}),
@@ -34,17 +34,17 @@ WANTED = {
     "IP_ADDRESS": (1.0, {"ipv4", "ipv6"}),
     "PHONE_NUMBER": (0.95, {"phone"}),
 }
-# Files of ours that hold examples of what is redacted, on purpose.
+# Files of this repository with examples of redacted values.
 EXAMPLES = re.compile(
     r"(?:src/memory_mesh/core/redact|tests/core/test_redact|tools/redaction_docs|bench/redaction|docs/redaction)"
 )
-# What else in our files is meant to look like a secret, a number or an address.
-MEANT = re.compile(
+# Other values in this repository that are meant to be found.
+EXPECTED = re.compile(
     r"@example\.|hunter2|heron-(?:lamp-)?42|zanzibar|sk-very-secret|\+1 604 696 527\d|4539 9889 1572 0591|GB29NWBK60161331926819"
     r"|48\.90\.248\.226|756\.9217\.0769\.85",
     re.IGNORECASE,
 )
-# LoCoMo's addresses of pictures carry signed tokens. They are tokens, so their masks are no false alarms.
+# The picture URLs of LoCoMo contain signed tokens, so masking them is correct.
 TRUE_IN_LOCOMO = frozenset({"jwt"})
 SENTENCES_PER_ALARM = 2000
 _END = re.compile(r"(?<=[.!?])\s+|\n+")
@@ -52,7 +52,7 @@ MEGABYTE = 1_000_000
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="The yardsticks of redaction")
+    parser = argparse.ArgumentParser(description="Measure redaction: recall, false alarms, speed")
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--hostile", action="store_true", help="also time hostile texts of 1 MB and a line of 100 MB")
     options = parser.parse_args()
@@ -64,7 +64,7 @@ def main() -> None:
         "labelled": spans(labelled, by_pattern),
         "negatives": negatives(by_pattern),
         "locomo": alarms("locomo", chat, by_pattern, lambda one, _: one.pattern in TRUE_IN_LOCOMO),
-        "repository": alarms("repository", own, by_pattern, lambda _, value: MEANT.search(value)),
+        "repository": alarms("repository", own, by_pattern, lambda _, value: EXPECTED.search(value)),
         "speed": speed([row["full_text"] for row in labelled], chat, own),
     }
     if options.hostile:
@@ -78,7 +78,7 @@ def read(path: Path) -> Any:
 
 
 def texts(value: Any) -> Iterator[str]:
-    """Every text in a value, once."""
+    """Yield every text in a value once."""
     seen: set[str] = set()
     stack = [value]
     while stack:
@@ -93,7 +93,7 @@ def texts(value: Any) -> Iterator[str]:
 
 
 def own_texts() -> list[str]:
-    """The texts of this repository, without those that hold examples on purpose."""
+    """Return the texts of this repository, except the files with examples."""
     listed = subprocess.run(
         ["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True, check=True
     ).stdout
@@ -102,30 +102,32 @@ def own_texts() -> list[str]:
 
 
 def spans(rows: list[dict[str, Any]], by_pattern: dict[str, Counter[str]]) -> dict[str, Any]:
-    """How many labelled spans are covered by a find; what was missed is printed."""
+    """Count the labelled spans that a finding covers, and print the missed ones."""
     total, covered, others = Counter[str](), Counter[str](), Counter[str]()
     for row in rows:
         text, found = row["full_text"], find(row["full_text"])
-        wanted = [(span["entity_type"], span["start_position"], span["end_position"]) for span in row["spans"]]
-        for label, start, end in wanted:
-            if label in WANTED:
+        labelled = [(span["entity_type"], span["start_position"], span["end_position"]) for span in row["spans"]]
+        for label, start, end in labelled:
+            if label in REQUIRED:
                 hit = any(one.start <= start and end <= one.end for one in found)
                 total[label] += 1
                 covered[label] += hit
                 if not hit:
                     print(f"missed {label}: {text[max(0, start - 40) : end + 20]!r}")
         for one in found:
-            label = next((label for label, start, end in wanted if start < one.end and one.start < end and label in WANTED), None)
-            right = label is not None and one.pattern in WANTED[label][1]
+            label = next(
+                (label for label, start, end in labelled if start < one.end and one.start < end and label in REQUIRED), None
+            )
+            right = label is not None and one.pattern in REQUIRED[label][1]
             by_pattern[one.pattern]["labelled" if right else "labelled, other"] += 1
             if not right:
                 others[one.pattern] += 1
                 print(f"not labelled as such ({one.pattern}): {text[max(0, one.start - 40) : one.end + 20]!r}")
     print()
-    for label, (share, _) in WANTED.items():
-        verdict = "as wanted" if covered[label] >= share * total[label] else f"BELOW {share:.0%}"
+    for label, (fraction, _) in REQUIRED.items():
+        verdict = "as required" if covered[label] >= fraction * total[label] else f"BELOW {fraction:.0%}"
         print(f"{label:<16}{covered[label]:>5} of {total[label]:<5} {verdict}")
-    found_of = {label: {"found": covered[label], "of": total[label]} for label in WANTED}
+    found_of = {label: {"found": covered[label], "of": total[label]} for label in REQUIRED}
     return {"sentences": len(rows), "spans": found_of, "found_but_not_labelled": dict(others)}
 
 
@@ -140,30 +142,31 @@ def negatives(by_pattern: dict[str, Counter[str]]) -> dict[str, int]:
 
 
 def alarms(
-    where: str, sources: Iterable[str], by_pattern: dict[str, Counter[str]], meant: Callable[[Finding, str], object]
+    where: str, sources: Iterable[str], by_pattern: dict[str, Counter[str]], is_expected: Callable[[Finding, str], object]
 ) -> dict[str, Any]:
-    """What fired, sentence by sentence: meant or not, everything is printed."""
+    """Print and count the findings in each sentence, expected or not."""
     sentences, true, false = 0, Counter[str](), Counter[str]()
     for text in sources:
         for sentence in filter(None, map(str.strip, _END.split(text))):
             sentences += 1
             for one in find(sentence):
                 value = sentence[one.start : one.end]
-                expected = meant(one, value)
+                expected = is_expected(one, value)
                 (true if expected else false)[one.pattern] += 1
                 by_pattern[one.pattern][where] += 1
                 around = sentence[max(0, one.start - 30) : one.end + 20]
-                print(f"{where}, {'meant' if expected else 'FALSE ALARM?'} ({one.pattern}): {around!r:.140}")
-    most = sentences / SENTENCES_PER_ALARM
+                print(f"{where}, {'expected' if expected else 'FALSE ALARM?'} ({one.pattern}): {around!r:.140}")
+    max_alarms = sentences / SENTENCES_PER_ALARM
     count = sum(false.values())
-    print(f"\n{where}: {sentences} sentences, {count} false alarms ({'fewer' if count < most else 'NOT FEWER'} than {most:.1f})")
+    verdict = "fewer" if count < max_alarms else "NOT FEWER"
+    print(f"\n{where}: {sentences} sentences, {count} false alarms ({verdict} than {max_alarms:.1f})")
     return {"sentences": sentences, "fired_as_meant": dict(true), "false_alarms": dict(false)}
 
 
 def speed(*sources: list[str]) -> dict[str, float]:
-    """Best of five over 1 MB of labelled sentences, conversations, code and documents, in equal parts."""
-    share = MEGABYTE // len(sources)
-    mixed = "\n".join("\n".join(source)[:share] for source in sources)
+    """Time 1 MB of labelled sentences, conversations, code and documents in equal parts; best of five."""
+    part = MEGABYTE // len(sources)
+    mixed = "\n".join("\n".join(source)[:part] for source in sources)
     mixed = (mixed * (MEGABYTE // len(mixed) + 1))[:MEGABYTE]
     redactor = Redactor(mode="pseudonym", key=b"bench")
     best = min(timed(redactor.redact, mixed) for _ in range(5))
@@ -181,14 +184,14 @@ def speed(*sources: list[str]) -> dict[str, float]:
 
 
 def timed(work: Callable[[str], object], text: str) -> float:
-    """Seconds of this process: what other processes do meanwhile counts little."""
+    """Return the CPU seconds of this process, which other processes affect little."""
     started = time.process_time()
     work(text)
     return time.process_time() - started
 
 
 def hostile() -> dict[str, Any]:
-    """Texts made to be slow, 1 MB each, and one line of 100 MB."""
+    """Time texts built to be slow, 1 MB each, and one line of 100 MB."""
     redactor = Redactor(mode="pseudonym", key=b"bench")
     bombs = [
         "a",

@@ -12,6 +12,7 @@ from memory_mesh.core.redaction.pattern import (
     DIGIT,
     SPACES,
     Cue,
+    Example,
     Page,
     Pattern,
     Span,
@@ -167,21 +168,20 @@ _GENERAL_CUE = (
 _GENERAL_STEMS = stems_of("national identi id_card idcard id_n idn personal tax social citizen")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class _Id:
     """One country's id. The form `alone` needs no cue word, the form `beside` does."""
 
     id: str
     what: str
+    example: str  # with the id between « and »
+    check: str | Callable[[str], bool]  # a module of stdnum, or a function
+    stems: str = ""  # of the cue words
     cue: str = ""
     alone: str = ""
     beside: str = ""
-    check: str | Callable[[str], bool] = ""
-    stems: str = ""  # of the cue words
-    shapes: tuple[str, ...] = ()  # of `alone`, with 0 for digits and A for letters
+    shapes: str = ""  # of `alone`, with 0 for digits and A for letters, separated by |
     lead: int = 0  # how many characters of the form may stand before the shape
-    example: str
-    masked: str
     other: str = ""  # a counter-example, where the check sum gives none
 
 
@@ -218,106 +218,88 @@ def _as_written(number: str) -> bool:
 # In a form, d is a digit.
 _DD, _MM = "(?:0[1-9]|[12][0-9]|3[01])", "(?:0[1-9]|1[0-2])"
 _IDS = (
-    _Id(id="us_ssn", shapes=("000-00-0000", "000?00?0000"), stems="ssn social", what="US social security number",
-        cue=r"ssn|social\ssec\w*", alone=rf"ddd[{DASHES}]dd[{DASHES}]dddd", beside="ddd ?dd ?dddd", check=_area_group_serial,
-        example="SSN 512-34-6789", masked="512-34-6789", other="part 000-12-3456"),
-    _Id(id="us_itin", shapes=("000-00-0000",), what="US individual taxpayer number", alone="9dd-dd-dddd", check="us.itin",
-        example="ITIN 912-70-1234", masked="912-70-1234", other="part 912-49-1234"),
-    _Id(id="gb_nino", shapes=("AA 00 00 00 A",), stems="nin insurance ni_n", what="UK national insurance number",
-        cue=r"nino?|insurance|ni\s(?:no|number)", check=_as_written,
+    _Id("us_ssn", "US social security number", "SSN «512-34-6789»", _area_group_serial, stems="ssn social",
+        cue=r"ssn|social\ssec\w*", shapes="000-00-0000|000?00?0000", alone=f"ddd[{DASHES}]dd[{DASHES}]dddd",
+        beside="ddd ?dd ?dddd", other="part 000-12-3456"),
+    _Id("us_itin", "US individual taxpayer number", "ITIN «912-70-1234»", "us.itin", shapes="000-00-0000", alone="9dd-dd-dddd",
+        other="part 912-49-1234"),
+    _Id("gb_nino", "UK national insurance number", "my NI number is «AB123456C»", _as_written, stems="nin insurance ni_n",
+        cue=r"nino?|insurance|ni\s(?:no|number)", shapes="AA 00 00 00 A",
         alone="(?!BG|GB|KN|NK|NT|TN|ZZ)[A-CEGHJ-PR-TW-Z][A-CEGHJ-NPR-TW-Z] dd dd dd [A-D]",
-        beside="(?!BG|GB|KN|NK|NT|TN|ZZ)[A-CEGHJ-PR-TW-Z][A-CEGHJ-NPR-TW-Z] ?dd ?dd ?dd ?[A-D]",
-        example="my NI number is AB123456C", masked="AB123456C", other="part AB123456C"),
-    _Id(id="gb_nhs", stems="nhs", what="UK health service number", cue="nhs", beside="ddd[ -]?ddd[ -]?dddd", check="gb.nhs",
-        example="NHS 485 777 3457", masked="485 777 3457"),
-    _Id(id="ie_pps", stems="pps", what="Irish personal public service number", cue="ppsn?", beside="ddddddd[A-W][A-IW]?",
-        check="ie.pps", example="PPS 4567891O", masked="4567891O"),
-    _Id(id="ca_sin", stems="sin nas", what="Canadian social insurance number", cue="sin|nas", beside="ddd[ -]?ddd[ -]?ddd",
-        check="ca.sin", example="SIN: 412-736-589", masked="412-736-589"),
-    _Id(id="au_tfn", stems="tfn", what="Australian tax file number", cue="tfn", beside="ddd ?ddd ?dd(?:d)?", check="au.tfn",
-        example="TFN 876 543 210", masked="876 543 210"),
-    _Id(id="de_idnr", stems="steuer idnr tin", what="German tax id", cue=r"steuer\w*|idnr|tin", beside="[1-9]d ?ddd ?ddd ?ddd",
-        check="de.idnr", example="Steuer-ID 86 025 741 906", masked="86 025 741 906"),
-    _Id(id="at_vnr", stems="svnr sozialvers vnr", what="Austrian social insurance number",
-        cue=r"svnr|sozialversicherungs\w*|vnr", beside="dddd ?dddddd", check="at.vnr", example="SVNR 1239 150785",
-        masked="1239 150785"),
-    _Id(id="ch_ahv", shapes=("000.0000.0000.00",), stems="ahv avs", what="Swiss social insurance number", cue="ahv|avs",
-        alone=r"756\.dddd\.dddd\.dd", beside="756dddddddddd", check="ch.ssn", example="756.1234.5678.97",
-        masked="756.1234.5678.97"),
-    _Id(id="fr_nir", shapes=("0 00 00 00 000 000 00", "0 00 00 0A 000 000 00"), stems="nir insee sécu secu",
-        what="French social security number", cue=r"nir|insee|s[eé]cu(?:rit[eé])?(?:\ssociale)?",
-        alone="[12] dd dd d[0-9AB] ddd ddd dd", beside="[12]ddddd[0-9AB]dddddddd", check="fr.nir",
-        example="1 85 05 78 006 084 91", masked="1 85 05 78 006 084 91"),
-    _Id(id="be_nn", shapes=("00.00.00-000",), stems="rijks registre niss insz", what="Belgian national number",
-        cue=r"rijksregister\w*|registre\snational|niss|insz", check=_belgian, alone=r"dd\.dd\.dd-ddd[. ]dd",
-        beside="ddddddddddd", example="85.07.30-123.35", masked="85.07.30-123.35", other="85.07.30-123.36"),
-    _Id(id="nl_bsn", stems="bsn burgerservice sofi", what="Dutch citizen service number",
-        cue="bsn|burgerservicenummer|sofi(?:nummer)?", beside="ddddddddd", check="nl.bsn", example="BSN 123456782",
-        masked="123456782"),
-    _Id(id="es_dni", shapes=("00000000-A",), stems="dni nif", what="Spanish identity number", cue="dni|nif",
-        alone="dddddddd-[A-Z]", beside="dddddddd-?[A-Za-z]", check="es.dni", example="DNI 45678912S", masked="45678912S"),
-    _Id(id="es_nie", shapes=("A-0000000-A",), stems="nie", what="Spanish foreigner's number", cue="nie",
-        alone="[XYZ]-ddddddd-[A-Z]", beside="[XYZxyz]-?ddddddd-?[A-Za-z]", check="es.nie", example="NIE X4567891E",
-        masked="X4567891E"),
-    _Id(id="pt_nif", stems="nif contribuinte", what="Portuguese tax number", cue="nif|contribuinte", beside="[1-3]dd ?ddd ?ddd",
-        check="pt.nif", example="NIF 245678913", masked="245678913"),
-    _Id(id="it_codice_fiscale", shapes=("AAAAAA00A00A000A",), what="Italian tax code", check="it.codicefiscale",
-        alone="[A-Za-z]{6}dd[A-Za-z]dd[A-Za-z]ddd[A-Za-z]", example="cf RSSMRA85M01H501Q", masked="RSSMRA85M01H501Q"),
-    _Id(id="gr_amka", stems="amka αμκα", what="Greek social security number", cue="amka|αμκα", beside="ddddddddddd",
-        check="gr.amka", example="AMKA 15078512348", masked="15078512348"),
-    _Id(id="pl_pesel", stems="pesel", what="Polish personal number", cue="pesel", beside="ddddddddddd", check="pl.pesel",
-        example="PESEL: 85073012341", masked="85073012341"),
-    _Id(id="cz_rc", shapes=("000000/0000",), stems="rodn rč r.č", what="Czech and Slovak birth number", cue=r"rodn[eé]|r\.?č",
-        alone="dddddd/dddd", beside="dddddd/?ddd(?:d)?", check="cz.rc", example="850715/1235", masked="850715/1235"),
-    _Id(id="ro_cnp", stems="cnp", what="Romanian personal code", cue="cnp", beside="[1-8]dddddddddddd", check="ro.cnp",
-        example="CNP 1850715123451", masked="1850715123451"),
-    _Id(id="bg_egn", stems="egn егн", what="Bulgarian civil number", cue="egn|егн", beside="dddddddddd", check="bg.egn",
-        example="EGN 8507151233", masked="8507151233"),
-    _Id(id="hr_oib", stems="oib", what="Croatian personal number", cue="oib", beside="ddddddddddd", check="hr.oib",
-        example="OIB 85071512348", masked="85071512348"),
-    _Id(id="baltic_code", stems="isikukood asmens", what="Estonian and Lithuanian personal code",
-        cue=r"isikukood\w*|asmens\skodas", beside="[1-6]dddddddddd", check="ee.ik", example="isikukood 38507151237",
-        masked="38507151237"),
-    _Id(id="fi_hetu", shapes=("000000-000", "000000+000", "000000A000"), what="Finnish personal code",
-        alone=rf"{_DD}{_MM}dd[-+A-FU-Y]ddd[0-9A-FHJ-NPR-Y]", check="fi.hetu", example="hetu 150785-456Y", masked="150785-456Y"),
-    _Id(id="se_personnummer", stems="personnummer samordning pnr", what="Swedish personal number",
-        cue="personnummer|samordningsnummer|pnr", beside=rf"(?:19|20)?dd{_MM}dd[-+]?dddd", check=_last_ten_luhn,
-        example="personnummer 850715-1234", masked="850715-1234"),
-    _Id(id="dk_cpr", stems="cpr", what="Danish personal number", cue="cpr", beside=rf"{_DD}{_MM}dd[- ]?dddd", check=_as_written,
-        example="CPR 150785-1234", masked="150785-1234"),
-    _Id(id="no_fodselsnummer", stems="dselsn personnummer fnr", what="Norwegian birth number",
-        cue=r"f[oø]dselsn\w*|personnummer|fnr", beside="dddddd ?ddddd", check=_norwegian, example="fødselsnummer 15078510150",
-        masked="15078510150"),
-    _Id(id="is_kennitala", stems="kennitala", what="Icelandic id", cue="kennitala", beside="dddddd-?dddd",
-        check="is_.kennitala", example="kennitala 150785-2359", masked="150785-2359"),
-    _Id(id="tr_kimlik", stems="kimlik tckn", what="Turkish identity number", cue=r"t\.?c\.?\s?kimlik|kimlik|tckn",
-        beside="[1-9]dddddddddd", check="tr.tckimlik", example="TC Kimlik 12345678950", masked="12345678950"),
-    _Id(id="il_id", stems="zehut זהות ת.ז", what="Israeli identity number", cue=r"teudat\szehut|תעודת\sזהות|ת\.ז",
-        beside="ddddddddd", check="il.idnr", example="teudat zehut 234567899", masked="234567899"),
-    _Id(id="za_id", stems="sa_id south_africa", what="South African identity number", cue=r"sa\sid|rsa\sid|south\safrican?",
-        beside=rf"dd{_MM}{_DD}dddd[01]dd", check=_any_luhn, example="SA ID 8507155123082", masked="8507155123082"),
-    _Id(id="in_aadhaar", stems="aad uidai", what="Indian Aadhaar number", cue="aadh?aa?r|uidai",
-        beside="[2-9]ddd[ -]?dddd[ -]?dddd", check="in_.aadhaar", example="Aadhaar 4821 7391 0568", masked="4821 7391 0568"),
-    _Id(id="cn_ric", shapes=("00000000000000000",), what="Chinese resident identity number",
-        alone=rf"[1-9]ddddd(?:19|20)dd{_MM}{_DD}ddd[0-9Xx]", check="cn.ric", example="身份证 110105198507151238",
-        masked="110105198507151238"),
-    _Id(id="kr_rrn", shapes=("000000-0000000",), what="Korean resident number", alone=rf"dd{_MM}{_DD}-[1-8]dddddd",
-        check="kr.rrn", example="850715-1234568", masked="850715-1234568"),
-    _Id(id="jp_my_number", stems="my_number マイナンバー 個人番号", what="Japanese individual number",
-        cue=r"my\snumber|マイナンバー|個人番号",
-        beside="dddd[ -]?dddd[ -]?dddd", check="jp.in_", example="マイナンバー 1234 5678 9018", masked="1234 5678 9018"),
-    _Id(id="th_pin", shapes=("0-0000-00000-00-0",), stems="บัตร", what="Thai identity number", cue="บัตรประชาชน",
-        alone="[1-8]-dddd-ddddd-dd-d", beside="[1-8]dddddddddddd", check="th.pin", example="1-1234-56789-01-4",
-        masked="1-1234-56789-01-4"),
-    _Id(id="br_cpf", shapes=("000.000.000-00",), stems="cpf", what="Brazilian taxpayer number", cue="cpf",
-        alone=r"ddd\.ddd\.ddd-dd", beside="ddddddddd-?dd", check="br.cpf", example="CPF 123.456.789-09",
-        masked="123.456.789-09"),
-    _Id(id="cl_rut", shapes=("0.000.000-",), lead=1, stems="rut run", what="Chilean identity number", cue="ru[tn]",
-        alone=r"(?<![0-9])d?d\.ddd\.ddd-[0-9Kk]", beside="ddddddd(?:d)?-[0-9Kk]", check="cl.rut", example="RUT 12.345.678-5",
-        masked="12.345.678-5"),
-    _Id(id="mx_curp", shapes=("AAAA000000AAAAAA",), what="Mexican population code",
-        alone=rf"[A-Z]{{4}}dd{_MM}{_DD}[HMX][A-Z]{{5}}[0-9A-Z]d", check="mx.curp", example="CURP LOPM850715HDFPRR09",
-        masked="LOPM850715HDFPRR09"),
+        beside="(?!BG|GB|KN|NK|NT|TN|ZZ)[A-CEGHJ-PR-TW-Z][A-CEGHJ-NPR-TW-Z] ?dd ?dd ?dd ?[A-D]", other="part AB123456C"),
+    _Id("gb_nhs", "UK health service number", "NHS «485 777 3457»", "gb.nhs", stems="nhs", cue="nhs",
+        beside="ddd[ -]?ddd[ -]?dddd"),
+    _Id("ie_pps", "Irish personal public service number", "PPS «4567891O»", "ie.pps", stems="pps", cue="ppsn?",
+        beside="ddddddd[A-W][A-IW]?"),
+    _Id("ca_sin", "Canadian social insurance number", "SIN: «412-736-589»", "ca.sin", stems="sin nas", cue="sin|nas",
+        beside="ddd[ -]?ddd[ -]?ddd"),
+    _Id("au_tfn", "Australian tax file number", "TFN «876 543 210»", "au.tfn", stems="tfn", cue="tfn",
+        beside="ddd ?ddd ?dd(?:d)?"),
+    _Id("de_idnr", "German tax id", "Steuer-ID «86 025 741 906»", "de.idnr", stems="steuer idnr tin", cue=r"steuer\w*|idnr|tin",
+        beside="[1-9]d ?ddd ?ddd ?ddd"),
+    _Id("at_vnr", "Austrian social insurance number", "SVNR «1239 150785»", "at.vnr", stems="svnr sozialvers vnr",
+        cue=r"svnr|sozialversicherungs\w*|vnr", beside="dddd ?dddddd"),
+    _Id("ch_ahv", "Swiss social insurance number", "«756.1234.5678.97»", "ch.ssn", stems="ahv avs", cue="ahv|avs",
+        shapes="000.0000.0000.00", alone=r"756\.dddd\.dddd\.dd", beside="756dddddddddd"),
+    _Id("fr_nir", "French social security number", "«1 85 05 78 006 084 91»", "fr.nir", stems="nir insee sécu secu",
+        cue=r"nir|insee|s[eé]cu(?:rit[eé])?(?:\ssociale)?", shapes="0 00 00 00 000 000 00|0 00 00 0A 000 000 00",
+        alone="[12] dd dd d[0-9AB] ddd ddd dd", beside="[12]ddddd[0-9AB]dddddddd"),
+    _Id("be_nn", "Belgian national number", "«85.07.30-123.35»", _belgian, stems="rijks registre niss insz",
+        cue=r"rijksregister\w*|registre\snational|niss|insz", shapes="00.00.00-000", alone=r"dd\.dd\.dd-ddd[. ]dd",
+        beside="ddddddddddd", other="85.07.30-123.36"),
+    _Id("nl_bsn", "Dutch citizen service number", "BSN «123456782»", "nl.bsn", stems="bsn burgerservice sofi",
+        cue="bsn|burgerservicenummer|sofi(?:nummer)?", beside="ddddddddd"),
+    _Id("es_dni", "Spanish identity number", "DNI «45678912S»", "es.dni", stems="dni nif", cue="dni|nif", shapes="00000000-A",
+        alone="dddddddd-[A-Z]", beside="dddddddd-?[A-Za-z]"),
+    _Id("es_nie", "Spanish foreigner's number", "NIE «X4567891E»", "es.nie", stems="nie", cue="nie", shapes="A-0000000-A",
+        alone="[XYZ]-ddddddd-[A-Z]", beside="[XYZxyz]-?ddddddd-?[A-Za-z]"),
+    _Id("pt_nif", "Portuguese tax number", "NIF «245678913»", "pt.nif", stems="nif contribuinte", cue="nif|contribuinte",
+        beside="[1-3]dd ?ddd ?ddd"),
+    _Id("it_codice_fiscale", "Italian tax code", "cf «RSSMRA85M01H501Q»", "it.codicefiscale", shapes="AAAAAA00A00A000A",
+        alone="[A-Za-z]{6}dd[A-Za-z]dd[A-Za-z]ddd[A-Za-z]"),
+    _Id("gr_amka", "Greek social security number", "AMKA «15078512348»", "gr.amka", stems="amka αμκα", cue="amka|αμκα",
+        beside="ddddddddddd"),
+    _Id("pl_pesel", "Polish personal number", "PESEL: «85073012341»", "pl.pesel", stems="pesel", cue="pesel",
+        beside="ddddddddddd"),
+    _Id("cz_rc", "Czech and Slovak birth number", "«850715/1235»", "cz.rc", stems="rodn rč r.č", cue=r"rodn[eé]|r\.?č",
+        shapes="000000/0000", alone="dddddd/dddd", beside="dddddd/?ddd(?:d)?"),
+    _Id("ro_cnp", "Romanian personal code", "CNP «1850715123451»", "ro.cnp", stems="cnp", cue="cnp", beside="[1-8]dddddddddddd"),
+    _Id("bg_egn", "Bulgarian civil number", "EGN «8507151233»", "bg.egn", stems="egn егн", cue="egn|егн", beside="dddddddddd"),
+    _Id("hr_oib", "Croatian personal number", "OIB «85071512348»", "hr.oib", stems="oib", cue="oib", beside="ddddddddddd"),
+    _Id("baltic_code", "Estonian and Lithuanian personal code", "isikukood «38507151237»", "ee.ik", stems="isikukood asmens",
+        cue=r"isikukood\w*|asmens\skodas", beside="[1-6]dddddddddd"),
+    _Id("fi_hetu", "Finnish personal code", "hetu «150785-456Y»", "fi.hetu", shapes="000000-000|000000+000|000000A000",
+        alone=f"{_DD}{_MM}dd[-+A-FU-Y]ddd[0-9A-FHJ-NPR-Y]"),
+    _Id("se_personnummer", "Swedish personal number", "personnummer «850715-1234»", _last_ten_luhn,
+        stems="personnummer samordning pnr", cue="personnummer|samordningsnummer|pnr", beside=f"(?:19|20)?dd{_MM}dd[-+]?dddd"),
+    _Id("dk_cpr", "Danish personal number", "CPR «150785-1234»", _as_written, stems="cpr", cue="cpr",
+        beside=f"{_DD}{_MM}dd[- ]?dddd"),
+    _Id("no_fodselsnummer", "Norwegian birth number", "fødselsnummer «15078510150»", _norwegian, stems="dselsn personnummer fnr",
+        cue=r"f[oø]dselsn\w*|personnummer|fnr", beside="dddddd ?ddddd"),
+    _Id("is_kennitala", "Icelandic id", "kennitala «150785-2359»", "is_.kennitala", stems="kennitala", cue="kennitala",
+        beside="dddddd-?dddd"),
+    _Id("tr_kimlik", "Turkish identity number", "TC Kimlik «12345678950»", "tr.tckimlik", stems="kimlik tckn",
+        cue=r"t\.?c\.?\s?kimlik|kimlik|tckn", beside="[1-9]dddddddddd"),
+    _Id("il_id", "Israeli identity number", "teudat zehut «234567899»", "il.idnr", stems="zehut זהות ת.ז",
+        cue=r"teudat\szehut|תעודת\sזהות|ת\.ז", beside="ddddddddd"),
+    _Id("za_id", "South African identity number", "SA ID «8507155123082»", _any_luhn, stems="sa_id south_africa",
+        cue=r"sa\sid|rsa\sid|south\safrican?", beside=f"dd{_MM}{_DD}dddd[01]dd"),
+    _Id("in_aadhaar", "Indian Aadhaar number", "Aadhaar «4821 7391 0568»", "in_.aadhaar", stems="aad uidai",
+        cue="aadh?aa?r|uidai", beside="[2-9]ddd[ -]?dddd[ -]?dddd"),
+    _Id("cn_ric", "Chinese resident identity number", "身份证 «110105198507151238»", "cn.ric", shapes="00000000000000000",
+        alone=f"[1-9]ddddd(?:19|20)dd{_MM}{_DD}ddd[0-9Xx]"),
+    _Id("kr_rrn", "Korean resident number", "«850715-1234568»", "kr.rrn", shapes="000000-0000000",
+        alone=f"dd{_MM}{_DD}-[1-8]dddddd"),
+    _Id("jp_my_number", "Japanese individual number", "マイナンバー «1234 5678 9018»", "jp.in_",
+        stems="my_number マイナンバー 個人番号", cue=r"my\snumber|マイナンバー|個人番号", beside="dddd[ -]?dddd[ -]?dddd"),
+    _Id("th_pin", "Thai identity number", "«1-1234-56789-01-4»", "th.pin", stems="บัตร", cue="บัตรประชาชน",
+        shapes="0-0000-00000-00-0", alone="[1-8]-dddd-ddddd-dd-d", beside="[1-8]dddddddddddd"),
+    _Id("br_cpf", "Brazilian taxpayer number", "CPF «123.456.789-09»", "br.cpf", stems="cpf", cue="cpf", shapes="000.000.000-00",
+        alone=r"ddd\.ddd\.ddd-dd", beside="ddddddddd-?dd"),
+    _Id("cl_rut", "Chilean identity number", "RUT «12.345.678-5»", "cl.rut", stems="rut run", cue="ru[tn]", shapes="0.000.000-",
+        lead=1, alone=r"(?<![0-9])d?d\.ddd\.ddd-[0-9Kk]", beside="ddddddd(?:d)?-[0-9Kk]"),
+    _Id("mx_curp", "Mexican population code", "CURP «LOPM850715HDFPRR09»", "mx.curp", shapes="AAAA000000AAAAAA",
+        alone=f"[A-Z]{{4}}dd{_MM}{_DD}[HMX][A-Z]{{5}}[0-9A-Z]d"),
 )  # fmt: skip
 
 
@@ -339,8 +321,8 @@ def _finder(row: _Id) -> Callable[[Page], Iterator[Span]]:
 
 def _alone(page: Page, row: _Id) -> Iterator[Span]:
     """Match the form wherever the text has its shape."""
-    for shape in row.shapes:
-        for place in occurrences(page.shape, shape.encode()):
+    for shape in filter(None, row.shapes.encode().split(b"|")):
+        for place in occurrences(page.shape, shape):
             found = _form(row.alone).match(page.text, max(0, place - row.lead))
             if found:
                 yield found.span()
@@ -368,30 +350,28 @@ def _cue(row: _Id) -> Cue:
 
 
 def _pattern(row: _Id) -> Pattern:
+    (example,) = marked(row.example)
+    needs = "this form or a cue word" if row.alone and row.beside else "this form" if row.alone else "a cue word"
     return Pattern(
         id=row.id,
         label="US_SSN" if row.id == "us_ssn" else "NATIONAL_ID",
-        why=f"{row.what}; requires {_needs(row)}.",
+        why=f"{row.what}; requires {needs}.",
         finds=_finder(row),
-        digits=sum(map(str.isdigit, row.masked)) - 1,  # some forms have one digit fewer than the example
+        digits=sum(map(str.isdigit, example.masked)) - 1,  # some forms have one digit fewer than the example
         normal=compact,
-        examples=marked(row.example.replace(row.masked, f"«{row.masked}»")),
-        counter_examples=tuple(_wrong(row)),
+        examples=(example,),
+        counter_examples=tuple(_counter_examples(row, example)),
     )
 
 
-def _needs(row: _Id) -> str:
-    return "this form or a cue word" if row.alone and row.beside else "this form" if row.alone else "a cue word"
-
-
-def _wrong(row: _Id) -> Iterator[str]:
+def _counter_examples(row: _Id, example: Example) -> Iterator[str]:
     if row.other:
         yield row.other
     elif not row.alone:
-        yield f"part {row.masked}"  # no cue word
+        yield f"part {example.masked}"  # no cue word
     if isinstance(row.check, str) and not row.other:
-        wrong = "7" if row.masked[-1] != "7" else "3"
-        yield row.example.replace(row.masked, row.masked[:-1] + wrong)
+        wrong = "7" if example.masked[-1] != "7" else "3"
+        yield example.text.replace(example.masked, example.masked[:-1] + wrong)
 
 
 NATIONAL_IDS = tuple(_pattern(row) for row in _IDS)

@@ -141,11 +141,6 @@ def marked(*texts: str) -> tuple[Example, ...]:
     return tuple(Example(text.replace("«", "").replace("»", ""), text[text.index("«") + 1 : text.index("»")]) for text in texts)
 
 
-def exact(value: str) -> str:
-    """Return a secret unchanged: another spelling is another secret."""
-    return value
-
-
 def compact(value: str) -> str:
     """Return only the letters and digits, in capitals. Grouping and case do not change a number."""
     return "".join(filter(str.isalnum, value)).upper()
@@ -164,7 +159,7 @@ class Pattern:
     finds: Callable[[Page], Iterable[Span]]
     examples: tuple[Example, ...]
     counter_examples: tuple[str, ...]
-    normal: Callable[[str], str] = exact
+    normal: Callable[[str], str] = str  # one spelling of equal values; another spelling of a secret is another secret
     hints: tuple[str, ...] = ()
     digits: int = 0
     long_word: bool = False
