@@ -29,7 +29,7 @@ from memory_mesh.core.model.times import iso
 from memory_mesh.core.model.where import ANYTHING, Where, equals
 from memory_mesh.core.ports import Changes
 from memory_mesh.core.search.query import Query
-from memory_mesh.index.local import StoreIndex
+from memory_mesh.index import LocalIndex
 
 ROOT = Path(__file__).parents[1]
 DIMENSION, VOCABULARY, TURNS, SPEAKERS = 384, 50_000, 20, 40
@@ -136,11 +136,11 @@ def measured(size: int, queries: int) -> dict[str, object]:
         asked = questions(store, queries)
         some = min(size, 2000)
         rows = seconds(lambda: [store.row(at) for at in range(some)]) * size / some
-        index = StoreIndex(store)  # type: ignore[arg-type]
+        index = LocalIndex(store)  # type: ignore[arg-type]
         build = timed(index, asked[0].asked)
         index.close()
         held = sum(path.stat().st_size for path in folder.glob("*"))
-        index = StoreIndex(store)  # type: ignore[arg-type]
+        index = LocalIndex(store)  # type: ignore[arg-type]
         opening = timed(index, asked[0].asked)
         half = len(asked) // 2
         for question in asked[:half]:  # the first ones link sessions and read the file
@@ -188,14 +188,14 @@ def exact(store: MadeUp, queries: Floats) -> list[list[int]]:
     return best
 
 
-def added(store: MadeUp, index: StoreIndex, question: Question) -> float:
+def added(store: MadeUp, index: LocalIndex, question: Question) -> float:
     """How long the search takes that follows a write."""
     number = store.size + len(store.added)
     store.added.append(replace(store.row(number % store.size), id=f"new{number}", created_at=iso(number), number=number))
     return timed(index, question.asked)
 
 
-def timed(index: StoreIndex, asked: Query) -> float:
+def timed(index: LocalIndex, asked: Query) -> float:
     return seconds(lambda: index.candidates(asked, size=POOL))
 
 

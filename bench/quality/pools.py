@@ -10,7 +10,7 @@ from memory_mesh.core.model.scope import MemoryType, Reader, partition_for
 from memory_mesh.core.ports import Embedder
 from memory_mesh.core.search import Pool, Query, tokens
 from memory_mesh.core.search.query import proper_names, speaker_roles, time_spans, without_speakers
-from memory_mesh.index.local import StoreIndex
+from memory_mesh.index import LocalIndex
 from memory_mesh.stores.ram import RamStore
 
 _SIZE = 150
@@ -24,7 +24,7 @@ def pool(world: World, embedder: Embedder, *, by_vectors: bool) -> Pool:
     vectors = embedder.embed(texts)
     store = RamStore()
     store.apply([_row(said, number, vector) for number, (said, vector) in enumerate(zip(world.memories, vectors, strict=True))])
-    index = StoreIndex(store)
+    index = LocalIndex(store)
     text, at = world.question.text, world.question.at
     query = Query(
         tokens=tokens(text),

@@ -16,8 +16,8 @@ from memory_mesh.core.model.scope import Reader
 from memory_mesh.core.model.times import iso
 from memory_mesh.core.options import Options
 from memory_mesh.core.search.query import Query
-from memory_mesh.index.local import StoreIndex
-from memory_mesh.index.similarity import COARSE, EXACT
+from memory_mesh.index import LocalIndex
+from memory_mesh.index.vectors import COARSE, MAX_EXACT
 from memory_mesh.stores import open_store
 
 BATCH = 500
@@ -141,7 +141,7 @@ def measured(count: int, folder: Path) -> Figures:
 
 def engine(count: int) -> str:
     """How the vector channel finds its candidates in a partition of this size."""
-    if count <= EXACT:
+    if count <= MAX_EXACT:
         return "bytes, all"
     return "bits, then bytes" if count <= COARSE else "some bits, all bits, then bytes"
 
@@ -186,14 +186,14 @@ def _recall(subject: Subject, folder: Path) -> float:
     """The share of the ten nearest vectors that the index finds, as a search asks it."""
     everything = np.stack([subject.embedder.floats(item.text) for item in subject.bulk])
     store = open_store(url(folder))
-    index = StoreIndex(store)
+    index = LocalIndex(store)
     try:
         return mean(_found(subject, index, everything, query) for query in subject.queries[:_RECALLS])
     finally:
         store.close()
 
 
-def _found(subject: Subject, index: StoreIndex, everything: Floats, query: str) -> float:
+def _found(subject: Subject, index: LocalIndex, everything: Floats, query: str) -> float:
     (vector,) = subject.embedder.embed([query])
     reader = Reader(None, Options().agent_id, None)
     pool = index.candidates(Query(tokens=(), vector=vector, reader=reader, at=iso(time.time_ns() // 1_000_000)), size=_POOL)

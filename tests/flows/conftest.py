@@ -8,7 +8,7 @@ import pytest
 from memory_mesh.core.model.scope import Reader
 from memory_mesh.core.options import Options
 from memory_mesh.flows.context import Context
-from memory_mesh.index.lazy import LazyIndex
+from memory_mesh.index import LocalIndex
 from memory_mesh.stores import open_store
 from memory_mesh.testing.fakes import FakeClock, no_pause, seeded_ids
 
@@ -17,7 +17,7 @@ from memory_mesh.testing.fakes import FakeClock, no_pause, seeded_ids
 def context(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Context]:
     store = open_store("memory://" if request.param == "memory" else f"sqlite:///{tmp_path / 'memory.db'}")
     yield Context(
-        store=store, index=LazyIndex(store, "english"), embedder=None,
+        store=store, index=LocalIndex(store, language="english"), embedder=None,
         clock=FakeClock(), ids=seeded_ids(), reader=Reader("u", "ann"), pause=no_pause, options=Options(audit_recalls=False),
     )  # fmt: skip
     store.close()

@@ -24,7 +24,7 @@ from memory_mesh.flows import change, erase, usage, write
 from memory_mesh.flows.audit import Pruned
 from memory_mesh.flows.context import Context
 from memory_mesh.flows.search import Request, search
-from memory_mesh.index.lazy import LazyIndex
+from memory_mesh.index import LocalIndex
 from memory_mesh.stores.ram import RamStore
 from memory_mesh.testing.fakes import FakeClock, no_pause, seeded_ids
 
@@ -403,7 +403,7 @@ def lived(steps: list[tuple[str, int]]) -> Context:
     """A history of two agents, with all that may happen to a chain."""
     store = RamStore()
     context = Context(
-        store=store, index=LazyIndex(store, "english"), embedder=None,
+        store=store, index=LocalIndex(store, language="english"), embedder=None,
         clock=FakeClock(), ids=seeded_ids(), reader=Reader("u", "ann"), pause=no_pause,
     )  # fmt: skip
     write.add_many(context, [("the first", None)])

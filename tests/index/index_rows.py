@@ -134,9 +134,9 @@ def tiny() -> AbstractContextManager[object]:
     """As if a handful were many: bases, files and shortlists come into use."""
     stack = ExitStack()
     for module, settings in {
-        "partition": {"LATER": 3, "WORTH_A_FILE": 1, "AT_ONCE": 2},
-        "similarity": {"EXACT": 1, "COARSE": 2, "WORDS": 1},
-        "keywords": {"SHORT": 0, "LONG": 0, "_TABLE": 0},
+        "partition": {"MAX_UNPACKED": 3, "MIN_FILE_SIZE": 1, "BATCH": 2},
+        "vectors": {"MAX_EXACT": 1, "COARSE": 2, "COARSE_WORDS": 1},
+        "candidates": {"MAX_DENSE_POSTINGS": 0, "SHORT_LIST": 0, "MAX_FLAGS": 0},
     }.items():
         stack.enter_context(patch.multiple(f"memory_mesh.index.{module}", **settings))  # type: ignore[arg-type]
     return stack

@@ -11,10 +11,10 @@ from memory_mesh.core.model.columns import Kind
 from memory_mesh.core.model.rows import Key, Row
 from memory_mesh.core.model.scope import partition
 from memory_mesh.core.model.where import ANYTHING, Where, equals
+from memory_mesh.index import LocalIndex
 from memory_mesh.index import partition as index_partition
+from memory_mesh.index.arrays import word_key
 from memory_mesh.index.files import file_of, forget
-from memory_mesh.index.local import StoreIndex
-from memory_mesh.index.rows import word_key
 from memory_mesh.stores.ram import RamStore
 from memory_mesh.stores.sqlite import SqliteStore
 
@@ -50,7 +50,7 @@ def store(tmp_path: Path) -> Iterator[Watched]:
 
 
 def saved(store: SqliteStore) -> Path:
-    index = StoreIndex(store)
+    index = LocalIndex(store)
     index.candidates(asking("red"), size=9)
     index.close()
     return file_of(store.index_folder or Path(), SHARED)
@@ -64,7 +64,7 @@ def test_a_file_is_read_instead_of_the_rows(store: Watched) -> None:
     assert saved(store).exists()
     assert equals("partition", SHARED) in store.read
     store.read.clear()
-    index = StoreIndex(store)
+    index = LocalIndex(store)
     assert len(index.candidates(asking("red"), size=20).ids) == 9
     assert equals("partition", SHARED) not in store.read
     agrees(index, store, asking("red word3", vector=[1.0, 2.0]))
@@ -73,7 +73,7 @@ def test_a_file_is_read_instead_of_the_rows(store: Watched) -> None:
 def test_what_changed_since_the_file_is_taken_in(store: Watched) -> None:
     saved(store)
     store.apply([memory("m3", "green", replaces=1), memory("m20", "red")], [Key(Kind.MEMORY, "m4")])
-    agrees(StoreIndex(store), store, asking("red green word4", vector=[1.0, 2.0]))
+    agrees(LocalIndex(store), store, asking("red green word4", vector=[1.0, 2.0]))
 
 
 def test_a_file_is_its_owners_alone(store: Watched) -> None:
@@ -105,7 +105,7 @@ def test_a_file_that_is_odd_is_made_anew(store: Watched, how: str) -> None:
     ODD[how](path)
     assert path.read_bytes() != before
     store.read.clear()
-    agrees(StoreIndex(store), store, asking("red word3", vector=[1.0, 2.0]))
+    agrees(LocalIndex(store), store, asking("red word3", vector=[1.0, 2.0]))
     assert equals("partition", SHARED) in store.read
 
 
@@ -113,7 +113,7 @@ def test_an_erased_memory_is_in_no_file_of_the_process_that_erases(store: Watche
     folder = saved(store).parent
     wanted = (b"m5m4", word_key("word4").to_bytes(8, "little"))
     assert all(holds(folder, each) for each in wanted)
-    index = StoreIndex(store)
+    index = LocalIndex(store)
     index.candidates(asking("red"), size=9)
     index.forget([SHARED])
     store.apply([], [Key(Kind.MEMORY, "m4")])
@@ -129,7 +129,7 @@ def test_an_erased_memory_is_in_no_file_once_another_process_has_seen_it(store: 
     folder = saved(store).parent
     store.apply([], [Key(Kind.MEMORY, "m4")])  # by one who knows of no index
     assert holds(folder, b"m5m4")
-    StoreIndex(store).candidates(asking("red"), size=9)
+    LocalIndex(store).candidates(asking("red"), size=9)
     assert not holds(folder, b"m5m4")
 
 
@@ -174,7 +174,7 @@ def test_where_no_file_can_be_written_all_stays_in_memory(store: Watched) -> Non
     folder = store.index_folder
     assert folder is not None
     folder.write_bytes(b"in the way")
-    index = StoreIndex(store)
+    index = LocalIndex(store)
     agrees(index, store, asking("red word3"))
     index.close()
     assert folder.read_bytes() == b"in the way"
@@ -184,14 +184,14 @@ def test_a_store_without_a_folder_has_no_files(tmp_path: Path, monkeypatch: pyte
     monkeypatch.chdir(tmp_path)
     store = RamStore()
     store.apply([memory(f"m{at}", "red") for at in range(9)])
-    index = StoreIndex(store)
+    index = LocalIndex(store)
     agrees(index, store, asking("red"))
     index.close()
     assert list(tmp_path.iterdir()) == []
 
 
 def test_closing_twice_and_using_it_again_is_no_error(store: Watched) -> None:
-    index = StoreIndex(store)
+    index = LocalIndex(store)
     for _ in range(2):
         agrees(index, store, asking("red"))
         index.close()
@@ -199,7 +199,7 @@ def test_closing_twice_and_using_it_again_is_no_error(store: Watched) -> None:
 
 
 def test_the_marks_move_with_the_partitions(store: Watched) -> None:
-    index = StoreIndex(store)
+    index = LocalIndex(store)
     before = index.marks([SHARED, partition(None, "a")])
     assert index.marks([SHARED, partition(None, "a")]) == before
     store.apply([memory("m40", "red")])
@@ -215,4 +215,4 @@ def test_arrays_that_were_damaged_on_the_disk_are_noticed_and_made_anew(store: W
     assert len(places) > 20
     for at in places if deep else places[:: len(places) // 20]:
         file.write_bytes(sound[:at] + bytes(255 - byte for byte in sound[at : at + 8]) + sound[at + 8 :])
-        agrees(StoreIndex(store), store, asking("red word3 word8", vector=[1.0, 3.0]))
+        agrees(LocalIndex(store), store, asking("red word3 word8", vector=[1.0, 3.0]))

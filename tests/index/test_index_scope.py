@@ -11,7 +11,7 @@ from memory_mesh.core.model.scope import Reader
 from memory_mesh.core.model.times import iso
 from memory_mesh.core.ports import Store
 from memory_mesh.core.search.query import Pool, Query
-from memory_mesh.index.local import StoreIndex
+from memory_mesh.index import LocalIndex
 from memory_mesh.stores.ram import RamStore
 
 from .index_rows import LARGE, asking, memories, memory, queries
@@ -23,7 +23,7 @@ TALK = [memory(f"m{at}", text, vector=[1.0, at], session_id="s", turn=at) for at
 def pool_of(rows: list[Row], asked: Query) -> Pool:
     store: Store = RamStore()
     store.apply(rows)
-    return StoreIndex(store).candidates(asked, size=LARGE)
+    return LocalIndex(store).candidates(asked, size=LARGE)
 
 
 def told(pool: Pool) -> dict[str, dict[str, float]]:
@@ -73,7 +73,7 @@ def test_a_view_does_not_outlive_the_scopes_that_it_knew() -> None:
     """Two sessions see the same until one of them gets a memory of its own."""
     store = RamStore()
     store.apply([memory("m1", "red")])
-    index, readers = StoreIndex(store), [Reader(None, "a", "s"), Reader(None, "a", "t")]
+    index, readers = LocalIndex(store), [Reader(None, "a", "s"), Reader(None, "a", "t")]
     assert [index.candidates(asking("red", reader=reader), size=9).ids for reader in readers] == [["m1"], ["m1"]]
     store.apply([memory("m2", "red", memory_type="session", session_id="s")])
     assert [sorted(index.candidates(asking("red", reader=reader), size=9).ids) for reader in readers] == [["m1", "m2"], ["m1"]]
@@ -82,7 +82,7 @@ def test_a_view_does_not_outlive_the_scopes_that_it_knew() -> None:
 def test_what_expires_goes_as_time_goes_and_comes_back_if_it_turns_back() -> None:
     store = RamStore()
     store.apply([memory("m1", "red", expires_at=iso(1000)), memory("m2", "red")])
-    index = StoreIndex(store)
+    index = LocalIndex(store)
     found = [sorted(index.candidates(replace(asking("red"), at=iso(now)), size=9).ids) for now in (999, 1000, 999)]
     assert found == [["m1", "m2"], ["m2"], ["m1", "m2"]]
 

@@ -12,11 +12,7 @@ from memory_mesh.core.model.columns import Kind
 from memory_mesh.core.model.rows import Row
 from memory_mesh.core.model.scope import Reader
 from memory_mesh.core.search.query import Pool, Query
-from memory_mesh.index import keywords as index_keywords
-from memory_mesh.index import local as index
-from memory_mesh.index import partition as index_partition
-from memory_mesh.index import similarity as index_likeness
-from memory_mesh.index.local import StoreIndex
+from memory_mesh.index import LocalIndex, candidates, local, partition, vectors
 from memory_mesh.stores.ram import RamStore
 
 from .index_rows import agrees, asking, memory
@@ -53,24 +49,24 @@ def best(pool: Pool, signal: str, first: int) -> list[str]:
 
 
 def test_the_bits_find_nearly_all_that_is_near(many: RamStore, queries: Sequence[Query]) -> None:
-    shortcut, plain = StoreIndex(many), StoreIndex(many)
+    shortcut, plain = LocalIndex(many), LocalIndex(many)
     shares = []
     for asked in queries:
-        with patch.multiple(index_likeness, EXACT=100, LEAST=400, COARSE=1000, WORDS=2, ONE_IN=4):
+        with patch.multiple(vectors, MAX_EXACT=100, MIN_SHORTLIST=400, COARSE=1000, COARSE_WORDS=2, COARSE_ONE_IN=4):
             found = shortcut.candidates(asked, size=100)
-        with patch.multiple(index_likeness, EXACT=MANY):
+        with patch.multiple(vectors, MAX_EXACT=MANY):
             right = best(plain.candidates(asked, size=100), "vectors", 10)
         shares.append(len({*right} & {*found.ids}) / 10)
     assert np.mean(shares) >= 0.95
 
 
 def test_the_best_by_keywords_are_the_best_whatever_is_left_out(many: RamStore, queries: Sequence[Query]) -> None:
-    held = StoreIndex(many)
+    held = LocalIndex(many)
     for words in (["w0", "w2", "w5", "w40"], ["w0", "w1"], ["w300", "w0", "w0"]):
         asked = replace(queries[0], tokens=words, vector=None)
-        with patch.multiple(index_keywords, SHORT=0, LONG=0):
+        with patch.multiple(candidates, MAX_DENSE_POSTINGS=0, SHORT_LIST=0):
             found = held.candidates(asked, size=30)
-        with patch.multiple(index_keywords, SHORT=MANY):
+        with patch.multiple(candidates, MAX_DENSE_POSTINGS=MANY):
             right = held.candidates(asked, size=30)
         kept = [sorted(pool.signals["keywords"].tolist(), reverse=True)[:30] for pool in (found, right)]
         assert kept[0] == pytest.approx(kept[1])
@@ -78,15 +74,15 @@ def test_the_best_by_keywords_are_the_best_whatever_is_left_out(many: RamStore, 
 
 def test_a_narrow_filter_is_searched_exactly(many: RamStore, queries: Sequence[Query]) -> None:
     only = frozenset(f"m{at}" for at in range(0, MANY, 400))
-    with patch.multiple(index_likeness, EXACT=100):
-        pool = StoreIndex(many).candidates(replace(queries[0], only=only), size=50)
+    with patch.multiple(vectors, MAX_EXACT=100):
+        pool = LocalIndex(many).candidates(replace(queries[0], only=only), size=50)
     assert set(pool.ids) == only
     assert pool.documents == len(only)
     assert pool.excluded == {"filter": MANY - len(only)}
 
 
 def test_a_pool_is_at_most_three_times_as_large_as_asked(many: RamStore, queries: Sequence[Query]) -> None:
-    held = StoreIndex(many)
+    held = LocalIndex(many)
     for asked in queries[:5]:
         assert 20 <= len(held.candidates(asked, size=20).ids) <= 60
 
@@ -94,7 +90,7 @@ def test_a_pool_is_at_most_three_times_as_large_as_asked(many: RamStore, queries
 def test_many_threads_may_ask_while_others_write() -> None:
     store = RamStore()
     store.apply([memory("m0", "red")])
-    held, trouble = StoreIndex(store), []
+    held, trouble = LocalIndex(store), []
 
     def write(first: int) -> None:
         for at in range(first, first + 100):
@@ -108,7 +104,7 @@ def test_many_threads_may_ask_while_others_write() -> None:
         except Exception as error:  # noqa: BLE001  (whatever it is, the test tells it)
             trouble.append(error)
 
-    with patch.multiple(index_partition, LATER=10):
+    with patch.multiple(partition, MAX_UNPACKED=10):
         threads = [Thread(target=write, args=(first,)) for first in (100, 200)] + [Thread(target=ask) for _ in range(3)]
         for thread in threads:
             thread.start()
@@ -121,8 +117,8 @@ def test_many_threads_may_ask_while_others_write() -> None:
 def test_whoever_was_not_asked_for_long_is_read_again_when_asked() -> None:
     store = RamStore()
     store.apply([memory(f"m{agent}", "red", memory_type="agent", agent_id=agent) for agent in ("a1", "b2", "c3")])
-    with patch.object(index, "MOST", 2):
-        held = StoreIndex(store)
+    with patch.object(local, "MAX_PARTITIONS", 2):
+        held = LocalIndex(store)
         for agent in ("a1", "b2", "c3", "a1"):
             assert held.candidates(asking("red", reader=Reader(None, agent)), size=9).ids == [f"m{agent}"]
 
@@ -132,8 +128,8 @@ def test_ids_of_every_kind_come_back_as_they_are() -> None:
     ids = ["plain", "漢字", "é", "with space", "😀", "x" * 300]
     rows: list[Row] = [memory(id_, "red") for id_ in ids]
     store.apply(rows)
-    with patch.multiple(index_partition, LATER=1):
-        held = StoreIndex(store)
+    with patch.multiple(partition, MAX_UNPACKED=1):
+        held = LocalIndex(store)
         assert sorted(held.candidates(asking("red"), size=20).ids) == sorted(ids)
         store.apply([memory("later", "red")])
         assert sorted(held.candidates(asking("red"), size=20).ids) == sorted([*ids, "later"])

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from memory_mesh.core.model.columns import Kind
 from memory_mesh.core.model.rows import Key, Row
 from memory_mesh.core.ports import Store
-from memory_mesh.index.local import StoreIndex
+from memory_mesh.index import LocalIndex
 from memory_mesh.stores.ram import RamStore
 from memory_mesh.stores.sqlite import SqliteStore
 
@@ -45,7 +45,7 @@ def change(data: st.DataObject, store: Store) -> None:
 def test_any_history_leaves_the_index_as_the_rows_are(scale, data: st.DataObject) -> None:
     store = RamStore()
     with scale():
-        index = StoreIndex(store)
+        index = LocalIndex(store)
         for _ in range(data.draw(st.integers(1, 6))):
             change(data, store)
             if data.draw(st.booleans()):
@@ -57,7 +57,7 @@ def test_any_history_leaves_the_index_as_the_rows_are(scale, data: st.DataObject
 def test_a_neighbour_without_direction_does_not_shorten_the_others() -> None:
     store = RamStore()
     store.apply([memory("a", "x", session_id="s", vector=[0.0, 0.0]), memory("b", "x", session_id="s", vector=[4.0, 0.0])])
-    agrees(StoreIndex(store), store, asking("x", vector=[1.0, 0.0]))
+    agrees(LocalIndex(store), store, asking("x", vector=[1.0, 0.0]))
 
 
 @settings(max_examples=settings().max_examples // 4)
@@ -70,18 +70,18 @@ def test_two_processes_with_files_see_the_same(data: st.DataObject) -> None:
             agrees(indexes[1 - at], stores[at], data.draw(queries()))
             if data.draw(st.booleans()):
                 indexes[at].close()
-                indexes[at] = StoreIndex(stores[at])
+                indexes[at] = LocalIndex(stores[at])
         asked = data.draw(queries())
         agrees(indexes[0], stores[1], asked)
         agrees(indexes[1], stores[0], asked)
 
 
 @contextmanager
-def opened_twice() -> Iterator[tuple[list[SqliteStore], list[StoreIndex]]]:
+def opened_twice() -> Iterator[tuple[list[SqliteStore], list[LocalIndex]]]:
     with TemporaryDirectory() as folder:
         stores = [SqliteStore(Path(folder) / "memory.db") for _ in range(2)]
         try:
-            yield stores, [StoreIndex(store) for store in stores]
+            yield stores, [LocalIndex(store) for store in stores]
         finally:
             for store in stores:
                 store.close()
@@ -90,7 +90,7 @@ def opened_twice() -> Iterator[tuple[list[SqliteStore], list[StoreIndex]]]:
 def test_a_changed_memory_is_found_by_its_new_words_only() -> None:
     store, index = RamStore(), None
     store.apply([memory("m1", "red apple")])
-    index = StoreIndex(store)
+    index = LocalIndex(store)
     assert index.candidates(asking("apple"), size=9).ids == ["m1"]
     store.apply([memory("m1", "green pear", replaces=1)])
     assert index.candidates(asking("apple"), size=9).ids == []
@@ -98,7 +98,7 @@ def test_a_changed_memory_is_found_by_its_new_words_only() -> None:
 
 
 def test_an_empty_store_has_an_empty_pool() -> None:
-    pool = StoreIndex(RamStore()).candidates(asking("apple", vector=[1.0]), size=9)
+    pool = LocalIndex(RamStore()).candidates(asking("apple", vector=[1.0]), size=9)
     assert (pool.ids, pool.documents, pool.without_vector) == ([], 0, 0)
     assert {len(signal) for signal in pool.signals.values()} == {0}
 
@@ -108,7 +108,7 @@ def test_a_passage_speaks_for_its_memory() -> None:
     store.apply([memory("m1", "red", vector=[1.0, 0.0]), memory("m2", "blue", vector=[1.0, 0.1])])
     passage = Row(kind=Kind.PASSAGE, id="p", partition=memory("m1").partition, created_at="", fields={"ref": "m1"})
     store.apply([replace(passage, vector=memory("x", vector=[0.0, 1.0]).vector)])
-    pool = StoreIndex(store).candidates(asking(vector=[0.0, 1.0]), size=9)
+    pool = LocalIndex(store).candidates(asking(vector=[0.0, 1.0]), size=9)
     assert dict(zip(pool.ids, pool.signals["vectors"].tolist(), strict=True)) == pytest.approx({"m1": 1.0, "m2": 0.1}, abs=0.01)
 
 
@@ -116,7 +116,7 @@ def test_the_neighbour_of_a_good_answer_is_a_candidate() -> None:
     store = RamStore()
     talk = ["where did you go?", "to the lake", "nice"]
     store.apply([memory(f"m{at}", text, session_id="s", turn=at) for at, text in enumerate(talk)])
-    pool = StoreIndex(store).candidates(asking("where"), size=9)
+    pool = LocalIndex(store).candidates(asking("where"), size=9)
     assert sorted(pool.ids) == ["m0", "m1"]
     assert pool.signals["question_before"].tolist()[pool.ids.index("m1")] == 1
 
@@ -124,7 +124,7 @@ def test_the_neighbour_of_a_good_answer_is_a_candidate() -> None:
 def test_speakers_are_known_by_any_part_of_their_name() -> None:
     store = RamStore()
     store.apply([memory("m1", "red", speaker="Carol Smith"), memory("m2", "red", speaker="Bob"), memory("m3", "red")])
-    pool = StoreIndex(store).candidates(asking("red smith"), size=9)
+    pool = LocalIndex(store).candidates(asking("red smith"), size=9)
     told = {
         id_: (named, known)
         for id_, named, known in zip(pool.ids, *(pool.signals[s].tolist() for s in ("speaker", "speaker_known")), strict=True)

@@ -1,6 +1,6 @@
-"""Where the index of a partition lies between two runs. A file holds words and vectors, so whoever erases removes it first.
+"""The place of index files, and how they are deleted. A file contains words and vectors, so erasing deletes it first.
 
-Nothing here needs numpy: a command that erases does not search.
+Does not need numpy: a command that erases does not search.
 """
 
 import os
@@ -12,39 +12,39 @@ from pathlib import Path
 
 from memory_mesh.core.errors import StoreUnavailable
 
-_SUFFIX, _PART = ".index", ".part"
+_SUFFIX, _PARTIAL = ".index", ".part"
 
 
 def file_of(folder: Path, partition: str) -> Path:
-    """The file of a partition; its name tells nobody whose it is."""
+    """Return the index file of a partition; its name does not reveal the partition."""
     return folder / (sha256(partition.encode()).hexdigest()[:32] + _SUFFIX)
 
 
 def forget(folder: Path | None, partitions: Iterable[str]) -> None:
-    """Remove what lies in files of these partitions, half-written ones too."""
+    """Delete the index files of these partitions, partly written ones included."""
     if folder is None:
         return
     for partition in partitions:
         path = file_of(folder, partition)
-        for found in (path, *folder.glob(f"{path.stem}*{_PART}")):
+        for file in (path, *folder.glob(f"{path.stem}*{_PARTIAL}")):
             try:
-                found.unlink(missing_ok=True)
+                file.unlink(missing_ok=True)
             except OSError as error:
-                raise StoreUnavailable(f"{found} cannot be removed: {error.strerror}", remedy="remove it by hand") from error
+                raise StoreUnavailable(f"cannot delete {file}: {error.strerror}", remedy="delete it by hand") from error
 
 
 def write(path: Path, parts: Iterable[bytes | memoryview]) -> bool:
-    """Write a file whole, in the place of what was there; False where that cannot be done."""
-    part = path.with_name(f"{path.stem}-{secrets.token_hex(8)}{_PART}")
+    """Replace a file atomically; return False if that fails."""
+    partial = path.with_name(f"{path.stem}-{secrets.token_hex(8)}{_PARTIAL}")
     try:
         path.parent.mkdir(mode=0o700, exist_ok=True)
-        with os.fdopen(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as file:
+        with os.fdopen(os.open(partial, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as file:
             file.writelines(parts)
             file.flush()
             os.fsync(file.fileno())
-        part.replace(path)
-    except OSError:  # a full disk, a folder that went, one that is for reading only: it is but a file to start faster with
+        partial.replace(path)
+    except OSError:  # a full disk, a deleted or read-only folder: the file only makes the next start faster
         with suppress(OSError):
-            part.unlink(missing_ok=True)
+            partial.unlink(missing_ok=True)
         return False
     return True

@@ -1,28 +1,28 @@
-"""The search index: keywords, vectors and sessions of each partition, in memory, derived from any store by its port alone.
+"""The search index of a store: keywords, vectors and sessions of each partition, in memory, derived through the port alone.
 
-It is right after every write of whatever process, for it asks the store before each answer what has moved. Correctness never
-depends on its files: they may be deleted at any time, and whatever is odd about one, it is made anew.
+Before each query it asks the store for changes, so it reflects every write of every process. Correctness never depends on its
+files: they may be deleted at any time, and a damaged one is built again. numpy is loaded by the first query.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from threading import Lock
+from typing import TYPE_CHECKING
 
-from memory_mesh.core.model.scope import partitions
-from memory_mesh.core.model.times import millis
+from memory_mesh.core.model import millis, partitions
 from memory_mesh.core.ports import Store
 from memory_mesh.core.search import Pool, Query
-from memory_mesh.index import files as index_files
-from memory_mesh.index.partition import Partition
-from memory_mesh.index.pool import pool_of
-from memory_mesh.index.table import Table
-from memory_mesh.index.view import View
+from memory_mesh.index import files
 
-MOST = 4096  # partitions in memory; who was not asked for the longest time is read again when asked for
+if TYPE_CHECKING:
+    from memory_mesh.index.partition import Partition
+    from memory_mesh.index.table import Table, View
+
+MAX_PARTITIONS = 4096  # in memory; the least recently used one is dropped, and read again when it is needed
 
 
-class StoreIndex:
-    """The index of a store."""
+class LocalIndex:
+    """The index of an embedded store."""
 
     def __init__(self, store: Store, *, language: str = "english") -> None:
         self._store, self._language = store, language
@@ -30,52 +30,51 @@ class StoreIndex:
         self._partitions: dict[str, Partition] = {}
 
     def candidates(self, query: Query, *, size: int) -> Pool:
-        """The candidates for a query: about `size` by keywords, as many by vectors, and neighbours of the best."""
-        with self._seen(query) as seen:
-            return pool_of(query, seen, size=size)
+        """Return about `size` candidates by keywords, as many by vectors, and neighbours of the best."""
+        from memory_mesh.index.candidates import find_candidates
+
+        with self._views(query) as views:
+            return find_candidates(query, views, size=size)
 
     def speakers(self, query: Query) -> frozenset[str]:
-        """The speakers of readable memories whose names share a word with the query."""
-        with self._seen(query) as seen:
-            return frozenset(name for table, view in seen for name in view.speaking(table.called_by(query.tokens)))
+        """Return the speakers of readable memories whose names share a word with the query."""
+        with self._views(query) as views:
+            return frozenset(name for _, view in views for name in view.speakers(query.tokens))
 
     def marks(self, partitions: Sequence[str]) -> tuple[str, ...]:
-        """The states that these partitions are in."""
+        """Return the current states of these partitions."""
         return tuple(self._store.changes(partition).mark for partition in partitions)
 
     def forget(self, partitions: Iterable[str]) -> None:
-        """Remove what lies in files of these partitions."""
-        index_files.forget(self._store.index_folder, partitions)
+        """Delete the files of these partitions."""
+        files.forget(self._store.index_folder, partitions)
 
     def close(self) -> None:
-        """Leave files for the next run, where they are worth it."""
+        """Write files for the next process, where they are worth it."""
         with self._lock:
-            held, self._partitions = self._partitions, {}
-        for partition in held.values():
+            closing, self._partitions = self._partitions, {}
+        for partition in closing.values():
             with partition.lock:
                 partition.close()
 
     @contextmanager
-    def _seen(self, asked: Query) -> Iterator[list[tuple[Table, View]]]:
-        """The partitions that a reader sees, as they are now."""
-        at = float(millis(asked.at))
-        with self._held(partitions(asked.reader)) as held:
-            for partition in held:
-                partition.follow()
-            yield [(each.table, each.view(asked.reader, asked.statuses, at)) for each in held if len(each.table)]
-
-    @contextmanager
-    def _held(self, names: Sequence[str]) -> Iterator[list[Partition]]:
+    def _views(self, query: Query) -> Iterator[list[tuple["Table", "View"]]]:
+        """Lock the partitions that the reader sees, bring them up to date, and give what the reader sees of each."""
+        at = float(millis(query.at))
         with self._lock:
-            held = [self._partition(name) for name in sorted(set(names))]
+            locked = [self._partition(name) for name in sorted(set(partitions(query.reader)))]
         with ExitStack() as locks:
-            for partition in held:  # always in the order of their names, so that two who ask never wait for each other
+            for partition in locked:  # always in the order of their names, so that two queries never wait for each other
                 locks.enter_context(partition.lock)
-            yield held
+            for partition in locked:
+                partition.refresh()
+            yield [(each.table, each.view(query.reader, query.statuses, at)) for each in locked if len(each.table)]
 
-    def _partition(self, name: str) -> Partition:
-        held = self._partitions.pop(name, None) or Partition(name, self._store, self._language)
-        self._partitions[name] = held  # a dict keeps the order in which it was filled
-        if len(self._partitions) > MOST:
+    def _partition(self, name: str) -> "Partition":
+        from memory_mesh.index.partition import Partition
+
+        partition = self._partitions.pop(name, None) or Partition(name, self._store, self._language)
+        self._partitions[name] = partition  # at the end: a dict keeps the order of insertion
+        if len(self._partitions) > MAX_PARTITIONS:
             del self._partitions[next(iter(self._partitions))]
-        return held
+        return partition

@@ -1,32 +1,35 @@
-"""One partition of the index: made from its rows or from a file, and led after every change."""
+"""The index of one partition: built from its rows or opened from a file, and updated after every change.
 
-from collections.abc import Iterator, Sequence
+A file is a line of JSON, followed by arrays as they lie in memory, so opening it means mapping it.
+"""
+
+import json
+import mmap
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from threading import RLock
-from typing import TypeVar
 
 import numpy as np
 
 from memory_mesh.core.errors import StoreError
-from memory_mesh.core.model.columns import WITH_VECTOR, Kind
-from memory_mesh.core.model.rows import Key, Row, batches
-from memory_mesh.core.model.scope import Reader
-from memory_mesh.core.model.where import equals
+from memory_mesh.core.model import WITH_VECTOR, Key, Kind, Reader, Row, batches, equals
 from memory_mesh.core.ports import Store
-from memory_mesh.index.files import file_of, forget
-from memory_mesh.index.format import Saved, load, save
-from memory_mesh.index.rows import entry_of, key_of
-from memory_mesh.index.table import Table
-from memory_mesh.index.view import View
+from memory_mesh.index.arrays import Array, Columns
+from memory_mesh.index.files import file_of, forget, write
+from memory_mesh.index.table import Names, Scope, Table, View, entry_of, key_of
 
-AT_ONCE = 2000  # rows read together
-LATER = 2000  # so much may lie outside of the base, however small it is; else a fifth of it
-WORTH_A_FILE = 1000  # fewer are read as quickly from the store
-_VIEWS, _READERS = 4, 256
-T = TypeVar("T")
+BATCH = 2000  # rows read together
+MAX_UNPACKED = 2000  # slots outside of the base, however small it is; otherwise a fifth of it
+MIN_FILE_SIZE = 1000  # fewer memories are read from the store as fast as from a file
+_MAX_VIEWS, _MAX_READERS = 4, 256
+_MAGIC = b"memory-mesh index 1\n"
+_ALIGNMENT = 64
 
 
 class Partition:
-    """The index of one partition. Whoever uses it holds its lock."""
+    """The index of one partition. Callers hold its lock."""
 
     def __init__(self, name: str, store: Store, language: str) -> None:
         self.lock = RLock()
@@ -40,17 +43,17 @@ class Partition:
     def table(self) -> Table:
         return self._table
 
-    def follow(self) -> None:
-        """Be as the partition is now."""
+    def refresh(self) -> None:
+        """Bring the index up to date with the store."""
         try:
-            self._follow()
+            self._refresh()
         except BaseException:
-            # Half of a change would lose memories without a word: whoever asks next finds nothing made, and makes it anew.
+            # Half of a change would lose memories silently, so the next query builds everything again.
             self._mark = None
-            self._renew(Table(self._language))
+            self._replace(Table(self._language))
             raise
 
-    def _follow(self) -> None:
+    def _refresh(self) -> None:
         if self._mark is None:
             self._open()
         changes = self._store.changes(self._name, self._mark)
@@ -59,69 +62,69 @@ class Partition:
                 self._mark = changes.mark
                 self._build()
             else:
-                self._take(list(dict.fromkeys(changes.keys)))
+                self._apply(list(dict.fromkeys(changes.keys)))
                 self._mark = changes.mark
-                if self._table.unsettled > max(LATER, self._table.based // 5):
+                if self._table.unpacked > max(MAX_UNPACKED, self._table.base_size // 5):
                     self._pack()
-                return  # what came since then was not there when the question was asked
+                return  # later changes came after the query
             changes = self._store.changes(self._name, self._mark)
 
     def view(self, reader: Reader, statuses: Sequence[str], now: float) -> View:
-        """What a reader sees of it."""
-        wanted = reader, frozenset(statuses)
-        view = self._readers.get(wanted) or next((view for view in self._views if view.serves(*wanted)), None)
+        """Return what a reader sees of the partition."""
+        key = reader, frozenset(statuses)
+        view = self._readers.get(key) or next((view for view in self._views if view.serves(*key)), None)
         if view is None:
-            view = View(self._table, *wanted, now)
-            self._views = [*self._views[1 - _VIEWS :], view]
-            self._readers = {reader: held for reader, held in self._readers.items() if held in self._views}
+            view = View(self._table, *key, now)
+            self._views = [*self._views[1 - _MAX_VIEWS :], view]
+            self._readers = {reader: known for reader, known in self._readers.items() if known in self._views}
         elif view is not self._views[-1]:
-            self._views = [*(held for held in self._views if held is not view), view]
-        if len(self._readers) >= _READERS:
+            self._views = [*(other for other in self._views if other is not view), view]
+        if len(self._readers) >= _MAX_READERS:
             self._readers.clear()
-        self._readers[wanted] = view
-        view.at(now)
+        self._readers[key] = view
+        view.move_to(now)
         return view
 
     def close(self) -> None:
-        """Leave a file for the next run, if that has become worth it."""
+        """Write a file for the next process, if it is worth it."""
         folder, size = self._store.index_folder, len(self._table)
-        if folder is None or size < WORTH_A_FILE or self._mark is None:
+        if folder is None or size < MIN_FILE_SIZE or self._mark is None:
             return
-        if self._table.unsettled * 10 >= size or not file_of(folder, self._name).exists():
+        if self._table.unpacked * 10 >= size or not file_of(folder, self._name).exists():
             self._pack()
 
     # --- from the store ---
 
     def _build(self) -> None:
-        self._renew(Table(self._language))
+        self._replace(Table(self._language))
         for kind in WITH_VECTOR:
             for rows in self._pages(kind):
                 self._table.put([entry_of(row) for row in rows])
-        if len(self._table) > LATER:
+        if len(self._table) > MAX_UNPACKED:
             self._pack()
 
     def _pages(self, kind: Kind) -> Iterator[list[Row]]:
         last = None
-        while rows := self._store.find(kind, equals("partition", self._name), limit=AT_ONCE, after=last):
+        while rows := self._store.find(kind, equals("partition", self._name), limit=BATCH, after=last):
             yield rows
             last = rows[-1]
 
-    def _take(self, keys: Sequence[Key]) -> None:
+    def _apply(self, keys: Sequence[Key]) -> None:
         scopes = len(self._table.names.scopes)
-        touched: list[int] = []
+        changed: list[int] = []
         for kind in WITH_VECTOR:
-            for ids in batches([key.id for key in keys if key.kind is kind], AT_ONCE):
+            for ids in batches([key.id for key in keys if key.kind is kind], BATCH):
                 rows = [row for row in self._store.get(kind, ids).values() if row.partition == self._name]
                 gone = set(ids) - {row.id for row in rows}
-                if died := self._table.drop([key_of(kind, id_) for id_ in gone]):
-                    forget(self._store.index_folder, [self._name])  # it may hold what was erased
-                touched += died + self._table.put([entry_of(row) for row in rows])
-        if len(self._table.names.scopes) > scopes:  # a view follows the reader that it was made for; others may part from it
+                if dropped := self._table.drop([key_of(kind, id_) for id_ in gone]):
+                    forget(self._store.index_folder, [self._name])  # the file may contain what was erased
+                changed += dropped + self._table.put([entry_of(row) for row in rows])
+        if len(self._table.names.scopes) > scopes:  # a view is right for the reader it was built for; others may differ now
             self._readers = {reader: view for reader, view in self._readers.items() if reader == (view.reader, view.statuses)}
-        if touched:
-            slots = np.unique(np.array(touched, np.int32))
+        if changed:
+            slots = np.unique(np.array(changed, np.int32))
             for view in self._views:
-                view.refresh(slots)
+                view.update(slots)
 
     # --- from and to files ---
 
@@ -130,7 +133,7 @@ class Partition:
         saved = load(file_of(folder, self._name)) if folder else None
         if saved and saved.language == self._language and self._store.changes(self._name, saved.mark).keys is not None:
             try:
-                self._renew(Table(self._language, saved.columns, saved.names))
+                self._replace(Table(self._language, saved.columns, saved.names))
                 self._mark = saved.mark
             except (ValueError, KeyError, IndexError, TypeError):
                 saved = None
@@ -138,30 +141,111 @@ class Partition:
             forget(folder, [self._name])
 
     def _pack(self) -> None:
-        """Put all into a new base: in a file where there may be one, else in memory."""
+        """Pack everything into a new base: in a file if there may be one, else in memory."""
         columns, names = self._table.packed()
         folder = self._store.index_folder
-        if folder and len(self._table) >= WORTH_A_FILE and self._mark:
+        if folder and len(self._table) >= MIN_FILE_SIZE and self._mark:
             path = file_of(folder, self._name)
             if save(path, Saved(self._mark, self._language, names, columns)):
-                held = load(path)
-                columns = held.columns if held and held.mark == self._mark else columns
-                self._check()
-        self._renew(Table(self._language, columns, names))
+                saved = load(path)
+                columns = saved.columns if saved and saved.mark == self._mark else columns
+                self._forget_erased()
+        self._replace(Table(self._language, columns, names))
 
-    def _check(self) -> None:
-        """Remove the file again if something was erased while it was written: whoever erased may have looked too early."""
+    def _forget_erased(self) -> None:
+        """Delete the file if something was erased while it was written: the eraser may have looked for it too early."""
         try:
             keys = self._store.changes(self._name, self._mark).keys
             for kind in WITH_VECTOR:
-                wanted = {key.id for key in keys or () if key.kind is kind}
-                rows = self._store.get(kind, sorted(wanted)).values()
-                if keys is None or wanted - {row.id for row in rows if row.partition == self._name}:
+                ids = {key.id for key in keys or () if key.kind is kind}
+                rows = self._store.get(kind, sorted(ids)).values()
+                if keys is None or ids - {row.id for row in rows if row.partition == self._name}:
                     forget(self._store.index_folder, [self._name])
         except StoreError:
             forget(self._store.index_folder, [self._name])
 
-    def _renew(self, table: Table) -> None:
+    def _replace(self, table: Table) -> None:
         self._table = table
         self._views.clear()
         self._readers.clear()
+
+
+# --- the file format ---
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """The contents of a file: a table, and the mark of the partition's state that it was built from."""
+
+    mark: str
+    language: str
+    names: Names
+    columns: Columns
+
+
+def save(path: Path, saved: Saved) -> bool:
+    """Write a file; return False if that fails."""
+    return write(path, _bytes(saved))
+
+
+def load(path: Path) -> Saved | None:
+    """Map a file; return None if it is missing, damaged or of another format."""
+    try:
+        with path.open("rb") as file:
+            mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        if mapped[: len(_MAGIC)] != _MAGIC:
+            return None
+        end = mapped.find(b"\n", len(_MAGIC)) + 1
+        head = json.loads(mapped[len(_MAGIC) : end])
+        # Without the checksum, arrays that a bad disk changed would silently give wrong results.
+        if zlib.crc32(memoryview(mapped)[end:]) != head["sum"]:
+            return None
+        names = head["names"]
+        return Saved(
+            head["mark"], head["language"],
+            Names(
+                [Scope(*scope) for scope in names["scopes"]], names["sessions"], names["speakers"],
+                [(model, dimension) for model, dimension in names["models"]],
+            ),
+            {name: _column(mapped, *where) for name, where in head["columns"].items()},
+        )  # fmt: skip
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _column(mapped: mmap.mmap, start: int, dtype: str, shape: list[int]) -> Array:
+    count = int(np.prod(shape))
+    if start + count * np.dtype(dtype).itemsize > len(mapped):
+        raise ValueError("the file is too short")
+    return np.frombuffer(mapped, dtype, count, start).reshape(shape)
+
+
+def _bytes(saved: Saved) -> Iterator[bytes | memoryview]:
+    arrays = [np.ascontiguousarray(column) for column in saved.columns.values()]
+    body = [part for array in arrays for part in _padded(array)]
+    head = {"mark": saved.mark, "language": saved.language, "names": asdict(saved.names), "sum": _checksum(body)}
+    # The offsets of the arrays depend on the length of the head and the reverse, so the head is padded.
+    places = [[0, array.dtype.str, list(array.shape)] for array in arrays]
+    columns = dict(zip(saved.columns, places, strict=True))
+    room = _aligned(len(_MAGIC) + len(json.dumps({**head, "columns": columns})) + 24 * len(arrays))
+    start = room
+    for place, array in zip(places, arrays, strict=True):
+        place[0] = start
+        start = _aligned(start + array.nbytes)
+    yield (_MAGIC + json.dumps({**head, "columns": columns}).encode()).ljust(room - 1) + b"\n"
+    yield from body
+
+
+def _padded(array: Array) -> tuple[bytes | memoryview, bytes]:
+    return array.reshape(-1).view(np.uint8).data if array.size else b"", bytes(_aligned(array.nbytes) - array.nbytes)
+
+
+def _checksum(parts: Iterable[bytes | memoryview]) -> int:
+    total = 0
+    for part in parts:
+        total = zlib.crc32(part, total)
+    return total
+
+
+def _aligned(size: int) -> int:
+    return -(-size // _ALIGNMENT) * _ALIGNMENT

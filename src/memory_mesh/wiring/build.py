@@ -17,7 +17,7 @@ from memory_mesh.core.ports import ChatModel, Clock, Embedder, IdSource, Meter, 
 from memory_mesh.flows.context import Context, State
 from memory_mesh.flows.health import check_pseudonym_key, record_pseudonym_key
 from memory_mesh.flows.spending import Ledger
-from memory_mesh.index.lazy import LazyIndex
+from memory_mesh.index import LocalIndex
 from memory_mesh.settings import Settings, folder
 from memory_mesh.stores import open_store
 from memory_mesh.stores.files import DiskFolder, make_key, read_key
@@ -74,7 +74,7 @@ def build_context(settings: Settings, parts: Parts) -> Context:
         raise
     return Context(
         store=store,
-        index=LazyIndex(store, options.stemmer_language),
+        index=LocalIndex(store, language=options.stemmer_language),
         embedder=make_embedder(settings, meter=ledger) if parts.embedder is None else parts.embedder,
         chat=(parts.chat or models.make_chat(options, ledger)) if options.enable_llm else None,
         clock=parts.clock,
@@ -93,8 +93,8 @@ def build_context(settings: Settings, parts: Parts) -> Context:
 def context_over(store: Store, reader: Reader, *, embedder: Embedder | None = None) -> Context:
     """Return a context with default options over a store that is open already."""
     return Context(
-        store=store, index=LazyIndex(store, _DEFAULTS.stemmer_language), embedder=embedder, clock=as_clock(None), ids=Ids(),
-        reader=reader, pause=_pause,
+        store=store, index=LocalIndex(store, language=_DEFAULTS.stemmer_language), embedder=embedder, clock=as_clock(None),
+        ids=Ids(), reader=reader, pause=_pause,
     )  # fmt: skip
 
 
