@@ -49,7 +49,7 @@ ERASE = Kind(
         "agent": "planner",
         "memory_id": MEMORY,
         "at": AT,
-        "tombs": [("yamo_retain_1_00000b", HASH), ("yamo_retain_1_00000c", OTHER)],
+        "tombstones": [("yamo_retain_1_00000b", HASH), ("yamo_retain_1_00000c", OTHER)],
     },
     ("agent", "memory_id"),
 )
