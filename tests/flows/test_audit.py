@@ -84,7 +84,10 @@ def test_a_memory_that_is_gone_without_an_erasure_is_found(context: Context) -> 
     assert isinstance(verdict(context), Sound)
     context.store.apply((), [Key(Kind.MEMORY, two.id)])
     assert verdict(context) == Broken(
-        own_chain(context), 2, trail.blocks(context, own_chain(context))[1].id, f"{two.id} is gone and no erasure tells of it"
+        own_chain(context),
+        2,
+        trail.blocks(context, own_chain(context))[1].id,
+        f"{two.id} is missing and no erasure block names it",
     )
     assert one.id
 

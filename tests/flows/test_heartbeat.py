@@ -80,7 +80,7 @@ def test_a_beat_does_what_is_due_and_tells_what_it_did(context: Context) -> None
         "distillation": "1 candidates in 1 blocks: 1 learnt, 0 known",
         "retention": "0 lessons archived, 0 recall blocks removed",
         "reembedding": "no embedder is set",
-        "compaction": "nothing deleted is left in the files",
+        "compaction": "no deleted bytes are left in the files",
     }
     assert [lesson.preventative_rule for lesson in lessons.query(context, "")] == ["Refresh the token first."]
 
@@ -326,7 +326,7 @@ def test_a_store_that_stays_busy_fails_every_job_and_still_gives_an_answer(
 ) -> None:
     done = beat(replace(context, store=_Busy(context, 99)))  # type: ignore[arg-type]
     assert outcomes(done) == {"guard": "done", **dict.fromkeys(NAMES[1:], "failed")}
-    assert "no record of guard, because others hold it" in caplog.text
+    assert "the run of guard was not recorded: others hold it" in caplog.text
     assert log(context) == []
 
 
@@ -390,7 +390,7 @@ def test_what_died_in_the_middle_of_a_job_holds_it_for_half_an_hour(context: Con
 
     with monkeypatch.context() as dying:
         with_job(dying, "distillation", die)
-        dying.setattr(heartbeat, "_give_back", die)
+        dying.setattr(heartbeat, "_release", die)
         with pytest.raises(Died):
             beat(context)
     assert outcomes(beat(context))["distillation"] == "held by another"
@@ -405,7 +405,7 @@ def test_a_clock_set_back_does_not_let_the_dead_hold_a_job(context: Context, mon
 
     with monkeypatch.context() as dying:
         with_job(dying, "distillation", die)
-        dying.setattr(heartbeat, "_give_back", die)
+        dying.setattr(heartbeat, "_release", die)
         with pytest.raises(Died):
             beat(context)
     pass_time(context, hours=-100)
@@ -507,9 +507,9 @@ def test_a_lesson_that_was_met_stays_for_another_year(context: Context, how: str
     if how.endswith("down"):
         usage.flush(context)
     pass_time(context, hours=300 * DAY)
-    assert lessons.retire(context) == []
+    assert lessons.archive_old(context) == []
     pass_time(context, hours=66 * DAY)
-    assert lessons.retire(context) == [lesson.memory_id]
+    assert lessons.archive_old(context) == [lesson.memory_id]
 
 
 @pytest.mark.req("MESH-090")
@@ -518,7 +518,7 @@ def test_listing_all_lessons_is_not_meeting_them(context: Context) -> None:
     pass_time(context, hours=300 * DAY)
     assert lessons.query(context, "")
     pass_time(context, hours=66 * DAY)
-    assert lessons.retire(context) == [lesson.memory_id]
+    assert lessons.archive_old(context) == [lesson.memory_id]
 
 
 @pytest.mark.req("MESH-090")
@@ -531,9 +531,9 @@ def test_a_pinned_lesson_and_memories_that_are_no_lessons_stay(context: Context)
     )[0]
     other = lessons.distill(replace(context, reader=Reader("v", "ann")), LESSON)
     pass_time(context, hours=1000 * DAY)
-    assert lessons.retire(replace(context, reader=Reader("u", "bob"))) == [narrow.memory_id], "of whatever agent of the user"
+    assert lessons.archive_old(replace(context, reader=Reader("u", "bob"))) == [narrow.memory_id], "of whatever agent of the user"
     assert memory(context, other.memory_id).status == "active"
-    assert lessons.retire(context) == []
+    assert lessons.archive_old(context) == []
 
 
 def test_a_lesson_that_is_erased_meanwhile_is_not_archived(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -542,7 +542,7 @@ def test_a_lesson_that_is_erased_meanwhile_is_not_archived(context: Context, mon
     ids = context.store.ids(Kind.MEMORY)
     erase.erase(context, ids)
     monkeypatch.setattr(type(context.store), "ids", lambda *_: ids)
-    assert (ids, lessons.retire(context)) == ([lesson.memory_id], [])
+    assert (ids, lessons.archive_old(context)) == ([lesson.memory_id], [])
 
 
 @pytest.mark.req("MESH-090", "MESH-068")
@@ -550,7 +550,7 @@ def test_a_lesson_that_is_erased_meanwhile_is_not_archived(context: Context, mon
 def test_how_long_lessons_are_kept_is_a_setting(context: Context, days: int, archived: int) -> None:
     lessons.distill(context, LESSON)
     pass_time(context, hours=30.5 * DAY)
-    assert len(lessons.retire(context.with_options(lesson_retention_days=days))) == archived
+    assert len(lessons.archive_old(context.with_options(lesson_retention_days=days))) == archived
 
 
 def test_blocks_of_searches_are_removed_after_ninety_days(context: Context) -> None:
@@ -588,7 +588,7 @@ def test_a_beat_never_changes_the_model_of_a_store(context: Context) -> None:
     (kept,) = write.add_many(first, [("The deploy failed.", None)])
     vector = memory(context, kept.id).vector
     done = beat(second, force=True)
-    assert done.runs[3].detail == "the store's vectors are of another model"
+    assert done.runs[3].detail == "the store has vectors of another model"
     assert (embed.store_model(context), memory(context, kept.id).vector) == ("hashing/256", vector)
     embed.reembed(second, lambda *_: None)
     assert embed.store_model(context) == "hashing/128", "who asks for it by name changes it"

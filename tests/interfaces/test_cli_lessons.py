@@ -133,7 +133,7 @@ def test_a_cycle_tells_what_it_learnt_and_what_it_skipped(cli: Cli) -> None:
     assert said.out == (
         "[MemoryMesh] Scanned 2 blocks: 2 candidates, 1 learnt, 0 known, 1 skipped\n"
         "Learnt: Watch the disk.\n"
-        f"Skipped: {skipped}, because it has no error_pattern\n"
+        f"Skipped: {skipped}, because error_pattern is missing\n"
         "\n"
         "To begin the next session with:\n"
         "medium  0.70  Watch the disk.  general\n"

@@ -278,9 +278,7 @@ class Mesh:
 
     def distill(self) -> Distilled:
         """Distill lessons from the failures of the last day now, and return what was distilled and skipped."""
-        from memory_mesh.flows.distill import cycle
-
-        return cycle(self._context())
+        return lessons.run_distillation(self._context())
 
     # --- diagnostics ---
 
@@ -289,7 +287,7 @@ class Mesh:
         context = self._context()
         own = equals("user_id", context.reader.user_id)
         counts = {status.value: _count(context, own, status) for status in Status} if context.options.enable_memory else {}
-        today, in_all = spending.told(context.state.ledger, iso(context.clock())[:10])
+        today, in_all = spending.spending(context.state.ledger, iso(context.clock())[:10])
         return MemoryStats(
             total_memories=sum(counts.values()),
             total_skills=0,

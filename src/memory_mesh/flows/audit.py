@@ -1,4 +1,4 @@
-"""The audit chains as a reader meets them: which there are, where they end, what they say, whether they are whole."""
+"""Read, export, verify and prune the audit chains of a user."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -25,51 +25,52 @@ _PRUNED_AT_ONCE = 1000  # blocks removed in one write
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Which:
-    """Some of a user's chains: of one agent or of all, those of memories, those of searches, or both."""
+    """A selection of a user's chains: of one agent or all, of memories, of searches, or both."""
 
     agent_id: str | None = None
     recalls: bool | None = None
 
     def has(self, chain: str) -> bool:
-        agent_fits = self.agent_id is None or audit.owner_of(chain)[1] == self.agent_id
-        return agent_fits and self.recalls in (None, audit.of_recalls(chain))
+        """Return whether a chain is selected."""
+        same_agent = self.agent_id is None or audit.owner_of(chain)[1] == self.agent_id
+        return same_agent and self.recalls in (None, audit.of_recalls(chain))
 
 
 ALL_CHAINS = Which()
 
 
 def heads(context: Context, which: Which = ALL_CHAINS) -> list[Head]:
-    """Where each chain of the caller's user ends."""
+    """Return the heads of this user's chains."""
     return [head for head in _heads_of(context, context.reader.user_id) if which.has(head.id)]
 
 
 def blocks(context: Context, chain: str, where: Where = ANYTHING) -> list[Block]:
-    """The blocks of a chain, first block first."""
+    """Return the blocks of a chain, the first block first."""
     found = context.store.find(Kind.BLOCK, all_of(equals("chain", chain), where))
     return sorted((Block.of(row) for row in found), key=lambda block: block.number)
 
 
 def log(context: Context, *, which: Which = ALL_CHAINS, operation: str | None = None, limit: int = 20) -> list[Block]:
-    """The blocks of the caller's user, newest first."""
+    """Return this user's blocks, newest first."""
     if operation is not None and operation not in OPERATIONS:
         raise InvalidInput(f"operation is {shown(operation)}", expected=f"one of {', '.join(OPERATIONS)}")
     whole_number("limit", limit)
-    wanted = [equals("user_id", context.reader.user_id)]
-    wanted += [equals("agent_id", which.agent_id)] if which.agent_id is not None else []
-    wanted += [equals("operation_type", operation)] if operation else []
+    conditions = [equals("user_id", context.reader.user_id)]
+    conditions += [equals("agent_id", which.agent_id)] if which.agent_id is not None else []
+    conditions += [equals("operation_type", operation)] if operation else []
     if which.recalls is not None:
-        wanted.append(Compare("operation_type", "=" if which.recalls else "<>", "recall"))
-    return [Block.of(row) for row in context.store.find(Kind.BLOCK, all_of(*wanted), limit=limit)]
+        conditions.append(Compare("operation_type", "=" if which.recalls else "<>", "recall"))
+    return [Block.of(row) for row in context.store.find(Kind.BLOCK, all_of(*conditions), limit=limit)]
 
 
 def export(
     context: Context, *, which: Which = ALL_CHAINS, as_json: bool = False, progress: Progress = no_progress
 ) -> Iterator[str]:
-    """The chains of the caller's user, one after another, each from its first block: as texts of the wire format, or as lines of
-    JSON, which can be verified. An erased block has no text any more, so only JSON has it."""
+    """Yield this user's chains one after another, each from its first block, in the wire format or as lines of JSON, which can be
+    verified. Erased blocks have no text, so only JSON includes them."""
     chains = [chain for chain in _chains(context) if which.has(chain)]
     total = sum(context.store.count(Kind.BLOCK, equals("chain", chain)) for chain in chains)
-    every = (block for chain in chains for block in _of_one_moment(context, chain))
+    every = (block for chain in chains for block in _consistent(context, chain))
     for done, block in enumerate(every, start=1):
         if as_json:
             yield audit.line(block) + "\n"
@@ -79,8 +80,8 @@ def export(
             progress("exporting", done, total)
 
 
-def _of_one_moment(context: Context, chain: str) -> Iterator[Block]:
-    """The blocks of a chain. Where old searches are removed meanwhile, what was read no longer fits what follows: no export."""
+def _consistent(context: Context, chain: str) -> Iterator[Block]:
+    """Yield the blocks of a chain. Raise `StoreBusy` if old blocks are removed meanwhile: the rest would not fit."""
     first = last = None
     for block in _in_order(context, chain, _head(context, chain)):
         if first and last and block.number != last.number + 1 and not context.store.get(Kind.BLOCK, [first.id]):
@@ -93,9 +94,9 @@ def _of_one_moment(context: Context, chain: str) -> Iterator[Block]:
 
 
 def verify(context: Context, chain: str, *, noted: tuple[int, str] | None = None) -> Verdict:
-    """Whether a chain is whole, and whether the contents it speaks of are still those that were sealed.
+    """Verify a chain and the contents that it seals.
 
-    Others may write between two reads, so a break counts only if no chain of its user has grown meanwhile.
+    Others may write between two reads, so a break counts only if no chain of the user has grown meanwhile.
     """
     user_id, _ = audit.owner_of(chain)
     verdict = _walk(context, chain, noted)
@@ -109,7 +110,7 @@ def verify(context: Context, chain: str, *, noted: tuple[int, str] | None = None
 
 
 def verify_all(context: Context, which: Which = ALL_CHAINS, *, noted: tuple[int, str] | None = None) -> list[Verdict]:
-    """Every chain of the caller's user; one whose head is gone is found by its blocks. A noted head may be of any of them."""
+    """Verify this user's chains, also those without a head. A noted head may belong to any of them."""
     chains = [chain for chain in _chains(context) if which.has(chain)]
     holder = _holder(context, chains, noted)
     verdicts = [verify(context, chain, noted=noted if chain == holder else None) for chain in chains]
@@ -119,7 +120,7 @@ def verify_all(context: Context, which: Which = ALL_CHAINS, *, noted: tuple[int,
 
 
 def _chains(context: Context) -> list[str]:
-    """The names of the user's chains, those without a head too: found one by one, for a chain has many blocks."""
+    """Return the names of the user's chains. Chains without a head are found one by one, because a chain has many blocks."""
     named = {head.id for head in heads(context)}
     own = equals("user_id", context.reader.user_id)
     while orphan := context.store.find(Kind.BLOCK, all_of(own, of_none(named)), limit=1):
@@ -128,18 +129,18 @@ def _chains(context: Context) -> list[str]:
 
 
 def of_none(chains: Iterable[str]) -> Where:
-    """The blocks of no chain at all, too: nothing compares with what is not there."""
+    """Match blocks of none of these chains, including blocks without a chain or number."""
     return Or((IsNull("chain"), IsNull("number"), all_of(*(Compare("chain", "<>", chain) for chain in sorted(chains)))))
 
 
 def _holder(context: Context, chains: Sequence[str], noted: tuple[int, str] | None) -> str | None:
-    """The chain that has the noted block, or has the one behind it where the noted one was removed."""
+    """Return the chain that has the noted block, or the block after it if the noted one was removed."""
     if not noted or not noted[0] or not chains:
         return None
-    number, hashed = noted
-    itself = all_of(equals("number", number), equals("block_hash", hashed))
-    behind = all_of(equals("number", number + 1), equals("prev_hash", hashed))
-    found = context.store.find(Kind.BLOCK, all_of(In("chain", tuple(chains)), Or((itself, behind))), limit=1)
+    number, hash_ = noted
+    itself = all_of(equals("number", number), equals("block_hash", hash_))
+    next_one = all_of(equals("number", number + 1), equals("prev_hash", hash_))
+    found = context.store.find(Kind.BLOCK, all_of(In("chain", tuple(chains)), Or((itself, next_one))), limit=1)
     return str(found[0].value("chain")) if found else None
 
 
@@ -149,13 +150,13 @@ def _heads_of(context: Context, user_id: str | None) -> list[Head]:
 
 
 def _head(context: Context, chain: str) -> Head | None:
-    held = context.store.get(Kind.HEAD, [chain]).get(chain)
-    return Head.of(held) if held else None
+    row = context.store.get(Kind.HEAD, [chain]).get(chain)
+    return Head.of(row) if row else None
 
 
 def _in_order(context: Context, chain: str, head: Head | None) -> Iterator[Block]:
-    """Every block of a chain by its number, a window at a time. Up to its head a chain has no gap; where one has, all that is
-    left is read at once, and whoever verifies will find it."""
+    """Yield the blocks of a chain by number, a window at a time. A sound chain has no gap before its head; after a gap, the rest
+    is read at once, and verification reports it."""
     count = context.store.count(Kind.BLOCK, equals("chain", chain))
     at = (head.number if head else count) - count + 1
     yield from blocks(context, chain, Compare("number", "<", at))
@@ -166,14 +167,14 @@ def _in_order(context: Context, chain: str, head: Head | None) -> Iterator[Block
 
 
 @dataclass(slots=True)
-class _Listener:
-    """What a walk must remember of a chain's blocks, to look at their memories behind it."""
+class _Watcher:
+    """What verification keeps of the blocks, to check their memories afterwards."""
 
-    head: Head | None = None  # where the chain ended when all its blocks were read
+    head: Head | None = None  # the head after all blocks were read
     refs: set[str] = field(default_factory=set)
-    quoting: dict[str, tuple[int, str]] = field(default_factory=dict)  # memory → number and id of the last block that quotes it
+    quoting: dict[str, tuple[int, str]] = field(default_factory=dict)  # memory → number and id of its last quoting block
 
-    def hear(self, walked: Iterator[Block]) -> Iterator[Block]:
+    def watch(self, walked: Iterator[Block]) -> Iterator[Block]:
         for block in walked:
             if block.ref:
                 self.refs.add(block.ref)
@@ -183,88 +184,88 @@ class _Listener:
 
 
 def _walk(context: Context, chain: str, noted: tuple[int, str] | None) -> Verdict:
-    listener = _Listener()
-    walked = listener.hear(_to_its_end(context, chain, listener))
-    verdict = audit.verify_growing(chain, walked, lambda: listener.head, noted=noted)
-    return verdict if isinstance(verdict, Broken) else _contents(context, chain, listener) or verdict
+    watcher = _Watcher()
+    walked = watcher.watch(_with_new_blocks(context, chain, watcher))
+    verdict = audit.verify_growing(chain, walked, lambda: watcher.head, noted=noted)
+    return verdict if isinstance(verdict, Broken) else _contents(context, chain, watcher) or verdict
 
 
-def _to_its_end(context: Context, chain: str, listener: _Listener) -> Iterator[Block]:
-    """Every block that is there, and those that came while they were read: others may never stop writing. A block and the head
-    that counts it come in one write, so up to a head that is read afterwards none may be missing."""
+def _with_new_blocks(context: Context, chain: str, watcher: _Watcher) -> Iterator[Block]:
+    """Yield all blocks, and those appended meanwhile. A block and its head are written together, so no block may be missing up to
+    a head that is read afterwards."""
     number = 0
     for block in _in_order(context, chain, _head(context, chain)):
         number = block.number
         yield block
-    listener.head = _head(context, chain)
-    if listener.head and listener.head.number > number:
-        yield from blocks(context, chain, all_of(Compare("number", ">", number), Compare("number", "<=", listener.head.number)))
+    watcher.head = _head(context, chain)
+    if watcher.head and watcher.head.number > number:
+        yield from blocks(context, chain, all_of(Compare("number", ">", number), Compare("number", "<=", watcher.head.number)))
 
 
-# --- what the blocks speak of ---
+# --- contents ---
 
 
-def _contents(context: Context, chain: str, heard: _Listener) -> Broken | None:
-    """The first memory of a chain that is gone, or whose content is not the one that the block of its latest revision sealed."""
-    refs = sorted(heard.refs)
+def _contents(context: Context, chain: str, watched: _Watcher) -> Broken | None:
+    """Return the first memory that is missing, or whose content differs from what the block of its latest revision sealed."""
+    refs = sorted(watched.refs)
     for batch in batches(refs, _AT_ONCE):
         ids = tuple(batch)
-        # The memories before the blocks: what was changed or erased in between is told by a block, and can be asked for again.
-        held = {id_: Memory.of(row) for id_, row in context.store.get(Kind.MEMORY, ids).items()}
-        for gone in (ref for ref in ids if ref in heard.quoting and ref not in held):
-            if _still_quotes(context, heard.quoting[gone][1]):
-                return Broken(chain, *heard.quoting[gone], f"{gone} is gone and no erasure tells of it")
+        # Memories before blocks: a change or erasure in between has left a block, and is looked up again.
+        stored = {id_: Memory.of(row) for id_, row in context.store.get(Kind.MEMORY, ids).items()}
+        for gone in (ref for ref in ids if ref in watched.quoting and ref not in stored):
+            if _still_quotes(context, watched.quoting[gone][1]):
+                return Broken(chain, *watched.quoting[gone], f"{gone} is missing and no erasure block names it")
         sealed = _sealed(context, audit.owner_of(chain)[0], ids)
-        for memory in held.values():
+        for memory in stored.values():
             if block := _contradicted(context, memory, sealed.get(memory.id, {})):
-                return Broken(chain, block.number, block.id, f"the content of {memory.id} is not the one that was sealed")
+                return Broken(chain, block.number, block.id, f"the content of {memory.id} differs from what was sealed")
     return None
 
 
 def _still_quotes(context: Context, block_id: str) -> bool:
-    """An erasure that came meanwhile has taken the block's text with the memory."""
+    """Return False if a concurrent erasure removed the block's text with the memory."""
     row = context.store.get(Kind.BLOCK, [block_id]).get(block_id)
     return row is not None and audit.quotes(Block.of(row))
 
 
 def _sealed(context: Context, user_id: str | None, ids: tuple[str, ...]) -> dict[str, dict[int, tuple[str, Block]]]:
-    """The contents that were sealed of each memory, by revision and in whichever chain: a shared memory is changed by many
-    agents. Of another user's chains nobody asks here whether they are whole, so they tell nothing."""
+    """Return the sealed content hashes of each memory by revision, from all chains of the user: many agents may change a shared
+    memory. Chains of other users are not verified here, so they are not used."""
     sealed: dict[str, dict[int, tuple[str, Block]]] = {}
     for row in context.store.find(Kind.BLOCK, all_of(equals("user_id", user_id), In("ref", ids))):
         block = Block.of(row)
-        if told := audit.sealed_content(block):
-            revision, hashed = told
-            sealed.setdefault(str(block.ref), {})[revision] = (hashed, block)
+        if content := audit.sealed_content(block):
+            revision, hash_ = content
+            sealed.setdefault(str(block.ref), {})[revision] = (hash_, block)
     return sealed
 
 
 def _contradicted(context: Context, memory: Memory, sealed: dict[int, tuple[str, Block]]) -> Block | None:
-    """The block that tells of another content than the memory has now."""
-    hashed = audit.content_hash(memory.salt or "", memory.content)
-    told, block = sealed[max(sealed)] if sealed else (hashed, None)
-    if told == hashed:
+    """Return the block that sealed another content than the memory has now."""
+    actual = audit.content_hash(memory.salt or "", memory.content)
+    expected, block = sealed[max(sealed)] if sealed else (actual, None)
+    if expected == actual:
         return None
-    once = any(hashed == earlier for earlier, _ in sealed.values())
-    return None if once and _revision(context, memory.id) != memory.revision else block  # it was changed after it was read
+    earlier = any(actual == hash_ for hash_, _ in sealed.values())
+    return None if earlier and _revision(context, memory.id) != memory.revision else block  # it was changed after it was read
 
 
 def _revision(context: Context, memory_id: str) -> int | None:
-    """The revision that a memory has by now; one that was erased has none."""
+    """Return the current revision of a memory; None if it was erased."""
     row = context.store.get(Kind.MEMORY, [memory_id]).get(memory_id)
     return row.revision if row else None
 
 
-# --- how long they are kept ---
+# --- retention of recall blocks ---
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pruned:
-    """What became of old recall blocks."""
+    """The result of pruning recall blocks."""
 
     removed: int = 0
-    checkpoints: tuple[str, ...] = ()  # the blocks that tell of it
-    broken: tuple[Broken, ...] = ()  # chains that were left alone: what is wrong with them must not be swept away
+    checkpoints: tuple[str, ...] = ()  # the blocks that record it
+    broken: tuple[Broken, ...] = ()  # broken chains are not pruned: that would hide the break
 
     def __add__(self, other: "Pruned") -> "Pruned":
         return Pruned(
@@ -275,7 +276,7 @@ class Pruned:
 
 
 def prune(context: Context, *, older_than_days: float = 90) -> Pruned:
-    """Remove the recall blocks of the caller's user that are older, each run of them behind a checkpoint."""
+    """Remove this user's recall blocks that are older, and append a checkpoint for each group."""
     check_enabled(context)
     days = number("older_than_days", older_than_days, min_=0, max_=1e6, expected="a number of days, 0 or more")
     before = iso(max(0, context.clock() - round(days * _DAY_MS)))
@@ -297,20 +298,20 @@ def _pruned(context: Context, chain: str, before: str) -> Pruned:
 
 
 def _decide_prune(context: Context, chain: str, before: str) -> Plan[Pruned | None]:
-    """Remove the next blocks, and say so at the end of the chain. The new head is made from the one that was read first: whoever
-    else appends or removes meanwhile makes it a conflict."""
+    """Remove the next blocks and append a checkpoint. The new head derives from the one read first, so a concurrent append or
+    removal is a conflict."""
     head = Head.of(context.store.get(Kind.HEAD, [chain])[chain])
     old = list(takewhile(lambda block: block.created_at < before, _oldest(context, chain, head)))
     if all(audit.sealed_through(block.yamo_text) for block in old):
-        return Plan(None)  # a checkpoint alone is never removed: the next would only say the same
+        return Plan(None)  # only checkpoints are left: another one would add nothing
     entry = _checkpoint(context, chain, old)
     blocks, newer = audit.append(chain, head, [entry])
-    gone = [Key(Kind.BLOCK, block.id) for block in old]
-    return Plan(Pruned(removed=len(old), checkpoints=(entry.id,)), [newer.row(), *(block.row() for block in blocks)], gone)
+    removed = [Key(Kind.BLOCK, block.id) for block in old]
+    return Plan(Pruned(removed=len(old), checkpoints=(entry.id,)), [newer.row(), *(block.row() for block in blocks)], removed)
 
 
 def _oldest(context: Context, chain: str, head: Head) -> list[Block]:
-    """The first blocks of a chain; up to its head it has no gap."""
+    """Return the first blocks of a chain; a sound chain has no gap."""
     first = head.number - context.store.count(Kind.BLOCK, equals("chain", chain)) + 1
     return blocks(context, chain, Compare("number", "<", first + _PRUNED_AT_ONCE))
 

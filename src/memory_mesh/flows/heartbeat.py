@@ -1,7 +1,7 @@
-"""The heartbeat: jobs in the order of their priority, each run by one process when it is due, with a record of each run.
+"""The heartbeat: run the jobs that are due, in the order of priority, each in one process, and record every run.
 
-The guard comes first; where it finds damage, no other job runs. A job that fails does not keep the others from running, and stays
-due. A process that dies in the middle of one holds it for half an hour at most; every job may safely be run twice.
+The guard runs first; if it finds damage, no other job runs. A failed job does not stop the others, and stays due. If a process
+dies during a job, the job is free again after half an hour at most; every job may safely run twice.
 """
 
 import json
@@ -10,125 +10,171 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from memory_mesh.core.audit import Broken, Verdict, of_recalls, verify_tail
 from memory_mesh.core.cancel import check_cancelled
-from memory_mesh.core.errors import InvalidInput, MemoryMeshError, StoreBusy, shown
+from memory_mesh.core.errors import InvalidInput, MemoryMeshError, StoreBusy, StoreCorrupt, shown
 from memory_mesh.core.learning import MAX_STORED_RUNS, Heartbeat, JobRun, JobState, Outcome
-from memory_mesh.core.model import Meta, Row, iso, millis
+from memory_mesh.core.model import Block, Compare, Head, Kind, Meta, Row, all_of, equals, iso, millis
 from memory_mesh.core.ports import no_progress
 from memory_mesh.flows import audit, embed, lessons
-from memory_mesh.flows import distill as distil
 from memory_mesh.flows.context import Context, Plan, check_enabled, commit
-from memory_mesh.flows.guard import guard
 from memory_mesh.flows.search import checked_limit
 
 _HOUR = 3_600_000
+_GUARDED_BLOCKS = 100  # at the end of each chain; `verify` checks all of them
+_GUARD_ATTEMPTS = 5
 _log = logging.getLogger("memory_mesh")
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """Something to be done now and then. `run` tells in one line what it did."""
+    """A recurring task. `run` returns one line about what it did."""
 
     name: str
     priority: int
     every_ms: int
     run: Callable[[Context], str]
-    wanted: Callable[[Context], bool] = lambda _: True  # False: the settings want it not
+    enabled: Callable[[Context], bool] = lambda _: True
+
+
+def guard(context: Context) -> str:
+    """Check the ends of all chains and return what was checked; raise `StoreCorrupt` if something is wrong."""
+    memories = context.store.count(Kind.MEMORY, equals("user_id", context.reader.user_id))
+    ends = audit.heads(context)
+    for chain in [*(head.id for head in ends), *_headless(context, ends)]:
+        if broken := _broken(context, chain):
+            raise StoreCorrupt(
+                f"block {broken.number} of the chain {broken.chain}: {broken.reason}", remedy="run memory-mesh audit verify"
+            )
+    return f"{memories} memories, {len(ends)} chains"
+
+
+def _headless(context: Context, ends: Sequence[Head]) -> list[str]:
+    """Return a chain that has blocks but no head."""
+    unnamed = audit.of_none(head.id for head in ends)
+    found = context.store.find(Kind.BLOCK, all_of(equals("user_id", context.reader.user_id), unnamed), limit=1)
+    return [Block.of(row).chain for row in found]
+
+
+def _broken(context: Context, chain: str) -> Broken | None:
+    """Return a break at the end of a chain. It counts only if nobody wrote to the chain between the two reads."""
+    for attempt in range(_GUARD_ATTEMPTS):
+        before = _head(context, chain)
+        verdict = _tail(context, chain, before)
+        if not isinstance(verdict, Broken):
+            return None
+        if _head(context, chain) == before:
+            return verdict
+        context.pause(attempt)
+    return None
+
+
+def _tail(context: Context, chain: str, head: Head | None) -> Verdict:
+    last = head.number if head else 0
+    blocks = audit.blocks(context, chain, Compare("number", ">", last - _GUARDED_BLOCKS))
+    # The first blocks of a chain of searches may be removed behind a checkpoint; `verify` checks that.
+    if blocks and blocks[0].number > max(1, last - _GUARDED_BLOCKS + 1) and not of_recalls(chain):
+        return Broken(chain, blocks[0].number - 1, None, "block is missing")
+    return verify_tail(chain, blocks, head)
+
+
+def _head(context: Context, chain: str) -> Head | None:
+    row = context.store.get(Kind.HEAD, [chain]).get(chain)
+    return Head.of(row) if row else None
 
 
 def _distill(context: Context) -> str:
-    return distil.told(distil.cycle(context))
+    return lessons.summary(lessons.run_distillation(context))
 
 
-def _retain(context: Context) -> str:
-    retired = lessons.retire(context)
+def _apply_retention(context: Context) -> str:
+    archived = lessons.archive_old(context)
     pruned = audit.prune(context, older_than_days=context.options.recall_retention_days)
-    broken = f", {len(pruned.broken)} chains left alone because they are broken" if pruned.broken else ""
-    return f"{len(retired)} lessons archived, {pruned.removed} recall blocks removed{broken}"
+    broken = f", {len(pruned.broken)} broken chains not touched" if pruned.broken else ""
+    return f"{len(archived)} lessons archived, {pruned.removed} recall blocks removed{broken}"
 
 
 def _reembed(context: Context) -> str:
-    """Vectors for memories that wait for one. A store of another model is left alone: changing it is for people to say."""
+    """Embed memories that wait for a vector. A store of another model is not changed: only a person decides that."""
     if context.embedder is None or embed.store_model(context) not in (None, context.embedder.model):
-        return "the store's vectors are of another model" if context.embedder else "no embedder is set"
+        return "the store has vectors of another model" if context.embedder else "no embedder is set"
     return f"{embed.reembed(context, no_progress).embedded} memories embedded"
 
 
 def _compact(context: Context) -> str:
-    return "nothing deleted is left in the files" if context.store.compact() else "others are using the store"
+    return "no deleted bytes are left in the files" if context.store.compact() else "the store is in use by others"
 
 
 # Decay and consolidation come between distillation and retention, with the graph face.
 JOBS = (
     Job("guard", 0, 0, guard),
     Job("distillation", 1, 8 * _HOUR, _distill, lambda context: context.options.enable_wisdom_distillation),
-    Job("retention", 4, 24 * _HOUR, _retain),
+    Job("retention", 4, 24 * _HOUR, _apply_retention),
     Job("reembedding", 5, _HOUR, _reembed),
     Job("compaction", 6, 24 * _HOUR, _compact),
 )
 
 
 def beat(context: Context, *, jobs: Sequence[str] | None = None, force: bool = False) -> Heartbeat:
-    """Run what is due; `jobs` names the only ones to think of, `force` makes them due. The guard is always asked."""
+    """Run the guard and the jobs that are due; only those in `jobs`, if given, and also those not due with `force`."""
     check_enabled(context)
     chosen = _chosen(jobs)
-    first = _tried(context, JOBS[0], context.clock())
+    first = _run(context, JOBS[0], context.clock())
     runs = [first]
     for job in chosen:
         check_cancelled()
-        runs.append(
-            _turn(context, job, force=force) if first.ok else _passed(context, job, Outcome.BLOCKED, "the guard found damage")
-        )
+        blocked = None if first.ok else _not_run(context, job, Outcome.BLOCKED, "the guard found damage")
+        runs.append(blocked or _run_if_due(context, job, force=force))
     _record(context, first)
     return Heartbeat(runs=tuple(runs))
 
 
 def log(context: Context, *, limit: int = 20) -> list[JobRun]:
-    """The latest runs of this user's jobs, newest first."""
+    """Return the latest runs of this user's jobs, newest first."""
     prefix = _run_id(context, "", "")
-    most = checked_limit(limit)
+    max_runs = checked_limit(limit)
     runs = [run for meta in Meta.with_prefix(context.store, prefix) if (run := _run_of(meta))]
-    return sorted(runs, key=lambda run: (run.began, -run.priority), reverse=True)[:most]
+    return sorted(runs, key=lambda run: (run.began, -run.priority), reverse=True)[:max_runs]
 
 
 def _chosen(names: Sequence[str] | None) -> list[Job]:
     known = [job.name for job in JOBS]
-    fits = isinstance(names, Iterable) and not isinstance(names, str) and all(name in known for name in names)
-    if names is not None and not fits:
+    valid = isinstance(names, Iterable) and not isinstance(names, str) and all(name in known for name in names)
+    if names is not None and not valid:
         raise InvalidInput(f"jobs is {shown(names)}", expected=f"a list of {', '.join(known)}")
     return [job for job in JOBS[1:] if names is None or job.name in names]
 
 
-def _turn(context: Context, job: Job, *, force: bool) -> JobRun:
-    if not job.wanted(context):
-        return _passed(context, job, Outcome.OFF, "the settings want it not")
+def _run_if_due(context: Context, job: Job, *, force: bool) -> JobRun:
+    if not job.enabled(context):
+        return _not_run(context, job, Outcome.OFF, "disabled in settings")
     began, holder = context.clock(), context.ids.salt()
     try:
         refused = _take(context, job, holder, began, force=force)
     except StoreBusy as error:
-        return _passed(context, job, Outcome.FAILED, str(error))
+        return _not_run(context, job, Outcome.FAILED, str(error))
     if refused:
-        return _passed(context, job, refused)
+        return _not_run(context, job, refused)
     try:
-        run = _tried(context, job, began)
+        run = _run(context, job, began)
     except BaseException:
-        # Whoever interrupts it and starts again shall not have to wait for the lease to end.
-        _give_back(context, job, holder, began, _passed(context, job, Outcome.FAILED, "interrupted"))
+        # Someone who interrupts a job and starts it again need not wait for the lease to end.
+        _release(context, job, holder, began, _not_run(context, job, Outcome.FAILED, "interrupted"))
         raise
     try:
-        _give_back(context, job, holder, began, run)
+        _release(context, job, holder, began, run)
     except StoreBusy as error:
-        _log.warning("heartbeat: no record of %s, because %s", job.name, error)
+        _log.warning("heartbeat: the run of %s was not recorded: %s", job.name, error)
     return run
 
 
-def _tried(context: Context, job: Job, began: int) -> JobRun:
+def _run(context: Context, job: Job, began: int) -> JobRun:
     try:
         outcome, detail = Outcome.DONE, job.run(context)
     except MemoryMeshError as error:
         outcome, detail = Outcome.FAILED, str(error)
-    except Exception as error:  # noqa: BLE001  (one job's mistake must not keep the others from running)
-        # By its type alone: what it says may quote a memory.
+    except Exception as error:  # noqa: BLE001  (an error in one job must not stop the others)
+        # Only its type: the message may quote a memory.
         _log.error("heartbeat: %s failed: unexpected %s", job.name, type(error).__name__)
         _log.debug("heartbeat: %s failed", job.name, exc_info=error)
         outcome, detail = Outcome.FAILED, f"unexpected {type(error).__name__}"
@@ -137,48 +183,48 @@ def _tried(context: Context, job: Job, began: int) -> JobRun:
     )  # fmt: skip
 
 
-def _passed(context: Context, job: Job, outcome: Outcome, detail: str = "") -> JobRun:
+def _not_run(context: Context, job: Job, outcome: Outcome, detail: str = "") -> JobRun:
     ms = iso(context.clock())
     return JobRun(job=job.name, priority=job.priority, outcome=outcome, began=ms, ended=ms, detail=detail)
 
 
-# --- what the store remembers of them ---
+# --- stored state ---
 
 
 def _take(context: Context, job: Job, holder: str, ms: int, *, force: bool) -> Outcome | None:
     def decide() -> Plan[Outcome | None]:
-        meta, turn = _held(context, job)
-        refused = turn.refusal(ms, job.every_ms, force=force)
-        return Plan(refused, [] if refused else [_row(context, meta, turn.acquire(holder, ms).detail())])
+        meta, state = _stored_state(context, job)
+        refused = state.refusal(ms, job.every_ms, force=force)
+        return Plan(refused, [] if refused else [_row(context, meta, state.acquire(holder, ms).detail())])
 
     return commit(context, decide)[0]
 
 
-def _give_back(context: Context, job: Job, holder: str | None, began: int, run: JobRun) -> None:
+def _release(context: Context, job: Job, holder: str | None, began: int, run: JobRun) -> None:
     def decide() -> Plan[None]:
-        meta, turn = _held(context, job)
-        newer = turn.release(holder, began, done=run.ok)
-        return Plan(None, [_row(context, meta, newer.detail()), *_kept(context, job.name, turn.count, run)])
+        meta, state = _stored_state(context, job)
+        newer = state.release(holder, began, done=run.ok)
+        return Plan(None, [_row(context, meta, newer.detail()), *_run_rows(context, job.name, state.count, run)])
 
     commit(context, decide)
 
 
 def _record(context: Context, run: JobRun) -> None:
-    """The guard's own record; on a damaged store it may be the last thing that can be written, or not even that."""
+    """Record the run of the guard, if a damaged store still accepts it."""
     try:
-        _give_back(context, JOBS[0], None, millis(run.began), run)
+        _release(context, JOBS[0], None, millis(run.began), run)
     except MemoryMeshError as error:
-        _log.warning("heartbeat: no record of %s, because %s", run.job, error)
+        _log.warning("heartbeat: the run of %s was not recorded: %s", run.job, error)
 
 
-def _kept(context: Context, name: str, count: int, run: JobRun) -> list[Row]:
-    """The record of a run, in the place of the oldest one: replacing is cheaper than deleting."""
+def _run_rows(context: Context, name: str, count: int, run: JobRun) -> list[Row]:
+    """Return the row of a run. It replaces the oldest one, which is cheaper than deleting."""
     id_ = _run_id(context, name, str(count % MAX_STORED_RUNS))
     return [_row(context, Meta.read(context.store, id_), asdict(run))]
 
 
-def _held(context: Context, job: Job) -> tuple[Meta, JobState]:
-    meta = Meta.read(context.store, _turn_id(context, job))
+def _stored_state(context: Context, job: Job) -> tuple[Meta, JobState]:
+    meta = Meta.read(context.store, _state_id(context, job))
     return meta, JobState.of(meta.detail)
 
 
@@ -195,7 +241,7 @@ def _run_of(meta: Meta) -> JobRun | None:
         return None
 
 
-def _turn_id(context: Context, job: Job) -> str:
+def _state_id(context: Context, job: Job) -> str:
     return f"job {json.dumps(context.reader.user_id)} {job.name}"
 
 

@@ -1,15 +1,27 @@
-"""Lessons: learnt once for each pattern, the surer one in place of the less sure, found by who may see them."""
+"""Lessons: store one for each error pattern, find them, archive old ones, and distill new ones from recent failures.
 
-from collections.abc import Sequence
-from dataclasses import replace
+The distillation cycle of RFC-0011: SCAN recent blocks for failures → DEDUPLICATE by pattern → DISTILL lessons → INJECT the most
+severe ones into the next session.
+"""
+
+import logging
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, replace
 from typing import Any
 
 from memory_mesh.core import audit
 from memory_mesh.core.audit import Entry, Seal, blocks, derived_id
-from memory_mesh.core.errors import InvalidInput, shown
+from memory_mesh.core.cancel import check_cancelled
+from memory_mesh.core.errors import AnswerUnreadable, BudgetSpent, CallError, InvalidInput, NotFound, shown
 from memory_mesh.core.learning import (
+    CANDIDATE_TAG,
+    DEFAULT_CONFIDENCE,
+    SEVERITIES,
+    Distilled,
     LessonBlock,
     LessonContext,
+    Skipped,
     by_confidence,
     by_severity,
     lesson_metadata,
@@ -17,10 +29,10 @@ from memory_mesh.core.learning import (
     narrowness,
     parse_lesson,
 )
-from memory_mesh.core.model.columns import Kind
-from memory_mesh.core.model.records import Memory, Status, revise
+from memory_mesh.core.model.columns import Kind, Value
+from memory_mesh.core.model.records import Block, Memory, Status, revise
 from memory_mesh.core.model.rows import Row
-from memory_mesh.core.model.scope import MemoryType, Reach, partition_for, partitions, reach_of
+from memory_mesh.core.model.scope import MemoryType, Reach, Reader, partition_for, partitions, reach_of, visible
 from memory_mesh.core.model.times import iso
 from memory_mesh.core.model.where import Compare, In, Where, all_of, equals
 from memory_mesh.core.safety import BASE_TRUST, Source
@@ -30,9 +42,11 @@ from memory_mesh.flows.context import (
     Context,
     Plan,
     audit_rows,
+    check_enabled,
     check_texts,
     commit,
     memory_row,
+    not_expired,
     not_found,
     own_chain,
     stored_memory,
@@ -43,129 +57,144 @@ from memory_mesh.flows.write import Prepared, find_replayed, new_memory, prepare
 
 ORDERS = (None, "relevance", "severity DESC")
 _DAY = 86_400_000
-_CONSIDERED = 50  # lessons that bear on something, before the worst of them are chosen
+_CANDIDATES = 50  # relevant lessons among which the most severe are chosen
 _LESSON = equals("memory_type", MemoryType.LESSON)
+INJECTED = 10  # lessons for the next session
+_REQUIRED = ("error_pattern", "preventative_rule")
+_MODEL_FIELDS = (*_REQUIRED, "oversight", "fix", "inverse_lesson")  # what a language model may fill in
+_RECENT, _REPEATED, _TIMES = _DAY, 7 * _DAY, 2
+_MAX_TEXT = 2000
+_CHARS_PER_TOKEN = 4
+_OBSERVATIONS = ("add", "observe")
+_REPORTS = (*_OBSERVATIONS, "update")  # a failure may be recorded later; pinning, for instance, is not a report
+_log = logging.getLogger("memory_mesh")
 
 
 def distill(context: Context, given: object, *, key: str | None = None) -> LessonBlock:
-    """Keep a lesson, or give back the one of its pattern that is at least as sure. The surer one takes the other's place."""
+    """Store a lesson, or return the known one of its pattern if that has at least the same confidence."""
     return learn(context, given, key=key)[0]
 
 
 def learn(
     context: Context, given: object, *, sources: Sequence[Memory] = (), inferred: bool = False, key: str | None = None
 ) -> tuple[LessonBlock, bool]:
-    """The same with the memories that it is drawn from, and whether a language model drew it; and whether it is new."""
-    lesson = _clean(context, parse_lesson(given))
-    asked = request_hash("distill_lesson", lesson.text, lesson.pattern_id, lesson.confidence, lesson.severity)
-    said = lesson_metadata(lesson, Source.INFERENCE if inferred else None)
+    """Store a lesson drawn from `sources`, by a language model if `inferred`. Return it and whether it is new."""
+    lesson = _redacted(context, parse_lesson(given))
+    request = request_hash("distill_lesson", lesson.text, lesson.pattern_id, lesson.confidence, lesson.severity)
+    metadata = lesson_metadata(lesson, Source.INFERENCE if inferred else None)
     trust = BASE_TRUST[Source.INFERENCE] if inferred else None
-    wanted = prepare(context, [(lesson.text, said)], request=asked, trust=trust)[0]
-    made = Vectors()
+    prepared = prepare(context, [(lesson.text, metadata)], request=request, trust=trust)[0]
+    vectors = Vectors()
 
     def decide() -> Plan[tuple[Memory, bool]]:
-        if replayed := find_replayed(context, key, asked):
+        if replayed := find_replayed(context, key, request):
             return Plan((stored_memory(context, replayed), False))
         seen = {name: context.store.version(name) for name in partitions(context.reader)}
-        _must_be_there(context, sources)
+        _require_sources(context, sources)
         known = by_pattern(context, lesson.pattern_id)
-        # One that fewer may see does not keep the others from learning it.
+        # A lesson that fewer readers may see does not prevent a wider one.
         as_wide = next((old for old in known if narrowness(old) <= max(map(narrowness, sources), default=0)), None)
         if as_wide and (as_wide.confidence or 0.0) >= lesson.confidence:
             return Plan((as_wide, False))
-        plan = _stored(context, lesson, wanted, known, sources, made)
-        puts = [*plan.puts, *receipt_rows(context, key, plan.answer.id, asked)]
+        plan = _store(context, lesson, prepared, known, sources, vectors)
+        puts = [*plan.puts, *receipt_rows(context, key, plan.answer.id, request)]
         return Plan((plan.answer, True), puts, seen=seen)
 
     (memory, new), _ = commit(context, decide)
     if not new:
-        usage.count(context, [memory.id])  # met again: its time begins anew
-    return _told(context, [memory])[0], new
+        usage.count(context, [memory.id])  # seen again: its retention starts anew
+    return _with_blocks(context, [memory])[0], new
 
 
 def by_pattern(context: Context, pattern_id: object) -> list[Memory]:
-    """The lessons of a pattern that the caller may see, the surest first."""
+    """Return the lessons of a pattern that the reader may see, the highest confidence first."""
     check_texts(lesson_pattern_id=pattern_id)
     found = context.store.find(Kind.MEMORY, all_of(readable(context), equals("lesson_pattern_id", str(pattern_id)), _LESSON))
     return by_confidence(Memory.of(row) for row in found)
 
 
-def query(context: Context, words: object, *, limit: int = 10, order_by: str | None = None) -> list[LessonBlock]:
-    """The lessons that bear on something; without words all of them, the worst first. Those that are not sure enough stay out."""
+def query(context: Context, text: object, *, limit: int = 10, order_by: str | None = None) -> list[LessonBlock]:
+    """Return relevant lessons with enough confidence; an empty text lists all, the most severe first."""
     if order_by not in ORDERS:
         raise InvalidInput(f"order_by is {shown(order_by)}", expected="relevance or severity DESC")
-    if not isinstance(words, str):
-        raise InvalidInput(f"the query is {shown(words)}", expected="text; empty lists all lessons")
-    most = checked_limit(limit)
-    if not words.strip():
-        sure = all_of(readable(context), _LESSON, Compare("confidence", ">=", context.options.lesson_min_confidence))
-        every = [Memory.of(row) for row in context.store.find(Kind.MEMORY, sure)]
-        return _told(context, by_severity(every)[:most])
+    if not isinstance(text, str):
+        raise InvalidInput(f"the query is {shown(text)}", expected="text; empty lists all lessons")
+    max_lessons = checked_limit(limit)
+    if not text.strip():
+        confident = all_of(readable(context), _LESSON, Compare("confidence", ">=", context.options.lesson_min_confidence))
+        every = [Memory.of(row) for row in context.store.find(Kind.MEMORY, confident)]
+        return _with_blocks(context, by_severity(every)[:max_lessons])
     if order_by == "severity DESC":
-        return _told(context, by_severity(_search(context, words, max(most, _CONSIDERED)))[:most])
-    return _told(context, _search(context, words, most))
+        return _with_blocks(context, by_severity(_search(context, text, max(max_lessons, _CANDIDATES)))[:max_lessons])
+    return _with_blocks(context, _search(context, text, max_lessons))
 
 
-def retire(context: Context) -> list[str]:
-    """Archive the lessons of this user that nobody has met for too long; pinned ones stay."""
+def archive_old(context: Context) -> list[str]:
+    """Archive this user's lessons that were not seen for `lesson_retention_days`, except pinned ones. Return their ids."""
     cutoff = iso(max(0, context.clock() - context.options.lesson_retention_days * _DAY))
     old = all_of(
         equals("user_id", context.reader.user_id), _LESSON, equals("status", Status.ACTIVE), Compare("created_at", "<", cutoff)
     )
-    retired = []
+    archived = []
     for id_ in context.store.ids(Kind.MEMORY, old):
-        if _archived(context, id_, cutoff):
-            retired.append(id_)
-    return retired
+        if _archive(context, id_, cutoff):
+            archived.append(id_)
+    return archived
 
 
-def _archived(context: Context, memory_id: str, cutoff: str) -> bool:
+def _archive(context: Context, memory_id: str, cutoff: str) -> bool:
     def decide() -> Plan[bool]:
         row = memory_row(context, memory_id)
         if row is None:
             return Plan(answer=False)
         seen = {row.partition: context.store.version(row.partition)}
         memory = Memory.of(row)
-        sighted = usage.usage_of(context, [memory_id]).get(memory_id, {}).get("last_accessed") or memory.created_at
-        if memory.status != Status.ACTIVE or memory.pinned or max(str(sighted), memory.last_observed or "") >= cutoff:
+        seen_at = usage.usage_of(context, [memory_id]).get(memory_id, {}).get("last_accessed") or memory.created_at
+        if memory.status != Status.ACTIVE or memory.pinned or max(str(seen_at), memory.last_observed or "") >= cutoff:
             return Plan(answer=False)
-        why = f"not met for {context.options.lesson_retention_days} days"
+        why = f"not seen for {context.options.lesson_retention_days} days"
         plan = plan_revision(context, memory, action="archive", why=why, status=Status.ARCHIVED.value)
         return Plan(answer=True, puts=plan.puts, deletes=plan.deletes, seen=seen)
 
     return commit(context, decide)[0]
 
 
-def _stored(
-    context: Context, lesson: LessonContext, wanted: Prepared, known: Sequence[Memory], sources: Sequence[Memory], made: Vectors
+def _store(
+    context: Context,
+    lesson: LessonContext,
+    prepared: Prepared,
+    known: Sequence[Memory],
+    sources: Sequence[Memory],
+    vectors: Vectors,
 ) -> Plan[Memory]:
     ms = context.clock()
     narrow = narrowest(sources)
     reach = reach_of(narrow.memory_type, narrow.reach) if narrow else Reach.GLOBAL
     partition = partition_for(context.reader.user_id, context.reader.agent_id, MemoryType.LESSON, reach)
-    made.embed(context, [wanted.draft.content])
-    vectors = made[wanted.draft.content]
-    beaten = [
+    vectors.embed(context, [prepared.draft.content])
+    embedded = vectors[prepared.draft.content]
+    superseded = [
         old for old in known if narrowness(old) >= list(Reach).index(reach) and (old.confidence or 0.0) <= lesson.confidence
     ]
     memory = new_memory(
-        context, wanted, vectors, ms=ms, number=context.store.version(partition) + 1,
-        lesson_pattern_id=lesson.pattern_id, supersedes=[old.id for old in beaten], sources=[source.id for source in sources],
-        reach=reach.value if narrow else None, session_id=narrow.session_id if narrow else wanted.draft.columns.get("session_id"),
+        context, prepared, embedded, ms=ms, number=context.store.version(partition) + 1,
+        lesson_pattern_id=lesson.pattern_id, supersedes=[old.id for old in superseded], sources=[source.id for source in sources],
+        reach=reach.value if narrow else None,
+        session_id=narrow.session_id if narrow else prepared.draft.columns.get("session_id"),
     )  # fmt: skip
     memory = replace(memory, metadata={**memory.metadata, "lesson_id": derived_id(memory.id, "lesson")})
-    rows, entries = _superseded(context, beaten, memory, ms)
+    rows, entries = _supersede(context, superseded, memory, ms)
     entries.append(_entry(context, ms, memory, lesson))
     blocks = audit_rows(context, own_chain(context), entries if context.options.enable_yamo else [])
-    return Plan(memory, [memory.row(), *passage_rows(memory, vectors), *rows, *made.model_rows(context), *blocks])
+    return Plan(memory, [memory.row(), *passage_rows(memory, embedded), *rows, *vectors.model_rows(context), *blocks])
 
 
-def _superseded(context: Context, beaten: Sequence[Memory], by: Memory, ms: int) -> tuple[list[Row], list[Entry]]:
+def _supersede(context: Context, superseded: Sequence[Memory], by: Memory, ms: int) -> tuple[list[Row], list[Entry]]:
     rows: list[Row] = []
     entries: list[Entry] = []
-    for old in beaten:
+    for old in superseded:
         newer, change = revise(
-            old, at=iso(ms), by=context.reader.agent_id, action="supersede", why="a surer lesson of the same pattern",
+            old, at=iso(ms), by=context.reader.agent_id, action="supersede", why="superseded by a lesson with more confidence",
             status=Status.SUPERSEDED.value, superseded_by=by.id,
         )  # fmt: skip
         rows += [newer.row(replaces=old.revision), change.row(newer.partition)]
@@ -174,14 +203,14 @@ def _superseded(context: Context, beaten: Sequence[Memory], by: Memory, ms: int)
 
 
 def _entry(context: Context, ms: int, memory: Memory, lesson: LessonContext) -> Entry:
-    lesson_id, sure = str(memory.metadata["lesson_id"]), lesson.confidence
+    lesson_id, confidence = str(memory.metadata["lesson_id"]), lesson.confidence
 
     def write(seal: Seal) -> str:
         return blocks.lesson(
             seal, agent=str(context.reader.agent_id), situation=lesson.situation, pattern_id=lesson.pattern_id,
-            severity=lesson.severity, at=iso(ms), hypothesis_confidence=sure, lesson_id=lesson_id,
-            oversight=lesson.oversight, rule=lesson.preventative_rule, rule_confidence=sure, rationale=lesson.fix,
-            scope=lesson.applicable_scope, inverse=lesson.inverse_lesson, confidence=sure, memory_id=memory.id,
+            severity=lesson.severity, at=iso(ms), hypothesis_confidence=confidence, lesson_id=lesson_id,
+            oversight=lesson.oversight, rule=lesson.preventative_rule, rule_confidence=confidence, rationale=lesson.fix,
+            scope=lesson.applicable_scope, inverse=lesson.inverse_lesson, confidence=confidence, memory_id=memory.id,
         )  # fmt: skip
 
     return Entry(
@@ -195,34 +224,179 @@ def _entry(context: Context, ms: int, memory: Memory, lesson: LessonContext) -> 
     )
 
 
-def _must_be_there(context: Context, sources: Sequence[Memory]) -> None:
-    """A lesson quotes what it is drawn from: where that was erased meanwhile, it must not come to be."""
-    held = context.store.get(Kind.MEMORY, [source.id for source in sources]) if sources else {}
+def _require_sources(context: Context, sources: Sequence[Memory]) -> None:
+    """Raise `NotFound` if a source was erased meanwhile: the lesson would quote it."""
+    stored = context.store.get(Kind.MEMORY, [source.id for source in sources]) if sources else {}
     for source in sources:
-        if source.id not in held:
+        if source.id not in stored:
             raise not_found(context, source.id)
 
 
-def _clean(context: Context, lesson: LessonContext) -> LessonContext:
-    """The lesson as it may be kept: its texts stand in the block too."""
-    named = ("situation", "error_pattern", "oversight", "fix", "preventative_rule", "applicable_scope", "inverse_lesson")
-    clean: dict[str, Any] = {name: context.layer0.redact(text) for name in named if (text := getattr(lesson, name))}
-    return replace(lesson, **clean)
+def _redacted(context: Context, lesson: LessonContext) -> LessonContext:
+    """Redact the texts of a lesson, which are also written into its block."""
+    names = ("situation", "error_pattern", "oversight", "fix", "preventative_rule", "applicable_scope", "inverse_lesson")
+    redacted: dict[str, Any] = {name: context.layer0.redact(text) for name in names if (text := getattr(lesson, name))}
+    return replace(lesson, **redacted)
 
 
-def _search(context: Context, words: str, limit: int) -> list[Memory]:
-    least = context.options.lesson_min_confidence
-    where = all_of(_LESSON, Compare("confidence", ">=", least))
-    # The text is for the audit trail alone.
-    asked = Request(query=words, limit=limit, filter=f"memory_type = 'lesson' AND confidence >= {least}", where=where)
-    ids = [result.id for result in search(context, asked)]
-    held = context.store.get(Kind.MEMORY, ids)
-    return [Memory.of(held[id_]) for id_ in ids if id_ in held]
+def _search(context: Context, text: str, limit: int) -> list[Memory]:
+    min_confidence = context.options.lesson_min_confidence
+    where = all_of(_LESSON, Compare("confidence", ">=", min_confidence))
+    # The filter as text only appears in the audit chain.
+    filter_ = f"memory_type = 'lesson' AND confidence >= {min_confidence}"
+    ids = [result.id for result in search(context, Request(query=text, limit=limit, filter=filter_, where=where))]
+    stored = context.store.get(Kind.MEMORY, ids)
+    return [Memory.of(stored[id_]) for id_ in ids if id_ in stored]
 
 
-def _told(context: Context, memories: Sequence[Memory]) -> list[LessonBlock]:
-    """The lessons with the texts of their blocks."""
+def _with_blocks(context: Context, memories: Sequence[Memory]) -> list[LessonBlock]:
+    """Return lessons with the texts of their blocks."""
     ids = tuple(memory.id for memory in memories)
     about: Where = all_of(In("ref", ids), equals("operation_type", "lesson"))
-    written = {row.value("ref"): str(row.value("yamo_text")) for row in context.store.find(Kind.BLOCK, about)} if ids else {}
-    return [LessonBlock.of(memory, written.get(memory.id)) for memory in memories]
+    texts_ = {row.value("ref"): str(row.value("yamo_text")) for row in context.store.find(Kind.BLOCK, about)} if ids else {}
+    return [LessonBlock.of(memory, texts_.get(memory.id)) for memory in memories]
+
+
+# --- distillation ---
+
+
+def run_distillation(context: Context) -> Distilled:
+    """Distill lessons from the failures of the last day, over all chains of this user, each agent's memories as that agent."""
+    check_enabled(context)
+    scanned, candidates = _scan(context)
+    learnt: list[LessonBlock] = []
+    skipped: list[Skipped] = []
+    for memory in candidates:
+        check_cancelled()
+        own = replace(context, reader=Reader(memory.user_id, memory.agent_id, memory.session_id))
+        try:
+            lesson = _lesson(own, memory)
+        except (InvalidInput, NotFound) as error:
+            skipped.append(Skipped(memory_id=memory.id, reason=error.what))
+        else:
+            learnt += [lesson] if lesson else []
+    shown_lessons = tuple(lesson for lesson in learnt if _is_visible(context, lesson))
+    return Distilled(
+        scanned=scanned,
+        candidates=len(candidates),
+        learnt=shown_lessons,
+        known=len(candidates) - len(learnt) - len(skipped),
+        skipped=tuple(skipped),
+        inject=tuple(query(context, "", limit=INJECTED, order_by="severity DESC")),
+        unseen=len(learnt) - len(shown_lessons),
+    )
+
+
+def _scan(context: Context) -> tuple[int, list[Memory]]:
+    """Return the number of blocks of the last day, and the memories that may give a lesson, newest first."""
+    ms = context.clock()
+    week = _blocks(context, iso(ms - _REPEATED))
+    recent = [block for block in week if block.created_at >= iso(ms - _RECENT)]
+    patterns = Counter(_pattern(block) for block in week if _action(block) in _OBSERVATIONS)
+    chosen = [block for block in recent if _action(block) in _REPORTS and _is_candidate(block, patterns)]
+    return len(recent), _memories(context, dict.fromkeys(str(block.ref) for block in chosen))
+
+
+def _memories(context: Context, ids: Iterable[str]) -> list[Memory]:
+    """Return the active memories among `ids`; quarantined, archived, expired and erased ones give no lessons."""
+    own = all_of(equals("user_id", context.reader.user_id), Compare("memory_type", "<>", MemoryType.LESSON))
+    usable = all_of(own, equals("status", Status.ACTIVE), not_expired(context))
+    rows = [memory_row(context, id_) for id_ in ids]
+    return [Memory.of(row) for row in rows if row and usable.matches(row)]
+
+
+def _blocks(context: Context, since: str) -> list[Block]:
+    found = all_of(
+        equals("user_id", context.reader.user_id), Compare("created_at", ">=", since), equals("operation_type", "retain")
+    )
+    return [Block.of(row) for row in context.store.find(Kind.BLOCK, found)]
+
+
+def _action(block: Block) -> Value:
+    return (block.metadata or {}).get("action") if block.ref else None
+
+
+def _is_candidate(block: Block, patterns: Mapping[str | None, int]) -> bool:
+    metadata = block.metadata or {}
+    tags = metadata.get("tags")
+    marked = isinstance(tags, list) and CANDIDATE_TAG in tags
+    return metadata.get("status") == "error" or marked or (_pattern(block) is not None and patterns[_pattern(block)] >= _TIMES)
+
+
+def _is_visible(context: Context, lesson: LessonBlock) -> bool:
+    row = memory_row(context, lesson.memory_id)
+    return row is not None and visible(context.reader, row)
+
+
+def _pattern(block: Block) -> str | None:
+    pattern = (block.metadata or {}).get("error_pattern")
+    return pattern if isinstance(pattern, str) and pattern.strip() else None
+
+
+def _lesson(context: Context, memory: Memory) -> LessonBlock | None:
+    """Store the lesson of a memory; None if it is known. Raise `InvalidInput` if pattern or rule are missing."""
+    texts = {name: _text(memory.metadata.get(name)) for name in _MODEL_FIELDS}
+    missing = [name for name in _REQUIRED if not texts[name]]
+    if missing and _has_lesson(context, memory):
+        return None  # a model might name the same error differently each time
+    proposed = _proposed(context, memory) if missing else {}
+    texts |= {name: text for name, text in proposed.items() if not texts[name]}
+    for name in (name for name in missing if not texts[name]):
+        raise InvalidInput(f"{name} is missing", expected="one in its metadata, or a language model that finds one")
+    lesson, new = learn(context, _lesson_fields(memory, texts), sources=[memory], inferred=bool(missing))
+    return lesson if new else None
+
+
+def _has_lesson(context: Context, memory: Memory) -> bool:
+    drawn = all_of(equals("user_id", memory.user_id), equals("memory_type", MemoryType.LESSON), In("sources", (memory.id,)))
+    return context.store.count(Kind.MEMORY, drawn) > 0
+
+
+def _lesson_fields(memory: Memory, texts: Mapping[str, str]) -> dict[str, object]:
+    metadata = memory.metadata
+    severity = metadata.get("severity")
+    return {
+        "situation": _text(metadata.get("situation")) or memory.content[:_MAX_TEXT],
+        "error_pattern": texts["error_pattern"],
+        "oversight": texts["oversight"] or "not recorded",
+        "fix": texts["fix"] or "not recorded",
+        "preventative_rule": texts["preventative_rule"],
+        "severity": severity if severity in SEVERITIES else "medium",
+        "applicable_scope": _text(metadata.get("applicable_scope")) or "general",
+        "inverse_lesson": texts["inverse_lesson"] or None,
+        "confidence": DEFAULT_CONFIDENCE if memory.confidence is None else memory.confidence,
+    }
+
+
+def _proposed(context: Context, memory: Memory) -> dict[str, str]:
+    """Ask the language model, if there is one, for the missing texts. Agents follow rules, so a report or an answer that contains
+    instructions is refused."""
+    if context.chat is None:
+        return {}
+    from memory_mesh.core.prompts import lesson as prompt
+    from memory_mesh.core.safety.injection import detect
+
+    report = memory.content[: _CHARS_PER_TOKEN * context.options.llm_input_tokens]
+    if detect(report):
+        raise InvalidInput("its text contains instructions to a model")
+    try:
+        reply = context.chat.reply(prompt.build_prompt(report, context.ids.salt(), max_tokens=context.options.answer_tokens))
+        proposed = asdict(prompt.read_reply(reply))
+    except (CallError, BudgetSpent, AnswerUnreadable) as error:
+        _log.warning("distillation: no lesson from %s: %s", memory.id, error)
+        return {}
+    if any(detect(text) for text in proposed.values()):
+        raise InvalidInput("the model's answer contains instructions to a model")
+    return proposed
+
+
+def _text(value: Value) -> str:
+    return value[:_MAX_TEXT] if isinstance(value, str) and value.strip() else ""
+
+
+def summary(done: Distilled) -> str:
+    """Describe a distillation cycle in one line."""
+    parts = [f"{len(done.learnt) + done.unseen} learnt", f"{done.known} known"] + (
+        [f"{len(done.skipped)} skipped"] if done.skipped else []
+    )
+    return f"{done.candidates} candidates in {done.scanned} blocks: {', '.join(parts)}"

@@ -1,4 +1,4 @@
-"""The accounts of paid calls, kept in the store, so that every process counts into the same ones and one cap holds for all."""
+"""The usage of paid models, counted in the store, so that one daily cap holds for all processes."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -15,7 +15,7 @@ _PREFIX = "spending "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ledger:
-    """A `Meter` over a store. Where the store cannot be written to, this process counts for itself."""
+    """A `Meter` that writes to a store. If the store cannot be written to, this process counts in memory."""
 
     store: Store
     clock: Clock
@@ -29,26 +29,26 @@ class Ledger:
     def reserve(self, operation: str, model: str, most: Tokens) -> str:
         day = iso(self.clock())[:10]
         ticket = f"{day} {self.ids.salt()}"
-        wanted = self._spent(operation, model, most)
-        self._change(day, lambda held: held.reserve(ticket, wanted, self.caps))
+        maximum = self._spent(operation, model, most)
+        self._change(day, lambda account: account.reserve(ticket, maximum, self.caps))
         return ticket
 
     def commit(self, ticket: str, used: Tokens, *, failed: bool = False) -> None:
         day = ticket[:10]
 
-        def settled(held: DailySpending) -> DailySpending:
-            most = held.held.get(ticket)
-            if most is None:
-                return held
-            spent = self._spent(most.operation, most.model, used)
-            return held.commit(ticket, replace(spent, calls=1, failed=int(failed)))
+        def with_usage(account: DailySpending) -> DailySpending:
+            reserved = account.held.get(ticket)
+            if reserved is None:
+                return account
+            spent = self._spent(reserved.operation, reserved.model, used)
+            return account.commit(ticket, replace(spent, calls=1, failed=int(failed)))
 
-        self._change(day, settled)
+        self._change(day, with_usage)
 
     def days(self) -> dict[str, DailySpending]:
-        """Every day's account."""
-        kept = {meta.id.removeprefix(_PREFIX): DailySpending.of(meta.detail) for meta in Meta.with_prefix(self.store, _PREFIX)}
-        return {**kept, **{day: _both(kept.get(day, DailySpending()), own) for day, own in self._own.items()}}
+        """Return the usage of each day."""
+        stored = {meta.id.removeprefix(_PREFIX): DailySpending.of(meta.detail) for meta in Meta.with_prefix(self.store, _PREFIX)}
+        return {**stored, **{day: _sum(stored.get(day, DailySpending()), own) for day, own in self._own.items()}}
 
     def _spent(self, operation: str, model: str, tokens: Tokens) -> Spending:
         price = self.prices.get(model)
@@ -61,7 +61,7 @@ class Ledger:
         except (StoreReadOnly, MemoryDisabled):
             self._remember(day, decide)
         except StoreError:
-            # Uncounted calls would be a way around a cap; without one, no answer is lost for want of a count.
+            # With a cap, an uncounted call would get around it. Without one, no answer is lost because counting failed.
             if self.caps.any:
                 raise
             self._remember(day, decide)
@@ -78,11 +78,11 @@ class Ledger:
         write_plan(self.store, plan, pause=self.pause)
 
 
-def told(ledger: Accounts | None, day: str) -> tuple[tuple[Spending, ...], tuple[Spending, ...]]:
-    """What was spent on a day, and what in all."""
+def spending(ledger: Accounts | None, day: str) -> tuple[tuple[Spending, ...], tuple[Spending, ...]]:
+    """Return the usage of a day and of all days."""
     days = ledger.days() if ledger else {}
     return totals(days.get(day, DailySpending()).spent), totals(tuple(spent for day in days.values() for spent in day.spent))
 
 
-def _both(one: DailySpending, other: DailySpending) -> DailySpending:
+def _sum(one: DailySpending, other: DailySpending) -> DailySpending:
     return DailySpending((*one.spent, *other.spent), {**one.held, **other.held})

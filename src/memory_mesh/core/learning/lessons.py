@@ -116,11 +116,12 @@ def parse_lesson(given: object) -> LessonContext:
         raise InvalidInput(f"the lesson is {shown(given)}", expected=f"an object with {', '.join(_TEXTS)} and severity")
     if unknown := sorted(set(map(str, given)) - _FIELDS):
         raise InvalidInput(f"unknown field {unknown[0]!r:.60} in the lesson", expected=f"of {', '.join(sorted(_FIELDS))}")
+    texts = {name: _check_text(given.get(name), name) for name in _TEXTS}
     severity, inverse = given.get("severity"), given.get("inverse_lesson")
     if severity not in SEVERITIES:
         raise InvalidInput(f"the lesson's severity is {shown(severity)}", expected=f"one of {', '.join(SEVERITIES)}")
     return LessonContext(
-        **{name: _check_text(given.get(name), name) for name in _TEXTS},
+        **texts,
         severity=str(severity),
         inverse_lesson=None if inverse is None else _check_text(inverse, "inverse_lesson"),
         confidence=fraction("the lesson's confidence", given.get("confidence", DEFAULT_CONFIDENCE)),
