@@ -7,8 +7,6 @@ from threading import Thread
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from memory_mesh.stores.disabled import DisabledStore
-from memory_mesh.wiring.open_store import open_store
 
 from memory_mesh.core.errors import BudgetSpent, StoreFull
 from memory_mesh.core.learning import Caps, DailySpending, Price, Spending, totals
@@ -18,6 +16,8 @@ from memory_mesh.core.model.rows import Row
 from memory_mesh.core.ports import NO_TOKENS, Tokens
 from memory_mesh.flows.context import Context
 from memory_mesh.flows.spending import Ledger, spending
+from memory_mesh.stores import open_store
+from memory_mesh.stores.ram import DisabledStore
 from memory_mesh.testing.fakes import NEW_YEAR, FakeClock, seeded_ids
 
 TODAY = "2026-01-01"

@@ -87,7 +87,7 @@ def test_lessons_are_ordered_and_cut_as_asked(cli: Cli) -> None:
         (["lessons", "--limit", "0"], "limit"),
         (["lessons", "--limit", "many"], "--limit"),
         (["lessons", "--order-by", "severity"], "severity DESC"),
-        (["distill", "--rule", "Look twice."], "severity"),
+        (["distill", "--rule", "Look twice."], "situation"),
         (["distill", *FLAGS, "--severity", "urgent"], "critical, high, medium, low"),
         (["distill", *FLAGS, "--confidence", "2"], "--confidence"),
         (["distill", *FLAGS, "--confidence", "sure"], "--confidence"),
