@@ -65,6 +65,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         item.user_properties.extend(("req", id_) for id_ in required_by(item))
 
 
+@pytest.fixture
+def shipped_defaults(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty home folder and no setting: the local model and the learnt ranker, as a user gets them. Returns the folder."""
+    for name in [name for name in os.environ if name.startswith("MEMORY_MESH_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("MEMORY_MESH_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path / "home"
+
+
 @pytest.fixture(scope="session")
 def deep(pytestconfig: pytest.Config) -> bool:
     """Whether this is a deep run; for tests whose effort is a number, such as of processes."""
