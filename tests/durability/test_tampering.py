@@ -50,4 +50,4 @@ def test_a_row_that_none_of_ours_wrote_is_told_as_damage(file: Path, odd: str) -
     ):
         mesh.verify()
     with closing(open_store(f"sqlite:///{file}")) as store, pytest.raises(StoreCorrupt, match="cannot be"):
-        _chains(store, file)
+        _chains(store)

@@ -39,7 +39,7 @@ def test_a_chain_that_nobody_checks_is_told(cli, monkeypatch):
     monkeypatch.setattr(trail, "verify_all", lambda context, *_, **__: [])
     said = cli("demo")
     assert said.code == 1
-    assert "✗ verify finds it: nothing is noticed" in said.out
+    assert "✗ verify finds it: no break" in said.out
 
 
 @pytest.mark.parametrize("title", SCENES)

@@ -80,7 +80,7 @@ def test_the_doctor_changes_nothing(cli, store, home):
 def test_a_store_that_is_not_made_yet_is_well_and_stays_unmade(cli, home):
     said = cli("doctor")
     assert said.code == 0
-    assert "is not made yet" in said.out
+    assert "does not exist yet" in said.out
     assert not home.exists()
 
 
@@ -170,7 +170,7 @@ def test_a_newer_store_and_a_memory_switched_off_are_told(cli, store, monkeypatc
     monkeypatch.setenv("MEMORY_MESH_ENABLE_MEMORY", "false")
     said = cli("doctor")
     assert said.code == 0
-    assert "switched off by environment" in said.out
+    assert "disabled by environment" in said.out
 
 
 def test_memories_that_wait_for_a_decision_are_counted(cli, store):
