@@ -1,8 +1,8 @@
-"""How long a command takes from a cold start: `memory-mesh stats` on a small store, beside an empty Python.
+"""Measure cold starts: `memory-mesh --version`, `stats` and `search` on a small store, compared with an empty Python.
 
     python -m bench.coldstart [--runs 20]
 
-Each run is a process of its own. The runs of the two commands take turns, so that a slow moment of the machine hits both.
+Each run is a process of its own. The commands take turns, so that a slow moment of the machine affects all of them.
 """
 
 import argparse
@@ -33,7 +33,7 @@ def main() -> None:
     }
     with tempfile.TemporaryDirectory() as home:
         environment = {**os.environ, "MEMORY_MESH_HOME": home}
-        # The first runs compile the bytecode and make the store; they are not counted.
+        # The first runs compile the bytecode and create the store; they are not counted.
         subprocess.run(
             [command, "store", "--content", "The deploy key rotates on Mondays."],
             env=environment,
@@ -41,17 +41,17 @@ def main() -> None:
             stdout=subprocess.DEVNULL,
         )
         for words in commands.values():
-            seconds(words, environment)
+            run_seconds(words, environment)
         times: dict[str, list[float]] = {name: [] for name in commands}
         for _ in range(runs):
             for name, words in commands.items():
-                times[name].append(seconds(words, environment))
+                times[name].append(run_seconds(words, environment))
     rows = [{"command": name, "median_ms": ms(median(taken)), "p90_ms": ms(p90(taken))} for name, taken in times.items()]
     show(rows)
-    keep(rows, runs)
+    save(rows, runs)
 
 
-def seconds(words: list[str], environment: dict[str, str]) -> float:
+def run_seconds(words: list[str], environment: dict[str, str]) -> float:
     started = time.perf_counter()
     subprocess.run(words, env=environment, check=True, stdout=subprocess.DEVNULL)
     return time.perf_counter() - started
@@ -71,7 +71,7 @@ def show(rows: list[dict[str, object]]) -> None:
         print(f"{row['command']!s:<24}{row['median_ms']:>12}{row['p90_ms']:>12}")
 
 
-def keep(rows: list[dict[str, object]], runs: int) -> None:
+def save(rows: list[dict[str, object]], runs: int) -> None:
     commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
     result = {
         "made_by": f"python -m bench.coldstart --runs {runs}",

@@ -90,7 +90,7 @@ def test_a_store_that_is_not_made_yet_is_well_and_stays_unmade(cli, home):
         ("UPDATE memories SET content = 'The deploy key never rotates.' WHERE user_id = 'ana'", "differs from what was sealed"),
         (
             "UPDATE yamo_blocks SET yamo_text = replace(yamo_text, 'deploy', 'daploy') WHERE user_id = 'ana'",
-            "does not match its hash",
+            "its text does not match its hash",
         ),
         ("DELETE FROM yamo_blocks WHERE user_id = 'ana' AND number = 2", "missing"),
         ("DELETE FROM yamo_blocks WHERE user_id = 'ana' AND number = 4", "its head says"),

@@ -61,6 +61,7 @@ class Parameter:
     metavar: str = ""  # default: that of the kind
     default: object = None
     cli_default: object = None  # another default at the command line
+    default_help: str = ""  # what happens without it, if the default does not say it
     choices: Mapping[str, object] = field(default_factory=dict)  # each word, and the value it stands for
     required: bool = False
     repeated: bool = False
@@ -79,10 +80,10 @@ class Parameter:
 
     @property
     def shown_default(self) -> str:
-        """The default as a user would type it; empty when there is none."""
+        """The default as help texts show it; empty when there is none."""
         default = self.cli_default or self.default
-        if self.kind is Kind.SWITCH or default is None or default == "":
-            return ""
+        if self.kind is Kind.SWITCH or default in (None, ""):
+            return self.default_help
         if self.kind is Kind.DURATION and isinstance(default, int):
             return f"{default // 3600}h"
         named = next((word for word, value in self.choices.items() if value == default), None)
@@ -144,7 +145,9 @@ GROUPS = {
 }
 
 TARGET = {
-    "store": Parameter("store", "the store, e.g. sqlite:///memory.db (default: as configured, else in the home)", kind=Kind.URL),
+    "store": Parameter(
+        "store", "the store, e.g. sqlite:///memory.db", kind=Kind.URL, default_help="as configured, else in the home"
+    ),
     "agent": Parameter("agent", "read and write as this agent", metavar="NAME"),
     "user": Parameter("user", "the user whose memory it is", metavar="NAME"),
     "session": Parameter("session", "the current session", metavar="NAME"),
@@ -171,7 +174,7 @@ _STATUS = Parameter(
 )  # fmt: skip
 _FILTER = Parameter("filter", "an expression such as: memory_type = 'global' AND tags = 'ops'", metavar="EXPR")
 _CHAIN = Parameter(
-    "recalls", "the chains of memories or those of searches (default: both)", flag="--chain", metavar="KIND",
+    "recalls", "the chains of memories or those of searches", flag="--chain", metavar="KIND", default_help="both",
     choices={"main": False, "recalls": True},
 )  # fmt: skip
 _CHAIN_AGENT = Parameter("agent_id", "only the chains of this agent", flag="--agent", metavar="NAME")
@@ -179,8 +182,8 @@ _SEARCH = (
     Parameter("query", "words to search for", kind=Kind.WORDS, metavar="QUERY", positional=True, required=True),
     _LIMIT,
     _FILTER,
-    Parameter("min_score", "the lowest score to show (default: set by the ranker)", kind=Kind.FRACTION),
-    Parameter("ranker", "how to rank (default: as configured)", metavar="NAME", choices=_words("learnt", "rrf")),
+    Parameter("min_score", "the lowest score to show", kind=Kind.FRACTION, default_help="set by the ranker"),
+    Parameter("ranker", "how to rank", metavar="NAME", choices=_words("learnt", "rrf"), default_help="as configured"),
     _STATUS,
 )
 _JOBS = (
@@ -295,7 +298,7 @@ OPERATIONS = (
                       choices=_words("critical", "high", "medium", "low")),
             Parameter("applicable_scope", "when and where the rule applies", flag="--scope", into="context"),
             Parameter("inverse_lesson", "what succeeds instead", flag="--inverse", into="context"),
-            Parameter("confidence", "how sure the rule is (default: 0.7)", kind=Kind.FRACTION, into="context"),
+            Parameter("confidence", "how sure the rule is", kind=Kind.FRACTION, into="context", default_help="0.7"),
             _KEY,
         ),
     ),
@@ -402,7 +405,7 @@ OPERATIONS = (
         summary="Write the audit chains to a file, each from its first block.",
         parameters=(
             _CHAIN_AGENT,
-            Parameter("out", "a new file (default: standard output)", kind=Kind.PATH, metavar="FILE", option=True),
+            Parameter("out", "a new file", kind=Kind.PATH, metavar="FILE", option=True, default_help="standard output"),
             Parameter("as_json", "json can be verified; wire is the YAMO format", flag="--format", metavar="NAME", default=True,
                       choices={"json": True, "wire": False}),
             _CHAIN,
