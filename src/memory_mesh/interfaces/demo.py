@@ -110,19 +110,16 @@ def share(stage: Stage) -> Iterator[str]:
 
 
 def learn(stage: Stage) -> Iterator[str]:
-    stage.planner.add(
-        "The deploy to production failed: the access token had expired.",
-        {"status": "error", "error_pattern": "token_expired", "preventative_rule": _RULE, "severity": "high"},
-    )
+    failure = {"status": "error", "error_pattern": "token_expired", "preventative_rule": _RULE, "severity": "high"}
+    stage.planner.add("The deploy to production failed: the access token had expired.", failure)
     yield "planner reports a failed deploy, and what would have prevented it"
     learnt = stage.planner.distill().learnt
     yield _check(len(learnt) == 1, f"distillation derives a lesson from it: {_rules(learnt)}")
     again = stage.planner.distill()
     yield _check((len(again.learnt), again.known) == (0, 1), "a second run knows the lesson: nothing is learnt twice")
     lessons = stage.writer.query_lessons("deploying the new version", limit=3)
-    yield _check(
-        [lesson.preventative_rule for lesson in lessons] == [_RULE], f"writer, about to deploy, is given {_rules(lessons)}"
-    )
+    known = [lesson.preventative_rule for lesson in lessons] == [_RULE]
+    yield _check(known, f"writer, about to deploy, is given {_rules(lessons)}")
 
 
 def distrust(stage: Stage) -> Iterator[str]:
