@@ -110,8 +110,8 @@ def share(stage: Stage) -> Iterator[str]:
 
 
 def learn(stage: Stage) -> Iterator[str]:
-    failure = {"status": "error", "error_pattern": "token_expired", "preventative_rule": _RULE, "severity": "high"}
-    stage.planner.add("The deploy to production failed: the access token had expired.", failure)
+    failure: dict[str, object] = {"status": "error", "error_pattern": "token_expired", "severity": "high"}
+    stage.planner.add("The deploy to production failed: the access token had expired.", {**failure, "preventative_rule": _RULE})
     yield "planner reports a failed deploy, and what would have prevented it"
     learnt = stage.planner.distill().learnt
     yield _check(len(learnt) == 1, f"distillation derives a lesson from it: {_rules(learnt)}")
