@@ -5,8 +5,7 @@ import sys
 
 from memory_mesh import MemoryMesh
 from memory_mesh.core.ports import no_step
-from memory_mesh.testing.crash import crash_at
-from memory_mesh.testing.fakes import FakeClock
+from memory_mesh.testing.fakes import FakeClock, crash_at
 
 
 def beat(*, store: str, agent: str, ms: int, crash: tuple[str, int] | None = None) -> None:

@@ -19,7 +19,7 @@ from memory_mesh import MemoryMesh
 from memory_mesh.core.errors import MemoryMeshError
 from memory_mesh.core.model.ids import Ids
 from memory_mesh.core.ports import no_step
-from memory_mesh.testing.crash import crash_at
+from memory_mesh.testing.fakes import crash_at
 
 Call = tuple[str, dict[str, Any]]
 

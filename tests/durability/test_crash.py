@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from memory_mesh import MemoryMesh
-from memory_mesh.testing.crash import Recorder
+from memory_mesh.testing.fakes import Recorder
 
 from .children import Child, bytes_of, url
 from .programs import Call, perform

@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from memory_mesh import MemoryMesh
-from memory_mesh.testing.crash import Recorder
+from memory_mesh.testing.fakes import Recorder
 
 from .children import Child, together, url
 from .sound import assert_sound

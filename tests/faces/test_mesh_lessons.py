@@ -18,8 +18,7 @@ from memory_mesh.core.learning import LessonBlock, LessonContext
 from memory_mesh.core.model.columns import Kind
 from memory_mesh.core.model.rows import Vector
 from memory_mesh.stores import open_store
-from memory_mesh.testing.crash import Recorder
-from memory_mesh.testing.fakes import NEW_YEAR
+from memory_mesh.testing.fakes import NEW_YEAR, Recorder
 
 LESSON: dict[str, object] = {
     "situation": "The deploy failed with 401.",

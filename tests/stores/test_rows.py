@@ -13,7 +13,7 @@ from memory_mesh.core.model.columns import INT_MAX, WITH_VECTOR, Kind, Type, fie
 from memory_mesh.core.model.rows import Row, checked
 from memory_mesh.core.model.where import And, Anything, Compare, In, IsNull, Like, Not, Or, Where, is_list
 from memory_mesh.testing import FakeClock, StoreContract, no_pause, seeded_ids
-from memory_mesh.testing.contract.subject import UNHURRIED, property_test
+from memory_mesh.testing.contract.subject import SLOW_ALLOWED, property_test
 from memory_mesh.testing.rows import ODD_TEXTS, batches, conditions, integers, objects, rows, texts
 
 Drawn = TypeVar("Drawn")
@@ -28,7 +28,7 @@ def drawn(strategy: SearchStrategy[Drawn], times: int = 150) -> list[Drawn]:
         derandomize=True,
         database=None,
         deadline=None,
-        suppress_health_check=UNHURRIED,
+        suppress_health_check=SLOW_ALLOWED,
         phases=[Phase.generate],
     )
     @given(strategy)
@@ -55,7 +55,7 @@ def test_rows_that_are_drawn_together_can_stand_together(batch: list[Row]) -> No
 
 @pytest.mark.parametrize("kind", Kind)
 def test_every_field_of_a_kind_is_drawn_and_left_out(kind: Kind) -> None:
-    some = drawn(rows([kind]), max(100, 10 * len(fields_of(kind))))
+    some = drawn(rows([kind]), max(150, 12 * len(fields_of(kind))))
     times = Counter(name for row in some for name in row.fields)
     assert times.keys() == {column.name for column in fields_of(kind)}
     assert {row.vector is None for row in some} == ({True, False} if kind in WITH_VECTOR else {True})

@@ -13,8 +13,8 @@ from memory_mesh.flows.filters import parse
 from memory_mesh.stores.ram import RamStore
 from memory_mesh.stores.sql import Compiler
 from memory_mesh.stores.sqlite import SqliteStore
+from memory_mesh.testing.contract.reads import ROWS
 from memory_mesh.testing.contract.subject import ids, memory, property_test
-from memory_mesh.testing.contract.where import ROWS
 from memory_mesh.testing.rows import conditions
 
 Both = tuple[RamStore, SqliteStore]

@@ -1,29 +1,26 @@
-"""For your own tests: the contract every store keeps, a state machine that looks for what breaks it, crash points and fakes.
+"""Support for your own tests: the contract of a store, a state machine that looks for violations, crash points and fakes.
 
-`StoreContract`, `machine_for` and the strategies of `rows` need the extra `testing`; `fakes` and `crash` need nothing. Names are
-loaded when they are first used, so that these come without pytest and Hypothesis.
+`StoreContract`, `machine_for` and the strategies of `rows` need the extra `testing`; the fakes need nothing. Names are loaded
+on first use, so that the fakes work without pytest and Hypothesis.
 """
 
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from memory_mesh.testing.contract import StoreContract
-    from memory_mesh.testing.crash import Recorder, crash_at
-    from memory_mesh.testing.fakes import DownEmbedder, FakeClock, RecordingEmbedder, ScriptedChat, no_pause, seeded_ids
+    from memory_mesh.testing.fakes import (
+        DownEmbedder,
+        FakeClock,
+        Recorder,
+        RecordingEmbedder,
+        ScriptedChat,
+        crash_at,
+        no_pause,
+        seeded_ids,
+    )
     from memory_mesh.testing.state_machine import machine_for
 
-_FROM = {
-    "DownEmbedder": "fakes",
-    "FakeClock": "fakes",
-    "Recorder": "crash",
-    "RecordingEmbedder": "fakes",
-    "ScriptedChat": "fakes",
-    "StoreContract": "contract",
-    "crash_at": "crash",
-    "machine_for": "state_machine",
-    "no_pause": "fakes",
-    "seeded_ids": "fakes",
-}
+_ELSEWHERE = {"StoreContract": "contract", "machine_for": "state_machine"}
 
 __all__ = [
     "DownEmbedder",
@@ -40,21 +37,20 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    if name not in _FROM:
+    if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    if name in ("StoreContract", "machine_for"):
-        _show_both_sides()
-    return getattr(import_module(f"{__name__}.{_FROM[name]}"), name)
+    if name in _ELSEWHERE:
+        _rewrite_assertions()
+    return getattr(import_module(f"{__name__}.{_ELSEWHERE.get(name, 'fakes')}"), name)
 
 
-def _show_both_sides() -> None:
-    """Have pytest explain the contract's assertions as it explains those of test files; said before they are loaded."""
+def _rewrite_assertions() -> None:
+    """Have pytest explain the assertions of the contract like those of test files; must run before they are imported."""
     import sys
 
     import pytest
 
-    parts = ("changes", "handles", "keywords", "reads", "rows", "vectors", "where", "writes")
-    modules = [f"{__name__}.{module}" for module in ("state_machine", *(f"contract.{part}" for part in parts))]
+    modules = [f"{__name__}.{module}" for module in ("state_machine", "contract.reads", "contract.searches", "contract.writes")]
     pytest.register_assert_rewrite(*(module for module in modules if module not in sys.modules))

@@ -1,22 +1,31 @@
-"""Time, ids and waiting that do only what a test tells them. With the same fakes, the same calls leave the same records."""
+"""Fakes of time, ids, models and crashes. With the same fakes, the same calls write the same records.
 
+A crash test records the steps of a write once, then lets a new process die at each step and checks what is left:
+
+    recorder = Recorder()
+    MemoryMesh(store=…, step=recorder).add("…")
+    for name in recorder.names:
+        …  # in a new process: MemoryMesh(store=…, step=crash_at(name)).add("…")
+"""
+
+import os
+import signal
 from collections.abc import Sequence
 from random import Random
 from threading import Lock
 
 from memory_mesh.core.errors import EmbeddingError, MemoryMeshError
-from memory_mesh.core.model.ids import Ids
-from memory_mesh.core.model.rows import Vector
-from memory_mesh.core.ports import Embedder, Prompt, Reply, Tokens
+from memory_mesh.core.model import Ids, Vector
+from memory_mesh.core.ports import Embedder, Prompt, Reply, Step, Tokens
 from memory_mesh.core.text import estimate
 
 NEW_YEAR = 1_767_225_600_000  # 2026-01-01T00:00:00Z
 
 
 class FakeClock:
-    """Stands still until it is moved, and can be set back.
+    """A clock that moves only when told to, also backwards.
 
-    It is a `core.ports.Clock` itself (milliseconds); `MemoryMesh(clock=fake.seconds)` wants seconds.
+    It is a `core.ports.Clock` (milliseconds); `MemoryMesh(clock=fake.seconds)` expects seconds.
     """
 
     def __init__(self, ms: int = NEW_YEAR) -> None:
@@ -29,21 +38,21 @@ class FakeClock:
         return self.ms / 1000
 
     def advance(self, *, days: float = 0, seconds: float = 0, ms: int = 0) -> None:
-        """Move on, or back where the sum is negative."""
+        """Move the clock by the sum, which may be negative."""
         self.ms += round(days * 86_400_000 + seconds * 1000) + ms
 
 
 def seeded_ids(seed: int = 0) -> Ids:
-    """Ids and salts that are the same in every run."""
-    return Ids(Random(seed).getrandbits)  # noqa: S311  (that it can be foretold is the point)
+    """Return ids and salts that are the same in every run."""
+    return Ids(Random(seed).getrandbits)  # noqa: S311  (predictable on purpose)
 
 
 def no_pause(attempt: int) -> None:
-    """Try again at once."""
+    """Retry at once."""
 
 
 class RecordingEmbedder:
-    """Passes everything on to another embedder, and remembers what it was shown."""
+    """Passes calls on to another embedder, and records the texts."""
 
     def __init__(self, inner: Embedder) -> None:
         self._inner = inner
@@ -70,7 +79,7 @@ class RecordingEmbedder:
 
 
 class DownEmbedder:
-    """An embedder that never answers."""
+    """An embedder that always fails."""
 
     def __init__(self, model: str = "down", window: int = 256) -> None:
         self.model, self.window = model, window
@@ -83,7 +92,7 @@ class DownEmbedder:
 
 
 class ScriptedChat:
-    """A language model that says what it was told to, in order, and remembers what it was asked. The last word is repeated."""
+    """A language model that returns the given answers in order, repeats the last one, and records its prompts."""
 
     def __init__(
         self, first: str | Reply | MemoryMeshError, *more: str | Reply | MemoryMeshError, model: str = "scripted"
@@ -94,10 +103,36 @@ class ScriptedChat:
 
     def reply(self, prompt: Prompt) -> Reply:
         with self._lock:
-            said = self._script[min(len(self.asks), len(self._script) - 1)]
+            answer = self._script[min(len(self.asks), len(self._script) - 1)]
             self.asks.append(prompt)
-        if isinstance(said, MemoryMeshError):
-            raise said
-        if isinstance(said, Reply):
-            return said
-        return Reply(text=said, model=self.model, tokens=Tokens(estimate(prompt.system) + estimate(prompt.user), estimate(said)))
+        if isinstance(answer, MemoryMeshError):
+            raise answer
+        if isinstance(answer, Reply):
+            return answer
+        return Reply(
+            text=answer, model=self.model, tokens=Tokens(estimate(prompt.system) + estimate(prompt.user), estimate(answer))
+        )
+
+
+class Recorder:
+    """A step that records the names of the steps, in order."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+
+    def __call__(self, name: str) -> None:
+        self.names.append(name)
+
+
+def crash_at(name: str, *, nth: int = 1) -> Step:
+    """Return a step that kills the process when `name` is reached for the nth time."""
+    reached = 0
+
+    def step(at: str) -> None:
+        nonlocal reached
+        reached += at == name
+        if at == name and reached == nth:
+            # SIGKILL, because an exit or an exception would flush, close or roll back.
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    return step

@@ -1,6 +1,6 @@
-"""Rows, vectors and conditions for property tests: anything that `core.model.columns` allows, the nasty kind not too rarely.
+"""Hypothesis strategies for rows, vectors and conditions: anything that `core.model.columns` allows, with many edge cases.
 
-It needs the extra `testing`.
+They need the extra `testing`.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -9,26 +9,38 @@ from struct import pack
 
 from hypothesis import strategies as st
 
-from memory_mesh.core.model.columns import (
+from memory_mesh.core.model import (
+    ANYTHING,
     BASE,
     BY_NAME,
     COLUMNS,
     INT_MAX,
+    METADATA,
     REQUIRED,
     WITH_VECTOR,
+    And,
+    Anything,
     Column,
+    Compare,
+    In,
+    IsNull,
     Json,
     Kind,
+    Like,
+    Not,
+    Op,
+    Or,
+    Row,
     Scalar,
     Type,
     Value,
+    Vector,
+    Where,
     fields_of,
+    iso,
 )
-from memory_mesh.core.model.rows import Row, Vector
-from memory_mesh.core.model.times import iso
-from memory_mesh.core.model.where import ANYTHING, METADATA, And, Anything, Compare, In, IsNull, Like, Not, Op, Or, Where
 
-# Each of these has broken some store: quotes, wildcards, case, look-alikes, what is no character to some, beyond 16 bits.
+# Each of these has broken some store: quotes, wildcards, case, look-alikes, noncharacters, code points beyond 16 bits.
 ODD_TEXTS = (
     *("", " ", "a", "A", "b", "ab", "aB", "%", "_", "a%", "a_b", "\\", "'", '"', "`", "a.b", "$", "[0]", "{}", "?"),
     *("null", "true", "0", "1", "1.0", "1e3", "é", "e\u0301", "ß", "SS", "İ", "ı", "漢字", "\t", "a\nb", "\x01", "\x7f"),
@@ -38,16 +50,16 @@ ODD_TEXTS = (
 _FIRST, _LAST = 0, 253_402_300_799_999  # 1970 to the end of 9999
 
 
-# Strategies are made once: making one costs more than drawing from it.
+# Strategies are cached: making one costs more than drawing from it.
 @cache
 def texts() -> st.SearchStrategy[str]:
-    """Any text that a store must keep: Unicode without NUL and halves of pairs."""
+    """Any text that a store must keep: Unicode without NUL and without half surrogate pairs."""
     return st.sampled_from(ODD_TEXTS) | st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=12)
 
 
 @cache
 def moments() -> st.SearchStrategy[str]:
-    """Times as text; a few of them often, so that equal milliseconds happen."""
+    """Times as text; some values are frequent, so that rows have equal times."""
     few = st.sampled_from((iso(0), iso(1), iso(1_767_225_600_000)))
     return few | st.integers(_FIRST, _LAST).map(iso)
 
@@ -70,7 +82,7 @@ def scalars() -> st.SearchStrategy[Scalar]:
 
 @cache
 def objects() -> st.SearchStrategy[dict[str, Json]]:
-    """JSON objects, nested a little."""
+    """JSON objects, slightly nested."""
     leaf: st.SearchStrategy[Json] = st.none() | scalars()
     inner = leaf | st.lists(leaf, max_size=2) | st.dictionaries(texts(), leaf | st.lists(leaf, max_size=2), max_size=2)
     return st.dictionaries(texts(), inner, max_size=3)
@@ -78,10 +90,10 @@ def objects() -> st.SearchStrategy[dict[str, Json]]:
 
 @cache
 def vectors(models: tuple[str, ...] = ("one", "two"), *, dimensions: int = 3) -> st.SearchStrategy[Vector]:
-    """Vectors of some models and dimensions, the zero vector among them."""
+    """Vectors of several models and dimensions, including the zero vector."""
     part = st.sampled_from((0.0, 1.0, -1.0, 2.0)) | st.floats(width=32, allow_nan=False, allow_infinity=False)
     values = st.lists(part, min_size=1, max_size=dimensions)
-    # Packed here, byte by byte, and not by `Vector.of`: the order of bytes is part of what stores are asked to keep.
+    # Packed here and not by `Vector.of`, to check the byte order that stores must keep.
     return st.builds(lambda model, given: Vector(model, pack(f"<{len(given)}f", *given)), st.sampled_from(models), values)
 
 
@@ -99,7 +111,7 @@ _TEXT_LISTS: st.SearchStrategy[list[Json]] = st.lists(texts(), max_size=4)
 
 
 def values_of(column: Column) -> st.SearchStrategy[Value]:
-    """What a column may hold."""
+    """Values that a column may have."""
     return _VALUES[column.type]()
 
 
@@ -111,7 +123,7 @@ def rows(
     ids: st.SearchStrategy[str] = _ANY_TEXT,
     partitions: st.SearchStrategy[str] = _ANY_TEXT,
 ) -> Row:
-    """A row that any store must keep."""
+    """A row that every store must keep."""
     kind = draw(st.sampled_from(kinds))
     names = {*REQUIRED.get(kind, ()), *(column.name for column in draw(_some_columns(kind)))}
     return Row(
@@ -131,9 +143,9 @@ def _some_columns(kind: Kind) -> st.SearchStrategy[list[Column]]:
     return st.lists(st.sampled_from(fields_of(kind)), max_size=8)
 
 
-def batches(kinds: Sequence[Kind] = tuple(Kind), *, most: int = 5) -> st.SearchStrategy[list[Row]]:
-    """Rows that can stand in one store together: each key once, each number once in its chain."""
-    return st.lists(rows(kinds), max_size=most, unique_by=(lambda row: row.key, _place))
+def batches(kinds: Sequence[Kind] = tuple(Kind), *, max_size: int = 5) -> st.SearchStrategy[list[Row]]:
+    """Rows that can be in one store together: each key once, each number once in its chain."""
+    return st.lists(rows(kinds), max_size=max_size, unique_by=(lambda row: row.key, _place))
 
 
 def _place(row: Row) -> object:
@@ -142,27 +154,27 @@ def _place(row: Row) -> object:
 
 @st.composite
 def conditions(draw: st.DrawFn, near: Sequence[Row] = ()) -> Where:
-    """Conditions of every shape; where rows are given, about what stands in them as often as not."""
+    """Conditions of every shape; half of their values come from the rows `near`, if given."""
     keys = {METADATA + key for row in near for key in _metadata(row)}
-    return _where(draw, [*_said(near)], [*_COLUMNS, *sorted(keys)], _DEEPEST)
+    return _where(draw, [*_values_in(near)], [*_COLUMNS, *sorted(keys)], _MAX_DEPTH)
 
 
-def _where(draw: st.DrawFn, said: Sequence["_Said"], columns: Sequence[str], depth: int) -> Where:
-    # Written out, for `st.recursive` would be made anew for each set of rows, and costs more than all the rest.
+def _where(draw: st.DrawFn, known: Sequence["_ColumnValue"], columns: Sequence[str], depth: int) -> Where:
+    # Not `st.recursive`: it would be built again for each set of rows, which costs more than everything else.
     shape = draw(_SHAPES if depth else _LEAVES)
     if shape is Anything:
         return ANYTHING
     if shape is Not:
-        return Not(_where(draw, said, columns, depth - 1))
+        return Not(_where(draw, known, columns, depth - 1))
     if shape is And or shape is Or:
-        parts = tuple(_where(draw, said, columns, depth - 1) for _ in range(draw(_FEW)))
+        parts = tuple(_where(draw, known, columns, depth - 1) for _ in range(draw(_FEW)))
         return And(parts) if shape is And else Or(parts)
-    return _leaf(draw, shape, said, columns)
+    return _leaf(draw, shape, known, columns)
 
 
-def _leaf(draw: st.DrawFn, shape: type, said: Sequence["_Said"], columns: Sequence[str]) -> Where:
-    if len(said) > 0 and draw(st.booleans()):
-        column, value = draw(st.sampled_from(said))
+def _leaf(draw: st.DrawFn, shape: type, known: Sequence["_ColumnValue"], columns: Sequence[str]) -> Where:
+    if len(known) > 0 and draw(st.booleans()):
+        column, value = draw(st.sampled_from(known))
     else:
         column, value = draw(st.sampled_from(columns)), draw(_LITERALS)
     if shape is Compare:
@@ -174,14 +186,14 @@ def _leaf(draw: st.DrawFn, shape: type, said: Sequence["_Said"], columns: Sequen
 
 
 def _pattern(draw: st.DrawFn, text: str) -> str:
-    """The text with something wild in the place of a part of it."""
+    """The text with a wildcard in place of a part."""
     cut, resume = sorted((draw(st.integers(0, len(text))), draw(st.integers(0, len(text)))))
     pattern = text[:cut] + draw(_WILD) + text[resume:]
     return pattern.swapcase() if draw(st.booleans()) else pattern
 
 
-_Said = tuple[str, Scalar]
-_DEEPEST = 3
+_ColumnValue = tuple[str, Scalar]
+_MAX_DEPTH = 3
 _FEW = st.integers(0, 3)
 _LEAVES: st.SearchStrategy[type] = st.sampled_from((Compare, In, Like, IsNull))
 _SHAPES: st.SearchStrategy[type] = st.sampled_from((Compare, Compare, In, Like, IsNull, Anything, And, Or, Not))
@@ -189,22 +201,22 @@ _OPS: st.SearchStrategy[Op] = st.sampled_from(("=", "<>", "<", "<=", ">", ">="))
 _WILD = st.sampled_from(("", "%", "_", "%_", "%%"))
 _LITERALS = scalars() | st.sampled_from((float("inf"), float("-inf")))
 _LITERAL_LISTS = st.lists(_LITERALS, max_size=2)
-# Of truth values there is one column, of texts there are many: each type comes up about as often.
+# There is one boolean column and many text columns; repeat names so that each type is about equally frequent.
 _BY_TYPE = [[column.name for column in COLUMNS if column.type is type_] for type_ in Type]
 _COLUMNS = [name for names in _BY_TYPE for name in names * (12 // len(names) or 1)] + [METADATA + key for key in ODD_TEXTS[:20]]
 
 
-def _said(near: Sequence[Row]) -> Iterator[_Said]:
-    """What stands in the rows, one comparable value at a time."""
+def _values_in(near: Sequence[Row]) -> Iterator[_ColumnValue]:
+    """Yield each comparable value of the rows with its column."""
     for row in near:
-        held = {**{name: row.value(name) for name in BASE}, **row.fields}
-        held |= {METADATA + key: value for key, value in _metadata(row).items()}
-        for column, value in held.items():
+        values = {**{name: row.value(name) for name in BASE}, **row.fields}
+        values |= {METADATA + key: value for key, value in _metadata(row).items()}
+        for column, value in values.items():
             for item in value if isinstance(value, list) else [value]:
                 if isinstance(item, str | int | float):
                     yield column, str(item) if isinstance(item, Kind) else item
 
 
 def _metadata(row: Row) -> dict[str, Json]:
-    held = row.value("metadata")
-    return held if isinstance(held, dict) else {}
+    values = row.value("metadata")
+    return values if isinstance(values, dict) else {}

@@ -1,14 +1,15 @@
-"""A state machine that leads a store through any history and compares it, step by step, with a dict.
+"""A state machine that applies random histories to a store and compares every step with a model in a dict.
 
 ```python
 from memory_mesh.testing import machine_for
 
 TestHistory = machine_for(lambda place: MyStore(place / "rows")).TestCase
 ```
-It needs the extra `testing`. It finds what no one thought of; what it finds, it gives back as a short program.
+It needs the extra `testing`. A failure is reported as a short program.
 """
 
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -18,19 +19,89 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from memory_mesh.core.errors import Conflict, InvalidInput
-from memory_mesh.core.model.columns import WITH_VECTOR, Kind
-from memory_mesh.core.model.rows import Hit, Key, Row, Vector
-from memory_mesh.core.model.where import Where
+from memory_mesh.core.errors import Conflict, IdTaken, InvalidInput, MemoryMeshError
+from memory_mesh.core.model import MOVING, WITH_VECTOR, Hit, Key, Kind, Row, Vector, Where
 from memory_mesh.core.ports import Store
-from memory_mesh.testing.contract.changes import REMEMBERED
-from memory_mesh.testing.contract.subject import UNHURRIED
-from memory_mesh.testing.model import Model
+from memory_mesh.core.search import Corpus, Posting, bm25
+from memory_mesh.testing.contract.subject import REMEMBERED, SLOW_ALLOWED, cosine, keywords
 from memory_mesh.testing.rows import conditions, rows, vectors
+
+
+class Model:
+    """The expected state: rows by key, and the moves of each partition."""
+
+    def __init__(self) -> None:
+        self.rows: dict[Key, Row] = {}
+        self.moves: defaultdict[str, list[Key]] = defaultdict(list)
+
+    def version(self, partition: str) -> int:
+        return len(self.moves[partition])
+
+    def faults(self, puts: Sequence[Row], deletes: Sequence[Key], seen: Mapping[str, int]) -> set[type[MemoryMeshError]]:
+        """Return every reason to refuse a change; a store may raise any of them."""
+        faults: set[type[MemoryMeshError]] = set()
+        keys = [*(row.key for row in puts), *deletes]
+        if len(keys) != len({*keys}):
+            faults.add(InvalidInput)
+        if any(self.version(partition) != version for partition, version in seen.items()):
+            faults.add(Conflict)
+        for row in puts:
+            stored = self.rows.get(row.key)
+            if row.replaces == 0 and stored:
+                faults.add(IdTaken)
+            if row.replaces and (stored is None or stored.revision != row.replaces):
+                faults.add(Conflict)
+        return faults
+
+    def apply(self, puts: Sequence[Row], deletes: Sequence[Key]) -> None:
+        for key in deletes:
+            self._move(key, self.rows.pop(key, None))
+        for row in puts:
+            self._move(row.key, self.rows.get(row.key), row)
+            self.rows[row.key] = replace(row, replaces=0)
+
+    def find(self, kind: Kind, where: Where) -> list[Row]:
+        found = [row for row in self.rows.values() if row.kind is kind and where.matches(row)]
+        return sorted(found, key=lambda row: (row.created_at, row.number, row.id), reverse=True)
+
+    def nearest(self, kind: Kind, vector: Vector, where: Where) -> dict[str, float]:
+        """Return the score of each comparable row."""
+        best: dict[str, float] = {}
+        owners = {row.id for row in self.find(kind, where)}
+        for row in self.rows.values():
+            owner = row.id if row.kind is kind else self._owner_of_passage(row, kind)
+            if owner in owners and row.vector and _comparable(row.vector, vector):
+                best[owner] = max(best.get(owner, -2.0), cosine(row.vector, vector))
+        return best
+
+    def matching(self, tokens: Sequence[str], partitions: Sequence[str], where: Where) -> dict[str, float]:
+        """Return the score of each memory that contains one of the tokens."""
+        among = [row for row in self.rows.values() if row.kind is Kind.MEMORY and row.partition in partitions]
+        words = {row.id: keywords(row) for row in among if keywords(row)}
+        corpus = Corpus(len(words), sum(map(len, words.values())))
+        postings = {
+            token: [Posting(id_, each.count(token), len(each)) for id_, each in words.items() if token in each]
+            for token in {*tokens}
+        }
+        shown = {row.id for row in among if where.matches(row)}
+        return {id_: score for id_, score in bm25(postings, corpus, tokens).items() if id_ in shown}
+
+    def _move(self, key: Key, *ends: Row | None) -> None:
+        for partition in {row.partition for row in ends if row} if key.kind in MOVING else ():
+            self.moves[partition].append(key)
+
+    def _owner_of_passage(self, row: Row, kind: Kind) -> str | None:
+        passage = kind is Kind.MEMORY and row.kind is Kind.PASSAGE
+        return str(row.value("ref")) if passage and row.value("ref") is not None else None
+
+
+def _comparable(left: Vector, right: Vector) -> bool:
+    return (left.model, left.dimension) == (right.model, right.dimension)
+
 
 Open = Callable[[Path], Store]
 
-# Few of each, so that a history meets the same ones again.
+# Few of each, so that a history uses the same ones again.
 IDS = st.sampled_from(("a", "b", "B", "é", "x'y"))
 PARTITIONS = st.sampled_from(("p", "q", '["ü", null]'))
 WORDS = st.sampled_from(("red", "apple", "漢字", "c++"))
@@ -39,12 +110,12 @@ HANDLES = st.integers(0, 1)
 
 
 def machine_for(open_store: Open, *, durable: bool = True) -> type["StoreMachine"]:
-    """The machine for a store. `open_store` is as in `StoreContract.open`; so is `durable`."""
+    """Return the state machine of a store. `open_store` and `durable` are as in `StoreContract`."""
     return type("StoreHistory", (StoreMachine,), {"open_store": staticmethod(open_store), "durable": durable})
 
 
 class StoreMachine(RuleBasedStateMachine):
-    """A store with two handles, and the model of it."""
+    """A store with two handles, and its model."""
 
     open_store: Open
     durable: bool
@@ -56,11 +127,11 @@ class StoreMachine(RuleBasedStateMachine):
         self._handles = self._opened()
         self._model = Model()
         self._numbers = count()
-        self._marks: list[tuple[str, str, int]] = []  # given earlier: a partition, its mark and its version
+        self._marks: list[tuple[str, str, int]] = []  # earlier marks: partition, mark and version
 
     @rule(data=st.data(), handle=HANDLES)
     def change(self, data: st.DataObject, handle: int) -> None:
-        """Any change, right or wrong: it is refused for a reason, or done."""
+        """Apply any change, valid or not: the store must refuse it for a right reason, or do it."""
         puts = [data.draw(self._put()) for _ in range(data.draw(st.integers(0, 3), "puts"))]
         deletes = data.draw(st.lists(self._keys(), max_size=2), "deletes")
         seen = data.draw(self._seen(), "seen")
@@ -68,12 +139,12 @@ class StoreMachine(RuleBasedStateMachine):
         try:
             self._handles[handle].apply(puts, deletes, seen=seen)
         except (Conflict, InvalidInput) as error:
-            told = type(error)
+            raised = type(error)
         else:
-            assert not faults, f"done in spite of {faults}"
+            assert not faults, f"accepted despite {faults}"
             self._model.apply(puts, deletes)
             return
-        assert told in faults, f"refused with {told} for {faults}"
+        assert raised in faults, f"refused with {raised} for {faults}"
 
     @rule(data=st.data(), handle=HANDLES, kind=st.sampled_from(Kind), limit=LIMITS | st.none())
     def find(self, data: st.DataObject, handle: int, kind: Kind, limit: int | None) -> None:
@@ -111,7 +182,7 @@ class StoreMachine(RuleBasedStateMachine):
     @precondition(lambda self: self._marks)
     @rule(data=st.data(), handle=HANDLES)
     def changes(self, data: st.DataObject, handle: int) -> None:
-        """Since any mark that was given earlier."""
+        """Compare the changes since any earlier mark."""
         partition, mark, version = data.draw(st.sampled_from(self._marks), "mark")
         moved = self._model.moves[partition][version:]
         found = self._handles[handle].changes(partition, mark)
@@ -150,15 +221,15 @@ class StoreMachine(RuleBasedStateMachine):
             handle.close()
 
     def _put(self) -> st.SearchStrategy[Row]:
-        """A new row, or the next revision of one that is there; now and then one that must be refused."""
+        """A new row or the next revision of a stored one; sometimes a row that must be refused."""
         fresh = rows(ids=IDS, partitions=PARTITIONS)
         held = list(self._model.rows.values())
         if not held:
-            return fresh.flatmap(self._meant)
-        return (fresh | st.sampled_from(held).flatmap(_next)).flatmap(self._meant)
+            return fresh.flatmap(self._searchable)
+        return (fresh | st.sampled_from(held).flatmap(_next)).flatmap(self._searchable)
 
-    def _meant(self, row: Row) -> st.SearchStrategy[Row]:
-        """The row, such that searches come upon it and chains hold each number once."""
+    def _searchable(self, row: Row) -> st.SearchStrategy[Row]:
+        """Give the row keywords or a reference from the few values above, and each block a number of its own."""
         if row.kind is Kind.BLOCK:
             return st.just(replace(row, number=next(self._numbers)))
         if row.kind is Kind.PASSAGE:
@@ -182,19 +253,19 @@ class StoreMachine(RuleBasedStateMachine):
         return conditions([row for row in self._model.rows.values() if row.kind in WITH_VECTOR])
 
 
-StoreMachine.TestCase.settings = settings(deadline=None, suppress_health_check=UNHURRIED)
+StoreMachine.TestCase.settings = settings(deadline=None, suppress_health_check=SLOW_ALLOWED)
 
 
 @st.composite
-def _next(draw: st.DrawFn, held: Row) -> Row:
-    """The next revision of a row, sometimes in another partition, sometimes of a revision that it is not at."""
-    new = draw(rows([held.kind], ids=st.just(held.id), partitions=st.just(held.partition) | PARTITIONS))
-    replaces = draw(st.sampled_from((held.revision, held.revision, held.revision, held.revision + 1, 0)))
-    return replace(new, revision=held.revision + 1, replaces=replaces)
+def _next(draw: st.DrawFn, stored: Row) -> Row:
+    """The next revision of a row; sometimes in another partition, sometimes with a wrong revision."""
+    new = draw(rows([stored.kind], ids=st.just(stored.id), partitions=st.just(stored.partition) | PARTITIONS))
+    replaces = draw(st.sampled_from((stored.revision, stored.revision, stored.revision, stored.revision + 1, 0)))
+    return replace(new, revision=stored.revision + 1, replaces=replaces)
 
 
 def _ranked(hits: Sequence[Hit], right: dict[str, float], limit: int) -> None:
-    """The hits are the best of what is right, each with its score; equal scores go by id, descending."""
+    """Check that the hits are the best of `right` with their scores; equal scores are ordered by id, descending."""
     scores = sorted(right.values(), reverse=True)[:limit]
     assert len(hits) == len(scores)
     for hit, score in zip(hits, scores, strict=True):

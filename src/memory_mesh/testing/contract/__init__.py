@@ -1,4 +1,4 @@
-"""The contract that every store keeps, sentence by sentence of `core.ports.Store`. Run it on a store of your own:
+"""The contract of a store: every sentence of `core.ports.Store` as a test. Run it on your own store:
 
 ```python
 from memory_mesh.testing import StoreContract
@@ -7,17 +7,12 @@ class TestMyStore(StoreContract):
     def open(self, place):
         return MyStore(place / "rows")
 ```
-It needs pytest and the extra `testing`. How many examples the property tests try is your Hypothesis profile's to say.
+It needs pytest and the extra `testing`. Your Hypothesis profile sets the number of examples.
 """
 
-from memory_mesh.testing.contract.changes import KnowsWhatMoved
-from memory_mesh.testing.contract.handles import IsShared
-from memory_mesh.testing.contract.keywords import RanksByKeywords
-from memory_mesh.testing.contract.reads import FindsInOrder
-from memory_mesh.testing.contract.rows import KeepsRows
-from memory_mesh.testing.contract.vectors import RanksByCosine
-from memory_mesh.testing.contract.where import MeansWhatItSays
-from memory_mesh.testing.contract.writes import ChangesAsOne, CountsVersions
+from memory_mesh.testing.contract.reads import FindsInOrder, IsShared, MeansWhatItSays
+from memory_mesh.testing.contract.searches import RanksByCosine, RanksByKeywords
+from memory_mesh.testing.contract.writes import ChangesAsOne, CountsVersions, KeepsRows, KnowsWhatMoved
 
 
 class StoreContract(
@@ -31,4 +26,4 @@ class StoreContract(
     MeansWhatItSays,
     IsShared,
 ):
-    """All of it. Say in `open` how the store is opened; set `durable = False` where nothing outlives `close`."""
+    """The whole contract. Define `open`; set `durable = False` if the data ends with `close`."""

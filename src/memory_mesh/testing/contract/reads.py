@@ -1,15 +1,19 @@
-"""The contract's third part: finding, naming and counting, newest first, page by page."""
+"""Contract of reads: order and pages, the meaning of conditions, several threads and handles, and closing."""
+
+from collections.abc import Callable
+from pathlib import Path
+from threading import Event
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_mesh.core.model.columns import Kind
-from memory_mesh.core.model.rows import Row
-from memory_mesh.core.model.where import And, Compare, In
+from memory_mesh.core.errors import Conflict, IdTaken, StoreClosed
+from memory_mesh.core.model import ANYTHING, And, Compare, In, IsNull, Key, Kind, Like, Not, Or, Row, Vector, Where
 from memory_mesh.core.ports import Store
-from memory_mesh.testing.contract.subject import Subject, cleared, ids, memory, plain, property_test
-from memory_mesh.testing.rows import batches
+from memory_mesh.testing.contract.subject import Subject, cleared, ids, memory, passage, plain, property_test, query, together
+from memory_mesh.testing.rows import batches, conditions
 
 
 class FindsInOrder(Subject):
@@ -48,7 +52,7 @@ class FindsInOrder(Subject):
         assert ids(store.find(Kind.MEMORY, after=newest)) == ["b", "a"]
 
     @property_test
-    @given(batch=batches([Kind.MEMORY, Kind.LINK, Kind.BLOCK], most=7), page=st.integers(1, 3))
+    @given(batch=batches([Kind.MEMORY, Kind.LINK, Kind.BLOCK], max_size=7), page=st.integers(1, 3))
     def test_the_pages_together_are_the_whole(self, store: Store, batch: list[Row], page: int) -> None:
         cleared(store).apply(batch)
         for kind in (Kind.MEMORY, Kind.LINK, Kind.BLOCK):
@@ -74,7 +78,7 @@ class FindsInOrder(Subject):
         assert store.ids(kind, Compare("id", "=", "a")) == ["a"]
 
     def test_pages_of_several_partitions_come_in_one_order(self, store: Store) -> None:
-        """As most callers ask: for what is active in two partitions, one of them named twice."""
+        """The usual query: active rows of two partitions, one of them named twice."""
         status = {"a": "archived"}
         store.apply(
             [memory(id_, ms=ms, partition="pq"[ms % 2], status=status.get(id_, "active")) for ms, id_ in enumerate("abcdef")]
@@ -87,3 +91,338 @@ class FindsInOrder(Subject):
         assert ids(store.find(Kind.MEMORY, And((In("partition", ("q", "p")), In("id", ("a", "e", "x")))), limit=9)) == ["e", "a"]
         assert ids(store.find(Kind.MEMORY, In("partition", ("q",)), limit=9)) == ["f", "d", "b"]
         assert store.find(Kind.MEMORY, In("partition", ()), limit=9) == []
+
+
+ROWS: dict[str, dict[str, Any]] = {
+    "bare": {"project": "a\uffff"},
+    "empty": {"status": "", "tags": [], "turn": 0, "trust": 0.0, "pinned": False, "metadata": {}},
+    "low": {"status": "active", "tags": ["a", "b"], "turn": 1, "trust": 0.5, "pinned": True, "metadata": {"k": "v"}},
+    "caps": {"status": "ACTIVE", "tags": ["A"], "turn": 10, "trust": 1, "metadata": {"k": True}},
+    "one": {"status": "a_c", "tags": ["a%"], "turn": -1, "metadata": {"k": 1, "v": "1"}},
+    "real": {"status": "a%c", "tags": [""], "turn": 2**53, "metadata": {"k": 1.0, "v": None}},
+    "far": {"status": "\U0001f600", "tags": ["\uffee", "\U0001f600"], "metadata": {"k": "10", "a.b": 1, "a": {"b": 2}}},
+    "near": {
+        "status": "\uffee",
+        "project": "a\ufffe",
+        "metadata": {"q\"u'o": "yes", "": "empty", "K": "v", "k": [1, "v"], "é": False},
+    },
+    "fine": {"status": "abc", "project": "a\ufffd", "tags": ["b", "c"], "metadata": {"k": False, "v": 0}},
+}
+
+CELLS: dict[str, tuple[Where, str]] = {
+    "everything": (ANYTHING, "bare empty low caps one real far near fine"),
+    # A missing value is neither equal nor different, also under NOT.
+    "equal": (Compare("status", "=", "active"), "low"),
+    "different": (Compare("status", "<>", "active"), "empty caps one real far near fine"),
+    "not equal": (Not(Compare("status", "=", "active")), "empty caps one real far near fine"),
+    "not different": (Not(Compare("status", "<>", "active")), "low"),
+    "missing": (IsNull("status"), "bare"),
+    "not missing": (Not(IsNull("status")), "empty low caps one real far near fine"),
+    "of another kind": (IsNull("yamo_text"), "bare empty low caps one real far near fine"),
+    "unknown or true": (Or((Compare("turn", ">", 0), Compare("status", "=", "abc"))), "low caps real fine"),
+    "unknown and true": (And((Compare("turn", ">", 0), ANYTHING)), "low caps real"),
+    "neither": (Not(Or((Compare("turn", ">", 0), Compare("status", "=", "")))), "one"),
+    "not both": (Not(And((Compare("turn", ">", 0), Compare("status", "=", "")))), "empty low caps one real far near fine"),
+    "twice not": (Not(Not(Compare("turn", "=", 1))), "low"),
+    "all of none": (And(()), "bare empty low caps one real far near fine"),
+    "one of none": (Or(()), ""),
+    "not one of none": (Not(Or(())), "bare empty low caps one real far near fine"),
+    # Text is ordered by code point, also beyond 16 bits.
+    "above capitals": (Compare("status", ">", "ACTIVE"), "low one real far near fine"),
+    "above a": (Compare("status", ">", "a"), "low one real far near fine"),
+    "beyond": (Compare("status", ">", "\uffee"), "far"),
+    "up to": (Compare("status", "<=", "\uffee"), "empty low caps one real near fine"),
+    # LIKE is case-sensitive; only % and _ are wildcards.
+    "like": (Like("status", "a%"), "low one real fine"),
+    "like one": (Like("status", "a_c"), "one real fine"),
+    "like nothing": (Like("status", ""), "empty"),
+    "like anything": (Like("status", "%"), "empty low caps one real far near fine"),
+    "like one sign": (Like("status", "_"), "far near"),
+    "not like": (Not(Like("status", "a%")), "empty caps far near"),
+    "like what is no character": (Like("project", "_\uffff%"), "bare"),
+    "like a number": (Like("turn", "1%"), ""),
+    "not like a number": (Not(Like("turn", "1%")), ""),
+    # Numbers, booleans and text never compare with each other.
+    "number": (Compare("turn", "=", 1.0), "low"),
+    "greatest": (Compare("turn", ">=", 2**53), "real"),
+    "least": (Compare("turn", "<", 0), "one"),
+    "whole": (Compare("trust", "=", 1), "caps"),
+    "endless": (Compare("turn", "<", float("inf")), "empty low caps one real"),
+    "true": (Compare("pinned", "=", True), "low"),  # noqa: FBT003
+    "not true": (Not(Compare("pinned", "=", True)), "empty"),  # noqa: FBT003
+    "true as a number": (Compare("pinned", "=", 1), ""),
+    "number as true": (Not(Compare("turn", "=", True)), ""),  # noqa: FBT003
+    "number as text": (Compare("turn", "=", "1"), ""),
+    "text as a number": (Not(Compare("status", "=", 1)), ""),
+    # A list satisfies a test that one item satisfies; "<>" means that no item is equal.
+    "tagged": (Compare("tags", "=", "a"), "low"),
+    "not tagged": (Not(Compare("tags", "=", "a")), "empty caps one real far fine"),
+    "tagged otherwise": (Compare("tags", "<>", "a"), "empty caps one real far fine"),
+    "tagged above": (Compare("tags", ">", "b"), "far fine"),
+    "tagged beyond": (Compare("tags", ">", "\uffee"), "far"),
+    "tagged like": (Like("tags", "a%"), "low one"),
+    "not tagged like": (Not(Like("tags", "a%")), "empty caps real far fine"),
+    "untagged": (IsNull("tags"), "bare near"),
+    "tags given": (Not(IsNull("tags")), "empty low caps one real far fine"),
+    "tagged with a number": (Not(Compare("tags", "=", 1)), ""),
+    # A metadata key compares only with values of its own type.
+    "key": (Compare("metadata.k", "=", "v"), "low"),
+    "key differs": (Compare("metadata.k", "<>", "v"), "far"),
+    "key is 1": (Compare("metadata.k", "=", 1), "one real"),
+    "key is not 1": (Not(Compare("metadata.k", "=", 1)), ""),
+    "key above 0": (Compare("metadata.k", ">", 0.5), "one real"),
+    "key is true": (Compare("metadata.k", "=", True), "caps"),  # noqa: FBT003
+    "key is not true": (Not(Compare("metadata.k", "=", True)), "fine"),  # noqa: FBT003
+    "key is missing": (IsNull("metadata.k"), "bare empty"),
+    "key is null": (IsNull("metadata.v"), "bare empty low caps real far near"),
+    "key is given": (Not(IsNull("metadata.v")), "one fine"),
+    "key like": (Like("metadata.k", "1_"), "far"),
+    "key not like": (Not(Like("metadata.k", "1_")), "low"),
+    "key with a dot": (Compare("metadata.a.b", "=", 1), "far"),
+    "key with quotes": (Compare("metadata.q\"u'o", "=", "yes"), "near"),
+    "key without a name": (Compare("metadata.", "=", "empty"), "near"),
+    "key in capitals": (Compare("metadata.K", "=", "v"), "near"),
+    "key beyond ASCII": (Compare("metadata.é", "=", False), "near"),  # noqa: FBT003
+    "key like a path": (Not(IsNull("metadata.$.k")), ""),
+    # IN is a disjunction of "=".
+    "in": (In("status", ("active", "abc", "none")), "low fine"),
+    "not in": (Not(In("status", ("active", "abc"))), "empty caps one real far near"),
+    "in nothing": (In("status", ()), ""),
+    "not in nothing": (Not(In("status", ())), "bare empty low caps one real far near fine"),
+    "in mixed": (In("status", ("active", 1, True)), "low"),
+    "not in mixed": (Not(In("status", ("active", 1))), ""),
+    "in numbers": (In("turn", (1, 10.0)), "low caps"),
+    "not in numbers": (Not(In("turn", (1, 10.0))), "empty one real"),
+    "in truths": (In("pinned", (True, False)), "empty low"),
+    "in others": (Not(In("pinned", (1, 0))), ""),
+    "tagged in": (In("tags", ("b", "A")), "low caps fine"),
+    "not tagged in": (Not(In("tags", ("b", "A"))), "empty one real far"),
+    "tagged in mixed": (In("tags", ("b", 1)), "low fine"),
+    "not tagged in mixed": (Not(In("tags", ("b", 1))), ""),
+    "key in mixed": (In("metadata.k", ("v", 1)), "low one real"),
+    "key in truths": (In("metadata.k", (True, "10")), "caps far"),
+    # The base columns behave the same.
+    "id": (Compare("id", ">=", "near"), "near one real"),
+    "ids": (In("id", ("near", "far", "nowhere")), "near far"),
+    "kind": (Compare("kind", "=", "memory"), "bare empty low caps one real far near fine"),
+    "other kind": (Compare("kind", "=", "link"), ""),
+    "revision": (Compare("revision", "<>", 1), ""),
+    "made": (Compare("created_at", "<", "2026-01-01T00:00:00.001Z"), "bare empty low caps one real far near fine"),
+}
+
+THOUSANDS = 1400  # about as many parts as a filter of 10,000 characters can have
+
+
+_TURN = Compare("turn", "=", 1)
+
+# Each adds three levels.
+NESTS: dict[str, Callable[[Where], Where]] = {
+    "not": lambda part: Not(Not(Not(Not(part)))),
+    "and or and": lambda part: And((_TURN, Or((And((part, ANYTHING)), Compare("turn", "=", 2))))),
+    "not or": lambda part: Not(Or((Not(_TURN), Not(And((_TURN, part)))))),
+}
+
+
+class MeansWhatItSays(Subject):
+    """`Where`."""
+
+    @property_test
+    @given(data=st.data(), batch=batches())
+    def test_any_condition_picks_the_rows_that_it_matches(self, store: Store, data: st.DataObject, batch: list[Row]) -> None:
+        cleared(store).apply(batch)
+        for where in data.draw(st.lists(conditions(batch), min_size=1, max_size=4)):
+            for kind in {row.kind for row in batch}:
+                right = sorted(row.id for row in batch if row.kind is kind and where.matches(row))
+                assert sorted(ids(store.find(kind, where))) == sorted(store.ids(kind, where)) == right
+                assert store.count(kind, where) == len(right)
+
+    @property_test
+    @given(data=st.data(), batch=batches([Kind.MEMORY]))
+    def test_searches_let_through_what_finding_does(self, store: Store, data: st.DataObject, batch: list[Row]) -> None:
+        given = [_sought(row) for row in batch]
+        cleared(store).apply(given)
+        where = data.draw(conditions(given))
+        found = {row.id for row in store.find(Kind.MEMORY, where)}
+        assert {hit.id for hit in store.matching(["word"], ["p"], where, limit=9)} == found
+        assert {hit.id for hit in store.nearest(Kind.MEMORY, Vector.of("m", [1.0]), where, limit=9)} == found
+
+    @pytest.mark.parametrize("cell", CELLS)
+    def test_the_cells_of_the_table_hold(self, store: Store, cell: str) -> None:
+        where, expected = CELLS[cell]
+        given = [memory(id_, **fields) for id_, fields in ROWS.items()]
+        assert {row.id for row in given if where.matches(row)} == {*expected.split()}
+        store.apply(given)
+        assert {*ids(store.find(Kind.MEMORY, where))} == {*expected.split()}
+
+    @pytest.mark.parametrize("column", ["id", "status", "tags", "metadata.k"])
+    def test_one_of_thousands_is_found(self, store: Store, column: str) -> None:
+        store.apply([memory("m1", status="m1", tags=["m1"], metadata={"k": "m1"}), memory("m2")])
+        assert ids(store.find(Kind.MEMORY, In(column, (*(f"x{n}" for n in range(THOUSANDS)), "m1")))) == ["m1"]
+
+    @pytest.mark.parametrize("join", [And, Or])
+    def test_thousands_of_parts_are_one_condition(self, store: Store, join: type[And | Or]) -> None:
+        store.apply([memory("m1", turn=1), memory("m2", turn=THOUSANDS + 1)])
+        parts = tuple(Compare("turn", "<>" if join is And else "=", n) for n in range(1, THOUSANDS))
+        assert ids(store.find(Kind.MEMORY, join(parts))) == (["m2"] if join is And else ["m1"])
+
+    @pytest.mark.parametrize("wrap", NESTS)
+    def test_a_condition_may_be_nested_deeply(self, store: Store, wrap: str) -> None:
+        where: Where = Compare("tags", "=", "a")
+        store.apply([memory("m1", turn=1, tags=["a"]), memory("m2", turn=2, tags=["a"]), memory("m3")])
+        for _ in range(20):
+            where = NESTS[wrap](where)
+        assert store.find(Kind.MEMORY, where) == [row for row in store.find(Kind.MEMORY) if where.matches(row)]
+        assert "m1" in ids(store.find(Kind.MEMORY, where))
+
+
+def _sought(row: Row) -> Row:
+    """Return the row with a keyword and a vector, so that every search finds it."""
+    fields = {**row.fields, "keywords": ["word", *row.fields.get("keywords", [])]}  # type: ignore[misc]
+    return Row(
+        kind=row.kind, id=row.id, partition="p", created_at=row.created_at, number=row.number, fields=fields,
+        vector=Vector.of("m", [1.0]),
+    )  # fmt: skip
+
+
+THREADS, TURNS = 4, 10
+FAR_APART = 700  # rows between two that change together; stores read long lists of ids in batches
+
+USES: dict[str, Callable[[Store], object]] = {
+    "apply": lambda store: store.apply([memory("m2")]),
+    "apply nothing": lambda store: store.apply(),
+    "version": lambda store: store.version("p"),
+    "get": lambda store: store.get(Kind.MEMORY, ["m1"]),
+    "find": lambda store: store.find(Kind.MEMORY),
+    "count": lambda store: store.count(Kind.MEMORY),
+    "ids": lambda store: store.ids(Kind.MEMORY),
+    "changes": lambda store: store.changes("p"),
+    "nearest": lambda store: store.nearest(Kind.MEMORY, query(1, 0), limit=1),
+    "matching": lambda store: store.matching(["word"], ["p"], limit=1),
+    "compact": lambda store: store.compact(),
+}
+
+
+class IsShared(Subject):
+    """Threads, handles, closing."""
+
+    def test_a_second_handle_sees_at_once_what_the_first_wrote(self, store: Store, other: Store) -> None:
+        """Rows, versions, keywords and vectors."""
+        for turn in range(1, 6):
+            store.apply([memory(f"m{turn}", ["word"], vector=[1, 0]), passage(f"x{turn}", f"m{turn}", [0, 1])])
+            assert other.count(Kind.MEMORY) == turn
+            assert ids(other.find(Kind.MEMORY, limit=1)) == [f"m{turn}"]
+            assert other.version("p") == 2 * turn
+            assert len(other.matching(["word"], ["p"], limit=99)) == turn
+            assert len(other.nearest(Kind.MEMORY, query(1, 0), limit=99)) == turn
+        store.apply(deletes=[Key(Kind.MEMORY, "m1")])
+        assert other.get(Kind.MEMORY, ["m1", "m2"]).keys() == {"m2"}
+
+    def test_a_second_handle_is_held_to_what_the_first_wrote(self, store: Store, other: Store) -> None:
+        """Ids, versions and revisions belong to the store, not to the handle."""
+        read = other.version("p")
+        store.apply([memory("m1")])
+        with pytest.raises(IdTaken):
+            other.apply([memory("m1")])
+        with pytest.raises(Conflict):
+            other.apply([memory("m2")], seen={"p": read})
+        store.apply([memory("m1", revision=2, replaces=1)])
+        with pytest.raises(Conflict):
+            other.apply([memory("m1", revision=2, replaces=1)])
+        other.apply([memory("m1", revision=3, replaces=2)], seen={"p": 2})
+        assert store.get(Kind.MEMORY, ["m1"])["m1"].revision == 3
+
+    def test_what_was_applied_is_there_when_the_store_is_opened_again(self, place: Path) -> None:
+        """Deleted rows stay deleted."""
+        store = self.open(place)
+        kept = memory("m1", ["word"], vector=[1, 0], tags=["a"])
+        store.apply([kept, memory("m2", ["word"])])
+        store.apply(deletes=[Key(Kind.MEMORY, "m2")])
+        if self.durable:
+            store.close()
+            store = self.open(place)
+        assert store.find(Kind.MEMORY) == [kept]
+        assert store.version("p") == 3
+        assert ids(list(store.get(Kind.MEMORY, ["m1", "m2"]).values())) == ["m1"]
+        assert [hit.id for hit in store.matching(["word"], ["p"], limit=9)] == ["m1"]
+        store.close()
+
+    @pytest.mark.parametrize("use", USES)
+    def test_a_closed_store_says_so(self, store: Store, use: str) -> None:
+        store.apply([memory("m1", ["word"], vector=[1, 0])])
+        USES[use](store)
+        store.close()
+        with pytest.raises(StoreClosed):
+            USES[use](store)
+
+    def test_a_store_may_be_closed_twice(self, store: Store) -> None:
+        store.close()
+        store.close()
+
+    def test_a_store_names_its_url(self, store: Store) -> None:
+        assert isinstance(store.url, str)
+        assert store.url
+
+    def test_a_store_says_where_derived_files_may_lie(self, store: Store) -> None:
+        assert store.index_folder is None or store.index_folder.is_absolute()
+
+    def test_threads_lose_nothing(self, store: Store, other: Store) -> None:
+        """No rows, and no versions or keywords."""
+        handles = (store, other)
+
+        def write(thread: int) -> None:
+            for turn in range(TURNS):
+                handles[thread % 2].apply([memory(f"{thread}-{turn}", ["word"])])
+
+        together([lambda thread=thread: write(thread) for thread in range(THREADS)])  # type: ignore[misc]
+        assert store.count(Kind.MEMORY) == store.version("p") == THREADS * TURNS
+        assert len(store.matching(["word"], ["p"], limit=999)) == THREADS * TURNS
+
+    def test_of_threads_that_decide_under_one_version_one_wins(self, store: Store, other: Store) -> None:
+        """Each thread reads, writes under the version it read, and retries; no step may be lost or repeated."""
+        handles = (store, other)
+        store.apply([memory("sum", turn=0)])
+
+        def add(thread: int) -> None:
+            done = 0
+            while done < TURNS:
+                handle = handles[thread % 2]
+                seen = {"p": handle.version("p")}
+                row = handle.get(Kind.MEMORY, ["sum"])["sum"]
+                more = memory("sum", turn=int(row.fields["turn"]) + 1, revision=row.revision + 1, replaces=row.revision)  # type: ignore[arg-type]
+                try:
+                    handle.apply([more], seen=seen)
+                except Conflict:
+                    continue
+                done += 1
+
+        together([lambda thread=thread: add(thread) for thread in range(THREADS)])  # type: ignore[misc]
+        (row,) = store.find(Kind.MEMORY)
+        assert (row.fields["turn"], row.revision) == (THREADS * TURNS, THREADS * TURNS + 1)
+
+    def test_readers_never_see_half_a_change(self, store: Store, other: Store) -> None:
+        """Two rows always change together and two are added together; every read must see both or none."""
+        names = [f"m{n:04}" for n in range(FAR_APART)]
+        first, last = names[0], names[-1]
+        store.apply([memory(name, turn=0) for name in names])
+        over = Event()
+
+        def write() -> None:
+            try:
+                for turn in range(1, 40):
+                    changed = [memory(name, [f"w{turn}"], turn=turn, revision=turn + 1, replaces=turn) for name in (first, last)]
+                    store.apply([*changed, memory(f"t{turn}", ["pair"]), memory(f"u{turn}", ["pair"])])
+            finally:
+                over.set()
+
+        def read(handle: Store) -> None:
+            while not over.is_set():
+                got = handle.get(Kind.MEMORY, names)
+                assert got[first].fields["turn"] == got[last].fields["turn"]
+                found = {row.id: row for row in handle.find(Kind.MEMORY, limit=FAR_APART + 80)}
+                assert found[first].fields["turn"] == found[last].fields["turn"]
+                assert handle.count(Kind.MEMORY) % 2 == 0
+                pairs = handle.matching(["pair"], ["p"], limit=999)
+                assert len(pairs) % 2 == 0
+                assert len({hit.score for hit in pairs}) <= 1
+
+        together([write, lambda: read(store), lambda: read(other)])

@@ -1,14 +1,133 @@
-"""The contract's second part: a change is whole or nothing, and nothing is overwritten that the writer has not read."""
+"""Contract of writes: rows are returned equal, a change is atomic, versions count, and `changes` names what moved."""
 
 from collections.abc import Sequence
+from copy import deepcopy
+from dataclasses import replace
+from pathlib import Path
+from threading import Event
+from uuid import UUID
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from memory_mesh.core.errors import Conflict, IdTaken, InvalidInput
-from memory_mesh.core.model.columns import MOVING, Kind
-from memory_mesh.core.model.rows import Hit, Key, Row
+from memory_mesh.core.model import MOVING, Hit, Key, Kind, Row
 from memory_mesh.core.ports import Store
-from memory_mesh.testing.contract.subject import Subject, asked, memory, passage, plain
+from memory_mesh.testing.contract.subject import (
+    REMEMBERED,
+    Subject,
+    cleared,
+    full,
+    memory,
+    passage,
+    plain,
+    property_test,
+    query,
+    together,
+)
+from memory_mesh.testing.rows import batches, rows
+
+
+class KeepsRows(Subject):
+    """Any row comes back equal."""
+
+    @property_test
+    @given(batch=batches())
+    def test_any_row_comes_back_equal(self, store: Store, batch: list[Row]) -> None:
+        cleared(store).apply(batch)
+        for row in batch:
+            assert store.get(row.kind, [row.id]) == {row.id: row}
+            assert row in store.find(row.kind)
+
+    @property_test
+    @given(data=st.data(), kind=st.sampled_from(Kind))
+    def test_a_row_that_replaces_another_leaves_nothing_of_it(self, store: Store, data: st.DataObject, kind: Kind) -> None:
+        old = data.draw(rows([kind], ids=st.just("same")))
+        new = replace(data.draw(rows([kind], ids=st.just("same"))), replaces=old.revision)
+        cleared(store).apply([old])
+        store.apply([new])
+        assert store.find(kind) == [new]
+
+    @pytest.mark.parametrize("kind", Kind)
+    def test_a_row_with_every_field_is_kept_and_replaced_whole(self, store: Store, kind: Kind) -> None:
+        for row in (
+            full(kind),
+            replace(plain(kind, "full", revision=2), replaces=1),
+            replace(full(kind, revision=3), replaces=2),
+        ):
+            store.apply([row])
+            assert store.find(kind) == [row]
+
+    @pytest.mark.parametrize("kind", Kind)
+    def test_what_a_row_replaced_is_said_to_the_store_and_not_kept(self, store: Store, kind: Kind) -> None:
+        store.apply([plain(kind)])
+        store.apply([plain(kind, revision=2, replaces=1)])
+        (row,) = store.find(kind)
+        assert (row.revision, row.replaces) == (2, 0)
+
+    @pytest.mark.parametrize(
+        "id_", [str(UUID(int=7)), "0", "k2j9zq", "notes/2026/plan.md", "mem_1_abc'def", "メモ", "a b", "%", ""]
+    )
+    def test_an_id_of_any_shape_is_kept_as_it_is(self, store: Store, id_: str) -> None:
+        store.apply([memory(id_), memory("another")])
+        assert store.get(Kind.MEMORY, [id_])[id_].id == id_
+
+    def test_an_empty_list_and_no_list_are_two_things(self, store: Store) -> None:
+        store.apply([memory("empty", tags=[]), memory("none")])
+        assert store.get(Kind.MEMORY, ["empty"])["empty"].fields["tags"] == []
+        assert "tags" not in store.get(Kind.MEMORY, ["none"])["none"].fields
+
+    def test_truth_stays_truth_and_a_number_a_number(self, store: Store) -> None:
+        kept: dict[str, object] = {"metadata": {"yes": True, "one": 1, "real": 1.5}, "pinned": True, "turn": 1}
+        store.apply([memory("m1", **kept)])  # type: ignore[arg-type]
+        fields = store.get(Kind.MEMORY, ["m1"])["m1"].fields
+        assert repr({name: fields[name] for name in kept}) == repr(kept)
+
+    @pytest.mark.parametrize("kind", Kind)
+    def test_a_row_is_given_under_its_own_kind_only(self, store: Store, kind: Kind) -> None:
+        store.apply([plain(kind, "same")])
+        assert [other for other in Kind if store.get(other, ["same"])] == [kind]
+        assert [other for other in Kind if store.count(other)] == [kind]
+
+    def test_one_id_may_stand_in_every_kind(self, store: Store) -> None:
+        store.apply([plain(kind, "same") for kind in Kind])
+        for kind in Kind:
+            assert store.get(kind, ["same"])["same"].kind is kind
+
+    def test_get_gives_what_is_there_and_passes_over_the_rest(self, store: Store) -> None:
+        store.apply([memory("here"), memory("too")])
+        assert store.get(Kind.MEMORY, ["here", "gone", "here"]).keys() == {"here"}
+        assert store.get(Kind.MEMORY, []) == {}
+
+    def test_get_takes_thousands_of_ids(self, store: Store) -> None:
+        many = [memory(f"m{n}") for n in range(1200)]
+        store.apply(many)
+        assert store.get(Kind.MEMORY, [row.id for row in many]) == {row.id: row for row in many}
+
+    def test_what_happens_to_a_row_outside_does_not_reach_the_store(self, store: Store) -> None:
+        """Neither changes of the row that was put, nor of one that was returned."""
+        row = memory("m1", ["word"], metadata={"list": [1]}, tags=["a"])
+        untouched = deepcopy(row)
+        store.apply([row])
+        row.fields["tags"].append("mine")  # type: ignore[union-attr]
+        got = store.get(Kind.MEMORY, ["m1"])["m1"]
+        got.fields["metadata"]["list"].append(2)  # type: ignore[union-attr, call-overload, index]
+        store.find(Kind.MEMORY)[0].fields["keywords"].clear()  # type: ignore[union-attr]
+        assert store.get(Kind.MEMORY, ["m1"]) == {"m1": untouched}
+
+    def test_a_deleted_row_is_gone_from_every_answer(self, store: Store) -> None:
+        """Every read returns it before the deletion."""
+        row = memory("m1", ["word"], vector=[1, 0])
+        store.apply([row])
+        assert row.vector is not None
+        assert store.matching(["word"], ["p"], limit=1)
+        assert store.nearest(Kind.MEMORY, row.vector, limit=1)
+        store.apply(deletes=[Key(Kind.MEMORY, "m1")])
+        assert (store.get(Kind.MEMORY, ["m1"]), store.find(Kind.MEMORY), store.count(Kind.MEMORY)) == ({}, [], 0)
+        assert store.matching(["word"], ["p"], limit=1) == []
+        assert store.nearest(Kind.MEMORY, row.vector, limit=1) == []
+
 
 M1, M2, NOBODY = (Key(Kind.MEMORY, id_) for id_ in ("m1", "m2", "nobody"))
 RESTING = sorted(frozenset(Kind) - MOVING)
@@ -98,7 +217,7 @@ class ChangesAsOne(Subject):
         ids=["id taken", "stale", "missing", "unseen"],
     )
     def test_a_change_that_fails_leaves_nothing_behind(self, store: Store, last: Row, seen: dict[str, int]) -> None:
-        """Its last row is wrong; what stands before it, deletes included, must not have happened."""
+        """Only its last row is wrong; nothing of the rest, deletes included, may be stored."""
         held = [memory("m1", ["old"], vector=[1, 0]), memory("m2", ["old", "two"], vector=[0, 1]), memory("m3")]
         store.apply(held)
         before = _everything(store)
@@ -107,7 +226,7 @@ class ChangesAsOne(Subject):
             store.apply([memory("m0", ["new"]), passage("x", "m2", [1, 0]), moved, last], [Key(Kind.MEMORY, "m3")], seen=seen)
         assert _everything(store) == before
         assert store.version("q") == 0
-        # And the way is clear for a change that is right.
+        # A valid change still succeeds.
         store.apply([moved], seen={"p": 3})
         assert store.matching(["new"], ["q"], limit=9)
 
@@ -182,5 +301,169 @@ def _everything(store: Store) -> tuple[Sequence[object], Sequence[object], list[
         [store.find(kind) for kind in Kind],
         [(store.version(partition), store.changes(partition)) for partition in "pq"],
         store.matching(["old", "new", "two"], ["p", "q"], limit=99),
-        store.nearest(Kind.MEMORY, asked(1, 0), limit=99),
+        store.nearest(Kind.MEMORY, query(1, 0), limit=99),
     )
+
+
+NO_MARKS = ["", "x", ":", "7", "1:", "1:0123456789abcdef", "-1:", "0:f", "9" * 30 + ":", "9" * 9999 + ":", "é:\0", "١:"]
+
+
+class KnowsWhatMoved(Subject):
+    """`changes`."""
+
+    def test_every_row_that_was_put_or_deleted_is_named_oldest_first(self, store: Store) -> None:
+        store.apply([memory("m1"), memory("m2")])
+        mark = store.changes("p").mark
+        store.apply([memory("m3")])
+        store.apply([memory("m1", revision=2, replaces=1)])
+        store.apply(deletes=[Key(Kind.MEMORY, "m2")])
+        assert _moved(store, mark) == [(Kind.MEMORY, id_) for id_ in ("m3", "m1", "m2")]
+
+    @pytest.mark.parametrize("kind", sorted(MOVING))
+    def test_every_moving_kind_is_named(self, store: Store, kind: Kind) -> None:
+        mark = store.changes("p").mark
+        store.apply([plain(kind, "a"), plain(kind, "b")])
+        between = store.changes("p").mark
+        store.apply([plain(kind, "a", revision=2, replaces=1)], [Key(kind, "b"), Key(kind, "missing")])
+        assert {*_moved(store, between)} == {*_moved(store, mark)} == {(kind, "a"), (kind, "b")}
+
+    @pytest.mark.parametrize("kind", sorted(frozenset(Kind) - MOVING))
+    def test_bookkeeping_leaves_the_mark_as_it_is(self, store: Store, kind: Kind) -> None:
+        store.apply([memory("m1")])
+        mark = store.changes("p").mark
+        store.apply([plain(kind, "a")])
+        store.apply([plain(kind, "a", revision=2, replaces=1)])
+        store.apply(deletes=[Key(kind, "a")])
+        assert store.changes("p").mark == mark
+        assert _moved(store, mark) == []
+
+    def test_where_nothing_moved_the_mark_is_the_same_and_there_are_no_keys(self, store: Store) -> None:
+        for _ in range(2):
+            mark = store.changes("p").mark
+            assert store.changes("p").mark == mark
+            assert _moved(store, mark) == []
+            store.apply([memory("m1", partition="q")] if mark == store.changes("q").mark else [memory("m2")])
+
+    def test_each_change_leads_to_a_mark_of_its_own(self, store: Store) -> None:
+        """Also a change that restores an earlier row."""
+        marks = [store.changes("p").mark]
+        for _ in range(3):
+            store.apply([memory("m1")])
+            marks.append(store.changes("p").mark)
+            store.apply(deletes=[Key(Kind.MEMORY, "m1")])
+            marks.append(store.changes("p").mark)
+        assert len({*marks}) == 7
+        assert [len(_moved(store, mark)) > 0 for mark in marks] == [True] * 6 + [False]
+
+    def test_a_mark_leads_to_the_next_one(self, store: Store) -> None:
+        """Following from mark to mark returns each move once."""
+        mark, told = store.changes("p").mark, list[Key]()
+        for turn in range(5):
+            store.apply([memory(f"{turn}-{n}") for n in range(turn)])
+            found = store.changes("p", mark)
+            told += found.keys or []
+            mark = found.mark
+        assert told == [(Kind.MEMORY, f"{turn}-{n}") for turn in range(5) for n in range(turn)]
+
+    def test_a_partition_knows_nothing_of_others(self, store: Store) -> None:
+        mark = store.changes("p").mark
+        store.apply([memory("m1", partition="p"), memory("m2", partition="q"), memory("m3", partition="P")])
+        assert _moved(store, mark) == [(Kind.MEMORY, "m1")]
+        first = store.changes("p").mark
+        store.apply([memory("m4", partition="q")])
+        assert store.changes("p").mark == first
+
+    @pytest.mark.parametrize("kind", sorted(MOVING))
+    def test_a_row_that_moves_is_named_in_both_partitions(self, store: Store, kind: Kind) -> None:
+        store.apply([plain(kind, "a", partition="p"), plain(kind, "b", partition="q")])
+        marks = {name: store.changes(name).mark for name in "pq"}
+        store.apply([plain(kind, "a", partition="q", revision=2, replaces=1)])
+        assert [_moved(store, mark, name) for name, mark in marks.items()] == [[(kind, "a")]] * 2
+
+    def test_a_change_that_fails_moves_nothing(self, store: Store) -> None:
+        store.apply([memory("m1")])
+        mark = store.changes("p").mark
+        with pytest.raises(Conflict):
+            store.apply([memory("m2"), memory("m1")])
+        assert store.changes("p").mark == mark
+        store.apply([memory("m2")])
+        assert _moved(store, mark) == [(Kind.MEMORY, "m2")]
+
+    def test_without_a_mark_there_are_no_keys(self, store: Store) -> None:
+        assert store.changes("p").keys is None
+        store.apply([memory("m1")])
+        assert store.changes("p").keys is None
+
+    @pytest.mark.parametrize("mark", NO_MARKS, ids=range(len(NO_MARKS)))
+    def test_what_is_no_mark_of_its_own_is_unknown(self, store: Store, mark: str) -> None:
+        store.apply([memory("m1"), memory("m2")])
+        assert store.changes("p", mark) == store.changes("p")
+
+    def test_a_mark_of_another_store_is_unknown(self, store: Store, tmp_path: Path) -> None:
+        """Even if the same rows were written there equally often."""
+        (tmp_path / "elsewhere").mkdir()
+        elsewhere = self.open(tmp_path / "elsewhere")
+        for turn in range(1, 4):
+            for each in (store, elsewhere):
+                each.apply([memory("m1", revision=turn, replaces=turn - 1)])
+            assert store.changes("p", elsewhere.changes("p").mark) == store.changes("p")
+            assert elsewhere.changes("p", store.changes("p").mark).keys is None
+        elsewhere.close()
+
+    def test_the_last_hundred_moves_are_not_forgotten(self, store: Store) -> None:
+        marks = []
+        for turn in range(3):
+            store.apply([memory(f"{turn}-{n}") for n in range(REMEMBERED)])
+            marks.append(store.changes("p").mark)
+        assert _moved(store, marks[1]) == [(Kind.MEMORY, f"2-{n}") for n in range(REMEMBERED)]
+
+    def test_handles_agree_on_marks(self, store: Store, other: Store) -> None:
+        mark = other.changes("p").mark
+        store.apply([memory("m1")])
+        assert store.changes("p").mark == other.changes("p").mark != mark
+        assert _moved(other, mark) == _moved(store, mark) == [(Kind.MEMORY, "m1")]
+
+    def test_a_mark_is_known_when_the_store_is_opened_again(self, place: Path) -> None:
+        store = self.open(place)
+        store.apply([memory("m1")])
+        mark = store.changes("p").mark
+        store.apply([memory("m2")], [Key(Kind.MEMORY, "m1")])
+        now = store.changes("p").mark
+        store.compact()
+        if self.durable:
+            store.close()
+            store = self.open(place)
+        assert store.changes("p").mark == now
+        assert {*_moved(store, mark)} == {(Kind.MEMORY, "m1"), (Kind.MEMORY, "m2")}
+        store.close()
+
+    def test_who_follows_a_writer_is_told_whole_changes_and_all_of_them(self, store: Store, other: Store) -> None:
+        """Two rows always move together; a mark and its keys belong to one state."""
+        over, beginning = Event(), store.changes("p").mark
+        pairs = [(f"t{turn}", f"u{turn}") for turn in range(60)]
+
+        def write() -> None:
+            try:
+                for pair in pairs:
+                    store.apply([memory(id_) for id_ in pair])
+            finally:
+                over.set()
+
+        def follow(handle: Store) -> None:
+            mark, told, last = beginning, list[str](), False
+            while not last:
+                last = over.is_set()  # read before the last call
+                found = handle.changes("p", mark)
+                told += [key.id for key in found.keys or ()]
+                mark = found.mark
+                assert len(told) % 2 == 0
+            assert told == [id_ for pair in pairs for id_ in pair]
+
+        together([write, lambda: follow(store), lambda: follow(other)])
+
+
+def _moved(store: Store, mark: str, partition: str = "p") -> list[tuple[Kind, str]]:
+    """Return the rows that moved since a known mark, each once, at its last move."""
+    keys = store.changes(partition, mark).keys
+    assert keys is not None
+    return [tuple(key) for key in reversed(dict.fromkeys(reversed(keys)))]  # type: ignore[misc]
