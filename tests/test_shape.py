@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+import memory_mesh
 from memory_mesh import AsyncMemoryMesh, MemoryMesh
 from memory_mesh.core import errors
 from memory_mesh.core.errors import MemoryMeshError, NotYet
@@ -424,6 +425,18 @@ def test_the_drawn_tree_of_errors_is_the_real_one() -> None:
 def subclasses(kind: type) -> set[type]:
     own = {sub for sub in kind.__subclasses__() if sub.__module__.startswith("memory_mesh.")}
     return own.union(*(subclasses(sub) for sub in own))
+
+
+def test_the_public_names_are_the_same_for_type_checkers_and_at_run_time() -> None:
+    checked = {
+        alias.name: node.module
+        for node in ast.walk(tree(PACKAGE / "__init__.py"))
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("memory_mesh.")
+        for alias in node.names
+    }
+    assert checked == {name: f"memory_mesh.{module}" for name, module in memory_mesh._MODULES.items()}
+    assert all(getattr(memory_mesh, public) for public in memory_mesh.__all__)
+    assert {kind.__name__ for kind in subclasses(MemoryMeshError)} | {"MemoryMeshError"} <= checked.keys()
 
 
 def test_every_error_is_defined_in_the_one_module() -> None:

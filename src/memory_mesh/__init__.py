@@ -1,76 +1,94 @@
 """memory-mesh: one memory for AI agents.
 
-Names are loaded when they are first used, so that importing the package costs nothing.
+Names are loaded on first use, so that importing the package costs nothing. The imports below are for type checkers and editors; a
+test keeps them equal to `_NAMES`.
 """
 
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from memory_mesh.core.audit import Broken, Sound
-    from memory_mesh.core.cancel import cancellable
-    from memory_mesh.core.errors import MemoryMeshError
-    from memory_mesh.core.learning.jobs import Heartbeat, JobRun
-    from memory_mesh.core.learning.lessons import Distilled, LessonBlock, LessonContext
-    from memory_mesh.core.model.records import Extraction, MemoryRecord, SearchResult
-    from memory_mesh.core.search import CacheStats, Explanation
-    from memory_mesh.faces.mesh import MemoryStats
-    from memory_mesh.flows.embed import Reembedded
-    from memory_mesh.flows.erase import Erasure
-    from memory_mesh.flows.folders import Ingested
-    from memory_mesh.wiring.mesh import AsyncMemoryMesh, MemoryMesh
+    from memory_mesh.core.audit import Broken as Broken
+    from memory_mesh.core.audit import Sound as Sound
+    from memory_mesh.core.cancel import cancellable as cancellable
+    from memory_mesh.core.errors import AnswerUnreadable as AnswerUnreadable
+    from memory_mesh.core.errors import BudgetSpent as BudgetSpent
+    from memory_mesh.core.errors import CallError as CallError
+    from memory_mesh.core.errors import CallRefused as CallRefused
+    from memory_mesh.core.errors import CallTimedOut as CallTimedOut
+    from memory_mesh.core.errors import Cancelled as Cancelled
+    from memory_mesh.core.errors import Conflict as Conflict
+    from memory_mesh.core.errors import EmbeddingError as EmbeddingError
+    from memory_mesh.core.errors import IdTaken as IdTaken
+    from memory_mesh.core.errors import InvalidFilter as InvalidFilter
+    from memory_mesh.core.errors import InvalidInput as InvalidInput
+    from memory_mesh.core.errors import KeyReused as KeyReused
+    from memory_mesh.core.errors import MemoryDisabled as MemoryDisabled
+    from memory_mesh.core.errors import MemoryMeshError as MemoryMeshError
+    from memory_mesh.core.errors import ModelMismatch as ModelMismatch
+    from memory_mesh.core.errors import ModelMissing as ModelMissing
+    from memory_mesh.core.errors import NotFound as NotFound
+    from memory_mesh.core.errors import NotYet as NotYet
+    from memory_mesh.core.errors import RateLimited as RateLimited
+    from memory_mesh.core.errors import SettingsError as SettingsError
+    from memory_mesh.core.errors import StoreBusy as StoreBusy
+    from memory_mesh.core.errors import StoreClosed as StoreClosed
+    from memory_mesh.core.errors import StoreCorrupt as StoreCorrupt
+    from memory_mesh.core.errors import StoreError as StoreError
+    from memory_mesh.core.errors import StoreFull as StoreFull
+    from memory_mesh.core.errors import StoreReadOnly as StoreReadOnly
+    from memory_mesh.core.errors import StoreTooNew as StoreTooNew
+    from memory_mesh.core.errors import StoreUnavailable as StoreUnavailable
+    from memory_mesh.core.errors import Unreachable as Unreachable
+    from memory_mesh.core.errors import UnsafeAddress as UnsafeAddress
+    from memory_mesh.core.learning import Distilled as Distilled
+    from memory_mesh.core.learning import Heartbeat as Heartbeat
+    from memory_mesh.core.learning import JobRun as JobRun
+    from memory_mesh.core.learning import LessonBlock as LessonBlock
+    from memory_mesh.core.learning import LessonContext as LessonContext
+    from memory_mesh.core.model import Extraction as Extraction
+    from memory_mesh.core.model import MemoryRecord as MemoryRecord
+    from memory_mesh.core.model import SearchResult as SearchResult
+    from memory_mesh.core.search import CacheStats as CacheStats
+    from memory_mesh.core.search import Explanation as Explanation
+    from memory_mesh.faces.mesh import MemoryStats as MemoryStats
+    from memory_mesh.flows.embed import Reembedded as Reembedded
+    from memory_mesh.flows.erase import Erasure as Erasure
+    from memory_mesh.flows.folders import Ingested as Ingested
+    from memory_mesh.wiring.mesh import AsyncMemoryMesh as AsyncMemoryMesh
+    from memory_mesh.wiring.mesh import MemoryMesh as MemoryMesh
 
 __version__ = "0.1.0"
 
-_FROM = {
-    "MemoryMesh": "wiring.mesh",
-    "AsyncMemoryMesh": "wiring.mesh",
-    "MemoryMeshError": "core.errors",
-    "MemoryRecord": "core.model.records",
-    "SearchResult": "core.model.records",
-    "MemoryStats": "faces.mesh",
-    "Erasure": "flows.erase",
-    "Extraction": "core.model.records",
-    "cancellable": "core.cancel",
-    "Heartbeat": "core.learning.jobs",
-    "JobRun": "core.learning.jobs",
-    "Distilled": "core.learning.lessons",
-    "LessonBlock": "core.learning.lessons",
-    "LessonContext": "core.learning.lessons",
-    "Explanation": "core.search",
-    "CacheStats": "core.search",
-    "Ingested": "flows.folders",
-    "Reembedded": "flows.embed",
-    "Sound": "core.audit.chain",
-    "Broken": "core.audit.chain",
+_NAMES = {
+    "core.audit": "Broken Sound",
+    "core.cancel": "cancellable",
+    "core.errors": (
+        "AnswerUnreadable BudgetSpent CallError CallRefused CallTimedOut Cancelled Conflict EmbeddingError IdTaken "
+        "InvalidFilter InvalidInput KeyReused MemoryDisabled MemoryMeshError ModelMismatch ModelMissing NotFound NotYet "
+        "RateLimited SettingsError StoreBusy StoreClosed StoreCorrupt StoreError StoreFull StoreReadOnly StoreTooNew "
+        "StoreUnavailable Unreachable UnsafeAddress"
+    ),
+    "core.learning": "Distilled Heartbeat JobRun LessonBlock LessonContext",
+    "core.model": "Extraction MemoryRecord SearchResult",
+    "core.search": "CacheStats Explanation",
+    "faces.mesh": "MemoryStats",
+    "flows.embed": "Reembedded",
+    "flows.erase": "Erasure",
+    "flows.folders": "Ingested",
+    "wiring.mesh": "AsyncMemoryMesh MemoryMesh",
 }
+_MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}
 
-__all__ = [
-    "AsyncMemoryMesh",
-    "Broken",
-    "CacheStats",
-    "Distilled",
-    "Erasure",
-    "Explanation",
-    "Extraction",
-    "Heartbeat",
-    "Ingested",
-    "JobRun",
-    "LessonBlock",
-    "LessonContext",
-    "MemoryMesh",
-    "MemoryMeshError",
-    "MemoryRecord",
-    "MemoryStats",
-    "Reembedded",
-    "SearchResult",
-    "Sound",
-    "cancellable",
-]
+__all__ = sorted(_MODULES)
 
 
 def __getattr__(name: str) -> object:
-    if name not in _FROM:
+    if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    return getattr(import_module(f"{__name__}.{_FROM[name]}"), name)
+    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *__all__]
