@@ -464,10 +464,9 @@ COMMANDS = _commands()
 def parameters(command: str) -> list[Parameter]:
     """Return every parameter that a command accepts: its own and those of its variants, each once, and the common ones."""
     entries = COMMANDS[command]
-    known = [TARGET[name] for name in entries[0].target] + [one for entry in entries for one in entry.parameters]
-    words = {one.word for one in known}
-    known += [
-        Parameter(entry.switch.removeprefix("--"), entry.summary, kind=Kind.SWITCH, default=False)
-        for entry in entries if entry.switch and entry.switch not in words
-    ]  # fmt: skip
-    return list({one.word: one for one in (*known, *([YES] if entries[0].confirm else []), JSON)}.values())
+    known = {one.word: one for entry in entries for one in entry.parameters}
+    for entry in entries:
+        if entry.switch and entry.switch not in known:
+            known[entry.switch] = Parameter(entry.switch.removeprefix("--"), entry.summary, kind=Kind.SWITCH, default=False)
+    common = [*([YES] if entries[0].confirm else []), JSON, *(TARGET[name] for name in entries[0].target)]
+    return [*known.values(), *(one for one in common if one.word not in known)]
