@@ -1,4 +1,4 @@
-"""A house: several meshes over one store, with a clock that stands still and ids that can be foretold."""
+"""Several meshes over one store, with a fixed clock and predictable ids."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
@@ -15,7 +15,7 @@ from memory_mesh.testing.fakes import FakeClock, seeded_ids
 
 @dataclass
 class House:
-    """One store, and whoever lives in it."""
+    """One store and the meshes over it."""
 
     store: Store
     clock: FakeClock = field(default_factory=FakeClock)
@@ -36,10 +36,10 @@ class House:
         return sorted((Block.of(row) for row in found), key=lambda block: block.number)
 
     def change(self, id_: str, **columns: object) -> Memory:
-        """What flows of later versions will do (a status, sources, a reach), done to the row directly."""
-        held = self.memory(id_)
-        changed = replace(held, **columns, revision=held.revision + 1)
-        self.store.apply([changed.row(replaces=held.revision)])
+        """Set columns of a memory (status, sources, reach) that no flow of this version sets."""
+        memory = self.memory(id_)
+        changed = replace(memory, **columns, revision=memory.revision + 1)
+        self.store.apply([changed.row(replaces=memory.revision)])
         return changed
 
     def sound(self) -> bool:

@@ -15,7 +15,7 @@ from memory_mesh.core.model.rows import Row, Vector
 SECRET = "zanzibar"
 
 
-def told(house: House) -> str:
+def all_text(house: House) -> str:
     """Everything that the store still says, of any kind."""
     return json.dumps([[row.id, dict(row.fields)] for kind in Kind for row in house.store.find(kind)])
 
@@ -72,9 +72,9 @@ def test_nothing_of_an_erased_memory_is_found_in_any_row(house: House, mesh: Mem
     ]
     house.store.apply([passage, *links])
     other = mesh.add("something else")
-    assert told(house).count(SECRET) > 20
+    assert all_text(house).count(SECRET) > 20
     proof = mesh.erase(record.id)
-    assert SECRET not in told(house)
+    assert SECRET not in all_text(house)
     assert proof.memories == (record.id,)
     assert proof.rows == 1 + 3 + 1 + 3
     assert len(proof.tombstones) == 4
@@ -126,7 +126,7 @@ def test_blocks_of_other_agents_lose_their_text_too_and_every_chain_verifies_by_
     bob.update(record.id, content=f"{SECRET} changed")
     cat = house.mesh("cat")
     proof = cat.erase(record.id)
-    assert SECRET not in told(house)
+    assert SECRET not in all_text(house)
     assert [block.yamo_text == "erased" for block in house.blocks("ann")] == [True, False]
     assert [block.yamo_text == "erased" for block in house.blocks("bob")] == [True, False]
     assert [block.metadata for block in house.blocks("cat")] == [{"action": "erase"}]
@@ -302,7 +302,7 @@ def test_a_mesh_that_writes_no_blocks_still_tells_of_the_tombstones_it_makes(hou
     own = quiet.add("never told")
     assert quiet.erase(own.id).blocks == ()
     quiet.delete(record.id)
-    assert SECRET not in told(house)
+    assert SECRET not in all_text(house)
     assert [block.metadata for block in house.blocks("ann")] == [None, {"action": "erase"}]
     assert house.blocks("bob") == []
     assert house.sound()
@@ -331,7 +331,7 @@ def test_a_revision_made_while_erasing_does_not_outlive_it(house: House, mesh: M
     mesh.delete(id_)
     house.store.find = find
     assert len(met) == 4
-    assert SECRET not in told(house)
+    assert SECRET not in all_text(house)
     assert house.sound()
 
 

@@ -35,20 +35,20 @@ def bytes_of(folder: Path) -> bytes:
 
 
 def found_in_files(folder: Path) -> set[str]:
-    held = bytes_of(folder)
-    return {name for name, secret in SECRET_WORDS.items() if secret.encode() in held}
+    data = bytes_of(folder)
+    return {name for name, secret in SECRET_WORDS.items() if secret.encode() in data}
 
 
-SAID = "My details are: " + ", ".join(f"{name} {secret}" for name, secret in SECRETS.items())
+DETAILS = "My details are: " + ", ".join(f"{name} {secret}" for name, secret in SECRETS.items())
 NOTES = {
-    "hypothesis": SAID,
+    "hypothesis": DETAILS,
     "tags": [f"tag {SECRETS['email']}", SECRETS["key"]],
-    "deep": {"er": [SAID, {"card": SECRETS["card"]}]},
+    "deep": {"er": [DETAILS, {"card": SECRETS["card"]}]},
     f"key {SECRETS['email']}": "value",
     "password": "hunter2-and-more",
     "speaker": SECRETS["email"],
-    "error_pattern": SAID,
-    "status": SAID,
+    "error_pattern": DETAILS,
+    "status": DETAILS,
 }
 
 
@@ -56,38 +56,40 @@ def folder_of_secrets() -> Path:
     """A folder whose name, file and file's name hold secrets."""
     folder = Path(f"mail of {SECRETS['email']}")
     folder.mkdir()
-    (folder / f"{SECRETS['card']} {SECRETS['iban']}.md").write_text(SAID)
+    (folder / f"{SECRETS['card']} {SECRETS['iban']}.md").write_text(DETAILS)
     return folder
 
 
 LESSON_TEXTS = ("situation", "error_pattern", "oversight", "fix", "preventative_rule", "applicable_scope", "inverse_lesson")
-FAILED = {**dict.fromkeys(LESSON_TEXTS, SAID), "status": "error", "severity": "high"}
+FAILED = {**dict.fromkeys(LESSON_TEXTS, DETAILS), "status": "error", "severity": "high"}
 
 
 def lesson_of_secrets() -> dict[str, object]:
-    return {**dict.fromkeys(LESSON_TEXTS, SAID), "severity": "high"}
+    return {**dict.fromkeys(LESSON_TEXTS, DETAILS), "severity": "high"}
 
 
 # Every method of the face that writes, called with secrets wherever it takes a text.
 WRITES: dict[str, Callable[[MemoryMesh, str], object]] = {
-    "add": lambda mesh, _: mesh.add(SAID, dict(NOTES), idempotency_key=SAID),
-    "ingest": lambda mesh, _: mesh.ingest(SAID + " again", dict(NOTES)),
+    "add": lambda mesh, _: mesh.add(DETAILS, dict(NOTES), idempotency_key=DETAILS),
+    "ingest": lambda mesh, _: mesh.ingest(DETAILS + " again", dict(NOTES)),
     "add_many": lambda mesh, _: mesh.add_many(
-        [(SAID + " once", dict(NOTES)), (SAID + " more", None), (SAID + " more", {"x": SAID})]
+        [(DETAILS + " once", dict(NOTES)), (DETAILS + " more", None), (DETAILS + " more", {"x": DETAILS})]
     ),
     "ingest_dir": lambda mesh, _: mesh.ingest_dir(folder_of_secrets(), type=SECRETS["email"]),
-    "extract": lambda mesh, _: mesh.extract(SAID + " in short", metadata=dict(NOTES), idempotency_key=SAID + "x"),
-    "distill_lesson": lambda mesh, _: mesh.distill_lesson(lesson_of_secrets(), idempotency_key=SAID + "l"),
-    "query_lessons": lambda mesh, _: mesh.query_lessons(SAID),
-    "distill": lambda mesh, _: (mesh.add(SAID + " failed", FAILED), mesh.distill()),
-    "heartbeat": lambda mesh, _: (mesh.add(SAID + " failed", FAILED), mesh.heartbeat(force=True)),
-    "update": lambda mesh, id_: mesh.update(id_, content=SAID, metadata=dict(NOTES), why=SAID, idempotency_key=SAID + "u"),
+    "extract": lambda mesh, _: mesh.extract(DETAILS + " in short", metadata=dict(NOTES), idempotency_key=DETAILS + "x"),
+    "distill_lesson": lambda mesh, _: mesh.distill_lesson(lesson_of_secrets(), idempotency_key=DETAILS + "l"),
+    "query_lessons": lambda mesh, _: mesh.query_lessons(DETAILS),
+    "distill": lambda mesh, _: (mesh.add(DETAILS + " failed", FAILED), mesh.distill()),
+    "heartbeat": lambda mesh, _: (mesh.add(DETAILS + " failed", FAILED), mesh.heartbeat(force=True)),
+    "update": lambda mesh, id_: mesh.update(
+        id_, content=DETAILS, metadata=dict(NOTES), why=DETAILS, idempotency_key=DETAILS + "u"
+    ),
     "pin": lambda mesh, id_: mesh.pin(id_),
     "erase": lambda mesh, id_: mesh.erase(id_),
     "delete": lambda mesh, id_: mesh.delete(id_),
     "delete_all": lambda mesh, _: mesh.delete_all(project="none"),
     "compact": lambda mesh, _: mesh.compact(),
-    "search": lambda mesh, _: mesh.search(SAID),
+    "search": lambda mesh, _: mesh.search(DETAILS),
     "reembed": lambda mesh, _: mesh.reembed(),
 }
 READS = {
@@ -141,17 +143,17 @@ GENERATED = st.fixed_dictionaries(
 def test_no_redacted_value_of_any_record_is_in_any_byte_of_the_store(
     tmp_path_factory: pytest.TempPathFactory, values: dict[str, str], place: str
 ) -> None:
-    said = "; ".join(f"{name} {value}" for name, value in values.items())
-    content = said if place != "metadata" else "nothing to hide"
-    metadata = {"note": said, "list": [{"x": value} for value in values.values()]} if place != "content" else None
-    held: dict[str, bytes] = {}
+    text = "; ".join(f"{name} {value}" for name, value in values.items())
+    content = text if place != "metadata" else "nothing to hide"
+    metadata = {"note": text, "list": [{"x": value} for value in values.values()]} if place != "content" else None
+    data: dict[str, bytes] = {}
     for mode in ("mask", "off"):
         folder = tmp_path_factory.mktemp(mode)
         with meshes(folder, redaction=mode) as mesh:
             mesh.add(content, metadata)
-        held[mode] = bytes_of(folder)
-    assert all(value.encode() in held["off"] for value in values.values())
-    assert not any(value.encode() in held["mask"] for value in values.values())
+        data[mode] = bytes_of(folder)
+    assert all(value.encode() in data["off"] for value in values.values())
+    assert not any(value.encode() in data["mask"] for value in values.values())
 
 
 @pytest.mark.req("MESH-014")
@@ -239,32 +241,32 @@ def test_the_scrubbers_settings_merge_with_the_meshs_own(tmp_path: Path) -> None
 
 @pytest.mark.req("MESH-131")
 def test_the_same_person_is_the_same_token_over_restarts(tmp_path: Path) -> None:
-    told = []
+    contents = []
     for text in ("ask bob@example.com", "Bob@Example.com knows", "jim@example.com does not"):
         with meshes(tmp_path, redaction="pseudonym") as mesh:
-            told.append(mesh.add(text).content)
-    first, second, other = (next(word for word in text.split() if word.startswith("[EMAIL:")) for text in told)
+            contents.append(mesh.add(text).content)
+    first, second, other = (next(word for word in text.split() if word.startswith("[EMAIL:")) for text in contents)
     assert first == second != other
     assert found_in_files(tmp_path) == set()
 
 
 @pytest.mark.req("MESH-131")
 def test_the_key_is_its_owners_alone_and_another_key_gives_other_tokens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    told = set()
+    contents = set()
     for name in ("one", "two"):
         monkeypatch.setenv("MEMORY_MESH_HOME", str(tmp_path / name))
         (tmp_path / name).mkdir()
         with meshes(tmp_path / name, redaction="pseudonym") as mesh:
-            told.add(mesh.add("bob@example.com").content)
+            contents.add(mesh.add("bob@example.com").content)
         assert stat.S_IMODE((tmp_path / name / "pseudonym.key").stat().st_mode) == 0o600
-    assert len(told) == 2
+    assert len(contents) == 2
 
 
 def test_a_lost_key_is_noticed_and_not_replaced(tmp_path: Path) -> None:
     with meshes(tmp_path, redaction="pseudonym") as mesh:
         mesh.add("bob@example.com")
     key = tmp_path / "home" / "pseudonym.key"
-    kept = key.read_bytes()
+    stored = key.read_bytes()
     key.unlink()
     with pytest.raises(SettingsError, match="lost"), meshes(tmp_path, redaction="pseudonym"):
         pass
@@ -272,7 +274,7 @@ def test_a_lost_key_is_noticed_and_not_replaced(tmp_path: Path) -> None:
     key.write_bytes(bytes(32))
     with pytest.raises(SettingsError, match="not the one"), meshes(tmp_path, redaction="pseudonym"):
         pass
-    key.write_bytes(kept)
+    key.write_bytes(stored)
     with meshes(tmp_path, redaction="pseudonym") as mesh:
         assert mesh.add("bob@example.com").times_observed == 2
 

@@ -35,12 +35,12 @@ def secret(user: str | None, agent: str, session: str, memory_type: str) -> str:
 @pytest.fixture
 def town(house: House) -> dict[str, MemoryRecord]:
     """One memory of each kind by every user, agent and session."""
-    kept = {}
+    by_content = {}
     for user, agent, session in product(USERS, AGENTS, SESSIONS):
         writer = house.mesh(agent, user_id=user, session_id=session)
         stored = writer.add_many([(secret(user, agent, session, kind), {"type": kind}) for kind in TYPES])
-        kept |= {record.content: record for record in stored}
-    return kept
+        by_content |= {record.content: record for record in stored}
+    return by_content
 
 
 def own(user: str | None, agent: str, session: str | None) -> list[str]:
@@ -170,9 +170,9 @@ def test_nobody_stores_in_anothers_name(house: House, name: str) -> None:
     with pytest.raises(InvalidInput, match=name):
         ann.add("text", {name: "somebody else"})
     assert house.memories() == []
-    kept = ann.add("text", {"user_id": "u1", "agent_id": "ann"})
+    stored = ann.add("text", {"user_id": "u1", "agent_id": "ann"})
     with pytest.raises(InvalidInput, match=name):
-        ann.update(kept.id, metadata={name: "somebody else"})
+        ann.update(stored.id, metadata={name: "somebody else"})
 
 
 def test_nobodys_scores_move_with_memories_it_cannot_see(house: House) -> None:
@@ -190,10 +190,10 @@ def test_nobodys_scores_move_with_memories_it_cannot_see(house: House) -> None:
 
 
 def test_errors_do_not_tell_whether_a_foreign_memory_exists(house: House) -> None:
-    kept = house.mesh("bob").add("bob's own", {"type": "agent"})
+    stored = house.mesh("bob").add("bob's own", {"type": "agent"})
     ann = house.mesh("ann")
 
-    def said(id_: str) -> list[str]:
+    def outcomes(id_: str) -> list[str]:
         answers = []
         for call in (ann.history, ann.pin, lambda id_: ann.update(id_, content="x")):
             with pytest.raises(NotFound) as refused:
@@ -201,4 +201,4 @@ def test_errors_do_not_tell_whether_a_foreign_memory_exists(house: House) -> Non
             answers.append(str(refused.value).replace(id_, "ID"))
         return [*answers, str(ann.get(id_)), str(ann.erase(id_))]
 
-    assert said(kept.id) == said("mem_1_ffffff")
+    assert outcomes(stored.id) == outcomes("mem_1_ffffff")

@@ -64,9 +64,9 @@ def test_a_mesh_is_closed_when_its_block_ends_even_by_an_error(tmp_path: Path) -
 def test_threads_that_come_first_together_open_one_store(tmp_path: Path) -> None:
     mesh = MemoryMesh(store=f"sqlite:///{tmp_path / 'memory.db'}")
     with ThreadPoolExecutor(8) as pool:
-        desks = {id(context.store) for context in pool.map(lambda _: mesh._context(), range(16))}
+        stores = {id(context.store) for context in pool.map(lambda _: mesh._context(), range(16))}
         list(pool.map(lambda n: mesh.add(f"text {n}"), range(16)))
-    assert len(desks) == 1
+    assert len(stores) == 1
     assert len(mesh.get_all()) == 16
     assert mesh.verify()[0].number == 16
     mesh.close()
@@ -87,29 +87,29 @@ def test_a_mesh_without_a_store_keeps_its_memories_in_the_home_folder(nothing_se
 def test_with_memory_off_nothing_is_kept_and_nothing_is_found(tmp_path: Path, given: str) -> None:
     file = tmp_path / "memory.db"
     store = RamStore()
-    kept = MemoryMesh(store=store).add("kept before")
+    stored = MemoryMesh(store=store).add("kept before")
     mesh = MemoryMesh(store=f"sqlite:///{file}" if given == "url" else store, enable_memory=False)
     for write in (
         lambda: mesh.add("text"),
         lambda: mesh.ingest("text"),
         lambda: mesh.add_many([("text", None)]),
-        lambda: mesh.update(kept.id, content="text"),
-        lambda: mesh.pin(kept.id),
-        lambda: mesh.delete(kept.id),
-        lambda: mesh.erase(kept.id),
+        lambda: mesh.update(stored.id, content="text"),
+        lambda: mesh.pin(stored.id),
+        lambda: mesh.delete(stored.id),
+        lambda: mesh.erase(stored.id),
         lambda: mesh.delete_all(agent_id="a"),
     ):
         with pytest.raises(MemoryDisabled, match="enable_memory=True"):
             write()
     assert mesh.search("kept text") == mesh.get_all() == mesh.verify() == []
-    assert mesh.get(kept.id) is None
+    assert mesh.get(stored.id) is None
     with pytest.raises(NotFound):
-        mesh.history(kept.id)
+        mesh.history(stored.id)
     stats = mesh.stats()
     assert (stats.status, stats.connected, stats.total_memories) == ("disconnected", False, 0)
     mesh.close()
     assert not file.exists()
-    assert MemoryMesh(store=store).get(kept.id) == kept
+    assert MemoryMesh(store=store).get(stored.id) == stored
 
 
 @pytest.mark.req("MESH-069")
@@ -257,8 +257,8 @@ def test_milliseconds_of_a_clock_are_not_lost() -> None:
 
 def test_without_a_clock_it_is_now() -> None:
     before = datetime.now(UTC)
-    made = MemoryMesh(store="memory://").add("text").created_at
-    assert before - timedelta(seconds=1) < datetime.fromisoformat(made) < datetime.now(UTC) + timedelta(seconds=1)
+    created = MemoryMesh(store="memory://").add("text").created_at
+    assert before - timedelta(seconds=1) < datetime.fromisoformat(created) < datetime.now(UTC) + timedelta(seconds=1)
 
 
 def test_the_package_names_the_class_that_is_built() -> None:

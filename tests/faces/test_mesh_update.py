@@ -265,8 +265,8 @@ def test_what_a_memory_said_while_it_was_private_stays_private_when_it_is_shared
     ann.update(memory.id, metadata={"type": "global"})
     ann.update(memory.id, content="The door has a keypad.")
     assert "4711" in str(ann.history(memory.id))
-    told = bob.history(memory.id)
-    assert [change.action for change in told] == ["add", "update", "update", "update"]
-    assert told[-1].before == {"content": "The door has a code."}
-    assert "4711" not in str(told)
-    assert "too private" not in str(told)
+    changes = bob.history(memory.id)
+    assert [change.action for change in changes] == ["add", "update", "update", "update"]
+    assert changes[-1].before == {"content": "The door has a code."}
+    assert "4711" not in str(changes)
+    assert "too private" not in str(changes)

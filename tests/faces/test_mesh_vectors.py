@@ -46,18 +46,18 @@ def passages_of(house: House, id_: str) -> list[str]:
 
 
 def test_a_memory_keeps_its_vector_and_the_name_of_its_model(house: House, mesh: MemoryMesh) -> None:
-    kept = mesh.add("The deploy key rotates on Mondays.")
-    vector = vector_of(house, kept.id)
+    stored = mesh.add("The deploy key rotates on Mondays.")
+    vector = vector_of(house, stored.id)
     assert vector is not None
     assert (vector.model, vector.dimension) == ("hashing/256", 256)
-    assert not kept.pending
+    assert not stored.pending
 
 
 @pytest.mark.req("MESH-027", "MESH-128")
 def test_the_embedder_sees_only_what_layer_0_let_through(mesh: MemoryMesh, recorder: RecordingEmbedder) -> None:
     secrets = ("ann@example.org", "4111 1111 1111 1111", "sk-proj-abcdefghijklmnopqrstuvwxyz0123456789ABCD", "+41 44 668 18 00")
-    kept = mesh.add(f"<b>Reach</b> Ann: mail {secrets[0]}, card {secrets[1]}, key {secrets[2]}, phone {secrets[3]}.")
-    mesh.update(kept.id, content=f"Now reach Ann by {secrets[0]}.")
+    stored = mesh.add(f"<b>Reach</b> Ann: mail {secrets[0]}, card {secrets[1]}, key {secrets[2]}, phone {secrets[3]}.")
+    mesh.update(stored.id, content=f"Now reach Ann by {secrets[0]}.")
     mesh.search(f"who has {secrets[0]} or the card {secrets[1]}?")
     seen = " ".join(recorder.texts)
     assert "Reach Ann" in seen
@@ -99,28 +99,28 @@ def test_a_decision_that_is_made_again_embeds_nothing_twice(house: House, record
 
 
 def test_a_changed_text_gets_a_new_vector_and_changed_notes_do_not(house: House, mesh: MemoryMesh) -> None:
-    kept = mesh.add("Ana prefers tea.")
-    first = vector_of(house, kept.id)
-    mesh.update(kept.id, metadata={"mood": "certain"})
-    assert vector_of(house, kept.id) == first
-    mesh.update(kept.id, content="Ana prefers coffee.")
-    assert vector_of(house, kept.id) == HashingEmbedder().embed(["Ana prefers coffee."])[0] != first
+    stored = mesh.add("Ana prefers tea.")
+    first = vector_of(house, stored.id)
+    mesh.update(stored.id, metadata={"mood": "certain"})
+    assert vector_of(house, stored.id) == first
+    mesh.update(stored.id, content="Ana prefers coffee.")
+    assert vector_of(house, stored.id) == HashingEmbedder().embed(["Ana prefers coffee."])[0] != first
 
 
 def test_without_an_embedder_nothing_waits_for_one(house: House) -> None:
-    kept = house.mesh(embedder="none").add("Ana prefers tea.")
-    assert vector_of(house, kept.id) is None
-    assert not kept.pending
+    stored = house.mesh(embedder="none").add("Ana prefers tea.")
+    assert vector_of(house, stored.id) is None
+    assert not stored.pending
 
 
 @pytest.mark.req("MESH-137")
 def test_making_a_mesh_and_reading_by_id_embeds_nothing(house: House, recorder: RecordingEmbedder) -> None:
-    kept = house.mesh(embedder=HashingEmbedder()).add("Ana prefers tea.")
+    stored = house.mesh(embedder=HashingEmbedder()).add("Ana prefers tea.")
     mesh = house.mesh(embedder=recorder)
     mesh.init()
-    assert mesh.get(kept.id)
+    assert mesh.get(stored.id)
     assert mesh.stats().total_memories == 1
-    mesh.delete(kept.id)
+    mesh.delete(stored.id)
     assert recorder.texts == []
     mesh.search("tea")
     assert recorder.texts == ["tea"]
@@ -175,19 +175,19 @@ def test_while_the_embedder_is_down_memories_are_stored_found_by_keyword_and_rep
 ) -> None:
     down = house.mesh(embedder=DownEmbedder("hashing/256"))
     with caplog.at_level(logging.WARNING, "memory_mesh"):
-        kept = down.add("Ana prefers tea.")
-    assert kept.pending
-    assert vector_of(house, kept.id) is None
+        stored = down.add("Ana prefers tea.")
+    assert stored.pending
+    assert vector_of(house, stored.id) is None
     assert "reembed" in caplog.text
-    assert [hit.id for hit in down.search("tea")] == [kept.id]
+    assert [hit.id for hit in down.search("tea")] == [stored.id]
     assert down.search("tea")[0].similarity is None
     mesh = house.mesh(embedder=HashingEmbedder())
     assert mesh.reembed().embedded == 1
-    again = mesh.get(kept.id)
+    again = mesh.get(stored.id)
     assert again
     assert not again.pending
-    assert again.revision == kept.revision
-    assert vector_of(house, kept.id) == HashingEmbedder().embed(["Ana prefers tea."])[0]
+    assert again.revision == stored.revision
+    assert vector_of(house, stored.id) == HashingEmbedder().embed(["Ana prefers tea."])[0]
     assert mesh.reembed().embedded == 0
 
 
@@ -196,9 +196,9 @@ def test_a_long_memory_is_stored_too_while_the_embedder_is_down(house: House) ->
         def count(self, text: str) -> int:
             raise EmbeddingError("its tokenizer is gone with it")
 
-    kept = house.mesh(embedder=Gone("hashing/256")).add(f"{LONG}\n\n{NEEDLE}")
-    assert kept.pending
-    assert house.mesh(embedder="none").search("zeppelin")[0].id == kept.id
+    stored = house.mesh(embedder=Gone("hashing/256")).add(f"{LONG}\n\n{NEEDLE}")
+    assert stored.pending
+    assert house.mesh(embedder="none").search("zeppelin")[0].id == stored.id
 
 
 def test_an_answer_by_keywords_alone_is_not_kept_for_later(house: House) -> None:
@@ -210,10 +210,10 @@ def test_an_answer_by_keywords_alone_is_not_kept_for_later(house: House) -> None
 
 def test_repairing_with_an_embedder_that_is_down_says_so_and_loses_nothing(house: House) -> None:
     down = house.mesh(embedder=DownEmbedder("hashing/256"))
-    kept = down.add("Ana prefers tea.")
+    stored = down.add("Ana prefers tea.")
     with pytest.raises(EmbeddingError):
         down.reembed()
-    assert house.memory(kept.id).pending
+    assert house.memory(stored.id).pending
     with pytest.raises(SettingsError, match="no embedder"):
         house.mesh(embedder="none").reembed()
 
@@ -223,9 +223,9 @@ def test_a_fallback_of_another_model_leaves_the_memory_waiting_and_the_query_to_
     house.mesh(embedder=HashingEmbedder()).add("Bob prefers coffee.")
     mixed = FallbackEmbedder([DownEmbedder("hashing/256"), HashingEmbedder(dimension=64)])
     mesh = house.mesh(embedder=mixed)
-    kept = mesh.add("Ana prefers tea.")
-    assert kept.pending
-    assert vector_of(house, kept.id) is None
+    stored = mesh.add("Ana prefers tea.")
+    assert stored.pending
+    assert vector_of(house, stored.id) is None
     assert mesh.search("tea", ranker="rrf")[0].similarity is None
 
 
@@ -242,27 +242,27 @@ def test_a_fallback_of_the_same_model_is_as_good(house: House) -> None:
 def test_a_store_of_another_model_is_searched_by_keywords_and_one_line_names_the_remedy(
     house: House, caplog: pytest.LogCaptureFixture
 ) -> None:
-    kept = house.mesh(embedder=HashingEmbedder()).add("Ana prefers tea.")
-    before = vector_of(house, kept.id)
+    stored = house.mesh(embedder=HashingEmbedder()).add("Ana prefers tea.")
+    before = vector_of(house, stored.id)
     mesh = house.mesh(embedder=HashingEmbedder(dimension=64))
     with caplog.at_level(logging.WARNING, "memory_mesh"):
         first, second = mesh.search("tea"), mesh.search("Ana")
-    assert [hit.id for hit in (*first, *second)] == [kept.id, kept.id]
+    assert [hit.id for hit in (*first, *second)] == [stored.id, stored.id]
     assert first[0].similarity is None
     assert caplog.text.count("reembed") == 1
-    assert vector_of(house, kept.id) == before
+    assert vector_of(house, stored.id) == before
 
 
 @pytest.mark.req("MESH-017")
 def test_writing_a_vector_of_another_model_is_refused_and_names_the_command(house: House) -> None:
-    kept = house.mesh(embedder=HashingEmbedder()).add("Ana prefers tea.")
+    stored = house.mesh(embedder=HashingEmbedder()).add("Ana prefers tea.")
     mesh = house.mesh(embedder=HashingEmbedder(dimension=64))
     with pytest.raises(ModelMismatch, match=r"hashing/256.*hashing/64.*memory-mesh reembed"):
         mesh.add("Bob prefers coffee.")
     with pytest.raises(ModelMismatch):
-        mesh.update(kept.id, content="Ana prefers coffee.")
+        mesh.update(stored.id, content="Ana prefers coffee.")
     assert [memory.content for memory in house.memories()] == ["Ana prefers tea."]
-    mesh.update(kept.id, metadata={"mood": "certain"})  # needs no vector
+    mesh.update(stored.id, metadata={"mood": "certain"})  # needs no vector
 
 
 @pytest.mark.req("MESH-017")
@@ -272,10 +272,10 @@ def test_after_a_change_of_model_all_is_as_before_under_the_new_one(house: House
     long = old.add(f"{LONG}\n\n{NEEDLE}", {"type": "agent"})
     other = house.mesh("bob", user_id="eve", embedder=HashingEmbedder()).add("another user's memory")
     mesh = house.mesh(embedder=Narrow(dimension=64))
-    told: list[tuple[str, int, int]] = []
-    done = mesh.reembed(progress=lambda what, n, of: told.append((what, n, of)))
+    reports: list[tuple[str, int, int]] = []
+    done = mesh.reembed(progress=lambda what, n, of: reports.append((what, n, of)))
     assert (done.model, done.embedded, done.changed_from) == ("hashing/64", 5, "hashing/256")
-    assert told[-1] == ("filing", 5, 5)
+    assert reports[-1] == ("filing", 5, 5)
     rows = [*house.store.find(Kind.MEMORY), *house.store.find(Kind.PASSAGE)]
     assert {row.vector.model for row in rows if row.vector} == {"hashing/64"}
     assert all(row.vector for row in rows)
@@ -322,14 +322,14 @@ def test_a_change_of_model_that_is_stopped_goes_on_where_it_was(house: House, di
 
 def test_what_is_stored_changed_or_erased_during_a_change_of_model_comes_out_right(house: House) -> None:
     old = house.mesh(embedder=HashingEmbedder())
-    kept = [old.add(f"fact number {n} about the harbour").id for n in range(4)]
+    stored = [old.add(f"fact number {n} about the harbour").id for n in range(4)]
 
     def meddle(step: str) -> None:
         if step == "reembed.embedding" and not happened:
             happened.append(step)
             old.add("stored meanwhile")
-            old.update(kept[0], content="changed meanwhile")
-            old.delete(kept[1])
+            old.update(stored[0], content="changed meanwhile")
+            old.delete(stored[1])
 
     happened: list[str] = []
     mesh = house.mesh(embedder=HashingEmbedder(dimension=64), step=meddle)
@@ -350,29 +350,29 @@ def test_what_is_stored_changed_or_erased_during_a_change_of_model_comes_out_rig
 
 def test_a_memory_erased_while_its_vector_is_made_leaves_no_vector_behind(house: House) -> None:
     old = house.mesh(embedder=HashingEmbedder())
-    kept = [old.add(f"fact number {n} about the harbour").id for n in range(3)]
+    stored = [old.add(f"fact number {n} about the harbour").id for n in range(3)]
 
     class Erasing(HashingEmbedder):
         def embed(self, texts: list[str]) -> list[Vector]:
-            old.delete(kept[1])
+            old.delete(stored[1])
             return super().embed(texts)
 
     house.mesh(embedder=Erasing(dimension=64)).reembed()
-    assert {memory.id for memory in house.memories()} == {kept[0], kept[2]}
+    assert {memory.id for memory in house.memories()} == {stored[0], stored[2]}
     assert house.store.find(Kind.PASSAGE) == []
 
 
 def test_vectors_of_a_model_that_nobody_knows_are_kept_until_they_are_replaced(house: House) -> None:
     mesh = house.mesh(embedder="none")
-    kept = mesh.add("Ana prefers tea.")
+    stored = mesh.add("Ana prefers tea.")
     foreign = Vector.of("unknown/3", [1.0, 0.0, 0.0])
-    house.change(kept.id, vector=foreign)
+    house.change(stored.id, vector=foreign)
     new = house.mesh(embedder=HashingEmbedder())
-    assert [hit.id for hit in new.search("tea")] == [kept.id]
+    assert [hit.id for hit in new.search("tea")] == [stored.id]
     new.add("Bob prefers coffee.")
-    assert vector_of(house, kept.id) == foreign
+    assert vector_of(house, stored.id) == foreign
     assert new.reembed().embedded == 1
-    assert vector_of(house, kept.id) == HashingEmbedder().embed(["Ana prefers tea."])[0]
+    assert vector_of(house, stored.id) == HashingEmbedder().embed(["Ana prefers tea."])[0]
 
 
 @pytest.mark.req("MESH-006")
@@ -396,26 +396,26 @@ def test_with_the_same_clock_ids_and_embedder_the_same_calls_leave_equal_records
 
 @pytest.mark.req("MESH-005")
 def test_being_found_sets_the_time_of_access_and_no_other(house: House, mesh: MemoryMesh) -> None:
-    kept = mesh.add(
+    stored = mesh.add(
         "Ana prefers tea.",
         {"event_time": "2025-06-01", "valid_from": "2025-06-02", "valid_until": "2027-06-03"},
     )
     house.clock.advance(days=1)
     mesh.search("tea")
     names = ("created_at", "updated_at", "event_time", "valid_from", "valid_until", "last_observed", "expires_at")
-    found = mesh.get(kept.id)
+    found = mesh.get(stored.id)
     assert found
-    assert [getattr(found, name) for name in names] == [getattr(kept, name) for name in names]
-    assert (kept.last_accessed, found.last_accessed) == (None, "2026-01-02T00:00:00.000Z")
+    assert [getattr(found, name) for name in names] == [getattr(stored, name) for name in names]
+    assert (stored.last_accessed, found.last_accessed) == (None, "2026-01-02T00:00:00.000Z")
     house.clock.advance(days=1)
     mesh.add("Ana prefers tea.", {"event_time": "2025-06-01", "valid_from": "2025-06-02", "valid_until": "2027-06-03"})
-    again = mesh.get(kept.id)
+    again = mesh.get(stored.id)
     assert again
     assert (again.last_observed, again.last_accessed) == ("2026-01-03T00:00:00.000Z", "2026-01-02T00:00:00.000Z")
 
 
 def test_a_change_decided_before_a_change_of_model_does_not_put_the_old_vector_back(house: House) -> None:
-    kept = house.mesh(embedder=HashingEmbedder()).add("Ana prefers tea.")
+    stored = house.mesh(embedder=HashingEmbedder()).add("Ana prefers tea.")
     happened: list[str] = []
 
     def meddle(step: str) -> None:
@@ -423,7 +423,7 @@ def test_a_change_decided_before_a_change_of_model_does_not_put_the_old_vector_b
             happened.append(step)
             house.mesh(embedder=HashingEmbedder(dimension=64)).reembed()
 
-    house.mesh(embedder="none", step=meddle).pin(kept.id)
+    house.mesh(embedder="none", step=meddle).pin(stored.id)
     assert happened
-    assert house.memory(kept.id).pinned
-    assert house.memory(kept.id).vector == HashingEmbedder(dimension=64).embed(["Ana prefers tea."])[0]
+    assert house.memory(stored.id).pinned
+    assert house.memory(stored.id).vector == HashingEmbedder(dimension=64).embed(["Ana prefers tea."])[0]

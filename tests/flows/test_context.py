@@ -37,11 +37,11 @@ def busy(context: Context, *errors: type[Exception]) -> tuple[Context, list[int]
 
 def test_a_decision_that_lost_the_race_is_made_again(context: Context) -> None:
     contended, waits = busy(context, Conflict, IdTaken, Conflict)
-    made: list[int] = []
+    calls: list[int] = []
 
     def decide() -> Plan[int]:
-        made.append(len(made))
-        return Plan(made[-1], ["row"])
+        calls.append(len(calls))
+        return Plan(calls[-1], ["row"])
 
     assert commit(contended, decide) == (3, Applied(bytes_freed=False))
     assert waits == [0, 1, 2]
@@ -107,11 +107,11 @@ def test_two_writers_at_once_keep_one_chain_and_count_what_is_the_same(context: 
             met.append(True)
             write.add_many(context, [(other, None)])
 
-    (kept,) = write.add_many(replace(context, step=meddle), [("same text", None)])
-    held = [Memory.of(row) for row in context.store.find(Kind.MEMORY)]
+    (memory,) = write.add_many(replace(context, step=meddle), [("same text", None)])
+    memories = [Memory.of(row) for row in context.store.find(Kind.MEMORY)]
     assert met == [True]
-    assert sorted(memory.content for memory in held) == sorted({"same text", other})
-    assert kept.times_observed == (2 if other == "same text" else 1)
+    assert sorted(memory.content for memory in memories) == sorted({"same text", other})
+    assert memory.times_observed == (2 if other == "same text" else 1)
     assert sorted(row.number for row in context.store.find(Kind.BLOCK)) == ([1, 2] if audited else [])
 
 
@@ -123,20 +123,20 @@ def test_two_calls_under_one_key_at_once_store_once(context: Context) -> None:
             met.append(True)
             write.add_many(context, [("text", None)], key="k")
 
-    (kept,) = write.add_many(replace(context, step=meddle), [("text", None)], key="k")
+    (memory,) = write.add_many(replace(context, step=meddle), [("text", None)], key="k")
     assert met == [True]
-    assert kept.times_observed == 1
+    assert memory.times_observed == 1
     assert context.store.count(Kind.MEMORY) == context.store.count(Kind.BLOCK) == 1
 
 
 def test_an_update_that_lost_the_race_is_made_of_what_is_there_now(context: Context) -> None:
-    (kept,) = write.add_many(context, [("text", {"a": 1})])
+    (memory,) = write.add_many(context, [("text", {"a": 1})])
     met: list[bool] = []
 
     def meddle(step: str) -> None:
         if step == "flow.decided" and not met:
             met.append(True)
-            change.update(context, kept.id, metadata={"b": 2})
+            change.update(context, memory.id, metadata={"b": 2})
 
-    newer = change.update(replace(context, step=meddle), kept.id, metadata={"c": 3})
+    newer = change.update(replace(context, step=meddle), memory.id, metadata={"c": 3})
     assert (newer.metadata, newer.revision) == ({"a": 1, "b": 2, "c": 3}, 3)

@@ -23,17 +23,17 @@ FLAT, DEEP = Selection(), Selection(recursive=True)
 class Shelf:
     """A folder in memory."""
 
-    held: dict[str, bytes | str]
+    contents: dict[str, bytes | str]
     root: str = "/shelf"
     faults: dict[str, str] = field(default_factory=dict)
 
-    def files(self, wanted: Selection) -> Iterator[Listed]:
-        for source in sorted({*self.held, *self.faults}):
-            if wanted.covers(source) or source in self.faults:
+    def files(self, selection: Selection) -> Iterator[Listed]:
+        for source in sorted({*self.contents, *self.faults}):
+            if selection.covers(source) or source in self.faults:
                 yield Listed(source, self.faults.get(source))
 
     def read(self, source: str, *, max_bytes: int) -> bytes:
-        data = self.held[source]
+        data = self.contents[source]
         data = data.encode() if isinstance(data, str) else data
         if len(data) > max_bytes:
             raise InvalidInput("it is too long")
@@ -41,9 +41,9 @@ class Shelf:
 
 
 def ingest(
-    context: Context, folder: Folder, wanted: Selection = FLAT, *, type_: str | None = None, progress=no_progress
+    context: Context, folder: Folder, selection: Selection = FLAT, *, type_: str | None = None, progress=no_progress
 ) -> Ingested:  # fmt: skip
-    return folders.ingest(replace(context, open_folder=lambda _: folder), "given", wanted, type_=type_, progress=progress)
+    return folders.ingest(replace(context, open_folder=lambda _: folder), "given", selection, type_=type_, progress=progress)
 
 
 def counts(done: Ingested) -> tuple[int, int, int]:
@@ -52,9 +52,9 @@ def counts(done: Ingested) -> tuple[int, int, int]:
 
 def memories(context: Context) -> dict[str, Memory]:
     """By source; a second of one source would be a fault."""
-    held = [Memory.of(row) for row in context.store.find(Kind.MEMORY)]
-    found = {str(memory.metadata["source"]): memory for memory in held}
-    assert len(found) == len(held)
+    stored = [Memory.of(row) for row in context.store.find(Kind.MEMORY)]
+    found = {str(memory.metadata["source"]): memory for memory in stored}
+    assert len(found) == len(stored)
     return found
 
 
@@ -66,10 +66,10 @@ def written(context: Context) -> tuple[int, ...]:
 def test_each_file_becomes_one_memory_with_its_path_as_source(context: Context) -> None:
     shelf = Shelf({"b.md": "Bees dance.", "a.md": "Ants march.", "sub/c.md": "Cats sleep.", "d.txt": "Dogs bark."})
     assert counts(ingest(context, shelf)) == (2, 0, 0)
-    held = memories(context)
-    assert {source: memory.content for source, memory in held.items()} == {"a.md": "Ants march.", "b.md": "Bees dance."}
-    assert held["a.md"].metadata["source_root"] == "/shelf"
-    assert held["a.md"].number < held["b.md"].number
+    stored = memories(context)
+    assert {source: memory.content for source, memory in stored.items()} == {"a.md": "Ants march.", "b.md": "Bees dance."}
+    assert stored["a.md"].metadata["source_root"] == "/shelf"
+    assert stored["a.md"].number < stored["b.md"].number
     assert counts(ingest(context, shelf, DEEP)) == (1, 0, 2)
     assert counts(ingest(context, shelf, Selection((".txt", ".md")))) == (1, 0, 2)
 
@@ -95,13 +95,13 @@ def test_a_changed_file_is_a_new_revision_of_its_memory(context: Context) -> Non
     shelf = Shelf({"a.md": "Tea at four.", "b.md": "Cake at five."})
     ingest(context, shelf)
     before = memories(context)["a.md"]
-    shelf.held["a.md"] = "Tea at six."
+    shelf.contents["a.md"] = "Tea at six."
     assert counts(ingest(context, shelf)) == (0, 1, 1)
     after = memories(context)["a.md"]
     assert (after.id, after.content, after.revision) == (before.id, "Tea at six.", 2)
-    told = search.history(context, after.id) or []
-    assert [(step.action, step.why) for step in told] == [("add", None), ("update", "the file changed")]
-    assert told[1].before["content"] == "Tea at four."
+    changes = search.history(context, after.id) or []
+    assert [(step.action, step.why) for step in changes] == [("add", None), ("update", "the file changed")]
+    assert changes[1].before["content"] == "Tea at four."
     assert counts(ingest(context, shelf)) == (0, 0, 2)
 
 
@@ -113,19 +113,19 @@ def test_what_was_redacted_or_scrubbed_is_known_again(context: Context) -> None:
         }
     )
     assert counts(ingest(context, shelf)) == (2, 0, 0)
-    held = [Memory.of(row) for row in context.store.find(Kind.MEMORY)]
-    assert {memory.content for memory in held} == {"Write to [EMAIL]", "Call [PHONE]"}
-    assert len({str(memory.metadata["source"]) for memory in held}) == 1  # the names are masked, and are two files all the same
+    stored = [Memory.of(row) for row in context.store.find(Kind.MEMORY)]
+    assert {memory.content for memory in stored} == {"Write to [EMAIL]", "Call [PHONE]"}
+    assert len({str(memory.metadata["source"]) for memory in stored}) == 1  # the names are masked, and are two files all the same
     assert counts(ingest(context, shelf)) == (0, 0, 2)
-    shelf.held["jim@example.org.md"] = "Call +1 604 696 5273"
+    shelf.contents["jim@example.org.md"] = "Call +1 604 696 5273"
     assert counts(ingest(context, shelf)) == (0, 1, 1)  # though what is kept of it reads the same
 
 
 def test_a_byte_order_mark_and_other_line_ends_are_welcome(context: Context) -> None:
     ingest(context, Shelf({"a.md": b"\xef\xbb\xbfOne\r\n\r\nTwo\r\n", "code.md": b"```\r\nx = 1\r\ny = 2\r\n```\r\n"}))
-    held = memories(context)
-    assert held["a.md"].content.splitlines() == ["One", "", "Two"]
-    assert "x = 1\ny = 2\n" in held["code.md"].content
+    stored = memories(context)
+    assert stored["a.md"].content.splitlines() == ["One", "", "Two"]
+    assert "x = 1\ny = 2\n" in stored["code.md"].content
     assert [failed.source for failed in ingest(context, Shelf({"mark.md": b"\xef\xbb\xbf"})).failed] == ["mark.md"]
 
 
@@ -164,7 +164,7 @@ def test_a_file_that_is_gone_is_named_and_its_memory_kept(context: Context) -> N
     shelf = Shelf({"a.md": "Ants.", "b.md": "Bees.", "sub/c.md": "Cats.", "d.txt": "Dogs."})
     ingest(context, shelf, Selection((".md", ".txt"), recursive=True))
     ids = {source: memory.id for source, memory in memories(context).items()}
-    shelf.held = {"a.md": "Ants."}
+    shelf.contents = {"a.md": "Ants."}
     assert ingest(context, shelf).gone == [Gone("b.md", ids["b.md"])]
     assert ingest(context, shelf, DEEP).gone == [Gone("b.md", ids["b.md"]), Gone("sub/c.md", ids["sub/c.md"])]
     assert ingest(context, shelf, Selection((".txt",))).gone == [Gone("d.txt", ids["d.txt"])]
@@ -176,7 +176,7 @@ def test_a_file_that_is_gone_is_named_and_its_memory_kept(context: Context) -> N
 def test_what_cannot_be_read_now_is_not_gone(context: Context) -> None:
     shelf = Shelf({"a.md": "Ants.", "sub/c.md": "Cats.", "z.md": "Zebras."})
     ingest(context, shelf, DEEP)
-    shelf.held = {"a.md": b"\xff"}
+    shelf.contents = {"a.md": b"\xff"}
     shelf.faults = {"sub/": "it cannot be read"}
     done = ingest(context, shelf, DEEP)
     assert [failed.source for failed in done.failed] == ["a.md", "sub/"]
@@ -199,12 +199,12 @@ def test_the_same_path_in_another_folder_or_of_another_owner_is_another_file(con
 def test_a_type_is_given_to_new_files_and_to_known_ones(context: Context) -> None:
     shelf = Shelf({"a.md": "Ants."})
     ingest(context, shelf, type_="agent")
-    kept = memories(context)["a.md"]
-    assert (kept.memory_type, kept.metadata["type"]) == ("agent", "agent")
+    memory = memories(context)["a.md"]
+    assert (memory.memory_type, memory.metadata["type"]) == ("agent", "agent")
     assert counts(ingest(context, shelf)) == (0, 0, 1)
     assert counts(ingest(context, shelf, type_="event")) == (0, 1, 0)
     again = memories(context)["a.md"]
-    assert (again.id, again.memory_type, again.metadata["type"]) == (kept.id, "global", "event")
+    assert (again.id, again.memory_type, again.metadata["type"]) == (memory.id, "global", "event")
     assert counts(ingest(context, shelf, type_="event")) == (0, 0, 1)
 
 
@@ -223,7 +223,7 @@ def test_a_memory_that_was_moved_to_a_session_is_not_made_anew(context: Context)
     ingest(context, shelf)
     change.update(context, memories(context)["a.md"].id, metadata={"type": "session", "session_id": "s9"})
     assert counts(ingest(context, shelf)) == (0, 0, 1)
-    shelf.held["a.md"] = "More ants."
+    shelf.contents["a.md"] = "More ants."
     assert [failed.source for failed in ingest(context, shelf).failed] == ["a.md"]
     assert counts(ingest(replace(context, reader=Reader("u", "ann", "s9")), shelf)) == (0, 1, 0)
 
@@ -252,16 +252,16 @@ def test_a_run_that_comes_behind_another_with_a_newer_text_updates_it(context: C
             ingest(context, Shelf({"a.md": "An older text.", "c.md": "Cats."}))
 
     assert counts(ingest(replace(context, step=meddle), Shelf({"a.md": "A newer text.", "b.md": "Bees."}))) == (1, 1, 0)
-    held = memories(context)
-    assert (held["a.md"].content, held["a.md"].revision) == ("A newer text.", 2)
-    assert held.keys() == {"a.md", "b.md", "c.md"}
+    stored = memories(context)
+    assert (stored["a.md"].content, stored["a.md"].revision) == ("A newer text.", 2)
+    assert stored.keys() == {"a.md", "b.md", "c.md"}
 
 
 def test_a_memory_erased_while_its_file_is_updated_is_named(context: Context) -> None:
     shelf = Shelf({"a.md": "Ants."})
     ingest(context, shelf)
     id_ = memories(context)["a.md"].id
-    shelf.held["a.md"] = "More ants."
+    shelf.contents["a.md"] = "More ants."
 
     def meddle(step: str) -> None:
         if step == "flow.decided" and context.store.get(Kind.MEMORY, [id_]):
@@ -279,10 +279,10 @@ def test_a_memory_that_somebody_changed_stays_its_files_memory(context: Context)
     change.update(context, id_, content="Ants, corrected by hand.", metadata={"note": 1})
     assert counts(ingest(context, shelf)) == (0, 0, 1)
     assert memories(context)["a.md"].content == "Ants, corrected by hand."
-    shelf.held["a.md"] = "Ants, rewritten."
+    shelf.contents["a.md"] = "Ants, rewritten."
     assert counts(ingest(context, shelf)) == (0, 1, 0)
-    kept = memories(context)["a.md"]
-    assert (kept.id, kept.content, kept.metadata["note"]) == (id_, "Ants, rewritten.", 1)
+    memory = memories(context)["a.md"]
+    assert (memory.id, memory.content, memory.metadata["note"]) == (id_, "Ants, rewritten.", 1)
 
 
 def test_what_was_archived_comes_back_only_with_a_new_text(context: Context) -> None:
@@ -291,10 +291,10 @@ def test_what_was_archived_comes_back_only_with_a_new_text(context: Context) -> 
     old = memories(context)["a.md"].id
     change.set_columns(context, old, action="archive", status="archived")
     assert counts(ingest(context, shelf, type_="event")) == (0, 0, 1)
-    shelf.held["a.md"] = "More ants."
+    shelf.contents["a.md"] = "More ants."
     assert counts(ingest(context, shelf)) == (1, 0, 0)
     assert [memory.content for memory in search.get_all(context, limit=None)] == ["More ants."]
-    shelf.held["a.md"] = "Most ants."
+    shelf.contents["a.md"] = "Most ants."
     assert counts(ingest(context, shelf)) == (0, 1, 0)
 
 
@@ -322,14 +322,14 @@ class Counting:
 
 
 def test_files_are_written_and_embedded_in_batches(context: Context) -> None:
-    embedder, steps, told = Counting(), [], []
+    embedder, steps, reports = Counting(), [], []
     watched = replace(context, embedder=embedder, step=steps.append)
     shelf = Shelf({f"{n:03}.md": f"Text {n}" for n in range(130)} | {"bad.md": b"\xff"})
-    done = ingest(watched, shelf, progress=lambda *so_far: told.append(so_far))
+    done = ingest(watched, shelf, progress=lambda *so_far: reports.append(so_far))
     assert counts(done) == (130, 0, 0)
     assert embedder.batches == [64, 64, 2]
     assert steps.count("flow.applied") == 3
-    assert told == [("files", 64, 131), ("files", 128, 131), ("files", 131, 131)]
+    assert reports == [("files", 64, 131), ("files", 128, 131), ("files", 131, 131)]
 
 
 def test_long_files_come_in_smaller_batches(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
