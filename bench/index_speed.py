@@ -101,7 +101,7 @@ class MadeUp:
 class Question:
     """A query with the memories that an exact search finds."""
 
-    asked: Query
+    query: Query
     exact: tuple[str, ...]
 
 
@@ -133,28 +133,28 @@ def measured(size: int, queries: int) -> dict[str, object]:
     with TemporaryDirectory() as place:
         folder = Path(place) / "index"
         store = MadeUp(size, folder)
-        asked = questions(store, queries)
+        sample = questions(store, queries)
         some = min(size, 2000)
         rows = seconds(lambda: [store.row(at) for at in range(some)]) * size / some
         index = LocalIndex(store)  # type: ignore[arg-type]
-        build = timed(index, asked[0].asked)
+        build = timed(index, sample[0].query)
         index.close()
-        held = sum(path.stat().st_size for path in folder.glob("*"))
+        file_bytes = sum(path.stat().st_size for path in folder.glob("*"))
         index = LocalIndex(store)  # type: ignore[arg-type]
-        opening = timed(index, asked[0].asked)
-        half = len(asked) // 2
-        for question in asked[:half]:  # the first ones link sessions and read the file
-            timed(index, question.asked)
-        asked = asked[half:]
-        times = [timed(index, question.asked) for question in asked]
-        by_words = [timed(index, replace(question.asked, vector=None)) for question in asked]
-        found = [(question.exact, frozenset(index.candidates(question.asked, size=POOL).ids)) for question in asked]
-        adding = [added(store, index, question) for question in asked[:50]]
+        opening = timed(index, sample[0].query)
+        half = len(sample) // 2
+        for question in sample[:half]:  # the first ones link sessions and read the file
+            timed(index, question.query)
+        sample = sample[half:]
+        times = [timed(index, question.query) for question in sample]
+        by_words = [timed(index, replace(question.query, vector=None)) for question in sample]
+        found = [(question.exact, frozenset(index.candidates(question.query, size=POOL).ids)) for question in sample]
+        adding = [added(store, index, question) for question in sample[:50]]
     return {
         "memories": size, "build_s": round(build, 2), "rows_s": round(rows, 2), "open_ms": ms(opening),
         "p50_ms": ms(median(times)), "p90_ms": ms(quantiles(times, n=10)[8]), "words_ms": ms(median(by_words)),
         "after_add_ms": ms(median(adding)), "recall@10": recall(found, 10), "recall@100": recall(found, 100),
-        "bytes_each": round(held / size),
+        "bytes_each": round(file_bytes / size),
     }  # fmt: skip
 
 
@@ -167,13 +167,13 @@ def questions(store: MadeUp, count: int) -> list[Question]:
     made = []
     for row, vector, ids in zip(at.tolist(), near, found, strict=True):
         words = rng.permutation(store.words(row))[:6].tolist()
-        asked = Query(
+        query = Query(
             tokens=words,
             vector=Vector("made-up", vector.astype(np.float32).tobytes()),
             reader=Reader(None, "agent"),
             at=iso(10**12),
         )
-        made.append(Question(asked, tuple(map(name, ids))))
+        made.append(Question(query, tuple(map(name, ids))))
     return made
 
 
@@ -192,11 +192,11 @@ def added(store: MadeUp, index: LocalIndex, question: Question) -> float:
     """How long the search takes that follows a write."""
     number = store.size + len(store.added)
     store.added.append(replace(store.row(number % store.size), id=f"new{number}", created_at=iso(number), number=number))
-    return timed(index, question.asked)
+    return timed(index, question.query)
 
 
-def timed(index: LocalIndex, asked: Query) -> float:
-    return seconds(lambda: index.candidates(asked, size=POOL))
+def timed(index: LocalIndex, query: Query) -> float:
+    return seconds(lambda: index.candidates(query, size=POOL))
 
 
 def seconds(work: Callable[[], object]) -> float:

@@ -1,4 +1,4 @@
-"""Teaches the ranker and writes `core/search/weights.py`.
+"""Train the learnt ranker and write its weights into `core/search/weights.py`.
 
     python -m bench.train_ranker --data DIR [--vectors FILE] [--check]
 
@@ -33,7 +33,7 @@ MARKER = "# --- written by bench.train_ranker ---\n\n"
 
 # Settings, chosen on LongMemEval's chats and on LoCoMo's conversations 1–5.
 MIN_SCORE = 0.004
-HELD = {"speaker": 0.9}  # in our talks only one of two people is ever asked about, so what a name is worth cannot be learnt
+FIXED = {"speaker": 0.9}  # in our talks only one of two people is ever asked about, so what a name is worth cannot be learnt
 RIDGE = 1e-2
 RANKED = {"talk": 4.0, "chat": 0.5}  # what the order is learnt on
 TRUSTED = {"talk": 3.0, "chat": 1.0, "haystack": 1.0, "few": 1.0}  # what the chances are learnt on
@@ -99,7 +99,7 @@ def _order(examples: Sequence[Example], names: Sequence[str]) -> dict[str, float
         tables,
         [example.right[rivals] for example, rivals in chosen],
         _shares([example for example, _ in chosen], RANKED),
-        held=np.array([HELD.get(name, np.nan) for name in names]),
+        fixed_at=np.array([FIXED.get(name, np.nan) for name in names]),
         free=np.array([name in FREE for name in names]),
         ridge=RIDGE,
     )
@@ -107,11 +107,11 @@ def _order(examples: Sequence[Example], names: Sequence[str]) -> dict[str, float
 
 
 def _rivals(example: Example) -> NDArray[np.bool_]:
-    """In a talk, who told it is no lesson: it is always the one. Only what the same person said is compared."""
+    """Return the candidates to compare. In a talk only those of the speaker with the answer: it is always the same one."""
     if example.kind != "talk":
         return np.ones(len(example.ids), np.bool_)
-    told = {speaker for speaker, right in zip(example.speakers, example.right, strict=True) if right}
-    return np.array([speaker in told for speaker in example.speakers])
+    speakers = {speaker for speaker, right in zip(example.speakers, example.right, strict=True) if right}
+    return np.array([speaker in speakers for speaker in example.speakers])
 
 
 def _line(examples: Sequence[Example], scored: Sequence[Signal]) -> Line:
@@ -207,21 +207,21 @@ def check(name: str, examples: Sequence[Example]) -> None:
         weights = teach([example for example in examples if example.number % 2 != half])
         tested += [(example, chances(example.table, weights)) for example in examples if example.number % 2 == half]
     for kind in TRUSTED:
-        right = [(example, held) for example, held in tested if example.kind == kind and not example.away]
-        wrong = [held.max() for example, held in tested if example.kind == kind and example.away]
-        ranked = [[example.ids[at] for at in np.argsort(-held, kind="stable")] for example, held in right]
-        told = mean([figures(ids, example.gold) for ids, (example, _) in zip(ranked, right, strict=True) if example.gold])
-        auc = told_apart([float(held.max()) for _, held in right], [float(each) for each in wrong])
-        print(f"{kind:10s} {told}  AUC right against away {auc}")
-        print(f"{'':10s} chance → share right: {reliability(right)}")
+        right = [(example, values) for example, values in tested if example.kind == kind and not example.away]
+        wrong = [values.max() for example, values in tested if example.kind == kind and example.away]
+        ranked = [[example.ids[at] for at in np.argsort(-values, kind="stable")] for example, values in right]
+        means = mean([figures(ids, example.gold) for ids, (example, _) in zip(ranked, right, strict=True) if example.gold])
+        auc = told_apart([float(values.max()) for _, values in right], [float(each) for each in wrong])
+        print(f"{kind:10s} {means}  AUC right against away {auc}")
+        print(f"{'':10s} predicted → observed: {reliability(right)}")
 
 
 def reliability(tested: Sequence[tuple[Example, Signal]]) -> str:
-    said = np.concatenate([held for _, held in tested])
+    predicted = np.concatenate([values for _, values in tested])
     right = np.concatenate([example.right for example, _ in tested])
-    place = np.digitize(said, [0.01, 0.03, 0.1, 0.2, 0.35, 0.5, 0.7, 0.85])
+    place = np.digitize(predicted, [0.01, 0.03, 0.1, 0.2, 0.35, 0.5, 0.7, 0.85])
     return "  ".join(
-        f"{said[place == at].mean():.2f}→{right[place == at].mean():.2f}" for at in range(9) if (place == at).sum() > 20
+        f"{predicted[place == at].mean():.2f}→{right[place == at].mean():.2f}" for at in range(9) if (place == at).sum() > 20
     )
 
 
@@ -242,8 +242,8 @@ def written(learnt: Mapping[str, Weights]) -> str:
 
 
 def _shown(weights: Weights) -> str:
-    def block(held: Mapping[str, float]) -> str:
-        return "{\n" + "".join(f'        "{name}": {value},\n' for name, value in held.items()) + "    }"
+    def block(values: Mapping[str, float]) -> str:
+        return "{\n" + "".join(f'        "{name}": {value},\n' for name, value in values.items()) + "    }"
 
     line = weights.odds
     return (

@@ -31,13 +31,13 @@ def listwise(
     right: Sequence[Flags],
     weights: Floats,
     *,
-    held: Floats,
+    fixed_at: Floats,
     free: Flags,
     ridge: float,
     steps: int = 250,
 ) -> Floats:
-    """Weights under which the right rows of each table win over the others. Those that are `held` at a number stay there
-    (NaN: not held); the others, unless `free`, never go below zero."""
+    """Weights under which the right rows of each table win over the others. Weights with a number in `fixed_at` keep it
+    (NaN: not fixed); the others, unless `free`, never go below zero."""
     rows = np.concatenate(tables)
     starts = np.cumsum([0, *map(len, tables)])[:-1]
     which = np.repeat(np.arange(len(tables)), [len(table) for table in tables])
@@ -45,8 +45,8 @@ def listwise(
     shares = (weights / weights.sum())[which]
     scale = rows.std(axis=0) + 1e-6
     rows = rows / scale
-    fixed = ~np.isnan(held)
-    found: Floats = np.where(fixed, np.nan_to_num(held) * scale, 0.0)
+    fixed = ~np.isnan(fixed_at)
+    found: Floats = np.where(fixed, np.nan_to_num(fixed_at) * scale, 0.0)
     adam = _Adam(steps, 0.08)
     for at in range(1, steps + 1):
         points = rows @ found

@@ -41,7 +41,7 @@ class World:
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _Row:
     """A row of the data set."""
 
     number: int
@@ -61,10 +61,10 @@ class Lessons:
 
     def __init__(self, folder: Path) -> None:
         rows = read(folder / "longmemeval_oracle" / "longmemeval_oracle.json")
-        self._asked = [_Asked(number, row) for number, row in enumerate(rows) if not row["question_id"].endswith("_abs")]
+        self._rows = [_Row(number, row) for number, row in enumerate(rows) if not row["question_id"].endswith("_abs")]
         self._turns: dict[str, tuple[str, Any]] = {}
-        self._owner: dict[str, _Asked] = {}
-        for asked in (_Asked(number, row) for number, row in enumerate(rows)):
+        self._owner: dict[str, _Row] = {}
+        for asked in (_Row(number, row) for number, row in enumerate(rows)):
             for key, at, turns in zip(asked.own, asked.row["haystack_dates"], asked.row["haystack_sessions"], strict=True):
                 self._turns.setdefault(key, (chat_time(at), turns))
                 self._owner.setdefault(key, asked)
@@ -73,7 +73,7 @@ class Lessons:
     def chat(self, *, away: bool = False) -> Iterator[World]:
         """A user and an assistant."""
         draw = Random(f"chat {away}")  # noqa: S311  (a lesson, no secret)
-        for asked in self._asked:
+        for asked in self._rows:
             keys = self._drawn(draw, asked, _SIZES[1], list(self._turns), away=away)
             gold = frozenset() if away else _evidence(asked)
             memories = [said for key in keys for said in self._said(key)]
@@ -82,7 +82,7 @@ class Lessons:
     def talk(self, *, away: bool = False) -> Iterator[World]:
         """Two people by name. Away is with two others."""
         draw = Random(f"talk {away}")  # noqa: S311
-        for asked in self._asked:
+        for asked in self._rows:
             gold = self._told(asked)
             if not gold:
                 continue
@@ -106,7 +106,7 @@ class Lessons:
             question = replace(world.question, gold=world.question.gold & kept.keys())
             yield replace(world, memories=list(kept.values()), question=question)
 
-    def _drawn(self, draw: Random, asked: _Asked, size: int, near: Sequence[str], *, away: bool) -> list[str]:
+    def _drawn(self, draw: Random, asked: _Row, size: int, near: Sequence[str], *, away: bool) -> list[str]:
         """Sessions in the order of their days."""
         others = [key for key in near if key not in set(asked.own)]
         size = min(len(others), int(size * draw.uniform(0.6, 1.4)))
@@ -130,7 +130,7 @@ class Lessons:
                 )  # fmt: skip
                 place += 1
 
-    def _told(self, asked: _Asked) -> frozenset[str]:
+    def _told(self, asked: _Row) -> frozenset[str]:
         """The sentences that hold the answer; none where that cannot be told, or the assistant gave it."""
         gold: set[str] = set()
         for evidence in _evidence(asked):
@@ -144,7 +144,7 @@ class Lessons:
         return frozenset(gold)
 
 
-def _evidence(asked: _Asked) -> frozenset[str]:
+def _evidence(asked: _Row) -> frozenset[str]:
     sessions = zip(asked.own, asked.row["haystack_sessions"], strict=True)
     return frozenset(f"{key}:{turn}" for key, turns in sessions for turn, row in enumerate(turns) if row.get("has_answer"))
 
@@ -162,7 +162,7 @@ def _holding(sentences: Sequence[Said], answer: str) -> set[str]:
     return {aside[0]} if aside else set(plain) if len(plain) == 1 else set()
 
 
-def _question(draw: Random, asked: _Asked, text: str, gold: frozenset[str], days: Mapping[str, str]) -> Question:
+def _question(draw: Random, asked: _Row, text: str, gold: frozenset[str], days: Mapping[str, str]) -> Question:
     if gold and days and draw.random() < _DATED:
         day = datetime.fromisoformat(days[draw.choice(sorted(gold))])
         form = draw.choice(("on %-d %B, %Y", "in %B %Y", "in %B"))

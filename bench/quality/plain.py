@@ -24,9 +24,9 @@ class Plain:
         words = [tokens(said.text) for said in memories]
         self._corpus = Corpus(len(words), sum(map(len, words)))
         self._postings: defaultdict[str, list[Posting]] = defaultdict(list)
-        for id_, held in zip(self._ids, words, strict=True):
-            for word, times in Counter(held).items():
-                self._postings[word].append(Posting(id_, times, len(held)))
+        for id_, keywords in zip(self._ids, words, strict=True):
+            for word, times in Counter(keywords).items():
+                self._postings[word].append(Posting(id_, times, len(keywords)))
 
     def ranked(self, question: Question) -> dict[str, list[str]]:
         """The best ids of each ranker."""

@@ -42,7 +42,7 @@ def pool(world: World, embedder: Embedder, *, by_vectors: bool) -> Pool:
 
 
 def _row(said: Said, number: int, vector: Vector) -> Row:
-    held = {
+    fields = {
         "content": said.text,
         "keywords": tokens(said.text),
         "agent_id": _READER.agent_id,
@@ -51,4 +51,6 @@ def _row(said: Said, number: int, vector: Vector) -> Row:
         "updated_at": said.at,
         **said.metadata,
     }
-    return Row(kind=Kind.MEMORY, id=said.id, partition=_PARTITION, created_at=said.at, number=number, fields=held, vector=vector)
+    return Row(
+        kind=Kind.MEMORY, id=said.id, partition=_PARTITION, created_at=said.at, number=number, fields=fields, vector=vector
+    )

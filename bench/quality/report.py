@@ -23,12 +23,12 @@ Table = Mapping[str, Mapping[str, float]]  # by ranker, by figure
 
 def show(name: str, result: Mapping[str, Any]) -> None:
     """One data set: all of it, its parts, and how sure the difference is."""
-    for part, held in result["parts"].items():
-        print(f"\n{name}, {part}: {held['questions']:,} questions")
+    for part, table in result["parts"].items():
+        print(f"\n{name}, {part}: {table['questions']:,} questions")
         print(f"{'':28s}" + "".join(f"{figure:>11s}" for figure in FIGURES))
-        for ranker, figures in held["rankers"].items():
+        for ranker, figures in table["rankers"].items():
             print(f"{ranker:28s}" + "".join(f"{figures[figure]:11.1f}" for figure in FIGURES))
-        for figure, (best, low, high) in held["ahead"].items():
+        for figure, (best, low, high) in table["ahead"].items():
             print(f"  ours − {best} ({figure}): {low:+.1f} to {high:+.1f}")
     if "wrong" in result:
         wrong = result["wrong"]
@@ -37,14 +37,14 @@ def show(name: str, result: Mapping[str, Any]) -> None:
 
 def keep(results: Mapping[str, Any], command: str, picture: str) -> None:
     """What a later run is compared with."""
-    held = {
+    written = {
         "command": command,
         "commit": _said("git", "rev-parse", "--short", "HEAD"),
         "machine": f"{platform.system()} {platform.machine()}, Python {platform.python_version()}",
         "versions": {name: version(name) for name in _PACKAGES},
         "sets": results,
     }
-    (RESULTS / "quality.json").write_text(json.dumps(held, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    (RESULTS / "quality.json").write_text(json.dumps(written, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     (RESULTS / "quality.svg").write_text(picture, encoding="utf-8")
 
 

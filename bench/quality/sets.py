@@ -24,13 +24,13 @@ class Said:
 
     @property
     def metadata(self) -> dict[str, Any]:
-        held = {"session_id": self.session, "speaker": self.speaker, "turn": self.turn, "event_time": self.at}
-        return {name: value for name, value in held.items() if value is not None}
+        fields = {"session_id": self.session, "speaker": self.speaker, "turn": self.turn, "event_time": self.at}
+        return {name: value for name, value in fields.items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """What is asked, when, and which memories hold the answer."""
+    """A question, its time, and the memories that contain the answer."""
 
     text: str
     gold: frozenset[str]
@@ -40,7 +40,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Space:
-    """One person's memories and the questions asked of them."""
+    """One person's memories and the questions about them."""
 
     name: str
     memories: Sequence[Said]
@@ -82,8 +82,8 @@ def read(path: Path) -> Any:
 
 
 def lines(path: Path) -> Iterator[Any]:
-    with path.open(encoding="utf-8") as held:
-        yield from map(json.loads, held)
+    with path.open(encoding="utf-8") as file:
+        yield from map(json.loads, file)
 
 
 def chat_time(text: str) -> str:
@@ -97,9 +97,9 @@ def _conversation(one: Any, *, by_session: bool) -> Space:
     turns = [said for number in numbers for said in _session(talk, number)]
     known = {said.id for said in turns}
     last = datetime.fromisoformat(max(said.at for said in turns))
-    asked = [_question(row, known, parse_time(last + timedelta(days=1), "at"), by_session=by_session) for row in one["qa"]]
+    questions = [_question(row, known, parse_time(last + timedelta(days=1), "at"), by_session=by_session) for row in one["qa"]]
     memories = [_joined(turns, str(number)) for number in numbers] if by_session else turns
-    return Space(name=one["sample_id"], memories=memories, questions=[each for each in asked if each.gold])
+    return Space(name=one["sample_id"], memories=memories, questions=[each for each in questions if each.gold])
 
 
 def _session(talk: Any, number: int) -> Iterator[Said]:
@@ -113,8 +113,8 @@ def _session(talk: Any, number: int) -> Iterator[Said]:
 
 
 def _joined(turns: Sequence[Said], session: str) -> Said:
-    held = [said for said in turns if said.session == session]
-    return Said(id=f"D{session}", text="\n".join(said.text for said in held), at=held[0].at)
+    members = [said for said in turns if said.session == session]
+    return Said(id=f"D{session}", text="\n".join(said.text for said in members), at=members[0].at)
 
 
 def _question(row: Any, known: set[str], at: str, *, by_session: bool) -> Question:

@@ -25,9 +25,9 @@ class KeptEmbedder:
         self._inner, self._path = inner, path
         self._kept: dict[bytes, bytes] = {}
         if path and path.exists():
-            with np.load(path) as held:
+            with np.load(path) as saved:
                 self._kept = dict(
-                    zip((row.tobytes() for row in held["keys"]), (row.tobytes() for row in held["vectors"]), strict=True)
+                    zip((row.tobytes() for row in saved["keys"]), (row.tobytes() for row in saved["vectors"]), strict=True)
                 )
 
     @property
@@ -56,8 +56,8 @@ class KeptEmbedder:
         if self._path and self._kept:
             keys = np.frombuffer(b"".join(self._kept), np.uint8).reshape(len(self._kept), -1)
             vectors = np.frombuffer(b"".join(self._kept.values()), np.float32).reshape(len(self._kept), -1)
-            with self._path.open("wb") as held:
-                np.savez(held, keys=keys, vectors=vectors)
+            with self._path.open("wb") as file:
+                np.savez(file, keys=keys, vectors=vectors)
 
 
 def local(path: Path | None = None) -> KeptEmbedder:

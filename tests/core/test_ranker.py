@@ -19,12 +19,12 @@ FOR_IT = ("keywords", "keywords_context", "keywords_session", "coverage", "cover
 def pool(**signals: list[float]) -> Pool:
     """A pool of these signals; the others are 0."""
     size = len(next(iter(signals.values()), []))
-    held = {name: np.array(signals.get(name, [0.0] * size), np.float32) for name in SIGNALS}
-    return Pool(ids=[str(at) for at in range(size)], signals=held, documents=size)
+    arrays = {name: np.array(signals.get(name, [0.0] * size), np.float32) for name in SIGNALS}
+    return Pool(ids=[str(at) for at in range(size)], signals=arrays, documents=size)
 
 
-def scores(held: Pool) -> Signal:
-    return ranker.scores(ranker.features(held))
+def scores(pool_: Pool) -> Signal:
+    return ranker.scores(ranker.features(pool_))
 
 
 @st.composite
@@ -47,30 +47,30 @@ def pools(draw: st.DrawFn, least: int = 1, most: int = 12) -> Pool:
 
 
 @given(pools())
-def test_every_candidate_has_a_chance_between_nought_and_one(held: Pool) -> None:
-    found = scores(held)
-    assert found.shape == (len(held.ids),)
+def test_every_candidate_has_a_chance_between_nought_and_one(pool_: Pool) -> None:
+    found = scores(pool_)
+    assert found.shape == (len(pool_.ids),)
     assert found.dtype == np.float32
     assert np.isfinite(found).all()
     assert ((found >= 0) & (found <= 1)).all()
 
 
 @given(pools())
-def test_equal_pools_are_scored_equally(held: Pool) -> None:
-    assert (scores(held) == scores(held)).all()
-    assert all(np.isfinite(values).all() for values in ranker.features(held).values())
+def test_equal_pools_are_scored_equally(pool_: Pool) -> None:
+    assert (scores(pool_) == scores(pool_)).all()
+    assert all(np.isfinite(values).all() for values in ranker.features(pool_).values())
 
 
 @given(pools(least=2), st.randoms(use_true_random=False))
-def test_the_order_of_the_candidates_does_not_matter(held: Pool, draw: object) -> None:
-    places = list(range(len(held.ids)))
+def test_the_order_of_the_candidates_does_not_matter(pool_: Pool, draw: object) -> None:
+    places = list(range(len(pool_.ids)))
     draw.shuffle(places)  # type: ignore[attr-defined]
     other = Pool(
-        ids=[held.ids[at] for at in places],
-        signals={name: values[places] for name, values in held.signals.items()},
-        documents=held.documents,
+        ids=[pool_.ids[at] for at in places],
+        signals={name: values[places] for name, values in pool_.signals.items()},
+        documents=pool_.documents,
     )
-    assert scores(other) == pytest.approx(scores(held)[places], rel=1e-3, abs=1e-5)
+    assert scores(other) == pytest.approx(scores(pool_)[places], rel=1e-3, abs=1e-5)
 
 
 def test_an_empty_pool_has_no_scores() -> None:
@@ -95,15 +95,15 @@ def test_nothing_that_speaks_for_a_memory_counts_against_it(name: str, by_vector
 
 
 @given(pools(least=3), st.sampled_from(FOR_IT), st.sampled_from([0.01, 0.1, 0.5]))
-def test_more_of_what_speaks_for_a_memory_never_puts_it_behind_another(held: Pool, name: str, more: float) -> None:
-    raised = held.signals[name].copy()
+def test_more_of_what_speaks_for_a_memory_never_puts_it_behind_another(pool_: Pool, name: str, more: float) -> None:
+    raised = pool_.signals[name].copy()
     raised[0] = raised[0] + np.float32(more)
-    after = Pool(ids=held.ids, signals={**held.signals, name: raised}, documents=held.documents)
-    if bool(held.signals["vectors"].any()) != bool(raised.any() if name == "vectors" else held.signals["vectors"].any()):
+    after = Pool(ids=pool_.ids, signals={**pool_.signals, name: raised}, documents=pool_.documents)
+    if bool(pool_.signals["vectors"].any()) != bool(raised.any() if name == "vectors" else pool_.signals["vectors"].any()):
         return  # the first vector of all: another model answers
-    if name.startswith("vectors") and (held.signals[name] == 0).any():
+    if name.startswith("vectors") and (pool_.signals[name] == 0).any():
         return  # what waits for its vector counts as the middle, and the middle has moved
-    before_it = set(np.flatnonzero(scores(held) < scores(held)[0]).tolist())
+    before_it = set(np.flatnonzero(scores(pool_) < scores(pool_)[0]).tolist())
     still = set(np.flatnonzero(scores(after) <= scores(after)[0] * (1 + 1e-4) + 1e-7).tolist())
     assert before_it <= still
 
@@ -149,18 +149,18 @@ def test_what_stands_out_by_words_and_likeness_is_very_likely_the_answer() -> No
 
 
 def test_of_nothing_that_fits_nothing_is_good_enough() -> None:
-    held = _talk(40, stranger=[1.0] * 40)
-    assert scores(held).max() < ranker.DEFAULT_MIN_SCORE < scores(_talk(40, **ANSWER)).max()
+    pool_ = _talk(40, stranger=[1.0] * 40)
+    assert scores(pool_).max() < ranker.DEFAULT_MIN_SCORE < scores(_talk(40, **ANSWER)).max()
 
 
 def test_a_name_that_nobody_knows_lowers_every_score() -> None:
-    known, unknown = (scores(_talk(40, **ANSWER, stranger=[share] * 40)) for share in (0.0, 1.0))
+    known, unknown = (scores(_talk(40, **ANSWER, stranger=[fraction] * 40)) for fraction in (0.0, 1.0))
     assert (unknown < known).all()
 
 
 def test_where_nobody_speaks_a_name_says_nothing_about_strangers() -> None:
-    nobody = [0.0] * 40
-    known, unknown = (scores(_talk(40, **ANSWER, speaker_known=nobody, stranger=[share] * 40)) for share in (0.0, 1.0))
+    no_speakers = [0.0] * 40
+    known, unknown = (scores(_talk(40, **ANSWER, speaker_known=no_speakers, stranger=[fraction] * 40)) for fraction in (0.0, 1.0))
     assert (unknown == known).all()
 
 
@@ -198,8 +198,8 @@ def test_one_memory_that_does_not_fit_is_no_answer_because_it_is_the_best() -> N
 def test_a_memory_that_waits_for_its_vector_counts_as_the_middle_of_the_others() -> None:
     waiting = ranker.features(pool(keywords=[1.0, 1.0, 1.0], vectors=[0.0, 0.2, 0.6]))
     assert waiting["vectors"].tolist() == pytest.approx([0.4, 0.2, 0.6])
-    nobody = ranker.features(pool(keywords=[1.0, 1.0], vectors=[0.0, 0.0]))
-    assert nobody["by_vectors"].tolist() == [0.0, 0.0]
+    no_vectors = ranker.features(pool(keywords=[1.0, 1.0], vectors=[0.0, 0.0]))
+    assert no_vectors["by_vectors"].tolist() == [0.0, 0.0]
 
 
 def test_the_named_speaker_the_meant_role_and_the_named_time_come_first() -> None:

@@ -1,4 +1,4 @@
-"""What a reader may be shown: the condition for stores and the question to one row say the same."""
+"""Reading flows: the condition for stores and the test of one row agree."""
 
 from dataclasses import replace
 from itertools import product
@@ -40,10 +40,10 @@ def test_a_row_is_shown_exactly_where_the_condition_holds(
             )
         )
     ]  # fmt: skip
-    asked, condition = is_readable(reading, statuses, where), readable(reading, statuses)
-    told = [asked(row) for row in rows]
-    assert told == [condition.matches(row) and where.matches(row) for row in rows]
-    assert any(told) == bool(statuses)
+    test, condition = is_readable(reading, statuses, where), readable(reading, statuses)
+    shown = [test(row) for row in rows]
+    assert shown == [condition.matches(row) and where.matches(row) for row in rows]
+    assert any(shown) == bool(statuses)
     context.store.apply(rows)
     from_store = set(context.store.ids(Kind.MEMORY, condition))
     assert {row.id for row in rows if is_readable(reading, statuses, ANYTHING)(row)} == from_store

@@ -21,12 +21,12 @@ SPEAKERS = ("Carol", "Bob Key", "漢字")
 LARGE = 1000  # a pool in which all find room
 
 
-def memory(id_: str, text: str = "", *, vector: Sequence[float] = (), replaces: int = 0, **fields: Value) -> Row:
+def memory(id_: str, text: str = "", *, vector: Sequence[float] = (), replaces: int = 0, **given: Value) -> Row:
     """A memory of these words."""
-    held: dict[str, Value] = {"content": text or "x", "updated_at": iso(0), "status": "active", "memory_type": "global"}
-    held |= {"keywords": text.replace("?", "").split(), "agent_id": "a", **fields}
-    held = {name: value for name, value in held.items() if value is not None}
-    scope = [held.get(name) for name in ("user_id", "agent_id", "memory_type", "reach")]
+    fields: dict[str, Value] = {"content": text or "x", "updated_at": iso(0), "status": "active", "memory_type": "global"}
+    fields |= {"keywords": text.replace("?", "").split(), "agent_id": "a", **given}
+    fields = {name: value for name, value in fields.items() if value is not None}
+    scope = [fields.get(name) for name in ("user_id", "agent_id", "memory_type", "reach")]
     return Row(
         kind=Kind.MEMORY,
         id=id_,
@@ -35,15 +35,15 @@ def memory(id_: str, text: str = "", *, vector: Sequence[float] = (), replaces: 
         number=int("".join(char for char in id_ if char.isdigit()) or 0),
         revision=replaces + 1,
         replaces=replaces,
-        fields=held,
+        fields=fields,
         vector=Vector.of("one", list(vector)) if vector else None,
     )
 
 
 def asking(text: str = "", *, vector: Sequence[float] = (), reader: Reader | None = None, **given: object) -> Query:
     """A query of these words."""
-    held = Vector.of("one", list(vector)) if vector else None
-    return Query(tokens=text.split(), vector=held, reader=reader or Reader(None, "a", "s"), at=iso(1000), **given)  # type: ignore[arg-type]
+    packed = Vector.of("one", list(vector)) if vector else None
+    return Query(tokens=text.split(), vector=packed, reader=reader or Reader(None, "a", "s"), at=iso(1000), **given)  # type: ignore[arg-type]
 
 
 # All on one side, so that neighbours never cancel each other out and rounding stays small.
@@ -109,10 +109,10 @@ def queries(draw: st.DrawFn) -> Query:
     )
 
 
-def agrees(index: Index, store: Store, asked: Query, *, size: int = LARGE) -> None:
+def agrees(index: Index, store: Store, query: Query, *, size: int = LARGE) -> None:
     """The index knows what the rows say, of every candidate that it names; and it names all that anything speaks for."""
     rows = [*store.find(Kind.MEMORY), *store.find(Kind.PASSAGE)]
-    pool, right = index.candidates(asked, size=size), reference(rows, asked)
+    pool, right = index.candidates(query, size=size), reference(rows, query)
     assert (pool.documents, dict(pool.excluded), pool.without_vector) == (
         right.documents,
         dict(right.excluded),
@@ -122,12 +122,12 @@ def agrees(index: Index, store: Store, asked: Query, *, size: int = LARGE) -> No
     assert set(pool.ids) <= right.signals.keys()
     assert set(pool.signals) == set(SIGNALS)
     for name in SIGNALS:
-        told = dict(zip(pool.ids, pool.signals[name].tolist(), strict=True))
+        values = dict(zip(pool.ids, pool.signals[name].tolist(), strict=True))
         rounding = 0.02 if name.startswith("vectors") else 1e-5
-        assert told == pytest.approx({id_: right.signals[id_][name] for id_ in pool.ids}, abs=rounding, rel=1e-5), name
+        assert values == pytest.approx({id_: right.signals[id_][name] for id_ in pool.ids}, abs=rounding, rel=1e-5), name
     if size >= right.documents:
-        assert {id_ for id_, told in right.signals.items() if told["keywords"] > 0} <= set(pool.ids)
-        assert asked.vector is None or right.documents - right.without_vector <= len(pool.ids)
+        assert {id_ for id_, values in right.signals.items() if values["keywords"] > 0} <= set(pool.ids)
+        assert query.vector is None or right.documents - right.without_vector <= len(pool.ids)
 
 
 def tiny() -> AbstractContextManager[object]:

@@ -1,7 +1,7 @@
-"""What the signals of a pool mean, said with rows and dicts: the other side of the comparison for an index. Slow and plain.
+"""The signals of a pool computed with rows and dicts, to compare an index with. Slow and plain.
 
-The corpus is every memory of the partitions that the reader sees, of whatever status. Neighbours and sessions are made of what
-the reader may read: within its scope, of the asked statuses, not expired, whether the caller's filter lets it through or not.
+The corpus is every memory of the partitions that the reader sees, with any status. Neighbours and sessions consist of what
+the reader may read: in its scope, with the statuses of the query, not expired, allowed by the caller's filter or not.
 """
 
 from collections import Counter
@@ -31,10 +31,10 @@ class Reference:
         return len(self.signals)
 
 
-def reference(rows: Iterable[Row], asked: Query, *, language: str = "english") -> Reference:
+def reference(rows: Iterable[Row], query: Query, *, language: str = "english") -> Reference:
     """What an index should know of each candidate among these rows."""
-    here = [row for row in rows if row.partition in partitions(asked.reader)]
-    return _Asking([row for row in here if row.kind is Kind.MEMORY], here, asked, language).answer()
+    here = [row for row in rows if row.partition in partitions(query.reader)]
+    return _Search([row for row in here if row.kind is Kind.MEMORY], here, query, language).answer()
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +45,8 @@ class _Text:
 
     @classmethod
     def of(cls, row: Row | None) -> "_Text":
-        held = row.value("keywords") if row else None
-        return cls(Counter(str(word) for word in held) if isinstance(held, list) else Counter())
+        words = row.value("keywords") if row else None
+        return cls(Counter(str(word) for word in words) if isinstance(words, list) else Counter())
 
     @property
     def length(self) -> int:
@@ -56,13 +56,13 @@ class _Text:
         return _Text(self.words + other.words)
 
 
-class _Scale:
+class _Bm25:
     """BM25 among some documents."""
 
-    def __init__(self, texts: Sequence[_Text], asked: Sequence[str]) -> None:
+    def __init__(self, texts: Sequence[_Text], words: Sequence[str]) -> None:
         self._average = sum(text.length for text in texts) / len(texts) if texts else 1.0
         self._weights = {}
-        for word, times in Counter(asked).items():
+        for word, times in Counter(words).items():
             holding = sum(1 for text in texts if word in text.words)
             self._weights[word] = times * log(1 + (len(texts) - holding + 0.5) / (holding + 0.5))
 
@@ -80,15 +80,15 @@ class _Scale:
         return sum(weight for word, weight in self._weights.items() if word in text.words) / whole if whole else 0.0
 
 
-class _Asking:
+class _Search:
     """One query against some rows."""
 
-    def __init__(self, memories: Sequence[Row], rows: Sequence[Row], asked: Query, language: str) -> None:
-        self._asked, self._language = asked, language
-        scoped = [row for row in memories if _seen(asked, row)]
-        right = [row for row in scoped if row.value("status") in asked.statuses]
-        self._readable = [row for row in right if not _expired(row, asked.at)]
-        self._candidates = [row for row in self._readable if asked.only is None or row.id in asked.only]
+    def __init__(self, memories: Sequence[Row], rows: Sequence[Row], query: Query, language: str) -> None:
+        self._query, self._language = query, language
+        scoped = [row for row in memories if _visible(query, row)]
+        right = [row for row in scoped if row.value("status") in query.statuses]
+        self._readable = [row for row in right if not _expired(row, query.at)]
+        self._candidates = [row for row in self._readable if query.only is None or row.id in query.only]
         self._excluded = Counter(
             status=len(scoped) - len(right),
             expired=len(right) - len(self._readable),
@@ -96,7 +96,7 @@ class _Asking:
         )
         self._passages = [row for row in rows if row.kind is Kind.PASSAGE]
         self._corpus = [text for text in map(_Text.of, memories) if text.length]
-        self._scale = _Scale(self._corpus, asked.tokens)
+        self._bm25 = _Bm25(self._corpus, query.tokens)
         self._sessions: dict[tuple[str, str], list[Row]] = {}
         for row in self._readable:
             if row.value("session_id") is not None:
@@ -105,16 +105,16 @@ class _Asking:
         # A memory without a session is a session of its own.
         alone = [_Text.of(row) for row in self._readable if row.value("session_id") is None]
         together = [_whole(members) for members in self._sessions.values()]
-        self._session_scale = _Scale([text for text in (*alone, *together) if text.length], asked.tokens)
+        self._session_bm25 = _Bm25([text for text in (*alone, *together) if text.length], query.tokens)
 
     @property
     def _stranger(self) -> float:
-        unheard = [name for name in self._asked.names if not any(name in _Text.of(row).words for row in self._readable)]
-        return len(unheard) / len(self._asked.names) if self._asked.names else 0.0
+        unheard = [name for name in self._query.names if not any(name in _Text.of(row).words for row in self._readable)]
+        return len(unheard) / len(self._query.names) if self._query.names else 0.0
 
     def answer(self) -> Reference:
         comparable = sum(1 for row in self._candidates if self._cosines(row))
-        without_vector = len(self._candidates) - comparable if self._asked.vector else 0
+        without_vector = len(self._candidates) - comparable if self._query.vector else 0
         return Reference({row.id: self._signals(row) for row in self._candidates}, +self._excluded, without_vector)
 
     def _signals(self, row: Row) -> dict[str, float]:
@@ -125,14 +125,14 @@ class _Asking:
         context = _Text.of(before) + _Text.of(row) + _Text.of(behind)
         speaker = row.value("speaker")
         return {
-            "keywords": self._scale.score(_Text.of(row)),
-            "keywords_before": self._scale.score(_Text.of(before)),
-            "keywords_behind": self._scale.score(_Text.of(behind)),
-            "keywords_context": self._scale.score(context, parts=3),
-            "keywords_session": self._session_scale.score(_whole(members)),
-            "coverage": self._scale.coverage(_Text.of(row)),
-            "coverage_context": self._scale.coverage(context),
-            "coverage_wide": self._scale.coverage(sum(map(_Text.of, members[max(at - 2, 0) : at + 3]), _Text())),
+            "keywords": self._bm25.score(_Text.of(row)),
+            "keywords_before": self._bm25.score(_Text.of(before)),
+            "keywords_behind": self._bm25.score(_Text.of(behind)),
+            "keywords_context": self._bm25.score(context, parts=3),
+            "keywords_session": self._session_bm25.score(_whole(members)),
+            "coverage": self._bm25.coverage(_Text.of(row)),
+            "coverage_context": self._bm25.coverage(context),
+            "coverage_wide": self._bm25.coverage(sum(map(_Text.of, members[max(at - 2, 0) : at + 3]), _Text())),
             "vectors": self._cosine(row),
             "vectors_before": self._cosine(before),
             "vectors_behind": self._cosine(behind),
@@ -141,19 +141,19 @@ class _Asking:
             "length": _Text.of(row).length,
             "question": _asks(row),
             "question_before": _asks(before),
-            "speaker": float(bool({*tokens(str(speaker or ""), language=self._language)} & {*self._asked.tokens})),
+            "speaker": float(bool({*tokens(str(speaker or ""), language=self._language)} & {*self._query.tokens})),
             "speaker_known": float(speaker is not None),
-            "role": float(str(speaker or "").casefold() in self._asked.roles),
+            "role": float(str(speaker or "").casefold() in self._query.roles),
             "stranger": self._stranger,
-            "when": max((_fit(span, row.value("event_time")) for span in self._asked.spans), default=0.0),
-            "when_asked": float(bool(self._asked.spans)),
+            "when": max((_fit(span, row.value("event_time")) for span in self._query.spans), default=0.0),
+            "when_asked": float(bool(self._query.spans)),
         }
 
     def _cosines(self, row: Row | None) -> list[float]:
         """Of its own vector and of its passages'."""
-        if row is None or self._asked.vector is None:
+        if row is None or self._query.vector is None:
             return []
-        query = _unit(self._asked.vector.data)
+        query = _unit(self._query.vector.data)
         speaking = [
             row,
             *(passage for passage in self._passages if (passage.value("ref"), passage.partition) == (row.id, row.partition)),
@@ -165,9 +165,9 @@ class _Asking:
 
     def _mixed(self, before: Row | None, row: Row, behind: Row | None) -> float:
         """The cosine of ½ · before + own + ½ · behind, by their own vectors."""
-        if self._asked.vector is None:
+        if self._query.vector is None:
             return 0.0
-        query = _unit(self._asked.vector.data)
+        query = _unit(self._query.vector.data)
         sum_ = [0.0] * len(query)
         for share, each in ((0.5, before), (1.0, row), (0.5, behind)):
             for at, part in enumerate(self._vector(each) if each else ()):
@@ -177,19 +177,19 @@ class _Asking:
 
     def _vector(self, row: Row) -> list[float]:
         """Its own vector if it can be compared with the query's, of length one."""
-        held, asked = row.vector, self._asked.vector
-        if held is None or asked is None or (held.model, held.dimension) != (asked.model, asked.dimension):
+        own, wanted = row.vector, self._query.vector
+        if own is None or wanted is None or (own.model, own.dimension) != (wanted.model, wanted.dimension):
             return []
-        return _unit(held.data)
+        return _unit(own.data)
 
 
 _TINY = 1e-3
 
 
-def _seen(asked: Query, row: Row) -> bool:
+def _visible(query: Query, row: Row) -> bool:
     try:
-        return visible(asked.reader, row)
-    except ValueError:  # of a type that nobody knows: nobody's
+        return visible(query.reader, row)
+    except ValueError:  # an unknown type is visible to no reader
         return False
 
 

@@ -88,12 +88,12 @@ def mangled(change: Callable[[bytes], bytes]) -> Callable[[Path], None]:
 
 ODD: dict[str, Callable[[Path], None]] = {
     "empty": lambda path: path.write_bytes(b"") and None,
-    "short": mangled(lambda held: held[: len(held) // 2]),
-    "cut within its head": mangled(lambda held: held[:40]),
-    "of another format": mangled(lambda held: held.replace(b"index 1", b"index 0", 1)),
-    "of another language": mangled(lambda held: held.replace(b'"english"', b'"finnish"', 1)),
-    "of another store": mangled(lambda held: re.sub(rb'"mark": "9:....', b'"mark": "9:----', held, count=1)),
-    "without a column": mangled(lambda held: held.replace(b'"turn"', b'"tern"', 1)),
+    "short": mangled(lambda data: data[: len(data) // 2]),
+    "cut within its head": mangled(lambda data: data[:40]),
+    "of another format": mangled(lambda data: data.replace(b"index 1", b"index 0", 1)),
+    "of another language": mangled(lambda data: data.replace(b'"english"', b'"finnish"', 1)),
+    "of another store": mangled(lambda data: re.sub(rb'"mark": "9:....', b'"mark": "9:----', data, count=1)),
+    "without a column": mangled(lambda data: data.replace(b'"turn"', b'"tern"', 1)),
     "something else": lambda path: path.write_bytes(b"\xff" * 1000) and None,
 }
 

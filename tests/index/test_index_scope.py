@@ -20,13 +20,13 @@ from .reference import reference
 TALK = [memory(f"m{at}", text, vector=[1.0, at], session_id="s", turn=at) for at, text in ((1, "red"), (3, "apple"))]
 
 
-def pool_of(rows: list[Row], asked: Query) -> Pool:
+def pool_of(rows: list[Row], query: Query) -> Pool:
     store: Store = RamStore()
     store.apply(rows)
-    return LocalIndex(store).candidates(asked, size=LARGE)
+    return LocalIndex(store).candidates(query, size=LARGE)
 
 
-def told(pool: Pool) -> dict[str, dict[str, float]]:
+def signals_of(pool: Pool) -> dict[str, dict[str, float]]:
     return {id_: {name: float(signal[at]) for name, signal in pool.signals.items()} for at, id_ in enumerate(pool.ids)}
 
 
@@ -41,12 +41,12 @@ HIDDEN = {
 
 @pytest.mark.parametrize("why", HIDDEN)
 def test_a_hidden_memory_is_nobodys_neighbour(why: str) -> None:
-    asked = asking("red apple key", vector=[1.0, 2.0])
+    query = asking("red apple key", vector=[1.0, 2.0])
     between = {"session_id": "s", "turn": 2, "speaker": "Key"}
     seen = memory("m2", "key key?", vector=[1.0, 2.0], **between)
     hidden = memory("m2", "key key?", vector=[1.0, 2.0], **{**between, **HIDDEN[why]})
     apart = replace(hidden, fields={**hidden.fields, "session_id": "elsewhere"}, vector=None)
-    with_it, without_it, beside_it = (told(pool_of([*TALK, row], asked)) for row in (hidden, apart, seen))
+    with_it, without_it, beside_it = (signals_of(pool_of([*TALK, row], query)) for row in (hidden, apart, seen))
     assert with_it == without_it
     assert beside_it["m3"]["keywords_before"] > with_it["m3"]["keywords_before"]  # it would have been seen
     assert "m2" in beside_it
@@ -56,7 +56,7 @@ def test_a_hidden_memory_is_nobodys_neighbour(why: str) -> None:
 @given(data=st.data())
 def test_whatever_a_hidden_memory_says_the_signals_stay_the_same(data: st.DataObject) -> None:
     rows = [data.draw(memories(id_, 0)) for id_ in "abcd"]
-    asked = data.draw(queries())
+    query = data.draw(queries())
     one, other = (data.draw(memories("e", 0)) for _ in range(2))
     words = data.draw(st.lists(st.sampled_from(("red", "apple")), max_size=3))
     # How often a word stands in a partition is known to all of its readers; the rest of a memory is not.
@@ -65,8 +65,8 @@ def test_whatever_a_hidden_memory_says_the_signals_stay_the_same(data: st.DataOb
     owner = {name: one.fields.get(name) for name in ("user_id", "agent_id", "memory_type", "reach") if name in one.fields}
     kept = {name: value for name, value in other.fields.items() if name not in ("user_id", "agent_id", "memory_type", "reach")}
     other = replace(other, partition=one.partition, fields={**kept, **owner})
-    assume(not any("e" in reference([row], replace(asked, only=None)).signals for row in (one, other)))
-    assert told(pool_of([*rows, one], asked)) == told(pool_of([*rows, other], asked))
+    assume(not any("e" in reference([row], replace(query, only=None)).signals for row in (one, other)))
+    assert signals_of(pool_of([*rows, one], query)) == signals_of(pool_of([*rows, other], query))
 
 
 def test_a_view_does_not_outlive_the_scopes_that_it_knew() -> None:

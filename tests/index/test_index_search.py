@@ -44,30 +44,30 @@ def queries(many: RamStore) -> list[Query]:
 
 
 def best(pool: Pool, signal: str, first: int) -> list[str]:
-    told = dict(zip(pool.ids, pool.signals[signal].tolist(), strict=True))
-    return sorted(pool.ids, key=lambda id_: -told[id_])[:first]
+    values = dict(zip(pool.ids, pool.signals[signal].tolist(), strict=True))
+    return sorted(pool.ids, key=lambda id_: -values[id_])[:first]
 
 
 def test_the_bits_find_nearly_all_that_is_near(many: RamStore, queries: Sequence[Query]) -> None:
     shortcut, plain = LocalIndex(many), LocalIndex(many)
     shares = []
-    for asked in queries:
+    for query in queries:
         with patch.multiple(vectors, MAX_EXACT=100, MIN_SHORTLIST=400, COARSE=1000, COARSE_WORDS=2, COARSE_ONE_IN=4):
-            found = shortcut.candidates(asked, size=100)
+            found = shortcut.candidates(query, size=100)
         with patch.multiple(vectors, MAX_EXACT=MANY):
-            right = best(plain.candidates(asked, size=100), "vectors", 10)
+            right = best(plain.candidates(query, size=100), "vectors", 10)
         shares.append(len({*right} & {*found.ids}) / 10)
     assert np.mean(shares) >= 0.95
 
 
 def test_the_best_by_keywords_are_the_best_whatever_is_left_out(many: RamStore, queries: Sequence[Query]) -> None:
-    held = LocalIndex(many)
+    index = LocalIndex(many)
     for words in (["w0", "w2", "w5", "w40"], ["w0", "w1"], ["w300", "w0", "w0"]):
-        asked = replace(queries[0], tokens=words, vector=None)
+        query = replace(queries[0], tokens=words, vector=None)
         with patch.multiple(candidates, MAX_DENSE_POSTINGS=0, SHORT_LIST=0):
-            found = held.candidates(asked, size=30)
+            found = index.candidates(query, size=30)
         with patch.multiple(candidates, MAX_DENSE_POSTINGS=MANY):
-            right = held.candidates(asked, size=30)
+            right = index.candidates(query, size=30)
         kept = [sorted(pool.signals["keywords"].tolist(), reverse=True)[:30] for pool in (found, right)]
         assert kept[0] == pytest.approx(kept[1])
 
@@ -82,15 +82,15 @@ def test_a_narrow_filter_is_searched_exactly(many: RamStore, queries: Sequence[Q
 
 
 def test_a_pool_is_at_most_three_times_as_large_as_asked(many: RamStore, queries: Sequence[Query]) -> None:
-    held = LocalIndex(many)
-    for asked in queries[:5]:
-        assert 20 <= len(held.candidates(asked, size=20).ids) <= 60
+    index = LocalIndex(many)
+    for query in queries[:5]:
+        assert 20 <= len(index.candidates(query, size=20).ids) <= 60
 
 
 def test_many_threads_may_ask_while_others_write() -> None:
     store = RamStore()
     store.apply([memory("m0", "red")])
-    held, trouble = LocalIndex(store), []
+    index, trouble = LocalIndex(store), []
 
     def write(first: int) -> None:
         for at in range(first, first + 100):
@@ -99,7 +99,7 @@ def test_many_threads_may_ask_while_others_write() -> None:
     def ask() -> None:
         try:
             for _ in range(40):
-                pool = held.candidates(asking("red", vector=[1.0, 5.0]), size=20)
+                pool = index.candidates(asking("red", vector=[1.0, 5.0]), size=20)
                 assert {len(signal) for signal in pool.signals.values()} == {len(pool.ids)}
         except Exception as error:  # noqa: BLE001  (whatever it is, the test tells it)
             trouble.append(error)
@@ -111,16 +111,16 @@ def test_many_threads_may_ask_while_others_write() -> None:
         for thread in threads:
             thread.join()
         assert trouble == []
-        agrees(held, store, asking("red", vector=[1.0, 5.0]))
+        agrees(index, store, asking("red", vector=[1.0, 5.0]))
 
 
 def test_whoever_was_not_asked_for_long_is_read_again_when_asked() -> None:
     store = RamStore()
     store.apply([memory(f"m{agent}", "red", memory_type="agent", agent_id=agent) for agent in ("a1", "b2", "c3")])
     with patch.object(local, "MAX_PARTITIONS", 2):
-        held = LocalIndex(store)
+        index = LocalIndex(store)
         for agent in ("a1", "b2", "c3", "a1"):
-            assert held.candidates(asking("red", reader=Reader(None, agent)), size=9).ids == [f"m{agent}"]
+            assert index.candidates(asking("red", reader=Reader(None, agent)), size=9).ids == [f"m{agent}"]
 
 
 def test_ids_of_every_kind_come_back_as_they_are() -> None:
@@ -129,7 +129,7 @@ def test_ids_of_every_kind_come_back_as_they_are() -> None:
     rows: list[Row] = [memory(id_, "red") for id_ in ids]
     store.apply(rows)
     with patch.multiple(partition, MAX_UNPACKED=1):
-        held = LocalIndex(store)
-        assert sorted(held.candidates(asking("red"), size=20).ids) == sorted(ids)
+        index = LocalIndex(store)
+        assert sorted(index.candidates(asking("red"), size=20).ids) == sorted(ids)
         store.apply([memory("later", "red")])
-        assert sorted(held.candidates(asking("red"), size=20).ids) == sorted([*ids, "later"])
+        assert sorted(index.candidates(asking("red"), size=20).ids) == sorted([*ids, "later"])

@@ -24,19 +24,19 @@ IDS = "abcdefgh"
 
 def change(data: st.DataObject, store: Store) -> None:
     """Some rows are put, changed, moved or deleted, in one go."""
-    held = {row.key: row for row in (*store.find(Kind.MEMORY), *store.find(Kind.PASSAGE))}
+    stored = {row.key: row for row in (*store.find(Kind.MEMORY), *store.find(Kind.PASSAGE))}
     puts: dict[Key, Row] = {}
     for id_ in data.draw(st.lists(st.sampled_from(IDS), max_size=4, unique=True)):
-        old = held.get(Key(Kind.MEMORY, id_))
+        old = stored.get(Key(Kind.MEMORY, id_))
         row = data.draw(memories(id_, old.revision if old else 0))
         puts[row.key] = row
     for id_ in data.draw(st.lists(st.sampled_from(IDS[:3]), max_size=2, unique=True)):
         owner = data.draw(st.sampled_from(IDS))
-        at = puts.get(Key(Kind.MEMORY, owner)) or held.get(Key(Kind.MEMORY, owner)) or memory(owner)
-        old = held.get(Key(Kind.PASSAGE, id_))
+        at = puts.get(Key(Kind.MEMORY, owner)) or stored.get(Key(Kind.MEMORY, owner)) or memory(owner)
+        old = stored.get(Key(Kind.PASSAGE, id_))
         row = data.draw(passages(id_, at, old.revision if old else 0))
         puts[row.key] = row
-    deletes = data.draw(st.lists(st.sampled_from(sorted(held)), max_size=2, unique=True)) if held else []
+    deletes = data.draw(st.lists(st.sampled_from(sorted(stored)), max_size=2, unique=True)) if stored else []
     store.apply(list(puts.values()), [key for key in deletes if key not in puts])
 
 
@@ -71,9 +71,9 @@ def test_two_processes_with_files_see_the_same(data: st.DataObject) -> None:
             if data.draw(st.booleans()):
                 indexes[at].close()
                 indexes[at] = LocalIndex(stores[at])
-        asked = data.draw(queries())
-        agrees(indexes[0], stores[1], asked)
-        agrees(indexes[1], stores[0], asked)
+        query = data.draw(queries())
+        agrees(indexes[0], stores[1], query)
+        agrees(indexes[1], stores[0], query)
 
 
 @contextmanager
@@ -125,8 +125,8 @@ def test_speakers_are_known_by_any_part_of_their_name() -> None:
     store = RamStore()
     store.apply([memory("m1", "red", speaker="Carol Smith"), memory("m2", "red", speaker="Bob"), memory("m3", "red")])
     pool = LocalIndex(store).candidates(asking("red smith"), size=9)
-    told = {
+    speakers = {
         id_: (named, known)
         for id_, named, known in zip(pool.ids, *(pool.signals[s].tolist() for s in ("speaker", "speaker_known")), strict=True)
     }
-    assert told == {"m1": (1, 1), "m2": (0, 1), "m3": (0, 0)}
+    assert speakers == {"m1": (1, 1), "m2": (0, 1), "m3": (0, 0)}
