@@ -1,9 +1,9 @@
-"""The test of the tests: puts deliberate bugs into copies of the package, one at a time, and runs the tests of the stores.
+"""Mutation testing: put deliberate bugs into copies of the package, one at a time, and run the tests of the stores.
 
-    python tools/mutants.py [WORD ...]      only the mutants whose names hold one of the words
+    python tools/mutants.py [WORD ...]      only the mutants whose names contain one of the words
 
-The bugs are in tests/mutants/. It fails where more than two survive, where the tests fail without any bug, and where a bug no
-longer fits the code.
+The bugs are in tests/mutants/. It fails if more than two survive, if the tests fail without a bug, or if a bug no longer fits
+the code.
 """
 
 import argparse
@@ -27,17 +27,16 @@ from rich.table import Table
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "memory_mesh"
 MUTANTS = ROOT / "tests" / "mutants"
-TESTS = [f"tests/stores/test_{name}.py" for name in ("contract", "where_sql", "machine")]
+TESTS = [f"tests/stores/test_{name}.py" for name in ("contract", "where_sql", "state_machine")]
 AT_ONCE = 2
 MAY_SURVIVE = 2
 
-# A bug in one store cannot show in the other; in what both use, it shows in either.
+# A bug in one store cannot fail the tests of the other; a bug in shared code fails those of either.
 RAM = "TestRam or in_ram"
 CHOSEN = {"stores/ram.py": RAM, "stores/base.py": RAM}
 
-# Settings by pytest in each run: few examples, the same ones each time, no search for a smaller one, and proof that the copy is
-# what is tested.
-PLUGIN = '''"""A quick Hypothesis profile, and a check that the tests meet the right copy."""
+# A pytest plugin for each run: few fixed examples, no shrinking, and a check that the copy is tested.
+PLUGIN = '''"""A quick Hypothesis profile, and a check that the tests import the right copy."""
 
 import os
 from hypothesis import Phase, settings
@@ -56,7 +55,7 @@ def pytest_configure():
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """One bug: in its file, `old` becomes `new`."""
+    """One bug: in `file`, `old` is replaced by `new`."""
 
     name: str
     file: str
@@ -66,7 +65,7 @@ class Mutant:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a run of the tests ended: with the first test that failed, or well."""
+    """The result of a test run: the first test that failed, if any, and the output."""
 
     caught_by: str | None
     output: str
@@ -77,23 +76,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     mutants = [mutant for mutant in read(MUTANTS) if not words or any(word in mutant.name for word in words)]
     console = Console(width=None if sys.stdout.isatty() else 150)
     with TemporaryDirectory() as name:
-        # Copied once, so that all meet the same code whatever is edited meanwhile.
+        # Copied once, so that edits during the run have no effect.
         sound = Path(name) / "sound"
         shutil.copytree(PACKAGE, sound, ignore=shutil.ignore_patterns("__pycache__"))
         compileall.compile_dir(sound, quiet=1)
         if stale := [mutant for mutant in mutants if not fits(mutant, sound)]:
-            console.print(*(f"{mutant.file}: does not fit any more: {mutant.name}" for mutant in stale), sep="\n")
+            console.print(*(f"{mutant.file}: no longer fits the code: {mutant.name}" for mutant in stale), sep="\n")
             return 1
         without = run(None, sound)
         if without.caught_by:
-            console.print(f"the tests fail without any bug: {without.caught_by}\n{without.output}", markup=False)
+            console.print(f"the tests fail without a bug: {without.caught_by}\n{without.output}", markup=False)
             return 1
         outcomes = dict(_each(mutants, sound, console))
     return report(console, mutants, outcomes)
 
 
 def read(folder: Path) -> Iterator[Mutant]:
-    """The mutants of all files."""
+    """Yield the mutants of all files."""
     for path in sorted(folder.glob("*.toml")):
         yield from (Mutant(**one) for one in tomllib.loads(path.read_text(encoding="utf-8"))["mutant"])
 
@@ -103,7 +102,7 @@ def fits(mutant: Mutant, package: Path) -> bool:
 
 
 def run(mutant: Mutant | None, package: Path) -> Outcome:
-    """The tests on a copy of the package, with the mutant in it."""
+    """Run the tests on a copy of the package with the mutant."""
     with TemporaryDirectory(dir=package.parent) as name:
         copy = Path(name)
         shutil.copytree(package, copy / "memory_mesh")
@@ -115,10 +114,10 @@ def run(mutant: Mutant | None, package: Path) -> Outcome:
 
 
 def report(console: Console, mutants: Sequence[Mutant], outcomes: dict[Mutant, Outcome]) -> int:
-    """The table, and 1 where too many survived."""
+    """Print the results, and return 1 if too many mutants survived."""
     table = Table("bug", "caught by")
     for mutant in mutants:
-        table.add_row(mutant.name, outcomes[mutant].caught_by or "[red]nobody[/]")
+        table.add_row(mutant.name, outcomes[mutant].caught_by or "[red]survived[/]")
     survived = [mutant for mutant in mutants if not outcomes[mutant].caught_by]
     console.print(table)
     console.print(f"{len(mutants) - len(survived)} of {len(mutants)} bugs were caught, {len(survived)} survived.")
@@ -140,7 +139,7 @@ def _tested(copy: Path, chosen: str) -> Outcome:
     environment = {**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1", "MUTANT": str(copy)}
     done = subprocess.run(words, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     output = done.stdout + done.stderr
-    if done.returncode > 1:  # not a failed test, which is 1: such a bug would be caught by any test, and proves none
+    if done.returncode > 1:  # 1 is a failed test; anything else means that pytest itself could not run
         raise RuntimeError(f"the tests did not run:\n{output}")
     if done.returncode == 0:
         return Outcome(None, output)
@@ -150,7 +149,7 @@ def _tested(copy: Path, chosen: str) -> Outcome:
 
 def _words(arguments: Sequence[str] | None) -> list[str]:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("words", nargs="*", help="only the mutants whose names hold one of these")
+    parser.add_argument("words", nargs="*", help="only the mutants whose names contain one of these")
     return list(parser.parse_args(arguments).words)
 
 
