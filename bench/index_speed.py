@@ -22,11 +22,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 from numpy.typing import NDArray
 
-from memory_mesh.core.model.columns import Kind, Value
-from memory_mesh.core.model.rows import Key, Row, Vector
-from memory_mesh.core.model.scope import Reader, partition
-from memory_mesh.core.model.times import iso
-from memory_mesh.core.model.where import ANYTHING, Where, equals
+from memory_mesh.core.model import ANYTHING, Key, Kind, Reader, Row, Value, Vector, Where, equals, iso, partition
 from memory_mesh.core.ports import Changes
 from memory_mesh.core.search.query import Query
 from memory_mesh.index import LocalIndex

@@ -7,7 +7,7 @@ import pytest
 
 from memory_mesh import MemoryMesh
 from memory_mesh.core.errors import InvalidInput, MemoryMeshError, NotYet, StoreReadOnly, StoreUnavailable
-from memory_mesh.core.model.columns import Kind
+from memory_mesh.core.model import Kind
 from memory_mesh.stores import open_store, store_file
 from memory_mesh.stores.ram import RamStore
 from memory_mesh.stores.sqlite import SqliteStore

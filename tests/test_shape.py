@@ -20,9 +20,7 @@ import memory_mesh
 from memory_mesh import AsyncMemoryMesh, MemoryMesh
 from memory_mesh.core import errors
 from memory_mesh.core.errors import MemoryMeshError, NotYet
-from memory_mesh.core.model import columns
-from memory_mesh.core.model.columns import BASE, Kind
-from memory_mesh.core.model.records import Block, Change, Head, Memory, Meta, Receipt, Usage
+from memory_mesh.core.model import BASE, Block, Change, Head, Kind, Memory, Meta, Receipt, Usage, columns
 from memory_mesh.core.not_yet import NOT_YET
 from memory_mesh.core.options import Options
 from memory_mesh.interfaces.main import run

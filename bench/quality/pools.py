@@ -4,9 +4,7 @@ from dataclasses import replace
 
 from bench.quality.lessons import World
 from bench.quality.sets import Said
-from memory_mesh.core.model.columns import Kind
-from memory_mesh.core.model.rows import Row, Vector
-from memory_mesh.core.model.scope import MemoryType, Reader, partition_for
+from memory_mesh.core.model import Kind, MemoryType, Reader, Row, Vector, partition_for
 from memory_mesh.core.ports import Embedder
 from memory_mesh.core.search import Pool, Query, tokens
 from memory_mesh.core.search.query import proper_names, speaker_roles, time_spans, without_speakers

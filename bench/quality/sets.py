@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from memory_mesh.core.model.times import parse_time
+from memory_mesh.core.model import parse_time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,8 +7,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from memory_mesh.core.model import batches
-from memory_mesh.core.model.rows import Vector
+from memory_mesh.core.model import Vector, batches
 from memory_mesh.core.ports import Embedder
 from memory_mesh.models import LocalEmbedder
 from memory_mesh.settings import load

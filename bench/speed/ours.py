@@ -12,8 +12,7 @@ from bench.speed.measuring import Spread, resident, size_of, spread, timed
 from bench.speed.texts import Item, Speech
 from bench.speed.vectors import Floats, ReadyEmbedder
 from memory_mesh import MemoryMesh
-from memory_mesh.core.model.scope import Reader
-from memory_mesh.core.model.times import iso
+from memory_mesh.core.model import Reader, iso
 from memory_mesh.core.options import Options
 from memory_mesh.core.search.query import Query
 from memory_mesh.index import LocalIndex

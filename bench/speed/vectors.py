@@ -6,7 +6,7 @@ from hashlib import blake2b
 import numpy as np
 from numpy.typing import NDArray
 
-from memory_mesh.core.model.rows import Vector
+from memory_mesh.core.model import Vector
 from memory_mesh.models import MODEL
 
 DIMENSION = 384

@@ -27,8 +27,7 @@ from memory_mesh.core.audit.chain import (
     verify,
     verify_links,
 )
-from memory_mesh.core.model.records import Block, Head
-from memory_mesh.core.model.times import iso
+from memory_mesh.core.model import Block, Head, iso
 from memory_mesh.testing.fakes import NEW_YEAR
 
 CHAIN = chain_name("user", "agent")

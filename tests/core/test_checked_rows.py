@@ -5,8 +5,7 @@ from dataclasses import replace
 import pytest
 
 from memory_mesh.core.errors import InvalidInput
-from memory_mesh.core.model.columns import COLUMNS, REQUIRED, Kind, Type, fault, fields_of
-from memory_mesh.core.model.rows import Row, Vector, checked
+from memory_mesh.core.model import COLUMNS, REQUIRED, Kind, Row, Type, Vector, checked, fault, fields_of
 
 AT = "2026-01-01T00:00:00.000Z"
 NEEDED = {

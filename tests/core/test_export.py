@@ -9,8 +9,7 @@ from memory_mesh.core.audit import Broken, Entry, Sound
 from memory_mesh.core.audit.blocks import retain
 from memory_mesh.core.audit.export import NAMES, line, verify_export
 from memory_mesh.core.errors import InvalidInput
-from memory_mesh.core.model.records import Block
-from memory_mesh.core.model.times import iso
+from memory_mesh.core.model import Block, iso
 from memory_mesh.testing.fakes import NEW_YEAR
 
 

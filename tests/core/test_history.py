@@ -2,8 +2,7 @@
 
 import pytest
 
-from memory_mesh.core.model.records import Memory, change_id, creation, revise
-from memory_mesh.core.model.rows import Vector
+from memory_mesh.core.model import Memory, Vector, change_id, creation, revise
 
 AT, LATER = "2026-01-01T00:00:00.000Z", "2026-02-01T00:00:00.000Z"
 MEMORY = Memory(

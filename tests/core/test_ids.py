@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from memory_mesh.core.model.ids import Ids
+from memory_mesh.core.model import Ids
 from memory_mesh.testing.fakes import seeded_ids
 
 NOW = 1_760_000_000_000

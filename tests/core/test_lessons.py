@@ -21,8 +21,7 @@ from memory_mesh.core.learning import (
     pattern_id,
     severity_of,
 )
-from memory_mesh.core.model.records import Memory
-from memory_mesh.core.model.scope import Reach
+from memory_mesh.core.model import Memory, Reach
 
 GIVEN: dict[str, object] = {
     "situation": "The deploy failed with 401.",

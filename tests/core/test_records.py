@@ -7,10 +7,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_mesh.core.errors import InvalidInput
-from memory_mesh.core.model.columns import Kind
-from memory_mesh.core.model.records import Block, Change, Head, Memory, MemoryRecord, Receipt, SearchResult, Status
-from memory_mesh.core.model.rows import Vector
-from memory_mesh.core.model.scope import partition
+from memory_mesh.core.model import (
+    Block,
+    Change,
+    Head,
+    Kind,
+    Memory,
+    MemoryRecord,
+    Receipt,
+    SearchResult,
+    Status,
+    Vector,
+    partition,
+)
 
 AT = "2026-01-01T00:00:00.000Z"
 FULL = Memory(

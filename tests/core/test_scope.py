@@ -6,12 +6,12 @@ from itertools import product
 import pytest
 
 from memory_mesh.core.errors import InvalidInput
-from memory_mesh.core.model.columns import Kind
-from memory_mesh.core.model.rows import Row
-from memory_mesh.core.model.scope import (
+from memory_mesh.core.model import (
+    Kind,
     MemoryType,
     Reach,
     Reader,
+    Row,
     may_erase,
     partition,
     partition_for,

@@ -4,7 +4,7 @@ import pytest
 
 from memory_mesh.core.errors import InvalidInput
 from memory_mesh.core.intake import Selection, file_print, folder_print, is_file_print
-from memory_mesh.core.model.scope import Reader
+from memory_mesh.core.model import Reader
 
 ANN = Reader("u", "ann", "s1")
 

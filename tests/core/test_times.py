@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_mesh.core.errors import InvalidInput
-from memory_mesh.core.model.times import iso, millis, parse_time
+from memory_mesh.core.model import iso, millis, parse_time
 
 FIRST, LAST = millis("0001-01-01T00:00:00.000Z"), millis("9999-12-31T23:59:59.999Z")
 INSIDE = {"min_value": datetime(2, 1, 1), "max_value": datetime(9998, 12, 31)}  # noqa: DTZ001  (Hypothesis wants naive bounds)

@@ -7,9 +7,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_mesh.core.model.columns import Kind
-from memory_mesh.core.model.rows import Row
-from memory_mesh.core.model.where import ANYTHING, And, Anything, Compare, In, IsNull, Like, Not, Or, Where, all_of, equals, like
+from memory_mesh.core.model import (
+    ANYTHING,
+    And,
+    Anything,
+    Compare,
+    In,
+    IsNull,
+    Kind,
+    Like,
+    Not,
+    Or,
+    Row,
+    Where,
+    all_of,
+    equals,
+    like,
+)
 
 
 def row(**fields: object) -> Row:

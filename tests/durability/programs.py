@@ -17,7 +17,7 @@ from typing import Any
 
 from memory_mesh import MemoryMesh
 from memory_mesh.core.errors import MemoryMeshError
-from memory_mesh.core.model.ids import Ids
+from memory_mesh.core.model import Ids
 from memory_mesh.core.ports import no_step
 from memory_mesh.testing.fakes import crash_at
 

@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from memory_mesh import MemoryMesh, Sound
-from memory_mesh.core.model.columns import Kind
-from memory_mesh.core.model.records import Head
+from memory_mesh.core.model import Head, Kind
 from memory_mesh.stores import open_store
 
 PROCESSES, ROUNDS = 4, 12

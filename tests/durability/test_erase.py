@@ -11,10 +11,7 @@ import pytest
 from memory_mesh import Broken, MemoryMesh, Sound
 from memory_mesh.core.audit import content_hash
 from memory_mesh.core.errors import KeyReused, NotFound
-from memory_mesh.core.model.columns import Kind
-from memory_mesh.core.model.records import Memory
-from memory_mesh.core.model.rows import Row, Vector
-from memory_mesh.core.model.times import iso
+from memory_mesh.core.model import Kind, Memory, Row, Vector, iso
 from memory_mesh.models import HashingEmbedder
 from memory_mesh.stores.sqlite import SqliteStore
 

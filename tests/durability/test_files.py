@@ -19,8 +19,7 @@ from memory_mesh.core.errors import (
     StoreTooNew,
     StoreUnavailable,
 )
-from memory_mesh.core.model.columns import Kind
-from memory_mesh.core.model.rows import Vector
+from memory_mesh.core.model import Kind, Vector
 from memory_mesh.core.ports import Store
 from memory_mesh.stores import open_store
 from memory_mesh.stores.sqlite import VERSION, SqliteStore

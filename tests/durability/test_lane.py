@@ -12,10 +12,7 @@ from pathlib import Path
 import pytest
 
 from memory_mesh import MemoryMesh
-from memory_mesh.core.model.columns import Kind
-from memory_mesh.core.model.rows import Vector
-from memory_mesh.core.model.scope import partition
-from memory_mesh.core.model.where import Compare
+from memory_mesh.core.model import Compare, Kind, Vector, partition
 from memory_mesh.stores.sqlite import SqliteStore
 from memory_mesh.testing.contract.subject import memory
 

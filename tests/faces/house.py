@@ -5,10 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from memory_mesh import MemoryMesh, MemoryRecord
 from memory_mesh.core.audit import Sound, chain_name
-from memory_mesh.core.model.columns import Kind
-from memory_mesh.core.model.ids import Ids
-from memory_mesh.core.model.records import Block, Memory
-from memory_mesh.core.model.where import equals
+from memory_mesh.core.model import Block, Ids, Kind, Memory, equals
 from memory_mesh.core.ports import Store
 from memory_mesh.testing.fakes import FakeClock, seeded_ids
 

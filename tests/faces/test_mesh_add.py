@@ -10,9 +10,7 @@ from house import House
 
 from memory_mesh import MemoryMesh
 from memory_mesh.core.errors import InvalidInput
-from memory_mesh.core.model.columns import Kind
-from memory_mesh.core.model.ids import Ids
-from memory_mesh.core.model.records import Memory
+from memory_mesh.core.model import Ids, Kind, Memory
 from memory_mesh.testing.fakes import NEW_YEAR, FakeClock, seeded_ids
 
 RICH = {"type": "event", "source": "cli", "tags": ["a"], "importance": "high", "confidence": 0.4, "session_id": "s1"}

@@ -7,7 +7,7 @@ import pytest
 from house import House
 
 from memory_mesh.core.errors import EmbeddingError, ModelMismatch
-from memory_mesh.core.model.rows import Vector
+from memory_mesh.core.model import Vector
 from memory_mesh.models import HashingEmbedder
 
 WORDS = "The red fox jumps over fences."

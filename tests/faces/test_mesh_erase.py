@@ -9,8 +9,7 @@ from house import House
 from memory_mesh import MemoryMesh
 from memory_mesh.core.audit import Broken
 from memory_mesh.core.errors import InvalidInput
-from memory_mesh.core.model.columns import Kind
-from memory_mesh.core.model.rows import Row, Vector
+from memory_mesh.core.model import Kind, Row, Vector
 
 SECRET = "zanzibar"
 

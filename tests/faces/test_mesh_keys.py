@@ -5,7 +5,7 @@ from house import House
 
 from memory_mesh import MemoryMesh
 from memory_mesh.core.errors import InvalidInput, KeyReused, NotFound
-from memory_mesh.core.model.columns import Kind
+from memory_mesh.core.model import Kind
 
 
 def test_a_repeated_add_stores_once_and_counts_no_sighting(house: House, mesh: MemoryMesh) -> None:

@@ -15,8 +15,7 @@ from memory_mesh.core import audit
 from memory_mesh.core.audit import check_lesson, parse
 from memory_mesh.core.errors import InvalidInput, KeyReused, MemoryDisabled, StoreReadOnly
 from memory_mesh.core.learning import LessonBlock, LessonContext
-from memory_mesh.core.model.columns import Kind
-from memory_mesh.core.model.rows import Vector
+from memory_mesh.core.model import Kind, Vector
 from memory_mesh.stores import open_store
 from memory_mesh.testing.fakes import NEW_YEAR, Recorder
 

@@ -5,8 +5,7 @@ from house import House, texts
 
 from memory_mesh import MemoryMesh
 from memory_mesh.core.errors import InvalidFilter, InvalidInput
-from memory_mesh.core.model.columns import Kind
-from memory_mesh.core.model.records import Status
+from memory_mesh.core.model import Kind, Status
 
 HIDDEN = ["superseded", "disputed", "quarantined", "archived"]
 

@@ -230,13 +230,13 @@ def test_counts_of_several_meshes_add_up_and_go_with_the_memory(house: House, me
     assert found.access_count == 2
     again.delete(kept.id)
     assert again.get(kept.id) is None
-    from memory_mesh.core.model.columns import Kind
+    from memory_mesh.core.model import Kind
 
     assert kept.id not in house.store.ids(Kind.USAGE)
 
 
 def test_what_was_erased_before_the_counts_were_written_gets_no_row(house: House, mesh: MemoryMesh) -> None:
-    from memory_mesh.core.model.columns import Kind
+    from memory_mesh.core.model import Kind
 
     kept = mesh.search("granite", ranker="rrf", limit=1)[0]
     house.mesh("bob", embedder="none").delete(kept.id)

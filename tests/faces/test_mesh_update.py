@@ -5,7 +5,7 @@ from house import House, texts
 
 from memory_mesh import MemoryMesh
 from memory_mesh.core.errors import InvalidInput, NotFound
-from memory_mesh.core.model.scope import partition
+from memory_mesh.core.model import partition
 
 TIMES = ("created_at", "updated_at", "event_time", "valid_from", "valid_until", "expires_at", "last_observed")
 

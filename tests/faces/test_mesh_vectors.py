@@ -8,8 +8,7 @@ from house import House
 
 from memory_mesh import MemoryMesh
 from memory_mesh.core.errors import EmbeddingError, ModelMismatch, SettingsError
-from memory_mesh.core.model.columns import Kind
-from memory_mesh.core.model.rows import Row, Vector
+from memory_mesh.core.model import Kind, Row, Vector
 from memory_mesh.models import FallbackEmbedder, HashingEmbedder
 from memory_mesh.stores import open_store
 from memory_mesh.testing.fakes import DownEmbedder, RecordingEmbedder

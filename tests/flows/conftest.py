@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from memory_mesh.core.model.scope import Reader
+from memory_mesh.core.model import Reader
 from memory_mesh.core.options import Options
 from memory_mesh.flows.context import Context
 from memory_mesh.index import LocalIndex

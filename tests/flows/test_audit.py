@@ -9,10 +9,7 @@ import pytest
 from memory_mesh.core import audit
 from memory_mesh.core.audit import Broken, Sound, parse_many, verify_export
 from memory_mesh.core.errors import InvalidInput, StoreBusy
-from memory_mesh.core.model.columns import Kind
-from memory_mesh.core.model.records import Block, Head, Memory
-from memory_mesh.core.model.rows import Key
-from memory_mesh.core.model.scope import Reader
+from memory_mesh.core.model import Block, Head, Key, Kind, Memory, Reader
 from memory_mesh.flows import audit as trail
 from memory_mesh.flows import change, erase, usage, write
 from memory_mesh.flows.audit import Which

@@ -6,9 +6,7 @@ from dataclasses import replace
 import pytest
 
 from memory_mesh.core.errors import Conflict, IdTaken, MemoryDisabled, StoreBusy, StoreFull
-from memory_mesh.core.model.columns import Kind
-from memory_mesh.core.model.records import Memory
-from memory_mesh.core.model.rows import Row
+from memory_mesh.core.model import Kind, Memory, Row
 from memory_mesh.core.ports import Applied
 from memory_mesh.flows import change, write
 from memory_mesh.flows.context import Context, Plan, commit

@@ -8,9 +8,7 @@ import pytest
 
 from memory_mesh.core.errors import AnswerUnreadable, BudgetSpent, CallError, CallTimedOut, MemoryDisabled, UnsafeAddress
 from memory_mesh.core.learning import Distilled
-from memory_mesh.core.model.columns import Kind
-from memory_mesh.core.model.records import Memory
-from memory_mesh.core.model.scope import Reader
+from memory_mesh.core.model import Kind, Memory, Reader
 from memory_mesh.core.ports import Prompt, Reply, Tokens
 from memory_mesh.flows import change, erase, lessons, write
 from memory_mesh.flows.context import Context

@@ -8,9 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_mesh.core.errors import InvalidFilter
-from memory_mesh.core.model.columns import FILTERABLE, INT_MAX, Kind, Type
-from memory_mesh.core.model.rows import Row
-from memory_mesh.core.model.where import And, Compare, In, IsNull, Like, Not, Or, Where
+from memory_mesh.core.model import FILTERABLE, INT_MAX, And, Compare, In, IsNull, Kind, Like, Not, Or, Row, Type, Where
 from memory_mesh.flows.filters import parse
 
 ONE, TWO = Compare("turn", "=", 1), Compare("turn", "=", 2)

@@ -7,10 +7,7 @@ import pytest
 
 from memory_mesh.core.errors import InvalidInput, MemoryDisabled
 from memory_mesh.core.intake import Selection
-from memory_mesh.core.model.columns import Kind
-from memory_mesh.core.model.records import Memory
-from memory_mesh.core.model.rows import Vector
-from memory_mesh.core.model.scope import Reader
+from memory_mesh.core.model import Kind, Memory, Reader, Vector
 from memory_mesh.core.ports import Folder, Listed, no_folder, no_progress
 from memory_mesh.flows import change, erase, folders, search, write
 from memory_mesh.flows.context import Context

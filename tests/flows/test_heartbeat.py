@@ -10,10 +10,7 @@ import pytest
 from memory_mesh.core import audit
 from memory_mesh.core.errors import CallError, InvalidInput, MemoryDisabled, StoreBusy, StoreReadOnly
 from memory_mesh.core.learning import LEASE_MS, MAX_STORED_RUNS, Heartbeat
-from memory_mesh.core.model.columns import Kind
-from memory_mesh.core.model.records import Block, Memory
-from memory_mesh.core.model.rows import Key
-from memory_mesh.core.model.scope import Reader
+from memory_mesh.core.model import Block, Key, Kind, Memory, Reader
 from memory_mesh.flows import change, embed, erase, heartbeat, lessons, usage, write
 from memory_mesh.flows.context import Context
 from memory_mesh.flows.heartbeat import Job, beat, log

@@ -6,11 +6,7 @@ from itertools import product
 import pytest
 
 from memory_mesh.core.errors import InvalidInput
-from memory_mesh.core.model.columns import Kind
-from memory_mesh.core.model.records import Memory, Status
-from memory_mesh.core.model.scope import MemoryType, Reach, Reader
-from memory_mesh.core.model.times import iso
-from memory_mesh.core.model.where import ANYTHING, equals
+from memory_mesh.core.model import ANYTHING, Kind, Memory, MemoryType, Reach, Reader, Status, equals, iso
 from memory_mesh.flows.context import Context
 from memory_mesh.flows.search import is_readable, readable
 

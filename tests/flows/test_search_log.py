@@ -14,10 +14,7 @@ from memory_mesh.core import audit
 from memory_mesh.core import pending as waiting
 from memory_mesh.core.audit import Broken, Sound, parse, sealed_through
 from memory_mesh.core.errors import Conflict, InvalidInput, MemoryDisabled, StoreBusy, StoreFull, StoreReadOnly
-from memory_mesh.core.model.columns import Kind
-from memory_mesh.core.model.records import Block, Head
-from memory_mesh.core.model.rows import Key
-from memory_mesh.core.model.scope import Reader
+from memory_mesh.core.model import Block, Head, Key, Kind, Reader
 from memory_mesh.core.pending import SearchEntry, SearchLog
 from memory_mesh.flows import audit as trail
 from memory_mesh.flows import change, erase, usage, write

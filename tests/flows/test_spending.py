@@ -10,9 +10,7 @@ from hypothesis import strategies as st
 
 from memory_mesh.core.errors import BudgetSpent, StoreFull
 from memory_mesh.core.learning import Caps, DailySpending, Price, Spending, totals
-from memory_mesh.core.model.columns import Kind
-from memory_mesh.core.model.ids import Ids
-from memory_mesh.core.model.rows import Row
+from memory_mesh.core.model import Ids, Kind, Row
 from memory_mesh.core.ports import NO_TOKENS, Tokens
 from memory_mesh.flows.context import Context
 from memory_mesh.flows.spending import Ledger, spending

@@ -7,10 +7,7 @@ from unittest.mock import patch
 import pytest
 from hypothesis import strategies as st
 
-from memory_mesh.core.model.columns import Kind, Value
-from memory_mesh.core.model.rows import Row, Vector
-from memory_mesh.core.model.scope import Reader, partition_for
-from memory_mesh.core.model.times import iso
+from memory_mesh.core.model import Kind, Reader, Row, Value, Vector, iso, partition_for
 from memory_mesh.core.ports import Index, Store
 from memory_mesh.core.search.query import SIGNALS, Query
 

@@ -11,10 +11,7 @@ from math import exp, log, sqrt
 from struct import unpack
 from typing import Any
 
-from memory_mesh.core.model.columns import Kind
-from memory_mesh.core.model.rows import Row
-from memory_mesh.core.model.scope import partitions, visible
-from memory_mesh.core.model.times import millis
+from memory_mesh.core.model import Kind, Row, millis, partitions, visible
 from memory_mesh.core.search import K1, B, Query, tokens
 
 

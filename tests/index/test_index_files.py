@@ -7,10 +7,7 @@ from stat import S_IMODE
 
 import pytest
 
-from memory_mesh.core.model.columns import Kind
-from memory_mesh.core.model.rows import Key, Row
-from memory_mesh.core.model.scope import partition
-from memory_mesh.core.model.where import ANYTHING, Where, equals
+from memory_mesh.core.model import ANYTHING, Key, Kind, Row, Where, equals, partition
 from memory_mesh.index import LocalIndex
 from memory_mesh.index import partition as index_partition
 from memory_mesh.index.arrays import word_key

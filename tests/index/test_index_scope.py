@@ -6,9 +6,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from memory_mesh.core.model.rows import Row
-from memory_mesh.core.model.scope import Reader
-from memory_mesh.core.model.times import iso
+from memory_mesh.core.model import Reader, Row, iso
 from memory_mesh.core.ports import Store
 from memory_mesh.core.search.query import Pool, Query
 from memory_mesh.index import LocalIndex

@@ -8,9 +8,7 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
-from memory_mesh.core.model.columns import Kind
-from memory_mesh.core.model.rows import Row
-from memory_mesh.core.model.scope import Reader
+from memory_mesh.core.model import Kind, Reader, Row
 from memory_mesh.core.search.query import Pool, Query
 from memory_mesh.index import LocalIndex, candidates, local, partition, vectors
 from memory_mesh.stores.ram import RamStore

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memory_mesh.core.model.columns import Kind
-from memory_mesh.core.model.rows import Key, Row
+from memory_mesh.core.model import Key, Kind, Row
 from memory_mesh.core.ports import Store
 from memory_mesh.index import LocalIndex
 from memory_mesh.stores.ram import RamStore

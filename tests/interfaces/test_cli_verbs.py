@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from memory_mesh.core.model.records import Change, Extraction, MemoryRecord, SearchResult
+from memory_mesh.core.model import Change, Extraction, MemoryRecord, SearchResult
 from memory_mesh.faces.mesh import Mesh
 from memory_mesh.interfaces.operations import COMMANDS, GROUPS, Kind, parameters
 

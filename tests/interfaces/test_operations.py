@@ -14,8 +14,7 @@ import pytest
 
 from memory_mesh.core.audit import OPERATIONS as AUDIT_OPERATIONS
 from memory_mesh.core.learning import SEVERITIES, LessonContext
-from memory_mesh.core.model.records import Status
-from memory_mesh.core.model.scope import MemoryType
+from memory_mesh.core.model import MemoryType, Status
 from memory_mesh.faces.mesh import Mesh
 from memory_mesh.flows.heartbeat import JOBS
 from memory_mesh.flows.lessons import ORDERS

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from memory_mesh.core.errors import CallRefused
-from memory_mesh.core.model.columns import Json
+from memory_mesh.core.model import Json
 
 Scripted = Mapping[str, Json] | BaseException
 

@@ -18,7 +18,7 @@ from memory_mesh.core.errors import (
     MemoryMeshError,
     RateLimited,
 )
-from memory_mesh.core.model.columns import Json
+from memory_mesh.core.model import Json
 from memory_mesh.core.ports import Prompt, Secret
 from memory_mesh.models.chat import AnthropicChat, OpenAiChat
 from memory_mesh.models.providers import PROVIDERS, provider_headers

@@ -12,7 +12,7 @@ import pytest
 
 from memory_mesh.core.cancel import cancellable
 from memory_mesh.core.errors import CallError, Cancelled, EmbeddingError, Unreachable
-from memory_mesh.core.model.rows import Vector
+from memory_mesh.core.model import Vector
 from memory_mesh.models import HashingEmbedder, remote_embedder
 from memory_mesh.models.remote_embedder import LmStudioEmbedder, RemoteEmbedder, start_lm_studio
 from memory_mesh.net import HttpClient, System

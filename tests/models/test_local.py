@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from memory_mesh.core.errors import EmbeddingError, ModelMissing
-from memory_mesh.core.model.rows import Vector
+from memory_mesh.core.model import Vector
 from memory_mesh.models import LocalEmbedder, ModelFiles, ModelPaths, fetch, model_files
 from memory_mesh.models.local import Engine
 

@@ -13,7 +13,7 @@ import pytest
 from memory_mesh import MemoryMesh
 from memory_mesh.core.cancel import cancellable
 from memory_mesh.core.errors import CallRefused, CallTimedOut, Cancelled, EmbeddingError
-from memory_mesh.core.model.columns import Json
+from memory_mesh.core.model import Json
 from memory_mesh.core.ports import Prompt, Tokens
 from memory_mesh.models.chat import OpenAiChat
 from memory_mesh.models.providers import PROVIDERS, provider_url

@@ -20,8 +20,7 @@ from memory_mesh.core.errors import (
     RateLimited,
     UnsafeAddress,
 )
-from memory_mesh.core.model.columns import Json
-from memory_mesh.core.model.rows import Vector
+from memory_mesh.core.model import Json, Vector
 from memory_mesh.models import FallbackEmbedder, HashingEmbedder
 from memory_mesh.models.providers import PROVIDERS
 from memory_mesh.models.remote_embedder import RemoteEmbedder

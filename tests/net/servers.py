@@ -11,7 +11,7 @@ from threading import Event, Lock, Thread
 from types import TracebackType
 from typing import Self
 
-from memory_mesh.core.model.columns import Json
+from memory_mesh.core.model import Json
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,9 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from memory_mesh.core.model.columns import Kind
-from memory_mesh.core.model.rows import Key, Row
-from memory_mesh.core.model.where import Compare
+from memory_mesh.core.model import Compare, Key, Kind, Row
 from memory_mesh.core.ports import Store
 from memory_mesh.stores.ram import RamStore
 from memory_mesh.stores.sqlite import SqliteStore

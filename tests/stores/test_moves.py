@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from memory_mesh.core.model.columns import Kind
-from memory_mesh.core.model.rows import Key
+from memory_mesh.core.model import Key, Kind
 from memory_mesh.core.ports import Store
 from memory_mesh.stores import base, ram
 from memory_mesh.stores.ram import DisabledStore, RamStore

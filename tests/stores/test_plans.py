@@ -6,10 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from memory_mesh.core.model.columns import Kind
-from memory_mesh.core.model.records import Status
-from memory_mesh.core.model.scope import Reader, visible_to
-from memory_mesh.core.model.where import ANYTHING, Compare, In, Where, all_of
+from memory_mesh.core.model import ANYTHING, Compare, In, Kind, Reader, Status, Where, all_of, visible_to
 from memory_mesh.stores.sqlite import SqliteStore
 from memory_mesh.stores.sqlite.rows import page
 from memory_mesh.testing.contract.subject import memory

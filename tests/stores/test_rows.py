@@ -9,9 +9,25 @@ from hypothesis import Phase, given, settings
 from hypothesis.strategies import SearchStrategy, just, tuples
 
 from memory_mesh import MemoryMesh
-from memory_mesh.core.model.columns import INT_MAX, WITH_VECTOR, Kind, Type, fields_of
-from memory_mesh.core.model.rows import Row, checked
-from memory_mesh.core.model.where import And, Anything, Compare, In, IsNull, Like, Not, Or, Where, is_list
+from memory_mesh.core.model import (
+    INT_MAX,
+    WITH_VECTOR,
+    And,
+    Anything,
+    Compare,
+    In,
+    IsNull,
+    Kind,
+    Like,
+    Not,
+    Or,
+    Row,
+    Type,
+    Where,
+    checked,
+    fields_of,
+    is_list,
+)
 from memory_mesh.testing import FakeClock, StoreContract, no_pause, seeded_ids
 from memory_mesh.testing.contract.subject import SLOW_ALLOWED, property_test
 from memory_mesh.testing.rows import ODD_TEXTS, batches, conditions, integers, objects, rows, texts

@@ -11,8 +11,7 @@ import pytest
 
 from memory_mesh import MemoryMesh, Sound
 from memory_mesh.core.errors import StoreUnavailable
-from memory_mesh.core.model.columns import Kind
-from memory_mesh.core.model.where import Compare
+from memory_mesh.core.model import Compare, Kind
 from memory_mesh.stores.sqlite import SqliteStore, derived_faults
 from memory_mesh.stores.sqlite import schema as sqlite_schema
 

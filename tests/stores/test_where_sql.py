@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 
-from memory_mesh.core.model.columns import Kind
-from memory_mesh.core.model.where import Where
+from memory_mesh.core.model import Kind, Where
 from memory_mesh.flows.filters import parse
 from memory_mesh.stores.ram import RamStore
 from memory_mesh.stores.sql import Compiler

@@ -7,9 +7,7 @@ from typing import Never, Protocol
 
 from memory_mesh.core.errors import InvalidInput
 from memory_mesh.core.intake import Selection
-from memory_mesh.core.model.columns import Json, Kind
-from memory_mesh.core.model.rows import Hit, Key, Row, Vector
-from memory_mesh.core.model.where import ANYTHING, Where
+from memory_mesh.core.model import ANYTHING, Hit, Json, Key, Kind, Row, Vector, Where
 from memory_mesh.core.search import Pool, Query
 
 # Returns the time in Unix milliseconds.

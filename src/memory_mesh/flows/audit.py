@@ -8,11 +8,23 @@ from memory_mesh.core import audit
 from memory_mesh.core.audit import ERASED, OPERATIONS, Broken, Entry, Sound, Verdict
 from memory_mesh.core.checks import number, whole_number
 from memory_mesh.core.errors import InvalidInput, StoreBusy, shown
-from memory_mesh.core.model.columns import Kind
-from memory_mesh.core.model.records import Block, Head, Memory
-from memory_mesh.core.model.rows import Key, batches
-from memory_mesh.core.model.times import iso
-from memory_mesh.core.model.where import ANYTHING, Compare, In, IsNull, Or, Where, all_of, equals
+from memory_mesh.core.model import (
+    ANYTHING,
+    Block,
+    Compare,
+    Head,
+    In,
+    IsNull,
+    Key,
+    Kind,
+    Memory,
+    Or,
+    Where,
+    all_of,
+    batches,
+    equals,
+    iso,
+)
 from memory_mesh.core.ports import Progress, no_progress
 from memory_mesh.flows.context import Context, Plan, check_enabled, commit
 

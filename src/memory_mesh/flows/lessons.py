@@ -29,12 +29,28 @@ from memory_mesh.core.learning import (
     narrowness,
     parse_lesson,
 )
-from memory_mesh.core.model.columns import Kind, Value
-from memory_mesh.core.model.records import Block, Memory, Status, revise
-from memory_mesh.core.model.rows import Row
-from memory_mesh.core.model.scope import MemoryType, Reach, Reader, partition_for, partitions, reach_of, visible
-from memory_mesh.core.model.times import iso
-from memory_mesh.core.model.where import Compare, In, Where, all_of, equals
+from memory_mesh.core.model import (
+    Block,
+    Compare,
+    In,
+    Kind,
+    Memory,
+    MemoryType,
+    Reach,
+    Reader,
+    Row,
+    Status,
+    Value,
+    Where,
+    all_of,
+    equals,
+    iso,
+    partition_for,
+    partitions,
+    reach_of,
+    revise,
+    visible,
+)
 from memory_mesh.core.safety import BASE_TRUST, Source
 from memory_mesh.flows import usage
 from memory_mesh.flows.change import plan_revision

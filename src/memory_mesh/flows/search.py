@@ -12,12 +12,27 @@ from typing import TYPE_CHECKING, Any
 
 from memory_mesh.core.checks import fraction, whole_number
 from memory_mesh.core.errors import InvalidInput, shown
-from memory_mesh.core.model.columns import Kind
-from memory_mesh.core.model.records import Change, Memory, SearchResult, Status, creation, since_shared
-from memory_mesh.core.model.rows import Row, batches
-from memory_mesh.core.model.scope import partitions, visible, visible_to
-from memory_mesh.core.model.times import iso, millis
-from memory_mesh.core.model.where import ANYTHING, In, Where, all_of, equals
+from memory_mesh.core.model import (
+    ANYTHING,
+    Change,
+    In,
+    Kind,
+    Memory,
+    Row,
+    SearchResult,
+    Status,
+    Where,
+    all_of,
+    batches,
+    creation,
+    equals,
+    iso,
+    millis,
+    partitions,
+    since_shared,
+    visible,
+    visible_to,
+)
 from memory_mesh.core.search import Explained, Explanation, Placing, Pool, Query, tokens
 from memory_mesh.core.search.query import proper_names, speaker_roles, time_spans, without_speakers
 from memory_mesh.flows import embed, usage

@@ -11,12 +11,7 @@ from typing import Any
 
 from memory_mesh.core.audit import Entry, blocks, chain_name
 from memory_mesh.core.errors import StoreBusy, StoreClosed, StoreError, StoreReadOnly
-from memory_mesh.core.model.columns import Kind
-from memory_mesh.core.model.records import Memory, SearchResult, Usage
-from memory_mesh.core.model.rows import Row
-from memory_mesh.core.model.scope import partitions
-from memory_mesh.core.model.times import iso
-from memory_mesh.core.model.where import In
+from memory_mesh.core.model import In, Kind, Memory, Row, SearchResult, Usage, iso, partitions
 from memory_mesh.core.pending import SearchEntry
 from memory_mesh.flows.context import Context, Plan, audit_rows, commit
 

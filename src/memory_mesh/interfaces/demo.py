@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 
 from memory_mesh.core.audit import Broken, Sound
 from memory_mesh.core.learning import LessonBlock
-from memory_mesh.core.model.scope import Reader
+from memory_mesh.core.model import Reader
 from memory_mesh.core.ports import Store
 from memory_mesh.faces.mesh import Mesh
 from memory_mesh.interfaces.render import NAME, Answer, paint

@@ -12,10 +12,7 @@ from pathlib import Path
 
 from memory_mesh.core.audit import Broken, owner_of
 from memory_mesh.core.errors import MemoryMeshError, SettingsError
-from memory_mesh.core.model.columns import Kind
-from memory_mesh.core.model.records import Block, Status
-from memory_mesh.core.model.scope import Reader
-from memory_mesh.core.model.where import equals
+from memory_mesh.core.model import Block, Kind, Reader, Status, equals
 from memory_mesh.core.ports import Store
 from memory_mesh.flows import audit, health
 from memory_mesh.interfaces.render import NAME, Answer, aligned, one_line, paint, safe, size, styled, without_passwords

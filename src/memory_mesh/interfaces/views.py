@@ -14,7 +14,7 @@ from pathlib import Path
 from memory_mesh.core.audit import ERASED, Broken, Sound, Verdict, as_dict, of_recalls, owner_of
 from memory_mesh.core.errors import InvalidInput, NotFound
 from memory_mesh.core.learning import Distilled, Heartbeat, JobRun, LessonBlock, Spending
-from memory_mesh.core.model.records import Block, Change, Extraction, Head, MemoryRecord, SearchResult
+from memory_mesh.core.model import Block, Change, Extraction, Head, MemoryRecord, SearchResult
 from memory_mesh.core.search import Explained, Explanation
 from memory_mesh.faces.mesh import MemoryStats
 from memory_mesh.flows.embed import Reembedded

@@ -24,7 +24,7 @@ from memory_mesh.core.errors import (
     Unreachable,
     UnsafeAddress,
 )
-from memory_mesh.core.model.columns import Json
+from memory_mesh.core.model import Json
 from memory_mesh.core.ports import Secret
 from memory_mesh.core.safety.addresses import Target, host_refusal, parse_path, parse_url
 from memory_mesh.net.responses import Response, Retryable, parse_response, read_response

@@ -8,7 +8,7 @@ from math import isfinite
 from typing import NoReturn
 
 from memory_mesh.core.errors import CallError, CallRefused, RateLimited
-from memory_mesh.core.model.columns import Json
+from memory_mesh.core.model import Json
 
 MAX_BYTES = 32 * 1024 * 1024
 _MAX_DEPTH = 20  # of the JSON in an error response

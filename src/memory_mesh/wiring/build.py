@@ -9,8 +9,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from memory_mesh.core.errors import InvalidInput, MemoryMeshError, SettingsError, shown
-from memory_mesh.core.model.ids import Ids
-from memory_mesh.core.model.scope import Reader
+from memory_mesh.core.model import Ids, Reader
 from memory_mesh.core.not_yet import NOT_YET, not_yet
 from memory_mesh.core.options import NAMES, Options
 from memory_mesh.core.ports import ChatModel, Clock, Embedder, IdSource, Meter, Progress, Step, Store, no_progress, no_step

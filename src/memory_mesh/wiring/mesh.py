@@ -3,7 +3,7 @@
 from inspect import Parameter, Signature
 
 from memory_mesh.core.errors import SettingsError
-from memory_mesh.core.model.ids import Ids
+from memory_mesh.core.model import Ids
 from memory_mesh.core.options import NAMES, known
 from memory_mesh.core.ports import ChatModel, IdSource, Step, no_step
 from memory_mesh.faces.mesh import Mesh

@@ -16,9 +16,7 @@ from hashlib import sha256
 from memory_mesh.core.audit import blocks as wire_blocks
 from memory_mesh.core.audit.blocks import erased_blocks
 from memory_mesh.core.audit.wire import ERASED, Seal, wire_value
-from memory_mesh.core.model.columns import Value
-from memory_mesh.core.model.records import Block, Head
-from memory_mesh.core.model.times import iso
+from memory_mesh.core.model import Block, Head, Value, iso
 
 OPERATIONS = ("retain", "recall", "reflect", "synthesize", "lesson")
 

@@ -7,8 +7,7 @@ from typing import Any
 
 from memory_mesh.core.audit.chain import Broken, Verdict, owner_of, verify_links
 from memory_mesh.core.errors import InvalidInput
-from memory_mesh.core.model.columns import BY_NAME, Value, fault
-from memory_mesh.core.model.records import Block
+from memory_mesh.core.model import BY_NAME, Block, Value, fault
 
 # The columns of RFC-0011, then ours. `timestamp` is our `created_at`.
 NAMES = (

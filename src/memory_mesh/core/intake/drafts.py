@@ -13,9 +13,7 @@ from typing import TYPE_CHECKING
 
 from memory_mesh.core.checks import fraction
 from memory_mesh.core.errors import InvalidInput, shown
-from memory_mesh.core.model.columns import INT_MAX, Value
-from memory_mesh.core.model.scope import MemoryType, Reader
-from memory_mesh.core.model.times import parse_time
+from memory_mesh.core.model import INT_MAX, MemoryType, Reader, Value, parse_time
 
 if TYPE_CHECKING:  # the gate is slow to load, and reading does not need it
     from memory_mesh.core.intake.gate import Layer0

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 
 from memory_mesh.core.errors import InvalidInput, shown
-from memory_mesh.core.model.scope import MemoryType, Reader
+from memory_mesh.core.model import MemoryType, Reader
 
 # Derived from the path, not from the text: two files may have the same text, and the text of one may change.
 _FILE = "file:"

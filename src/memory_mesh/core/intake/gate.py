@@ -7,7 +7,7 @@ what it hid (`bob<b>@</b>example.org`). If scrubbing fails or leaves nothing, th
 from dataclasses import dataclass, field
 
 from memory_mesh.core.errors import InvalidInput
-from memory_mesh.core.model.columns import Value
+from memory_mesh.core.model import Value
 from memory_mesh.core.redaction import Redactor
 from memory_mesh.core.scrubbing import MESH_OVERRIDES, ScrubSettings, scrub
 

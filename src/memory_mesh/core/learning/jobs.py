@@ -9,7 +9,7 @@ from enum import StrEnum
 from types import NoneType
 from typing import Any, Self
 
-from memory_mesh.core.model.columns import Value
+from memory_mesh.core.model import Value
 
 LEASE_MS = 30 * 60_000  # after this time a job of a process that died can be taken again
 MAX_STORED_RUNS = 50  # of each job

@@ -12,9 +12,7 @@ from typing import Self
 from memory_mesh.core.checks import fraction
 from memory_mesh.core.errors import InvalidInput, shown
 from memory_mesh.core.intake import IMPORTANCE
-from memory_mesh.core.model.columns import BY_NAME, Value, fault
-from memory_mesh.core.model.records import Memory
-from memory_mesh.core.model.scope import MemoryType, Reach, reach_of
+from memory_mesh.core.model import BY_NAME, Memory, MemoryType, Reach, Value, fault, reach_of
 from memory_mesh.core.safety import Source
 
 TAG = "#lesson_learned"

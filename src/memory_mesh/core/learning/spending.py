@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Protocol, Self
 
 from memory_mesh.core.errors import BudgetSpent
-from memory_mesh.core.model.columns import Value
+from memory_mesh.core.model import Value
 from memory_mesh.core.ports import Tokens
 
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 
 from memory_mesh.core.errors import AnswerUnreadable
-from memory_mesh.core.model.columns import Json
+from memory_mesh.core.model import Json
 from memory_mesh.core.ports import Prompt, Reply
 
 MAX_LENGTH, MAX_DEPTH, MAX_DIGITS = 1_000_000, 32, 300

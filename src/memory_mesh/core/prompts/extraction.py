@@ -11,7 +11,7 @@ from functools import cache
 
 from memory_mesh.core.errors import AnswerUnreadable
 from memory_mesh.core.intake import CATEGORIES, DEFAULT_CATEGORY, IMPORTANCE
-from memory_mesh.core.model.columns import Json
+from memory_mesh.core.model import Json
 from memory_mesh.core.ports import Prompt, Reply
 from memory_mesh.core.prompts.answers import object_schema, read_object
 from memory_mesh.core.safety.fence import NOTICE, TAG, fence, unescape

@@ -6,7 +6,7 @@ The answer is a proposal. It is checked like any other input.
 from dataclasses import dataclass
 
 from memory_mesh.core.errors import AnswerUnreadable
-from memory_mesh.core.model.columns import Json
+from memory_mesh.core.model import Json
 from memory_mesh.core.ports import Prompt, Reply
 from memory_mesh.core.prompts.answers import object_schema, read_object
 from memory_mesh.core.safety.fence import TAG, fence, unescape

@@ -9,9 +9,7 @@ from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, TypeAlias
 
-from memory_mesh.core.model.records import SearchResult
-from memory_mesh.core.model.rows import Vector
-from memory_mesh.core.model.scope import Reader
+from memory_mesh.core.model import Reader, SearchResult, Vector
 from memory_mesh.core.search.lexical import tokens
 
 if TYPE_CHECKING:  # numpy takes a moment to load, and most commands do not search
