@@ -9,9 +9,10 @@ import argparse
 import re
 import sys
 from collections.abc import Iterator
+from dataclasses import fields
 from pathlib import Path
 
-from memory_mesh.core.options import by_group
+from memory_mesh.core.options import Options
 from memory_mesh.settings import PREFIX
 
 PAGE = Path(__file__).parents[1] / "docs" / "settings.md"
@@ -35,9 +36,10 @@ def main() -> int:
 
 def tables() -> Iterator[str]:
     """Yield the lines of a table for each group of options."""
-    for title, options in by_group():
+    for group in reversed(Options.__bases__):
+        title = (group.__doc__ or "").rstrip(".")
         yield f"\n### {title}\n\n| option | environment variable | default | meaning |\n|---|---|---|---|"
-        for option in options:
+        for option in fields(group):
             default = "–" if option.default is None else f"`{option.default}`"
             yield f"| `{option.name}` | `{PREFIX}{option.name.upper()}` | {default} | {option.metadata['about']} |"
     yield ""

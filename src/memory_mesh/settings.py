@@ -66,7 +66,7 @@ def load(arguments: Mapping[str, object], *, environ: Mapping[str, str] | None =
     """Combine all sources. Arguments that are None count as not given; every value is validated, also one that is overridden."""
     environ = os.environ if environ is None else environ
     home = folder(environ.get(PREFIX + "HOME") or "~/.memory-mesh", PREFIX + "HOME")
-    project = _project(_project_file(cwd or Path.cwd()), home)
+    project = _project(cwd or Path.cwd(), home / FILE)
     sources = [
         ("argument", {name: value for name, value in arguments.items() if value is not None}),
         *_environment(environ),
@@ -111,30 +111,23 @@ def _warn(unknown: tuple[str, ...]) -> None:
     _log.warning("ignored unknown environment variable%s %s%s", "s" if len(unknown) > 1 else "", ", ".join(unknown), hint)
 
 
-def _project(path: Path | None, home: Path) -> _Sources:
+def _project(folder: Path, home_file: Path) -> _Sources:
     """Read the project file. Its author may not be the user, so it cannot decide where the user's texts and keys are sent."""
-    sources = [] if path is None or _same(path, home / FILE) else _file(path)
+    path = next((path for at in (folder, *folder.parents) if (path := at / FILE).is_file()), None)
+    # `samefile` also sees through links and relative paths.
+    sources = [] if path is None or (home_file.is_file() and path.samefile(home_file)) else _file(path)
     for origin, source in sources:
         for name in source:
             if name in BY_NAME and BY_NAME[name].metadata["personal"]:
                 raise SettingsError(
                     f"{origin}: {name} decides where your texts are sent; a project file cannot set it",
-                    remedy=f"set {PREFIX}{name.upper()}, or put it into {home / FILE}",
+                    remedy=f"set {PREFIX}{name.upper()}, or put it into {home_file}",
                 )
     return sources
 
 
-def _same(path: Path, other: Path) -> bool:
-    """Return whether both are one file, also through a link or a relative path."""
-    return other.is_file() and path.samefile(other)
-
-
-def _project_file(folder: Path) -> Path | None:
-    return next((path for at in (folder, *folder.parents) if (path := at / FILE).is_file()), None)
-
-
-def _file(path: Path | None) -> _Sources:
-    if path is None or not path.is_file():
+def _file(path: Path) -> _Sources:
+    if not path.is_file():
         return []
     import tomllib  # most runs have no file
 

@@ -6,12 +6,13 @@ from these places, `wiring` builds a mesh from them, flows read them from their 
 the constructor are generated from this table.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import Field, dataclass, field, fields
 from difflib import get_close_matches
 from types import NoneType, UnionType
 from typing import Any, get_args, get_origin
 
+from memory_mesh.core.checks import is_number
 from memory_mesh.core.errors import SettingsError
 
 CHAT_PROVIDERS = ("openai", "anthropic", "cohere", "ollama", "lmstudio", "llamacpp")
@@ -172,32 +173,12 @@ class FolderOptions:
     traces_dir: str | None = option(None, "the folder of traces")
 
 
-GROUPS = (
-    ScopeOptions,
-    StoreOptions,
-    PrivacyOptions,
-    SearchOptions,
-    EmbeddingOptions,
-    LlmOptions,
-    AuditOptions,
-    LearningOptions,
-    FolderOptions,
-)
-
-
 @dataclass(frozen=True, kw_only=True)
 class Options(
-    FolderOptions,
-    LearningOptions,
-    AuditOptions,
-    LlmOptions,
-    EmbeddingOptions,
-    SearchOptions,
-    PrivacyOptions,
-    StoreOptions,
+    FolderOptions, LearningOptions, AuditOptions, LlmOptions, EmbeddingOptions, SearchOptions, PrivacyOptions, StoreOptions,
     ScopeOptions,
-):
-    """All options. Constructing it validates every value."""
+):  # fmt: skip
+    """All options, in the order of this module: fields of the last base come first. Constructing it validates every value."""
 
     def __post_init__(self) -> None:
         for name in NAMES:
@@ -209,13 +190,20 @@ class Options(
 BY_NAME: Mapping[str, Field[Any]] = {f.name: f for f in fields(Options)}
 NAMES = tuple(BY_NAME)
 
-_EXPECTED: Mapping[type, str] = {
-    str: "a non-empty text",
-    bool: "true or false",
-    int: "a whole number from 1, at most 10^12",
-    float: "a number from 0, at most 10^12",
-    list: "a path or a list of paths",
-    dict: "a table (in the environment: a JSON object)",
+# What each type accepts, in words and as a check.
+_TYPES: Mapping[type, tuple[str, Callable[[Any], bool]]] = {
+    str: ("a non-empty text", lambda value: isinstance(value, str) and bool(value.strip())),
+    bool: ("true or false", lambda value: isinstance(value, bool)),
+    int: (
+        "a whole number from 1, at most 10^12",
+        lambda value: isinstance(value, int) and is_number(value, min_=1, max_=_MAX_NUMBER),
+    ),
+    float: ("a number from 0, at most 10^12", lambda value: isinstance(value, float) and 0 <= value <= _MAX_NUMBER),
+    list: (
+        "a path or a list of paths",
+        lambda value: isinstance(value, str) or (isinstance(value, list) and all(isinstance(item, str) for item in value)),
+    ),
+    dict: ("a table (in the environment: a JSON object)", lambda value: isinstance(value, dict)),
 }
 
 
@@ -233,7 +221,8 @@ def validate(name: str, value: Any) -> Any:
     kind = kind_of(name)
     if kind is float and type(value) is int and value <= _MAX_NUMBER:
         value = float(value)
-    expected = "" if _is_a(kind, value) else _EXPECTED[kind]
+    description, accepts = _TYPES[kind]
+    expected = "" if accepts(value) else description
     if about["choices"] and value not in about["choices"]:
         expected = _choices(value, about["choices"])
     if not expected and about["check"]:
@@ -252,24 +241,6 @@ def kind_of(name: str) -> type:
     return list if list in kinds else kinds[0]
 
 
-def by_group() -> Iterator[tuple[str, list[Field[Any]]]]:
-    """Yield the title of each group and its options, in the order of this module."""
-    for group in GROUPS:
-        yield (group.__doc__ or "").rstrip("."), list(fields(group))
-
-
 def _choices(value: object, choices: tuple[str, ...]) -> str:
     near = get_close_matches(str(value), choices, n=1)
     return f"one of {', '.join(choices)}" + (f"; did you mean {near[0]!r}?" if near else "")
-
-
-def _is_a(kind: type, value: object) -> bool:
-    if kind is str:
-        return isinstance(value, str) and bool(value.strip())
-    if kind is int:
-        return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= _MAX_NUMBER
-    if kind is float:
-        return isinstance(value, float) and 0 <= value <= _MAX_NUMBER
-    if kind is list:
-        return isinstance(value, str) or (isinstance(value, list) and all(isinstance(item, str) for item in value))
-    return isinstance(value, kind)

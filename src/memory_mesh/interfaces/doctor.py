@@ -18,12 +18,12 @@ from memory_mesh.flows import audit, health
 from memory_mesh.interfaces.render import NAME, Answer, aligned, one_line, paint, safe, size, styled, without_passwords
 from memory_mesh.interfaces.values import Target
 from memory_mesh.models import model_status
+from memory_mesh.models.chat import KeylessChat
 from memory_mesh.settings import Settings, load
 from memory_mesh.stores import open_store, store_file
 from memory_mesh.stores.files import KEY_FILE, read_key
 from memory_mesh.stores.sqlite import VERSION, SqliteStore, derived_faults
-from memory_mesh.wiring.build import context_over, model_paths
-from memory_mesh.wiring.models import KeylessChat, check_models, make_chat
+from memory_mesh.wiring.build import check_models, context_over, make_chat, model_paths
 
 _MIN_SQLITE = (3, 38)  # has JSON built in
 _MIN_FREE_BYTES = 64 * 1024 * 1024

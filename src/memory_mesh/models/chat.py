@@ -6,7 +6,7 @@ Only `parse_openai` and `parse_anthropic` look into the answer of a protocol.
 import re
 from collections.abc import Mapping
 
-from memory_mesh.core.errors import AnswerUnreadable
+from memory_mesh.core.errors import AnswerUnreadable, SettingsError
 from memory_mesh.core.model import Json
 from memory_mesh.core.ports import Prompt, Reply, Tokens
 from memory_mesh.core.text import estimate
@@ -86,6 +86,16 @@ class AnthropicChat:
         if prompt.schema is not None:
             body["output_config"] = {"format": {"type": "json_schema", "schema": without_bounds(prompt.schema)}}
         return body
+
+
+class KeylessChat:
+    """A language model without its key. Only a call raises the error, so commands that need no model still work."""
+
+    def __init__(self, model: str, error: SettingsError) -> None:
+        self.model, self.error = model, error
+
+    def reply(self, prompt: Prompt) -> Reply:
+        raise self.error
 
 
 def parse_openai(answer: Mapping[str, Json], prompt: Prompt, model: str) -> Reply:

@@ -1,49 +1,46 @@
-"""Build the context of a mesh from settings. With `models`, the only place that names concrete stores, indexes and models."""
+"""Build the context of a mesh from settings. This is the only module that names concrete stores, indexes and models."""
 
 import random
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from typing import TYPE_CHECKING
 
 from memory_mesh.core.errors import InvalidInput, MemoryMeshError, SettingsError, shown
+from memory_mesh.core.learning import Caps, Price
 from memory_mesh.core.model import Ids, Reader
 from memory_mesh.core.not_yet import NOT_YET, not_yet
 from memory_mesh.core.options import NAMES, Options
-from memory_mesh.core.ports import ChatModel, Clock, Embedder, IdSource, Meter, Progress, Step, Store, no_progress, no_step
+from memory_mesh.core.ports import ChatModel, Clock, Embedder, IdSource, Meter, Progress, Secret, Step, Store, no_progress
 from memory_mesh.flows.context import Context, State
 from memory_mesh.flows.health import check_pseudonym_key, record_pseudonym_key
 from memory_mesh.flows.spending import Ledger
 from memory_mesh.index import LocalIndex
-from memory_mesh.settings import Settings, folder
+from memory_mesh.settings import PREFIX, PROVIDER_KEYS, Settings, folder
 from memory_mesh.stores import open_store
 from memory_mesh.stores.files import DiskFolder, make_key, read_key
-from memory_mesh.wiring import models
 
 if TYPE_CHECKING:
     from memory_mesh.core.intake.gate import Layer0
-    from memory_mesh.core.redaction import Redactor
     from memory_mesh.core.scrubbing import ScrubSettings
     from memory_mesh.models import ModelPaths
+    from memory_mesh.models.providers import Provider
+    from memory_mesh.net import HttpClient
 
 # A clock as a caller may give it: seconds since 1970, or a datetime.
 GivenClock = Callable[[], float | int | datetime]
 
+_DEFAULTS = Options()
 _YEAR_10000 = 253_402_300_800
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Parts:
-    """Ready-made objects that a caller passed to the constructor."""
-
-    store: Store | None = None
-    embedder: Embedder | None = None
-    chat: ChatModel | None = None
-    clock: Clock
-    ids: IdSource
-    step: Step = no_step
+_LOCAL_EMBEDDERS = ("local", "hash", "none")
+_DEFAULT_WINDOW = 510  # tokens; small enough for every embedding model
+_DEFAULT_MODEL = "default"  # a server with a single model, such as llama.cpp's, accepts any name
+# The names of the options for URL, key and local addresses.
+_CONNECTION_OPTIONS = {
+    "llm": ("llm_base_url", "llm_api_key", "llm_allow_local"),
+    "embedding": ("embedding_url", "embedding_api_key", "embedding_allow_local"),
+}
 
 
 def check_options(options: Options) -> None:
@@ -53,36 +50,43 @@ def check_options(options: Options) -> None:
             raise not_yet(name)
     if options.scrub:
         _scrub_settings(options)
-    models.check_models(options)
+    check_models(options)
 
 
-def build_context(settings: Settings, parts: Parts) -> Context:
-    """Open the store and connect everything that flows need."""
+def build_context(
+    settings: Settings,
+    *,
+    given_store: Store | None,
+    embedder: Embedder | None,
+    chat: ChatModel | None,
+    clock: Clock,
+    ids: IdSource,
+    step: Step,
+) -> Context:
+    """Open the store and connect everything that flows need. The arguments are objects that the caller made."""
     options = settings.options
-    store = parts.store if parts.store and options.enable_memory else _open(settings, parts.step)
-    ledger = Ledger(
-        store=store, clock=parts.clock, ids=parts.ids, caps=models.caps(options), prices=models.prices(options), pause=_pause
-    )
-    gate = cache(lambda: _layer0(settings, store, parts.clock))
+    store = given_store if given_store and options.enable_memory else _open(settings, step)
+    ledger = Ledger(store=store, clock=clock, ids=ids, caps=_caps(options), prices=_prices(options), pause=_pause)
+    gate = cache(lambda: _layer0(settings, store, clock))
     try:
         if options.redaction == "pseudonym":
             gate()  # report a lost key now, not on the first write
     except MemoryMeshError:
-        if store is not parts.store:
+        if store is not given_store:
             store.close()
         raise
     return Context(
         store=store,
         index=LocalIndex(store, language=options.stemmer_language),
-        embedder=make_embedder(settings, meter=ledger) if parts.embedder is None else parts.embedder,
-        chat=(parts.chat or models.make_chat(options, ledger)) if options.enable_llm else None,
-        clock=parts.clock,
-        ids=parts.ids,
+        embedder=make_embedder(settings, meter=ledger) if embedder is None else embedder,
+        chat=(chat or make_chat(options, ledger)) if options.enable_llm else None,
+        clock=clock,
+        ids=ids,
         pause=_pause,
         gate=gate,
-        step=parts.step,
+        step=step,
         open_folder=DiskFolder,
-        owns_store=store is not parts.store,
+        owns_store=store is not given_store,
         reader=Reader(options.user_id, options.agent_id, options.session_id),
         options=options,
         state=State(ledger=ledger),
@@ -108,7 +112,7 @@ def make_embedder(settings: Settings, progress: Progress = no_progress, meter: M
         return CachedEmbedder(LocalEmbedder(model_paths(settings), progress=progress))
     if name == "hash":
         return CachedEmbedder(HashingEmbedder())
-    return CachedEmbedder(models.remote_embedder(settings.options, meter))
+    return CachedEmbedder(_remote_embedder(settings.options, meter))
 
 
 def model_paths(settings: Settings) -> "ModelPaths":
@@ -144,9 +148,6 @@ def as_embedder(given: object) -> Embedder:
     return given  # type: ignore[return-value]
 
 
-_DEFAULTS = Options()
-
-
 def _open(settings: Settings, step: Step) -> Store:
     if not settings.options.enable_memory:
         from memory_mesh.stores.ram import DisabledStore
@@ -157,8 +158,22 @@ def _open(settings: Settings, step: Step) -> Store:
 
 def _layer0(settings: Settings, store: Store, clock: Clock) -> "Layer0":
     from memory_mesh.core.intake.gate import Layer0
+    from memory_mesh.core.redaction import Redactor
 
-    return Layer0(_redactor(settings, store, clock), _scrub_settings(settings.options))
+    options, redactor = settings.options, None
+    names = options.redact_names or {}
+    try:
+        if options.redaction == "pseudonym" and options.enable_memory:
+            key = read_key(settings.home)
+            check_pseudonym_key(store, key)
+            key = key or make_key(settings.home)
+            record_pseudonym_key(store, key, clock(), _pause)
+            redactor = Redactor("pseudonym", key, names)
+        elif options.redaction != "off":
+            redactor = Redactor(names=names)
+    except ValueError as error:
+        raise InvalidInput(f"redact_names: {error}") from None
+    return Layer0(redactor, _scrub_settings(options))
 
 
 def _scrub_settings(options: Options) -> "ScrubSettings":
@@ -167,25 +182,125 @@ def _scrub_settings(options: Options) -> "ScrubSettings":
     return ScrubSettings().merged(MESH_OVERRIDES).merged(options.scrub or {})
 
 
-def _redactor(settings: Settings, store: Store, clock: Clock) -> "Redactor | None":
-    from memory_mesh.core.redaction import Redactor
-
-    options = settings.options
-    names = options.redact_names or {}
-    if options.redaction == "off":
-        return None
-    try:
-        if options.redaction == "mask" or not options.enable_memory:
-            return Redactor(names=names)
-        key = read_key(settings.home)
-        check_pseudonym_key(store, key)
-        key = key or make_key(settings.home)
-        record_pseudonym_key(store, key, clock(), _pause)
-        return Redactor("pseudonym", key, names)
-    except ValueError as error:
-        raise InvalidInput(f"redact_names: {error}") from None
-
-
 def _pause(attempt: int) -> None:
     """Wait a random time that grows with each lost race, so that processes do not retry in step."""
     time.sleep(random.random() * min(0.05, 0.001 * 2 ** min(attempt, 6)))  # noqa: S311  (not used for secrets)
+
+
+# --- language models and remote embedders ---
+
+
+def _caps(options: Options) -> Caps:
+    """Return the daily limits on tokens and cost."""
+    chat = ["llm_price_sent", "llm_price_received"] if options.llm_provider and options.enable_llm else []
+    needed = [*chat, "embedding_price"] if _is_remote(options) else chat
+    missing = [name for name in needed if getattr(options, name) is None]
+    if options.llm_daily_cost is not None and missing:
+        what = f"llm_daily_cost is set, but {' and '.join(missing)} is not"
+        raise SettingsError(what, expected="dollars for a million tokens, for every model in use")
+    return Caps(options.llm_daily_tokens, options.llm_daily_cost)
+
+
+def _prices(options: Options) -> dict[str, Price]:
+    """Return the configured prices of tokens, by model."""
+    known: dict[str, Price] = {}
+    if options.llm_provider and options.llm_price_sent is not None:
+        known[_chat_name(options)] = Price(options.llm_price_sent, options.llm_price_received or 0.0)
+    if options.embedding_price is not None and _is_remote(options):
+        known[_remote_embedder(options, None).model] = Price(options.embedding_price)
+    return known
+
+
+def _is_remote(options: Options) -> bool:
+    """Return whether another program makes the vectors."""
+    return options.embedder not in _LOCAL_EMBEDDERS
+
+
+def check_models(options: Options) -> None:
+    """Raise `SettingsError` if the options of the models cannot work."""
+    if options.llm_provider is None and options.llm_model is not None:
+        raise SettingsError("llm_model is set, but llm_provider is not", expected="a provider, such as ollama")
+    _caps(options)
+    if options.enable_llm:
+        make_chat(options, None)
+    if _is_remote(options):
+        _remote_embedder(options, None)
+
+
+def make_chat(options: Options, meter: Meter | None) -> ChatModel | None:
+    """Return the configured language model, or None. It does not connect yet."""
+    if options.llm_provider is None:
+        return None
+    from memory_mesh.models import MeteredChat
+    from memory_mesh.models.chat import AnthropicChat, KeylessChat, OpenAiChat
+    from memory_mesh.models.providers import find_provider
+
+    provider = find_provider(options.llm_provider)
+    if options.llm_model is None and provider.name != "llamacpp":
+        what = f"llm_provider is {provider.name}, but llm_model is not set"
+        raise SettingsError(what, expected="the name of one of its models")
+    if error := _missing_key(options, provider, "llm"):
+        return KeylessChat(_chat_name(options), error)
+    client, model = _http_client(options, provider, "llm"), options.llm_model or _DEFAULT_MODEL
+    chat = AnthropicChat(client, model) if provider.name == "anthropic" else OpenAiChat(client, provider, model)
+    return MeteredChat(chat, meter) if meter else chat
+
+
+def _remote_embedder(options: Options, meter: Meter | None) -> Embedder:
+    """Return the configured remote embedder. It does not connect yet."""
+    from memory_mesh.models import MeteredClient
+    from memory_mesh.models.providers import EmbeddingModel, find_provider, provider_url
+    from memory_mesh.models.remote_embedder import LmStudioEmbedder, RemoteEmbedder
+
+    provider = find_provider(options.embedder)
+    if error := _missing_key(options, provider, "embedding"):
+        raise error
+    default = provider.embedding or EmbeddingModel("", 0, _DEFAULT_WINDOW)
+    model = options.embedding_model or default.model
+    is_default = model == default.model  # window and dimension of any other model are unknown
+    name = f"{provider.name}/{model}"
+    client = _http_client(options, provider, "embedding")
+    embedder = RemoteEmbedder(
+        MeteredClient(client, meter, name) if meter else client,
+        model=model,
+        name=name,
+        window=options.embedding_window or (default.window if is_default else _DEFAULT_WINDOW),
+        dimension=default.dimension if is_default else None,
+    )
+    is_local = provider_url(provider, options.embedding_url) == provider.base_url
+    return LmStudioEmbedder(embedder) if provider.name == "lmstudio" and is_local else embedder
+
+
+def _http_client(options: Options, provider: "Provider", kind: str) -> "HttpClient":
+    """Return the client for a provider. An error names the option that is wrong."""
+    from memory_mesh.models.providers import headers_without_key, provider_headers, provider_url
+    from memory_mesh.net import ALLOW_LOCAL_REMEDY, HttpClient
+
+    url_option, _, local_option = _CONNECTION_OPTIONS[kind]
+    url, key, allow_local = (getattr(options, name) for name in _CONNECTION_OPTIONS[kind])
+    headers = provider_headers(provider, Secret(key)) if key else headers_without_key(provider)
+    try:
+        return HttpClient(
+            provider_url(provider, url),
+            allow_local=provider.local if allow_local is None else allow_local,
+            headers=headers,
+            timeout=options.llm_timeout,
+            per_minute=options.llm_requests_per_minute,
+        )
+    except SettingsError as error:
+        is_local = error.remedy == ALLOW_LOCAL_REMEDY
+        remedy = f"set {local_option} = true if that is intended" if is_local else error.remedy
+        raise SettingsError(f"{url_option}: {error.what}", expected=error.expected, remedy=remedy) from error
+
+
+def _missing_key(options: Options, provider: "Provider", kind: str) -> SettingsError | None:
+    """Return the error if the provider needs a key and has none. A server at another address may need none."""
+    url_option, key_option, _ = _CONNECTION_OPTIONS[kind]
+    if not provider.needs_key or getattr(options, key_option) is not None or getattr(options, url_option) is not None:
+        return None
+    remedy = f"set {PREFIX}{key_option.upper()} or {PROVIDER_KEYS[provider.name]}"
+    return SettingsError(f"{key_option} is not set", expected=f"a key for {provider.name}", remedy=remedy)
+
+
+def _chat_name(options: Options) -> str:
+    return f"{options.llm_provider}/{options.llm_model or _DEFAULT_MODEL}"

@@ -1,5 +1,6 @@
 """`MemoryMesh` and `AsyncMemoryMesh`: the constructors. Their types for editors and checkers are generated into `mesh.pyi`."""
 
+from functools import partial
 from inspect import Parameter, Signature
 
 from memory_mesh.core.errors import SettingsError
@@ -9,7 +10,7 @@ from memory_mesh.core.ports import ChatModel, IdSource, Step, no_step
 from memory_mesh.faces.mesh import Mesh
 from memory_mesh.settings import load
 from memory_mesh.wiring.aio import AsyncProxy
-from memory_mesh.wiring.build import GivenClock, Parts, as_clock, as_embedder, build_context, check_options
+from memory_mesh.wiring.build import GivenClock, as_clock, as_embedder, build_context, check_options
 
 # Options that may also be given as a ready-made object.
 _OBJECTS = ("store", "embedder")
@@ -42,15 +43,17 @@ class MemoryMesh(Mesh):
             raise SettingsError("both store and db_dir are given", expected="one of them")
         settings = load(given)
         check_options(settings.options)
-        parts = Parts(
-            store=objects.get("store"),  # type: ignore[arg-type]
+        build = partial(
+            build_context,
+            settings,
+            given_store=objects.get("store"),  # type: ignore[arg-type]
             embedder=as_embedder(objects["embedder"]) if "embedder" in objects else None,
             chat=chat,
             clock=as_clock(clock),
             ids=ids or Ids(),
             step=step,
         )
-        super().__init__(lambda: build_context(settings, parts))
+        super().__init__(build)
 
 
 # What `help` and `inspect.signature` show: every option by name.
