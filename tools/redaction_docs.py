@@ -6,13 +6,24 @@ Long examples are shortened in the middle: the page shows what a key looks like 
 """
 
 import argparse
+import re
 import sys
+import tomllib
 from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from memory_mesh.core.redaction import Pattern, Redactor, assignments, keys, network, numbers, phone
 
-PAGE = Path(__file__).parents[1] / "docs" / "redaction.md"
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs" / "redaction.md"
+EXAMPLES = ROOT / "src" / "memory_mesh" / "core" / "redaction" / "data" / "examples.toml"
+# The made-up characters that <a36> stands for. With prefix and characters apart, no file contains a complete key.
+_ALPHABETS = {
+    "a": "a1B2c3D4e5F6g7H8i9J0", "c": "A2B3C4D5E6F7GHIJKLMN", "d": "7305918264", "h": "0a1b2c3d4e5f6789",
+    "k": "QPZRY9X8GF2TVDW0S3JN", "l": "aBcDeFgHiJkLmNoPqRsT", "s": "a1B/c3D4e5+F6g7H8i9J", "x": "4f3c2b1a0d9e8f76",
+}  # fmt: skip
 _SHOWN = 44  # characters of an example
 
 _INTRO = """\
@@ -79,6 +90,42 @@ _GROUPS: tuple[tuple[str, tuple[Pattern, ...]], ...] = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A text and the part of it that is masked."""
+
+    text: str
+    masked: str
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """Why a pattern exists, what it masks, and texts that stay."""
+
+    why: str
+    examples: tuple[Example, ...]
+    stays: tuple[str, ...]
+
+
+@cache
+def load_entries() -> dict[str, Entry]:
+    """Read the examples of all patterns, by id."""
+    tables = tomllib.loads(EXAMPLES.read_text(encoding="utf-8"))
+    return {
+        id_: Entry(table["why"], tuple(map(_example, table["examples"])), tuple(map(_filled, table["stays"])))
+        for id_, table in tables.items()
+    }
+
+
+def _example(marked: str) -> Example:
+    before, masked, after = re.split("[«»]", _filled(marked))
+    return Example(before + masked + after, masked)
+
+
+def _filled(text: str) -> str:
+    return re.sub(r"<([a-z])(\d+)>", lambda run: (_ALPHABETS[run[1]] * int(run[2]))[: int(run[2])], text)
+
+
 def main() -> int:
     """Write the page, or with --check only report whether it is current."""
     parser = argparse.ArgumentParser(description="Generate docs/redaction.md from the code")
@@ -105,10 +152,10 @@ def _tables() -> Iterator[str]:
 
 
 def _row(pattern: Pattern) -> str:
-    redactor = Redactor()
-    examples = (f"{_code(example.text)} → {_code(redactor.redact(example.text))}" for example in pattern.examples)
-    stays = "<br>".join(map(_code, pattern.counter_examples))
-    return f"| `{pattern.id}` | `[{pattern.label}]` | {pattern.why} | {'<br>'.join(examples)} | {stays} |\n"
+    redactor, entry = Redactor(), load_entries()[pattern.id]
+    examples = (f"{_code(example.text)} → {_code(redactor.redact(example.text))}" for example in entry.examples)
+    stays = "<br>".join(map(_code, entry.stays))
+    return f"| `{pattern.id}` | `[{pattern.label}]` | {entry.why} | {'<br>'.join(examples)} | {stays} |\n"
 
 
 def _code(text: str) -> str:

@@ -8,16 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_mesh.core.redaction import MASK, PATTERNS, Redactor, find
+from memory_mesh.core.redaction import MASK, Redactor, find
+from redaction_docs import load_entries
 
 MASKING = Redactor()
 NAMES = {"Ann Lee": "user-1", "Ann": "user-2", "Zoë": "user-3"}
 ALIASING = Redactor(mode="pseudonym", key=b"a key of the test", names=NAMES)
 
 PIECES = [
-    *(example.text for pattern in PATTERNS for example in pattern.examples),
-    *(example.masked for pattern in PATTERNS for example in pattern.examples),
-    *(counter for pattern in PATTERNS for counter in pattern.counter_examples),
+    *(example.text for entry in load_entries().values() for example in entry.examples),
+    *(example.masked for entry in load_entries().values() for example in entry.examples),
+    *(text for entry in load_entries().values() for text in entry.stays),
     *(
         "[EMAIL]",
         "[PHONE:12345678]",

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 
-from memory_mesh.core.redaction.pattern import Page, Pattern, Span, filler, listed, marked
+from memory_mesh.core.redaction.pattern import Page, Pattern, Span, listed
 from memory_mesh.core.text import LazyRegex
 
 # Names of secrets. The value of a password may look like an ordinary word, the value of a token may not.
@@ -140,11 +140,9 @@ def _value(text: str, name: re.Match[str]) -> Span | None:
 
 def _secret(text: str, name: re.Match[str], at: int, accept: _Accepts) -> Span | None:
     """Return the span of a quoted secret, of a bare value that looks like one, or of one that `accept` takes by its context."""
-    quoted = _QUOTED.match(text, at)
-    if quoted:
+    if quoted := _QUOTED.match(text, at):
         return quoted.span(3) if _quoted_secret(quoted[3], name) else None
-    bare = _bare(text, at)
-    if bare is None:
+    if not (bare := _bare(text, at)):
         return None
     return _extended(text, bare) if _clear_secret(text, bare) else accept(text, name, at, bare)
 
@@ -185,23 +183,21 @@ def _on_next_line(text: str, at: int) -> Span | None:
 def _beside(text: str, name: re.Match[str], at: int) -> Span | None:
     """Accept a value after the name without any sign between them: `--password s3same`, `key (abc123)`."""
     flag = _FLAG.search(text, max(0, name.start() - 32), name.start()) is not None
-    quoted = _QUOTED.match(text, at)
-    if quoted:
+    if quoted := _QUOTED.match(text, at):
         return quoted.span(3) if looks_secret(quoted[3]) or (flag and not placeholder(quoted[3])) else None
-    bare = _bare(text, at)
-    if bare is None:
+    if not (bare := _bare(text, at)):
         return None
     value = text[slice(*bare)]
-    metavar = value.isupper() and not any(char.isdigit() for char in value)  # --password PASSWORD
-    if flag and value[0] != "-" and len(value) >= 4 and not plain_word(value) and not metavar:
+    metavar = value.isupper() and not any(map(str.isdigit, value))  # --password PASSWORD
+    argument = flag and value[0] != "-" and len(value) >= 4 and not plain_word(value) and not metavar
+    if argument or (len(value) >= (6 if name["pw"] else 12) and _clear_secret(text, bare)):
         return _extended(text, bare)
-    return _extended(text, bare) if len(value) >= (6 if name["pw"] else 12) and _clear_secret(text, bare) else None
+    return None
 
 
 def _bare(text: str, at: int) -> Span | None:
     """Return the span of an unquoted value without closing punctuation, or None for a placeholder."""
-    found = _BARE.match(text, at)
-    if found is None:
+    if not (found := _BARE.match(text, at)):
         return None
     value = found[0].rstrip(".,:?…*")
     for opening, closing in ("()", "[]", "{}"):
@@ -222,7 +218,10 @@ def _quoted_secret(value: str, name: re.Match[str]) -> bool:
     if placeholder(value) or plain_word(value) or len(value) < 3 or _FILE.fullmatch(value):
         return False
     if " " in value.strip():
-        return bool(name["pw"]) and _passphrase(value.split())
+        # Several words may be a passphrase, unless they are a label or a message.
+        parts = value.split()
+        unlabelled = _LABELS.isdisjoint(part.lower().strip(".,:!?") for part in parts)
+        return bool(name["pw"]) and len(parts) <= 8 and unlabelled and parts[-1][-1] not in ".?"
     if looks_secret(value):
         return True
     if _DOTTED.fullmatch(value):
@@ -233,16 +232,9 @@ def _quoted_secret(value: str, name: re.Match[str]) -> bool:
     return bool(name["pw"]) or len(value) >= 8
 
 
-def _passphrase(parts: list[str]) -> bool:
-    """Accept several quoted words, unless they are a label or a message."""
-    return len(parts) <= 8 and _LABELS.isdisjoint(part.lower().strip(".,:!?") for part in parts) and parts[-1][-1] not in ".?"
-
-
 def looks_secret(value: str) -> bool:
     """Return whether six or more characters are not a word: letters with digits, or with marks or capitals unlike a word's."""
-    if len(value) < 6 or placeholder(value) or plain_word(value) or _FILE.fullmatch(value):
-        return False
-    if not _LETTER.search(value):
+    if len(value) < 6 or placeholder(value) or plain_word(value) or _FILE.fullmatch(value) or not _LETTER.search(value):
         return False
     if _MARKED.search(value):
         return True
@@ -273,19 +265,4 @@ def plain_word(value: str) -> bool:
     return low in _NOT_SECRET or bool(_NOT_SECRET_ENDING.fullmatch(low))
 
 
-PATTERNS = (
-    Pattern(
-        id="password_assignment", label="SECRET", finds=find_assignments, hints=_STEMS,
-        why="A value named password, secret, token or key is one, whoever issued it.",
-        examples=marked(
-            'password = "«hunter2»"', "my password is «hunter2».", f'{{"api_key": "«{filler(20)}»"}}',
-            "export DB_PASSWORD=«swordfish»", "mysql --password «s3same» -h db",
-            f"?token=«{filler(16)}»&page=2", "<password>«hunter2»</password>",
-        ),
-        counter_examples=(
-            "Send a password reset", "secret: none", 'password = os.environ["DB_PASSWORD"]', "password: <password>",
-            "TOKEN=${TOKEN}", "def login(user: str, password: str) -> None:", "password: ****", "token = next_token()",
-            "The password is required.", "max_tokens: 4096", "The secret is patience",
-        ),
-    ),
-)  # fmt: skip
+PATTERNS = (Pattern("password_assignment", "SECRET", find_assignments, hints=_STEMS),)

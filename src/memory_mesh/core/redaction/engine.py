@@ -10,26 +10,22 @@ import re
 import unicodedata
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b, sha256
 from typing import TYPE_CHECKING, Literal
 
 from memory_mesh.core.redaction import assignments, keys, network, numbers, phone
-from memory_mesh.core.redaction.pattern import MASK, Finding, Page, Pattern, Span
+from memory_mesh.core.redaction.pattern import MASK, Finding, Page, Pattern, Span, merged
 
 if TYPE_CHECKING:
     from memory_mesh.core.model import Value
 
 # More specific patterns come first: of two findings that overlap in part, the first pattern's wins.
 PATTERNS: tuple[Pattern, ...] = (
-    *keys.SPECIFIC,
-    *numbers.PATTERNS,
-    *network.PATTERNS,
-    *phone.PATTERNS,
-    *keys.GENERAL,
+    *keys.FORMS, *keys.VENDORS, *numbers.CARDS, *numbers.NATIONAL_IDS, *network.PATTERNS, *phone.PATTERNS, *keys.GENERAL,
     *assignments.PATTERNS,
-)
+)  # fmt: skip
 # Patterns with the same precondition, so that it is checked once per text.
 _GATES: dict[tuple[int, bool, tuple[str, ...]], list[tuple[int, Pattern]]] = {}
 for _rank, _pattern in enumerate(PATTERNS):
@@ -52,9 +48,13 @@ def find(text: str) -> list[Finding]:
         for rank, pattern in patterns
         for start, end in pattern.finds(page)
     ]
-    if not spans:
-        return []
-    return [Finding(PATTERNS[rank].id, start, end) for start, end, rank in _outside_masks(text, _without_overlaps(spans))]
+    masks = _masks(text) if spans else []
+    # A span that is a mask or cuts one is dropped. A span around a mask, as part of a longer secret, stays.
+    return [
+        Finding(PATTERNS[rank].id, start, end)
+        for start, end, rank in _without_overlaps(spans)
+        if not _cuts((start, end), masks) and MASK.fullmatch(text[start:end].strip(" .,;:")) is None
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,10 +169,11 @@ class Redactor:
         if self._names_regex is None:
             return text
         masks = _masks(text)
-        return self._names_regex.sub(lambda name: name[0] if _cuts(name.span(), masks) else self._id_of(name[0]), text)
 
-    def _id_of(self, name: str) -> str:
-        return self._ids.get(_folded(name), "[REDACTED]")
+        def replacement(name: re.Match[str]) -> str:
+            return name[0] if _cuts(name.span(), masks) else self._ids.get(_folded(name[0]), "[REDACTED]")
+
+        return self._names_regex.sub(replacement, text)
 
 
 def masked(text: str) -> str:
@@ -185,24 +186,12 @@ def _find_near(text: str, masks: list[Span]) -> list[Finding]:
     if len(text) <= 4 * _AROUND:
         return find(text) if masks else []
     findings: list[Finding] = []
-    for low, high in _stretches(masks, len(text)):
+    for low, high in merged((max(0, start - _AROUND), min(len(text), end + _AROUND)) for start, end in masks):
         for one in find(text[low:high]):
             # At a cut, a part may look like a whole. It is far from any mask and was judged in the first search.
             if (low == 0 or one.start >= _EDGE) and (high == len(text) or one.end <= high - low - _EDGE):
                 findings.append(Finding(one.pattern, one.start + low, one.end + low))
     return findings
-
-
-def _stretches(masks: list[Span], length: int) -> Iterator[Span]:
-    low = high = 0
-    for start, end in masks:
-        if start - _AROUND > high:
-            if high:
-                yield low, high
-            low = start - _AROUND
-        high = min(length, end + _AROUND)
-    if high:
-        yield low, high
 
 
 def _without_overlaps(spans: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
@@ -217,26 +206,14 @@ def _without_overlaps(spans: list[tuple[int, int, int]]) -> list[tuple[int, int,
     return result
 
 
-def _outside_masks(text: str, spans: list[tuple[int, int, int]]) -> Iterator[tuple[int, int, int]]:
-    """Drop spans that are a mask or cut one. A span around a mask, as part of a longer secret, stays."""
-    masks = _masks(text)
-    for start, end, rank in spans:
-        if not _cuts((start, end), masks) and MASK.fullmatch(text[start:end].strip(" .,;:")) is None:
-            yield start, end, rank
-
-
 def _masks(text: str) -> list[Span]:
     return [mask.span() for mask in MASK.finditer(text)] if "[" in text else []
 
 
 def _cuts(span: Span, masks: list[Span]) -> bool:
     """Return whether the span starts or ends inside a mask."""
-    return any(_within(place, masks) for place in span)
-
-
-def _within(place: int, masks: list[Span]) -> bool:
-    at = bisect_left(masks, (place, 0)) - 1
-    return at >= 0 and masks[at][0] < place < masks[at][1]
+    before = ((place, bisect_left(masks, (place, 0)) - 1) for place in span)
+    return any(at >= 0 and masks[at][0] < place < masks[at][1] for place, at in before)
 
 
 def _any_of(names: Mapping[str, str]) -> re.Pattern[str] | None:

@@ -7,7 +7,7 @@ dots are an address or a version.
 import re
 from collections.abc import Iterator
 
-from memory_mesh.core.redaction.pattern import Cue, Page, Pattern, Span, joined, listed, marked
+from memory_mesh.core.redaction.pattern import Cue, Page, Pattern, Span, joined, listed
 from memory_mesh.core.text import LazyRegex
 
 _MAX_LOCAL, _MAX_DOMAIN, _LOOK = 254, 255, 64
@@ -35,23 +35,16 @@ def _emails(page: Page) -> Iterator[Span]:
         if text.startswith("(", domain.end()) and not _COMMON_ENDING.search(domain[0]):
             continue  # weights@inputs.transpose(…)
         start = _local_start(text, at.start())
-        if start < at.start() and not _git_remote(text, start, domain):
+        # git@host:path names a repository.
+        remote = text.startswith("git@", start) and (text.startswith((":", "/"), domain.end()) or domain[0].lower() in _FORGES)
+        if start < at.start() and not remote:
             yield start, domain.end()
 
 
 def _local_start(text: str, at: int) -> int:
     reversed_ = text[max(0, at - _MAX_LOCAL) : at][::-1]
     found = _QUOTED_LOCAL.match(reversed_) or _LATIN_LOCAL.match(reversed_) or _EAST_LOCAL.match(reversed_)
-    if found is None:
-        return at
-    return at - len(found[0].rstrip(".-!#$&'*^~"))
-
-
-def _git_remote(text: str, start: int, domain: re.Match[str]) -> bool:
-    """Return whether the address is `git@host:path`, which names a repository."""
-    if not text.startswith("git@", start):
-        return False
-    return text.startswith((":", "/"), domain.end()) or domain[0].lower() in _FORGES
+    return at - len(found[0].rstrip(".-!#$&'*^~")) if found else at
 
 
 _V4 = LazyRegex(r"[0-9][0-9]{0,2}(?:\.[0-9]{1,3}){3}")
@@ -62,22 +55,18 @@ _ADDRESS = Cue(
     r"|ping(?:ed|ing)?|ssh|curl|https?|tcp|udp|connect(?:ed|ion|ing|s)?|log(?:ged|in|ins)|peer|remote|network|proxy|firewall"
     r"|bind|listen(?:s|ing)?|blocked|banned|requests?|forwarded|source|src|dst|node|machine|vpn|lan|traceroute|telnet",
 )
-_VERSION_WORDS = frozenset(
-    listed(
-        "version versions ver vers v release releases released build builds rev revision firmware fw section sections sec chapter"
-        " clause article paragraph para appendix figure fig schema sdk oid spec §"
-    )
+_VERSION_WORDS = listed(
+    "version versions ver vers v release releases released build builds rev revision firmware fw section sections sec chapter"
+    " clause article paragraph para appendix figure fig schema sdk oid spec §"
 )
 # Words that precede versions and addresses. They do not count before a private address, a port or a mask.
-_PERHAPS_VERSION = frozenset(
-    listed(
-        "driver drivers patch rule table step tag bump bumped upgrade upgrades upgraded upgrading downgrade downgraded update"
-        " updates updated updating chrome chromium edge opera firefox safari ios ipados macos android windows java jdk jre kernel"
-        " linux oracle nginx tomcat"
-    )
+_PERHAPS_VERSION = listed(
+    "driver drivers patch rule table step tag bump bumped upgrade upgrades upgraded upgrading downgrade downgraded update"
+    " updates updated updating chrome chromium edge opera firefox safari ios ipados macos android windows java jdk jre kernel"
+    " linux oracle nginx tomcat"
 )
 _PRIVATE = LazyRegex(r"10\.|192\.168\.|172\.(?:1[6-9]|2\d|3[01])\.")
-_LINKS = frozenset(listed("to from is was of number no and or both through about - – > → ->"))
+_LINKS = listed("to from is was of number no and or both through about - – > → ->")
 # One word or number to the left, in reversed text.
 _BACK = LazyRegex(r"[\s:=#\"'`(,]{0,6}\.?([^\W\d_]{1,16}|[0-9.]{1,20}|§|→|>-|[-–>])")
 _PINNED = ("==", "~=", ">=", "<=", "!=", "^", "~")
@@ -151,16 +140,13 @@ def _ipv6(page: Page) -> Iterator[Span]:
     for anchor in _COLONS.finditer(text):
         if anchor.start() < done:
             continue
-        start = anchor.start() - _run(text, anchor.start(), done)
-        end = _v6_end(text, anchor.end())
-        done = end
-        if _is_v6(text[start:end]) and not _inside_word(text, start, end):
-            yield start, end
-
-
-def _run(text: str, at: int, floor: int) -> int:
-    found = _V6_LEFT.match(text[max(floor, at - 40) : at][::-1])
-    return len(found[0]) if found else 0
+        left = _V6_LEFT.match(text[max(done, anchor.start() - 40) : anchor.start()][::-1])
+        start = anchor.start() - (left.end() if left else 0)
+        done = _v6_end(text, anchor.end())
+        head, tail = text[max(0, start - 1) : start], text[done : done + 1]
+        inside_word = joined(head) or joined(tail) or head in ("_", ":") or tail == "_"
+        if _is_v6(text[start:done]) and not inside_word:
+            yield start, done
 
 
 def _v6_end(text: str, at: int) -> int:
@@ -181,21 +167,14 @@ def _is_v6(token: str) -> bool:
     first = token.partition(":")[0]
     if compressed and len(first) != 4 and not token.lower().startswith(("::ffff:", "64:ff9b::")):
         return False
-    return (not compressed or any(map(str.isdigit, token))) and _parses(token)
-
-
-def _parses(token: str) -> bool:
+    if compressed and not any(map(str.isdigit, token)):
+        return False
     from ipaddress import AddressValueError, IPv6Address  # few texts have a candidate
 
     try:
         return bool(IPv6Address(token))
     except AddressValueError:
         return False
-
-
-def _inside_word(text: str, start: int, end: int) -> bool:
-    head, tail = text[start - 1 : start] if start else "", text[end : end + 1]
-    return joined(head) or joined(tail) or head in ("_", ":") or tail == "_"
 
 
 def _same_address(value: str) -> str:
@@ -205,30 +184,7 @@ def _same_address(value: str) -> str:
 
 
 PATTERNS = (
-    Pattern(
-        id="email", label="EMAIL", finds=_emails, hints=("@",), normal=str.casefold,
-        why="An e-mail address identifies a person and reaches them.",
-        examples=marked(
-            "Write to «Ann.Lee+news@Example.co.uk» today.", '«"ann lee"@example.org» is valid too', "«почта@пример.рф»",
-        ),
-        counter_examples=(
-            "@app.route('/users')", "git clone git@github.com:org/repo.git", "npm install lodash@4.17.21", "assets/logo@2x.png",
-            "y = weights@inputs.transpose(0, 1)", "ann at example dot com",
-        ),
-    ),
-    Pattern(
-        id="ipv6", label="IP", finds=_ipv6, hints=(":",), normal=_same_address,
-        why="As IPv4; an IPv6 address often stays with one device for years.",
-        examples=marked("ping «2001:db8:85a3::8a2e:370:7334» failed", "[«fe80::1ff:fe23:4567:890a»]:443"),
-        counter_examples=("std::vector<int> face::add", "x[1::2]", "at 12:30:45", "MAC 00:1a:2b:3c:4d:5e", "::1 is this machine"),
-    ),
-    Pattern(
-        id="ipv4", label="IP", finds=_ipv4, digits=4, hints=(".",), normal=_same_address,
-        why="An IP address identifies a machine, and often the person or home behind it.",
-        examples=marked("Login from «203.0.113.42» was refused", "http://«10.0.0.7»:8080/health"),
-        counter_examples=(
-            "version 1.2.3.4 released", "Listening on 127.0.0.1:8080 and 0.0.0.0", "netmask 255.255.255.0", "requests==2.31.0.1",
-            "Chrome/120.0.0.0 Safari/537.36", "see section 4.2.10.11", "OID 1.3.6.1.4.1.311",
-        ),
-    ),
-)  # fmt: skip
+    Pattern("email", "EMAIL", _emails, hints=("@",), normal=str.casefold),
+    Pattern("ipv6", "IP", _ipv6, hints=(":",), normal=_same_address),
+    Pattern("ipv4", "IP", _ipv4, digits=4, hints=(".",), normal=_same_address),
+)

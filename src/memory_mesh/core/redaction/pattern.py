@@ -7,7 +7,7 @@ a bounded window around it. Its regular expressions never nest repeats.
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from functools import cache, cached_property
 from typing import AnyStr
 
@@ -83,16 +83,19 @@ class Page:
 
     def around(self, stems: tuple[str, ...], before: int, after: int) -> Iterator[Span]:
         """Yield the stretches around the stems, merged where they overlap."""
-        joint: Span | None = None
-        for place in self.places(stems):
-            if joint and place - before <= joint[1]:
-                joint = joint[0], place + after
-                continue
-            if joint:
-                yield joint
-            joint = max(0, place - before), place + after
-        if joint:
+        return merged((max(0, place - before), place + after) for place in self.places(stems))
+
+
+def merged(spans: Iterable[Span]) -> Iterator[Span]:
+    """Yield spans, given in order, with those joined that overlap or touch."""
+    joint: Span | None = None
+    for start, end in spans:
+        if joint and start > joint[1]:
             yield joint
+            joint = None
+        joint = joint[0] if joint else start, end
+    if joint:
+        yield joint
 
 
 class Cue:
@@ -128,41 +131,26 @@ class Finding:
     end: int
 
 
-@dataclass(frozen=True, slots=True)
-class Example:
-    """A text and the part of it that is masked."""
-
-    text: str
-    masked: str
-
-
-def marked(*texts: str) -> tuple[Example, ...]:
-    """Read examples in which «…» marks the masked part."""
-    return tuple(Example(text.replace("«", "").replace("»", ""), text[text.index("«") + 1 : text.index("»")]) for text in texts)
-
-
 def compact(value: str) -> str:
     """Return only the letters and digits, in capitals. Grouping and case do not change a number."""
     return "".join(filter(str.isalnum, value)).upper()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Pattern:
-    """One kind of value that is never stored: how to find it, its label, and why it is redacted.
+    """One kind of value that is never stored: how to find it, and its label. `data/examples.toml` says why, with examples.
 
     `finds` runs only on texts with one of the hints (in lower case), at least `digits` digits and, if asked, a long word.
     """
 
     id: str
     label: str
-    why: str
     finds: Callable[[Page], Iterable[Span]]
-    examples: tuple[Example, ...]
-    counter_examples: tuple[str, ...]
-    normal: Callable[[str], str] = str  # one spelling of equal values; another spelling of a secret is another secret
+    _: KW_ONLY
     hints: tuple[str, ...] = ()
     digits: int = 0
     long_word: bool = False
+    normal: Callable[[str], str] = str  # one spelling of equal values; another spelling of a secret is another secret
 
 
 def occurrences(text: AnyStr, part: AnyStr) -> Iterator[int]:
@@ -205,11 +193,7 @@ def stands_alone(text: str, span: Span) -> bool:
     head, tail = text[max(0, start - 2) : start], text[end : end + 2]
     if joined(head[-1:]) or joined(tail[:1]) or "_" in (head[-1:], tail[:1]):
         return False
-    return not (_glued(head[::-1]) or _glued(tail))
-
-
-def _glued(neighbour: str) -> bool:
-    return len(neighbour) == 2 and neighbour[0] in ".-" and neighbour[1].isalnum()
+    return not any(len(pair) == 2 and pair[0] in ".-" and pair[1].isalnum() for pair in (head[::-1], tail))
 
 
 def luhn(digits: str) -> bool:
@@ -219,8 +203,3 @@ def luhn(digits: str) -> bool:
         value = int(digit) << (at & 1)
         total += value - 9 if value > 9 else value
     return total % 10 == 0
-
-
-def filler(length: int, alphabet: str = "a1B2c3D4e5F6g7H8i9J0") -> str:
-    """Return made-up characters for examples. With prefix and filler apart, no file of this project contains a complete key."""
-    return (alphabet * (length // len(alphabet) + 1))[:length]

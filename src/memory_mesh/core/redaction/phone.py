@@ -6,7 +6,7 @@ A bare run of digits is never enough. Dates, times, versions and prices are not 
 import re
 from collections.abc import Iterator
 
-from memory_mesh.core.redaction.pattern import DASHES, DIGIT, SPACES, Page, Pattern, Span, joined, listed, marked, words
+from memory_mesh.core.redaction.pattern import DASHES, DIGIT, SPACES, Page, Pattern, Span, joined, listed, words
 from memory_mesh.core.text import LazyRegex
 
 _MIN_DIGITS, _MAX_DIGITS, _MAX_GROUPS = 7, 15, 8
@@ -108,9 +108,8 @@ def _phone_from(page: Page, groups: list[Span], first: int) -> int | None:
 
 def _likely(page: Page, start: int) -> bool:
     """Reject quickly most numbers, which have neither a cue word near them nor the start of a written form."""
-    if page.text[start] in "+(0" or page.near(_STEMS, (start, start + 32), before=_REACH, after=0):
-        return True
-    return _NANP.match(page.text, start) is not None
+    near = page.text[start] in "+(0" or page.near(_STEMS, (start, start + 32), before=_REACH, after=0)
+    return near or _NANP.match(page.text, start) is not None
 
 
 def _starts(text: str, start: int) -> bool:
@@ -127,7 +126,9 @@ def _is_phone(page: Page, start: int, end: int) -> bool:
     if number[0] == "+":
         return _international(number)
     cued = page.near(_STEMS, (start, end), before=_REACH, after=4) and _cued(text, start, end)
-    return (cued or _formed(text, start, end)) and not _amount(text, start, end)
+    if not (cued or _formed(text, start, end)):
+        return False
+    return not (_AMOUNT_BEFORE.search(text, max(0, start - 12), start) or _AMOUNT_AFTER.match(text, end))
 
 
 def _cued(text: str, start: int, end: int) -> bool:
@@ -144,11 +145,7 @@ def _formed(text: str, start: int, end: int) -> bool:
     number = text[start:end]
     if not _separated(number) or (any(space in number for space in SPACES) and not _isolated(text, start, end)):
         return False
-    return _known_form(number) or (number.startswith("00") and _international(number))
-
-
-def _amount(text: str, start: int, end: int) -> bool:
-    return bool(_AMOUNT_BEFORE.search(text, max(0, start - 12), start) or _AMOUNT_AFTER.match(text, end))
+    return (_in_form(number) and _region(number) is not None) or (number.startswith("00") and _international(number))
 
 
 def _ends(text: str, end: int) -> bool:
@@ -167,10 +164,6 @@ def _isolated(text: str, start: int, end: int) -> bool:
 
 def _separated(number: str) -> bool:
     return any(not char.isdigit() for char in number.strip("()"))
-
-
-def _known_form(number: str) -> bool:
-    return _in_form(number) and _region(number) is not None
 
 
 def _in_form(number: str) -> bool:
@@ -203,7 +196,8 @@ def _e164(value: str) -> str:
     """Return one spelling for each number: E.164 where libphonenumber knows it, else its digits."""
     from phonenumbers import PhoneNumberFormat, format_number, parse
 
-    number = _without_extension(value)
+    extension = _EXTENSION.search(value)
+    number = value[: extension.start()] if extension else value
     abroad = number.startswith(("+", "00")) and _international(number)
     region = _region(number) if not abroad and _in_form(number) else None
     if not abroad and region is None:
@@ -211,21 +205,4 @@ def _e164(value: str) -> str:
     return format_number(parse("+" + number.lstrip("+0") if abroad else number, region), PhoneNumberFormat.E164)
 
 
-def _without_extension(value: str) -> str:
-    extension = _EXTENSION.search(value)
-    return value[: extension.start()] if extension else value
-
-
-PATTERNS = (
-    Pattern(
-        id="phone", label="PHONE", finds=find_phones, normal=_e164, why="A phone number identifies a person and reaches them.",
-        examples=marked(
-            "ring «+44 20 7946 0958» after six", "«(212) 555-0123» is the old one", "Desk: «5403926876»", "call me on «467 3395»",
-            "«0161 496 0000 x12»",
-        ),
-        counter_examples=(
-            "order 12345678", "ticket 4673395 is closed", "released on 2024-05-17 12:30:45", "port 8080, pid 1234567",
-            "the population is 8 336 817", "call me at 10:30 on 12.05.2024", "1.800.555 rows",
-        ),
-    ),
-)  # fmt: skip
+PATTERNS = (Pattern("phone", "PHONE", find_phones, normal=_e164),)
