@@ -3,6 +3,9 @@
 PYTHON ?= python3
 WORKERS ?= auto
 
+# Without cached bytecode every process that a test starts would compile the package.
+unexport PYTHONDONTWRITEBYTECODE
+
 VENV := .venv
 PEERS := .venv-peers
 BIN := $(VENV)/bin

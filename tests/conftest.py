@@ -10,6 +10,8 @@ each id with their outcomes; `tools/conformance.py` reads that file.
 import hashlib
 import json
 import os
+import shutil
+import tempfile
 import tomllib
 from collections import defaultdict
 from collections.abc import Iterator
@@ -44,9 +46,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("--deep"):  # Hypothesis applies --hypothesis-profile after this
         settings.load_profile("deep")
+    else:
+        use_memory_for_temporary_files()
     # Under xdist the workers run the tests, and only the controller receives all reports.
     if "PYTEST_XDIST_WORKER" not in os.environ:
         config.pluginmanager.register(Results(config), "requirements")
+
+
+def use_memory_for_temporary_files() -> None:
+    """Put temporary files into memory if the system offers enough of it: on a disk, every commit waits for it."""
+    memory = Path("/dev/shm")  # noqa: S108  (pytest makes a private folder in it)
+    if "TMPDIR" not in os.environ and os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > 2**30:
+        os.environ["TMPDIR"] = tempfile.tempdir = str(memory)
 
 
 @pytest.hookimpl(tryfirst=True)
