@@ -1,1 +1,1 @@
-"""Measurements: each writes what it saw, with the command and the commit, into bench/results."""
+"""Benchmarks: each writes its result, with the command and the commit, into bench/results."""

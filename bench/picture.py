@@ -1,4 +1,4 @@
-"""A chart as SVG, by plain code: lines over two logarithmic axes, readable on light and on dark paper."""
+"""Draw an SVG chart of lines over two logarithmic axes, readable on a light and on a dark background."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -7,13 +7,13 @@ from math import ceil, floor, log10
 
 _WIDTH, _HEIGHT = 760, 440
 _LEFT, _RIGHT, _TOP, _BOTTOM = 70, 210, 48, 56
-_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")  # told apart by colour-blind eyes too
+_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")  # distinct for colour-blind readers
 _INK, _GRID = "#7a7a7a", "#7a7a7a"
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """Points that belong together. A dashed line is an aim, not a measurement."""
+    """A line of the chart. A dashed line is a goal, not a measurement."""
 
     name: str
     points: Sequence[tuple[float, float]]
@@ -21,7 +21,7 @@ class Line:
 
 
 def chart(title: str, lines: Sequence[Line], *, x: str, y: str) -> str:
-    """An SVG picture of these lines; every value is above zero."""
+    """Return the chart of these lines as SVG; all values must be above zero."""
     across = _Axis([at for line in lines for at, _ in line.points], _LEFT, _WIDTH - _RIGHT)
     up = _Axis([at for line in lines for _, at in line.points], _HEIGHT - _BOTTOM, _TOP)
     middle = (_TOP + _HEIGHT - _BOTTOM) / 2
@@ -31,14 +31,14 @@ def chart(title: str, lines: Sequence[Line], *, x: str, y: str) -> str:
         *_grid(across, up),
         _text((_LEFT + _WIDTH - _RIGHT) / 2, _HEIGHT - 14, x, anchor="middle"),
         f'<g transform="rotate(-90 18 {middle})">{_text(18, middle, y, anchor="middle")}</g>',
-        *_drawn(lines, across, up),
+        *_draw_lines(lines, across, up),
         "</svg>",
     ]
     return "\n".join(parts) + "\n"
 
 
 class _Axis:
-    """Values on a logarithmic scale, from a power of ten to a power of ten."""
+    """A logarithmic axis between two powers of ten."""
 
     def __init__(self, values: Iterable[float], start: float, end: float) -> None:
         logs = [log10(value) for value in values]
@@ -63,7 +63,7 @@ def _grid(across: _Axis, up: _Axis) -> Iterator[str]:
         yield _text(_LEFT - 8, up.at(value) + 4, _number(value), anchor="end")
 
 
-def _drawn(lines: Sequence[Line], across: _Axis, up: _Axis) -> Iterator[str]:
+def _draw_lines(lines: Sequence[Line], across: _Axis, up: _Axis) -> Iterator[str]:
     for at, line in enumerate(lines):
         colour = _COLOURS[at % len(_COLOURS)]
         dash = ' stroke-dasharray="6 5"' if line.dashed else ""

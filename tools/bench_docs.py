@@ -1,4 +1,4 @@
-"""Writes docs/benchmarks.md from the result files of the benches, or checks that it is current.
+"""Write docs/benchmarks.md from the result files of the benchmarks, or check that it is current.
 
 python tools/bench_docs.py [--check]
 """
@@ -17,39 +17,47 @@ _FIGURES = ("recall@5", "recall@10", "all@10", "nDCG@10", "MRR")
 _INTRO = """\
 # Benchmarks
 
-This page is made by `tools/bench_docs.py` from `bench/results/`; a test holds it current. Every table names the command that
-made it. Data sets are not in the repository; benches take `--data DIR`.
+`tools/bench_docs.py` generates this page from `bench/results/`, and a test checks that it is current. Each table names the
+command that produced it. The data sets are not in the repository; the benchmarks take `--data DIR`.
 """
 _QUALITY = """\
 ## How well memories are found
 
-One memory for each turn or session, with the default embedder, without a language model. BM25, cosine and the plain
-reciprocal rank fusion (k = 60) of the two are straightforward code over the same tokens and vectors in the same run. *ours*
-is the product as it comes, with its default minimum score; the line below it shows the same without a minimum. All figures in
-hundredths.
+One memory for each turn or session, with the default embedder and without a language model. All figures are multiplied by 100.
 
-How to read it: the ranker was learnt on LongMemEval alone (its licence lets the result ship). Which features it has and other
-settings were chosen on LongMemEval and on LoCoMo's conversations 1–5, so the line for 6–10 is the honest one for LoCoMo.
-LongMemEval-S lite asks the questions whose evidence it was learnt on, so for that set all of our lines are in-sample.
+- *BM25*, *cosine* and *RRF* (plain reciprocal rank fusion of the two, k = 60) are baselines: simple code over the same tokens and
+  vectors, in the same run.
+- *ours* is memory-mesh as installed, with its default minimum score. The line below it is the same without a minimum.
+
+How to read it:
+
+- The ranker was trained on LongMemEval alone; its licence allows shipping the result.
+- Its features and other settings were chosen on LongMemEval and on LoCoMo's conversations 1–5. So conversations 6–10 are the
+  honest figures for LoCoMo.
+- LongMemEval-S lite has the questions whose evidence the ranker was trained on. For that set, all our figures are in-sample.
 """
 _SPEED = """\
-## How fast
+## How fast it is
 
-Times are beyond the embedding: every text and query has its vector ready. `search` is hybrid, within scope, warm, without the
-search cache, ten answers read from the store; `add` is durable, deduplicated and audited. Absolute times depend on the
-machine and on what else it does; its load average before and after the run stands beside each table.
+All times are without the embedding: the vectors of texts and queries are computed beforehand.
+
+- `search` uses keywords and vectors, obeys the scope, is warm, skips the search cache, and reads ten results from the store.
+- `add` is durable, deduplicated and audited.
+- Absolute times depend on the machine and its other work. Each table gives the load average before and after the run.
 """
 _PEERS = """\
-## Beside others
+## Compared with other stores
 
-The same texts and the same ready vectors for everyone, each in a process of its own, in one run. Not everyone does the same
-work: only ours searches by words and vectors, keeps an audit chain and deduplicates; LangGraph's store keeps nothing on disk;
-LanceDB is plain, without an index.
+Every store gets the same texts and the same prepared vectors, in its own process, in one run. The stores do not do the same work:
+
+- only memory-mesh searches by words and vectors, keeps an audit chain and deduplicates;
+- LangGraph's store keeps nothing on disk;
+- LanceDB is used without an index.
 """
 
 
 def page() -> str:
-    """The whole page."""
+    """Return the whole page."""
     return "\n".join([_INTRO, *_quality(_read("quality")), *_speed(_read("speed")), *_peers(_read("speed_peers"))])
 
 
@@ -58,13 +66,13 @@ def _read(name: str) -> Any:
     return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
 
 
-def _quality(held: Mapping[str, Any] | None) -> Iterator[str]:
-    if held is None:
+def _quality(result: Mapping[str, Any] | None) -> Iterator[str]:
+    if result is None:
         return
     yield _QUALITY
-    yield _made(held["command"], held["commit"])
-    for name, result in held["sets"].items():
-        for part, table in result["parts"].items():
+    yield _source(result["command"], result["commit"])
+    for name, data_set in result["sets"].items():
+        for part, table in data_set["parts"].items():
             yield f"**{name}, {part}** ({table['questions']:,} questions)\n"
             figures = [figure for figure in _FIGURES if figure in next(iter(table["rankers"].values()))]
             rows = [[ranker, *(f"{values[figure]:.1f}" for figure in figures)] for ranker, values in table["rankers"].items()]
@@ -72,25 +80,26 @@ def _quality(held: Mapping[str, Any] | None) -> Iterator[str]:
             ahead = (
                 f"{figure} {low:+.1f} to {high:+.1f} (against {best})" for figure, (best, low, high) in table["ahead"].items()
             )
-            yield f"Ours − the best of the plain ones, 95 % of paired bootstraps: {'; '.join(ahead)}.\n"
-        if wrong := result.get("wrong"):
+            yield f"Ours minus the best baseline, 95 % interval of paired bootstraps: {'; '.join(ahead)}.\n"
+        if wrong := data_set.get("wrong"):
             yield (
-                f"Asked of another conversation's memories ({name}): {wrong['empty']:.1f} % answered with nothing at the default "
-                f"`min_score` of {wrong['min_score']:g}; AUC of right against wrong {wrong['auc']:.4f}.\n"
+                f"Questions put to the memories of another conversation ({name}): {wrong['empty']:.1f} % get no result at the "
+                f"default `min_score` of {wrong['min_score']:g}; the best scores separate own from other conversations with an "
+                f"AUC of {wrong['auc']:.4f}.\n"
             )
     yield "![recall at 10](../bench/results/quality.svg)\n"
 
 
-def _speed(held: Mapping[str, Any] | None) -> Iterator[str]:
-    if held is None:
+def _speed(result: Mapping[str, Any] | None) -> Iterator[str]:
+    if result is None:
         return
     yield _SPEED
-    yield _made(held["made_by"], held["commit"], held)
-    price = held["embedding"]
-    if isinstance(price, dict):
+    yield _source(result["made_by"], result["commit"], result)
+    cost = result["embedding"]
+    if isinstance(cost, dict):
         yield (
-            f"The embedding itself: {price['single']['p50_ms']:.1f} ms for a text alone, {price['batch_per_s']:.0f} texts a "
-            "second in batches.\n"
+            f"Embedding takes {cost['single']['p50_ms']:.1f} ms for a single text, and processes {cost['batch_per_s']:.0f} texts "
+            "per second in batches.\n"
         )
     names = [
         "memories",
@@ -102,20 +111,20 @@ def _speed(held: Mapping[str, Any] | None) -> Iterator[str]:
         "bulk",
         "recall@10 of exact",
     ]
-    yield _table(names, [_size(size) for size in held["sizes"]])
+    yield _table(names, [_size(size) for size in result["sizes"]])
     yield _table(
         [
             "memories",
             "cold `stats`",
             "cold `search`, keywords",
             "cold `search`, model",
-            "bytes a record: resident",
+            "bytes per record: resident",
             "index files",
             "database",
         ],
-        [_weight(size) for size in held["sizes"]],
+        [_footprint(size) for size in result["sizes"]],
     )
-    yield _goals(held["goals"])
+    yield _goals(result["goals"])
     yield "![times by size](../bench/results/speed.svg)\n"
 
 
@@ -126,19 +135,19 @@ def _size(size: Mapping[str, Any]) -> list[str]:
     ]  # fmt: skip
 
 
-def _weight(size: Mapping[str, Any]) -> list[str]:
-    cold, held = size["cold_s"], size["bytes_a_record"]
+def _footprint(size: Mapping[str, Any]) -> list[str]:
+    cold, footprint = size["cold_s"], size["bytes_a_record"]
     seconds = [f"{cold[name]:.2f} s" for name in ("stats", "search, keywords", "search, local model")]
-    return [f"{size['memories']:,}", *seconds, *(f"{held[name]:,.0f}" for name in ("resident", "index_files", "database"))]
+    return [f"{size['memories']:,}", *seconds, *(f"{footprint[name]:,.0f}" for name in ("resident", "index_files", "database"))]
 
 
-def _peers(held: Mapping[str, Any] | None) -> Iterator[str]:
-    if held is None:
+def _peers(result: Mapping[str, Any] | None) -> Iterator[str]:
+    if result is None:
         return
     yield _PEERS
-    yield _made(held["made_by"], held["commit"], held)
-    yield _table(["", "durable", "search p50 / p95", "add p50 / p95", "bulk"], [_peer(peer) for peer in held["peers"]])
-    yield _goals(held["goals"])
+    yield _source(result["made_by"], result["commit"], result)
+    yield _table(["", "durable", "search p50 / p95", "add p50 / p95", "bulk"], [_peer(peer) for peer in result["peers"]])
+    yield _goals(result["goals"])
 
 
 def _peer(peer: Mapping[str, Any]) -> list[str]:
@@ -150,13 +159,13 @@ def _peer(peer: Mapping[str, Any]) -> list[str]:
 
 
 def _goals(goals: Sequence[Mapping[str, Any]]) -> str:
-    rows = [[goal["what"], goal["wanted"], goal["measured"], "met" if goal["met"] else "**not met**"] for goal in goals]
-    return _table(["goal", "wanted", "measured", ""], rows)
+    rows = [[goal["what"], goal["target"], goal["measured"], "met" if goal["met"] else "**not met**"] for goal in goals]
+    return _table(["goal", "target", "measured", ""], rows)
 
 
-def _made(command: str, commit: str, held: Mapping[str, Any] | None = None) -> str:
-    load = f", load average {held['load_average']['before']:.1f} to {held['load_average']['after']:.1f}" if held else ""
-    system = f", {held['system']}" if held else ""
+def _source(command: str, commit: str, result: Mapping[str, Any] | None = None) -> str:
+    load = f", load average {result['load_average']['before']:.1f} to {result['load_average']['after']:.1f}" if result else ""
+    system = f", {result['system']}" if result else ""
     return f"`{command}`, commit {commit[:7]}{system}{load}.\n"
 
 
@@ -174,7 +183,7 @@ def _table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="The page of the benches' results")
+    parser = argparse.ArgumentParser(description="Write docs/benchmarks.md from the benchmark results")
     parser.add_argument("--check", action="store_true", help="change nothing; fail if the page is not current")
     if not parser.parse_args().check:
         PAGE.write_text(page(), encoding="utf-8")

@@ -1,1 +1,1 @@
-"""How fast memory-mesh is, by size, beyond the embedding; and beside others, on the same texts with the same vectors."""
+"""Speed of memory-mesh by size, without the cost of embedding, and beside other stores with the same texts and vectors."""

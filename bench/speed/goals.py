@@ -1,24 +1,24 @@
-"""What was aimed at, beside what was measured."""
+"""The performance goals, compared with what was measured."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from bench.speed.embedding import Price
-from bench.speed.ours import Figures, Weight
+from bench.speed.embedding import EmbeddingCost
+from bench.speed.ours import Figures, Footprint
 
-SEARCH_MS = {10_000: 1.0, 100_000: 5.0, 1_000_000: 15.0}
-REMAINING = {10_000: 0.9, 100_000: 0.7}
+MAX_SEARCH_MS = {10_000: 1.0, 100_000: 5.0, 1_000_000: 15.0}
+MIN_REMAINING = {10_000: 0.9, 100_000: 0.7}
 _FROM = 10_000
-RECALL, ADD_MS, BYTES, TIMES = 0.95, 3.0, 1536, 2.0
-COLD_S = {"stats": 0.3, "search, keywords": 1.0, "search, local model": 1.0}
+MIN_RECALL, MAX_ADD_MS, MAX_BYTES, MIN_TIMES = 0.95, 3.0, 1536, 2.0
+MAX_COLD_S = {"stats": 0.3, "search, keywords": 1.0, "search, local model": 1.0}
 
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """One aim, and whether it was met."""
+    """One goal, and whether it was met."""
 
     what: str
-    wanted: str
+    target: str
     measured: str
     met: bool
 
@@ -29,31 +29,33 @@ class Goal:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """All that was measured at one size."""
+    """All measurements at one size."""
 
     figures: Figures
-    weight: Weight
+    footprint: Footprint
     cold: Mapping[str, float]
 
 
-def goals(runs: Sequence[Run], price: Price | str) -> list[Goal]:
-    """The goals that these runs can tell about."""
-    return [*(goal for run in runs for goal in _of_size(run, price)), *_growth([run.figures for run in runs])]
+def goals(runs: Sequence[Run], cost: EmbeddingCost | str) -> list[Goal]:
+    """Return the goals that these runs cover."""
+    return [*(goal for run in runs for goal in _of_size(run, cost)), *_growth([run.figures for run in runs])]
 
 
-def _of_size(run: Run, price: Price | str) -> Iterator[Goal]:
-    figures, at = run.figures, f"{run.figures.memories:,}"
-    if most := SEARCH_MS.get(figures.memories):
-        yield _at_most(f"search p50 at {at}", figures.search.p50_ms, most, "ms")
-        yield _at_least(f"recall@10 of exact at {at}", figures.recall_at_10, RECALL)
+def _of_size(run: Run, cost: EmbeddingCost | str) -> Iterator[Goal]:
+    figures, size = run.figures, f"{run.figures.memories:,}"
+    if max_ms := MAX_SEARCH_MS.get(figures.memories):
+        yield _at_most(f"search p50 at {size}", figures.search.p50_ms, max_ms, "ms")
+        yield _at_least(f"recall@10 of exact at {size}", figures.recall_at_10, MIN_RECALL)
     if figures.memories == 100_000:
-        yield _at_most(f"add p50 at {at}", figures.add.p50_ms, ADD_MS, "ms")
-    if (least := REMAINING.get(figures.memories)) and isinstance(price, Price):
-        yield _at_least(f"bulk ingest at {at}, share of the embedder's rate", price.remaining(figures.ingest_per_s), least)
-    if figures.memories >= _FROM:  # below, what every process holds anyway outweighs the records
-        yield _at_most(f"memory a record at {at}", max(run.weight.resident, run.weight.index_files), BYTES, "bytes")
-    for command, seconds in run.cold.items():
-        yield _at_most(f"cold {command} at {at}", seconds, COLD_S[command], "s")
+        yield _at_most(f"add p50 at {size}", figures.add.p50_ms, MAX_ADD_MS, "ms")
+    if (minimum := MIN_REMAINING.get(figures.memories)) and isinstance(cost, EmbeddingCost):
+        remaining = cost.remaining(figures.ingest_per_s)
+        yield _at_least(f"bulk ingest at {size}, fraction of the embedder's rate", remaining, minimum)
+    if figures.memories >= _FROM:  # below, the constant memory of a process outweighs the records
+        largest = max(run.footprint.resident, run.footprint.index_files)
+        yield _at_most(f"memory per record at {size}", largest, MAX_BYTES, "bytes")
+    for command, duration in run.cold.items():
+        yield _at_most(f"cold {command} at {size}", duration, MAX_COLD_S[command], "s")
 
 
 def _growth(figures: Sequence[Figures]) -> Iterator[Goal]:
@@ -64,11 +66,10 @@ def _growth(figures: Sequence[Figures]) -> Iterator[Goal]:
         yield _at_most(what, last.search.p50_ms / first.search.p50_ms, last.memories / first.memories, "times")
 
 
-def _at_most(what: str, measured: float, most: float, unit: str) -> Goal:
-    return Goal(
-        what, f"≤ {most:g} {unit}", f"{measured:.3g} {unit}" if measured < 100 else f"{measured:,.0f} {unit}", measured <= most
-    )
+def _at_most(what: str, measured: float, maximum: float, unit: str) -> Goal:
+    shown = f"{measured:.3g} {unit}" if measured < 100 else f"{measured:,.0f} {unit}"
+    return Goal(what, f"≤ {maximum:g} {unit}", shown, measured <= maximum)
 
 
-def _at_least(what: str, measured: float, least: float) -> Goal:
-    return Goal(what, f"≥ {least:.0%}", f"{measured:.1%}", measured >= least)
+def _at_least(what: str, measured: float, minimum: float) -> Goal:
+    return Goal(what, f"≥ {minimum:.0%}", f"{measured:.1%}", measured >= minimum)

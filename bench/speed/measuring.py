@@ -1,4 +1,4 @@
-"""Clocks and scales: how long a call takes, how much memory a process holds, how large files are."""
+"""Measure the duration of calls, the memory of a process and the size of files."""
 
 import os
 import resource
@@ -13,61 +13,61 @@ from statistics import median, quantiles
 from typing import ParamSpec, TypeVar
 
 Given = ParamSpec("Given")
-Thing = TypeVar("Thing")
+Argument = TypeVar("Argument")
 Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
-    """How long calls took, in milliseconds by the clock on the wall; and how long this process worked meanwhile."""
+class Timing:
+    """The durations of several calls in milliseconds: wall clock, and CPU time of this process."""
 
     p50_ms: float
     p95_ms: float
-    cpu_p50_ms: float  # on a machine that does nothing else, about the same, less what the disk takes
+    cpu_p50_ms: float  # on an idle machine about the wall clock without disk waits
     calls: int
 
 
-def timed(call: Callable[[], object]) -> float:
-    """Seconds that one call takes."""
+def seconds(call: Callable[[], object]) -> float:
+    """Return the duration of one call in seconds."""
     started = time.perf_counter()
     call()
     return time.perf_counter() - started
 
 
-def spread(call: Callable[[Thing], object], things: Iterable[Thing]) -> Spread:
-    """How long a call takes, for each of these things; what it takes to come by a thing is not counted."""
-    walls, works = list[float](), list[float]()
-    for thing in things:
-        wall, work = time.perf_counter(), time.process_time()
-        call(thing)
+def time_calls(call: Callable[[Argument], object], arguments: Iterable[Argument]) -> Timing:
+    """Time a call with each argument. Producing the arguments is not timed."""
+    walls, cpus = list[float](), list[float]()
+    for argument in arguments:
+        wall, cpu = time.perf_counter(), time.process_time()
+        call(argument)
         walls.append(time.perf_counter() - wall)
-        works.append(time.process_time() - work)
-    high = quantiles(walls, n=20, method="inclusive")[18]
-    return Spread(_ms(median(walls)), _ms(high), _ms(median(works)), len(walls))
+        cpus.append(time.process_time() - cpu)
+    p95 = quantiles(walls, n=20, method="inclusive")[18]
+    return Timing(_ms(median(walls)), _ms(p95), _ms(median(cpus)), len(walls))
 
 
-def alone(work: Callable[Given, Answer], *args: Given.args, **options: Given.kwargs) -> Answer:
-    """The answer of work that is done in a fresh process: nothing that ran before it is loaded, cached or fragmented there."""
+def in_fresh_process(call: Callable[Given, Answer], *args: Given.args, **options: Given.kwargs) -> Answer:
+    """Run a call in a new process, where nothing is loaded, cached or fragmented by earlier measurements."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as fresh:
-        return fresh.submit(work, *args, **options).result()
+        return fresh.submit(call, *args, **options).result()
 
 
-def resident() -> int:
-    """Bytes of memory that this process holds, mapped files included; where the system cannot tell, the most it ever held."""
+def resident_bytes() -> int:
+    """Return the resident memory of this process, mapped files included; without /proc, its maximum so far."""
     try:
         pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
     except OSError:
-        most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        return most if sys.platform == "darwin" else most * 1024
+        maximum = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return maximum if sys.platform == "darwin" else maximum * 1024
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 
-def size_of(path: Path) -> int:
-    """Bytes of a file, or of all files in a folder; 0 where there is none."""
+def file_bytes(path: Path) -> int:
+    """Return the size of a file, or of all files in a folder; 0 if it does not exist."""
     if path.is_dir():
-        return sum(size_of(inner) for inner in path.iterdir())
+        return sum(file_bytes(inner) for inner in path.iterdir())
     return path.stat().st_size if path.exists() else 0
 
 
-def _ms(seconds: float) -> float:
-    return round(seconds * 1000, 3)
+def _ms(duration: float) -> float:
+    return round(duration * 1000, 3)

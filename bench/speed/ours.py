@@ -1,18 +1,21 @@
-"""memory-mesh at one size: what a write, a search and a memory cost, on a durable file."""
+"""Measure memory-mesh at one size, on a durable file: writes, searches, bytes per memory, cold start of commands."""
 
+import os
+import subprocess
+import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import mean
+from statistics import mean, median
 
 import numpy as np
 
-from bench.speed.measuring import Spread, resident, size_of, spread, timed
-from bench.speed.texts import Item, Speech
-from bench.speed.vectors import Floats, ReadyEmbedder
+from bench.speed.embedding import Floats, PreparedEmbedder
+from bench.speed.measuring import Timing, file_bytes, resident_bytes, seconds, time_calls
+from bench.speed.texts import Conversations, Item
 from memory_mesh import MemoryMesh
-from memory_mesh.core.model import Reader, iso
+from memory_mesh.core.model import Reader, batches, iso
 from memory_mesh.core.options import Options
 from memory_mesh.core.search.query import Query
 from memory_mesh.index import LocalIndex
@@ -20,66 +23,66 @@ from memory_mesh.index.vectors import COARSE, MAX_EXACT
 from memory_mesh.stores import open_store
 
 BATCH = 500
-CALLS = 200  # of each measured call
+CALLS = 200  # of each timed operation
 _AFTER_WRITES = 100
-_DELETES = 50  # each may free the whole file of a small store
+_DELETES = 50  # each may rewrite the whole file of a small store
 _WARM_UP = 20
 _RECALLS = 100
 _LIMIT = 10
-_POOL = 150  # as a search asks for
+_POOL = 150  # the number of candidates that a search requests
 _CHANGED_AT = 10_000  # the size at which changes and filters are measured
+_COLD_RUNS = 5
+_COMMAND = str(Path(sys.executable).with_name("memory-mesh"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figures:
-    """What was measured at one size. Nothing of it includes the price of an embedding."""
+    """The measurements at one size, without the cost of embedding."""
 
     memories: int
     engine: str
     ingest_per_s: float
-    index_ms: float  # the first search, which makes the index of all that was ingested
-    search: Spread
-    hits: float  # answers of a search, on average
-    recall_at_10: float  # of the vector channel, against comparing all
-    after_write: Spread  # a search right after an add
-    add: Spread
-    filtered: Spread | None = None
-    update: Spread | None = None
-    delete: Spread | None = None
+    index_ms: float  # the first search, which builds the index of everything ingested
+    search: Timing
+    hits: float  # results of a search, on average
+    recall_at_10: float  # of the vector channel, compared with an exact scan
+    after_write: Timing  # a search directly after an add
+    add: Timing
+    filtered: Timing | None = None
+    update: Timing | None = None
+    delete: Timing | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Weight:
-    """What a memory weighs, in bytes."""
+class Footprint:
+    """Bytes per memory."""
 
-    resident: float  # growth of a fresh process that opens the store and searches
+    resident: float  # growth of a new process that opens the store and searches
     index_files: float
     database: float
-    first_search_ms: float  # of the fresh process
+    first_search_ms: float  # of the new process
 
 
 class Subject:
-    """A mesh under measurement, with texts to feed it and questions to ask."""
+    """A mesh under measurement, with texts to add and queries."""
 
     def __init__(self, folder: Path, count: int) -> None:
-        self.count = count
-        self.embedder = ReadyEmbedder()
+        self.embedder = PreparedEmbedder()
         self.mesh = MemoryMesh(store=url(folder), embedder=self.embedder)
-        speech = Speech()
-        items = speech.items(count + CALLS + _AFTER_WRITES)
+        conversations = Conversations()
+        items = conversations.items(count + CALLS + _AFTER_WRITES)
         self.bulk, self._spare = items[:count], iter(items[count:])
-        self.queries = speech.queries(self.bulk, CALLS)
+        self.queries = conversations.queries(self.bulk, CALLS)
         self.ids: list[str] = []
 
     def ingest(self) -> float:
-        """Seconds that it takes to add all, in batches."""
-        taken = 0.0
-        for at in range(0, self.count, BATCH):
-            batch = self.bulk[at : at + BATCH]
-            self.embedder.ready(item.text for item in batch)
-            taken += timed(lambda batch=batch: self._add_many(batch))  # type: ignore[misc]
-        self.embedder.ready([])
-        return taken
+        """Add all texts in batches, and return the seconds."""
+        total = 0.0
+        for batch in batches(self.bulk, BATCH):
+            self.embedder.prepare(item.text for item in batch)
+            total += seconds(lambda batch=batch: self._add_many(batch))  # type: ignore[misc]
+        self.embedder.prepare([])
+        return total
 
     def search(self, query: str) -> int:
         return len(self.mesh.search(query, _LIMIT, use_cache=False))
@@ -87,18 +90,18 @@ class Subject:
     def filtered(self, query: str) -> int:
         return len(self.mesh.search(query, _LIMIT, "speaker = 'Mara' AND turn < 12", use_cache=False))
 
-    def new(self, count: int) -> Iterator[Item]:
-        """Texts that it does not hold yet, each with its vector at hand."""
+    def new_items(self, count: int) -> Iterator[Item]:
+        """Yield texts that are not stored yet, with their vectors prepared."""
         for _ in range(count):
             item = next(self._spare)
-            self.embedder.ready([item.text])
+            self.embedder.prepare([item.text])
             yield item
 
-    def asked_after_writes(self) -> Iterator[str]:
-        """Queries, each right behind an add."""
-        for item, query in zip(self.new(_AFTER_WRITES), self.queries, strict=False):
+    def queries_after_writes(self) -> Iterator[str]:
+        """Yield queries, each directly after an add."""
+        for item, query in zip(self.new_items(_AFTER_WRITES), self.queries, strict=False):
             self.add(item)
-            self.embedder.ready([query])
+            self.embedder.prepare([query])
             yield query
 
     def add(self, item: Item) -> None:
@@ -113,89 +116,113 @@ def url(folder: Path) -> str:
     return f"sqlite:///{folder / 'memory.db'}"
 
 
-def measured(count: int, folder: Path) -> Figures:
-    """Everything about a size that one process can tell. Leaves the store in the folder."""
+def measure(count: int, folder: Path) -> Figures:
+    """Measure everything that one process can measure at a size. The store is left in the folder."""
     subject = Subject(folder, count)
     with subject.mesh:
-        ingested = subject.ingest()
-        subject.embedder.ready(subject.queries)
-        index_s = timed(lambda: subject.search(subject.queries[0]))
+        ingest_s = subject.ingest()
+        subject.embedder.prepare(subject.queries)
+        index_s = seconds(lambda: subject.search(subject.queries[0]))
         hits = mean(subject.search(query) for query in subject.queries[:_WARM_UP])
-        search = spread(subject.search, subject.queries)
+        search = time_calls(subject.search, subject.queries)
         recall = _recall(subject, folder)
         changes = _changes(subject) if count == _CHANGED_AT else {}
         return Figures(
             memories=count,
             engine=engine(count),
-            ingest_per_s=round(count / ingested, 1),
+            ingest_per_s=round(count / ingest_s, 1),
             index_ms=round(index_s * 1000, 1),
             search=search,
             hits=round(hits, 1),
             recall_at_10=round(recall, 4),
-            add=spread(subject.add, subject.new(CALLS)),
-            after_write=spread(subject.search, subject.asked_after_writes()),
+            add=time_calls(subject.add, subject.new_items(CALLS)),
+            after_write=time_calls(subject.search, subject.queries_after_writes()),
             **changes,
         )
 
 
 def engine(count: int) -> str:
-    """How the vector channel finds its candidates in a partition of this size."""
+    """Return how the vector channel finds its candidates in a partition of this size."""
     if count <= MAX_EXACT:
         return "bytes, all"
     return "bits, then bytes" if count <= COARSE else "some bits, all bits, then bytes"
 
 
-def weighed(folder: Path) -> Weight:
-    """What the store of a folder weighs; to be asked in a fresh process."""
-    speech = Speech()
-    items = speech.items(1000)
-    queries = speech.queries(items, _WARM_UP)
-    embedder = ReadyEmbedder()
-    embedder.ready(queries)
-    with MemoryMesh(store="memory://", embedder=embedder) as small:  # loads the code, so that only the data is left to weigh
+def measure_footprint(folder: Path) -> Footprint:
+    """Measure the bytes per memory of the store in a folder. Call it in a new process."""
+    conversations = Conversations()
+    items = conversations.items(1000)
+    queries = conversations.queries(items, _WARM_UP)
+    embedder = PreparedEmbedder()
+    embedder.prepare(queries)
+    with MemoryMesh(store="memory://", embedder=embedder) as small:  # loads the code, so that only the data is counted below
         small.add(items[0].text, dict(items[0].metadata))
         small.search(queries[0], use_cache=False)
-    before = resident()
+    before = resident_bytes()
     with MemoryMesh(store=url(folder), embedder=embedder) as mesh:
-        first = timed(lambda: mesh.search(queries[0], use_cache=False))
+        first = seconds(lambda: mesh.search(queries[0], use_cache=False))
         for query in queries:
             mesh.search(query, use_cache=False)
-        grown, count = resident() - before, mesh.stats().total_memories
-    files = {path.name: size_of(path) for path in folder.iterdir()}
-    index = sum(found for name, found in files.items() if name.endswith("-index"))
-    return Weight(
-        resident=round(grown / count, 1),
+        growth, count = resident_bytes() - before, mesh.stats().total_memories
+    files = {path.name: file_bytes(path) for path in folder.iterdir()}
+    index = sum(size for name, size in files.items() if name.endswith("-index"))
+    return Footprint(
+        resident=round(growth / count, 1),
         index_files=round(index / count, 1),
         database=round((sum(files.values()) - index) / count, 1),
         first_search_ms=round(first * 1000, 1),
     )
 
 
-def _changes(subject: Subject) -> dict[str, Spread]:
-    """Searches with a filter, updates and deletions."""
-    found = {"filtered": spread(subject.filtered, subject.queries)}
+def _changes(subject: Subject) -> dict[str, Timing]:
+    """Time searches with a filter, updates and deletions."""
+    timings = {"filtered": time_calls(subject.filtered, subject.queries)}
     newer = [f"{item.text} On second thought, no." for item in subject.bulk[:CALLS]]
-    subject.embedder.ready(newer)
-    found["update"] = spread(lambda at: subject.mesh.update(subject.ids[at], content=newer[at]), range(CALLS))
-    found["delete"] = spread(subject.mesh.delete, subject.ids[CALLS : CALLS + _DELETES])
-    return found
+    subject.embedder.prepare(newer)
+    timings["update"] = time_calls(lambda at: subject.mesh.update(subject.ids[at], content=newer[at]), range(CALLS))
+    timings["delete"] = time_calls(subject.mesh.delete, subject.ids[CALLS : CALLS + _DELETES])
+    return timings
 
 
 def _recall(subject: Subject, folder: Path) -> float:
-    """The share of the ten nearest vectors that the index finds, as a search asks it."""
+    """Return the fraction of the ten nearest vectors that the index finds when called as a search calls it."""
     everything = np.stack([subject.embedder.floats(item.text) for item in subject.bulk])
     store = open_store(url(folder))
     index = LocalIndex(store)
     try:
-        return mean(_found(subject, index, everything, query) for query in subject.queries[:_RECALLS])
+        return mean(_recall_of(subject, index, everything, query) for query in subject.queries[:_RECALLS])
     finally:
         store.close()
 
 
-def _found(subject: Subject, index: LocalIndex, everything: Floats, query: str) -> float:
+def _recall_of(subject: Subject, index: LocalIndex, everything: Floats, query: str) -> float:
     (vector,) = subject.embedder.embed([query])
     reader = Reader(None, Options().agent_id, None)
     pool = index.candidates(Query(tokens=(), vector=vector, reader=reader, at=iso(time.time_ns() // 1_000_000)), size=_POOL)
     best = np.argsort(-pool.signals["vectors"], kind="stable")[:_LIMIT]
     nearest = np.argsort(-(everything @ subject.embedder.floats(query)), kind="stable")[:_LIMIT]
     return len({pool.ids[at] for at in best} & {subject.ids[at] for at in nearest}) / _LIMIT
+
+
+# --- cold start ---
+
+
+def measure_cold_start(url: str, query: str, *, with_model: bool) -> dict[str, float]:
+    """Return the median seconds of each command, every run a new process: `search` with keywords only, and with the model."""
+    timings = {
+        "stats": _cold_seconds(["stats", "--store", url], "none"),
+        "search, keywords": _cold_seconds(["search", query, "--store", url], "none"),
+    }
+    if with_model:
+        timings["search, local model"] = _cold_seconds(["search", query, "--store", url], "local")
+    return timings
+
+
+def _cold_seconds(words: list[str], embedder: str) -> float:
+    environment = {**os.environ, "MEMORY_MESH_EMBEDDER": embedder}
+    _run(words, environment)  # not counted: compiles the bytecode and fills the file cache
+    return round(median(seconds(lambda: _run(words, environment)) for _ in range(_COLD_RUNS)), 3)
+
+
+def _run(words: list[str], environment: Mapping[str, str]) -> None:
+    subprocess.run([_COMMAND, *words], env=environment, check=True, stdout=subprocess.DEVNULL)

@@ -1,7 +1,7 @@
-"""Others that keep texts and find them by vectors, each as its own documents tell to use it, fed with ready vectors.
+"""Other stores that find texts by vectors, each used as its documentation recommends, with prepared vectors.
 
-None of them redacts, deduplicates, seals what it did or ranks by keywords in this set-up; the figures compare time, not work.
-Their modules are loaded by name when asked for: none is a dependency of ours.
+In this setup none of them redacts, deduplicates, keeps an audit trail or ranks by keywords: the figures compare time, not work.
+Their modules are imported by name on use, because none is a dependency.
 """
 
 import os
@@ -14,16 +14,16 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from bench.speed.embedding import DIMENSION, Floats, PreparedEmbedder
 from bench.speed.ours import url
 from bench.speed.texts import Item
-from bench.speed.vectors import DIMENSION, Floats, ReadyEmbedder
 from memory_mesh import MemoryMesh
 
 LIMIT = 10
 
 
 class Peer(Protocol):
-    """Something that can be fed and asked. Keys are given by the caller where it takes them."""
+    """A store under measurement. Stores that accept ids get those of the caller."""
 
     def add(self, items: Sequence[tuple[str, Item]]) -> None: ...
 
@@ -33,9 +33,9 @@ class Peer(Protocol):
 
 
 class Ours:
-    """memory-mesh: redacted, deduplicated, audited; keywords and vectors."""
+    """memory-mesh: redacts, deduplicates, audits; searches by keywords and vectors."""
 
-    def __init__(self, folder: Path, embedder: ReadyEmbedder) -> None:
+    def __init__(self, folder: Path, embedder: PreparedEmbedder) -> None:
         self._mesh = MemoryMesh(store=url(folder), embedder=embedder)
 
     def add(self, items: Sequence[tuple[str, Item]]) -> None:
@@ -52,19 +52,19 @@ class Ours:
 
 
 class Chroma:
-    """Chroma on disk, cosine."""
+    """Chroma on disk, with cosine similarity."""
 
-    def __init__(self, folder: Path, embedder: ReadyEmbedder) -> None:
+    def __init__(self, folder: Path, embedder: PreparedEmbedder) -> None:
         chromadb = import_module("chromadb")
         settings = import_module("chromadb.config").Settings(anonymized_telemetry=False)
         self._embedder = embedder
         self._client = chromadb.PersistentClient(str(folder), settings)
-        self._held = self._client.create_collection(
+        self._collection = self._client.create_collection(
             "memories", configuration={"hnsw": {"space": "cosine"}}, embedding_function=None
         )
 
     def add(self, items: Sequence[tuple[str, Item]]) -> None:
-        self._held.add(
+        self._collection.add(
             ids=[key for key, _ in items],
             embeddings=[floats(self._embedder, item.text) for _, item in items],
             documents=[item.text for _, item in items],
@@ -72,17 +72,17 @@ class Chroma:
         )
 
     def search(self, query: str) -> int:
-        found = self._held.query(query_embeddings=[floats(self._embedder, query)], n_results=LIMIT)
-        return len(found["documents"][0])
+        result = self._collection.query(query_embeddings=[floats(self._embedder, query)], n_results=LIMIT)
+        return len(result["documents"][0])
 
     def close(self) -> None:
         self._client.close()
 
 
 class Lance:
-    """LanceDB without an index, as it starts out: each search compares all."""
+    """LanceDB without an index, its default: each search scans all vectors."""
 
-    def __init__(self, folder: Path, embedder: ReadyEmbedder) -> None:
+    def __init__(self, folder: Path, embedder: PreparedEmbedder) -> None:
         arrow = import_module("pyarrow")
         names = {"key": arrow.string(), "text": arrow.string(), "turn": arrow.int64()}
         names |= dict.fromkeys(("session_id", "speaker", "event_time"), arrow.string())
@@ -99,41 +99,41 @@ class Lance:
         return len(self._table.search(floats(self._embedder, query)).distance_type("cosine").limit(LIMIT).to_list())
 
     def close(self) -> None:
-        pass  # it has nothing to close
+        pass  # nothing to close
 
 
 class LangGraph:
-    """LangGraph's store in memory, with an index. Nothing of it lasts."""
+    """LangGraph's store in memory, with an index. It is not durable."""
 
-    def __init__(self, folder: Path, embedder: ReadyEmbedder) -> None:
-        self._puts = import_module("langgraph.store.base").PutOp
-        index = {"dims": DIMENSION, "embed": lambda texts: [listed(embedder, text) for text in texts], "fields": ["text"]}
+    def __init__(self, folder: Path, embedder: PreparedEmbedder) -> None:
+        self._put = import_module("langgraph.store.base").PutOp
+        index = {"dims": DIMENSION, "embed": lambda texts: [as_list(embedder, text) for text in texts], "fields": ["text"]}
         self._store = import_module("langgraph.store.memory").InMemoryStore(index=index)
 
     def add(self, items: Sequence[tuple[str, Item]]) -> None:
-        self._store.batch([self._puts(("memories",), key, {"text": item.text, **item.metadata}) for key, item in items])
+        self._store.batch([self._put(("memories",), key, {"text": item.text, **item.metadata}) for key, item in items])
 
     def search(self, query: str) -> int:
         return len(self._store.search(("memories",), query=query, limit=LIMIT))
 
     def close(self) -> None:
-        pass  # it has nothing to close
+        pass  # nothing to close
 
 
 class Mem0:
-    """mem0 without a language model (`infer=False`), on Qdrant in the same process. It takes texts one by one.
+    """mem0 without a language model (`infer=False`), on Qdrant in the same process. It accepts texts one at a time.
 
-    Its keyword channel and its entities need models of their own, which are fetched; here it searches by vectors alone.
+    Its keyword channel and its entities need further models, which it downloads; here it searches by vectors only.
     """
 
-    def __init__(self, folder: Path, embedder: ReadyEmbedder) -> None:
-        # It reads these when it is loaded: nothing is to be sent anywhere, nor written elsewhere.
+    def __init__(self, folder: Path, embedder: PreparedEmbedder) -> None:
+        # mem0 reads these on import: no telemetry, and no files outside the folder.
         os.environ |= {"MEM0_TELEMETRY": "False", "MEM0_DIR": str(folder / "mem0")}
-        keyed = {"api_key": "none is called"}
-        place = {"path": str(folder / "qdrant"), "embedding_model_dims": DIMENSION, "on_disk": True}
+        keyed = {"api_key": "not used"}
+        location = {"path": str(folder / "qdrant"), "embedding_model_dims": DIMENSION, "on_disk": True}
         self._memory: Any = import_module("mem0").Memory.from_config(
             {
-                "vector_store": {"provider": "qdrant", "config": place},
+                "vector_store": {"provider": "qdrant", "config": location},
                 "embedder": {"provider": "openai", "config": keyed},
                 "llm": {"provider": "openai", "config": keyed},
                 "history_db_path": str(folder / "history.db"),
@@ -154,49 +154,49 @@ class Mem0:
 
 
 class _ForMem0:
-    """Ready vectors, under the names that mem0 calls."""
+    """The prepared vectors, with the methods that mem0 calls."""
 
-    def __init__(self, embedder: ReadyEmbedder) -> None:
+    def __init__(self, embedder: PreparedEmbedder) -> None:
         self._embedder = embedder
 
     def embed(self, text: str, memory_action: str | None = None) -> list[float]:
-        return listed(self._embedder, text)
+        return as_list(self._embedder, text)
 
     def embed_batch(self, texts: Sequence[str], memory_action: str = "add") -> list[list[float]]:
-        return [listed(self._embedder, text) for text in texts]
+        return [as_list(self._embedder, text) for text in texts]
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
-    """How one of them is made, what must be installed for it, and whether it keeps what it is given."""
+class PeerSpec:
+    """How to create a store, the packages that it needs, and whether it is durable."""
 
-    make: Callable[[Path, ReadyEmbedder], Peer]
+    make: Callable[[Path, PreparedEmbedder], Peer]
     packages: tuple[str, ...]
     durable: bool = True
 
 
 OURS = "memory-mesh"
 PEERS = {
-    OURS: Known(Ours, ("memory-mesh",)),
-    "Chroma (persistent)": Known(Chroma, ("chromadb",)),
-    "LanceDB (no index)": Known(Lance, ("lancedb", "pyarrow")),
-    "LangGraph InMemoryStore": Known(LangGraph, ("langgraph",), durable=False),
-    "mem0 (infer=False, local Qdrant)": Known(Mem0, ("mem0ai", "qdrant-client")),
+    OURS: PeerSpec(Ours, ("memory-mesh",)),
+    "Chroma (persistent)": PeerSpec(Chroma, ("chromadb",)),
+    "LanceDB (no index)": PeerSpec(Lance, ("lancedb", "pyarrow")),
+    "LangGraph InMemoryStore": PeerSpec(LangGraph, ("langgraph",), durable=False),
+    "mem0 (infer=False, local Qdrant)": PeerSpec(Mem0, ("mem0ai", "qdrant-client")),
 }
 
 
-def versions(name: str) -> dict[str, str] | None:
-    """What of a peer is installed; None where something is missing."""
+def installed_versions(name: str) -> dict[str, str] | None:
+    """Return the versions of the packages of a store; None if one is missing."""
     try:
         return {package: version(package) for package in PEERS[name].packages}
     except PackageNotFoundError:
         return None
 
 
-def floats(embedder: ReadyEmbedder, text: str) -> Floats:
+def floats(embedder: PreparedEmbedder, text: str) -> Floats:
     return np.frombuffer(embedder.embed([text])[0].data, "<f4")
 
 
-def listed(embedder: ReadyEmbedder, text: str) -> list[float]:
+def as_list(embedder: PreparedEmbedder, text: str) -> list[float]:
     values: list[float] = floats(embedder, text).tolist()
     return values

@@ -1,4 +1,4 @@
-"""Conversations that nobody had: plain varied sentences, the same in every run.
+"""Generate conversations: varied sentences, the same in every run.
 
 Words are made of syllables and drawn by Zipf's law, so that a few are in many texts and most are rare, as in speech.
 """
@@ -10,14 +10,15 @@ from itertools import accumulate
 from random import Random
 
 SEED = 11
-TURNS = 20  # in a session, about
+TURNS = 20  # of a session, on average
 _WORDS = 6000
-_HEAD = 20  # the most frequent word beside the glue is then in about every twelfth text
+_HEAD = 20  # then the most frequent word, function words aside, is in about every twelfth text
 _SHORTEST, _LONGEST = 8, 30
 _START = datetime(2025, 1, 6, 9, tzinfo=UTC)
 
-# What every language is glued together with; a tokenizer leaves most of them out, but has to read them first.
-_GLUE = """the of and to a in is that it for was on with as at by this we from or an be are but not have had they you which
+# A tokenizer drops most of these, but has to read them first.
+_FUNCTION_WORDS = """the of and to a in is that it for was on with as at by this we from or an be are but not have had they
+    you which
     she his her one all there would their when who will if about up out them then into some could so what were has more can
     """.split()  # noqa: SIM905  (a list of words reads best as words)
 _NAMES = """Mara Tobias Ines Piotr Lena Omar Yuki Selma Bruno Nadia Felix Ada Ravi Greta Hugo Mila Jonas Zeynep Pablo Freya
@@ -31,27 +32,27 @@ _MARKS = "....?!"
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A turn of a conversation, as a memory takes it."""
+    """A turn of a conversation: the text and metadata of a memory."""
 
     text: str
     metadata: dict[str, object]
 
 
-class Speech:
-    """An endless talk; two of one seed say the same."""
+class Conversations:
+    """An endless sequence of conversations; the same seed gives the same texts."""
 
     def __init__(self, seed: int = SEED) -> None:
-        self._random = Random(seed)  # noqa: S311  (that it can be foretold is the point)
+        self._random = Random(seed)  # noqa: S311  (it must be reproducible)
         self._words = _vocabulary(self._random)
         self._zipf = list(accumulate(1 / (rank + _HEAD) for rank in range(len(self._words))))
 
     def items(self, count: int) -> list[Item]:
-        """The first turns of it."""
+        """Return the first `count` turns."""
         turns = self._turns()
         return [next(turns) for _ in range(count)]
 
     def queries(self, items: Sequence[Item], count: int) -> list[str]:
-        """Questions with a few rarer words of a turn, in its order."""
+        """Return queries, each with a few less frequent words of one turn in their order."""
         return [self._query(self._random.choice(items).text) for _ in range(count)]
 
     def _turns(self) -> Iterator[Item]:
@@ -62,13 +63,13 @@ class Speech:
             speakers = self._random.sample(_NAMES, 2)
             for turn in range(self._random.randint(TURNS - 8, TURNS + 8)):
                 at += timedelta(seconds=self._random.randint(5, 90))
-                notes = {
+                metadata = {
                     "session_id": f"s{session:07}",
                     "speaker": speakers[turn % 2],
                     "turn": turn,
                     "event_time": at.isoformat(),
                 }
-                yield Item(self._sentence(), notes)
+                yield Item(self._sentence(), metadata)
 
     def _sentence(self) -> str:
         length = self._random.randint(_SHORTEST, _LONGEST)
@@ -77,7 +78,7 @@ class Speech:
 
     def _word(self, chance: float) -> str:
         if chance < 0.45:
-            return self._random.choice(_GLUE)
+            return self._random.choice(_FUNCTION_WORDS)
         if chance < 0.49:
             return self._random.choice(_NAMES)
         if chance < 0.52:
@@ -85,7 +86,7 @@ class Speech:
         return self._random.choices(self._words, cum_weights=self._zipf)[0]
 
     def _query(self, text: str) -> str:
-        words = [word for word in text.rstrip(_MARKS).split() if word.lower() not in _GLUE]
+        words = [word for word in text.rstrip(_MARKS).split() if word.lower() not in _FUNCTION_WORDS]
         places = sorted(self._random.sample(range(len(words)), min(len(words), self._random.randint(3, 6))))
         return "what about " + " ".join(words[place] for place in places)
 
