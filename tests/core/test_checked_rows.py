@@ -1,4 +1,4 @@
-"""What a store may be asked to keep: rows whose fields are of their kind and type."""
+"""The check of rows: fields must belong to their kind and have the right type."""
 
 from dataclasses import replace
 

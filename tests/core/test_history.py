@@ -1,4 +1,4 @@
-"""How a memory becomes its next revision."""
+"""Revisions of a memory and the changes that record them."""
 
 import pytest
 

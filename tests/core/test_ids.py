@@ -1,4 +1,4 @@
-"""Ids: their shape, that they do not repeat, and that a seed foretells them."""
+"""Ids: their form, that they do not repeat, and that a seed fixes them."""
 
 import re
 from concurrent.futures import ThreadPoolExecutor

@@ -1,4 +1,4 @@
-"""Records over rows: everything comes back, and what is nobody's business stays inside."""
+"""Records and rows: every field is restored, and internal fields are not shown."""
 
 from dataclasses import asdict, fields, replace
 
@@ -111,12 +111,12 @@ def test_a_memory_lives_where_its_scope_says() -> None:
 def test_what_a_caller_sees_never_carries_what_is_nobodys_business() -> None:
     assert {f.name for f in fields(Memory)} >= SECRET
     for seen in (FULL.record(), SearchResult.of(FULL.row(), 0.5)):
-        held = asdict(seen)
-        assert not SECRET & held.keys()
+        stored = asdict(seen)
+        assert not SECRET & stored.keys()
         assert FULL.salt not in repr(seen)
         assert FULL.fingerprint not in repr(seen)
-        shared = held.keys() - {"score", "similarity"}
-        assert {name: getattr(FULL, name) for name in shared} == {name: held[name] for name in shared}
+        shared = stored.keys() - {"score", "similarity"}
+        assert {name: getattr(FULL, name) for name in shared} == {name: stored[name] for name in shared}
     assert type(FULL.record()) is MemoryRecord
     assert (type(SearchResult.of(FULL.row(), 0.5)), SearchResult.of(FULL.row(), 0.5).score) == (SearchResult, 0.5)
 

@@ -1,4 +1,4 @@
-"""Moments as text: one form, that sorts as time does."""
+"""Times as text: one form, which sorts in the order of time."""
 
 from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta, timezone
@@ -11,7 +11,7 @@ from memory_mesh.core.errors import InvalidInput
 from memory_mesh.core.model import iso, millis, parse_time
 
 FIRST, LAST = millis("0001-01-01T00:00:00.000Z"), millis("9999-12-31T23:59:59.999Z")
-INSIDE = {"min_value": datetime(2, 1, 1), "max_value": datetime(9998, 12, 31)}  # noqa: DTZ001  (Hypothesis wants naive bounds)
+INSIDE = {"min_value": datetime(2, 1, 1), "max_value": datetime(9998, 12, 31)}  # noqa: DTZ001  (Hypothesis expects naive bounds)
 ZONES = st.integers(-24 * 60 + 1, 24 * 60 - 1).map(lambda minutes: timezone(timedelta(minutes=minutes)))
 DATES = st.datetimes(**INSIDE, timezones=ZONES)
 

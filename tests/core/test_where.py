@@ -1,4 +1,4 @@
-"""What conditions mean: SQL's three truths, text by code point, numbers as floats, lists by their items."""
+"""The meaning of conditions: three-valued logic, text by code point, numbers as floats, lists by their items."""
 
 import re
 from itertools import product
@@ -173,7 +173,7 @@ def test_values_are_ordered_the_way_every_store_must_order_them(column: str, les
 
 
 @pytest.mark.parametrize(
-    ("column", "held", "asked"),
+    ("column", "value", "literal"),
     [
         ("project", "1", 1),
         ("turn", 1, "1"),
@@ -192,11 +192,11 @@ def test_values_are_ordered_the_way_every_store_must_order_them(column: str, les
         ("heritage_chain", {"a": "b"}, "a"),
     ],
 )
-def test_values_of_two_types_are_neither_equal_nor_unequal(column: str, held: object, asked: object) -> None:
-    kept = row(**{column.split(".")[0]: held})
-    assert Compare(column, "=", asked).truth(kept) is None
-    assert Compare(column, "<>", asked).truth(kept) is None
-    assert In(column, (asked,)).truth(kept) is None
+def test_values_of_two_types_are_neither_equal_nor_unequal(column: str, value: object, literal: object) -> None:
+    kept = row(**{column.split(".")[0]: value})
+    assert Compare(column, "=", literal).truth(kept) is None
+    assert Compare(column, "<>", literal).truth(kept) is None
+    assert In(column, (literal,)).truth(kept) is None
 
 
 def test_a_key_is_found_at_the_top_of_the_metadata_only_and_a_dot_is_part_of_its_name() -> None:
@@ -276,9 +276,9 @@ def test_a_pattern_of_many_wildcards_on_a_long_text_is_answered_at_once() -> Non
     assert like("a" * 100_000 + "b", "%a" * 400 + "%b")
 
 
-@pytest.mark.parametrize("held", [None, 5])
-def test_like_on_what_is_no_text_is_unknown(held: object) -> None:
-    kept = row(metadata={"k": held})
+@pytest.mark.parametrize("value", [None, 5])
+def test_like_on_what_is_no_text_is_unknown(value: object) -> None:
+    kept = row(metadata={"k": value})
     assert Like("metadata.k", "%").truth(kept) is None
     assert Not(Like("metadata.k", "%")).truth(kept) is None
 

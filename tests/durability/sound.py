@@ -66,9 +66,9 @@ def _log_faults(partition: dict[str, Any], log: Rows, memories: Rows) -> Iterato
     name, versions = partition["partition"], [move["version"] for move in log]
     if versions != list(range(versions[0], partition["version"] + 1)) or log[-1]["nonce"] != partition["nonce"]:
         yield f"{name}: moves {versions} lead not to {partition}"
-    held = {row["id"] for row in memories if row["partition"] == name}
-    if versions[0] == 1 and not held <= {move["id"] for move in log}:
-        yield f"{name}: moves of {held} are missing"
+    stored = {row["id"] for row in memories if row["partition"] == name}
+    if versions[0] == 1 and not stored <= {move["id"] for move in log}:
+        yield f"{name}: moves of {stored} are missing"
 
 
 def _histories(memories: Rows, records: Rows, blocks: Rows) -> Iterator[str]:
@@ -79,9 +79,9 @@ def _histories(memories: Rows, records: Rows, blocks: Rows) -> Iterator[str]:
         yield f"history {changes - wanted} too much, {wanted - changes} missing"
     known = {row["id"]: row["revision"] for row in memories}
     telling = [row for row in blocks if row["ref"] and row["yamo_text"] != "erased"]  # those of searches tell of no memory
-    told = Counter(row["ref"] for row in telling if "\n  action;erase;" not in row["yamo_text"])
-    if told != Counter(known):
-        yield f"blocks {told - Counter(known)} too much, {Counter(known) - told} missing"
+    reported = Counter(row["ref"] for row in telling if "\n  action;erase;" not in row["yamo_text"])
+    if reported != Counter(known):
+        yield f"blocks {reported - Counter(known)} too much, {Counter(known) - reported} missing"
 
 
 def _heads(records: Rows, blocks: Rows) -> Iterator[str]:

@@ -87,15 +87,15 @@ def unforked(blocks: list[tuple[int, str, str | None]]) -> bool:
 def test_processes_that_add_and_search_leave_one_block_for_each_search_and_no_chain_forks(tmp_path: Path) -> None:
     file = tmp_path / "memory.db"
     assert run(file, PROGRAM, [f"writer{n}" for n in range(PROCESSES)]) == [0] * PROCESSES
-    held = chains(file)
+    stored = chains(file)
     writers = PROCESSES // 2
-    assert {chain: len(blocks) for chain, blocks in held.items()} == {
+    assert {chain: len(blocks) for chain, blocks in stored.items()} == {
         '["chain", null, "agent0"]': writers * ROUNDS,
         '["chain", null, "agent1"]': writers * ROUNDS,
         '["recalls", null, "agent0"]': writers * ROUNDS * 2,
         '["recalls", null, "agent1"]': writers * ROUNDS * 2,
     }
-    assert all(unforked(blocks) for blocks in held.values())
+    assert all(unforked(blocks) for blocks in stored.values())
     assert sound(file)
 
 
@@ -103,9 +103,9 @@ def test_processes_that_add_and_search_leave_one_block_for_each_search_and_no_ch
 def test_a_process_that_is_killed_loses_its_last_searches_and_nothing_else(tmp_path: Path) -> None:
     file = tmp_path / "memory.db"
     assert run(file, KILLED, ["killed"]) == [-9]
-    held = chains(file)
-    assert len(held['["chain", null, "agent0"]']) == ROUNDS  # durable with their memories
-    assert len(held.get('["recalls", null, "agent0"]', [])) < ROUNDS
+    stored = chains(file)
+    assert len(stored['["chain", null, "agent0"]']) == ROUNDS  # durable with their memories
+    assert len(stored.get('["recalls", null, "agent0"]', [])) < ROUNDS
     assert sound(file)
     assert run(file, PROGRAM, ["next"]) == [0]
     assert sound(file)

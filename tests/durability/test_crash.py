@@ -54,7 +54,7 @@ WRITES = {
         ("update", {"id": "{id}", "content": "The lighthouse keeper counts terns", "idempotency_key": "four"}),
         lambda mesh, id_: found(mesh, "terns") == ["The lighthouse keeper counts terns"] and not found(mesh, "gulls"),
     ),
-    "pin": Write(("pin", {"id": "{id}"}), lambda mesh, id_: held(mesh, id_).pinned),
+    "pin": Write(("pin", {"id": "{id}"}), lambda mesh, id_: stored(mesh, id_).pinned),
     "erase": Write(("erase", {"id": "{id}"}), lambda mesh, id_: mesh.get(id_) is None and not found(mesh, "lighthouse")),
 }
 
@@ -63,7 +63,7 @@ def found(mesh: MemoryMesh, query: str) -> list[str]:
     return sorted(result.content for result in mesh.search(query))
 
 
-def held(mesh: MemoryMesh, id_: str) -> Any:
+def stored(mesh: MemoryMesh, id_: str) -> Any:
     record = mesh.get(id_)
     assert record
     return record
@@ -103,7 +103,7 @@ def test_a_write_killed_at_any_step_is_there_whole_or_not_at_all(tmp_path: Path,
     assert_sound(file)
     committed = step in ("store.committed", "store.freed", "flow.applied")
     with MemoryMesh(store=url(file), agent_id="keeper") as mesh:
-        assert held(mesh, heard[0][0]).content == "The foghorn sounds twice"
+        assert stored(mesh, heard[0][0]).content == "The foghorn sounds twice"
         assert found(mesh, "foghorn") == ["The foghorn sounds twice"]
         assert write.done(mesh, id_) is committed
         assert committed or found(mesh, "lighthouse") == ["The lighthouse keeper counts gulls"]
@@ -147,14 +147,14 @@ class Ledger:
                 return
         self.open = ("", "")
 
-    def agrees_with(self, held: dict[str, str]) -> None:
+    def agrees_with(self, stored: dict[str, str]) -> None:
         """Every acknowledged memory is as it was said to be, but for the one write that was under way."""
         what, content = self.open
-        for id_, said in self.there.items():
-            under_way = {"update": f"{said} amended"}.get(what) if said == content else said
-            assert held.get(id_) in (said, under_way)
-        assert not self.gone & held.keys()
-        assert {text for id_, text in held.items() if id_ not in self.there} <= ({content} if what == "add" else set())
+        for id_, written in self.there.items():
+            under_way = {"update": f"{written} amended"}.get(what) if written == content else written
+            assert stored.get(id_) in (written, under_way)
+        assert not self.gone & stored.keys()
+        assert {text for id_, text in stored.items() if id_ not in self.there} <= ({content} if what == "add" else set())
 
 
 @pytest.mark.sample(2)

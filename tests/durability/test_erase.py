@@ -39,8 +39,8 @@ def mesh(file: Path) -> Iterator[MemoryMesh]:
 
 
 def present(file: Path, *words: str) -> set[str]:
-    held = bytes_of(file)
-    return {word for word in words if word.encode() in held}
+    stored = bytes_of(file)
+    return {word for word in words if word.encode() in stored}
 
 
 def column(file: Path, query: str, id_: str) -> list[str]:
@@ -103,24 +103,24 @@ def test_no_byte_is_left_of_a_long_memory(file: Path, mesh: MemoryMesh) -> None:
 def test_no_byte_is_left_on_pages_that_were_split_and_filled_anew(tmp_path: Path, memories: int, changed: int) -> None:
     # Where SQLite moves rows to a neighbouring page it leaves copies behind; overwriting what is deleted is not enough. With
     # these words in this order it does so.
-    file, said = tmp_path / "pages.db", dict[str, list[str]]()
+    file, written = tmp_path / "pages.db", dict[str, list[str]]()
     with MemoryMesh(store=url(file), agent_id="one") as mesh:
         for n in range(memories):
             words = [f"{'afkpuzejotydinsxchmr'[at]}quetzal{n:04d}x{at}" for at in range(20)]
             id_ = mesh.add(" ".join(words), {"note": words[0]}).id
             if n % changed == 0:
                 mesh.update(id_, content=" ".join(f"{word}u" for word in words) + " again" * n)
-            said[id_] = words
-        erased, left = list(said)[::2], list(said)[1::2]
-        assert present(file, *words_of(said, *said)) == {*words_of(said, *said)}
+            written[id_] = words
+        erased, left = list(written)[::2], list(written)[1::2]
+        assert present(file, *words_of(written, *written)) == {*words_of(written, *written)}
         for id_ in erased:
             mesh.erase(id_)
-        assert present(file, *words_of(said, *said)) == {*words_of(said, *left)}
+        assert present(file, *words_of(written, *written)) == {*words_of(written, *left)}
     assert_sound(file)
 
 
-def words_of(said: dict[str, list[str]], *ids: str) -> list[str]:
-    return [word for id_ in ids for word in said[id_]]
+def words_of(written: dict[str, list[str]], *ids: str) -> list[str]:
+    return [word for id_ in ids for word in written[id_]]
 
 
 def test_no_byte_is_left_of_a_scope(file: Path, mesh: MemoryMesh) -> None:
@@ -339,12 +339,12 @@ def test_an_erased_memory_is_in_no_file_of_the_index(tmp_path: Path) -> None:
         assert mesh.search("quay of granite")
     gone = kept[700].id
 
-    def held() -> list[Path]:
+    def stored() -> list[Path]:
         return [path for path in tmp_path.rglob("*") if path.is_file() and gone.encode() in path.read_bytes()]
 
-    assert [path for path in held() if "-index" in path.parent.name], "the file of the index holds the id"
+    assert [path for path in stored() if "-index" in path.parent.name], "the file of the index holds the id"
     with MemoryMesh(store=store, embedder=HashingEmbedder()) as mesh:
         mesh.delete(gone)
-        assert not [path for path in held() if "-index" in path.parent.name]
+        assert not [path for path in stored() if "-index" in path.parent.name]
         assert len(mesh.search("quay of granite", limit=5)) == 5
-    assert not [path for path in held() if "-index" in path.parent.name]
+    assert not [path for path in stored() if "-index" in path.parent.name]

@@ -55,7 +55,7 @@ def points(names: list[str]) -> list[tuple[str, int]]:
     return [(name, names[: at + 1].count(name)) for at, name in enumerate(names)]
 
 
-def held(file: Path) -> dict[str, tuple[str, int, int]]:
+def stored(file: Path) -> dict[str, tuple[str, int, int]]:
     with MemoryMesh(store=url(file), agent_id="keeper") as mesh:
         records = mesh.get_all()
     found = {str(record.metadata["source"]): (record.content, record.revision, record.times_observed) for record in records}
@@ -89,10 +89,10 @@ def test_a_first_run_killed_at_any_step_is_finished_by_the_next_and_stores_nothi
     file, folder = tmp_path / "memory.db", tmp_path / "notes"
     fill(folder)
     killed(file, folder, step, nth)
-    before = held(file)
+    before = stored(file)
     assert len(before) in (0, 64, FILES)
     assert again(file, folder) == (FILES - len(before), 0, len(before))
-    assert held(file) == {f"{n:02}.md": (f"The drawer{n} holds buttons", 1, 1) for n in range(FILES)}
+    assert stored(file) == {f"{n:02}.md": (f"The drawer{n} holds buttons", 1, 1) for n in range(FILES)}
 
 
 @pytest.mark.sample(3)
@@ -108,7 +108,7 @@ def test_a_later_run_killed_at_any_step_is_finished_by_the_next_and_changes_noth
     edit(folder)
     killed(file, folder, step, nth)
     again(file, folder)
-    after = held(file)
+    after = stored(file)
     assert after.keys() == {f"{n:02}.md" for n in range(FILES)} | {"new.md"}
     assert {source for source, (_, revision, _) in after.items() if revision == 2} == {"03.md", "68.md"}
     assert {(revision, observed) for _, revision, observed in after.values()} == {(1, 1), (2, 1)}
@@ -121,11 +121,11 @@ def test_processes_that_ingest_one_folder_at_once_store_each_file_once(tmp_path:
     options = {"store": url(file), "agent": "keeper", "calls": [call], "together": True}
     with ExitStack() as stack:
         children = together(stack, [options] * 4, "calls")
-        told = [child.hear() for child in children]
+        reported = [child.hear() for child in children]
         assert [child.end() for child in children] == [0] * 4
-    assert sum(added for added, _, _ in told) == FILES
-    assert {sum(counts) for counts in told} == {FILES}
-    assert {counts[1:] for counts in held(file).values()} == {(1, 1)}
+    assert sum(added for added, _, _ in reported) == FILES
+    assert {sum(counts) for counts in reported} == {FILES}
+    assert {counts[1:] for counts in stored(file).values()} == {(1, 1)}
     assert_sound(file)
 
 
@@ -137,4 +137,4 @@ def test_a_folder_that_is_gone_takes_no_memory_with_it(tmp_path: Path) -> None:
         shutil.rmtree(folder)
         folder.mkdir()
         assert len(mesh.ingest_dir(folder).gone) == FILES
-    assert len(held(file)) == FILES
+    assert len(stored(file)) == FILES

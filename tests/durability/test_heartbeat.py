@@ -1,4 +1,4 @@
-"""Several processes with one heartbeat: each job runs once, and what a killed process held another takes over."""
+"""Several processes with one heartbeat: each job runs once, and another process takes over from a killed one."""
 
 from collections import Counter
 from contextlib import ExitStack

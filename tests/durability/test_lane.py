@@ -130,9 +130,9 @@ def test_the_table_is_the_documents_own_with_our_columns_behind(file: Path, tmp_
         fresh.execute(TABLE)
         documented = fresh.execute("PRAGMA table_info(memories)").fetchall()
     with lane(mine) as connection:
-        held = connection.execute("PRAGMA table_info(memories)").fetchall()
-    assert held[: len(COLUMNS)] == documented
-    ours = held[len(COLUMNS) :]
+        stored = connection.execute("PRAGMA table_info(memories)").fetchall()
+    assert stored[: len(COLUMNS)] == documented
+    ours = stored[len(COLUMNS) :]
     assert {"agent_id", "status", "revision"} <= {name for _, name, *_ in ours}
     assert {(required, default) for _, _, _, required, default, _ in ours} == {(0, None)}
 
@@ -205,24 +205,24 @@ def test_it_reads_what_we_write(file: Path) -> None:
         mesh.update("plain", content="The lantern is lit", metadata={"lit": True})
         mesh.update("elsewhere", content="The lantern is away")
         mesh.erase("old-one")
-    held = rows(file)
-    assert held.keys() == {*ROWS, first, second} - {"old-one"}
-    assert {id_: row["content"] for id_, row in held.items() if id_ in (first, second, "plain")} == {
+    stored = rows(file)
+    assert stored.keys() == {*ROWS, first, second} - {"old-one"}
+    assert {id_: row["content"] for id_, row in stored.items() if id_ in (first, second, "plain")} == {
         first: "The wick is short",
         second: "The glass is broken",
         "plain": "The lantern is lit",
     }
-    assert json.loads(str(held[first]["metadata"])) == notes
-    assert json.loads(str(held[first]["tags"])) == ["wick"]
-    assert json.loads(str(held["plain"]["metadata"])) == {"lit": True}
-    assert {id_: row["collection"] for id_, row in held.items() if id_ in (first, second, "plain", "elsewhere")} == {
+    assert json.loads(str(stored[first]["metadata"])) == notes
+    assert json.loads(str(stored[first]["tags"])) == ["wick"]
+    assert json.loads(str(stored["plain"]["metadata"])) == {"lit": True}
+    assert {id_: row["collection"] for id_, row in stored.items() if id_ in (first, second, "plain", "elsewhere")} == {
         first: "project-x",
         second: "memory-lane",
         "plain": "memory-lane",
         "elsewhere": "project-x",
     }
-    assert all(row["created_at"] and row["updated_at"] and row["decay_factor"] for row in held.values())
-    assert held["5f0c2f9e-8a51-4a8f-9a52-0d8d5d2a6c11"]["embedding"] == EMBEDDING
+    assert all(row["created_at"] and row["updated_at"] and row["decay_factor"] for row in stored.values())
+    assert stored["5f0c2f9e-8a51-4a8f-9a52-0d8d5d2a6c11"]["embedding"] == EMBEDDING
 
 
 @pytest.mark.req("LANE-03")

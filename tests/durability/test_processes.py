@@ -1,4 +1,4 @@
-"""Several processes on one file: nothing is lost, nothing is doubled, and nobody sees half a change."""
+"""Several processes on one file: nothing is lost or doubled, and no process sees half a change."""
 
 import sqlite3
 import time
@@ -50,9 +50,9 @@ def test_what_several_processes_store_in_a_file_that_none_had_made_is_all_there(
         texts = {f"agent{n}": [f"agent{n} saw comet{n}x{at}" for at in range(4)] for n in range(writers)}
         children = together(stack, [{"store": url(file), "agent": agent, "texts": own} for agent, own in texts.items()])
         ids = acknowledged(children)
-    held = everything(file)
-    assert {record.id for record in held} == set(ids)
-    assert {agent: sorted(r.content for r in held if r.agent_id == agent) for agent in texts} == texts
+    stored = everything(file)
+    assert {record.id for record in stored} == set(ids)
+    assert {agent: sorted(r.content for r in stored if r.agent_id == agent) for agent in texts} == texts
     assert {agent: len(chain) for agent, chain in chains(file).items()} == dict.fromkeys(texts, 4)
     assert_sound(file)
 
@@ -98,9 +98,9 @@ def test_one_call_repeated_by_several_processes_under_its_key_stores_once(tmp_pa
     with ExitStack() as stack:
         options = [{"store": url(file), "agent": "one", "calls": [call], "together": True}] * writers
         answers = acknowledged(together(stack, options, "calls"))
-    held = {record.content: record for record in everything(file)}
-    assert answers == [[held["Tea is at four."].id, held["Cake is at five."].id]] * writers
-    assert [record.times_observed for record in held.values()] == [1, 1]
+    stored = {record.content: record for record in everything(file)}
+    assert answers == [[stored["Tea is at four."].id, stored["Cake is at five."].id]] * writers
+    assert [record.times_observed for record in stored.values()] == [1, 1]
     assert_sound(file)
 
 

@@ -1,4 +1,4 @@
-"""Somebody with the file in hands puts into the audit trail what none of ours would: it is told as damage, and never hangs."""
+"""Rows of the audit trail that were edited by hand are reported as damage, and verification never hangs."""
 
 import sqlite3
 from contextlib import closing

@@ -1,4 +1,4 @@
-"""Both stores keep the contract, and the one that writes files leaves nothing in them that it was told to delete."""
+"""Both stores pass the contract, and SQLite leaves no deleted bytes in its files."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -21,8 +21,8 @@ HOLDS = {
     "test_any_condition_picks_the_rows_that_it_matches": ["MESH-117"],
     "test_the_cells_of_the_table_hold": ["MESH-117"],
 }
-for sentence, held in HOLDS.items():
-    pytest.mark.req(*held)(getattr(StoreContract, sentence))
+for sentence, stored in HOLDS.items():
+    pytest.mark.req(*stored)(getattr(StoreContract, sentence))
 
 
 class TestRam(StoreContract):
@@ -93,12 +93,12 @@ def _meanwhile(store: SqliteStore, words: str, do: Callable[[], object]) -> Iter
     """Another does something, once, just before the store runs a statement with these words."""
     waiting = [do]
 
-    def told(statement: str) -> None:
+    def reported(statement: str) -> None:
         if words in statement and waiting:
             waiting.pop()()
 
     with store._use() as connection:
-        connection.set_trace_callback(told)
+        connection.set_trace_callback(reported)
         yield
         connection.set_trace_callback(None)
     assert not waiting

@@ -68,8 +68,8 @@ def test_links_are_followed_within_the_folder_and_not_out_of_it(tmp_path: Path) 
         "broken.md": "it is a broken link: No such file or directory",
         "itself.md": "it is a broken link: Too many levels of symbolic links",
         "away/": "it leads out of the folder",
-        "sub/up/": "it leads back to a folder that it lies in",
-        "sub/over/": "it leads back to a folder that it lies in",
+        "sub/up/": "it leads back to a folder that contains it",
+        "sub/over/": "it leads back to a folder that contains it",
     }
     assert listed(docs, FLAT).keys() == {"a.md", "inside.md", "outside.md", "broken.md", "itself.md"}
 

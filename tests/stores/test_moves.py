@@ -1,4 +1,4 @@
-"""How the stores keep what moved: not for ever, never with a text, and through a restored backup."""
+"""The log of moves: it is limited, contains no texts, and notices a restored backup."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -50,8 +50,11 @@ def test_the_log_forgets_what_is_old_and_says_so(store: Store) -> None:
     assert store.changes("p", given[0]).keys is None
     assert store.changes("p", given[50]).keys is None
     for behind in range(20):
-        told = store.changes("p", given[100 - behind])
-        assert (told.mark, [key.id for key in told.keys or ()]) == (given[100], [f"m{n}" for n in range(100 - behind, 100)])
+        found = store.changes("p", given[100 - behind])
+        assert (found.mark, [key.id for key in found.keys or ()]) == (
+            given[100],
+            [f"m{n}" for n in range(100 - behind, 100)],
+        )
 
 
 def test_one_change_may_be_longer_than_the_log(store: Store) -> None:
@@ -91,12 +94,12 @@ def test_the_same_version_after_a_restored_backup_is_another_state(file: Path) -
 def test_a_look_that_finds_nothing_new_is_one_search_by_key(file: Path) -> None:
     with closing(SqliteStore(file)) as store:
         store.apply([memory("m1")])
-        mark, asked = store.changes("p").mark, list[str]()
+        mark, queries = store.changes("p").mark, list[str]()
         with store._use() as connection:
-            connection.set_trace_callback(asked.append)
+            connection.set_trace_callback(queries.append)
             assert store.changes("p", mark).keys == ()
             connection.set_trace_callback(None)
-            (query,) = asked
+            (query,) = queries
             (plan,) = connection.execute(f"EXPLAIN QUERY PLAN {query}")
         assert plan[3] == "SEARCH partitions USING PRIMARY KEY (partition=?)"
 

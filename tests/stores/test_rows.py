@@ -1,4 +1,4 @@
-"""The test kit itself: what it draws is legal and leaves nothing out, and its fakes do only what they are told."""
+"""The test kit itself: its strategies produce valid and complete rows, and its fakes are deterministic."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -145,9 +145,9 @@ def test_no_pause_does_not_wait() -> None:
 
 
 def test_no_part_of_the_contract_takes_the_name_of_anothers_sentence() -> None:
-    said = Counter(name for part in StoreContract.__bases__ for name in vars(part) if name.startswith("test_"))
-    assert said.total() > 60
-    assert [name for name, times in said.items() if times > 1] == []
+    tests = Counter(name for part in StoreContract.__bases__ for name in vars(part) if name.startswith("test_"))
+    assert tests.total() > 60
+    assert [name for name, times in tests.items() if times > 1] == []
 
 
 def _parts(where: Where) -> Iterator[Where]:

@@ -1,4 +1,4 @@
-"""Any history leaves both stores as it leaves a dict."""
+"""Random histories have the same effect on both stores as on a dict."""
 
 from pathlib import Path
 
@@ -15,8 +15,8 @@ EFFORT = settings(StoreMachine.TestCase.settings, max_examples=settings().max_ex
 
 
 def test_any_history_in_ram_is_a_history_of_a_dict() -> None:
-    held: dict[Path, RamStore] = {}
-    run_state_machine_as_test(machine_for(lambda place: held.setdefault(place, RamStore()), durable=False), settings=EFFORT)
+    stored: dict[Path, RamStore] = {}
+    run_state_machine_as_test(machine_for(lambda place: stored.setdefault(place, RamStore()), durable=False), settings=EFFORT)
 
 
 def test_any_history_in_sqlite_is_a_history_of_a_dict() -> None:

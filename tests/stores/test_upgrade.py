@@ -109,10 +109,10 @@ def schema(file: Path) -> dict[str, str]:
 
 def test_an_older_file_opens_with_every_row(file: Path) -> None:
     before = rows(file)
-    assert {name: len(held) for name, held in before.items()} == {"memories": 3, "records": 5, "yamo_blocks": 7}
+    assert {name: len(stored) for name, stored in before.items()} == {"memories": 3, "records": 5, "yamo_blocks": 7}
     SqliteStore(file).close()
-    for name, held in rows(file).items():
-        assert [{column: row[column] for column in old} for row, old in zip(held, before[name], strict=True)] == before[name]
+    for name, stored in rows(file).items():
+        assert [{column: row[column] for column in old} for row, old in zip(stored, before[name], strict=True)] == before[name]
     assert derived_faults(file) == []
 
 

@@ -86,7 +86,7 @@ class DiskFolder:
             if selection.covers(source):
                 yield Listed(source, _name_fault(source) or (None if self._contains(real) else _OUT))
         elif selection.recursive and _within(path, real):
-            yield Listed(f"{source}/", "it leads back to a folder that it lies in")
+            yield Listed(f"{source}/", "it leads back to a folder that contains it")
         elif selection.recursive and not self._contains(real):
             yield Listed(f"{source}/", _OUT)
 

@@ -23,7 +23,7 @@ NEW_YEAR = 1_767_225_600_000  # 2026-01-01T00:00:00Z
 
 
 class FakeClock:
-    """A clock that moves only when told to, also backwards.
+    """A clock that moves only by `advance`, also backwards.
 
     It is a `core.ports.Clock` (milliseconds); `MemoryMesh(clock=fake.seconds)` expects seconds.
     """

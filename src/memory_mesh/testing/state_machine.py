@@ -148,9 +148,9 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule(data=st.data(), handle=HANDLES, kind=st.sampled_from(Kind), limit=LIMITS | st.none())
     def find(self, data: st.DataObject, handle: int, kind: Kind, limit: int | None) -> None:
-        held = [row for row in self._model.rows.values() if row.kind is kind]
-        where = data.draw(conditions(held), "where")
-        after = data.draw(st.sampled_from(held) | st.none(), "after") if held else None
+        stored = [row for row in self._model.rows.values() if row.kind is kind]
+        where = data.draw(conditions(stored), "where")
+        after = data.draw(st.sampled_from(stored) | st.none(), "after") if stored else None
         right = self._model.find(kind, where)
         behind = [row for row in right if after is None or row.age_key < after.age_key]
         assert self._handles[handle].find(kind, where, limit=limit, after=after) == behind[:limit]
@@ -223,13 +223,13 @@ class StoreMachine(RuleBasedStateMachine):
     def _put(self) -> st.SearchStrategy[Row]:
         """A new row or the next revision of a stored one; sometimes a row that must be refused."""
         fresh = rows(ids=IDS, partitions=PARTITIONS)
-        held = list(self._model.rows.values())
-        if not held:
+        stored = list(self._model.rows.values())
+        if not stored:
             return fresh.flatmap(self._searchable)
-        return (fresh | st.sampled_from(held).flatmap(_next)).flatmap(self._searchable)
+        return (fresh | st.sampled_from(stored).flatmap(_next)).flatmap(self._searchable)
 
     def _searchable(self, row: Row) -> st.SearchStrategy[Row]:
-        """Give the row keywords or a reference from the few values above, and each block a number of its own."""
+        """Give the row keywords or a reference from the few values above, and each block its own number."""
         if row.kind is Kind.BLOCK:
             return st.just(replace(row, number=next(self._numbers)))
         if row.kind is Kind.PASSAGE:
@@ -240,8 +240,8 @@ class StoreMachine(RuleBasedStateMachine):
 
     def _keys(self) -> st.SearchStrategy[Key]:
         anything = st.builds(Key, st.sampled_from(Kind), IDS)
-        held = list(self._model.rows)
-        return anything | st.sampled_from(held) if held else anything
+        stored = list(self._model.rows)
+        return anything | st.sampled_from(stored) if stored else anything
 
     def _seen(self) -> st.SearchStrategy[dict[str, int]]:
         versions = {name: len(moves) for name, moves in self._model.moves.items()}

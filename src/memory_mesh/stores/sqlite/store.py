@@ -19,7 +19,7 @@ from contextlib import contextmanager, suppress
 from itertools import chain, repeat
 from pathlib import Path
 from threading import RLock
-from weakref import WeakValueDictionary
+from weakref import WeakSet
 
 from memory_mesh.core.errors import (
     Conflict,
@@ -67,7 +67,8 @@ class SqliteStore:
         self._lock = RLock()
         self._closed = False
         self._connection: sqlite3.Connection | None = self._connect()
-        _open_stores[id(self)] = self
+        with _fork_lock:
+            _open_stores.add(self)
 
     # --- the port ---
 
@@ -387,14 +388,14 @@ def _code_of(error: Exception) -> int:
 
 # --- forks ---
 
-_open_stores: WeakValueDictionary[int, SqliteStore] = WeakValueDictionary()
+_open_stores: WeakSet[SqliteStore] = WeakSet()
 _blocked: list[SqliteStore] = []
 _fork_lock = RLock()
 
 
 def _before_fork() -> None:
     _fork_lock.acquire()
-    _blocked.extend(store for reference in _open_stores.valuerefs() if (store := reference()))
+    _blocked.extend(_open_stores)
     for store in _blocked:
         store.before_fork()
 

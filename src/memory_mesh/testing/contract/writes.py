@@ -129,7 +129,7 @@ class KeepsRows(Subject):
         assert store.nearest(Kind.MEMORY, row.vector, limit=1) == []
 
 
-M1, M2, NOBODY = (Key(Kind.MEMORY, id_) for id_ in ("m1", "m2", "nobody"))
+M1, M2, MISSING = (Key(Kind.MEMORY, id_) for id_ in ("m1", "m2", "missing"))
 RESTING = sorted(frozenset(Kind) - MOVING)
 
 
@@ -138,11 +138,11 @@ class ChangesAsOne(Subject):
 
     @pytest.mark.parametrize("kind", Kind)
     def test_an_id_that_is_held_is_taken(self, store: Store, kind: Kind) -> None:
-        held = plain(kind, "same", number=1)
-        store.apply([held])
+        stored = plain(kind, "same", number=1)
+        store.apply([stored])
         with pytest.raises(IdTaken):
             store.apply([plain(kind, "same", number=2)])
-        assert store.find(kind) == [held]
+        assert store.find(kind) == [stored]
 
     def test_an_id_is_free_again_after_its_deletion(self, store: Store) -> None:
         store.apply([memory("m1")])
@@ -162,20 +162,20 @@ class ChangesAsOne(Subject):
     @pytest.mark.parametrize("kind", Kind)
     def test_an_update_of_another_revision_is_a_conflict(self, store: Store, kind: Kind, replaces: int) -> None:
         store.apply([plain(kind, revision=2)])
-        with pytest.raises(Conflict) as told:
+        with pytest.raises(Conflict) as raised:
             store.apply([plain(kind, revision=9, replaces=replaces)])
-        assert not isinstance(told.value, IdTaken)
+        assert not isinstance(raised.value, IdTaken)
         assert store.find(kind)[0].revision == 2
 
     @pytest.mark.parametrize("kind", Kind)
     def test_an_update_of_what_is_not_there_is_a_conflict(self, store: Store, kind: Kind) -> None:
-        with pytest.raises(Conflict) as told:
+        with pytest.raises(Conflict) as raised:
             store.apply([plain(kind, revision=2, replaces=1)])
-        assert not isinstance(told.value, IdTaken)
+        assert not isinstance(raised.value, IdTaken)
         assert store.count(kind) == 0
 
     def test_a_delete_of_what_is_not_there_is_no_error(self, store: Store) -> None:
-        store.apply([memory("m1")], [NOBODY, Key(Kind.LINK, "m1")])
+        store.apply([memory("m1")], [MISSING, Key(Kind.LINK, "m1")])
         assert store.count(Kind.MEMORY) == 1
 
     @pytest.mark.parametrize("kind", Kind)
@@ -192,7 +192,7 @@ class ChangesAsOne(Subject):
             ([memory("m1", revision=2, replaces=1), memory("m1", revision=3, replaces=2)], []),
             ([memory("m1", revision=2, replaces=1)], [M1]),
             ([], [M1, M1]),
-            ([memory("m9")], [NOBODY, NOBODY]),
+            ([memory("m9")], [MISSING, MISSING]),
         ],
     )
     def test_a_key_that_stands_twice_in_one_change_is_invalid(self, store: Store, puts: list[Row], deletes: list[Key]) -> None:
@@ -211,15 +211,15 @@ class ChangesAsOne(Subject):
         [
             (memory("m2"), {}),
             (memory("m2", revision=3, replaces=9), {}),
-            (memory("nobody", revision=2, replaces=1), {}),
+            (memory("missing", revision=2, replaces=1), {}),
             (memory("fine"), {"p": 99}),
         ],
         ids=["id taken", "stale", "missing", "unseen"],
     )
     def test_a_change_that_fails_leaves_nothing_behind(self, store: Store, last: Row, seen: dict[str, int]) -> None:
         """Only its last row is wrong; nothing of the rest, deletes included, may be stored."""
-        held = [memory("m1", ["old"], vector=[1, 0]), memory("m2", ["old", "two"], vector=[0, 1]), memory("m3")]
-        store.apply(held)
+        stored = [memory("m1", ["old"], vector=[1, 0]), memory("m2", ["old", "two"], vector=[0, 1]), memory("m3")]
+        store.apply(stored)
         before = _everything(store)
         moved = memory("m1", ["new"], partition="q", revision=2, replaces=1, vector=[1, 1])
         with pytest.raises(Conflict):
@@ -357,13 +357,13 @@ class KnowsWhatMoved(Subject):
 
     def test_a_mark_leads_to_the_next_one(self, store: Store) -> None:
         """Following from mark to mark returns each move once."""
-        mark, told = store.changes("p").mark, list[Key]()
+        mark, followed = store.changes("p").mark, list[Key]()
         for turn in range(5):
             store.apply([memory(f"{turn}-{n}") for n in range(turn)])
             found = store.changes("p", mark)
-            told += found.keys or []
+            followed += found.keys or []
             mark = found.mark
-        assert told == [(Kind.MEMORY, f"{turn}-{n}") for turn in range(5) for n in range(turn)]
+        assert followed == [(Kind.MEMORY, f"{turn}-{n}") for turn in range(5) for n in range(turn)]
 
     def test_a_partition_knows_nothing_of_others(self, store: Store) -> None:
         mark = store.changes("p").mark
@@ -450,14 +450,14 @@ class KnowsWhatMoved(Subject):
                 over.set()
 
         def follow(handle: Store) -> None:
-            mark, told, last = beginning, list[str](), False
+            mark, followed, last = beginning, list[str](), False
             while not last:
                 last = over.is_set()  # read before the last call
                 found = handle.changes("p", mark)
-                told += [key.id for key in found.keys or ()]
+                followed += [key.id for key in found.keys or ()]
                 mark = found.mark
-                assert len(told) % 2 == 0
-            assert told == [id_ for pair in pairs for id_ in pair]
+                assert len(followed) % 2 == 0
+            assert followed == [id_ for pair in pairs for id_ in pair]
 
         together([write, lambda: follow(store), lambda: follow(other)])
 
