@@ -45,7 +45,7 @@ lint: $(READY) ## formatting, lint, types and the floors
 	$(BIN)/mypy --shadow-file $(MESH)i $(MESH) $(MESH)i
 	$(BIN)/lint-imports
 
-conformance: $(RESULTS) ## which requirement is held by which test; writes docs/conformance.md
+conformance: $(RESULTS) ## list the tests that cover each requirement; writes docs/conformance.md
 	$(BIN)/python tools/conformance.py --results $(RESULTS) $(if $(filter true,$(CI)),--check)
 
 mutants: $(READY) ## put deliberate bugs into the stores and see that the tests catch them

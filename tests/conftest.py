@@ -39,7 +39,7 @@ def known_ids() -> frozenset[str]:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     # Write it with `=`: before this hook runs, pytest takes a separate file name for a test.
-    parser.addoption("--req-results", metavar="FILE", help="write which tests hold which requirement, as JSON")
+    parser.addoption("--req-results", metavar="FILE", help="write which tests cover which requirement, as JSON")
     parser.addoption("--deep", action="store_true", help="run every test, with many random Hypothesis examples")
 
 

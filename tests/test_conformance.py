@@ -1,4 +1,4 @@
-"""Requirement marks: a run records which tests hold which id, and a resolved milestone keeps the ids that it promised."""
+"""Requirement marks: a run records which tests cover which id, and a resolved milestone keeps the ids that it promised."""
 
 import json
 import os
@@ -170,14 +170,14 @@ def test_a_deep_run_leaves_nothing_out(project: Path) -> None:
 def test_a_promise_kept_passes_and_is_written_down(project: Path) -> None:
     code, printed = judge(project, {"test_it_holds": ("passed", ["ONE-1"])})
     assert code == 0
-    assert "ONE: 1 of 2 held, 0 in part, 1 not yet\n  not yet: 2" in printed
+    assert "ONE: 1 of 2 covered, 0 in part, 1 not yet\n  not yet: 2" in printed
     page = (project / "page.md").read_text()
     assert "| ONE-1 | it holds (`test_it.py`) |" in page
     assert "| ONE-2 | not yet |" in page
     assert "| all | 2 | 1 | 0 | 1 |" in page
 
 
-def test_what_is_held_in_part_is_shown_as_such_and_keeps_no_promise(project: Path) -> None:
+def test_what_is_covered_in_part_is_shown_as_such_and_keeps_no_promise(project: Path) -> None:
     results = {"test_one": ("passed", ["ONE-1"]), "test_two": ("passed", ["ONE-2"])}
     write_list(project, holds=["ONE-1"], missing='ONE-2 = "the other half"')
     assert judge(project, results)[0] == 0
@@ -185,21 +185,21 @@ def test_what_is_held_in_part_is_shown_as_such_and_keeps_no_promise(project: Pat
     assert "| ONE-2 | in part; missing: the other half<br>two (`test_it.py`) |" in page
     assert "| all | 2 | 1 | 1 | 0 |" in page
     write_list(project, holds=["ONE-1"], missing='ONE-1 = "the other half"')
-    assert "milestone 1 promises ONE-1, but no passing test holds it" in judge(project, results)[1]
+    assert "milestone 1 promises ONE-1, but no passing test covers it" in judge(project, results)[1]
     write_list(project, holds=[], missing='ONE-2 = "the other half"')
-    assert "ONE-2 is listed as held in part, but no passing test holds it" in judge(project, {})[1]
+    assert "ONE-2 is listed as covered in part, but no passing test covers it" in judge(project, {})[1]
 
 
 @pytest.mark.parametrize(
     ("results", "said"),
     [
-        ({}, "milestone 1 promises ONE-1, but no passing test holds it"),
-        ({"test_x": ("failed", ["ONE-1"])}, "tests/test_it.py::test_x did not pass; it holds ONE-1"),
+        ({}, "milestone 1 promises ONE-1, but no passing test covers it"),
+        ({"test_x": ("failed", ["ONE-1"])}, "tests/test_it.py::test_x did not pass; it covers ONE-1"),
         (
             {"test_y": ("passed", ["ONE-1"]), "test_x[a]": ("passed", ["ONE-2"]), "test_x[b]": ("failed", ["ONE-2"])},
-            "tests/test_it.py::test_x did not pass; it holds ONE-2",
+            "tests/test_it.py::test_x did not pass; it covers ONE-2",
         ),
-        ({"test_y": ("passed", ["ONE-1"]), "test_z": ("skipped", ["ONE-2"])}, "test_z did not pass; it holds ONE-2"),
+        ({"test_y": ("passed", ["ONE-1"]), "test_z": ("skipped", ["ONE-2"])}, "test_z did not pass; it covers ONE-2"),
         ({"test_y": ("passed", ["ONE-1", "TWO-1"])}, "unknown requirement TWO-1"),
     ],
 )
