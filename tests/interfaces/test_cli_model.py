@@ -2,12 +2,13 @@
 
 import json
 import shutil
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
 
-from memory_mesh.models import fetch, model_files, onnx_graph
-from memory_mesh.models.model_files import HASHES, file_sha256, read_model
+from memory_mesh.models import model_files, onnx_graph
+from memory_mesh.models.model_files import HASHES, read_model
 
 
 @pytest.fixture
@@ -17,14 +18,14 @@ def fetched(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list
     small.mkdir()
     for name in HASHES:
         (small / name).write_text(f"the {name} of a test")
-        monkeypatch.setitem(HASHES, name, file_sha256(small / name))
+        monkeypatch.setitem(HASHES, name, sha256((small / name).read_bytes()).hexdigest())
 
     def way(into: Path) -> str:
         fetches.append(into)
         shutil.copytree(small, into, dirs_exist_ok=True)
         return ""
 
-    monkeypatch.setattr(fetch, "SOURCES", {"a way": way})
+    monkeypatch.setattr(model_files, "SOURCES", {"a way": way})
     monkeypatch.setattr(model_files, "find_spec", lambda package: None)
     monkeypatch.setattr(onnx_graph, "build", lambda weights, progress: b"a graph")
     monkeypatch.setenv("MEMORY_MESH_CACHE_DIR", str(tmp_path / "cache"))
@@ -67,7 +68,7 @@ def test_a_damaged_model_is_told_and_mended(cli, fetched, tmp_path):
 
 
 def test_a_fetch_that_fails_is_one_line_with_each_reason(cli, fetched, monkeypatch):
-    monkeypatch.setattr(fetch, "SOURCES", {"a way": lambda into: "no network"})
+    monkeypatch.setattr(model_files, "SOURCES", {"a way": lambda into: "no network"})
     said = cli("model", "fetch")
     assert said.code == 13
     assert said.err.startswith("[MemoryMesh Error] ")

@@ -174,12 +174,12 @@ class Programs:
         self.run: list[list[str]] = []
         self._failing = failing
 
-    def __call__(self, words: list[str], **options: object) -> CompletedProcess[bytes]:
+    def __call__(self, words: list[str], **options: object) -> CompletedProcess[str]:
         assert not options.get("shell")
         self.run.append(words)
         if "missing" in self._failing and words[0].endswith("lms"):
             raise FileNotFoundError(words[0])
-        return CompletedProcess(words, int(words[0].rpartition("/")[2] in self._failing))
+        return CompletedProcess(words, int(words[0].rpartition("/")[2] in self._failing), stderr="")
 
 
 @pytest.mark.parametrize(

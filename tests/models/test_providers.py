@@ -4,7 +4,7 @@ import pytest
 
 from memory_mesh.core.errors import SettingsError
 from memory_mesh.core.ports import Secret
-from memory_mesh.models.providers import PROVIDERS, Provider, SchemaForm, find_provider, provider_headers, provider_url
+from memory_mesh.models.providers import PROVIDERS, Provider, find_provider, provider_headers, provider_url
 
 KEY = "sk-proj-0123456789abcdefghijklmnop"
 LOCAL = ("ollama", "lmstudio", "llamacpp")
@@ -29,7 +29,7 @@ def test_lm_studio_has_its_model_dimensions_and_address() -> None:
 
 def test_only_local_providers_allow_local_addresses_and_need_no_key() -> None:
     assert {name for name, provider in PROVIDERS.items() if provider.local} == set(LOCAL)
-    assert {name for name, provider in PROVIDERS.items() if provider.needs_key} == set(REMOTE)
+    assert {name for name, provider in PROVIDERS.items() if not provider.local} == set(REMOTE)
     assert all(PROVIDERS[name].base_url.startswith("https://") for name in REMOTE)
 
 
@@ -104,4 +104,4 @@ def test_an_invalid_key_is_refused_and_not_quoted(key: str) -> None:
 
 def test_the_limit_on_tokens_has_another_name_at_openai() -> None:
     assert {provider.name for provider in PROVIDERS.values() if provider.limit_name != "max_tokens"} == {"openai"}
-    assert find_provider("cohere").schema_form is SchemaForm.JSON_OBJECT
+    assert find_provider("cohere").schema_type == "json_object"

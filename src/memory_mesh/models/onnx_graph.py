@@ -26,14 +26,9 @@ _MAX_WEIGHT, _MAX_EMBEDDING = 63, 127
 Array = npt.NDArray[Any]
 
 
-def build(weights: Path, progress: Progress = no_progress) -> bytes:
-    """Return the graph with 8-bit weights."""
-    return Graph(load_file(weights), quantized=True).bytes(progress)
-
-
-def build_unquantized(weights: Path) -> bytes:
-    """Return the graph with 32-bit weights, for comparison."""
-    return Graph(load_file(weights), quantized=False).bytes()
+def build(weights: Path, progress: Progress = no_progress, *, quantized: bool = True) -> bytes:
+    """Return the graph with 8-bit weights, or with 32-bit weights for comparison."""
+    return Graph(load_file(weights), quantized=quantized).bytes(progress)
 
 
 class Graph:
@@ -44,13 +39,14 @@ class Graph:
         self._nodes: list[Any] = []
         self._constants: list[Any] = []
 
-    def bytes(self, progress: Progress = no_progress) -> bytes:
+    def bytes(self, progress: Progress) -> bytes:
         """Build and serialize the model."""
         hidden = self._embeddings()
         for layer in range(LAYERS):
             hidden = self._layer(hidden, f"encoder.layer.{layer}.")
             progress("building the model", layer + 1, LAYERS)
-        self._pool(hidden)
+        mean = self._node("ReduceMean", hidden, self._constant(np.array([1])), keepdims=0)
+        self._nodes.append(helper.make_node("LpNormalization", [mean], ["vector"], axis=-1, p=2))
         ids = helper.make_tensor_value_info("ids", TensorProto.INT64, [1, "tokens"])
         vector = helper.make_tensor_value_info("vector", TensorProto.FLOAT, [1, WIDTH])
         graph = helper.make_graph(self._nodes, "all-MiniLM-L6-v2", [ids], [vector], self._constants)
@@ -93,10 +89,6 @@ class Graph:
 
     def _add_and_normalize(self, new: str, old: str, norm: str) -> str:
         return self._node("SkipLayerNormalization", new, old, *self._norm_weights(norm), domain=_MICROSOFT, epsilon=_EPSILON)
-
-    def _pool(self, hidden: str) -> None:
-        mean = self._node("ReduceMean", hidden, self._constant(np.array([1])), keepdims=0)
-        self._nodes.append(helper.make_node("LpNormalization", [mean], ["vector"], axis=-1, p=2))
 
     # --- parts of a layer ---
 

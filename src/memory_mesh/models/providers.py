@@ -8,14 +8,12 @@ import json
 import re
 from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import Protocol
 
 from memory_mesh.core.errors import CallRefused, SettingsError
 from memory_mesh.core.model import Json
-from memory_mesh.core.ports import Prompt, Secret
+from memory_mesh.core.ports import Secret
 
-ANTHROPIC_VERSION = "2023-06-01"
 BYTES_PER_TOKEN = 3
 _MAX_TOKENS = 10**9  # a server that reports more for one call is wrong
 _PARAMETER_REFUSED = (400, 422)
@@ -24,70 +22,50 @@ _UNKNOWN = re.compile(
 )
 
 
-class SchemaForm(StrEnum):
-    """How a request contains the JSON schema of its answer."""
-
-    JSON_SCHEMA = "json_schema"  # response_format with a named, strict schema
-    JSON_OBJECT = "json_object"  # response_format with the schema beside its type
-    OUTPUT_CONFIG = "output_config"  # Anthropic
-
-
 @dataclass(frozen=True, slots=True)
 class EmbeddingModel:
-    """The default embedding model of a provider. The window is in tokens as `overestimate_tokens` counts them."""
+    """An embedding model of a provider. The window is in tokens as `overestimate_tokens` counts them."""
 
     model: str
-    dimension: int
+    dimension: int | None  # None: unknown
     window: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Provider:
-    """One provider. Calls to a local one may go to this computer and its network."""
+    """One provider.
+
+    Calls to a local one may go to this computer and its network. It needs no key, and its schemas may limit lengths and numbers;
+    remote providers refuse such a schema as a whole.
+    """
 
     name: str
     base_url: str
     local: bool = False
-    needs_key: bool = True
-    schema_form: SchemaForm = SchemaForm.JSON_SCHEMA
-    schema_bounds: bool = False  # whether a schema may limit lengths and numbers; other providers refuse the whole schema
+    headers: Mapping[str, str] = field(default_factory=dict)  # of every request, beside the key
+    schema_type: str = "json_schema"  # a named, strict schema; in a "json_object" the schema stands beside its type
     limit_name: str = "max_tokens"
-    embedding: EmbeddingModel | None = None
+    embedding: EmbeddingModel | None = None  # the default one
 
 
 _KNOWN = (
     Provider(
-        name="openai",
-        base_url="https://api.openai.com/v1",
-        limit_name="max_completion_tokens",
+        "openai", "https://api.openai.com/v1", limit_name="max_completion_tokens",
         embedding=EmbeddingModel("text-embedding-3-small", 1536, 8191),
     ),
-    Provider(name="anthropic", base_url="https://api.anthropic.com/v1", schema_form=SchemaForm.OUTPUT_CONFIG),
+    Provider("anthropic", "https://api.anthropic.com/v1", headers={"anthropic-version": "2023-06-01"}),
     Provider(
-        name="cohere",
-        base_url="https://api.cohere.ai/compatibility/v1",
-        schema_form=SchemaForm.JSON_OBJECT,
+        "cohere", "https://api.cohere.ai/compatibility/v1", schema_type="json_object",
         embedding=EmbeddingModel("embed-v4.0", 1536, 128_000),
     ),
+    # The window is 2048 unless the server is configured otherwise, minus the two tokens around a text.
+    Provider("ollama", "http://127.0.0.1:11434/v1", local=True, embedding=EmbeddingModel("nomic-embed-text", 768, 2046)),
     Provider(
-        name="ollama",
-        base_url="http://127.0.0.1:11434/v1",
-        local=True,
-        needs_key=False,
-        schema_bounds=True,
-        # 2048 unless the server is configured otherwise, minus the two tokens around a text.
-        embedding=EmbeddingModel("nomic-embed-text", 768, 2046),
-    ),
-    Provider(
-        name="lmstudio",
-        base_url="http://127.0.0.1:1234/v1",
-        local=True,
-        needs_key=False,
-        schema_bounds=True,
+        "lmstudio", "http://127.0.0.1:1234/v1", local=True,
         embedding=EmbeddingModel("mixedbread-ai/mxbai-embed-large-v1", 1024, 510),
     ),
-    Provider(name="llamacpp", base_url="http://127.0.0.1:8080/v1", local=True, needs_key=False, schema_bounds=True),
-)
+    Provider("llamacpp", "http://127.0.0.1:8080/v1", local=True),
+)  # fmt: skip
 PROVIDERS: Mapping[str, Provider] = {provider.name: provider for provider in _KNOWN}
 
 
@@ -112,21 +90,15 @@ def provider_url(provider: Provider, url: str | None = None) -> str:
 def provider_headers(provider: Provider, key: Secret | None) -> dict[str, str | Secret]:
     """Return the headers of every request to a provider. The key is nowhere else."""
     text = key.reveal().strip() if key else ""
-    if not text and provider.needs_key:
+    if not text and not provider.local:
         raise SettingsError(f"{provider.name} needs an API key", remedy="set the key, or choose a local provider")
     if not text:
-        return headers_without_key(provider)
+        return dict(provider.headers)
     if not (text.isascii() and text.isprintable() and " " not in text):
         what = f"the API key for {provider.name} is not valid"
         raise SettingsError(what, expected="printable ASCII characters without spaces")
-    if provider.schema_form is SchemaForm.OUTPUT_CONFIG:
-        return {"x-api-key": Secret(text), **headers_without_key(provider)}
-    return {"authorization": BearerToken(text)}
-
-
-def headers_without_key(provider: Provider) -> dict[str, str | Secret]:
-    """Return the headers for a server at another address that needs no key."""
-    return {"anthropic-version": ANTHROPIC_VERSION} if provider.schema_form is SchemaForm.OUTPUT_CONFIG else {}
+    named = {"x-api-key": Secret(text)} if provider.name == "anthropic" else {"authorization": BearerToken(text)}
+    return {**named, **provider.headers}
 
 
 class BearerToken(Secret):
@@ -165,8 +137,9 @@ class AdaptiveClient:
         """Post, and repeat the request without refused parameters. A change is remembered after it has worked."""
         changes = dict(self._changes)
         while True:
+            names = {name: changes.get(name, name) for name in body}
             try:
-                answer = self.client.post(path, _apply_changes(body, changes))
+                answer = self.client.post(path, {name: body[old] for old, name in names.items() if name is not None})
             except CallRefused as error:
                 name = self._find_refused(error, body.keys() - changes.keys())
                 if name is None:
@@ -187,10 +160,6 @@ class AdaptiveClient:
         return next((name for name in mentioned if name in self.renamed and _UNKNOWN.search(message)), None)
 
 
-def _apply_changes(body: Mapping[str, Json], changes: Mapping[str, str | None]) -> dict[str, Json]:
-    return {new: value for name, value in body.items() if (new := changes.get(name, name)) is not None}
-
-
 def overestimate_tokens(text: str) -> int:
     """Return how many tokens a text may have: a third of its UTF-8 bytes, rather too many than too few.
 
@@ -198,12 +167,6 @@ def overestimate_tokens(text: str) -> int:
     more: a count of characters would send four times what the window or the daily limit allows.
     """
     return -(-len(text.encode(errors="replace")) // BYTES_PER_TOKEN)
-
-
-def overestimate_request(prompt: Prompt) -> int:
-    """Return how many tokens a request may have. The model reads the schema too."""
-    schema = json.dumps(prompt.schema) if prompt.schema else ""
-    return overestimate_tokens(prompt.system) + overestimate_tokens(prompt.user) + overestimate_tokens(schema)
 
 
 def reported_tokens(usage: Json, name: str) -> int | None:

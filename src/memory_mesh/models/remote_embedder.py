@@ -12,6 +12,7 @@ from memory_mesh.core.cancel import check_cancelled, wait
 from memory_mesh.core.errors import AnswerUnreadable, BudgetSpent, CallError, CallRefused, EmbeddingError, Unreachable
 from memory_mesh.core.model import Json, Vector
 from memory_mesh.core.ports import Embedder
+from memory_mesh.models.model_files import run_program
 from memory_mesh.models.providers import BYTES_PER_TOKEN, JsonClient, overestimate_tokens, replace_surrogates
 from memory_mesh.models.wrappers import WrappedEmbedder
 
@@ -40,17 +41,9 @@ class RemoteEmbedder:
         dimension: int | None = None,
         batch_size: int = BATCH_SIZE,
     ) -> None:
-        self._client, self._model, self._name, self._window, self._batch_size = client, model, name, window, batch_size
-        self._dimension = dimension
+        self.model, self.window = name, window
+        self._client, self._model_name, self._dimension, self._batch_size = client, model, dimension, batch_size
         self._lock = Lock()
-
-    @property
-    def model(self) -> str:
-        return self._name
-
-    @property
-    def window(self) -> int:
-        return self._window
 
     def count(self, text: str) -> int:
         return overestimate_tokens(text)  # so that a passage cut by this count fits in every script
@@ -59,13 +52,13 @@ class RemoteEmbedder:
         try:
             return [vector for batch in self._batches(texts) for vector in self._embed_batch(batch, cuts=_MAX_CUTS)]
         except (CallError, BudgetSpent, AnswerUnreadable) as error:
-            raise EmbeddingError(f"{self._name} made no vectors: {error.what}", remedy=error.remedy) from error
+            raise EmbeddingError(f"{self.model} made no vectors: {error.what}", remedy=error.remedy) from error
 
     def _batches(self, texts: Sequence[str]) -> Iterator[list[str]]:
         batch: list[str] = []
         size = 0
         for text in texts:
-            fitting = _cut(replace_surrogates(text), self._window * BYTES_PER_TOKEN)
+            fitting = _cut(replace_surrogates(text), self.window * BYTES_PER_TOKEN)
             length = len(fitting.encode())
             if batch and (len(batch) == self._batch_size or size + length > _BATCH_BYTES):
                 yield batch
@@ -78,7 +71,11 @@ class RemoteEmbedder:
     def _embed_batch(self, batch: list[str], *, cuts: int) -> list[Vector]:
         check_cancelled()
         # Some servers refuse an empty text.
-        body: dict[str, Json] = {"model": self._model, "input": [text or " " for text in batch], "encoding_format": "float"}
+        body: dict[str, Json] = {
+            "model": self._model_name,
+            "input": [text or " " for text in batch],
+            "encoding_format": "float",
+        }
         try:
             answer = self._client.post("/embeddings", body)
         except CallRefused as error:
@@ -115,11 +112,11 @@ class RemoteEmbedder:
         length = sqrt(sum(number * number for number in numbers))
         if not length or not isfinite(length):
             raise self._unusable("the length of a vector is zero or infinite")
-        return Vector.of(self._name, [number / length for number in numbers])
+        return Vector.of(self.model, [number / length for number in numbers])
 
     def _unusable(self, why: str, expected: str = "") -> EmbeddingError:
         remedy = "check that the configured model is an embedding model, and that the server runs it"
-        return EmbeddingError(f"the answer of {self._name} cannot be used: {why}", expected=expected, remedy=remedy)
+        return EmbeddingError(f"the answer of {self.model} cannot be used: {why}", expected=expected, remedy=remedy)
 
 
 def _to_numbers(values: Json) -> list[float] | None:
@@ -143,19 +140,8 @@ def start_lm_studio() -> bool:
     from shutil import which
 
     command = which("lms") or str(Path.home() / ".lmstudio" / "bin" / "lms")
-    return _run_program([command, "server", "start"]) or _run_program(["/usr/bin/open", "-g", "-a", "LM Studio"])
-
-
-def _run_program(command: list[str]) -> bool:
-    import subprocess
-
-    try:
-        done = subprocess.run(  # noqa: S603  (fixed arguments, and no shell)
-            command, stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=_MAX_START_SECONDS
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return False
-    return done.returncode == 0
+    programs = ([command, "server", "start"], ["/usr/bin/open", "-g", "-a", "LM Studio"])
+    return any(run_program(program, seconds=_MAX_START_SECONDS) == "" for program in programs)
 
 
 # The first caller that acquires it may start LM Studio; it is never released.

@@ -1,10 +1,11 @@
 """Wrappers around embedders and language models: cache, fallback and metering."""
 
+import json
 import logging
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from threading import Lock
+from typing import TypeVar
 
 from memory_mesh.core.errors import (
     AnswerUnreadable,
@@ -17,26 +18,19 @@ from memory_mesh.core.errors import (
 )
 from memory_mesh.core.model import Json, Vector
 from memory_mesh.core.ports import NO_TOKENS, ChatModel, Embedder, Meter, Prompt, Reply, Tokens
-from memory_mesh.models.providers import JsonClient, overestimate_request, overestimate_tokens, reported_tokens
+from memory_mesh.models.providers import JsonClient, overestimate_tokens, reported_tokens
 
 CACHE_SIZE = 1000
 EMBED = "embed"  # the operation under which embedding is counted
 _log = logging.getLogger("memory_mesh")
+_Answer = TypeVar("_Answer")
 
 
 class WrappedEmbedder:
     """Takes the model, the window and the token count from another embedder."""
 
     def __init__(self, inner: Embedder) -> None:
-        self._inner = inner
-
-    @property
-    def model(self) -> str:
-        return self._inner.model
-
-    @property
-    def window(self) -> int:
-        return self._inner.window
+        self._inner, self.model, self.window = inner, inner.model, inner.window
 
     def count(self, text: str) -> int:
         return self._inner.count(text)
@@ -52,29 +46,18 @@ class CachedEmbedder(WrappedEmbedder):
         self._lock = Lock()
 
     def embed(self, texts: Sequence[str]) -> list[Vector]:
-        vectors = self._cached(texts)
-        missing = [text for text in dict.fromkeys(texts) if text not in vectors]
-        if missing:
-            # Outside of the lock: calls for cached texts do not wait for the model.
-            new = dict(zip(missing, self._inner.embed(missing), strict=True))
-            self._add(new)
-            vectors |= new
-        return [vectors[text] for text in texts]
-
-    def _cached(self, texts: Sequence[str]) -> dict[str, Vector]:
         with self._lock:
             vectors = {text: self._cache[text] for text in texts if text in self._cache}
-            for text in vectors:
-                self._cache.move_to_end(text)
-        return vectors
-
-    def _add(self, vectors: dict[str, Vector]) -> None:
+        if missing := [text for text in dict.fromkeys(texts) if text not in vectors]:
+            # Outside of the lock: calls for cached texts do not wait for the model.
+            vectors.update(zip(missing, self._inner.embed(missing), strict=True))
         with self._lock:
             for text, vector in vectors.items():
                 self._cache[text] = vector
                 self._cache.move_to_end(text)
             while len(self._cache) > self._size:
                 self._cache.popitem(last=False)
+        return [vectors[text] for text in texts]
 
 
 class FallbackEmbedder(WrappedEmbedder):
@@ -104,17 +87,13 @@ class MeteredChat:
     """A language model whose calls are counted, each under its operation."""
 
     def __init__(self, inner: ChatModel, meter: Meter) -> None:
-        self._inner, self._meter = inner, meter
-
-    @property
-    def model(self) -> str:
-        return self._inner.model
+        self._inner, self._meter, self.model = inner, meter, inner.model
 
     def reply(self, prompt: Prompt) -> Reply:
-        limit = Tokens(overestimate_request(prompt), prompt.max_tokens)
+        parts = (prompt.system, prompt.user, json.dumps(prompt.schema) if prompt.schema else "")  # the model reads the schema too
+        limit = Tokens(sum(map(overestimate_tokens, parts)), prompt.max_tokens)
         ticket = self._meter.reserve(prompt.operation, self.model, limit)
-        with _commit_failure(self._meter, ticket, limit):
-            reply = self._inner.reply(prompt)
+        reply = _call(lambda: self._inner.reply(prompt), self._meter, ticket, limit)
         self._meter.commit(ticket, reply.tokens)
         return reply
 
@@ -129,26 +108,24 @@ class MeteredClient:
         texts = body.get("input")
         limit = Tokens(sum(overestimate_tokens(str(text)) for text in texts) if isinstance(texts, list) else 0)
         ticket = self._meter.reserve(EMBED, self._model, limit)
-        with _commit_failure(self._meter, ticket, limit):
-            answer = self._client.post(path, body)
+        answer = _call(lambda: self._client.post(path, body), self._meter, ticket, limit)
         sent = reported_tokens(answer.get("usage"), "prompt_tokens")
         self._meter.commit(ticket, limit if sent is None else Tokens(sent))
         return answer
 
 
-@contextmanager
-def _commit_failure(meter: Meter, ticket: str, limit: Tokens) -> Iterator[None]:
-    """Commit what a failed call may cost; `limit` is the maximum."""
+def _call(call: Callable[[], _Answer], meter: Meter, ticket: str, limit: Tokens) -> _Answer:
+    """Call a model, and commit what a failed call may cost; `limit` is the maximum."""
     try:
-        yield
-    except (Unreachable, UnsafeAddress, CallRefused, RateLimited):
-        meter.commit(ticket, NO_TOKENS, failed=True)  # the model did not read the request
-        raise
-    except AnswerUnreadable:
-        meter.commit(ticket, limit, failed=True)  # it answered, at an unknown length
-        raise
-    except BaseException:  # timed out, broken off or cancelled: the model read the request, and may have answered
-        meter.commit(ticket, Tokens(limit.sent), failed=True)
+        return call()
+    except BaseException as error:
+        if isinstance(error, Unreachable | UnsafeAddress | CallRefused | RateLimited):
+            cost = NO_TOKENS  # the model did not read the request
+        elif isinstance(error, AnswerUnreadable):
+            cost = limit  # it answered, at an unknown length
+        else:
+            cost = Tokens(limit.sent)  # timed out, broken off or cancelled: it read the request, and may have answered
+        meter.commit(ticket, cost, failed=True)
         raise
 
 

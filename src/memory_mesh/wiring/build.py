@@ -255,17 +255,18 @@ def _remote_embedder(options: Options, meter: Meter | None) -> Embedder:
     provider = find_provider(options.embedder)
     if error := _missing_key(options, provider, "embedding"):
         raise error
-    default = provider.embedding or EmbeddingModel("", 0, _DEFAULT_WINDOW)
-    model = options.embedding_model or default.model
-    is_default = model == default.model  # window and dimension of any other model are unknown
-    name = f"{provider.name}/{model}"
+    model = provider.embedding
+    if model is None or options.embedding_model not in (None, model.model):
+        # Window and dimension of a model that is not the provider's default are unknown.
+        model = EmbeddingModel(options.embedding_model or "", None, _DEFAULT_WINDOW)
+    name = f"{provider.name}/{model.model}"
     client = _http_client(options, provider, "embedding")
     embedder = RemoteEmbedder(
         MeteredClient(client, meter, name) if meter else client,
-        model=model,
+        model=model.model,
         name=name,
-        window=options.embedding_window or (default.window if is_default else _DEFAULT_WINDOW),
-        dimension=default.dimension if is_default else None,
+        window=options.embedding_window or model.window,
+        dimension=model.dimension,
     )
     is_local = provider_url(provider, options.embedding_url) == provider.base_url
     return LmStudioEmbedder(embedder) if provider.name == "lmstudio" and is_local else embedder
@@ -273,12 +274,12 @@ def _remote_embedder(options: Options, meter: Meter | None) -> Embedder:
 
 def _http_client(options: Options, provider: "Provider", kind: str) -> "HttpClient":
     """Return the client for a provider. An error names the option that is wrong."""
-    from memory_mesh.models.providers import headers_without_key, provider_headers, provider_url
+    from memory_mesh.models.providers import provider_headers, provider_url
     from memory_mesh.net import ALLOW_LOCAL_REMEDY, HttpClient
 
     url_option, _, local_option = _CONNECTION_OPTIONS[kind]
     url, key, allow_local = (getattr(options, name) for name in _CONNECTION_OPTIONS[kind])
-    headers = provider_headers(provider, Secret(key)) if key else headers_without_key(provider)
+    headers = provider_headers(provider, Secret(key)) if key else provider.headers
     try:
         return HttpClient(
             provider_url(provider, url),
@@ -296,7 +297,7 @@ def _http_client(options: Options, provider: "Provider", kind: str) -> "HttpClie
 def _missing_key(options: Options, provider: "Provider", kind: str) -> SettingsError | None:
     """Return the error if the provider needs a key and has none. A server at another address may need none."""
     url_option, key_option, _ = _CONNECTION_OPTIONS[kind]
-    if not provider.needs_key or getattr(options, key_option) is not None or getattr(options, url_option) is not None:
+    if provider.local or getattr(options, key_option) is not None or getattr(options, url_option) is not None:
         return None
     remedy = f"set {PREFIX}{key_option.upper()} or {PROVIDER_KEYS[provider.name]}"
     return SettingsError(f"{key_option} is not set", expected=f"a key for {provider.name}", remedy=remedy)
