@@ -30,6 +30,7 @@ class OpenAiChat:
         self._provider, self._name, self.model = provider, model, f"{provider.name}/{model}"
 
     def reply(self, prompt: Prompt) -> Reply:
+        """Send the prompt, and return the reply of the model."""
         body: dict[str, Json] = {
             "model": self._name,
             "messages": [{"role": "system", "content": prompt.system}, {"role": "user", "content": prompt.user}],
@@ -53,6 +54,7 @@ class AnthropicChat:
         self._name, self.model = model, f"anthropic/{model}"
 
     def reply(self, prompt: Prompt) -> Reply:
+        """Send the prompt, and return the reply of the model."""
         body: dict[str, Json] = {
             "model": self._name,
             "system": prompt.system,

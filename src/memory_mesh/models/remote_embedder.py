@@ -70,12 +70,8 @@ class RemoteEmbedder:
 
     def _embed_batch(self, batch: list[str], *, cuts: int) -> list[Vector]:
         check_cancelled()
-        # Some servers refuse an empty text.
-        body: dict[str, Json] = {
-            "model": self._model_name,
-            "input": [text or " " for text in batch],
-            "encoding_format": "float",
-        }
+        texts: list[Json] = [text or " " for text in batch]  # some servers refuse an empty text
+        body: dict[str, Json] = {"model": self._model_name, "input": texts, "encoding_format": "float"}
         try:
             answer = self._client.post("/embeddings", body)
         except CallRefused as error:

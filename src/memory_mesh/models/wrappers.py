@@ -46,6 +46,7 @@ class CachedEmbedder(WrappedEmbedder):
         self._lock = Lock()
 
     def embed(self, texts: Sequence[str]) -> list[Vector]:
+        """Return a vector for each text. Each of them is then among the most recently used."""
         with self._lock:
             vectors = {text: self._cache[text] for text in texts if text in self._cache}
         if missing := [text for text in dict.fromkeys(texts) if text not in vectors]:
