@@ -86,7 +86,7 @@ def model_status(call: Call) -> Answer:
     embedder, status = settings.options.embedder, status_of(model_paths(settings))
     rows = [("folder", str(status.folder))]
     rows += [("size", size(status.size))] if status.size else []
-    rows += [("sums", "right")] if status.usable else []
+    rows += [("hashes", "correct")] if status.usable else []
     rows += [(name, text) for name, text in (("detail", status.detail), ("remedy", status.remedy)) if text]
     if embedder != "local":
         rows.append(("unused", f"embedder is {embedder}, by {settings.origins['embedder']}"))

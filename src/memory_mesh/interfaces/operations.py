@@ -386,7 +386,7 @@ OPERATIONS = (
     ),
     Operation(
         name="audit head", method="audit_heads", view="heads", heading=MAINTAIN,
-        summary="Show where each chain ends. Note it elsewhere: audit verify --head tells later whether it is still true.",
+        summary="Show the last block of each chain. Note it elsewhere: audit verify --head checks it later.",
         parameters=(_CHAIN_AGENT, _CHAIN), examples=("audit head", "audit head --agent planner --chain main"),
     ),
     Operation(

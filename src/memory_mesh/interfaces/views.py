@@ -164,7 +164,7 @@ def explained(explanation: Explanation, call: Call) -> Answer:
 
 
 def compacted(freed: bool, call: Call) -> Answer:  # noqa: FBT001  (the result of the method)
-    done = "The store's files hold nothing of what was deleted" if freed else "Others are using the store: try again later"
+    done = "No deleted bytes are left in the files" if freed else "Other processes are using the store: try again later"
     return Answer(text=f"{NAME} {done}", data={"bytes_freed": freed}, code=0 if freed else 1)
 
 
