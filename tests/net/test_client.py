@@ -20,7 +20,7 @@ import pytest
 from memory_mesh.core.cancel import cancellable
 from memory_mesh.core.errors import CallError, CallRefused, CallTimedOut, Cancelled, RateLimited, SettingsError
 from memory_mesh.core.ports import Secret
-from memory_mesh.net import HttpClient, System, responses
+from memory_mesh.net import HttpClient, System
 
 from .servers import Answer, FaultServer
 
@@ -321,7 +321,7 @@ def test_an_answer_that_cannot_be_used_is_final(answer: Answer, wrong: str) -> N
 
 @pytest.mark.parametrize("chunked", [False, True])
 def test_a_response_that_is_too_large_is_not_read(chunked: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(responses, "MAX_BYTES", 100_000)
+    monkeypatch.setattr("memory_mesh.net.client.MAX_BYTES", 100_000)
     with served(Answer(body={"a": "x" * 90_000}), Answer(body={"a": "x" * 200_000}, chunked=chunked)) as (client, server, _):
         assert len(str(client.post("a", {})["a"])) == 90_000
         with pytest.raises(CallError, match="too large"):
@@ -474,7 +474,7 @@ def test_a_header_that_quotes_the_key_does_not_get_it_into_errors(quoting: Answe
 
 
 def test_reports_with_local_variables_do_not_show_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(responses, "MAX_BYTES", 10)
+    monkeypatch.setattr("memory_mesh.net.client.MAX_BYTES", 10)
     failures = [Answer(body="x" * 20), Answer(hang=True)]
     with served(*failures, headers={"Authorization": Secret(f"Bearer {KEY}")}, timeout=QUICK) as (client, server, _):
         for wrong in ("too large", "no answer within"):

@@ -12,6 +12,7 @@ extend the call.
 import ssl
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, wait
+from contextlib import suppress
 from ipaddress import ip_address
 from socket import socket
 from threading import Thread
@@ -25,7 +26,6 @@ from memory_mesh.core.safety.addresses import address_refusal
 from memory_mesh.net.system import ALLOW_LOCAL_REMEDY, POLL_SECONDS, DeadlineExceeded, System, remaining
 
 MAX_CONNECT_SECONDS = 10.0  # for one address, so that a dead one leaves time for the next
-_NEVER = float("inf")
 SocketOptions = Iterable[tuple[int, int, int] | tuple[int, int, bytes | bytearray] | tuple[int, int, None, int]]
 
 
@@ -44,8 +44,7 @@ class GuardedBackend(NetworkBackend):
         socket_options: SocketOptions | None = None,
     ) -> "GuardedStream":
         """Connect to the first address that accepts; raise `UnsafeAddress` when any address of the host is forbidden."""
-        deadline = _NEVER if timeout is None else timeout
-        stream = _run_interruptibly(lambda: self._connect(host, port, deadline), deadline, self._system.now)
+        stream = _run_interruptibly(lambda: self._connect(host, port, timeout), timeout, self._system.now)
         return GuardedStream(stream, self._system.now)
 
     def connect_unix_socket(
@@ -54,7 +53,7 @@ class GuardedBackend(NetworkBackend):
         """Refuse: a Unix socket always leads to this computer."""
         raise UnsafeAddress("calls to Unix sockets are not allowed")
 
-    def _connect(self, host: str, port: int, deadline: float) -> NetworkStream:
+    def _connect(self, host: str, port: int, deadline: float | None) -> NetworkStream:
         addresses = self._resolve(host, port)
         for address in addresses:
             self._check(host, address)
@@ -69,7 +68,8 @@ class GuardedBackend(NetworkBackend):
         raise ConnectError(f"cannot be reached: {failure}") from failure
 
     def _resolve(self, host: str, port: int) -> list[str]:
-        if _is_address(host):
+        with suppress(ValueError):
+            ip_address(host)
             return [host]
         try:
             addresses = list(self._system.resolve(host, port))
@@ -120,18 +120,17 @@ class GuardedStream(NetworkStream):
         self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
     ) -> "GuardedStream":
         """Start TLS and verify the certificate against the name, whatever address was connected to."""
-        deadline = _NEVER if timeout is None else timeout
         try:
-            seconds = remaining(deadline, self._now())
-            stream = _run_interruptibly(
-                lambda: self._stream.start_tls(ssl_context, server_hostname, seconds), deadline, self._now
-            )
+            seconds = None if timeout is None else remaining(timeout, self._now())
+            stream = _run_interruptibly(lambda: self._stream.start_tls(ssl_context, server_hostname, seconds), timeout, self._now)
         except ConnectTimeout:
             raise DeadlineExceeded from None
         except ConnectError as error:
-            if isinstance(error.__cause__, ssl.SSLCertVerificationError):
-                raise _untrusted(server_hostname, error.__cause__) from error.__cause__
-            raise
+            cause = error.__cause__
+            if not isinstance(cause, ssl.SSLCertVerificationError):
+                raise
+            what = f"the certificate of {server_hostname} cannot be trusted: {cause.verify_message.rstrip('.')}"
+            raise CallError(what, remedy="nothing was sent; check the URL and the certificate") from cause
         except BaseException:
             self.close()
             raise
@@ -145,26 +144,20 @@ class GuardedStream(NetworkStream):
 
     def _next_wait(self, deadline: float | None) -> float:
         check_cancelled()
-        return min(POLL_SECONDS, remaining(_NEVER if deadline is None else deadline, self._now()))
+        return min(POLL_SECONDS, remaining(deadline, self._now()))
 
 
-def _is_address(host: str) -> bool:
-    try:
-        ip_address(host)
-    except ValueError:
-        return False
-    return True
-
-
-def _untrusted(host: str | None, error: ssl.SSLCertVerificationError) -> CallError:
-    what = f"the certificate of {host} cannot be trusted: {error.verify_message.rstrip('.')}"
-    return CallError(what, remedy="nothing was sent; check the URL and the certificate")
-
-
-def _run_interruptibly(work: Callable[[], NetworkStream], deadline: float, now: Callable[[], float]) -> NetworkStream:
+def _run_interruptibly(work: Callable[[], NetworkStream], deadline: float | None, now: Callable[[], float]) -> NetworkStream:
     """Run blocking work in a thread, and abandon it at the deadline or on cancellation. A stream it opens later is closed."""
     future: Future[NetworkStream] = Future()
-    Thread(target=_run, args=(work, future), name="memory-mesh-connect", daemon=True).start()
+
+    def run() -> None:
+        try:
+            future.set_result(work())
+        except BaseException as error:  # noqa: BLE001  (raised again in the caller's thread)
+            future.set_exception(error)
+
+    Thread(target=run, name="memory-mesh-connect", daemon=True).start()
     try:
         while not future.done():
             check_cancelled()
@@ -173,13 +166,6 @@ def _run_interruptibly(work: Callable[[], NetworkStream], deadline: float, now: 
         future.add_done_callback(_close_stream)
         raise
     return future.result()
-
-
-def _run(work: Callable[[], NetworkStream], future: "Future[NetworkStream]") -> None:
-    try:
-        future.set_result(work())
-    except BaseException as error:  # noqa: BLE001  (raised again in the caller's thread)
-        future.set_exception(error)
 
 
 def _close_stream(future: "Future[NetworkStream]") -> None:

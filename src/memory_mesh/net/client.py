@@ -1,22 +1,25 @@
 """The HTTP client of one endpoint: posts JSON objects, with retries, a rate limit and one deadline for each call.
 
 It follows no redirects and ignores the proxy settings of the environment. The deadline covers everything: waiting for the rate
-limit, connecting, retries and the response. The client is thread-safe; connections are kept open and shared.
+limit, connecting, retries and the response. The client is thread-safe; connections are kept open and shared. Responses are read
+within limits, and turned into a JSON object or an error.
 """
 
 import json
 import os
 import re
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from math import isfinite
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 from weakref import finalize
 
 from memory_mesh.core.cancel import check_cancelled
 from memory_mesh.core.errors import (
     CallError,
+    CallRefused,
     CallTimedOut,
     MemoryMeshError,
     RateLimited,
@@ -27,7 +30,6 @@ from memory_mesh.core.errors import (
 from memory_mesh.core.model import Json
 from memory_mesh.core.ports import Secret
 from memory_mesh.core.safety.addresses import Target, host_refusal, parse_path, parse_url
-from memory_mesh.net.responses import Response, Retryable, parse_response, read_response
 from memory_mesh.net.system import ALLOW_LOCAL_REMEDY, DeadlineExceeded, System
 
 if TYPE_CHECKING:
@@ -39,6 +41,21 @@ _MINUTE, _DAY = 60.0, 86_400.0
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _RESERVED = frozenset({"host", "content-length", "transfer-encoding", "accept-encoding", "connection", "expect", "te", "upgrade"})
 _HEADERS = {"accept": "application/json", "content-type": "application/json", "user-agent": "memory-mesh"}
+MAX_BYTES = 32 * 1024 * 1024
+_MAX_DEPTH = 20  # of the JSON in an error response
+_MAX_QUOTED = 200  # characters of a server's message in our errors
+_RETRYABLE = frozenset({408, 429, 500, 502, 503, 504, 529})
+_BUSY = frozenset({429, 503, 529})
+_REMEDIES = {
+    401: "check the API key",
+    403: "check the API key and its permissions",
+    404: "check the URL and the name of the model",
+}
+_COMPRESSIONS = frozenset({"gzip", "x-gzip", "deflate", "br", "zstd", "compress"})
+_REDIRECT_HOST = re.compile(r"(?:[a-z][a-z0-9+.-]*:)?//(?:[^/?#@]*@)?([A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]+\])", re.IGNORECASE)
+
+# Removes our secrets from a text of the server.
+Hide = Callable[[str], str]
 
 
 class HttpClient:
@@ -99,8 +116,8 @@ class HttpClient:
             if (seconds := self._limiter.reserve(deadline)) > 0:
                 self._system.pause(seconds)
             try:
-                return parse_response(self._send(path, content, deadline), self.address, self._hide, self._system.clock())
-            except Retryable as retryable:
+                return _parse_response(self._send(path, content, deadline), self.address, self._hide, self._system.clock())
+            except _Retryable as retryable:
                 failure = retryable
             # Exponential backoff with full jitter, but never earlier than the server allows.
             backoff = min(_MAX_BACKOFF, _FIRST_BACKOFF * 2.0**attempt)
@@ -110,7 +127,7 @@ class HttpClient:
             self._system.pause(delay)
         raise failure.error
 
-    def _send(self, path: str, content: bytes, deadline: float) -> Response:
+    def _send(self, path: str, content: bytes, deadline: float) -> "_Response":
         """Send one request and read its response."""
         import httpcore2
 
@@ -120,7 +137,7 @@ class HttpClient:
         pool, headers = self._open_pool(), self._header_lines
         try:
             with pool.stream("POST", url, headers=headers(len(content)), content=content, extensions=timeouts) as response:
-                return read_response(response.status, response.headers, response.iter_stream(), self.address)
+                return _read_response(response.status, response.headers, response.iter_stream(), self.address)
         except (MemoryMeshError, DeadlineExceeded) as error:
             # The frames of the HTTP library hold the key.
             raise error.with_traceback(None) from None
@@ -128,7 +145,7 @@ class HttpClient:
             what = f"{self.address} gave no answer: {self._hide(str(error))[:200]}"
             kind = Unreachable if isinstance(error, httpcore2.ConnectError) else CallError
             # Without the cause, which may quote the server's bytes, and those may quote our key.
-            raise Retryable(kind(what, remedy="check that it is running and reachable")) from None
+            raise _Retryable(kind(what, remedy="check that it is running and reachable")) from None
 
     def _header_lines(self, length: int) -> list[tuple[bytes, bytes]]:
         given = {name: value.reveal() if isinstance(value, Secret) else value for name, value in self._headers.items()}
@@ -223,3 +240,138 @@ def _check_numbers(timeout: float, per_minute: int | None, attempts: int) -> Non
         raise SettingsError(f"the limit is {per_minute} calls a minute", expected="at least 1, or no limit")
     if attempts < 1:
         raise SettingsError(f"the number of attempts is {attempts}", expected="at least 1")
+
+
+# --- responses ---
+
+
+class _Retryable(Exception):
+    """A failed call that may succeed when it is repeated: the error to raise otherwise, and the seconds of `Retry-After`."""
+
+    def __init__(self, error: CallError, after: float | None = None) -> None:
+        super().__init__(str(error))
+        self.error, self.after = error, after
+
+
+@dataclass(frozen=True, slots=True)
+class _Response:
+    """Status, headers by lower-case name, and the whole body."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+def _read_response(status: int, headers: Iterable[tuple[bytes, bytes]], chunks: Iterable[bytes], address: str) -> _Response:
+    """Read a response of limited size. Compressed ones are refused: a few bytes could expand to gigabytes."""
+    named = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in headers}
+    if (encoding := named.get("content-encoding", "identity").strip().lower()) not in ("", "identity"):
+        # Only known names are quoted: the server chose this text, and may have put our key into it.
+        known = f" ({encoding})" if encoding in _COMPRESSIONS else ""
+        raise CallError(f"{address} sent a compressed response{known}", expected="an uncompressed response")
+    body = bytearray()
+    for chunk in chunks:
+        body += chunk
+        if len(body) > MAX_BYTES:
+            raise CallError(f"the response of {address} is too large", expected=f"at most {MAX_BYTES // 2**20} MiB")
+    return _Response(status, named, bytes(body))
+
+
+def _parse_response(response: _Response, address: str, hide: Hide, clock: float) -> dict[str, Json]:
+    """Return the JSON object of a successful response; raise `_Retryable` or the final error for any other."""
+    if 200 <= response.status < 300:
+        return _parse_object(response.body, address)
+    if 300 <= response.status < 400:
+        raise _redirect_error(response, address, hide)
+    content = _without_secrets(_json_or_text(response.body), hide)
+    message = _find_message(content)
+    what = f"{address} answered {response.status}" + (f": {hide(message)[:_MAX_QUOTED]}" if message else "")
+    if response.status in _RETRYABLE:
+        after = _retry_after(response.headers, clock)
+        if response.status in _BUSY and (after is not None or response.status != 503):
+            when = "later" if after is None else f"in {after:.0f} s"
+            raise _Retryable(RateLimited(what, remedy=f"try again {when}"), after)
+        raise _Retryable(CallError(what, remedy="try again later"), after)
+    if 400 <= response.status < 500:
+        raise CallRefused(what, remedy=_REMEDIES.get(response.status, ""), status=response.status, said=content)
+    raise CallError(what)
+
+
+def _retry_after(headers: Mapping[str, str], clock: float) -> float | None:
+    """Return the seconds of `Retry-After`: a number, or a date, compared with the server's own clock when it sends one."""
+    text = headers.get("retry-after", "").strip()
+    try:
+        seconds = float(text)
+    except ValueError:
+        date, server_time = _parse_date(text), _parse_date(headers.get("date", ""))
+        return None if date is None else max(0.0, date - (clock if server_time is None else server_time))
+    return seconds if isfinite(seconds) and seconds >= 0 else None
+
+
+def _parse_date(text: str) -> float | None:
+    from datetime import UTC  # both are rarely needed, and `email` imports a large part of the standard library
+    from email.utils import parsedate_to_datetime
+
+    try:
+        date = parsedate_to_datetime(text)
+    except (ValueError, IndexError, TypeError, OverflowError):  # all of these are raised for invalid dates
+        return None
+    return (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp()
+
+
+def _parse_object(body: bytes, address: str) -> dict[str, Json]:
+    try:
+        value = json.loads(body, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        # Without the cause, which holds the whole body.
+        raise CallError(f"{address} answered with invalid JSON: {error!s:.80}", expected="a JSON object") from None
+    if not isinstance(value, dict):
+        raise CallError(f"{address} answered with JSON that is not an object", expected="a JSON object")
+    return value
+
+
+def _refuse_constant(text: str) -> NoReturn:
+    raise ValueError(f"{text} is not allowed")
+
+
+def _redirect_error(response: _Response, address: str, hide: Hide) -> CallRefused:
+    found = _REDIRECT_HOST.match(response.headers.get("location", ""))
+    target = hide(found[1]) if found else "another path"
+    return CallRefused(
+        f"{address} redirects to {target} ({response.status}), and redirects are not followed",
+        remedy="set the URL that the redirect leads to",
+        status=response.status,
+    )
+
+
+def _json_or_text(body: bytes) -> Json:
+    try:
+        value: Json = json.loads(body)
+    except (ValueError, RecursionError):
+        return body[:4096].decode("utf-8", "replace")
+    return value
+
+
+def _without_secrets(content: Json, hide: Hide, depth: int = _MAX_DEPTH) -> Json:
+    """Return the content of an error response without our secrets, cut off below `depth` levels."""
+    if isinstance(content, str):
+        return hide(content)
+    if isinstance(content, list | dict) and not depth:
+        return None
+    if isinstance(content, list):
+        return [_without_secrets(part, hide, depth - 1) for part in content]
+    if isinstance(content, dict):
+        return {hide(name): _without_secrets(part, hide, depth - 1) for name, part in content.items()}
+    return content
+
+
+def _find_message(content: Json) -> str:
+    """Return the message in an error response: providers nest it under `error`, `message` or `detail`."""
+    for _ in range(4):
+        if isinstance(content, list) and content:
+            content = content[0]
+        if isinstance(content, dict):
+            content = next((content[name] for name in ("error", "message", "detail", "msg") if content.get(name)), None)
+    if not isinstance(content, str) or content.lstrip().startswith("<"):  # an HTML page
+        return ""
+    return "".join(char if char.isprintable() else " " for char in " ".join(content.split()))

@@ -1,8 +1,10 @@
 """The functions of the operating system that outgoing calls use, in one value that tests can replace."""
 
+import random
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import TYPE_CHECKING
 
 from memory_mesh.core.cancel import wait
@@ -25,8 +27,10 @@ class DeadlineExceeded(Exception):
     """The time for the whole call is over. Not an OSError, which would only mean that one address failed."""
 
 
-def remaining(deadline: float, now: float) -> float:
-    """Return the seconds until the deadline, or raise `DeadlineExceeded`."""
+def remaining(deadline: float | None, now: float) -> float:
+    """Return the seconds until the deadline, infinite without one, or raise `DeadlineExceeded`."""
+    if deadline is None:
+        return inf
     if now >= deadline:
         raise DeadlineExceeded
     return deadline - now
@@ -47,13 +51,6 @@ def connect(address: str, port: int, timeout: float) -> "NetworkStream":
     return SyncBackend().connect_tcp(address, port, timeout)
 
 
-def jitter(maximum: float) -> float:
-    """Return a random time up to `maximum`, so that calls that failed together are not repeated together."""
-    import random
-
-    return random.uniform(0.0, maximum)  # noqa: S311  (no secret depends on it)
-
-
 def tls() -> "ssl.SSLContext":
     """Return a context that trusts the system's certificates, or those of `SSL_CERT_FILE` or `SSL_CERT_DIR` when set."""
     from httpcore2 import default_ssl_context
@@ -70,5 +67,6 @@ class System:
     now: Callable[[], float] = time.monotonic
     clock: Callable[[], float] = time.time  # seconds since 1970
     pause: Callable[[float], None] = wait
-    jitter: Callable[[float], float] = jitter
+    # A random time up to a maximum, so that calls that failed together are not repeated together.
+    jitter: Callable[[float], float] = lambda maximum: random.uniform(0.0, maximum)  # noqa: S311  (no secret depends on it)
     tls: Callable[[], "ssl.SSLContext"] = tls
