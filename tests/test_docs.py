@@ -240,8 +240,16 @@ def test_the_page_of_errors_lists_every_error_with_its_exit_code_and_status() ->
 
 
 def test_the_page_of_errors_draws_the_tree_of_the_code() -> None:
-    drawn = (errors.__doc__ or "").split("\n\n", 1)[1].strip()
-    assert drawn in (ROOT / "docs" / "errors.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "errors.md").read_text(encoding="utf-8")
+    root, *lines = page.partition("```text\n")[2].partition("```")[0].splitlines()
+    branch, drawn = [root], {}
+    for line in lines:
+        name, meaning = line.lstrip("│├└─ ").split(maxsplit=1)
+        branch[line.index(name) // 4 :] = [name]
+        drawn[name] = (branch[-2], meaning)
+    meanings = {kind: (kind.__doc__ or "").splitlines()[0].rstrip(".") for kind in every_error() - {MemoryMeshError}}
+    real = {kind.__name__: (kind.__mro__[1].__name__, text[:1].lower() + text[1:]) for kind, text in meanings.items()}
+    assert (root, drawn) == ("MemoryMeshError", real)
 
 
 def every_error() -> set[type[MemoryMeshError]]:

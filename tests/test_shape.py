@@ -18,7 +18,6 @@ import pytest
 
 import memory_mesh
 from memory_mesh import AsyncMemoryMesh, MemoryMesh
-from memory_mesh.core import errors
 from memory_mesh.core.errors import MemoryMeshError, NotYet
 from memory_mesh.core.model import BASE, Block, Change, Head, Kind, Memory, Meta, Receipt, Usage, columns
 from memory_mesh.core.not_yet import NOT_YET
@@ -409,11 +408,11 @@ def test_every_column_stands_once() -> None:
 
 
 def test_the_drawn_tree_of_errors_is_the_real_one() -> None:
-    drawn = re.findall(r"^([│├└─ ]*)([A-Z]\w+)", inspect.getdoc(errors) or "", flags=re.MULTILINE)
-    start = next(at for at, (_, word) in enumerate(drawn) if word == "MemoryMeshError")
+    page = (ROOT / "docs" / "errors.md").read_text(encoding="utf-8")
+    drawn = re.findall(r"^([│├└─ ]*)([A-Z]\w+)", page.partition("```text")[2].partition("```")[0], flags=re.MULTILINE)
     parents: dict[str, str] = {}
     path: list[str] = []
-    for indent, word in drawn[start:]:
+    for indent, word in drawn:
         path = [*path[: len(indent) // 4], word]
         parents |= {child: parent for parent, child in pairwise(path[-2:])}
     real = {kind.__name__: kind.__bases__[0].__name__ for kind in subclasses(MemoryMeshError)}

@@ -15,6 +15,7 @@ from memory_mesh.core.audit.chain import (
     Broken,
     Entry,
     Sound,
+    Verdict,
     append,
     chain_name,
     content_hash,
@@ -24,14 +25,17 @@ from memory_mesh.core.audit.chain import (
     sealed_content,
     text_hash,
     tombstone,
-    verify,
-    verify_links,
+    verify_chain,
 )
 from memory_mesh.core.model import Block, Head, iso
 from memory_mesh.testing.fakes import NEW_YEAR
 
 CHAIN = chain_name("user", "agent")
 SEARCHES = chain_name("user", "agent", recalls=True)
+
+
+def verify(chain: str, blocks: Sequence[Block], head: Head | None, noted: tuple[int, str] | None = None) -> Verdict:
+    return verify_chain(chain, blocks, lambda: head, noted=noted)
 
 
 @dataclass
@@ -549,9 +553,9 @@ def test_altering_one_field_of_a_search_is_found(name: str, at: int) -> None:
 
 def test_without_a_head_all_but_the_end_is_looked_at() -> None:
     blocks, _ = searched(4)
-    assert verify_links(SEARCHES, blocks) == Sound(SEARCHES, 4, blocks[-1].block_hash)
-    assert isinstance(verify_links(SEARCHES, blocks[:2]), Sound)
-    assert isinstance(verify_links(SEARCHES, blocks[:1] + blocks[2:]), Broken)
+    assert verify_chain(SEARCHES, blocks) == Sound(SEARCHES, 4, blocks[-1].block_hash)
+    assert isinstance(verify_chain(SEARCHES, blocks[:2]), Sound)
+    assert isinstance(verify_chain(SEARCHES, blocks[:1] + blocks[2:]), Broken)
 
 
 # --- lessons and reflections, whose texts have no memory_id ---
@@ -575,7 +579,7 @@ def lesson(memory: str) -> Entry:
 
 def reflection(memory: str | None) -> Entry:
     id_ = blocks.derived_id(memory or "mem_0", "reflect")
-    said = {"agent": "agent", "topic": "t", "source_count": 2, "reflection_id": id_, "insight": "i", "confidence": 0.5}
+    said = {"agent": "agent", "topic": "t", "source_count": 2, "id_": id_, "insight": "i", "confidence": 0.5}
     return Entry(
         id=f"yamo_reflect_{NEW_YEAR}_dddddd",
         operation_type="reflect",

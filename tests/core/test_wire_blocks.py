@@ -78,7 +78,7 @@ REFLECT = Kind(
         "topic": "deploys",
         "source_count": 7,
         "at": AT,
-        "reflection_id": "reflect_1767225600000_00000a",
+        "id_": "reflect_1767225600000_00000a",
         "insight": "Keys rotate before deploys, and deploys fail when they did not.",
         "confidence": 0.85,
         "memory_id": MEMORY,
@@ -87,10 +87,7 @@ REFLECT = Kind(
 )
 SYNTHESIZE = Kind(
     blocks.synthesize,
-    {
-        **{key: said for key, said in REFLECT.given.items() if key != "reflection_id"},
-        "synthesis_id": "synthesis_1767225600000_00000a",
-    },
+    {**REFLECT.given, "id_": "synthesis_1767225600000_00000a"},
     REFLECT.free,
 )
 LESSON = Kind(
@@ -307,9 +304,7 @@ def test_a_text_that_seals_no_content_is_about_no_memory(kind: str) -> None:
     assert subject(KINDS[kind].text(Seal(content_hash=None, prev_block=OTHER))) is None
 
 
-@pytest.mark.parametrize(
-    ("kind", "name"), [("reflect", "reflection_id"), ("synthesize", "synthesis_id"), ("lesson", "lesson_id")]
-)
+@pytest.mark.parametrize(("kind", "name"), [("reflect", "id_"), ("synthesize", "id_"), ("lesson", "lesson_id")])
 def test_an_id_that_does_not_name_its_memory_is_refused(kind: str, name: str) -> None:
     prefix = str(KINDS[kind].given[name]).split("_")[0]
     assert derived_id(MEMORY, prefix) == KINDS[kind].given[name]
@@ -321,9 +316,7 @@ def test_an_id_that_does_not_name_its_memory_is_refused(kind: str, name: str) ->
 @pytest.mark.parametrize(
     "memory", ["7", "of-another-shape", "of_7", "mem_of_7", "mem_", "_", "mem;1", "a\n  memory_id;mem_2;\nb"]
 )
-@pytest.mark.parametrize(
-    ("kind", "name"), [("reflect", "reflection_id"), ("synthesize", "synthesis_id"), ("lesson", "lesson_id")]
-)
+@pytest.mark.parametrize(("kind", "name"), [("reflect", "id_"), ("synthesize", "id_"), ("lesson", "lesson_id")])
 def test_a_memory_whose_id_is_of_another_shape_is_named_all_the_same(kind: str, name: str, memory: str) -> None:
     text = KINDS[kind].text(SEAL, memory_id=memory, **{name: derived_id(memory, kind)})
     assert subject(text) == wire.wire_value(memory)

@@ -1,36 +1,6 @@
-"""All public errors in one tree. `interfaces.render` maps each to its exit code and HTTP status.
+"""All public errors. docs/errors.md draws their tree; `interfaces.render` maps each to its exit code and HTTP status."""
 
-MemoryMeshError
-├── InvalidInput            the input cannot be used; nothing changed
-│   ├── InvalidFilter       the filter expression is not allowed
-│   └── KeyReused           the idempotency key was used for another request
-├── SettingsError           a setting cannot be used
-├── NotFound                there is no such memory within the caller's scope
-├── NotYet                  named by the specification, but not in this version (also an AttributeError)
-├── MemoryDisabled          `enable_memory` is off
-├── EmbeddingError          no embedder could compute a vector
-│   └── ModelMissing        the files of a model are missing and cannot be fetched
-├── ModelMismatch           the vector belongs to another model than the store's
-├── CallError               a call to another machine failed
-│   ├── UnsafeAddress       the address guard refused the call; nothing was sent
-│   ├── Unreachable         no server answers at the address
-│   ├── CallRefused         the server refused the call: a wrong key, an unknown model, an unsupported request
-│   ├── CallTimedOut        no answer in the time allowed
-│   └── RateLimited         the server asks to try again later
-├── AnswerUnreadable        the answer of a language model is not in the requested form
-├── BudgetSpent             the cap on tokens or cost is reached; nothing was sent
-├── Cancelled               the caller cancelled the call
-└── StoreError              the store failed
-    ├── StoreUnavailable    the store cannot be opened, read or written
-    ├── StoreReadOnly       the store was opened for reading only
-    ├── StoreBusy           other processes locked the store for too long
-    ├── StoreFull           no space left
-    ├── StoreCorrupt        the file is not a store, or it is damaged
-    ├── StoreTooNew         a newer version wrote the store
-    ├── StoreClosed         the store was used after `close`
-    └── Conflict            the store changed after it was read; the operation reads and decides again
-        └── IdTaken         the id already exists
-"""
+from functools import partial
 
 
 class MemoryMeshError(Exception):
@@ -38,14 +8,9 @@ class MemoryMeshError(Exception):
 
     def __init__(self, what: str, *, expected: str = "", remedy: str = "") -> None:
         # Errors quote their input and are written to logs.
-        what, expected, remedy = self._masked(what), self._masked(expected), self._masked(remedy)
-        parts = [what]
-        if expected:
-            parts.append(f"expected {expected}")
-        if remedy:
-            parts.append(remedy)
-        super().__init__("; ".join(parts))
-        self.what, self.expected, self.remedy = what, expected, remedy
+        self.what, self.expected, self.remedy = map(self._masked, (what, expected, remedy))
+        wish = f"expected {self.expected}" if expected else ""
+        super().__init__("; ".join([self.what, *filter(None, (wish, self.remedy))]))
 
     @staticmethod
     def _masked(text: str) -> str:
@@ -55,7 +20,7 @@ class MemoryMeshError(Exception):
 
     def __reduce__(self) -> tuple[object, ...]:
         # Pickle passes only positional arguments.
-        return _rebuilt, (type(self), self.what, self.expected, self.remedy)
+        return partial(type(self), expected=self.expected, remedy=self.remedy), (self.what,)
 
 
 def shown(value: object, *, max_length: int = 60) -> str:
@@ -64,10 +29,6 @@ def shown(value: object, *, max_length: int = 60) -> str:
         return repr(value)[:max_length]
     except (ValueError, RecursionError):  # thousands of digits, or endless nesting
         return f"{type(value).__name__} that cannot be shown"
-
-
-def _rebuilt(kind: type[MemoryMeshError], what: str, expected: str, remedy: str) -> MemoryMeshError:
-    return kind(what, expected=expected, remedy=remedy)
 
 
 class InvalidInput(MemoryMeshError):
@@ -91,7 +52,10 @@ class NotFound(MemoryMeshError):
 
 
 class NotYet(MemoryMeshError, AttributeError):
-    """Named by the specification, but not in this version. Also an AttributeError, so that `hasattr` returns False."""
+    """Named by the specification, but not in this version (also an AttributeError).
+
+    So `hasattr` returns False for it.
+    """
 
 
 class MemoryDisabled(MemoryMeshError):
@@ -123,18 +87,18 @@ class Unreachable(CallError):
 
 
 class CallRefused(CallError):
-    """The server refused the call. `status` is the HTTP status, `said` the body of the response: JSON, or else text."""
+    """The server refused the call: a wrong key, an unknown model, an unsupported request.
+
+    `status` is the HTTP status, `said` the body of the response: JSON, or else text.
+    """
 
     def __init__(self, what: str, *, expected: str = "", remedy: str = "", status: int = 0, said: object = None) -> None:
         super().__init__(what, expected=expected, remedy=remedy)
         self.status, self.said = status, said
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _refused_again, (self.what, self.expected, self.remedy, self.status, self.said)
-
-
-def _refused_again(what: str, expected: str, remedy: str, status: int, said: object) -> CallRefused:
-    return CallRefused(what, expected=expected, remedy=remedy, status=status, said=said)
+        rebuild = partial(CallRefused, expected=self.expected, remedy=self.remedy, status=self.status, said=self.said)
+        return rebuild, (self.what,)
 
 
 class CallTimedOut(CallError):

@@ -2,41 +2,22 @@
 
 from memory_mesh.core.errors import NotYet
 
-# Name → the feature that will bring it. Delete this module with its last entry.
-NOT_YET = {
-    # methods and faces
-    "reflect": "reflection",
-    "synthesize": "reflection",
-    "insert_heritage": "heritage",
-    "ingest_skill": "skills",
-    "search_skills": "skills",
-    "list_skills": "skills",
-    "update_skill_reliability": "skills",
-    "prune_skills": "skills",
-    "graph": "the graph face",
-    "lane": "the lane face",
-    "notes": "the notes face",
-    "traces": "the traces face",
-    # commands
-    "ingest-skill": "skills",
-    "search-skills": "skills",
-    "list-skills": "skills",
-    "skill-feedback": "skills",
-    "skill-prune": "skills",
-    # options
-    "skill_directories": "skills",
-    "db_dir": "the LanceDB store",
-    "enable_heritage_tracking": "heritage",
-    "max_heritage_depth": "heritage",
-    "notes_dir": "the notes face",
-    "traces_dir": "the traces face",
-    # stores
-    "lancedb": "the LanceDB store",
-    "s3": "the LanceDB store",
-    "postgresql": "the PostgreSQL store",
-    "supabase": "the Supabase store",
-    "json": "the JSON store",
+# Feature → the methods, faces, commands, options and stores that it will bring. Delete this module with its last entry.
+_FEATURES = {
+    "reflection": "reflect synthesize",
+    "heritage": "insert_heritage enable_heritage_tracking max_heritage_depth",
+    "skills": "ingest_skill search_skills list_skills update_skill_reliability prune_skills skill_directories"
+    " ingest-skill search-skills list-skills skill-feedback skill-prune",
+    "the graph face": "graph",
+    "the lane face": "lane",
+    "the notes face": "notes notes_dir",
+    "the traces face": "traces traces_dir",
+    "the LanceDB store": "lancedb s3 db_dir",
+    "the PostgreSQL store": "postgresql",
+    "the Supabase store": "supabase",
+    "the JSON store": "json",
 }
+NOT_YET = {name: feature for feature, names in _FEATURES.items() for name in names.split()}
 
 
 def not_yet(name: str) -> NotYet:

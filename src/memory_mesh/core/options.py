@@ -22,14 +22,9 @@ _MAX_NUMBER = 10**12  # larger values are typing mistakes, and overflow somewher
 
 
 def option(
-    default: Any,
-    about: str,
-    *,
-    choices: tuple[str, ...] = (),
-    check: Callable[[Any], str] | None = None,
-    secret: bool = False,
+    default: Any, about: str, *, choices: tuple[str, ...] = (), check: Callable[[Any], str] | None = None, secret: bool = False,
     personal: bool = False,
-) -> Any:
+) -> Any:  # fmt: skip
     """Declare an option.
 
     `check` returns what was expected, or "" for a valid value. A `secret` is never displayed. A `personal` option decides where

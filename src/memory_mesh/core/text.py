@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from sys import maxsize
 
 TokenCounter = Callable[[str], int]
@@ -17,31 +18,27 @@ def estimate(text: str) -> int:
 class LazyRegex:
     """A regular expression that is compiled on first use. Compiling all of redaction's at import would take 60 ms."""
 
-    __slots__ = ("_compiled", "_flags", "_source")
-
     def __init__(self, source: str, flags: int = 0) -> None:
         self._source, self._flags = source, flags
-        self._compiled: re.Pattern[str] | None = None
 
+    @cached_property
     def _pattern(self) -> re.Pattern[str]:
-        if self._compiled is None:
-            self._compiled = re.compile(self._source, self._flags)
-        return self._compiled
+        return re.compile(self._source, self._flags)
 
     def finditer(self, text: str, start: int = 0, end: int = maxsize) -> Iterator[re.Match[str]]:
-        return self._pattern().finditer(text, start, end)
+        return self._pattern.finditer(text, start, end)
 
     def search(self, text: str, start: int = 0, end: int = maxsize) -> re.Match[str] | None:
-        return self._pattern().search(text, start, end)
+        return self._pattern.search(text, start, end)
 
     def match(self, text: str, start: int = 0, end: int = maxsize) -> re.Match[str] | None:
-        return self._pattern().match(text, start, end)
+        return self._pattern.match(text, start, end)
 
     def fullmatch(self, text: str) -> re.Match[str] | None:
-        return self._pattern().fullmatch(text)
+        return self._pattern.fullmatch(text)
 
     def sub(self, replacement: str | Callable[[re.Match[str]], str], text: str) -> str:
-        return self._pattern().sub(replacement, text)
+        return self._pattern.sub(replacement, text)
 
 
 # --- invisible characters: each constant is the inside of a character class, for use in `[...]` ---

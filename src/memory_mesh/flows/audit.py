@@ -198,7 +198,7 @@ class _Watcher:
 def _walk(context: Context, chain: str, noted: tuple[int, str] | None) -> Verdict:
     watcher = _Watcher()
     walked = watcher.watch(_with_new_blocks(context, chain, watcher))
-    verdict = audit.verify_growing(chain, walked, lambda: watcher.head, noted=noted)
+    verdict = audit.verify_chain(chain, walked, lambda: watcher.head, noted=noted)
     return verdict if isinstance(verdict, Broken) else _contents(context, chain, watcher) or verdict
 
 

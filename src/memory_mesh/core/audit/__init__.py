@@ -1,55 +1,18 @@
 """The audit chain of RFC-0011: the wire format, the blocks of each operation, verification and export."""
 
+# ruff: noqa: I001  (sorted, but several names a line)
+# fmt: off
 from memory_mesh.core.audit.blocks import check_lesson, checkpoint, derived_id, fraction_text, sealed_through, subject
 from memory_mesh.core.audit.chain import (
-    OPERATIONS,
-    Broken,
-    Entry,
-    Sound,
-    Verdict,
-    append,
-    chain_name,
-    content_hash,
-    of_recalls,
-    owner_of,
-    quotes,
-    sealed_content,
-    tombstone,
-    verify_growing,
-    verify_tail,
+    OPERATIONS, Broken, Entry, Sound, Verdict, append, chain_name, content_hash, of_recalls, owner_of, quotes, sealed_content,
+    tombstone, verify_chain, verify_tail,
 )
 from memory_mesh.core.audit.export import as_dict, line, noted_missing, verify_export
 from memory_mesh.core.audit.wire import ERASED, Seal, Yamo, parse, parse_many
 
 __all__ = [
-    "ERASED",
-    "OPERATIONS",
-    "Broken",
-    "Entry",
-    "Seal",
-    "Sound",
-    "Verdict",
-    "Yamo",
-    "append",
-    "as_dict",
-    "chain_name",
-    "check_lesson",
-    "checkpoint",
-    "content_hash",
-    "derived_id",
-    "fraction_text",
-    "line",
-    "noted_missing",
-    "of_recalls",
-    "owner_of",
-    "parse",
-    "parse_many",
-    "quotes",
-    "sealed_content",
-    "sealed_through",
-    "subject",
-    "tombstone",
-    "verify_export",
-    "verify_growing",
-    "verify_tail",
+    "ERASED", "OPERATIONS", "Broken", "Entry", "Seal", "Sound", "Verdict", "Yamo", "append", "as_dict", "chain_name",
+    "check_lesson", "checkpoint", "content_hash", "derived_id", "fraction_text", "line", "noted_missing", "of_recalls",
+    "owner_of", "parse", "parse_many", "quotes", "sealed_content", "sealed_through", "subject", "tombstone", "verify_chain",
+    "verify_export", "verify_tail",
 ]

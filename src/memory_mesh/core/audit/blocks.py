@@ -7,7 +7,7 @@ its seal, and an erasure finds every block that quotes the memory.
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from functools import partial
 
 from memory_mesh.core.audit.wire import LEVELS, PREVIEW, Constraint, Pair, Seal, Yamo, agent_name
 from memory_mesh.core.checks import fraction
@@ -18,11 +18,10 @@ RECALL, CHECKPOINT = "recall_relevant_memories", "seal_recalls_kept_long_enough"
 REFLECT, SYNTHESIZE = "synthesize_beliefs_from_memories", "synthesize_knowledge_from_memories"
 LESSON, REFLECTOR = "distill_wisdom_from_execution", "SubconsciousReflector"
 
-_REQUIRED = {
-    "context": ("original_context", "error_pattern", "severity"),
-    "output": ("lesson_id", "preventative_rule", "rule_confidence"),
-    "meta": ("applicability_scope",),
-}
+_REQUIRED = (
+    ("context", "original_context"), ("context", "error_pattern"), ("context", "severity"), ("output", "lesson_id"),
+    ("output", "preventative_rule"), ("output", "rule_confidence"), ("meta", "applicability_scope"),
+)  # fmt: skip
 _CONFIDENCES = {"constraints": "hypothesis_confidence", "output": "rule_confidence", "meta": "confidence"}
 _FRACTION = re.compile(r"0(?:\.[0-9]+)?|1(?:\.0+)?")
 
@@ -60,17 +59,12 @@ def retain(
     revision: int,
 ) -> str:  # fmt: skip
     """Write the block of a stored or changed memory; a change also names its action and revision."""
+    size = len(content.encode())
     changed: list[Pair] = [] if action == "add" else [("action", action), ("revision", revision)]
     return Yamo(
         agent=agent_name(agent),
         intent=RETAIN,
-        context=[
-            ("memory_id", memory_id),
-            ("memory_type", memory_type),
-            ("timestamp", at),
-            ("content_length", len(content.encode())),
-            *changed,
-        ],
+        context=[("memory_id", memory_id), ("memory_type", memory_type), ("timestamp", at), ("content_length", size), *changed],
         constraints=[("hypothesis", hypothesis)],
         priority="medium",
         output=[("memory_stored", memory_id), ("content_preview", content[:PREVIEW])],
@@ -99,24 +93,19 @@ def erase(seal: Seal, *, agent: str, memory_id: str, at: str, tombstones: Iterab
 
 def erased_blocks(text: str) -> list[tuple[str, str]]:
     """Return the blocks (id as written, hash) that the text of an erasure block names."""
-    if f"\nintent: {ERASE};\n" not in text:
-        return []
-    return [(id_, hash_) for id_, hash_ in _ERASED_BLOCK.findall(text)]
+    return _ERASED_BLOCK.findall(text) if f"\nintent: {ERASE};\n" in text else []
 
 
 def recall(seal: Seal, *, agent: str, query: str, limit: int, filter: str | None, at: str, results: int, top_score: float) -> str:
     """Write the block of a search."""
     top = f"{top_score if results else 0.0:.2f}"
+    why = "Retrieved most semantically relevant memories for current context"
     return Yamo(
         agent=agent_name(agent),
         intent=RECALL,
         context=[("query", query), ("limit", limit), ("filter", _or_none(filter)), ("timestamp", at)],
         output=[("results_found", results), ("top_score", top)],
-        meta=[
-            ("rationale", "Retrieved most semantically relevant memories for current context"),
-            ("confidence", top),
-            *seal.pairs(),
-        ],
+        meta=[("rationale", why), ("confidence", top), *seal.pairs()],
         log=["memory_recalled", "timestamp", at, "query", query, "results", results],
     ).text()
 
@@ -139,52 +128,30 @@ def sealed_through(text: str) -> tuple[int, str] | None:
     return (int(found[0][0]), found[0][1]) if len(found) == 1 else None
 
 
-@dataclass(frozen=True, slots=True)
-class _Derived:
-    """The words in which a reflection and a synthesis differ."""
-
-    intent: str
-    id_name: str
-    rationale: str
-    logged: str
-
-
-_REFLECTION = _Derived(REFLECT, "reflection_id", "Aggregated high-signal patterns from recent memory", "memory_reflected")
-# RFC-0011 has no example of it; it follows the reflection.
-_SYNTHESIS = _Derived(SYNTHESIZE, "synthesis_id", "Combined what related memories say", "memory_synthesized")
+# Intent, name of the id, rationale and log entry. RFC-0011 has no example of a synthesis; it follows the reflection.
+_REFLECTION = (REFLECT, "reflection_id", "Aggregated high-signal patterns from recent memory", "memory_reflected")
+_SYNTHESIS = (SYNTHESIZE, "synthesis_id", "Combined what related memories say", "memory_synthesized")
 
 
 def reflect(
-    seal: Seal, *, agent: str, topic: str | None, source_count: int, at: str, reflection_id: str, insight: str, confidence: float,
-    memory_id: str | None = None,
+    seal: Seal, *, agent: str, topic: str | None, source_count: int, at: str, id_: str, insight: str, confidence: float,
+    memory_id: str | None = None, words: tuple[str, str, str, str] = _REFLECTION,
 ) -> str:  # fmt: skip
     """Write the block of a reflection."""
-    _check_id(reflection_id, memory_id)
-    return _derived(
-        _REFLECTION, seal, agent, _or_none(topic), source_count, at, reflection_id, insight, fraction_text(confidence)
-    )
-
-
-def synthesize(
-    seal: Seal, *, agent: str, topic: str | None, source_count: int, at: str, synthesis_id: str, insight: str, confidence: float,
-    memory_id: str | None = None,
-) -> str:  # fmt: skip
-    """Write the block of a synthesis."""
-    _check_id(synthesis_id, memory_id)
-    return _derived(_SYNTHESIS, seal, agent, _or_none(topic), source_count, at, synthesis_id, insight, fraction_text(confidence))
-
-
-def _derived(
-    words: _Derived, seal: Seal, agent: str, topic: str, sources: int, at: str, id_: str, insight: str, confidence: str
-) -> str:  # fmt: skip
+    _check_id(id_, memory_id)
+    intent, id_name, rationale, logged = words
+    topic, certain = _or_none(topic), fraction_text(confidence)
     return Yamo(
         agent=agent_name(agent),
-        intent=words.intent,
-        context=[("topic", topic), ("source_count", sources), ("timestamp", at)],
-        output=[(words.id_name, id_), ("insight_preview", insight[:PREVIEW]), ("confidence", confidence)],
-        meta=[("rationale", words.rationale), ("confidence", confidence), *seal.pairs()],
-        log=[words.logged, "timestamp", at, "topic", topic, "sources", sources],
+        intent=intent,
+        context=[("topic", topic), ("source_count", source_count), ("timestamp", at)],
+        output=[(id_name, id_), ("insight_preview", insight[:PREVIEW]), ("confidence", certain)],
+        meta=[("rationale", rationale), ("confidence", certain), *seal.pairs()],
+        log=[logged, "timestamp", at, "topic", topic, "sources", source_count],
     ).text()
+
+
+synthesize = partial(reflect, words=_SYNTHESIS)
 
 
 def lesson(
@@ -228,23 +195,20 @@ def lesson(
 def check_lesson(block: Yamo) -> None:
     """Raise `InvalidInput` if a block lacks what RFC-0011 requires of a lesson."""
     if (block.intent, block.handoff) != (LESSON, REFLECTOR):
-        raise InvalidInput(
-            f"not a lesson: intent {block.intent}, handoff {shown(block.handoff)}", expected=f"{LESSON}, {REFLECTOR}"
-        )
+        what = f"not a lesson: intent {block.intent}, handoff {shown(block.handoff)}"
+        raise InvalidInput(what, expected=f"{LESSON}, {REFLECTOR}")
     sections = {"context": block.context, "constraints": block.constraints, "output": block.output, "meta": block.meta}
-    for section, keys in _REQUIRED.items():
-        for key in keys:
-            if [bool(value.strip()) for value in _values(sections[section], key)] != [True]:
-                raise InvalidInput(f"a lesson needs one {section}.{key}", expected="each required field once, not empty")
+    for section, key in _REQUIRED:
+        if [bool(value.strip()) for value in _values(sections[section], key)] != [True]:
+            raise InvalidInput(f"a lesson needs one {section}.{key}", expected="each required field once, not empty")
     for severity in _values(block.context, "severity"):
         if severity not in LEVELS:
             raise InvalidInput(f"invalid severity {shown(severity)} of a lesson", expected=", ".join(LEVELS))
     for section, key in _CONFIDENCES.items():
         for confidence in _values(sections[section], key):
             if not _FRACTION.fullmatch(confidence):
-                raise InvalidInput(
-                    f"invalid {section}.{key} {shown(confidence)} of a lesson", expected="a number from 0.0 to 1.0"
-                )
+                what = f"invalid {section}.{key} {shown(confidence)} of a lesson"
+                raise InvalidInput(what, expected="a number from 0.0 to 1.0")
 
 
 def _values(fields: Sequence[Constraint], key: str) -> list[str]:

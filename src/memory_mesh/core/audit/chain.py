@@ -22,14 +22,9 @@ OPERATIONS = ("retain", "recall", "reflect", "synthesize", "lesson")
 
 # The operation of each intent.
 INTENTS = {
-    wire_blocks.RETAIN: "retain",
-    wire_blocks.ERASE: "retain",
-    wire_blocks.RECALL: "recall",
-    wire_blocks.CHECKPOINT: "recall",
-    wire_blocks.REFLECT: "reflect",
-    wire_blocks.SYNTHESIZE: "synthesize",
-    wire_blocks.LESSON: "lesson",
-}
+    wire_blocks.RETAIN: "retain", wire_blocks.ERASE: "retain", wire_blocks.RECALL: "recall", wire_blocks.CHECKPOINT: "recall",
+    wire_blocks.REFLECT: "reflect", wire_blocks.SYNTHESIZE: "synthesize", wire_blocks.LESSON: "lesson",
+}  # fmt: skip
 
 _META_PAIR = re.compile(r"^  (content_hash|prev_block);([0-9a-f]{64});$", flags=re.MULTILINE)
 _REVISION = re.compile(r"^  revision;([0-9]{1,18});$", flags=re.MULTILINE)
@@ -119,19 +114,10 @@ def append(chain: str, head: Head | None, entries: Sequence[Entry]) -> tuple[lis
         text = entry.write(Seal(content_hash=entry.content_hash, prev_block=last))
         number += 1
         block = Block(
-            id=entry.id,
-            created_at=iso(entry.ms),
-            chain=chain,
-            number=number,
-            operation_type=entry.operation_type,
-            yamo_text=text,
-            block_hash=text_hash(text),
-            prev_hash=last,
-            user_id=user_id,
-            agent_id=agent_id,
-            ref=entry.ref,
+            id=entry.id, created_at=iso(entry.ms), chain=chain, number=number, operation_type=entry.operation_type,
+            yamo_text=text, block_hash=text_hash(text), prev_hash=last, user_id=user_id, agent_id=agent_id, ref=entry.ref,
             metadata=dict(entry.metadata) if entry.metadata else None,
-        )
+        )  # fmt: skip
         blocks.append(block)
         last = block.block_hash
     assert last is not None  # noqa: S101  (there was an entry)
@@ -149,23 +135,16 @@ def tombstone(block: Block) -> Block:
     return replace(block, yamo_text=ERASED, metadata=None, revision=block.revision + 1)
 
 
-def verify(chain: str, blocks: Iterable[Block], head: Head | None, *, noted: tuple[int, str] | None = None) -> Verdict:
-    """Verify the blocks of a chain, given in order; `noted` is a head (number, hash) that was noted earlier."""
-    return verify_growing(chain, blocks, lambda: head, noted=noted)
-
-
-def verify_growing(
-    chain: str, blocks: Iterable[Block], head: Callable[[], Head | None], *, noted: tuple[int, str] | None = None
+def verify_chain(
+    chain: str, blocks: Iterable[Block], head: Callable[[], Head | None] | None = None, *, noted: tuple[int, str] | None = None
 ) -> Verdict:
-    """Verify a chain that others append to: its head is read after its blocks."""
+    """Verify the blocks of a chain, given in order. Others may append to it, so its head is read after its blocks.
+
+    Without `head`, blocks cut off the end are not noticed. `noted` is a head (number, hash) that was noted earlier.
+    """
     walk = _Walk(chain, noted)
-    return walk.through(blocks) or walk.against_heads(head()) or Sound(chain, walk.number, walk.last)
-
-
-def verify_links(chain: str, blocks: Iterable[Block]) -> Verdict:
-    """Verify a chain without its head; blocks cut off the end are not noticed."""
-    walk = _Walk(chain, None)
-    return walk.through(blocks) or Sound(chain, walk.number, walk.last)
+    broken = walk.through(blocks) or (walk.against_heads(head()) if head else None)
+    return broken or Sound(chain, walk.number, walk.last)
 
 
 def verify_tail(chain: str, blocks: Sequence[Block], head: Head | None) -> Verdict:
@@ -279,7 +258,8 @@ def _id_differs(block: Block) -> bool:
 
 def _columns_agree(block: Block) -> bool:
     """Return whether the columns match the text."""
-    columns = _columns(block.yamo_text)
+    # No content can look like one of these lines.
+    columns = {pair or intent: value for pair, intent, value in _COLUMN_LINE.findall(block.yamo_text)}
     if (INTENTS.get(columns.get("intent", "")), columns.get("timestamp")) != (block.operation_type, block.created_at):
         return False
     if block.operation_type == "recall" and block.metadata is not None:
@@ -292,8 +272,3 @@ def _columns_agree(block: Block) -> bool:
 def _written(ref: str | None) -> str | None:
     """Return a memory's id as a text writes it."""
     return None if ref is None else wire_value(ref)
-
-
-def _columns(text: str) -> dict[str, str]:
-    """Return the columns that a text repeats; no content can look like one of these lines."""
-    return {pair or intent: value for pair, intent, value in _COLUMN_LINE.findall(text)}

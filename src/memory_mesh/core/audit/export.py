@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import Any
 
-from memory_mesh.core.audit.chain import Broken, Verdict, owner_of, verify_links
+from memory_mesh.core.audit.chain import Broken, Verdict, owner_of, verify_chain
 from memory_mesh.core.errors import InvalidInput
 from memory_mesh.core.model import BY_NAME, Block, Value, fault
 
@@ -34,11 +34,11 @@ def verify_export(lines: Iterable[str], *, noted: tuple[int, str] | None = None)
 
     def watched() -> Iterator[Block]:
         nonlocal found
-        for block in _blocks(lines):
+        for block in (_block(text, at) for at, text in enumerate(lines, start=1) if text.strip()):
             found = found or noted in ((block.number, block.block_hash), (block.number - 1, block.prev_hash))
             yield block
 
-    verdicts = [verify_links(chain, blocks) for chain, blocks in groupby(watched(), key=lambda block: block.chain)]
+    verdicts = [verify_chain(chain, blocks) for chain, blocks in groupby(watched(), key=lambda block: block.chain)]
     return verdicts if found or noted is None else [*verdicts, noted_missing("", noted[0])]
 
 
@@ -47,24 +47,17 @@ def noted_missing(chain: str, number: int) -> Broken:
     return Broken(chain, number, None, "no chain has the noted block")
 
 
-def _blocks(lines: Iterable[str]) -> Iterator[Block]:
-    return (_block(text, at) for at, text in enumerate(lines, start=1) if text.strip())
-
-
 def _block(text: str, at: int) -> Block:
     try:
         values = json.loads(text)
     except (ValueError, RecursionError):
         raise InvalidInput(f"line {at} is not JSON", expected=_EXPECTED) from None
     columns: dict[str, Any] = {name: values.get(name) for name in NAMES} if isinstance(values, dict) else {}
-    if wrong := [name for name in NAMES if _invalid(name, columns.get(name))]:
+    nullable = {name for name in _NULLABLE if columns.get(name) is None}
+    if wrong := [name for name in NAMES if name not in nullable and fault(BY_NAME[_column(name)], columns.get(name))]:
         raise InvalidInput(f"line {at} is not a block: missing or invalid {', '.join(wrong)}", expected=_EXPECTED)
     user_id, _ = owner_of(columns["chain"])
     return Block(**{_column(name): value for name, value in columns.items()}, user_id=user_id)
-
-
-def _invalid(name: str, value: object) -> bool:
-    return fault(BY_NAME[_column(name)], value) is not None and not (value is None and name in _NULLABLE)
 
 
 def _column(name: str) -> str:

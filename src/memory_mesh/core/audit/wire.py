@@ -8,11 +8,13 @@ text that two readers could understand differently must not be accepted.
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from memory_mesh.core.errors import InvalidInput, shown
 
 Pair = tuple[str, object]
 Constraint = Pair | str  # a text is written as `- body;`
+Field = TypeVar("Field", Pair, Constraint)
 
 LEVELS = ("critical", "high", "medium", "low")
 PREVIEW = 60
@@ -24,13 +26,11 @@ _BREAKS = re.compile(rf"[\n{_OTHER_BREAKS}]+")
 # No store accepts NUL or half a surrogate pair.
 _UNSTORABLE = r"\x00\ud800-\udfff"
 _UNSTORABLE_CHAR = re.compile(f"[{_UNSTORABLE}]")
-_OUTSIDE_ALPHABET = re.compile(r"[^A-Za-z0-9_]")
 _NAME = re.compile(r"[A-Za-z0-9_]+")
 # No space at the ends, which would change the indent, and no `- `, which starts a constraint.
 _KEY = re.compile(rf"(?!- )[^\s;{_UNSTORABLE}](?:[^;\n{_OTHER_BREAKS}{_UNSTORABLE}]*[^\s;{_UNSTORABLE}])?")
 
 _ORDER = "agent, intent, [context], [constraints], [priority], [output], meta, log, handoff"
-
 _PAIR = "two spaces, then `KEY;VALUE;` without a semicolon in key or value"
 _UNEXPECTED = re.compile(f"[{_OTHER_BREAKS}{_UNSTORABLE}]")
 
@@ -50,16 +50,15 @@ class Yamo:
     handoff: str = "End"
 
     def __post_init__(self) -> None:
-        if not (is_name(self.agent) and is_name(self.intent)):
-            raise InvalidInput(
-                f"invalid agent {shown(self.agent)} or intent {shown(self.intent)}", expected="letters, digits and _"
-            )
+        if not (_NAME.fullmatch(self.agent) and _NAME.fullmatch(self.intent)):
+            what = f"invalid agent {shown(self.agent)} or intent {shown(self.intent)}"
+            raise InvalidInput(what, expected="letters, digits and _")
         if self.priority is not None and self.priority not in LEVELS:
             raise InvalidInput(f"invalid priority {shown(self.priority)}", expected=", ".join(LEVELS))
         if not self.meta or not any(map(str, self.log)) or not self.handoff.strip():
             raise InvalidInput("a block lacks meta, log or handoff", expected="all three")
         pairs = [*self.context, *self.constraints, *self.output, *self.meta]
-        for key in (pair[0] for pair in pairs if not isinstance(pair, str) and not is_key(pair[0])):
+        for key in (pair[0] for pair in pairs if not isinstance(pair, str) and not _KEY.fullmatch(pair[0])):
             raise InvalidInput(f"invalid key {shown(key)}", expected="a word without semicolons and line breaks")
 
     def text(self) -> str:
@@ -74,19 +73,9 @@ class Yamo:
         return "\n".join(lines) + "\n"
 
 
-def is_name(text: str) -> bool:
-    """Return whether a text is a valid agent or intent."""
-    return _NAME.fullmatch(text) is not None
-
-
-def is_key(text: str) -> bool:
-    """Return whether a text is a valid key of a pair."""
-    return _KEY.fullmatch(text) is not None
-
-
 def agent_name(agent_id: str) -> str:
     """Return the agent in the alphabet of the grammar."""
-    return "MemoryMesh_" + _OUTSIDE_ALPHABET.sub("_", agent_id)
+    return "MemoryMesh_" + re.sub(r"[^A-Za-z0-9_]", "_", agent_id)
 
 
 def wire_value(raw: object) -> str:
@@ -153,7 +142,11 @@ class _Lines:
         self.at += found
         return found
 
-    def fields(self, start: str, expected: str, fits: Callable[[list[str]], bool]) -> list[str]:
+    def field(self, start: str, expected: str, fits: Callable[[str], object] = lambda field: True) -> str:
+        """Return the current line between `start` and its only semicolon."""
+        return self.fields(start, expected, lambda fields: len(fields) == 1 and fits(fields[0]))[0]
+
+    def fields(self, start: str, expected: str, fits: Callable[[list[str]], object]) -> list[str]:
         """Return the current line between `start` and its last semicolon, split at the other semicolons."""
         line = self.next
         fields = line[len(start) : -1].split(";")
@@ -170,10 +163,8 @@ class _Lines:
 def _lines(text: str) -> list[str]:
     if found := _UNEXPECTED.search(text):
         line = text.count("\n", 0, found.start()) + 1
-        raise InvalidInput(
-            f"line {line} has the character U+{ord(found.group()):04X}",
-            expected="lines that end in a newline, without other line breaks, NUL or half surrogate pairs",
-        )
+        expected = "lines that end in a newline, without other line breaks, NUL or half surrogate pairs"
+        raise InvalidInput(f"line {line} has the character U+{ord(found.group()):04X}", expected=expected)
     *lines, rest = text.split("\n")
     if rest:
         raise InvalidInput(f"line {len(lines) + 1} is {shown(rest)}, without a newline", expected="a newline after each line")
@@ -182,63 +173,41 @@ def _lines(text: str) -> list[str]:
 
 def _block(lines: _Lines) -> Yamo:
     """Read one block; arguments are evaluated in order, and so are the sections."""
+    name, level = "of letters, digits and _", f"`priority: LEVEL;`, one of {', '.join(LEVELS)}"
     return Yamo(
-        agent=_name(lines, "agent"),
-        intent=_name(lines, "intent"),
-        context=_pairs(lines) if lines.skip("context:") else (),
-        constraints=_constraints(lines) if lines.skip("constraints:") else (),
-        priority=_priority(lines),
-        output=_pairs(lines) if lines.skip("output:") else (),
+        agent=lines.field("agent: ", f"`agent: NAME;` {name}", _NAME.fullmatch),
+        intent=lines.field("intent: ", f"`intent: NAME;` {name}", _NAME.fullmatch),
+        context=_several(lines, _pair) if lines.skip("context:") else (),
+        constraints=_several(lines, _constraint) if lines.skip("constraints:") else (),
+        priority=lines.field("priority: ", level, LEVELS.__contains__) if lines.next.startswith("priority:") else None,
+        output=_several(lines, _pair) if lines.skip("output:") else (),
         meta=_meta(lines),
         log=lines.fields("log: ", "`log: BODY;`", any),
-        handoff=_handoff(lines),
+        handoff=lines.field("handoff: ", "`handoff: TARGET;`", str.strip),
     )
 
 
-def _name(lines: _Lines, section: str) -> str:
-    expected = f"`{section}: NAME;` of letters, digits and _"
-    return lines.fields(f"{section}: ", expected, lambda fields: len(fields) == 1 and is_name(fields[0]))[0]
-
-
-def _priority(lines: _Lines) -> str | None:
-    if not lines.next.startswith("priority:"):
-        return None
-    expected = f"`priority: LEVEL;`, one of {', '.join(LEVELS)}"
-    return lines.fields("priority: ", expected, lambda fields: len(fields) == 1 and fields[0] in LEVELS)[0]
-
-
-def _handoff(lines: _Lines) -> str:
-    return lines.fields("handoff: ", "`handoff: TARGET;`", lambda fields: len(fields) == 1 and bool(fields[0].strip()))[0]
-
-
-def _pairs(lines: _Lines) -> list[Pair]:
-    """Read the pairs of a section: one or more."""
-    pairs = [_pair(lines, "  ", _PAIR)]
+def _several(lines: _Lines, read: Callable[[_Lines], Field]) -> list[Field]:
+    """Read one or more indented lines."""
+    fields = [read(lines)]
     while lines.next.startswith(" "):
-        pairs.append(_pair(lines, "  ", _PAIR))
-    return pairs
+        fields.append(read(lines))
+    return fields
 
 
-def _pair(lines: _Lines, start: str, expected: str) -> Pair:
-    key, value = lines.fields(start, expected, lambda fields: len(fields) == 2 and is_key(fields[0]))
+def _pair(lines: _Lines, start: str = "  ", expected: str = _PAIR) -> Pair:
+    key, value = lines.fields(start, expected, lambda fields: len(fields) == 2 and _KEY.fullmatch(fields[0]))
     return key, value
-
-
-def _constraints(lines: _Lines) -> list[Constraint]:
-    constraints = [_constraint(lines)]
-    while lines.next.startswith(" "):
-        constraints.append(_constraint(lines))
-    return constraints
 
 
 def _constraint(lines: _Lines) -> Constraint:
     if lines.next.startswith("  - "):
-        return lines.fields("  - ", "two spaces, then `- BODY;` without a semicolon in it", lambda fields: len(fields) == 1)[0]
-    return _pair(lines, "  ", f"{_PAIR}, or `- BODY;`")
+        return lines.field("  - ", "two spaces, then `- BODY;` without a semicolon in it")
+    return _pair(lines, expected=f"{_PAIR}, or `- BODY;`")
 
 
 def _meta(lines: _Lines) -> list[Pair]:
     pairs: list[Pair] = []
     while lines.next.startswith("meta:") or not pairs:
-        pairs += _pairs(lines) if lines.skip("meta:") else [_pair(lines, "meta: ", "`meta:` or `meta: KEY;VALUE;`")]
+        pairs += _several(lines, _pair) if lines.skip("meta:") else [_pair(lines, "meta: ", "`meta:` or `meta: KEY;VALUE;`")]
     return pairs
