@@ -1,16 +1,9 @@
 """Check what a caller wants to store. `gate.Layer0`, which scrubs and redacts, is imported by its path: it is slow to load."""
 
+# ruff: noqa: I001  (sorted, but several names a line)
+# fmt: off
 from memory_mesh.core.intake.drafts import (
-    CATEGORIES,
-    DEFAULT_CATEGORY,
-    IMPORTANCE,
-    TAXONOMY,
-    Draft,
-    Limits,
-    draft,
-    fingerprint,
-    read_content,
-    read_metadata,
+    CATEGORIES, DEFAULT_CATEGORY, IMPORTANCE, TAXONOMY, Draft, Limits, draft, fingerprint, read_content, read_metadata,
 )
 from memory_mesh.core.intake.files import Selection, file_print, folder_print, is_file_print
 

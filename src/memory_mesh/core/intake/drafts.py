@@ -65,13 +65,8 @@ def draft(content: object, metadata: object, reader: Reader, limits: Limits, lay
 def fingerprint(reader: Reader, draft: Draft) -> str:
     """Return a digest that is equal for the same text, scope, speaker, time and turn of the session."""
     normal = " ".join(unicodedata.normalize("NFKC", draft.content).casefold().split())
-    parts = [
-        reader.user_id,
-        reader.agent_id,
-        *(draft.columns.get(name) for name in ("session_id", "project", "memory_type", "event_time", "speaker")),
-        draft.metadata.get("turn"),
-        normal,
-    ]
+    scope = [draft.columns.get(name) for name in ("session_id", "project", "memory_type", "event_time", "speaker")]
+    parts = [reader.user_id, reader.agent_id, *scope, draft.metadata.get("turn"), normal]
     return sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
@@ -82,11 +77,9 @@ def read_content(content: object, limits: Limits) -> str:
     if not content.strip():
         raise InvalidInput("content is blank", expected="some text")
     if len(content) > limits.content_chars:
-        raise InvalidInput(
-            f"content has {len(content):,} characters",
-            expected=f"at most {limits.content_chars:,}",
-            remedy="split it, or raise `max_content_chars`",
-        )
+        expected = f"at most {limits.content_chars:,}"
+        remedy = "split it, or raise `max_content_chars`"
+        raise InvalidInput(f"content has {len(content):,} characters", expected=expected, remedy=remedy)
     _check_text(content, "content")
     return content
 
@@ -162,8 +155,11 @@ def _item(item: object, path: str, depth: int, budget: _Budget) -> Value:
 
 
 def _columns(metadata: dict[str, Value], reader: Reader) -> dict[str, Value]:
-    for name in ("user_id", "agent_id"):
-        _same_owner(metadata, name, getattr(reader, name))
+    # The scope comes from the writer, never from the metadata: a wrong owner would show memories to the wrong reader.
+    for name, own in (("user_id", reader.user_id), ("agent_id", reader.agent_id)):
+        if (given := metadata.get(name)) is not None and given != own:
+            what = f"metadata.{name} is {given!r:.60} but this mesh writes as {own!r}"
+            raise InvalidInput(what, remedy=f"open MemoryMesh({name}=…) for it")
     columns: dict[str, Value] = {name: _text_or_none(metadata, name) for name in _TEXTS}
     columns |= {name: None if (raw := metadata.get(name)) is None else parse_time(raw, name) for name in _TIMES}
     columns["session_id"] = columns["session_id"] or reader.session_id
@@ -176,23 +172,11 @@ def _columns(metadata: dict[str, Value], reader: Reader) -> dict[str, Value]:
     return columns
 
 
-def _same_owner(metadata: dict[str, Value], name: str, own: str | None) -> None:
-    given = metadata.get(name)
-    # The scope comes from the writer, never from the metadata: a wrong owner would show memories to the wrong reader.
-    if given is not None and given != own:
-        raise InvalidInput(
-            f"metadata.{name} is {given!r:.60} but this mesh writes as {own!r}",
-            remedy=f"open MemoryMesh({name}=…) for it",
-        )
-
-
 def _text_or_none(metadata: dict[str, Value], name: str) -> str | None:
     raw = metadata.get(name)
-    if raw is None:
-        return None
-    if not isinstance(raw, str) or not raw.strip():
-        raise InvalidInput(f"metadata.{name} is {raw!r:.60}", expected="a non-empty text")
-    return raw
+    if raw is None or (isinstance(raw, str) and raw.strip()):
+        return raw
+    raise InvalidInput(f"metadata.{name} is {raw!r:.60}", expected="a non-empty text")
 
 
 def _memory_type(metadata: dict[str, Value], session_id: Value) -> str:
@@ -205,16 +189,14 @@ def _memory_type(metadata: dict[str, Value], session_id: Value) -> str:
 
 
 def _tags(raw: Value) -> list[Value]:
-    if raw is None:
-        return []
-    if isinstance(raw, list) and all(isinstance(tag, str) for tag in raw):
-        return raw
+    tags = [] if raw is None else raw
+    if isinstance(tags, list) and all(isinstance(tag, str) for tag in tags):
+        return tags
     raise InvalidInput(f"metadata.tags is {raw!r:.60}", expected="a list of texts")
 
 
 def _fraction(metadata: dict[str, Value], name: str) -> float | None:
-    raw = metadata.get(name)
-    if raw is None:
+    if (raw := metadata.get(name)) is None:
         return None
     value = IMPORTANCE.get(raw, raw) if isinstance(raw, str) else raw
     return fraction(f"metadata.{name}", value, expected=f"a number from 0 to 1, or one of {', '.join(IMPORTANCE)}")

@@ -39,7 +39,6 @@ class Layer0:
         """Return metadata redacted, except for the scope keys."""
         if self.redactor is None:
             return metadata
-        scope = {key: value for key, value in metadata.items() if key in SCOPE_KEYS}
         masked = self.redactor.redact_value({key: value for key, value in metadata.items() if key not in SCOPE_KEYS})
         assert isinstance(masked, dict)  # noqa: S101  (an object stays an object)
-        return {**masked, **scope}
+        return masked | {key: value for key, value in metadata.items() if key in SCOPE_KEYS}

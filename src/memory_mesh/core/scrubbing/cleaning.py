@@ -1,13 +1,75 @@
-"""Stages 1 to 3 of the scrubber: structural cleaning, semantic filtering, normalisation."""
+"""Stages 1 to 3 of the scrubber: structural cleaning, semantic filtering, normalisation. They change only the prose, no code."""
 
 import html
 import re
 import unicodedata
-from collections.abc import Callable
+from bisect import bisect_left
+from collections.abc import Callable, Iterator
 
-from memory_mesh.core.scrubbing.code import blocks, change_prose
 from memory_mesh.core.scrubbing.settings import ScrubSettings, Semantic
 from memory_mesh.core.text import CONTROL, REDUNDANT, REORDERING, LazyRegex
+
+# --- code: fenced blocks and backtick spans ---
+
+_FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})[^`\n]*$", re.MULTILINE)
+_RUN = re.compile(r"`+")
+_BLANK_LINE = re.compile(r"\n[ \t]*\n")
+
+
+def change_prose(text: str, change: Callable[[str], str]) -> str:
+    """Return the text with `change` applied to everything but code."""
+    return "".join(piece if code else change(piece) for piece, code in pieces(text))
+
+
+def pieces(text: str) -> Iterator[tuple[str, bool]]:
+    """Yield the text in pieces of prose (False) and code (True), in order."""
+    for block, fenced in blocks(text):
+        if fenced or "`" not in block:
+            yield block, fenced
+            continue
+        at = 0
+        for start, end in _spans(block):
+            yield block[at:start], False
+            yield block[start:end], True
+            at = end
+        yield block[at:], False
+
+
+def blocks(text: str) -> Iterator[tuple[str, bool]]:
+    """Yield the text cut at fenced blocks only. An unclosed fence reaches to the end."""
+    if "```" not in text and "~~~" not in text:
+        yield text, False
+        return
+    at, fence, start = 0, "", 0
+    for match in _FENCE.finditer(text):
+        mark = match.group(1)
+        if not fence:
+            yield text[at : match.start()], False
+            fence, start = mark, match.start()
+        elif mark[0] == fence[0] and len(mark) >= len(fence) and match.group().strip() == mark:
+            yield text[start : match.end()], True
+            fence, at = "", match.end()
+    yield (text[start:], True) if fence else (text[at:], False)
+
+
+def _spans(block: str) -> Iterator[tuple[int, int]]:
+    """Yield backtick spans: from a run of backticks to the next run of equal length, without a blank line between them."""
+    runs = [match.span() for match in _RUN.finditer(block)]
+    breaks = [match.start() for match in _BLANK_LINE.finditer(block)]
+    following: dict[int, int] = {}  # by length
+    partner: list[int | None] = [None] * len(runs)
+    for at, (start, end) in reversed(list(enumerate(runs))):
+        partner[at] = following.get(end - start)
+        following[end - start] = at
+    at = 0
+    while at < len(runs):
+        closing = partner[at]
+        if closing is None or bisect_left(breaks, runs[at][0]) != bisect_left(breaks, runs[closing][0]):
+            at += 1
+            continue
+        yield runs[at][0], runs[closing][1]
+        at = closing + 1
+
 
 # --- stage 1: structure ---
 
@@ -20,11 +82,18 @@ _PAIRED = frozenset(
 _VOID = frozenset({"br", "hr", "img", "input", "link", "meta", "wbr", "source"})
 # Browsers close these implicitly, so old pages leave them open.
 _LEFT_OPEN = frozenset({"p", "li", "td", "tr", "th", "dd", "dt", "option", "body", "html", "head"})
-_BLOCK = frozenset(
-    """address article aside blockquote body center dd details div dl dt fieldset figcaption figure footer form header hr
+_BLOCK = """address article aside blockquote body center dd details div dl dt fieldset figcaption figure footer form header hr
     html main nav ol p pre section summary table tbody tfoot thead title ul""".split()  # noqa: SIM905
-)
-_CELL = frozenset({"td", "th"})
+# What replaces an opening and a closing tag. Other tags become nothing.
+_TAG_TEXTS = {
+    **dict.fromkeys(_BLOCK, ("\n\n", "\n\n")),
+    **{f"h{level}": (f"\n\n{'#' * level} ", "\n\n") for level in range(1, 7)},
+    "li": ("\n- ", ""),
+    "br": ("\n", ""),
+    "tr": ("\n", ""),
+    "td": ("", " | "),
+    "th": ("", " | "),
+}
 
 # Every pattern is bounded or stops at the next bracket: a megabyte of brackets or quotes is read about once.
 _ATTRIBUTES = r"(?:\s(?:[^<>\"']|\"[^\"]{0,2000}\"|'[^']{0,2000}')*+)?"
@@ -66,11 +135,8 @@ def clean_structure(text: str, settings: ScrubSettings) -> str:
 
 
 def _without_html(text: str) -> str:
-    prose = " ".join(block for block, code in blocks(text) if not code)
-    tags = _html_tags(prose)
-    if not tags:
-        return text
-    return change_prose(text, lambda piece: _tagless(piece, tags))
+    tags = _html_tags(" ".join(block for block, code in blocks(text) if not code))
+    return change_prose(text, lambda piece: _tagless(piece, tags)) if tags else text
 
 
 def _html_tags(text: str) -> frozenset[str]:
@@ -79,11 +145,9 @@ def _html_tags(text: str) -> frozenset[str]:
     for match in _TAG.finditer(text):
         if name := (match.group(2) or "").lower():
             (closed if match.group(1) else opened).add(name)
-    paired = opened & closed & _PAIRED
-    void = opened & _VOID
-    loose = (opened | closed) & _LEFT_OPEN if paired or void else set[str]()
-    comment = {"!"} if "<!--" in text or "<!doctype" in text[:2000].lower() else set[str]()
-    return frozenset(paired | void | loose | comment)
+    tags = (opened & closed & _PAIRED) | (opened & _VOID)
+    tags |= (opened | closed) & _LEFT_OPEN if tags else set()
+    return frozenset(tags | {"!"} if "<!--" in text or "<!doctype" in text[:2000].lower() else tags)
 
 
 def _tagless(piece: str, tags: frozenset[str]) -> str:
@@ -130,8 +194,7 @@ def _backticked(inside: str) -> str | None:
 
 
 def _linked(opening: str, inside: str) -> str:
-    found = _HREF.search(opening)
-    return _with_url(inside, found.group(1)) if found else inside
+    return _with_url(inside, found.group(1)) if (found := _HREF.search(opening)) else inside
 
 
 def _tag_text(tag: re.Match[str], tags: frozenset[str]) -> str:
@@ -142,14 +205,7 @@ def _tag_text(tag: re.Match[str], tags: frozenset[str]) -> str:
     if name == "img":
         described = _ALT.search(tag.group())
         return described.group(1) if described else ""
-    opening = not tag.group(1)
-    if name[0] == "h" and name[1:].isdecimal():
-        return f"\n\n{'#' * int(name[1:])} " if opening else "\n\n"
-    if name in ("li", "br", "tr"):
-        return {"li": "\n- ", "br": "\n", "tr": "\n"}[name] if opening else ""
-    if name in _CELL:
-        return "" if opening else " | "
-    return "\n\n" if name in _BLOCK else ""
+    return _TAG_TEXTS.get(name, ("", ""))[bool(tag.group(1))]
 
 
 def _without_markdown(piece: str) -> str:
@@ -170,14 +226,12 @@ def _with_url(words: str, url: str) -> str:
     return words if url.startswith("#") or url in words else f"{words} ({url})" if words else url
 
 
-def _line_ends(block: str) -> str:
-    return "\n".join(line.rstrip(" \t") for line in block.split("\n"))
-
-
 def _collapsed(text: str) -> str:
-    text = change_prose(text, lambda piece: _INNER_SPACE.sub(" ", piece))
-    lines = [block if code else _MANY_LINES.sub("\n\n", _line_ends(block)) for block, code in blocks(text)]
-    text = "".join(lines).strip("\n").rstrip()
+    result: list[str] = []
+    for block, code in blocks(change_prose(text, lambda piece: _INNER_SPACE.sub(" ", piece))):
+        trimmed = block if code else "\n".join(line.rstrip(" \t") for line in block.split("\n"))
+        result.append(block if code else _MANY_LINES.sub("\n\n", trimmed))
+    text = "".join(result).strip("\n").rstrip()
     return text if "\n" in text else text.strip()
 
 
@@ -215,12 +269,8 @@ def filter_noise(text: str, settings: ScrubSettings) -> str:
 def _without_noise(prose: str, rules: Semantic, seen: set[str], *, page: bool) -> str:
     # Split at blank lines and keep them: a dropped paragraph takes the break after it along.
     parts = re.split(r"(\n\n+)", prose)
-    result: list[str] = []
-    for at in range(0, len(parts), 2):
-        if _is_noise(parts[at], rules, seen, page=page):
-            continue
-        result.extend(parts[at : at + 2])
-    return "".join(result)
+    pairs = (parts[at : at + 2] for at in range(0, len(parts), 2))
+    return "".join("".join(pair) for pair in pairs if not _is_noise(pair[0], rules, seen, page=page))
 
 
 def _is_noise(paragraph: str, rules: Semantic, seen: set[str], *, page: bool) -> bool:
@@ -233,13 +283,9 @@ def _is_noise(paragraph: str, rules: Semantic, seen: set[str], *, page: bool) ->
         seen.add(words)
     if page and rules.remove_boilerplate and _BOILERPLATE.fullmatch(words):
         return True
-    return page and _signal(words) < rules.min_signal_ratio
-
-
-def _signal(words: str) -> float:
-    """Return the fraction of letters and digits."""
     signs = words.replace(" ", "")
-    return 1.0 if len(signs) < _MIN_RATIO_CHARS else sum(map(str.isalnum, signs)) / len(signs)
+    signal = 1.0 if len(signs) < _MIN_RATIO_CHARS else sum(map(str.isalnum, signs)) / len(signs)
+    return page and signal < rules.min_signal_ratio
 
 
 # --- stage 3: one form ---

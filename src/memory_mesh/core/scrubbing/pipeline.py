@@ -9,17 +9,17 @@ nothing is skipped.
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from hashlib import sha256
 
 from memory_mesh.core.errors import InvalidInput
 from memory_mesh.core.scrubbing import cleaning
-from memory_mesh.core.scrubbing.cleaning import HEADING, title
-from memory_mesh.core.scrubbing.code import blocks
+from memory_mesh.core.scrubbing.cleaning import HEADING, blocks, title
 from memory_mesh.core.scrubbing.settings import Chunking, ScrubSettings
 from memory_mesh.core.text import TokenCounter, estimate
 
+_STAGES = (cleaning.clean_structure, cleaning.filter_noise, cleaning.normalise)
 # A text without any of these needs no cleaning.
 _NEEDS_WORK = re.compile(r"[^ -~]|[<>&*_#`~|\[\]]|  |^ | $")
 # Each round removes one layer of markup. Only a text built for it needs more rounds.
@@ -54,10 +54,9 @@ def scrub(
     text: str, settings: ScrubSettings, *, source: str | None = None, at: str | None = None, count: TokenCounter = estimate
 ) -> Scrubbed:
     """Return the clean text and its chunks."""
-    if not settings.enabled:
-        return Scrubbed(text, annotate(split_chunks(text, settings.chunking, count), source, at))
-    clean = _cleaned(text, settings)
-    return Scrubbed(clean, validate(annotate(split_chunks(clean, settings.chunking, count), source, at), settings))
+    clean = _cleaned(text, settings) if settings.enabled else text
+    chunks = annotate(split_chunks(clean, settings.chunking, count), source, at)
+    return Scrubbed(clean, validate(chunks, settings) if settings.enabled else chunks)
 
 
 def annotate(chunks: tuple[Chunk, ...], source: str | None, at: str | None) -> tuple[Chunk, ...]:
@@ -71,35 +70,20 @@ def annotate(chunks: tuple[Chunk, ...], source: str | None, at: str | None) -> t
 def validate(chunks: tuple[Chunk, ...], settings: ScrubSettings) -> tuple[Chunk, ...]:
     """Stage 6: reject chunks that are empty or too long, or too short if a minimum is enforced."""
     rules = settings.validation
-    valid = [chunk for chunk in chunks if chunk.text.strip() or not rules.reject_empty]
-    if rules.enforce_min_length:
-        valid = [chunk for chunk in valid if len(chunk.text) >= rules.min_length]
-    return tuple(chunk for chunk in valid if len(chunk.text) <= rules.max_length)
+    shortest = rules.min_length if rules.enforce_min_length else 0
+    valid = (chunk for chunk in chunks if shortest <= len(chunk.text) <= rules.max_length)
+    return tuple(chunk for chunk in valid if chunk.text.strip() or not rules.reject_empty)
 
 
 def _cleaned(text: str, settings: ScrubSettings) -> str:
     for _ in range(_MAX_ROUNDS):
-        if not _NEEDS_WORK.search(text):
+        before = text
+        for stage in _STAGES if _NEEDS_WORK.search(text) else ():
+            cleaner = stage(text, settings)
+            text = cleaner if cleaner.strip() else text
+        if text == before:
             return text
-        cleaner = _round(text, settings)
-        if cleaner == text:
-            return text
-        text = cleaner
     raise InvalidInput("the text has too many layers of markup", expected=f"at most {_MAX_ROUNDS}")
-
-
-def _round(text: str, settings: ScrubSettings) -> str:
-    for stage in _STAGES:
-        cleaner = stage(text, settings)
-        text = cleaner if cleaner.strip() else text
-    return text
-
-
-_STAGES: tuple[Callable[[str, ScrubSettings], str], ...] = (
-    cleaning.clean_structure,
-    cleaning.filter_noise,
-    cleaning.normalise,
-)
 
 
 def split_chunks(text: str, rules: Chunking, count: TokenCounter) -> tuple[Chunk, ...]:

@@ -76,11 +76,7 @@ class ScrubSettings:
 
 
 # The defaults of a mesh: a memory may be short.
-MESH_OVERRIDES: Mapping[str, object] = {
-    "enabled": True,
-    "chunking": {"minTokens": 1},
-    "validation": {"enforceMinLength": False},
-}
+MESH_OVERRIDES: Mapping[str, object] = {"enabled": True, "chunking": {"minTokens": 1}, "validation": {"enforceMinLength": False}}
 
 
 def _merged(group: Group, overrides: object, path: str) -> Group:
@@ -98,11 +94,9 @@ def _merged(group: Group, overrides: object, path: str) -> Group:
 
 
 def _checked(current: object, value: object, path: str) -> object:
-    """Return a value of the same type as the current one."""
-    if isinstance(current, bool):
-        if not isinstance(value, bool):
-            raise InvalidInput(f"{path} is {shown(value)}", expected="true or false")
-        return value
-    if not is_number(value, min_=0) or (isinstance(current, int) and isinstance(value, float)):
-        raise InvalidInput(f"{path} is {shown(value)}", expected="a number from 0")
+    """Return the value if it has the type of the current one."""
+    fits = isinstance(value, bool) if isinstance(current, bool) else is_number(value, min_=0)
+    if not fits or (type(current) is int and isinstance(value, float)):
+        expected = "true or false" if isinstance(current, bool) else "a number from 0"
+        raise InvalidInput(f"{path} is {shown(value)}", expected=expected)
     return value
