@@ -207,18 +207,18 @@ class Meter(Protocol):
 class Secret:
     """An API key. `repr`, `str`, formatting, comparison errors and pickle never show its value."""
 
-    __slots__ = ("_value",)
+    __slots__ = ("_prefix", "_value")
 
-    def __init__(self, value: str) -> None:
-        self._value = value
+    def __init__(self, value: str, *, prefix: str = "") -> None:
+        self._value, self._prefix = value, prefix
 
     def reveal(self) -> str:
-        """Return the value."""
-        return self._value
+        """Return the value after its prefix, such as `Bearer `."""
+        return self._prefix + self._value
 
     def hidden_in(self, text: str) -> str:
-        """Return the text with the value replaced by `***`."""
-        return text.replace(self._value, "***") if self._value else text
+        """Return the text with the value replaced by `***`, with or without its prefix."""
+        return text.replace(self.reveal(), "***").replace(self._value, "***") if self._value else text
 
     def __repr__(self) -> str:
         return "Secret(***)"

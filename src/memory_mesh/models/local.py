@@ -16,7 +16,6 @@ from zlib import crc32
 
 from memory_mesh.core.errors import EmbeddingError, SettingsError
 from memory_mesh.core.model import Vector
-from memory_mesh.core.ports import Progress, no_progress
 from memory_mesh.core.search import tokens
 from memory_mesh.core.text import estimate
 from memory_mesh.models.model_files import MODEL, ModelPaths, find_model
@@ -32,11 +31,8 @@ class LocalEmbedder:
 
     model, window = MODEL, WINDOW
 
-    def __init__(
-        self, paths: ModelPaths, *, fetch: bool = True, progress: Progress = no_progress, workers: int | None = None
-    ) -> None:
-        self._paths, self._progress, self._fetch = paths, progress, fetch
-        self._workers = workers or _count_cores()
+    def __init__(self, paths: ModelPaths, *, fetch: bool = True, workers: int | None = None) -> None:
+        self._paths, self._fetch, self._workers = paths, fetch, workers or _count_cores()
         self._engine: Engine | None = None
         self._lock = Lock()
 
@@ -61,7 +57,7 @@ class LocalEmbedder:
                 if self._engine is None:
                     # This embedder fetches at most once, or every write would wait for it. It still looks in the other places.
                     fetch, self._fetch = self._fetch, False
-                    model = find_model(self._paths, fetch=fetch, progress=self._progress)
+                    model = find_model(self._paths, fetch=fetch)
                     self._engine = Engine(model.graph, model.tokenizer)
         return self._engine
 

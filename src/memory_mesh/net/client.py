@@ -153,28 +153,26 @@ class HttpClient:
         return [(name.encode("ascii"), value.encode("latin-1")) for name, value in {**required, **_HEADERS, **given}.items()]
 
     def _open_pool(self) -> "httpcore2.ConnectionPool":
+        import httpcore2
+
+        from memory_mesh.net.backend import GuardedBackend
+
         with self._lock:
             if self._closed:
                 raise CallError(f"the client for {self.address} is closed")
             # A forked child shares the sockets of its parent, and would read responses that belong to the parent.
             if self._pool is None or self._process != os.getpid():
-                self._pool, self._process = self._new_pool(), os.getpid()
+                self._pool = httpcore2.ConnectionPool(
+                    ssl_context=self._system.tls() if self._target.scheme == "https" else None,
+                    # Without a limit no call waits for a free connection; that wait would ignore the deadline and cancellation.
+                    max_connections=None,
+                    max_keepalive_connections=_MAX_IDLE_CONNECTIONS,
+                    keepalive_expiry=_MAX_IDLE_SECONDS,
+                    network_backend=GuardedBackend(self._system, allow_local=self._allow_local),
+                )
+                self._process = os.getpid()
                 finalize(self, self._pool.close)  # a client that is never closed leaves no sockets open
             return self._pool
-
-    def _new_pool(self) -> "httpcore2.ConnectionPool":
-        import httpcore2
-
-        from memory_mesh.net.backend import GuardedBackend
-
-        return httpcore2.ConnectionPool(
-            ssl_context=self._system.tls() if self._target.scheme == "https" else None,
-            # Without a limit no call waits for a free connection; that wait would ignore the deadline and cancellation.
-            max_connections=None,
-            max_keepalive_connections=_MAX_IDLE_CONNECTIONS,
-            keepalive_expiry=_MAX_IDLE_SECONDS,
-            network_backend=GuardedBackend(self._system, allow_local=self._allow_local),
-        )
 
     def _hide(self, text: str) -> str:
         """Remove our secrets from a text of the server: whole header values, and the key within a value."""

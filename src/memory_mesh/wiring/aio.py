@@ -5,7 +5,7 @@ from functools import partial
 from inspect import signature
 from threading import Event
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Self, TypeVar, get_origin
+from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, get_origin
 
 from memory_mesh.core.cancel import cancellable
 
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
 Given = ParamSpec("Given")
 Answer = TypeVar("Answer")
-Face = TypeVar("Face", bound="Mesh")
 _END = object()
 
 
@@ -35,13 +34,13 @@ async def to_thread(call: Callable[Given, Answer], *args: Given.args, **options:
         raise
 
 
-class AsyncProxy(Generic[Face]):
+class AsyncProxy:
     """A face whose methods are awaited and whose iterators are asynchronous.
 
     `tools/stubs.py` writes the signatures of the public subclass into a `.pyi` file.
     """
 
-    def __init__(self, face: Face) -> None:
+    def __init__(self, face: "Mesh") -> None:
         self._face = face
 
     async def __aenter__(self) -> Self:
@@ -55,14 +54,11 @@ class AsyncProxy(Generic[Face]):
         if name.startswith("_"):  # also a copy in the making, which has no face yet
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         method = getattr(self._face, name)  # for what is missing, the face raises the right error
-        return partial(_iterate if _returns_iterator(method) else to_thread, method)
+        iterates = get_origin(signature(method).return_annotation) is Iterator
+        return partial(_iterate if iterates else to_thread, method)
 
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *(name for name in dir(self._face) if not name.startswith("_"))})
-
-
-def _returns_iterator(method: Callable[..., object]) -> bool:
-    return get_origin(signature(method).return_annotation) is Iterator
 
 
 async def _iterate(method: Callable[..., Iterator[Answer]], *args: object, **options: object) -> AsyncIterator[Answer]:

@@ -12,7 +12,7 @@ from memory_mesh.core.learning import Caps, Price
 from memory_mesh.core.model import Ids, Reader
 from memory_mesh.core.not_yet import NOT_YET, not_yet
 from memory_mesh.core.options import NAMES, Options
-from memory_mesh.core.ports import ChatModel, Clock, Embedder, IdSource, Meter, Progress, Secret, Step, Store, no_progress
+from memory_mesh.core.ports import ChatModel, Clock, Embedder, IdSource, Meter, Secret, Step, Store
 from memory_mesh.flows.context import Context, State
 from memory_mesh.flows.health import check_pseudonym_key, record_pseudonym_key
 from memory_mesh.flows.spending import Ledger
@@ -101,7 +101,7 @@ def context_over(store: Store, reader: Reader, *, embedder: Embedder | None = No
     )  # fmt: skip
 
 
-def make_embedder(settings: Settings, progress: Progress = no_progress, meter: Meter | None = None) -> Embedder | None:
+def make_embedder(settings: Settings, *, meter: Meter | None = None) -> Embedder | None:
     """Return the embedder that the settings name, with a cache, or None for keyword search only. It loads nothing yet."""
     name = settings.options.embedder
     if name == "none":
@@ -109,7 +109,7 @@ def make_embedder(settings: Settings, progress: Progress = no_progress, meter: M
     from memory_mesh.models import CachedEmbedder, HashingEmbedder, LocalEmbedder
 
     if name == "local":
-        return CachedEmbedder(LocalEmbedder(model_paths(settings), progress=progress))
+        return CachedEmbedder(LocalEmbedder(model_paths(settings)))
     if name == "hash":
         return CachedEmbedder(HashingEmbedder())
     return CachedEmbedder(_remote_embedder(settings.options, meter))

@@ -62,7 +62,7 @@ MemoryMesh.__signature__ = Signature(  # type: ignore[attr-defined]
 )
 
 
-class AsyncMemoryMesh(AsyncProxy[MemoryMesh]):
+class AsyncMemoryMesh(AsyncProxy):
     """`MemoryMesh` for `async` code: the same options and methods.
 
     Methods are awaited, iterators are read with `async for`, and the mesh is opened with `async with`.
