@@ -149,6 +149,7 @@ class LmStudioEmbedder(WrappedEmbedder):
         self._platform, self._start, self._once, self._pause = platform, start, once, pause
 
     def embed(self, texts: Sequence[str]) -> list[Vector]:
+        """Return a vector for each text. When nothing listens at the address, start LM Studio and repeat the call a few times."""
         try:
             return self._inner.embed(texts)
         except EmbeddingError as error:
