@@ -11,7 +11,7 @@ from memory_mesh.core.audit import Broken, Sound, parse_many, verify_export
 from memory_mesh.core.errors import InvalidInput, StoreBusy
 from memory_mesh.core.model import Block, Head, Key, Kind, Memory, Reader
 from memory_mesh.flows import audit as trail
-from memory_mesh.flows import change, erase, usage, write
+from memory_mesh.flows import erase, usage, write
 from memory_mesh.flows.audit import Which
 from memory_mesh.flows.context import Context, audit_rows
 
@@ -68,7 +68,7 @@ def test_taking_the_salt_away_does_not_hide_it(context: Context, salt: str | Non
 @pytest.mark.req("MESH-042")
 def test_putting_an_older_revision_back_is_found(context: Context) -> None:
     (one,) = add(context, "one")
-    change.update(context, one.id, content="changed")
+    write.update(context, one.id, content="changed")
     assert isinstance(verdict(context), Sound)
     tamper(context, one.id, content="one")
     assert isinstance(verdict(context), Broken)
@@ -92,8 +92,8 @@ def test_a_memory_that_is_gone_without_an_erasure_is_found(context: Context) -> 
 def test_a_memory_that_another_agent_changed_is_sound_in_both_chains(context: Context) -> None:
     bob = replace(context, reader=Reader("u", "bob"))
     (one,) = add(context, "one")
-    change.update(bob, one.id, content="by bob")
-    change.update(context, one.id, content="by ann again")
+    write.update(bob, one.id, content="by bob")
+    write.update(context, one.id, content="by ann again")
     assert [type(found) for found in trail.verify_all(context)] == [Sound, Sound]
     tamper(context, one.id, content="by bob")
     assert Broken in [type(found) for found in trail.verify_all(context)]
@@ -184,7 +184,7 @@ def test_a_chain_cut_together_with_its_head_is_found_by_a_noted_one(context: Con
 
 MEDDLING: dict[str, Callable[[Context, list[Memory]], object]] = {
     "adds": lambda context, kept: add(context, f"more {context.store.count(Kind.BLOCK)}"),
-    "changes": lambda context, kept: change.update(context, kept[0].id, content=f"changed {context.store.count(Kind.BLOCK)}"),
+    "changes": lambda context, kept: write.update(context, kept[0].id, content=f"changed {context.store.count(Kind.BLOCK)}"),
     "erases": lambda context, kept: erase.erase(context, [kept.pop().id]),
 }
 
@@ -244,7 +244,7 @@ def test_a_real_break_is_told_even_while_others_never_stop_writing(context: Cont
         rows = find(kind, *args, **options)
         if kind is Kind.BLOCK:
             context.store.find = find
-            change.update(context, two.id, content=f"changed {context.store.count(Kind.BLOCK)}")
+            write.update(context, two.id, content=f"changed {context.store.count(Kind.BLOCK)}")
             context.store.find = meddled
         return rows
 
@@ -368,7 +368,7 @@ def test_the_log_is_newest_first_and_of_what_is_asked_for(context: Context) -> N
     context.clock.advance(seconds=1)
     search(context, "tea")
     context.clock.advance(seconds=1)
-    change.update(context, one.id, content="changed")
+    write.update(context, one.id, content="changed")
     add(replace(context, reader=Reader("v", "ann")), "another user's")
     assert [block.operation_type for block in trail.log(context)] == ["retain", "recall", "retain"]
     assert [block.number for block in trail.log(context, limit=1)] == [2]

@@ -8,8 +8,8 @@ import pytest
 from memory_mesh.core.errors import Conflict, IdTaken, MemoryDisabled, StoreBusy, StoreFull
 from memory_mesh.core.model import Kind, Memory, Row
 from memory_mesh.core.ports import Applied
-from memory_mesh.flows import change, write
-from memory_mesh.flows.context import Context, Plan, commit
+from memory_mesh.flows import write
+from memory_mesh.flows.context import Context, Plan, commit, write_plan
 
 
 class Contended:
@@ -41,7 +41,7 @@ def test_a_decision_that_lost_the_race_is_made_again(context: Context) -> None:
         calls.append(len(calls))
         return Plan(calls[-1], ["row"])
 
-    assert commit(contended, decide) == (3, Applied(bytes_freed=False))
+    assert commit(contended, decide) == 3
     assert waits == [0, 1, 2]
     assert contended.store.applied == [["row"]]
 
@@ -63,7 +63,13 @@ def test_an_error_of_another_kind_is_not_tried_again(context: Context) -> None:
 
 def test_a_decision_to_write_nothing_asks_nothing_of_the_store(context: Context) -> None:
     contended, _ = busy(context, StoreFull)
-    assert commit(contended, lambda: Plan("as it is")) == ("as it is", Applied(bytes_freed=True))
+    assert commit(contended, lambda: Plan("as it is")) == "as it is"
+
+
+def test_write_plan_returns_whether_bytes_were_freed(context: Context) -> None:
+    contended, waits = busy(context)
+    assert write_plan(contended.store, lambda: Plan(3, ["row"]), pause=waits.append) == (3, False)
+    assert write_plan(contended.store, lambda: Plan("as it is"), pause=waits.append) == ("as it is", True)
 
 
 def test_nothing_is_even_decided_where_memory_is_off(context: Context) -> None:
@@ -134,7 +140,7 @@ def test_an_update_that_lost_the_race_is_made_of_what_is_there_now(context: Cont
     def meddle(step: str) -> None:
         if step == "flow.decided" and not met:
             met.append(True)
-            change.update(context, memory.id, metadata={"b": 2})
+            write.update(context, memory.id, metadata={"b": 2})
 
-    newer = change.update(replace(context, step=meddle), memory.id, metadata={"c": 3})
+    newer = write.update(replace(context, step=meddle), memory.id, metadata={"c": 3})
     assert (newer.metadata, newer.revision) == ({"a": 1, "b": 2, "c": 3}, 3)

@@ -10,7 +10,7 @@ from memory_mesh.core.errors import AnswerUnreadable, BudgetSpent, CallError, Ca
 from memory_mesh.core.learning import Distilled
 from memory_mesh.core.model import Kind, Memory, Reader
 from memory_mesh.core.ports import Prompt, Reply, Tokens
-from memory_mesh.flows import change, erase, lessons, write
+from memory_mesh.flows import erase, lessons, write
 from memory_mesh.flows.context import Context
 from memory_mesh.testing.fakes import FakeClock, ScriptedChat
 
@@ -127,8 +127,8 @@ def test_a_pattern_is_repeated_within_seven_days(context: Context, days: float, 
 
 def test_a_change_of_one_report_is_no_second_sighting_of_its_pattern(context: Context) -> None:
     memory = happened(context, "Once.", TAUGHT)
-    change.update(context, memory.id, content="Once, told better.")
-    change.set_columns(context, memory.id, action="pin", pinned=True)
+    write.update(context, memory.id, content="Once, told better.")
+    write.set_columns(context, memory.id, action="pin", pinned=True)
     assert summary(lessons.run_distillation(context)) == (0, 0, 0, 0)
 
 
@@ -145,9 +145,9 @@ def test_only_the_last_day_is_looked_at(context: Context, days: float, found: in
 def test_an_error_that_is_noted_later_is_seen_and_one_that_is_only_touched_is_not(context: Context) -> None:
     late, old = happened(context, "It seemed to work.", {}), happened(context, "It failed.", {**FAILED, "error_pattern": "old"})
     pass_time(context, days=3)
-    change.set_columns(context, old.id, action="pin", pinned=True)
+    write.set_columns(context, old.id, action="pin", pinned=True)
     assert summary(lessons.run_distillation(context)) == (0, 0, 0, 0)
-    change.update(context, late.id, metadata=FAILED)
+    write.update(context, late.id, metadata=FAILED)
     assert summary(lessons.run_distillation(context)) == (1, 1, 0, 0)
 
 
@@ -166,11 +166,11 @@ def test_without_blocks_there_is_nothing_to_scan(context: Context) -> None:
 @pytest.mark.parametrize("status", ["quarantined", "archived", "superseded", "disputed"])
 def test_what_may_reach_no_prompt_teaches_nothing(context: Context, status: str) -> None:
     memory = happened(context)
-    change.set_columns(context, memory.id, action="status", status=status)
+    write.set_columns(context, memory.id, action="status", status=status)
     thoughtful, chat = thinking(context, PROPOSAL)
     assert summary(lessons.run_distillation(thoughtful)) == (0, 0, 0, 0)
     assert not chat.asks
-    change.set_columns(context, memory.id, action="status", status="active")
+    write.set_columns(context, memory.id, action="status", status="active")
     assert summary(lessons.run_distillation(thoughtful)) == (1, 1, 0, 0)
 
 

@@ -9,7 +9,7 @@ from memory_mesh.core.errors import InvalidInput, MemoryDisabled
 from memory_mesh.core.intake import Selection
 from memory_mesh.core.model import Kind, Memory, Reader, Vector
 from memory_mesh.core.ports import Folder, Listed, no_folder, no_progress
-from memory_mesh.flows import change, erase, folders, search, write
+from memory_mesh.flows import erase, folders, search, write
 from memory_mesh.flows.context import Context
 from memory_mesh.flows.folders import Failed, Gone, Ingested
 
@@ -96,7 +96,7 @@ def test_a_changed_file_is_a_new_revision_of_its_memory(context: Context) -> Non
     assert counts(ingest(context, shelf)) == (0, 1, 1)
     after = memories(context)["a.md"]
     assert (after.id, after.content, after.revision) == (before.id, "Tea at six.", 2)
-    changes = search.history(context, after.id) or []
+    changes = search.history(context, after.id)
     assert [(step.action, step.why) for step in changes] == [("add", None), ("update", "the file changed")]
     assert changes[1].before["content"] == "Tea at four."
     assert counts(ingest(context, shelf)) == (0, 0, 2)
@@ -218,7 +218,7 @@ def test_each_session_has_its_own_of_type_session(context: Context) -> None:
 def test_a_memory_that_was_moved_to_a_session_is_not_made_anew(context: Context) -> None:
     shelf = Shelf({"a.md": "Ants."})
     ingest(context, shelf)
-    change.update(context, memories(context)["a.md"].id, metadata={"type": "session", "session_id": "s9"})
+    write.update(context, memories(context)["a.md"].id, metadata={"type": "session", "session_id": "s9"})
     assert counts(ingest(context, shelf)) == (0, 0, 1)
     shelf.contents["a.md"] = "More ants."
     assert [failed.source for failed in ingest(context, shelf).failed] == ["a.md"]
@@ -273,7 +273,7 @@ def test_a_memory_that_somebody_changed_stays_its_files_memory(context: Context)
     shelf = Shelf({"a.md": "Ants."})
     ingest(context, shelf)
     id_ = memories(context)["a.md"].id
-    change.update(context, id_, content="Ants, corrected by hand.", metadata={"note": 1})
+    write.update(context, id_, content="Ants, corrected by hand.", metadata={"note": 1})
     assert counts(ingest(context, shelf)) == (0, 0, 1)
     assert memories(context)["a.md"].content == "Ants, corrected by hand."
     shelf.contents["a.md"] = "Ants, rewritten."
@@ -286,7 +286,7 @@ def test_what_was_archived_comes_back_only_with_a_new_text(context: Context) -> 
     shelf = Shelf({"a.md": "Ants."})
     ingest(context, shelf)
     old = memories(context)["a.md"].id
-    change.set_columns(context, old, action="archive", status="archived")
+    write.set_columns(context, old, action="archive", status="archived")
     assert counts(ingest(context, shelf, type_="event")) == (0, 0, 1)
     shelf.contents["a.md"] = "More ants."
     assert counts(ingest(context, shelf)) == (1, 0, 0)

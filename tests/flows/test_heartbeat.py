@@ -11,7 +11,7 @@ from memory_mesh.core import audit
 from memory_mesh.core.errors import CallError, InvalidInput, MemoryDisabled, StoreBusy, StoreReadOnly
 from memory_mesh.core.learning import LEASE_MS, MAX_STORED_RUNS, Heartbeat
 from memory_mesh.core.model import Block, Key, Kind, Memory, Reader
-from memory_mesh.flows import change, embed, erase, heartbeat, lessons, usage, write
+from memory_mesh.flows import embed, erase, heartbeat, lessons, usage, write
 from memory_mesh.flows.context import Context
 from memory_mesh.flows.heartbeat import Job, beat, log
 from memory_mesh.flows.search import Request, search
@@ -521,7 +521,7 @@ def test_listing_all_lessons_is_not_meeting_them(context: Context) -> None:
 @pytest.mark.req("MESH-090")
 def test_a_pinned_lesson_and_memories_that_are_no_lessons_stay(context: Context) -> None:
     pinned = lessons.distill(context, LESSON)
-    change.set_columns(context, pinned.memory_id, action="pin", pinned=True)
+    write.set_columns(context, pinned.memory_id, action="pin", pinned=True)
     write.add_many(context, [("An old memory.", None)])
     narrow = lessons.learn(
         context, {**LESSON, "error_pattern": "own"}, sources=write.add_many(context, [("Own.", {"type": "agent"})])

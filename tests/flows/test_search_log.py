@@ -17,7 +17,7 @@ from memory_mesh.core.errors import Conflict, InvalidInput, MemoryDisabled, Stor
 from memory_mesh.core.model import Block, Head, Key, Kind, Reader
 from memory_mesh.core.pending import SearchEntry, SearchLog
 from memory_mesh.flows import audit as trail
-from memory_mesh.flows import change, erase, usage, write
+from memory_mesh.flows import erase, usage, write
 from memory_mesh.flows.audit import Pruned
 from memory_mesh.flows.context import Context
 from memory_mesh.flows.search import Request, search
@@ -424,7 +424,7 @@ def act(context: Context, n: int, what: str, which: int) -> None:
     elif what == "add" or not held:
         write.add_many(context, [(f"text {n}", None)])
     elif what == "change":
-        change.update(context, held[which % len(held)], content=f"changed {n}")
+        write.update(context, held[which % len(held)], content=f"changed {n}")
     else:
         erase.erase(context, [held[which % len(held)]])
 

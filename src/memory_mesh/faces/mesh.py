@@ -32,13 +32,13 @@ from memory_mesh.core.model import (
 from memory_mesh.core.not_yet import NOT_YET, not_yet
 from memory_mesh.core.ports import Progress, no_progress
 from memory_mesh.core.search import CacheStats, Explanation
-from memory_mesh.flows import audit, change, embed, erase, filters, folders, health, lessons, search, spending, usage, write
+from memory_mesh.flows import audit, embed, erase, filters, folders, lessons, models, search, usage, write
 from memory_mesh.flows.audit import Which
-from memory_mesh.flows.context import Context, State, not_found
+from memory_mesh.flows.context import Context, State
 from memory_mesh.flows.embed import Reembedded
 from memory_mesh.flows.erase import Erasure
 from memory_mesh.flows.folders import Ingested
-from memory_mesh.flows.health import Checked
+from memory_mesh.flows.models import Checked
 from memory_mesh.flows.search import Request
 
 Metadata = dict[str, object]
@@ -156,11 +156,11 @@ class Mesh:
         Metadata keys that are given are set, keys with the value None are removed, and other keys are kept. `why` is stored in
         the history. Raises `NotFound` if the memory is not visible, and what `add` raises.
         """
-        return change.update(self._context(), id, content=content, metadata=metadata, why=why, key=idempotency_key).record()
+        return write.update(self._context(), id, content=content, metadata=metadata, why=why, key=idempotency_key).record()
 
     def pin(self, id: str, *, pinned: bool = True) -> MemoryRecord:
         """Pin a memory, so that it never decays, or unpin it. Raises `NotFound` if it is not visible."""
-        return change.set_columns(self._context(), id, action="pin" if pinned else "unpin", pinned=pinned).record()
+        return write.set_columns(self._context(), id, action="pin" if pinned else "unpin", pinned=pinned).record()
 
     def delete(self, id: str) -> None:
         """Erase a memory for good. Does nothing for an unknown id."""
@@ -204,11 +204,7 @@ class Mesh:
 
     def history(self, id: str, *, session_id: str | None = None) -> list[Change]:
         """Return the changes of a memory, oldest first. Raises `NotFound` if it is not visible."""
-        context = self._in_session(session_id)
-        changes = search.history(context, id)
-        if changes is None:
-            raise not_found(context, id)
-        return changes
+        return search.history(self._in_session(session_id), id)
 
     def search(
         self, query: str, limit: int = 10, filter: str | None = None, *, use_cache: bool = True, min_score: float | None = None,
@@ -287,7 +283,7 @@ class Mesh:
         context = self._context()
         own = equals("user_id", context.reader.user_id)
         counts = {status.value: _count(context, own, status) for status in Status} if context.options.enable_memory else {}
-        today, in_all = spending.spending(context.state.ledger, iso(context.clock())[:10])
+        today, in_all = models.spending(context.state.ledger, iso(context.clock())[:10])
         return MemoryStats(
             total_memories=sum(counts.values()),
             total_skills=0,
@@ -300,7 +296,7 @@ class Mesh:
 
     def check_models(self) -> tuple[Checked, ...]:
         """Send one short request to the language model and one to the embedder, and return the results."""
-        return health.check_models(self._context())
+        return models.check_models(self._context())
 
     def clear_cache(self) -> None:
         """Remove all results from the search cache."""

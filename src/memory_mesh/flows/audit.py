@@ -2,36 +2,20 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import takewhile
 
 from memory_mesh.core import audit
-from memory_mesh.core.audit import ERASED, OPERATIONS, Broken, Entry, Sound, Verdict
+from memory_mesh.core.audit import ERASED, OPERATIONS, Broken, Sound, Verdict
 from memory_mesh.core.checks import number, whole_number
 from memory_mesh.core.errors import InvalidInput, StoreBusy, shown
-from memory_mesh.core.model import (
-    ANYTHING,
-    Block,
-    Compare,
-    Head,
-    In,
-    IsNull,
-    Key,
-    Kind,
-    Memory,
-    Or,
-    Where,
-    all_of,
-    batches,
-    equals,
-    iso,
-)
+from memory_mesh.core.model import ANYTHING, Block, Compare, Head, In, Kind, Memory, Or, Where, all_of, batches, equals, iso
 from memory_mesh.core.ports import Progress, no_progress
-from memory_mesh.flows.context import Context, Plan, check_enabled, commit
+from memory_mesh.flows.context import Context, Plan, commit, head_of, new_entry
 
 _AT_ONCE = 500
 _WINDOW = 2000  # blocks read at once: chains grow long
 _ATTEMPTS = 20
-_DAY_MS = 86_400_000
 _PRUNED_AT_ONCE = 1000  # blocks removed in one write
 
 
@@ -67,12 +51,13 @@ def log(context: Context, *, which: Which = ALL_CHAINS, operation: str | None = 
     if operation is not None and operation not in OPERATIONS:
         raise InvalidInput(f"operation is {shown(operation)}", expected=f"one of {', '.join(OPERATIONS)}")
     whole_number("limit", limit)
-    conditions = [equals("user_id", context.reader.user_id)]
-    conditions += [equals("agent_id", which.agent_id)] if which.agent_id is not None else []
-    conditions += [equals("operation_type", operation)] if operation else []
-    if which.recalls is not None:
-        conditions.append(Compare("operation_type", "=" if which.recalls else "<>", "recall"))
-    return [Block.of(row) for row in context.store.find(Kind.BLOCK, all_of(*conditions), limit=limit)]
+    where = all_of(
+        equals("user_id", context.reader.user_id),
+        ANYTHING if which.agent_id is None else equals("agent_id", which.agent_id),
+        ANYTHING if operation is None else equals("operation_type", operation),
+        ANYTHING if which.recalls is None else Compare("operation_type", "=" if which.recalls else "<>", "recall"),
+    )
+    return [Block.of(row) for row in context.store.find(Kind.BLOCK, where, limit=limit)]
 
 
 def export(
@@ -80,7 +65,7 @@ def export(
 ) -> Iterator[str]:
     """Yield this user's chains one after another, each from its first block, in the wire format or as lines of JSON, which can be
     verified. Erased blocks have no text, so only JSON includes them."""
-    chains = [chain for chain in _chains(context) if which.has(chain)]
+    chains = _chains(context, which)
     total = sum(context.store.count(Kind.BLOCK, equals("chain", chain)) for chain in chains)
     every = (block for chain in chains for block in _consistent(context, chain))
     for done, block in enumerate(every, start=1):
@@ -95,7 +80,7 @@ def export(
 def _consistent(context: Context, chain: str) -> Iterator[Block]:
     """Yield the blocks of a chain. Raise `StoreBusy` if old blocks are removed meanwhile: the rest would not fit."""
     first = last = None
-    for block in _in_order(context, chain, _head(context, chain)):
+    for block in _in_order(context, chain, head_of(context, chain)):
         if first and last and block.number != last.number + 1 and not context.store.get(Kind.BLOCK, [first.id]):
             raise StoreBusy(f"{context.store.url}: old blocks were removed during the export", remedy="export again")
         first, last = first or block, block
@@ -113,9 +98,9 @@ def verify(context: Context, chain: str, *, noted: tuple[int, str] | None = None
     user_id, _ = audit.owner_of(chain)
     verdict = _walk(context, chain, noted)
     for attempt in range(_ATTEMPTS if isinstance(verdict, Broken) else 0):
-        ends = _heads_of(context, user_id)
+        before = _heads_of(context, user_id)
         verdict = _walk(context, chain, noted)
-        if isinstance(verdict, Sound) or _heads_of(context, user_id) == ends:
+        if isinstance(verdict, Sound) or _heads_of(context, user_id) == before:
             break
         context.pause(attempt)
     return verdict
@@ -123,47 +108,42 @@ def verify(context: Context, chain: str, *, noted: tuple[int, str] | None = None
 
 def verify_all(context: Context, which: Which = ALL_CHAINS, *, noted: tuple[int, str] | None = None) -> list[Verdict]:
     """Verify this user's chains, also those without a head. A noted head may belong to any of them."""
-    chains = [chain for chain in _chains(context) if which.has(chain)]
-    holder = _holder(context, chains, noted)
-    verdicts = [verify(context, chain, noted=noted if chain == holder else None) for chain in chains]
-    if noted and noted[0] and holder is None:
+    chains = _chains(context, which)
+    chain_of_noted = _chain_of(context, chains, noted) if noted and noted[0] and chains else None
+    verdicts = [verify(context, chain, noted=noted if chain == chain_of_noted else None) for chain in chains]
+    if noted and noted[0] and chain_of_noted is None:
         verdicts.append(audit.noted_missing(chains[0] if len(chains) == 1 else "", noted[0]))
     return verdicts
 
 
-def _chains(context: Context) -> list[str]:
-    """Return the names of the user's chains. Chains without a head are found one by one, because a chain has many blocks."""
-    named = {head.id for head in heads(context)}
-    own = equals("user_id", context.reader.user_id)
-    while orphan := context.store.find(Kind.BLOCK, all_of(own, of_none(named)), limit=1):
-        named.add(Block.of(orphan[0]).chain)
-    return sorted(named)
+def _chains(context: Context, which: Which) -> list[str]:
+    """Return the names of the selected chains. Chains without a head are found one by one, because a chain has many blocks."""
+    chains = {head.id for head in heads(context)}
+    while (chain := headless_chain(context, chains)) is not None:
+        chains.add(chain)
+    return sorted(filter(which.has, chains))
 
 
-def of_none(chains: Iterable[str]) -> Where:
-    """Match blocks of none of these chains, including blocks without a chain or number."""
-    return Or((IsNull("chain"), IsNull("number"), all_of(*(Compare("chain", "<>", chain) for chain in sorted(chains)))))
+def headless_chain(context: Context, others: Iterable[str]) -> str | None:
+    """Return a chain of the user that has blocks and is none of the others."""
+    other = all_of(*(Compare("chain", "<>", chain) for chain in sorted(others)))
+    unnamed = Or((equals("chain", None), equals("number", None), other))
+    rows = context.store.find(Kind.BLOCK, all_of(equals("user_id", context.reader.user_id), unnamed), limit=1)
+    return Block.of(rows[0]).chain if rows else None
 
 
-def _holder(context: Context, chains: Sequence[str], noted: tuple[int, str] | None) -> str | None:
+def _chain_of(context: Context, chains: Sequence[str], noted: tuple[int, str]) -> str | None:
     """Return the chain that has the noted block, or the block after it if the noted one was removed."""
-    if not noted or not noted[0] or not chains:
-        return None
     number, hash_ = noted
     itself = all_of(equals("number", number), equals("block_hash", hash_))
     next_one = all_of(equals("number", number + 1), equals("prev_hash", hash_))
-    found = context.store.find(Kind.BLOCK, all_of(In("chain", tuple(chains)), Or((itself, next_one))), limit=1)
-    return str(found[0].value("chain")) if found else None
+    rows = context.store.find(Kind.BLOCK, all_of(In("chain", tuple(chains)), Or((itself, next_one))), limit=1)
+    return str(rows[0].value("chain")) if rows else None
 
 
 def _heads_of(context: Context, user_id: str | None) -> list[Head]:
     every = [Head.of(row) for row in context.store.find(Kind.HEAD)]
     return sorted((head for head in every if audit.owner_of(head.id)[0] == user_id), key=lambda head: head.id)
-
-
-def _head(context: Context, chain: str) -> Head | None:
-    row = context.store.get(Kind.HEAD, [chain]).get(chain)
-    return Head.of(row) if row else None
 
 
 def _in_order(context: Context, chain: str, head: Head | None) -> Iterator[Block]:
@@ -206,10 +186,10 @@ def _with_new_blocks(context: Context, chain: str, watcher: _Watcher) -> Iterato
     """Yield all blocks, and those appended meanwhile. A block and its head are written together, so no block may be missing up to
     a head that is read afterwards."""
     number = 0
-    for block in _in_order(context, chain, _head(context, chain)):
+    for block in _in_order(context, chain, head_of(context, chain)):
         number = block.number
         yield block
-    watcher.head = _head(context, chain)
+    watcher.head = head_of(context, chain)
     if watcher.head and watcher.head.number > number:
         yield from blocks(context, chain, all_of(Compare("number", ">", number), Compare("number", "<=", watcher.head.number)))
 
@@ -219,36 +199,30 @@ def _with_new_blocks(context: Context, chain: str, watcher: _Watcher) -> Iterato
 
 def _contents(context: Context, chain: str, watched: _Watcher) -> Broken | None:
     """Return the first memory that is missing, or whose content differs from what the block of its latest revision sealed."""
-    refs = sorted(watched.refs)
-    for batch in batches(refs, _AT_ONCE):
-        ids = tuple(batch)
+    for ids in batches(sorted(watched.refs), _AT_ONCE):
         # Memories before blocks: a change or erasure in between has left a block, and is looked up again.
         stored = {id_: Memory.of(row) for id_, row in context.store.get(Kind.MEMORY, ids).items()}
         for gone in (ref for ref in ids if ref in watched.quoting and ref not in stored):
-            if _still_quotes(context, watched.quoting[gone][1]):
-                return Broken(chain, *watched.quoting[gone], f"{gone} is missing and no erasure block names it")
+            number, block_id = watched.quoting[gone]
+            # A concurrent erasure removes the text of the block with the memory.
+            if any(audit.quotes(Block.of(row)) for row in context.store.get(Kind.BLOCK, [block_id]).values()):
+                return Broken(chain, number, block_id, f"{gone} is missing and no erasure block names it")
         sealed = _sealed(context, audit.owner_of(chain)[0], ids)
         for memory in stored.values():
-            if block := _contradicted(context, memory, sealed.get(memory.id, {})):
+            if block := _contradicted(context, memory, sealed[memory.id]):
                 return Broken(chain, block.number, block.id, f"the content of {memory.id} differs from what was sealed")
     return None
 
 
-def _still_quotes(context: Context, block_id: str) -> bool:
-    """Return False if a concurrent erasure removed the block's text with the memory."""
-    row = context.store.get(Kind.BLOCK, [block_id]).get(block_id)
-    return row is not None and audit.quotes(Block.of(row))
-
-
-def _sealed(context: Context, user_id: str | None, ids: tuple[str, ...]) -> dict[str, dict[int, tuple[str, Block]]]:
+def _sealed(context: Context, user_id: str | None, ids: Sequence[str]) -> dict[str, dict[int, tuple[str, Block]]]:
     """Return the sealed content hashes of each memory by revision, from all chains of the user: many agents may change a shared
     memory. Chains of other users are not verified here, so they are not used."""
-    sealed: dict[str, dict[int, tuple[str, Block]]] = {}
-    for row in context.store.find(Kind.BLOCK, all_of(equals("user_id", user_id), In("ref", ids))):
+    sealed: dict[str, dict[int, tuple[str, Block]]] = {id_: {} for id_ in ids}
+    for row in context.store.find(Kind.BLOCK, all_of(equals("user_id", user_id), In("ref", tuple(ids)))):
         block = Block.of(row)
         if content := audit.sealed_content(block):
             revision, hash_ = content
-            sealed.setdefault(str(block.ref), {})[revision] = (hash_, block)
+            sealed[str(block.ref)][revision] = (hash_, block)
     return sealed
 
 
@@ -259,13 +233,9 @@ def _contradicted(context: Context, memory: Memory, sealed: dict[int, tuple[str,
     if expected == actual:
         return None
     earlier = any(actual == hash_ for hash_, _ in sealed.values())
-    return None if earlier and _revision(context, memory.id) != memory.revision else block  # it was changed after it was read
-
-
-def _revision(context: Context, memory_id: str) -> int | None:
-    """Return the current revision of a memory; None if it was erased."""
-    row = context.store.get(Kind.MEMORY, [memory_id]).get(memory_id)
-    return row.revision if row else None
+    row = context.store.get(Kind.MEMORY, [memory.id]).get(memory.id) if earlier else None
+    changed = earlier and (row is None or row.revision != memory.revision)  # after it was read
+    return None if changed else block
 
 
 # --- retention of recall blocks ---
@@ -279,64 +249,42 @@ class Pruned:
     checkpoints: tuple[str, ...] = ()  # the blocks that record it
     broken: tuple[Broken, ...] = ()  # broken chains are not pruned: that would hide the break
 
-    def __add__(self, other: "Pruned") -> "Pruned":
-        return Pruned(
-            removed=self.removed + other.removed,
-            checkpoints=self.checkpoints + other.checkpoints,
-            broken=self.broken + other.broken,
-        )
-
 
 def prune(context: Context, *, older_than_days: float = 90) -> Pruned:
     """Remove this user's recall blocks that are older, and append a checkpoint for each group."""
-    check_enabled(context)
+    context.check_enabled()
     days = number("older_than_days", older_than_days, min_=0, max_=1e6, expected="a number of days, 0 or more")
-    before = iso(max(0, context.clock() - round(days * _DAY_MS)))
-    done = Pruned()
+    before = iso(max(0, context.clock() - round(days * 86_400_000)))
+    removed = 0
+    checkpoints: list[str] = []
+    broken: list[Broken] = []
     for chain in (head.id for head in heads(context) if audit.of_recalls(head.id)):
-        if context.store.count(Kind.BLOCK, all_of(equals("chain", chain), Compare("created_at", "<", before))):
-            done += _pruned(context, chain, before)
-    return done
+        if not context.store.count(Kind.BLOCK, all_of(equals("chain", chain), Compare("created_at", "<", before))):
+            continue
+        if isinstance(verdict := verify(context, chain), Broken):
+            broken.append(verdict)
+            continue
+        while pruned := commit(context, partial(_plan_prune, context, chain, before)):
+            removed += pruned[0]
+            checkpoints.append(pruned[1])
+    return Pruned(removed=removed, checkpoints=tuple(checkpoints), broken=tuple(broken))
 
 
-def _pruned(context: Context, chain: str, before: str) -> Pruned:
-    verdict = verify(context, chain)
-    if isinstance(verdict, Broken):
-        return Pruned(broken=(verdict,))
-    done = Pruned()
-    while step := commit(context, lambda: _decide_prune(context, chain, before))[0]:
-        done += step
-    return done
+def _plan_prune(context: Context, chain: str, before: str) -> Plan[tuple[int, str] | None]:
+    """Remove the oldest blocks and append a checkpoint. The answer is the number of removed blocks and the id of the checkpoint.
 
-
-def _decide_prune(context: Context, chain: str, before: str) -> Plan[Pruned | None]:
-    """Remove the next blocks and append a checkpoint. The new head derives from the one read first, so a concurrent append or
-    removal is a conflict."""
+    The new head derives from the one read first, so a concurrent append or removal is a conflict.
+    """
     head = Head.of(context.store.get(Kind.HEAD, [chain])[chain])
-    old = list(takewhile(lambda block: block.created_at < before, _oldest(context, chain, head)))
+    first = head.number - context.store.count(Kind.BLOCK, equals("chain", chain)) + 1  # a sound chain has no gap
+    oldest = blocks(context, chain, Compare("number", "<", first + _PRUNED_AT_ONCE))
+    old = list(takewhile(lambda block: block.created_at < before, oldest))
     if all(audit.sealed_through(block.yamo_text) for block in old):
         return Plan(None)  # only checkpoints are left: another one would add nothing
-    entry = _checkpoint(context, chain, old)
-    blocks, newer = audit.append(chain, head, [entry])
-    removed = [Key(Kind.BLOCK, block.id) for block in old]
-    return Plan(Pruned(removed=len(old), checkpoints=(entry.id,)), [newer.row(), *(block.row() for block in blocks)], removed)
-
-
-def _oldest(context: Context, chain: str, head: Head) -> list[Block]:
-    """Return the first blocks of a chain; a sound chain has no gap."""
-    first = head.number - context.store.count(Kind.BLOCK, equals("chain", chain)) + 1
-    return blocks(context, chain, Compare("number", "<", first + _PRUNED_AT_ONCE))
-
-
-def _checkpoint(context: Context, chain: str, old: Sequence[Block]) -> Entry:
-    ms = context.clock()
-    agent = str(audit.owner_of(chain)[1])
-    last = old[-1]
-    return Entry(
-        id=context.ids.new("yamo_recall", ms),
-        operation_type="recall",
-        ms=ms,
-        write=lambda seal: audit.checkpoint(
-            seal, agent=agent, at=iso(ms), through=last.number, through_hash=last.block_hash, removed=len(old)
-        ),
-    )  # fmt: skip
+    ms, agent = context.clock(), str(audit.owner_of(chain)[1])
+    through, hash_ = old[-1].number, old[-1].block_hash
+    write = partial(audit.checkpoint, agent=agent, at=iso(ms), through=through, through_hash=hash_, removed=len(old))
+    entry = new_entry(context, "recall", ms, write)
+    new, newer = audit.append(chain, head, [entry])
+    puts = [newer.row(), *(block.row() for block in new)]
+    return Plan((len(old), entry.id), puts, [block.row().key for block in old])

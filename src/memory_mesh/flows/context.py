@@ -7,42 +7,14 @@ from threading import Event
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from memory_mesh.core import audit
-from memory_mesh.core.audit import Entry
+from memory_mesh.core.audit import Entry, Seal
 from memory_mesh.core.errors import Conflict, InvalidInput, MemoryDisabled, NotFound, StoreBusy
 from memory_mesh.core.intake import Limits
 from memory_mesh.core.learning import Accounts
-from memory_mesh.core.model import (
-    BY_NAME,
-    Compare,
-    Head,
-    IsNull,
-    Key,
-    Kind,
-    Memory,
-    Or,
-    Reader,
-    Row,
-    SearchResult,
-    Where,
-    fault,
-    iso,
-    visible,
-)
+from memory_mesh.core.model import BY_NAME, Head, Key, Kind, Memory, Reader, Row, SearchResult, fault, visible
 from memory_mesh.core.options import Options
 from memory_mesh.core.pending import SearchLog, UsageCounter
-from memory_mesh.core.ports import (
-    Applied,
-    ChatModel,
-    Clock,
-    Embedder,
-    IdSource,
-    Index,
-    OpenFolder,
-    Step,
-    Store,
-    no_folder,
-    no_step,
-)
+from memory_mesh.core.ports import ChatModel, Clock, Embedder, IdSource, Index, OpenFolder, Step, Store, no_folder, no_step
 from memory_mesh.core.search import SearchCache
 
 if TYPE_CHECKING:
@@ -69,9 +41,16 @@ class State:
         return replace(self, usage=other.usage, search_log=other.search_log)
 
 
+@cache
+def _default_gate() -> "Layer0":
+    from memory_mesh.core.intake.gate import Layer0
+
+    return Layer0()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ports:
-    """The ports: everything outside the package's own logic."""
+class Context:
+    """The ports, the options, the reader and the state of an open mesh."""
 
     store: Store
     index: Index
@@ -80,21 +59,10 @@ class Ports:
     pause: Callable[[int], None]  # waits before the next attempt, longer each time
     embedder: Embedder | None = None  # None: keywords only
     chat: ChatModel | None = None
-    gate: Callable[[], "Layer0"] = field(default_factory=lambda: cache(_default_gate))
+    gate: Callable[[], "Layer0"] = _default_gate  # cleans every text before it is stored; loaded on the first call
     step: Step = no_step
     open_folder: OpenFolder = no_folder
     owns_store: bool = True  # False: the caller opened the store, and closing the mesh leaves it open
-
-    @property
-    def layer0(self) -> "Layer0":
-        """The gate that cleans every text before it is stored; loaded on first use."""
-        return self.gate()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Context(Ports):
-    """The ports, the options, the reader and the state of an open mesh."""
-
     reader: Reader
     options: Options = field(default_factory=Options)
     state: State = field(default_factory=State)
@@ -104,15 +72,14 @@ class Context(Ports):
         """The maximum size of a memory."""
         return Limits(content_chars=self.options.max_content_chars)
 
+    def check_enabled(self) -> None:
+        """Raise `MemoryDisabled` if the options switch memory off."""
+        if not self.options.enable_memory:
+            raise MemoryDisabled("memory is disabled", remedy="open the mesh with enable_memory=True to store")
+
     def with_options(self, **changed: Any) -> "Context":
         """Return the same context with some options changed."""
         return replace(self, options=replace(self.options, **changed))
-
-
-def _default_gate() -> "Layer0":
-    from memory_mesh.core.intake.gate import Layer0
-
-    return Layer0()
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,35 +92,32 @@ class Plan(Generic[Answer]):
     seen: Mapping[str, int] = field(default_factory=dict)
 
 
-def commit(context: Context, decide: Callable[[], Plan[Answer]]) -> tuple[Answer, Applied]:
-    """Decide and write once. If the store changed in between, decide again."""
-    check_enabled(context)
-    return write_plan(context.store, decide, pause=context.pause, step=context.step)
+def commit(context: Context, decide: Callable[[], Plan[Answer]]) -> Answer:
+    """Decide and write once. If the store changed in between, decide again. Return the answer of the plan."""
+    context.check_enabled()
+    return write_plan(context.store, decide, pause=context.pause, step=context.step)[0]
 
 
 def write_plan(
     store: Store, decide: Callable[[], Plan[Answer]], *, pause: Callable[[int], None], step: Step = no_step
-) -> tuple[Answer, Applied]:
-    """Write the plan that `decide` returns. After a `Conflict`, pause and decide again; raise `StoreBusy` after the last try."""
+) -> tuple[Answer, bool]:
+    """Write the plan that `decide` returns. After a `Conflict`, pause and decide again; raise `StoreBusy` after the last try.
+
+    Return the answer of the plan, and whether the bytes of deleted and replaced rows are freed.
+    """
     for attempt in range(_MAX_ATTEMPTS):
         plan = decide()
         step("flow.decided")
         if not plan.puts and not plan.deletes:
-            return plan.answer, Applied(bytes_freed=True)
+            return plan.answer, True
         try:
             applied = store.apply(plan.puts, plan.deletes, seen=plan.seen)
         except Conflict:
             pause(attempt)
             continue
         step("flow.applied")
-        return plan.answer, applied
+        return plan.answer, applied.bytes_freed
     raise StoreBusy(f"{store.url}: other writers kept changing it", remedy="try again")
-
-
-def check_enabled(context: Context) -> None:
-    """Raise `MemoryDisabled` if the options switch memory off."""
-    if not context.options.enable_memory:
-        raise MemoryDisabled("memory is disabled", remedy="open the mesh with enable_memory=True to store")
 
 
 def check_texts(**values: object) -> None:
@@ -163,37 +127,20 @@ def check_texts(**values: object) -> None:
             raise InvalidInput(wrong, expected="text")
 
 
-def memory_row(context: Context, memory_id: object) -> Row | None:
-    """Return the row of a memory, visible to the reader or not; None for an unknown id."""
+def find_memory(context: Context, memory_id: str, *, any_reader: bool = False) -> Memory | None:
+    """Return a memory; None for an unknown id, and, unless `any_reader` is set, if it is not visible to the reader."""
     check_texts(id=memory_id)
-    return context.store.get(Kind.MEMORY, [str(memory_id)]).get(str(memory_id))
+    row = context.store.get(Kind.MEMORY, [memory_id]).get(memory_id)
+    return Memory.of(row) if row and (any_reader or visible(context.reader, row)) else None
 
 
-def stored_memory(context: Context, memory_id: str) -> Memory:
-    """Return a memory, visible to the reader or not, or raise `NotFound`."""
-    row = memory_row(context, memory_id)
-    if row is None:
-        raise not_found(context, memory_id)
-    return Memory.of(row)
-
-
-def visible_memory(context: Context, memory_id: str) -> Memory:
-    """Return a memory that is visible to the reader, or raise `NotFound`."""
-    row = memory_row(context, memory_id)
-    if row is None or not visible(context.reader, row):
-        raise not_found(context, memory_id)
-    return Memory.of(row)
-
-
-def not_found(context: Context, memory_id: str) -> NotFound:
-    """Return the error for an id that is unknown to the reader."""
-    what = f"no memory {memory_id!r:.80} for agent {context.reader.agent_id}"
-    return NotFound(what, remedy="check the id, the agent and the session")
-
-
-def not_expired(context: Context) -> Where:
-    """Return the condition that a memory has not expired."""
-    return Or((IsNull("expires_at"), Compare("expires_at", ">", iso(context.clock()))))
+def require_memory(context: Context, memory_id: str, *, any_reader: bool = False) -> Memory:
+    """Return what `find_memory` returns, or raise `NotFound`."""
+    memory = find_memory(context, memory_id, any_reader=any_reader)
+    if memory is None:
+        what = f"no memory {memory_id!r:.80} for agent {context.reader.agent_id}"
+        raise NotFound(what, remedy="check the id, the agent and the session")
+    return memory
 
 
 def own_chain(context: Context) -> str:
@@ -201,11 +148,26 @@ def own_chain(context: Context) -> str:
     return audit.chain_name(context.reader.user_id, context.reader.agent_id)
 
 
+def head_of(context: Context, chain: str) -> Head | None:
+    """Return the head of an audit chain; None if it has none."""
+    row = context.store.get(Kind.HEAD, [chain]).get(chain)
+    return Head.of(row) if row else None
+
+
+def new_entry(context: Context, operation: str, ms: int, write: Callable[[Seal], str], **more: Any) -> Entry:
+    """Return the audit entry of an operation, with a new id; `more` sets further fields."""
+    return Entry(id=context.ids.new(f"yamo_{operation}", ms), operation_type=operation, ms=ms, write=write, **more)
+
+
 def audit_rows(context: Context, chain: str, entries: Sequence[Entry]) -> list[Row]:
     """Return the rows that append entries to an audit chain: the new head and the blocks."""
     if not entries:
         return []
-    head = context.store.get(Kind.HEAD, [chain]).get(chain)
-    blocks, newer = audit.append(chain, Head.of(head) if head else None, entries)
+    blocks, newer = audit.append(chain, head_of(context, chain), entries)
     # The head comes first: after a concurrent append, its revision is what conflicts.
     return [newer.row(), *(block.row() for block in blocks)]
+
+
+def own_audit_rows(context: Context, entries: Sequence[Entry]) -> list[Row]:
+    """Return the rows that append entries to the reader's own chain; an empty list if audit blocks are disabled."""
+    return audit_rows(context, own_chain(context), entries) if context.options.enable_yamo else []

@@ -6,7 +6,7 @@ one of its first vector. Vectors of two models are never mixed or compared.
 
 import logging
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -15,7 +15,7 @@ from math import isfinite
 from memory_mesh.core.errors import Conflict, EmbeddingError, MemoryMeshError, ModelMismatch, SettingsError
 from memory_mesh.core.model import In, Key, Kind, Memory, Meta, Row, Vector, batches, checked, iso
 from memory_mesh.core.ports import Embedder, Progress
-from memory_mesh.flows.context import Context, Plan, check_enabled
+from memory_mesh.flows.context import Context, Plan
 
 _META = "embedding"
 _log = logging.getLogger("memory_mesh")
@@ -25,16 +25,14 @@ _log = logging.getLogger("memory_mesh")
 class Embedded:
     """The vectors of one text: its own, and those of the passages after the first one."""
 
-    own: Vector | None = None
-    passages: tuple[Vector, ...] = ()
+    vectors: tuple[Vector, ...] = ()
     pending: bool = False
 
     @property
-    def all(self) -> tuple[Vector, ...]:
-        return (self.own, *self.passages) if self.own else ()
+    def own(self) -> Vector | None:
+        return self.vectors[0] if self.vectors else None
 
 
-NO_VECTOR = Embedded()
 PENDING = Embedded(pending=True)
 
 
@@ -59,24 +57,21 @@ class Vectors(dict[str, Embedded]):
 def _embed_for_storage(context: Context, texts: Sequence[str]) -> list[Embedded]:
     """Embed texts in one batch. They are pending if the embedder fails, and have no vector if there is no embedder."""
     if context.embedder is None or not texts:
-        return [NO_VECTOR] * len(texts)
+        return [Embedded()] * len(texts)
     try:
-        return [_of_model(context.embedder.model, vectors) for vectors in _embed_passages(context, context.embedder, texts)]
+        return _embed_passages(context, context.embedder, texts)
     except EmbeddingError as error:
         _log.warning("stored without vectors, found by keywords until `memory-mesh reembed`: %s", error)
         return [PENDING] * len(texts)
 
 
-def _embed_passages(context: Context, embedder: Embedder, texts: Sequence[str]) -> list[list[Vector]]:
+def _embed_passages(context: Context, embedder: Embedder, texts: Sequence[str]) -> list[Embedded]:
     """Return the vectors of the passages of each text, embedded in one batch."""
     passages = [split_passages(context, embedder, text) for text in texts]
     vectors = iter(embed_texts(embedder, [passage for parts in passages for passage in parts]) if texts else ())
-    return [[next(vectors) for _ in parts] for parts in passages]
-
-
-def _of_model(model: str, vectors: Sequence[Vector]) -> Embedded:
+    embedded = [Embedded(tuple(next(vectors) for _ in parts)) for parts in passages]
     # The vectors of a fallback have the name of its model. If it differs, the memory waits for the right model.
-    return Embedded(vectors[0], tuple(vectors[1:])) if all(vector.model == model for vector in vectors) else PENDING
+    return [one if all(vector.model == embedder.model for vector in one.vectors) else PENDING for one in embedded]
 
 
 def embed_query(context: Context, query: str) -> Vector | None:
@@ -121,7 +116,7 @@ def split_passages(context: Context, embedder: Embedder, text: str) -> list[str]
             return [text]
         from memory_mesh.core.scrubbing import split_chunks  # few texts are that long
 
-        rules = context.layer0.scrub.chunking
+        rules = context.gate().scrub.chunking
         max_tokens = min(rules.max_tokens, window)
         rules = replace(rules, min_tokens=1, max_tokens=max_tokens, hard_max_tokens=max_tokens)
         return [chunk.text for chunk in split_chunks(text, rules, embedder.count)] or [text]
@@ -138,9 +133,9 @@ def model_row(context: Context, model: str) -> Row:
     return Meta.read(context.store, _META).row({"model": model}, at=iso(context.clock()))
 
 
-def passage_rows(memory: Memory, vectors: Embedded) -> list[Row]:
+def passage_rows(memory: Memory, embedded: Embedded) -> list[Row]:
     """Return a row for each further passage of a long memory."""
-    return [passage_row(memory, f"{memory.id}.{n}", vector) for n, vector in enumerate(vectors.passages, start=1)]
+    return [passage_row(memory, f"{memory.id}.{n}", vector) for n, vector in enumerate(embedded.vectors[1:], start=1)]
 
 
 def passage_row(memory: Memory, id_: str, vector: Vector) -> Row:
@@ -210,7 +205,7 @@ class Reembedded:
 
 def reembed(context: Context, progress: Progress) -> Reembedded:
     """Give every memory of the store a vector of the embedder's model."""
-    check_enabled(context)
+    context.check_enabled()
     if context.embedder is None:
         raise SettingsError("no embedder is set", expected="embedder = local", remedy="set one, then run reembed again")
     before, model = store_model(context), context.embedder.model
@@ -219,8 +214,10 @@ def reembed(context: Context, progress: Progress) -> Reembedded:
         run.stage()
         context.store.apply([model_row(context, model)])
         context.step("reembed.switched")
-    run.fill()
-    return Reembedded(model, run.done, before if before != model else None)
+    return Reembedded(model, run.fill(), before if before != model else None)
+
+
+_Decide = Callable[[Sequence[str]], Plan[None]]
 
 
 class _Reembedding:
@@ -229,27 +226,29 @@ class _Reembedding:
     def __init__(self, context: Context, embedder: Embedder, progress: Progress) -> None:
         self._context, self._embedder, self._progress = context, embedder, progress
         self._stage_name = sha256(embedder.model.encode()).hexdigest()[:12]
-        self.done = 0
 
     def stage(self) -> None:
-        """Write a staged passage for every memory without one, until a round finds nothing to do."""
-        for _ in range(_MAX_ROUNDS):
-            missing = self._unstaged()
-            for ids in self._reported("embedding", batches(missing, _STAGED_AT_ONCE), len(missing)):
-                self._write(ids, self._plan_staging)
-            if not missing:
-                return
+        """Write a staged passage for every memory without one."""
+        self._rounds("embedding", _STAGED_AT_ONCE, self._unstaged, self._plan_staging)
 
-    def fill(self) -> None:
+    def fill(self) -> int:
         """Set the vector of every memory that has none of this model: from its staged passages, or embedded now."""
-        for _ in range(_MAX_ROUNDS):
-            outdated = [row.id for row in self._memories() if not self._is_current(row)]
-            for ids in self._reported("filing", batches(outdated, _MOVED_AT_ONCE), len(outdated)):
-                self.done += self._write(ids, self._plan_filling)
-            if not outdated:
-                return
+        return self._rounds("filing", _MOVED_AT_ONCE, self._outdated, self._plan_filling)
 
-    def _write(self, ids: Sequence[str], decide: Callable[[Sequence[str]], Plan[None]]) -> int:
+    def _rounds(self, what: str, at_once: int, find: Callable[[], list[str]], decide: _Decide) -> int:
+        """Write what is decided for the memories that `find` returns, until a round finds none. Return how many were written."""
+        written = 0
+        for _ in range(_MAX_ROUNDS):
+            ids = find()
+            for start, batch in zip(range(0, len(ids), at_once), batches(ids, at_once), strict=True):
+                written += self._write(batch, decide)
+                self._progress(what, start + len(batch), len(ids))
+                self._context.step(f"reembed.{what}")
+            if not ids:
+                break
+        return written
+
+    def _write(self, ids: Sequence[str], decide: _Decide) -> int:
         """Write what is decided for some memories, and return how many were written.
 
         After a conflict they are written one by one, so that one contended memory does not hold up the others. The next round
@@ -263,46 +262,45 @@ class _Reembedding:
         return len(ids)
 
     def _plan_staging(self, ids: Sequence[str]) -> Plan[None]:
-        rows, seen = self._read(ids)
-        embedded = self._embed([Memory.of(row) for row in rows])
+        memories, seen = self._read(ids)
         puts = [
             passage_row(memory, self._stage_id(memory.id, n), vector)
-            for memory, vectors in embedded
-            for n, vector in enumerate(vectors.all)
+            for memory, embedded in zip(memories, self._embed(memories), strict=True)
+            for n, vector in enumerate(embedded.vectors)
         ]
         return Plan(None, puts, seen=seen)
 
     def _plan_filling(self, ids: Sequence[str]) -> Plan[None]:
-        rows, seen = self._read(ids)
-        passages = _by_ref(self._context.store.find(Kind.PASSAGE, In("ref", tuple(ids))))
-        staged = {row.id: self._from_staged(row.id, passages.get(row.id, ())) for row in rows}
-        unstaged = [Memory.of(row) for row in rows if not staged[row.id].own]
-        vectors = {**staged, **{memory.id: embedded for memory, embedded in self._embed(unstaged)}}
+        memories, seen = self._read(ids)
+        passages: dict[str, dict[str, Row]] = {id_: {} for id_ in ids}
+        for row in self._context.store.find(Kind.PASSAGE, In("ref", tuple(ids))):
+            passages[str(row.value("ref"))][row.id] = row
+        vectors = {memory.id: self._from_staged(memory.id, passages[memory.id]) for memory in memories}
+        unstaged = [memory for memory in memories if not vectors[memory.id].own]
+        vectors |= zip((memory.id for memory in unstaged), self._embed(unstaged), strict=True)
         puts: list[Row] = [] if self._store_has_model() else [model_row(self._context, self._embedder.model)]
         deletes: list[Key] = []
-        for row in rows:
+        for memory in memories:
             # No new revision: the vector is derived from the content, which stays the same.
-            memory = replace(Memory.of(row), vector=vectors[row.id].own, pending=False)
-            new = {passage.id: passage for passage in passage_rows(memory, vectors[row.id])}
-            old = {passage.id: passage for passage in passages.get(row.id, ())}
-            puts += [memory.row(replaces=row.revision), *(replacing(old.get(id_), passage) for id_, passage in new.items())]
-            deletes += [passage.key for id_, passage in old.items() if id_ not in new]
+            newer = replace(memory, vector=vectors[memory.id].own, pending=False)
+            old, new = passages[memory.id], {row.id: row for row in passage_rows(newer, vectors[memory.id])}
+            puts += [newer.row(replaces=memory.revision), *(replacing(old.get(id_), row) for id_, row in new.items())]
+            deletes += [row.key for id_, row in old.items() if id_ not in new]
         return Plan(None, puts, deletes, seen)
 
-    def _read(self, ids: Sequence[str]) -> tuple[list[Row], dict[str, int]]:
+    def _read(self, ids: Sequence[str]) -> tuple[list[Memory], dict[str, int]]:
         """Return memories and the versions of their partitions: no vector of a memory erased meanwhile may be written."""
         names = {row.partition for row in self._context.store.get(Kind.MEMORY, ids).values()}
         seen = {name: self._context.store.version(name) for name in names}
         rows = self._context.store.get(Kind.MEMORY, ids).values()
-        return [row for row in rows if row.partition in seen], seen
+        return [Memory.of(row) for row in rows if row.partition in seen], seen
 
-    def _embed(self, memories: Sequence[Memory]) -> list[tuple[Memory, Embedded]]:
-        vectors = _embed_passages(self._context, self._embedder, [memory.content for memory in memories])
-        embedded = [_of_model(self._embedder.model, parts) for parts in vectors]
+    def _embed(self, memories: Sequence[Memory]) -> list[Embedded]:
+        embedded = _embed_passages(self._context, self._embedder, [memory.content for memory in memories])
         if any(one.pending for one in embedded):
             what = f"{self._embedder.model} is down, and its fallback is another model"
             raise EmbeddingError(what, remedy="run reembed again later: it continues where it was")
-        return list(zip(memories, embedded, strict=True))
+        return embedded
 
     def _store_has_model(self) -> bool:
         """Return False if the store has no model yet. Raise `ModelMismatch` if another run changed it to a third one."""
@@ -312,40 +310,22 @@ class _Reembedding:
             raise ModelMismatch(what, remedy="run reembed again with the model that the store should have")
         return current is not None
 
-    def _from_staged(self, id_: str, passages: Sequence[Row]) -> Embedded:
-        by_id: dict[str, Vector] = {row.id: row.vector for row in passages if row.vector}
-        ordered = [by_id[name] for n in range(len(passages)) if (name := self._stage_id(id_, n)) in by_id]
-        return Embedded(ordered[0], tuple(ordered[1:])) if ordered else NO_VECTOR
+    def _from_staged(self, id_: str, passages: Mapping[str, Row]) -> Embedded:
+        staged = [passages.get(self._stage_id(id_, n)) for n in range(len(passages))]
+        return Embedded(tuple(row.vector for row in staged if row and row.vector))
 
     def _stage_id(self, memory_id: str, n: int) -> str:
         return f"{memory_id}.{self._stage_name}.{n}"
 
     def _unstaged(self) -> list[str]:
         staged = set(self._context.store.ids(Kind.PASSAGE))
-        return [row.id for row in self._memories() if not self._is_current(row) and self._stage_id(row.id, 0) not in staged]
+        return [id_ for id_ in self._outdated() if self._stage_id(id_, 0) not in staged]
 
-    def _is_current(self, row: Row) -> bool:
-        return row.vector is not None and row.vector.model == self._embedder.model
-
-    def _memories(self) -> Iterator[Row]:
-        """Yield every memory of the store, of all users, a page at a time."""
+    def _outdated(self) -> list[str]:
+        """Return the ids of all memories of the store, of every user, that have no vector of this model."""
+        ids: list[str] = []
         page = self._context.store.find(Kind.MEMORY, limit=1000)
         while page:
-            yield from page
+            ids += [row.id for row in page if row.vector is None or row.vector.model != self._embedder.model]
             page = self._context.store.find(Kind.MEMORY, limit=1000, after=page[-1])
-
-    def _reported(self, what: str, groups: Iterator[Sequence[str]], total: int) -> Iterator[Sequence[str]]:
-        """Yield each group of ids, and report the progress after it was handled."""
-        done = 0
-        for ids in groups:
-            yield ids
-            done += len(ids)
-            self._progress(what, done, total)
-            self._context.step(f"reembed.{what}")
-
-
-def _by_ref(rows: Iterable[Row]) -> dict[str, list[Row]]:
-    grouped: dict[str, list[Row]] = {}
-    for row in rows:
-        grouped.setdefault(str(row.value("ref")), []).append(row)
-    return grouped
+        return ids

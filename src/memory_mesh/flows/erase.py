@@ -4,11 +4,12 @@ Audit blocks that quote an erased memory keep their number and hash and lose the
 erasure block that names it, so that every chain can be verified by itself.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from memory_mesh.core import audit
-from memory_mesh.core.audit import Entry, Seal, blocks
+from memory_mesh.core.audit import Entry, blocks
 from memory_mesh.core.errors import InvalidInput
 from memory_mesh.core.model import (
     Block,
@@ -28,10 +29,9 @@ from memory_mesh.core.model import (
     may_erase,
     revise,
 )
-from memory_mesh.flows.context import Context, Plan, audit_rows, check_enabled, check_texts, commit, own_chain
+from memory_mesh.flows.context import Context, Plan, audit_rows, check_texts, new_entry, own_chain, write_plan
 
 _AT_ONCE = 1000
-SCOPE_COLUMNS = ("user_id", "agent_id", "session_id", "project", "memory_type")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,13 +45,8 @@ class Erasure:
     bytes_freed: bool = True  # False: the bytes stay in the files until `compact`
 
     def __add__(self, other: "Erasure") -> "Erasure":
-        return Erasure(
-            memories=self.memories + other.memories,
-            rows=self.rows + other.rows,
-            tombstones=self.tombstones + other.tombstones,
-            blocks=self.blocks + other.blocks,
-            bytes_freed=self.bytes_freed and other.bytes_freed,
-        )
+        sums = {name: getattr(self, name) + getattr(other, name) for name in ("memories", "rows", "tombstones", "blocks")}
+        return Erasure(**sums, bytes_freed=self.bytes_freed and other.bytes_freed)
 
 
 def erase(context: Context, memory_ids: Sequence[str]) -> Erasure:
@@ -65,23 +60,24 @@ def erase_all(context: Context, scope: Mapping[str, str | None]) -> Erasure:
     """Erase all memories of a scope within the reader's user, of every agent. Raise `InvalidInput` for an empty scope."""
     given = {name: value for name, value in scope.items() if value is not None}
     if not given:
-        raise InvalidInput("delete_all without a scope", expected=f"one of {', '.join(SCOPE_COLUMNS)}")
-    check_enabled(context)
+        raise InvalidInput("delete_all without a scope", expected=f"one of {', '.join(scope)}")
+    context.check_enabled()
     check_texts(**given)
     if given.get("memory_type", MemoryType.GLOBAL) not in list(MemoryType):
         raise InvalidInput(f"memory_type is {given['memory_type']!r:.60}", expected=f"one of {', '.join(MemoryType)}")
     user_id = context.reader.user_id
     if given.get("user_id", user_id) != user_id:
         raise InvalidInput(f"user {given['user_id']!r:.60} is not this mesh's", remedy="open MemoryMesh(user_id=…) as that user")
-    where = all_of(equals("user_id", user_id), *(equals(name, value) for name, value in given.items()))
+    where = all_of(*(equals(name, value) for name, value in {**given, "user_id": user_id}.items()))
     proof = Erasure()
-    while found := context.store.ids(Kind.MEMORY, where):
-        for ids in batches(found, _AT_ONCE):
-            proof += _erase(context, ids, any_agent=True)  # the caller named the scope, so all agents of the user are meant
+    while ids := context.store.ids(Kind.MEMORY, where):
+        for batch in batches(ids, _AT_ONCE):
+            proof += _erase(context, batch, any_agent=True)  # the caller named the scope, so all agents of the user are meant
     return proof
 
 
 def _erase(context: Context, memory_ids: Sequence[str], *, any_agent: bool) -> Erasure:
+    context.check_enabled()
     partitions: set[str] = set()
 
     def decide() -> Plan[Erasure]:
@@ -91,25 +87,28 @@ def _erase(context: Context, memory_ids: Sequence[str], *, any_agent: bool) -> E
         context.index.forget(plan.seen)
         return plan
 
-    proof, applied = commit(context, decide)
+    proof, bytes_freed = write_plan(context.store, decide, pause=context.pause, step=context.step)
     context.index.forget(partitions)
     context.state.cache.clear()
-    return replace(proof, bytes_freed=applied.bytes_freed)
+    return replace(proof, bytes_freed=bytes_freed)
 
 
 def _plan_erasure(context: Context, memory_ids: Sequence[str], *, any_agent: bool) -> Plan[Erasure]:
     seen: dict[str, int] = {}
-    erased, kept = _select(context, memory_ids, seen, any_agent=any_agent)
+    erased, derived = _select(context, memory_ids, seen, any_agent=any_agent)
     if not erased:
         return Plan(Erasure())
     ids = tuple(memory.id for memory in erased)
-    quoting = [Block.of(row) for row in context.store.find(Kind.BLOCK, In("ref", ids))]
+    about = In("ref", ids)
+    quoting = [Block.of(row) for row in context.store.find(Kind.BLOCK, about)]
     tombstones = [audit.tombstone(block) for block in quoting if audit.quotes(block)]
     puts = [tombstone.row(replaces=tombstone.revision - 1) for tombstone in tombstones]
-    puts += [_clear_receipt(row) for row in context.store.find(Kind.RECEIPT, In("ref", ids)) if row.value("request")]
-    puts += [row for memory in kept for row in _without_sources(context, memory, ids)]
+    puts += [_clear_receipt(row) for row in context.store.find(Kind.RECEIPT, about) if row.value("request")]
+    puts += [row for memory in derived for row in _without_sources(context, memory, ids)]
     erasure_rows = _erasure_rows(context, erased, tombstones)
-    deletes = [*(Key(Kind.MEMORY, id_) for id_ in ids), *_dependent_keys(context, ids)]
+    deletes = [Key(Kind.MEMORY, id_) for id_ in ids]
+    deletes += [Key(kind, id_) for kind in (Kind.CHANGE, Kind.PASSAGE, Kind.USAGE) for id_ in context.store.ids(kind, about)]
+    deletes += [Key(Kind.LINK, id_) for id_ in context.store.ids(Kind.LINK, Or((about, In("target", ids))))]
     proof = Erasure(
         memories=ids,
         rows=len(deletes),
@@ -162,12 +161,6 @@ def _without_sources(context: Context, memory: Memory, ids: Sequence[str]) -> li
     return [newer.row(replaces=memory.revision), change.row(newer.partition)]
 
 
-def _dependent_keys(context: Context, ids: tuple[str, ...]) -> Iterator[Key]:
-    for kind in (Kind.CHANGE, Kind.PASSAGE, Kind.USAGE):
-        yield from (Key(kind, id_) for id_ in context.store.ids(kind, In("ref", ids)))
-    yield from (Key(Kind.LINK, id_) for id_ in context.store.ids(Kind.LINK, Or((In("ref", ids), In("target", ids)))))
-
-
 def _clear_receipt(row: Row) -> Row:
     """Return a receipt without its request. The key stays used, so that a late retry does not store the memory again."""
     receipt = Receipt.of(row)
@@ -190,16 +183,6 @@ def _erasure_rows(context: Context, erased: Sequence[Memory], tombstones: Sequen
 
 
 def _erasure_entry(context: Context, memory_id: str, tombstones: list[tuple[str, str]]) -> Entry:
-    ms = context.clock()
-
-    def write(seal: Seal) -> str:
-        return blocks.erase(seal, agent=str(context.reader.agent_id), memory_id=memory_id, at=iso(ms), tombstones=tombstones)
-
-    return Entry(
-        id=context.ids.new("yamo_retain", ms),
-        operation_type="retain",
-        ms=ms,
-        write=write,
-        ref=memory_id,
-        metadata={"action": "erase"},
-    )
+    ms, agent = context.clock(), str(context.reader.agent_id)
+    write = partial(blocks.erase, agent=agent, memory_id=memory_id, at=iso(ms), tombstones=tombstones)
+    return new_entry(context, "retain", ms, write, ref=memory_id, metadata={"action": "erase"})

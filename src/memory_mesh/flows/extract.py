@@ -5,7 +5,7 @@ if its answer is unusable, the text is stored unchanged instead, so nothing is l
 """
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from memory_mesh.core.cancel import check_cancelled
@@ -17,7 +17,6 @@ from memory_mesh.core.errors import (
     CallRefused,
     CallTimedOut,
     InvalidInput,
-    MemoryMeshError,
     RateLimited,
     Unreachable,
     UnsafeAddress,
@@ -31,13 +30,12 @@ from memory_mesh.core.safety import BASE_TRUST, Source
 from memory_mesh.core.safety.injection import InjectionKind, detect
 from memory_mesh.core.scrubbing import split_chunks
 from memory_mesh.core.text import estimate
-from memory_mesh.flows.context import Context, Plan, check_enabled, commit, stored_memory
+from memory_mesh.flows.context import Context, Plan, commit, require_memory
 from memory_mesh.flows.embed import Vectors
 from memory_mesh.flows.write import Prepared, find_replayed, plan_add, prepare, receipt_id, replayed_id, request_hash
 
 # Of a text that is stored unchanged.
 _DOCUMENT: Mapping[str, object] = {"importance": 0.5, "provenance": {"source": Source.DOCUMENT.value}}
-_PERMANENT = (401, 403, 404)  # a wrong key, address or model
 _PAGE = 100  # receipts read at once
 _log = logging.getLogger("memory_mesh")
 
@@ -68,7 +66,7 @@ def extract(
     context: Context, text: object, *, min_importance: object = MIN_IMPORTANCE, metadata: object = None, key: str | None = None
 ) -> Extraction:
     """Extract memories from a text and store them, all or none. Memories below `min_importance` are dropped."""
-    check_enabled(context)
+    context.check_enabled()
     request = _validate(context, text, min_importance, metadata)
     if stored := _stored_under(context, key, request):
         return Extraction(memories=_records(stored), repeated=True)
@@ -100,29 +98,23 @@ def _validate(context: Context, text: object, min_importance: object, metadata: 
 def _extract_parts(context: Context, request: _Request) -> list[_Part]:
     if context.chat is None:
         return [_Part(text=request.content, failed="no language model is set")]
-    parts = list(_extract_each(context, context.chat, request))
-    # If every part failed, the text is stored as one memory.
-    return parts if any(not part.failed for part in parts) else [replace(parts[0], text=request.content)]
-
-
-def _extract_each(context: Context, chat: ChatModel, request: _Request) -> Iterator[_Part]:
-    """Yield each part. After a permanent failure the model is not called again: a long text may have a hundred parts."""
-    last = _Part(text="")
+    parts: list[_Part] = []
     for text in _split(context, request.content):
-        last = replace(last, text=text) if last.give_up else _extract_part(context, chat, text, request)
-        yield last
+        # After a permanent failure the model is not called again: a long text may have a hundred parts.
+        give_up = parts and parts[-1].give_up
+        parts.append(replace(parts[-1], text=text) if give_up else _extract_part(context, context.chat, text, request))
+    # If every part failed, the text is stored as one memory.
+    return [replace(parts[0], text=request.content)] if all(part.failed for part in parts) else parts
 
 
-def _split(context: Context, text: str) -> Iterator[str]:
-    """Yield parts that the model can read at once. Nearly every text is a single part."""
+def _split(context: Context, text: str) -> list[str]:
+    """Split a text into parts that the model can read at once. Nearly every text is a single part."""
     max_tokens = context.options.llm_input_tokens
     if estimate(text) <= max_tokens:
-        yield text
-        return
-    rules = context.layer0.scrub.chunking
+        return [text]
+    rules = context.gate().scrub.chunking
     rules = replace(rules, heading_aware=False, min_tokens=1, max_tokens=max_tokens, hard_max_tokens=max_tokens)
-    for chunk in split_chunks(text, rules, estimate):
-        yield chunk.text
+    return [chunk.text for chunk in split_chunks(text, rules, estimate)]
 
 
 def _extract_part(context: Context, chat: ChatModel, text: str, request: _Request) -> _Part:
@@ -132,13 +124,10 @@ def _extract_part(context: Context, chat: ChatModel, text: str, request: _Reques
         return _accept(context, text, extraction.read_reply(reply), request)
     except (CallError, BudgetSpent, AnswerUnreadable) as error:
         _log.warning("extract: stored unchanged, because %s", error)
-        return _Part(text=text, failed=error.what, give_up=_is_permanent(error))
-
-
-def _is_permanent(error: MemoryMeshError) -> bool:
-    if isinstance(error, CallRefused):
-        return error.status in _PERMANENT
-    return isinstance(error, Unreachable | UnsafeAddress | CallTimedOut | RateLimited | BudgetSpent)
+        permanent = isinstance(error, Unreachable | UnsafeAddress | CallTimedOut | RateLimited | BudgetSpent)
+        # 401, 403, 404: a wrong key, address or model
+        permanent |= isinstance(error, CallRefused) and error.status in (401, 403, 404)
+        return _Part(text=text, failed=error.what, give_up=permanent)
 
 
 def _accept(context: Context, text: str, extracted: Extracted, request: _Request) -> _Part:
@@ -156,20 +145,16 @@ def _accept(context: Context, text: str, extracted: Extracted, request: _Request
 
 def _prepare_item(context: Context, item: Item, request: _Request) -> Prepared | None:
     """Prepare an extracted item; None if it is invalid, so that the others are stored all the same."""
-    pair = (item.text, _item_metadata(item, request.metadata))
+    provenance = {"source": Source.INFERENCE.value}
+    metadata = {**request.metadata, "category": item.category, "importance": item.importance, "provenance": provenance}
+    tags = request.metadata.get("tags")
+    if item.tags or tags:
+        metadata["tags"] = list(dict.fromkeys([*(tags if isinstance(tags, list) else []), *item.tags]))
+    pair = (item.text, _with_flags(item.text, metadata))
     try:
         return prepare(context, [pair], request=request.hash, trust=BASE_TRUST[Source.INFERENCE])[0]
     except InvalidInput:
         return None
-
-
-def _item_metadata(item: Item, given: Mapping[str, object]) -> dict[str, object]:
-    provenance = {"source": Source.INFERENCE.value}
-    metadata = {**given, "category": item.category, "importance": item.importance, "provenance": provenance}
-    tags = given.get("tags")
-    if item.tags or tags:
-        metadata["tags"] = list(dict.fromkeys([*(tags if isinstance(tags, list) else []), *item.tags]))
-    return _with_flags(item.text, metadata)
 
 
 def _prepare_unchanged(context: Context, parts: Sequence[_Part], request: _Request) -> list[Prepared]:
@@ -203,7 +188,7 @@ def _store(context: Context, prepared: Sequence[Prepared], key: str | None, requ
         plan = plan_add(context, items, vectors)
         return Plan((plan.answer, False), plan.puts, plan.deletes, plan.seen)
 
-    return commit(context, decide)[0]
+    return commit(context, decide)
 
 
 def _stored_under(context: Context, key: str | None, request: _Request) -> list[Memory]:
@@ -216,7 +201,7 @@ def _stored_under(context: Context, key: str | None, request: _Request) -> list[
         ids = [str(receipt_id(context, key, at)) for at in range(len(memories), len(memories) + _PAGE)]
         receipts = context.store.get(Kind.RECEIPT, ids)
         page = [replayed_id(Receipt.of(receipts[id_]), request.hash) for id_ in ids if id_ in receipts]
-        memories += [stored_memory(context, memory_id) for memory_id in page]
+        memories += [require_memory(context, memory_id, any_reader=True) for memory_id in page]
         if len(page) < _PAGE:
             return memories
 

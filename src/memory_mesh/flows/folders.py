@@ -11,12 +11,11 @@ from hashlib import sha256
 
 from memory_mesh.core.errors import InvalidInput, NotFound
 from memory_mesh.core.intake import Selection, draft, file_print, folder_print, read_content
-from memory_mesh.core.model import Compare, In, Kind, Memory, Status, Value, all_of, batches, iso, partitions
+from memory_mesh.core.model import Compare, In, Kind, Memory, Status, Value, all_of, batches, equals, iso, not_expired, partitions
 from memory_mesh.core.ports import Folder, Listed, Progress
-from memory_mesh.flows.change import update
-from memory_mesh.flows.context import Context, Plan, check_enabled, commit, not_expired
+from memory_mesh.flows.context import Context, Plan, commit
 from memory_mesh.flows.embed import Vectors
-from memory_mesh.flows.write import plan_add, prepare
+from memory_mesh.flows.write import plan_add, prepare, update
 
 BATCH_FILES, BATCH_CHARS = 64, 1_000_000
 
@@ -51,14 +50,14 @@ class Ingested:
 
 def ingest(context: Context, path: str, selection: Selection, *, type_: str | None, progress: Progress) -> Ingested:
     """Bring the memories of a folder's files up to date."""
-    check_enabled(context)
+    context.check_enabled()
     run = _Run(context, context.open_folder(path), selection, type_)
     listed = list(run.folder.files(selection))
     for files, done in run.batches(listed):
         run.store(files)
         progress("files", done, len(listed))
     run.find_gone()
-    return run.result
+    return Ingested(run.folder.root, run.added, run.updated, run.unchanged, run.failed, run.gone)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,10 +78,12 @@ class _Run:
         self._given: dict[str, Value] = {} if type_ is None else {"type": type_}
         self._prefix = folder_print(context.reader, folder.root, type_)
         # An invalid type or folder name would fail every file, so it is checked once, before anything is stored.
-        common = draft("a file", {"source_root": folder.root, **self._given}, context.reader, context.limits, context.layer0)
+        common = draft("a file", {"source_root": folder.root, **self._given}, context.reader, context.limits, context.gate())
         self._type = common.metadata.get("type")
         self._met: set[str] = set()  # ids of memories whose file is there
-        self.result = Ingested(folder.root)
+        self.added = self.updated = self.unchanged = 0
+        self.failed: list[Failed] = []
+        self.gone: list[Gone] = []
 
     def batches(self, listed: Sequence[Listed]) -> Iterator[tuple[list[_File], int]]:
         """Yield batches of valid files, each with the number of listed files handled so far."""
@@ -109,39 +110,35 @@ class _Run:
         """Report the memories of files that were not in the folder."""
         context, prefix = self._context, self._prefix
         of_folder = all_of(Compare("fingerprint", ">=", prefix), Compare("fingerprint", "<", f"{prefix}~"))
-        current = all_of(of_folder, Compare("status", "=", Status.ACTIVE), not_expired(context))
+        current = all_of(of_folder, equals("status", Status.ACTIVE), not_expired(iso(context.clock())))
         unmet = sorted({*context.store.ids(Kind.MEMORY, current)} - self._met)
         # A file that could not be read is still there, and so are the files of a folder that could not be read.
-        failed = {file_print(prefix, failure.source) for failure in self.result.failed}
-        unreadable = tuple(failure.source for failure in self.result.failed if failure.source.endswith("/"))
+        failed = {file_print(prefix, failure.source) for failure in self.failed}
+        unreadable = tuple(failure.source for failure in self.failed if failure.source.endswith("/"))
         for ids in batches(unmet, BATCH_FILES):
             for memory in map(Memory.of, context.store.get(Kind.MEMORY, ids).values()):
                 source = str(memory.metadata.get("source"))
                 if self._selection.covers(source) and memory.fingerprint not in failed and not source.startswith(unreadable):
-                    self.result.gone.append(Gone(source, memory.id))
-        self.result.gone.sort(key=lambda gone: (gone.source, gone.id))
+                    self.gone.append(Gone(source, memory.id))
+        self.gone.sort(key=lambda gone: (gone.source, gone.id))
 
     def _read(self, entry: Listed) -> _File | None:
         # A character has at most four bytes in UTF-8, and the byte order mark has three.
         max_bytes = 4 * self._context.limits.content_chars + 3
-        if entry.fault:
-            self._fail(entry.source, entry.fault)
-            return None
-        try:
-            return self._file(entry.source, self.folder.read(entry.source, max_bytes=max_bytes))
-        except InvalidInput as error:
-            self._fail(entry.source, str(error))
-            return None
-
-    def _file(self, source: str, data: bytes) -> _File:
-        try:
-            text = data.decode("utf-8-sig")
-        except UnicodeDecodeError as error:
-            raise InvalidInput(f"it is not UTF-8 text (byte {error.start + 1:,})") from None
-        # Of the bytes, not of the stored text: that is redacted and would never be equal.
-        hash_ = sha256(data).hexdigest()
-        fingerprint = file_print(self._prefix, source)
-        return _File(source=source, text=read_content(text, self._context.limits), hash=hash_, fingerprint=fingerprint)
+        failure = entry.fault
+        if not failure:
+            try:
+                data = self.folder.read(entry.source, max_bytes=max_bytes)
+                text = read_content(data.decode("utf-8-sig"), self._context.limits)
+                # The hash of the bytes, not of the stored text: that is redacted and would never be equal.
+                hash_, fingerprint = sha256(data).hexdigest(), file_print(self._prefix, entry.source)
+                return _File(source=entry.source, text=text, hash=hash_, fingerprint=fingerprint)
+            except InvalidInput as error:
+                failure = str(error)
+            except UnicodeDecodeError as error:
+                failure = str(InvalidInput(f"it is not UTF-8 text (byte {error.start + 1:,})"))
+        self.failed.append(Failed(entry.source, failure))
+        return None
 
     def _known(self, files: Sequence[_File]) -> dict[str, Memory]:
         """Return the memories of files by fingerprint: the active one, or an inactive one with the same content.
@@ -160,7 +157,8 @@ class _Run:
     def _add(self, files: Sequence[_File]) -> dict[str, Memory]:
         """Store these files. Return the memories that a concurrent run has stored for some of them."""
         context, vectors = self._context, Vectors()
-        items = prepare(context, [(file.text, self._metadata(file)) for file in files])
+        common = {**self._given, "source_root": self.folder.root}
+        items = prepare(context, [(file.text, {**common, "source": file.source, "source_hash": file.hash}) for file in files])
         prepared = [replace(item, fingerprint=file.fingerprint) for item, file in zip(items, files, strict=True)]
 
         def decide() -> Plan[tuple[dict[str, Memory], list[Memory]]]:
@@ -169,8 +167,8 @@ class _Run:
             plan = plan_add(context, [item for item in prepared if item.fingerprint not in known], vectors)
             return Plan((known, plan.answer), plan.puts, plan.deletes, seen if plan.puts else {})
 
-        (known, added), _ = commit(context, decide)
-        self._count(added=len(added))
+        known, added = commit(context, decide)
+        self.added += len(added)
         self._met.update(memory.id for memory in added)
         return known
 
@@ -179,29 +177,17 @@ class _Run:
         changed = memory.metadata.get("source_hash") != file.hash
         retyped = bool(self._given) and memory.metadata.get("type") != self._type and self._is_current(memory)
         if not changed and not retyped:
-            self._count(unchanged=1)
+            self.unchanged += 1
             return
         why = "the file changed" if changed else "ingested with another type"
         metadata = {**self._given, "source_hash": file.hash}
         try:
             update(self._context, memory.id, content=file.text, metadata=metadata, why=why)
         except NotFound:
-            self._fail(file.source, "its memory was erased meanwhile, or belongs to another session")
+            self.failed.append(Failed(file.source, "its memory was erased meanwhile, or belongs to another session"))
         else:
-            self._count(updated=1)
-
-    def _metadata(self, file: _File) -> dict[str, Value]:
-        return {**self._given, "source": file.source, "source_root": self.folder.root, "source_hash": file.hash}
+            self.updated += 1
 
     def _is_current(self, memory: Memory) -> bool:
         expired = memory.expires_at is not None and memory.expires_at <= iso(self._context.clock())
         return memory.status == Status.ACTIVE and not expired
-
-    def _count(self, *, added: int = 0, updated: int = 0, unchanged: int = 0) -> None:
-        result = self.result
-        self.result = replace(
-            result, added=result.added + added, updated=result.updated + updated, unchanged=result.unchanged + unchanged
-        )  # fmt: skip
-
-    def _fail(self, source: str, reason: str) -> None:
-        self.result.failed.append(Failed(source, reason))

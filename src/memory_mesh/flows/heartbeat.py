@@ -6,18 +6,18 @@ dies during a job, the job is free again after half an hour at most; every job m
 
 import json
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from memory_mesh.core.audit import Broken, Verdict, of_recalls, verify_tail
 from memory_mesh.core.cancel import check_cancelled
 from memory_mesh.core.errors import InvalidInput, MemoryMeshError, StoreBusy, StoreCorrupt, shown
 from memory_mesh.core.learning import MAX_STORED_RUNS, Heartbeat, JobRun, JobState, Outcome
-from memory_mesh.core.model import Block, Compare, Head, Kind, Meta, Row, all_of, equals, iso, millis
+from memory_mesh.core.model import Compare, Head, Kind, Meta, equals, iso, millis
 from memory_mesh.core.ports import no_progress
 from memory_mesh.flows import audit, embed, lessons
-from memory_mesh.flows.context import Context, Plan, check_enabled, commit
+from memory_mesh.flows.context import Context, Plan, commit, head_of
 from memory_mesh.flows.search import checked_limit
 
 _HOUR = 3_600_000
@@ -40,30 +40,23 @@ class Job:
 def guard(context: Context) -> str:
     """Check the ends of all chains and return what was checked; raise `StoreCorrupt` if something is wrong."""
     memories = context.store.count(Kind.MEMORY, equals("user_id", context.reader.user_id))
-    ends = audit.heads(context)
-    for chain in [*(head.id for head in ends), *_headless(context, ends)]:
+    chains = [head.id for head in audit.heads(context)]
+    headless = audit.headless_chain(context, chains)
+    for chain in [*chains, *([] if headless is None else [headless])]:
         if broken := _broken(context, chain):
-            raise StoreCorrupt(
-                f"block {broken.number} of the chain {broken.chain}: {broken.reason}", remedy="run memory-mesh audit verify"
-            )
-    return f"{memories} memories, {len(ends)} chains"
-
-
-def _headless(context: Context, ends: Sequence[Head]) -> list[str]:
-    """Return a chain that has blocks but no head."""
-    unnamed = audit.of_none(head.id for head in ends)
-    found = context.store.find(Kind.BLOCK, all_of(equals("user_id", context.reader.user_id), unnamed), limit=1)
-    return [Block.of(row).chain for row in found]
+            what = f"block {broken.number} of the chain {broken.chain}: {broken.reason}"
+            raise StoreCorrupt(what, remedy="run memory-mesh audit verify")
+    return f"{memories} memories, {len(chains)} chains"
 
 
 def _broken(context: Context, chain: str) -> Broken | None:
-    """Return a break at the end of a chain. It counts only if nobody wrote to the chain between the two reads."""
+    """Return a break at the end of a chain. It counts only if no process wrote to the chain between the two reads."""
     for attempt in range(_GUARD_ATTEMPTS):
-        before = _head(context, chain)
+        before = head_of(context, chain)
         verdict = _tail(context, chain, before)
         if not isinstance(verdict, Broken):
             return None
-        if _head(context, chain) == before:
+        if head_of(context, chain) == before:
             return verdict
         context.pause(attempt)
     return None
@@ -76,11 +69,6 @@ def _tail(context: Context, chain: str, head: Head | None) -> Verdict:
     if blocks and blocks[0].number > max(1, last - _GUARDED_BLOCKS + 1) and not of_recalls(chain):
         return Broken(chain, blocks[0].number - 1, None, "block is missing")
     return verify_tail(chain, blocks, head)
-
-
-def _head(context: Context, chain: str) -> Head | None:
-    row = context.store.get(Kind.HEAD, [chain]).get(chain)
-    return Head.of(row) if row else None
 
 
 def _distill(context: Context) -> str:
@@ -117,7 +105,7 @@ JOBS = (
 
 def beat(context: Context, *, jobs: Sequence[str] | None = None, force: bool = False) -> Heartbeat:
     """Run the guard and the jobs that are due; only those in `jobs`, if given, and also those not due with `force`."""
-    check_enabled(context)
+    context.check_enabled()
     chosen = _chosen(jobs)
     first = _run(context, JOBS[0], context.clock())
     runs = [first]
@@ -131,9 +119,8 @@ def beat(context: Context, *, jobs: Sequence[str] | None = None, force: bool = F
 
 def log(context: Context, *, limit: int = 20) -> list[JobRun]:
     """Return the latest runs of this user's jobs, newest first."""
-    prefix = _run_id(context, "", "")
     max_runs = checked_limit(limit)
-    runs = [run for meta in Meta.with_prefix(context.store, prefix) if (run := _run_of(meta))]
+    runs = [run for meta in Meta.with_prefix(context.store, _id(context, "run", "")) if (run := _run_of(meta))]
     return sorted(runs, key=lambda run: (run.began, -run.priority), reverse=True)[:max_runs]
 
 
@@ -178,14 +165,12 @@ def _run(context: Context, job: Job, began: int) -> JobRun:
         _log.error("heartbeat: %s failed: unexpected %s", job.name, type(error).__name__)
         _log.debug("heartbeat: %s failed", job.name, exc_info=error)
         outcome, detail = Outcome.FAILED, f"unexpected {type(error).__name__}"
-    return JobRun(
-        job=job.name, priority=job.priority, outcome=outcome, began=iso(began), ended=iso(context.clock()), detail=detail
-    )  # fmt: skip
+    return replace(_not_run(context, job, outcome, detail), began=iso(began))
 
 
 def _not_run(context: Context, job: Job, outcome: Outcome, detail: str = "") -> JobRun:
-    ms = iso(context.clock())
-    return JobRun(job=job.name, priority=job.priority, outcome=outcome, began=ms, ended=ms, detail=detail)
+    at = iso(context.clock())
+    return JobRun(job=job.name, priority=job.priority, outcome=outcome, began=at, ended=at, detail=detail)
 
 
 # --- stored state ---
@@ -195,16 +180,18 @@ def _take(context: Context, job: Job, holder: str, ms: int, *, force: bool) -> O
     def decide() -> Plan[Outcome | None]:
         meta, state = _stored_state(context, job)
         refused = state.refusal(ms, job.every_ms, force=force)
-        return Plan(refused, [] if refused else [_row(context, meta, state.acquire(holder, ms).detail())])
+        return Plan(refused, [] if refused else [meta.row(state.acquire(holder, ms).detail(), at=iso(context.clock()))])
 
-    return commit(context, decide)[0]
+    return commit(context, decide)
 
 
 def _release(context: Context, job: Job, holder: str | None, began: int, run: JobRun) -> None:
     def decide() -> Plan[None]:
         meta, state = _stored_state(context, job)
-        newer = state.release(holder, began, done=run.ok)
-        return Plan(None, [_row(context, meta, newer.detail()), *_run_rows(context, job.name, state.count, run)])
+        state_row = meta.row(state.release(holder, began, done=run.ok).detail(), at=iso(context.clock()))
+        # The row of a run replaces the oldest one, which is cheaper than deleting.
+        place = Meta.read(context.store, _id(context, "run", f"{job.name} {state.count % MAX_STORED_RUNS}"))
+        return Plan(None, [state_row, place.row({**asdict(run), "outcome": str(run.outcome)}, at=iso(context.clock()))])
 
     commit(context, decide)
 
@@ -217,20 +204,9 @@ def _record(context: Context, run: JobRun) -> None:
         _log.warning("heartbeat: the run of %s was not recorded: %s", run.job, error)
 
 
-def _run_rows(context: Context, name: str, count: int, run: JobRun) -> list[Row]:
-    """Return the row of a run. It replaces the oldest one, which is cheaper than deleting."""
-    id_ = _run_id(context, name, str(count % MAX_STORED_RUNS))
-    return [_row(context, Meta.read(context.store, id_), asdict(run))]
-
-
 def _stored_state(context: Context, job: Job) -> tuple[Meta, JobState]:
-    meta = Meta.read(context.store, _state_id(context, job))
+    meta = Meta.read(context.store, _id(context, "job", job.name))
     return meta, JobState.of(meta.detail)
-
-
-def _row(context: Context, meta: Meta, detail: Mapping[str, Any]) -> Row:
-    plain = {name: str(value) if isinstance(value, Outcome) else value for name, value in detail.items()}
-    return meta.row(plain, at=iso(context.clock()))
 
 
 def _run_of(meta: Meta) -> JobRun | None:
@@ -241,9 +217,5 @@ def _run_of(meta: Meta) -> JobRun | None:
         return None
 
 
-def _state_id(context: Context, job: Job) -> str:
-    return f"job {json.dumps(context.reader.user_id)} {job.name}"
-
-
-def _run_id(context: Context, name: str, place: str) -> str:
-    return f"run {json.dumps(context.reader.user_id)} {name}" + (f" {place}" if place else "")
+def _id(context: Context, kind: str, name: str) -> str:
+    return f"{kind} {json.dumps(context.reader.user_id)} {name}"

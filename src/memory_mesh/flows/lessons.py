@@ -6,29 +6,16 @@ severe ones into the next session.
 
 import logging
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from typing import Any
 
-from memory_mesh.core import audit
-from memory_mesh.core.audit import Entry, Seal, blocks, derived_id
+from memory_mesh.core import audit, learning
+from memory_mesh.core.audit import Entry, blocks
 from memory_mesh.core.cancel import check_cancelled
 from memory_mesh.core.errors import AnswerUnreadable, BudgetSpent, CallError, InvalidInput, NotFound, shown
-from memory_mesh.core.learning import (
-    CANDIDATE_TAG,
-    DEFAULT_CONFIDENCE,
-    SEVERITIES,
-    Distilled,
-    LessonBlock,
-    LessonContext,
-    Skipped,
-    by_confidence,
-    by_severity,
-    lesson_metadata,
-    narrowest,
-    narrowness,
-    parse_lesson,
-)
+from memory_mesh.core.learning import Distilled, LessonBlock, LessonContext, Skipped, by_confidence, by_severity, narrowness
 from memory_mesh.core.model import (
     Block,
     Compare,
@@ -38,38 +25,32 @@ from memory_mesh.core.model import (
     MemoryType,
     Reach,
     Reader,
-    Row,
     Status,
     Value,
-    Where,
     all_of,
     equals,
     iso,
+    not_expired,
     partition_for,
     partitions,
     reach_of,
     revise,
-    visible,
 )
 from memory_mesh.core.safety import BASE_TRUST, Source
 from memory_mesh.flows import usage
-from memory_mesh.flows.change import plan_revision
-from memory_mesh.flows.context import (
-    Context,
-    Plan,
-    audit_rows,
-    check_enabled,
-    check_texts,
-    commit,
-    memory_row,
-    not_expired,
-    not_found,
-    own_chain,
-    stored_memory,
-)
+from memory_mesh.flows.context import Context, Plan, check_texts, commit, find_memory, new_entry, own_audit_rows, require_memory
 from memory_mesh.flows.embed import Vectors, passage_rows
 from memory_mesh.flows.search import Request, checked_limit, readable, search
-from memory_mesh.flows.write import Prepared, find_replayed, new_memory, prepare, receipt_rows, request_hash, retain_entry
+from memory_mesh.flows.write import (
+    Prepared,
+    find_replayed,
+    new_memory,
+    plan_revision,
+    prepare,
+    receipt_rows,
+    request_hash,
+    retain_entry,
+)
 
 ORDERS = (None, "relevance", "severity DESC")
 _DAY = 86_400_000
@@ -95,18 +76,19 @@ def learn(
     context: Context, given: object, *, sources: Sequence[Memory] = (), inferred: bool = False, key: str | None = None
 ) -> tuple[LessonBlock, bool]:
     """Store a lesson drawn from `sources`, by a language model if `inferred`. Return it and whether it is new."""
-    lesson = _redacted(context, parse_lesson(given))
+    lesson = _redacted(context, learning.parse_lesson(given))
     request = request_hash("distill_lesson", lesson.text, lesson.pattern_id, lesson.confidence, lesson.severity)
-    metadata = lesson_metadata(lesson, Source.INFERENCE if inferred else None)
+    metadata = learning.lesson_metadata(lesson, Source.INFERENCE if inferred else None)
     trust = BASE_TRUST[Source.INFERENCE] if inferred else None
     prepared = prepare(context, [(lesson.text, metadata)], request=request, trust=trust)[0]
     vectors = Vectors()
 
     def decide() -> Plan[tuple[Memory, bool]]:
         if replayed := find_replayed(context, key, request):
-            return Plan((stored_memory(context, replayed), False))
+            return Plan((require_memory(context, replayed, any_reader=True), False))
         seen = {name: context.store.version(name) for name in partitions(context.reader)}
-        _require_sources(context, sources)
+        for source in sources:
+            require_memory(context, source.id, any_reader=True)  # the lesson must not quote a source that was erased meanwhile
         known = by_pattern(context, lesson.pattern_id)
         # A lesson that fewer readers may see does not prevent a wider one.
         as_wide = next((old for old in known if narrowness(old) <= max(map(narrowness, sources), default=0)), None)
@@ -116,7 +98,7 @@ def learn(
         puts = [*plan.puts, *receipt_rows(context, key, plan.answer.id, request)]
         return Plan((plan.answer, True), puts, seen=seen)
 
-    (memory, new), _ = commit(context, decide)
+    memory, new = commit(context, decide)
     if not new:
         usage.count(context, [memory.id])  # seen again: its retention starts anew
     return _with_blocks(context, [memory])[0], new
@@ -138,11 +120,12 @@ def query(context: Context, text: object, *, limit: int = 10, order_by: str | No
     max_lessons = checked_limit(limit)
     if not text.strip():
         confident = all_of(readable(context), _LESSON, Compare("confidence", ">=", context.options.lesson_min_confidence))
-        every = [Memory.of(row) for row in context.store.find(Kind.MEMORY, confident)]
-        return _with_blocks(context, by_severity(every)[:max_lessons])
-    if order_by == "severity DESC":
-        return _with_blocks(context, by_severity(_search(context, text, max(max_lessons, _CANDIDATES)))[:max_lessons])
-    return _with_blocks(context, _search(context, text, max_lessons))
+        memories = by_severity(Memory.of(row) for row in context.store.find(Kind.MEMORY, confident))
+    elif order_by == "severity DESC":
+        memories = by_severity(_search(context, text, max(max_lessons, _CANDIDATES)))
+    else:
+        memories = _search(context, text, max_lessons)
+    return _with_blocks(context, memories[:max_lessons])
 
 
 def archive_old(context: Context) -> list[str]:
@@ -151,28 +134,21 @@ def archive_old(context: Context) -> list[str]:
     old = all_of(
         equals("user_id", context.reader.user_id), _LESSON, equals("status", Status.ACTIVE), Compare("created_at", "<", cutoff)
     )
-    archived = []
-    for id_ in context.store.ids(Kind.MEMORY, old):
-        if _archive(context, id_, cutoff):
-            archived.append(id_)
-    return archived
+    ids = context.store.ids(Kind.MEMORY, old)
+    return [id_ for id_ in ids if commit(context, partial(_plan_archiving, context, id_, cutoff))]
 
 
-def _archive(context: Context, memory_id: str, cutoff: str) -> bool:
-    def decide() -> Plan[bool]:
-        row = memory_row(context, memory_id)
-        if row is None:
-            return Plan(answer=False)
-        seen = {row.partition: context.store.version(row.partition)}
-        memory = Memory.of(row)
-        seen_at = usage.usage_of(context, [memory_id]).get(memory_id, {}).get("last_accessed") or memory.created_at
-        if memory.status != Status.ACTIVE or memory.pinned or max(str(seen_at), memory.last_observed or "") >= cutoff:
-            return Plan(answer=False)
-        why = f"not seen for {context.options.lesson_retention_days} days"
-        plan = plan_revision(context, memory, action="archive", why=why, status=Status.ARCHIVED.value)
-        return Plan(answer=True, puts=plan.puts, deletes=plan.deletes, seen=seen)
-
-    return commit(context, decide)[0]
+def _plan_archiving(context: Context, memory_id: str, cutoff: str) -> Plan[bool]:
+    memory = find_memory(context, memory_id, any_reader=True)
+    if memory is None:
+        return Plan(answer=False)
+    seen = {memory.partition: context.store.version(memory.partition)}
+    seen_at = usage.usage_of(context, [memory_id]).get(memory_id, {}).get("last_accessed") or memory.created_at
+    if memory.status != Status.ACTIVE or memory.pinned or max(str(seen_at), memory.last_observed or "") >= cutoff:
+        return Plan(answer=False)
+    why = f"not seen for {context.options.lesson_retention_days} days"
+    plan = plan_revision(context, memory, action="archive", why=why, status=Status.ARCHIVED.value)
+    return Plan(answer=True, puts=plan.puts, deletes=plan.deletes, seen=seen)
 
 
 def _store(
@@ -184,7 +160,7 @@ def _store(
     vectors: Vectors,
 ) -> Plan[Memory]:
     ms = context.clock()
-    narrow = narrowest(sources)
+    narrow = learning.narrowest(sources)
     reach = reach_of(narrow.memory_type, narrow.reach) if narrow else Reach.GLOBAL
     partition = partition_for(context.reader.user_id, context.reader.agent_id, MemoryType.LESSON, reach)
     vectors.embed(context, [prepared.draft.content])
@@ -198,60 +174,36 @@ def _store(
         reach=reach.value if narrow else None,
         session_id=narrow.session_id if narrow else prepared.draft.columns.get("session_id"),
     )  # fmt: skip
-    memory = replace(memory, metadata={**memory.metadata, "lesson_id": derived_id(memory.id, "lesson")})
-    rows, entries = _supersede(context, superseded, memory, ms)
-    entries.append(_entry(context, ms, memory, lesson))
-    blocks = audit_rows(context, own_chain(context), entries if context.options.enable_yamo else [])
-    return Plan(memory, [memory.row(), *passage_rows(memory, embedded), *rows, *vectors.model_rows(context), *blocks])
-
-
-def _supersede(context: Context, superseded: Sequence[Memory], by: Memory, ms: int) -> tuple[list[Row], list[Entry]]:
-    rows: list[Row] = []
+    memory = replace(memory, metadata={**memory.metadata, "lesson_id": audit.derived_id(memory.id, "lesson")})
+    rows = [memory.row(), *passage_rows(memory, embedded), *vectors.model_rows(context)]
     entries: list[Entry] = []
     for old in superseded:
         newer, change = revise(
             old, at=iso(ms), by=context.reader.agent_id, action="supersede", why="superseded by a lesson with more confidence",
-            status=Status.SUPERSEDED.value, superseded_by=by.id,
+            status=Status.SUPERSEDED.value, superseded_by=memory.id,
         )  # fmt: skip
         rows += [newer.row(replaces=old.revision), change.row(newer.partition)]
         entries.append(retain_entry(context, ms, newer, "supersede"))
-    return rows, entries
+    return Plan(memory, [*rows, *own_audit_rows(context, [*entries, _entry(context, ms, memory, lesson)])])
 
 
 def _entry(context: Context, ms: int, memory: Memory, lesson: LessonContext) -> Entry:
     lesson_id, confidence = str(memory.metadata["lesson_id"]), lesson.confidence
-
-    def write(seal: Seal) -> str:
-        return blocks.lesson(
-            seal, agent=str(context.reader.agent_id), situation=lesson.situation, pattern_id=lesson.pattern_id,
-            severity=lesson.severity, at=iso(ms), hypothesis_confidence=confidence, lesson_id=lesson_id,
-            oversight=lesson.oversight, rule=lesson.preventative_rule, rule_confidence=confidence, rationale=lesson.fix,
-            scope=lesson.applicable_scope, inverse=lesson.inverse_lesson, confidence=confidence, memory_id=memory.id,
-        )  # fmt: skip
-
-    return Entry(
-        id=context.ids.new("yamo_lesson", ms),
-        operation_type="lesson",
-        ms=ms,
-        write=write,
-        content_hash=audit.content_hash(memory.salt or "", memory.content),
-        ref=memory.id,
-        metadata={"lesson_id": lesson_id, "pattern_id": lesson.pattern_id},
-    )
-
-
-def _require_sources(context: Context, sources: Sequence[Memory]) -> None:
-    """Raise `NotFound` if a source was erased meanwhile: the lesson would quote it."""
-    stored = context.store.get(Kind.MEMORY, [source.id for source in sources]) if sources else {}
-    for source in sources:
-        if source.id not in stored:
-            raise not_found(context, source.id)
+    write = partial(
+        blocks.lesson, agent=str(context.reader.agent_id), situation=lesson.situation, pattern_id=lesson.pattern_id,
+        severity=lesson.severity, at=iso(ms), hypothesis_confidence=confidence, lesson_id=lesson_id,
+        oversight=lesson.oversight, rule=lesson.preventative_rule, rule_confidence=confidence, rationale=lesson.fix,
+        scope=lesson.applicable_scope, inverse=lesson.inverse_lesson, confidence=confidence, memory_id=memory.id,
+    )  # fmt: skip
+    hash_ = audit.content_hash(memory.salt or "", memory.content)
+    metadata = {"lesson_id": lesson_id, "pattern_id": lesson.pattern_id}
+    return new_entry(context, "lesson", ms, write, content_hash=hash_, ref=memory.id, metadata=metadata)
 
 
 def _redacted(context: Context, lesson: LessonContext) -> LessonContext:
     """Redact the texts of a lesson, which are also written into its block."""
     names = ("situation", "error_pattern", "oversight", "fix", "preventative_rule", "applicable_scope", "inverse_lesson")
-    redacted: dict[str, Any] = {name: context.layer0.redact(text) for name in names if (text := getattr(lesson, name))}
+    redacted: dict[str, Any] = {name: context.gate().redact(text) for name in names if (text := getattr(lesson, name))}
     return replace(lesson, **redacted)
 
 
@@ -268,9 +220,9 @@ def _search(context: Context, text: str, limit: int) -> list[Memory]:
 def _with_blocks(context: Context, memories: Sequence[Memory]) -> list[LessonBlock]:
     """Return lessons with the texts of their blocks."""
     ids = tuple(memory.id for memory in memories)
-    about: Where = all_of(In("ref", ids), equals("operation_type", "lesson"))
-    texts_ = {row.value("ref"): str(row.value("yamo_text")) for row in context.store.find(Kind.BLOCK, about)} if ids else {}
-    return [LessonBlock.of(memory, texts_.get(memory.id)) for memory in memories]
+    rows = context.store.find(Kind.BLOCK, all_of(In("ref", ids), equals("operation_type", "lesson"))) if ids else []
+    texts = {row.value("ref"): str(row.value("yamo_text")) for row in rows}
+    return [LessonBlock.of(memory, texts.get(memory.id)) for memory in memories]
 
 
 # --- distillation ---
@@ -278,7 +230,7 @@ def _with_blocks(context: Context, memories: Sequence[Memory]) -> list[LessonBlo
 
 def run_distillation(context: Context) -> Distilled:
     """Distill lessons from the failures of the last day, over all chains of this user, each agent's memories as that agent."""
-    check_enabled(context)
+    context.check_enabled()
     scanned, candidates = _scan(context)
     learnt: list[LessonBlock] = []
     skipped: list[Skipped] = []
@@ -291,41 +243,32 @@ def run_distillation(context: Context) -> Distilled:
             skipped.append(Skipped(memory_id=memory.id, reason=error.what))
         else:
             learnt += [lesson] if lesson else []
-    shown_lessons = tuple(lesson for lesson in learnt if _is_visible(context, lesson))
+    visible = tuple(lesson for lesson in learnt if find_memory(context, lesson.memory_id))
     return Distilled(
         scanned=scanned,
         candidates=len(candidates),
-        learnt=shown_lessons,
+        learnt=visible,
         known=len(candidates) - len(learnt) - len(skipped),
         skipped=tuple(skipped),
         inject=tuple(query(context, "", limit=INJECTED, order_by="severity DESC")),
-        unseen=len(learnt) - len(shown_lessons),
+        unseen=len(learnt) - len(visible),
     )
 
 
 def _scan(context: Context) -> tuple[int, list[Memory]]:
     """Return the number of blocks of the last day, and the memories that may give a lesson, newest first."""
-    ms = context.clock()
-    week = _blocks(context, iso(ms - _REPEATED))
+    ms, own = context.clock(), equals("user_id", context.reader.user_id)
+    this_week = all_of(own, Compare("created_at", ">=", iso(ms - _REPEATED)), equals("operation_type", "retain"))
+    week = [Block.of(row) for row in context.store.find(Kind.BLOCK, this_week)]
     recent = [block for block in week if block.created_at >= iso(ms - _RECENT)]
     patterns = Counter(_pattern(block) for block in week if _action(block) in _OBSERVATIONS)
     chosen = [block for block in recent if _action(block) in _REPORTS and _is_candidate(block, patterns)]
-    return len(recent), _memories(context, dict.fromkeys(str(block.ref) for block in chosen))
-
-
-def _memories(context: Context, ids: Iterable[str]) -> list[Memory]:
-    """Return the active memories among `ids`; quarantined, archived, expired and erased ones give no lessons."""
-    own = all_of(equals("user_id", context.reader.user_id), Compare("memory_type", "<>", MemoryType.LESSON))
-    usable = all_of(own, equals("status", Status.ACTIVE), not_expired(context))
-    rows = [memory_row(context, id_) for id_ in ids]
-    return [Memory.of(row) for row in rows if row and usable.matches(row)]
-
-
-def _blocks(context: Context, since: str) -> list[Block]:
-    found = all_of(
-        equals("user_id", context.reader.user_id), Compare("created_at", ">=", since), equals("operation_type", "retain")
-    )
-    return [Block.of(row) for row in context.store.find(Kind.BLOCK, found)]
+    ids = dict.fromkeys(str(block.ref) for block in chosen)
+    rows = context.store.get(Kind.MEMORY, list(ids))
+    # Quarantined, archived, expired and erased memories give no lessons.
+    active = all_of(equals("status", Status.ACTIVE), not_expired(iso(context.clock())))
+    usable = all_of(own, Compare("memory_type", "<>", MemoryType.LESSON), active)
+    return len(recent), [Memory.of(rows[id_]) for id_ in ids if id_ in rows and usable.matches(rows[id_])]
 
 
 def _action(block: Block) -> Value:
@@ -335,13 +278,8 @@ def _action(block: Block) -> Value:
 def _is_candidate(block: Block, patterns: Mapping[str | None, int]) -> bool:
     metadata = block.metadata or {}
     tags = metadata.get("tags")
-    marked = isinstance(tags, list) and CANDIDATE_TAG in tags
+    marked = isinstance(tags, list) and learning.CANDIDATE_TAG in tags
     return metadata.get("status") == "error" or marked or (_pattern(block) is not None and patterns[_pattern(block)] >= _TIMES)
-
-
-def _is_visible(context: Context, lesson: LessonBlock) -> bool:
-    row = memory_row(context, lesson.memory_id)
-    return row is not None and visible(context.reader, row)
 
 
 def _pattern(block: Block) -> str | None:
@@ -353,7 +291,8 @@ def _lesson(context: Context, memory: Memory) -> LessonBlock | None:
     """Store the lesson of a memory; None if it is known. Raise `InvalidInput` if pattern or rule are missing."""
     texts = {name: _text(memory.metadata.get(name)) for name in _MODEL_FIELDS}
     missing = [name for name in _REQUIRED if not texts[name]]
-    if missing and _has_lesson(context, memory):
+    drawn = all_of(equals("user_id", memory.user_id), _LESSON, In("sources", (memory.id,)))
+    if missing and context.store.count(Kind.MEMORY, drawn):
         return None  # a model might name the same error differently each time
     proposed = _proposed(context, memory) if missing else {}
     texts |= {name: text for name, text in proposed.items() if not texts[name]}
@@ -363,24 +302,18 @@ def _lesson(context: Context, memory: Memory) -> LessonBlock | None:
     return lesson if new else None
 
 
-def _has_lesson(context: Context, memory: Memory) -> bool:
-    drawn = all_of(equals("user_id", memory.user_id), equals("memory_type", MemoryType.LESSON), In("sources", (memory.id,)))
-    return context.store.count(Kind.MEMORY, drawn) > 0
-
-
 def _lesson_fields(memory: Memory, texts: Mapping[str, str]) -> dict[str, object]:
     metadata = memory.metadata
-    severity = metadata.get("severity")
     return {
         "situation": _text(metadata.get("situation")) or memory.content[:_MAX_TEXT],
         "error_pattern": texts["error_pattern"],
         "oversight": texts["oversight"] or "not recorded",
         "fix": texts["fix"] or "not recorded",
         "preventative_rule": texts["preventative_rule"],
-        "severity": severity if severity in SEVERITIES else "medium",
+        "severity": learning.severity_of(memory),
         "applicable_scope": _text(metadata.get("applicable_scope")) or "general",
         "inverse_lesson": texts["inverse_lesson"] or None,
-        "confidence": DEFAULT_CONFIDENCE if memory.confidence is None else memory.confidence,
+        "confidence": learning.DEFAULT_CONFIDENCE if memory.confidence is None else memory.confidence,
     }
 
 
@@ -412,7 +345,6 @@ def _text(value: Value) -> str:
 
 def summary(done: Distilled) -> str:
     """Describe a distillation cycle in one line."""
-    parts = [f"{len(done.learnt) + done.unseen} learnt", f"{done.known} known"] + (
-        [f"{len(done.skipped)} skipped"] if done.skipped else []
-    )
-    return f"{done.candidates} candidates in {done.scanned} blocks: {', '.join(parts)}"
+    skipped = f", {len(done.skipped)} skipped" if done.skipped else ""
+    results = f"{len(done.learnt) + done.unseen} learnt, {done.known} known{skipped}"
+    return f"{done.candidates} candidates in {done.scanned} blocks: {results}"

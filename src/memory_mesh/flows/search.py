@@ -28,6 +28,7 @@ from memory_mesh.core.model import (
     equals,
     iso,
     millis,
+    not_expired,
     partitions,
     since_shared,
     visible,
@@ -36,7 +37,7 @@ from memory_mesh.core.model import (
 from memory_mesh.core.search import Explained, Explanation, Placing, Pool, Query, tokens
 from memory_mesh.core.search.query import proper_names, speaker_roles, time_spans, without_speakers
 from memory_mesh.flows import embed, usage
-from memory_mesh.flows.context import Context, memory_row, not_expired
+from memory_mesh.flows.context import Context, find_memory, require_memory
 
 if TYPE_CHECKING:
     from memory_mesh.core.search.ranker import Placed, Ranking
@@ -55,7 +56,7 @@ _CHANNELS = ("keywords", "keywords_context", "keywords_session", "vectors", "vec
 
 def readable(context: Context, statuses: Sequence[str] = (Status.ACTIVE,)) -> Where:
     """Return the condition that the reader's memories meet now: in scope, with one of these statuses, not expired."""
-    return all_of(visible_to(context.reader), In("status", known_statuses(statuses)), not_expired(context))
+    return all_of(visible_to(context.reader), In("status", known_statuses(statuses)), not_expired(iso(context.clock())))
 
 
 def is_readable(context: Context, statuses: Sequence[str], where: Where) -> Callable[[Row], bool]:
@@ -88,8 +89,8 @@ def checked_limit(limit: object) -> int:
 
 def get(context: Context, memory_id: str) -> Memory | None:
     """Return a memory of any status by its id, or None if the reader cannot see it."""
-    row = memory_row(context, memory_id)
-    return usage.with_counts(context, [Memory.of(row)])[0] if row and visible(context.reader, row) else None
+    memory = find_memory(context, memory_id)
+    return usage.with_counts(context, [memory])[0] if memory else None
 
 
 def get_all(
@@ -101,11 +102,9 @@ def get_all(
     return usage.with_counts(context, [Memory.of(row) for row in rows])
 
 
-def history(context: Context, memory_id: str) -> list[Change] | None:
-    """Return the changes of a memory, oldest first, or None if the reader cannot see it."""
-    memory = get(context, memory_id)
-    if memory is None:
-        return None
+def history(context: Context, memory_id: str) -> list[Change]:
+    """Return the changes of a memory, oldest first, or raise `NotFound`."""
+    memory = require_memory(context, memory_id)
     rows = context.store.find(Kind.CHANGE, equals("ref", memory_id))
     changes = sorted((Change.of(row) for row in rows), key=lambda change: change.number)
     return [creation(memory), *(changes if memory.agent_id == context.reader.agent_id else since_shared(changes))]
@@ -159,7 +158,10 @@ def search(context: Context, request: Request, *, use_cache: bool = True) -> lis
             context.state.cache.put(key, marks, results, at, until=min(ends, default=None))
     usage.count(context, [result.id for result in results])
     usage.log_search(context, query=request.query, limit=request.limit, filter=request.filter, ms=at, results=results)
-    return [_copy(result) for result in results] if use_cache else list(results)
+    if not use_cache:
+        return list(results)
+    # Copies, so that changes to a result do not reach the cache.
+    return [SearchResult(**{name: _copied(getattr(result, name)) for name in _FIELDS}) for result in results]
 
 
 def explain(context: Context, request: Request) -> Explanation:
@@ -204,13 +206,12 @@ def _ranked(context: Context, request: Request) -> _Ranked:
 
     # Stored contents are masked, so the query is masked to match them; and an embedder sees nothing that a store may not keep.
     # Unpaired surrogates are replaced: no store can hold them and no embedder can read them.
-    text = context.layer0.redact(request.query.encode("utf-8", "replace").decode())
+    text = context.gate().redact(request.query.encode("utf-8", "replace").decode())
     query = _query(context, request, text)
     pool = context.index.candidates(query, size=max(_POOL, 2 * request.limit))
     if query.vector and pool.without_vector:
-        embed.warn_once(
-            context, f"{pool.without_vector:,} memories have no vector of {query.vector.model} and are found by keywords"
-        )
+        what = f"{pool.without_vector:,} memories have no vector of {query.vector.model} and are found by keywords"
+        embed.warn_once(context, what)
     ranker, by_vector = request.ranker or context.options.ranker, query.vector is not None
     ranking = rank(ranker, pool, depth=2 * request.limit, by_vector=by_vector, weights=context.options.channel_weights)
     min_score = ranking.default_min_score if request.min_score is None else request.min_score
@@ -222,6 +223,10 @@ def _ranked(context: Context, request: Request) -> _Ranked:
 
 def _query(context: Context, request: Request, text: str) -> Query:
     at, language = iso(context.clock()), context.options.stemmer_language
+    only: frozenset[str] | None = None
+    if request.where is not ANYTHING:  # the ids that the caller's filter allows, without regard to scope
+        in_partitions = In("partition", partitions(context.reader))
+        only = frozenset(context.store.ids(Kind.MEMORY, all_of(in_partitions, request.where)))
     query = Query(
         tokens=tokens(text, language=language),
         vector=None,
@@ -231,17 +236,10 @@ def _query(context: Context, request: Request, text: str) -> Query:
         roles=speaker_roles(text),
         names=proper_names(text, language=language),
         statuses=tuple(request.statuses),
-        only=_filtered_ids(context, request.where),
+        only=only,
     )
     speakers = context.index.speakers(query) if context.embedder else frozenset()
     return replace(query, vector=embed.embed_query(context, without_speakers(text, speakers, language=language)))
-
-
-def _filtered_ids(context: Context, where: Where) -> frozenset[str] | None:
-    """Return the ids that the caller's filter allows, without regard to scope; None without a filter."""
-    if where is ANYTHING:
-        return None
-    return frozenset(context.store.ids(Kind.MEMORY, all_of(In("partition", partitions(context.reader)), where)))
 
 
 def _results(context: Context, request: Request, ranked: _Ranked) -> Iterator[SearchResult]:
@@ -264,11 +262,6 @@ def _similarity(ranked: _Ranked, at: int) -> float | None:
     if ranked.query.vector is None or cosine == 0:  # exactly 0: it has no vector of this model
         return None
     return max(0.0, min(1.0, (1 + cosine) / 2))
-
-
-def _copy(result: SearchResult) -> SearchResult:
-    """Copy a result, so that changes to it do not reach the cache."""
-    return SearchResult(**{name: _copied(getattr(result, name)) for name in _FIELDS})
 
 
 def _copied(value: Any) -> Any:

@@ -7,13 +7,14 @@ only writes that are not durable when a call returns. A store that cannot be wri
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from memory_mesh.core.audit import Entry, blocks, chain_name
 from memory_mesh.core.errors import StoreBusy, StoreClosed, StoreError, StoreReadOnly
 from memory_mesh.core.model import In, Kind, Memory, Row, SearchResult, Usage, iso, partitions
 from memory_mesh.core.pending import SearchEntry
-from memory_mesh.flows.context import Context, Plan, audit_rows, commit
+from memory_mesh.flows.context import Context, Plan, audit_rows, commit, new_entry
 
 _log = logging.getLogger(__name__)
 
@@ -62,15 +63,15 @@ def with_counts(context: Context, memories: Sequence[Memory]) -> list[Memory]:
 
 def usage_of(context: Context, ids: Sequence[str]) -> dict[str, dict[str, Any]]:
     """Return `access_count` and `last_accessed` of each memory that was ever found."""
-    stored = {id_: Usage.of(row) for id_, row in context.store.get(Kind.USAGE, ids).items()} if ids else {}
-    counts = {id_: _fields(context, id_, stored.get(id_)) for id_ in ids}
-    return {id_: fields for id_, fields in counts.items() if fields["access_count"]}
-
-
-def _fields(context: Context, id_: str, stored: Usage | None) -> dict[str, Any]:
     pending = context.state.usage
-    count = (stored.access_count if stored else 0) + pending.counts.get(id_, 0)
-    return {"access_count": count, "last_accessed": pending.latest.get(id_) or (stored.last_accessed if stored else None)}
+    stored = {id_: Usage.of(row) for id_, row in context.store.get(Kind.USAGE, ids).items()} if ids else {}
+    usage: dict[str, dict[str, Any]] = {}
+    for id_ in ids:
+        old = stored.get(id_)
+        if count := (old.access_count if old else 0) + pending.counts.get(id_, 0):
+            latest = pending.latest.get(id_) or (old.last_accessed if old else None)
+            usage[id_] = {"access_count": count, "last_accessed": latest}
+    return usage
 
 
 def _write_counts(context: Context) -> None:
@@ -111,40 +112,25 @@ def _write_log(context: Context) -> None:
 
 
 def _append(context: Context, entries: Sequence[SearchEntry]) -> None:
-    chains: dict[str, list[SearchEntry]] = {}
+    def storable(text: str) -> str:
+        """Mask a text and replace what no store accepts: NUL, and halves of surrogate pairs."""
+        return context.gate().redact(text.encode("utf-8", "replace").decode().replace("\0", "?"))
+
+    # The filter is masked too: it holds values.
+    masked = [replace(one, query=storable(one.query), filter=one.filter and storable(one.filter)) for one in entries]
+    commit(context, lambda: _plan_append(context, masked))
+
+
+def _plan_append(context: Context, entries: Sequence[SearchEntry]) -> Plan[None]:
+    chains: dict[str, list[Entry]] = {}
     for entry in entries:
+        write = partial(
+            blocks.recall, agent=str(entry.agent_id), query=entry.query, limit=entry.limit, filter=entry.filter,
+            at=iso(entry.ms), results=entry.results, top_score=entry.top_score,
+        )  # fmt: skip
         chain = chain_name(entry.user_id, entry.agent_id, recalls=True)
-        chains.setdefault(chain, []).append(_masked(context, entry))
-    commit(
-        context,
-        lambda: Plan(
-            None,
-            [row for chain, each in chains.items() for row in audit_rows(context, chain, [_block(context, one) for one in each])],
-        ),
-    )
-
-
-def _block(context: Context, entry: SearchEntry) -> Entry:
-    return Entry(
-        id=context.ids.new("yamo_recall", entry.ms),
-        operation_type="recall",
-        ms=entry.ms,
-        write=lambda seal: blocks.recall(
-            seal, agent=str(entry.agent_id), query=entry.query, limit=entry.limit, filter=entry.filter, at=iso(entry.ms),
-            results=entry.results, top_score=entry.top_score,
-        ),
-    )  # fmt: skip
-
-
-def _masked(context: Context, entry: SearchEntry) -> SearchEntry:
-    """Mask the query, and the filter, which holds values too."""
-    filter_ = None if entry.filter is None else _storable(context, entry.filter)
-    return replace(entry, query=_storable(context, entry.query), filter=filter_)
-
-
-def _storable(context: Context, text: str) -> str:
-    """Mask a text and replace what no store accepts: NUL, and halves of surrogate pairs."""
-    return context.layer0.redact(text.encode("utf-8", "replace").decode().replace("\0", "?"))
+        chains.setdefault(chain, []).append(new_entry(context, "recall", entry.ms, write))
+    return Plan(None, [row for chain, new in chains.items() for row in audit_rows(context, chain, new)])
 
 
 def _warn(context: Context, count: int, why: str) -> None:

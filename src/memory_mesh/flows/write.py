@@ -1,4 +1,4 @@
-"""Add memories: validate, scrub and redact, find duplicates, embed, then write memory, history and audit block at once.
+"""Add and change memories: validate, scrub and redact, find duplicates, embed, and write memory, history and audit block at once.
 
 Idempotency keys and the audit entry of a memory are here too: every flow that writes memories needs them.
 """
@@ -6,31 +6,35 @@ Idempotency keys and the audit entry of a memory are here too: every flow that w
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from hashlib import sha256
 from typing import Any
 
 from memory_mesh.core import audit
 from memory_mesh.core.audit import Entry, blocks
 from memory_mesh.core.errors import InvalidInput, KeyReused, shown
-from memory_mesh.core.intake import Draft, draft, fingerprint
+from memory_mesh.core.intake import Draft, draft, fingerprint, is_file_print, read_content, read_metadata
 from memory_mesh.core.model import (
-    Compare,
     In,
     Kind,
     Memory,
     MemoryType,
+    Reader,
     Receipt,
     Row,
     Status,
+    Value,
     all_of,
+    equals,
     iso,
+    not_expired,
     partition,
     partition_for,
     revise,
 )
 from memory_mesh.core.search import tokens
-from memory_mesh.flows.context import Context, Plan, audit_rows, commit, not_expired, own_chain, stored_memory
-from memory_mesh.flows.embed import Embedded, Vectors, passage_rows
+from memory_mesh.flows.context import Context, Plan, check_texts, commit, new_entry, own_audit_rows, require_memory
+from memory_mesh.flows.embed import Embedded, Vectors, passage_row, passage_rows, replacing
 
 # The metadata that the audit block repeats: distillation looks for failures in blocks.
 _METADATA_IN_BLOCK = ("status", "tags", "error_pattern")
@@ -58,8 +62,7 @@ def add_many(context: Context, items: Sequence[object], *, key: str | None = Non
     if not prepared:
         return []
     vectors = Vectors()
-    memories, _ = commit(context, lambda: plan_add(context, prepared, vectors))
-    return memories
+    return commit(context, lambda: plan_add(context, prepared, vectors))
 
 
 def prepare(
@@ -81,7 +84,7 @@ def prepare(
 
 def _prepare_one(context: Context, at: int, item: object, key: str | None, *, single: bool) -> Prepared:
     try:
-        checked = draft(*_pair(item), context.reader, context.limits, context.layer0)
+        checked = draft(*_pair(item), context.reader, context.limits, context.gate())
     except InvalidInput as error:
         if single:
             raise
@@ -131,27 +134,20 @@ def plan_add(context: Context, prepared: Sequence[Prepared], vectors: Vectors) -
     seen = {name: context.store.version(name) for name in {_partition(context, item) for item in prepared}}
     receipts = context.store.get(Kind.RECEIPT, [item.receipt_id for item in prepared if item.receipt_id])
     batch = _Batch(numbers=dict(seen))
-    for memory in _duplicates(context, prepared):
-        batch.put(memory)
-        batch.replaces[memory.id] = memory.revision
+    if fingerprints := tuple({item.fingerprint for item in prepared if item.deduplicated}):
+        active = all_of(equals("status", Status.ACTIVE), not_expired(iso(context.clock())))
+        for row in context.store.find(Kind.MEMORY, all_of(In("fingerprint", fingerprints), active)):
+            batch.put(Memory.of(row))
+            batch.replaces[row.id] = row.revision
     new = [item for item in prepared if batch.duplicate_of(item) is None and item.receipt_id not in receipts]
     vectors.embed(context, [item.draft.content for item in new])
     context.step("flow.embedded")
     for item in prepared:
         _add_one(context, batch, item, receipts.get(item.receipt_id or ""), vectors)
     memories = [batch.memories[id_].row(replaces=batch.replaces.get(id_, 0)) for id_ in sorted(batch.changed)]
-    block_rows = audit_rows(context, own_chain(context), batch.entries if context.options.enable_yamo else [])
-    puts = [*memories, *batch.other_rows, *(vectors.model_rows(context) if memories else []), *block_rows]
+    model_rows = vectors.model_rows(context) if memories else []
+    puts = [*memories, *batch.other_rows, *model_rows, *own_audit_rows(context, batch.entries)]
     return Plan(batch.answers, puts, seen=seen if puts else {})
-
-
-def _duplicates(context: Context, prepared: Sequence[Prepared]) -> list[Memory]:
-    fingerprints = tuple({item.fingerprint for item in prepared if item.deduplicated})
-    if not fingerprints:
-        return []
-    active = Compare("status", "=", Status.ACTIVE)
-    same = all_of(In("fingerprint", fingerprints), active, not_expired(context))
-    return [Memory.of(row) for row in context.store.find(Kind.MEMORY, same)]
 
 
 def _add_one(context: Context, batch: _Batch, item: Prepared, receipt: Row | None, vectors: Vectors) -> None:
@@ -159,7 +155,7 @@ def _add_one(context: Context, batch: _Batch, item: Prepared, receipt: Row | Non
         id_ = replayed_id(Receipt.of(receipt), item.request)
         # A repeated call gets the memory back from any session, so its visibility is not checked.
         if id_ not in batch.memories:
-            batch.memories[id_] = stored_memory(context, id_)
+            batch.memories[id_] = require_memory(context, id_, any_reader=True)
         batch.answers.append(batch.memories[id_])
         return
     if known := batch.duplicate_of(item):
@@ -209,12 +205,11 @@ def new_memory(context: Context, item: Prepared, vectors: Embedded, *, ms: int, 
 
 def _observe(context: Context, batch: _Batch, memory: Memory, item: Prepared) -> Memory:
     ms = context.clock()
-    at = iso(ms)
     # Metadata of the duplicate that differs is kept in the history.
     differs = {key: value for key, value in item.draft.metadata.items() if memory.metadata.get(key) != value}
     newer, change = revise(
-        memory, at=at, by=context.reader.agent_id, action="observe", detail=differs or None,
-        times_observed=memory.times_observed + 1, last_observed=at,
+        memory, at=iso(ms), by=context.reader.agent_id, action="observe", detail=differs or None,
+        times_observed=memory.times_observed + 1, last_observed=iso(ms),
     )  # fmt: skip
     batch.other_rows.append(change.row(memory.partition))
     batch.entries.append(retain_entry(context, ms, newer, "observe"))
@@ -223,6 +218,117 @@ def _observe(context: Context, batch: _Batch, memory: Memory, item: Prepared) ->
 
 def _partition(context: Context, item: Prepared) -> str:
     return partition_for(context.reader.user_id, context.reader.agent_id, item.draft.memory_type, None)
+
+
+# --- changing ---
+
+
+def update(
+    context: Context, memory_id: str, *, content: object = None, metadata: object = None, why: str | None = None,
+    key: str | None = None,
+) -> Memory:  # fmt: skip
+    """Change the content, the metadata or both. Metadata keys with the value None are removed; keys not given are kept."""
+    if content is None and metadata is None:
+        raise InvalidInput("nothing to update", expected="content, metadata or both")
+    check_texts(id=memory_id, **({} if why is None else {"why": why}))
+    text = None if content is None else context.gate().clean_content(read_content(content, context.limits))
+    changed = context.gate().clean_metadata(read_metadata(metadata, context.limits))
+    request = request_hash("update", memory_id, text, changed)
+    vectors = Vectors()
+
+    def decide() -> Plan[Memory]:
+        memory, seen = _read(context, memory_id)
+        if find_replayed(context, key, request):
+            return Plan(memory)
+        plan = _plan_update(context, memory, text, changed, why, vectors)
+        receipt = receipt_rows(context, key, memory_id, request)
+        # A receipt alone would survive a concurrent erasure, so the unchanged memory is written with it.
+        unchanged = [memory.row(replaces=memory.revision)] if receipt and not plan.puts else []
+        return replace(plan, puts=[*plan.puts, *unchanged, *receipt], seen=seen)
+
+    return commit(context, decide)
+
+
+def set_columns(context: Context, memory_id: str, *, action: str, why: str | None = None, **columns: Any) -> Memory:
+    """Set columns of a memory (pinned, status, …). Nothing is written if they have these values already."""
+
+    def decide() -> Plan[Memory]:
+        memory, seen = _read(context, memory_id)
+        if _has(memory, columns):
+            return Plan(memory)
+        return replace(plan_revision(context, memory, action=action, why=why, **columns), seen=seen)
+
+    return commit(context, decide)
+
+
+def plan_revision(context: Context, memory: Memory, *, action: str, why: str | None, **updates: Any) -> Plan[Memory]:
+    """Return the plan that writes the next revision of a memory with its history and its audit block."""
+    ms = context.clock()
+    reason = context.gate().redact(why) if why else None
+    newer, change = revise(memory, at=iso(ms), by=context.reader.agent_id, action=action, why=reason, **updates)
+    blocks = own_audit_rows(context, [retain_entry(context, ms, newer, action)])
+    return Plan(newer, [newer.row(replaces=memory.revision), change.row(newer.partition), *blocks])
+
+
+def _read(context: Context, memory_id: str) -> tuple[Memory, dict[str, int]]:
+    """Return a memory and the version of its partition.
+
+    The revision is not enough: `reembed` replaces the vector without a new revision, and a concurrent change must not undo that.
+    """
+    seen: dict[str, int] = {}
+    while (memory := require_memory(context, memory_id)).partition not in seen:
+        seen = {memory.partition: context.store.version(memory.partition)}
+    return memory, seen
+
+
+def _plan_update(
+    context: Context, memory: Memory, content: str | None, metadata: dict[str, Value], why: str | None, vectors: Vectors
+) -> Plan[Memory]:
+    removed = {name for name, value in metadata.items() if value is None}
+    merged = {name: value for name, value in {**memory.metadata, **metadata}.items() if name not in removed}
+    # The owner stays the same, also when another agent makes the change. A session_id in the metadata replaces the old one.
+    owner = Reader(memory.user_id, memory.agent_id, None if "session_id" in metadata else memory.session_id)
+    new = draft(memory.content if content is None else content, merged, owner, context.limits, context.gate())
+    columns: dict[str, Any] = {name: value for name, value in new.columns.items() if _is_set(name, value, metadata)}
+    columns |= {"content": new.content, "metadata": new.metadata}
+    if _has(memory, columns):
+        return Plan(memory)
+    new = replace(new, columns={**{name: getattr(memory, name) for name in new.columns}, **columns})
+    columns["keywords"] = tokens(new.content, language=context.options.stemmer_language)
+    # The memory of a file keeps the fingerprint of the file.
+    columns["fingerprint"] = memory.fingerprint if is_file_print(memory.fingerprint) else fingerprint(owner, new)
+    if new.content != memory.content:
+        vectors.embed(context, [new.content])
+        columns |= {"vector": vectors[new.content].own, "pending": vectors[new.content].pending}
+    plan = plan_revision(context, memory, action="update", why=why, updated_at=iso(context.clock()), **columns)
+    plan = replace(plan, puts=[*plan.puts, *(vectors.model_rows(context) if vectors else [])])
+    return _with_passages(context, memory, plan, vectors.get(new.content))
+
+
+def _with_passages(context: Context, before: Memory, plan: Plan[Memory], vectors: Embedded | None) -> Plan[Memory]:
+    """Add the memory's passages to the plan: replaced if the text changed, with the new scope if the scope changed."""
+    memory = plan.answer
+    if vectors is None and memory.scope == before.scope:
+        return plan
+    old = context.store.get(Kind.PASSAGE, context.store.ids(Kind.PASSAGE, equals("ref", memory.id)))
+    if vectors:
+        new = {row.id: row for row in passage_rows(memory, vectors)}
+    else:
+        new = {id_: passage_row(memory, id_, row.vector) for id_, row in old.items() if row.vector}
+    # Replace rows where possible: a delete makes the store free bytes, and the history keeps the old text anyway.
+    puts = [replacing(old.get(id_), row) for id_, row in new.items()]
+    return replace(plan, puts=[*plan.puts, *puts], deletes=[row.key for id_, row in old.items() if id_ not in new])
+
+
+def _has(memory: Memory, columns: dict[str, Any]) -> bool:
+    return all(getattr(memory, name) == value for name, value in columns.items())
+
+
+def _is_set(name: str, value: Value, metadata: dict[str, Value]) -> bool:
+    """Return whether the update sets this column; the others keep their values."""
+    if name == "memory_type":
+        return "type" in metadata
+    return name in metadata or (value is not None and value != [])
 
 
 # --- idempotency keys: a receipt, written with the memory, records the key and the request ---
@@ -274,22 +380,16 @@ def receipt_rows(context: Context, key: str | None, memory_id: str, request: str
 def retain_entry(context: Context, ms: int, memory: Memory, action: str) -> Entry:
     """Return the audit entry that records an action on a memory: add, observe, update, …"""
     repeated = {name: memory.metadata[name] for name in _METADATA_IN_BLOCK if name in memory.metadata}
-    return Entry(
-        id=context.ids.new("yamo_retain", ms),
-        operation_type="retain",
-        ms=ms,
-        write=lambda seal: blocks.retain(
-            seal,
-            agent=str(context.reader.agent_id),
-            memory_id=memory.id,
-            memory_type=memory.memory_type,
-            at=iso(ms),
-            content=memory.content,
-            hypothesis=str(memory.metadata.get("hypothesis") or "none"),
-            action=action,
-            revision=memory.revision,
-        ),
-        content_hash=audit.content_hash(memory.salt, memory.content) if memory.salt else None,
-        ref=memory.id,
-        metadata={"action": action, **repeated},
+    write = partial(
+        blocks.retain,
+        agent=str(context.reader.agent_id),
+        memory_id=memory.id,
+        memory_type=memory.memory_type,
+        at=iso(ms),
+        content=memory.content,
+        hypothesis=str(memory.metadata.get("hypothesis") or "none"),
+        action=action,
+        revision=memory.revision,
     )
+    hash_ = audit.content_hash(memory.salt, memory.content) if memory.salt else None
+    return new_entry(context, "retain", ms, write, content_hash=hash_, ref=memory.id, metadata={"action": action, **repeated})

@@ -14,7 +14,8 @@ from memory_mesh.core.audit import Broken, owner_of
 from memory_mesh.core.errors import MemoryMeshError, SettingsError
 from memory_mesh.core.model import Block, Kind, Reader, Status, equals
 from memory_mesh.core.ports import Store
-from memory_mesh.flows import audit, health
+from memory_mesh.flows import audit
+from memory_mesh.flows.models import pseudonym_key_error, stored_key_id
 from memory_mesh.interfaces.render import NAME, Answer, aligned, one_line, paint, safe, size, styled, without_passwords
 from memory_mesh.interfaces.values import Target
 from memory_mesh.models import model_status
@@ -149,8 +150,8 @@ def _space(file: Path) -> Check:
 
 
 def _pseudonyms(store: Store, settings: Settings) -> Check:
-    error = health.pseudonym_key_error(store, read_key(settings.home))
-    used = "made with the key of this home" if health.stored_key_id(store) else "none"
+    error = pseudonym_key_error(store, read_key(settings.home))
+    used = "made with the key of this home" if stored_key_id(store) else "none"
     return _check("pseudonyms", not error, error or used, f"restore {settings.home / KEY_FILE} from a backup")
 
 

@@ -20,7 +20,7 @@ from memory_mesh.faces.mesh import MemoryStats
 from memory_mesh.flows.embed import Reembedded
 from memory_mesh.flows.erase import Erasure
 from memory_mesh.flows.folders import Gone, Ingested
-from memory_mesh.flows.health import Checked
+from memory_mesh.flows.models import Checked
 from memory_mesh.interfaces.render import (
     NAME,
     PIPE_CLOSED,

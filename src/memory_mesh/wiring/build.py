@@ -14,8 +14,7 @@ from memory_mesh.core.not_yet import NOT_YET, not_yet
 from memory_mesh.core.options import NAMES, Options
 from memory_mesh.core.ports import ChatModel, Clock, Embedder, IdSource, Meter, Secret, Step, Store
 from memory_mesh.flows.context import Context, State
-from memory_mesh.flows.health import check_pseudonym_key, record_pseudonym_key
-from memory_mesh.flows.spending import Ledger
+from memory_mesh.flows.models import Ledger, check_pseudonym_key, record_pseudonym_key
 from memory_mesh.index import LocalIndex
 from memory_mesh.settings import PREFIX, PROVIDER_KEYS, Settings, folder
 from memory_mesh.stores import open_store

@@ -14,7 +14,7 @@ from memory_mesh.faces.mesh import MemoryStats, Mesh, Metadata
 from memory_mesh.flows.embed import Reembedded
 from memory_mesh.flows.erase import Erasure
 from memory_mesh.flows.folders import Ingested
-from memory_mesh.flows.health import Checked
+from memory_mesh.flows.models import Checked
 from memory_mesh.wiring.build import GivenClock
 
 class MemoryMesh(Mesh):

@@ -13,7 +13,7 @@ from memory_mesh.core.model.records import (
 )
 from memory_mesh.core.model.rows import Hit, Key, Row, Vector, batches, checked
 from memory_mesh.core.model.scope import (
-    MemoryType, Reach, Reader, partition_for, may_erase, partition, partitions, reach_of, visible_to, visible,
+    MemoryType, Reach, Reader, may_erase, not_expired, partition, partition_for, partitions, reach_of, visible, visible_to,
 )
 from memory_mesh.core.model.times import iso, millis, parse_time
 from memory_mesh.core.model.where import (
@@ -26,6 +26,6 @@ __all__ = [
     "IsNull", "Json", "Key", "Kind", "Like", "Memory", "MemoryRecord", "MemoryType", "Meta", "Not", "Op", "Or", "Reach",
     "Reader", "Receipt", "Row", "Scalar", "SearchResult", "Status", "Type", "Usage", "Value", "Vector", "Where", "all_of",
     "batches", "change_id", "checked", "creation", "equals", "fault", "fields_of", "is_list", "iso", "like", "may_erase",
-    "millis", "parse_time", "partition", "partition_for", "partitions", "reach_of", "revise", "since_shared", "visible",
-    "visible_to",
+    "millis", "not_expired", "parse_time", "partition", "partition_for", "partitions", "reach_of", "revise", "since_shared",
+    "visible", "visible_to",
 ]

@@ -95,6 +95,11 @@ def visible_to(reader: Reader) -> Where:
     return all_of(In("partition", partitions(reader)), equals("user_id", reader.user_id), Or(tuple(cases)))
 
 
+def not_expired(at: str) -> Where:
+    """Return the condition that a memory has not expired at a time."""
+    return Or((IsNull("expires_at"), Compare("expires_at", ">", at)))
+
+
 def partitions(reader: Reader) -> tuple[str, ...]:
     """Return the partitions that the reader can see: the shared one of the user and the one of the agent."""
     shared = partition(reader.user_id, None)

@@ -9,8 +9,7 @@ from memory_mesh.core.errors import AnswerUnreadable, Cancelled, Conflict, Store
 from memory_mesh.core.learning import Caps
 from memory_mesh.core.ports import Secret, Tokens
 from memory_mesh.core.prompts.answers import build_check_prompt, read_check_reply
-from memory_mesh.flows.health import check_models
-from memory_mesh.flows.spending import Ledger
+from memory_mesh.flows.models import Ledger, check_models
 from memory_mesh.models import HashingEmbedder
 from memory_mesh.testing.fakes import DownEmbedder, ScriptedChat
 
