@@ -1,1 +1,1 @@
-"""Words in, words out: the command line and, later, the servers."""
+"""The interfaces of the program: the command line and, later, the servers."""

@@ -1,4 +1,4 @@
-"""The command line, generated from the table of operations: words are parsed, one operation is called, its answer is shown.
+"""The command line, generated from the table of operations: it parses the words, calls one operation and prints the answer.
 
 argparse reads the words. It was chosen by measurement (docs/cli.md), and only the parser of the command at hand is built.
 """
@@ -19,7 +19,7 @@ _HELP = {"--help", "-h"}
 _ROOT_FLAGS = {
     "--version": "show the version",
     "--debug": "show the traceback of an unexpected error",
-    "--help": "show this help; after a command, its own",
+    "--help": "show this help; after a command, the help of that command",
 }
 _HEADINGS = ((re.compile(r"^(?:usage|[A-Z][a-z ]+):(?=$| memory-mesh)", re.MULTILINE), "1"),)
 

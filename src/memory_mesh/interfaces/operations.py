@@ -2,7 +2,6 @@
 
 An entry names the method of the mesh that it calls and the function of `views` that renders the result, or a function of
 `handlers` that does all of it. Servers will be generated from the same entries, so this module imports nothing of memory-mesh.
-The module is over 300 lines because it is the one list of all operations.
 """
 
 from collections.abc import Mapping
@@ -30,14 +29,14 @@ class Kind(StrEnum):
     """The type of a parameter."""
 
     TEXT = "text"
-    INPUT = "input"  # a text that may be long; at the command line, `-` reads it from standard input
+    INPUT = "input"  # a text that may be long; on the command line, `-` reads it from standard input
     WORDS = "words"  # positional words, joined by spaces
     INTEGER = "integer"
     FRACTION = "fraction"  # a number from 0 to 1
     OBJECT = "object"  # a JSON object
     DURATION = "duration"  # such as 8h or 30m; in seconds
     HEAD = "head"  # the end of an audit chain, as `audit head` prints it
-    SWITCH = "switch"  # takes no value; when given, the opposite of its default
+    SWITCH = "switch"  # takes no value; giving it means the opposite of its default
     PATH = "path"
     URL = "url"
 
@@ -60,7 +59,7 @@ class Parameter:
     flag: str = ""  # default: the name
     metavar: str = ""  # default: that of the kind
     default: object = None
-    cli_default: object = None  # another default at the command line
+    cli_default: object = None  # another default on the command line
     default_help: str = ""  # what happens without it, if the default does not say it
     choices: Mapping[str, object] = field(default_factory=dict)  # each word, and the value it stands for
     required: bool = False
@@ -71,7 +70,7 @@ class Parameter:
 
     @property
     def word(self) -> str:
-        """How the command line names it: `--min-score`, or `QUERY` for a positional parameter."""
+        """Its name on the command line: `--min-score`, or `QUERY` for a positional parameter."""
         return self.shown_metavar if self.positional else self.flag or f"--{self.name.replace('_', '-')}"
 
     @property
@@ -94,7 +93,7 @@ class Parameter:
 class Operation:
     """One operation. `aliases` gives it another name in an interface.
 
-    At the command line an alias may end with a flag: `explain` is `search --explain` there. Such an entry is a variant of the
+    On the command line an alias may end with a flag: `explain` is `search --explain` there. Such an entry is a variant of the
     command before the flag, chosen when the flag is given. A variant without a flag is chosen by its `into` parameters.
     """
 
@@ -103,15 +102,15 @@ class Operation:
     heading: str = ""
     method: str = ""
     view: str = ""
-    formatter: str = ""  # a method of the mesh that makes a text of the result, for the view
+    formatter: str = ""  # a method of the mesh that turns the result into text for the view
     handler: str = ""
     effect: Effect = Effect.READ
     exposed: frozenset[Interface] = frozenset({Interface.CLI})
     aliases: Mapping[Interface, str] = field(default_factory=dict)
     parameters: tuple[Parameter, ...] = ()
-    target: tuple[str, ...] = ("store", "agent", "user", "session")  # the flags that say which memory
-    progress: str = ""  # `bar`: shown on a terminal; `lines`: also one line a batch elsewhere
-    confirm: str = ""  # the question to ask before it is done; `{given}` is what was named
+    target: tuple[str, ...] = ("store", "agent", "user", "session")  # the flags that select the store and the reader
+    progress: str = ""  # `bar`: a bar on a terminal only; `lines`: elsewhere one line for each batch
+    confirm: str = ""  # the question to ask before it runs; `{given}` stands for the given scope
     examples: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -137,11 +136,11 @@ STORE, READ, LEARN, CHANGE, DELETE, MAINTAIN, SETUP = (
 )  # fmt: skip
 EVERYWHERE = frozenset(Interface)
 
-# The commands that consist of commands.
+# Commands that only group other commands.
 GROUPS = {
     "audit": "Verify, show and export the audit chains.",
     "config": "Show the settings in force.",
-    "model": "Look after the local model, and check every model in use.",
+    "model": "Fetch the local model, and check every model in use.",
 }
 
 TARGET = {

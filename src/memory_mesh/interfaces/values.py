@@ -1,6 +1,6 @@
-"""Typed values: the text of a flag becomes the value that an operation takes, or an error that says what to type instead.
+"""Convert the texts of flags to the values that an operation takes, or raise an error that says what was expected.
 
-A call as it was typed, ready to be made, is a `Call`; the memory that it concerns is a `Target`.
+A `Call` is an operation with its arguments; a `Target` names the store and the reader.
 """
 
 import json
@@ -27,7 +27,7 @@ _MAX_SECONDS = 366 * 86_400
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Which memory a command works on, and as whom; the settings supply what is not given."""
+    """The store and the reader of a command; the settings supply what is not given."""
 
     store: str | None = None
     agent: str | None = None
@@ -36,7 +36,7 @@ class Target:
 
     @property
     def arguments(self) -> dict[str, str | None]:
-        """The same as arguments of the mesh."""
+        """The values as arguments of `MemoryMesh`."""
         return {"store": self.store, "agent_id": self.agent, "user_id": self.user, "session_id": self.session}
 
     def mesh(self) -> "MemoryMesh":
@@ -74,7 +74,7 @@ def merged(flag: str, given: object, keys: Mapping[str, object]) -> dict[str, ob
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """Return a hint at the known word that is most like this one, or an empty text."""
+    """Return a hint that names the most similar known word, or an empty text."""
     from difflib import get_close_matches
 
     near = get_close_matches(word, list(known), n=1)
@@ -100,7 +100,7 @@ def _choice(parameter: Parameter, text: str) -> object:
 
 
 def _input(text: str, flag: str) -> str:
-    # Shells end what they pipe with a line break that nobody typed.
+    # Shells add a line break at the end of what they pipe.
     return sys.stdin.read().removesuffix("\n") if text == "-" else text
 
 

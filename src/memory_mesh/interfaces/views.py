@@ -1,7 +1,4 @@
-"""Views: one function for each operation of the table, from its result to an `Answer` in text and in data.
-
-The module is over 300 lines because it is the one list of all views.
-"""
+"""Views: each renders the result of one operation of the table as an `Answer`, with a text and the data for JSON."""
 
 import json
 import os
@@ -50,7 +47,7 @@ def stored(memory: MemoryRecord, call: Call) -> Answer:
 
 
 def found(results: Sequence[SearchResult], text: str) -> Answer:
-    """Search results in the words of RFC-0011."""
+    """Render search results in the words of RFC-0011."""
     return _results(results, f"{NAME} Found {len(results)} matches." + (f"\n\n{text}" if results else ""))
 
 
@@ -59,7 +56,7 @@ def fenced(results: Sequence[SearchResult], text: str) -> Answer:
 
 
 def record(memory: MemoryRecord | None, call: Call) -> Answer:
-    """One memory, whole."""
+    """Render all fields of a memory."""
     if memory is None:
         raise _unknown(call)
     facts = {
@@ -78,14 +75,14 @@ def record(memory: MemoryRecord | None, call: Call) -> Answer:
 
 
 def listed(memories: Sequence[MemoryRecord], call: Call) -> Answer:
-    """Memories, one on a line."""
+    """Render memories, one on each line."""
     lines = [f"{memory.id}  {memory.created_at}  {memory.memory_type:<10}  {preview(memory.content)}" for memory in memories]
     data = {"count": len(memories), "memories": [asdict(memory) for memory in memories]}
     return Answer(text="\n".join([f"{NAME} Listed {len(memories)} memories.", *lines]), data=data)
 
 
 def history(changes: Sequence[Change], call: Call) -> Answer:
-    """The revisions of a memory, oldest first."""
+    """Render the revisions of a memory, oldest first."""
     id_ = call.arguments["id"]
     lines = [f"{NAME} History of {id_}: {len(changes)} revisions."]
     for change in changes:
@@ -104,7 +101,7 @@ def pinned(memory: MemoryRecord, call: Call) -> Answer:
 
 
 def deleted(proof: Erasure, call: Call) -> Answer:
-    """The memories that are gone, the one that was named first."""
+    """Render the ids of the erased memories, the given one first."""
     if not proof.memories:
         raise _unknown(call)
     ids = sorted(proof.memories, key=lambda id_: id_ != call.arguments["id"])
@@ -116,7 +113,7 @@ def deleted_all(proof: Erasure, call: Call) -> Answer:
 
 
 def ingested(done: Ingested, call: Call) -> Answer:
-    """A summary, a problem for each file that failed, and what to do about files that are gone."""
+    """Render a summary, the files that failed, and what to do about memories of missing files."""
     counts = f"{done.added} added, {done.updated} updated, {done.unchanged} unchanged, {len(done.failed)} failed"
     summary = f"{NAME} Ingested {one_line(done.root)}: {counts}, {len(done.gone)} gone"
     return Answer(
@@ -128,7 +125,7 @@ def ingested(done: Ingested, call: Call) -> Answer:
 
 
 def extracted(done: Extraction, call: Call) -> Answer:
-    """The memories that were made of a text."""
+    """Render the memories extracted from a text."""
     lines = [f"{NAME} {_extraction(done)}"]
     if done.stored_whole:
         lines.append(f"{NAME} Stored as it is: {done.stored_whole}")
@@ -141,7 +138,7 @@ def extracted(done: Extraction, call: Call) -> Answer:
 
 
 def explained(explanation: Explanation, call: Call) -> Answer:
-    """A search with its reasons: the query, the signals of each memory, and what was left out."""
+    """Render a search with its reasons: the query, the signals of each memory, and what was left out."""
     vectors = f"vectors of {explanation.model}" if explanation.model else "no vectors"
     left_out = ", ".join(f"{count} by {reason}" for reason, count in sorted(explanation.left_out.items())) or "nothing"
     lines = [
@@ -174,7 +171,7 @@ def reembedded(done: Reembedded, call: Call) -> Answer:
 
 
 def stats(counts: MemoryStats, call: Call) -> Answer:
-    """The four lines of RFC-0011, and a line for each operation that called a model."""
+    """Render the four lines of RFC-0011, and a line for each operation that called a model."""
     data = {
         "total_memories": counts.total_memories, "total_skills": counts.total_skills,
         "db_path": without_passwords(counts.db_path), "status": counts.status, "by_status": counts.by_status,
@@ -193,7 +190,7 @@ def stats(counts: MemoryStats, call: Call) -> Answer:
 
 
 def models(checks: Sequence[Checked], call: Call) -> Answer:
-    """Whether each configured model answered; exit code 1 if one did not."""
+    """Render whether each configured model answered; the exit code is 1 if one did not."""
     failed = [check for check in checks if not check.ok]
     rows = [("FAILED" if not check.ok else "ok" if check.model else "-", check.part, _check(check)) for check in checks]
     summary = f"{len(failed)} of the models gave no answer" if failed else "Every model that is set answers"
@@ -208,7 +205,7 @@ def models(checks: Sequence[Checked], call: Call) -> Answer:
 
 
 def lessons(found: Sequence[LessonBlock], call: Call) -> Answer:
-    """Lessons, one on a line: severity, confidence, rule, scope."""
+    """Render lessons, one on each line: severity, confidence, rule, scope."""
     rows = [_lesson_row(one) for one in found]
     heads = ("severity", "sure", "rule", "applies to")
     return Answer(
@@ -218,14 +215,14 @@ def lessons(found: Sequence[LessonBlock], call: Call) -> Answer:
     )
 
 
-def lesson(kept: LessonBlock, call: Call) -> Answer:
-    """The lesson that was stored, or the better one that was known already."""
-    name = f"Lesson {kept.lesson_id} of pattern {kept.pattern_id}, {kept.rule_confidence:.2f} sure"
-    return Answer(text=f"{NAME} {name}: {one_line(kept.preventative_rule)}", data=asdict(kept))
+def lesson(block: LessonBlock, call: Call) -> Answer:
+    """Render the lesson that was stored, or the known one with at least the same confidence."""
+    name = f"Lesson {block.lesson_id} of pattern {block.pattern_id}, {block.rule_confidence:.2f} sure"
+    return Answer(text=f"{NAME} {name}: {one_line(block.preventative_rule)}", data=asdict(block))
 
 
 def distilled(done: Distilled, call: Call) -> Answer:
-    """The result of a distillation cycle."""
+    """Render the result of a distillation cycle."""
     lines = [
         f"{NAME} Scanned {done.scanned} blocks: {done.candidates} candidates, {len(done.learnt) + done.unseen} learnt, "
         f"{done.known} known, {len(done.skipped)} skipped"
@@ -239,7 +236,7 @@ def distilled(done: Distilled, call: Call) -> Answer:
 
 
 def heartbeat(beat: Heartbeat, call: Call) -> Answer:
-    """The outcome of each job; exit code 1 if one failed."""
+    """Render the outcome of each job; the exit code is 1 if one failed."""
     failed = sum(not run.ok for run in beat.runs)
     done = sum(run.outcome == "done" for run in beat.runs)
     rows = [_run_row(run) for run in beat.runs]
@@ -253,7 +250,7 @@ def heartbeat(beat: Heartbeat, call: Call) -> Answer:
 
 
 def runs(earlier: Sequence[JobRun], call: Call) -> Answer:
-    """Earlier runs, newest first."""
+    """Render earlier runs, newest first."""
     rows = [(run.began, *_run_row(run)) for run in earlier]
     text = f"{NAME} {len(earlier)} runs." + (f"\n{aligned(rows)}" if rows else "")
     return Answer(text=text, data={"count": len(earlier), "runs": [asdict(run) for run in earlier]})
@@ -263,7 +260,7 @@ def runs(earlier: Sequence[JobRun], call: Call) -> Answer:
 
 
 def verdicts(chains: Sequence[Verdict], call: Call) -> Answer:
-    """Whether each chain is sound; exit code 1 if one is not."""
+    """Render whether each chain is sound; the exit code is 1 if one is not."""
     breaks = sum(isinstance(verdict, Broken) for verdict in chains)
     sound = f"{_count(len(chains))} sound" if chains else "There are no chains yet"
     summary = f"{NAME} {f'{breaks} broken, {len(chains) - breaks} sound' if breaks else sound}"
@@ -277,7 +274,7 @@ def verdicts(chains: Sequence[Verdict], call: Call) -> Answer:
 
 
 def heads(ends: Sequence[Head], call: Call) -> Answer:
-    """The end of each chain, in the form that `audit verify --head` takes."""
+    """Render the end of each chain, in the form that `audit verify --head` takes."""
     rows = [(f"{head.number}:{head.block_hash}", _owner(head.id)) for head in ends]
     summary = f"{NAME} {_count(len(rows))}" if rows else f"{NAME} There are no chains yet"
     data = [{**_chain_data(head.id), "number": head.number, "block_hash": head.block_hash} for head in ends]
@@ -285,7 +282,7 @@ def heads(ends: Sequence[Head], call: Call) -> Answer:
 
 
 def blocks(latest: Sequence[Block], call: Call) -> Answer:
-    """Audit blocks, newest first."""
+    """Render audit blocks, newest first."""
     rows = [
         (block.created_at, _kind(block.chain), str(block.number), block.operation_type, block.agent_id or "–", _about(block))
         for block in latest
@@ -299,7 +296,7 @@ def blocks(latest: Sequence[Block], call: Call) -> Answer:
 
 
 def exported(pieces: Iterable[str], call: Call) -> Answer:
-    """Write an export to a new file; or to standard output, and nothing else there."""
+    """Write an export to a new file, or to standard output without anything else."""
     out = call.options.get("out")
     if not isinstance(out, str):
         return Answer(text="", data={}, code=_print_export(pieces))
