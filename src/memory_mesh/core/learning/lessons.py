@@ -43,15 +43,11 @@ class LessonContext:
     @property
     def text(self) -> str:
         """The content of the lesson's memory. The rule comes first, because searches look for it."""
-        lines = [
-            self.preventative_rule,
-            "",
-            f"Applies to: {self.applicable_scope}",
-            f"Situation: {self.situation}",
-            f"Oversight: {self.oversight}",
-            f"Fix: {self.fix}",
-        ]
-        return "\n".join([*lines, *([f"Instead: {self.inverse_lesson}"] if self.inverse_lesson else [])])
+        instead = f"\nInstead: {self.inverse_lesson}" if self.inverse_lesson else ""
+        return (
+            f"{self.preventative_rule}\n\nApplies to: {self.applicable_scope}\nSituation: {self.situation}"
+            f"\nOversight: {self.oversight}\nFix: {self.fix}{instead}"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,13 +68,9 @@ class LessonBlock:
         """Read a lesson from its memory. A lesson that was stored as a plain memory may lack fields; these are empty."""
         texts = {name: str(memory.metadata.get(name) or "") for name in ("lesson_id", "preventative_rule", "applicable_scope")}
         return cls(
-            **texts,
-            pattern_id=memory.lesson_pattern_id or "",
-            severity=severity_of(memory),
-            rule_confidence=memory.confidence if memory.confidence is not None else 0.0,
-            wire_format=wire_format,
-            memory_id=memory.id,
-        )
+            **texts, pattern_id=memory.lesson_pattern_id or "", severity=severity_of(memory), memory_id=memory.id,
+            rule_confidence=memory.confidence or 0.0, wire_format=wire_format,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

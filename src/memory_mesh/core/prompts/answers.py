@@ -44,14 +44,10 @@ def _objects(text: str) -> Iterator[dict[str, Json]]:
     for start, end in _groups(text):
         group = text[start:end]
         try:
-            value = json.loads(
-                group, object_pairs_hook=_object, parse_constant=_not_finite, parse_int=_integer, parse_float=_float
-            )
+            yield _DECODER.decode(group)
         except json.JSONDecodeError as error:
-            if '"' in group:
+            if '"' in group:  # without a quote it is a brace in a sentence
                 raise _unreadable("it contains broken JSON") from error
-            continue  # a brace in a sentence
-        yield value
 
 
 def _groups(text: str) -> Iterator[tuple[int, int]]:
@@ -103,6 +99,9 @@ def _float(digits: str) -> float:
 
 def _not_finite(word: str) -> float:
     raise _unreadable("one of its numbers is not finite")
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_not_finite, parse_int=_integer, parse_float=_float)
 
 
 def _unreadable(what: str) -> AnswerUnreadable:

@@ -159,10 +159,7 @@ def _parse_ipv4(labels: list[str]) -> IPv4Address:
     room = 256 ** (4 - len(first))
     if not all(0 <= number < 256 for number in first) or not 0 <= last < room:
         _refuse("the host of the URL is not a valid IPv4 address")
-    value = 0
-    for number in first:
-        value = value * 256 + number
-    return IPv4Address(value * room + last)
+    return IPv4Address(int.from_bytes(bytes(first)) * room + last)
 
 
 def _parse_number(label: str) -> int:

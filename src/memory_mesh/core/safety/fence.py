@@ -76,10 +76,8 @@ def fence_memories(entries: Sequence[Entry], boundary: str) -> str:
 def unused_boundary(boundary: str, texts: Iterable[str]) -> str:
     """Return the boundary, or the first one derived from it that no text contains in any spelling."""
     if len(boundary) < MIN_BOUNDARY_DIGITS or not _HEX.fullmatch(boundary):
-        raise InvalidInput(
-            "the boundary of a fence is not valid",
-            expected=f"at least {MIN_BOUNDARY_DIGITS} lower-case hex digits, fresh each time",
-        )
+        expected = f"at least {MIN_BOUNDARY_DIGITS} lower-case hex digits, fresh each time"
+        raise InvalidInput("the boundary of a fence is not valid", expected=expected)
     folded = [normalize("NFKC", visible(text)).casefold() for text in texts]
     while any(boundary in text for text in folded):
         boundary = sha256(boundary.encode()).hexdigest()
@@ -88,19 +86,13 @@ def unused_boundary(boundary: str, texts: Iterable[str]) -> str:
 
 def escape(text: str) -> str:
     """Return the visible text without characters or marks that a model could take for the prompt's own."""
-    return _TEMPLATE_MARKS.sub(_escape_mark, visible(text))
+    # A bracket, a hash, or the colon after the name of a speaker is written as a number.
+    return _TEMPLATE_MARKS.sub(lambda m: _ENTITIES.get(m[0]) or f"{m[0][:-1]}&#{ord(m[0][-1])};", visible(text))
 
 
 def unescape(text: str) -> str:
     """Reverse `escape`. Models copy what they were shown, entities included."""
     return _ENTITY.sub(_resolve_entity, text)
-
-
-def _escape_mark(match: re.Match[str]) -> str:
-    mark = match.group()
-    if mark in _ENTITIES:
-        return _ENTITIES[mark]
-    return f"{mark[:-1]}&#{ord(mark[-1])};"  # a bracket, a hash, or the colon after the name of a speaker
 
 
 def _resolve_entity(match: re.Match[str]) -> str:
@@ -136,12 +128,9 @@ _FRAME_WORD = re.compile("MEMORY|ATTENTION|Source", re.IGNORECASE)
 def quote_frame_lines(content: str) -> str:
     """Return a memory's text with `> ` before each line that imitates a line of the block around it."""
     # Most texts contain none of the words and need not be split into lines.
-    return _LINE.sub(_quote_frame_line, content) if _FRAME_WORD.search(_appearance(content)) else content
-
-
-def _quote_frame_line(match: re.Match[str]) -> str:
-    line = match.group()
-    return f"> {line}" if _FRAME.match(_appearance(line).strip()) else line
+    if not _FRAME_WORD.search(_appearance(content)):
+        return content
+    return _LINE.sub(lambda line: f"> {line[0]}" if _FRAME.match(_appearance(line[0]).strip()) else line[0], content)
 
 
 def _appearance(text: str) -> str:

@@ -9,7 +9,6 @@ person sees it, with look-alike letters replaced, decoded, and reversed.
 
 import re
 from base64 import b64decode
-from binascii import Error as Base64Error
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -46,15 +45,14 @@ def detect(text: str) -> tuple[Finding, ...]:
     """Return the embedded instructions in the order of the text. The time grows only with the length of the text."""
     view = plain_view(text)
     visible = list(_match_rules(view))
-    findings = {*visible, *_disguised(text, visible), *_invisible_characters(text), *_concealed(text, view, visible)}
+    disguised = {found for found in visible if any(sign.search(text, found.start, found.end) for sign in (INVISIBLE, _STYLED))}
+    findings = {*visible, *map(_hidden, disguised), *_invisible_characters(text), *_concealed(text, view, visible)}
     return tuple(sorted(_without_overlaps(findings))[:MAX_FINDINGS])
 
 
 def _match_rules(view: "View") -> Iterator[Finding]:
     matcher = _Matcher(view.text)
-    for rule in load_patterns().rules:
-        for start, end in matcher.matches(rule):
-            yield Finding(*view.span(start, end), rule.kind)
+    return (Finding(*view.span(*span), rule.kind) for rule in load_patterns().rules for span in matcher.matches(rule))
 
 
 def _concealed(text: str, view: "View", visible: list[Finding]) -> Iterator[Finding]:
@@ -63,18 +61,15 @@ def _concealed(text: str, view: "View", visible: list[Finding]) -> Iterator[Find
     for other in other_views(text, view):
         for finding in _match_rules(other):
             if other.positions is None or finding.kind not in visible_kinds:
-                yield Finding(finding.start, finding.end, InjectionKind.CONCEALED)
+                yield _hidden(finding)
+
+
+def _hidden(finding: Finding) -> Finding:
+    return Finding(finding.start, finding.end, InjectionKind.CONCEALED)
 
 
 # Full-width, mathematical and circled letters.
 _STYLED = re.compile("[\uff21-\uff3a\uff41-\uff5a\U0001d400-\U0001d7ff\u24b6-\u24e9\U0001f130-\U0001f189]{3,}")
-
-
-def _disguised(text: str, findings: list[Finding]) -> Iterator[Finding]:
-    """Yield the findings that contain invisible characters or styled letters."""
-    for finding in findings:
-        if INVISIBLE.search(text, finding.start, finding.end) or _STYLED.search(text, finding.start, finding.end):
-            yield Finding(finding.start, finding.end, InjectionKind.CONCEALED)
 
 
 # Flags of parts of countries are the only ordinary use of tag characters. Direction overrides reverse letters. A single soft
@@ -252,19 +247,12 @@ def other_views(text: str, plain: View) -> Iterator[View]:
     yield from _reversed_views(plain)
     # All runs form one view: a text may contain a hundred thousand of them, and each view is searched for every list of words.
     if runs := [*_spelled_out(plain), *_broken_words(plain), *_decoded(text)]:
-        yield _join_runs(runs)
+        contents, spans = zip(*runs, strict=True)
+        starts = accumulate((len(content) + len(_RUN_SEPARATOR) for content in contents[:-1]), initial=0)
+        yield View(_RUN_SEPARATOR.join(contents), run_starts=tuple(starts), run_spans=spans)
 
 
 _RUN_SEPARATOR = "\n\n"  # no sentence continues from one run to the next
-
-
-def _join_runs(runs: list[Run]) -> View:
-    lengths = (len(content) + len(_RUN_SEPARATOR) for content, _ in runs[:-1])
-    return View(
-        _RUN_SEPARATOR.join(content for content, _ in runs),
-        run_starts=tuple(accumulate(lengths, initial=0)),
-        run_spans=tuple(span for _, span in runs),
-    )
 
 
 @lru_cache(maxsize=4096)
@@ -336,34 +324,31 @@ def _decoded(text: str) -> Iterator[Run]:
     """Decode Base64, hex, lists of character codes, bits, tag characters and escapes."""
     for pattern, decode in _ENCODINGS:
         for run in pattern.finditer(text):
-            decoded = decode(run.group())
-            if decoded is not None and decoded.isprintable() and len(decoded) >= _MIN_DECODED:
+            try:
+                decoded = decode(run.group())
+            except ValueError:
+                continue
+            if decoded.isprintable() and len(decoded) >= _MIN_DECODED:
                 yield plain_view(decoded).text, run.span()
     if len(_ESCAPES.findall(text)) >= _MIN_ESCAPES:
         yield plain_view(_ESCAPES.sub(_unescape, text)).text, (0, len(text))
 
 
-def _base64(run: str) -> str | None:
+def _base64(run: str) -> str:
     body = run.rstrip("=").replace("-", "+").replace("_", "/")
-    try:
-        return _utf8(b64decode(body + "=" * (-len(body) % 4)))
-    except Base64Error:
-        return None
+    return _words(b64decode(body + "=" * (-len(body) % 4)))
 
 
-def _hex(run: str) -> str | None:
+def _hex(run: str) -> str:
     digits = re.sub(r"0x|\\x|[ :,]", "", run)
-    return _utf8(bytes.fromhex(digits[: len(digits) // 2 * 2]))
+    return _words(bytes.fromhex(digits[: len(digits) // 2 * 2]))
 
 
-def _utf8(raw: bytes) -> str | None:
-    try:
-        return " ".join(raw.decode().split())
-    except UnicodeDecodeError:
-        return None
+def _words(utf8: bytes) -> str:
+    return " ".join(utf8.decode().split())
 
 
-_ENCODINGS: tuple[tuple[re.Pattern[str], Callable[[str], str | None]], ...] = (
+_ENCODINGS: tuple[tuple[re.Pattern[str], Callable[[str], str]], ...] = (
     (re.compile(r"[A-Za-z0-9+/_-]{20,}={0,2}"), _base64),
     (re.compile(r"(?<![0-9a-fA-F])(?:(?:0x|\\x)?[0-9a-fA-F]{2}[ :,]?){12,}"), _hex),
     (re.compile(r"(?<!\d)(?:\d{2,3}[ ,;]{1,2}){11,}\d{2,3}"), lambda run: "".join(map(chr, map(int, re.findall(r"\d+", run))))),
