@@ -182,16 +182,13 @@ class _Walk:
 
     def through(self, blocks: Iterable[Block]) -> Broken | None:
         for block in blocks:
-            if fault := self.fault(block):
+            if not self.number and block.number > 1 and of_recalls(self.chain):
+                self.start, self.number, self.last = block, block.number - 1, block.prev_hash
+                self._compare_noted()
+            if fault := _fault(self.chain, block, self.number + 1, self.last):
                 return Broken(self.chain, self.number + 1, block.id, fault)
             self.step(block)
         return self.unjustified()
-
-    def fault(self, block: Block) -> str | None:
-        if not self.number and block.number > 1 and of_recalls(self.chain):
-            self.start, self.number, self.last = block, block.number - 1, block.prev_hash
-            self._compare_noted()
-        return _fault(self.chain, block, self.number + 1, self.last)
 
     def step(self, block: Block) -> None:
         self.number, self.last = block.number, block.block_hash

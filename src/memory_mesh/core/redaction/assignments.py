@@ -64,15 +64,14 @@ _PLACEHOLDER = LazyRegex(
 )
 # Expressions that fetch a secret or point to it.
 _REFERENCE = LazyRegex(
-    r"os\.|process\.env|env[.:(\[]|environ|getenv|config[.\[(]|settings[.\[(]|secrets?[.\[(]|vars?\.|data\.|self\.|this\.|ctx\.|params?[.\[]"
-    r"|request\.|req\.|vault:|op://|arn:|ref\+|file:|secret://|sm://|projects/|/|\./|~/|https?://",
-    re.IGNORECASE,
+    r"(?i)os\.|process\.env|env[.:(\[]|environ|getenv|config[.\[(]|settings[.\[(]|secrets?[.\[(]|vars?\.|data\.|self\.|this\.|ctx\.|params?[.\[]"
+    r"|request\.|req\.|vault:|op://|arn:|ref\+|file:|secret://|sm://|projects/|/|\./|~/|https?://"
 )
 
 
 _NAME = LazyRegex(rf"(?P<pw>{_PASSWORDS})|(?P<tk>{_TOKENS})", re.IGNORECASE)
 _NOT_A_NAME = LazyRegex(
-    r"(?:pad|eos|bos|unk|sep|cls|mask|max|min|num|next|prev|previous|page|continuation|sync|stop|special)[_-]?$", re.IGNORECASE
+    r"(?i)(?:pad|eos|bos|unk|sep|cls|mask|max|min|num|next|prev|previous|page|continuation|sync|stop|special)[_-]?$"
 )
 _MAX_BARE = 256
 _LEAD = 24
@@ -99,8 +98,7 @@ _CODE_AFTER = LazyRegex(r"[(\[]|\s{0,2}(?:\?|\|\||&&|\bor\b|\band\b|\bif\b)\s")
 _DOTTED = LazyRegex(r"[A-Za-z_]\w{0,30}(?:(?:\.|->|::)[A-Za-z_]\w{0,30}){1,8}")
 _FILE = LazyRegex(r".{1,120}\.(?:py|js|ts|json|ya?ml|toml|txt|md|pem|key|crt|env|cfg|ini|conf|sh|html?|go|rs|java)")
 _UNIT = LazyRegex(
-    r"\s{0,2}(?:-|–|to|characters?|chars?|letters?|digits?|symbols?|words?|bits?|bytes?|minutes?|days?|hours?|seconds?|times?|%)",
-    re.IGNORECASE,
+    r"(?i)\s{0,2}(?:-|–|to|characters?|chars?|letters?|digits?|symbols?|words?|bits?|bytes?|minutes?|days?|hours?|seconds?|times?|%)"
 )
 _LETTER = LazyRegex(r"[^\W\d_]")
 _MARKED = LazyRegex(r"\d|[!@#$%^&*~?](?!$)")

@@ -95,17 +95,14 @@ class Redactor:
             text = renamed
         return "[REDACTED]"  # only a text built for this needs so many rounds
 
-    def redact_value(self, value: "Value") -> "Value":
+    def redact_value(self, value: "Value", key: str = "") -> "Value":
         """Redact every text in a JSON value, keys included. A key is a cue for its value, even for a number."""
-        return self._value(value, "")
-
-    def _value(self, value: "Value", key: str) -> "Value":
         if isinstance(value, str):
             return self._text_of_key(value, key)
         if isinstance(value, dict):
             return self._object(value)
         if isinstance(value, list):
-            return [self._value(item, key) for item in value]
+            return [self.redact_value(item, key) for item in value]
         if isinstance(value, int) and not isinstance(value, bool) and abs(value) > 999_999:
             redacted = self._text_of_key(str(value), key)
             return value if redacted == str(value) else redacted
@@ -116,8 +113,12 @@ class Redactor:
         masked = {key: self.redact(key, finder=self._find_short) for key in value}
         taken, numbers = set(masked.values()), Counter[str]()
         for key, item in value.items():
-            unique = _unique(masked[key], result, taken, numbers)
-            result[unique] = self._value(item, unique)
+            same = unique = masked[key]
+            # A key that became equal to another one by masking is numbered, so that no value is lost.
+            while unique in result or (unique != same and unique in taken):
+                numbers[same] += 1
+                unique = f"{same} {numbers[same] + 1}"
+            result[unique] = self.redact_value(item, unique)
         return result
 
     def _text_of_key(self, value: str, key: str) -> str:
@@ -228,15 +229,6 @@ def _any_of(names: Mapping[str, str]) -> re.Pattern[str] | None:
 
 def _folded(name: str) -> str:
     return " ".join(unicodedata.normalize("NFC", name).casefold().split())
-
-
-def _unique(key: str, used: "Mapping[str, Value]", taken: set[str], numbers: Counter[str]) -> str:
-    """Number a key that became equal to another one by masking, so that no value is lost."""
-    free = key
-    while free in used or (free != key and free in taken):
-        numbers[key] += 1
-        free = f"{key} {numbers[key] + 1}"
-    return free
 
 
 _MASKING = Redactor()

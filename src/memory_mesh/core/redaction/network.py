@@ -19,9 +19,7 @@ _QUOTED_LOCAL = LazyRegex(r'"[^"\n]{1,64}"')
 _AT = LazyRegex(r'@(?<=[\w.%+!#$&\'*^~"-]@)(?=\w)')
 _DOMAIN = LazyRegex(r"(?:[\w-]{1,63}\.){1,12}(?:xn--[a-z0-9-]{2,59}|[a-z]{2,24}|[^\W\d_a-z]{2,24})", re.IGNORECASE)
 _NO_DOMAIN = LazyRegex(r"\d+\.\d+|\d+(?:\.\d+)?x\.(?:png|jpe?g|gif|svg|webp|avif|ico)$", re.IGNORECASE)
-_COMMON_ENDING = LazyRegex(
-    r"\.(?:com|org|net|edu|gov|io|de|uk|fr|eu|ch|at|nl|be|it|es|pl|ca|au|us|in|jp|br|info|me|co)$", re.IGNORECASE
-)
+_COMMON_ENDING = LazyRegex(r"(?i)\.(?:com|org|net|edu|gov|io|de|uk|fr|eu|ch|at|nl|be|it|es|pl|ca|au|us|in|jp|br|info|me|co)$")
 _FORGES = ("github.com", "gitlab.com", "bitbucket.org", "ssh.dev.azure.com", "codeberg.org")
 
 
@@ -71,8 +69,7 @@ _LINKS = listed("to from is was of number no and or both through about - – > �
 _BACK = LazyRegex(r"[\s:=#\"'`(,]{0,6}\.?([^\W\d_]{1,16}|[0-9.]{1,20}|§|→|>-|[-–>])")
 _PINNED = ("==", "~=", ">=", "<=", "!=", "^", "~")
 _VERSION_AFTER = LazyRegex(
-    r"\s{0,2}(?:(?:was|is|has\sbeen|got|of|the)\s)?(?:released?|version|build|beta|alpha|rc\d*|firmware|snapshot)(?![^\W_])|[-+][a-z]",
-    re.IGNORECASE,
+    r"(?i)\s{0,2}(?:(?:was|is|has\sbeen|got|of|the)\s)?(?:released?|version|build|beta|alpha|rc\d*|firmware|snapshot)(?![^\W_])|[-+][a-z]"
 )
 _PRODUCT = LazyRegex(r"(?:[A-Z][\w.-]{0,30}|curl|python-\w{1,12}|okhttp|nginx|node|wget|axios)/$")
 _HEADING_BEFORE = LazyRegex(r"(?:^|\n)[ \t]{0,3}#{0,6}[ \t]{0,3}$")

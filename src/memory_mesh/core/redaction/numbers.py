@@ -46,18 +46,15 @@ _NETWORKS = LazyRegex(
 def _cards(page: Page) -> Iterator[Span]:
     """Match 12 to 19 digits, in one group or in the groups of a card, with a Luhn sum and a known network or a cue word."""
     for run in _RUN.finditer(page.text):
-        if len(run[0]) >= _MIN_DIGITS and sum(map(str.isdigit, run[0])) >= _MIN_DIGITS:
-            yield from _cards_in(page, run)
-
-
-def _cards_in(page: Page, run: re.Match[str]) -> Iterator[Span]:
-    groups = [found.span() for found in _GROUP.finditer(page.text, *run.span())]
-    at = 0
-    while at < len(groups):
-        last = _card_from(page, groups, at)
-        if last is not None:
-            yield groups[at][0], groups[last][1]
-        at = at + 1 if last is None else last + 1
+        if len(run[0]) < _MIN_DIGITS or sum(map(str.isdigit, run[0])) < _MIN_DIGITS:
+            continue
+        groups = [found.span() for found in _GROUP.finditer(page.text, *run.span())]
+        at = 0
+        while at < len(groups):
+            last = _card_from(page, groups, at)
+            if last is not None:
+                yield groups[at][0], groups[last][1]
+            at = at + 1 if last is None else last + 1
 
 
 def _card_from(page: Page, groups: list[Span], first: int) -> int | None:

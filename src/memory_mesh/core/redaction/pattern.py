@@ -198,8 +198,5 @@ def stands_alone(text: str, span: Span) -> bool:
 
 def luhn(digits: str) -> bool:
     """Check the Luhn sum of payment cards and of several national ids."""
-    total = 0
-    for at, digit in enumerate(reversed(digits)):
-        value = int(digit) << (at & 1)
-        total += value - 9 if value > 9 else value
-    return total % 10 == 0
+    doubled = (int(digit) << (at & 1) for at, digit in enumerate(reversed(digits)))
+    return sum(value - 9 if value > 9 else value for value in doubled) % 10 == 0

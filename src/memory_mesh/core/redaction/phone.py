@@ -27,9 +27,8 @@ _NUMBER = r"\s{0,2}(?:number|num|no|nr|nummer|line)?\.?"
 _FILLER = r"(?:\s{0,3}(?:is|was|are|at|on|to|me|us|him|her|them|my|your|his|their|our|the|new|now|[:=.#*+_(\"'`>-])){0,6}"
 _REQUEST = r"(?:call|ring|phone|text|reach|dial|contact|message)(?:ed|ing|s)?\s(?:my\s\w{1,12}|\w{1,20})\s(?:on|at|under)"
 _STRONG_BEFORE = LazyRegex(
-    rf"(?<![^\W_])(?:(?:{_CLEAR}|{_REQUEST})(?![^\W_]){_NUMBER}{_FILLER}|(?:{_DOUBTFUL})(?![^\W_])(?:{_NUMBER}\s{{0,2}}(?:is|[:=#])|\snumber))"
-    r"[\s*_]{0,4}$",
-    re.IGNORECASE,
+    rf"(?i)(?<![^\W_])(?:(?:{_CLEAR}|{_REQUEST})(?![^\W_]){_NUMBER}{_FILLER}|(?:{_DOUBTFUL})(?![^\W_])(?:{_NUMBER}\s{{0,2}}(?:is|[:=#])|\snumber))"
+    r"[\s*_]{0,4}$"
 )
 _STRONG_AFTER = LazyRegex(rf"[\s,({DASHES}]{{1,3}}(?:{_CLEAR}|{_DOUBTFUL})(?![^\W_])", re.IGNORECASE)
 # Words that make a phone number likely. The number must also have separators.
@@ -60,12 +59,11 @@ _DATE = LazyRegex(
     rf"(?:{_YEAR}[-./ ]{_MONTH}[-./ ]{_DAY}|{_DAY}[-./ ]{_DAY}[-./ ]{_YEAR}|{_YEAR}[{SPACES}{DASHES}/]{{1,3}}{_YEAR})(?!\d)"
 )
 _AMOUNT_BEFORE = LazyRegex(
-    r"(?:[$€£¥₹]|(?<![^\W_])(?:usd|eur|gbp|chf|order|invoice|zip(?:\s?code)?|post(?:al)?\s?code|plz|isbn|issn|doi|rfc|ticket|case|ref"
-    r"|sku|id|v|version))[\s:#.]{0,3}$",
-    re.IGNORECASE,
+    r"(?i)(?:[$€£¥₹]|(?<![^\W_])(?:usd|eur|gbp|chf|order|invoice|zip(?:\s?code)?|post(?:al)?\s?code|plz|isbn|issn|doi|rfc|ticket|case|ref"
+    r"|sku|id|v|version))[\s:#.]{0,3}$"
 )
 _AMOUNT_AFTER = LazyRegex(
-    r"\s?(?:[$€£¥₹%]|(?:usd|eur|gbp|chf|bytes|kb|mb|gb|ms|seconds|rows|tokens|years|people|users|times)(?![^\W_]))", re.IGNORECASE
+    r"(?i)\s?(?:[$€£¥₹%]|(?:usd|eur|gbp|chf|bytes|kb|mb|gb|ms|seconds|rows|tokens|years|people|users|times)(?![^\W_]))"
 )
 
 

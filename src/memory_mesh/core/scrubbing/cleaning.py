@@ -128,15 +128,11 @@ def clean_structure(text: str, settings: ScrubSettings) -> str:
     rules = settings.structural
     text = text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
     if rules.strip_html and "<" in text:
-        text = _without_html(text)
+        tags = _html_tags(" ".join(block for block, code in blocks(text) if not code))
+        text = change_prose(text, lambda piece: _tagless(piece, tags)) if tags else text
     if rules.strip_markdown:
         text = change_prose(text, _without_markdown)
     return _collapsed(text) if rules.collapse_whitespace else text
-
-
-def _without_html(text: str) -> str:
-    tags = _html_tags(" ".join(block for block, code in blocks(text) if not code))
-    return change_prose(text, lambda piece: _tagless(piece, tags)) if tags else text
 
 
 def _html_tags(text: str) -> frozenset[str]:
@@ -165,8 +161,7 @@ def _words(piece: str, tags: frozenset[str]) -> str:
 
 
 def _plain(piece: str, tags: frozenset[str]) -> str:
-    piece = _between(piece, _ANCHOR, _linked)
-    return html.unescape(_TAG.sub(lambda tag: _tag_text(tag, tags), piece))
+    return html.unescape(_TAG.sub(lambda tag: _tag_text(tag, tags), _between(piece, _ANCHOR, _linked)))
 
 
 def _between(text: str, element: tuple[re.Pattern[str], re.Pattern[str]], replacement: Callable[[str, str], str]) -> str:
