@@ -19,7 +19,7 @@ from bench.quality.plain import PLAIN, Plain
 from bench.quality.sets import SETS, Question, Space
 from bench.quality.vectors import local
 from memory_mesh.core.ports import Embedder
-from memory_mesh.core.search.ranker import DEFAULT_MIN_SCORE
+from memory_mesh.core.search.weights import DEFAULT_MIN_SCORE
 
 OURS, OURS_ALL = "ours", "ours, min_score 0"
 _CHOSEN_ON = 5  # conversations

@@ -2,7 +2,7 @@
 
 import pytest
 
-from memory_mesh.core.search.cache import MAX_SIZE, TTL_MS, SearchCache
+from memory_mesh.core.search.query import MAX_SIZE, TTL_MS, SearchCache
 
 
 @pytest.fixture

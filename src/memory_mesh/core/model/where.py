@@ -9,7 +9,6 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 from operator import eq, ge, gt, le, lt, ne
 from typing import Any, Literal
 
@@ -193,9 +192,8 @@ def _not(truth: bool | None) -> bool | None:  # noqa: FBT001  (the argument is a
     return None if truth is None else not truth
 
 
-@lru_cache(maxsize=256)
 def _regex(pattern: str) -> re.Pattern[str]:
-    first, *others = ("".join("." if char == "_" else re.escape(char) for char in part) for part in pattern.split("%"))
+    first, *others = (re.escape(part).replace("_", ".") for part in pattern.split("%"))
     # Atomic groups match each part at its first place and never backtrack: a few `%` on a long text would take hours otherwise.
     between = "".join(f"(?>.*?{part})" for part in others[:-1] if part)
     return re.compile(first + (f"{between}.*{others[-1]}" if others else ""), re.DOTALL)

@@ -5,7 +5,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 from math import log
 from typing import Protocol
 
@@ -13,13 +13,12 @@ from memory_mesh.core.errors import SettingsError
 
 K1, B = 1.2, 0.75
 _SHORTEST_PLAIN_WORD = 3
-_MAX_CACHED_LENGTH = 64
 
 # A word with its suffix: C++ and C# stay whole, and an apostrophe does not split don't.
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*(?:\+\+|#(?!\w))?")
 # CamelCase: fooBar → foo Bar, HTTPServer → HTTP Server, v2beta stays whole.
 _CAMEL_CASE = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
-_CJK = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7af]+")
+_CJK = re.compile(r"([\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7af]+)")
 _PLAIN = re.compile(r"[a-z]+")
 
 STOP_WORDS = frozenset(
@@ -39,48 +38,43 @@ class _Stemmer(Protocol):
 
 def tokens(text: str, *, language: str = "english") -> list[str]:
     """Return the keywords of a text, in order, with repeats."""
-    keywords: list[str] = []
+    stemmer, keywords = _stemmer(language), list[str]()
     for word in _WORD.findall(unicodedata.normalize("NFKC", text)):
-        # Very long words rarely recur, so they stay out of the cache.
-        keywords.extend(_words(word, language) if len(word) <= _MAX_CACHED_LENGTH else _parts(word, language))
+        # The fast path of most words makes a cache of words unnecessary: a text takes as long as with an empty cache.
+        if word.isascii() and word.isalpha() and (word.islower() or word.istitle()):
+            low = word.lower()
+            if len(low) >= _SHORTEST_PLAIN_WORD and low not in STOP_WORDS:
+                keywords.append(stemmer.stemWord(low))
+            continue
+        parts = [part for part in _CAMEL_CASE.split(word) if part]
+        for part in (word, *parts) if len(parts) > 1 else parts:  # `foobar` finds `fooBar` too
+            keywords.extend(_word(part, stemmer))
     return keywords
 
 
-def _parts(word: str, language: str) -> tuple[str, ...]:
-    parts = [part for part in _CAMEL_CASE.split(word) if part]
-    whole = _word(word, language) if len(parts) > 1 else []  # `foobar` finds `fooBar` too
-    return (*whole, *(token for part in parts for token in _word(part, language)))
-
-
-_words = lru_cache(maxsize=65536)(_parts)
-
-
-def _word(word: str, language: str) -> list[str]:
+def _word(word: str, stemmer: _Stemmer) -> list[str]:
     if _CJK.search(word):
-        return _cjk(word, language)
+        return _cjk(word, stemmer)
     low = _folded(word.casefold().replace("’", "'"))
     if low in STOP_WORDS:
         return []
     low = low.removesuffix("'s")
-    if _PLAIN.fullmatch(low):
-        if len(low) < _SHORTEST_PLAIN_WORD:
-            # A short word in capitals is an acronym (AI, UK); other short words carry no meaning.
-            return [low] if word.isupper() and len(low) > 1 else []
-        return [_stem(low, language)]
-    return [low]
+    if not _PLAIN.fullmatch(low):
+        return [low]
+    if len(low) >= _SHORTEST_PLAIN_WORD:
+        return [stemmer.stemWord(low)]
+    # A short word in capitals is an acronym (AI, UK); other short words carry no meaning.
+    return [low] if word.isupper() and len(low) > 1 else []
 
 
-def _cjk(word: str, language: str) -> list[str]:
+def _cjk(word: str, stemmer: _Stemmer) -> list[str]:
+    """Return each pair of adjacent characters of a CJK run, and the keywords of what lies between the runs."""
     keywords: list[str] = []
-    at = 0
-    for run in _CJK.finditer(word):
-        if before := word[at : run.start()]:
-            keywords.extend(_word(before, language))
-        signs = run.group()
-        keywords.extend([signs] if len(signs) == 1 else [signs[i : i + 2] for i in range(len(signs) - 1)])
-        at = run.end()
-    if rest := word[at:]:
-        keywords.extend(_word(rest, language))
+    for part in filter(None, _CJK.split(word)):
+        if not _CJK.match(part):
+            keywords.extend(_word(part, stemmer))
+        else:
+            keywords.extend([part] if len(part) == 1 else [part[i : i + 2] for i in range(len(part) - 1)])
     return keywords
 
 
@@ -91,18 +85,13 @@ def _folded(word: str) -> str:
     return "".join(char for char in decomposed if not unicodedata.combining(char)) or word
 
 
-@lru_cache(maxsize=65536)
-def _stem(word: str, language: str) -> str:
-    return _stemmer(language).stemWord(word)
-
-
-@lru_cache(maxsize=8)
+@cache
 def _stemmer(language: str) -> _Stemmer:
     import Stemmer  # loaded by the first text that is tokenized
 
     if language not in (known := Stemmer.algorithms()):
         raise SettingsError(f"unknown stemmer_language {language!r:.60}", expected=f"one of {', '.join(sorted(known))}")
-    stemmer: _Stemmer = Stemmer.Stemmer(language)
+    stemmer: _Stemmer = Stemmer.Stemmer(language, 0)  # 0: it keeps no words
     return stemmer
 
 

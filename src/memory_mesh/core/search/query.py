@@ -1,13 +1,17 @@
-"""A query and its answer as values, and what the text of a query says about people and times.
+"""A query and its answer as values, the cache of answers, and what the text of a query says about people and times.
 
 `Query` is what an index receives, `Pool` the candidates it returns, `Explanation` the account of a whole search.
 """
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from calendar import monthrange
+from collections import OrderedDict
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import date, datetime, timedelta
-from typing import TYPE_CHECKING, TypeAlias
+from datetime import date, datetime
+from threading import Lock
+from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 
 from memory_mesh.core.model import Reader, SearchResult, Vector
 from memory_mesh.core.search.lexical import tokens
@@ -107,6 +111,64 @@ class Explanation:
     nearly: Sequence[Explained] = ()  # the best of those below the minimum score
 
 
+# --- the cache of RFC-0011 §5: at most 500 entries, kept for five minutes, the least recently used evicted first ---
+
+MAX_SIZE = 500
+TTL_MS = 5 * 60 * 1000
+
+Answer = TypeVar("Answer")
+
+
+@dataclass(frozen=True, slots=True)
+class CacheStats:
+    """Size and hit counts of the search cache."""
+
+    size: int
+    max_size: int
+    ttl_seconds: int
+    hits: int
+    misses: int
+
+
+class SearchCache(Generic[Answer]):
+    """Answers by key, each with the marks of the store's state it was computed from: a write by any process invalidates it."""
+
+    def __init__(self) -> None:
+        self._entries: OrderedDict[Hashable, tuple[Answer, Hashable, range]] = OrderedDict()  # answer, marks, life
+        self._lock = Lock()
+        self._hits = self._misses = 0
+
+    def get(self, key: Hashable, marks: Hashable, at: int) -> Answer | None:
+        """Return the answer if it has the same marks and has not expired; a hit does not extend its life."""
+        with self._lock:
+            answer, known_marks, life = self._entries.get(key, (None, None, range(0)))
+            # If the clock was set back, the age of an entry is unknown.
+            if known_marks != marks or at not in life:
+                self._entries.pop(key, None)
+                self._misses += 1
+                return None
+            self._entries.move_to_end(key)
+            self._hits += 1
+            return answer
+
+    def put(self, key: Hashable, marks: Hashable, answer: Answer, at: int, *, until: int | None = None) -> None:
+        """Store an answer for five minutes, or until `until` if that comes first."""
+        expires = at + TTL_MS if until is None else min(until, at + TTL_MS)
+        with self._lock:
+            self._entries[key] = answer, marks, range(at, expires)
+            self._entries.move_to_end(key)
+            while len(self._entries) > MAX_SIZE:
+                self._entries.popitem(last=False)
+
+    def clear(self) -> None:
+        with self._lock:
+            self._entries.clear()
+
+    def stats(self) -> CacheStats:
+        with self._lock:
+            return CacheStats(len(self._entries), MAX_SIZE, TTL_MS // 1000, self._hits, self._misses)
+
+
 # --- people ---
 
 _USER = frozenset({"user", "human"})
@@ -159,7 +221,8 @@ def without_speakers(text: str, speakers: Collection[str], *, language: str = "e
 _EPOCH = date(1970, 1, 1).toordinal()
 _YEARS_BACK = 10
 _MAX_SPANS = 40
-_MONTHS = "january february march april may june july august september october november december".split()  # noqa: SIM905
+_MONTH_NAMES = "january|february|march|april|may|june|july|august|september|october|november|december"
+_MONTHS = [name[:3] for name in _MONTH_NAMES.split("|")]
 _WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _NUMBERS = {
     "a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10,
@@ -167,7 +230,7 @@ _NUMBERS = {
 }  # fmt: skip
 _UNITS = {"day": 1.0, "week": 7.0, "month": 30.4, "year": 365.25}
 
-_MONTH = rf"(?P<month>{'|'.join(f'{name}|{name[:3]}' for name in _MONTHS)}|sept)\b\.?"
+_MONTH = rf"(?P<month>{_MONTH_NAMES}|{'|'.join(_MONTHS)}|sept)\b\.?"
 _DAY = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?"
 _YEAR = r"(?:,?\s+(?:of\s+)?(?P<year>(?:19|20)\d\d)\b)?"
 # In order: an expression within one that an earlier pattern has matched is ignored ("May 2023" in "25 May 2023").
@@ -210,28 +273,12 @@ def _calendar_spans(text: str, query_day: date) -> Iterator[Span]:
 
 def _years(parts: Mapping[str, str | None], query_day: date) -> Iterator[Span]:
     year, month, day = parts.get("year"), parts.get("month"), parts.get("day")
-    years = [int(year)] if year else range(query_day.year - _YEARS_BACK + 1, query_day.year + 1)
-    for each in years:
-        if span := _span(each, _month(month) if month else None, int(day) if day else None):
-            yield span
-
-
-def _month(name: str) -> int:
-    return int(name) if name.isdigit() else 1 + [known[:3] for known in _MONTHS].index(name[:3])
-
-
-def _span(year: int, month: int | None, day: int | None) -> Span | None:
-    try:
-        first = date(year, month or 1, day or 1)
-    except ValueError:  # 31 June
-        return None
-    if month is None:
-        last = date(year, 12, 31)
-    elif day is None:
-        last = (first + timedelta(days=31)).replace(day=1) - timedelta(days=1)
-    else:
-        last = first
-    return _day_number(first), _day_number(last)
+    number = None if month is None else int(month) if month.isdigit() else 1 + _MONTHS.index(month[:3])
+    for each in [int(year)] if year else range(query_day.year - _YEARS_BACK + 1, query_day.year + 1):
+        with suppress(ValueError):  # 31 June
+            first, last = (1, 12) if number is None else (number, number)
+            days = (1, monthrange(each, last)[1]) if day is None else (int(day), int(day))
+            yield _day_number(date(each, first, days[0])), _day_number(date(each, last, days[1]))
 
 
 def _relative_spans(text: str, query_day: date) -> Iterator[Span]:

@@ -18,22 +18,6 @@ from numpy.typing import NDArray
 from memory_mesh.core.search.query import Pool, Signal
 from memory_mesh.core.search.weights import BY_KEYWORDS, BY_VECTORS, DEFAULT_MIN_SCORE
 
-__all__ = [
-    "DEFAULT_MIN_SCORE",
-    "Placed",
-    "Ranking",
-    "features",
-    "fraction_alone",
-    "log_odds",
-    "order",
-    "points",
-    "pool_features",
-    "rank",
-    "rrf",
-    "scores",
-]
-
-LEARNT, RRF = "learnt", "rrf"
 K = 60  # the constant of reciprocal rank fusion
 
 _CHANNELS = ("keywords", "keywords_context", "keywords_session", "vectors", "vectors_context", "vectors_session")
@@ -82,7 +66,7 @@ class Ranking:
 
 def rank(ranker: str, pool: Pool, *, depth: int, by_vector: bool, weights: Mapping[str, float] | None = None) -> Ranking:
     """Score a pool. `depth` and `weights` are for `rrf`: candidates taken from each channel, and the weight of each channel."""
-    if ranker == RRF:
+    if ranker == "rrf":
         channels = {name: order(pool, name, depth) for name in (("keywords", "vectors") if by_vector else ("keywords",))}
         fused = rrf(channels, weights)
         return Ranking(pool, np.array([fused.get(id_, -1.0) for id_ in pool.ids], np.float64))
@@ -122,12 +106,16 @@ def features(pool: Pool) -> dict[str, Signal]:
     by_vectors = bool(signals["vectors"].any())
     if by_vectors:
         signals.update({name: _with_pending(signals[name]) for name in _MAY_BE_PENDING})
-    fractions = _fractions(np.stack([signals[name] for name in (*_CHANNELS, *_NEIGHBOURS)]))
+    parts = np.stack([signals[name] for name in (*_CHANNELS, *_NEIGHBOURS)])
+    best = parts.max(axis=1, keepdims=True, initial=0)
+    fractions = np.divide(parts.clip(0), best, out=np.zeros_like(parts), where=best > _TINY)
     named = {f"{name}_share": row for name, row in zip((*_CHANNELS, *_NEIGHBOURS), fractions, strict=True)}
     deviations = _deviations(np.stack([signals[name] for name in (*_CHANNELS, *_COVERAGE)]))
     named |= {f"{name}_z": row for name, row in zip((*_CHANNELS, *_COVERAGE), deviations, strict=True)}
     named |= {name: signals[name] for name in _UNCHANGED}
-    named |= _lengths(signals["length"])
+    named["length"] = np.log1p(np.minimum(signals["length"], _LONGEST))
+    named["long"] = np.maximum(named["length"] - np.float32(np.log1p(_LONG)), 0)
+    named["short"] = np.maximum(np.float32(np.log1p(_SHORT)) - named["length"], 0)
     named["answer_keywords"] = signals["question_before"] * named["keywords_before_share"]
     named["answer_vectors"] = signals["question_before"] * named["vectors_before_share"]
     # Only if memories have speakers does an unknown name mean that the query is about somebody else.
@@ -180,13 +168,6 @@ def _probability(odds: Signal) -> Signal:
     return np.asarray(1 / (1 + np.exp(-odds.clip(-_MAX_EXPONENT, _MAX_EXPONENT))), np.float32)
 
 
-def _fractions(rows: Signal) -> Signal:
-    """Divide each row by its best value; 0 where that is not positive."""
-    best = rows.max(axis=1, keepdims=True, initial=0)
-    fractions: Signal = np.divide(rows.clip(0), best, out=np.zeros_like(rows), where=best > _TINY)
-    return fractions
-
-
 def _deviations(rows: Signal) -> Signal:
     """Return how many standard deviations each value lies above the mean of its row."""
     size = rows.shape[1]
@@ -202,12 +183,3 @@ def _with_pending(cosines: Signal) -> Signal:
     """Replace the 0 of memories whose vector is pending by the mean of the others."""
     missing = cosines == 0
     return np.where(missing, cosines[~missing].mean(), cosines) if missing.any() and not missing.all() else cosines
-
-
-def _lengths(length: Signal) -> dict[str, Signal]:
-    size = np.log1p(np.minimum(length, _LONGEST))
-    return {
-        "length": size,
-        "long": np.maximum(size - np.float32(np.log1p(_LONG)), 0),
-        "short": np.maximum(np.float32(np.log1p(_SHORT)) - size, 0),
-    }
