@@ -32,9 +32,9 @@ from collections.abc import AsyncIterator
 from types import TracebackType
 from typing import Self
 
+from memory_mesh.core.model import GivenClock
 from memory_mesh.core.ports import ChatModel, Embedder, IdSource, Step, Store
 from memory_mesh.faces.mesh import MemoryStats, Mesh, Metadata
-from memory_mesh.wiring.build import GivenClock
 """
 
 

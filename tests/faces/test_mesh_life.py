@@ -3,18 +3,19 @@
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
+from time import time_ns
 
 import pytest
 from house import House
 
 from memory_mesh import MemoryMesh, MemoryMeshError
 from memory_mesh.core.errors import MemoryDisabled, NotFound, NotYet, SettingsError, StoreClosed
+from memory_mesh.core.model import as_clock
 from memory_mesh.core.not_yet import NOT_YET
 from memory_mesh.flows import usage
 from memory_mesh.models import HashingEmbedder
 from memory_mesh.stores.ram import RamStore
 from memory_mesh.testing.fakes import NEW_YEAR
-from memory_mesh.wiring.build import as_clock
 from memory_mesh.wiring.mesh import MemoryMesh as Built
 
 
@@ -237,7 +238,7 @@ def test_the_stemmers_language_is_a_setting(house: House) -> None:
     ],
 )
 def test_a_clock_may_give_seconds_or_a_datetime(now: object) -> None:
-    assert as_clock(lambda: now)() == NEW_YEAR
+    assert as_clock(lambda: now, time_ns)() == NEW_YEAR
     record = MemoryMesh(store="memory://", clock=lambda: now).add("text")
     assert record.created_at == "2026-01-01T00:00:00.000Z"
 
@@ -251,8 +252,8 @@ def test_a_clock_that_gives_no_seconds_is_an_error_that_says_what_is_wanted(hous
 
 
 def test_milliseconds_of_a_clock_are_not_lost() -> None:
-    assert as_clock(lambda: 1767225600.123)() == NEW_YEAR + 123
-    assert as_clock(lambda: datetime(2026, 1, 1, 0, 0, 0, 123_000, tzinfo=UTC))() == NEW_YEAR + 123
+    assert as_clock(lambda: 1767225600.123, time_ns)() == NEW_YEAR + 123
+    assert as_clock(lambda: datetime(2026, 1, 1, 0, 0, 0, 123_000, tzinfo=UTC), time_ns)() == NEW_YEAR + 123
 
 
 def test_without_a_clock_it_is_now() -> None:

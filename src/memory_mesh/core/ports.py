@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Never, Protocol
+from typing import NamedTuple, Never, Protocol
 
 from memory_mesh.core.errors import InvalidInput
 from memory_mesh.core.intake import Selection
@@ -39,15 +39,13 @@ class IdSource(Protocol):
 # --- stores ---
 
 
-@dataclass(frozen=True, slots=True)
-class Applied:
+class Applied(NamedTuple):
     """The result of `Store.apply`."""
 
     bytes_freed: bool  # the bytes of deleted and replaced rows are gone from the medium too, not only from results
 
 
-@dataclass(frozen=True, slots=True)
-class Changes:
+class Changes(NamedTuple):
     """The changes of a partition since a mark."""
 
     mark: str  # the current state; equal marks mean equal states

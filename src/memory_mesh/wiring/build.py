@@ -2,14 +2,12 @@
 
 import random
 import time
-from collections.abc import Callable
-from datetime import UTC, datetime
 from functools import cache
 from typing import TYPE_CHECKING
 
 from memory_mesh.core.errors import InvalidInput, MemoryMeshError, SettingsError, shown
 from memory_mesh.core.learning import Caps, Price
-from memory_mesh.core.model import Ids, Reader
+from memory_mesh.core.model import Ids, Reader, as_clock
 from memory_mesh.core.not_yet import NOT_YET, not_yet
 from memory_mesh.core.options import NAMES, Options
 from memory_mesh.core.ports import ChatModel, Clock, Embedder, IdSource, Meter, Secret, Step, Store
@@ -27,11 +25,7 @@ if TYPE_CHECKING:
     from memory_mesh.models.providers import Provider
     from memory_mesh.net import HttpClient
 
-# A clock as a caller may give it: seconds since 1970, or a datetime.
-GivenClock = Callable[[], float | int | datetime]
-
 _DEFAULTS = Options()
-_YEAR_10000 = 253_402_300_800
 _LOCAL_EMBEDDERS = ("local", "hash", "none")
 _DEFAULT_WINDOW = 510  # tokens; small enough for every embedding model
 _DEFAULT_MODEL = "default"  # a server with a single model, such as llama.cpp's, accepts any name
@@ -95,8 +89,8 @@ def build_context(
 def context_over(store: Store, reader: Reader, *, embedder: Embedder | None = None) -> Context:
     """Return a context with default options over a store that is open already."""
     return Context(
-        store=store, index=LocalIndex(store, language=_DEFAULTS.stemmer_language), embedder=embedder, clock=as_clock(None),
-        ids=Ids(), reader=reader, pause=_pause,
+        store=store, index=LocalIndex(store, language=_DEFAULTS.stemmer_language), embedder=embedder,
+        clock=as_clock(None, time.time_ns), ids=Ids(), reader=reader, pause=_pause,
     )  # fmt: skip
 
 
@@ -120,22 +114,6 @@ def model_paths(settings: Settings) -> "ModelPaths":
 
     given = settings.options.model_path
     return ModelPaths(cache=settings.cache, model_path=folder(given, "model_path") if given else None)
-
-
-def as_clock(given: GivenClock | None) -> Clock:
-    """Return a clock of Unix milliseconds."""
-    if given is None:
-        return lambda: time.time_ns() // 1_000_000
-
-    def clock() -> int:
-        now = given()
-        if isinstance(now, datetime):
-            now = (now if now.tzinfo else now.replace(tzinfo=UTC)).timestamp()
-        if not isinstance(now, int | float) or not 0 <= now < _YEAR_10000:
-            raise SettingsError(f"the clock returned {shown(now)}", expected="seconds since 1970, or a datetime")
-        return round(now * 1000)
-
-    return clock
 
 
 def as_embedder(given: object) -> Embedder:

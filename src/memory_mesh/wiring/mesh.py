@@ -2,15 +2,16 @@
 
 from functools import partial
 from inspect import Parameter, Signature
+from time import time_ns
 
 from memory_mesh.core.errors import SettingsError
-from memory_mesh.core.model import Ids
+from memory_mesh.core.model import GivenClock, Ids, as_clock
 from memory_mesh.core.options import NAMES, known
 from memory_mesh.core.ports import ChatModel, IdSource, Step, no_step
 from memory_mesh.faces.mesh import Mesh
 from memory_mesh.settings import load
 from memory_mesh.wiring.aio import AsyncProxy
-from memory_mesh.wiring.build import GivenClock, as_clock, as_embedder, build_context, check_options
+from memory_mesh.wiring.build import as_embedder, build_context, check_options
 
 # Options that may also be given as a ready-made object.
 _OBJECTS = ("store", "embedder")
@@ -49,7 +50,7 @@ class MemoryMesh(Mesh):
             given_store=objects.get("store"),  # type: ignore[arg-type]
             embedder=as_embedder(objects["embedder"]) if "embedder" in objects else None,
             chat=chat,
-            clock=as_clock(clock),
+            clock=as_clock(clock, time_ns),
             ids=ids or Ids(),
             step=step,
         )

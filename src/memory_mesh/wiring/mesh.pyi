@@ -7,7 +7,7 @@ from typing import Self
 
 from memory_mesh.core.audit import Verdict
 from memory_mesh.core.learning import Distilled, Heartbeat, JobRun, LessonBlock, LessonContext
-from memory_mesh.core.model import MIN_IMPORTANCE, Block, Change, Extraction, Head, MemoryRecord, SearchResult, Status
+from memory_mesh.core.model import MIN_IMPORTANCE, Block, Change, Extraction, GivenClock, Head, MemoryRecord, SearchResult, Status
 from memory_mesh.core.ports import ChatModel, Embedder, IdSource, Progress, Step, Store
 from memory_mesh.core.search import CacheStats, Explanation
 from memory_mesh.faces.mesh import MemoryStats, Mesh, Metadata
@@ -15,7 +15,6 @@ from memory_mesh.flows.embed import Reembedded
 from memory_mesh.flows.erase import Erasure
 from memory_mesh.flows.folders import Ingested
 from memory_mesh.flows.models import Checked
-from memory_mesh.wiring.build import GivenClock
 
 class MemoryMesh(Mesh):
     """One memory for one agent.

@@ -15,17 +15,17 @@ from memory_mesh.core.model.rows import Hit, Key, Row, Vector, batches, checked
 from memory_mesh.core.model.scope import (
     MemoryType, Reach, Reader, may_erase, not_expired, partition, partition_for, partitions, reach_of, visible, visible_to,
 )
-from memory_mesh.core.model.times import iso, millis, parse_time
+from memory_mesh.core.model.times import GivenClock, as_clock, iso, millis, parse_time
 from memory_mesh.core.model.where import (
     ANYTHING, METADATA, And, Anything, Compare, In, IsNull, Like, Not, Op, Or, Where, all_of, equals, is_list, like,
 )
 
 __all__ = [
     "ANYTHING", "BASE", "BY_NAME", "COLUMNS", "FILTERABLE", "INT_MAX", "METADATA", "MIN_IMPORTANCE", "MOVING", "REQUIRED",
-    "WITH_VECTOR", "And", "Anything", "Block", "Change", "Column", "Compare", "Extraction", "Head", "Hit", "Ids", "In",
-    "IsNull", "Json", "Key", "Kind", "Like", "Memory", "MemoryRecord", "MemoryType", "Meta", "Not", "Op", "Or", "Reach",
-    "Reader", "Receipt", "Row", "Scalar", "SearchResult", "Status", "Type", "Usage", "Value", "Vector", "Where", "all_of",
-    "batches", "change_id", "checked", "creation", "equals", "fault", "fields_of", "is_list", "iso", "like", "may_erase",
-    "millis", "not_expired", "parse_time", "partition", "partition_for", "partitions", "reach_of", "revise", "since_shared",
-    "visible", "visible_to",
+    "WITH_VECTOR", "And", "Anything", "Block", "Change", "Column", "Compare", "Extraction", "GivenClock", "Head", "Hit",
+    "Ids", "In", "IsNull", "Json", "Key", "Kind", "Like", "Memory", "MemoryRecord", "MemoryType", "Meta", "Not", "Op", "Or",
+    "Reach", "Reader", "Receipt", "Row", "Scalar", "SearchResult", "Status", "Type", "Usage", "Value", "Vector", "Where",
+    "all_of", "as_clock", "batches", "change_id", "checked", "creation", "equals", "fault", "fields_of", "is_list", "iso",
+    "like", "may_erase", "millis", "not_expired", "parse_time", "partition", "partition_for", "partitions", "reach_of",
+    "revise", "since_shared", "visible", "visible_to",
 ]

@@ -1,11 +1,16 @@
 """Times as text: ISO 8601 in UTC with milliseconds and `Z`. On every store these texts sort in the order of time."""
 
+from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 
-from memory_mesh.core.errors import InvalidInput
+from memory_mesh.core.errors import InvalidInput, SettingsError, shown
+
+# A clock as a caller may give it: seconds since 1970, or a datetime.
+GivenClock = Callable[[], float | int | datetime]
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MILLISECOND = timedelta(milliseconds=1)
+_YEAR_10000 = 253_402_300_800
 
 
 def iso(ms: int) -> str:
@@ -34,6 +39,22 @@ def parse_time(value: object, name: str) -> str:
         return _text(aware.astimezone(UTC))
     except OverflowError:
         raise _not_a_time(value, name) from None
+
+
+def as_clock(given: GivenClock | None, now_ns: Callable[[], int]) -> Callable[[], int]:
+    """Return a clock of Unix milliseconds that reads the caller's clock, or `now_ns` if none is given."""
+    if given is None:
+        return lambda: now_ns() // 1_000_000
+
+    def clock() -> int:
+        at = given()
+        if isinstance(at, datetime):
+            at = (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
+        if not isinstance(at, int | float) or not 0 <= at < _YEAR_10000:
+            raise SettingsError(f"the clock returned {shown(at)}", expected="seconds since 1970, or a datetime")
+        return round(at * 1000)
+
+    return clock
 
 
 def _text(at: datetime) -> str:
