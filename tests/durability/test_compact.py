@@ -29,9 +29,9 @@ def test_a_large_store_frees_bytes_when_it_is_compacted(tmp_path: Path, monkeypa
         assert mesh.get(secret.id) is None
         assert b"heron" not in (tmp_path / "memory.db-wal").read_bytes()
     with mesh_in(tmp_path) as mesh:  # a large file is not rewritten by being opened
-        assert mesh._context().store.untidy()
+        assert mesh._context().store.has_deleted_bytes()
         assert mesh.compact() is True
-        assert not mesh._context().store.untidy()
+        assert not mesh._context().store.has_deleted_bytes()
         assert not is_in_files(tmp_path)
         assert {record.id for record in mesh.get_all()} == {record.id for record in kept}
 

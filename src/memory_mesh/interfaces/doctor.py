@@ -181,7 +181,7 @@ def _chains(store: Store) -> Check:
 
 
 def _bytes(store: Store) -> Check:
-    left = isinstance(store, SqliteStore) and store.untidy()
+    left = isinstance(store, SqliteStore) and store.has_deleted_bytes()
     detail = "bytes of deleted memories are still in the files" if left else "no deleted bytes are left in the files"
     return _check("bytes", not left, detail, "run memory-mesh compact")
 

@@ -44,11 +44,11 @@ def keyword_scores(documents: Iterable[tuple[str, Sequence[str]]], tokens: Seque
 
     It scans all documents; one without keywords does not count as a document.
     """
-    wanted, number, length = set(tokens), 0, 0
+    query, number, length = set(tokens), 0, 0
     postings: defaultdict[str, list[Posting]] = defaultdict(list)
     for id_, words in documents:
         number, length = number + bool(words), length + len(words)
-        for token in wanted.intersection(words):
+        for token in query.intersection(words):
             postings[token].append(Posting(id_, words.count(token), len(words)))
     return best(bm25(postings, Corpus(number, length), tokens))
 

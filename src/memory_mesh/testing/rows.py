@@ -53,13 +53,13 @@ _FIRST, _LAST = 0, 253_402_300_799_999  # 1970 to the end of 9999
 # Strategies are cached: making one costs more than drawing from it.
 @cache
 def texts() -> st.SearchStrategy[str]:
-    """Any text that a store must keep: Unicode without NUL and without half surrogate pairs."""
+    """Generate any text that a store must keep: Unicode without NUL and without half surrogate pairs."""
     return st.sampled_from(ODD_TEXTS) | st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=12)
 
 
 @cache
 def moments() -> st.SearchStrategy[str]:
-    """Times as text; some values are frequent, so that rows have equal times."""
+    """Generate times as text; some values are frequent, so that rows have equal times."""
     few = st.sampled_from((iso(0), iso(1), iso(1_767_225_600_000)))
     return few | st.integers(_FIRST, _LAST).map(iso)
 
@@ -82,7 +82,7 @@ def scalars() -> st.SearchStrategy[Scalar]:
 
 @cache
 def objects() -> st.SearchStrategy[dict[str, Json]]:
-    """JSON objects, slightly nested."""
+    """Generate JSON objects, slightly nested."""
     leaf: st.SearchStrategy[Json] = st.none() | scalars()
     inner = leaf | st.lists(leaf, max_size=2) | st.dictionaries(texts(), leaf | st.lists(leaf, max_size=2), max_size=2)
     return st.dictionaries(texts(), inner, max_size=3)
@@ -90,7 +90,7 @@ def objects() -> st.SearchStrategy[dict[str, Json]]:
 
 @cache
 def vectors(models: tuple[str, ...] = ("one", "two"), *, dimensions: int = 3) -> st.SearchStrategy[Vector]:
-    """Vectors of several models and dimensions, including the zero vector."""
+    """Generate vectors of several models and dimensions, including the zero vector."""
     part = st.sampled_from((0.0, 1.0, -1.0, 2.0)) | st.floats(width=32, allow_nan=False, allow_infinity=False)
     values = st.lists(part, min_size=1, max_size=dimensions)
     # Packed here and not by `Vector.of`, to check the byte order that stores must keep.
@@ -111,7 +111,7 @@ _TEXT_LISTS: st.SearchStrategy[list[Json]] = st.lists(texts(), max_size=4)
 
 
 def values_of(column: Column) -> st.SearchStrategy[Value]:
-    """Values that a column may have."""
+    """Generate values that a column may have."""
     return _VALUES[column.type]()
 
 
@@ -123,7 +123,7 @@ def rows(
     ids: st.SearchStrategy[str] = _ANY_TEXT,
     partitions: st.SearchStrategy[str] = _ANY_TEXT,
 ) -> Row:
-    """A row that every store must keep."""
+    """Generate a row that every store must keep."""
     kind = draw(st.sampled_from(kinds))
     names = {*REQUIRED.get(kind, ()), *(column.name for column in draw(_some_columns(kind)))}
     return Row(
@@ -144,7 +144,7 @@ def _some_columns(kind: Kind) -> st.SearchStrategy[list[Column]]:
 
 
 def batches(kinds: Sequence[Kind] = tuple(Kind), *, max_size: int = 5) -> st.SearchStrategy[list[Row]]:
-    """Rows that can be in one store together: each key once, each number once in its chain."""
+    """Generate rows that can be in one store together: each key once, each number once in its chain."""
     return st.lists(rows(kinds), max_size=max_size, unique_by=(lambda row: row.key, _place))
 
 
@@ -154,7 +154,7 @@ def _place(row: Row) -> object:
 
 @st.composite
 def conditions(draw: st.DrawFn, near: Sequence[Row] = ()) -> Where:
-    """Conditions of every shape; half of their values come from the rows `near`, if given."""
+    """Generate conditions of every shape; half of their values come from the rows `near`, if given."""
     keys = {METADATA + key for row in near for key in _metadata(row)}
     return _where(draw, [*_values_in(near)], [*_COLUMNS, *sorted(keys)], _MAX_DEPTH)
 
@@ -186,7 +186,7 @@ def _leaf(draw: st.DrawFn, shape: type, known: Sequence["_ColumnValue"], columns
 
 
 def _pattern(draw: st.DrawFn, text: str) -> str:
-    """The text with a wildcard in place of a part."""
+    """Return the text with a wildcard in place of a part."""
     cut, resume = sorted((draw(st.integers(0, len(text))), draw(st.integers(0, len(text)))))
     pattern = text[:cut] + draw(_WILD) + text[resume:]
     return pattern.swapcase() if draw(st.booleans()) else pattern

@@ -157,10 +157,10 @@ class StoreMachine(RuleBasedStateMachine):
         assert self._handles[handle].count(kind, where) == len(right)
         assert {*self._handles[handle].ids(kind, where)} == {row.id for row in right}
 
-    @rule(handle=HANDLES, kind=st.sampled_from(Kind), wanted=st.lists(IDS, max_size=4))
-    def get(self, handle: int, kind: Kind, wanted: list[str]) -> None:
-        right = {id_: self._model.rows[Key(kind, id_)] for id_ in wanted if Key(kind, id_) in self._model.rows}
-        assert self._handles[handle].get(kind, wanted) == right
+    @rule(handle=HANDLES, kind=st.sampled_from(Kind), ids=st.lists(IDS, max_size=4))
+    def get(self, handle: int, kind: Kind, ids: list[str]) -> None:
+        right = {id_: self._model.rows[Key(kind, id_)] for id_ in ids if Key(kind, id_) in self._model.rows}
+        assert self._handles[handle].get(kind, ids) == right
 
     @rule(data=st.data(), handle=HANDLES, kind=st.sampled_from(sorted(WITH_VECTOR)), vector=vectors(dimensions=2), limit=LIMITS)
     def nearest(self, data: st.DataObject, handle: int, kind: Kind, vector: Vector, limit: int) -> None:
@@ -221,7 +221,7 @@ class StoreMachine(RuleBasedStateMachine):
             handle.close()
 
     def _put(self) -> st.SearchStrategy[Row]:
-        """A new row or the next revision of a stored one; sometimes a row that must be refused."""
+        """Generate a new row or the next revision of a stored one; sometimes a row that must be refused."""
         fresh = rows(ids=IDS, partitions=PARTITIONS)
         stored = list(self._model.rows.values())
         if not stored:
@@ -258,7 +258,7 @@ StoreMachine.TestCase.settings = settings(deadline=None, suppress_health_check=S
 
 @st.composite
 def _next(draw: st.DrawFn, stored: Row) -> Row:
-    """The next revision of a row; sometimes in another partition, sometimes with a wrong revision."""
+    """Generate the next revision of a row; sometimes in another partition, sometimes with a wrong revision."""
     new = draw(rows([stored.kind], ids=st.just(stored.id), partitions=st.just(stored.partition) | PARTITIONS))
     replaces = draw(st.sampled_from((stored.revision, stored.revision, stored.revision, stored.revision + 1, 0)))
     return replace(new, revision=stored.revision + 1, replaces=replaces)

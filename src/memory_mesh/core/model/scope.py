@@ -44,7 +44,7 @@ _OF_TYPE = {MemoryType.AGENT: Reach.AGENT, MemoryType.SESSION: Reach.SESSION}
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """The user, agent and session on whose behalf rows are read."""
+    """The user, agent and session on whose behalf memories are read and written."""
 
     user_id: str | None = None
     agent_id: str | None = None

@@ -1,4 +1,7 @@
-"""The version, mark and log of moves of each partition, and a check that they agree with the memories."""
+"""The version, mark and log of moves of each partition, and a check that they agree with the memories.
+
+A move is a put or a delete of a row that affects searches (`MOVING`). Each move raises the version by one.
+"""
 
 import secrets
 import sqlite3

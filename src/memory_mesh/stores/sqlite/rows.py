@@ -32,7 +32,7 @@ _MAX_PARAMETERS = 30_000  # SQLite accepts 32,766
 
 
 class Writing:
-    """One change in a transaction, and the moves that it causes."""
+    """Writes one change within a transaction, and collects the moves that it causes."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
@@ -144,25 +144,25 @@ def condition_on(kind: Kind, where: Where) -> Sql:
     fields = {column.name for column in fields_of(kind)}
     of_kind = f"kind = '{kind.value}' AND " if table.name == "records" else ""
 
-    def reach(column: str) -> str:
+    def expression(column: str) -> str:
         if column == "kind":
             return f"'{kind.value}'"
         known = column in fields or column in BASE
-        return table.reach(column) if known else "NULL"  # the kind lacks the field, so every row does
+        return table.expression(column) if known else "NULL"  # the kind lacks the field, so every row does
 
-    compiled = Compiler(reach).where(where)
+    compiled = Compiler(expression).where(where)
     return Sql(f"{of_kind}({compiled.text})", compiled.params)
 
 
 def page(kind: Kind, where: Where, *, limit: int | None, after: Row | None) -> Sql:
     """Build the query of `find`: rows of a kind, newest first."""
     table = table_of(kind)
-    made = table.physical("created_at")
+    created = table.physical("created_at")
     selects = _by_age(where, after) if kind is Kind.MEMORY and limit is not None else []
     if not selects or sum(len(select.params) for select in selects) > _MAX_PARAMETERS:
         selects = [_select(kind, table.name, where, after)]
     text = " UNION ALL ".join(select.text for select in selects)
-    order = f"ORDER BY {made} DESC, number DESC, id DESC"
+    order = f"ORDER BY {created} DESC, number DESC, id DESC"
     limited = "" if limit is None else f" LIMIT {int(limit)}"
     return Sql(f"{text} {order}{limited}", tuple(param for select in selects for param in select.params))
 
@@ -180,12 +180,12 @@ def near(kind: Kind, vector: Vector, where: Where) -> Sql:
 
 
 def _select(kind: Kind, source: str, where: Where, after: Row | None) -> Sql:
-    made = table_of(kind).physical("created_at")
+    created = table_of(kind).physical("created_at")
     condition = condition_on(kind, where)
     text, params = f"SELECT * FROM {source} WHERE {condition.text}", condition.params
     if after is None:
         return Sql(text, params)
-    return Sql(f"{text} AND ({made}, number, id) < (?, ?, ?)", (*params, *after.age_key))
+    return Sql(f"{text} AND ({created}, number, id) < (?, ?, ?)", (*params, *after.age_key))
 
 
 def _by_age(where: Where, after: Row | None) -> list[Sql]:

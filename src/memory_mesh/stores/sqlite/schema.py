@@ -92,7 +92,7 @@ class Table:
     def physical(self, column: str) -> str:
         return self._renamed.get(column, column)
 
-    def reach(self, column: str) -> str:
+    def expression(self, column: str) -> str:
         """Return the SQL expression of a field: its column, or its place in the JSON."""
         return self.physical(column) if column in self.columns else f"json_extract(extra, '$.{column}')"
 

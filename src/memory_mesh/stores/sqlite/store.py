@@ -31,8 +31,7 @@ from memory_mesh.core.errors import (
     StoreReadOnly,
     StoreUnavailable,
 )  # fmt: skip
-from memory_mesh.core.model import ANYTHING, Hit, Key, Kind, Row, Vector, Where, all_of, batches
-from memory_mesh.core.model import In as OneOf
+from memory_mesh.core.model import ANYTHING, Hit, In, Key, Kind, Row, Vector, Where, all_of, batches
 from memory_mesh.core.ports import Applied, Changes, Step, no_step
 from memory_mesh.stores.base import check_unique, cosines, keyword_scores, ranked
 from memory_mesh.stores.sql import exactly_like
@@ -109,9 +108,9 @@ class SqliteStore:
 
     def get(self, kind: Kind, ids: Sequence[str]) -> dict[str, Row]:
         if len(ids) <= _BATCH:  # a single query reads one snapshot
-            return {row.id: row for row in self.find(kind, OneOf("id", tuple(ids)))} if ids else {}
+            return {row.id: row for row in self.find(kind, In("id", tuple(ids)))} if ids else {}
         with self._use() as connection, self._snapshot(connection):
-            return {row.id: row for batch in batches(ids, _BATCH) for row in self.find(kind, OneOf("id", tuple(batch)))}
+            return {row.id: row for batch in batches(ids, _BATCH) for row in self.find(kind, In("id", tuple(batch)))}
 
     def find(self, kind: Kind, where: Where = ANYTHING, *, limit: int | None = None, after: Row | None = None) -> list[Row]:
         query = page(kind, where, limit=limit, after=after)
@@ -147,7 +146,7 @@ class SqliteStore:
             scored = keyword_scores(documents(connection, partitions), tokens)
             hits: list[Hit] = []
             for batch in batches(scored, min(_BATCH, 2 * limit + 1)):  # most of the best pass the condition
-                condition = condition_on(Kind.MEMORY, all_of(OneOf("id", tuple(id_ for id_, _ in batch)), where))
+                condition = condition_on(Kind.MEMORY, all_of(In("id", tuple(id_ for id_, _ in batch)), where))
                 # Without the hint SQLite would scan all active memories of the user instead of these few ids.
                 query = f"SELECT id FROM memories INDEXED BY sqlite_autoindex_memories_1 WHERE {condition.text}"
                 rows = connection.execute(query, condition.params)
@@ -177,7 +176,7 @@ class SqliteStore:
             faults = [str(row[0]) for row in connection.execute("PRAGMA integrity_check(10)")]
         return [] if faults == ["ok"] else faults
 
-    def untidy(self) -> bool:
+    def has_deleted_bytes(self) -> bool:
         """Return whether bytes of deleted rows are still in the files."""
         with self._use() as connection:
             return unfreed(connection)
@@ -267,7 +266,7 @@ class SqliteStore:
         return False
 
     def _free(self, connection: sqlite3.Connection) -> bool:
-        """Remove all deleted bytes; False if that must wait for the next deletion or opening."""
+        """Remove all deleted bytes. Return False if that must wait for the next deletion or opening."""
         try:
             # Pages that SQLite rebuilt keep stray copies of rows that moved away, even with secure_delete. Only rewriting the
             # file removes them, and truncating the log removes the old pages.
@@ -374,7 +373,7 @@ _ERRORS: dict[int, tuple[type[StoreError], str, str]] = {
 
 
 def _store_error(path: Path, error: Exception) -> StoreError:
-    """Return our error for an error of SQLite."""
+    """Return the `StoreError` for an error of SQLite."""
     kind, what, remedy = _ERRORS.get(_code_of(error), (StoreUnavailable, f"failed: {error}", "see `memory-mesh doctor`"))
     return kind(f"{path} {what}", remedy=remedy)
 

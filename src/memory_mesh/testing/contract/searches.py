@@ -31,12 +31,12 @@ class RanksByCosine(Subject):
         ]
 
     @property_test
-    @given(given=st.lists(vectors(("one",), dimensions=2), max_size=5), wanted=vectors(("one",), dimensions=2))
-    def test_any_vector_is_ranked_by_its_cosine(self, store: Store, given: list[Vector], wanted: Vector) -> None:
+    @given(given=st.lists(vectors(("one",), dimensions=2), max_size=5), query=vectors(("one",), dimensions=2))
+    def test_any_vector_is_ranked_by_its_cosine(self, store: Store, given: list[Vector], query: Vector) -> None:
         put = {f"m{n}": vector for n, vector in enumerate(given)}
         cleared(store).apply([replace(memory(id_), vector=vector) for id_, vector in put.items()])
-        hits = store.nearest(Kind.MEMORY, wanted, limit=9)
-        expected = {id_: cosine(vector, wanted) for id_, vector in put.items() if vector.dimension == wanted.dimension}
+        hits = store.nearest(Kind.MEMORY, query, limit=9)
+        expected = {id_: cosine(vector, query) for id_, vector in put.items() if vector.dimension == query.dimension}
         assert dict(hits) == pytest.approx(expected, abs=1e-9)
         assert [hit[::-1] for hit in hits] == sorted((hit[::-1] for hit in hits), reverse=True)
 
