@@ -4,10 +4,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from house import House
 
 from memory_mesh import MemoryMesh
 from memory_mesh.stores import open_store
+
+from .house import House
 
 
 @pytest.fixture(autouse=True)

@@ -6,12 +6,13 @@ from dataclasses import replace
 from datetime import datetime
 
 import pytest
-from house import House
 
 from memory_mesh import MemoryMesh
 from memory_mesh.core.errors import InvalidInput
 from memory_mesh.core.model import Ids, Kind, Memory
 from memory_mesh.testing.fakes import NEW_YEAR, FakeClock, seeded_ids
+
+from .house import House
 
 RICH = {"type": "event", "source": "cli", "tags": ["a"], "importance": "high", "confidence": 0.4, "session_id": "s1"}
 

@@ -4,11 +4,12 @@ import logging
 from collections.abc import Callable, Sequence
 
 import pytest
-from house import House
 
 from memory_mesh.core.errors import EmbeddingError, ModelMismatch
 from memory_mesh.core.model import Vector
 from memory_mesh.models import HashingEmbedder
+
+from .house import House
 
 WORDS = "The red fox jumps over fences."
 

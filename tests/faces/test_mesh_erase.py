@@ -4,12 +4,13 @@ import json
 from dataclasses import replace
 
 import pytest
-from house import House
 
 from memory_mesh import MemoryMesh
 from memory_mesh.core.audit import Broken
 from memory_mesh.core.errors import InvalidInput
 from memory_mesh.core.model import Kind, Row, Vector
+
+from .house import House
 
 SECRET = "zanzibar"
 

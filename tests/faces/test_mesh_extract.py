@@ -4,7 +4,6 @@ import json
 import logging
 
 import pytest
-from house import House, texts
 
 from memory_mesh import MemoryMesh
 from memory_mesh.core.errors import (
@@ -24,6 +23,8 @@ from memory_mesh.core.errors import (
 )
 from memory_mesh.core.ports import Prompt, Reply, Tokens
 from memory_mesh.testing.fakes import ScriptedChat
+
+from .house import House, texts
 
 TEXT = "We met on Monday. Ana said that the deploy key rotates on Fridays now, and that she likes tea."
 KEY_ITEM = {"text": "The deploy key rotates on Fridays.", "category": "decision", "importance": 0.9, "tags": ["ops"]}

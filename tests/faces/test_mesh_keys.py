@@ -1,11 +1,12 @@
 """Idempotency keys: a call repeated under its key is done once."""
 
 import pytest
-from house import House
 
 from memory_mesh import MemoryMesh
 from memory_mesh.core.errors import InvalidInput, KeyReused, NotFound
 from memory_mesh.core.model import Kind
+
+from .house import House
 
 
 def test_a_repeated_add_stores_once_and_counts_no_sighting(house: House, mesh: MemoryMesh) -> None:

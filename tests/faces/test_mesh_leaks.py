@@ -3,10 +3,11 @@
 from itertools import product
 
 import pytest
-from house import House, texts
 
 from memory_mesh import MemoryMesh, MemoryRecord
 from memory_mesh.core.errors import InvalidFilter, InvalidInput, NotFound
+
+from .house import House, texts
 
 USERS, AGENTS, SESSIONS = ("u1", "u2", None), ("ann", "bob"), ("s1", "s2")
 TYPES = ("global", "agent", "session", "lesson", "reflection")

@@ -8,7 +8,6 @@ from pathlib import Path
 from threading import Barrier, Thread
 
 import pytest
-from house import House
 
 from memory_mesh import AsyncMemoryMesh, MemoryMesh
 from memory_mesh.core import audit
@@ -18,6 +17,8 @@ from memory_mesh.core.learning import LessonBlock, LessonContext
 from memory_mesh.core.model import Kind, Vector
 from memory_mesh.stores import open_store
 from memory_mesh.testing.fakes import NEW_YEAR, Recorder
+
+from .house import House
 
 LESSON: dict[str, object] = {
     "situation": "The deploy failed with 401.",

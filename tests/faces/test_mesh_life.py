@@ -6,7 +6,6 @@ from pathlib import Path
 from time import time_ns
 
 import pytest
-from house import House
 
 from memory_mesh import MemoryMesh, MemoryMeshError
 from memory_mesh.core.errors import MemoryDisabled, NotFound, NotYet, SettingsError, StoreClosed
@@ -17,6 +16,8 @@ from memory_mesh.models import HashingEmbedder
 from memory_mesh.stores.ram import RamStore
 from memory_mesh.testing.fakes import NEW_YEAR
 from memory_mesh.wiring.mesh import MemoryMesh as Built
+
+from .house import House
 
 
 @pytest.mark.req("MESH-074")

@@ -1,11 +1,12 @@
 """Reading: by id, by age, by words; what stands how, what has expired, and the edges of every argument."""
 
 import pytest
-from house import House, texts
 
 from memory_mesh import MemoryMesh
 from memory_mesh.core.errors import InvalidFilter, InvalidInput
 from memory_mesh.core.model import Kind, Status
+
+from .house import House, texts
 
 HIDDEN = ["superseded", "disputed", "quarantined", "archived"]
 

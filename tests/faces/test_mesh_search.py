@@ -1,12 +1,13 @@
 """Searching as a caller meets it: channels, rankers, scores, the cache, explanations, and what happens to bad queries."""
 
 import pytest
-from house import House
 
 from memory_mesh import MemoryMesh
 from memory_mesh.core.errors import InvalidFilter, InvalidInput
 from memory_mesh.models import HashingEmbedder
 from memory_mesh.testing.fakes import RecordingEmbedder
+
+from .house import House
 
 FACTS = [
     "The deploy key rotates on Mondays.",

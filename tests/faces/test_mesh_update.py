@@ -1,11 +1,12 @@
 """Revising: what is given changes, what is not stays, and the history keeps what was before."""
 
 import pytest
-from house import House, texts
 
 from memory_mesh import MemoryMesh
 from memory_mesh.core.errors import InvalidInput, NotFound
 from memory_mesh.core.model import partition
+
+from .house import House, texts
 
 TIMES = ("created_at", "updated_at", "event_time", "valid_from", "valid_until", "expires_at", "last_observed")
 

@@ -4,7 +4,6 @@ import logging
 from pathlib import Path
 
 import pytest
-from house import House
 
 from memory_mesh import MemoryMesh
 from memory_mesh.core.errors import EmbeddingError, ModelMismatch, SettingsError
@@ -12,6 +11,8 @@ from memory_mesh.core.model import Kind, Row, Vector
 from memory_mesh.models import FallbackEmbedder, HashingEmbedder
 from memory_mesh.stores import open_store
 from memory_mesh.testing.fakes import DownEmbedder, RecordingEmbedder
+
+from .house import House
 
 LONG = "\n\n".join(f"Paragraph {n} is about nothing in particular, and says so at some length in plain words." for n in range(60))
 NEEDLE = "The zeppelin hangar was painted turquoise."

@@ -1,0 +1,1 @@
+"""Tests of what callers hold: the mesh and the async mesh."""

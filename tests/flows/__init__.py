@@ -1,0 +1,1 @@
+"""Tests of the flows, with fakes for the stores and models."""
