@@ -174,6 +174,7 @@ for n in range(rounds):
 """
 
 
+@pytest.mark.deep
 @pytest.mark.req("MESH-043")
 def test_processes_that_search_and_prune_at_once_keep_one_chain(tmp_path: Path) -> None:
     file = tmp_path / "memory.db"

@@ -132,6 +132,7 @@ def test_only_the_tokens_within_the_window_reach_the_vector(local: LocalEmbedder
     assert fewer != fitting
 
 
+@pytest.mark.deep
 def test_a_text_of_a_million_characters_has_a_vector(local: LocalEmbedder) -> None:
     text = "The deploy key rotates on Mondays. " * 30_000
     assert len(text) > 1_000_000

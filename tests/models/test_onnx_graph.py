@@ -56,6 +56,7 @@ def test_the_graph_computes_what_the_formulas_say(weights_file: Path, model: Mod
         assert np.abs(found - by_hand(given, ids)).max() < 1e-5
 
 
+@pytest.mark.deep
 def test_eight_bits_stay_near_the_formulas(weights_file: Path, model: ModelFiles) -> None:
     given = random_weights()
     engine = Engine(onnx_graph.build(weights_file), model.tokenizer)
@@ -71,6 +72,7 @@ def test_the_same_weights_make_the_same_bytes(weights_file: Path) -> None:
     assert steps == [("building the model", layer, 6) for layer in range(1, 7)]
 
 
+@pytest.mark.deep
 def test_processes_that_make_the_model_at_once_do_no_harm(weights_file: Path, model: ModelFiles, tmp_path: Path) -> None:
     (weights_file.parent / TOKENIZER).write_bytes(model.tokenizer)
     cache = tmp_path / "cache"
