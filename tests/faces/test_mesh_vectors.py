@@ -275,7 +275,7 @@ def test_after_a_change_of_model_all_is_as_before_under_the_new_one(house: House
     reports: list[tuple[str, int, int]] = []
     done = mesh.reembed(progress=lambda what, n, of: reports.append((what, n, of)))
     assert (done.model, done.embedded, done.changed_from) == ("hashing/64", 5, "hashing/256")
-    assert reports[-1] == ("filing", 5, 5)
+    assert reports[-1] == ("storing", 5, 5)
     rows = [*house.store.find(Kind.MEMORY), *house.store.find(Kind.PASSAGE)]
     assert {row.vector.model for row in rows if row.vector} == {"hashing/64"}
     assert all(row.vector for row in rows)
@@ -289,7 +289,7 @@ def test_after_a_change_of_model_all_is_as_before_under_the_new_one(house: House
 
 
 @pytest.mark.sample(4)
-@pytest.mark.parametrize("dies_at", ["reembed.embedding", "reembed.switched", "reembed.filing"])
+@pytest.mark.parametrize("dies_at", ["reembed.embedding", "reembed.switched", "reembed.storing"])
 @pytest.mark.parametrize("after", [1, 2])
 def test_a_change_of_model_that_is_stopped_goes_on_where_it_was(house: House, dies_at: str, after: int) -> None:
     old = house.mesh(embedder=HashingEmbedder())

@@ -12,7 +12,7 @@ from memory_mesh.core.errors import InvalidInput, StoreBusy
 from memory_mesh.core.model import Block, Head, Key, Kind, Memory, Reader
 from memory_mesh.flows import audit as trail
 from memory_mesh.flows import erase, usage, write
-from memory_mesh.flows.audit import Which
+from memory_mesh.flows.audit import ChainSelection
 from memory_mesh.flows.context import Context, audit_rows
 
 
@@ -311,7 +311,7 @@ def test_chains_are_chosen_by_agent_and_kind(context: Context) -> None:
         add(other, agent)
         search(other, "tea")
     chosen = {
-        (agent, kind): len(trail.verify_all(context, Which(agent_id=agent, recalls=kind)))
+        (agent, kind): len(trail.verify_all(context, ChainSelection(agent_id=agent, recalls=kind)))
         for agent in (None, "ann", "nobody")
         for kind in (None, True, False)
     }
@@ -332,7 +332,7 @@ def test_a_noted_head_may_be_of_any_chain(context: Context) -> None:
     for head in noted:
         assert [type(found) for found in trail.verify_all(context, noted=head)] == [Sound, Sound]
     assert [type(found) for found in trail.verify_all(context, noted=(1, "0" * 64))] == [Sound, Sound, Broken]
-    (_, missed) = trail.verify_all(context, Which(recalls=False), noted=noted[1])
+    (_, missed) = trail.verify_all(context, ChainSelection(recalls=False), noted=noted[1])
     assert (missed.chain, missed.number) == (own_chain(context), 1)
 
 
@@ -372,9 +372,9 @@ def test_the_log_is_newest_first_and_of_what_is_asked_for(context: Context) -> N
     add(replace(context, reader=Reader("v", "ann")), "another user's")
     assert [block.operation_type for block in trail.log(context)] == ["retain", "recall", "retain"]
     assert [block.number for block in trail.log(context, limit=1)] == [2]
-    assert len(trail.log(context, operation="recall")) == len(trail.log(context, which=Which(recalls=True))) == 1
-    assert len(trail.log(context, operation="retain")) == len(trail.log(context, which=Which(recalls=False))) == 2
-    assert trail.log(context, operation="lesson") == trail.log(context, which=Which(agent_id="bob")) == []
+    assert len(trail.log(context, operation="recall")) == len(trail.log(context, selection=ChainSelection(recalls=True))) == 1
+    assert len(trail.log(context, operation="retain")) == len(trail.log(context, selection=ChainSelection(recalls=False))) == 2
+    assert trail.log(context, operation="lesson") == trail.log(context, selection=ChainSelection(agent_id="bob")) == []
 
 
 @pytest.mark.parametrize("options", [{"operation": "delete"}, {"limit": 0}, {"limit": True}, {"limit": "5"}])

@@ -232,7 +232,7 @@ def test_a_surer_report_of_the_same_pattern_supersedes(context: Context) -> None
 
 def test_a_lesson_given_by_hand_is_known_to_the_cycle(context: Context) -> None:
     by_hand = {"situation": "x", "oversight": "x", "fix": "x", "severity": "low", "applicable_scope": "general", **TAUGHT}
-    lessons.distill(context, by_hand)
+    lessons.distill_lesson(context, by_hand)
     happened(context)
     assert summary(lessons.run_distillation(context)) == (1, 0, 1, 0)
 

@@ -477,7 +477,7 @@ def test_a_record_that_somebody_spoilt_is_passed_over(context: Context) -> None:
 
 @pytest.mark.req("MESH-090")
 def test_a_lesson_that_nobody_met_for_a_year_is_archived(context: Context) -> None:
-    lesson = lessons.distill(context, LESSON)
+    lesson = lessons.distill_lesson(context, LESSON)
     pass_time(context, hours=365 * DAY)
     assert beat(context).runs[2].detail.startswith("0 lessons archived")
     pass_time(context, hours=DAY)
@@ -492,7 +492,7 @@ def test_a_lesson_that_nobody_met_for_a_year_is_archived(context: Context) -> No
 @pytest.mark.req("MESH-090")
 @pytest.mark.parametrize("how", ["searched for", "learnt again", "learnt again and written down", "found among memories"])
 def test_a_lesson_that_was_met_stays_for_another_year(context: Context, how: str) -> None:
-    lesson = lessons.distill(context, LESSON)
+    lesson = lessons.distill_lesson(context, LESSON)
     pass_time(context, hours=300 * DAY)
     match how:
         case "searched for":
@@ -500,7 +500,7 @@ def test_a_lesson_that_was_met_stays_for_another_year(context: Context, how: str
         case "found among memories":
             assert search(context, Request(query="refresh token"))
         case _:
-            lessons.distill(context, LESSON)
+            lessons.distill_lesson(context, LESSON)
     if how.endswith("down"):
         usage.flush(context)
     pass_time(context, hours=300 * DAY)
@@ -511,7 +511,7 @@ def test_a_lesson_that_was_met_stays_for_another_year(context: Context, how: str
 
 @pytest.mark.req("MESH-090")
 def test_listing_all_lessons_is_not_meeting_them(context: Context) -> None:
-    lesson = lessons.distill(context, LESSON)
+    lesson = lessons.distill_lesson(context, LESSON)
     pass_time(context, hours=300 * DAY)
     assert lessons.query(context, "")
     pass_time(context, hours=66 * DAY)
@@ -520,13 +520,13 @@ def test_listing_all_lessons_is_not_meeting_them(context: Context) -> None:
 
 @pytest.mark.req("MESH-090")
 def test_a_pinned_lesson_and_memories_that_are_no_lessons_stay(context: Context) -> None:
-    pinned = lessons.distill(context, LESSON)
+    pinned = lessons.distill_lesson(context, LESSON)
     write.set_columns(context, pinned.memory_id, action="pin", pinned=True)
     write.add_many(context, [("An old memory.", None)])
     narrow = lessons.learn(
         context, {**LESSON, "error_pattern": "own"}, sources=write.add_many(context, [("Own.", {"type": "agent"})])
     )[0]
-    other = lessons.distill(replace(context, reader=Reader("v", "ann")), LESSON)
+    other = lessons.distill_lesson(replace(context, reader=Reader("v", "ann")), LESSON)
     pass_time(context, hours=1000 * DAY)
     assert lessons.archive_old(replace(context, reader=Reader("u", "bob"))) == [narrow.memory_id], "of whatever agent of the user"
     assert memory(context, other.memory_id).status == "active"
@@ -534,7 +534,7 @@ def test_a_pinned_lesson_and_memories_that_are_no_lessons_stay(context: Context)
 
 
 def test_a_lesson_that_is_erased_meanwhile_is_not_archived(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
-    lesson = lessons.distill(context, LESSON)
+    lesson = lessons.distill_lesson(context, LESSON)
     pass_time(context, hours=1000 * DAY)
     ids = context.store.ids(Kind.MEMORY)
     erase.erase(context, ids)
@@ -545,7 +545,7 @@ def test_a_lesson_that_is_erased_meanwhile_is_not_archived(context: Context, mon
 @pytest.mark.req("MESH-090", "MESH-068")
 @pytest.mark.parametrize(("days", "archived"), [(1, 1), (30, 1), (31, 0), (30_000, 0), (10**12, 0)])
 def test_how_long_lessons_are_kept_is_a_setting(context: Context, days: int, archived: int) -> None:
-    lessons.distill(context, LESSON)
+    lessons.distill_lesson(context, LESSON)
     pass_time(context, hours=30.5 * DAY)
     assert len(lessons.archive_old(context.with_options(lesson_retention_days=days))) == archived
 

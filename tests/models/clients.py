@@ -27,6 +27,6 @@ class StubClient:
         return answer
 
 
-def refusal(status: int, said: Json) -> CallRefused:
+def refusal(status: int, body: Json) -> CallRefused:
     """A refusal as the HTTP client raises it."""
-    return CallRefused("it will not", status=status, said=said)
+    return CallRefused("it will not", status=status, body=body)

@@ -33,7 +33,7 @@ from memory_mesh.core.not_yet import NOT_YET, not_yet
 from memory_mesh.core.ports import Progress, no_progress
 from memory_mesh.core.search import CacheStats, Explanation
 from memory_mesh.flows import audit, embed, erase, filters, folders, lessons, models, search, usage, write
-from memory_mesh.flows.audit import Which
+from memory_mesh.flows.audit import ChainSelection
 from memory_mesh.flows.context import Context, State
 from memory_mesh.flows.embed import Reembedded
 from memory_mesh.flows.erase import Erasure
@@ -241,7 +241,7 @@ class Mesh:
         A known lesson of the same pattern with at least the same confidence is returned instead; one with less confidence is
         superseded. Raises `InvalidInput` for an incomplete context.
         """
-        return lessons.distill(self._context(), context, key=idempotency_key)
+        return lessons.distill_lesson(self._context(), context, key=idempotency_key)
 
     def query_lessons(
         self, query: str = "", *, limit: int = 10, order_by: str | None = None, session_id: str | None = None
@@ -323,27 +323,29 @@ class Mesh:
         A `Broken` names the first block that was changed. `agent_id` selects the chains of one agent; `recalls` selects only
         the chains of searches (True) or only the others (False). `head` is the number and hash of an earlier head.
         """
-        return audit.verify_all(self._context(), Which(agent_id=agent_id, recalls=recalls), noted=head)
+        return audit.verify_all(self._context(), ChainSelection(agent_id=agent_id, recalls=recalls), noted=head)
 
     def audit_heads(self, *, agent_id: str | None = None, recalls: bool | None = None) -> list[Head]:
         """Return the last block of each audit chain of this user.
 
         Store it elsewhere: `verify(head=…)` then detects if the end of the chain was removed.
         """
-        return audit.heads(self._flushed(), Which(agent_id=agent_id, recalls=recalls))
+        return audit.heads(self._flushed(), ChainSelection(agent_id=agent_id, recalls=recalls))
 
     def audit_log(
         self, limit: int = 20, *, operation: str | None = None, agent_id: str | None = None, recalls: bool | None = None
     ) -> list[Block]:
         """Return the latest audit blocks of this user, newest first."""
-        return audit.log(self._flushed(), which=Which(agent_id=agent_id, recalls=recalls), operation=operation, limit=limit)
+        return audit.log(
+            self._flushed(), selection=ChainSelection(agent_id=agent_id, recalls=recalls), operation=operation, limit=limit
+        )
 
     def audit_export(
         self, *, as_json: bool = True, agent_id: str | None = None, recalls: bool | None = None, progress: Progress | None = None
     ) -> Iterator[str]:
         """Yield the audit chains of this user as lines of JSON, which can be verified without the store, or in wire format."""
-        which = Which(agent_id=agent_id, recalls=recalls)
-        return audit.export(self._flushed(), which=which, as_json=as_json, progress=progress or no_progress)
+        selection = ChainSelection(agent_id=agent_id, recalls=recalls)
+        return audit.export(self._flushed(), selection=selection, as_json=as_json, progress=progress or no_progress)
 
     # --- formatting ---
 

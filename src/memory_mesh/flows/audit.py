@@ -20,7 +20,7 @@ _PRUNED_AT_ONCE = 1000  # blocks removed in one write
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Which:
+class ChainSelection:
     """A selection of a user's chains: of one agent or all, of memories, of searches, or both."""
 
     agent_id: str | None = None
@@ -32,12 +32,12 @@ class Which:
         return same_agent and self.recalls in (None, audit.of_recalls(chain))
 
 
-ALL_CHAINS = Which()
+ALL_CHAINS = ChainSelection()
 
 
-def heads(context: Context, which: Which = ALL_CHAINS) -> list[Head]:
+def heads(context: Context, selection: ChainSelection = ALL_CHAINS) -> list[Head]:
     """Return the heads of this user's chains."""
-    return [head for head in _heads_of(context, context.reader.user_id) if which.has(head.id)]
+    return [head for head in _heads_of(context, context.reader.user_id) if selection.has(head.id)]
 
 
 def blocks(context: Context, chain: str, where: Where = ANYTHING) -> list[Block]:
@@ -46,26 +46,28 @@ def blocks(context: Context, chain: str, where: Where = ANYTHING) -> list[Block]
     return sorted((Block.of(row) for row in found), key=lambda block: block.number)
 
 
-def log(context: Context, *, which: Which = ALL_CHAINS, operation: str | None = None, limit: int = 20) -> list[Block]:
+def log(
+    context: Context, *, selection: ChainSelection = ALL_CHAINS, operation: str | None = None, limit: int = 20
+) -> list[Block]:
     """Return this user's blocks, newest first."""
     if operation is not None and operation not in OPERATIONS:
         raise InvalidInput(f"operation is {shown(operation)}", expected=f"one of {', '.join(OPERATIONS)}")
     whole_number("limit", limit)
     where = all_of(
         equals("user_id", context.reader.user_id),
-        ANYTHING if which.agent_id is None else equals("agent_id", which.agent_id),
+        ANYTHING if selection.agent_id is None else equals("agent_id", selection.agent_id),
         ANYTHING if operation is None else equals("operation_type", operation),
-        ANYTHING if which.recalls is None else Compare("operation_type", "=" if which.recalls else "<>", "recall"),
+        ANYTHING if selection.recalls is None else Compare("operation_type", "=" if selection.recalls else "<>", "recall"),
     )
     return [Block.of(row) for row in context.store.find(Kind.BLOCK, where, limit=limit)]
 
 
 def export(
-    context: Context, *, which: Which = ALL_CHAINS, as_json: bool = False, progress: Progress = no_progress
+    context: Context, *, selection: ChainSelection = ALL_CHAINS, as_json: bool = False, progress: Progress = no_progress
 ) -> Iterator[str]:
     """Yield this user's chains one after another, each from its first block, in the wire format or as lines of JSON, which can be
     verified. Erased blocks have no text, so only JSON includes them."""
-    chains = _chains(context, which)
+    chains = _chains(context, selection)
     total = sum(context.store.count(Kind.BLOCK, equals("chain", chain)) for chain in chains)
     every = (block for chain in chains for block in _consistent(context, chain))
     for done, block in enumerate(every, start=1):
@@ -106,9 +108,11 @@ def verify(context: Context, chain: str, *, noted: tuple[int, str] | None = None
     return verdict
 
 
-def verify_all(context: Context, which: Which = ALL_CHAINS, *, noted: tuple[int, str] | None = None) -> list[Verdict]:
+def verify_all(
+    context: Context, selection: ChainSelection = ALL_CHAINS, *, noted: tuple[int, str] | None = None
+) -> list[Verdict]:
     """Verify this user's chains, also those without a head. A noted head may belong to any of them."""
-    chains = _chains(context, which)
+    chains = _chains(context, selection)
     chain_of_noted = _chain_of(context, chains, noted) if noted and noted[0] and chains else None
     verdicts = [verify(context, chain, noted=noted if chain == chain_of_noted else None) for chain in chains]
     if noted and noted[0] and chain_of_noted is None:
@@ -116,12 +120,12 @@ def verify_all(context: Context, which: Which = ALL_CHAINS, *, noted: tuple[int,
     return verdicts
 
 
-def _chains(context: Context, which: Which) -> list[str]:
+def _chains(context: Context, selection: ChainSelection) -> list[str]:
     """Return the names of the selected chains. Chains without a head are found one by one, because a chain has many blocks."""
     chains = {head.id for head in heads(context)}
     while (chain := headless_chain(context, chains)) is not None:
         chains.add(chain)
-    return sorted(filter(which.has, chains))
+    return sorted(filter(selection.has, chains))
 
 
 def headless_chain(context: Context, others: Iterable[str]) -> str | None:

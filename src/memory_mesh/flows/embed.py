@@ -233,7 +233,7 @@ class _Reembedding:
 
     def fill(self) -> int:
         """Set the vector of every memory that has none of this model: from its staged passages, or embedded now."""
-        return self._rounds("filing", _MOVED_AT_ONCE, self._outdated, self._plan_filling)
+        return self._rounds("storing", _MOVED_AT_ONCE, self._outdated, self._plan_filling)
 
     def _rounds(self, what: str, at_once: int, find: Callable[[], list[str]], decide: _Decide) -> int:
         """Write what is decided for the memories that `find` returns, until a round finds none. Return how many were written."""

@@ -67,7 +67,7 @@ _REPORTS = (*_OBSERVATIONS, "update")  # a failure may be recorded later; pinnin
 _log = logging.getLogger("memory_mesh")
 
 
-def distill(context: Context, given: object, *, key: str | None = None) -> LessonBlock:
+def distill_lesson(context: Context, given: object, *, key: str | None = None) -> LessonBlock:
     """Store a lesson, or return the known one of its pattern if that has at least the same confidence."""
     return learn(context, given, key=key)[0]
 
