@@ -23,7 +23,7 @@ import pytest
 
 from memory_mesh.core import errors
 from memory_mesh.core.errors import MemoryMeshError
-from memory_mesh.core.model import columns
+from memory_mesh.core.model import FILTERABLE
 from memory_mesh.core.not_yet import NOT_YET
 from memory_mesh.core.options import NAMES
 from memory_mesh.core.ports import Store
@@ -259,7 +259,7 @@ def every_error() -> set[type[MemoryMeshError]]:
 
 def test_the_page_of_the_filter_language_lists_every_column() -> None:
     listed = {cell.strip("`") for cells in rows("docs/python.md", 3) for cell in cells[0].split(", ")}
-    assert listed - {"metadata.KEY"} == set(columns.FILTERABLE)
+    assert listed - {"metadata.KEY"} == set(FILTERABLE)
 
 
 def test_the_page_of_storage_lists_every_method_of_the_port() -> None:

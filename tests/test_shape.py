@@ -19,7 +19,7 @@ import pytest
 import memory_mesh
 from memory_mesh import AsyncMemoryMesh, MemoryMesh
 from memory_mesh.core.errors import MemoryMeshError, NotYet
-from memory_mesh.core.model import BASE, Block, Change, Head, Kind, Memory, Meta, Receipt, Usage, columns
+from memory_mesh.core.model import BASE, COLUMNS, Block, Change, Head, Kind, Memory, Meta, Receipt, Usage
 from memory_mesh.core.not_yet import NOT_YET
 from memory_mesh.core.options import Options
 from memory_mesh.interfaces.main import run
@@ -41,9 +41,9 @@ IO_MODULES = {
     *("socket", "ssl", "select", "urllib", "http", "httpx", "httpcore2", "requests", "asyncio"),
     *("subprocess", "multiprocessing", "logging"),
 }
-# What differs from run to run is handed in; `core.model.ids` takes its bits as an argument and names only the default.
+# What differs from run to run is handed in; `core.model.times` takes its bits as an argument and names only the default.
 CHANCE = {"time", "random", "secrets", "uuid"}
-CHANCE_ALLOWED = {"core/model/ids.py": {"secrets"}}
+CHANCE_ALLOWED = {"core/model/times.py": {"secrets"}}
 NOW = {"now", "utcnow", "today", "fromtimestamp", "urandom"}
 HEAVY = {
     *("numpy", "sqlglot", "asyncio", "rich", "hypothesis", "typer", "pydantic", "pytest"),
@@ -147,7 +147,7 @@ def test_a_stray_file_in_the_source_is_noticed(tmp_path: Path) -> None:
 def test_the_walk_finds_the_package() -> None:
     expected = {"wiring/build.py", "core/audit/chain.py", "flows/write.py", "stores/sqlite/store.py"}
     assert expected <= {name(path) for path in MODULES}
-    assert ("randbits", 5) in [(word, line) for word, line in used(PACKAGE / "core" / "model" / "ids.py")]
+    assert ("randbits", 10) in [(word, line) for word, line in used(PACKAGE / "core" / "model" / "times.py")]
 
 
 def test_a_module_is_short_or_says_why_it_is_not() -> None:
@@ -383,7 +383,7 @@ RECORDS = {
 
 
 def columns_of(kind: Kind) -> set[str]:
-    return {column.name for column in columns.COLUMNS if kind in column.kinds} - {"kind", "partition"}
+    return {column.name for column in COLUMNS if kind in column.kinds} - {"kind", "partition"}
 
 
 COUNTED = {"access_count", "last_accessed"}  # shown with a memory, kept in a row of its own
@@ -396,13 +396,13 @@ def test_a_memory_has_exactly_the_columns_of_its_kind() -> None:
 @pytest.mark.parametrize("kind", RECORDS)
 def test_a_record_has_no_field_without_a_column_and_every_column_that_is_its_alone(kind: Kind) -> None:
     own = {field.name for field in fields(RECORDS[kind])} - {"vector"} - (COUNTED if kind is Kind.MEMORY else set())
-    alone = {column.name for column in columns.COLUMNS if column.kinds == {kind}}
+    alone = {column.name for column in COLUMNS if column.kinds == {kind}}
     assert own <= columns_of(kind)
     assert alone <= own
 
 
 def test_every_column_stands_once() -> None:
-    names = [column.name for column in columns.COLUMNS]
+    names = [column.name for column in COLUMNS]
     assert len(names) == len(set(names))
     assert tuple(names[: len(BASE)]) == BASE
 

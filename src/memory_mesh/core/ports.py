@@ -60,7 +60,7 @@ class Store(Protocol):
     **Partitions.** Every row belongs to a partition. There is one for each agent of a user, and one that all agents of the user
     share (`core.model.scope`). A store only compares their names. The version of a partition counts the writes of `MOVING` rows.
 
-    **Rows.** Any row that `core.model.columns` allows comes back equal. Rows are values: changing a row object outside does not
+    **Rows.** Any row that `core.model.COLUMNS` allows comes back equal. Rows are values: changing a row object outside does not
     change the store. A write is visible at once to every handle of every process. The numbers of a chain's blocks are unique; the
     code that seals blocks ensures that, not the store.
 

@@ -1,4 +1,4 @@
-"""Hypothesis strategies for rows, vectors and conditions: anything that `core.model.columns` allows, with many edge cases.
+"""Hypothesis strategies for rows, vectors and conditions: anything that `core.model.COLUMNS` allows, with many edge cases.
 
 They need the extra `testing`.
 """

@@ -1,21 +1,19 @@
-"""The data model: columns, rows, conditions on rows, records, scope, ids and times."""
+"""The data model: rows, conditions on rows, records, scope, ids and times."""
 
 # ruff: noqa: I001  (sorted, but several names a line)
 # fmt: off
-from memory_mesh.core.model.columns import (
-    BASE, BY_NAME, COLUMNS, FILTERABLE, INT_MAX, MOVING, REQUIRED, WITH_VECTOR, Column, Json, Kind, Scalar, Type, Value, fault,
-    fields_of,
-)
-from memory_mesh.core.model.ids import Ids
 from memory_mesh.core.model.records import (
     MIN_IMPORTANCE, Block, Change, Extraction, Head, Memory, MemoryRecord, Meta, Receipt, SearchResult, Status, Usage, change_id,
     creation, revise, since_shared,
 )
-from memory_mesh.core.model.rows import Hit, Key, Row, Vector, batches, checked
+from memory_mesh.core.model.rows import (
+    BASE, BY_NAME, COLUMNS, FILTERABLE, INT_MAX, MOVING, REQUIRED, WITH_VECTOR, Column, Hit, Json, Key, Kind, Row, Scalar, Type,
+    Value, Vector, batches, checked, fault, fields_of,
+)
 from memory_mesh.core.model.scope import (
     MemoryType, Reach, Reader, may_erase, not_expired, partition, partition_for, partitions, reach_of, visible, visible_to,
 )
-from memory_mesh.core.model.times import GivenClock, as_clock, iso, millis, parse_time
+from memory_mesh.core.model.times import GivenClock, Ids, as_clock, iso, millis, parse_time
 from memory_mesh.core.model.where import (
     ANYTHING, METADATA, And, Anything, Compare, In, IsNull, Like, Not, Op, Or, Where, all_of, equals, is_list, like,
 )

@@ -1,16 +1,13 @@
 """Frozen records, which flows use and faces return, and their conversion from and to rows. A change makes a new record."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Protocol, Self
 
 from memory_mesh.core.errors import InvalidInput, StoreCorrupt, shown
-from memory_mesh.core.model.columns import Kind, Value, fields_of
-from memory_mesh.core.model.rows import Row, Vector, checked
+from memory_mesh.core.model.rows import Kind, Row, Value, Vector, checked, fields_of
 from memory_mesh.core.model.scope import MemoryType, partition_for
-
-T = TypeVar("T")
 
 MIN_IMPORTANCE = 0.4  # extracted memories of lower importance are dropped
 
@@ -126,12 +123,29 @@ class Memory(MemoryRecord):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
-    """One step in the history of a memory: when, what, by whom, why, and the values that it replaced."""
+class _AboutMemory:
+    """The common part of the records about the memory `ref`."""
+
+    kind: ClassVar[Kind]
 
     id: str
     created_at: str
     ref: str
+
+    def row(self, partition: str, *, replaces: int = 0) -> Row:
+        return _row(self, self.kind, partition, replaces)
+
+    @classmethod
+    def of(cls, row: Row) -> Self:
+        return cls(**_values(row))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change(_AboutMemory):
+    """One step in the history of a memory: when, what, by whom, why, and the values that it replaced."""
+
+    kind = Kind.CHANGE
+
     number: int  # the revision that it produced
     action: str
     user_id: str | None = None
@@ -141,16 +155,24 @@ class Change:
     detail: dict[str, Value] | None = None
     revision: int = 1
 
-    def row(self, partition: str) -> Row:
-        return _row(self, Kind.CHANGE, partition)
+
+class _OfChain:
+    """The common part of the records of an audit chain."""
+
+    __slots__ = ()
 
     @classmethod
     def of(cls, row: Row) -> Self:
-        return cls(**_values(row))
+        """Make the record of a row. The file may have been edited by hand, so an unexpected row raises `StoreCorrupt`."""
+        try:
+            return cls(**_values(checked(row)))
+        except (InvalidInput, TypeError, AttributeError) as error:
+            why = str(error) if isinstance(error, InvalidInput) else "unexpected columns"
+            raise StoreCorrupt(f"the {row.kind} {shown(row.id)} cannot be read: {why}", remedy="restore a backup") from error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Block:
+class Block(_OfChain):
     """One sealed line of an audit chain."""
 
     id: str
@@ -170,13 +192,9 @@ class Block:
     def row(self, *, replaces: int = 0) -> Row:
         return _row(self, Kind.BLOCK, self.chain, replaces)
 
-    @classmethod
-    def of(cls, row: Row) -> Self:
-        return _readable(cls, row)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Head:
+class Head(_OfChain):
     """The last block of a chain. Each append writes the next revision, so of two concurrent appends one is a conflict."""
 
     id: str  # the chain
@@ -188,46 +206,26 @@ class Head:
     def row(self) -> Row:
         return _row(self, Kind.HEAD, self.id, self.revision - 1)
 
-    @classmethod
-    def of(cls, row: Row) -> Self:
-        return _readable(cls, row)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Receipt:
-    """A used idempotency key, with its request and the memory that it stored. Erasing the memory clears the request."""
+class Receipt(_AboutMemory):
+    """A used idempotency key (`id`), with its request and the memory that it stored. Erasing the memory clears the request."""
 
-    id: str
-    created_at: str
-    ref: str
+    kind = Kind.RECEIPT
+
     request: str | None = None
     revision: int = 1
 
-    def row(self, partition: str, *, replaces: int = 0) -> Row:
-        return _row(self, Kind.RECEIPT, partition, replaces)
-
-    @classmethod
-    def of(cls, row: Row) -> Self:
-        return cls(**_values(row))
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Usage:
+class Usage(_AboutMemory):
     """How often a memory was found, and when last. A separate row: counting never conflicts with changes of the memory."""
 
-    id: str  # of the memory
-    created_at: str
-    ref: str
+    kind = Kind.USAGE
+
     access_count: int
     last_accessed: str
     revision: int = 1
-
-    def row(self, partition: str, *, replaces: int = 0) -> Row:
-        return _row(self, Kind.USAGE, partition, replaces)
-
-    @classmethod
-    def of(cls, row: Row) -> Self:
-        return cls(**_values(row))
 
 
 class MetaSource(Protocol):
@@ -322,15 +320,6 @@ def _row(record: Any, kind: Kind, partition: str, replaces: int = 0) -> Row:
         fields={column.name: plain[column.name] for column in fields_of(kind) if column.name in values},
     )  # fmt: skip
     return checked(row)
-
-
-def _readable(kind: Callable[..., T], row: Row) -> T:
-    """Make the record of an audit row. The file may have been edited by hand, so an unexpected row raises `StoreCorrupt`."""
-    try:
-        return kind(**_values(checked(row)))
-    except (InvalidInput, TypeError, AttributeError) as error:
-        why = str(error) if isinstance(error, InvalidInput) else "unexpected columns"
-        raise StoreCorrupt(f"the {row.kind} {shown(row.id)} cannot be read: {why}", remedy="restore a backup") from error
 
 
 def _values(row: Row) -> dict[str, Any]:

@@ -1,15 +1,139 @@
-"""The values that a store exchanges with its callers: rows, keys, hits and vectors."""
+"""Rows, which stores exchange with their callers, and the one table of their fields: name, type and kinds of row of each.
+
+A store may keep any field as a real column and the rest as JSON. Either way, every row is returned equal to the row written.
+"""
 
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from enum import Enum, StrEnum
+from functools import cache
 from math import isfinite
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
-from memory_mesh.core.errors import InvalidInput
-from memory_mesh.core.model.columns import BASE, BY_NAME, REQUIRED, WITH_VECTOR, Kind, Value, fault
+from memory_mesh.core.errors import InvalidInput, shown
 
 T = TypeVar("T")
+Scalar = str | int | float | bool
+Json = Scalar | None | list["Json"] | dict[str, "Json"]
+Value = Json
+
+# Comparisons use 64-bit floats, which cannot represent every integer above 2**53.
+INT_MAX = 2**53
+
+
+class Kind(StrEnum):
+    """The kind of a row."""
+
+    MEMORY = "memory"
+    PASSAGE = "passage"  # a further vector of a long memory; `ref` is the memory
+    LINK = "link"  # from `ref` to `target`
+    CHANGE = "change"  # one step in the history of a memory; `ref` is the memory
+    BLOCK = "block"  # one sealed line of an audit chain
+    HEAD = "head"  # the last block of an audit chain
+    RECEIPT = "receipt"  # an idempotency key and the memory that it stored
+    META = "meta"  # bookkeeping of the store: model, pseudonym key, jobs, spending
+    USAGE = "usage"  # how often a memory was found; `ref` is the memory
+
+
+# Kinds that affect search results. Writing one raises the version of its partition; bookkeeping does not.
+MOVING = frozenset({Kind.MEMORY, Kind.PASSAGE, Kind.LINK})
+
+# Kinds that may have a vector.
+WITH_VECTOR = frozenset({Kind.MEMORY, Kind.PASSAGE})
+
+
+class Type(Enum):
+    """The type of a field."""
+
+    TEXT = "text"
+    INT = "int"
+    REAL = "real"
+    BOOL = "bool"
+    TIME = "time"  # text as written by `core.model.times`
+    TEXTS = "texts"  # a list of texts
+    JSON = "json"  # an object; stores would compare bare lists or scalars in different ways
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One field of a row."""
+
+    name: str
+    type: Type
+    kinds: frozenset[Kind]
+    alias: str | None = None  # a second name, accepted in filters
+
+
+_ALIASES = {"project": "collection", "importance": "importance_score"}
+
+
+def _columns(*kinds: Kind, **types: Type) -> Iterator[Column]:
+    """Yield the columns that these kinds of row have."""
+    return (Column(name, type_, frozenset(kinds), _ALIASES.get(name)) for name, type_ in types.items())
+
+
+_ALL, _OWNED, _MEMORY = tuple(Kind), (Kind.MEMORY, Kind.PASSAGE, Kind.LINK), Kind.MEMORY
+TEXT, INT, REAL, BOOL, TIME, TEXTS, JSON = Type
+
+# These are attributes of every row; all others are keys of `Row.fields`.
+BASE = ("id", "kind", "partition", "revision", "number", "created_at")
+
+COLUMNS: tuple[Column, ...] = (
+    *_columns(*_ALL, id=TEXT, kind=TEXT, partition=TEXT, revision=INT, number=INT, created_at=TIME),
+    # scope
+    *_columns(*_ALL, user_id=TEXT, agent_id=TEXT, session_id=TEXT),
+    *_columns(_MEMORY, project=TEXT),
+    *_columns(*_OWNED, memory_type=TEXT, reach=TEXT),
+    *_columns(*(kind for kind in Kind if kind is not _MEMORY), ref=TEXT),
+    # content
+    *_columns(_MEMORY, content=TEXT),
+    *_columns(_MEMORY, Kind.BLOCK, metadata=JSON),
+    *_columns(_MEMORY, tags=TEXTS, category=TEXT, keywords=TEXTS, speaker=TEXT, turn=INT),
+    # three independent numbers; relevance belongs to a query, not to a memory
+    *_columns(_MEMORY, importance=REAL, trust=REAL, confidence=REAL),
+    # times
+    *_columns(_MEMORY, updated_at=TIME, event_time=TIME, valid_from=TIME, valid_until=TIME, expires_at=TIME, last_observed=TIME),
+    # status; a pending memory has no vector yet
+    *_columns(_MEMORY, status=TEXT, pinned=BOOL, pending=BOOL, times_observed=INT, superseded_by=TEXT, supersedes=TEXTS),
+    *_columns(_MEMORY, sources=TEXTS, heritage_chain=JSON, lesson_pattern_id=TEXT, source_skill_id=TEXT),
+    *_columns(_MEMORY, fingerprint=TEXT, salt=TEXT),
+    # links
+    *_columns(Kind.LINK, target=TEXT, link_type=TEXT, similarity=REAL),
+    # history
+    *_columns(Kind.CHANGE, action=TEXT, why=TEXT, before=JSON),
+    *_columns(Kind.CHANGE, Kind.META, detail=JSON),
+    # the audit chain
+    *_columns(Kind.BLOCK, Kind.HEAD, chain=TEXT),
+    *_columns(Kind.BLOCK, operation_type=TEXT, yamo_text=TEXT),
+    *_columns(Kind.BLOCK, Kind.HEAD, block_hash=TEXT),
+    *_columns(Kind.BLOCK, prev_hash=TEXT),
+    # usage
+    *_columns(Kind.USAGE, access_count=INT, last_accessed=TIME),
+    # idempotency
+    *_columns(Kind.RECEIPT, request=TEXT),
+)
+
+BY_NAME: Mapping[str, Column] = {column.name: column for column in COLUMNS}
+FILTERABLE: Mapping[str, Column] = {
+    name: column
+    for column in COLUMNS
+    if Kind.MEMORY in column.kinds and column.name not in ("kind", "partition", "salt", "fingerprint", "metadata")
+    for name in (column.name, column.alias)
+    if name
+}
+
+# The NOT NULL columns of the documents' tables.
+REQUIRED: Mapping[Kind, tuple[str, ...]] = {
+    Kind.MEMORY: ("content", "updated_at"),
+    Kind.BLOCK: ("chain", "operation_type", "yamo_text", "block_hash"),
+}
+
+
+@cache
+def fields_of(kind: Kind) -> tuple[Column, ...]:
+    """Return the columns of a kind that are stored in `Row.fields`."""
+    return tuple(column for column in COLUMNS if kind in column.kinds and column.name not in BASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +176,11 @@ class Row:
         if name in BASE:
             return getattr(self, name)  # type: ignore[no-any-return]
         return self.fields.get(name)
+
+    @property
+    def keywords(self) -> list[str]:
+        words = self.value("keywords")
+        return [str(word) for word in words] if isinstance(words, list) else []
 
     @property
     def age_key(self) -> tuple[str, int, str]:
@@ -105,3 +234,53 @@ def _check_vector(kind: Kind, vector: Vector) -> None:
     # One value that is not finite makes the sum not finite. Finite 32-bit floats cannot: 64 bits have room for their sum.
     if not isfinite(sum(array("f", vector.data))):
         raise InvalidInput("a vector with a number that is not finite", expected="no NaN and no infinity")
+
+
+def fault(column: Column, value: object) -> str | None:
+    """Return an error message if the column cannot hold the value, else None."""
+    described, fits = _TYPES[column.type]
+    return None if fits(value) else f"{column.name} must be {described}, not {shown(value, max_length=80)}"
+
+
+def _is_text(value: Value) -> bool:
+    # PostgreSQL rejects NUL in a text, and no store can encode half a surrogate pair.
+    if not isinstance(value, str) or "\0" in value:
+        return False
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _are_texts(values: list[Value]) -> bool:
+    # Checked as one joined text because a memory has many keywords. The space stops two surrogate halves from forming a pair.
+    return all(type(value) is str for value in values) and _is_text(" ".join(values))  # type: ignore[arg-type]
+
+
+def _is_int(value: Value) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and -INT_MAX <= value <= INT_MAX
+
+
+def _is_real(value: Value) -> bool:
+    return _is_int(value) or (isinstance(value, float) and value - value == 0.0)
+
+
+def _is_json(value: Value) -> bool:
+    if isinstance(value, dict):
+        return all(_is_text(key) and _is_json(item) for key, item in value.items())
+    if isinstance(value, list):
+        return all(_is_json(item) for item in value)
+    return value is None or isinstance(value, bool) or _is_text(value) or _is_real(value)
+
+
+# How each type is described in messages, and the check of a value.
+_TYPES: Mapping[Type, tuple[str, Callable[[Any], bool]]] = {
+    Type.TEXT: ("text", _is_text),
+    Type.TIME: ("a time as text", _is_text),
+    Type.INT: ("an integer", _is_int),
+    Type.REAL: ("a number", _is_real),
+    Type.BOOL: ("true or false", lambda value: isinstance(value, bool)),
+    Type.TEXTS: ("a list of texts", lambda value: isinstance(value, list) and _are_texts(value)),
+    Type.JSON: ("a JSON object", lambda value: isinstance(value, dict) and _is_json(value)),
+}

@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from memory_mesh.core.errors import InvalidInput
-from memory_mesh.core.model.columns import BY_NAME, fault
-from memory_mesh.core.model.rows import Row
+from memory_mesh.core.model.rows import BY_NAME, Row, Value, fault
 from memory_mesh.core.model.where import Compare, In, IsNull, Or, Where, all_of, equals
 
 
@@ -57,17 +56,17 @@ class Reader:
                 raise InvalidInput(wrong)
 
 
-def reach_of(memory_type: str | None, reach: str | None) -> Reach:
+def reach_of(memory_type: Value, reach: Value) -> Reach:
     """Return the narrower of the reach of the type and the reach of the row."""
-    by_type = _OF_TYPE.get(MemoryType(memory_type), Reach.GLOBAL) if memory_type else Reach.GLOBAL
-    return max(by_type, Reach(reach) if reach else Reach.GLOBAL, key=_ORDER.index)
+    by_type = _OF_TYPE.get(MemoryType(str(memory_type)), Reach.GLOBAL) if memory_type else Reach.GLOBAL
+    return max(by_type, Reach(str(reach)) if reach else Reach.GLOBAL, key=_ORDER.index)
 
 
 def visible(reader: Reader, row: Row) -> bool:
     """Return whether the reader may see the row."""
     if row.value("user_id") != reader.user_id:
         return False
-    reach = _row_reach(row)
+    reach = reach_of(row.value("memory_type"), row.value("reach"))
     if reach is Reach.GLOBAL:
         return True
     same_agent = reader.agent_id is not None and row.value("agent_id") == reader.agent_id
@@ -115,11 +114,6 @@ def partition_for(user_id: str | None, agent_id: str | None, memory_type: str | 
     """Return the partition that stores a row of this scope."""
     shared = reach_of(memory_type, reach) is Reach.GLOBAL
     return partition(user_id, None if shared else agent_id)
-
-
-def _row_reach(row: Row) -> Reach:
-    memory_type, reach = row.value("memory_type"), row.value("reach")
-    return reach_of(str(memory_type) if memory_type else None, str(reach) if reach else None)
 
 
 def _reaches(*reaches: Reach) -> Where:

@@ -1,7 +1,13 @@
-"""Times as text: ISO 8601 in UTC with milliseconds and `Z`. On every store these texts sort in the order of time."""
+"""Times and ids.
+
+A time is a text: ISO 8601 in UTC with milliseconds and `Z`. On every store these texts sort in the order of time. An id such as
+`mem_1760000000000_3fa9c2` has a prefix, Unix milliseconds and six hex digits.
+"""
 
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
+from itertools import count
+from secrets import randbits
 
 from memory_mesh.core.errors import InvalidInput, SettingsError, shown
 
@@ -11,6 +17,7 @@ GivenClock = Callable[[], float | int | datetime]
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MILLISECOND = timedelta(milliseconds=1)
 _YEAR_10000 = 253_402_300_800
+_SPACE = 1 << 24
 
 
 def iso(ms: int) -> str:
@@ -25,20 +32,13 @@ def millis(text: str) -> int:
 
 def parse_time(value: object, name: str) -> str:
     """Convert an ISO 8601 text, date or datetime (UTC when it has no zone) to the stored form; `name` is the field in errors."""
-    if isinstance(value, str):
-        try:
-            value = datetime.fromisoformat(value.strip())
-        except ValueError:
-            raise _not_a_time(value, name) from None
-    if isinstance(value, date) and not isinstance(value, datetime):
-        value = datetime(value.year, value.month, value.day, tzinfo=UTC)
-    if not isinstance(value, datetime):
-        raise _not_a_time(value, name)
-    aware = value if value.tzinfo else value.replace(tzinfo=UTC)
+    text = value.isoformat() if isinstance(value, date) else value if isinstance(value, str) else ""
     try:
-        return _text(aware.astimezone(UTC))
-    except OverflowError:
-        raise _not_a_time(value, name) from None
+        at = datetime.fromisoformat(text.strip())
+        return _text(at.astimezone(UTC) if at.tzinfo else at.replace(tzinfo=UTC))
+    except (ValueError, OverflowError):
+        found = f"{name} {str(value)[:60]!r} is not a time"
+        raise InvalidInput(found, expected="ISO 8601, e.g. 2026-03-01T09:30:00Z") from None
 
 
 def as_clock(given: GivenClock | None, now_ns: Callable[[], int]) -> Callable[[], int]:
@@ -61,5 +61,23 @@ def _text(at: datetime) -> str:
     return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def _not_a_time(value: object, name: str) -> InvalidInput:
-    return InvalidInput(f"{name} {str(value)[:60]!r} is not a time", expected="ISO 8601, e.g. 2026-03-01T09:30:00Z")
+class Ids:
+    """A source of ids that are unique within a process: the six hex digits take all 16.7 million values before one repeats.
+
+    Start and stride of the sequence are random, so two processes rarely produce the same id. When they do, the store refuses
+    the second row and the flow takes the next id.
+    """
+
+    def __init__(self, bits: Callable[[int], int] = randbits) -> None:
+        self._bits = bits
+        self._start = bits(24)
+        self._stride = bits(24) | 1  # odd, so coprime with the number of values: the sequence visits every one
+        self._steps = count()  # `next` is atomic, so threads can share one source
+
+    def new(self, prefix: str, ms: int) -> str:
+        value = (self._start + next(self._steps) * self._stride) % _SPACE
+        return f"{prefix}_{ms}_{value:06x}"
+
+    def salt(self) -> str:
+        """Return 128 random bits in hex."""
+        return f"{self._bits(128):032x}"

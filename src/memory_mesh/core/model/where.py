@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from operator import eq, ge, gt, le, lt, ne
 from typing import Any, Literal
 
-from memory_mesh.core.model.columns import BY_NAME, Scalar, Type, Value
-from memory_mesh.core.model.rows import Row
+from memory_mesh.core.model.rows import BY_NAME, Row, Scalar, Type, Value
 
 Op = Literal["=", "<>", "<", "<=", ">", ">="]
 METADATA = "metadata."
@@ -103,10 +102,7 @@ class And(_Condition):
     parts: "tuple[Where, ...]"
 
     def truth(self, row: Row) -> bool | None:
-        truths = [part.truth(row) for part in self.parts]
-        if False in truths:
-            return False
-        return None if None in truths else True
+        return _not(_any(_not(part.truth(row)) for part in self.parts))
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,10 +112,7 @@ class Or(_Condition):
     parts: "tuple[Where, ...]"
 
     def truth(self, row: Row) -> bool | None:
-        truths = [part.truth(row) for part in self.parts]
-        if True in truths:
-            return True
-        return None if None in truths else False
+        return _any(part.truth(row) for part in self.parts)
 
 
 @dataclass(frozen=True, slots=True)
