@@ -17,7 +17,7 @@ from typing import Any
 from urllib.parse import quote
 
 from memory_mesh.core.errors import SettingsError
-from memory_mesh.core.options import BY_NAME, CHAT_PROVIDERS, NAMES, Options, kind_of, known, validate
+from memory_mesh.core.options import BY_NAME, CHAT_PROVIDERS, NAMES, Options, checked_name, kind_of, validate
 
 FILE = "memory-mesh.toml"
 PREFIX = "MEMORY_MESH_"
@@ -52,7 +52,7 @@ class Settings:
 
     @property
     def cache(self) -> Path:
-        """The folder for files that can be made again."""
+        """The folder for files that can be downloaded or built again."""
         return folder(self.options.cache_dir, "cache_dir") if self.options.cache_dir else self.caches / "memory-mesh"
 
     def _display(self, name: str) -> str:
@@ -105,7 +105,7 @@ def _environment(environ: Mapping[str, str]) -> _Sources:
 
 @cache
 def _warn(unknown: tuple[str, ...]) -> None:
-    """Log one line, once in the life of a process, about variables that look like options and are none."""
+    """Log one line, once in each process, about variables with our prefix that are not options."""
     near = get_close_matches(unknown[0], [PREFIX + name.upper() for name in NAMES], n=1)
     hint = f"; did you mean {near[0]}?" if near else ""
     _log.warning("ignored unknown environment variable%s %s%s", "s" if len(unknown) > 1 else "", ", ".join(unknown), hint)
@@ -176,7 +176,7 @@ def _protect_keys(values: dict[str, Any], origins: dict[str, str], sources: _Sou
 
 def _read(name: str, raw: object, origin: str) -> object:
     try:
-        return validate(name, _from_text(raw, kind_of(known(name))) if origin.startswith("environment") else raw)
+        return validate(name, _from_text(raw, kind_of(checked_name(name))) if origin.startswith("environment") else raw)
     except SettingsError as error:
         raise SettingsError(f"{origin}: {error.what}", expected=error.expected, remedy=error.remedy) from None
 

@@ -128,7 +128,7 @@ def test_one_text_that_is_too_long_does_not_affect_the_others() -> None:
 
 def test_a_text_that_is_refused_however_short_is_an_error() -> None:
     client = Lengths(longest=0)
-    with pytest.raises(EmbeddingError, match="made no vectors: it will not"):
+    with pytest.raises(EmbeddingError, match="returned no vectors: it will not"):
         embedder(client).embed(["some text"] * 8)
     assert len(client.batches) == 7  # 8, 4, 2, then one alone, cut three times
 
@@ -226,7 +226,7 @@ def test_any_object_is_vectors_or_an_embedding_error(answer: dict[str, Json]) ->
 @pytest.mark.parametrize("kind", [CallError, UnsafeAddress, CallTimedOut, RateLimited, BudgetSpent, AnswerUnreadable])
 def test_every_failure_is_an_embedding_error_with_its_cause_and_remedy(kind: type[CallError]) -> None:
     cause = kind("it is gone", remedy="call it back")
-    with pytest.raises(EmbeddingError, match=f"{NAME} made no vectors: it is gone; call it back") as caught:
+    with pytest.raises(EmbeddingError, match=f"{NAME} returned no vectors: it is gone; call it back") as caught:
         embedder(StubClient(cause)).embed(["a"])
     assert caught.value.__cause__ is cause
 

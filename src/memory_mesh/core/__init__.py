@@ -1,1 +1,1 @@
-"""What is true, in plain Python: records, rules and ports. No I/O, no clock, no network."""
+"""The rules of the system in plain Python: records, decisions and ports. No I/O, no clock, no network."""

@@ -18,7 +18,7 @@ from memory_mesh.core.errors import SettingsError
 CHAT_PROVIDERS = ("openai", "anthropic", "cohere", "ollama", "lmstudio", "llamacpp")
 EMBEDDERS = ("local", "hash", "none", "openai", "cohere", "ollama", "lmstudio")
 DEFAULT_ANSWER_TOKENS = 2048
-_MAX_NUMBER = 10**12  # larger values are typing mistakes, and overflow somewhere
+_MAX_NUMBER = 10**12  # larger values are typing mistakes, and some would overflow
 
 
 def option(
@@ -107,7 +107,7 @@ class EmbeddingOptions:
     embedding_window: int | None = option(None, "how many tokens of a text the model reads; known for the usual models")
     embedding_price: float | None = option(None, "dollars for a million tokens embedded")
     model_path: str | None = option(None, "the folder that holds the local model")
-    cache_dir: str | None = option(None, "the folder for files that can be made again, such as the local model")
+    cache_dir: str | None = option(None, "the folder for files that can be downloaded or built again, such as the local model")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -202,8 +202,8 @@ _TYPES: Mapping[type, tuple[str, Callable[[Any], bool]]] = {
 }
 
 
-def known(name: str) -> str:
-    """Return the name of an option, or raise `SettingsError` that suggests the nearest one."""
+def checked_name(name: str) -> str:
+    """Return the name if an option has it, or raise a `SettingsError` that suggests the nearest one."""
     if name in BY_NAME:
         return name
     near = get_close_matches(name, NAMES, n=1)
@@ -211,19 +211,19 @@ def known(name: str) -> str:
 
 
 def validate(name: str, value: Any) -> Any:
-    """Return the value as the option stores it, or raise `SettingsError` that says what was expected."""
-    about = BY_NAME[known(name)].metadata
+    """Return the value as the option stores it, or raise a `SettingsError` that says what was expected."""
+    metadata = BY_NAME[checked_name(name)].metadata
     kind = kind_of(name)
     if kind is float and type(value) is int and value <= _MAX_NUMBER:
         value = float(value)
     description, accepts = _TYPES[kind]
     expected = "" if accepts(value) else description
-    if about["choices"] and value not in about["choices"]:
-        expected = _choices(value, about["choices"])
-    if not expected and about["check"]:
-        expected = about["check"](value)
+    if metadata["choices"] and value not in metadata["choices"]:
+        expected = _choices(value, metadata["choices"])
+    if not expected and metadata["check"]:
+        expected = metadata["check"](value)
     if expected:
-        given = "" if about["secret"] else f" {value!r:.60}"
+        given = "" if metadata["secret"] else f" {value!r:.60}"
         raise SettingsError(f"{name}{given} is not valid", expected=expected)
     return value
 

@@ -1,4 +1,4 @@
-"""What searches leave behind until a background thread writes it to the store: usage counts and entries of the search log."""
+"""Queues of what searches record: usage counts and log entries wait here until a background thread writes them."""
 
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence

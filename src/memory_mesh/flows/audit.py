@@ -129,7 +129,7 @@ def _chains(context: Context, selection: ChainSelection) -> list[str]:
 
 
 def headless_chain(context: Context, others: Iterable[str]) -> str | None:
-    """Return a chain of the user that has blocks and is none of the others."""
+    """Return a chain of the user that has blocks and is not among the others, or None."""
     other = all_of(*(Compare("chain", "<>", chain) for chain in sorted(others)))
     unnamed = Or((equals("chain", None), equals("number", None), other))
     rows = context.store.find(Kind.BLOCK, all_of(equals("user_id", context.reader.user_id), unnamed), limit=1)

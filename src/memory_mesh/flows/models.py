@@ -90,7 +90,7 @@ class Ledger:
 
     def commit(self, ticket: str, used: Tokens, *, failed: bool = False) -> None:
         def with_usage(account: DailySpending) -> DailySpending:
-            reserved = account.held.get(ticket)
+            reserved = account.reserved.get(ticket)
             if reserved is None:
                 return account
             spent = self._spent(reserved.operation, reserved.model, used)
@@ -104,7 +104,7 @@ class Ledger:
         days = {entry.id.removeprefix(_SPENDING): DailySpending.of(entry.detail) for entry in entries}
         for day, own in self._own.items():
             stored = days.get(day, DailySpending())
-            days[day] = DailySpending((*stored.spent, *own.spent), {**stored.held, **own.held})
+            days[day] = DailySpending((*stored.spent, *own.spent), {**stored.reserved, **own.reserved})
         return days
 
     def _spent(self, operation: str, model: str, tokens: Tokens) -> Spending:

@@ -16,14 +16,14 @@ from memory_mesh.index.arrays import Array, Flags, Floats, Ints, distinct, place
 from memory_mesh.index.table import MISSING, Table, View, key_of
 from memory_mesh.index.vectors import Similarity
 
-# With at most so many postings, in a table of at most so many slots, scoring all of them is faster than selecting. A list of at
-# most so many postings is always scored.
+# Scoring all postings is faster than selecting some, up to this number of postings in a table of up to this number of slots. A
+# list of up to `SHORT_LIST` postings is always scored.
 MAX_DENSE_POSTINGS, MAX_DENSE_SLOTS, SHORT_LIST = 100_000, 200_000, 2000
 MAX_FLAGS = 4_000_000  # in a table of flags; beyond this, sorting is faster
 MAX_MEMBERS = 4000  # memories of the candidates' sessions that are compared although the filter excludes them
-_MAX_GROWTH = 3  # a pool is at most so many times as large as requested
+_MAX_GROWTH = 3  # a pool has at most this many times the requested size
 _CONTEXT = 3  # memories in a context: one and its two neighbours
-_TINY = 1e-3  # neighbours can cancel a memory out, but for rounding
+_TINY = 1e-3  # the vectors of a memory and its neighbours can add up to zero, except for rounding
 _DAY = 86_400_000.0  # milliseconds
 _FADE = 2.0  # days outside of a named time that divide the signal by e
 
@@ -143,9 +143,9 @@ class QueryPostings:
         codes, words = codes[together], self._words[together]
         document_counts = alone + _count_distinct(words, codes, self._word_count, len(place))
         at = place.take(codes)
-        wanted = (at >= 0).nonzero()[0]
-        times = self._times[together[wanted]]
-        counted = np.bincount(at[wanted] * self._word_count + words[wanted], times, minlength=count * self._word_count)
+        listed = (at >= 0).nonzero()[0]
+        times = self._times[together[listed]]
+        counted = np.bincount(at[listed] * self._word_count + words[listed], times, minlength=count * self._word_count)
         return counted.astype(np.float32).reshape(count, self._word_count), document_counts.tolist()
 
     def _best_of_many(self, bm25: Bm25, allowed: Flags, size: int) -> tuple[Ints, Floats]:

@@ -59,7 +59,7 @@ class LocalIndex:
 
     @contextmanager
     def _views(self, query: Query) -> Iterator[list[tuple["Table", "View"]]]:
-        """Lock the partitions that the reader sees, bring them up to date, and give what the reader sees of each."""
+        """Lock the partitions that the reader sees, bring them up to date, and yield what the reader sees of each."""
         at = float(millis(query.at))
         with self._lock:
             locked = [self._partition(name) for name in sorted(set(partitions(query.reader)))]

@@ -437,7 +437,7 @@ class View:
         return visible_vectors
 
     def move_to(self, now: float) -> None:
-        """Move to another moment."""
+        """Set the time, and update the slots whose memories expire between the old and the new time."""
         if now == self._now:
             return
         if self._table.expiring:
@@ -450,7 +450,7 @@ class View:
         self._now = now
 
     def update(self, slots: Array) -> None:
-        """Look at these slots again: they are new, dead or expired."""
+        """Decide again whether these slots are readable: they are new, dead or expired."""
         table = self._table
         self._grow()
         owner, scope = table.column("owner")[slots], table.column("scope")[slots]

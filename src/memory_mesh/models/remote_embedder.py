@@ -1,6 +1,6 @@
 """Embedders behind a server with `/embeddings`. Every answer is checked before it is used.
 
-On macOS an LM Studio that is not running is started, once in the life of a process.
+On macOS an LM Studio that is not running is started, once in each process.
 """
 
 import sys
@@ -54,7 +54,7 @@ class RemoteEmbedder:
         try:
             return [vector for batch in self._batches(texts) for vector in self._embed_batch(batch, cuts=_MAX_CUTS)]
         except (CallError, BudgetSpent, AnswerUnreadable) as error:
-            raise EmbeddingError(f"{self.model} made no vectors: {error.what}", remedy=error.remedy) from error
+            raise EmbeddingError(f"{self.model} returned no vectors: {error.what}", remedy=error.remedy) from error
 
     def _batches(self, texts: Sequence[str]) -> Iterator[list[str]]:
         batch: list[str] = []

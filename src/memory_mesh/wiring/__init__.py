@@ -1,1 +1,1 @@
-"""Settings into stores and models, piece by piece; `build` puts the pieces together."""
+"""Build a mesh from settings, with its store, index and models."""

@@ -189,7 +189,7 @@ def _prices(options: Options) -> dict[str, Price]:
 
 
 def _is_remote(options: Options) -> bool:
-    """Return whether another program makes the vectors."""
+    """Return whether another program computes the vectors."""
     return options.embedder not in _LOCAL_EMBEDDERS
 
 

@@ -6,7 +6,7 @@ from time import time_ns
 
 from memory_mesh.core.errors import SettingsError
 from memory_mesh.core.model import GivenClock, Ids, as_clock
-from memory_mesh.core.options import NAMES, known
+from memory_mesh.core.options import NAMES, checked_name
 from memory_mesh.core.ports import ChatModel, IdSource, Step, no_step
 from memory_mesh.faces.mesh import Mesh
 from memory_mesh.settings import load
@@ -38,7 +38,7 @@ class MemoryMesh(Mesh):
         step: Step = no_step,
         **options: object,
     ) -> None:
-        given = {known(name): value for name, value in options.items() if value is not None}
+        given = {checked_name(name): value for name, value in options.items() if value is not None}
         objects = {name: given.pop(name) for name in _OBJECTS if not isinstance(given.get(name, ""), str)}
         if {"store", "db_dir"} <= {*given, *objects}:
             raise SettingsError("both store and db_dir are given", expected="one of them")

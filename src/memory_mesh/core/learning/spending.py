@@ -61,7 +61,7 @@ class DailySpending:
     """The usage of one day, and the reservations of running calls by ticket."""
 
     spent: tuple[Spending, ...] = ()
-    held: Mapping[str, Spending] = field(default_factory=dict)
+    reserved: Mapping[str, Spending] = field(default_factory=dict)
 
     @classmethod
     def of(cls, detail: Value) -> Self:
@@ -69,33 +69,33 @@ class DailySpending:
         stored: Any = detail
         try:
             spent = tuple(_parse(account) for account in stored["spent"])
-            held = {str(ticket): _parse(account) for ticket, account in stored["held"].items()}
+            reserved = {str(ticket): _parse(account) for ticket, account in stored["held"].items()}
         except (TypeError, KeyError, AttributeError):
             return cls()
-        return cls(spent, held)
+        return cls(spent, reserved)
 
     def detail(self) -> dict[str, Value]:
         return {
             "spent": [asdict(account) for account in self.spent],
-            "held": {ticket: asdict(account) for ticket, account in self.held.items()},
+            "held": {ticket: asdict(account) for ticket, account in self.reserved.items()},
         }
 
     def reserve(self, ticket: str, maximum: Spending, caps: Caps) -> "DailySpending":
         """Add the reservation of a call that uses at most `maximum`, or raise `BudgetSpent`."""
-        accounts = [*self.spent, *self.held.values(), maximum]
-        running = f", {len(self.held)} of them running or never ended" if self.held else ""
+        accounts = [*self.spent, *self.reserved.values(), maximum]
+        running = f", {len(self.reserved)} of them running or never ended" if self.reserved else ""
         tokens = sum(account.sent + account.received for account in accounts)
         cost = sum(account.cost or 0.0 for account in accounts)
         if caps.tokens is not None and tokens > caps.tokens:
             raise _over_cap(maximum, f"{tokens:,} tokens{running}", f"at most {caps.tokens:,}", "llm_daily_tokens")
         if caps.cost is not None and cost > caps.cost:
             raise _over_cap(maximum, f"${cost:.4f}{running}", f"at most ${caps.cost:.4f}", "llm_daily_cost")
-        return replace(self, held={**self.held, ticket: maximum})
+        return replace(self, reserved={**self.reserved, ticket: maximum})
 
     def commit(self, ticket: str, used: Spending) -> "DailySpending":
         """Replace the reservation by the real usage. Usage under an unknown ticket is counted too."""
-        held = {name: account for name, account in self.held.items() if name != ticket}
-        return DailySpending(totals((*self.spent, used)), held)
+        reserved = {name: account for name, account in self.reserved.items() if name != ticket}
+        return DailySpending(totals((*self.spent, used)), reserved)
 
 
 class Accounts(Protocol):

@@ -1,4 +1,4 @@
-"""Prompt for the lasting memories in a text.
+"""The prompt that extracts lasting memories from a text.
 
 The text is untrusted, and a model may obey it. So nothing depends on the model: an answer becomes items of four fields within
 their limits, or it is unreadable. It cannot set an owner, a status, a source or a trust; those come from the caller.

@@ -1,4 +1,4 @@
-"""Prompt for what a report of a failure does not state: a name for the error, and the rule that would have prevented it.
+"""The prompt for what a failure report lacks: a name for the error, and the rule that would have prevented it.
 
 The answer is a proposal. It is checked like any other input.
 """
