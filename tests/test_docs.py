@@ -22,9 +22,8 @@ from pathlib import Path
 import pytest
 
 from memory_mesh.core import errors
-from memory_mesh.core.errors import MemoryMeshError
+from memory_mesh.core.errors import NOT_YET, MemoryMeshError
 from memory_mesh.core.model import FILTERABLE
-from memory_mesh.core.not_yet import NOT_YET
 from memory_mesh.core.options import NAMES
 from memory_mesh.core.ports import Store
 from memory_mesh.interfaces.main import run

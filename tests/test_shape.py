@@ -18,9 +18,8 @@ import pytest
 
 import memory_mesh
 from memory_mesh import AsyncMemoryMesh, MemoryMesh
-from memory_mesh.core.errors import MemoryMeshError, NotYet
+from memory_mesh.core.errors import NOT_YET, MemoryMeshError, NotYet
 from memory_mesh.core.model import BASE, COLUMNS, Block, Change, Head, Kind, Memory, Meta, Receipt, Usage
-from memory_mesh.core.not_yet import NOT_YET
 from memory_mesh.core.options import Options
 from memory_mesh.interfaces.main import run
 from memory_mesh.interfaces.render import outcome

@@ -7,7 +7,7 @@ import pytest
 from memory_mesh.core import audit
 from memory_mesh.core.audit import Broken, Entry, Sound
 from memory_mesh.core.audit.blocks import retain
-from memory_mesh.core.audit.export import NAMES, line, verify_export
+from memory_mesh.core.audit.chain import EXPORT_NAMES, line, verify_export
 from memory_mesh.core.errors import InvalidInput
 from memory_mesh.core.model import Block, iso
 from memory_mesh.testing.fakes import NEW_YEAR
@@ -46,13 +46,22 @@ def test_a_line_has_the_columns_of_the_documents_table_and_is_one_line() -> None
     (block,) = chain("ann", 1)
     text = line(block)
     assert len(text.splitlines()) == 1
-    assert list(json.loads(text)) == list(NAMES)
-    assert NAMES[:8] == ("id", "agent_id", "operation_type", "yamo_text", "timestamp", "block_hash", "prev_hash", "metadata")
+    assert list(json.loads(text)) == list(EXPORT_NAMES)
+    assert EXPORT_NAMES[:8] == (
+        "id",
+        "agent_id",
+        "operation_type",
+        "yamo_text",
+        "timestamp",
+        "block_hash",
+        "prev_hash",
+        "metadata",
+    )
     assert json.loads(text)["yamo_text"] == block.yamo_text
 
 
 @pytest.mark.req("MESH-042")
-@pytest.mark.parametrize("name", [name for name in NAMES if name != "metadata"])
+@pytest.mark.parametrize("name", [name for name in EXPORT_NAMES if name != "metadata"])
 def test_an_altered_line_is_found(name: str) -> None:
     texts = lines(*chain("ann"))
     said = json.loads(texts[1])
@@ -87,7 +96,7 @@ def test_what_is_no_block_is_refused_with_its_line(text: str) -> None:
         verify_export([*lines(*chain("ann", 1)), text])
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", EXPORT_NAMES)
 def test_a_value_of_a_wrong_type_is_refused_by_its_name(name: str) -> None:
     said = json.loads(line(chain("ann", 1)[0]))
     with pytest.raises(InvalidInput, match=name):

@@ -11,8 +11,7 @@ from runpy import run_path
 import pytest
 
 from memory_mesh import AsyncMemoryMesh, MemoryMesh
-from memory_mesh.core.errors import InvalidInput, NotFound, NotYet
-from memory_mesh.core.not_yet import NOT_YET
+from memory_mesh.core.errors import NOT_YET, InvalidInput, NotFound, NotYet
 from memory_mesh.core.ports import no_progress
 from memory_mesh.faces.mesh import Mesh
 from memory_mesh.testing.fakes import FakeClock, seeded_ids

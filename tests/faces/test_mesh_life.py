@@ -8,9 +8,8 @@ from time import time_ns
 import pytest
 
 from memory_mesh import MemoryMesh, MemoryMeshError
-from memory_mesh.core.errors import MemoryDisabled, NotFound, NotYet, SettingsError, StoreClosed
+from memory_mesh.core.errors import NOT_YET, MemoryDisabled, NotFound, NotYet, SettingsError, StoreClosed
 from memory_mesh.core.model import as_clock
-from memory_mesh.core.not_yet import NOT_YET
 from memory_mesh.flows import usage
 from memory_mesh.models import HashingEmbedder
 from memory_mesh.stores.ram import RamStore

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from memory_mesh.core import errors
-from memory_mesh.core.errors import MemoryMeshError
-from memory_mesh.core.not_yet import NOT_YET
+from memory_mesh.core.errors import NOT_YET, MemoryMeshError
 from memory_mesh.interfaces.operations import COMMANDS
 from memory_mesh.interfaces.render import OUTCOMES, outcome
 

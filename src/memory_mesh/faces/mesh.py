@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import Never, Self
 
 from memory_mesh.core.audit import Verdict
+from memory_mesh.core.errors import NOT_YET, not_yet
 from memory_mesh.core.intake import Selection
 from memory_mesh.core.learning import Distilled, Heartbeat, JobRun, LessonBlock, LessonContext, Spending
 from memory_mesh.core.model import (
@@ -29,7 +30,6 @@ from memory_mesh.core.model import (
     equals,
     iso,
 )
-from memory_mesh.core.not_yet import NOT_YET, not_yet
 from memory_mesh.core.ports import Progress, no_progress
 from memory_mesh.core.search import CacheStats, Explanation
 from memory_mesh.flows import audit, embed, erase, filters, folders, lessons, models, search, usage, write

@@ -47,7 +47,7 @@ def _resolve(words: list[str]) -> tuple[str, list[str]]:
         first, rest = f"{first} {rest[0]}", rest[1:]
     if first in COMMANDS:
         return first, rest
-    from memory_mesh.core.not_yet import NOT_YET, not_yet
+    from memory_mesh.core.errors import NOT_YET, not_yet
 
     if first in NOT_YET:
         raise not_yet(first)

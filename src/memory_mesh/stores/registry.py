@@ -4,8 +4,7 @@ import re
 from pathlib import Path
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 
-from memory_mesh.core.errors import InvalidInput
-from memory_mesh.core.not_yet import NOT_YET, not_yet
+from memory_mesh.core.errors import NOT_YET, InvalidInput, not_yet
 from memory_mesh.core.ports import Step, Store, no_step
 
 _URLS = "sqlite:///relative.db, sqlite:////absolute.db, a path ending in .db, or memory://"

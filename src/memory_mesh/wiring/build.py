@@ -5,10 +5,9 @@ import time
 from functools import cache
 from typing import TYPE_CHECKING
 
-from memory_mesh.core.errors import InvalidInput, MemoryMeshError, SettingsError, shown
+from memory_mesh.core.errors import NOT_YET, InvalidInput, MemoryMeshError, SettingsError, not_yet, shown
 from memory_mesh.core.learning import Caps, Price
 from memory_mesh.core.model import Ids, Reader, as_clock
-from memory_mesh.core.not_yet import NOT_YET, not_yet
 from memory_mesh.core.options import NAMES, Options
 from memory_mesh.core.ports import ChatModel, Clock, Embedder, IdSource, Meter, Secret, Step, Store
 from memory_mesh.flows.context import Context, State

@@ -4,10 +4,9 @@
 # fmt: off
 from memory_mesh.core.audit.blocks import check_lesson, checkpoint, derived_id, fraction_text, sealed_through, subject
 from memory_mesh.core.audit.chain import (
-    OPERATIONS, Broken, Entry, Sound, Verdict, append, chain_name, content_hash, of_recalls, owner_of, quotes, sealed_content,
-    tombstone, verify_chain, verify_tail,
+    OPERATIONS, Broken, Entry, Sound, Verdict, append, as_dict, chain_name, content_hash, line, noted_missing, of_recalls,
+    owner_of, quotes, sealed_content, tombstone, verify_chain, verify_export, verify_tail,
 )
-from memory_mesh.core.audit.export import as_dict, line, noted_missing, verify_export
 from memory_mesh.core.audit.wire import ERASED, Seal, Yamo, parse, parse_many
 
 __all__ = [

@@ -97,11 +97,8 @@ class Seal:
 
 
 def _section(name: str, fields: Sequence[Constraint]) -> list[str]:
-    return [f"{name}:", *map(_line, fields)] if fields else []
-
-
-def _line(field: Constraint) -> str:
-    return f"  - {wire_value(field)};" if isinstance(field, str) else f"  {field[0]};{wire_value(field[1])};"
+    lines = (f"- {wire_value(field)}" if isinstance(field, str) else f"{field[0]};{wire_value(field[1])}" for field in fields)
+    return [f"{name}:", *(f"  {line};" for line in lines)] if fields else []
 
 
 # --- parsing ---

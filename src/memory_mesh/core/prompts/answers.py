@@ -28,16 +28,13 @@ def read_object(text: str) -> dict[str, Json]:
     """Return the only JSON object of a reply, or raise `AnswerUnreadable`."""
     if len(text) > MAX_LENGTH:
         raise _unreadable(f"it has {len(text):,} characters")
-    objects = {json.dumps(value, sort_keys=True): value for value in _objects(_without_thoughts(text))}
+    # Some models write their thoughts first. Drafts in them are not answers.
+    before, _, after = text.partition(_THOUGHTS_END)
+    thoughts = "{" in after and _THOUGHTS_END not in after and not before.lstrip().startswith("{")
+    objects = {json.dumps(value, sort_keys=True): value for value in _objects(after if thoughts else text)}
     if len(objects) != 1:
         raise _unreadable(f"it contains {len(objects) or 'no'} JSON objects")
     return objects.popitem()[1]
-
-
-def _without_thoughts(text: str) -> str:
-    """Remove the thoughts that some models write first. Drafts in them are not answers."""
-    before, _, after = text.partition(_THOUGHTS_END)
-    return after if "{" in after and _THOUGHTS_END not in after and not before.lstrip().startswith("{") else text
 
 
 def _objects(text: str) -> Iterator[dict[str, Json]]:

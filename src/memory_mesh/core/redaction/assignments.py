@@ -47,13 +47,11 @@ _NOT_SECRET = frozenset(
     """)
 )
 # Words of labels and messages about passwords.
-_LABELS = frozenset(
-    listed("""
+_LABELS = listed("""
     password passwords passwd passphrase your my enter must should required invalid incorrect wrong forgot forgotten reset confirm
     confirmation field is are was the please not too short weak change changed new at least characters here value needed provided
     for with cannot
-    """)
-)
+""")
 _NOT_SECRET_ENDING = LazyRegex(r"[a-z]{2,}(?:ed|ing|able|ible|ful|less|ously|ly|ment|tion|ness|ive|ous|ant|ent)")
 _PLACEHOLDER = LazyRegex(
     r"<.{0,64}>|\$[A-Za-z_]+|\$[({].{0,200}|\{[{%].{0,200}|\{.{0,200}\}|\[.{0,200}\]|\(.{0,200}\)"
@@ -67,7 +65,6 @@ _REFERENCE = LazyRegex(
     r"(?i)os\.|process\.env|env[.:(\[]|environ|getenv|config[.\[(]|settings[.\[(]|secrets?[.\[(]|vars?\.|data\.|self\.|this\.|ctx\.|params?[.\[]"
     r"|request\.|req\.|vault:|op://|arn:|ref\+|file:|secret://|sm://|projects/|/|\./|~/|https?://"
 )
-
 
 _NAME = LazyRegex(rf"(?P<pw>{_PASSWORDS})|(?P<tk>{_TOKENS})", re.IGNORECASE)
 _NOT_A_NAME = LazyRegex(
@@ -104,8 +101,6 @@ _LETTER = LazyRegex(r"[^\W\d_]")
 _MARKED = LazyRegex(r"\d|[!@#$%^&*~?](?!$)")
 _LINE_END = LazyRegex(r"[.,;]{0,2}[ \t]{0,8}(?:\r?\n|$|[\"'`)}\]])")
 _SENTENCE_END = LazyRegex(r"[.!]?[ \t]{0,4}(?:\r?\n|$|[.!;)])")
-
-
 _Accepts = Callable[[str, re.Match[str], int, Span], Span | None]
 
 
@@ -125,7 +120,8 @@ def _value(text: str, name: re.Match[str]) -> Span | None:
     if _NOT_A_NAME.search(text, max(0, name.start() - 16), name.start()):
         return None
     if link := _NEXT_LINE.match(text, end):
-        return _on_next_line(text, link.end())
+        bare = _bare(text, link.end())  # a clear secret alone on the line below the name
+        return _extended(text, bare) if bare and _LINE_END.match(text, bare[1]) and _clear_secret(text, bare) else None
     if link := _ASSIGNED.match(text, end):
         return _secret(text, name, link.end(), _accept_assigned)
     if link := _STATED.match(text, end):
@@ -172,12 +168,6 @@ def _word_as_secret(text: str, name: re.Match[str], at: int, span: Span) -> bool
     return bool(name["pw"]) and not typed and not identifier and _LINE_END.match(text, span[1]) is not None
 
 
-def _on_next_line(text: str, at: int) -> Span | None:
-    """Accept a clear secret alone on the line below the name."""
-    bare = _bare(text, at)
-    return _extended(text, bare) if bare and _LINE_END.match(text, bare[1]) and _clear_secret(text, bare) else None
-
-
 def _beside(text: str, name: re.Match[str], at: int) -> Span | None:
     """Accept a value after the name without any sign between them: `--password s3same`, `key (abc123)`."""
     flag = _FLAG.search(text, max(0, name.start() - 32), name.start()) is not None
@@ -218,7 +208,7 @@ def _quoted_secret(value: str, name: re.Match[str]) -> bool:
     if " " in value.strip():
         # Several words may be a passphrase, unless they are a label or a message.
         parts = value.split()
-        unlabelled = _LABELS.isdisjoint(part.lower().strip(".,:!?") for part in parts)
+        unlabelled = not any(part.lower().strip(".,:!?") in _LABELS for part in parts)
         return bool(name["pw"]) and len(parts) <= 8 and unlabelled and parts[-1][-1] not in ".?"
     if looks_secret(value):
         return True

@@ -32,17 +32,13 @@ def _emails(page: Page) -> Iterator[Span]:
             continue  # lodash@4.17.21-rc.one, logo@2x.png
         if text.startswith("(", domain.end()) and not _COMMON_ENDING.search(domain[0]):
             continue  # weights@inputs.transpose(…)
-        start = _local_start(text, at.start())
+        reversed_ = text[max(0, at.start() - _MAX_LOCAL) : at.start()][::-1]
+        local = _QUOTED_LOCAL.match(reversed_) or _LATIN_LOCAL.match(reversed_) or _EAST_LOCAL.match(reversed_)
+        start = at.start() - len(local[0].rstrip(".-!#$&'*^~") if local else "")
         # git@host:path names a repository.
         remote = text.startswith("git@", start) and (text.startswith((":", "/"), domain.end()) or domain[0].lower() in _FORGES)
         if start < at.start() and not remote:
             yield start, domain.end()
-
-
-def _local_start(text: str, at: int) -> int:
-    reversed_ = text[max(0, at - _MAX_LOCAL) : at][::-1]
-    found = _QUOTED_LOCAL.match(reversed_) or _LATIN_LOCAL.match(reversed_) or _EAST_LOCAL.match(reversed_)
-    return at - len(found[0].rstrip(".-!#$&'*^~")) if found else at
 
 
 _V4 = LazyRegex(r"[0-9][0-9]{0,2}(?:\.[0-9]{1,3}){3}")

@@ -121,8 +121,7 @@ def _ibans(page: Page) -> Iterator[Span]:
 
 def _mod97(iban: str) -> bool:
     plain = compact(iban)
-    turned = plain[4:] + plain[:4]
-    return int("".join(str(int(char, 36)) for char in turned)) % 97 == 1
+    return int("".join(str(int(char, 36)) for char in plain[4:] + plain[:4])) % 97 == 1
 
 
 CARDS = (

@@ -70,7 +70,7 @@ _AMOUNT_AFTER = LazyRegex(
 def find_phones(page: Page) -> Iterator[Span]:
     """Judge each run of digit groups once, from left to right."""
     for run in _RUN.finditer(page.text):
-        if run.end() - run.start() >= _MIN_DIGITS and sum(map(str.isdigit, run[0])) >= _MIN_DIGITS:
+        if len(run[0]) >= _MIN_DIGITS and sum(map(str.isdigit, run[0])) >= _MIN_DIGITS:
             yield from _phones_in(page, run)
 
 

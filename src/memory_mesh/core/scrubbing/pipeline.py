@@ -123,11 +123,13 @@ def _packed(text: str, start: int, end: int, path: tuple[str, ...], rules: Chunk
             spans.append((first, stop, before + tokens))
         else:
             spans.append((begin, stop, tokens))
-    return [
-        Chunk(text=text[first:last], start=first, end=last, section=path, tokens=tokens)
-        for first, last, tokens in (_trimmed(text, *span) for span in spans)
-        if first < last
-    ]
+    chunks: list[Chunk] = []
+    for start, end, tokens in spans:
+        first = start + len(text[start:end]) - len(text[start:end].lstrip("\n"))
+        last = start + len(text[start:end].rstrip())
+        if first < last:
+            chunks.append(Chunk(text=text[first:last], start=first, end=last, section=path, tokens=tokens))
+    return chunks
 
 
 def _pieces(text: str, start: int, end: int, rules: Chunking, count: TokenCounter, depth: int) -> Iterator[tuple[int, int, int]]:
@@ -147,8 +149,3 @@ def _pieces(text: str, start: int, end: int, rules: Chunking, count: TokenCounte
         middle = (start + end) // 2
         yield from _pieces(text, start, middle, rules, count, depth)
         yield from _pieces(text, middle, end, rules, count, depth)
-
-
-def _trimmed(text: str, start: int, end: int, tokens: int) -> tuple[int, int, int]:
-    piece = text[start:end]
-    return start + len(piece) - len(piece.lstrip("\n")), end - (len(piece) - len(piece.rstrip())), tokens
