@@ -246,7 +246,7 @@ def test_the_page_of_errors_draws_the_tree_of_the_code() -> None:
         name, meaning = line.lstrip("│├└─ ").split(maxsplit=1)
         branch[line.index(name) // 4 :] = [name]
         drawn[name] = (branch[-2], meaning)
-    meanings = {kind: (kind.__doc__ or "").splitlines()[0].rstrip(".") for kind in every_error() - {MemoryMeshError}}
+    meanings = {kind: re.split(r"\.(?:\s|$)", kind.__doc__ or "")[0] for kind in every_error() - {MemoryMeshError}}
     real = {kind.__name__: (kind.__mro__[1].__name__, text[:1].lower() + text[1:]) for kind, text in meanings.items()}
     assert (root, drawn) == ("MemoryMeshError", real)
 

@@ -52,10 +52,7 @@ class NotFound(MemoryMeshError):
 
 
 class NotYet(MemoryMeshError, AttributeError):
-    """Named by the specification, but not in this version (also an AttributeError).
-
-    So `hasattr` returns False for it.
-    """
+    """Named by the specification, but not in this version (also an AttributeError). So `hasattr` returns False."""
 
 
 class MemoryDisabled(MemoryMeshError):
