@@ -27,6 +27,6 @@ class StubClient:
         return answer
 
 
-def refusal(status: int, body: Json) -> CallRefused:
+def refusal(status: int, said: Json) -> CallRefused:
     """A refusal as the HTTP client raises it."""
-    return CallRefused("it will not", status=status, body=body)
+    return CallRefused("it will not", status=status, said=said)
