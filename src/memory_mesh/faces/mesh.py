@@ -21,13 +21,10 @@ from memory_mesh.core.model import (
     Change,
     Extraction,
     Head,
-    Kind,
     MemoryRecord,
     SearchResult,
     Status,
     Where,
-    all_of,
-    equals,
     iso,
 )
 from memory_mesh.core.ports import Progress, no_progress
@@ -178,11 +175,8 @@ class Mesh:
 
         Raises `InvalidInput` if no scope is given, or if `user_id` is not the user of this mesh.
         """
-        scope = {
-            "user_id": user_id, "agent_id": agent_id, "session_id": session_id, "project": project,
-            "memory_type": memory_type,
-        }  # fmt: skip
-        return erase.erase_all(self._context(), scope)
+        scope = {"user_id": user_id, "agent_id": agent_id, "session_id": session_id, "project": project}
+        return erase.erase_all(self._context(), {**scope, "memory_type": memory_type})
 
     # --- reading ---
 
@@ -199,7 +193,7 @@ class Mesh:
 
         `filter` is an SQL condition such as `importance > 0.5 AND tags = 'ops'`. Raises `InvalidFilter` if it is not valid.
         """
-        memories = search.get_all(self._in_session(session_id), limit=limit, where=_parse_filter(filter), statuses=status)
+        memories = search.get_all(self._in_session(session_id), limit=limit, where=_where(filter), statuses=status)
         return [memory.record() for memory in memories]
 
     def history(self, id: str, *, session_id: str | None = None) -> list[Change]:
@@ -215,7 +209,9 @@ class Mesh:
         Memories that score below `min_score` are left out; the default depends on the ranker. Raises `InvalidInput` for a blank
         query, and `InvalidFilter` for an invalid filter.
         """
-        request = _request(query, limit, filter, min_score, status, ranker)
+        request = Request(
+            query=query, limit=limit, filter=filter, where=_where(filter), statuses=status, min_score=min_score, ranker=ranker
+        )
         return search.search(self._in_session(session_id), request, use_cache=use_cache)
 
     def explain(
@@ -223,7 +219,10 @@ class Mesh:
         status: Sequence[str] = (Status.ACTIVE,), session_id: str | None = None, ranker: str | None = None,
     ) -> Explanation:  # fmt: skip
         """Search, and return for each result its rank in every channel and its features, and how many were left out and why."""
-        return search.explain(self._in_session(session_id), _request(query, limit, filter, min_score, status, ranker))
+        request = Request(
+            query=query, limit=limit, filter=filter, where=_where(filter), statuses=status, min_score=min_score, ranker=ranker
+        )
+        return search.explain(self._in_session(session_id), request)
 
     def reembed(self, *, progress: Progress | None = None) -> Reembedded:
         """Give every memory of the store a vector of the current embedder's model.
@@ -281,15 +280,14 @@ class Mesh:
     def stats(self) -> MemoryStats:
         """Return how many memories this user has by status, where they are stored, and what paid models cost."""
         context = self._context()
-        own = equals("user_id", context.reader.user_id)
-        counts = {status.value: _count(context, own, status) for status in Status} if context.options.enable_memory else {}
+        counts = search.count_by_status(context)
         today, in_all = models.spending(context.state.ledger, iso(context.clock())[:10])
         return MemoryStats(
             total_memories=sum(counts.values()),
             total_skills=0,
             db_path=context.store.url,
             connected=context.options.enable_memory,
-            by_status={status: count for status, count in counts.items() if count},
+            by_status=counts,
             spent_today=today,
             spent_in_all=in_all,
         )
@@ -405,21 +403,8 @@ class Mesh:
         return context if session_id is None else replace(context, reader=replace(context.reader, session_id=session_id))
 
 
-def _request(
-    query: str, limit: int, filter_: str | None, min_score: float | None, status: Sequence[str], ranker: str | None
-) -> Request:
-    where = _parse_filter(filter_)
-    return Request(
-        query=query, limit=limit, filter=filter_, where=where, min_score=min_score, statuses=status, ranker=ranker
-    )  # fmt: skip
-
-
-def _parse_filter(text: str | None) -> Where:
+def _where(text: str | None) -> Where:
     return ANYTHING if text is None else filters.parse(text)
-
-
-def _count(context: Context, where: Where, status: Status) -> int:
-    return context.store.count(Kind.MEMORY, all_of(where, equals("status", status)))
 
 
 _HEADER = """\

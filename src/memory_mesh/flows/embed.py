@@ -33,9 +33,6 @@ class Embedded:
         return self.vectors[0] if self.vectors else None
 
 
-PENDING = Embedded(pending=True)
-
-
 class Vectors(dict[str, Embedded]):
     """The vectors of one write, by text. A retry after a conflict embeds nothing twice."""
 
@@ -44,25 +41,25 @@ class Vectors(dict[str, Embedded]):
 
     def embed(self, context: Context, texts: Sequence[str]) -> None:
         """Embed the texts that are new. The model of the store is read each time: it may change between two attempts."""
-        self._store_model = _matching_model(context) if texts or self else None
+        embedder = context.embedder
+        self._store_model = store_model(context) if embedder and (texts or self) else None
+        if embedder and self._store_model and self._store_model != embedder.model:
+            raise ModelMismatch(
+                f"the store has vectors of {self._store_model}, and the embedder is {embedder.model}",
+                remedy="use the store's model, or run `memory-mesh reembed` to change the store to the new one",
+            )
         new = list(dict.fromkeys(text for text in texts if text not in self))
-        self.update(zip(new, _embed_for_storage(context, new), strict=True))
+        try:
+            embedded = _embed_passages(context, embedder, new) if embedder else [Embedded()] * len(new)
+        except EmbeddingError as error:
+            _log.warning("stored without vectors, found by keywords until `memory-mesh reembed`: %s", error)
+            embedded = [Embedded(pending=True)] * len(new)
+        self.update(zip(new, embedded, strict=True))
 
     def model_rows(self, context: Context) -> list[Row]:
         """Return the row that records the model, to be written with the first vector of a store; later an empty list."""
         first = next((embedded.own for embedded in self.values() if embedded.own), None)
         return [model_row(context, first.model)] if first and self._store_model is None else []
-
-
-def _embed_for_storage(context: Context, texts: Sequence[str]) -> list[Embedded]:
-    """Embed texts in one batch. They are pending if the embedder fails, and have no vector if there is no embedder."""
-    if context.embedder is None or not texts:
-        return [Embedded()] * len(texts)
-    try:
-        return _embed_passages(context, context.embedder, texts)
-    except EmbeddingError as error:
-        _log.warning("stored without vectors, found by keywords until `memory-mesh reembed`: %s", error)
-        return [PENDING] * len(texts)
 
 
 def _embed_passages(context: Context, embedder: Embedder, texts: Sequence[str]) -> list[Embedded]:
@@ -71,7 +68,8 @@ def _embed_passages(context: Context, embedder: Embedder, texts: Sequence[str]) 
     vectors = iter(embed_texts(embedder, [passage for parts in passages for passage in parts]) if texts else ())
     embedded = [Embedded(tuple(next(vectors) for _ in parts)) for parts in passages]
     # The vectors of a fallback have the name of its model. If it differs, the memory waits for the right model.
-    return [one if all(vector.model == embedder.model for vector in one.vectors) else PENDING for one in embedded]
+    pending = Embedded(pending=True)
+    return [one if all(vector.model == embedder.model for vector in one.vectors) else pending for one in embedded]
 
 
 def embed_query(context: Context, query: str) -> Vector | None:
@@ -148,20 +146,14 @@ def passage_row(memory: Memory, id_: str, vector: Vector) -> Row:
     )  # fmt: skip
 
 
-def replacing(old: Row | None, row: Row) -> Row:
-    """Return `row` as the next revision of `old`, if there is an old one."""
-    return replace(row, revision=old.revision + 1, replaces=old.revision) if old else row
+def replace_passages(old: Mapping[str, Row], new: Sequence[Row]) -> tuple[list[Row], list[Key]]:
+    """Return the puts and deletes that turn the old passages of a memory, by id, into the new ones.
 
-
-def _matching_model(context: Context) -> str | None:
-    """Return the model of the store, or raise `ModelMismatch` if the embedder has another."""
-    model = store_model(context) if context.embedder else None
-    if context.embedder and model not in (None, context.embedder.model):
-        raise ModelMismatch(
-            f"the store has vectors of {model}, and the embedder is {context.embedder.model}",
-            remedy="use the store's model, or run `memory-mesh reembed` to change the store to the new one",
-        )
-    return model
+    Rows are replaced where possible: a delete makes the store free bytes, and the history keeps the old text anyway.
+    """
+    revisions = {row.id: old[row.id].revision if row.id in old else 0 for row in new}
+    puts = [replace(row, revision=revisions[row.id] + 1, replaces=revisions[row.id]) for row in new]
+    return puts, [row.key for id_, row in old.items() if id_ not in revisions]
 
 
 @contextmanager
@@ -275,7 +267,10 @@ class _Reembedding:
         passages: dict[str, dict[str, Row]] = {id_: {} for id_ in ids}
         for row in self._context.store.find(Kind.PASSAGE, In("ref", tuple(ids))):
             passages[str(row.value("ref"))][row.id] = row
-        vectors = {memory.id: self._from_staged(memory.id, passages[memory.id]) for memory in memories}
+        vectors: dict[str, Embedded] = {}
+        for memory in memories:
+            staged = [passages[memory.id].get(self._stage_id(memory.id, n)) for n in range(len(passages[memory.id]))]
+            vectors[memory.id] = Embedded(tuple(row.vector for row in staged if row and row.vector))
         unstaged = [memory for memory in memories if not vectors[memory.id].own]
         vectors |= zip((memory.id for memory in unstaged), self._embed(unstaged), strict=True)
         puts: list[Row] = [] if self._store_has_model() else [model_row(self._context, self._embedder.model)]
@@ -283,9 +278,9 @@ class _Reembedding:
         for memory in memories:
             # No new revision: the vector is derived from the content, which stays the same.
             newer = replace(memory, vector=vectors[memory.id].own, pending=False)
-            old, new = passages[memory.id], {row.id: row for row in passage_rows(newer, vectors[memory.id])}
-            puts += [newer.row(replaces=memory.revision), *(replacing(old.get(id_), row) for id_, row in new.items())]
-            deletes += [row.key for id_, row in old.items() if id_ not in new]
+            new, dropped = replace_passages(passages[memory.id], passage_rows(newer, vectors[memory.id]))
+            puts += [newer.row(replaces=memory.revision), *new]
+            deletes += dropped
         return Plan(None, puts, deletes, seen)
 
     def _read(self, ids: Sequence[str]) -> tuple[list[Memory], dict[str, int]]:
@@ -309,10 +304,6 @@ class _Reembedding:
             what = f"another run changed the store to {current}, while this one changed it to {model}"
             raise ModelMismatch(what, remedy="run reembed again with the model that the store should have")
         return current is not None
-
-    def _from_staged(self, id_: str, passages: Mapping[str, Row]) -> Embedded:
-        staged = [passages.get(self._stage_id(id_, n)) for n in range(len(passages))]
-        return Embedded(tuple(row.vector for row in staged if row and row.vector))
 
     def _stage_id(self, memory_id: str, n: int) -> str:
         return f"{memory_id}.{self._stage_name}.{n}"

@@ -14,7 +14,6 @@ from memory_mesh.core.model import (
     INT_MAX,
     METADATA,
     And,
-    Column,
     Compare,
     In,
     IsNull,
@@ -105,50 +104,50 @@ def _compare(node: Any, depth: int) -> Where:
     left, right = node.this, node.expression
     if left.key != "column" and right.key == "column":
         left, right, op = right, left, _FLIPPED[op]
-    column = _column(left)
-    value = _literal(column, right)
+    name, type_ = _column(left)
+    value = _literal(name, type_, right)
     if isinstance(value, bool) and op not in ("=", "<>"):
         raise InvalidFilter(f"{node.sql()[:80]!r} orders true and false", expected="= or <>")
-    return Compare(_name(column), op, value)
+    return Compare(name, op, value)
 
 
 def _in(node: Any, depth: int) -> Where:
-    column = _column(node.this)
+    name, type_ = _column(node.this)
     if node.args.get("query") or not node.expressions:
         raise InvalidFilter(f"{node.sql()[:80]!r} is not allowed in a filter", expected="IN with a list of literals")
-    return In(_name(column), tuple(_literal(column, item) for item in node.expressions))
+    return In(name, tuple(_literal(name, type_, item) for item in node.expressions))
 
 
 def _like(node: Any, depth: int) -> Where:
-    column = _column(node.this)
-    pattern = _literal(column, node.expression, is_pattern=True)
+    name, type_ = _column(node.this)
+    pattern = _literal(name, type_, node.expression, is_pattern=True)
     if not isinstance(pattern, str) or len(pattern) > _MAX_PATTERN_CHARS:
         raise InvalidFilter(f"LIKE {str(pattern)[:60]!r}", expected=f"a text of at most {_MAX_PATTERN_CHARS:,} characters")
-    like = Like(_name(column), pattern)
+    like = Like(name, pattern)
     return Not(like) if node.args.get("negate") else like
 
 
 def _is(node: Any, depth: int) -> Where:
     if node.expression.key != "null":
         raise InvalidFilter(f"{node.sql()[:80]!r} is not allowed in a filter", expected="IS NULL or IS NOT NULL")
-    return IsNull(_name(_column(node.this)))
+    return IsNull(_column(node.this)[0])
 
 
 def _between(node: Any, depth: int) -> Where:
-    column = _column(node.this)
-    low, high = _literal(column, node.args["low"]), _literal(column, node.args["high"])
-    return And((Compare(_name(column), ">=", low), Compare(_name(column), "<=", high)))
+    name, type_ = _column(node.this)
+    low, high = _literal(name, type_, node.args["low"]), _literal(name, type_, node.args["high"])
+    return And((Compare(name, ">=", low), Compare(name, "<=", high)))
 
 
-def _column(node: Any) -> "Column | str":
-    """Return the column, or the text `metadata.key`."""
+def _column(node: Any) -> tuple[str, Type | None]:
+    """Return the name and the type of a column; a key of the metadata has no type."""
     if node.key != "column":
         raise InvalidFilter(f"{node.sql()[:80]!r} is not a column", expected=_ALLOWED)
     parts = [part.name for part in node.parts]
     if len(parts) == 1 and parts[0] in FILTERABLE:
-        return FILTERABLE[parts[0]]
+        return FILTERABLE[parts[0]].name, FILTERABLE[parts[0]].type
     if len(parts) > 1 and parts[0] == METADATA.rstrip("."):
-        return METADATA + ".".join(parts[1:])
+        return METADATA + ".".join(parts[1:]), None
     name = ".".join(parts)[:80]
     raise InvalidFilter(
         f"unknown column {name!r}",
@@ -157,24 +156,16 @@ def _column(node: Any) -> "Column | str":
     )
 
 
-def _name(column: "Column | str") -> str:
-    return column if isinstance(column, str) else column.name
-
-
-def _literal(column: "Column | str", node: Any, *, is_pattern: bool = False) -> Scalar:
+def _literal(name: str, type_: Type | None, node: Any, *, is_pattern: bool = False) -> Scalar:
     value = _constant(node)
-    if isinstance(column, str):
+    if type_ is None:
         return value
-    type_ = _LITERALS[column.type]
-    fits = isinstance(value, bool) if type_ is bool else isinstance(value, type_) and not isinstance(value, bool)
-    if not fits:
-        raise InvalidFilter(f"{column.name} is compared with {value!r:.60}", expected=f"a {column.type.value}")
-    return _time(column, value) if column.type is Type.TIME and not is_pattern else value
-
-
-def _time(column: Column, value: Scalar) -> str:
+    if type_ is not Type.BOOL if isinstance(value, bool) else not isinstance(value, _LITERALS.get(type_, str)):
+        raise InvalidFilter(f"{name} is compared with {value!r:.60}", expected=f"a {type_.value}")
+    if type_ is not Type.TIME or is_pattern:
+        return value
     try:
-        return parse_time(value, column.name)
+        return parse_time(value, name)
     except InvalidInput as error:
         raise InvalidFilter(error.what, expected=error.expected) from None
 
@@ -203,15 +194,8 @@ def _number(text: str) -> int | float:
     return value
 
 
-_LITERALS: dict[Type, Any] = {
-    Type.TEXT: str,
-    Type.TIME: str,
-    Type.TEXTS: str,
-    Type.JSON: str,
-    Type.INT: int | float,
-    Type.REAL: int | float,
-    Type.BOOL: bool,
-}
+# The types of literals; columns of every other type are compared with texts.
+_LITERALS: dict[Type, Any] = {Type.INT: int | float, Type.REAL: int | float, Type.BOOL: bool}
 
 _READERS: dict[str, Callable[[Any, int], Where]] = {
     "and": _and_or,

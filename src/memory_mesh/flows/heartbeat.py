@@ -106,14 +106,20 @@ JOBS = (
 def beat(context: Context, *, jobs: Sequence[str] | None = None, force: bool = False) -> Heartbeat:
     """Run the guard and the jobs that are due; only those in `jobs`, if given, and also those not due with `force`."""
     context.check_enabled()
-    chosen = _chosen(jobs)
+    known = [job.name for job in JOBS]
+    valid = isinstance(jobs, Iterable) and not isinstance(jobs, str) and all(name in known for name in jobs)
+    if jobs is not None and not valid:
+        raise InvalidInput(f"jobs is {shown(jobs)}", expected=f"a list of {', '.join(known)}")
     first = _run(context, JOBS[0], context.clock())
     runs = [first]
-    for job in chosen:
+    for job in (job for job in JOBS[1:] if jobs is None or job.name in jobs):
         check_cancelled()
         blocked = None if first.ok else _not_run(context, job, Outcome.BLOCKED, "the guard found damage")
         runs.append(blocked or _run_if_due(context, job, force=force))
-    _record(context, first)
+    try:
+        _release(context, JOBS[0], None, millis(first.began), first)
+    except MemoryMeshError as error:  # a damaged store may not accept it
+        _log.warning("heartbeat: the run of %s was not recorded: %s", first.job, error)
     return Heartbeat(runs=tuple(runs))
 
 
@@ -122,14 +128,6 @@ def log(context: Context, *, limit: int = 20) -> list[JobRun]:
     max_runs = checked_limit(limit)
     runs = [run for meta in Meta.with_prefix(context.store, _id(context, "run", "")) if (run := _run_of(meta))]
     return sorted(runs, key=lambda run: (run.began, -run.priority), reverse=True)[:max_runs]
-
-
-def _chosen(names: Sequence[str] | None) -> list[Job]:
-    known = [job.name for job in JOBS]
-    valid = isinstance(names, Iterable) and not isinstance(names, str) and all(name in known for name in names)
-    if names is not None and not valid:
-        raise InvalidInput(f"jobs is {shown(names)}", expected=f"a list of {', '.join(known)}")
-    return [job for job in JOBS[1:] if names is None or job.name in names]
 
 
 def _run_if_due(context: Context, job: Job, *, force: bool) -> JobRun:
@@ -194,14 +192,6 @@ def _release(context: Context, job: Job, holder: str | None, began: int, run: Jo
         return Plan(None, [state_row, place.row({**asdict(run), "outcome": str(run.outcome)}, at=iso(context.clock()))])
 
     commit(context, decide)
-
-
-def _record(context: Context, run: JobRun) -> None:
-    """Record the run of the guard, if a damaged store still accepts it."""
-    try:
-        _release(context, JOBS[0], None, millis(run.began), run)
-    except MemoryMeshError as error:
-        _log.warning("heartbeat: the run of %s was not recorded: %s", run.job, error)
 
 
 def _stored_state(context: Context, job: Job) -> tuple[Meta, JobState]:

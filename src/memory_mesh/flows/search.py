@@ -102,6 +102,15 @@ def get_all(
     return usage.with_counts(context, [Memory.of(row) for row in rows])
 
 
+def count_by_status(context: Context) -> dict[str, int]:
+    """Return how many memories the user has of each status that occurs."""
+    if not context.options.enable_memory:
+        return {}
+    own = equals("user_id", context.reader.user_id)
+    counts = {status.value: context.store.count(Kind.MEMORY, all_of(own, equals("status", status))) for status in Status}
+    return {status: count for status, count in counts.items() if count}
+
+
 def history(context: Context, memory_id: str) -> list[Change]:
     """Return the changes of a memory, oldest first, or raise `NotFound`."""
     memory = require_memory(context, memory_id)
@@ -170,9 +179,8 @@ def explain(context: Context, request: Request) -> Explanation:
     ranked = _ranked(context, request)
     best, below = ranked.ranking.best(ranked.min_score), ranked.ranking.below(ranked.min_score)
     results = list(islice(_results(context, request, ranked), request.limit))
-    near_misses = _read(context, ranked, below[:_NEAR_MISSES])
+    explained = _explain(ranked, [*results, *_read(context, ranked, below[:_NEAR_MISSES])])
     excluded = {"min_score": len(below), "limit": len(best) - len(results)}
-    explained = _explainer(ranked)
     return Explanation(
         query=ranked.text,
         tokens=list(ranked.query.tokens),
@@ -182,8 +190,8 @@ def explain(context: Context, request: Request) -> Explanation:
         documents=ranked.pool.documents,
         candidates=len(ranked.pool.ids),
         left_out={**ranked.pool.excluded, **{reason: count for reason, count in excluded.items() if count > 0}},
-        answers=[explained(result) for result in results],
-        nearly=[explained(result) for result in near_misses],
+        answers=explained[: len(results)],
+        nearly=explained[len(results) :],
     )
 
 
@@ -215,10 +223,8 @@ def _ranked(context: Context, request: Request) -> _Ranked:
     ranker, by_vector = request.ranker or context.options.ranker, query.vector is not None
     ranking = rank(ranker, pool, depth=2 * request.limit, by_vector=by_vector, weights=context.options.channel_weights)
     min_score = ranking.default_min_score if request.min_score is None else request.min_score
-    return _Ranked(
-        text=text, query=query, pool=pool, ranker=ranker, ranking=ranking, min_score=min_score,
-        readable=is_readable(context, request.statuses, request.where),
-    )  # fmt: skip
+    test = is_readable(context, request.statuses, request.where)
+    return _Ranked(text=text, query=query, pool=pool, ranker=ranker, ranking=ranking, min_score=min_score, readable=test)
 
 
 def _query(context: Context, request: Request, text: str) -> Query:
@@ -271,20 +277,16 @@ def _copied(value: Any) -> Any:
     return [_copied(part) for part in value] if isinstance(value, list) else value
 
 
-def _explainer(ranked: _Ranked) -> Callable[[SearchResult], Explained]:
+def _explain(ranked: _Ranked, results: Sequence[SearchResult]) -> list[Explained]:
     from memory_mesh.core.search.ranker import order
 
     pool, by_vector = ranked.pool, ranked.query.vector is not None
     channels = [name for name in _CHANNELS if name in pool.signals and (by_vector or not name.startswith("vectors"))]
     positions = {id_: at for at, id_ in enumerate(pool.ids)}
     ranks = {name: {id_: rank for rank, id_ in enumerate(order(pool, name), start=1)} for name in channels}
-
-    def explained(result: SearchResult) -> Explained:
-        at = positions[result.id]
-        placings = {
-            name: Placing(ranks[name][result.id], float(pool.signals[name][at])) for name in channels if result.id in ranks[name]
-        }
+    explained: list[Explained] = []
+    for id_, at, result in ((result.id, positions[result.id], result) for result in results):
+        placings = {name: Placing(rank[id_], float(pool.signals[name][at])) for name, rank in ranks.items() if id_ in rank}
         features = {name: float(values[at]) for name, values in ranked.ranking.features.items()}
-        return Explained(result=result, channels=placings, features=features)
-
+        explained.append(Explained(result=result, channels=placings, features=features))
     return explained

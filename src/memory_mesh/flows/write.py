@@ -34,7 +34,7 @@ from memory_mesh.core.model import (
 )
 from memory_mesh.core.search import tokens
 from memory_mesh.flows.context import Context, Plan, check_texts, commit, new_entry, own_audit_rows, require_memory
-from memory_mesh.flows.embed import Embedded, Vectors, passage_row, passage_rows, replacing
+from memory_mesh.flows.embed import Embedded, Vectors, passage_row, passage_rows, replace_passages
 
 # The metadata that the audit block repeats: distillation looks for failures in blocks.
 _METADATA_IN_BLOCK = ("status", "tags", "error_pattern")
@@ -158,26 +158,27 @@ def _add_one(context: Context, batch: _Batch, item: Prepared, receipt: Row | Non
             batch.memories[id_] = require_memory(context, id_, any_reader=True)
         batch.answers.append(batch.memories[id_])
         return
+    ms = context.clock()
     if known := batch.duplicate_of(item):
-        memory = _observe(context, batch, known, item)
+        # Metadata of the duplicate that differs is kept in the history.
+        differs = {key: value for key, value in item.draft.metadata.items() if known.metadata.get(key) != value}
+        memory, change = revise(
+            known, at=iso(ms), by=context.reader.agent_id, action="observe", detail=differs or None,
+            times_observed=known.times_observed + 1, last_observed=iso(ms),
+        )  # fmt: skip
+        batch.other_rows.append(change.row(memory.partition))
     else:
-        memory = _create(context, batch, item, vectors[item.draft.content])
+        name, embedded = _partition(context, item), vectors[item.draft.content]
+        batch.numbers[name] += 1
+        memory = new_memory(context, item, embedded, ms=ms, number=batch.numbers[name])
+        batch.other_rows += passage_rows(memory, embedded)
+    batch.entries.append(retain_entry(context, ms, memory, "observe" if known else "add"))
     batch.put(memory)
     batch.changed.add(memory.id)
     batch.answers.append(memory)
     if item.receipt_id:
         used = Receipt(id=item.receipt_id, created_at=memory.created_at, ref=memory.id, request=item.request)
         batch.other_rows.append(used.row(memory.partition))
-
-
-def _create(context: Context, batch: _Batch, item: Prepared, vectors: Embedded) -> Memory:
-    ms = context.clock()
-    name = _partition(context, item)
-    batch.numbers[name] += 1
-    memory = new_memory(context, item, vectors, ms=ms, number=batch.numbers[name])
-    batch.other_rows.extend(passage_rows(memory, vectors))
-    batch.entries.append(retain_entry(context, ms, memory, "add"))
-    return memory
 
 
 def new_memory(context: Context, item: Prepared, vectors: Embedded, *, ms: int, number: int, **more: Any) -> Memory:
@@ -201,19 +202,6 @@ def new_memory(context: Context, item: Prepared, vectors: Embedded, *, ms: int, 
         pending=vectors.pending,
         **{**columns, **more},
     )
-
-
-def _observe(context: Context, batch: _Batch, memory: Memory, item: Prepared) -> Memory:
-    ms = context.clock()
-    # Metadata of the duplicate that differs is kept in the history.
-    differs = {key: value for key, value in item.draft.metadata.items() if memory.metadata.get(key) != value}
-    newer, change = revise(
-        memory, at=iso(ms), by=context.reader.agent_id, action="observe", detail=differs or None,
-        times_observed=memory.times_observed + 1, last_observed=iso(ms),
-    )  # fmt: skip
-    batch.other_rows.append(change.row(memory.partition))
-    batch.entries.append(retain_entry(context, ms, newer, "observe"))
-    return newer
 
 
 def _partition(context: Context, item: Prepared) -> str:
@@ -249,19 +237,19 @@ def update(
     return commit(context, decide)
 
 
-def set_columns(context: Context, memory_id: str, *, action: str, why: str | None = None, **columns: Any) -> Memory:
+def set_columns(context: Context, memory_id: str, *, action: str, **columns: Any) -> Memory:
     """Set columns of a memory (pinned, status, …). Nothing is written if they have these values already."""
 
     def decide() -> Plan[Memory]:
         memory, seen = _read(context, memory_id)
         if _has(memory, columns):
             return Plan(memory)
-        return replace(plan_revision(context, memory, action=action, why=why, **columns), seen=seen)
+        return replace(plan_revision(context, memory, action=action, **columns), seen=seen)
 
     return commit(context, decide)
 
 
-def plan_revision(context: Context, memory: Memory, *, action: str, why: str | None, **updates: Any) -> Plan[Memory]:
+def plan_revision(context: Context, memory: Memory, *, action: str, why: str | None = None, **updates: Any) -> Plan[Memory]:
     """Return the plan that writes the next revision of a memory with its history and its audit block."""
     ms = context.clock()
     reason = context.gate().redact(why) if why else None
@@ -312,12 +300,11 @@ def _with_passages(context: Context, before: Memory, plan: Plan[Memory], vectors
         return plan
     old = context.store.get(Kind.PASSAGE, context.store.ids(Kind.PASSAGE, equals("ref", memory.id)))
     if vectors:
-        new = {row.id: row for row in passage_rows(memory, vectors)}
+        new = passage_rows(memory, vectors)
     else:
-        new = {id_: passage_row(memory, id_, row.vector) for id_, row in old.items() if row.vector}
-    # Replace rows where possible: a delete makes the store free bytes, and the history keeps the old text anyway.
-    puts = [replacing(old.get(id_), row) for id_, row in new.items()]
-    return replace(plan, puts=[*plan.puts, *puts], deletes=[row.key for id_, row in old.items() if id_ not in new])
+        new = [passage_row(memory, id_, row.vector) for id_, row in old.items() if row.vector]
+    puts, deletes = replace_passages(old, new)
+    return replace(plan, puts=[*plan.puts, *puts], deletes=deletes)
 
 
 def _has(memory: Memory, columns: dict[str, Any]) -> bool:
