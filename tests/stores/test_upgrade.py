@@ -12,8 +12,7 @@ import pytest
 from memory_mesh import MemoryMesh, Sound
 from memory_mesh.core.errors import StoreUnavailable
 from memory_mesh.core.model import Compare, Kind
-from memory_mesh.stores.sqlite import SqliteStore, derived_faults
-from memory_mesh.stores.sqlite import schema as sqlite_schema
+from memory_mesh.stores.sqlite import SqliteStore, derived_faults, tables
 
 from .make_fixture import FOLDER, PLANNER, WordEmbedder, describe, open_copy
 
@@ -185,7 +184,7 @@ def test_an_upgrade_that_breaks_off_leaves_the_older_file(file: Path, monkeypatc
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(sqlite_schema, "adopt", break_off)
+        patch.setattr(tables, "adopt", break_off)
         with pytest.raises(KeyboardInterrupt):
             SqliteStore(file)
     assert schema(file) == before

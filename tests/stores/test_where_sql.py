@@ -10,8 +10,8 @@ from hypothesis import given
 from memory_mesh.core.model import Kind, Where
 from memory_mesh.flows.filters import parse
 from memory_mesh.stores.ram import RamStore
-from memory_mesh.stores.sql import Compiler
 from memory_mesh.stores.sqlite import SqliteStore
+from memory_mesh.stores.sqlite.queries import Compiler
 from memory_mesh.testing.contract.reads import ROWS
 from memory_mesh.testing.contract.subject import ids, memory, property_test
 from memory_mesh.testing.rows import conditions

@@ -106,13 +106,13 @@ class Entry:
 
 def entry_of(row: Row) -> Entry:
     """Return the entry of a row."""
-    words, turn, session = row.value("keywords"), row.value("turn"), _text(row, "session_id")
+    turn, session = row.value("turn"), _text(row, "session_id")
     expires = _time(_text(row, "expires_at"))
     return Entry(
         key=key_of(row.kind, row.id),
         id=row.id,
         owner=key_of(Kind.MEMORY, _text(row, "ref") or "") if row.kind is Kind.PASSAGE else None,
-        words=[str(word) for word in words] if isinstance(words, list) else [],
+        words=row.keywords,
         scope=_scope(row),
         session=None if session is None else hash64(session),
         turn=turn if isinstance(turn, int) else MISSING,

@@ -53,8 +53,8 @@ def keyword_scores(documents: Iterable[tuple[str, Sequence[str]]], tokens: Seque
     return best(bm25(postings, Corpus(number, length), tokens))
 
 
-def cosines(query: bytes, rows: Sequence[tuple[str, bytes]]) -> list[Hit]:
-    """Return the best cosine of each id with the query; a vector of length zero scores 0."""
+def best_cosines(query: bytes, rows: Sequence[tuple[str, bytes]], limit: int) -> list[Hit]:
+    """Return the ids with the best cosines, best first. An id counts with its best vector; a vector of length zero scores 0."""
     if not rows:
         return []
     import numpy as np
@@ -68,9 +68,4 @@ def cosines(query: bytes, rows: Sequence[tuple[str, bytes]]) -> list[Hit]:
     by_id: dict[str, float] = {}
     for (id_, _), score in zip(rows, scores.tolist(), strict=True):
         by_id[id_] = max(score, by_id.get(id_, -1.0))
-    return [Hit(id_, score) for id_, score in by_id.items()]
-
-
-def ranked(hits: Sequence[Hit], limit: int) -> list[Hit]:
-    """Return the best hits, best first; equal scores are ordered by id, descending."""
-    return sorted(hits, key=lambda hit: (hit.score, hit.id), reverse=True)[:limit]
+    return [Hit(*found) for found in best(by_id)[:limit]]

@@ -12,15 +12,7 @@ from typing import Never
 from memory_mesh.core.errors import Conflict, IdTaken, MemoryDisabled, StoreClosed
 from memory_mesh.core.model import ANYTHING, MOVING, Hit, Key, Kind, Row, Vector, Where
 from memory_mesh.core.ports import Applied, Changes
-from memory_mesh.stores.base import (
-    KEPT_MOVES,
-    check_unique,
-    cosines,
-    keyword_scores,
-    mark_of,
-    ranked,
-    version_in,
-)
+from memory_mesh.stores.base import KEPT_MOVES, best_cosines, check_unique, keyword_scores, mark_of, version_in
 
 
 class RamStore:
@@ -92,11 +84,11 @@ class RamStore:
                 passages = self._all(Kind.PASSAGE, ANYTHING)
                 vectors += [(str(row.value("ref")), row.vector) for row in passages if row.vector and row.value("ref") in owners]
         comparable = [(id_, v.data) for id_, v in vectors if (v.model, len(v.data)) == (vector.model, len(vector.data))]
-        return ranked(cosines(vector.data, comparable), limit)
+        return best_cosines(vector.data, comparable, limit)
 
     def matching(self, tokens: Sequence[str], partitions: Sequence[str], where: Where = ANYTHING, *, limit: int) -> list[Hit]:
         rows = {row.id: row for row in self._all(Kind.MEMORY, ANYTHING) if row.partition in partitions}
-        scored = keyword_scores([(row.id, _keywords(row)) for row in rows.values()], tokens)
+        scored = keyword_scores([(row.id, row.keywords) for row in rows.values()], tokens)
         allowed = (Hit(id_, score) for id_, score in scored if where.matches(rows[id_]))
         return list(islice(allowed, limit))
 
@@ -155,8 +147,3 @@ class DisabledStore(RamStore):
 def _copy(row: Row) -> Row:
     """Return a deep copy: later changes to the lists of the caller must not change the store."""
     return replace(row, fields=deepcopy(dict(row.fields)), replaces=0)
-
-
-def _keywords(row: Row) -> list[str]:
-    words = row.value("keywords")
-    return [str(word) for word in words] if isinstance(words, list) else []

@@ -9,6 +9,7 @@ parent closes, it removes the log under the writes of the child, and they are lo
 its connection before a fork, and both processes connect again at the next use.
 """
 
+# ruff: noqa: I001  (sorted, but several names a line)
 import json
 import os
 import sqlite3
@@ -19,34 +20,17 @@ from contextlib import contextmanager, suppress
 from itertools import chain, repeat
 from pathlib import Path
 from threading import RLock
+from typing import Any
 from weakref import WeakSet
 
 from memory_mesh.core.errors import (
-    Conflict,
-    StoreBusy,
-    StoreClosed,
-    StoreCorrupt,
-    StoreError,
-    StoreFull,
-    StoreReadOnly,
-    StoreUnavailable,
+    Conflict, StoreBusy, StoreClosed, StoreCorrupt, StoreError, StoreFull, StoreReadOnly, StoreUnavailable,
 )  # fmt: skip
 from memory_mesh.core.model import ANYTHING, Hit, In, Key, Kind, Row, Vector, Where, all_of, batches
 from memory_mesh.core.ports import Applied, Changes, Step, no_step
-from memory_mesh.stores.base import check_unique, cosines, keyword_scores, ranked
-from memory_mesh.stores.sql import exactly_like
-from memory_mesh.stores.sqlite.changes import changes_of, version_of
-from memory_mesh.stores.sqlite.rows import Writing, condition_on, documents, near, page, rows_of
-from memory_mesh.stores.sqlite.schema import (
-    adopt,
-    check_version,
-    has_foreign_rows,
-    mark_freed,
-    mark_unfreed,
-    prepare,
-    table_of,
-    unfreed,
-)  # fmt: skip
+from memory_mesh.stores.base import best_cosines, check_unique, keyword_scores
+from memory_mesh.stores.sqlite import tables
+from memory_mesh.stores.sqlite.queries import condition_on, exactly_like, near, page
 
 _WAL_ATTEMPTS = 100  # each may fail because another process opens the file at the same time
 # Freeing bytes rewrites the file. Up to this size a deletion does it at once; for larger files `compact` does.
@@ -65,8 +49,8 @@ class SqliteStore:
         self._path, self._read_only, self._busy_seconds, self._step = path, read_only, busy_seconds, step
         self._lock = RLock()
         self._closed = False
-        self._connection: sqlite3.Connection | None = self._connect()
-        with _fork_lock:
+        self._connection: sqlite3.Connection | None = None
+        with self._use(), _fork_lock:
             _open_stores.add(self)
 
     # --- the port ---
@@ -79,23 +63,24 @@ class SqliteStore:
 
     def apply(self, puts: Sequence[Row] = (), deletes: Sequence[Key] = (), *, seen: Mapping[str, int] | None = None) -> Applied:
         check_unique(puts, deletes)
-        if self._read_only:
-            raise StoreReadOnly(f"{self._path} is opened read-only", remedy="open it without ?mode=ro to write")
+        self._check_writable()
         with self._write_transaction() as connection:
-            with self._begun(connection):
+            with self._transaction(connection):
                 self._step("store.begun")
-                self._check(connection, seen or {})
-                change = Writing(connection)
+                for partition, version in (seen or {}).items():
+                    if tables.state_of(connection, partition)[0] != version:
+                        raise Conflict(f"partition {partition} has changed")
+                change = tables.Writing(connection)
                 for key in deletes:
                     change.delete(key)
                 self._step("store.deleted")
                 for row in puts:
                     change.put(row)
                 self._step("store.put")
-                change.log()
+                tables.record_moves(connection, change.moved)
                 replaced = any(row.replaces and row.kind is Kind.BLOCK for row in puts)
                 if deletes or replaced:
-                    mark_unfreed(connection)
+                    tables.mark_unfreed(connection)
                 self._step("store.counted")
             self._step("store.committed")
             if deletes or replaced:
@@ -104,34 +89,28 @@ class SqliteStore:
 
     def version(self, partition: str) -> int:
         with self._use() as connection:
-            return version_of(connection, partition)
+            return tables.state_of(connection, partition)[0]
 
     def get(self, kind: Kind, ids: Sequence[str]) -> dict[str, Row]:
         if len(ids) <= _BATCH:  # a single query reads one snapshot
             return {row.id: row for row in self.find(kind, In("id", tuple(ids)))} if ids else {}
-        with self._use() as connection, self._snapshot(connection):
+        with self._use() as connection, self._transaction(connection, "BEGIN"):
             return {row.id: row for batch in batches(ids, _BATCH) for row in self.find(kind, In("id", tuple(batch)))}
 
     def find(self, kind: Kind, where: Where = ANYTHING, *, limit: int | None = None, after: Row | None = None) -> list[Row]:
         query = page(kind, where, limit=limit, after=after)
         with self._use() as connection:
-            return rows_of(kind, connection.execute(query.text, query.params))
+            return tables.rows_of(kind, connection.execute(query.text, query.params))
 
     def count(self, kind: Kind, where: Where = ANYTHING) -> int:
-        condition = condition_on(kind, where)
-        with self._use() as connection:
-            query = f"SELECT count(*) FROM {table_of(kind).name} WHERE {condition.text}"
-            return int(connection.execute(query, condition.params).fetchone()[0])
+        return int(self._select("count(*)", kind, where)[0])
 
     def ids(self, kind: Kind, where: Where = ANYTHING) -> list[str]:
-        condition = condition_on(kind, where)
-        with self._use() as connection:
-            query = f"SELECT id FROM {table_of(kind).name} WHERE {condition.text}"
-            return [row[0] for row in connection.execute(query, condition.params)]
+        return self._select("id", kind, where)
 
     def changes(self, partition: str, since: str | None = None) -> Changes:
         with self._use() as connection:
-            return changes_of(connection, partition, since)
+            return tables.changes_of(connection, partition, since)
 
     def nearest(self, kind: Kind, vector: Vector, where: Where = ANYTHING, *, limit: int) -> list[Hit]:
         if kind is Kind.BLOCK:
@@ -139,18 +118,17 @@ class SqliteStore:
         query = near(kind, vector, where)
         with self._use() as connection:
             rows = connection.execute(query.text, query.params).fetchall()
-        return ranked(cosines(vector.data, rows), limit)
+        return best_cosines(vector.data, rows, limit)
 
     def matching(self, tokens: Sequence[str], partitions: Sequence[str], where: Where = ANYTHING, *, limit: int) -> list[Hit]:
-        with self._use() as connection, self._snapshot(connection):
-            scored = keyword_scores(documents(connection, partitions), tokens)
+        with self._use() as connection, self._transaction(connection, "BEGIN"):
+            scored = keyword_scores(tables.documents(connection, partitions), tokens)
             hits: list[Hit] = []
             for batch in batches(scored, min(_BATCH, 2 * limit + 1)):  # most of the best pass the condition
                 condition = condition_on(Kind.MEMORY, all_of(In("id", tuple(id_ for id_, _ in batch)), where))
                 # Without the hint SQLite would scan all active memories of the user instead of these few ids.
                 query = f"SELECT id FROM memories INDEXED BY sqlite_autoindex_memories_1 WHERE {condition.text}"
-                rows = connection.execute(query, condition.params)
-                allowed = {row[0] for row in rows}
+                allowed = {row[0] for row in connection.execute(query, condition.params)}
                 hits.extend(Hit(id_, score) for id_, score in batch if id_ in allowed)
                 if len(hits) >= limit:
                     break
@@ -158,8 +136,7 @@ class SqliteStore:
 
     def compact(self) -> bool:
         with self._use() as connection:
-            if self._read_only:
-                raise StoreReadOnly(f"{self._path} is opened read-only", remedy="open it without ?mode=ro to write")
+            self._check_writable()
             return self._free(connection)
 
     def close(self) -> None:
@@ -179,7 +156,7 @@ class SqliteStore:
     def has_deleted_bytes(self) -> bool:
         """Return whether bytes of deleted rows are still in the files."""
         with self._use() as connection:
-            return unfreed(connection)
+            return tables.unfreed(connection)
 
     def before_fork(self) -> None:
         """Close the connection and block all use until `after_fork`."""
@@ -191,18 +168,16 @@ class SqliteStore:
         self._lock.release()
 
     def _connect(self) -> sqlite3.Connection:
-        with self._translated():
-            if not self._read_only:
-                self._make_private()
-            mode = "ro" if self._read_only else "rwc"
-            uri = f"{self._path.absolute().as_uri()}?mode={mode}"
-            connection = sqlite3.connect(uri, uri=True, timeout=self._busy_seconds, isolation_level=None, check_same_thread=False)
-            try:
-                self._prepare(connection)
-            except BaseException:
-                connection.close()
-                raise
-            return connection
+        if not self._read_only:
+            self._make_private()
+        uri = f"{self._path.absolute().as_uri()}?mode={'ro' if self._read_only else 'rwc'}"
+        connection = sqlite3.connect(uri, uri=True, timeout=self._busy_seconds, isolation_level=None, check_same_thread=False)
+        try:
+            self._prepare(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
 
     def _disconnect(self) -> None:
         if self._connection:
@@ -220,7 +195,7 @@ class SqliteStore:
         for pragma in ("case_sensitive_like = ON", "secure_delete = ON", "temp_store = MEMORY", "synchronous = FULL"):
             connection.execute(f"PRAGMA {pragma}")
         connection.create_function("exactly_like", 2, exactly_like, deterministic=True)
-        ready = check_version(connection)
+        ready = tables.check_version(connection)
         if self._read_only:
             if not ready:
                 raise StoreUnavailable(f"{self._path} has no tables of this version", remedy="open it once for writing")
@@ -228,11 +203,11 @@ class SqliteStore:
         self._switch_to_wal(connection)
         if not ready:
             with self._transaction(connection):
-                prepare(connection)
-        elif has_foreign_rows(connection):
+                tables.prepare(connection)
+        elif tables.has_foreign_rows(connection):
             with self._transaction(connection):
-                adopt(connection)
-        if unfreed(connection) and self._is_small():
+                tables.adopt(connection)
+        if tables.unfreed(connection) and self._is_small():
             self._free(connection)
 
     def _switch_to_wal(self, connection: sqlite3.Connection) -> None:
@@ -249,10 +224,15 @@ class SqliteStore:
             else:
                 return
 
-    def _check(self, connection: sqlite3.Connection, seen: Mapping[str, int]) -> None:
-        for partition, version in seen.items():
-            if version_of(connection, partition) != version:
-                raise Conflict(f"partition {partition} has changed")
+    def _check_writable(self) -> None:
+        if self._read_only:
+            raise StoreReadOnly(f"{self._path} is opened read-only", remedy="open it without ?mode=ro to write")
+
+    def _select(self, expression: str, kind: Kind, where: Where) -> list[Any]:
+        condition = condition_on(kind, where)
+        query = f"SELECT {expression} FROM {tables.table_of(kind).name} WHERE {condition.text}"
+        with self._use() as connection:
+            return [row[0] for row in connection.execute(query, condition.params)]
 
     def _is_small(self) -> bool:
         return self._path.stat().st_size <= _MAX_REWRITTEN
@@ -273,7 +253,7 @@ class SqliteStore:
             connection.execute("VACUUM")
             if not self._truncate_log(connection):
                 return False
-            mark_freed(connection)
+            tables.mark_freed(connection)
         except sqlite3.OperationalError:
             return False  # no space, or others use the file; the change itself is durable
         self._step("store.freed")
@@ -290,11 +270,14 @@ class SqliteStore:
 
     @contextmanager
     def _use(self) -> Iterator[sqlite3.Connection]:
-        with self._lock, self._translated():
+        with self._lock:
             if self._closed:
                 raise StoreClosed(f"{self._path} is closed", remedy="open it again")
-            self._connection = self._connection or self._connect()
-            yield self._connection
+            try:
+                self._connection = self._connection or self._connect()
+                yield self._connection
+            except (sqlite3.Error, UnicodeDecodeError, json.JSONDecodeError) as error:
+                raise _store_error(self._path, error) from error
 
     @contextmanager
     def _write_transaction(self) -> Iterator[sqlite3.Connection]:
@@ -323,38 +306,17 @@ class SqliteStore:
         return True
 
     @contextmanager
-    def _transaction(self, connection: sqlite3.Connection) -> Iterator[None]:
-        connection.execute("BEGIN IMMEDIATE")
-        with self._begun(connection):
-            yield
-
-    @contextmanager
-    def _begun(self, connection: sqlite3.Connection) -> Iterator[None]:
-        """Commit a transaction that has begun, or roll it back on an error."""
+    def _transaction(self, connection: sqlite3.Connection, begin: str = "BEGIN IMMEDIATE") -> Iterator[None]:
+        """Commit at the end, or roll back on an error. With a plain BEGIN, several reads see the same state."""
         try:
+            if not connection.in_transaction:
+                connection.execute(begin)
             yield
             connection.execute("COMMIT")
         except BaseException:
-            if connection.in_transaction:
+            if connection.in_transaction:  # some errors end the transaction
                 connection.execute("ROLLBACK")
             raise
-
-    @contextmanager
-    def _snapshot(self, connection: sqlite3.Connection) -> Iterator[None]:
-        """Make several reads see the same state."""
-        connection.execute("BEGIN")
-        try:
-            yield
-        finally:
-            if connection.in_transaction:  # some errors end the transaction
-                connection.execute("COMMIT")
-
-    @contextmanager
-    def _translated(self) -> Iterator[None]:
-        try:
-            yield
-        except (sqlite3.Error, UnicodeDecodeError, json.JSONDecodeError) as error:
-            raise _store_error(self._path, error) from error
 
 
 # --- errors ---

@@ -1,0 +1,204 @@
+"""Queries of the SQLite store: conditions compiled to SQL, and the statements of `find` and `nearest`.
+
+The text has only our own column names and placeholders; every value is a parameter.
+"""
+
+# ruff: noqa: I001  (sorted, but several names a line)
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from memory_mesh.core.model import (
+    BASE, BY_NAME, METADATA, And, Anything, Compare, In, IsNull, Kind, Like, Not, Or, Row, Scalar, Status, Type, Vector, Where,
+    all_of, batches, fields_of, is_list, like,
+)  # fmt: skip
+from memory_mesh.stores.sqlite.tables import of_kind, table_of
+
+# SQLite rejects a thousand terms in a row. Bracketed in groups of a hundred, ten thousand are accepted.
+_MAX_TERMS = 100
+# The LIKE of SQLite treats these three characters as equal.
+_CONFUSED = frozenset("\ufffd\ufffe\uffff")
+_MAX_MERGED = 8  # partitions; SQLite would merge 500, but each costs a cursor
+_MAX_PARAMETERS = 30_000  # SQLite accepts 32,766
+
+
+@dataclass(frozen=True, slots=True)
+class Sql:
+    """A fragment of SQL with its parameters."""
+
+    text: str
+    params: tuple[Scalar, ...] = ()
+    depth: int = 0  # of nested brackets
+
+
+class Compiler:
+    """Compiles conditions to the dialect of SQLite; `column` returns the SQL expression of a field."""
+
+    def __init__(self, column: Callable[[str], str]) -> None:
+        self._column = column
+
+    def where(self, condition: Where) -> Sql:
+        match condition:
+            case Anything():
+                return Sql("1")
+            case Compare(column, "<>", value) if is_list(column):
+                return self.where(Not(Compare(column, "=", value)))
+            case Compare(column, op, value):
+                return self._each(column, f"{{}} {op} ?", (value,))
+            case In(column, values):
+                return self._in(column, values)
+            case Like(column, pattern):
+                exactly = "exactly_like({}, ?)" if _CONFUSED & {*pattern} else "{} LIKE ?"
+                return self._each(column, exactly, (pattern,))
+            case IsNull(column) if column.startswith(METADATA):
+                present = f"SELECT 1 FROM json_each({self._column('metadata')}) WHERE key = ? AND type <> 'null'"
+                return Sql(f"NOT EXISTS ({present})", (column.removeprefix(METADATA),))
+            case IsNull(column):
+                return Sql(f"{self._column(column)} IS NULL")
+            case And(parts) | Or(parts):
+                return self._joined(type(condition), parts)
+            case Not(part):
+                return self._not(part)
+
+    def _not(self, part: Where) -> Sql:
+        """Compile a negation with NOT at the leaves only: the stack of the SQLite parser has 100 entries."""
+        match part:
+            case And(parts) | Or(parts):
+                other = Or if isinstance(part, And) else And
+                return self.where(other(tuple(Not(each) for each in parts)))
+            case Not(inner):
+                return self.where(inner)
+        compiled = self.where(part)
+        return Sql(f"NOT ({compiled.text})", compiled.params, compiled.depth + 2)
+
+    def _joined(self, kind: type[And | Or], parts: tuple[Where, ...]) -> Sql:
+        if len(parts) > _MAX_TERMS:
+            return self._joined(kind, tuple(kind(tuple(batch)) for batch in batches(parts, _MAX_TERMS)))
+        word, empty = (" AND ", "1") if kind is And else (" OR ", "0")
+        # The deepest part first, so that the parser stack does not also hold the other parts.
+        compiled = sorted((self.where(part) for part in parts), key=lambda part: part.depth, reverse=True)
+        text = word.join(f"({part.text})" for part in compiled) or empty
+        depth = 1 + max((part.depth for part in compiled), default=0)
+        return Sql(text, tuple(param for part in compiled for param in part.params), depth)
+
+    def _in(self, column: str, values: tuple[Scalar, ...]) -> Sql:
+        by_type: dict[str, list[Scalar]] = {}
+        for value in values:
+            by_type.setdefault(_json_types(value), []).append(value)
+        if len(by_type) != 1:
+            return self.where(Or(tuple(In(column, tuple(same)) for same in by_type.values())))
+        marks = ", ".join("?" * len(values))
+        return self._each(column, f"{{}} IN ({marks})", values)
+
+    def _each(self, column: str, test: str, values: tuple[Scalar, ...]) -> Sql:
+        """Compile one test of a column, of each item of a list, or of a metadata key. The values are of one type."""
+        if column.startswith(METADATA):
+            inside = test.format("value")
+            text = (
+                f"(SELECT {inside} FROM json_each({self._column('metadata')}) "
+                f"WHERE key = ? AND type IN ({_json_types(values[0])}))"
+            )
+            return Sql(text, (*values, column.removeprefix(METADATA)))
+        if not _comparable(column, values[0]):
+            return Sql("NULL")
+        expression = self._column(column)
+        if is_list(column):
+            # Most lists are empty (`[]`), and checking the length is much cheaper than parsing them.
+            text = (
+                f"CASE WHEN length({expression}) < 3 THEN 0 WHEN {expression} IS NOT NULL THEN EXISTS "
+                f"(SELECT 1 FROM json_each({expression}) WHERE {test.format('value')}) END"
+            )
+            return Sql(text, values)
+        return Sql(test.format(expression), values)
+
+
+def exactly_like(text: str | None, pattern: str) -> bool | None:
+    """Evaluate LIKE for the patterns that SQLite gets wrong. Stores register it with their connections."""
+    return None if text is None else like(text, pattern)
+
+
+def _json_types(value: Scalar) -> str:
+    """Return the JSON types, as SQLite names them, that compare with a literal."""
+    if isinstance(value, bool):
+        return "'true', 'false'"
+    return "'text'" if isinstance(value, str) else "'integer', 'real'"
+
+
+def _comparable(column: str, value: Scalar) -> bool:
+    """Return whether a column has the type of the literal; if not, the condition is unknown for every row."""
+    kind = BY_NAME[column].type
+    if isinstance(value, bool):
+        return kind is Type.BOOL
+    if isinstance(value, str):
+        return kind in (Type.TEXT, Type.TIME, Type.TEXTS)
+    return kind in (Type.INT, Type.REAL)
+
+
+def condition_on(kind: Kind, where: Where) -> Sql:
+    """Compile a condition on the rows of a kind."""
+    table = table_of(kind)
+    fields = {column.name for column in fields_of(kind)}
+
+    def expression(column: str) -> str:
+        if column == "kind":
+            return f"'{kind.value}'"
+        known = column in fields or column in BASE
+        return table.expression(column) if known else "NULL"  # the kind lacks the field, so every row does
+
+    compiled = Compiler(expression).where(where)
+    return Sql(f"{of_kind(kind)}({compiled.text})", compiled.params)
+
+
+def page(kind: Kind, where: Where, *, limit: int | None, after: Row | None) -> Sql:
+    """Build the query of `find`: rows of a kind, newest first."""
+    table = table_of(kind)
+    created = table.physical("created_at")
+    selects = _by_age(where, after) if kind is Kind.MEMORY and limit is not None else []
+    if not selects or sum(len(select.params) for select in selects) > _MAX_PARAMETERS:
+        selects = [_select(kind, table.name, where, after)]
+    text = " UNION ALL ".join(select.text for select in selects)
+    order = f"ORDER BY {created} DESC, number DESC, id DESC"
+    limited = "" if limit is None else f" LIMIT {int(limit)}"
+    return Sql(f"{text} {order}{limited}", tuple(param for select in selects for param in select.params))
+
+
+def near(kind: Kind, vector: Vector, where: Where) -> Sql:
+    """Build the query for ids and vectors of one model and dimension; a passage has the id of its memory."""
+    condition = condition_on(kind, where)
+    owners = f"FROM {table_of(kind).name} WHERE ({condition.text})"
+    same = "model = ? AND length(embedding) = ?"
+    text, params = f"SELECT id, embedding {owners} AND {same}", (*condition.params, vector.model, len(vector.data))
+    if kind is Kind.MEMORY:
+        text += f" UNION ALL SELECT ref, embedding FROM records WHERE kind = 'passage' AND {same} AND ref IN (SELECT id {owners})"
+        params = (*params, vector.model, len(vector.data), *condition.params)
+    return Sql(text, params)
+
+
+def _select(kind: Kind, source: str, where: Where, after: Row | None) -> Sql:
+    created = table_of(kind).physical("created_at")
+    condition = condition_on(kind, where)
+    text, params = f"SELECT * FROM {source} WHERE {condition.text}", condition.params
+    if after is None:
+        return Sql(text, params)
+    return Sql(f"{text} AND ({created}, number, id) < (?, ?, ?)", (*params, *after.age_key))
+
+
+def _by_age(where: Where, after: Row | None) -> list[Sql]:
+    """Build one query for each partition in the condition; SQLite merges their results and stops at the limit.
+
+    A single query would read and sort all active memories of the user. Returns an empty list when another index is faster.
+    """
+    parts = where.parts if isinstance(where, And) else (where,)
+    among = next((part for part in parts if isinstance(part, In) and part.column == "partition"), None)
+    if among is None or len(among.values) > _MAX_MERGED or not _are_many(parts):
+        return []
+    others = [part for part in parts if part is not among]
+    source = "memories INDEXED BY memories_by_age"
+    each = [all_of(Compare("partition", "=", name), *others) for name in dict.fromkeys(among.values)]
+    return [_select(Kind.MEMORY, source, one, after) for one in each]
+
+
+def _are_many(parts: Sequence[Where]) -> bool:
+    """Estimate whether many rows match: most memories are active, and lists of ids are short."""
+    named = [part for part in parts if isinstance(part, Compare | In)]
+    rare = any(isinstance(part, In) and part.column == "status" and Status.ACTIVE not in part.values for part in named)
+    return not rare and not any(part.column == "id" for part in named)

@@ -1,0 +1,442 @@
+"""The tables of the SQLite store: create and upgrade them, write and read rows, log the moves, and adopt rows of Memory Lane.
+
+`memories` is the table of Memory Lane with our columns added, so its files open here and its program can read what we write.
+Rows that Memory Lane wrote are adopted when the file is opened. `yamo_blocks` is the table of RFC-0011.
+
+A move is a put or a delete of a row that affects searches (`MOVING`). Each move raises the version of its partition by one.
+"""
+
+# ruff: noqa: I001  (sorted, but several names a line)
+import json
+import secrets
+import sqlite3
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from memory_mesh.core.errors import Conflict, IdTaken, InvalidInput, StoreTooNew
+from memory_mesh.core.model import (
+    BASE, BY_NAME, COLUMNS, MOVING, Column, Key, Kind, MemoryType, Row, Type, Value, Vector, fields_of, iso, parse_time,
+    partition,
+)  # fmt: skip
+from memory_mesh.core.ports import Changes
+from memory_mesh.core.search import tokens
+from memory_mesh.stores.base import BEGINNING, KEPT_MOVES, mark_of, version_in
+
+VERSION = 2
+
+_TRIMMED_EVERY = 1_000  # moves; trimming the log less often keeps most changes fast
+_FOREIGN = "partition IS NULL AND id IS NOT NULL"  # SQLite allows NULL in a text primary key; such a row has no id
+_UNKNOWN = iso(0)  # in place of an unreadable time
+_SECONDS = 100_000_000_000  # larger numbers are milliseconds; as seconds they would be in the year 5138
+
+_TABLES = (
+    """CREATE TABLE IF NOT EXISTS memories (
+      id TEXT PRIMARY KEY, content TEXT NOT NULL, metadata TEXT, collection TEXT DEFAULT 'memory-lane', tags TEXT, embedding BLOB,
+      decay_factor REAL DEFAULT 1.0, valid_from TEXT, valid_until TEXT, superseded_by TEXT, auto_tags TEXT, keywords TEXT,
+      created_at TEXT NOT NULL, updated_at TEXT NOT NULL)""",
+    """CREATE TABLE IF NOT EXISTS yamo_blocks (
+      id TEXT PRIMARY KEY, agent_id TEXT, operation_type TEXT NOT NULL, yamo_text TEXT NOT NULL, timestamp TEXT NOT NULL,
+      block_hash TEXT NOT NULL, prev_hash TEXT, metadata TEXT)""",
+    """CREATE TABLE IF NOT EXISTS records (
+      kind TEXT NOT NULL, id TEXT NOT NULL, embedding BLOB, model TEXT, extra TEXT, PRIMARY KEY (kind, id)) WITHOUT ROWID""",
+    """CREATE TABLE IF NOT EXISTS partitions (
+      partition TEXT PRIMARY KEY, version INTEGER NOT NULL, nonce TEXT NOT NULL) WITHOUT ROWID""",
+    """CREATE TABLE IF NOT EXISTS moves (
+      partition TEXT NOT NULL, version INTEGER NOT NULL, nonce TEXT NOT NULL, kind TEXT NOT NULL, id TEXT NOT NULL,
+      PRIMARY KEY (partition, version)) WITHOUT ROWID""",
+)
+
+_INDEXES = (
+    "CREATE INDEX IF NOT EXISTS memories_by_status ON memories (user_id, status)",
+    "CREATE INDEX IF NOT EXISTS memories_by_age ON memories (partition, created_at, number, id)",
+    "CREATE INDEX IF NOT EXISTS memories_by_fingerprint ON memories (fingerprint) WHERE fingerprint IS NOT NULL",
+    "CREATE INDEX IF NOT EXISTS memories_by_sources ON memories (user_id, sources)",
+    "CREATE INDEX IF NOT EXISTS memories_to_take_up ON memories (id) WHERE partition IS NULL",
+    "CREATE INDEX IF NOT EXISTS blocks_by_ref ON yamo_blocks (ref) WHERE ref IS NOT NULL",
+    "CREATE UNIQUE INDEX IF NOT EXISTS blocks_by_number ON yamo_blocks (chain, number)",
+    "CREATE INDEX IF NOT EXISTS records_by_ref ON records (kind, ref) WHERE ref IS NOT NULL",
+    "CREATE INDEX IF NOT EXISTS records_by_target ON records (kind, target) WHERE target IS NOT NULL",
+)
+
+_TYPES = {Type.INT: "INTEGER", Type.REAL: "REAL", Type.BOOL: "INTEGER"}
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Which fields a table keeps as columns; the others are JSON in `extra`."""
+
+    name: str
+    columns: frozenset[str]
+    renamed: Mapping[str, str] = field(default_factory=dict)
+
+    def physical(self, column: str) -> str:
+        return self.renamed.get(column, column)
+
+    def expression(self, column: str) -> str:
+        """Return the SQL expression of a field: its column, or its place in the JSON."""
+        return self.physical(column) if column in self.columns else f"json_extract(extra, '$.{column}')"
+
+
+def _promoted(kind: Kind) -> frozenset[str]:
+    return frozenset(column.name for column in COLUMNS if kind in column.kinds and column.name != "kind")
+
+
+MEMORIES = Table("memories", _promoted(Kind.MEMORY))
+BLOCKS = Table("yamo_blocks", _promoted(Kind.BLOCK), {"created_at": "timestamp"})
+RECORDS = Table("records", frozenset({*BASE, "user_id", "agent_id", "session_id", "memory_type", "reach", "ref", "target"}))
+
+
+def table_of(kind: Kind) -> Table:
+    return {Kind.MEMORY: MEMORIES, Kind.BLOCK: BLOCKS}.get(kind, RECORDS)
+
+
+def of_kind(kind: Kind) -> str:
+    """Return the condition, with AND, that selects a kind in its table."""
+    return f"kind = '{kind.value}' AND " if table_of(kind) is RECORDS else ""
+
+
+def prepare(connection: sqlite3.Connection) -> None:
+    """Create or complete the tables in the transaction of the caller."""
+    connection.execute("CREATE TABLE IF NOT EXISTS mesh_meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID")
+    check_version(connection)
+    old = _columns(connection, "partitions") >= {"documents", "length"}
+    if old:
+        connection.execute("ALTER TABLE partitions RENAME TO partitions_1")
+    for statement in _TABLES:
+        connection.execute(statement)
+    for table in (MEMORIES, BLOCKS, RECORDS):
+        _complete(connection, table)
+    for statement in _INDEXES:
+        connection.execute(statement)
+    if old:
+        _upgrade_from_1(connection)
+    adopt(connection)
+    connection.execute("INSERT OR REPLACE INTO mesh_meta VALUES ('schema', ?)", (str(VERSION),))
+
+
+def check_version(connection: sqlite3.Connection) -> bool:
+    """Return whether the file has the current schema; False if it must be prepared. A newer schema raises `StoreTooNew`."""
+    if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'mesh_meta'").fetchone():
+        return False
+    row = connection.execute("SELECT value FROM mesh_meta WHERE key = 'schema'").fetchone()
+    if row is None:
+        return False
+    if not row[0].isdecimal() or int(row[0]) > VERSION:
+        raise StoreTooNew(f"the store has schema {row[0]}", expected=f"at most {VERSION}", remedy="upgrade memory-mesh")
+    return int(row[0]) == VERSION
+
+
+def has_foreign_rows(connection: sqlite3.Connection) -> bool:
+    """Return whether Memory Lane has written rows since the last opening."""
+    return connection.execute(f"SELECT 1 FROM memories WHERE {_FOREIGN} LIMIT 1").fetchone() is not None
+
+
+def mark_unfreed(connection: sqlite3.Connection) -> None:
+    """Record, in the transaction of a deletion, that its bytes must still be freed: a crash may come before that."""
+    connection.execute("INSERT OR IGNORE INTO mesh_meta VALUES ('unfreed', 'yes')")
+
+
+def unfreed(connection: sqlite3.Connection) -> bool:
+    """Return whether the bytes of a deletion must still be freed."""
+    return connection.execute("SELECT 1 FROM mesh_meta WHERE key = 'unfreed'").fetchone() is not None
+
+
+def mark_freed(connection: sqlite3.Connection) -> None:
+    """Record that no bytes must be freed."""
+    connection.execute("DELETE FROM mesh_meta WHERE key = 'unfreed'")
+
+
+def _complete(connection: sqlite3.Connection, table: Table) -> None:
+    """Add the columns that the table lacks; all are nullable and come last."""
+    existing = _columns(connection, table.name)
+    columns = {table.physical(column.name): column.type for column in COLUMNS if column.name in table.columns}
+    columns |= {"model": Type.TEXT, "extra": Type.JSON} if table is not BLOCKS else {}
+    for name, kind in columns.items():
+        if name not in existing:
+            connection.execute(f"ALTER TABLE {table.name} ADD COLUMN {name} {_TYPES.get(kind, 'TEXT')}")
+
+
+def _columns(connection: sqlite3.Connection, table: str) -> set[str]:
+    return {row[1] for row in connection.execute(f"PRAGMA table_info({table})")}
+
+
+def _upgrade_from_1(connection: sqlite3.Connection) -> None:
+    """Upgrade from schema 1, which kept the data of BM25 in tables. The versions are kept; memories have all the rest."""
+    connection.execute("INSERT INTO partitions SELECT partition, version, '' FROM partitions_1")
+    connection.execute("DROP TABLE partitions_1")
+    connection.execute("DROP TABLE IF EXISTS postings")
+    forget_moves(connection)
+    mark_unfreed(connection)
+
+
+# --- rows ---
+
+
+class Writing:
+    """Writes one change within a transaction, and collects the moves that it causes."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self.moved: defaultdict[str, list[Key]] = defaultdict(list)
+
+    def delete(self, key: Key) -> None:
+        stored = self._stored(key)
+        if stored:
+            self._connection.execute(f"DELETE FROM {table_of(key.kind).name} WHERE {of_kind(key.kind)}id = ?", (key.id,))
+            self._move(key, stored[0])
+
+    def put(self, row: Row) -> None:
+        table, values, stored = table_of(row.kind), _encoded(row), self._stored(row.key)
+        names, marks = ", ".join(values), ", ".join("?" * len(values))
+        if row.replaces:
+            if stored is None or stored[1] != row.replaces:
+                raise Conflict(f"{row.kind} {row.id} is not at revision {row.replaces}")
+            statement = f"UPDATE {table.name} SET ({names}) = ({marks}) WHERE {of_kind(row.kind)}id = ?"
+            self._connection.execute(statement, (*values.values(), row.id))
+        else:
+            if stored:
+                raise IdTaken(f"{row.kind} {row.id} already exists")
+            self._connection.execute(f"INSERT INTO {table.name} ({names}) VALUES ({marks})", (*values.values(),))
+        self._move(row.key, row.partition, *([stored[0]] if stored else []))
+
+    def _stored(self, key: Key) -> tuple[str, int] | None:
+        """Return the partition and revision of the stored row."""
+        query = f"SELECT partition, revision FROM {table_of(key.kind).name} WHERE {of_kind(key.kind)}id = ?"
+        stored: tuple[str, int] | None = self._connection.execute(query, (key.id,)).fetchone()
+        return stored
+
+    def _move(self, key: Key, *partitions: str) -> None:
+        for name in {*partitions} if key.kind in MOVING else ():
+            self.moved[name].append(key)
+
+
+def _encoded(row: Row) -> dict[str, Any]:
+    """Return the values of a row by the names of their columns."""
+    table, values, extra = table_of(row.kind), dict[str, Any](), dict[str, Any]()
+    for name in (*BASE, *(column.name for column in fields_of(row.kind))):
+        value = row.value(name)
+        if name in table.columns:
+            values[table.physical(name)] = _stored_value(BY_NAME[name], value)
+        elif value is not None and name != "kind":
+            extra[name] = value
+    if table is not BLOCKS:
+        values["extra"] = json.dumps(extra, ensure_ascii=False) if extra else None
+        values["embedding"] = row.vector.data if row.vector else None
+        values["model"] = row.vector.model if row.vector else None
+    if table is MEMORIES:
+        values["collection"] = row.value("project") or "memory-lane"
+    return values
+
+
+def _stored_value(column: Column, value: Value) -> str | int | float | None:
+    """Convert a value to what SQLite stores."""
+    if value is None:
+        return None
+    if column.type in (Type.TEXTS, Type.JSON):
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    if column.type is Type.REAL:
+        return float(value)  # type: ignore[arg-type]
+    return int(value) if column.type is Type.BOOL else value  # type: ignore[arg-type, return-value]
+
+
+# How a stored value is read back, by type; other types need no conversion.
+_READERS: Mapping[Type, Callable[[Any], Value]] = {
+    # Most lists are empty; skip the parser for them.
+    Type.TEXTS: lambda text: [] if text == "[]" else json.loads(text),
+    Type.JSON: json.loads,
+    Type.BOOL: bool,
+}
+
+
+def rows_of(kind: Kind, cursor: sqlite3.Cursor) -> list[Row]:
+    """Return the rows of a query that selects all columns."""
+    table, at = table_of(kind), {column[0]: place for place, column in enumerate(cursor.description)}
+    columns = [column for column in fields_of(kind) if column.name in table.columns]
+    # Computed once for all rows: there are forty columns, and a large partition has many rows.
+    places = [(at[table.physical(column.name)], column.name, _READERS.get(column.type)) for column in columns]
+    base = [at[table.physical(name)] for name in ("id", "partition", "created_at", "revision", "number")]
+    embedding, model, extra = (at.get(name) for name in ("embedding", "model", "extra"))
+
+    def row(values: Sequence[Any]) -> Row:
+        fields: dict[str, Any] = json.loads(values[extra]) if extra is not None and values[extra] else {}
+        for place, name, read in places:
+            value = values[place]
+            if value is not None and (value := read(value) if read else value) is not None:
+                fields[name] = value
+        id_, partition, created_at, revision, number = (values[place] for place in base)
+        data, of = (values[embedding], values[model]) if embedding is not None and model is not None else (None, None)
+        return Row(
+            kind=kind, id=id_, partition=partition, created_at=created_at, revision=revision, number=number, fields=fields,
+            vector=Vector(of, data) if data is not None and of is not None else None,
+        )  # fmt: skip
+
+    return [row(values) for values in cursor]
+
+
+def documents(connection: sqlite3.Connection, partitions: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
+    """Return every memory of these partitions with its keywords."""
+    marks = ", ".join("?" * len(partitions))
+    query = f"SELECT id, keywords FROM memories WHERE partition IN ({marks}) AND keywords IS NOT NULL"
+    return ((id_, json.loads(words)) for id_, words in connection.execute(query, tuple(partitions)))
+
+
+# --- moves ---
+
+
+def state_of(connection: sqlite3.Connection, partition: str) -> tuple[int, str]:
+    """Return the version of a partition and the nonce of its last change."""
+    query = "SELECT version, nonce FROM partitions WHERE partition = ?"
+    return connection.execute(query, (partition,)).fetchone() or (0, "")
+
+
+def record_moves(connection: sqlite3.Connection, moved: Mapping[str, Sequence[Key]]) -> None:
+    """Raise the version of each partition by the number of its moves, and log them, in the transaction of the caller."""
+    nonce = secrets.token_hex(8)  # the random function of SQLite would repeat itself on both sides of a fork
+    for name, keys in moved.items():
+        before = state_of(connection, name)[0]
+        after = before + len(keys)
+        connection.execute("INSERT OR REPLACE INTO partitions VALUES (?, ?, ?)", (name, after, nonce))
+        connection.executemany(
+            "INSERT INTO moves VALUES (?, ?, ?, ?, ?)",
+            [(name, at, nonce, key.kind.value, key.id) for at, key in enumerate(keys, before + 1)],
+        )
+        if after // _TRIMMED_EVERY > before // _TRIMMED_EVERY:
+            connection.execute("DELETE FROM moves WHERE partition = ? AND version <= ?", (name, after - KEPT_MOVES))
+
+
+def forget_moves(connection: sqlite3.Connection) -> None:
+    """Clear the log and raise every version: readers that follow a partition must read all of it again."""
+    connection.execute("DELETE FROM moves")
+    connection.execute("UPDATE partitions SET version = version + 1, nonce = ?", (secrets.token_hex(8),))
+    # The new log starts with an entry without a row, so that readers can follow from this state.
+    connection.execute("INSERT INTO moves SELECT partition, version, nonce, '', '' FROM partitions")
+
+
+def changes_of(connection: sqlite3.Connection, partition: str, since: str | None) -> Changes:
+    """Return the moves since a mark, or None for the keys when the mark is unknown."""
+    now, version = mark_of(*state_of(connection, partition)), version_in(since)
+    if since == now:
+        return Changes(now, ())
+    if version is None:
+        return Changes(now, None)
+    # One statement reads one snapshot: its first move produced the old mark, its last move produces the new one.
+    query = "SELECT version, nonce, kind, id FROM moves WHERE partition = ? AND version >= ? ORDER BY version"
+    moves = connection.execute(query, (partition, version)).fetchall()
+    if since == BEGINNING and moves and moves[0][0] == 1:
+        new = moves
+    elif moves and mark_of(*moves[0][:2]) == since:
+        new = moves[1:]
+    else:
+        return Changes(now, None)
+    return Changes(mark_of(*moves[-1][:2]), [Key(Kind(kind), id_) for _, _, kind, id_ in new])
+
+
+_FAULTS = {
+    "memories with unreadable keywords": """
+        SELECT count(*) FROM memories
+        WHERE partition IS NOT NULL AND CASE json_valid(keywords) WHEN 1 THEN json_type(keywords) END IS NOT 'array'""",
+    "memories in partitions without a version": """
+        SELECT count(*) FROM memories WHERE partition IS NOT NULL AND partition NOT IN (SELECT partition FROM partitions)""",
+    "partitions whose log does not end at their version": """
+        SELECT count(*) FROM (SELECT partition, max(version) AS version, nonce FROM moves GROUP BY partition) AS last
+        LEFT JOIN partitions USING (partition) WHERE (last.version, last.nonce) IS NOT (partitions.version, partitions.nonce)""",
+}
+
+
+def derived_faults(file: Path) -> list[str]:
+    """Return what is wrong with the keywords, versions and logs of a store file. A fault makes searches miss memories."""
+    with closing(sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True)) as connection:
+        connection.execute("BEGIN")
+        counts = {what: connection.execute(query).fetchone()[0] for what, query in _FAULTS.items()}
+    return [f"{number} {what}" for what, number in counts.items() if number]
+
+
+# --- rows of Memory Lane ---
+
+
+def adopt(connection: sqlite3.Connection) -> None:
+    """Fill in our columns for the rows of Memory Lane. Its own values stay, except those that cannot be read."""
+    rows = connection.execute(
+        "SELECT id, content, metadata, collection, tags, embedding, superseded_by, created_at, updated_at FROM memories "
+        f"WHERE {_FOREIGN}"
+    ).fetchall()
+    shared = partition(None, None)
+    for row in rows:
+        _adopt(connection, shared, *row)
+    if rows:
+        # Memory Lane logs no replacements or deletions, so readers that follow a partition must read all of it again.
+        record_moves(connection, {shared: [Key(Kind.MEMORY, row[0]) for row in rows]})
+        forget_moves(connection)
+
+
+def _adopt(
+    connection: sqlite3.Connection, shared: str, id_: str, content: str, metadata: str | None, collection: str | None,
+    tags: str | None, embedding: bytes | None, superseded_by: str | None, created: str, updated: str,
+) -> None:  # fmt: skip
+    read = _metadata(metadata)
+    if (at := _time(created)) == _UNKNOWN:
+        read.setdefault("created_at", created)
+    changes = connection.execute("SELECT max(number) FROM records WHERE kind = 'change' AND ref = ?", (id_,)).fetchone()[0]
+    kind, times = read.get("memory_type"), read.get("times_observed")
+    values = {
+        "partition": shared,
+        "revision": changes or 1,  # a replaced row continues its history
+        "number": 0,
+        "metadata": _unchanged(metadata, read),
+        "tags": _unchanged(tags, _texts(tags)),
+        "project": None if collection in (None, "memory-lane") else collection,
+        "memory_type": MemoryType.GLOBAL.value,
+        "category": kind if isinstance(kind, str) else None,
+        "status": "superseded" if superseded_by else "active",
+        "times_observed": times if isinstance(times, int) and times > 0 else 1,
+        "created_at": at,
+        "updated_at": _time(updated),
+        "keywords": json.dumps(tokens(content), ensure_ascii=False),
+        "model": f"unknown/{len(embedding) // 4}" if embedding else None,
+    }
+    assignments = ", ".join(f"{name} = ?" for name in values)
+    connection.execute(f"UPDATE memories SET {assignments} WHERE id = ?", (*values.values(), id_))
+
+
+def _metadata(text: str | None) -> dict[str, Value]:
+    """Parse the metadata of Memory Lane; a text that is not a JSON object is kept under the key `unread`."""
+    value = _json(text)
+    return value if isinstance(value, dict) else {"unread": text} if text and value is not None else {}
+
+
+def _texts(text: str | None) -> list[Value]:
+    """Parse the tags of Memory Lane; a text that is not a JSON array becomes one tag."""
+    value = _json(text)
+    items = value if isinstance(value, list) else [text] if text and value is not None else []
+    return [item if isinstance(item, str) else json.dumps(item, ensure_ascii=False) for item in items]
+
+
+def _json(text: str | None, *, constant: type = str) -> Value:
+    try:
+        value: Value = json.loads(text or "null", parse_constant=constant)  # NaN is not valid JSON and is kept as text
+    except (json.JSONDecodeError, RecursionError):
+        return text
+    return value
+
+
+def _unchanged(text: str | None, read: Value) -> str | None:
+    """Return the original text if it parses to the same value, else new JSON with half surrogate pairs replaced."""
+    if text is None and not read:
+        return None
+    written = json.dumps(read, ensure_ascii=False)
+    clean = written.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
+    return text if text and clean == written and _json(text, constant=float) == read else clean
+
+
+def _time(text: str) -> str:
+    """Parse a time written as ISO 8601, or as seconds or milliseconds since 1970."""
+    with suppress(InvalidInput):
+        return parse_time(text, "created_at")
+    with suppress(ValueError, OverflowError):
+        number = float(text)
+        return iso(round(number if number > _SECONDS else number * 1000))
+    return _UNKNOWN
