@@ -253,7 +253,7 @@ def test_the_home_folder_is_the_users_own_without_a_name(monkeypatch: pytest.Mon
     assert load({}, environ={PREFIX + "HOME": "~/else"}, cwd=tmp_path).home == tmp_path / "else"
 
 
-def test_a_home_folder_of_nobody_is_a_settings_error(place: Place) -> None:
+def test_an_unknown_home_folder_is_a_settings_error(place: Place) -> None:
     place.environ[PREFIX + "HOME"] = "~nobody-of-that-name/memory"
     with pytest.raises(SettingsError, match="MEMORY_MESH_HOME"):
         place.load()

@@ -1,4 +1,4 @@
-"""The audit chain: whatever is done to a row of it afterwards is found, and the first broken block is named."""
+"""The audit chain: any later change to a row is found, and the first broken block is named."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace

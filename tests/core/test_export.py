@@ -1,4 +1,4 @@
-"""An exported chain says without its store whether it is whole."""
+"""Exports of audit chains can be verified without the store."""
 
 import json
 

@@ -142,7 +142,7 @@ ANSWER = {
 }
 
 
-def test_what_stands_out_by_words_and_likeness_is_very_likely_the_answer() -> None:
+def test_a_memory_that_matches_by_words_and_by_vectors_scores_high() -> None:
     found = scores(_talk(40, **ANSWER, speaker=_one(40, 0.0, 1.0)))
     assert found.argmax() == 0
     assert found[0] > 0.5 > 0.1 > found[1:].max()
@@ -153,12 +153,12 @@ def test_of_nothing_that_fits_nothing_is_good_enough() -> None:
     assert scores(pool_).max() < ranker.DEFAULT_MIN_SCORE < scores(_talk(40, **ANSWER)).max()
 
 
-def test_a_name_that_nobody_knows_lowers_every_score() -> None:
+def test_an_unknown_name_lowers_every_score() -> None:
     known, unknown = (scores(_talk(40, **ANSWER, stranger=[fraction] * 40)) for fraction in (0.0, 1.0))
     assert (unknown < known).all()
 
 
-def test_where_nobody_speaks_a_name_says_nothing_about_strangers() -> None:
+def test_without_speakers_an_unknown_name_does_not_lower_scores() -> None:
     no_speakers = [0.0] * 40
     known, unknown = (scores(_talk(40, **ANSWER, speaker_known=no_speakers, stranger=[fraction] * 40)) for fraction in (0.0, 1.0))
     assert (unknown == known).all()
@@ -202,7 +202,7 @@ def test_a_memory_that_waits_for_its_vector_counts_as_the_middle_of_the_others()
     assert no_vectors["by_vectors"].tolist() == [0.0, 0.0]
 
 
-def test_the_named_speaker_the_meant_role_and_the_named_time_come_first() -> None:
+def test_memories_of_the_named_speaker_role_and_time_come_first() -> None:
     for name in ("speaker", "role", "when"):
         found = scores(_talk(40, **{name: _one(40, 0.0, 1.0)}))
         assert found[0] > found[1:].max(), name

@@ -108,7 +108,7 @@ def test_a_memory_lives_where_its_scope_says() -> None:
     assert replace(FULL, memory_type="lesson", reach="agent").partition == partition("u", "a")
 
 
-def test_what_a_caller_sees_never_carries_what_is_nobodys_business() -> None:
+def test_records_for_callers_have_no_internal_fields() -> None:
     assert {f.name for f in fields(Memory)} >= SECRET
     for seen in (FULL.record(), SearchResult.of(FULL.row(), 0.5)):
         stored = asdict(seen)

@@ -1,4 +1,4 @@
-"""Texts made to keep us busy: each comes back, since the time grows with the length only. A slow one runs into the time limit."""
+"""Texts made to be slow: the time grows with the length only. A slow one runs into the time limit."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The search cache: what it holds, for how long, and what makes an answer unusable."""
+"""The search cache: its size, how long entries live, and what invalidates them."""
 
 import pytest
 
@@ -38,7 +38,7 @@ def test_a_clock_that_was_set_back_makes_an_answer_unusable(cache: SearchCache[s
     assert cache.get("q", "v1", 999) is None
 
 
-def test_an_answer_lives_no_longer_than_what_is_in_it(cache: SearchCache[str]) -> None:
+def test_a_cached_answer_expires_with_the_first_of_its_memories(cache: SearchCache[str]) -> None:
     cache.put("q", "v1", "answer", 0, until=50)
     assert cache.get("q", "v1", 49) == "answer"
     assert cache.get("q", "v1", 50) is None

@@ -1,4 +1,4 @@
-"""Which files of a folder are meant, and by what a file is known again."""
+"""The files of a folder that are selected, and the fingerprints by which they are recognised."""
 
 import pytest
 

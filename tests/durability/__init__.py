@@ -1,1 +1,1 @@
-"""The SQLite store and the mesh over it, where things go wrong: crashes, crowds, bad files, erasure, files of another program."""
+"""The SQLite store and the mesh over it under faults: crashes, many processes, bad files, erasure, files of another program."""

@@ -1,4 +1,4 @@
-"""A program that beats in a process of its own, as `programs.py` has others: `python beats.py beat`, options as one JSON line."""
+"""A program that runs the heartbeat in a separate process: `python beats.py beat`, with the options as one line of JSON."""
 
 import json
 import sys

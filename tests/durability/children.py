@@ -1,4 +1,4 @@
-"""How a test runs a program in a process of its own, hears it, and looks at the files that it leaves."""
+"""Helpers to run a program in a separate process, read its output, and inspect the files it leaves."""
 
 import json
 import subprocess

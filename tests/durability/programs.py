@@ -1,4 +1,4 @@
-"""Programs that tests run in processes of their own: `python programs.py NAME`, with the options as a first line of JSON.
+"""Programs that tests run in separate processes: `python programs.py NAME`, with the options as a first line of JSON.
 
 A program says what it has done as one JSON value a line, and waits for a line where it is told to. Nothing is said before it
 is true: a memory that a line names was acknowledged.

@@ -1,4 +1,4 @@
-"""What must be true of every store file at every moment, read by plain SQL: nothing is there by half."""
+"""Invariants of every store file at every moment, checked by plain SQL: no write is there by half."""
 
 import json
 import sqlite3

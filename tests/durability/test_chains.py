@@ -1,4 +1,4 @@
-"""Several processes that write and search on one file: every chain stays one chain, and no search goes untold."""
+"""Several processes that write and search one file: every chain stays whole, and every search is recorded."""
 
 import json
 import os
@@ -134,7 +134,7 @@ sys.exit(os.waitpid(child, 0)[1])
 """
 
 
-def test_a_fork_doubles_no_search_and_the_child_waits_for_nobody(tmp_path: Path) -> None:
+def test_a_fork_records_no_search_twice_and_the_child_does_not_block(tmp_path: Path) -> None:
     file = tmp_path / "memory.db"
     assert run(file, FORKED, ["forked"]) == [0]
     assert len(chains(file)['["recalls", null, "agent0"]']) == ROUNDS + 2
@@ -143,7 +143,7 @@ def test_a_fork_doubles_no_search_and_the_child_waits_for_nobody(tmp_path: Path)
         assert [record.access_count for record in mesh.get_all()] == [ROUNDS + 2]
 
 
-def test_nobody_who_reads_waits_with_a_thread_that_waits_to_write(tmp_path: Path) -> None:
+def test_a_reader_does_not_wait_for_a_thread_that_waits_to_write(tmp_path: Path) -> None:
     file = tmp_path / "memory.db"
     store = open_store(f"sqlite:///{file}", busy_seconds=3)
     head = Head(id="chain", created_at="2026-01-01T00:00:00.000Z", number=1, block_hash="h").row()

@@ -1,4 +1,4 @@
-"""Freeing bytes: at once in a small file, by `compact` in a large one, and never forgotten in between."""
+"""Freeing bytes: at once in a small file, by `compact` in a large one."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Whatever a killed process had acknowledged is there and whole; what it had not is there whole, or not at all."""
+"""Killed processes: acknowledged writes are there and whole; others are there whole or not at all."""
 
 import sqlite3
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What was erased is in no byte of any file of the store, and the audit chains still stand."""
+"""Erased texts are in no byte of any file of the store, and the audit chains stay sound."""
 
 import json
 import sqlite3

@@ -1,4 +1,4 @@
-"""Hostile conditions: one clear error of the right kind, nothing changed, nothing lost, and afterwards it works again."""
+"""Faults of files and disks: one clear error of the right type, nothing changed or lost, and afterwards the store works again."""
 
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -63,7 +63,7 @@ class SmallDisk(SqliteStore):
         connection.execute("PRAGMA max_page_count = 1")
 
 
-def test_a_full_disk_is_said_and_costs_nothing_that_was_there(file: Path) -> None:
+def test_a_full_disk_is_an_error_and_nothing_stored_is_lost(file: Path) -> None:
     before = contents(file)
     with closing(SmallDisk(file)) as store:
         mesh = MemoryMesh(store=store, agent_id="one")
@@ -77,7 +77,7 @@ def test_a_full_disk_is_said_and_costs_nothing_that_was_there(file: Path) -> Non
     assert contents(file) == sorted([*before, "there is room again"])
 
 
-def test_a_file_that_may_not_grow_is_said_and_costs_nothing_that_was_there(file: Path) -> None:
+def test_a_file_that_may_not_grow_is_an_error_and_nothing_stored_is_lost(file: Path) -> None:
     before = contents(file)
     calls = [("add", {"content": "the last small one"}), ("add", {"content": "a long text " * 20_000})]
     with Child("cramped", store=url(file), agent="one", most_bytes=file.stat().st_size, calls=calls) as child:
@@ -186,7 +186,7 @@ def test_a_file_that_was_cut_is_refused_and_left_as_it_is(file: Path, kept: floa
     assert file.read_bytes() == cut
 
 
-def test_garbage_in_a_file_is_told_by_whoever_meets_it_and_nothing_else_goes_wrong(file: Path) -> None:
+def test_garbage_in_a_file_is_reported_by_the_query_that_reads_it_and_other_queries_work(file: Path) -> None:
     whole, met = file.read_bytes(), 0
     for at in range(1, len(whole) // PAGE):
         damaged = whole[: at * PAGE] + b"\xa5" * PAGE + whole[(at + 1) * PAGE :]

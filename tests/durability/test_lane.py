@@ -265,7 +265,7 @@ def test_rows_that_it_replaces_or_deletes_while_we_are_away_are_found_as_they_ar
         assert list(derived_faults(connection)) == []
 
 
-def test_who_follows_a_partition_is_told_to_read_it_anew_after_it_wrote(file: Path) -> None:
+def test_after_memory_lane_wrote_changes_asks_readers_to_read_the_partition_again(file: Path) -> None:
     home, own = partition(None, None), partition(None, "one")
     with closing(SqliteStore(file)) as store:
         store.apply([memory("ours", partition=own)])

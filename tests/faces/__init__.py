@@ -1,1 +1,1 @@
-"""Tests of what callers hold: the mesh and the async mesh."""
+"""Tests of the public classes: the mesh and the async mesh."""

@@ -1,4 +1,4 @@
-"""A house for each store, and no setting from outside."""
+"""Fixtures: a house for each store, without settings from the environment."""
 
 from collections.abc import Iterator
 from pathlib import Path

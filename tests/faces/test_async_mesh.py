@@ -1,4 +1,4 @@
-"""The mesh for `async` code: the same names, the same signatures, the same answers."""
+"""The mesh for `async` code: the same names, signatures and results."""
 
 import ast
 import asyncio

@@ -1,4 +1,4 @@
-"""Remembering: one text, many texts, the same text again."""
+"""Adding memories: one text, many texts, the same text again."""
 
 import re
 from collections.abc import Callable
@@ -132,7 +132,7 @@ def test_nothing_is_stored_when_one_of_many_cannot_be(house: House, mesh: Memory
     assert house.blocks() == []
 
 
-def test_a_batch_of_one_is_told_without_its_place(mesh: MemoryMesh) -> None:
+def test_the_error_of_a_single_item_names_no_position(mesh: MemoryMesh) -> None:
     with pytest.raises(InvalidInput, match=r"^content is blank"):
         mesh.add_many([("", None)])
 

@@ -1,4 +1,4 @@
-"""What hostile callers and odd embedders can do to writes and searches: nothing that lasts."""
+"""Hostile callers and odd embedders: they do no lasting damage to writes and searches."""
 
 import logging
 from collections.abc import Callable, Sequence

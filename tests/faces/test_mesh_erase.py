@@ -1,4 +1,4 @@
-"""Forgetting for good: the memory, its revisions, what was drawn from it alone, and every text that quoted it."""
+"""Erasing: the memory, its revisions, memories derived from it alone, and every text that quoted it."""
 
 import json
 from dataclasses import replace

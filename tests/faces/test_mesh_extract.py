@@ -1,4 +1,4 @@
-"""`extract`: what a model draws from a text passes the gate of every memory; where it fails, the text itself is kept."""
+"""`extract`: extracted memories are validated like any other; if the model fails, the text itself is stored."""
 
 import json
 import logging
@@ -170,14 +170,14 @@ def test_bad_input_is_told_before_a_model_is_paid(house: House, text, options):
     assert not house.memories()
 
 
-def test_a_memory_that_is_switched_off_asks_nobody(house: House):
+def test_a_disabled_memory_calls_no_model(house: House):
     chat = ScriptedChat(answer(KEY_ITEM))
     with pytest.raises(MemoryDisabled):
         house.mesh(chat=chat, enable_memory=False).extract(TEXT)
     assert not prompts_sent(chat)
 
 
-def test_a_call_that_was_called_off_stores_nothing(house: House):
+def test_a_cancelled_call_stores_nothing(house: House):
     with pytest.raises(Cancelled):
         house.mesh(chat=ScriptedChat(Cancelled("off"))).extract(TEXT)
     assert not house.memories()
@@ -388,14 +388,14 @@ def test_a_model_without_a_provider_and_a_provider_without_a_model_are_told_at_o
         ({"llm_base_url": "http://127.0.0.1:9", "llm_allow_local": False}, r"set llm_allow_local = true if that is intended"),
     ],
 )
-def test_a_number_that_cannot_be_meant_is_told_by_its_own_name(options, message):
+def test_an_impossible_number_is_an_error_that_names_its_option(options, message):
     given = {"llm_provider": "ollama", "llm_model": "m", **options}
     MemoryMesh(store="memory://", llm_provider="ollama", llm_model="m")
     with pytest.raises(SettingsError, match=message):
         MemoryMesh(store="memory://", **given)
 
 
-def test_a_missing_key_is_told_to_who_asks_the_model_and_to_nobody_else(house: House):
+def test_a_missing_key_fails_only_calls_to_the_model(house: House):
     mesh = house.mesh(llm_provider="openai", llm_model="gpt")
     mesh.add("needs no model")
     with pytest.raises(SettingsError, match=r"llm_api_key is not set.*MEMORY_MESH_LLM_API_KEY or OPENAI_API_KEY"):

@@ -1,4 +1,4 @@
-"""Idempotency keys: a call repeated under its key is done once."""
+"""Idempotency keys: a call repeated with its key is done once."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Layer 0 at work: nothing reaches a store but what came through the gate."""
+"""Layer 0: every text is cleaned and redacted before it reaches a store."""
 
 import inspect
 import stat

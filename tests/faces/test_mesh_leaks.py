@@ -1,4 +1,4 @@
-"""Nobody reads, counts on or touches what is not theirs: two users, two agents, two sessions, every method and every trick."""
+"""Isolation: two users, two agents and two sessions, with every method; no reader reads or changes the memories of another."""
 
 from itertools import product
 
@@ -176,7 +176,7 @@ def test_nobody_stores_in_anothers_name(house: House, name: str) -> None:
         ann.update(stored.id, metadata={name: "somebody else"})
 
 
-def test_nobodys_scores_move_with_memories_it_cannot_see(house: House) -> None:
+def test_memories_that_a_reader_cannot_see_do_not_change_its_scores(house: House) -> None:
     ann = house.mesh("ann")
     for text in ("the deploy key rotates", "the key is kept in the safe by the door", "deploy on mondays"):
         ann.add(text, {"type": "agent"})

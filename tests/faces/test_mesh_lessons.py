@@ -1,4 +1,4 @@
-"""Lessons as a caller meets them: kept once for each pattern, told to who may see them, sealed, erased with what taught them."""
+"""Lessons through the mesh: one for each pattern, visible to the right readers, sealed, and erased with their sources."""
 
 import asyncio
 import re
@@ -495,7 +495,7 @@ def test_ten_lessons_are_told_unless_another_limit_is_given(mesh: MemoryMesh) ->
 
 
 @pytest.mark.parametrize("status", ["archived", "superseded", "quarantined", "disputed"])
-def test_a_lesson_that_is_not_active_is_told_to_nobody(house: House, mesh: MemoryMesh, status: str) -> None:
+def test_a_lesson_that_is_not_active_is_never_returned(house: House, mesh: MemoryMesh, status: str) -> None:
     lesson = mesh.distill_lesson(LESSON)
     assert mesh.query_lessons() == mesh.query_lessons("token") == [lesson]
     house.change(lesson.memory_id, status=status)
@@ -503,7 +503,7 @@ def test_a_lesson_that_is_not_active_is_told_to_nobody(house: House, mesh: Memor
     assert mesh.query_lessons() == mesh.query_lessons("token") == mesh.get_memories_by_pattern(PATTERN) == []
 
 
-def test_an_expired_lesson_is_told_to_nobody(house: House, mesh: MemoryMesh) -> None:
+def test_an_expired_lesson_is_never_returned(house: House, mesh: MemoryMesh) -> None:
     lesson = mesh.distill_lesson(LESSON)
     house.change(lesson.memory_id, expires_at="2026-01-02T00:00:00.000Z")
     assert mesh.query_lessons() == [lesson]

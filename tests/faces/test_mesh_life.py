@@ -1,4 +1,4 @@
-"""A mesh's life: opening, closing, switched off, quiet, and what it does not have yet."""
+"""The life of a mesh: opening, closing, disabled memory, logging, and names that are not implemented yet."""
 
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta, timezone
@@ -201,7 +201,7 @@ def test_an_unknown_option_is_refused() -> None:
 
 
 @pytest.mark.parametrize("option", ["agent_id", "user_id", "session_id"])
-def test_whoever_has_no_valid_name_cannot_read_or_write(option: str) -> None:
+def test_a_reader_with_an_invalid_name_cannot_read_or_write(option: str) -> None:
     mesh = MemoryMesh(store="memory://", **{option: "half \ud800"})
     with pytest.raises(MemoryMeshError):
         mesh.add("text")
@@ -244,7 +244,7 @@ def test_a_clock_may_give_seconds_or_a_datetime(now: object) -> None:
 
 
 @pytest.mark.parametrize("now", [NEW_YEAR, -1.0, float("nan"), float("inf"), None, "now", 253_402_300_800])
-def test_a_clock_that_gives_no_seconds_is_an_error_that_says_what_is_wanted(house: House, now: object) -> None:
+def test_a_clock_that_returns_no_seconds_is_an_error_that_says_what_is_expected(house: House, now: object) -> None:
     mesh = house.mesh(clock=lambda: now)
     with pytest.raises(SettingsError, match=r"the clock returned .*; expected seconds since 1970, or a datetime"):
         mesh.add("text")

@@ -1,4 +1,4 @@
-"""Reading: by id, by age, by words; what stands how, what has expired, and the edges of every argument."""
+"""Reading by id, by age and by words: status, expiry, and the limits of every argument."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Searching as a caller meets it: channels, rankers, scores, the cache, explanations, and what happens to bad queries."""
+"""Searching through the mesh: channels, rankers, scores, the cache, explanations and invalid queries."""
 
 import pytest
 

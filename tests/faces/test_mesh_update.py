@@ -1,4 +1,4 @@
-"""Revising: what is given changes, what is not stays, and the history keeps what was before."""
+"""Updates: given values change, others stay, and the history keeps the old ones."""
 
 import pytest
 

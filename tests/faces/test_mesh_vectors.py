@@ -1,4 +1,4 @@
-"""Layer 1 as a caller meets it: what is embedded, when, by which model, and what happens where no vector can be had."""
+"""Vectors through the mesh: what is embedded, when, by which model, and what happens when embedding fails."""
 
 import logging
 from pathlib import Path
@@ -98,7 +98,7 @@ def test_a_decision_that_is_made_again_embeds_nothing_twice(house: House, record
     assert len(house.memories()) == 3
 
 
-def test_a_changed_text_gets_a_new_vector_and_changed_notes_do_not(house: House, mesh: MemoryMesh) -> None:
+def test_a_changed_text_gets_a_new_vector_and_changed_metadata_does_not(house: House, mesh: MemoryMesh) -> None:
     stored = mesh.add("Ana prefers tea.")
     first = vector_of(house, stored.id)
     mesh.update(stored.id, metadata={"mood": "certain"})
@@ -362,7 +362,7 @@ def test_a_memory_erased_while_its_vector_is_made_leaves_no_vector_behind(house:
     assert house.store.find(Kind.PASSAGE) == []
 
 
-def test_vectors_of_a_model_that_nobody_knows_are_kept_until_they_are_replaced(house: House) -> None:
+def test_vectors_of_an_unknown_model_are_kept_until_they_are_replaced(house: House) -> None:
     mesh = house.mesh(embedder="none")
     stored = mesh.add("Ana prefers tea.")
     foreign = Vector.of("unknown/3", [1.0, 0.0, 0.0])

@@ -1,4 +1,4 @@
-"""Verifying over a store: chains, contents, heads, and writers that do not stand still."""
+"""Verification over a store: chains, contents, heads, and concurrent writers."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -192,7 +192,7 @@ MEDDLING: dict[str, Callable[[Context, list[Memory]], object]] = {
 @pytest.mark.parametrize("what", MEDDLING)
 @pytest.mark.parametrize("agent", ["ann", "bob"])
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_whoever_writes_while_the_chain_is_read_breaks_nothing(context: Context, what: str, agent: str, when: str) -> None:
+def test_writes_during_verification_are_not_reported_as_breaks(context: Context, what: str, agent: str, when: str) -> None:
     kept = add(context, "one", "two", "three", "four")
     writer = replace(context, reader=Reader("u", agent))
     find, left = context.store.find, [True] * 3

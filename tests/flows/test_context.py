@@ -1,4 +1,4 @@
-"""How a decision becomes one write: read again where the store moved, and give up in the end."""
+"""`commit`: a decision becomes one write; it is made again after a conflict, and given up after the last attempt."""
 
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""The distillation cycle: which failures it sees, what it makes of them, and what nobody can make it do."""
+"""The distillation cycle: which failures it sees, which lessons it stores, and which inputs it refuses."""
 
 import json
 import logging
@@ -125,7 +125,7 @@ def test_a_pattern_is_repeated_within_seven_days(context: Context, days: float, 
     assert summary(lessons.run_distillation(context)) == (found, found, 0, 0)
 
 
-def test_a_change_of_one_report_is_no_second_sighting_of_its_pattern(context: Context) -> None:
+def test_an_update_of_a_report_does_not_count_as_a_second_occurrence_of_its_pattern(context: Context) -> None:
     memory = happened(context, "Once.", TAUGHT)
     write.update(context, memory.id, content="Once, told better.")
     write.set_columns(context, memory.id, action="pin", pinned=True)

@@ -1,4 +1,4 @@
-"""Folders into memories: what is new, changed, the same, gone or unreadable, and what two runs at once do."""
+"""Folders: new, changed, unchanged, missing and unreadable files, and two runs at once."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -347,6 +347,6 @@ def test_nothing_is_opened_where_memory_is_off(context: Context) -> None:
         folders.ingest(off, "given", FLAT, type_=None, progress=no_progress)
 
 
-def test_a_desk_that_was_handed_no_reader_of_folders_says_so(context: Context) -> None:
+def test_a_context_without_a_folder_reader_raises_an_error(context: Context) -> None:
     with pytest.raises(InvalidInput, match="cannot be read"):
         folders.ingest(replace(context, open_folder=no_folder), "given", FLAT, type_=None, progress=no_progress)

@@ -1,4 +1,4 @@
-"""The heartbeat: what is due runs in its order, once, behind a guard; what fails keeps nothing else from running."""
+"""The heartbeat: due jobs run in order, once, after the guard; a failed job does not stop the others."""
 
 import logging
 from collections.abc import Callable
@@ -409,7 +409,7 @@ def test_a_clock_set_back_does_not_let_the_dead_hold_a_job(context: Context, mon
     assert outcomes(beat(context))["distillation"] == "done"
 
 
-def test_who_takes_longer_than_the_lease_is_recorded_beside_the_one_that_took_over(
+def test_a_job_that_outlives_its_lease_is_recorded_beside_the_one_that_took_over(
     context: Context, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sound = heartbeat.JOBS

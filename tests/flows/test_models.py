@@ -1,4 +1,4 @@
-"""Asking the models for a sign of life, and keeping secrets to oneself."""
+"""Checks of the models, and secrets that are never shown."""
 
 import pickle
 from dataclasses import replace
@@ -40,7 +40,7 @@ def test_an_answer_of_another_form_is_unreadable():
         read_check_reply(reply)
 
 
-def test_a_secret_tells_itself_to_nobody_who_does_not_ask_for_it_by_name():
+def test_a_secret_is_shown_only_by_reveal():
     secret = Secret("sk-hunter2")
     assert "hunter2" not in f"{secret!r} {secret} {[secret]}"
     assert secret.reveal() == "sk-hunter2"

@@ -1,4 +1,4 @@
-"""Searches in the audit trail: each leaves one block, none waits for it, and old ones go behind a checkpoint."""
+"""Searches in the audit chain: each gets one block, no search waits for it, and old blocks are replaced by a checkpoint."""
 
 import logging
 from collections.abc import Callable, Iterator
@@ -233,7 +233,9 @@ def test_a_store_for_reading_only_gets_nothing_and_nobody_is_warned(context: Con
     assert not context.state.search_log.entries
 
 
-def test_what_a_full_store_does_not_take_is_dropped_and_said_once(context: Context, caplog: pytest.LogCaptureFixture) -> None:
+def test_entries_that_a_full_store_refuses_are_dropped_with_one_warning(
+    context: Context, caplog: pytest.LogCaptureFixture
+) -> None:
     with failing(context, StoreFull("the disk is full")):
         note(context, "one", "two")
         usage.flush(context)
@@ -248,7 +250,7 @@ def test_what_a_full_store_does_not_take_is_dropped_and_said_once(context: Conte
     assert texts(context) == ["four"]
 
 
-def test_while_others_keep_the_store_busy_they_wait_and_on_closing_that_is_said(
+def test_entries_wait_while_the_store_is_busy_and_closing_logs_what_is_lost(
     context: Context, caplog: pytest.LogCaptureFixture
 ) -> None:
     with failing(context, StoreBusy("others hold it")):

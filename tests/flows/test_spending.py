@@ -1,4 +1,4 @@
-"""The accounts of paid calls: what was used is counted, the cap holds, for every thread and process, and outlives a crash."""
+"""Spending: usage is counted, and the cap holds for every thread and process and after a crash."""
 
 import multiprocessing
 from pathlib import Path
@@ -130,7 +130,7 @@ def test_accounts_move_no_version_of_any_partition(context):
     assert context.store.changes("").keys in (None, ()) or not list(context.store.changes("").keys)
 
 
-def test_a_damaged_account_counts_for_nothing_and_stops_nobody(context):
+def test_a_damaged_account_counts_as_zero_and_raises_no_error(context):
     meter = ledger(context)
     call(meter, Tokens(5))
     row = context.store.find(Kind.META)[0]

@@ -1,4 +1,4 @@
-"""Memories and queries for tests of the index: few of everything, so that they meet."""
+"""Memories and queries for tests of the index: few different values, so that they coincide."""
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, ExitStack

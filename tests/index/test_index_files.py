@@ -1,4 +1,4 @@
-"""The index starts from its file where that is right, and never needs it; what is erased is in no file."""
+"""Index files: used when they are valid, never needed, and without erased memories."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -146,7 +146,7 @@ def test_a_file_written_while_something_is_erased_goes_again(store: Watched, mon
     assert not path.exists() or not holds(path.parent, b"m5m4")
 
 
-def test_names_that_nobody_bears_any_more_are_in_no_new_file(store: Watched) -> None:
+def test_names_no_longer_in_use_are_in_no_new_file(store: Watched) -> None:
     store.apply([memory("m30", "red", speaker="Zebulon", agent_id="zed")])
     folder = saved(store).parent
     assert holds(folder, b"Zebulon")

@@ -38,7 +38,7 @@ HIDDEN = {
 
 
 @pytest.mark.parametrize("why", HIDDEN)
-def test_a_hidden_memory_is_nobodys_neighbour(why: str) -> None:
+def test_a_hidden_memory_is_no_neighbour(why: str) -> None:
     query = asking("red apple key", vector=[1.0, 2.0])
     between = {"session_id": "s", "turn": 2, "speaker": "Key"}
     seen = memory("m2", "key key?", vector=[1.0, 2.0], **between)
@@ -85,7 +85,7 @@ def test_what_expires_goes_as_time_goes_and_comes_back_if_it_turns_back() -> Non
     assert found == [["m1", "m2"], ["m2"], ["m1", "m2"]]
 
 
-def test_a_row_of_an_unknown_type_is_nobodys() -> None:
+def test_a_row_of_an_unknown_type_is_visible_to_no_reader() -> None:
     row = memory("m1", "red")
     odd = replace(row, id="m2", fields={**row.fields, "memory_type": "odd"})
     assert pool_of([row, odd], asking("red")).ids == ["m1"]

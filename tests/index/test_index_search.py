@@ -1,4 +1,4 @@
-"""Shortcuts through many memories find what looking at each would find."""
+"""The shortcuts for many memories find what a full comparison finds."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -79,7 +79,7 @@ def test_a_narrow_filter_is_searched_exactly(many: RamStore, queries: Sequence[Q
     assert pool.excluded == {"filter": MANY - len(only)}
 
 
-def test_a_pool_is_at_most_three_times_as_large_as_asked(many: RamStore, queries: Sequence[Query]) -> None:
+def test_a_pool_has_at_most_three_times_the_requested_size(many: RamStore, queries: Sequence[Query]) -> None:
     index = LocalIndex(many)
     for query in queries[:5]:
         assert 20 <= len(index.candidates(query, size=20).ids) <= 60
@@ -112,7 +112,7 @@ def test_many_threads_may_ask_while_others_write() -> None:
         agrees(index, store, asking("red", vector=[1.0, 5.0]))
 
 
-def test_whoever_was_not_asked_for_long_is_read_again_when_asked() -> None:
+def test_a_partition_dropped_from_memory_is_read_again_when_needed() -> None:
     store = RamStore()
     store.apply([memory(f"m{agent}", "red", memory_type="agent", agent_id=agent) for agent in ("a1", "b2", "c3")])
     with patch.object(local, "MAX_PARTITIONS", 2):

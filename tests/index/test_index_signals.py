@@ -1,4 +1,4 @@
-"""The index knows of every candidate what the rows say: after any history, through any handle, from memory and from files."""
+"""The signals of every candidate equal the reference: after any history, through any handle, from memory and from files."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext

@@ -1,4 +1,4 @@
-"""The command line as a test holds it: the same `run` as the installed command, in a home of its own."""
+"""Fixtures for the command line: the same `run` as the installed command, in a separate home folder."""
 
 import os
 import sys

@@ -208,7 +208,7 @@ def test_a_mark_before_the_first_line_is_no_break(filled: Cli, tmp_path: Path) -
 
 
 @pytest.mark.parametrize(("reason", "code"), [(errno.EPIPE, 141), (errno.ENOSPC, 2)])
-def test_where_an_export_cannot_be_printed_that_is_said(
+def test_an_export_that_cannot_be_printed_is_an_error(
     tmp_path: Path, reason: int, code: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with (tmp_path / "out").open("w") as out:

@@ -1,4 +1,4 @@
-"""What goes wrong is said in one line, with the exit code of the table, and leaves the store as it was."""
+"""Errors on the command line: one line, the exit code of the table, and an unchanged store."""
 
 import json
 import sqlite3
@@ -173,7 +173,7 @@ def test_metadata_that_is_no_json_shows_where(cli):
 @pytest.mark.parametrize(
     ("typed", "meant"), [(["serch"], "search"), (["delete_all"], "delete-all"), (["store", "--contnt", "x"], "--content")]
 )
-def test_a_slip_of_the_finger_is_told_the_nearest_word(cli, typed, meant):
+def test_a_typing_mistake_gets_a_suggestion(cli, typed, meant):
     said = cli(*typed)
     assert said.code == 2
     assert meant in said.err

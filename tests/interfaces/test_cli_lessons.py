@@ -1,4 +1,4 @@
-"""`lessons`, `distill` and `heartbeat` at the command line: what they say, to people and to programs, and how they end."""
+"""`lessons`, `distill` and `heartbeat` on the command line: text, JSON and exit codes."""
 
 import json
 import os
@@ -272,7 +272,7 @@ def test_a_watch_beats_until_it_is_interrupted(environ: dict[str, str], every: s
     assert heads[1:] == ["[MemoryMesh] Heartbeat: 1 done, 0 failed, 4 not run\n"] * (beats - 1)
 
 
-def test_a_watch_speaks_json_too_and_thinks_only_of_the_jobs_that_it_was_told(environ: dict[str, str]) -> None:
+def test_heartbeat_watch_prints_json_and_runs_only_the_given_jobs(environ: dict[str, str]) -> None:
     with watching(environ, "--every", "1s", "--json", "--force", "--job", "retention") as process:
         assert process.stdout
         decoder, heard, found = json.JSONDecoder(), "", []
@@ -291,7 +291,7 @@ def test_a_watch_speaks_json_too_and_thinks_only_of_the_jobs_that_it_was_told(en
     ] * 2
 
 
-def test_a_beat_that_fails_is_told_and_the_next_one_comes(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_failed_heartbeat_is_reported_and_the_next_one_runs(capsys: pytest.CaptureFixture[str]) -> None:
     class Sick:
         beats = 0
 

@@ -1,4 +1,4 @@
-"""What commands print, to the letter."""
+"""The exact output of commands."""
 
 import json
 import re

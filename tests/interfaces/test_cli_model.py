@@ -1,4 +1,4 @@
-"""`memory-mesh model`: what it tells, and that fetching twice fetches once."""
+"""`memory-mesh model`: its output, and that a second fetch does nothing."""
 
 import json
 import shutil
@@ -50,7 +50,7 @@ def test_a_fetched_model_is_ready_and_a_second_fetch_does_nothing(cli, fetched):
     assert len(fetched) == 1
 
 
-def test_the_same_is_told_as_json(cli, fetched, tmp_path):
+def test_model_status_prints_the_same_as_json(cli, fetched, tmp_path):
     cli("model", "fetch")
     told = json.loads(cli("model", "status", "--json").out)
     assert told["state"] == "ready"

@@ -1,4 +1,4 @@
-"""The commands that speak with models, against a server of this machine: what they tell when it answers, and when it does not."""
+"""Commands that call models, against a local server: their output when it answers and when it does not."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""What only a process of its own can show: the installed command, locales, pipes, signals, and what is loaded."""
+"""The installed command in a separate process: locales, pipes, signals, and loaded modules."""
 
 import os
 import pty

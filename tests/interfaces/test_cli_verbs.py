@@ -1,4 +1,4 @@
-"""Every verb of the mesh is reached by a command, every command answers programs too, and its examples run."""
+"""Every method of the mesh has a command, every command has JSON output, and its examples run."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""The doctor finds what is wrong, says what to do, and leaves the store as it was."""
+"""The doctor finds faults, says what to do, and changes nothing in the store."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""`ingest-dir` as somebody types it: what it says, what it exits with, and what a second run does."""
+"""`ingest-dir` on the command line: output, exit codes, and a second run."""
 
 import json
 from pathlib import Path
@@ -120,7 +120,7 @@ def test_many_that_are_gone_are_not_all_listed(cli, notes):
     assert lines[-1] == "… and 5 more; --json lists them all"
 
 
-def test_who_finds_nothing_is_told_what_to_say(cli, notes):
+def test_a_run_without_matching_files_names_the_flags_to_use(cli, notes):
     said = cli("ingest-dir", "notes", "--extension", "rst")
     assert said.code == 0
     assert said.out.splitlines()[1] == "No file here ends with rst; use --extension for others, --recursive for sub-folders."

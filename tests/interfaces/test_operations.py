@@ -1,4 +1,4 @@
-"""The table of operations agrees with the mesh: methods, parameters, types, defaults; and nothing local leaves this machine."""
+"""The table of operations agrees with the mesh in methods, parameters, types and defaults, and exposes nothing local."""
 
 import ast
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Nothing that was stored can drive a terminal, and colour changes no text."""
+"""Rendering: no stored text can control a terminal, and colour changes no text."""
 
 import json
 import re
@@ -66,7 +66,7 @@ def test_a_terminal_shows_the_same_text_as_a_pipe(cli):
 
 
 @pytest.mark.parametrize("words", [["stats"], ["doctor"], ["config", "show"], ["demo"]])
-def test_no_colour_where_none_is_wanted(cli, monkeypatch, words):
+def test_no_color_disables_colour(cli, monkeypatch, words):
     assert COLOUR.search(cli(*words, terminal=True).out)
     monkeypatch.setenv("NO_COLOR", "1")
     quiet = cli(*words, terminal=True).out

@@ -69,7 +69,7 @@ class TestSqlite(StoreContract):
         assert store.compact()
         assert b"quetzal" not in _bytes(place)
 
-    def test_a_write_in_the_midst_of_a_look_is_told_by_that_look_or_by_the_next(self, store: SqliteStore, other: Store) -> None:
+    def test_a_write_during_changes_is_returned_by_that_call_or_the_next(self, store: SqliteStore, other: Store) -> None:
         store.apply([memory("m0")])
         mark = store.changes("p").mark
         store.apply([memory("m1")])

@@ -1,4 +1,4 @@
-"""How SQLite goes about the queries that must stay quick in a large file: by its own account, not by the clock."""
+"""The query plans of SQLite for queries that must stay fast in a large file."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -64,7 +64,7 @@ def test_few_rows_are_found_by_what_makes_them_few(store: SqliteStore, where: Wh
 
 
 @pytest.mark.parametrize("column", ["partition", "project"])
-def test_a_condition_that_is_too_large_to_be_merged_is_asked_as_it_is(store: SqliteStore, column: str) -> None:
+def test_a_condition_too_large_to_be_merged_is_one_query(store: SqliteStore, column: str) -> None:
     more = In(column, tuple(f"x{n}" for n in range(20_000)))
     steps = plan(store, all_of(more, readable()), limit=10)
     assert "MERGE (UNION ALL)" not in steps

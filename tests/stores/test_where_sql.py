@@ -1,4 +1,4 @@
-"""Conditions as SQL: values travel beside the text, and a filter means the same in RAM as in SQLite."""
+"""Conditions as SQL: values are parameters, and a filter means the same in RAM and in SQLite."""
 
 import re
 from collections.abc import Iterator

@@ -150,7 +150,7 @@ class RanksByKeywords(Subject):
         store.apply(FRUIT)
         assert ids(_matching(store, ["red", "apple"])) == ["apple", "car", "green"]
 
-    def test_a_word_that_is_asked_twice_weighs_twice(self, store: Store) -> None:
+    def test_a_word_that_occurs_twice_in_a_query_weighs_twice(self, store: Store) -> None:
         store.apply(FRUIT)
         (once, *_), (twice, *_) = _matching(store, ["sour"]), _matching(store, ["sour", "sour"])
         assert twice.score == pytest.approx(2 * once.score)

@@ -60,7 +60,7 @@ class KeepsRows(Subject):
             assert store.find(kind) == [row]
 
     @pytest.mark.parametrize("kind", Kind)
-    def test_what_a_row_replaced_is_said_to_the_store_and_not_kept(self, store: Store, kind: Kind) -> None:
+    def test_the_replaced_revision_is_not_stored(self, store: Store, kind: Kind) -> None:
         store.apply([plain(kind)])
         store.apply([plain(kind, revision=2, replaces=1)])
         (row,) = store.find(kind)
@@ -245,7 +245,7 @@ class ChangesAsOne(Subject):
 class CountsVersions(Subject):
     """The version of a partition, and `seen`."""
 
-    def test_a_partition_that_nobody_wrote_to_has_version_0(self, store: Store) -> None:
+    def test_a_partition_without_writes_has_version_0(self, store: Store) -> None:
         store.apply([memory("m1", partition="p")])
         assert store.version("q") == 0
         assert store.version("P") == 0
@@ -437,7 +437,7 @@ class KnowsWhatMoved(Subject):
         assert {*_moved(store, mark)} == {(Kind.MEMORY, "m1"), (Kind.MEMORY, "m2")}
         store.close()
 
-    def test_who_follows_a_writer_is_told_whole_changes_and_all_of_them(self, store: Store, other: Store) -> None:
+    def test_a_reader_that_follows_a_writer_sees_every_change_as_a_whole(self, store: Store, other: Store) -> None:
         """Two rows always move together; a mark and its keys belong to one state."""
         over, beginning = Event(), store.changes("p").mark
         pairs = [(f"t{turn}", f"u{turn}") for turn in range(60)]
