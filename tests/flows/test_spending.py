@@ -18,8 +18,6 @@ from memory_mesh.stores import open_store
 from memory_mesh.stores.ram import DisabledStore
 from memory_mesh.testing.fakes import NEW_YEAR, FakeClock, seeded_ids
 
-TODAY = "2026-01-01"
-
 
 def ledger(context: Context, **options) -> Ledger:
     return Ledger(store=context.store, clock=context.clock, ids=context.ids, **options)
@@ -34,7 +32,7 @@ def test_calls_are_counted_by_operation_and_model(context):
     call(meter, Tokens(10, 5))
     call(meter, Tokens(1, 2))
     call(meter, Tokens(7, 0), operation="embed", model="e")
-    today, in_all = spending(meter, TODAY)
+    today, in_all = spending(meter, NEW_YEAR)
     assert today == in_all == (
         Spending(operation="embed", model="e", calls=1, sent=7),
         Spending(operation="extract", model="m", calls=2, sent=11, received=7),
@@ -43,7 +41,7 @@ def test_calls_are_counted_by_operation_and_model(context):
 
 def test_another_ledger_over_the_same_store_sees_the_same_accounts(context):
     call(ledger(context), Tokens(10, 5))
-    assert spending(ledger(context), TODAY)[1][0].sent == 10
+    assert spending(ledger(context), NEW_YEAR)[1][0].sent == 10
 
 
 @pytest.mark.parametrize("wrong", [{"sent": "many"}, {"sent": -1}, {"cost": "dear"}, {"cost": -1.0}, {"calls": None}, {"new": 1}])
@@ -60,21 +58,21 @@ def test_a_call_is_counted_into_the_day_it_began_and_yesterday_stays_in_the_sum(
     context.clock.advance(days=1)
     meter.commit(ticket, Tokens(3, 4))
     call(meter, Tokens(1, 1))
-    today, in_all = spending(meter, "2026-01-02")
+    today, in_all = spending(meter, context.clock())
     assert (today[0].calls, in_all[0].calls, in_all[0].sent) == (1, 2, 4)
 
 
 def test_a_failed_call_is_counted_as_one(context):
     meter = ledger(context)
     meter.commit(meter.reserve("extract", "m", Tokens(9, 9)), NO_TOKENS, failed=True)
-    assert spending(meter, TODAY)[0] == (Spending(operation="extract", model="m", calls=1, failed=1),)
+    assert spending(meter, NEW_YEAR)[0] == (Spending(operation="extract", model="m", calls=1, failed=1),)
 
 
 def test_costs_follow_the_prices_and_are_unknown_without(context):
     meter = ledger(context, prices={"m": Price(2.0, 8.0)})
     call(meter, Tokens(1_000_000, 500_000))
     call(meter, Tokens(10), model="free")
-    assert [spent.cost for spent in spending(meter, TODAY)[0]] == [None, 6.0]
+    assert [spent.cost for spent in spending(meter, NEW_YEAR)[0]] == [None, 6.0]
 
 
 @pytest.mark.parametrize(
@@ -87,7 +85,7 @@ def test_a_cap_stops_the_call_that_could_break_it_and_lets_smaller_ones_pass(con
     with pytest.raises(BudgetSpent, match=told_of):
         meter.reserve("extract", "m", Tokens(10, 20))
     call(meter, Tokens(10, 10))
-    assert spending(meter, TODAY)[0][0].calls == 2, "the call that was stopped is not counted"
+    assert spending(meter, NEW_YEAR)[0][0].calls == 2, "the call that was stopped is not counted"
 
 
 def test_a_cap_holds_for_calls_that_run_at_the_same_time(context):
@@ -119,7 +117,7 @@ def test_settling_twice_counts_once(context):
     ticket = meter.reserve("extract", "m", Tokens(5))
     meter.commit(ticket, Tokens(5))
     meter.commit(ticket, Tokens(5))
-    assert spending(meter, TODAY)[0][0].calls == 1
+    assert spending(meter, NEW_YEAR)[0][0].calls == 1
 
 
 def test_accounts_move_no_version_of_any_partition(context):
@@ -139,7 +137,7 @@ def test_a_damaged_account_counts_as_zero_and_raises_no_error(context):
         fields = {"detail": wrong}
         context.store.apply([Row(kind=Kind.META, id=row.id, partition="", created_at=row.created_at, revision=held.revision + 1,
                               replaces=held.revision, fields=fields)])  # fmt: skip
-        assert spending(meter, TODAY) == ((), ())
+        assert spending(meter, NEW_YEAR) == ((), ())
         call(meter, Tokens(1))
 
 
@@ -161,14 +159,14 @@ def test_a_store_that_takes_nothing_counts_in_the_process_and_the_cap_holds_ther
     call(meter, Tokens(6))
     with pytest.raises(BudgetSpent):
         meter.reserve("extract", "m", Tokens(6))
-    assert spending(meter, TODAY)[0][0].sent == 6
+    assert spending(meter, NEW_YEAR)[0][0].sent == 6
 
 
 def test_a_full_store_stops_calls_only_where_there_is_a_cap_to_keep(context):
     full = FullStore(context.store)
     meter = Ledger(store=full, clock=context.clock, ids=context.ids)
     call(meter, Tokens(6))
-    assert spending(meter, TODAY)[0][0].sent == 6
+    assert spending(meter, NEW_YEAR)[0][0].sent == 6
     with pytest.raises(StoreFull):
         Ledger(store=full, clock=context.clock, ids=context.ids, caps=Caps(tokens=100)).reserve("extract", "m", Tokens(6))
 
@@ -196,7 +194,7 @@ def test_four_processes_together_keep_one_cap(tmp_path: Path):
     for child in children:
         child.join()
     store = open_store(url)
-    spent = spending(Ledger(store=store, clock=FakeClock(), ids=seeded_ids()), TODAY)[1][0]
+    spent = spending(Ledger(store=store, clock=FakeClock(), ids=seeded_ids()), NEW_YEAR)[1][0]
     store.close()
     assert [child.exitcode for child in children] == [0] * 4
     assert (spent.calls, spent.sent + spent.received) == (33, 99), "33 calls of 3 tokens are the most under 100"
@@ -217,7 +215,7 @@ def test_threads_of_one_process_keep_the_cap_of_a_store_that_takes_nothing():
         thread.start()
     for thread in threads:
         thread.join()
-    assert spending(meter, TODAY)[0][0].sent == 50
+    assert spending(meter, NEW_YEAR)[0][0].sent == 50
 
 
 calls = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 40), st.booleans()), max_size=12)

@@ -25,7 +25,6 @@ from memory_mesh.core.model import (
     SearchResult,
     Status,
     Where,
-    iso,
 )
 from memory_mesh.core.ports import Progress, no_progress
 from memory_mesh.core.search import CacheStats, Explanation
@@ -281,7 +280,7 @@ class Mesh:
         """Return how many memories this user has by status, where they are stored, and what paid models cost."""
         context = self._context()
         counts = search.count_by_status(context)
-        today, in_all = models.spending(context.state.ledger, iso(context.clock())[:10])
+        today, in_all = models.spending(context.state.ledger, context.clock())
         return MemoryStats(
             total_memories=sum(counts.values()),
             total_skills=0,

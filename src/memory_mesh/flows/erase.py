@@ -11,24 +11,7 @@ from functools import partial
 from memory_mesh.core import audit
 from memory_mesh.core.audit import Entry, blocks
 from memory_mesh.core.errors import InvalidInput
-from memory_mesh.core.model import (
-    Block,
-    In,
-    Key,
-    Kind,
-    Memory,
-    MemoryType,
-    Or,
-    Receipt,
-    Row,
-    Where,
-    all_of,
-    batches,
-    equals,
-    iso,
-    may_erase,
-    revise,
-)
+from memory_mesh.core.model import Block, In, Key, Kind, Memory, MemoryType, Row, all_of, batches, equals, iso, may_erase, revise
 from memory_mesh.flows.context import Context, Plan, audit_rows, check_texts, new_entry, own_chain, write_plan
 
 _AT_ONCE = 1000
@@ -108,7 +91,8 @@ def _plan_erasure(context: Context, memory_ids: Sequence[str], *, any_agent: boo
     erasure_rows = _erasure_rows(context, erased, tombstones)
     deletes = [Key(Kind.MEMORY, id_) for id_ in ids]
     deletes += [Key(kind, id_) for kind in (Kind.CHANGE, Kind.PASSAGE, Kind.USAGE) for id_ in context.store.ids(kind, about)]
-    deletes += [Key(Kind.LINK, id_) for id_ in context.store.ids(Kind.LINK, Or((about, In("target", ids))))]
+    links = {*context.store.ids(Kind.LINK, about), *context.store.ids(Kind.LINK, In("target", ids))}
+    deletes += [Key(Kind.LINK, id_) for id_ in links]
     proof = Erasure(
         memories=ids,
         rows=len(deletes),
@@ -137,7 +121,7 @@ def _select(
     return list(erased.values()), [memory for id_, memory in derived.items() if id_ not in erased]
 
 
-def _read(context: Context, where: Where, seen: dict[str, int]) -> list[Row]:
+def _read(context: Context, where: In, seen: dict[str, int]) -> list[Row]:
     """Return the user's memories that match, all read under the versions in `seen`.
 
     A memory that was changed, or moved to another partition, during the read would survive the erasure, so rows are read again
@@ -163,8 +147,8 @@ def _without_sources(context: Context, memory: Memory, ids: Sequence[str]) -> li
 
 def _clear_receipt(row: Row) -> Row:
     """Return a receipt without its request. The key stays used, so that a late retry does not store the memory again."""
-    receipt = Receipt.of(row)
-    return replace(receipt, request=None, revision=receipt.revision + 1).row(row.partition, replaces=receipt.revision)
+    fields = {name: value for name, value in row.fields.items() if name != "request"}
+    return replace(row, fields=fields, revision=row.revision + 1, replaces=row.revision)
 
 
 def _erasure_rows(context: Context, erased: Sequence[Memory], tombstones: Sequence[Block]) -> list[Row]:

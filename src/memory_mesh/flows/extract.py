@@ -8,19 +8,10 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from memory_mesh.core import errors
 from memory_mesh.core.cancel import check_cancelled
 from memory_mesh.core.checks import fraction
-from memory_mesh.core.errors import (
-    AnswerUnreadable,
-    BudgetSpent,
-    CallError,
-    CallRefused,
-    CallTimedOut,
-    InvalidInput,
-    RateLimited,
-    Unreachable,
-    UnsafeAddress,
-)
+from memory_mesh.core.errors import AnswerUnreadable, BudgetSpent, CallError, CallRefused, InvalidInput
 from memory_mesh.core.intake import read_metadata
 from memory_mesh.core.model import MIN_IMPORTANCE, Extraction, Kind, Memory, MemoryRecord, Receipt
 from memory_mesh.core.ports import ChatModel
@@ -36,6 +27,8 @@ from memory_mesh.flows.write import Prepared, find_replayed, plan_add, prepare, 
 
 # Of a text that is stored unchanged.
 _DOCUMENT: Mapping[str, object] = {"importance": 0.5, "provenance": {"source": Source.DOCUMENT.value}}
+# Errors after which the model is not called again.
+_PERMANENT = (errors.Unreachable, errors.UnsafeAddress, errors.CallTimedOut, errors.RateLimited, BudgetSpent)
 _PAGE = 100  # receipts read at once
 _log = logging.getLogger("memory_mesh")
 
@@ -124,7 +117,7 @@ def _extract_part(context: Context, chat: ChatModel, text: str, request: _Reques
         return _accept(context, text, extraction.read_reply(reply), request)
     except (CallError, BudgetSpent, AnswerUnreadable) as error:
         _log.warning("extract: stored unchanged, because %s", error)
-        permanent = isinstance(error, Unreachable | UnsafeAddress | CallTimedOut | RateLimited | BudgetSpent)
+        permanent = isinstance(error, _PERMANENT)
         # 401, 403, 404: a wrong key, address or model
         permanent |= isinstance(error, CallRefused) and error.status in (401, 403, 404)
         return _Part(text=text, failed=error.what, give_up=permanent)

@@ -7,26 +7,9 @@ from collections.abc import Callable
 from math import inf, isfinite
 from typing import Any
 
+from memory_mesh.core import model
 from memory_mesh.core.errors import InvalidFilter, InvalidInput
-from memory_mesh.core.model import (
-    BY_NAME,
-    FILTERABLE,
-    INT_MAX,
-    METADATA,
-    And,
-    Compare,
-    In,
-    IsNull,
-    Like,
-    Not,
-    Op,
-    Or,
-    Scalar,
-    Type,
-    Where,
-    fault,
-    parse_time,
-)
+from memory_mesh.core.model import FILTERABLE, METADATA, And, Compare, In, IsNull, Like, Not, Op, Or, Scalar, Type, Where
 
 _MAX_CHARS = 10_000
 _MAX_PATTERN_CHARS = 1_000
@@ -44,7 +27,7 @@ def parse(text: object) -> Where:
         raise InvalidFilter("the filter is blank", expected="an expression such as memory_type = 'global'")
     if len(text) > _MAX_CHARS:
         raise InvalidFilter(f"the filter has {len(text):,} characters", expected=f"at most {_MAX_CHARS:,}")
-    if wrong := fault(BY_NAME["content"], text):
+    if wrong := model.fault(model.BY_NAME["content"], text):
         raise InvalidFilter(f"the filter{wrong.removeprefix('content')}", expected="valid Unicode")
     trees = _trees(text)
     if len(trees) != 1 or trees[0] is None:
@@ -165,7 +148,7 @@ def _literal(name: str, type_: Type | None, node: Any, *, is_pattern: bool = Fal
     if type_ is not Type.TIME or is_pattern:
         return value
     try:
-        return parse_time(value, name)
+        return model.parse_time(value, name)
     except InvalidInput as error:
         raise InvalidFilter(error.what, expected=error.expected) from None
 
@@ -186,7 +169,7 @@ def _constant(node: Any) -> Scalar:
 def _number(text: str) -> int | float:
     try:
         value = int(text) if text.isdecimal() else float(text)
-        value = value if abs(value) <= INT_MAX else float(value)
+        value = value if abs(value) <= model.INT_MAX else float(value)
     except (ValueError, OverflowError):
         value = inf
     if not isfinite(value):

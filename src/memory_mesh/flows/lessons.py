@@ -11,46 +11,17 @@ from dataclasses import asdict, replace
 from functools import partial
 from typing import Any
 
-from memory_mesh.core import audit, learning
+from memory_mesh.core import audit, learning, model
 from memory_mesh.core.audit import Entry, blocks
 from memory_mesh.core.cancel import check_cancelled
 from memory_mesh.core.errors import AnswerUnreadable, BudgetSpent, CallError, InvalidInput, NotFound, shown
 from memory_mesh.core.learning import Distilled, LessonBlock, LessonContext, Skipped, by_confidence, by_severity, narrowness
-from memory_mesh.core.model import (
-    Block,
-    Compare,
-    In,
-    Kind,
-    Memory,
-    MemoryType,
-    Reach,
-    Reader,
-    Status,
-    Value,
-    all_of,
-    equals,
-    iso,
-    not_expired,
-    partition_for,
-    partitions,
-    reach_of,
-    revise,
-)
+from memory_mesh.core.model import Block, Compare, In, Kind, Memory, MemoryType, Reach, Reader, Status, Value, all_of, equals, iso
 from memory_mesh.core.safety import BASE_TRUST, Source
-from memory_mesh.flows import usage
+from memory_mesh.flows import usage, write
 from memory_mesh.flows.context import Context, Plan, check_texts, commit, find_memory, new_entry, own_audit_rows, require_memory
 from memory_mesh.flows.embed import Vectors, passage_rows
 from memory_mesh.flows.search import Request, checked_limit, readable, search
-from memory_mesh.flows.write import (
-    Prepared,
-    find_replayed,
-    new_memory,
-    plan_revision,
-    prepare,
-    receipt_rows,
-    request_hash,
-    retain_entry,
-)
 
 ORDERS = (None, "relevance", "severity DESC")
 _DAY = 86_400_000
@@ -77,16 +48,16 @@ def learn(
 ) -> tuple[LessonBlock, bool]:
     """Store a lesson drawn from `sources`, by a language model if `inferred`. Return it and whether it is new."""
     lesson = _redacted(context, learning.parse_lesson(given))
-    request = request_hash("distill_lesson", lesson.text, lesson.pattern_id, lesson.confidence, lesson.severity)
+    request = write.request_hash("distill_lesson", lesson.text, lesson.pattern_id, lesson.confidence, lesson.severity)
     metadata = learning.lesson_metadata(lesson, Source.INFERENCE if inferred else None)
     trust = BASE_TRUST[Source.INFERENCE] if inferred else None
-    prepared = prepare(context, [(lesson.text, metadata)], request=request, trust=trust)[0]
+    prepared = write.prepare(context, [(lesson.text, metadata)], request=request, trust=trust)[0]
     vectors = Vectors()
 
     def decide() -> Plan[tuple[Memory, bool]]:
-        if replayed := find_replayed(context, key, request):
+        if replayed := write.find_replayed(context, key, request):
             return Plan((require_memory(context, replayed, any_reader=True), False))
-        seen = {name: context.store.version(name) for name in partitions(context.reader)}
+        seen = {name: context.store.version(name) for name in model.partitions(context.reader)}
         for source in sources:
             require_memory(context, source.id, any_reader=True)  # the lesson must not quote a source that was erased meanwhile
         known = by_pattern(context, lesson.pattern_id)
@@ -95,7 +66,7 @@ def learn(
         if as_wide and (as_wide.confidence or 0.0) >= lesson.confidence:
             return Plan((as_wide, False))
         plan = _store(context, lesson, prepared, known, sources, vectors)
-        puts = [*plan.puts, *receipt_rows(context, key, plan.answer.id, request)]
+        puts = [*plan.puts, *write.receipt_rows(context, key, plan.answer.id, request)]
         return Plan((plan.answer, True), puts, seen=seen)
 
     memory, new = commit(context, decide)
@@ -147,28 +118,28 @@ def _plan_archiving(context: Context, memory_id: str, cutoff: str) -> Plan[bool]
     if memory.status != Status.ACTIVE or memory.pinned or max(str(seen_at), memory.last_observed or "") >= cutoff:
         return Plan(answer=False)
     why = f"not seen for {context.options.lesson_retention_days} days"
-    plan = plan_revision(context, memory, action="archive", why=why, status=Status.ARCHIVED.value)
+    plan = write.plan_revision(context, memory, action="archive", why=why, status=Status.ARCHIVED.value)
     return Plan(answer=True, puts=plan.puts, deletes=plan.deletes, seen=seen)
 
 
 def _store(
     context: Context,
     lesson: LessonContext,
-    prepared: Prepared,
+    prepared: write.Prepared,
     known: Sequence[Memory],
     sources: Sequence[Memory],
     vectors: Vectors,
 ) -> Plan[Memory]:
     ms = context.clock()
     narrow = learning.narrowest(sources)
-    reach = reach_of(narrow.memory_type, narrow.reach) if narrow else Reach.GLOBAL
-    partition = partition_for(context.reader.user_id, context.reader.agent_id, MemoryType.LESSON, reach)
+    reach = model.reach_of(narrow.memory_type, narrow.reach) if narrow else Reach.GLOBAL
+    partition = model.partition_for(context.reader.user_id, context.reader.agent_id, MemoryType.LESSON, reach)
     vectors.embed(context, [prepared.draft.content])
     embedded = vectors[prepared.draft.content]
     superseded = [
         old for old in known if narrowness(old) >= list(Reach).index(reach) and (old.confidence or 0.0) <= lesson.confidence
     ]
-    memory = new_memory(
+    memory = write.new_memory(
         context, prepared, embedded, ms=ms, number=context.store.version(partition) + 1,
         lesson_pattern_id=lesson.pattern_id, supersedes=[old.id for old in superseded], sources=[source.id for source in sources],
         reach=reach.value if narrow else None,
@@ -178,18 +149,18 @@ def _store(
     rows = [memory.row(), *passage_rows(memory, embedded), *vectors.model_rows(context)]
     entries: list[Entry] = []
     for old in superseded:
-        newer, change = revise(
+        newer, change = model.revise(
             old, at=iso(ms), by=context.reader.agent_id, action="supersede", why="superseded by a lesson with more confidence",
             status=Status.SUPERSEDED.value, superseded_by=memory.id,
         )  # fmt: skip
         rows += [newer.row(replaces=old.revision), change.row(newer.partition)]
-        entries.append(retain_entry(context, ms, newer, "supersede"))
+        entries.append(write.retain_entry(context, ms, newer, "supersede"))
     return Plan(memory, [*rows, *own_audit_rows(context, [*entries, _entry(context, ms, memory, lesson)])])
 
 
 def _entry(context: Context, ms: int, memory: Memory, lesson: LessonContext) -> Entry:
     lesson_id, confidence = str(memory.metadata["lesson_id"]), lesson.confidence
-    write = partial(
+    write_text = partial(
         blocks.lesson, agent=str(context.reader.agent_id), situation=lesson.situation, pattern_id=lesson.pattern_id,
         severity=lesson.severity, at=iso(ms), hypothesis_confidence=confidence, lesson_id=lesson_id,
         oversight=lesson.oversight, rule=lesson.preventative_rule, rule_confidence=confidence, rationale=lesson.fix,
@@ -197,7 +168,7 @@ def _entry(context: Context, ms: int, memory: Memory, lesson: LessonContext) -> 
     )  # fmt: skip
     hash_ = audit.content_hash(memory.salt or "", memory.content)
     metadata = {"lesson_id": lesson_id, "pattern_id": lesson.pattern_id}
-    return new_entry(context, "lesson", ms, write, content_hash=hash_, ref=memory.id, metadata=metadata)
+    return new_entry(context, "lesson", ms, write_text, content_hash=hash_, ref=memory.id, metadata=metadata)
 
 
 def _redacted(context: Context, lesson: LessonContext) -> LessonContext:
@@ -266,7 +237,7 @@ def _scan(context: Context) -> tuple[int, list[Memory]]:
     ids = dict.fromkeys(str(block.ref) for block in chosen)
     rows = context.store.get(Kind.MEMORY, list(ids))
     # Quarantined, archived, expired and erased memories give no lessons.
-    active = all_of(equals("status", Status.ACTIVE), not_expired(iso(context.clock())))
+    active = all_of(equals("status", Status.ACTIVE), model.not_expired(iso(context.clock())))
     usable = all_of(own, Compare("memory_type", "<>", MemoryType.LESSON), active)
     return len(recent), [Memory.of(rows[id_]) for id_ in ids if id_ in rows and usable.matches(rows[id_])]
 

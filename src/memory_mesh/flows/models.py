@@ -127,10 +127,10 @@ class Ledger:
                 self._own[day] = decide(self._own.get(day, DailySpending()))
 
 
-def spending(ledger: Accounts | None, day: str) -> tuple[tuple[Spending, ...], tuple[Spending, ...]]:
-    """Return the usage of a day and of all days."""
+def spending(ledger: Accounts | None, ms: int) -> tuple[tuple[Spending, ...], tuple[Spending, ...]]:
+    """Return the usage of the day of a time, and of all days."""
     days = ledger.days() if ledger else {}
-    return totals(days.get(day, DailySpending()).spent), totals(spent for day in days.values() for spent in day.spent)
+    return totals(days.get(iso(ms)[:10], DailySpending()).spent), totals(spent for day in days.values() for spent in day.spent)
 
 
 # --- the pseudonym key ---

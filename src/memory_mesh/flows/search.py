@@ -10,30 +10,10 @@ from dataclasses import dataclass, fields, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from memory_mesh.core import model
 from memory_mesh.core.checks import fraction, whole_number
 from memory_mesh.core.errors import InvalidInput, shown
-from memory_mesh.core.model import (
-    ANYTHING,
-    Change,
-    In,
-    Kind,
-    Memory,
-    Row,
-    SearchResult,
-    Status,
-    Where,
-    all_of,
-    batches,
-    creation,
-    equals,
-    iso,
-    millis,
-    not_expired,
-    partitions,
-    since_shared,
-    visible,
-    visible_to,
-)
+from memory_mesh.core.model import ANYTHING, Change, In, Kind, Memory, Row, SearchResult, Status, Where, all_of, equals, iso
 from memory_mesh.core.search import Explained, Explanation, Placing, Pool, Query, tokens
 from memory_mesh.core.search.query import proper_names, speaker_roles, time_spans, without_speakers
 from memory_mesh.flows import embed, usage
@@ -56,7 +36,8 @@ _CHANNELS = ("keywords", "keywords_context", "keywords_session", "vectors", "vec
 
 def readable(context: Context, statuses: Sequence[str] = (Status.ACTIVE,)) -> Where:
     """Return the condition that the reader's memories meet now: in scope, with one of these statuses, not expired."""
-    return all_of(visible_to(context.reader), In("status", known_statuses(statuses)), not_expired(iso(context.clock())))
+    unexpired = model.not_expired(iso(context.clock()))
+    return all_of(model.visible_to(context.reader), In("status", known_statuses(statuses)), unexpired)
 
 
 def is_readable(context: Context, statuses: Sequence[str], where: Where) -> Callable[[Row], bool]:
@@ -66,7 +47,7 @@ def is_readable(context: Context, statuses: Sequence[str], where: Where) -> Call
     def test(row: Row) -> bool:
         valid = (expires := row.value("expires_at")) is None or str(expires) > at
         matches = where is ANYTHING or where.matches(row)
-        return visible(context.reader, row) and row.value("status") in allowed and valid and matches
+        return model.visible(context.reader, row) and row.value("status") in allowed and valid and matches
 
     return test
 
@@ -116,7 +97,7 @@ def history(context: Context, memory_id: str) -> list[Change]:
     memory = require_memory(context, memory_id)
     rows = context.store.find(Kind.CHANGE, equals("ref", memory_id))
     changes = sorted((Change.of(row) for row in rows), key=lambda change: change.number)
-    return [creation(memory), *(changes if memory.agent_id == context.reader.agent_id else since_shared(changes))]
+    return [model.creation(memory), *(changes if memory.agent_id == context.reader.agent_id else model.since_shared(changes))]
 
 
 # --- by a query ---
@@ -156,14 +137,14 @@ def search(context: Context, request: Request, *, use_cache: bool = True) -> lis
         f"search:{request.query}:{request.limit}:{request.filter}",
         request.where, context.reader, tuple(request.statuses), request.min_score, request.ranker,
     )  # fmt: skip
-    marks = context.index.marks(partitions(context.reader)) if use_cache else ()
+    marks = context.index.marks(model.partitions(context.reader)) if use_cache else ()
     results = context.state.cache.get(key, marks, at) if use_cache else None
     if results is None:
         ranked = _ranked(context, request)
         results = tuple(islice(_results(context, request, ranked), request.limit))
         # Results by keywords only, because the embedder failed, are not cached: it may be back within the five minutes.
         if use_cache and (ranked.query.vector or context.embedder is None):
-            ends = [millis(result.expires_at) for result in results if result.expires_at]
+            ends = [model.millis(result.expires_at) for result in results if result.expires_at]
             context.state.cache.put(key, marks, results, at, until=min(ends, default=None))
     usage.count(context, [result.id for result in results])
     usage.log_search(context, query=request.query, limit=request.limit, filter=request.filter, ms=at, results=results)
@@ -231,7 +212,7 @@ def _query(context: Context, request: Request, text: str) -> Query:
     at, language = iso(context.clock()), context.options.stemmer_language
     only: frozenset[str] | None = None
     if request.where is not ANYTHING:  # the ids that the caller's filter allows, without regard to scope
-        in_partitions = In("partition", partitions(context.reader))
+        in_partitions = In("partition", model.partitions(context.reader))
         only = frozenset(context.store.ids(Kind.MEMORY, all_of(in_partitions, request.where)))
     query = Query(
         tokens=tokens(text, language=language),
@@ -250,7 +231,7 @@ def _query(context: Context, request: Request, text: str) -> Query:
 
 def _results(context: Context, request: Request, ranked: _Ranked) -> Iterator[SearchResult]:
     """Yield what reaches the minimum score, best first. Rows are read in batches: the first one nearly always suffices."""
-    for placed in batches(ranked.ranking.best(ranked.min_score), request.limit):
+    for placed in model.batches(ranked.ranking.best(ranked.min_score), request.limit):
         yield from _read(context, ranked, placed)
 
 

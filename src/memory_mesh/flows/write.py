@@ -10,28 +10,11 @@ from functools import partial
 from hashlib import sha256
 from typing import Any
 
-from memory_mesh.core import audit
+from memory_mesh.core import audit, model
 from memory_mesh.core.audit import Entry, blocks
 from memory_mesh.core.errors import InvalidInput, KeyReused, shown
 from memory_mesh.core.intake import Draft, draft, fingerprint, is_file_print, read_content, read_metadata
-from memory_mesh.core.model import (
-    In,
-    Kind,
-    Memory,
-    MemoryType,
-    Reader,
-    Receipt,
-    Row,
-    Status,
-    Value,
-    all_of,
-    equals,
-    iso,
-    not_expired,
-    partition,
-    partition_for,
-    revise,
-)
+from memory_mesh.core.model import In, Kind, Memory, MemoryType, Reader, Receipt, Row, Status, Value, all_of, equals, iso
 from memory_mesh.core.search import tokens
 from memory_mesh.flows.context import Context, Plan, check_texts, commit, new_entry, own_audit_rows, require_memory
 from memory_mesh.flows.embed import Embedded, Vectors, passage_row, passage_rows, replace_passages
@@ -135,7 +118,7 @@ def plan_add(context: Context, prepared: Sequence[Prepared], vectors: Vectors) -
     receipts = context.store.get(Kind.RECEIPT, [item.receipt_id for item in prepared if item.receipt_id])
     batch = _Batch(numbers=dict(seen))
     if fingerprints := tuple({item.fingerprint for item in prepared if item.deduplicated}):
-        active = all_of(equals("status", Status.ACTIVE), not_expired(iso(context.clock())))
+        active = all_of(equals("status", Status.ACTIVE), model.not_expired(iso(context.clock())))
         for row in context.store.find(Kind.MEMORY, all_of(In("fingerprint", fingerprints), active)):
             batch.put(Memory.of(row))
             batch.replaces[row.id] = row.revision
@@ -162,7 +145,7 @@ def _add_one(context: Context, batch: _Batch, item: Prepared, receipt: Row | Non
     if known := batch.duplicate_of(item):
         # Metadata of the duplicate that differs is kept in the history.
         differs = {key: value for key, value in item.draft.metadata.items() if known.metadata.get(key) != value}
-        memory, change = revise(
+        memory, change = model.revise(
             known, at=iso(ms), by=context.reader.agent_id, action="observe", detail=differs or None,
             times_observed=known.times_observed + 1, last_observed=iso(ms),
         )  # fmt: skip
@@ -205,7 +188,7 @@ def new_memory(context: Context, item: Prepared, vectors: Embedded, *, ms: int, 
 
 
 def _partition(context: Context, item: Prepared) -> str:
-    return partition_for(context.reader.user_id, context.reader.agent_id, item.draft.memory_type, None)
+    return model.partition_for(context.reader.user_id, context.reader.agent_id, item.draft.memory_type, None)
 
 
 # --- changing ---
@@ -253,7 +236,7 @@ def plan_revision(context: Context, memory: Memory, *, action: str, why: str | N
     """Return the plan that writes the next revision of a memory with its history and its audit block."""
     ms = context.clock()
     reason = context.gate().redact(why) if why else None
-    newer, change = revise(memory, at=iso(ms), by=context.reader.agent_id, action=action, why=reason, **updates)
+    newer, change = model.revise(memory, at=iso(ms), by=context.reader.agent_id, action=action, why=reason, **updates)
     blocks = own_audit_rows(context, [retain_entry(context, ms, newer, action)])
     return Plan(newer, [newer.row(replaces=memory.revision), change.row(newer.partition), *blocks])
 
@@ -358,7 +341,7 @@ def receipt_rows(context: Context, key: str | None, memory_id: str, request: str
     if id_ is None:
         return []
     receipt = Receipt(id=id_, created_at=iso(context.clock()), ref=memory_id, request=request)
-    return [receipt.row(partition(context.reader.user_id, context.reader.agent_id))]
+    return [receipt.row(model.partition(context.reader.user_id, context.reader.agent_id))]
 
 
 # --- audit ---
