@@ -1,4 +1,4 @@
-"""How long the index takes to find its candidates, how good they are, and how much room it needs, at several sizes.
+"""Measure the index at several sizes: the time to find candidates, their quality, and the memory it needs.
 
     python -m bench.index_speed [--sizes 1k,10k,100k] [--queries 200] [--json FILE]
 

@@ -1,4 +1,4 @@
-"""Runs `extract` with a real language model: SmolLM2-135M behind the server of llama.cpp.
+"""Run `extract` with a real language model: SmolLM2-135M behind the server of llama.cpp.
 
     python tools/real_model.py
 

@@ -1,1 +1,1 @@
-"""How well memories are found: against BM25, cosine and their plain fusion, on conversations with known evidence."""
+"""Measure search quality against BM25, cosine and their plain fusion, on conversations with known evidence."""

@@ -1,4 +1,4 @@
-"""How well memories are found.
+"""Measure search quality.
 
     python -m bench.quality --data DIR [--sets locomo,locomo-sessions,longmemeval-s-lite] [--vectors FILE]
 

@@ -1,4 +1,4 @@
-"""Learning by plain gradient steps: which of a list it is, and whether it is."""
+"""Fit linear models by plain gradient steps: which item of a list it is, and whether it is any."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""What the ranker learns from: LongMemEval's questions, asked of small worlds of its sessions.
+"""The training data of the ranker: LongMemEval's questions, each with a small set of its sessions.
 
 - **chat**: the sessions as they are, a user and an assistant.
 - **talk**: the same sessions as two people would talk: the user's turns in single sentences, of each reply its end, both by

@@ -1,4 +1,4 @@
-"""Figures of a ranking: recall, all of it, nDCG, MRR; and how sure a difference is."""
+"""Figures of a ranking: recall, complete recall, nDCG and MRR, and the confidence of a difference."""
 
 from collections.abc import Mapping, Sequence
 from math import log2

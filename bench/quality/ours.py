@@ -1,4 +1,4 @@
-"""memory-mesh itself: memories added and questions asked as anybody would, with the default settings."""
+"""memory-mesh itself: memories are added and searched through the public API, with the default settings."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager

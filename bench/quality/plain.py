@@ -1,4 +1,4 @@
-"""The rankers to beat, in straightforward code over the same tokens and vectors."""
+"""The baseline rankers, in straightforward code over the same tokens and vectors."""
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence

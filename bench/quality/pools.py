@@ -1,4 +1,4 @@
-"""Pools as a search sees them, for worlds that are too many to be kept: rows in memory, the real index, the real signals."""
+"""Pools for training, computed by the real index from rows in memory, one world at a time."""
 
 from dataclasses import replace
 

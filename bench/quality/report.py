@@ -1,4 +1,4 @@
-"""Tables for the terminal, a JSON file for the record, and a picture of the comparison."""
+"""Print the tables, write the JSON result, and draw the chart."""
 
 import json
 import platform

@@ -1,4 +1,4 @@
-"""The data sets, each as people with memories of their own and questions about them. Nothing is copied; all is read in place."""
+"""The data sets, each as people with memories and questions about them. The files are read in place."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""The real embedder, with a file that keeps its vectors between runs: the same texts are embedded for every measurement."""
+"""The real embedder with a file cache: the same texts are embedded for every measurement."""
 
 from collections.abc import Sequence
 from hashlib import sha256

@@ -158,7 +158,7 @@ def test_json_in_place_of_flags_is_refused(cli, home, command, word):
 @pytest.mark.req("MESH-149")
 def test_the_refusal_of_json_teaches_the_flags(cli):
     assert cli("store", '{"content": "x", "type": "event"}').err == (
-        "[MemoryMesh Error] JSON stands where a flag should; expected named flags; write memory-mesh store --content … --type …\n"
+        "[MemoryMesh Error] JSON is given instead of flags; expected named flags; write memory-mesh store --content … --type …\n"
     )
     assert cli("store", "--content", "x", "--metadata", '{"a": 1}').code == 0
     assert cli("store", "--content", '{"a": 1}').code == 0

@@ -164,4 +164,4 @@ def test_what_cannot_be_done_is_one_line_and_nothing_is_stored(cli, notes, words
 def test_json_in_place_of_the_folder_is_refused(cli, notes):
     said = cli("ingest-dir", '{"path": "notes"}')
     assert said.code == 2
-    assert "JSON stands where a flag should" in said.err
+    assert "JSON is given instead of flags" in said.err

@@ -39,7 +39,7 @@ def dispatch(words: list[str]) -> int:
 
 
 def _resolve(words: list[str]) -> tuple[str, list[str]]:
-    """Return the command and the words behind it; a group without a command, or with a request for help, is returned itself."""
+    """Return the command and the words after it; for a group alone, or followed by a help flag, the group."""
     first, rest = words[0], words[1:]
     if first in GROUPS:
         if not rest or rest[0] in _HELP:
@@ -94,11 +94,11 @@ def _refuse_json(command: str, word: str, takes_value: Mapping[str, bool]) -> No
         keys = value if isinstance(value, dict) else ()
         flags = [f"--{key} …" for key in keys if takes_value.get(f"--{key}")]
         remedy = f"write memory-mesh {command} {' '.join(flags or ['--help'])}"
-        raise InvalidInput("JSON stands where a flag should", expected="named flags", remedy=remedy)
+        raise InvalidInput("JSON is given instead of flags", expected="named flags", remedy=remedy)
 
 
 def _parse(command: str, flags: Sequence[str], positional: Sequence[str]) -> Call:
-    """Read the values, and choose the operation that they ask for."""
+    """Read the values, and choose the operation by the given flags."""
     entries, known = COMMANDS[command], parameters(command)
     if positional and not any(one.positional for one in known):
         raise InvalidInput(f"unexpected word {positional[0]!r:.60}", remedy=f"see memory-mesh {command} --help")
@@ -160,7 +160,7 @@ def _confirm(call: Call, *, agreed: bool) -> None:
 
 
 def execute(call: Call) -> Answer:
-    """Make a call: by its own handler, or through the mesh and a view."""
+    """Run an operation by its handler, or by the method of the mesh and its view."""
     operation = call.operation
     if operation.handler:
         from memory_mesh.interfaces import handlers

@@ -62,7 +62,7 @@ def watch(call: Call) -> Never:
 
 
 def repeat(mesh: "Mesh", call: Call, *, pause: Callable[[float], None] = wait) -> Never:
-    """Show one heartbeat after another. A heartbeat that fails is shown, and the next one follows all the same."""
+    """Show one heartbeat after another. A failed job is shown and does not end the loop."""
     from memory_mesh.interfaces.views import heartbeat
 
     options = {name: value for name, value in call.arguments.items() if name != "every"}

@@ -118,7 +118,7 @@ def _count_cores() -> int:
 
 
 class HashingEmbedder:
-    """Makes the same vector for the same text in every process and on every platform."""
+    """Computes the same vector for the same text in every process and on every platform."""
 
     window = 2**31 - 1  # no limit
 

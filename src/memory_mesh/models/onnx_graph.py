@@ -1,4 +1,4 @@
-"""Builds the ONNX graph of the local model: BERT with 6 layers and 8-bit weights, from the published 32-bit weights.
+"""Build the ONNX graph of the local model: BERT with 6 layers and 8-bit weights, from the published 32-bit weights.
 
 The input is the token ids of one unpadded text, the output its vector: the mean over all tokens, of length 1. There is no
 attention mask, because there is no padding to hide.

@@ -27,7 +27,7 @@ _MAX_START_SECONDS = 30
 
 
 class RemoteEmbedder:
-    """Makes vectors of length 1 with a model of another process or computer.
+    """Computes vectors of length 1 with a model of another process or computer.
 
     `model` is its name on the server, `name` the name in the vectors: `provider/model`. Without a `dimension` the first answer
     sets it, and all others must have the same.

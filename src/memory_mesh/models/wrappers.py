@@ -62,7 +62,7 @@ class CachedEmbedder(WrappedEmbedder):
 
 
 class FallbackEmbedder(WrappedEmbedder):
-    """Uses the first embedder that works. It has the name of the first, but a vector has the name of the model that made it."""
+    """Uses the first embedder that works. It has the name of the first one; each vector has the name of its own model."""
 
     def __init__(self, embedders: Sequence[Embedder]) -> None:
         if not embedders:
