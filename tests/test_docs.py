@@ -214,6 +214,17 @@ def test_every_link_of_a_page_leads_somewhere(page: str) -> None:
         assert not anchor or anchor in anchors(other), target
 
 
+NAMED_FILE = re.compile(r"`(?:python )?((?:[a-z_.]+/)+[a-z_0-9]+\.(?:py|toml))\b")
+
+
+@pytest.mark.parametrize("page", [name for name in names(PAGES) if name not in ("CHANGELOG.md", "docs/conformance.md")])
+def test_every_file_that_a_page_names_exists(page: str) -> None:
+    folders = (ROOT, ROOT / "src", ROOT / "src" / "memory_mesh")
+    named = NAMED_FILE.findall(without_blocks(ROOT / page))
+    assert [file for file in named if not any((folder / file).exists() for folder in folders)] == []
+    assert named or page != "CONTRIBUTING.md"
+
+
 def test_every_page_of_docs_is_linked_from_the_readme() -> None:
     linked = set(LINK.findall((ROOT / "README.md").read_text(encoding="utf-8")))
     assert {name for name in names(PAGES) if name.startswith("docs/")} <= linked

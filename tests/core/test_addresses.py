@@ -46,7 +46,7 @@ PUBLIC = (
 
 @pytest.mark.req("GRAPH-82")
 @pytest.mark.parametrize("network", NEVER)
-def test_nothing_opens_what_is_no_host_of_anybody(network: str) -> None:
+def test_addresses_that_belong_to_no_host_are_always_refused(network: str) -> None:
     for address in (ip_network(network)[0], ip_network(network)[-1]):
         assert address_refusal(address) is not None
         assert address_refusal(address, allow_local=True) is not None

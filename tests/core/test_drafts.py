@@ -393,7 +393,7 @@ def test_every_part_of_the_scope_and_the_place_in_a_session_counts() -> None:
 
 
 @pytest.mark.req("MESH-078")
-def test_what_is_said_beside_does_not_count() -> None:
+def test_other_metadata_does_not_change_a_fingerprint() -> None:
     assert print_of(tags=["a"], importance="high", source="x", type="event", category="fact") == print_of()
     assert print_of(event_time="2026-01-01T01:00+01:00") == print_of(event_time="2026-01-01")
 

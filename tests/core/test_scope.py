@@ -76,7 +76,7 @@ def test_the_condition_for_stores_and_the_rule_agree_in_every_cell() -> None:
 
 
 @pytest.mark.req("MESH-025")
-def test_a_row_that_lies_in_the_wrong_partition_is_shown_to_nobody_new() -> None:
+def test_a_row_in_the_wrong_partition_is_visible_to_no_further_reader() -> None:
     for reader in READERS:
         condition = visible_to(reader)
         for place in partitions(reader):

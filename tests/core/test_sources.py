@@ -23,7 +23,7 @@ def test_several_extensions_can_be_meant_at_once() -> None:
 
 
 @pytest.mark.req("MESH-152")
-def test_what_lies_in_a_sub_folder_is_meant_only_where_that_is_said() -> None:
+def test_files_in_sub_folders_are_selected_only_if_recursive() -> None:
     assert Selection((".md",), recursive=True).covers("sub/a.md")
     assert not Selection((".md",), recursive=False).covers("sub/a.md")
 

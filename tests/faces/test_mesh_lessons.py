@@ -427,7 +427,7 @@ def test_an_empty_query_lists_the_worst_first_and_among_equals_the_newest(taught
 
 
 @pytest.mark.req("MESH-089", "MESH-148")
-def test_a_query_tells_lessons_only_and_none_that_is_not_sure_enough(taught: MemoryMesh, house: House) -> None:
+def test_a_lesson_query_returns_only_lessons_with_enough_confidence(taught: MemoryMesh, house: House) -> None:
     found = rules(taught.query_lessons("deploy token"))
     assert sorted(rule[:6] for rule in found) == ["Rule 0", "Rule 1", "Rule 2", "Rule 4"]
     assert "Rule 3" in repr(taught.search("deploy token")), "it is kept, and a search finds it"

@@ -60,7 +60,7 @@ def test_channel_weights_are_a_setting(house: House, mesh: MemoryMesh) -> None:
 
 
 @pytest.mark.req("MESH-110")
-def test_similarity_is_told_beside_the_score(mesh: MemoryMesh) -> None:
+def test_a_result_has_a_similarity_beside_its_score(mesh: MemoryMesh) -> None:
     found = {hit.content: hit.similarity for hit in mesh.search(FACTS[0], ranker="rrf")}
     assert found[FACTS[0]] == pytest.approx(1.0, abs=0.01)
     assert all(value is not None and 0 <= value <= 1 for value in found.values())
@@ -90,7 +90,7 @@ def test_a_minimum_score_leaves_out_what_scores_below(mesh: MemoryMesh) -> None:
 
 
 @pytest.mark.req("MESH-105")
-def test_a_filter_holds_for_what_is_found_by_likeness_too(mesh: MemoryMesh) -> None:
+def test_a_filter_applies_to_results_by_vectors_too(mesh: MemoryMesh) -> None:
     query = FACTS[1]
     assert FACTS[1] in [hit.content for hit in mesh.search(query, ranker="rrf")]
     found = [hit.content for hit in mesh.search(query, filter="tags = 'ops'", ranker="rrf")]

@@ -46,7 +46,7 @@ def test_the_history_tells_every_step_with_what_was_before(house: House) -> None
 
 
 @pytest.mark.req("MESH-080")
-def test_an_unknown_id_is_none_to_get_and_an_error_to_whoever_wants_more(mesh: MemoryMesh) -> None:
+def test_get_returns_none_for_an_unknown_id_and_other_methods_raise(mesh: MemoryMesh) -> None:
     assert mesh.get("mem_1_ffffff") is None
     for call in (
         lambda: mesh.update("mem_1_ffffff", content="x"),

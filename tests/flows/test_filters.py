@@ -73,7 +73,7 @@ ONE, TWO = Compare("turn", "=", 1), Compare("turn", "=", 2)
         ("content = '\U0001f600'", Compare("content", "=", "\U0001f600")),
     ],
 )  # fmt: skip
-def test_what_is_allowed_means_this(text: str, where: Where) -> None:
+def test_an_allowed_filter_becomes_this_condition(text: str, where: Where) -> None:
     assert parse(text) == where
 
 

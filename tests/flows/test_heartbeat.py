@@ -476,7 +476,7 @@ def test_a_record_that_somebody_spoilt_is_passed_over(context: Context) -> None:
 
 
 @pytest.mark.req("MESH-090")
-def test_a_lesson_that_nobody_met_for_a_year_is_archived(context: Context) -> None:
+def test_a_lesson_not_seen_for_a_year_is_archived(context: Context) -> None:
     lesson = lessons.distill_lesson(context, LESSON)
     pass_time(context, hours=365 * DAY)
     assert beat(context).runs[2].detail.startswith("0 lessons archived")

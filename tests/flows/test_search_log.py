@@ -348,7 +348,7 @@ def test_a_broken_chain_is_left_as_it_is(context: Context) -> None:
 
 @pytest.mark.req("MESH-043")
 @pytest.mark.parametrize("meddler", ["searches", "prunes"])
-def test_whoever_searches_or_prunes_meanwhile_breaks_nothing(context: Context, meddler: str) -> None:
+def test_concurrent_searches_and_pruning_break_no_chain(context: Context, meddler: str) -> None:
     aged(context, 100, 99, 1)
     find, left = context.store.find, [True] * 2
 

@@ -32,7 +32,7 @@ def test_each_file_becomes_a_memory_that_is_found_with_its_path(cli, notes):
 
 
 @pytest.mark.req("MESH-152")
-def test_sub_folders_are_read_only_where_that_is_said(cli, notes):
+def test_sub_folders_are_read_only_with_recursive(cli, notes):
     cli("ingest-dir", "notes")
     assert "sub/c.md" not in memories(cli)
     assert "1 added, 0 updated, 2 unchanged" in cli("ingest-dir", "notes", "--recursive").out
