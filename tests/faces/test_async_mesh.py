@@ -5,12 +5,15 @@ import asyncio
 import copy
 import inspect
 import json
+import re
+import subprocess
+import sys
 from pathlib import Path
 from runpy import run_path
 
 import pytest
 
-from memory_mesh import AsyncMemoryMesh, MemoryMesh
+from memory_mesh import AsyncMemoryMesh, MemoryMesh, MemoryRecord
 from memory_mesh.core.errors import NOT_YET, InvalidInput, NotFound, NotYet
 from memory_mesh.core.ports import no_progress
 from memory_mesh.faces.mesh import Mesh
@@ -40,6 +43,47 @@ def test_the_stub_lists_every_method_with_the_same_parameters() -> None:
         assert ast.get_docstring(listed[name]) == inspect.getdoc(member)
 
 
+# Each line with a comment is an error for a type checker; the others are right.
+PROGRAM = """
+from memory_mesh import AsyncMemoryMesh, MemoryMesh, MemoryRecord
+
+def plain() -> None:
+    with MemoryMesh(store="memory://", busy_seconds=3) as mesh:
+        kept: MemoryRecord = mesh.add("x", {"a": 1})
+        mesh.add(3)  # arg-type
+        mesh.serach("x")  # attr-defined
+    MemoryMesh(agent="x")  # call-arg
+    MemoryMesh(agent_id=3)  # arg-type
+    MemoryMesh(embedder=object())  # arg-type
+
+async def awaited() -> None:
+    async with AsyncMemoryMesh(embedder="none") as mesh:
+        kept: MemoryRecord = await mesh.add("x")
+        async for piece in mesh.audit_export():
+            piece.upper()
+        lost: MemoryRecord = mesh.add("x")  # assignment
+        mesh.serach("x")  # attr-defined
+"""
+
+
+@pytest.mark.deep
+def test_a_type_checker_finds_wrong_options_arguments_and_names(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(PROGRAM, encoding="utf-8")
+    command = [
+        sys.executable,
+        "-m",
+        "mypy",
+        "--strict",
+        "--config-file",
+        str(ROOT / "pyproject.toml"),
+        str(tmp_path / "program.py"),
+    ]
+    said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=240).stdout
+    errors = dict(re.findall(r"program.py:(\d+): error: .*\[([a-z-]+)\]$", said, flags=re.MULTILINE))
+    lines = enumerate(PROGRAM.splitlines(), start=1)
+    assert errors == {str(number): line.partition("  # ")[2] for number, line in lines if "  # " in line}, said
+
+
 @pytest.mark.req("MESH-022")
 def test_every_method_is_awaited_or_iterated() -> None:
     mesh = AsyncMemoryMesh(store="memory://")
@@ -49,6 +93,43 @@ def test_every_method_is_awaited_or_iterated() -> None:
         assert inspect.iscoroutinefunction(method) or inspect.isasyncgenfunction(method)
         iterated += [name] if inspect.isasyncgenfunction(method) else []
     assert iterated == ["audit_export"]
+
+
+@pytest.mark.req("MESH-022")
+def test_the_methods_stand_on_the_class_with_their_documentation() -> None:
+    for name, method in inspect.getmembers(Mesh, inspect.isfunction):
+        if not name.startswith("_"):
+            assert getattr(AsyncMemoryMesh, name).__doc__ == method.__doc__
+            assert inspect.signature(getattr(AsyncMemoryMesh, name)) == inspect.signature(method)
+
+
+def test_a_subclass_can_extend_a_method() -> None:
+    class InSession(AsyncMemoryMesh):
+        async def get(self, id: str, *, session_id: str | None = None) -> MemoryRecord | None:
+            return await super().get(id, session_id=session_id or "s")
+
+    async def run() -> MemoryRecord | None:
+        async with InSession(store="memory://", session_id="s") as mesh:
+            return await mesh.get((await mesh.add("one text", {"type": "session"})).id)
+
+    found = asyncio.run(run())
+    assert found
+    assert found.content == "one text"
+
+
+def test_an_iteration_may_end_early_and_other_calls_go_on() -> None:
+    async def run() -> list[int]:
+        async with AsyncMemoryMesh(store="memory://") as mesh:
+            await mesh.add_many([(f"text {n}", None) for n in range(5)])
+            async for _ in mesh.audit_export():
+                break
+            with pytest.raises(InvalidInput):
+                [await mesh.add("") async for _ in mesh.audit_export()]
+            with pytest.raises(TypeError, match="colour"):
+                [line async for line in mesh.audit_export(colour=True)]  # type: ignore[call-arg]
+            return [json.loads(line)["number"] async for line in mesh.audit_export()]
+
+    assert asyncio.run(run()) == [1, 2, 3, 4, 5]
 
 
 @pytest.mark.req("MESH-022")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from os import PathLike, fspath, getpid
 from threading import RLock
 from types import TracebackType
-from typing import Never, Self
+from typing import TYPE_CHECKING, Never, Self
 
 from memory_mesh.core.audit import Verdict
 from memory_mesh.core.errors import NOT_YET, not_yet
@@ -369,10 +369,12 @@ class Mesh:
 
     # --- internals ---
 
-    def __getattr__(self, name: str) -> Never:
-        if name in NOT_YET:
-            raise not_yet(name)
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+    if not TYPE_CHECKING:  # otherwise type checkers would accept every misspelt method
+
+        def __getattr__(self, name: str) -> Never:
+            if name in NOT_YET:
+                raise not_yet(name)
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def _context(self) -> Context:
         """Return the context; open it first if needed."""

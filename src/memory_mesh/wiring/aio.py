@@ -1,11 +1,11 @@
 """Run a synchronous face from `async` code: every call in a thread, so that a slow disk does not block the event loop."""
 
 from collections.abc import AsyncIterator, Callable, Iterator
-from functools import partial
-from inspect import signature
+from functools import wraps
+from inspect import getmembers, isfunction, signature
 from threading import Event
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, get_origin
+from typing import TYPE_CHECKING, ParamSpec, Self, TypeVar, get_origin
 
 from memory_mesh.core.cancel import cancellable
 
@@ -35,10 +35,17 @@ async def to_thread(call: Callable[Given, Answer], *args: Given.args, **options:
 
 
 class AsyncProxy:
-    """A face whose methods are awaited and whose iterators are asynchronous.
+    """A face whose methods are awaited and whose iterators are asynchronous. A subclass names the class of its `face`.
 
     `tools/stubs.py` writes the signatures of the public subclass into a `.pyi` file.
     """
+
+    def __init_subclass__(cls, *, face: type | None = None) -> None:
+        # Real methods, not `__getattr__`: `super().add(…)`, `help` and mocks with a spec look them up on the class.
+        for name, method in getmembers(face, isfunction) if face else ():
+            if not name.startswith("_"):
+                iterates = get_origin(signature(method).return_annotation) is Iterator
+                setattr(cls, name, _iterating(method) if iterates else _awaiting(method))
 
     def __init__(self, face: "Mesh") -> None:
         self._face = face
@@ -50,18 +57,25 @@ class AsyncProxy:
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         await to_thread(self._face.close)
 
-    def __getattr__(self, name: str) -> Callable[..., Any]:
+    def __getattr__(self, name: str) -> object:
         if name.startswith("_"):  # also a copy in the making, which has no face yet
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        method = getattr(self._face, name)  # for what is missing, the face raises the right error
-        iterates = get_origin(signature(method).return_annotation) is Iterator
-        return partial(_iterate if iterates else to_thread, method)
-
-    def __dir__(self) -> list[str]:
-        return sorted({*super().__dir__(), *(name for name in dir(self._face) if not name.startswith("_"))})
+        return getattr(self._face, name)  # the face raises the right error, such as `NotYet`
 
 
-async def _iterate(method: Callable[..., Iterator[Answer]], *args: object, **options: object) -> AsyncIterator[Answer]:
-    items = await to_thread(method, *args, **options)
-    while (item := await to_thread(next, items, _END)) is not _END:
-        yield item  # type: ignore[misc]
+def _awaiting(method: Callable[..., object]) -> Callable[..., object]:
+    @wraps(method)
+    async def call(self: AsyncProxy, *args: object, **options: object) -> object:
+        return await to_thread(method, self._face, *args, **options)
+
+    return call
+
+
+def _iterating(method: Callable[..., Iterator[object]]) -> Callable[..., object]:
+    @wraps(method)
+    async def iterate(self: AsyncProxy, *args: object, **options: object) -> AsyncIterator[object]:
+        items = await to_thread(method, self._face, *args, **options)
+        while (item := await to_thread(next, items, _END)) is not _END:
+            yield item
+
+    return iterate

@@ -63,7 +63,7 @@ MemoryMesh.__signature__ = Signature(  # type: ignore[attr-defined]
 )
 
 
-class AsyncMemoryMesh(AsyncProxy):
+class AsyncMemoryMesh(AsyncProxy, face=MemoryMesh):
     """`MemoryMesh` for `async` code: the same options and methods.
 
     Methods are awaited, iterators are read with `async for`, and the mesh is opened with `async with`.
