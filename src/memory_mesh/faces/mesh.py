@@ -14,18 +14,7 @@ from memory_mesh.core.audit import Verdict
 from memory_mesh.core.errors import NOT_YET, not_yet
 from memory_mesh.core.intake import Selection
 from memory_mesh.core.learning import Distilled, Heartbeat, JobRun, LessonBlock, LessonContext, Spending
-from memory_mesh.core.model import (
-    ANYTHING,
-    MIN_IMPORTANCE,
-    Block,
-    Change,
-    Extraction,
-    Head,
-    MemoryRecord,
-    SearchResult,
-    Status,
-    Where,
-)
+from memory_mesh.core.model import MIN_IMPORTANCE, Block, Change, Extraction, Head, MemoryRecord, SearchResult, Status
 from memory_mesh.core.ports import Progress, no_progress
 from memory_mesh.core.search import CacheStats, Explanation
 from memory_mesh.flows import audit, embed, erase, filters, folders, lessons, models, search, usage, write
@@ -192,7 +181,7 @@ class Mesh:
 
         `filter` is an SQL condition such as `importance > 0.5 AND tags = 'ops'`. Raises `InvalidFilter` if it is not valid.
         """
-        memories = search.get_all(self._in_session(session_id), limit=limit, where=_where(filter), statuses=status)
+        memories = search.get_all(self._in_session(session_id), limit=limit, where=filters.where_of(filter), statuses=status)
         return [memory.record() for memory in memories]
 
     def history(self, id: str, *, session_id: str | None = None) -> list[Change]:
@@ -208,8 +197,9 @@ class Mesh:
         Memories that score below `min_score` are left out; the default depends on the ranker. Raises `InvalidInput` for a blank
         query, and `InvalidFilter` for an invalid filter.
         """
+        where = filters.where_of(filter)
         request = Request(
-            query=query, limit=limit, filter=filter, where=_where(filter), statuses=status, min_score=min_score, ranker=ranker
+            query=query, limit=limit, filter=filter, where=where, statuses=status, min_score=min_score, ranker=ranker
         )
         return search.search(self._in_session(session_id), request, use_cache=use_cache)
 
@@ -218,8 +208,9 @@ class Mesh:
         status: Sequence[str] = (Status.ACTIVE,), session_id: str | None = None, ranker: str | None = None,
     ) -> Explanation:  # fmt: skip
         """Search, and return for each result its rank in every channel and its features, and how many were left out and why."""
+        where = filters.where_of(filter)
         request = Request(
-            query=query, limit=limit, filter=filter, where=_where(filter), statuses=status, min_score=min_score, ranker=ranker
+            query=query, limit=limit, filter=filter, where=where, statuses=status, min_score=min_score, ranker=ranker
         )
         return search.explain(self._in_session(session_id), request)
 
@@ -402,10 +393,6 @@ class Mesh:
     def _in_session(self, session_id: str | None) -> Context:
         context = self._context()
         return context if session_id is None else replace(context, reader=replace(context.reader, session_id=session_id))
-
-
-def _where(text: str | None) -> Where:
-    return ANYTHING if text is None else filters.parse(text)
 
 
 _HEADER = """\

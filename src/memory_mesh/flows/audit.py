@@ -42,8 +42,8 @@ def heads(context: Context, selection: ChainSelection = ALL_CHAINS) -> list[Head
 
 def blocks(context: Context, chain: str, where: Where = ANYTHING) -> list[Block]:
     """Return the blocks of a chain, the first block first."""
-    found = context.store.find(Kind.BLOCK, all_of(equals("chain", chain), where))
-    return sorted((Block.of(row) for row in found), key=lambda block: block.number)
+    rows = context.store.find(Kind.BLOCK, all_of(equals("chain", chain), where))
+    return sorted((Block.of(row) for row in rows), key=lambda block: block.number)
 
 
 def log(
@@ -156,8 +156,8 @@ def _in_order(context: Context, chain: str, head: Head | None) -> Iterator[Block
     count = context.store.count(Kind.BLOCK, equals("chain", chain))
     at = (head.number if head else count) - count + 1
     yield from blocks(context, chain, Compare("number", "<", at))
-    while found := blocks(context, chain, all_of(Compare("number", ">=", at), Compare("number", "<", at + _WINDOW))):
-        yield from found
+    while window := blocks(context, chain, all_of(Compare("number", ">=", at), Compare("number", "<", at + _WINDOW))):
+        yield from window
         at += _WINDOW
     yield from blocks(context, chain, Compare("number", ">=", at))
 

@@ -273,7 +273,11 @@ class _Reembedding:
             vectors[memory.id] = Embedded(tuple(row.vector for row in staged if row and row.vector))
         unstaged = [memory for memory in memories if not vectors[memory.id].own]
         vectors |= zip((memory.id for memory in unstaged), self._embed(unstaged), strict=True)
-        puts: list[Row] = [] if self._store_has_model() else [model_row(self._context, self._embedder.model)]
+        current, model = store_model(self._context), self._embedder.model
+        if current not in (None, model):
+            what = f"another run changed the store to {current}, while this one changed it to {model}"
+            raise ModelMismatch(what, remedy="run reembed again with the model that the store should have")
+        puts = [] if current else [model_row(self._context, model)]
         deletes: list[Key] = []
         for memory in memories:
             # No new revision: the vector is derived from the content, which stays the same.
@@ -296,14 +300,6 @@ class _Reembedding:
             what = f"{self._embedder.model} is down, and its fallback is another model"
             raise EmbeddingError(what, remedy="run reembed again later: it continues where it was")
         return embedded
-
-    def _store_has_model(self) -> bool:
-        """Return False if the store has no model yet. Raise `ModelMismatch` if another run changed it to a third one."""
-        current, model = store_model(self._context), self._embedder.model
-        if current not in (None, model):
-            what = f"another run changed the store to {current}, while this one changed it to {model}"
-            raise ModelMismatch(what, remedy="run reembed again with the model that the store should have")
-        return current is not None
 
     def _stage_id(self, memory_id: str, n: int) -> str:
         return f"{memory_id}.{self._stage_name}.{n}"

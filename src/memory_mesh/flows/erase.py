@@ -55,7 +55,7 @@ def erase_all(context: Context, scope: Mapping[str, str | None]) -> Erasure:
     proof = Erasure()
     while ids := context.store.ids(Kind.MEMORY, where):
         for batch in batches(ids, _AT_ONCE):
-            proof += _erase(context, batch, any_agent=True)  # the caller named the scope, so all agents of the user are meant
+            proof += _erase(context, batch, any_agent=True)  # a scope includes all agents of the user
     return proof
 
 

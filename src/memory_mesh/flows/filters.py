@@ -21,6 +21,11 @@ _MODIFIERS = {"like": {"negate"}}
 _FLIPPED: dict[Op, Op] = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
+def where_of(text: str | None) -> Where:
+    """Return the condition of an optional filter: every row without one."""
+    return model.ANYTHING if text is None else parse(text)
+
+
 def parse(text: object) -> Where:
     """Return the condition of a filter, or raise `InvalidFilter` for anything outside the allowed language."""
     if not isinstance(text, str) or not text.strip():

@@ -134,8 +134,14 @@ def _run_if_due(context: Context, job: Job, *, force: bool) -> JobRun:
     if not job.enabled(context):
         return _not_run(context, job, Outcome.OFF, "disabled in settings")
     began, holder = context.clock(), context.ids.salt()
+
+    def take() -> Plan[Outcome | None]:
+        meta, state = _stored_state(context, job)
+        refused = state.refusal(began, job.every_ms, force=force)
+        return Plan(refused, [] if refused else [meta.row(state.acquire(holder, began).detail(), at=iso(context.clock()))])
+
     try:
-        refused = _take(context, job, holder, began, force=force)
+        refused = commit(context, take)
     except StoreBusy as error:
         return _not_run(context, job, Outcome.FAILED, str(error))
     if refused:
@@ -172,15 +178,6 @@ def _not_run(context: Context, job: Job, outcome: Outcome, detail: str = "") -> 
 
 
 # --- stored state ---
-
-
-def _take(context: Context, job: Job, holder: str, ms: int, *, force: bool) -> Outcome | None:
-    def decide() -> Plan[Outcome | None]:
-        meta, state = _stored_state(context, job)
-        refused = state.refusal(ms, job.every_ms, force=force)
-        return Plan(refused, [] if refused else [meta.row(state.acquire(holder, ms).detail(), at=iso(context.clock()))])
-
-    return commit(context, decide)
 
 
 def _release(context: Context, job: Job, holder: str | None, began: int, run: JobRun) -> None:

@@ -78,8 +78,8 @@ def learn(
 def by_pattern(context: Context, pattern_id: object) -> list[Memory]:
     """Return the lessons of a pattern that the reader may see, the highest confidence first."""
     check_texts(lesson_pattern_id=pattern_id)
-    found = context.store.find(Kind.MEMORY, all_of(readable(context), equals("lesson_pattern_id", str(pattern_id)), _LESSON))
-    return by_confidence(Memory.of(row) for row in found)
+    rows = context.store.find(Kind.MEMORY, all_of(readable(context), equals("lesson_pattern_id", str(pattern_id)), _LESSON))
+    return by_confidence(Memory.of(row) for row in rows)
 
 
 def query(context: Context, text: object, *, limit: int = 10, order_by: str | None = None) -> list[LessonBlock]:

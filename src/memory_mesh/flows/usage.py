@@ -5,7 +5,8 @@ only writes that are not durable when a call returns. A store that cannot be wri
 """
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -78,10 +79,14 @@ def _write_counts(context: Context) -> None:
     usage = context.state.usage
     with usage.writing:
         if counts := usage.take():
-            _attempt(lambda: commit(context, lambda: _decide_counts(context, counts)), retry=lambda _: usage.put_back(counts))
+            with suppress(StoreError):
+                try:
+                    commit(context, lambda: _plan_counts(context, counts))
+                except (StoreBusy, StoreClosed):  # a search that ends after `close` waits for the next opening
+                    usage.put_back(counts)
 
 
-def _decide_counts(context: Context, counts: dict[str, tuple[int, str]]) -> Plan[None]:
+def _plan_counts(context: Context, counts: dict[str, tuple[int, str]]) -> Plan[None]:
     """Add counts to the stored ones. Reading under the partitions' versions leaves out memories that are erased meanwhile."""
     homes = partitions(context.reader)
     seen = {name: context.store.version(name) for name in homes}
@@ -103,11 +108,15 @@ def _write_log(context: Context) -> None:
     log = context.state.search_log
     with log.writing:
         while entries := log.take():
-            if not _attempt(
-                lambda: _append(context, entries),
-                retry=lambda why: _warn(context, log.put_back(entries), why),
-                lost=lambda why: _warn(context, len(entries), why),
-            ):
+            try:
+                _append(context, entries)
+            except StoreReadOnly:
+                continue  # nothing is expected to be written
+            except (StoreBusy, StoreClosed) as error:
+                _warn(context, log.put_back(entries), error.what)
+                return
+            except StoreError as error:
+                _warn(context, len(entries), error.what)
                 return
 
 
@@ -136,21 +145,3 @@ def _plan_append(context: Context, entries: Sequence[SearchEntry]) -> Plan[None]
 def _warn(context: Context, count: int, why: str) -> None:
     if context.state.search_log.lose(count):
         _log.warning("%s searches left no block in the audit chain of %s: %s", f"{count:,}", context.store.url, why)
-
-
-# --- both ---
-
-
-def _attempt(write: Callable[[], object], *, retry: Callable[[str], object], lost: Callable[[str], object] = str) -> bool:
-    """Write one group and return whether to go on: with a read-only store nothing is expected to be written."""
-    try:
-        write()
-    except StoreReadOnly:
-        return True
-    except (StoreBusy, StoreClosed) as error:  # a search that ends after `close` waits for the next opening
-        retry(error.what)
-    except StoreError as error:
-        lost(error.what)
-    else:
-        return True
-    return False
