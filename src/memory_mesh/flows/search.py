@@ -20,7 +20,7 @@ from memory_mesh.flows import embed, usage
 from memory_mesh.flows.context import Context, find_memory, require_memory
 
 if TYPE_CHECKING:
-    from memory_mesh.core.search.ranker import Placed, Ranking
+    from memory_mesh.core.search.ranker import Ranking, ScoredCandidate
 
 RANKERS = ("learnt", "rrf")
 MAX_LIMIT = 10_000
@@ -231,14 +231,14 @@ def _query(context: Context, request: Request, text: str) -> Query:
 
 def _results(context: Context, request: Request, ranked: _Ranked) -> Iterator[SearchResult]:
     """Yield what reaches the minimum score, best first. Rows are read in batches: the first one nearly always suffices."""
-    for placed in model.batches(ranked.ranking.best(ranked.min_score), request.limit):
-        yield from _read(context, ranked, placed)
+    for candidates in model.batches(ranked.ranking.best(ranked.min_score), request.limit):
+        yield from _read(context, ranked, candidates)
 
 
-def _read(context: Context, ranked: _Ranked, placed: Sequence["Placed"]) -> list[SearchResult]:
+def _read(context: Context, ranked: _Ranked, candidates: Sequence["ScoredCandidate"]) -> list[SearchResult]:
     # Checked again: a row may have changed since the index proposed it.
-    rows = context.store.get(Kind.MEMORY, [each.id for each in placed])
-    shown = [(rows[each.id], each) for each in placed if each.id in rows and ranked.readable(rows[each.id])]
+    rows = context.store.get(Kind.MEMORY, [each.id for each in candidates])
+    shown = [(rows[each.id], each) for each in candidates if each.id in rows and ranked.readable(rows[each.id])]
     counts = usage.usage_of(context, [row.id for row, _ in shown])
     return [SearchResult.of(row, each.score, _similarity(ranked, each.at), **counts.get(row.id, {})) for row, each in shown]
 

@@ -34,7 +34,7 @@ _MAX_LOG_ODDS = 9.0  # of one among many; a model of a few hundred questions is 
 _MAX_EXPONENT = 30.0  # beyond this, 32-bit floats round to 0 and 1
 
 
-class Placed(NamedTuple):
+class ScoredCandidate(NamedTuple):
     """A candidate with its score; `at` is its position in the pool."""
 
     score: float
@@ -51,17 +51,17 @@ class Ranking:
     default_min_score: float = 0.0
     features: Mapping[str, Signal] = field(default_factory=dict)
 
-    def best(self, min_score: float) -> list[Placed]:
+    def best(self, min_score: float) -> list[ScoredCandidate]:
         """Return the candidates with at least this score, best first; equal scores by id, descending."""
         return self._sorted(self.scores >= min_score)
 
-    def below(self, min_score: float) -> list[Placed]:
+    def below(self, min_score: float) -> list[ScoredCandidate]:
         """Return the other candidates, best first."""
         return self._sorted((self.scores < min_score) & (self.scores >= 0))
 
-    def _sorted(self, chosen: NDArray[np.bool_]) -> list[Placed]:
+    def _sorted(self, chosen: NDArray[np.bool_]) -> list[ScoredCandidate]:
         positions = chosen.nonzero()[0].tolist()
-        return sorted((Placed(float(self.scores[at]), self.pool.ids[at], at) for at in positions), reverse=True)
+        return sorted((ScoredCandidate(float(self.scores[at]), self.pool.ids[at], at) for at in positions), reverse=True)
 
 
 def rank(ranker: str, pool: Pool, *, depth: int, by_vector: bool, weights: Mapping[str, float] | None = None) -> Ranking:
