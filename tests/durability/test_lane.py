@@ -14,7 +14,7 @@ import pytest
 from memory_mesh import MemoryMesh
 from memory_mesh.core.model import Compare, Kind, Vector, partition
 from memory_mesh.stores.sqlite import SqliteStore
-from memory_mesh.testing.contract.subject import memory
+from memory_mesh.testing.rows import memory
 
 from .children import bytes_of, url
 from .sound import derived_faults

@@ -12,7 +12,7 @@ from memory_mesh.core.ports import Store
 from memory_mesh.stores.ram import RamStore
 from memory_mesh.stores.sqlite import SqliteStore
 from memory_mesh.testing import StoreContract
-from memory_mesh.testing.contract.subject import memory, passage, plain
+from memory_mesh.testing.rows import memory, passage, plain
 
 # The contract is published without ids; these are what its sentences hold here.
 HOLDS = {

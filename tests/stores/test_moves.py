@@ -13,7 +13,7 @@ from memory_mesh.stores import base, ram
 from memory_mesh.stores.ram import DisabledStore, RamStore
 from memory_mesh.stores.sqlite import SqliteStore
 from memory_mesh.stores.sqlite import tables as sqlite_moves
-from memory_mesh.testing.contract.subject import memory
+from memory_mesh.testing.rows import memory
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 from memory_mesh.core.model import ANYTHING, Compare, In, Kind, Reader, Status, Where, all_of, visible_to
 from memory_mesh.stores.sqlite import SqliteStore
 from memory_mesh.stores.sqlite.queries import page
-from memory_mesh.testing.contract.subject import memory
+from memory_mesh.testing.rows import memory
 
 SORTED = "USE TEMP B-TREE FOR ORDER BY"
 BY_AGE = "SEARCH memories USING INDEX memories_by_age (partition=?"

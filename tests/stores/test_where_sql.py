@@ -13,8 +13,7 @@ from memory_mesh.stores.ram import RamStore
 from memory_mesh.stores.sqlite import SqliteStore
 from memory_mesh.stores.sqlite.queries import Compiler
 from memory_mesh.testing.contract.reads import ROWS
-from memory_mesh.testing.contract.subject import ids, memory, property_test
-from memory_mesh.testing.rows import conditions
+from memory_mesh.testing.rows import conditions, ids, memory, property_test
 
 Both = tuple[RamStore, SqliteStore]
 

@@ -1,44 +1,38 @@
-"""Hypothesis strategies for rows, vectors and conditions: anything that `core.model.COLUMNS` allows, with many edge cases.
+"""Rows, conditions and stores for tests: Hypothesis strategies, plain rows, the store under test, and scores in plain Python.
 
-They need the extra `testing`.
+The strategies generate anything that `core.model.COLUMNS` allows, with many edge cases. All of it needs the extra `testing`.
 """
 
+# ruff: noqa: I001  (sorted, but several names a line)
+from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
-from struct import pack
+from math import fsum, sqrt
+from pathlib import Path
+from struct import pack, unpack
+from threading import Barrier
+from typing import TypeVar
 
+import pytest
+from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from memory_mesh.core.model import (
-    ANYTHING,
-    BASE,
-    BY_NAME,
-    COLUMNS,
-    INT_MAX,
-    METADATA,
-    REQUIRED,
-    WITH_VECTOR,
-    And,
-    Anything,
-    Column,
-    Compare,
-    In,
-    IsNull,
-    Json,
-    Kind,
-    Like,
-    Not,
-    Op,
-    Or,
-    Row,
-    Scalar,
-    Type,
-    Value,
-    Vector,
-    Where,
-    fields_of,
-    iso,
-)
+    ANYTHING, BASE, BY_NAME, COLUMNS, INT_MAX, METADATA, REQUIRED, WITH_VECTOR, And, Anything, Column, Compare, Hit, In, IsNull,
+    Json, Key, Kind, Like, Not, Op, Or, Row, Scalar, Type, Value, Vector, Where, fields_of, iso,
+)  # fmt: skip
+from memory_mesh.core.ports import Store
+from memory_mesh.core.search import Corpus, Posting, best, bm25
+from memory_mesh.testing.fakes import NEW_YEAR
+
+Test = TypeVar("Test", bound=Callable[..., None])
+
+MODEL = "unit"
+REMEMBERED = 100  # moves that every store must be able to name
+# A slow machine must not fail a store.
+SLOW_ALLOWED = (HealthCheck.too_slow, HealthCheck.data_too_large)
 
 # Each of these has broken some store: quotes, wildcards, case, look-alikes, noncharacters, code points beyond 16 bits.
 ODD_TEXTS = (
@@ -47,7 +41,7 @@ ODD_TEXTS = (
     *("\u200f", "\u2028", "\ufeff", "\uffee", "\ufffd", "\ufffe", "\uffff", "\U00010000", "\U0001f600", "\U0010ffff"),
     "'; DROP TABLE memories; --",
 )
-_FIRST, _LAST = 0, 253_402_300_799_999  # 1970 to the end of 9999
+_LAST = 253_402_300_799_999  # the end of 9999
 
 
 # Strategies are cached: making one costs more than drawing from it.
@@ -60,8 +54,7 @@ def texts() -> st.SearchStrategy[str]:
 @cache
 def moments() -> st.SearchStrategy[str]:
     """Generate times as text; some values are frequent, so that rows have equal times."""
-    few = st.sampled_from((iso(0), iso(1), iso(1_767_225_600_000)))
-    return few | st.integers(_FIRST, _LAST).map(iso)
+    return st.sampled_from((iso(0), iso(1), iso(NEW_YEAR))) | st.integers(0, _LAST).map(iso)
 
 
 @cache
@@ -97,45 +90,32 @@ def vectors(models: tuple[str, ...] = ("one", "two"), *, dimensions: int = 3) ->
     return st.builds(lambda model, given: Vector(model, pack(f"<{len(given)}f", *given)), st.sampled_from(models), values)
 
 
-_VALUES: dict[Type, Callable[[], st.SearchStrategy[Value]]] = {
-    Type.TEXT: texts,
-    Type.TIME: moments,
-    Type.INT: integers,
-    Type.REAL: numbers,
-    Type.BOOL: st.booleans,
-    Type.TEXTS: lambda: _TEXT_LISTS,
-    Type.JSON: objects,
+_TEXTS = texts()
+_VALUES: dict[Type, st.SearchStrategy[Value]] = {
+    Type.TEXT: _TEXTS,
+    Type.TIME: moments(),
+    Type.INT: integers(),
+    Type.REAL: numbers(),
+    Type.BOOL: st.booleans(),
+    Type.TEXTS: st.lists(_TEXTS, max_size=4),
+    Type.JSON: objects(),
 }
-_ANY_TEXT = texts()
-_TEXT_LISTS: st.SearchStrategy[list[Json]] = st.lists(texts(), max_size=4)
-
-
-def values_of(column: Column) -> st.SearchStrategy[Value]:
-    """Generate values that a column may have."""
-    return _VALUES[column.type]()
 
 
 @st.composite
 def rows(
-    draw: st.DrawFn,
-    kinds: Sequence[Kind] = tuple(Kind),
-    *,
-    ids: st.SearchStrategy[str] = _ANY_TEXT,
-    partitions: st.SearchStrategy[str] = _ANY_TEXT,
-) -> Row:
+    draw: st.DrawFn, kinds: Sequence[Kind] = tuple(Kind), *, ids: st.SearchStrategy[str] = _TEXTS,
+    partitions: st.SearchStrategy[str] = _TEXTS,
+) -> Row:  # fmt: skip
     """Generate a row that every store must keep."""
     kind = draw(st.sampled_from(kinds))
     names = {*REQUIRED.get(kind, ()), *(column.name for column in draw(_some_columns(kind)))}
     return Row(
-        kind=kind,
-        id=draw(ids),
-        partition=draw(partitions),
-        created_at=draw(moments()),
-        revision=draw(st.integers(1, 3) | st.integers(1, INT_MAX)),
-        number=draw(st.integers(0, 2) | integers()),
-        fields={name: draw(values_of(BY_NAME[name])) for name in sorted(names)},
+        kind=kind, id=draw(ids), partition=draw(partitions), created_at=draw(moments()),
+        revision=draw(st.integers(1, 3) | st.integers(1, INT_MAX)), number=draw(st.integers(0, 2) | integers()),
+        fields={name: draw(_VALUES[BY_NAME[name].type]) for name in sorted(names)},
         vector=draw(st.none() | vectors()) if kind in WITH_VECTOR else None,
-    )
+    )  # fmt: skip
 
 
 @cache
@@ -145,11 +125,11 @@ def _some_columns(kind: Kind) -> st.SearchStrategy[list[Column]]:
 
 def batches(kinds: Sequence[Kind] = tuple(Kind), *, max_size: int = 5) -> st.SearchStrategy[list[Row]]:
     """Generate rows that can be in one store together: each key once, each number once in its chain."""
-    return st.lists(rows(kinds), max_size=max_size, unique_by=(lambda row: row.key, _place))
 
+    def place(row: Row) -> object:
+        return (row.value("chain"), row.number) if row.kind is Kind.BLOCK else row.key
 
-def _place(row: Row) -> object:
-    return (row.value("chain"), row.number) if row.kind is Kind.BLOCK else row.key
+    return st.lists(rows(kinds), max_size=max_size, unique_by=(lambda row: row.key, place))
 
 
 @st.composite
@@ -220,3 +200,142 @@ def _values_in(near: Sequence[Row]) -> Iterator[_ColumnValue]:
 def _metadata(row: Row) -> dict[str, Json]:
     values = row.value("metadata")
     return values if isinstance(values, dict) else {}
+
+
+# --- the store under test, and plain rows ---
+
+
+class Subject(ABC):
+    """A store under test. Subclasses define how it is opened."""
+
+    # False for a store whose data ends when it is closed.
+    durable = True
+
+    @abstractmethod
+    def open(self, place: Path) -> Store:
+        """Open the store in the folder `place`, which is empty at first.
+
+        Called again with the same folder it returns another handle on the same data; a store that is not durable returns the
+        same object.
+        """
+
+    @pytest.fixture
+    def place(self, tmp_path: Path) -> Path:
+        folder = tmp_path / "store"
+        folder.mkdir()
+        return folder
+
+    @pytest.fixture
+    def store(self, place: Path) -> Iterator[Store]:
+        """Return a new store."""
+        store = self.open(place)
+        yield store
+        store.close()
+
+    @pytest.fixture
+    def other(self, place: Path, store: Store) -> Iterator[Store]:
+        """Return a second handle on the store."""
+        other = self.open(place)
+        yield other
+        other.close()
+
+
+def property_test(test: Test) -> Test:
+    """Mark a property test that uses one store for all examples; each example starts with `cleared`."""
+    # One store serves all examples, and one contract serves many stores; both are intended.
+    intended = (HealthCheck.function_scoped_fixture, HealthCheck.differing_executors)
+    return settings(deadline=None, suppress_health_check=[*intended, *SLOW_ALLOWED])(test)
+
+
+def cleared(store: Store) -> Store:
+    """Delete all rows of the store and return it."""
+    store.apply(deletes=[Key(kind, id_) for kind in Kind for id_ in store.ids(kind)])
+    return store
+
+
+def memory(
+    id_: str = "m1", words: Sequence[str] = (), *, partition: str = "p", ms: int = 0, number: int = 0,
+    revision: int = 1, replaces: int = 0, vector: Sequence[float] | None = None, model: str = MODEL, **fields: Value,
+) -> Row:  # fmt: skip
+    """Return a memory with the given fields and few others."""
+    plain: dict[str, Value] = {"content": f"content of {id_}", "updated_at": iso(NEW_YEAR)}
+    if words:
+        plain["keywords"] = list(words)
+    return Row(
+        kind=Kind.MEMORY, id=id_, partition=partition, created_at=iso(NEW_YEAR + ms), revision=revision, number=number,
+        fields=plain | fields, vector=None if vector is None else Vector.of(model, list(vector)), replaces=replaces,
+    )  # fmt: skip
+
+
+def passage(id_: str, of: str, vector: Sequence[float], *, partition: str = "p", model: str = MODEL) -> Row:
+    """Return a passage: a further vector of the memory `of`."""
+    return Row(
+        kind=Kind.PASSAGE, id=id_, partition=partition, created_at=iso(NEW_YEAR), fields={"ref": of},
+        vector=Vector.of(model, list(vector)),
+    )  # fmt: skip
+
+
+def plain(kind: Kind, id_: str = "r1", *, partition: str = "p", number: int = 0, revision: int = 1, replaces: int = 0) -> Row:
+    """Return a row of a kind with only its required fields."""
+    fields: dict[Kind, dict[str, Value]] = {
+        Kind.MEMORY: {"content": "c", "updated_at": iso(NEW_YEAR)},
+        Kind.BLOCK: {"chain": partition, "operation_type": "retain", "yamo_text": "t", "block_hash": "h"},
+    }
+    return Row(
+        kind=kind, id=id_, partition=partition, created_at=iso(NEW_YEAR), revision=revision, number=number,
+        fields=fields.get(kind, {}), replaces=replaces,
+    )  # fmt: skip
+
+
+def full(kind: Kind, *, revision: int = 1) -> Row:
+    """Return a row with a value in every field of its kind."""
+    values: dict[Type, Value] = {
+        Type.TEXT: "a text",
+        Type.TIME: iso(NEW_YEAR),
+        Type.INT: 7,
+        Type.REAL: 0.25,
+        Type.BOOL: True,
+        Type.TEXTS: ["one", "two"],
+        Type.JSON: {"key": ["value", {"deeper": None}]},
+    }
+    fields = {column.name: values[column.type] for column in fields_of(kind)}
+    return Row(kind=kind, id="full", partition="p", created_at=iso(NEW_YEAR), revision=revision, number=5, fields=fields)
+
+
+def query(*values: float, model: str = MODEL) -> Vector:
+    """Return the vector of a query."""
+    return Vector.of(model, list(values))
+
+
+def ids(found: Sequence[Row | Hit]) -> list[str]:
+    return [each.id for each in found]
+
+
+def scores(rows: Sequence[Row], words: Sequence[str]) -> list[Hit]:
+    """Return the BM25 scores of these rows by `core.search`, best first."""
+    documents = {row.id: Counter(row.keywords) for row in rows if row.keywords}
+    postings = {
+        word: [Posting(id_, each[word], each.total()) for id_, each in documents.items() if each[word]] for word in set(words)
+    }
+    corpus = Corpus(len(documents), sum(each.total() for each in documents.values()))
+    return [Hit(*found) for found in best(bm25(postings, corpus, words))]
+
+
+def cosine(left: Vector, right: Vector) -> float:
+    """Compute the cosine in plain Python."""
+    a, b = (unpack(f"<{vector.dimension}f", vector.data) for vector in (left, right))
+    lengths = sqrt(fsum(x * x for x in a)) * sqrt(fsum(x * x for x in b))
+    return fsum(x * y for x, y in zip(a, b, strict=True)) / lengths if lengths else 0.0
+
+
+def together(jobs: list[Callable[[], None]]) -> None:
+    """Run the jobs at the same time, and raise what one of them raises."""
+    start = Barrier(len(jobs))
+
+    def run(job: Callable[[], None]) -> None:
+        start.wait()
+        job()
+
+    with ThreadPoolExecutor(len(jobs)) as pool:
+        for done in [pool.submit(run, job) for job in jobs]:
+            done.result()

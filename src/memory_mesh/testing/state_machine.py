@@ -22,9 +22,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from memory_mesh.core.errors import Conflict, IdTaken, InvalidInput, MemoryMeshError
 from memory_mesh.core.model import MOVING, WITH_VECTOR, Hit, Key, Kind, Row, Vector, Where
 from memory_mesh.core.ports import Store
-from memory_mesh.core.search import Corpus, Posting, bm25
-from memory_mesh.testing.contract.subject import REMEMBERED, SLOW_ALLOWED, cosine, keywords
-from memory_mesh.testing.rows import conditions, rows, vectors
+from memory_mesh.testing.rows import REMEMBERED, SLOW_ALLOWED, conditions, cosine, rows, scores, vectors
 
 
 class Model:
@@ -69,34 +67,22 @@ class Model:
         best: dict[str, float] = {}
         owners = {row.id for row in self.find(kind, where)}
         for row in self.rows.values():
-            owner = row.id if row.kind is kind else self._owner_of_passage(row, kind)
-            if owner in owners and row.vector and _comparable(row.vector, vector):
+            passage = kind is Kind.MEMORY and row.kind is Kind.PASSAGE
+            owner = str(row.value("ref")) if passage else row.id
+            comparable = row.vector and (row.vector.model, row.vector.dimension) == (vector.model, vector.dimension)
+            if (passage or row.kind is kind) and owner in owners and row.vector and comparable:
                 best[owner] = max(best.get(owner, -2.0), cosine(row.vector, vector))
         return best
 
     def matching(self, tokens: Sequence[str], partitions: Sequence[str], where: Where) -> dict[str, float]:
         """Return the score of each memory that contains one of the tokens."""
         among = [row for row in self.rows.values() if row.kind is Kind.MEMORY and row.partition in partitions]
-        words = {row.id: keywords(row) for row in among if keywords(row)}
-        corpus = Corpus(len(words), sum(map(len, words.values())))
-        postings = {
-            token: [Posting(id_, each.count(token), len(each)) for id_, each in words.items() if token in each]
-            for token in {*tokens}
-        }
-        shown = {row.id for row in among if where.matches(row)}
-        return {id_: score for id_, score in bm25(postings, corpus, tokens).items() if id_ in shown}
+        visible = {row.id for row in among if where.matches(row)}
+        return {id_: score for id_, score in scores(among, tokens) if id_ in visible}
 
     def _move(self, key: Key, *ends: Row | None) -> None:
         for partition in {row.partition for row in ends if row} if key.kind in MOVING else ():
             self.moves[partition].append(key)
-
-    def _owner_of_passage(self, row: Row, kind: Kind) -> str | None:
-        passage = kind is Kind.MEMORY and row.kind is Kind.PASSAGE
-        return str(row.value("ref")) if passage and row.value("ref") is not None else None
-
-
-def _comparable(left: Vector, right: Vector) -> bool:
-    return (left.model, left.dimension) == (right.model, right.dimension)
 
 
 Open = Callable[[Path], Store]
@@ -222,11 +208,8 @@ class StoreMachine(RuleBasedStateMachine):
 
     def _put(self) -> st.SearchStrategy[Row]:
         """Generate a new row or the next revision of a stored one; sometimes a row that must be refused."""
-        fresh = rows(ids=IDS, partitions=PARTITIONS)
-        stored = list(self._model.rows.values())
-        if not stored:
-            return fresh.flatmap(self._searchable)
-        return (fresh | st.sampled_from(stored).flatmap(_next)).flatmap(self._searchable)
+        fresh, stored = rows(ids=IDS, partitions=PARTITIONS), list(self._model.rows.values())
+        return (fresh | st.sampled_from(stored).flatmap(_next) if stored else fresh).flatmap(self._searchable)
 
     def _searchable(self, row: Row) -> st.SearchStrategy[Row]:
         """Give the row keywords or a reference from the few values above, and each block its own number."""

@@ -1,5 +1,6 @@
 """Contract of reads: order and pages, the meaning of conditions, several threads and handles, and closing."""
 
+# ruff: noqa: I001  (sorted, but several names a line)
 from collections.abc import Callable
 from pathlib import Path
 from threading import Event
@@ -12,25 +13,26 @@ from hypothesis import strategies as st
 from memory_mesh.core.errors import Conflict, IdTaken, StoreClosed
 from memory_mesh.core.model import ANYTHING, And, Compare, In, IsNull, Key, Kind, Like, Not, Or, Row, Vector, Where
 from memory_mesh.core.ports import Store
-from memory_mesh.testing.contract.subject import Subject, cleared, ids, memory, passage, plain, property_test, query, together
-from memory_mesh.testing.rows import batches, conditions
+from memory_mesh.testing.rows import (
+    Subject, batches, cleared, conditions, ids, memory, passage, plain, property_test, query, together,
+)  # fmt: skip
 
 
 class FindsInOrder(Subject):
     """`find`, `ids` and `count`."""
 
-    def test_the_newest_comes_first(self, store: Store) -> None:
-        store.apply([memory("b", ms=2), memory("c", ms=1), memory("a", ms=3)])
-        assert ids(store.find(Kind.MEMORY)) == ["a", "b", "c"]
-
-    def test_within_a_millisecond_the_higher_number_comes_first_and_then_the_higher_id(self, store: Store) -> None:
-        store.apply([memory("b", number=9), memory("a", number=10), memory("a2"), memory("é"), memory("a1")])
-        assert ids(store.find(Kind.MEMORY)) == ["a", "b", "é", "a2", "a1"]
-
-    def test_ids_are_ordered_by_code_point(self, store: Store) -> None:
-        given = ["\U0001f600", "\uffee", "z", "a", "Z", "é", "10", "9"]
-        store.apply([memory(id_) for id_ in given])
-        assert ids(store.find(Kind.MEMORY)) == [*given[:2], "é", "z", "a", "Z", "9", "10"]
+    @pytest.mark.parametrize(
+        ("given", "order"),
+        [
+            ([memory("b", ms=2), memory("c", ms=1), memory("a", ms=3)], "a b c"),
+            ([memory("b", number=9), memory("a", number=10), memory("a2"), memory("é"), memory("a1")], "a b é a2 a1"),
+            ([memory(id_) for id_ in ("\U0001f600", "\uffee", *"zaZé", "10", "9")], "\U0001f600 \uffee é z a Z 9 10"),
+        ],
+        ids=["newest", "then the higher number and the higher id", "ids by code point"],
+    )
+    def test_the_newest_comes_first(self, store: Store, given: list[Row], order: str) -> None:
+        store.apply(given)
+        assert ids(store.find(Kind.MEMORY)) == order.split()
 
     @pytest.mark.parametrize(("limit", "found"), [(None, "cba"), (9, "cba"), (2, "cb"), (1, "c"), (0, "")])
     def test_no_more_than_the_limit_is_given(self, store: Store, limit: int | None, found: str) -> None:

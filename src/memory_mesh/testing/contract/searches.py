@@ -1,6 +1,5 @@
 """Contract of searches: `nearest` ranks by cosine, `matching` by the BM25 of `core.search`."""
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from math import sqrt
@@ -11,24 +10,40 @@ from hypothesis import strategies as st
 
 from memory_mesh.core.model import ANYTHING, Compare, Hit, IsNull, Key, Kind, Row, Vector, Where
 from memory_mesh.core.ports import Store
-from memory_mesh.core.search import Corpus, Posting, best, bm25
-from memory_mesh.testing.contract.subject import Subject, cleared, cosine, ids, keywords, memory, passage, property_test, query
-from memory_mesh.testing.rows import vectors
+from memory_mesh.testing.rows import Subject, cleared, cosine, ids, memory, passage, property_test, query, scores, vectors
+
+_LENGTHS = [memory("zero", vector=[0, 0]), memory("some", vector=[1, 1])]
+_DIMENSIONS = [memory("two", vector=[1, 0]), memory("three", vector=[1, 0, 0]), passage("p", "two", [1, 0, 0, 0])]
+_MODELS = [memory("m1", vector=[0, 1]), passage("x1", "m1", [1, 0], model="foreign")]
+_PASSAGES = [
+    *(memory("long", vector=[0, 1]), passage("x1", "long", [1, 0]), passage("x2", "long", [3, 4])),
+    *(memory("short", vector=[4, 3]), passage("x4", "short", [0, 1]), memory("bare"), passage("x3", "bare", [3, 4])),
+]
+_ANGLES = {"same": [2, 0], "slanted": [3, 4], "across": [0, 5], "against": [-1, 0]}
+_TURNED = [memory(id_, vector=vector) for id_, vector in _ANGLES.items()]
+
+# The rows, the vector of the query, and the memories near it with their scores, best first.
+NEAR: dict[str, tuple[list[Row], Sequence[float], dict[str, float]]] = {
+    "the score is the cosine": (_TURNED, [1, 0], {"same": 1.0, "slanted": 0.6, "across": 0.0, "against": -1.0}),
+    "it does not depend on lengths": (_TURNED, [7, 0], {"same": 1.0, "slanted": 0.6, "across": 0.0, "against": -1.0}),
+    "a vector of length zero is near nothing": (_LENGTHS, [1, 0], {"some": sqrt(0.5), "zero": 0.0}),
+    "nothing is near a query of length zero": (_LENGTHS, [0, 0], {"zero": 0.0, "some": 0.0}),
+    "vectors of two dimensions are never compared": (_DIMENSIONS, [1, 0], {"two": 1.0}),
+    "vectors of three dimensions are compared with such": (_DIMENSIONS, [1, 0, 0], {"three": 1.0}),
+    "a row without a vector is near nothing": ([memory("bare"), memory("some", vector=[1, 0])], [1, 0], {"some": 1.0}),
+    "a memory with passages is given once, with its best score": (_PASSAGES, [1, 0], {"long": 1.0, "short": 0.8, "bare": 0.6}),
+    "a passage of another model does not count": (_MODELS, [1, 0], {"m1": 0.0}),
+}
 
 
 class RanksByCosine(Subject):
     """`nearest`."""
 
-    def test_the_score_is_the_cosine(self, store: Store) -> None:
-        """It is not a distance, and does not depend on the lengths."""
-        given = {"same": [2, 0], "slanted": [3, 4], "across": [0, 5], "against": [-1, 0]}
-        store.apply([memory(id_, vector=vector) for id_, vector in given.items()])
-        assert _rounded(_nearest(store, 1, 0)) == [
-            ("same", 1.0),
-            ("slanted", 0.6),
-            ("across", 0.0),
-            ("against", -1.0),
-        ]
+    @pytest.mark.parametrize("case", NEAR)
+    def test_memories_are_ranked_by_their_best_comparable_vector(self, store: Store, case: str) -> None:
+        given, values, expected = NEAR[case]
+        store.apply(given)
+        assert _rounded(_nearest(store, *values)) == [(id_, round(score, 9)) for id_, score in expected.items()]
 
     @property_test
     @given(given=st.lists(vectors(("one",), dimensions=2), max_size=5), query=vectors(("one",), dimensions=2))
@@ -40,41 +55,16 @@ class RanksByCosine(Subject):
         assert dict(hits) == pytest.approx(expected, abs=1e-9)
         assert [hit[::-1] for hit in hits] == sorted((hit[::-1] for hit in hits), reverse=True)
 
-    def test_nothing_is_near_a_vector_of_length_zero(self, store: Store) -> None:
-        store.apply([memory("zero", vector=[0, 0]), memory("some", vector=[1, 1])])
-        assert _rounded(_nearest(store, 1, 0)) == [("some", round(sqrt(0.5), 9)), ("zero", 0.0)]
-        assert _rounded(_nearest(store, 0, 0)) == [("zero", 0.0), ("some", 0.0)]
-
     def test_vectors_of_two_models_are_never_compared(self, store: Store) -> None:
         store.apply([memory("ours", vector=[1, 0], model="one"), memory("theirs", vector=[1, 0], model="two")])
         assert ids(store.nearest(Kind.MEMORY, query(1, 0, model="one"), limit=9)) == ["ours"]
         assert ids(store.nearest(Kind.MEMORY, query(1, 0, model="two"), limit=9)) == ["theirs"]
         assert store.nearest(Kind.MEMORY, query(1, 0, model="three"), limit=9) == []
 
-    def test_vectors_of_two_dimensions_are_never_compared(self, store: Store) -> None:
-        store.apply([memory("two", vector=[1, 0]), memory("three", vector=[1, 0, 0]), passage("p", "two", [1, 0, 0, 0])])
-        assert ids(_nearest(store, 1, 0)) == ["two"]
-        assert ids(_nearest(store, 1, 0, 0)) == ["three"]
-
-    def test_a_row_without_a_vector_is_near_nothing(self, store: Store) -> None:
-        store.apply([memory("bare"), memory("some", vector=[1, 0])])
-        assert ids(_nearest(store, 1, 0)) == ["some"]
-
-    def test_a_passage_speaks_for_its_memory_which_is_given_once_with_its_best_score(self, store: Store) -> None:
-        store.apply([memory("long", vector=[0, 1]), memory("short", vector=[4, 3]), memory("bare")])
-        store.apply([passage("x1", "long", [1, 0]), passage("x2", "long", [3, 4]), passage("x3", "bare", [3, 4])])
-        store.apply([passage("x4", "short", [0, 1])])
-        found = _rounded(_nearest(store, 1, 0))
-        assert found == [("long", 1.0), ("short", 0.8), ("bare", 0.6)]
-
     def test_a_memory_that_its_passages_fill_the_list_with_takes_one_place(self, store: Store) -> None:
         store.apply([memory("long"), memory("short", vector=[1, 1])])
         store.apply([passage(f"x{n}", "long", [1, 0]) for n in range(5)])
         assert ids(_nearest(store, 1, 0, limit=2)) == ["long", "short"]
-
-    def test_a_passage_of_another_model_does_not_speak(self, store: Store) -> None:
-        store.apply([memory("m1", vector=[0, 1]), passage("x1", "m1", [1, 0], model="foreign")])
-        assert _rounded(_nearest(store, 1, 0)) == [("m1", 0.0)]
 
     def test_a_passage_whose_memory_is_gone_says_nothing(self, store: Store) -> None:
         store.apply([memory("m1"), passage("x1", "m1", [1, 0])])
@@ -134,38 +124,48 @@ RED_APPLE = memory("apple", ["red", "apple", "red"])
 GREEN_APPLE = memory("green", ["green", "apple", "sour", "fruit", "small"])
 RED_CAR = memory("car", ["red", "car"])
 FRUIT = [RED_APPLE, GREEN_APPLE, RED_CAR]
+PAINTED = memory("car", ["blue", "car", "new", "paint"], revision=2, replaces=1)
+MOVED = memory("car", ["red", "car"], partition="q", revision=2, replaces=1)
+
+# A change, and the memories of the partition after it.
+CHANGED: dict[str, tuple[list[Row], list[Key], list[Row]]] = {
+    "an update changes what is found and how it counts": ([PAINTED], [], [RED_APPLE, GREEN_APPLE, PAINTED]),
+    "an update without keywords removes the old ones": ([memory("apple", revision=2, replaces=1)], [], FRUIT[1:]),
+    "a deleted memory leaves no trace in the scores": ([], [RED_APPLE.key], FRUIT[1:]),
+    "a memory that moves takes its keywords along": ([MOVED], [], FRUIT[:2]),
+}
 
 
 class RanksByKeywords(Subject):
     """`matching`."""
 
-    def test_the_score_is_the_bm25_of_the_lexicon(self, store: Store) -> None:
+    @pytest.fixture
+    def fruit(self, store: Store) -> Store:
         store.apply(FRUIT)
+        return store
+
+    def test_the_score_is_the_bm25_of_the_lexicon(self, fruit: Store) -> None:
         for words in (["red"], ["apple", "red"], ["car", "fruit", "nothing"], ["sour"]):
-            found = _matching(store, words)
+            found = _matching(fruit, words)
             assert found
             assert found == scores(FRUIT, words)
 
-    def test_the_best_comes_first(self, store: Store) -> None:
-        store.apply(FRUIT)
-        assert ids(_matching(store, ["red", "apple"])) == ["apple", "car", "green"]
+    def test_the_best_comes_first(self, fruit: Store) -> None:
+        assert ids(_matching(fruit, ["red", "apple"])) == ["apple", "car", "green"]
 
-    def test_a_word_that_occurs_twice_in_a_query_weighs_twice(self, store: Store) -> None:
-        store.apply(FRUIT)
-        (once, *_), (twice, *_) = _matching(store, ["sour"]), _matching(store, ["sour", "sour"])
+    def test_a_word_that_occurs_twice_in_a_query_weighs_twice(self, fruit: Store) -> None:
+        (once, *_), (twice, *_) = _matching(fruit, ["sour"]), _matching(fruit, ["sour", "sour"])
         assert twice.score == pytest.approx(2 * once.score)
 
-    def test_what_holds_none_of_the_words_is_not_given(self, store: Store) -> None:
-        store.apply(FRUIT)
-        assert ids(_matching(store, ["car"])) == ["car"]
-        assert _matching(store, ["nothing"]) == _matching(store, []) == []
+    def test_what_holds_none_of_the_words_is_not_given(self, fruit: Store) -> None:
+        assert ids(_matching(fruit, ["car"])) == ["car"]
+        assert _matching(fruit, ["nothing"]) == _matching(fruit, []) == []
 
-    def test_other_partitions_are_not_answered_and_do_not_move_a_score(self, store: Store) -> None:
-        store.apply(FRUIT)
-        alone = _matching(store, ["red", "apple"])
-        store.apply([memory(f"x{n}", ["red", "apple"] * n, partition="q") for n in range(1, 6)])
-        assert _matching(store, ["red", "apple"]) == alone
-        assert store.matching(["red"], [], limit=9) == store.matching(["red"], ["nowhere"], limit=9) == []
+    def test_other_partitions_are_not_answered_and_do_not_move_a_score(self, fruit: Store) -> None:
+        alone = _matching(fruit, ["red", "apple"])
+        fruit.apply([memory(f"x{n}", ["red", "apple"] * n, partition="q") for n in range(1, 6)])
+        assert _matching(fruit, ["red", "apple"]) == alone
+        assert fruit.matching(["red"], [], limit=9) == fruit.matching(["red"], ["nowhere"], limit=9) == []
 
     def test_the_statistics_of_all_named_partitions_add_up(self, store: Store) -> None:
         far = [memory("far", ["red", "kite"], partition="q"), memory("farther", ["blue", "kite", "sky"], partition="r")]
@@ -174,44 +174,35 @@ class RanksByKeywords(Subject):
         assert store.matching(["red", "kite"], ["r", "p", "q"], limit=9) == scores([*FRUIT, *far], ["red", "kite"])
         assert store.matching(["red"], ["p", "p"], limit=9) == scores(FRUIT, ["red"])
 
-    def test_an_update_changes_what_is_found_and_how_it_counts(self, store: Store) -> None:
-        store.apply(FRUIT)
-        painted = memory("car", ["blue", "car", "new", "paint"], revision=2, replaces=1)
-        store.apply([painted])
-        now = [RED_APPLE, GREEN_APPLE, painted]
-        assert _matching(store, ["red", "car"]) == scores(now, ["red", "car"])
-        assert ids(_matching(store, ["red"])) == ["apple"]
-        assert ids(_matching(store, ["paint"])) == ["car"]
+    @pytest.mark.parametrize("case", CHANGED)
+    def test_scores_follow_every_change(self, fruit: Store, case: str) -> None:
+        puts, deletes, remaining = CHANGED[case]
+        fruit.apply(puts, deletes)
+        for words in (["red", "car"], ["red", "apple"], ["red"], ["paint"]):
+            assert _matching(fruit, words) == scores(remaining, words)
+        assert fruit.matching(["red"], ["q"], limit=9) == scores([row for row in puts if row.partition == "q"], ["red"])
 
-    def test_an_update_without_keywords_takes_the_old_ones_away(self, store: Store) -> None:
-        store.apply(FRUIT)
-        store.apply([memory("apple", revision=2, replaces=1)])
-        assert _matching(store, ["red", "car"]) == scores(FRUIT[1:], ["red", "car"])
+    def test_a_memory_that_is_added_again_counts_again(self, fruit: Store) -> None:
+        fruit.apply(deletes=[RED_APPLE.key])
+        fruit.apply([RED_APPLE])
+        assert _matching(fruit, ["red", "apple"]) == scores(FRUIT, ["red", "apple"])
 
-    def test_a_deleted_memory_leaves_no_trace_in_the_scores(self, store: Store) -> None:
-        store.apply(FRUIT)
-        store.apply(deletes=[Key(Kind.MEMORY, "apple")])
-        assert _matching(store, ["red", "apple"]) == scores(FRUIT[1:], ["red", "apple"])
-        store.apply([RED_APPLE])
-        assert _matching(store, ["red", "apple"]) == scores(FRUIT, ["red", "apple"])
+    @pytest.mark.parametrize(
+        "other",
+        [
+            memory("silent", keywords=[]),
+            memory("silent"),
+            Row(kind=Kind.CHANGE, id="c1", partition="p", created_at="2026", fields={"why": "red"}),
+        ],
+        ids=["no keywords", "keywords missing", "not a memory"],
+    )
+    def test_only_memories_with_keywords_are_documents(self, fruit: Store, other: Row) -> None:
+        fruit.apply([other])
+        assert _matching(fruit, ["red"]) == scores(FRUIT, ["red"])
 
-    def test_a_memory_that_moves_takes_its_keywords_along(self, store: Store) -> None:
-        store.apply(FRUIT)
-        moved = memory("car", ["red", "car"], partition="q", revision=2, replaces=1)
-        store.apply([moved])
-        assert _matching(store, ["red"]) == scores(FRUIT[:2], ["red"])
-        assert store.matching(["red"], ["q"], limit=9) == scores([moved], ["red"])
-
-    @pytest.mark.parametrize("words", [(), None])
-    def test_a_memory_without_keywords_is_no_document(self, store: Store, words: Sequence[str] | None) -> None:
-        silent = memory("silent", keywords=None if words is None else [])
-        store.apply([*FRUIT, silent])
-        assert _matching(store, ["red"]) == scores(FRUIT, ["red"])
-
-    def test_a_condition_hides_rows_and_does_not_move_a_score(self, store: Store) -> None:
-        store.apply(FRUIT)
-        hits = dict(_matching(store, ["red", "apple"]))
-        shown = _matching(store, ["red", "apple"], where=Compare("id", "<>", "apple"))
+    def test_a_condition_hides_rows_and_does_not_move_a_score(self, fruit: Store) -> None:
+        hits = dict(_matching(fruit, ["red", "apple"]))
+        shown = _matching(fruit, ["red", "apple"], where=Compare("id", "<>", "apple"))
         assert shown == [("car", hits["car"]), ("green", hits["green"])]
 
     def test_a_limit_counts_only_matches_that_the_condition_lets_through(self, store: Store) -> None:
@@ -241,20 +232,6 @@ class RanksByKeywords(Subject):
         others = [other for other in ("c++", "C++", "1", "1.0", "é", "e\u0301", "%", "x") if other != word]
         store.apply([memory("this", [word]), memory("others", others)])
         assert ids(_matching(store, [word])) == ["this"]
-
-    def test_only_memories_are_matched(self, store: Store) -> None:
-        store.apply([Row(kind=Kind.CHANGE, id="c1", partition="p", created_at="2026", fields={"why": "red"}), *FRUIT])
-        assert _matching(store, ["red"]) == scores(FRUIT, ["red"])
-
-
-def scores(rows: Sequence[Row], words: Sequence[str]) -> list[Hit]:
-    """Return the BM25 scores of these rows by `core.search`, best first."""
-    documents = {row.id: Counter(keywords(row)) for row in rows if keywords(row)}
-    postings = {
-        word: [Posting(id_, each[word], each.total()) for id_, each in documents.items() if each[word]] for word in set(words)
-    }
-    corpus = Corpus(len(documents), sum(each.total() for each in documents.values()))
-    return [Hit(*found) for found in best(bm25(postings, corpus, words))]
 
 
 def _matching(store: Store, words: Sequence[str], *, where: Where = ANYTHING, limit: int = 99) -> list[Hit]:

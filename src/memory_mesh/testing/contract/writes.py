@@ -1,5 +1,6 @@
 """Contract of writes: rows are returned equal, a change is atomic, versions count, and `changes` names what moved."""
 
+# ruff: noqa: I001  (sorted, but several names a line)
 from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import replace
@@ -14,19 +15,9 @@ from hypothesis import strategies as st
 from memory_mesh.core.errors import Conflict, IdTaken, InvalidInput
 from memory_mesh.core.model import MOVING, Hit, Key, Kind, Row
 from memory_mesh.core.ports import Store
-from memory_mesh.testing.contract.subject import (
-    REMEMBERED,
-    Subject,
-    cleared,
-    full,
-    memory,
-    passage,
-    plain,
-    property_test,
-    query,
-    together,
-)
-from memory_mesh.testing.rows import batches, rows
+from memory_mesh.testing.rows import (
+    REMEMBERED, Subject, batches, cleared, full, memory, passage, plain, property_test, query, rows, together,
+)  # fmt: skip
 
 
 class KeepsRows(Subject):
@@ -51,20 +42,9 @@ class KeepsRows(Subject):
 
     @pytest.mark.parametrize("kind", Kind)
     def test_a_row_with_every_field_is_kept_and_replaced_whole(self, store: Store, kind: Kind) -> None:
-        for row in (
-            full(kind),
-            replace(plain(kind, "full", revision=2), replaces=1),
-            replace(full(kind, revision=3), replaces=2),
-        ):
+        for row in (full(kind), plain(kind, "full", revision=2, replaces=1), replace(full(kind, revision=3), replaces=2)):
             store.apply([row])
             assert store.find(kind) == [row]
-
-    @pytest.mark.parametrize("kind", Kind)
-    def test_the_replaced_revision_is_not_stored(self, store: Store, kind: Kind) -> None:
-        store.apply([plain(kind)])
-        store.apply([plain(kind, revision=2, replaces=1)])
-        (row,) = store.find(kind)
-        assert (row.revision, row.replaces) == (2, 0)
 
     @pytest.mark.parametrize(
         "id_", [str(UUID(int=7)), "0", "k2j9zq", "notes/2026/plan.md", "mem_1_abc'def", "メモ", "a b", "%", ""]
@@ -130,7 +110,6 @@ class KeepsRows(Subject):
 
 
 M1, M2, MISSING = (Key(Kind.MEMORY, id_) for id_ in ("m1", "m2", "missing"))
-RESTING = sorted(frozenset(Kind) - MOVING)
 
 
 class ChangesAsOne(Subject):
@@ -151,28 +130,24 @@ class ChangesAsOne(Subject):
         assert store.get(Kind.MEMORY, ["m1"])["m1"].fields["content"] == "again"
 
     @pytest.mark.parametrize("kind", Kind)
-    def test_an_update_finds_the_revision_that_it_replaces(self, store: Store, kind: Kind) -> None:
+    def test_an_update_finds_the_revision_that_it_replaces_and_does_not_keep_its_number(self, store: Store, kind: Kind) -> None:
         store.apply([plain(kind)])
-        store.apply([plain(kind, revision=2, replaces=1)])
-        newest = plain(kind, revision=7, replaces=2)
-        store.apply([newest])
-        assert store.find(kind) == [newest]
+        for newer in (plain(kind, revision=2, replaces=1), plain(kind, revision=7, replaces=2)):
+            store.apply([newer])
+            (row,) = store.find(kind)
+            assert (row, row.replaces) == (newer, 0)
 
-    @pytest.mark.parametrize("replaces", [1, 3])
+    @pytest.mark.parametrize(("stored", "replaces"), [(2, 1), (2, 3), (None, 1)], ids=["older", "newer", "missing"])
     @pytest.mark.parametrize("kind", Kind)
-    def test_an_update_of_another_revision_is_a_conflict(self, store: Store, kind: Kind, replaces: int) -> None:
-        store.apply([plain(kind, revision=2)])
+    def test_an_update_of_what_is_not_there_is_a_conflict(
+        self, store: Store, kind: Kind, stored: int | None, replaces: int
+    ) -> None:
+        before = [plain(kind, revision=stored)] if stored else []
+        store.apply(before)
         with pytest.raises(Conflict) as raised:
             store.apply([plain(kind, revision=9, replaces=replaces)])
         assert not isinstance(raised.value, IdTaken)
-        assert store.find(kind)[0].revision == 2
-
-    @pytest.mark.parametrize("kind", Kind)
-    def test_an_update_of_what_is_not_there_is_a_conflict(self, store: Store, kind: Kind) -> None:
-        with pytest.raises(Conflict) as raised:
-            store.apply([plain(kind, revision=2, replaces=1)])
-        assert not isinstance(raised.value, IdTaken)
-        assert store.count(kind) == 0
+        assert store.find(kind) == before
 
     def test_a_delete_of_what_is_not_there_is_no_error(self, store: Store) -> None:
         store.apply([memory("m1")], [MISSING, Key(Kind.LINK, "m1")])
@@ -220,7 +195,7 @@ class ChangesAsOne(Subject):
         """Only its last row is wrong; nothing of the rest, deletes included, may be stored."""
         stored = [memory("m1", ["old"], vector=[1, 0]), memory("m2", ["old", "two"], vector=[0, 1]), memory("m3")]
         store.apply(stored)
-        before = _everything(store)
+        before, mark = _everything(store), store.changes("p").mark
         moved = memory("m1", ["new"], partition="q", revision=2, replaces=1, vector=[1, 1])
         with pytest.raises(Conflict):
             store.apply([memory("m0", ["new"]), passage("x", "m2", [1, 0]), moved, last], [Key(Kind.MEMORY, "m3")], seen=seen)
@@ -229,6 +204,7 @@ class ChangesAsOne(Subject):
         # A valid change still succeeds.
         store.apply([moved], seen={"p": 3})
         assert store.matching(["new"], ["q"], limit=9)
+        assert _moved(store, mark) == [(Kind.MEMORY, "m1")]
 
     def test_compacting_changes_no_answer(self, store: Store) -> None:
         store.apply([memory("m1", ["old"], vector=[1, 0]), memory("m2", ["two"], vector=[0, 1]), memory("m3")])
@@ -251,29 +227,38 @@ class CountsVersions(Subject):
         assert store.version("P") == 0
 
     @pytest.mark.parametrize("kind", sorted(MOVING))
-    def test_each_moving_row_put_or_deleted_raises_the_version_by_one(self, store: Store, kind: Kind) -> None:
+    def test_each_moving_row_put_or_deleted_is_named_and_raises_the_version_by_one(self, store: Store, kind: Kind) -> None:
+        first = store.changes("p").mark
         store.apply([plain(kind, "a"), plain(kind, "b"), plain(kind, "c", partition="q")])
         assert (store.version("p"), store.version("q")) == (2, 1)
-        store.apply([plain(kind, "a", revision=2, replaces=1)])
-        assert (store.version("p"), store.version("q")) == (3, 1)
-        store.apply([plain(kind, "d")], [Key(kind, "a"), Key(kind, "c"), Key(kind, "missing")])
-        assert (store.version("p"), store.version("q")) == (5, 2)
+        between = store.changes("p").mark
+        store.apply([plain(kind, "a", revision=2, replaces=1)], [Key(kind, "b"), Key(kind, "c"), Key(kind, "missing")])
+        assert (store.version("p"), store.version("q")) == (4, 2)
+        assert {*_moved(store, between)} == {*_moved(store, first)} == {(kind, "a"), (kind, "b")}
+        store.apply([plain(kind, "d")], [Key(kind, "a")])
+        assert store.version("p") == 6
 
     @pytest.mark.parametrize("kind", sorted(MOVING))
-    def test_a_row_that_moves_raises_both_partitions(self, store: Store, kind: Kind) -> None:
-        store.apply([plain(kind, "a", partition="p")])
+    def test_a_row_that_moves_is_named_in_both_partitions_and_raises_both(self, store: Store, kind: Kind) -> None:
+        store.apply([plain(kind, "a", partition="p"), plain(kind, "b", partition="q")])
+        marks = {name: store.changes(name).mark for name in "pq"}
         store.apply([plain(kind, "a", partition="q", revision=2, replaces=1)])
-        assert (store.version("p"), store.version("q")) == (2, 1)
-        store.apply(deletes=[Key(kind, "a")])
         assert (store.version("p"), store.version("q")) == (2, 2)
+        assert [_moved(store, mark, name) for name, mark in marks.items()] == [[(kind, "a")]] * 2
+        store.apply(deletes=[Key(kind, "a")])
+        assert (store.version("p"), store.version("q")) == (2, 3)
 
-    @pytest.mark.parametrize("kind", RESTING)
-    def test_bookkeeping_never_moves_a_version(self, store: Store, kind: Kind) -> None:
+    @pytest.mark.parametrize("kind", sorted(frozenset(Kind) - MOVING))
+    def test_bookkeeping_moves_neither_a_version_nor_a_mark(self, store: Store, kind: Kind) -> None:
         store.apply([memory("m1", partition="p")])
+        mark = store.changes("p").mark
         store.apply([plain(kind, "a")], seen={"p": 1})
-        store.apply([plain(kind, "a", partition="q", revision=2, replaces=1)], seen={"p": 1})
+        store.apply([plain(kind, "a", revision=2, replaces=1)], seen={"p": 1})
+        store.apply([plain(kind, "a", partition="q", revision=3, replaces=2)], seen={"p": 1})
         store.apply(deletes=[Key(kind, "a")], seen={"p": 1})
         assert (store.version("p"), store.version("q")) == (1, 0)
+        assert store.changes("p").mark == mark
+        assert _moved(store, mark) == []
 
     def test_a_change_under_the_versions_that_were_seen_is_kept(self, store: Store) -> None:
         store.apply([memory("m1")], seen={"p": 0, "q": 0})
@@ -283,17 +268,12 @@ class CountsVersions(Subject):
 
     @pytest.mark.parametrize("seen", [{"p": 0}, {"p": 2}, {"p": 1, "q": 1}, {"q": 7}])
     def test_a_change_under_other_versions_is_a_conflict(self, store: Store, seen: dict[str, int]) -> None:
-        store.apply([memory("m1")])
+        """Of two decisions under one version, here 0, the second is a conflict too."""
+        store.apply([memory("m1")], seen={"p": store.version("p")})
         for puts, deletes in (([memory("m2")], []), ([], [M1]), ([], [])):
             with pytest.raises(Conflict):
                 store.apply(puts, deletes, seen=seen)
         assert store.find(Kind.MEMORY) == [memory("m1")]
-
-    def test_of_two_decisions_under_one_version_the_second_is_a_conflict(self, store: Store) -> None:
-        read = {"p": store.version("p")}
-        store.apply([memory("m1")], seen=read)
-        with pytest.raises(Conflict):
-            store.apply([memory("m2")], seen=read)
 
 
 def _everything(store: Store) -> tuple[Sequence[object], Sequence[object], list[Hit], list[Hit]]:
@@ -305,7 +285,7 @@ def _everything(store: Store) -> tuple[Sequence[object], Sequence[object], list[
     )
 
 
-NO_MARKS = ["", "x", ":", "7", "1:", "1:0123456789abcdef", "-1:", "0:f", "9" * 30 + ":", "9" * 9999 + ":", "é:\0", "١:"]
+NO_MARKS = [None, "", "x", ":", "7", "1:", "1:0123456789abcdef", "-1:", "0:f", "9" * 30 + ":", "9" * 9999 + ":", "é:\0", "١:"]
 
 
 class KnowsWhatMoved(Subject):
@@ -318,24 +298,6 @@ class KnowsWhatMoved(Subject):
         store.apply([memory("m1", revision=2, replaces=1)])
         store.apply(deletes=[Key(Kind.MEMORY, "m2")])
         assert _moved(store, mark) == [(Kind.MEMORY, id_) for id_ in ("m3", "m1", "m2")]
-
-    @pytest.mark.parametrize("kind", sorted(MOVING))
-    def test_every_moving_kind_is_named(self, store: Store, kind: Kind) -> None:
-        mark = store.changes("p").mark
-        store.apply([plain(kind, "a"), plain(kind, "b")])
-        between = store.changes("p").mark
-        store.apply([plain(kind, "a", revision=2, replaces=1)], [Key(kind, "b"), Key(kind, "missing")])
-        assert {*_moved(store, between)} == {*_moved(store, mark)} == {(kind, "a"), (kind, "b")}
-
-    @pytest.mark.parametrize("kind", sorted(frozenset(Kind) - MOVING))
-    def test_bookkeeping_leaves_the_mark_as_it_is(self, store: Store, kind: Kind) -> None:
-        store.apply([memory("m1")])
-        mark = store.changes("p").mark
-        store.apply([plain(kind, "a")])
-        store.apply([plain(kind, "a", revision=2, replaces=1)])
-        store.apply(deletes=[Key(kind, "a")])
-        assert store.changes("p").mark == mark
-        assert _moved(store, mark) == []
 
     def test_where_nothing_moved_the_mark_is_the_same_and_there_are_no_keys(self, store: Store) -> None:
         for _ in range(2):
@@ -373,31 +335,12 @@ class KnowsWhatMoved(Subject):
         store.apply([memory("m4", partition="q")])
         assert store.changes("p").mark == first
 
-    @pytest.mark.parametrize("kind", sorted(MOVING))
-    def test_a_row_that_moves_is_named_in_both_partitions(self, store: Store, kind: Kind) -> None:
-        store.apply([plain(kind, "a", partition="p"), plain(kind, "b", partition="q")])
-        marks = {name: store.changes(name).mark for name in "pq"}
-        store.apply([plain(kind, "a", partition="q", revision=2, replaces=1)])
-        assert [_moved(store, mark, name) for name, mark in marks.items()] == [[(kind, "a")]] * 2
-
-    def test_a_change_that_fails_moves_nothing(self, store: Store) -> None:
-        store.apply([memory("m1")])
-        mark = store.changes("p").mark
-        with pytest.raises(Conflict):
-            store.apply([memory("m2"), memory("m1")])
-        assert store.changes("p").mark == mark
-        store.apply([memory("m2")])
-        assert _moved(store, mark) == [(Kind.MEMORY, "m2")]
-
-    def test_without_a_mark_there_are_no_keys(self, store: Store) -> None:
-        assert store.changes("p").keys is None
-        store.apply([memory("m1")])
-        assert store.changes("p").keys is None
-
     @pytest.mark.parametrize("mark", NO_MARKS, ids=range(len(NO_MARKS)))
-    def test_what_is_no_mark_of_its_own_is_unknown(self, store: Store, mark: str) -> None:
+    def test_without_a_mark_of_its_own_there_are_no_keys(self, store: Store, mark: str | None) -> None:
+        assert store.changes("p", mark).keys is None
         store.apply([memory("m1"), memory("m2")])
         assert store.changes("p", mark) == store.changes("p")
+        assert store.changes("p").keys is None
 
     def test_a_mark_of_another_store_is_unknown(self, store: Store, tmp_path: Path) -> None:
         """Even if the same rows were written there equally often."""
