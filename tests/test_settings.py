@@ -371,6 +371,7 @@ def test_a_stemmer_language_that_does_not_exist_is_an_error_with_a_suggestion(pl
 def test_options_made_by_hand_are_validated_too() -> None:
     with pytest.raises(SettingsError, match="lesson_min_confidence 4"):
         Options(lesson_min_confidence=4.0)
+    assert type(Options(busy_seconds=5).busy_seconds) is float
 
 
 def test_a_wrong_setting_of_the_scrubber_is_an_error_at_construction() -> None:

@@ -179,7 +179,7 @@ class Options(
         for name in NAMES:
             value = getattr(self, name)
             if value != BY_NAME[name].default:
-                validate(name, value)
+                object.__setattr__(self, name, validate(name, value))
 
 
 BY_NAME: Mapping[str, Field[Any]] = {f.name: f for f in fields(Options)}
