@@ -147,6 +147,11 @@ class Vector:
     def dimension(self) -> int:
         return len(self.data) // 4
 
+    @property
+    def finite(self) -> bool:
+        # One value that is not finite makes the sum not finite. Finite 32-bit floats cannot: 64 bits have room for their sum.
+        return isfinite(sum(array("f", self.data)))
+
     @classmethod
     def of(cls, model: str, values: list[float]) -> "Vector":
         # `array` uses the native byte order; every platform that our dependencies support is little-endian.
@@ -231,8 +236,7 @@ def _check_vector(kind: Kind, vector: Vector) -> None:
         raise InvalidInput(f"a {kind} cannot have a vector of dimension {vector.dimension}")
     if len(vector.data) % 4:
         raise InvalidInput(f"a vector of {len(vector.data)} bytes", expected="32-bit floats, four bytes each")
-    # One value that is not finite makes the sum not finite. Finite 32-bit floats cannot: 64 bits have room for their sum.
-    if not isfinite(sum(array("f", vector.data))):
+    if not vector.finite:
         raise InvalidInput("a vector with a number that is not finite", expected="no NaN and no infinity")
 
 
