@@ -19,7 +19,7 @@ from memory_mesh.core.model import Reader, batches, iso
 from memory_mesh.core.options import Options
 from memory_mesh.core.search.query import Query
 from memory_mesh.index import LocalIndex
-from memory_mesh.index.vectors import COARSE, MAX_EXACT
+from memory_mesh.index.candidates import COARSE, MAX_EXACT
 from memory_mesh.stores import open_store
 
 BATCH = 500

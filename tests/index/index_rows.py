@@ -131,9 +131,15 @@ def tiny() -> AbstractContextManager[object]:
     """As if a handful were many: bases, files and shortlists come into use."""
     stack = ExitStack()
     for module, settings in {
-        "partition": {"MAX_UNPACKED": 3, "MIN_FILE_SIZE": 1, "BATCH": 2},
-        "vectors": {"MAX_EXACT": 1, "COARSE": 2, "COARSE_WORDS": 1},
-        "candidates": {"MAX_DENSE_POSTINGS": 0, "SHORT_LIST": 0, "MAX_FLAGS": 0},
+        "local": {"MAX_UNPACKED": 3, "MIN_FILE_SIZE": 1, "BATCH": 2},
+        "candidates": {
+            "MAX_EXACT": 1,
+            "COARSE": 2,
+            "COARSE_WORDS": 1,
+            "MAX_DENSE_POSTINGS": 0,
+            "SHORT_LIST": 0,
+            "MAX_FLAGS": 0,
+        },
     }.items():
         stack.enter_context(patch.multiple(f"memory_mesh.index.{module}", **settings))  # type: ignore[arg-type]
     return stack

@@ -9,9 +9,9 @@ import pytest
 
 from memory_mesh.core.model import ANYTHING, Key, Kind, Row, Where, equals, partition
 from memory_mesh.index import LocalIndex
-from memory_mesh.index import partition as index_partition
-from memory_mesh.index.arrays import word_key
-from memory_mesh.index.files import file_of, forget
+from memory_mesh.index import local as index_local
+from memory_mesh.index.arrays import hash64
+from memory_mesh.index.files import Saved, file_of, forget
 from memory_mesh.stores.ram import RamStore
 from memory_mesh.stores.sqlite import SqliteStore
 
@@ -108,7 +108,7 @@ def test_a_file_that_is_odd_is_made_anew(store: Watched, how: str) -> None:
 
 def test_an_erased_memory_is_in_no_file_of_the_process_that_erases(store: Watched) -> None:
     folder = saved(store).parent
-    wanted = (b"m5m4", word_key("word4").to_bytes(8, "little"))
+    wanted = (b"m5m4", hash64("word4").to_bytes(8, "little"))
     assert all(holds(folder, each) for each in wanted)
     index = LocalIndex(store)
     index.candidates(asking("red"), size=9)
@@ -133,14 +133,14 @@ def test_an_erased_memory_is_in_no_file_once_another_process_has_seen_it(store: 
 def test_a_file_written_while_something_is_erased_goes_again(store: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
     written = []
 
-    def save_late(path: Path, what: index_partition.Saved) -> bool:
+    def save_late(path: Path, what: Saved) -> bool:
         store.apply([], [Key(Kind.MEMORY, "m4")])
         done = real(path, what)
         written.append(b"m5m4" in path.read_bytes())
         return done
 
-    real = index_partition.save
-    monkeypatch.setattr(index_partition, "save", save_late)
+    real = index_local.save
+    monkeypatch.setattr(index_local, "save", save_late)
     path = saved(store)
     assert written[:1] == [True]
     assert not path.exists() or not holds(path.parent, b"m5m4")

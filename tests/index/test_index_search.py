@@ -10,7 +10,7 @@ import pytest
 
 from memory_mesh.core.model import Kind, Reader, Row
 from memory_mesh.core.search.query import Pool, Query
-from memory_mesh.index import LocalIndex, candidates, local, partition, vectors
+from memory_mesh.index import LocalIndex, candidates, local
 from memory_mesh.stores.ram import RamStore
 
 from .index_rows import agrees, asking, memory
@@ -50,9 +50,9 @@ def test_the_bits_find_nearly_all_that_is_near(many: RamStore, queries: Sequence
     shortcut, plain = LocalIndex(many), LocalIndex(many)
     shares = []
     for query in queries:
-        with patch.multiple(vectors, MAX_EXACT=100, MIN_SHORTLIST=400, COARSE=1000, COARSE_WORDS=2, COARSE_ONE_IN=4):
+        with patch.multiple(candidates, MAX_EXACT=100, MIN_SHORTLIST=400, COARSE=1000, COARSE_WORDS=2, COARSE_ONE_IN=4):
             found = shortcut.candidates(query, size=100)
-        with patch.multiple(vectors, MAX_EXACT=MANY):
+        with patch.multiple(candidates, MAX_EXACT=MANY):
             right = best(plain.candidates(query, size=100), "vectors", 10)
         shares.append(len({*right} & {*found.ids}) / 10)
     assert np.mean(shares) >= 0.95
@@ -72,7 +72,7 @@ def test_the_best_by_keywords_are_the_best_whatever_is_left_out(many: RamStore, 
 
 def test_a_narrow_filter_is_searched_exactly(many: RamStore, queries: Sequence[Query]) -> None:
     only = frozenset(f"m{at}" for at in range(0, MANY, 400))
-    with patch.multiple(vectors, MAX_EXACT=100):
+    with patch.multiple(candidates, MAX_EXACT=100):
         pool = LocalIndex(many).candidates(replace(queries[0], only=only), size=50)
     assert set(pool.ids) == only
     assert pool.documents == len(only)
@@ -102,7 +102,7 @@ def test_many_threads_may_ask_while_others_write() -> None:
         except Exception as error:  # noqa: BLE001  (whatever it is, the test tells it)
             trouble.append(error)
 
-    with patch.multiple(partition, MAX_UNPACKED=10):
+    with patch.multiple(local, MAX_UNPACKED=10):
         threads = [Thread(target=write, args=(first,)) for first in (100, 200)] + [Thread(target=ask) for _ in range(3)]
         for thread in threads:
             thread.start()
@@ -126,7 +126,7 @@ def test_ids_of_every_kind_come_back_as_they_are() -> None:
     ids = ["plain", "漢字", "é", "with space", "😀", "x" * 300]
     rows: list[Row] = [memory(id_, "red") for id_ in ids]
     store.apply(rows)
-    with patch.multiple(partition, MAX_UNPACKED=1):
+    with patch.multiple(local, MAX_UNPACKED=1):
         index = LocalIndex(store)
         assert sorted(index.candidates(asking("red"), size=20).ids) == sorted(ids)
         store.apply([memory("later", "red")])

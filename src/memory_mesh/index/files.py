@@ -1,18 +1,42 @@
-"""The place of index files, and how they are deleted. A file contains words and vectors, so erasing deletes it first.
+"""Index files: their place, their format, and how they are deleted.
 
-Does not need numpy: a command that erases does not search.
+A file contains words and vectors, so erasing deletes it first. It is a line of JSON, followed by arrays as they lie in memory, so
+opening it means mapping it. numpy is loaded by the functions that read and write arrays: a command that erases does not search.
 """
 
+import json
+import mmap
 import os
 import secrets
-from collections.abc import Iterable
+import zlib
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from dataclasses import asdict, dataclass
+from functools import reduce
 from hashlib import sha256
+from math import prod
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from memory_mesh.core.errors import StoreUnavailable
 
+if TYPE_CHECKING:
+    from memory_mesh.index.arrays import Columns
+    from memory_mesh.index.table import Names
+
 _SUFFIX, _PARTIAL = ".index", ".part"
+_MAGIC = b"memory-mesh index 1\n"
+_ALIGNMENT = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """The contents of a file: a table, and the mark of the partition's state that it was built from."""
+
+    mark: str
+    language: str
+    names: "Names"
+    columns: "Columns"
 
 
 def file_of(folder: Path, partition: str) -> Path:
@@ -33,13 +57,13 @@ def forget(folder: Path | None, partitions: Iterable[str]) -> None:
                 raise StoreUnavailable(f"cannot delete {file}: {error.strerror}", remedy="delete it by hand") from error
 
 
-def write(path: Path, parts: Iterable[bytes | memoryview]) -> bool:
+def save(path: Path, saved: Saved) -> bool:
     """Replace a file atomically; return False if that fails."""
     partial = path.with_name(f"{path.stem}-{secrets.token_hex(8)}{_PARTIAL}")
     try:
         path.parent.mkdir(mode=0o700, exist_ok=True)
         with os.fdopen(os.open(partial, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as file:
-            file.writelines(parts)
+            file.writelines(_bytes(saved))
             file.flush()
             os.fsync(file.fileno())
         partial.replace(path)
@@ -48,3 +72,52 @@ def write(path: Path, parts: Iterable[bytes | memoryview]) -> bool:
             partial.unlink(missing_ok=True)
         return False
     return True
+
+
+def load(path: Path) -> Saved | None:
+    """Map a file; return None if it is missing, damaged or of another format."""
+    import numpy as np
+
+    from memory_mesh.index.table import Names, Scope
+
+    try:
+        with path.open("rb") as file:
+            mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        if mapped[: len(_MAGIC)] != _MAGIC:
+            return None
+        end = mapped.find(b"\n", len(_MAGIC)) + 1
+        head = json.loads(mapped[len(_MAGIC) : end])
+        # Without the checksum, arrays that a bad disk changed would silently give wrong results.
+        if zlib.crc32(memoryview(mapped)[end:]) != head["sum"]:
+            return None
+        names = head["names"]
+        scopes, models = [Scope(*scope) for scope in names["scopes"]], [(name, dimension) for name, dimension in names["models"]]
+        columns = {
+            name: np.frombuffer(mapped, dtype, prod(shape), start).reshape(shape)
+            for name, (start, dtype, shape) in head["columns"].items()
+        }
+        return Saved(head["mark"], head["language"], Names(scopes, names["sessions"], names["speakers"], models), columns)
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _bytes(saved: Saved) -> Iterator[bytes | memoryview]:
+    import numpy as np
+
+    arrays = [np.ascontiguousarray(column) for column in saved.columns.values()]
+    data = [array.reshape(-1).view(np.uint8).data if array.size else b"" for array in arrays]
+    body = [part for each in data for part in (each, bytes(-len(each) % _ALIGNMENT))]
+    checksum = reduce(lambda total, part: zlib.crc32(part, total), body, 0)
+    places = [[0, array.dtype.str, list(array.shape)] for array in arrays]
+    head = {
+        "mark": saved.mark, "language": saved.language, "names": asdict(saved.names), "sum": checksum,
+        "columns": dict(zip(saved.columns, places, strict=True)),
+    }  # fmt: skip
+    # The offsets of the arrays depend on the length of the head and the reverse, so the head is padded.
+    room = len(_MAGIC) + len(json.dumps(head)) + 24 * len(arrays)
+    room = start = room + -room % _ALIGNMENT
+    for place, each in zip(places, data, strict=True):
+        place[0] = start
+        start += len(each) + -len(each) % _ALIGNMENT
+    yield (_MAGIC + json.dumps(head).encode()).ljust(room - 1) + b"\n"
+    yield from body

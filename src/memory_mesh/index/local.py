@@ -5,20 +5,25 @@ files: they may be deleted at any time, and a damaged one is built again. numpy 
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from threading import Lock
+from contextlib import ExitStack, contextmanager, suppress
+from threading import Lock, RLock
 from typing import TYPE_CHECKING
 
-from memory_mesh.core.model import millis, partitions
+from memory_mesh.core.errors import StoreError
+from memory_mesh.core.model import WITH_VECTOR, Key, Kind, Row, batches, equals, millis, partitions
 from memory_mesh.core.ports import Store
 from memory_mesh.core.search import Pool, Query
-from memory_mesh.index import files
+from memory_mesh.index.files import Saved, file_of, forget, load, save
 
 if TYPE_CHECKING:
-    from memory_mesh.index.partition import Partition
-    from memory_mesh.index.table import Table, View
+    from memory_mesh.index.arrays import Columns
+    from memory_mesh.index.table import Names, Table, View
 
 MAX_PARTITIONS = 4096  # in memory; the least recently used one is dropped, and read again when it is needed
+BATCH = 2000  # rows read together
+MAX_UNPACKED = 2000  # slots outside of the base, however small it is; otherwise a fifth of it
+MIN_FILE_SIZE = 1000  # fewer memories are read from the store as fast as from a file
+_MAX_VIEWS = 4
 
 
 class LocalIndex:
@@ -47,7 +52,7 @@ class LocalIndex:
 
     def forget(self, partitions: Iterable[str]) -> None:
         """Delete the files of these partitions."""
-        files.forget(self._store.index_folder, partitions)
+        forget(self._store.index_folder, partitions)
 
     def close(self) -> None:
         """Write files for the next process, where they are worth it."""
@@ -60,7 +65,6 @@ class LocalIndex:
     @contextmanager
     def _views(self, query: Query) -> Iterator[list[tuple["Table", "View"]]]:
         """Lock the partitions that the reader sees, bring them up to date, and yield what the reader sees of each."""
-        at = float(millis(query.at))
         with self._lock:
             locked = [self._partition(name) for name in sorted(set(partitions(query.reader)))]
         with ExitStack() as locks:
@@ -68,13 +72,137 @@ class LocalIndex:
                 locks.enter_context(partition.lock)
             for partition in locked:
                 partition.refresh()
-            yield [(each.table, each.view(query.reader, query.statuses, at)) for each in locked if len(each.table)]
+            yield [(each.table, each.view(query)) for each in locked if len(each.table)]
 
     def _partition(self, name: str) -> "Partition":
-        from memory_mesh.index.partition import Partition
-
         partition = self._partitions.pop(name, None) or Partition(name, self._store, self._language)
         self._partitions[name] = partition  # at the end: a dict keeps the order of insertion
         if len(self._partitions) > MAX_PARTITIONS:
             del self._partitions[next(iter(self._partitions))]
         return partition
+
+
+class Partition:
+    """The index of one partition: built from its rows or opened from a file, and updated after every change.
+
+    Callers hold its lock.
+    """
+
+    table: "Table"
+
+    def __init__(self, name: str, store: Store, language: str) -> None:
+        self.lock = RLock()
+        self._name, self._store, self._language = name, store, language
+        self._mark: str | None = None
+        self._views: list[View] = []
+        self._replace_table()
+
+    def refresh(self) -> None:
+        """Bring the index up to date with the store."""
+        try:
+            self._refresh()
+        except BaseException:
+            # Half of a change would lose memories silently, so the next query builds everything again.
+            self._mark = None
+            self._replace_table()
+            raise
+
+    def _refresh(self) -> None:
+        if self._mark is None:
+            self._open()
+        while (changes := self._store.changes(self._name, self._mark)).mark != self._mark:
+            self._mark = changes.mark
+            if changes.keys is not None:
+                self._apply(list(dict.fromkeys(changes.keys)))
+                if self.table.unpacked > max(MAX_UNPACKED, self.table.base_size // 5):
+                    self._pack()
+                return  # later changes came after the query
+            self._build()
+
+    def view(self, query: Query) -> "View":
+        """Return what the reader of a query sees of the partition."""
+        from memory_mesh.index.table import View
+
+        reader, statuses, now = query.reader, frozenset(query.statuses), float(millis(query.at))
+        view = next((view for view in self._views if view.serves(reader, statuses)), None)
+        view = view or View(self.table, reader, statuses, now)
+        self._views = [*(other for other in self._views if other is not view), view][-_MAX_VIEWS:]
+        view.move_to(now)
+        return view
+
+    def close(self) -> None:
+        """Write a file for the next process, if it is worth it."""
+        folder, size = self._store.index_folder, len(self.table)
+        if folder is None or size < MIN_FILE_SIZE or self._mark is None:
+            return
+        if self.table.unpacked * 10 >= size or not file_of(folder, self._name).exists():
+            self._pack()
+
+    # --- from the store ---
+
+    def _build(self) -> None:
+        self._replace_table()
+        for kind in WITH_VECTOR:
+            last = None
+            while rows := self._store.find(kind, equals("partition", self._name), limit=BATCH, after=last):
+                self.table.put(kind, rows)
+                last = rows[-1]
+        if len(self.table) > MAX_UNPACKED:
+            self._pack()
+
+    def _apply(self, keys: Sequence[Key]) -> None:
+        changed: set[int] = set()
+        for kind in WITH_VECTOR:
+            for ids in batches([key.id for key in keys if key.kind is kind], BATCH):
+                rows = self._rows(kind, ids)
+                if dropped := self.table.drop(kind, set(ids) - {row.id for row in rows}):
+                    forget(self._store.index_folder, [self._name])  # the file may contain what was erased
+                changed.update(dropped, self.table.put(kind, rows))
+        if changed:
+            for view in self._views:
+                view.update(sorted(changed))
+
+    def _rows(self, kind: Kind, ids: Sequence[str]) -> list[Row]:
+        """Return the rows of this partition with these ids."""
+        return [row for row in self._store.get(kind, ids).values() if row.partition == self._name]
+
+    # --- from and to files ---
+
+    def _open(self) -> None:
+        folder = self._store.index_folder
+        saved = load(file_of(folder, self._name)) if folder else None
+        if saved and saved.language == self._language and self._store.changes(self._name, saved.mark).keys is not None:
+            with suppress(ValueError, KeyError, IndexError, TypeError):
+                self._replace_table(saved.columns, saved.names)
+                self._mark = saved.mark
+        if self._mark is None:
+            forget(folder, [self._name])
+
+    def _pack(self) -> None:
+        """Pack everything into a new base: in a file if there may be one, else in memory."""
+        columns, names = self.table.packed()
+        folder = self._store.index_folder
+        if folder and len(self.table) >= MIN_FILE_SIZE and self._mark:
+            path = file_of(folder, self._name)
+            if save(path, Saved(self._mark, self._language, names, columns)):
+                saved = load(path)
+                columns = saved.columns if saved and saved.mark == self._mark else columns
+                self._forget_erased()
+        self._replace_table(columns, names)
+
+    def _forget_erased(self) -> None:
+        """Delete the file if something was erased while it was written: the eraser may have looked for it too early."""
+        try:
+            keys = self._store.changes(self._name, self._mark).keys
+            for kind in WITH_VECTOR:
+                ids = {key.id for key in keys or () if key.kind is kind}
+                if keys is None or ids - {row.id for row in self._rows(kind, sorted(ids))}:
+                    forget(self._store.index_folder, [self._name])
+        except StoreError:
+            forget(self._store.index_folder, [self._name])
+
+    def _replace_table(self, columns: "Columns | None" = None, names: "Names | None" = None) -> None:
+        from memory_mesh.index.table import Table
+
+        self.table = Table(self._language, columns, names)
+        self._views.clear()

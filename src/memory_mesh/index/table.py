@@ -1,41 +1,40 @@
 """The rows of one partition as arrays, and the part of them that one reader can see.
 
 Each row has a slot. A changed row gets a new slot, and the old one stays dead until everything is packed into a new base.
-
-This module is over 500 lines because a table and its views change together.
 """
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import inf, isfinite
+from math import inf
 from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from memory_mesh.core.model import Kind, Reach, Reader, Row, Vector, millis, reach_of, visible
+from memory_mesh.core.model import Kind, Reach, Reader, Row, millis, reach_of, visible
 from memory_mesh.core.search import Corpus, tokens
 from memory_mesh.index.arrays import (
     Array,
     Columns,
     Flags,
+    Floats,
     GrowingArray,
     Ints,
     Keys,
+    Model,
     Postings,
     SessionMembers,
+    Space,
     Texts,
     distinct,
     hash64,
-    recoded,
-    sorted_keys,
-)
-from memory_mesh.index.vectors import Model, Space, VisibleVectors
+)  # fmt: skip
 
 T = TypeVar("T")
 
 MISSING = -(2**62)  # an unknown turn or time
 _CLOSERS = " \t\r\n\"'”’»)]}*_`"
+_MAX_READERS = 256
 _QUESTION_MARKS = ("?", "？", "؟", "\u037e")
 
 # One entry per slot.
@@ -75,6 +74,15 @@ class Scope(NamedTuple):
     session_id: str | None  # only if it decides; otherwise every session would be a scope
     status: str | None
 
+    @classmethod
+    def of(cls, row: Row) -> "Scope":
+        values = {name: _text(row, name) for name in cls._fields}
+        try:
+            by_session = reach_of(values["memory_type"] or None, values["reach"] or None) is Reach.SESSION
+        except ValueError:
+            by_session = False
+        return cls(**(values if by_session else {**values, "session_id": None}))
+
     def visible_to(self, reader: Reader) -> bool:
         """Return what `core.model.visible` returns for a row of this scope; an invalid scope is visible to no reader."""
         fields = {name: value for name, value in self._asdict().items() if value is not None}
@@ -82,63 +90,6 @@ class Scope(NamedTuple):
             return visible(reader, Row(kind=Kind.MEMORY, id="", partition="", created_at="", fields=fields))
         except ValueError:
             return False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
-    """A memory or a passage, reduced to the values that the index stores."""
-
-    key: int
-    id: str
-    owner: int | None  # of a passage the key of its memory; None: it is a memory
-    words: list[str]
-    scope: Scope
-    session: int | None
-    turn: int
-    event: int
-    created: int
-    number: int
-    expires: float
-    question: bool
-    speaker: str | None
-    vector: Vector | None
-
-
-def entry_of(row: Row) -> Entry:
-    """Return the entry of a row."""
-    turn, session = row.value("turn"), _text(row, "session_id")
-    expires = _time(_text(row, "expires_at"))
-    return Entry(
-        key=key_of(row.kind, row.id),
-        id=row.id,
-        owner=key_of(Kind.MEMORY, _text(row, "ref") or "") if row.kind is Kind.PASSAGE else None,
-        words=row.keywords,
-        scope=_scope(row),
-        session=None if session is None else hash64(session),
-        turn=turn if isinstance(turn, int) else MISSING,
-        event=_time(_text(row, "event_time")),
-        created=_time(row.created_at),
-        number=row.number,
-        expires=inf if expires == MISSING else float(expires),
-        question=(_text(row, "content") or "").rstrip(_CLOSERS).endswith(_QUESTION_MARKS),
-        speaker=_text(row, "speaker"),
-        vector=row.vector,
-    )
-
-
-def key_of(kind: Kind, id_: str) -> int:
-    """Return the key of a row."""
-    return hash64(f"{kind}\0{id_}")
-
-
-def _scope(row: Row) -> Scope:
-    type_, reach = _text(row, "memory_type"), _text(row, "reach")
-    try:
-        by_session = reach_of(type_ or None, reach or None) is Reach.SESSION
-    except ValueError:
-        by_session = False
-    session = _text(row, "session_id") if by_session else None
-    return Scope(_text(row, "user_id"), _text(row, "agent_id"), type_, reach, session, _text(row, "status"))
 
 
 def _text(row: Row, name: str) -> str | None:
@@ -152,6 +103,10 @@ def _time(text: str | None) -> int:
         return MISSING if text is None else millis(text)
     except (ValueError, TypeError):
         return MISSING
+
+
+def _keys_of(kind: Kind, ids: Iterable[str]) -> list[int]:
+    return [hash64(f"{kind}\0{id_}") for id_ in ids]
 
 
 # --- the table ---
@@ -185,21 +140,22 @@ class Table:
         for values in (self.names.scopes, self.names.sessions, self.names.speakers):
             self._codes |= {value: code for code, value in enumerate(values)}
         self.speakers_by_word: dict[str, list[int]] = defaultdict(list)  # by keyword of their name
-        for code, speaker in enumerate(self.names.speakers):
-            self._add_speaker(code, speaker)
+        self._add_speakers(0)
         self._refs: dict[int, int] = dict(zip(base["passage_slots"].tolist(), base["passage_refs"].tolist(), strict=True))
         self._passages: dict[int, list[int]] = defaultdict(list)  # by the key of the memory: slots of its passages
         for slot, ref in self._refs.items():
             self._passages[ref].append(slot)
-        self.spaces = {model: Space(model, _part(base, at)) for at, model in enumerate(self.names.models)}
-        for space in self.spaces.values():
-            space.set_owners(self.column("owner"))
+        self.spaces: dict[Model, Space] = {}
+        for at, model in enumerate(self.names.models):
+            prefix = f"{at}."
+            columns = {name.removeprefix(prefix): column for name, column in base.items() if name.startswith(prefix)}
+            self.spaces[model] = Space(model, columns)
+            self.spaces[model].set_owners(self.column("owner"))
         self.members = SessionMembers(self.column("session"), len(self.names.sessions))
         self.expiring: list[int] = np.flatnonzero(np.isfinite(self.column("expires"))).tolist()
-        self.documents = int(np.count_nonzero(self.column("length")))  # memories with keywords
-        self.length = int(self.column("length").sum())
-        scopes = np.delete(self.column("scope"), list(self._refs))
-        self._by_scope = GrowingArray(np.bincount(scopes, minlength=len(self.names.scopes)))
+        self.documents = self.length = 0  # memories with keywords, and all their keywords
+        self._by_scope = GrowingArray(np.zeros(len(self.names.scopes), np.int64))
+        self._count(np.delete(np.arange(len(self)), list(self._refs)), 1)
 
     def __len__(self) -> int:
         return self._alive.size
@@ -221,9 +177,10 @@ class Table:
     def column(self, name: str) -> Array:
         return self._columns[name].values
 
-    def slots_of(self, keys: Sequence[int]) -> Ints:
-        """Return the slots of those keys that exist."""
-        return self._keys.places(keys)
+    def slots_of(self, kind: Kind, ids: Iterable[str]) -> Ints:
+        """Return the slots of those rows that exist."""
+        slots = self._keys.places(_keys_of(kind, ids))
+        return slots[slots >= 0]
 
     def postings(self, word: str) -> tuple[Ints, Array]:
         """Return the living memories that contain a keyword, and how often each does."""
@@ -233,47 +190,48 @@ class Table:
             slots, counts = slots[living], counts[living]
         return slots, counts
 
-    def put(self, entries: Iterable[Entry]) -> list[int]:
-        """Add entries, replacing those with the same keys. Return the slots that changed."""
-        changed, new, vectors = list[int](), list[int](), defaultdict[Model, list[tuple[int, bytes]]](list)
-        for entry in entries:
-            changed += self.drop([entry.key])
-            slot = self._append(entry)
-            new.append(slot)
-            if entry.vector:
-                vectors[entry.vector.model, entry.vector.dimension].append((slot, entry.vector.data))
-        for model, added in vectors.items():
-            if model not in self.spaces:
-                self.spaces[model] = Space(model)
-            self.spaces[model].add([slot for slot, _ in added], [data for _, data in added])
-        for space in self.spaces.values():
-            space.grow(len(self))
-        for slot in new:
-            self._set_owner(slot, int(self.column("owner")[slot]))
-            if slot not in self._refs:
-                for passage in self._passages.get(int(self.column("key")[slot]), ()):
+    def put(self, kind: Kind, rows: Sequence[Row]) -> list[int]:
+        """Add rows of one kind, replacing those with the same ids. Return the slots that changed."""
+        changed = self.drop(kind, [row.id for row in rows])
+        new, speakers = np.arange(len(self), len(self) + len(rows)), len(self.names.speakers)
+        for name, values in self._values(kind, rows, new).items():
+            self._columns[name].extend(np.array(values, _COLUMNS[name]))
+        self._alive.grow(len(self) + len(rows), value=True)
+        self._by_scope.grow(len(self.names.scopes), 0)
+        self._add_speakers(speakers)
+        self._add_vectors(new, rows)
+        for row, slot, key, owner, session in zip(
+            rows, new.tolist(), *(self.column(name)[new].tolist() for name in ("key", "owner", "session")), strict=True
+        ):
+            self.ids.append(row.id)
+            self._keys.set(key, slot)
+            self._set_owner(slot, owner)
+            if kind is Kind.MEMORY:
+                self._postings.add(slot, row.keywords)
+                self.members.add(session, slot)
+                for passage in self._passages.get(key, ()):
                     self._set_owner(passage, slot)
-        return changed + new
+        if kind is Kind.MEMORY:
+            self._count(new, 1)
+        self.expiring += new[np.isfinite(self.column("expires")[new])].tolist()
+        return changed + new.tolist()
 
-    def drop(self, keys: Iterable[int]) -> list[int]:
-        """Remove the rows of these keys. Return their slots."""
-        dropped = []
-        for key in keys:
-            slot = self._keys.get(key)
-            if slot < 0:
-                continue
-            dropped.append(slot)
+    def drop(self, kind: Kind, ids: Iterable[str]) -> list[int]:
+        """Remove the rows of these ids. Return their slots."""
+        slots = self.slots_of(kind, ids)
+        self.alive[slots] = False
+        self.dead += len(slots)
+        for slot, key in zip(slots.tolist(), self.column("key")[slots].tolist(), strict=True):
             self._keys.set(key, -1)
-            self.alive[slot] = False
-            self.dead += 1
-            if slot in self._refs:
+            self._set_owner(slot, -1)
+            if kind is Kind.PASSAGE:
                 self._passages[self._refs.pop(slot)].remove(slot)
             else:
-                self._count(slot, -1)
                 for passage in self._passages.get(key, ()):
                     self._set_owner(passage, -1)
-            self._set_owner(slot, -1)
-        return dropped
+        if kind is Kind.MEMORY:
+            self._count(slots, -1)
+        return list(slots.tolist())
 
     def packed(self) -> tuple[Columns, Names]:
         """Return everything as a new base, without dead slots and unused names."""
@@ -282,11 +240,14 @@ class Table:
         columns = {name: self.column(name)[keep] for name in _COLUMNS}
         used: dict[str, Array] = {}
         for name in ("scope", "session", "speaker"):
-            used[name], columns[name] = recoded(columns[name])
+            codes, places = np.unique(columns[name], return_inverse=True)
+            negative = np.count_nonzero(codes < 0)  # -1 stays -1
+            used[name], columns[name] = codes[negative:], (places - negative).astype(np.int32)
         owners = columns["owner"]
         columns["owner"] = np.where(owners >= 0, new_slots.take(owners, mode="clip"), -1).astype(np.int32)
         columns["id_bytes"], columns["id_ends"] = self.ids.packed(keep)
-        columns["keys"], columns["key_slots"] = sorted_keys(columns["key"])
+        order = np.argsort(columns["key"], kind="stable")
+        columns["keys"], columns["key_slots"] = columns["key"][order], order.astype(np.int32)
         columns |= self._postings.packed(keep, new_slots)
         columns["passage_slots"] = new_slots[np.array(list(self._refs), np.int64)]
         columns["passage_refs"] = np.array(list(self._refs.values()), np.uint64)
@@ -301,40 +262,53 @@ class Table:
         )
         return columns, names
 
-    def _append(self, entry: Entry) -> int:
-        slot = len(self)
-        scope, session = self._code(self.names.scopes, entry.scope), self._code(self.names.sessions, entry.session)
-        new_speaker = entry.speaker is not None and entry.speaker not in self._codes
-        speaker = self._code(self.names.speakers, entry.speaker)
-        if new_speaker:
-            self._add_speaker(speaker, str(entry.speaker))
-        owner = slot if entry.owner is None else self._keys.get(entry.owner)
-        values = (
-            entry.key, owner, len(entry.words), scope, session, entry.turn, entry.event, entry.created, entry.number,
-            entry.expires, entry.question, speaker,
-        )  # fmt: skip
-        for column, value in zip(self._columns.values(), values, strict=True):
-            column.append(value)
-        self._alive.append(True)
-        self.ids.append(entry.id)
-        self._keys.set(entry.key, slot)
-        self._by_scope.grow(len(self.names.scopes), 0)
-        if entry.owner is None:
-            self._postings.add(slot, entry.words)
-            self._count(slot, 1)
-            self.members.add(session, slot)
-        else:
-            self._refs[slot] = entry.owner
-            self._passages[entry.owner].append(slot)
-        if isfinite(entry.expires):
-            self.expiring.append(slot)
-        return slot
+    def _values(self, kind: Kind, rows: Sequence[Row], slots: Ints) -> dict[str, Sequence[object] | Array]:
+        """Return the values of the columns for new rows."""
+        owners, sessions = slots, [_text(row, "session_id") for row in rows]
+        if kind is Kind.PASSAGE:
+            refs = _keys_of(Kind.MEMORY, [_text(row, "ref") or "" for row in rows])
+            owners = self._keys.places(refs)
+            for slot, ref in zip(slots.tolist(), refs, strict=True):
+                self._refs[slot] = ref
+                self._passages[ref].append(slot)
+        ends = [_time(_text(row, "expires_at")) for row in rows]
+        turns = [row.value("turn") for row in rows]
+        return {
+            "key": _keys_of(kind, [row.id for row in rows]),
+            "owner": owners,
+            "length": [len(row.keywords) for row in rows],
+            "scope": [self._code(self.names.scopes, Scope.of(row)) for row in rows],
+            "session": [self._code(self.names.sessions, None if text is None else hash64(text)) for text in sessions],
+            "turn": [turn if isinstance(turn, int) else MISSING for turn in turns],
+            "event": [_time(_text(row, "event_time")) for row in rows],
+            "created": [_time(row.created_at) for row in rows],
+            "number": [row.number for row in rows],
+            "expires": [inf if end == MISSING else end for end in ends],
+            "question": [(_text(row, "content") or "").rstrip(_CLOSERS).endswith(_QUESTION_MARKS) for row in rows],
+            "speaker": [self._code(self.names.speakers, _text(row, "speaker")) for row in rows],
+        }
 
-    def _count(self, slot: int, by: int) -> None:
-        length = int(self.column("length")[slot])
-        self.documents += by * (length > 0)
-        self.length += by * length
-        self.by_scope[self.column("scope")[slot]] += by
+    def _add_vectors(self, slots: Ints, rows: Sequence[Row]) -> None:
+        vectors: dict[Model, list[tuple[int, bytes]]] = defaultdict(list)
+        for slot, row in zip(slots.tolist(), rows, strict=True):
+            if row.vector:
+                vectors[row.vector.model, row.vector.dimension].append((slot, row.vector.data))
+        for model, added in vectors.items():
+            self.spaces.setdefault(model, Space(model)).add([slot for slot, _ in added], [data for _, data in added])
+        for space in self.spaces.values():
+            space.grow(len(self))
+
+    def _add_speakers(self, first: int) -> None:
+        for code, speaker in enumerate(self.names.speakers[first:], start=first):
+            for word in set(tokens(speaker, language=self._language)):
+                self.speakers_by_word[word].append(code)
+
+    def _count(self, slots: Ints, by: int) -> None:
+        """Count memories that are new (`by` is 1) or gone (-1)."""
+        lengths = self.column("length")[slots]
+        self.documents += by * int(np.count_nonzero(lengths))
+        self.length += by * int(lengths.sum())
+        np.add.at(self.by_scope, self.column("scope")[slots], by)
 
     def _set_owner(self, slot: int, owner: int) -> None:
         self.column("owner")[slot] = owner
@@ -345,23 +319,31 @@ class Table:
         """Return the code of a value, a new one if needed; -1 for None."""
         if value is None:
             return -1
-        code = self._codes.get(value)
-        if code is None:
-            code = self._codes[value] = len(values)
+        code = self._codes.setdefault(value, len(values))
+        if code == len(values):
             values.append(value)
         return code
 
-    def _add_speaker(self, code: int, speaker: str) -> None:
-        for word in set(tokens(speaker, language=self._language)):
-            self.speakers_by_word[word].append(code)
-
-
-def _part(base: Columns, at: int) -> Columns:
-    prefix = f"{at}."
-    return {name.removeprefix(prefix): column for name, column in base.items() if name.startswith(prefix)}
-
 
 # --- views ---
+
+
+@dataclass(frozen=True, slots=True)
+class VisibleVectors:
+    """The vectors of a space that belong to readable memories of a view; reused between queries until the view changes."""
+
+    space: Space
+    rows: Flags  # by row: whether its memory is readable
+    memories: int  # readable memories with a vector
+    context_lengths: Floats  # by slot: the length of ½ · previous + own + ½ · next; NaN: not computed yet
+
+    @classmethod
+    def of(cls, space: Space, readable: Flags) -> "VisibleVectors":
+        has_vector = space.rows >= 0
+        has_vector[list(space.passages)] = True
+        memories = int(np.count_nonzero(has_vector & readable))
+        rows = (space.owners >= 0) & readable.take(space.owners, mode="clip")
+        return cls(space, rows, memories, np.full(len(readable), np.nan, np.float32))
 
 
 class View:
@@ -372,8 +354,8 @@ class View:
     """
 
     def __init__(self, table: Table, reader: Reader, statuses: frozenset[str], now: float) -> None:
-        self.reader, self.statuses = reader, statuses
-        self._table, self._now = table, now
+        self._table, self._reader, self._statuses, self._now = table, reader, statuses, now
+        self._serves: dict[Reader, bool] = {}
         self._in_scope, self._with_status = GrowingArray(np.zeros(0, np.bool_)), GrowingArray(np.zeros(0, np.bool_))  # by scope
         self._readable = GrowingArray(np.zeros(0, np.bool_))
         self._before, self._after = GrowingArray(np.zeros(0, np.int32)), GrowingArray(np.zeros(0, np.int32))
@@ -396,10 +378,13 @@ class View:
         return self._session_lengths.values
 
     def serves(self, reader: Reader, statuses: frozenset[str]) -> bool:
-        """Return whether another reader sees exactly the same; valid until a new scope appears."""
-        scopes = self._table.names.scopes
-        same = self.statuses == statuses and len(scopes) == self._in_scope.size
-        return same and self._in_scope.values.tolist() == [scope.visible_to(reader) for scope in scopes]
+        """Return whether a reader sees exactly the same with these statuses."""
+        if reader not in self._serves:
+            if len(self._serves) >= _MAX_READERS:
+                self._serves.clear()
+            visible_scopes = [scope.visible_to(reader) for scope in self._table.names.scopes]
+            self._serves[reader] = self._in_scope.values.tolist() == visible_scopes
+        return self._statuses == statuses and self._serves[reader]
 
     def excluded(self) -> dict[str, int]:
         """Return how many memories of the reader's scope are excluded, by reason."""
@@ -418,10 +403,8 @@ class View:
 
     def beyond(self, before: Ints, after: Ints) -> tuple[Ints, Ints]:
         """Return the neighbours one step further away."""
-        return (
-            np.where(before >= 0, self._before.values[before], -1),
-            np.where(after >= 0, self._after.values[after], -1),
-        )
+        first, last = self._before.values[before], self._after.values[after]
+        return np.where(before >= 0, first, -1), np.where(after >= 0, last, -1)
 
     def speakers(self, words: Iterable[str]) -> list[str]:
         """Return the speakers of readable memories whose names contain one of these keywords."""
@@ -431,27 +414,22 @@ class View:
 
     def vectors(self, space: Space) -> VisibleVectors:
         """Return the readable part of a space of this table."""
-        visible_vectors = self._vectors.get(space.model)
-        if visible_vectors is None:
-            visible_vectors = self._vectors[space.model] = VisibleVectors(space)
-        return visible_vectors
+        if space.model not in self._vectors:
+            self._vectors[space.model] = VisibleVectors.of(space, self.readable)
+        return self._vectors[space.model]
 
     def move_to(self, now: float) -> None:
         """Set the time, and update the slots whose memories expire between the old and the new time."""
-        if now == self._now:
-            return
-        if self._table.expiring:
-            slots = np.array(self._table.expiring, np.int32)
-            ends = self._table.column("expires")[slots]
-            slots = slots[(ends <= now) != (ends <= self._now)]
-            self._now = now
-            if len(slots):
-                self.update(slots)
+        slots = np.array(self._table.expiring, np.int32)
+        ends = self._table.column("expires")[slots]
+        slots = slots[(ends <= now) != (ends <= self._now)]
         self._now = now
+        if len(slots):
+            self.update(slots)
 
-    def update(self, slots: Array) -> None:
-        """Decide again whether these slots are readable: they are new, dead or expired."""
-        table = self._table
+    def update(self, changed: Sequence[int] | Array) -> None:
+        """Decide again whether these slots, each given once, are readable: they are new, dead or expired."""
+        table, slots = self._table, np.asarray(changed)
         self._grow()
         owner, scope = table.column("owner")[slots], table.column("scope")[slots]
         readable = table.alive[slots] & (owner == slots) & self._with_status.values[scope]
@@ -467,15 +445,15 @@ class View:
         self._alone += Corpus(int(change[alone].sum()), int(lengths[alone].sum()))
         together = self.session_lengths
         self.sessions = self._alone + Corpus(int(np.count_nonzero(together)), int(together.sum()))
-        for vectors in self._vectors.values():
-            vectors.forget_rows()
+        self._vectors.clear()
 
     def _grow(self) -> None:
         names, slots = self._table.names, len(self._table)
-        for scope in names.scopes[self._in_scope.size :]:
-            in_scope = scope.visible_to(self.reader)
-            self._in_scope.append(in_scope)
-            self._with_status.append(in_scope and scope.status in self.statuses)
+        if new := names.scopes[self._in_scope.size :]:
+            self._in_scope.extend(np.array([scope.visible_to(self._reader) for scope in new]))
+            with_status = np.array([scope.status in self._statuses for scope in new])
+            self._with_status.extend(with_status & self._in_scope.values[-len(new) :])
+            self._serves.clear()
         self._readable.grow(slots, value=False)
         self._before.grow(slots, -1)
         self._after.grow(slots, -1)
@@ -489,13 +467,9 @@ class View:
         order = _session_order(self._table, slots, groups)
         slots, groups = slots[order], groups[order]
         together = groups[1:] == groups[:-1]
-        self._before.values[slots[1:]] = np.where(together, slots[:-1], -1)
-        self._before.values[slots[:1]] = -1
-        self._after.values[slots[:-1]] = np.where(together, slots[1:], -1)
-        self._after.values[slots[-1:]] = -1
+        self._before.values[slots] = np.concatenate(([-1], np.where(together, slots[:-1], -1)))[: len(slots)]
+        self._after.values[slots] = np.concatenate((np.where(together, slots[1:], -1), [-1]))[: len(slots)]
         self._linked.values[sessions] = True
-        for vectors in self._vectors.values():
-            vectors.forget_lengths(slots, len(self._table))
 
 
 def _session_order(table: Table, slots: Ints, groups: Ints) -> Ints:
@@ -513,6 +487,7 @@ def _session_order(table: Table, slots: Ints, groups: Ints) -> Ints:
     order = np.lexsort(keys)
     equal = np.logical_and.reduce([key[order[1:]] == key[order[:-1]] for key in keys])
     if equal.any():  # rare: then the ids decide
-        named = [(*(int(key[at]) for key in reversed(keys)), table.ids[int(slots[at])], at) for at in order.tolist()]
-        order = np.array([each[-1] for each in sorted(named)], np.int64)
+        columns = [key[order].tolist() for key in reversed(keys)]
+        named = sorted(zip(*columns, table.ids.at(slots[order]), order.tolist(), strict=True))
+        order = np.array([at for *_, at in named], np.int64)
     return order.astype(np.int32)
