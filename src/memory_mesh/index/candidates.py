@@ -123,13 +123,14 @@ class QueryPostings:
     def best(self, bm25: Bm25, allowed: Flags, size: int) -> tuple[Ints, Floats]:
         """Return the memories with the highest scores above zero, best first, and the scores."""
         if len(self._slots) and (len(self._slots) > MAX_DENSE_POSTINGS or len(self._table) > MAX_DENSE_SLOTS):
-            return self._best_of_many(bm25, allowed, size)
-        lengths = self._table.column("length").take(self._slots)
-        parts = bm25.parts(self._times, bm25.limits.take(self._words), lengths)
-        scores = np.bincount(self._slots, parts, minlength=len(self._table))
-        matching = (scores > 0).nonzero()[0]  # faster on flags than on numbers
-        matching = matching[allowed[matching]]
-        best = matching[highest(scores[matching], size)]
+            slots, scores = self._best_of_many(bm25, allowed, size)
+        else:
+            lengths = self._table.column("length").take(self._slots)
+            parts = bm25.parts(self._times, bm25.limits.take(self._words), lengths)
+            scores = np.bincount(self._slots, parts, minlength=len(self._table))
+            slots = (scores > 0).nonzero()[0]  # faster on flags than on numbers
+        slots = slots[allowed[slots]]
+        best = slots[highest(scores[slots], size)]
         return best, scores[best]
 
     def word_counts(self, place: Ints, count: int) -> Floats:
@@ -140,12 +141,12 @@ class QueryPostings:
         counted[at[there], self._words[there]] = self._times[there]
         return counted
 
-    def session_counts(self, readable: Flags, place: Ints, count: int) -> tuple[Floats, list[int]]:
+    def session_counts(self, view: View, place: Ints, count: int) -> tuple[Floats, list[int]]:
         """Return how often the readable memories of each of `count` sessions contain each word, and how many sessions contain it.
 
         `place` is by session: its place among the `count`; -1: none. A memory without a session counts as a session.
         """
-        codes, visible = self._table.column("session").take(self._slots), readable.take(self._slots)
+        codes, visible = self._table.column("session").take(self._slots), view.readable.take(self._slots)
         alone = np.bincount(self._words[visible & (codes < 0)], minlength=self._word_count)
         together = (visible & (codes >= 0)).nonzero()[0]
         codes, words = codes[together], self._words[together]
@@ -157,8 +158,8 @@ class QueryPostings:
         return counted.astype(np.float32).reshape(count, self._word_count), document_counts.tolist()
 
     def _best_of_many(self, bm25: Bm25, allowed: Flags, size: int) -> tuple[Ints, Floats]:
-        """Return the same without scoring every slot. Rare words come first; common ones add little, and are finally looked up
-        only where they can still matter."""
+        """Return slots among which the best are, and scores by slot, without scoring every slot. Rare words come first; common
+        ones add little, and are finally looked up only where they can still matter."""
         lengths, scores, ends = self._table.column("length"), np.zeros(len(self._table), np.float32), np.cumsum(self.counts)
         order = sorted((word for word, count in enumerate(self.counts) if count), key=lambda word: -bm25.weights[word])
         rest = np.cumsum(bm25.limits[order][::-1])[::-1]  # more than this and the following words can add
@@ -179,11 +180,7 @@ class QueryPostings:
                 containing, times = slots[there], times[where[there]]
             scores[containing] += bm25.parts(times, bm25.limits[word], lengths[containing])
             scored.append(containing)
-        if slots is None:
-            slots = distinct(*scored)
-            slots = slots[allowed[slots]]
-        best = slots[highest(scores[slots], size)]
-        return best, scores[best]
+        return distinct(*scored) if slots is None else slots, scores
 
 
 def _count_distinct(groups: Ints, values: Ints, count: int, limit: int) -> Ints:
@@ -203,8 +200,8 @@ def _count_distinct(groups: Ints, values: Ints, count: int, limit: int) -> Ints:
 class Similarity:
     """The similarity of a query's vector to the vectors of one partition, of the same model."""
 
-    def __init__(self, visible: VisibleVectors, query: bytes) -> None:
-        self._visible, self._space = visible, visible.space
+    def __init__(self, visible: VisibleVectors, allowed: VisibleVectors, query: bytes) -> None:
+        self._visible, self.allowed, self._space = visible, allowed, visible.space
         wide = np.frombuffer(query, "<f4").astype(np.float64)
         length = float(np.sqrt(np.vecdot(wide, wide)))
         self._query: Floats = (wide / length if length > 0 else np.zeros_like(wide)).astype(np.float32)
@@ -212,13 +209,14 @@ class Similarity:
         self._all = self._space.cosines(np.arange(len(self._space)), self._query) if few else None
         self._compared: list[tuple[Ints, Floats]] = []  # slots and their cosines
 
-    def best(self, visible: VisibleVectors, size: int) -> tuple[Ints, Floats]:
-        """Return the most similar memories among some visible ones, best first, and their cosines."""
-        space, count = self._space, np.count_nonzero(visible.rows)
+    def best(self, size: int) -> tuple[Ints, Floats]:
+        """Return the most similar allowed memories, best first, and their cosines."""
+        space, allowed = self._space, self.allowed.rows
+        count = np.count_nonzero(allowed)
         if self._all is None and count > MAX_EXACT:
-            rows = self._shortlist(None if count == len(space) else visible.rows)
+            rows = self._shortlist(None if count == len(space) else allowed)
         else:
-            rows = visible.rows.nonzero()[0]
+            rows = allowed.nonzero()[0]
         owners = space.owners[rows]
         cosines = self._compare(owners, rows)
         order = highest(cosines, len(cosines) if space.passages else size)
@@ -271,17 +269,17 @@ class Similarity:
         self._compared.append((slots, cosines))
         return cosines
 
-    def _shortlist(self, visible: Flags | None) -> Ints:
-        """Return the rows whose bits differ least from the query's; None: all are visible."""
+    def _shortlist(self, allowed: Flags | None) -> Ints:
+        """Return the rows whose bits differ least from the query's; None: all are allowed."""
         space, coarse = self._space, len(self._space) > COARSE
         bits = space.query_bits(self._query)
         distances = space.distances(bits, slice(COARSE_WORDS if coarse else None))
-        if visible is not None:
-            distances |= np.multiply(~visible, np.iinfo(distances.dtype).max, dtype=distances.dtype)
+        if allowed is not None:
+            distances |= np.multiply(~allowed, np.iinfo(distances.dtype).max, dtype=distances.dtype)
         size = min(max(len(space) // ONE_IN, MIN_SHORTLIST), MAX_SHORTLIST)
         rows = lowest(distances, max(len(space) // COARSE_ONE_IN, 4 * size) if coarse else size)
-        if visible is not None:
-            rows = rows[visible[rows]]
+        if allowed is not None:
+            rows = rows[allowed[rows]]
         if not coarse:
             return rows
         return rows[lowest(distances[rows] + space.distances_of(rows, bits, slice(COARSE_WORDS, None)), size)]
@@ -307,20 +305,20 @@ class PartitionQuery:
     filtered: bool  # whether the caller gave a filter
     allowed: Flags  # by slot: whether it may become a candidate: readable, and allowed by the filter
     postings: QueryPostings
-    vectors: VisibleVectors | None  # of allowed memories; None: the query has no vector, or the partition has none of its model
-    similarity: Similarity | None  # None: as above
+    similarity: Similarity | None  # None: the query has no vector, or the partition has none of its model
 
     @classmethod
     def of(cls, query: Query, words: Sequence[str], table: Table, view: View) -> "PartitionQuery":
-        allowed, vectors, similarity = view.readable, None, None
+        allowed, similarity = view.readable, None
         if query.only is not None:
             allowed = np.zeros(len(table), np.bool_)
             allowed[table.slots_of(Kind.MEMORY, query.only)] = True
             allowed &= view.readable
         if query.vector and (space := table.spaces.get((query.vector.model, query.vector.dimension))):
-            similarity = Similarity(view.vectors(space), query.vector.data)
-            vectors = view.vectors(space) if query.only is None else VisibleVectors.of(space, allowed)
-        return cls(table, view, query.only is not None, allowed, QueryPostings(table, words), vectors, similarity)
+            visible = view.vectors(space)
+            allowed_vectors = visible if query.only is None else VisibleVectors.of(space, allowed)
+            similarity = Similarity(visible, allowed_vectors, query.vector.data)
+        return cls(table, view, query.only is not None, allowed, QueryPostings(table, words), similarity)
 
     @property
     def documents(self) -> int:
@@ -332,7 +330,7 @@ class PartitionQuery:
 
     @property
     def without_vector(self) -> int:
-        return self.documents - (self.vectors.memories if self.vectors else 0)
+        return self.documents - (self.similarity.allowed.memories if self.similarity else 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -356,6 +354,7 @@ class Candidates:
 
     @classmethod
     def of(cls, part: PartitionQuery, slots: Ints) -> "Candidates":
+        """Return the candidates in these slots."""
         codes = part.table.column("session")[slots]
         sessions = distinct(codes[codes >= 0])
         place = np.full(len(part.table.names.sessions) + 1, -1, np.int32)  # the last one: of memories without a session
@@ -377,9 +376,7 @@ def _choose(parts: Sequence[PartitionQuery], bm25: Bm25, size: int) -> list[Ints
     """Return the slots of the candidates of each partition."""
     nothing = np.zeros(0, np.int32), np.zeros(0, np.float32)
     by_keywords = _best_of_all([part.postings.best(bm25, part.allowed, size) for part in parts], size)
-    by_vectors = _best_of_all(
-        [part.similarity.best(part.vectors, size) if part.similarity and part.vectors else nothing for part in parts], size
-    )
+    by_vectors = _best_of_all([part.similarity.best(size) if part.similarity else nothing for part in parts], size)
     room = _MAX_GROWTH * size
     chosen = []
     for part, matching, similar in zip(parts, by_keywords, by_vectors, strict=True):
@@ -426,9 +423,7 @@ def _keyword_signals(candidates: Candidates, bm25: Bm25) -> dict[str, Signal]:
 
 
 def _session_signals(candidates: Sequence[Candidates], query_counts: Sequence[int]) -> list[Signal]:
-    counted = [
-        each.part.postings.session_counts(each.part.view.readable, each.place, len(each.sessions)) for each in candidates
-    ]  # fmt: skip
+    counted = [each.part.postings.session_counts(each.part.view, each.place, len(each.sessions)) for each in candidates]
     corpus = sum((each.part.view.sessions for each in candidates), Corpus(0, 0))
     document_counts = [sum(each) for each in zip(*(counts for _, counts in counted), strict=True)]
     bm25 = Bm25.of(corpus, document_counts, query_counts)
