@@ -69,8 +69,8 @@ def test_rows_that_are_drawn_together_can_stand_together(batch: list[Row]) -> No
 
 
 @pytest.mark.parametrize("kind", Kind)
-def test_every_field_of_a_kind_is_drawn_and_left_out(kind: Kind) -> None:
-    some = drawn(rows([kind]), max(150, 12 * len(fields_of(kind))))
+def test_every_field_of_a_kind_is_drawn_and_left_out(kind: Kind, deep: bool) -> None:
+    some = drawn(rows([kind]), 1500 if deep else max(150, 12 * len(fields_of(kind))))
     times = Counter(name for row in some for name in row.fields)
     assert times.keys() == {column.name for column in fields_of(kind)}
     assert {row.vector is None for row in some} == ({True, False} if kind in WITH_VECTOR else {True})
@@ -78,10 +78,10 @@ def test_every_field_of_a_kind_is_drawn_and_left_out(kind: Kind) -> None:
     assert len(optional) >= len(times) - 4
 
 
-def test_what_has_broken_stores_is_drawn() -> None:
-    some = drawn(rows([Kind.MEMORY]), 200)
+def test_what_has_broken_stores_is_drawn(deep: bool) -> None:
+    some = drawn(rows([Kind.MEMORY]), 500 if deep else 200)
     values = [value for row in some for value in row.fields.values()]
-    assert sum(text in values for text in ODD_TEXTS) > 0.6 * len(ODD_TEXTS)
+    assert sum(text in values for text in ODD_TEXTS) > (0.8 if deep else 0.6) * len(ODD_TEXTS)
     assert len({*drawn(texts(), 500)} & {*ODD_TEXTS}) > 0.9 * len(ODD_TEXTS)
     assert [] in values
     assert {} in values
@@ -104,10 +104,10 @@ def test_conditions_are_drawn_about_lists_keys_and_the_wrong_type() -> None:
     assert any(part.column == "pinned" and not isinstance(part.value, bool) for part in compares)
 
 
-def test_conditions_about_given_rows_are_true_false_and_unknown_of_them() -> None:
-    pairs = drawn(rows([Kind.MEMORY]).flatmap(lambda row: tuples(just(row), conditions([row]))))
+def test_conditions_about_given_rows_are_true_false_and_unknown_of_them(deep: bool) -> None:
+    pairs = drawn(rows([Kind.MEMORY]).flatmap(lambda row: tuples(just(row), conditions([row]))), 300 if deep else 150)
     truths = Counter(where.truth(row) for row, where in pairs)
-    assert all(truths[truth] > 15 for truth in (True, False, None))
+    assert all(truths[truth] > (30 if deep else 15) for truth in (True, False, None))
 
 
 def test_the_clock_stands_still_until_it_is_moved_and_can_be_set_back() -> None:
