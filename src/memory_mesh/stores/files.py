@@ -4,6 +4,7 @@ A folder is read in a stable order. Hidden files, and links that lead out of the
 """
 
 import os
+import re
 import secrets
 from collections.abc import Iterator
 from contextlib import suppress
@@ -16,6 +17,7 @@ from memory_mesh.core.ports import Listed
 
 # Opening a pipe must not wait for its writer. Links are resolved and checked first, so a link here means a race: refuse it.
 _FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
+_SURROGATE = re.compile("[\ud800-\udfff]")  # in place of a byte of a name that is not valid UTF-8
 _OUT = "it leads out of the folder"
 
 KEY_FILE = "pseudonym.key"
@@ -26,7 +28,14 @@ class DiskFolder:
     """The folder at a path; implements `core.ports.Folder`."""
 
     def __init__(self, path: str) -> None:
-        self._root = _folder(path)
+        try:
+            self._root = os.path.realpath(os.path.expanduser(path), strict=True)
+            os.scandir(self._root).close()
+        except NotADirectoryError:
+            raise InvalidInput(f"{path!r:.200} is a file", expected="a folder") from None
+        except (OSError, ValueError) as error:  # ValueError: a NUL in the path
+            why = error.strerror if isinstance(error, OSError) else error
+            raise InvalidInput(f"the folder {path!r:.200} cannot be read: {why}", expected="a folder") from None
 
     @property
     def root(self) -> str:
@@ -38,7 +47,8 @@ class DiskFolder:
         while waiting:
             folder = waiting.pop()
             try:
-                entries = self._entries(folder)
+                with os.scandir(os.path.join(self._root, folder)) as found:
+                    entries = sorted((entry for entry in found if not entry.name.startswith(".")), key=lambda entry: entry.name)
             except OSError as error:
                 yield Listed(folder, f"it cannot be read: {error.strerror}")
                 continue
@@ -50,7 +60,7 @@ class DiskFolder:
     def read(self, source: str, *, max_bytes: int) -> bytes:
         try:
             path = os.path.realpath(os.path.join(self._root, source), strict=True)
-            if not self._contains(path):
+            if not _within(path, self._root):
                 raise InvalidInput(_OUT)
             with open(os.open(path, _FLAGS), "rb") as file:
                 if not S_ISREG(os.fstat(file.fileno()).st_mode):
@@ -63,10 +73,6 @@ class DiskFolder:
                 "it is too long", expected=f"at most {max_bytes:,} bytes", remedy="split it, or raise `max_content_chars`"
             )
         return data
-
-    def _entries(self, folder: str) -> list["os.DirEntry[str]"]:
-        with os.scandir(os.path.join(self._root, folder)) as entries:
-            return sorted((entry for entry in entries if not entry.name.startswith(".")), key=lambda entry: entry.name)
 
     def _listed(self, entry: "os.DirEntry[str]", source: str, selection: Selection) -> Iterator[Listed]:
         if entry.is_symlink():
@@ -84,27 +90,11 @@ class DiskFolder:
             return
         if not os.path.isdir(real):
             if selection.covers(source):
-                yield Listed(source, _name_fault(source) or (None if self._contains(real) else _OUT))
+                yield Listed(source, _name_fault(source) or (None if _within(real, self._root) else _OUT))
         elif selection.recursive and _within(path, real):
             yield Listed(f"{source}/", "it leads back to a folder that contains it")
-        elif selection.recursive and not self._contains(real):
+        elif selection.recursive and not _within(real, self._root):
             yield Listed(f"{source}/", _OUT)
-
-    def _contains(self, real: str) -> bool:
-        return _within(real, self._root)
-
-
-def _folder(path: str) -> str:
-    expanded = os.path.expanduser(path)
-    try:
-        real = os.path.realpath(expanded, strict=True)
-        os.scandir(real).close()
-    except NotADirectoryError:
-        raise InvalidInput(f"{path!r:.200} is a file", expected="a folder") from None
-    except (OSError, ValueError) as error:  # ValueError: a NUL in the path
-        why = error.strerror if isinstance(error, OSError) else error
-        raise InvalidInput(f"the folder {path!r:.200} cannot be read: {why}", expected="a folder") from None
-    return real
 
 
 def _within(path: str, folder: str) -> bool:
@@ -112,11 +102,7 @@ def _within(path: str, folder: str) -> bool:
 
 
 def _name_fault(source: str) -> str | None:
-    try:
-        source.encode()
-    except UnicodeEncodeError:
-        return "its name is not valid UTF-8"
-    return None
+    return "its name is not valid UTF-8" if _SURROGATE.search(source) else None
 
 
 def read_key(home: Path) -> bytes | None:

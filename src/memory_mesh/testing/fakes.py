@@ -19,6 +19,7 @@ from memory_mesh.core.model import Ids, Vector
 from memory_mesh.core.ports import Embedder, Prompt, Reply, Step, Tokens
 from memory_mesh.core.text import estimate
 
+Answer = str | Reply | MemoryMeshError
 NEW_YEAR = 1_767_225_600_000  # 2026-01-01T00:00:00Z
 
 
@@ -94,9 +95,7 @@ class DownEmbedder:
 class ScriptedChat:
     """A language model that returns the given answers in order, repeats the last one, and records its prompts."""
 
-    def __init__(
-        self, first: str | Reply | MemoryMeshError, *more: str | Reply | MemoryMeshError, model: str = "scripted"
-    ) -> None:
+    def __init__(self, first: Answer, *more: Answer, model: str = "scripted") -> None:
         self._script, self.model = (first, *more), model
         self.asks: list[Prompt] = []
         self._lock = Lock()
@@ -109,9 +108,8 @@ class ScriptedChat:
             raise answer
         if isinstance(answer, Reply):
             return answer
-        return Reply(
-            text=answer, model=self.model, tokens=Tokens(estimate(prompt.system) + estimate(prompt.user), estimate(answer))
-        )
+        tokens = Tokens(estimate(prompt.system) + estimate(prompt.user), estimate(answer))
+        return Reply(text=answer, model=self.model, tokens=tokens)
 
 
 class Recorder:

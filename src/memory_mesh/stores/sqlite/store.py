@@ -158,18 +158,12 @@ class SqliteStore:
         with self._use() as connection:
             return tables.unfreed(connection)
 
-    def before_fork(self) -> None:
-        """Close the connection and block all use until `after_fork`."""
-        self._lock.acquire()
-        self._disconnect()
-
-    def after_fork(self) -> None:
-        """Allow use again; the next call connects again."""
-        self._lock.release()
-
     def _connect(self) -> sqlite3.Connection:
         if not self._read_only:
-            self._make_private()
+            with suppress(OSError):  # opening the file reports what is wrong
+                # Readable by its owner only. SQLite gives its own files the same permissions.
+                self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+                os.close(os.open(self._path, os.O_CREAT | os.O_EXCL, 0o600))
         uri = f"{self._path.absolute().as_uri()}?mode={'ro' if self._read_only else 'rwc'}"
         connection = sqlite3.connect(uri, uri=True, timeout=self._busy_seconds, isolation_level=None, check_same_thread=False)
         try:
@@ -183,12 +177,6 @@ class SqliteStore:
         if self._connection:
             self._connection.close()
             self._connection = None
-
-    def _make_private(self) -> None:
-        """Create a new file readable by its owner only. SQLite gives its own files the same permissions."""
-        with suppress(OSError):  # opening the file reports what is wrong
-            self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            os.close(os.open(self._path, os.O_CREAT | os.O_EXCL, 0o600))
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
         # Compare text as `Where` does, overwrite deleted bytes, and write nothing to temporary files.
@@ -277,7 +265,9 @@ class SqliteStore:
                 self._connection = self._connection or self._connect()
                 yield self._connection
             except (sqlite3.Error, UnicodeDecodeError, json.JSONDecodeError) as error:
-                raise _store_error(self._path, error) from error
+                unknown = (StoreUnavailable, f"failed: {error}", "see `memory-mesh doctor`")
+                kind, what, remedy = _ERRORS.get(_code_of(error), unknown)
+                raise kind(f"{self._path} {what}", remedy=remedy) from error
 
     @contextmanager
     def _write_transaction(self) -> Iterator[sqlite3.Connection]:
@@ -334,12 +324,6 @@ _ERRORS: dict[int, tuple[type[StoreError], str, str]] = {
 }
 
 
-def _store_error(path: Path, error: Exception) -> StoreError:
-    """Return the `StoreError` for an error of SQLite."""
-    kind, what, remedy = _ERRORS.get(_code_of(error), (StoreUnavailable, f"failed: {error}", "see `memory-mesh doctor`"))
-    return kind(f"{path} {what}", remedy=remedy)
-
-
 def _code_of(error: Exception) -> int:
     """Return the primary result code. An unreadable text or JSON has none and counts as corruption: it was valid when written."""
     misused = isinstance(error, sqlite3.InterfaceError | sqlite3.ProgrammingError)
@@ -355,15 +339,17 @@ _fork_lock = RLock()
 
 
 def _before_fork() -> None:
+    """Close the connections and block all use until `_after_fork`; the next call connects again."""
     _fork_lock.acquire()
     _blocked.extend(_open_stores)
     for store in _blocked:
-        store.before_fork()
+        store._lock.acquire()
+        store._disconnect()
 
 
 def _after_fork() -> None:
     while _blocked:
-        _blocked.pop().after_fork()
+        _blocked.pop()._lock.release()
     _fork_lock.release()
 
 

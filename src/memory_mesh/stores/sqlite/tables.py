@@ -112,8 +112,12 @@ def prepare(connection: sqlite3.Connection) -> None:
         _complete(connection, table)
     for statement in _INDEXES:
         connection.execute(statement)
-    if old:
-        _upgrade_from_1(connection)
+    if old:  # schema 1 kept the data of BM25 in tables. The versions are kept; memories have all the rest.
+        connection.execute("INSERT INTO partitions SELECT partition, version, '' FROM partitions_1")
+        connection.execute("DROP TABLE partitions_1")
+        connection.execute("DROP TABLE IF EXISTS postings")
+        forget_moves(connection)
+        mark_unfreed(connection)
     adopt(connection)
     connection.execute("INSERT OR REPLACE INTO mesh_meta VALUES ('schema', ?)", (str(VERSION),))
 
@@ -162,15 +166,6 @@ def _complete(connection: sqlite3.Connection, table: Table) -> None:
 
 def _columns(connection: sqlite3.Connection, table: str) -> set[str]:
     return {row[1] for row in connection.execute(f"PRAGMA table_info({table})")}
-
-
-def _upgrade_from_1(connection: sqlite3.Connection) -> None:
-    """Upgrade from schema 1, which kept the data of BM25 in tables. The versions are kept; memories have all the rest."""
-    connection.execute("INSERT INTO partitions SELECT partition, version, '' FROM partitions_1")
-    connection.execute("DROP TABLE partitions_1")
-    connection.execute("DROP TABLE IF EXISTS postings")
-    forget_moves(connection)
-    mark_unfreed(connection)
 
 
 # --- rows ---

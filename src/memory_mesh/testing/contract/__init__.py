@@ -12,18 +12,10 @@ It needs pytest and the extra `testing`. Your Hypothesis profile sets the number
 
 from memory_mesh.testing.contract.reads import FindsInOrder, IsShared, MeansWhatItSays
 from memory_mesh.testing.contract.searches import RanksByCosine, RanksByKeywords
-from memory_mesh.testing.contract.writes import ChangesAsOne, CountsVersions, KeepsRows, KnowsWhatMoved
+from memory_mesh.testing.contract.writes import ChangesAsOne, CountsMoves, KeepsRows
 
 
 class StoreContract(
-    KeepsRows,
-    ChangesAsOne,
-    CountsVersions,
-    FindsInOrder,
-    RanksByCosine,
-    RanksByKeywords,
-    KnowsWhatMoved,
-    MeansWhatItSays,
-    IsShared,
+    KeepsRows, ChangesAsOne, CountsMoves, FindsInOrder, RanksByCosine, RanksByKeywords, MeansWhatItSays, IsShared
 ):
     """The whole contract. Define `open`; set `durable = False` if the data ends with `close`."""

@@ -218,8 +218,11 @@ class ChangesAsOne(Subject):
         assert [store.count(kind) for kind in Kind] == [0] * len(Kind)
 
 
-class CountsVersions(Subject):
-    """The version of a partition, and `seen`."""
+NO_MARKS = [None, "", "x", ":", "7", "1:", "1:0123456789abcdef", "-1:", "0:f", "9" * 30 + ":", "9" * 9999 + ":", "é:\0", "١:"]
+
+
+class CountsMoves(Subject):
+    """The version of a partition, `seen` and `changes`."""
 
     def test_a_partition_without_writes_has_version_0(self, store: Store) -> None:
         store.apply([memory("m1", partition="p")])
@@ -274,22 +277,6 @@ class CountsVersions(Subject):
             with pytest.raises(Conflict):
                 store.apply(puts, deletes, seen=seen)
         assert store.find(Kind.MEMORY) == [memory("m1")]
-
-
-def _everything(store: Store) -> tuple[Sequence[object], Sequence[object], list[Hit], list[Hit]]:
-    return (
-        [store.find(kind) for kind in Kind],
-        [(store.version(partition), store.changes(partition)) for partition in "pq"],
-        store.matching(["old", "new", "two"], ["p", "q"], limit=99),
-        store.nearest(Kind.MEMORY, query(1, 0), limit=99),
-    )
-
-
-NO_MARKS = [None, "", "x", ":", "7", "1:", "1:0123456789abcdef", "-1:", "0:f", "9" * 30 + ":", "9" * 9999 + ":", "é:\0", "١:"]
-
-
-class KnowsWhatMoved(Subject):
-    """`changes`."""
 
     def test_every_row_that_was_put_or_deleted_is_named_oldest_first(self, store: Store) -> None:
         store.apply([memory("m1"), memory("m2")])
@@ -403,6 +390,15 @@ class KnowsWhatMoved(Subject):
             assert followed == [id_ for pair in pairs for id_ in pair]
 
         together([write, lambda: follow(store), lambda: follow(other)])
+
+
+def _everything(store: Store) -> tuple[Sequence[object], Sequence[object], list[Hit], list[Hit]]:
+    return (
+        [store.find(kind) for kind in Kind],
+        [(store.version(partition), store.changes(partition)) for partition in "pq"],
+        store.matching(["old", "new", "two"], ["p", "q"], limit=99),
+        store.nearest(Kind.MEMORY, query(1, 0), limit=99),
+    )
 
 
 def _moved(store: Store, mark: str, partition: str = "p") -> list[tuple[Kind, str]]:
