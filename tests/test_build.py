@@ -6,7 +6,7 @@ from urllib.parse import quote
 import pytest
 
 from memory_mesh import MemoryMesh
-from memory_mesh.core.errors import InvalidInput, MemoryMeshError, NotYet, StoreReadOnly, StoreUnavailable
+from memory_mesh.core.errors import InvalidInput, MemoryMeshError, NotYet, SettingsError, StoreReadOnly, StoreUnavailable
 from memory_mesh.core.model import Kind
 from memory_mesh.stores import open_store, store_file
 from memory_mesh.stores.ram import RamStore
@@ -189,6 +189,25 @@ def test_the_file_of_a_url_is_the_one_that_opens(working_folder: Path, tmp_path:
     assert store_file("sqlite:///a%20b.db") == Path("a b.db")
     assert store_file("memory://") is None
     assert store_file("postgresql://h/d") is None
+
+
+@pytest.mark.parametrize("wrong", [0, False, [], b"x.db", Path("x.db"), object(), RamStore, MemoryMesh])
+def test_an_object_that_is_not_a_store_is_an_error_before_anything_is_stored(tmp_path: Path, wrong: object) -> None:
+    with pytest.raises(SettingsError, match=r"expected a URL, a path ending in \.db, or an object with url, apply"):
+        MemoryMesh(store=wrong)
+    assert not (tmp_path / "home").exists()
+
+
+def test_a_store_of_ones_own_may_be_empty(tmp_path: Path) -> None:
+    class Sized(RamStore):
+        def __len__(self) -> int:
+            return self.count(Kind.MEMORY)
+
+    store = Sized()
+    with MemoryMesh(store=store, embedder="none") as mesh:
+        mesh.add("text")
+    assert len(store) == 1
+    assert not (tmp_path / "home").exists()
 
 
 def test_a_store_of_ones_own_is_used_as_it_is() -> None:

@@ -352,6 +352,17 @@ def test_a_key_is_taken_from_the_providers_own_variable_where_none_is_given(plac
         ({"zzz": "a"}, "unknown option 'zzz'"),
         ({"lesson_min_confidence": 4}, "argument: lesson_min_confidence 4.0 is not valid; expected a number from 0 to 1"),
         ({"ranker": "lernt"}, "argument: ranker 'lernt' is not valid; expected one of learnt, rrf; did you mean 'learnt'?"),
+        ({"redact_names": {"Ana": 3}}, "argument: redact_names is not valid; expected names and ids that are texts"),
+        ({"redact_names": {3: "a"}}, "argument: redact_names is not valid; expected names and ids that are texts"),
+        ({"redact_names": {" ": "a"}}, "argument: redact_names is not valid; expected names and ids that are texts"),
+        (
+            {"channel_weights": {"keyword": 1}},
+            "argument: channel_weights {'keyword': 1} is not valid; expected numbers from 0 for keywords and vectors",
+        ),
+        (
+            {"channel_weights": {"vectors": "1"}},
+            "argument: channel_weights {'vectors': '1'} is not valid; expected numbers from 0 for keywords and vectors",
+        ),
         ({"llm_timeout": 0}, "argument: llm_timeout 0.0 is not valid; expected seconds above 0, at most 86400"),
     ],
 )
@@ -388,3 +399,19 @@ def test_an_unknown_variable_is_one_warning_line(place: Place, caplog: pytest.Lo
     assert caplog.messages == [
         f"ignored unknown environment variables {PREFIX}AGNET_ID, {PREFIX}ZZZ; did you mean {PREFIX}AGENT_ID?"
     ]
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("BOGUS", f"{PREFIX}BOGUS"),  # not similar to USER_ID, only with the prefix
+        ("HOM", f"{PREFIX}HOM; did you mean {PREFIX}HOME?"),
+        ("A\x1b[31m\nB", f"'{PREFIX}A\\x1b[31m\\nB'"),
+    ],
+)
+def test_the_warning_is_one_safe_line_with_a_good_suggestion(
+    place: Place, caplog: pytest.LogCaptureFixture, name: str, message: str
+) -> None:
+    place.environ[PREFIX + name] = "x"
+    place.load()
+    assert caplog.messages == [f"ignored unknown environment variable {message}"]

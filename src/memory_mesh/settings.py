@@ -66,7 +66,7 @@ def load(arguments: Mapping[str, object], *, environ: Mapping[str, str] | None =
     """Combine all sources. Arguments that are None count as not given; every value is validated, also one that is overridden."""
     environ = os.environ if environ is None else environ
     home = folder(environ.get(PREFIX + "HOME") or "~/.memory-mesh", PREFIX + "HOME")
-    project = _project(cwd or Path.cwd(), home / FILE)
+    project = _project(cwd or _working_folder(), home / FILE)
     sources = [
         ("argument", {name: value for name, value in arguments.items() if value is not None}),
         *_environment(environ),
@@ -96,6 +96,13 @@ def folder(path: str, name: str) -> Path:
 # --- sources ---
 
 
+def _working_folder() -> Path:
+    try:
+        return Path.cwd()
+    except FileNotFoundError:
+        raise SettingsError("the working folder was removed", remedy="change to another folder") from None
+
+
 def _environment(environ: Mapping[str, str]) -> _Sources:
     variables = {PREFIX + name.upper(): name for name in NAMES}
     if unknown := sorted(name for name in environ if name.startswith(PREFIX) and name not in {*variables, PREFIX + "HOME"}):
@@ -106,9 +113,11 @@ def _environment(environ: Mapping[str, str]) -> _Sources:
 @cache
 def _warn(unknown: tuple[str, ...]) -> None:
     """Log one line, once in each process, about variables with our prefix that are not options."""
-    near = get_close_matches(unknown[0], [PREFIX + name.upper() for name in NAMES], n=1)
-    hint = f"; did you mean {near[0]}?" if near else ""
-    _log.warning("ignored unknown environment variable%s %s%s", "s" if len(unknown) > 1 else "", ", ".join(unknown), hint)
+    # The prefix is not compared: all names would be similar. A name may contain control characters.
+    near = get_close_matches(unknown[0].removeprefix(PREFIX), [*map(str.upper, NAMES), "HOME"], n=1)
+    hint = f"; did you mean {PREFIX}{near[0]}?" if near else ""
+    shown = ", ".join(name if name.isidentifier() else repr(name) for name in unknown)
+    _log.warning("ignored unknown environment variable%s %s%s", "s" if len(unknown) > 1 else "", shown, hint)
 
 
 def _project(folder: Path, home_file: Path) -> _Sources:

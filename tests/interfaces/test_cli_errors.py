@@ -171,12 +171,38 @@ def test_metadata_that_is_no_json_shows_where(cli):
 
 
 @pytest.mark.parametrize(
-    ("typed", "meant"), [(["serch"], "search"), (["delete_all"], "delete-all"), (["store", "--contnt", "x"], "--content")]
-)
+    ("typed", "meant"),
+    [
+        ("serch", "search"), ("delete_all", "delete-all"), ("store --contnt x", "--content"), ("search x --exp", "--explain"),
+        ("store --con x", "--content"), ("list -limit 3", "--limit"), ("list --status Active", "active"),
+        ("audit ver", "audit verify"),
+    ],
+)  # fmt: skip
 def test_a_typing_mistake_gets_a_suggestion(cli, typed, meant):
-    said = cli(*typed)
+    said = cli(*typed.split())
     assert said.code == 2
-    assert meant in said.err
+    assert said.err.endswith(f"; did you mean {meant}?\n")
+
+
+@pytest.mark.parametrize(
+    ("typed", "message"),
+    [
+        ("get mem_1", "unexpected word 'mem_1'; expected --id ID; see memory-mesh get --help"),
+        ("get --id", "--id has no value; see memory-mesh get --help"),
+        ("search --limit 3", "QUERY is missing; see memory-mesh search --help"),
+        ("ingest-dir a b", "unexpected word 'b'; see memory-mesh ingest-dir --help"),
+        ("stats --json=yes", "--json takes no value; expected --json"),
+        ("stats --bogus", "unknown flag '--bogus'; see memory-mesh stats --help"),
+        ("stats --debug", "unknown flag '--debug'; write it before the command"),
+        ("--json stats", "unknown flag '--json'; flags stand behind their command; see memory-mesh --help"),
+        ("audit --json", "unknown flag '--json'; flags stand behind their command; see memory-mesh audit --help"),
+        ("audit bogus", "unknown command 'audit bogus'; see memory-mesh audit --help"),
+        ("audit reflect", "unknown command 'audit reflect'; see memory-mesh audit --help"),
+    ],
+)
+def test_wrong_usage_is_told_what_to_type(cli, typed, message):
+    said = cli(*typed.split())
+    assert (said.code, said.out, said.err) == (2, "", f"[MemoryMesh Error] {message}\n")
 
 
 @pytest.mark.parametrize("command", LATER)

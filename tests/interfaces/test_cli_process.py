@@ -104,6 +104,31 @@ def test_small_commands_load_nothing_heavy(environ):
 
 
 @pytest.mark.parametrize(
+    ("command", "code", "error"),
+    [
+        ("stats >&-", 0, b""),
+        ("--version >&-", 0, b""),
+        ("bogus 2>&-", 2, b""),
+        ("stats <&- >&- 2>&-", 0, b""),
+        ("store --content - <&-", 2, b"[MemoryMesh Error] content is blank"),
+        ("delete-all --agent x <&-", 2, b"[MemoryMesh Error] this needs a confirmation"),
+    ],
+)
+def test_a_closed_stream_is_an_empty_one(environ, command, code, error):
+    done = ran(environ, "bash", "-c", f"{COMMAND} {command}")
+    assert (done.returncode, done.stdout) == (code, b"")
+    assert done.stderr.startswith(error)
+    assert done.stderr.count(b"\n") == bool(error)
+
+
+def test_a_working_folder_that_is_gone_is_one_line(environ, tmp_path):
+    (tmp_path / "gone").mkdir()
+    done = ran(environ, "bash", "-c", f"cd {tmp_path}/gone; rmdir ../gone; {COMMAND} stats")
+    assert (done.returncode, done.stdout) == (3, b"")
+    assert done.stderr == b"[MemoryMesh Error] the working folder was removed; change to another folder\n"
+
+
+@pytest.mark.parametrize(
     "words",
     [["--version"], ["--help"], [], ["audit"], ["search", "--help"], ["frobnicate"], ["store"], ["search", "--limt", "3"]],
 )
@@ -125,6 +150,13 @@ def test_help_and_usage_errors_load_neither_store_nor_settings(environ, words):
         ("memory-mesh search deploy --st", ["--status", "--store"]),
         ("memory-mesh list --status arch", ["archived"]),
         ("memory-mesh completion f", ["fish"]),
+        ("memory-mesh search --ranker = l", ["learnt"]),  # bash splits --ranker=l
+        ("memory-mesh search --ranker =", ["learnt", "rrf"]),
+        ("memory-mesh lessons --order-by s", ["severity\\ DESC"]),
+        ("memory-mesh --v", ["--version"]),
+        ("memory-mesh audit --", ["--help"]),
+        ("memory-mesh stats --js", ["--json"]),
+        ("memory-mesh search -- --l", []),
     ],
 )
 def test_bash_completes_what_can_stand_there(environ, tmp_path, line, offered):
@@ -136,7 +168,12 @@ def test_bash_completes_what_can_stand_there(environ, tmp_path, line, offered):
     )
     done = ran(environ, "bash", "-c", script)
     assert (done.returncode, done.stderr) == (0, b"")
-    assert done.stdout.decode().split() == offered
+    assert done.stdout.decode().split("\n")[:-1] == (offered or [""])
+
+
+def test_zsh_and_fish_complete_a_flag_with_its_value_as_one_word(environ):
+    for shell in ("zsh", "fish"):
+        assert ran(environ, COMMAND, "completion", shell, "--", "list", "--status=ar").stdout == b"--status=archived\n"
 
 
 @pytest.mark.parametrize("shell", ["zsh", "fish"])

@@ -135,6 +135,15 @@ def test_a_group_without_a_command_lists_its_commands(cli, group):
         assert [c for c in COMMANDS if c.startswith(f"{group} ") and f"  {c} " not in said.out] == []
 
 
+@pytest.mark.parametrize("width", [120, 80, 40])
+def test_help_fits_the_terminal(cli, monkeypatch, width):
+    monkeypatch.setenv("COLUMNS", str(width))
+    for words in ([], *([group] for group in GROUPS), *([*command.split(), "--help"] for command in COMMANDS)):
+        # Usage lines are not broken within a flag, and examples are to be copied.
+        _, _, explained = cli(*words).out.partition("\nExamples:")[0].partition("\n\n")
+        assert [line for line in explained.splitlines() if len(line) > width] == []
+
+
 def test_help_on_a_terminal_has_the_same_text(cli):
     for words in (["--help"], ["audit"], ["search", "--help"]):
         piped, seen = cli(*words).out, cli(*words, terminal=True).out
@@ -147,8 +156,11 @@ def test_flags_may_stand_between_words_and_values_may_begin_with_a_dash(cli):
     found = cli("search", "degrees", "--limit", "1", "at", "--", "-5").out
     assert id_ in found
     assert "Source: log" in found
-    assert cli("store", "--content", "--help").out.startswith("[MemoryMesh] Ingested record ")
-    assert cli("stats", "--json=yes").code == 2
+    for text in ("--help", "--", "--content", "-x", "a=b"):
+        assert cli("get", "--id", cli("store", "--content", text).id).out.endswith(f"\n\n{text}\n")
+    assert cli("update", "--id", id_, "--metadata", '{"a": 1}', "--why", "--").code == 0
+    assert cli("history", "--id", id_).out.count(": --\n") == 1
+    assert cli("--", "stats").code == 0
 
 
 def test_json_has_stable_keys(cli):

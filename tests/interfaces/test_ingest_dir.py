@@ -143,12 +143,12 @@ def test_a_pipe_hears_how_far_it_has_come_and_a_terminal_sees_a_bar(cli, notes):
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        ([], "the following arguments are required: PATH"),
+        ([], "PATH is missing"),
         (["nowhere"], "the folder 'nowhere' cannot be read: No such file or directory; expected a folder"),
         (["notes/a.md"], "'notes/a.md' is a file; expected a folder"),
         (["notes", "--extension", ""], "extension is ''; expected a file extension, such as .md"),
         (["notes", "--type", "session"], "a memory of type 'session' has no session_id; give metadata.session_id"),
-        (["notes", "more"], "unrecognized arguments: more"),
+        (["notes", "more"], "unexpected word 'more'"),
     ],
 )
 def test_what_cannot_be_done_is_one_line_and_nothing_is_stored(cli, notes, words, told):

@@ -53,6 +53,16 @@ def _stemmer(value: str) -> str:
     return "" if value in languages else _choices(value, languages)
 
 
+def _names(value: dict[object, object]) -> str:
+    texts = all(isinstance(text, str) and text.strip() for pair in value.items() for text in pair)
+    return "" if texts else "names and ids that are texts"
+
+
+def _weights(value: dict[object, object]) -> str:
+    numbers = all(is_number(weight, min_=0, max_=_MAX_NUMBER) for weight in value.values())
+    return "" if numbers and value.keys() <= {"keywords", "vectors"} else "numbers from 0 for keywords and vectors"
+
+
 @dataclass(frozen=True, kw_only=True)
 class ScopeOptions:
     """Whose memories are read and written."""
@@ -80,7 +90,7 @@ class PrivacyOptions:
     redaction: str = option(
         "mask", "how personal data and secrets are replaced: mask, pseudonym or off", choices=("mask", "pseudonym", "off")
     )
-    redact_names: dict[str, str] | None = option(None, "names and the ids that replace them", secret=True)
+    redact_names: dict[str, str] | None = option(None, "names and the ids that replace them", check=_names, secret=True)
     scrub: dict[str, object] | None = option(None, "settings of the scrubber, by group")
 
 
@@ -89,7 +99,9 @@ class SearchOptions:
     """How memories are found and ranked."""
 
     ranker: str = option("learnt", "how candidates are ranked: learnt, or rrf as in RFC-0011", choices=("learnt", "rrf"))
-    channel_weights: dict[str, float] | None = option(None, "weights of keywords and vectors under rrf; 1 each by default")
+    channel_weights: dict[str, float] | None = option(
+        None, "weights of keywords and vectors under rrf; 1 each by default", check=_weights
+    )
     stemmer_language: str = option("english", "the language whose words are stemmed", check=_stemmer)
 
 

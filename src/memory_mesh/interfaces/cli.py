@@ -1,19 +1,23 @@
 """The command line, generated from the table of operations: it parses the words, calls one operation and prints the answer.
 
-argparse reads the words. It was chosen by measurement (docs/cli.md), and only the parser of the command at hand is built.
+argparse formats the help of a command. It does not read the words: it takes a value that begins with a dash for a flag, loses the
+value `--`, and does not accept flags between positional words.
 """
 
 import json
 import re
-from argparse import ArgumentParser
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NoReturn
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from shutil import get_terminal_size
+from typing import TYPE_CHECKING
 
 from memory_mesh.core.errors import InvalidInput
 from memory_mesh.interfaces import render
 from memory_mesh.interfaces.operations import COMMANDS, GROUPS, JSON, TARGET, YES, Kind, Operation, Parameter, parameters
 from memory_mesh.interfaces.render import Answer
 from memory_mesh.interfaces.values import Call, Target, confirm, did_you_mean, merged, read
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser
 
 _HELP = {"--help", "-h"}
 _ROOT_FLAGS = {
@@ -26,63 +30,100 @@ _HEADINGS = ((re.compile(r"^(?:usage|[A-Z][a-z ]+):(?=$| memory-mesh)", re.MULTI
 
 def dispatch(words: list[str]) -> int:
     """Run the command that the words name, or show help, and return the exit code."""
+    if words[:1] == ["--"]:
+        words = words[1:]
     if not words or words[0] in _HELP:
         return _print(root_help())
     command, rest = _resolve(words)
     if command in GROUPS:
         return _print(group_help(command))
-    flags, positional = _arrange(command, rest)
-    if _HELP & set(flags):
+    given, positional = _arrange(command, rest)
+    if _HELP & given.keys():
         return _print(command_help(command))
-    call = _parse(command, flags, positional)
+    call = _parse(command, given | _named(command, positional, given))
     return render.show(execute(call), as_json=call.as_json)
 
 
 def _resolve(words: list[str]) -> tuple[str, list[str]]:
     """Return the command and the words after it; for a group alone, or followed by a help flag, the group."""
-    first, rest = words[0], words[1:]
+    first, rest, group = words[0], words[1:], ""
     if first in GROUPS:
         if not rest or rest[0] in _HELP:
             return first, []
-        first, rest = f"{first} {rest[0]}", rest[1:]
-    if first in COMMANDS:
-        return first, rest
+        group, first, rest = f"{first} ", rest[0], rest[1:]
+    if group + first in COMMANDS:
+        return group + first, rest
     from memory_mesh.core.errors import NOT_YET, not_yet
 
-    if first in NOT_YET:
+    if not group and first in NOT_YET:
         raise not_yet(first)
-    kind, known = ("flag", [*_ROOT_FLAGS]) if first.startswith("-") else ("command", [*COMMANDS, *GROUPS])
-    raise InvalidInput(f"unknown {kind} {first!r:.60}", remedy=did_you_mean(first, known) or "see memory-mesh --help")
+    if first.startswith("-") and first != "-":
+        known = _HELP if group else _ROOT_FLAGS
+        raise _unknown_flag(first, known, f"flags stand behind their command; see memory-mesh {group}--help")
+    hint = did_you_mean(group + first, (*COMMANDS, *GROUPS), before=group) or f"see memory-mesh {group}--help"
+    raise InvalidInput(f"unknown command {group + first!r:.60}", remedy=hint)
 
 
 # --- parsing ---
 
 
-def _arrange(command: str, words: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Split the words behind a command into flags, each joined to its value with `=`, and positional words.
+def _arrange(command: str, words: Sequence[str]) -> tuple[dict[str, list[str]], list[str]]:
+    """Split the words after a command into flags, each with its texts, and positional words.
 
-    argparse by itself takes a value that begins with a dash for a flag, and does not accept flags between positional words.
+    Flags may stand before, between and behind positional words. A flag takes the next word as its value, whatever it is.
     """
     known = parameters(command)
     takes_value = {one.word: one.kind is not Kind.SWITCH for one in known if not one.positional} | dict.fromkeys(_HELP, False)
-    flags: list[str] = []
+    given: dict[str, list[str]] = {}
     positional: list[str] = []
     rest = iter(words)
     for word in rest:
-        flag, equals, _ = word.partition("=")
+        flag, equals, value = word.partition("=")
         if word == "--":
             positional += rest
         elif not word.startswith("-") or word == "-":
             positional.append(word)
         elif flag not in takes_value:
-            hint = did_you_mean(flag, takes_value) or f"see memory-mesh {command} --help"
-            raise InvalidInput(f"unknown flag {flag!r:.60}", remedy=hint)
+            place = "write it before the command" if flag in _ROOT_FLAGS else f"see memory-mesh {command} --help"
+            raise _unknown_flag(flag, takes_value, place)
+        elif not takes_value[flag]:
+            given.setdefault(flag, [])
+            if equals:
+                raise InvalidInput(f"{flag} takes no value", expected=flag)
         else:
-            value = next(rest, None) if takes_value[flag] and not equals else None
-            flags.append(word if value is None else f"{word}={value}")
+            given.setdefault(flag, []).append(value if equals else _next(flag, rest, command))
     for word in positional:
         _refuse_json(command, word, takes_value)
-    return flags, positional
+    return given, positional
+
+
+def _next(flag: str, rest: Iterator[str], command: str) -> str:
+    value = next(rest, None)
+    if value is None:
+        raise InvalidInput(f"{flag} has no value", remedy=f"see memory-mesh {command} --help")
+    return value
+
+
+def _named(command: str, words: list[str], given: Mapping[str, object]) -> dict[str, list[str]]:
+    """Return the positional words by parameter, or raise `InvalidInput` if there are too many, or a required value is missing."""
+    named: dict[str, list[str]] = {}
+    missing: list[str] = []
+    for one in parameters(command):
+        if one.positional and words:
+            count = len(words) if one.repeated or one.kind is Kind.WORDS else 1
+            named[one.word], words = words[:count], words[count:]
+        elif one.required and one.word not in given:
+            missing.append(one.word if one.positional else f"{one.word} {one.shown_metavar}")
+    see = f"see memory-mesh {command} --help"
+    if words:
+        raise InvalidInput(f"unexpected word {words[0]!r:.60}", expected=" ".join(missing), remedy=see)
+    if missing:
+        raise InvalidInput(f"{', '.join(missing)} is missing", remedy=see)
+    return named
+
+
+def _unknown_flag(flag: str, known: Iterable[str], otherwise: str) -> InvalidInput:
+    return InvalidInput(f"unknown flag {flag!r:.60}", remedy=did_you_mean(flag, known, before="--") or otherwise)
 
 
 def _refuse_json(command: str, word: str, takes_value: Mapping[str, bool]) -> None:
@@ -97,14 +138,10 @@ def _refuse_json(command: str, word: str, takes_value: Mapping[str, bool]) -> No
         raise InvalidInput("JSON is given instead of flags", expected="named flags", remedy=remedy)
 
 
-def _parse(command: str, flags: Sequence[str], positional: Sequence[str]) -> Call:
+def _parse(command: str, given: Mapping[str, list[str]]) -> Call:
     """Read the values, and choose the operation by the given flags."""
-    entries, known = COMMANDS[command], parameters(command)
-    if positional and not any(one.positional for one in known):
-        raise InvalidInput(f"unexpected word {positional[0]!r:.60}", remedy=f"see memory-mesh {command} --help")
-    given = vars(_parser(command).parse_args([*flags, "--", *positional] if positional else [*flags]))
-    values = {one.word: _value(one, given[one.word]) for one in known if given[one.word] not in (None, [], False)}
-    entry = _chosen(entries, values)
+    values = {one.word: _value(one, given[one.word]) for one in parameters(command) if one.word in given}
+    entry = _chosen(COMMANDS[command], values)
     target = {name: str(values[TARGET[name].word]) for name in entry.target if TARGET[name].word in values}
     call = Call(
         operation=entry,
@@ -118,12 +155,12 @@ def _parse(command: str, flags: Sequence[str], positional: Sequence[str]) -> Cal
     return call
 
 
-def _value(parameter: Parameter, given: str | list[str]) -> object:
+def _value(parameter: Parameter, given: list[str]) -> object:
     if parameter.kind is Kind.SWITCH:
         return not parameter.default
-    if isinstance(given, str):
-        return read(parameter, given)
-    return " ".join(given) if parameter.kind is Kind.WORDS else [read(parameter, text) for text in given]
+    if parameter.kind is Kind.WORDS:
+        return " ".join(given)
+    return [read(parameter, text) for text in given] if parameter.repeated else read(parameter, given[-1])
 
 
 def _chosen(entries: tuple[Operation, ...], values: Mapping[str, object]) -> Operation:
@@ -186,28 +223,26 @@ def root_help() -> str:
     by_heading: dict[str, list[tuple[str, str]]] = {}
     for command, entries in COMMANDS.items():
         by_heading.setdefault(entries[0].heading, []).append((command, _first_sentence(entries[0].summary)))
-    width = max(map(len, COMMANDS))
-    lines = ["usage: memory-mesh [--version] [--debug] [--help] COMMAND …", "", "Memory for AI agents, with an audit trail."]
-    for heading, rows in by_heading.items():
-        lines += ["", f"{heading}:", *_rows(rows, width)]
-    lines += ["", "Flags:", *_rows(_ROOT_FLAGS.items(), width)]
-    return "\n".join(
-        [*lines, "", "memory-mesh COMMAND --help shows the flags of a command, with examples.", "", render.EXIT_CODES]
-    )
+    lines = ["usage: memory-mesh [--version] [--debug] [--help] COMMAND …", ""]
+    lines += [*_wrapped("Memory for AI agents, with an audit trail."), "Start with: memory-mesh demo"]
+    for heading, rows in [*by_heading.items(), ("Flags", [*_ROOT_FLAGS.items()])]:
+        lines += ["", f"{heading}:", *_rows(rows, max(map(len, COMMANDS)))]
+    about_help = "memory-mesh COMMAND --help shows the flags of a command, with examples."
+    return "\n".join([*lines, "", *_wrapped(about_help), "", *_wrapped(render.EXIT_CODES)])
 
 
 def group_help(group: str) -> str:
     """Return the help of a group of commands."""
     inner = [(command, entries[0].summary) for command, entries in COMMANDS.items() if command.startswith(f"{group} ")]
     rows = _rows(inner, max(len(command) for command, _ in inner))
-    return "\n".join([f"usage: memory-mesh {group} COMMAND …", "", GROUPS[group], "", "Commands:", *rows])
+    return "\n".join([f"usage: memory-mesh {group} COMMAND …", "", *_wrapped(GROUPS[group]), "", "Commands:", *rows])
 
 
 def command_help(command: str) -> str:
     """Return the help of a command: its flags, and examples."""
     entries = COMMANDS[command]
     examples = "\n".join(f"  memory-mesh {example}" for example in entries[0].examples)
-    return f"{_parser(command).format_help()}\nExamples:\n{examples}"
+    return f"{_formatter(command).format_help()}\nExamples:\n{examples}"
 
 
 def about(parameter: Parameter) -> str:
@@ -217,26 +252,21 @@ def about(parameter: Parameter) -> str:
     return parameter.help + choices + default
 
 
-class _Parser(ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        raise InvalidInput(message, remedy=f"see {self.prog} --help")
+def _formatter(command: str) -> "ArgumentParser":
+    """Return a parser that is only used to format the help of a command."""
+    from argparse import ArgumentParser  # only help needs it
 
-
-def _parser(command: str) -> _Parser:
-    parser = _Parser(prog=f"memory-mesh {command}", description=COMMANDS[command][0].summary, add_help=False, allow_abbrev=False)
-    own, target = parser.add_argument_group("Flags"), parser.add_argument_group("Which memory")
+    parser = ArgumentParser(prog=f"memory-mesh {command}", description=COMMANDS[command][0].summary, add_help=False)
+    words, own, target = (parser.add_argument_group(title) for title in ("Arguments", "Flags", "Which memory"))
     for one in parameters(command):
         group, text = target if one in TARGET.values() else own, about(one).replace("%", "%%")
         if one.positional:
             several = one.repeated or one.kind is Kind.WORDS
-            group.add_argument(one.word, help=text, nargs=("+" if one.required else "*") if several else None)
+            words.add_argument(one.word, help=text, nargs=("+" if one.required else "*") if several else None)
         elif one.kind is Kind.SWITCH:
-            group.add_argument(one.word, help=text, dest=one.word, action="store_true")
+            group.add_argument(one.word, help=text, action="store_true")
         else:
-            action = "append" if one.repeated else "store"
-            group.add_argument(
-                one.word, help=text, dest=one.word, metavar=one.shown_metavar, action=action, required=one.required
-            )
+            group.add_argument(one.word, help=text, metavar=one.shown_metavar, required=one.required)
     return parser
 
 
@@ -245,7 +275,19 @@ def _print(text: str) -> int:
 
 
 def _rows(rows: Iterable[tuple[str, str]], width: int) -> list[str]:
-    return [f"  {name:<{width}}  {text}" for name, text in rows]
+    """Return names and texts in two columns, as wide as the terminal."""
+    lines: list[str] = []
+    for name, text in rows:
+        first, *others = _wrapped(text, width + 4)
+        lines += [f"  {name:<{width}}  {first.lstrip()}", *others]
+    return lines
+
+
+def _wrapped(text: str, indent: int = 0) -> list[str]:
+    from textwrap import wrap
+
+    columns = max(get_terminal_size().columns - 2, indent + 20)
+    return wrap(text, columns, initial_indent=" " * indent, subsequent_indent=" " * indent, break_long_words=False)
 
 
 def _first_sentence(text: str) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Never
 
 from memory_mesh.core.cancel import wait
 from memory_mesh.core.errors import InvalidInput
-from memory_mesh.interfaces.operations import COMMANDS, Kind, parameters
+from memory_mesh.interfaces.operations import COMMANDS, GROUPS, Kind, parameters
 from memory_mesh.interfaces.render import NAME, Answer, aligned, progress, show, size, table, without_passwords
 from memory_mesh.interfaces.values import Call
 
@@ -111,16 +111,20 @@ def model_fetch(call: Call) -> Answer:
 
 # --- completion ---
 
-# Each script calls the command itself for the words to offer, and falls back to file names.
+# Each script calls the command itself for the words to offer, and falls back to file names. A word such as `severity DESC` is
+# quoted: bash does not do that by itself.
 _SCRIPTS = {
     "bash": """\
 _memory_mesh() {
-    local IFS=$'\\n'
-    COMPREPLY=($(memory-mesh completion bash -- "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null))
+    local IFS=$'\\n' word
+    COMPREPLY=()
+    for word in $(memory-mesh completion bash -- "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null); do
+        COMPREPLY+=("$(printf %q "$word")")
+    done
 }
 complete -o default -F _memory_mesh memory-mesh""",
     "zsh": """\
-autoload -Uz compinit && compinit
+(( $+functions[compdef] )) || { autoload -Uz compinit && compinit }
 _memory_mesh() {
     local -a offered
     offered=("${(@f)$(memory-mesh completion zsh -- "${(@)words[2,$CURRENT]}" 2>/dev/null)}")
@@ -128,7 +132,15 @@ _memory_mesh() {
 }
 compdef _memory_mesh memory-mesh""",
     "fish": """\
-complete -c memory-mesh -a '(memory-mesh completion fish -- (commandline -opc)[2..-1] (commandline -ct) 2>/dev/null)'""",
+function __memory_mesh
+    set -l offered (memory-mesh completion fish -- (commandline -opc)[2..-1] (commandline -ct) 2>/dev/null)
+    if set -q offered[1]
+        printf '%s\\n' $offered
+    else
+        __fish_complete_path (commandline -ct)
+    end
+end
+complete -c memory-mesh -f -a '(__memory_mesh)'""",
 }
 
 
@@ -144,19 +156,28 @@ def completion(call: Call) -> Answer:
 def completions(line: list[str]) -> list[str]:
     """Return the words that can stand in place of the last word of a line."""
     *before, last = line
-    group = before[0] if before else ""
-    command = next((one for one in (" ".join(before[:2]), group) if one in COMMANDS), None)
+    command = next((one for one in (" ".join(before[:2]), "".join(before[:1])) if one in COMMANDS), None)
     if command is None:
         depth = len(before)
         offered = [one.split()[depth] for one in COMMANDS if one.split()[:depth] == before and len(one.split()) > depth]
+        offered += ["--help"] if before in [[], *([group] for group in GROUPS)] else []
+        offered += ["--version", "--debug"] if not before else []
+        offered = [word for word in offered if word.startswith("-") == last.startswith("-")]
     else:
-        flags = {one.word: one for one in parameters(command)}
-        positional = [one for one in flags.values() if one.positional and one.choices]
-        previous = flags.get(before[-1])
-        if previous and not previous.positional and previous.kind is not Kind.SWITCH:
-            offered = list(previous.choices)
-        elif last.startswith("-"):
-            offered = [word for word, one in flags.items() if not one.positional]
-        else:
-            offered = [word for one in positional for word in one.choices]
-    return [word for word in dict.fromkeys(offered) if word.startswith(last)]
+        offered = _values_or_flags(command, before, last)
+    return [word for word in dict.fromkeys(offered) if word.startswith("" if last == "=" else last)]
+
+
+def _values_or_flags(command: str, before: list[str], last: str) -> list[str]:
+    """Return the choices of the flag that is being completed, or the flags of the command, or the choices of its words."""
+    flags = {one.word: one for one in parameters(command) if not one.positional}
+    takes_value = {word: one for word, one in flags.items() if one.kind is not Kind.SWITCH}
+    flag, equals, _ = last.partition("=")
+    if equals and flag in takes_value:  # zsh and fish complete `--flag=value` as one word
+        return [f"{flag}={choice}" for choice in takes_value[flag].choices]
+    previous = before[-2] if before[-1] == "=" else before[-1]  # bash makes `--flag`, `=` and `value` of it
+    if previous in takes_value:
+        return list(takes_value[previous].choices)
+    if last.startswith("-") and "--" not in before:
+        return [*flags, "--help"]
+    return [choice for one in parameters(command) if one.positional for choice in one.choices]

@@ -20,7 +20,7 @@ def run(words: list[str]) -> int:
     """Run one command and return its exit code."""
     from memory_mesh.interfaces import render
 
-    render.use_utf8()
+    render.prepare_streams()
     while words[:1] == ["--debug"]:  # `main` has seen it
         words = words[1:]
     if words[:1] == ["--version"]:  # needs neither the table of operations nor a parser

@@ -73,12 +73,14 @@ def merged(flag: str, given: object, keys: Mapping[str, object]) -> dict[str, ob
     return whole
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """Return a hint that names the most similar known word, or an empty text."""
+def did_you_mean(word: str, known: Iterable[str], *, before: str = "") -> str:
+    """Return a hint that names the most similar known word, or an empty text. `before` begins them all and is not compared."""
     from difflib import get_close_matches
 
-    near = get_close_matches(word, list(known), n=1)
-    return f"did you mean {near[0]}?" if near else ""
+    typed = word.removeprefix(before).lower()
+    names = [one.removeprefix(before) for one in known if one.startswith(before)]
+    near = [name for name in names if typed and name.startswith(typed)] or get_close_matches(typed, names, n=1)
+    return f"did you mean {before}{near[0]}?" if near else ""
 
 
 def confirm(question: str) -> None:

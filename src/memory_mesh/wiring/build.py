@@ -57,7 +57,7 @@ def build_context(
 ) -> Context:
     """Open the store and connect everything that flows need. The arguments are objects that the caller made."""
     options = settings.options
-    store = given_store if given_store and options.enable_memory else _open(settings, step)
+    store = _open(settings, step) if given_store is None or not options.enable_memory else given_store
     ledger = Ledger(store=store, clock=clock, ids=ids, caps=_caps(options), prices=_prices(options), pause=_pause)
     gate = cache(lambda: _layer0(settings, store, clock))
     try:
@@ -71,7 +71,7 @@ def build_context(
         store=store,
         index=LocalIndex(store, language=options.stemmer_language),
         embedder=make_embedder(settings, meter=ledger) if embedder is None else embedder,
-        chat=(chat or make_chat(options, ledger)) if options.enable_llm else None,
+        chat=(make_chat(options, ledger) if chat is None else chat) if options.enable_llm else None,
         clock=clock,
         ids=ids,
         pause=_pause,
@@ -117,11 +117,21 @@ def model_paths(settings: Settings) -> "ModelPaths":
 
 def as_embedder(given: object) -> Embedder:
     """Return an embedder that a caller made, or raise `SettingsError` if it lacks a part of the port."""
-    missing = [name for name in ("model", "window", "count", "embed") if getattr(given, name, None) is None]
-    if missing or isinstance(given, type):
-        what = f"embedder is {shown(given)}" + (f" without {', '.join(missing)}" if missing else "")
-        raise SettingsError(what, expected="local, hash, none, or an object with model, window, count and embed")
+    _check_parts("embedder", given, ("model", "window", "count", "embed"), "local, hash, none")
     return given  # type: ignore[return-value]
+
+
+def as_store(given: object) -> Store:
+    """Return a store that a caller made, or raise `SettingsError` if it lacks a part of the port."""
+    _check_parts("store", given, ("url", "apply", "get", "find", "close"), "a URL, a path ending in .db")
+    return given  # type: ignore[return-value]
+
+
+def _check_parts(name: str, given: object, parts: tuple[str, ...], texts: str) -> None:
+    missing = [part for part in parts if getattr(given, part, None) is None]
+    if missing or isinstance(given, type):
+        what = f"{name} is {shown(given)}" + (f" without {', '.join(missing)}" if missing else "")
+        raise SettingsError(what, expected=f"{texts}, or an object with {', '.join(parts[:-1])} and {parts[-1]}")
 
 
 def _open(settings: Settings, step: Step) -> Store:

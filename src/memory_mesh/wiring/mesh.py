@@ -11,7 +11,7 @@ from memory_mesh.core.ports import ChatModel, IdSource, Step, no_step
 from memory_mesh.faces.mesh import Mesh
 from memory_mesh.settings import load
 from memory_mesh.wiring.aio import AsyncProxy
-from memory_mesh.wiring.build import as_embedder, build_context, check_options
+from memory_mesh.wiring.build import as_embedder, as_store, build_context, check_options
 
 # Options that may also be given as a ready-made object.
 _OBJECTS = ("store", "embedder")
@@ -47,11 +47,11 @@ class MemoryMesh(Mesh):
         build = partial(
             build_context,
             settings,
-            given_store=objects.get("store"),  # type: ignore[arg-type]
+            given_store=as_store(objects["store"]) if "store" in objects else None,
             embedder=as_embedder(objects["embedder"]) if "embedder" in objects else None,
             chat=chat,
             clock=as_clock(clock, time_ns),
-            ids=ids or Ids(),
+            ids=Ids() if ids is None else ids,
             step=step,
         )
         super().__init__(build)
@@ -59,7 +59,8 @@ class MemoryMesh(Mesh):
 
 # What `help` and `inspect.signature` show: every option by name.
 MemoryMesh.__signature__ = Signature(  # type: ignore[attr-defined]
-    [Parameter(name, Parameter.KEYWORD_ONLY, default=None) for name in (*NAMES, "chat", "clock", "ids", "step")]
+    [Parameter(name, Parameter.KEYWORD_ONLY, default=None) for name in (*NAMES, "chat", "clock", "ids")]
+    + [Parameter("step", Parameter.KEYWORD_ONLY, default=no_step)]
 )
 
 
