@@ -1,6 +1,8 @@
 """The table of operations agrees with the mesh in methods, parameters, types and defaults, and exposes nothing local."""
 
 import ast
+import re
+import shlex
 from collections.abc import Iterator
 from dataclasses import replace
 from inspect import Parameter as Declared
@@ -22,9 +24,11 @@ from memory_mesh.flows.search import RANKERS
 from memory_mesh.interfaces import handlers, operations, render, views
 from memory_mesh.interfaces.operations import (
     GROUPS,
+    JSON,
     LOCAL_KINDS,
     OPERATIONS,
     TARGET,
+    YES,
     Effect,
     Interface,
     Kind,
@@ -194,6 +198,14 @@ def test_a_name_and_a_flag_stand_once() -> None:
     for operation in OPERATIONS:
         words = [parameter.word for parameter in operation.parameters]
         assert len(words) == len(set(words)), operation.name
+        assert not {JSON.word, YES.word, TARGET["store"].word, "--help"} & set(words), operation.name
+        assert all(parameter.positional or parameter.word.startswith("--") for parameter in operation.parameters)
+
+
+def test_only_the_last_positional_parameter_takes_several_words() -> None:
+    for operation in OPERATIONS:
+        *earlier, _ = [None, *(parameter for parameter in operation.parameters if parameter.positional)]
+        assert not any(one and (one.repeated or one.kind is Kind.WORDS) for one in earlier), operation.name
 
 
 def test_every_command_has_a_heading_and_examples_and_every_group_has_commands() -> None:
@@ -207,6 +219,16 @@ def test_every_command_has_a_heading_and_examples_and_every_group_has_commands()
 def test_what_deletes_says_so() -> None:
     destructive = {operation.name for operation in OPERATIONS if operation.effect is Effect.DESTRUCTIVE}
     assert destructive == {operation.name for operation in OPERATIONS if operation.name.startswith("delete")}
+
+
+@pytest.mark.parametrize("operation", [one for one in OPERATIONS if one.exposed - {Interface.CLI}], ids=lambda one: one.name)
+def test_what_reads_works_on_a_read_only_store_and_what_writes_does_not(cli, operation: Operation) -> None:
+    id_ = cli("store", "--content", "The deploy key rotates.", "--store", "sqlite:///ro.db").id
+    first = operations.COMMANDS[operation.command][0]
+    words = next(line for line in first.examples if operation.switch in line and "<" not in line)
+    words = first.examples[-1] if operation.name == "distill-lesson" else words
+    said = cli(*shlex.split(re.sub(r"mem_\w+", id_, words)), "--store", "sqlite:///ro.db?mode=ro")
+    assert said.code == (0 if operation.effect is Effect.READ else 8), said.err
 
 
 def test_the_table_is_plain_data_without_imports_of_ours() -> None:

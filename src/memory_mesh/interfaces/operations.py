@@ -108,7 +108,7 @@ class Operation:
     exposed: frozenset[Interface] = frozenset({Interface.CLI})
     aliases: Mapping[Interface, str] = field(default_factory=dict)
     parameters: tuple[Parameter, ...] = ()
-    target: tuple[str, ...] = ("store", "agent", "user", "session")  # the flags that select the store and the reader
+    target: tuple[str, ...] = ("store", "agent", "user", "session")  # flags of the command line; a server has its own store
     progress: str = ""  # `bar`: a bar on a terminal only; `lines`: elsewhere one line for each batch
     confirm: str = ""  # the question to ask before it runs; `{given}` stands for the given scope
     examples: tuple[str, ...] = ()
