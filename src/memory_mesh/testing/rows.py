@@ -3,7 +3,6 @@
 The strategies generate anything that `core.model.COLUMNS` allows, with many edge cases. All of it needs the extra `testing`.
 """
 
-# ruff: noqa: I001  (sorted, but several names a line)
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -20,9 +19,37 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from memory_mesh.core.model import (
-    ANYTHING, BASE, BY_NAME, COLUMNS, INT_MAX, METADATA, REQUIRED, WITH_VECTOR, And, Anything, Column, Compare, Hit, In, IsNull,
-    Json, Key, Kind, Like, Not, Op, Or, Row, Scalar, Type, Value, Vector, Where, fields_of, iso,
-)  # fmt: skip
+    ANYTHING,
+    BASE,
+    BY_NAME,
+    COLUMNS,
+    INT_MAX,
+    METADATA,
+    REQUIRED,
+    WITH_VECTOR,
+    And,
+    Anything,
+    Column,
+    Compare,
+    Hit,
+    In,
+    IsNull,
+    Json,
+    Key,
+    Kind,
+    Like,
+    Not,
+    Op,
+    Or,
+    Row,
+    Scalar,
+    Type,
+    Value,
+    Vector,
+    Where,
+    fields_of,
+    iso,
+)
 from memory_mesh.core.ports import Store
 from memory_mesh.core.search import Corpus, Posting, best, bm25
 from memory_mesh.testing.fakes import NEW_YEAR

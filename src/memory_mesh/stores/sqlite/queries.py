@@ -3,14 +3,34 @@
 The text has only our own column names and placeholders; every value is a parameter.
 """
 
-# ruff: noqa: I001  (sorted, but several names a line)
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from memory_mesh.core.model import (
-    BASE, BY_NAME, METADATA, And, Anything, Compare, In, IsNull, Kind, Like, Not, Or, Row, Scalar, Status, Type, Vector, Where,
-    all_of, batches, fields_of, is_list, like,
-)  # fmt: skip
+    BASE,
+    BY_NAME,
+    METADATA,
+    And,
+    Anything,
+    Compare,
+    In,
+    IsNull,
+    Kind,
+    Like,
+    Not,
+    Or,
+    Row,
+    Scalar,
+    Status,
+    Type,
+    Vector,
+    Where,
+    all_of,
+    batches,
+    fields_of,
+    is_list,
+    like,
+)
 from memory_mesh.stores.sqlite.tables import of_kind, table_of
 
 # SQLite rejects a thousand terms in a row. Bracketed in groups of a hundred, ten thousand are accepted.

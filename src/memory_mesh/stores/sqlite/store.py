@@ -9,7 +9,6 @@ parent closes, it removes the log under the writes of the child, and they are lo
 its connection before a fork, and both processes connect again at the next use.
 """
 
-# ruff: noqa: I001  (sorted, but several names a line)
 import json
 import os
 import sqlite3
@@ -24,8 +23,15 @@ from typing import Any
 from weakref import WeakSet
 
 from memory_mesh.core.errors import (
-    Conflict, StoreBusy, StoreClosed, StoreCorrupt, StoreError, StoreFull, StoreReadOnly, StoreUnavailable,
-)  # fmt: skip
+    Conflict,
+    StoreBusy,
+    StoreClosed,
+    StoreCorrupt,
+    StoreError,
+    StoreFull,
+    StoreReadOnly,
+    StoreUnavailable,
+)
 from memory_mesh.core.model import ANYTHING, Hit, In, Key, Kind, Row, Vector, Where, all_of, batches
 from memory_mesh.core.ports import Applied, Changes, Step, no_step
 from memory_mesh.stores.base import best_cosines, check_unique, keyword_scores

@@ -6,7 +6,6 @@ Rows that Memory Lane wrote are adopted when the file is opened. `yamo_blocks` i
 A move is a put or a delete of a row that affects searches (`MOVING`). Each move raises the version of its partition by one.
 """
 
-# ruff: noqa: I001  (sorted, but several names a line)
 import json
 import secrets
 import sqlite3
@@ -19,9 +18,23 @@ from typing import Any
 
 from memory_mesh.core.errors import Conflict, IdTaken, InvalidInput, StoreTooNew
 from memory_mesh.core.model import (
-    BASE, BY_NAME, COLUMNS, MOVING, Column, Key, Kind, MemoryType, Row, Type, Value, Vector, fields_of, iso, parse_time,
+    BASE,
+    BY_NAME,
+    COLUMNS,
+    MOVING,
+    Column,
+    Key,
+    Kind,
+    MemoryType,
+    Row,
+    Type,
+    Value,
+    Vector,
+    fields_of,
+    iso,
+    parse_time,
     partition,
-)  # fmt: skip
+)
 from memory_mesh.core.ports import Changes
 from memory_mesh.core.search import tokens
 from memory_mesh.stores.base import BEGINNING, KEPT_MOVES, mark_of, version_in

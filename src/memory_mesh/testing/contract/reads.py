@@ -1,6 +1,5 @@
 """Contract of reads: order and pages, the meaning of conditions, several threads and handles, and closing."""
 
-# ruff: noqa: I001  (sorted, but several names a line)
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -15,8 +14,18 @@ from memory_mesh.core.errors import Conflict, IdTaken, StoreClosed
 from memory_mesh.core.model import ANYTHING, And, Compare, In, IsNull, Json, Key, Kind, Like, Not, Or, Row, Vector, Where
 from memory_mesh.core.ports import Store
 from memory_mesh.testing.rows import (
-    Subject, batches, cleared, conditions, ids, memory, passage, plain, property_test, query, together,
-)  # fmt: skip
+    Subject,
+    batches,
+    cleared,
+    conditions,
+    ids,
+    memory,
+    passage,
+    plain,
+    property_test,
+    query,
+    together,
+)
 
 
 class FindsInOrder(Subject):

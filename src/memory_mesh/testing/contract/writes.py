@@ -1,6 +1,5 @@
 """Contract of writes: rows are returned equal, a change is atomic, versions count, and `changes` names what moved."""
 
-# ruff: noqa: I001  (sorted, but several names a line)
 from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import replace
@@ -16,8 +15,19 @@ from memory_mesh.core.errors import Conflict, IdTaken, InvalidInput
 from memory_mesh.core.model import MOVING, Hit, Key, Kind, Row
 from memory_mesh.core.ports import Store
 from memory_mesh.testing.rows import (
-    REMEMBERED, Subject, batches, cleared, full, memory, passage, plain, property_test, query, rows, together,
-)  # fmt: skip
+    REMEMBERED,
+    Subject,
+    batches,
+    cleared,
+    full,
+    memory,
+    passage,
+    plain,
+    property_test,
+    query,
+    rows,
+    together,
+)
 
 
 class KeepsRows(Subject):
