@@ -2,7 +2,7 @@
 
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from typing import Any, TypeAlias
 
@@ -130,10 +130,9 @@ class Postings:
 
     def of(self, word: str) -> tuple[Ints, Array]:
         """Return the slots that contain a word, dead ones included, and how often each does."""
-        key = np.uint64(hash64(word))
-        at = int(np.searchsorted(self._keys, key))
-        span = slice(0)
-        if at < len(self._keys) and self._keys[at] == key:
+        key, span = hash64(word), slice(0)
+        at = int(np.searchsorted(self._keys, np.uint64(key)))
+        if at < len(self._keys) and int(self._keys[at]) == key:
             span = slice(int(self._ends[at - 1]) if at else 0, int(self._ends[at]))
         slots, counts = self._slots[span], self._counts[span]
         if (later := self._later.get(word)) is None:
@@ -284,9 +283,10 @@ class Space:
         for row in np.flatnonzero((self.owners != self.slots) & (self.owners >= 0)).tolist():
             self.passages.setdefault(int(self.owners[row]), []).append(row)
 
-    def add(self, slots: Sequence[int], data: Iterable[bytes]) -> None:
-        """Add the vectors of new slots, without owners."""
-        codes, weights = _quantised(np.frombuffer(b"".join(data), "<f4").reshape(len(slots), -1))
+    def add(self, vectors: Mapping[int, bytes]) -> None:
+        """Add the vectors of new slots, by slot, without owners."""
+        slots = list(vectors)
+        codes, weights = _quantised(np.frombuffer(b"".join(vectors.values()), "<f4").reshape(len(slots), -1))
         self.grow(max(slots) + 1)
         self.rows[slots] = np.arange(len(self), len(self) + len(slots))
         self._codes.extend(codes)
@@ -373,10 +373,10 @@ class Space:
 
     def distances_of(self, rows: Ints, query_bits: Array, words: slice) -> Array:
         """Return the same for some rows."""
-        bits = np.empty((len(query_bits[words]), len(rows)), np.uint64)
-        later = rows >= len(self._base_codes)
-        bits[:, ~later] = self._base_bits[words].take(rows[~later], axis=1)
-        bits[:, later] = self._bits.values.T[words, rows[later] - len(self._base_codes)]
+        base, later = self._base_bits[words], rows >= len(self._base_codes)
+        bits = base.take(rows, axis=1, mode="clip") if base.size else np.empty((len(base), len(rows)), np.uint64)
+        if later.any():
+            bits[:, later] = self._bits.values.T[words, rows[later] - len(self._base_codes)]
         counted: Array = np.bitwise_count(bits ^ query_bits[words, None]).sum(axis=0, dtype=np.uint16)
         return counted
 

@@ -57,11 +57,15 @@ def find_candidates(query: Query, partitions: Iterable[tuple[Table, View]], *, s
     ]
     return Pool(
         ids=[id_ for part, slots in zip(parts, chosen, strict=True) for id_ in part.table.ids.at(slots)],
-        signals={name: np.concatenate([np.zeros(0, np.float32), *(each[name] for each in signals)]) for name in SIGNALS},
+        signals={name: _joined([each[name] for each in signals]) for name in SIGNALS},
         documents=sum(part.documents for part in parts),
         excluded=dict(sum((part.excluded for part in parts), Counter())),  # without zero counts
         without_vector=sum(part.without_vector for part in parts) if query.vector else 0,
     )
+
+
+def _joined(parts: Sequence[Signal]) -> Signal:
+    return parts[0] if len(parts) == 1 else np.concatenate([np.zeros(0, np.float32), *parts])
 
 
 # --- keywords ---
@@ -88,8 +92,7 @@ class Bm25:
 
     def parts(self, counts: Floats, limits: Array, lengths: Array) -> Floats:
         """Return the scores of documents for one word each."""
-        part: Floats = counts * limits
-        part /= counts + self._damping(lengths)
+        part: Floats = counts * limits / (counts + self._damping(lengths))
         return part
 
     def scores(self, counts: Floats, lengths: Array) -> Floats:
@@ -104,8 +107,7 @@ class Bm25:
         return covered / np.float32(total) if total > 0 else np.zeros(len(counts), np.float32)
 
     def _damping(self, lengths: Array) -> Floats:
-        damping: Floats = lengths * np.float32(K1 * B / self.average)
-        damping += np.float32(K1 * (1 - B))
+        damping: Floats = lengths * np.float32(K1 * B / self.average) + np.float32(K1 * (1 - B))
         return damping
 
 
@@ -316,7 +318,7 @@ class PartitionQuery:
             allowed &= view.readable
         if query.vector and (space := table.spaces.get((query.vector.model, query.vector.dimension))):
             visible = view.vectors(space)
-            allowed_vectors = visible if query.only is None else VisibleVectors.of(space, allowed)
+            allowed_vectors = visible if query.only is None else VisibleVectors.of(space, allowed, visible.context_lengths)
             similarity = Similarity(visible, allowed_vectors, query.vector.data)
         return cls(table, view, query.only is not None, allowed, QueryPostings(table, words), similarity)
 
@@ -434,8 +436,9 @@ def _session_signal(candidates: Candidates, counts: Floats, bm25: Bm25) -> Signa
     scores = bm25.scores(counts, candidates.part.view.session_lengths[candidates.sessions])
     signal: Signal = np.append(scores, np.float32(0))[candidates.session]
     alone = (candidates.session < 0).nonzero()[0]
-    own = candidates.places[0][alone]
-    signal[alone] = bm25.scores(candidates.counts[own], candidates.lengths[own])
+    if len(alone):
+        own = candidates.places[0][alone]
+        signal[alone] = bm25.scores(candidates.counts[own], candidates.lengths[own])
     return signal
 
 
@@ -492,7 +495,5 @@ def _when(spans: Sequence[tuple[float, float]], events: Array) -> Signal:
 
 def _unknown_names(query: Query, parts: Sequence[PartitionQuery]) -> float:
     """Return the fraction of the query's names that no readable memory contains."""
-    unknown = [
-        name for name in query.names if not any(part.view.readable[part.table.postings(name)[0]].any() for part in parts)
-    ]  # fmt: skip
-    return len(unknown) / len(query.names) if query.names else 0.0
+    unknown = sum(not any(part.view.readable[part.table.postings(name)[0]].any() for part in parts) for name in query.names)
+    return unknown / len(query.names) if query.names else 0.0

@@ -264,15 +264,15 @@ class Table:
 
     def _values(self, kind: Kind, rows: Sequence[Row], slots: Ints) -> dict[str, Sequence[object] | Array]:
         """Return the values of the columns for new rows."""
-        owners, sessions = slots, [_text(row, "session_id") for row in rows]
+        owners = slots
         if kind is Kind.PASSAGE:
             refs = _keys_of(Kind.MEMORY, [_text(row, "ref") or "" for row in rows])
             owners = self._keys.places(refs)
             for slot, ref in zip(slots.tolist(), refs, strict=True):
                 self._refs[slot] = ref
                 self._passages[ref].append(slot)
+        sessions, turns = [_text(row, "session_id") for row in rows], [row.value("turn") for row in rows]
         ends = [_time(_text(row, "expires_at")) for row in rows]
-        turns = [row.value("turn") for row in rows]
         return {
             "key": _keys_of(kind, [row.id for row in rows]),
             "owner": owners,
@@ -289,12 +289,14 @@ class Table:
         }
 
     def _add_vectors(self, slots: Ints, rows: Sequence[Row]) -> None:
-        vectors: dict[Model, list[tuple[int, bytes]]] = defaultdict(list)
+        vectors: dict[Model, dict[int, bytes]] = defaultdict(dict)
         for slot, row in zip(slots.tolist(), rows, strict=True):
             if row.vector:
-                vectors[row.vector.model, row.vector.dimension].append((slot, row.vector.data))
+                vectors[row.vector.model, row.vector.dimension][slot] = row.vector.data
         for model, added in vectors.items():
-            self.spaces.setdefault(model, Space(model)).add([slot for slot, _ in added], [data for _, data in added])
+            if model not in self.spaces:
+                self.spaces[model] = Space(model)
+            self.spaces[model].add(added)
         for space in self.spaces.values():
             space.grow(len(self))
 
@@ -330,20 +332,20 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class VisibleVectors:
-    """The vectors of a space that belong to readable memories of a view; reused between queries until the view changes."""
+    """The vectors of a space that belong to some memories of a view."""
 
     space: Space
-    rows: Flags  # by row: whether its memory is readable
-    memories: int  # readable memories with a vector
+    rows: Flags  # by row: whether its memory is one of them
+    memories: int  # the number of those memories
     context_lengths: Floats  # by slot: the length of ½ · previous + own + ½ · next; NaN: not computed yet
 
     @classmethod
-    def of(cls, space: Space, readable: Flags) -> "VisibleVectors":
+    def of(cls, space: Space, slots: Flags, context_lengths: Floats) -> "VisibleVectors":
         has_vector = space.rows >= 0
         has_vector[list(space.passages)] = True
-        memories = int(np.count_nonzero(has_vector & readable))
-        rows = (space.owners >= 0) & readable.take(space.owners, mode="clip")
-        return cls(space, rows, memories, np.full(len(readable), np.nan, np.float32))
+        memories = int(np.count_nonzero(has_vector & slots))
+        rows = (space.owners >= 0) & slots.take(space.owners, mode="clip")
+        return cls(space, rows, memories, context_lengths)
 
 
 class View:
@@ -365,6 +367,7 @@ class View:
         self._alone = Corpus(0, 0)  # memories without a session, each a session by itself
         self.sessions = Corpus(0, 0)
         self._vectors: dict[Model, VisibleVectors] = {}
+        self._context_lengths: dict[Model, GrowingArray] = {}
         self.update(np.arange(len(table)))
 
     @property
@@ -415,17 +418,20 @@ class View:
     def vectors(self, space: Space) -> VisibleVectors:
         """Return the readable part of a space of this table."""
         if space.model not in self._vectors:
-            self._vectors[space.model] = VisibleVectors.of(space, self.readable)
+            lengths = self._context_lengths.setdefault(space.model, GrowingArray(np.zeros(0, np.float32)))
+            lengths.grow(len(self._table), np.nan)
+            self._vectors[space.model] = VisibleVectors.of(space, self.readable, lengths.values)
         return self._vectors[space.model]
 
     def move_to(self, now: float) -> None:
         """Set the time, and update the slots whose memories expire between the old and the new time."""
-        slots = np.array(self._table.expiring, np.int32)
-        ends = self._table.column("expires")[slots]
-        slots = slots[(ends <= now) != (ends <= self._now)]
-        self._now = now
-        if len(slots):
-            self.update(slots)
+        before, self._now = self._now, now
+        if self._table.expiring:
+            slots = np.array(self._table.expiring, np.int32)
+            ends = self._table.column("expires")[slots]
+            slots = slots[(ends <= now) != (ends <= before)]
+            if len(slots):
+                self.update(slots)
 
     def update(self, changed: Sequence[int] | Array) -> None:
         """Decide again whether these slots, each given once, are readable: they are new, dead or expired."""
@@ -470,6 +476,8 @@ class View:
         self._before.values[slots] = np.concatenate(([-1], np.where(together, slots[:-1], -1)))[: len(slots)]
         self._after.values[slots] = np.concatenate((np.where(together, slots[1:], -1), [-1]))[: len(slots)]
         self._linked.values[sessions] = True
+        for lengths in self._context_lengths.values():
+            lengths.values[slots[slots < lengths.size]] = np.nan
 
 
 def _session_order(table: Table, slots: Ints, groups: Ints) -> Ints:
