@@ -433,7 +433,7 @@ def _session_signals(candidates: Sequence[Candidates], query_counts: Sequence[in
 
 
 def _session_signal(candidates: Candidates, counts: Floats, bm25: Bm25) -> Signal:
-    scores = bm25.scores(counts, candidates.part.view.session_lengths[candidates.sessions])
+    scores = bm25.scores(counts, candidates.part.view.session_lengths.values[candidates.sessions])
     signal: Signal = np.append(scores, np.float32(0))[candidates.session]
     alone = (candidates.session < 0).nonzero()[0]
     if len(alone):

@@ -154,7 +154,7 @@ class Table:
         self.members = SessionMembers(self.column("session"), len(self.names.sessions))
         self.expiring: list[int] = np.flatnonzero(np.isfinite(self.column("expires"))).tolist()
         self.documents = self.length = 0  # memories with keywords, and all their keywords
-        self._by_scope = GrowingArray(np.zeros(len(self.names.scopes), np.int64))
+        self.by_scope = GrowingArray(np.zeros(len(self.names.scopes), np.int64))  # living memories
         self._count(np.delete(np.arange(len(self)), list(self._refs)), 1)
 
     def __len__(self) -> int:
@@ -163,11 +163,6 @@ class Table:
     @property
     def alive(self) -> Flags:
         return self._alive.values
-
-    @property
-    def by_scope(self) -> Array:
-        """By scope: the number of living memories."""
-        return self._by_scope.values
 
     @property
     def unpacked(self) -> int:
@@ -197,7 +192,7 @@ class Table:
         for name, values in self._values(kind, rows, new).items():
             self._columns[name].extend(np.array(values, _COLUMNS[name]))
         self._alive.grow(len(self) + len(rows), value=True)
-        self._by_scope.grow(len(self.names.scopes), 0)
+        self.by_scope.grow(len(self.names.scopes), 0)
         self._add_speakers(speakers)
         self._add_vectors(new, rows)
         for row, slot, key, owner, session in zip(
@@ -254,13 +249,12 @@ class Table:
         models = [model for model, space in self.spaces.items() if keep[space.slots].any()]
         for at, model in enumerate(models):
             columns |= {f"{at}.{name}": column for name, column in self.spaces[model].packed(keep, new_slots).items()}
-        names = Names(
+        return columns, Names(
             scopes=[self.names.scopes[code] for code in used["scope"]],
             sessions=[self.names.sessions[code] for code in used["session"]],
             speakers=[self.names.speakers[code] for code in used["speaker"]],
             models=models,
         )
-        return columns, names
 
     def _values(self, kind: Kind, rows: Sequence[Row], slots: Ints) -> dict[str, Sequence[object] | Array]:
         """Return the values of the columns for new rows."""
@@ -310,7 +304,7 @@ class Table:
         lengths = self.column("length")[slots]
         self.documents += by * int(np.count_nonzero(lengths))
         self.length += by * int(lengths.sum())
-        np.add.at(self.by_scope, self.column("scope")[slots], by)
+        np.add.at(self.by_scope.values, self.column("scope")[slots], by)
 
     def _set_owner(self, slot: int, owner: int) -> None:
         self.column("owner")[slot] = owner
@@ -361,7 +355,7 @@ class View:
         self._in_scope, self._with_status = GrowingArray(np.zeros(0, np.bool_)), GrowingArray(np.zeros(0, np.bool_))  # by scope
         self._readable = GrowingArray(np.zeros(0, np.bool_))
         self._before, self._after = GrowingArray(np.zeros(0, np.int32)), GrowingArray(np.zeros(0, np.int32))
-        self._session_lengths = GrowingArray(np.zeros(0, np.int64))
+        self.session_lengths = GrowingArray(np.zeros(0, np.int64))  # by session: keywords in its readable memories
         self._linked = GrowingArray(np.zeros(0, np.bool_))  # by session: whether `_before` and `_after` are known
         self.documents = 0
         self._alone = Corpus(0, 0)  # memories without a session, each a session by itself
@@ -375,11 +369,6 @@ class View:
         """By slot."""
         return self._readable.values
 
-    @property
-    def session_lengths(self) -> Array:
-        """By session: the number of keywords in its readable memories."""
-        return self._session_lengths.values
-
     def serves(self, reader: Reader, statuses: frozenset[str]) -> bool:
         """Return whether a reader sees exactly the same with these statuses."""
         if reader not in self._serves:
@@ -391,7 +380,7 @@ class View:
 
     def excluded(self) -> dict[str, int]:
         """Return how many memories of the reader's scope are excluded, by reason."""
-        by_scope = self._table.by_scope
+        by_scope = self._table.by_scope.values
         in_scope, with_status = int(by_scope[self._in_scope.values].sum()), int(by_scope[self._with_status.values].sum())
         return {"status": in_scope - with_status, "expired": with_status - self.documents}
 
@@ -445,11 +434,11 @@ class View:
         self.documents += int(change.sum())
         sessions, lengths = table.column("session")[slots], change * table.column("length")[slots]
         moved = (sessions >= 0) & (change != 0)
-        np.add.at(self.session_lengths, sessions[moved], lengths[moved])
+        np.add.at(self.session_lengths.values, sessions[moved], lengths[moved])
         self._linked.values[sessions[moved]] = False
         alone = (sessions < 0) & (lengths != 0)
         self._alone += Corpus(int(change[alone].sum()), int(lengths[alone].sum()))
-        together = self.session_lengths
+        together = self.session_lengths.values
         self.sessions = self._alone + Corpus(int(np.count_nonzero(together)), int(together.sum()))
         self._vectors.clear()
 
@@ -463,7 +452,7 @@ class View:
         self._readable.grow(slots, value=False)
         self._before.grow(slots, -1)
         self._after.grow(slots, -1)
-        self._session_lengths.grow(len(names.sessions), 0)
+        self.session_lengths.grow(len(names.sessions), 0)
         self._linked.grow(len(names.sessions), value=False)
 
     def _link(self, sessions: Ints) -> None:
@@ -485,8 +474,6 @@ def _session_order(table: Table, slots: Ints, groups: Ints) -> Ints:
 
     Within a session by turn if every memory has one, else by the time of the event if every one has that, else by creation.
     """
-    if not len(groups):
-        return np.zeros(0, np.int32)
     turn, event, created, number = (table.column(name)[slots] for name in ("turn", "event", "created", "number"))
     lacks_turn = np.bincount(groups, turn == MISSING)[groups] > 0
     lacks_event = np.bincount(groups, event == MISSING)[groups] > 0

@@ -55,7 +55,10 @@ def tokens(text: str, *, language: str = "english") -> list[str]:
 def _word(word: str, stemmer: _Stemmer) -> list[str]:
     if _CJK.search(word):
         return _cjk(word, stemmer)
-    low = _folded(word.casefold().replace("’", "'"))
+    low = word.casefold().replace("’", "'")
+    if not low.isascii():
+        decomposed = unicodedata.normalize("NFKD", low)
+        low = "".join(char for char in decomposed if not unicodedata.combining(char)) or low
     if low in STOP_WORDS:
         return []
     low = low.removesuffix("'s")
@@ -76,13 +79,6 @@ def _cjk(word: str, stemmer: _Stemmer) -> list[str]:
         else:
             keywords.extend([part] if len(part) == 1 else [part[i : i + 2] for i in range(len(part) - 1)])
     return keywords
-
-
-def _folded(word: str) -> str:
-    if word.isascii():
-        return word
-    decomposed = unicodedata.normalize("NFKD", word)
-    return "".join(char for char in decomposed if not unicodedata.combining(char)) or word
 
 
 @cache
