@@ -146,7 +146,13 @@ def test_a_url_that_names_no_store_is_an_error_and_makes_no_file(working_folder:
     assert list(working_folder.iterdir()) == []
 
 
-@pytest.mark.parametrize("url", ["postgres://me:hunter2@host/db", "sqlite://me:hunter2@host/x.db", "mysql://hunter2@h/x?a=@"])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgres://me:hunter2@host/db", "sqlite://me:hunter2@host/x.db", "mysql://hunter2@h/x?a=@", "mysql://me:p/hunter2@h/x",
+        "mysql://me:p@hunter2@h/x",
+    ],
+)  # fmt: skip
 def test_a_password_in_a_url_is_not_shown_in_an_error(url: str) -> None:
     with pytest.raises(InvalidInput) as refused:
         open_store(url)

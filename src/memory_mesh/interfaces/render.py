@@ -180,7 +180,7 @@ def _progress_line(what: str, done: int, of: int) -> None:
 
 # Everything that moves the cursor of a terminal or changes its colours or reading order, except tab and line break.
 _UNSAFE = re.compile(rf"[{CONTROL}\x0b-\x0d\x85{REORDERING}{SURROGATES}]")
-_PASSWORD = re.compile(r"(\w://[^/\s:@]*):[^/\s@]+@")
+_PASSWORD = re.compile(r"(\w://[^/\s:@]*):\S+@")  # up to the last @: a password may contain @ and /
 _STYLES = (
     (re.compile(r"^\[MemoryMesh\]", re.MULTILINE), "1;36"),
     (re.compile(r"^\[MemoryMesh Error\]"), "1;31"),

@@ -57,7 +57,7 @@ def _expanded(path: str) -> Path:
 
 def _url_shown(url: str) -> str:
     """Format a URL for an error message, without its credentials."""
-    return repr(re.sub(r"//[^/]*@", "//***@", url))[:120]
+    return repr(re.sub(r"//.*@", "//***@", url, flags=re.DOTALL))[:120]  # a password may contain @ and /
 
 
 def _is_read_only(url: str) -> bool:
