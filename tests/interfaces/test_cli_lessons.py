@@ -272,6 +272,16 @@ def test_a_watch_beats_until_it_is_interrupted(environ: dict[str, str], every: s
     assert heads[1:] == ["[MemoryMesh] Heartbeat: 1 done, 0 failed, 4 not run\n"] * (beats - 1)
 
 
+def test_a_watch_ends_with_the_reader_of_its_pipe(environ: dict[str, str]) -> None:
+    with watching(environ, "--every", "1s") as process:
+        assert process.stdout
+        assert process.stderr
+        process.stdout.readline()
+        process.stdout.close()
+        assert process.wait(timeout=30) == 141
+        assert process.stderr.read() == ""
+
+
 def test_heartbeat_watch_prints_json_and_runs_only_the_given_jobs(environ: dict[str, str]) -> None:
     with watching(environ, "--every", "1s", "--json", "--force", "--job", "retention") as process:
         assert process.stdout

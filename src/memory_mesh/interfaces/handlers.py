@@ -1,9 +1,8 @@
 """Handlers: commands that do more than call the mesh once. Each takes a `Call` and returns an `Answer`."""
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Never
+from typing import TYPE_CHECKING
 
 from memory_mesh.core.cancel import wait
 from memory_mesh.core.errors import InvalidInput
@@ -55,20 +54,22 @@ def verify_file(call: Call) -> Answer:
 # --- heartbeat --watch ---
 
 
-def watch(call: Call) -> Never:
-    """Run the heartbeat again and again, until interrupted."""
+def watch(call: Call) -> Answer:
+    """Run the heartbeat again and again, until interrupted or until its output is closed."""
     with call.target.mesh() as mesh:
-        repeat(mesh, call)
+        return repeat(mesh, call)
 
 
-def repeat(mesh: "Mesh", call: Call, *, pause: Callable[[float], None] = wait) -> Never:
+def repeat(mesh: "Mesh", call: Call, *, pause: Callable[[float], None] = wait) -> Answer:
     """Show one heartbeat after another. A failed job is shown and does not end the loop."""
     from memory_mesh.interfaces.views import heartbeat
 
     options = {name: value for name, value in call.arguments.items() if name != "every"}
     while True:
-        show(heartbeat(mesh.heartbeat(**options), call), as_json=call.as_json)  # type: ignore[arg-type]
-        sys.stdout.flush()
+        answer = heartbeat(mesh.heartbeat(**options), call)  # type: ignore[arg-type]
+        code = show(answer, as_json=call.as_json)
+        if code != answer.code:  # nothing can be shown any more, such as when the reader of a pipe is gone
+            return Answer(text="", data={}, code=code)
         pause(float(str(call.arguments["every"])))
 
 
