@@ -23,7 +23,7 @@ from memory_mesh.core.search.weights import DEFAULT_MIN_SCORE
 
 OURS, OURS_ALL = "ours", "ours, min_score 0"
 _CHOSEN_ON = 5  # conversations
-_MANY = 40  # people that are open at a time
+_MANY = 40  # people whose stores are open at a time
 
 Measured = Mapping[str, Mapping[str, float]]  # of one question, by ranker
 
@@ -61,7 +61,7 @@ def _measured(name: str, spaces: Sequence[Space], embedder: Embedder) -> dict[st
                 wrong += _asked_of(meshes[(which + 1) % len(meshes)], space.questions)
         print(f"{name}: {len(asked):,} questions asked", file=sys.stderr)
     result: dict[str, Any] = {"parts": {part: _table(some) for part, some in _parts(name, asked).items()}}
-    # Ours says nothing where it finds nothing good enough. LongMemEval's people share sessions: nobody is a stranger there.
+    # Our search returns nothing when no memory scores high enough. LongMemEval's people share sessions: no name is unknown there.
     if name.startswith("locomo"):
         empty = 100 * sum(score < DEFAULT_MIN_SCORE for score in wrong) / len(wrong)
         result["wrong"] = {"empty": round(empty, 1), "auc": told_apart(right, wrong), "min_score": DEFAULT_MIN_SCORE}
@@ -82,7 +82,7 @@ def _answers(space: Space, ours: Ours, plain: Plain) -> tuple[list[Measured], li
 
 
 def _asked_of(other: Ours, questions: Sequence[Question]) -> list[float]:
-    """The best score of each question where nobody can know the answer."""
+    """Return the best score of each question that no memory answers."""
     return [max((score for _, score in other.ranked(question)), default=0.0) for question in questions]
 
 

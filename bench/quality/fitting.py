@@ -1,4 +1,4 @@
-"""Fit linear models by plain gradient steps: which item of a list it is, and whether it is any."""
+"""Fit linear models by gradient steps: which item of a list is right, and whether any is."""
 
 from collections.abc import Sequence
 
@@ -10,7 +10,7 @@ Flags = NDArray[np.bool_]
 
 
 class _Adam:
-    """Steps that follow a gradient, smaller towards the end."""
+    """Gradient descent whose steps get smaller towards the end."""
 
     def __init__(self, steps: int, size: float) -> None:
         self._steps, self._size = steps, size
@@ -36,7 +36,7 @@ def listwise(
     ridge: float,
     steps: int = 250,
 ) -> Floats:
-    """Weights under which the right rows of each table win over the others. Weights with a number in `fixed_at` keep it
+    """Return weights under which the right rows of each table score above the others. Weights with a number in `fixed_at` keep it
     (NaN: not fixed); the others, unless `free`, never go below zero."""
     rows = np.concatenate(tables)
     starts = np.cumsum([0, *map(len, tables)])[:-1]
@@ -59,7 +59,7 @@ def listwise(
 
 
 def logistic(rows: Floats, right: Floats, weights: Floats, *, steps: int = 600) -> tuple[Floats, float]:
-    """Weights that are never below zero, and a bias, for the chance that a row is right."""
+    """Return weights that are never below zero, and a bias, for the probability that a row is right."""
     middle, scale = rows.mean(axis=0), rows.std(axis=0) + 1e-6
     rows = np.column_stack(((rows - middle) / scale, np.ones(len(rows))))
     weights = weights / weights.sum()
@@ -74,7 +74,7 @@ def logistic(rows: Floats, right: Floats, weights: Floats, *, steps: int = 600) 
 
 
 def newton(rows: Floats, right: Floats, weights: Floats, *, steps: int = 50, ridge: float = 1e-4) -> Floats:
-    """The same without bounds, by Newton's method; the last weight is the bias."""
+    """Return the same without bounds, by Newton's method; the last weight is the bias."""
     rows = np.column_stack((rows, np.ones(len(rows))))
     weights = weights / weights.sum()
     found = np.zeros(rows.shape[1])

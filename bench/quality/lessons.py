@@ -27,13 +27,13 @@ _PEOPLE = (
 _SENTENCE = re.compile(r"(?<=[.!?])\s+")
 _SHORTEST, _REPLY = 25, 200  # characters
 _HALF = 0.5
-_DATED = 0.15  # the share of questions that are asked with the date of their answer
+_DATED = 0.15  # the fraction of questions that contain the date of their answer
 _SIZES = (3, 25, 60)  # sessions besides the question's own
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class World:
-    """Some memories and a question. `number` tells questions apart, so that none is learnt from and tested on."""
+    """Some memories and a question. `number` identifies the question: none is used both to train and to test."""
 
     memories: Sequence[Said]
     question: Question
@@ -57,7 +57,7 @@ class _Row:
 
 
 class Lessons:
-    """All of LongMemEval's evidence sessions, and worlds made of them."""
+    """All evidence sessions of LongMemEval, and worlds built from them."""
 
     def __init__(self, folder: Path) -> None:
         rows = read(folder / "longmemeval_oracle" / "longmemeval_oracle.json")
@@ -71,8 +71,8 @@ class Lessons:
         self._talk = {key: list(self._said_by_name(key)) for key in self._turns}
 
     def chat(self, *, away: bool = False) -> Iterator[World]:
-        """A user and an assistant."""
-        draw = Random(f"chat {away}")  # noqa: S311  (a lesson, no secret)
+        """Build a world of one user and an assistant."""
+        draw = Random(f"chat {away}")  # noqa: S311  (training data, not a secret)
         for asked in self._rows:
             keys = self._drawn(draw, asked, _SIZES[1], list(self._turns), away=away)
             gold = frozenset() if away else _evidence(asked)
@@ -80,7 +80,7 @@ class Lessons:
             yield World(memories=memories, question=_question(draw, asked, asked.row["question"], gold, {}), number=asked.number)
 
     def talk(self, *, away: bool = False) -> Iterator[World]:
-        """Two people by name. Away is with two others."""
+        """Build a world of two named people. With `away`, the question is about two others."""
         draw = Random(f"talk {away}")  # noqa: S311
         for asked in self._rows:
             gold = self._told(asked)
@@ -97,7 +97,7 @@ class Lessons:
                 yield World(memories=memories, question=question, number=asked.number)
 
     def few(self, *, away: bool = False) -> Iterator[World]:
-        """Hardly any memories, of no session."""
+        """Build a world of very few memories without sessions."""
         draw = Random(f"few {away}")  # noqa: S311
         for world in (*self.chat(away=away), *self.talk(away=away)):
             right = [said for said in world.memories if said.id in world.question.gold][:1]
@@ -107,7 +107,7 @@ class Lessons:
             yield replace(world, memories=list(kept.values()), question=question)
 
     def _drawn(self, draw: Random, asked: _Row, size: int, near: Sequence[str], *, away: bool) -> list[str]:
-        """Sessions in the order of their days."""
+        """Return the sessions in order of their dates."""
         others = [key for key in near if key not in set(asked.own)]
         size = min(len(others), int(size * draw.uniform(0.6, 1.4)))
         keys = draw.sample(others, size) + ([] if away else asked.own)
@@ -131,14 +131,14 @@ class Lessons:
                 place += 1
 
     def _told(self, asked: _Row) -> frozenset[str]:
-        """The sentences that hold the answer; none where that cannot be told, or the assistant gave it."""
+        """Return the sentences that contain the answer; none if that is unknown, or if the assistant gave it."""
         gold: set[str] = set()
         for evidence in _evidence(asked):
             key, turn = evidence.rsplit(":", 1)
             if self._turns[key][1][int(turn)]["role"] != "user":
                 return frozenset()
             sentences = [said for said in self._talk[key] if said.id.startswith(f"{evidence}:")]
-            if not (holding := _holding(sentences, str(asked.row["answer"]))):
+            if not (holding := _containing(sentences, str(asked.row["answer"]))):
                 return frozenset()
             gold |= holding
         return frozenset(gold)
@@ -149,8 +149,8 @@ def _evidence(asked: _Row) -> frozenset[str]:
     return frozenset(f"{key}:{turn}" for key, turns in sessions for turn, row in enumerate(turns) if row.get("has_answer"))
 
 
-def _holding(sentences: Sequence[Said], answer: str) -> set[str]:
-    """Those with most of the answer's words; else the one that begins as an aside does; else the only one that asks nothing."""
+def _containing(sentences: Sequence[Said], answer: str) -> set[str]:
+    """Return those with most of the answer's words; else the one that starts like an aside; else the only statement."""
     if len(sentences) == 1:
         return {sentences[0].id}
     wanted = set(tokens(answer))
@@ -171,7 +171,7 @@ def _question(draw: Random, asked: _Row, text: str, gold: frozenset[str], days: 
 
 
 def _sentences(text: str) -> list[str]:
-    """One by one; what is too short to stand alone stays with the one before."""
+    """Split into sentences; one that is too short is joined to the previous one."""
     found: list[str] = []
     for part in _SENTENCE.split(" ".join(text.split())):
         short = found and (len(found[-1]) < _SHORTEST or len(part) < _SHORTEST) and not found[-1].endswith("?")
@@ -180,14 +180,14 @@ def _sentences(text: str) -> list[str]:
 
 
 def _end(text: str) -> str:
-    """The last words of a reply."""
+    """Return the last words of a reply."""
     parts = _SENTENCE.split(" ".join(text.split()))
     joined = " ".join(parts[-2:])
     return (joined if len(joined) < _REPLY else parts[-1])[-_REPLY:]
 
 
 def _about(question: str, name: str) -> str:
-    """A question in the first person, asked of somebody by name."""
+    """Turn a question in the first person into one about a named person."""
     for pattern, other in (
         (r"\bI'm\b|\bI am\b|\bam I\b", f"{name} is"),
         (r"\bI've\b", f"{name} has"),

@@ -11,7 +11,7 @@ _DRAWS = 2000
 
 
 def figures(ranked: Sequence[str], gold: frozenset[str]) -> dict[str, float]:
-    """Of one question's answers, best first."""
+    """Return the figures of one question's answers, which are sorted best first."""
     found = [each in gold for each in ranked[:DEPTH]]
     ideal = sum(1 / log2(at + 2) for at in range(min(DEPTH, len(gold))))
     return {
@@ -24,12 +24,12 @@ def figures(ranked: Sequence[str], gold: frozenset[str]) -> dict[str, float]:
 
 
 def mean(measured: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """In hundredths, over all questions."""
+    """Return the means over all questions, in hundredths."""
     return {name: round(100 * sum(each[name] for each in measured) / len(measured), 1) for name in FIGURES}
 
 
 def interval(ours: Sequence[float], theirs: Sequence[float]) -> tuple[float, float]:
-    """The middle 95 % of the mean difference, in hundredths, over drawings of the same questions."""
+    """Return the 95 % confidence interval of the mean difference, in hundredths, by resampling the questions."""
     apart = np.array(ours) - np.array(theirs)
     drawn = np.random.default_rng(0).integers(0, len(apart), (_DRAWS, len(apart)))
     low, high = np.percentile(100 * apart[drawn].mean(axis=1), [2.5, 97.5])
@@ -37,7 +37,7 @@ def interval(ours: Sequence[float], theirs: Sequence[float]) -> tuple[float, flo
 
 
 def told_apart(right: Sequence[float], wrong: Sequence[float]) -> float:
-    """The chance that one of the right is larger than one of the wrong (the area under the ROC curve)."""
+    """Return the probability that a right value is larger than a wrong one (the area under the ROC curve)."""
     ordered = np.sort(np.array(wrong))
     below, up_to = np.searchsorted(ordered, right, "left"), np.searchsorted(ordered, right, "right")
     return round(float((below + up_to).mean() / (2 * len(ordered))), 4)

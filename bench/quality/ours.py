@@ -17,7 +17,7 @@ _BATCH = 500
 
 
 class Ours:
-    """One person's memories in a mesh of their own."""
+    """The memories of one person, in a separate mesh."""
 
     def __init__(self, mesh: MemoryMesh, space: Space) -> None:
         self._mesh = mesh
@@ -25,17 +25,17 @@ class Ours:
         for batch in batches(space.memories, _BATCH):
             kept = mesh.add_many([(said.text, said.metadata) for said in batch])
             for record, said in zip(kept, batch, strict=True):
-                self._names.setdefault(record.id, said.id)  # what was said twice is kept once
+                self._names.setdefault(record.id, said.id)  # a text that occurs twice is stored once
 
     def ranked(self, question: Question) -> Scored:
-        """The best ids and their scores, the hopeless included: who wants none of them cuts at the default `min_score`."""
+        """Return the best ids and their scores, low ones included; callers can cut at the default `min_score`."""
         found = self._mesh.search(question.text, limit=DEPTH, min_score=0.0, use_cache=False)
         return [(self._names[result.id], result.score) for result in found]
 
 
 @contextmanager
 def opened(spaces: Sequence[Space], embedder: Embedder) -> Iterator[list[Ours]]:
-    """Each person as a user of one store."""
+    """Open one store in which each person is a user."""
     with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         meshes = [_mesh(Path(folder) / "quality.db", space, embedder) for space in spaces]
         try:
@@ -46,6 +46,6 @@ def opened(spaces: Sequence[Space], embedder: Embedder) -> Iterator[list[Ours]]:
 
 
 def _mesh(path: Path, space: Space, embedder: Embedder) -> MemoryMesh:
-    # The questions of one person are asked at one time; LongMemEval's people have a single question each.
+    # All questions of a person are searched at one time; in LongMemEval each person has a single question.
     now = datetime.fromisoformat(space.questions[0].at)
     return MemoryMesh(store=f"sqlite:///{path}", user_id=space.name, embedder=embedder, clock=lambda: now)

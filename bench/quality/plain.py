@@ -16,7 +16,7 @@ PLAIN = ("BM25", "cosine", "RRF")
 
 
 class Plain:
-    """One person's memories, ranked by keywords, by cosine, and by both."""
+    """The memories of one person, ranked by keywords, by cosine, and by both."""
 
     def __init__(self, memories: Sequence[Said], embedder: Embedder) -> None:
         self._ids = [said.id for said in memories]
@@ -29,7 +29,7 @@ class Plain:
                 self._postings[word].append(Posting(id_, times, len(keywords)))
 
     def ranked(self, question: Question) -> dict[str, list[str]]:
-        """The best ids of each ranker."""
+        """Return the best ids of each ranker."""
         scores = bm25(self._postings, self._corpus, tokens(question.text))
         by_keywords = [id_ for id_, _ in best(scores)]
         cosines = self._vectors @ matrix(self._embedder, [question.text])[0]

@@ -17,7 +17,7 @@ _PARTITION = partition_for(None, "learner", MemoryType.GLOBAL, None)
 
 
 def pool(world: World, embedder: Embedder, *, by_vectors: bool) -> Pool:
-    """The candidates for a world's question."""
+    """Return the candidates for a world's question."""
     texts = [said.text for said in world.memories]
     vectors = embedder.embed(texts)
     store = RamStore()

@@ -14,7 +14,7 @@ from bench.quality.measuring import FIGURES
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "bench" / "results"
 _PACKAGES = ("memory-mesh", "numpy", "onnxruntime", "tokenizers", "PyStemmer")
-_COLOURS = ("#56b4e9", "#e69f00", "#cc79a7", "#0072b2", "#009e73")  # told apart by colour-blind eyes too
+_COLOURS = ("#56b4e9", "#e69f00", "#cc79a7", "#0072b2", "#009e73")  # distinguishable for colour-blind readers
 _INK = "#7a7a7a"
 _LEFT, _TOP, _BAR, _GAP, _FULL = 170, 60, 18, 22, 460
 
@@ -22,7 +22,7 @@ Table = Mapping[str, Mapping[str, float]]  # by ranker, by figure
 
 
 def show(name: str, result: Mapping[str, Any]) -> None:
-    """One data set: all of it, its parts, and how sure the difference is."""
+    """Print one data set: the total, its parts, and the confidence of the difference."""
     for part, table in result["parts"].items():
         print(f"\n{name}, {part}: {table['questions']:,} questions")
         print(f"{'':28s}" + "".join(f"{figure:>11s}" for figure in FIGURES))
@@ -36,7 +36,7 @@ def show(name: str, result: Mapping[str, Any]) -> None:
 
 
 def keep(results: Mapping[str, Any], command: str, picture: str) -> None:
-    """What a later run is compared with."""
+    """Write the result that later runs are compared with."""
     written = {
         "command": command,
         "commit": _said("git", "rev-parse", "--short", "HEAD"),
@@ -49,7 +49,7 @@ def keep(results: Mapping[str, Any], command: str, picture: str) -> None:
 
 
 def picture(tables: Mapping[str, Table], figure: str) -> str:
-    """Bars of one figure, a group for each data set."""
+    """Draw the bars of one figure, a group for each data set."""
     parts: list[str] = []
     at = _TOP
     for name, table in tables.items():

@@ -13,7 +13,7 @@ from memory_mesh.core.model import parse_time
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Said:
-    """A memory as a data set has it."""
+    """A memory of a data set."""
 
     id: str
     text: str
@@ -40,7 +40,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Space:
-    """One person's memories and the questions about them."""
+    """The memories of one person, and the questions about them."""
 
     name: str
     memories: Sequence[Said]
@@ -54,17 +54,17 @@ _KINDS = {1: "multi-hop", 2: "temporal", 3: "open domain", 4: "single-hop", 5: "
 
 
 def locomo_turns(folder: Path) -> list[Space]:
-    """A memory for each turn of a conversation."""
+    """Return people with a memory for each turn of a conversation."""
     return [_conversation(one, by_session=False) for one in read(folder / "locomo" / "locomo10.json")]
 
 
 def locomo_sessions(folder: Path) -> list[Space]:
-    """A memory for each session of a conversation."""
+    """Return people with a memory for each session of a conversation."""
     return [_conversation(one, by_session=True) for one in read(folder / "locomo" / "locomo10.json")]
 
 
 def longmemeval_s_lite(folder: Path) -> list[Space]:
-    """A memory for each session of a question's haystack, by the first words of the user."""
+    """Return people with a memory for each session of a question's haystack: the first words of the user."""
     within = folder / "longmemeval_s_lite"
     texts = {row["session_id"]: row["user_text_500"] for row in lines(within / "sessions.jsonl")}
     return [_haystack(row, texts) for row in lines(within / "questions.jsonl") if not row["question_id"].endswith("_abs")]
@@ -87,7 +87,7 @@ def lines(path: Path) -> Iterator[Any]:
 
 
 def chat_time(text: str) -> str:
-    """LongMemEval's way of writing a moment: 2023/05/20 (Sat) 02:21."""
+    """Parse a time as LongMemEval writes it: 2023/05/20 (Sat) 02:21."""
     return parse_time(datetime.strptime(re.sub(r"\(\w+\) ", "", text), "%Y/%m/%d %H:%M").replace(tzinfo=UTC), "date")
 
 
@@ -124,7 +124,7 @@ def _question(row: Any, known: set[str], at: str, *, by_session: bool) -> Questi
 
 
 def _haystack(row: Any, texts: Mapping[str, str]) -> Space:
-    days = {key: at for key, at in reversed(row["haystack"]) if texts[key].strip()}  # a few stand twice; the first counts
+    days = {key: at for key, at in reversed(row["haystack"]) if texts[key].strip()}  # a few occur twice; the first counts
     memories = [Said(id=key, text=texts[key], at=chat_time(days[key])) for key in reversed(days)]
     gold = frozenset(row["answer_session_ids"]) & {said.id for said in memories}
     question = Question(text=row["question"], gold=gold, kind=row["question_type"], at=chat_time(row["question_date"]))

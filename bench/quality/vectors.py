@@ -18,7 +18,7 @@ _BATCH = 2000
 
 
 class KeptEmbedder:
-    """An embedder that forgets nothing; `save` writes it down. Texts are kept as their digests."""
+    """An embedder that caches every vector; `save` writes the cache to a file. Texts are stored as digests."""
 
     def __init__(self, inner: Embedder, path: Path | None = None) -> None:
         self._inner, self._path = inner, path
@@ -60,10 +60,10 @@ class KeptEmbedder:
 
 
 def local(path: Path | None = None) -> KeptEmbedder:
-    """The default model of this machine."""
+    """Return the default model."""
     return KeptEmbedder(LocalEmbedder(model_paths(load({}))), path)
 
 
 def matrix(embedder: Embedder, texts: Sequence[str]) -> Floats:
-    """A row for each text."""
+    """Return a row for each text."""
     return np.stack([np.frombuffer(vector.data, np.float32) for vector in embedder.embed(texts)])

@@ -1,4 +1,4 @@
-"""Keywords: one tokenizer for what is stored and what is asked, and BM25 by hand."""
+"""Keywords: one tokenizer for memories and queries, and BM25 compared with a calculation by hand."""
 
 from math import log
 
@@ -13,7 +13,7 @@ from memory_mesh.core.search.lexical import STOP_WORDS, Corpus, Posting, best, b
 
 
 def finds(query: str, text: str) -> bool:
-    return bool(asked := set(tokens(query))) and asked <= set(tokens(text))
+    return bool(query_tokens := set(tokens(query))) and query_tokens <= set(tokens(text))
 
 
 @pytest.mark.req("MESH-111")
@@ -51,7 +51,7 @@ def test_texts_become_these_keywords(text: str, words: list[str]) -> None:
         ("iphone", "iPhone"),
     ],
 )
-def test_the_parts_of_a_name_are_found_and_so_is_the_whole(query: str, text: str) -> None:
+def test_a_compound_name_is_found_by_its_parts_and_as_a_whole(query: str, text: str) -> None:
     assert finds(query, text)
 
 
@@ -72,7 +72,7 @@ def test_the_parts_of_a_name_are_found_and_so_is_the_whole(query: str, text: str
         ("don’t panic", "don't panic"),
     ],
 )
-def test_letters_are_folded_so_that_both_ways_of_writing_meet(one: str, other: str) -> None:
+def test_case_accents_and_width_are_folded(one: str, other: str) -> None:
     assert tokens(one) == tokens(other) != []
 
 
@@ -106,7 +106,7 @@ def test_forms_of_a_word_share_one_stem(forms: tuple[str, ...]) -> None:
         ("入門running", ["入門", "run"]),
     ],
 )
-def test_chinese_japanese_and_korean_go_by_pairs_of_signs(text: str, words: list[str]) -> None:
+def test_chinese_japanese_and_korean_texts_become_pairs_of_characters(text: str, words: list[str]) -> None:
     assert tokens(text) == words
 
 
@@ -138,17 +138,17 @@ def test_short_tokens_that_carry_meaning_stay(short: str, word: str) -> None:
     assert finds(short, f"We said {short} today.")
 
 
-def test_a_hash_inside_a_word_makes_no_language_of_it() -> None:
+def test_a_hash_before_a_digit_is_not_part_of_the_word() -> None:
     assert tokens("issue #123 in C#7") == ["issu", "123", "7"]
 
 
-def test_words_that_say_nothing_are_dropped_in_any_case() -> None:
+def test_stop_words_are_dropped_in_any_case() -> None:
     assert tokens("what is the THE And they're don't about") == []
     assert all(tokens(word) == [] for word in STOP_WORDS)
 
 
 @pytest.mark.req("MESH-111")
-def test_what_is_not_in_the_stemmers_language_is_folded_and_not_stemmed() -> None:
+def test_stems_follow_the_language_and_other_alphabets_are_only_folded() -> None:
     assert tokens("Москвы") == ["москвы"]
     assert tokens("keys", language="german") != tokens("keys")
     assert tokens("Häuser", language="german") == tokens("Hauser", language="german")
@@ -166,7 +166,7 @@ def test_a_text_has_the_keywords_of_its_parts(one: str, other: str) -> None:
 
 
 @given(st.text(max_size=30))
-def test_any_text_is_found_by_itself_and_every_keyword_says_something(text: str) -> None:
+def test_tokens_are_the_same_every_time_and_never_blank(text: str) -> None:
     assert tokens(text) == tokens(text)
     assert all(word.strip() == word != "" for word in tokens(text))
 
@@ -175,7 +175,7 @@ def test_any_text_is_found_by_itself_and_every_keyword_says_something(text: str)
 
 
 def test_bm25_by_hand() -> None:
-    # Three documents of 3, 1 and 2 tokens; "a" stands twice in the first, "b" once in the first two.
+    # Three documents of 3, 1 and 2 tokens; "a" is twice in the first, "b" once in each of the first two.
     postings = {"a": [Posting("d1", 2, 3)], "b": [Posting("d1", 1, 3), Posting("d2", 1, 1)]}
     corpus = Corpus(3, 6)
     rare, common = log(1 + 2.5 / 1.5), log(1 + 1.5 / 2.5)
@@ -188,7 +188,7 @@ def test_bm25_by_hand() -> None:
     assert a1 == pytest.approx(1.1823, abs=1e-4)
 
 
-def test_what_no_document_holds_scores_nothing() -> None:
+def test_a_word_that_no_document_contains_adds_no_score() -> None:
     assert bm25({}, Corpus(0, 0), ["a"]) == {}
     assert bm25({"a": []}, Corpus(5, 50), ["a"]) == {}
     assert bm25({"a": [Posting("d", 1, 1)]}, Corpus(1, 1), []) == {}
@@ -222,6 +222,6 @@ def test_statistics_of_partitions_add_up() -> None:
     assert Corpus(2, 10) + Corpus(3, 5) == Corpus(5, 15)
 
 
-def test_the_best_come_first_and_equals_by_id_from_the_end() -> None:
+def test_best_sorts_by_score_and_equal_scores_by_id_descending() -> None:
     assert best({"a": 1.0, "c": 2.0, "b": 2.0}) == [("c", 2.0), ("b", 2.0), ("a", 1.0)]
     assert best({}) == []

@@ -24,24 +24,24 @@ PEOPLE = ("Caroline", "Melanie Jones", "Will")
         ("What did nobody paint?", "What did nobody paint?"),
     ],
 )
-def test_the_names_of_speakers_are_cut_out(query: str, rest: str) -> None:
+def test_the_names_of_speakers_are_removed(query: str, rest: str) -> None:
     assert without_speakers(query, PEOPLE) == rest
 
 
-def test_a_name_is_known_by_its_stem_too() -> None:
+def test_a_name_is_recognised_by_its_stem_too() -> None:
     assert without_speakers("When did Caroline paint?", ["carolin"]) == "When did paint?"
 
 
-def test_a_word_that_is_a_name_as_well_stays_where_it_is_no_name() -> None:
+def test_a_lower_case_word_that_equals_a_name_stays() -> None:
     assert without_speakers("What will Caroline paint?", PEOPLE) == "What will paint?"
 
 
-def test_where_nothing_else_is_asked_for_the_name_stays() -> None:
+def test_a_name_stays_if_no_keyword_would_remain() -> None:
     assert without_speakers("Who is Caroline?", PEOPLE) == "Who is Caroline?"
     assert without_speakers("Who is Caroline the painter?", PEOPLE) == "Who is the painter?"
 
 
-def test_the_sides_of_a_chat_are_no_names() -> None:
+def test_user_and_assistant_are_not_names() -> None:
     assert (
         without_speakers("Which user account did the assistant name?", ("user", "Assistant"))
         == "Which user account did the assistant name?"
@@ -62,14 +62,14 @@ def test_i_is_the_user_and_you_is_the_assistant(query: str, meant: set[str], oth
     assert not others & speaker_roles(query)
 
 
-def test_names_are_capitals_where_no_sentence_begins() -> None:
+def test_names_are_capitalised_words_within_a_sentence() -> None:
     assert proper_names("What did Caroline say? Did Melanie hear it?") == {"carolin", "melani"}
     assert proper_names("What? Nothing. When: Never") == frozenset()
     assert proper_names("what did caroline say") == frozenset()
 
 
 @given(st.text(max_size=40), st.lists(st.text(max_size=10), max_size=3))
-def test_any_query_and_any_names_leave_something_to_look_for(query: str, people: list[str]) -> None:
+def test_removing_speakers_never_leaves_a_blank_query(query: str, people: list[str]) -> None:
     rest = without_speakers(query, people)
     assert rest == query or rest.strip()
     assert without_speakers(rest, people) == rest or rest != query

@@ -12,7 +12,7 @@ NOW = "2024-02-14T10:00:00.000Z"  # a Wednesday
 
 
 def days(query: str, at: str = NOW) -> list[tuple[str, str]]:
-    """The spans as dates."""
+    """Return the spans as dates."""
     return [tuple(str(date(1970, 1, 1) + timedelta(round(end))) for end in span) for span in time_spans(query, at)]  # type: ignore[misc]
 
 
@@ -42,7 +42,7 @@ def test_a_query_names_this_time(query: str, first: str, last: str) -> None:
     assert days(query) == [(first, last)]
 
 
-def test_a_month_or_a_day_without_a_year_is_meant_in_each_of_ten_years() -> None:
+def test_a_month_or_a_day_without_a_year_gives_a_span_in_each_of_ten_years() -> None:
     assert len(days("What happened in June?")) == 10
     assert days("What happened in June?")[-1] == ("2024-06-01", "2024-06-30")
     assert days("What happened on 4 July?")[0] == ("2015-07-04", "2015-07-04")
@@ -63,12 +63,12 @@ def test_a_month_or_a_day_without_a_year_is_meant_in_each_of_ten_years() -> None
         "last week's"[:4],
     ],
 )
-def test_what_names_no_time_has_no_spans(query: str) -> None:
+def test_a_query_without_a_time_has_no_spans(query: str) -> None:
     assert time_spans(query, NOW) == ()
     assert time_spans(f"{query} in May 2023", NOW) != ()
 
 
-def test_several_times_are_all_told_once() -> None:
+def test_several_times_are_each_returned_once() -> None:
     assert days("Between 3 May 2023 and 7 May 2023, or 3 May 2023?") == [
         ("2023-05-03", "2023-05-03"),
         ("2023-05-07", "2023-05-07"),
@@ -76,7 +76,7 @@ def test_several_times_are_all_told_once() -> None:
 
 
 @given(st.text(max_size=60) | st.from_regex(r"(in|on|last|\d{1,4}|may|june|week|ago|days|-|,| ){1,12}", fullmatch=True))
-def test_any_text_names_bounded_spans_that_begin_before_they_end(query: str) -> None:
+def test_spans_are_bounded_and_start_before_they_end(query: str) -> None:
     found = time_spans(query, NOW)
     assert len(found) <= 40
     assert all(first <= last for first, last in found)

@@ -11,13 +11,13 @@ from memory_mesh.core.search.weights import BY_KEYWORDS, BY_VECTORS
 
 FLAGS = {"question", "question_before", "speaker", "speaker_known", "role", "when", "when_asked", "stranger"}
 NEIGHBOURS = {f"{channel}_{side}" for channel in ("keywords", "vectors") for side in ("before", "behind")} | {"question_before"}
-# What speaks for a memory, whatever else is known of it.
+# Signals that may never lower the score of a memory.
 FOR_IT = ("keywords", "keywords_context", "keywords_session", "coverage", "coverage_context", "coverage_wide", "vectors",
           "vectors_context", "vectors_session", "speaker", "role", "when")  # fmt: skip
 
 
 def pool(**signals: list[float]) -> Pool:
-    """A pool of these signals; the others are 0."""
+    """Return a pool with these signals; the others are 0."""
     size = len(next(iter(signals.values()), []))
     arrays = {name: np.array(signals.get(name, [0.0] * size), np.float32) for name in SIGNALS}
     return Pool(ids=[str(at) for at in range(size)], signals=arrays, documents=size)
@@ -29,7 +29,7 @@ def scores(pool_: Pool) -> Signal:
 
 @st.composite
 def pools(draw: st.DrawFn, least: int = 1, most: int = 12) -> Pool:
-    """Any pool that an index could answer with."""
+    """Draw a pool that an index could return."""
     size = draw(st.integers(least, most))
 
     def some(name: str) -> list[float]:
@@ -47,7 +47,7 @@ def pools(draw: st.DrawFn, least: int = 1, most: int = 12) -> Pool:
 
 
 @given(pools())
-def test_every_candidate_has_a_chance_between_nought_and_one(pool_: Pool) -> None:
+def test_every_candidate_has_a_probability_between_zero_and_one(pool_: Pool) -> None:
     found = scores(pool_)
     assert found.shape == (len(pool_.ids),)
     assert found.dtype == np.float32
@@ -78,7 +78,7 @@ def test_an_empty_pool_has_no_scores() -> None:
     assert all(len(values) == 0 for values in ranker.features(pool(keywords=[])).values())
 
 
-def test_features_and_weights_know_each_other() -> None:
+def test_every_weight_has_a_feature() -> None:
     found = ranker.features(pool(keywords=[1.0], vectors=[0.5]))
     assert set(BY_VECTORS.candidate) | set(BY_KEYWORDS.candidate) <= set(found)
     assert "coverage_context" in BY_VECTORS.candidate
@@ -87,7 +87,7 @@ def test_features_and_weights_know_each_other() -> None:
 
 @pytest.mark.parametrize("name", FOR_IT)
 @pytest.mark.parametrize("by_vectors", [True, False])
-def test_nothing_that_speaks_for_a_memory_counts_against_it(name: str, by_vectors: bool) -> None:
+def test_signals_that_favour_a_memory_have_no_negative_weight(name: str, by_vectors: bool) -> None:
     weights = BY_VECTORS if by_vectors else BY_KEYWORDS
     counted = {each: weights.candidate.get(each, 0.0) for each in (name, f"{name}_share", f"{name}_z")}
     assert all(value >= 0 for value in counted.values())
@@ -95,21 +95,21 @@ def test_nothing_that_speaks_for_a_memory_counts_against_it(name: str, by_vector
 
 
 @given(pools(least=3), st.sampled_from(FOR_IT), st.sampled_from([0.01, 0.1, 0.5]))
-def test_more_of_what_speaks_for_a_memory_never_puts_it_behind_another(pool_: Pool, name: str, more: float) -> None:
+def test_a_higher_signal_never_lowers_the_rank_of_a_memory(pool_: Pool, name: str, more: float) -> None:
     raised = pool_.signals[name].copy()
     raised[0] = raised[0] + np.float32(more)
     after = Pool(ids=pool_.ids, signals={**pool_.signals, name: raised}, documents=pool_.documents)
     if bool(pool_.signals["vectors"].any()) != bool(raised.any() if name == "vectors" else pool_.signals["vectors"].any()):
-        return  # the first vector of all: another model answers
+        return  # the first vector of the pool: the other model applies
     if name.startswith("vectors") and (pool_.signals[name] == 0).any():
-        return  # what waits for its vector counts as the middle, and the middle has moved
+        return  # memories without a vector count as the mean, which has changed
     before_it = set(np.flatnonzero(scores(pool_) < scores(pool_)[0]).tolist())
     still = set(np.flatnonzero(scores(after) <= scores(after)[0] * (1 + 1e-4) + 1e-7).tolist())
     assert before_it <= still
 
 
 def _talk(size: int, **signals: list[float]) -> Pool:
-    """Turns of a talk about other things."""
+    """Return the signals of turns that do not answer the query."""
     plain = {
         "keywords": [1.0] * size,
         "keywords_context": [2.0] * size,
@@ -148,7 +148,7 @@ def test_a_memory_that_matches_by_words_and_by_vectors_scores_high() -> None:
     assert found[0] > 0.5 > 0.1 > found[1:].max()
 
 
-def test_of_nothing_that_fits_nothing_is_good_enough() -> None:
+def test_if_no_memory_matches_all_scores_are_below_the_minimum() -> None:
     pool_ = _talk(40, stranger=[1.0] * 40)
     assert scores(pool_).max() < ranker.DEFAULT_MIN_SCORE < scores(_talk(40, **ANSWER)).max()
 
@@ -179,7 +179,7 @@ def test_memories_without_sessions_and_speakers_are_ranked_too() -> None:
 
 
 @pytest.mark.parametrize("size", [1, 2, 5])
-def test_in_a_store_of_a_few_memories_the_one_that_fits_is_found_and_the_others_are_not_like_it(size: int) -> None:
+def test_in_a_small_store_the_memory_that_matches_scores_well_above_the_others(size: int) -> None:
     fits = {"keywords": 3.0, "keywords_context": 3.0, "keywords_session": 3.0, "coverage": 0.8, "coverage_context": 0.8,
             "coverage_wide": 0.8, "vectors": 0.6, "vectors_context": 0.6, "vectors_session": 0.6}  # fmt: skip
     rest = {name: 0.05 if name.startswith("vectors") else 0.0 for name in fits}
@@ -188,14 +188,14 @@ def test_in_a_store_of_a_few_memories_the_one_that_fits_is_found_and_the_others_
     assert size == 1 or found[0] > 5 * found[1:].max()
 
 
-def test_one_memory_that_does_not_fit_is_no_answer_because_it_is_the_best() -> None:
+def test_a_single_memory_that_does_not_match_scores_low_although_it_is_the_best() -> None:
     poor = scores(pool(keywords=[0.0], vectors=[0.02], vectors_context=[0.02], vectors_session=[0.02], length=[8.0]))
     good = scores(pool(keywords=[2.0], coverage=[0.7], coverage_context=[0.7], coverage_wide=[0.7], vectors=[0.6],
                        vectors_context=[0.6], vectors_session=[0.6], length=[8.0]))  # fmt: skip
     assert poor[0] < 0.1 < 0.3 < good[0]
 
 
-def test_a_memory_that_waits_for_its_vector_counts_as_the_middle_of_the_others() -> None:
+def test_a_memory_whose_vector_is_pending_counts_as_the_mean_of_the_others() -> None:
     waiting = ranker.features(pool(keywords=[1.0, 1.0, 1.0], vectors=[0.0, 0.2, 0.6]))
     assert waiting["vectors"].tolist() == pytest.approx([0.4, 0.2, 0.6])
     no_vectors = ranker.features(pool(keywords=[1.0, 1.0], vectors=[0.0, 0.0]))
@@ -208,7 +208,7 @@ def test_memories_of_the_named_speaker_role_and_time_come_first() -> None:
         assert found[0] > found[1:].max(), name
 
 
-def test_a_question_is_seldom_an_answer() -> None:
+def test_a_question_scores_lower_than_a_statement() -> None:
     found = scores(_talk(40, question=_one(40, 0.0, 1.0)))
     assert found[0] < found[1:].min()
 
@@ -217,7 +217,7 @@ def test_a_question_is_seldom_an_answer() -> None:
 
 
 @pytest.mark.req("MESH-106")
-def test_an_items_value_is_the_sum_over_its_channels_of_one_by_sixty_and_rank_and_one() -> None:
+def test_rrf_adds_one_by_sixty_plus_the_rank_for_each_channel() -> None:
     channels = {"vector": ["a", "b", "c"], "keywords": ["c", "a"]}
     raw = {"a": 1 / 61 + 1 / 62, "b": 1 / 62, "c": 1 / 63 + 1 / 61}
     most = 1 / 61 + 1 / 61
@@ -234,19 +234,19 @@ def test_first_in_all_channels_is_one_and_first_in_one_of_two_is_a_half() -> Non
 
 @pytest.mark.req("MESH-107")
 @pytest.mark.parametrize("channels", range(1, 13))
-def test_first_in_every_one_of_many_channels_is_no_more_than_one(channels: int) -> None:
+def test_first_in_many_channels_is_at_most_one(channels: int) -> None:
     assert rrf({str(n): ["a"] for n in range(channels)})["a"] == pytest.approx(1.0)
     assert rrf({str(n): ["a"] for n in range(channels)})["a"] <= 1
 
 
-def test_no_channel_finds_nothing() -> None:
+def test_without_channels_the_fusion_is_empty() -> None:
     assert rrf({}) == {}
     assert rrf({"keywords": []}) == {}
 
 
 @pytest.mark.req("MESH-107")
 @given(st.dictionaries(st.sampled_from("stuvwxyz"), st.permutations("abcdef").map(lambda ranked: ranked[:4]), min_size=1))
-def test_values_lie_within_nought_and_one_and_better_ranks_never_lower_them(channels: dict[str, list[str]]) -> None:
+def test_fused_scores_lie_within_zero_and_one_and_better_ranks_never_lower_them(channels: dict[str, list[str]]) -> None:
     fused = rrf(channels)
     assert set(fused) == {found for ranked in channels.values() for found in ranked}
     assert all(0 < value <= 1 for value in fused.values())

@@ -17,7 +17,7 @@ def test_an_answer_is_found_again(cache: SearchCache[str]) -> None:
 
 
 @pytest.mark.req("MESH-113", "MESH-114")
-def test_an_answer_lives_five_minutes_from_when_it_was_stored_however_often_it_is_used(cache: SearchCache[str]) -> None:
+def test_an_answer_expires_five_minutes_after_it_was_stored_however_often_it_is_used(cache: SearchCache[str]) -> None:
     cache.put("q", "v1", "answer", 1000)
     assert TTL_MS == 5 * 60 * 1000
     for minute in range(5):
@@ -26,14 +26,14 @@ def test_an_answer_lives_five_minutes_from_when_it_was_stored_however_often_it_i
     assert cache.get("q", "v1", 1000 + TTL_MS) is None
 
 
-def test_an_answer_of_another_state_is_unusable_and_gone(cache: SearchCache[str]) -> None:
+def test_an_answer_of_another_state_is_removed(cache: SearchCache[str]) -> None:
     cache.put("q", "v1", "answer", 0)
     assert cache.get("q", "v2", 1) is None
     assert cache.get("q", "v1", 1) is None
     assert cache.stats().size == 0
 
 
-def test_a_clock_that_was_set_back_makes_an_answer_unusable(cache: SearchCache[str]) -> None:
+def test_setting_the_clock_back_invalidates_an_answer(cache: SearchCache[str]) -> None:
     cache.put("q", "v1", "answer", 1000)
     assert cache.get("q", "v1", 999) is None
 
@@ -45,10 +45,10 @@ def test_a_cached_answer_expires_with_the_first_of_its_memories(cache: SearchCac
 
 
 @pytest.mark.req("MESH-113")
-def test_of_more_than_five_hundred_answers_the_least_recently_used_goes_first(cache: SearchCache[str]) -> None:
+def test_beyond_five_hundred_answers_the_least_recently_used_is_evicted(cache: SearchCache[str]) -> None:
     for n in range(MAX_SIZE):
         cache.put(n, "v", str(n), 0)
-    assert cache.get(0, "v", 1) == "0"  # used: now the youngest
+    assert cache.get(0, "v", 1) == "0"  # used: now the most recent
     cache.put("one more", "v", "x", 1)
     assert cache.get(1, "v", 1) is None
     assert cache.get(0, "v", 1) == "0"
@@ -56,7 +56,7 @@ def test_of_more_than_five_hundred_answers_the_least_recently_used_goes_first(ca
 
 
 @pytest.mark.req("MESH-098")
-def test_the_figures_tell_how_full_it_is_and_clearing_empties_it(cache: SearchCache[str]) -> None:
+def test_stats_show_the_size_and_clear_empties_the_cache(cache: SearchCache[str]) -> None:
     cache.put("q", "v1", "answer", 0)
     cache.get("q", "v1", 1)
     cache.get("r", "v1", 1)

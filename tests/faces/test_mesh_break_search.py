@@ -15,7 +15,7 @@ WORDS = "The red fox jumps over fences."
 
 
 class Odd(HashingEmbedder):
-    """An embedder of the caller's own that answers as it likes; `answer` is given the vectors that it should answer."""
+    """An embedder made by the caller; `answer` gets the right vectors and returns something else."""
 
     def __init__(self, answer: Callable[[list[Vector]], object] = list) -> None:
         super().__init__(8)
@@ -26,7 +26,7 @@ class Odd(HashingEmbedder):
 
 
 class Miscounting(HashingEmbedder):
-    """An embedder whose tokenizer breaks."""
+    """An embedder whose tokenizer fails."""
 
     window = 4
 
@@ -62,7 +62,7 @@ def odd(request: pytest.FixtureRequest) -> Callable[[list[Vector]], object]:
 
 
 @pytest.mark.req("MESH-016")
-def test_a_memory_is_kept_whatever_its_embedder_answers(house: House, odd: Callable[[list[Vector]], object]) -> None:
+def test_a_memory_is_stored_whatever_its_embedder_returns(house: House, odd: Callable[[list[Vector]], object]) -> None:
     mesh = house.mesh(embedder=Odd(odd))
     kept = mesh.add(WORDS)
     assert kept.pending
@@ -73,7 +73,7 @@ def test_a_memory_is_kept_whatever_its_embedder_answers(house: House, odd: Calla
 
 
 @pytest.mark.req("MESH-115")
-def test_a_search_answers_by_keywords_whatever_the_embedder_does(house: House, odd: Callable[[list[Vector]], object]) -> None:
+def test_a_search_falls_back_to_keywords_whatever_the_embedder_does(house: House, odd: Callable[[list[Vector]], object]) -> None:
     embedder = Odd()
     mesh = house.mesh(embedder=embedder)
     kept = mesh.add(WORDS)
@@ -83,14 +83,14 @@ def test_a_search_answers_by_keywords_whatever_the_embedder_does(house: House, o
     assert [(each.id, each.similarity) for each in found] == [(kept.id, None)]
 
 
-def test_reembed_says_what_is_wrong_and_changes_nothing(house: House, odd: Callable[[list[Vector]], object]) -> None:
+def test_reembed_reports_the_error_and_changes_nothing(house: House, odd: Callable[[list[Vector]], object]) -> None:
     kept = house.mesh(embedder=None).add(WORDS)
     with pytest.raises(EmbeddingError):
         house.mesh(embedder=Odd(odd)).reembed()
     assert house.memory(kept.id).vector is None
 
 
-def test_a_reembed_that_another_overtook_stops_and_leaves_the_other_s_vectors(house: House) -> None:
+def test_reembed_stops_if_another_run_has_switched_the_model(house: House) -> None:
     kept = house.mesh(embedder=HashingEmbedder(8)).add(WORDS)
     other = house.mesh(embedder=HashingEmbedder(32))
     overtaken: list[str] = []
@@ -106,14 +106,14 @@ def test_a_reembed_that_another_overtook_stops_and_leaves_the_other_s_vectors(ho
     assert other.explain("red fox").answers[0].channels["vectors"].score > 0
 
 
-def test_a_tokenizer_that_breaks_costs_no_memory(house: House) -> None:
+def test_a_tokenizer_that_fails_loses_no_memory(house: House) -> None:
     mesh = house.mesh(embedder=Miscounting())
     kept = mesh.add(WORDS)
     assert kept.pending
     assert [found.id for found in mesh.search("fox")] == [kept.id]
 
 
-def test_no_log_line_quotes_what_an_embedder_failed_at(house: House, caplog: pytest.LogCaptureFixture) -> None:
+def test_no_log_line_quotes_the_text_that_an_embedder_failed_on(house: House, caplog: pytest.LogCaptureFixture) -> None:
     error = ConnectionError(WORDS)
     with caplog.at_level(logging.DEBUG):
         house.mesh(embedder=Odd(raising(error))).add(WORDS)
@@ -122,7 +122,7 @@ def test_no_log_line_quotes_what_an_embedder_failed_at(house: House, caplog: pyt
 
 
 @pytest.mark.parametrize("metadata", [{}, {"plan": {"steps": ["one"]}, "tags": ["first"]}], ids=["without", "with"])
-def test_what_a_caller_does_to_an_answer_reaches_nobody_else(house: House, metadata: dict[str, object]) -> None:
+def test_changing_a_result_does_not_affect_other_callers(house: House, metadata: dict[str, object]) -> None:
     mesh = house.mesh()
     mesh.add(WORDS, metadata)
     for _ in range(2):  # from the store, then from the cache

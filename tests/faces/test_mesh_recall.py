@@ -13,7 +13,7 @@ HIDDEN = ["superseded", "disputed", "quarantined", "archived"]
 
 @pytest.fixture
 def mesh(house: House) -> MemoryMesh:
-    """By keywords alone, scored as the document scores: what can be foretold exactly."""
+    """Return a mesh that searches by keywords only with RRF, whose scores can be predicted exactly."""
     return house.mesh(ranker="rrf")
 
 
@@ -22,7 +22,7 @@ def mesh(house: House) -> MemoryMesh:
 
 @pytest.mark.req("MESH-009", "MESH-010")
 @pytest.mark.parametrize("status", HIDDEN)
-def test_what_is_not_active_is_answered_only_where_its_status_is_named(house: House, mesh: MemoryMesh, status: str) -> None:
+def test_a_memory_that_is_not_active_is_returned_only_if_its_status_is_named(house: House, mesh: MemoryMesh, status: str) -> None:
     id_ = mesh.add("hidden text").id
     mesh.add("open text")
     assert texts(mesh.search("text")) == texts(mesh.get_all()) == ["hidden text", "open text"]
@@ -38,7 +38,7 @@ def test_what_is_not_active_is_answered_only_where_its_status_is_named(house: Ho
 
 @pytest.mark.req("MESH-009")
 @pytest.mark.parametrize("status", HIDDEN)
-def test_a_hidden_memory_is_no_text_for_a_prompt(house: House, mesh: MemoryMesh, status: str) -> None:
+def test_a_hidden_memory_never_reaches_a_prompt(house: House, mesh: MemoryMesh, status: str) -> None:
     id_ = mesh.add("hidden text").id
     mesh.add("open text")
     assert "hidden text" in mesh.format_results(mesh.search("text"))
@@ -47,7 +47,7 @@ def test_a_hidden_memory_is_no_text_for_a_prompt(house: House, mesh: MemoryMesh,
 
 
 @pytest.mark.req("MESH-009")
-def test_naming_a_status_widens_no_scope(house: House, mesh: MemoryMesh) -> None:
+def test_naming_a_status_does_not_widen_the_scope(house: House, mesh: MemoryMesh) -> None:
     id_ = house.mesh("bob").add("bob's text", {"type": "agent"}).id
     house.change(id_, status="archived")
     assert house.mesh("bob").get_all(status=("archived",))
@@ -65,7 +65,7 @@ def test_an_unknown_status_is_an_error_that_lists_the_known_ones(mesh: MemoryMes
 # --- expiry ---
 
 
-def test_what_has_expired_is_hidden_from_the_moment_on_and_still_there_by_id(house: House, mesh: MemoryMesh) -> None:
+def test_an_expired_memory_is_hidden_from_searches_and_still_returned_by_id(house: House, mesh: MemoryMesh) -> None:
     id_ = mesh.add("text", {"expires_at": "2026-01-02"}).id
     house.clock.advance(days=1, ms=-1)
     assert texts(mesh.get_all()) == texts(mesh.search("text")) == ["text"]
@@ -80,7 +80,7 @@ def test_what_has_expired_is_hidden_from_the_moment_on_and_still_there_by_id(hou
 
 
 @pytest.mark.req("MESH-081")
-def test_get_all_gives_the_newest_first_and_no_more_than_asked(house: House, mesh: MemoryMesh) -> None:
+def test_get_all_returns_the_newest_first_up_to_the_limit(house: House, mesh: MemoryMesh) -> None:
     for n in range(5):
         mesh.add(f"text {n}")
         house.clock.advance(seconds=1)
@@ -91,7 +91,7 @@ def test_get_all_gives_the_newest_first_and_no_more_than_asked(house: House, mes
 
 
 @pytest.mark.req("MESH-081")
-def test_memories_of_one_millisecond_keep_the_order_in_which_they_came(mesh: MemoryMesh) -> None:
+def test_memories_of_one_millisecond_keep_the_order_of_insertion(mesh: MemoryMesh) -> None:
     for n in range(12):
         mesh.add(f"text {n}")
     assert [record.content for record in mesh.get_all()] == [f"text {n}" for n in reversed(range(12))]
@@ -109,7 +109,7 @@ def test_a_limit_is_a_whole_number_within_bounds(mesh: MemoryMesh, limit: object
 
 
 @pytest.mark.req("MESH-083", "MESH-109")
-def test_search_gives_the_best_first_with_scores_within_nought_and_one(mesh: MemoryMesh) -> None:
+def test_search_returns_the_best_first_with_scores_within_zero_and_one(mesh: MemoryMesh) -> None:
     mesh.add_many([(text, None) for text in ("deploy key key", "deploy", "key of the house", "nothing of it", "deploy key")])
     hits = mesh.search("deploy key")
     assert texts(hits) == ["deploy", "deploy key", "deploy key key", "key of the house"]
@@ -123,12 +123,12 @@ def test_search_gives_the_best_first_with_scores_within_nought_and_one(mesh: Mem
 
 
 @pytest.mark.req("MESH-107")
-def test_with_keywords_alone_the_scores_are_the_documents_own(mesh: MemoryMesh) -> None:
+def test_with_keywords_only_the_scores_follow_the_rfc(mesh: MemoryMesh) -> None:
     mesh.add_many([(f"word {'and more ' * n}", None) for n in range(4)])
     assert [hit.score for hit in mesh.search("word")] == pytest.approx([1.0, 61 / 62, 61 / 63, 61 / 64])
 
 
-def test_equal_texts_come_in_one_order_every_time(mesh: MemoryMesh) -> None:
+def test_equal_scores_have_a_stable_order(mesh: MemoryMesh) -> None:
     mesh.add_many([("the same words", {"turn": n}) for n in range(10)])
     found = [hit.id for hit in mesh.search("words")]
     assert found == sorted(found, reverse=True)
@@ -144,7 +144,7 @@ def test_a_blank_query_is_an_error(mesh: MemoryMesh, query: object) -> None:
 @pytest.mark.parametrize(
     "query", ["the and of", "a", "...!?", "\U0001f600", "half \ud800 pair", "\0", "%", "'; DROP TABLE", "zzz"]
 )
-def test_a_query_that_says_nothing_finds_nothing(mesh: MemoryMesh, query: str) -> None:
+def test_a_query_without_matching_keywords_finds_nothing(mesh: MemoryMesh, query: str) -> None:
     mesh.add("some text with words")
     assert mesh.search(query) == []
 
@@ -156,7 +156,7 @@ def test_a_query_as_long_as_allowed_is_answered(mesh: MemoryMesh) -> None:
 
 
 @pytest.mark.parametrize(("min_score", "found"), [(0, 3), (0.0, 3), (0.97, 2), (0.99, 1), (1, 1), (1.0, 1)])
-def test_nothing_below_the_least_score_is_given(mesh: MemoryMesh, min_score: float, found: int) -> None:
+def test_no_result_is_below_the_minimum_score(mesh: MemoryMesh, min_score: float, found: int) -> None:
     mesh.add_many([("word", {"turn": n}) for n in range(3)])
     assert len(mesh.search("word", min_score=min_score)) == found
     least = mesh.search("word")[-1].score
@@ -166,7 +166,7 @@ def test_nothing_below_the_least_score_is_given(mesh: MemoryMesh, min_score: flo
 @pytest.mark.parametrize(
     "min_score", [-0.1, 1.1, "0.5", True, float("nan"), float("inf"), [], 10**5000], ids=lambda given: type(given).__name__
 )
-def test_a_least_score_is_a_share(mesh: MemoryMesh, min_score: object) -> None:
+def test_a_minimum_score_is_a_fraction(mesh: MemoryMesh, min_score: object) -> None:
     with pytest.raises(InvalidInput, match="min_score is"):
         mesh.search("word", min_score=min_score)
 
@@ -204,7 +204,7 @@ def test_a_least_score_is_a_share(mesh: MemoryMesh, min_score: object) -> None:
         ("speaker = 'x'' OR 1=1 --'", ""),
     ],
 )
-def test_a_filter_gives_the_same_answer_on_every_store_and_in_both_readings(mesh: MemoryMesh, text: str, found: str) -> None:
+def test_a_filter_gives_the_same_results_on_every_store_in_search_and_get_all(mesh: MemoryMesh, text: str, found: str) -> None:
     mesh.add("a word alpha", {"tags": ["red"], "importance": "low", "source": "cli", "event_time": "2025-01-01"})
     mesh.add("b word beta", {"tags": ["red", "blue"], "importance": 0.5, "project": "x", "turn": 1, "count": 2})
     mesh.add(
@@ -236,7 +236,7 @@ def test_a_pattern_full_of_wildcards_does_not_stop_the_search(mesh: MemoryMesh) 
 
 
 @pytest.mark.parametrize("session", ["half \ud800", "nul \0", 5, ["s"]])
-def test_a_session_is_named_by_text(mesh: MemoryMesh, session: object) -> None:
+def test_a_session_id_is_a_text(mesh: MemoryMesh, session: object) -> None:
     for call in (
         lambda: mesh.get_all(session_id=session),
         lambda: mesh.search("word", session_id=session),
@@ -246,13 +246,13 @@ def test_a_session_is_named_by_text(mesh: MemoryMesh, session: object) -> None:
             call()
 
 
-def test_what_others_changed_while_a_search_ran_is_not_shown(house: House, mesh: MemoryMesh) -> None:
+def test_memories_changed_during_a_search_are_not_returned(house: House, mesh: MemoryMesh) -> None:
     ids = [mesh.add("some words", {"turn": n}).id for n in range(3)]
     read = house.store.get
 
     def meddled(kind: Kind, wanted: list[str]) -> object:
         house.store.get = read
-        if len(wanted) == 3:  # the candidates are chosen, and about to be read
+        if len(wanted) == 3:  # the candidates are chosen and will be read next
             house.change(ids[0], status="quarantined")
             house.mesh().delete(ids[1])
         else:
@@ -288,7 +288,7 @@ def test_results_are_formatted_as_the_document_prints_them(mesh: MemoryMesh) -> 
     assert mesh.format_results([]).endswith("[MEMORY CONTEXT]\n")
 
 
-# --- what there is ---
+# --- stats ---
 
 
 @pytest.mark.req("MESH-097")

@@ -34,11 +34,11 @@ def mesh(house: House, recorder: RecordingEmbedder) -> MemoryMesh:
 
 
 @pytest.mark.req("MESH-028", "MESH-106", "MESH-107")
-def test_under_the_documents_fusion_first_in_both_channels_is_one(mesh: MemoryMesh) -> None:
+def test_with_rrf_first_in_both_channels_scores_one(mesh: MemoryMesh) -> None:
     found = mesh.search(FACTS[1], ranker="rrf")
     assert found[0].content == FACTS[1]
     assert found[0].score == pytest.approx(1.0)
-    # All others are placed by likeness alone: of the most that two channels give, 1/61 each, they have 1/62, 1/63, …
+    # The others are ranked by vectors only: of the maximum of two channels, 1/61 each, they get 1/62, 1/63, …
     others = [hit.score for hit in found[1:]]
     assert others == pytest.approx([(1 / (61 + rank)) / (2 / 61) for rank in range(1, len(found))])
 
@@ -105,7 +105,7 @@ def test_a_filter_applies_before_candidates_are_counted(house: House) -> None:
     assert [hit.id for hit in mesh.search("tea for Ana", filter="tags = 'rare'", min_score=0, limit=2)] == [rare.id]
 
 
-def test_what_others_keep_to_themselves_is_found_by_no_channel(house: House, mesh: MemoryMesh) -> None:
+def test_private_memories_of_others_are_found_by_no_channel(house: House, mesh: MemoryMesh) -> None:
     secret = mesh.add("Ana's locker code is written under the lamp.", {"type": "agent"})
     query = "Ana's locker code is written under the lamp."
     assert mesh.search(query, ranker="rrf")[0].id == secret.id
@@ -114,7 +114,7 @@ def test_what_others_keep_to_themselves_is_found_by_no_channel(house: House, mes
         assert secret.id not in [hit.id for hit in stranger.search(query, ranker=ranker, min_score=0, limit=100)]
 
 
-def test_a_status_other_than_active_is_found_only_where_asked_for(house: House, mesh: MemoryMesh) -> None:
+def test_a_memory_that_is_not_active_is_found_only_if_its_status_is_named(house: House, mesh: MemoryMesh) -> None:
     kept = mesh.search("granite", ranker="rrf")[0]
     house.change(kept.id, status="quarantined")
     assert kept.id not in [hit.id for hit in mesh.search("granite", ranker="rrf", min_score=0)]
@@ -145,7 +145,7 @@ def test_a_search_without_the_cache_neither_reads_nor_fills_it(mesh: MemoryMesh,
 
 @pytest.mark.req("MESH-114")
 @pytest.mark.parametrize("by", ["this mesh", "another mesh"])
-def test_any_write_makes_earlier_answers_unusable(house: House, mesh: MemoryMesh, by: str) -> None:
+def test_any_write_invalidates_cached_answers(house: House, mesh: MemoryMesh, by: str) -> None:
     writer = mesh if by == "this mesh" else house.mesh("bob", embedder=HashingEmbedder())
     kept = mesh.search("granite", ranker="rrf")[0]
     mesh.search("granite deploy", ranker="rrf")
@@ -161,7 +161,7 @@ def test_any_write_makes_earlier_answers_unusable(house: House, mesh: MemoryMesh
 
 
 @pytest.mark.req("MESH-114")
-def test_scope_is_part_of_what_an_answer_is_kept_under(house: House) -> None:
+def test_the_scope_is_part_of_the_cache_key(house: House) -> None:
     mesh = house.mesh(embedder=HashingEmbedder())
     hidden = mesh.add("the granite of session one", {"type": "session", "session_id": "one"})
     assert [hit.id for hit in mesh.search("granite", session_id="one")] == [hidden.id]
@@ -169,7 +169,7 @@ def test_scope_is_part_of_what_an_answer_is_kept_under(house: House) -> None:
     assert mesh.search("granite") == []
 
 
-def test_what_expires_leaves_the_cache_when_it_does(house: House) -> None:
+def test_a_cached_answer_is_invalid_once_one_of_its_memories_expires(house: House) -> None:
     mesh = house.mesh(embedder=HashingEmbedder())
     mesh.add("granite for a minute", {"expires_at": "2026-01-01T00:01:00Z"})
     assert len(mesh.search("granite")) == 1
@@ -179,7 +179,7 @@ def test_what_expires_leaves_the_cache_when_it_does(house: House) -> None:
     assert mesh.search("granite") == []
 
 
-def test_the_caches_answers_are_not_the_callers_to_change(mesh: MemoryMesh) -> None:
+def test_changing_a_result_does_not_change_the_cache(mesh: MemoryMesh) -> None:
     mesh.search("deploy key").clear()
     assert mesh.search("deploy key")
 
@@ -192,7 +192,7 @@ def test_an_erased_memory_is_in_no_cached_answer(mesh: MemoryMesh) -> None:
 
 
 @pytest.mark.req("MESH-098")
-def test_the_cache_can_be_looked_at_and_cleared(mesh: MemoryMesh) -> None:
+def test_the_cache_can_be_inspected_and_cleared(mesh: MemoryMesh) -> None:
     mesh.search("deploy key")
     stats = mesh.get_cache_stats()
     assert (stats.size, stats.max_size, stats.ttl_seconds) == (1, 500, 300)
@@ -204,7 +204,7 @@ def test_the_cache_can_be_looked_at_and_cleared(mesh: MemoryMesh) -> None:
 
 
 @pytest.mark.req("MESH-034")
-def test_being_found_counts_and_is_seen_by_every_reader(house: House, mesh: MemoryMesh) -> None:
+def test_a_search_counts_as_use_and_every_reader_sees_the_count(house: House, mesh: MemoryMesh) -> None:
     kept = mesh.search("granite", ranker="rrf", limit=1)[0]
     house.clock.advance(seconds=5)
     mesh.search("granite", ranker="rrf", limit=1)
@@ -236,7 +236,7 @@ def test_counts_of_several_meshes_add_up_and_go_with_the_memory(house: House, me
     assert kept.id not in house.store.ids(Kind.USAGE)
 
 
-def test_what_was_erased_before_the_counts_were_written_gets_no_row(house: House, mesh: MemoryMesh) -> None:
+def test_a_memory_erased_before_its_counts_were_written_gets_no_usage_row(house: House, mesh: MemoryMesh) -> None:
     from memory_mesh.core.model import Kind
 
     kept = mesh.search("granite", ranker="rrf", limit=1)[0]
@@ -248,7 +248,7 @@ def test_what_was_erased_before_the_counts_were_written_gets_no_row(house: House
 # --- explanations ---
 
 
-def test_an_explanation_tells_what_each_channel_said(mesh: MemoryMesh) -> None:
+def test_an_explanation_shows_the_rank_and_score_of_each_channel(mesh: MemoryMesh) -> None:
     told = mesh.explain("when does the deploy key rotate?", ranker="rrf", min_score=0)
     first = told.answers[0]
     assert first.result.content == FACTS[0]
@@ -281,14 +281,14 @@ def test_an_explanation_says_what_was_left_out_and_why(house: House, mesh: Memor
     assert high.answers == []
 
 
-def test_an_explanation_counts_as_no_use(mesh: MemoryMesh) -> None:
+def test_an_explanation_does_not_count_as_use(mesh: MemoryMesh) -> None:
     told = mesh.explain("granite", ranker="rrf")
     found = mesh.get(told.answers[0].result.id)
     assert found
     assert found.access_count == 0
 
 
-def test_a_query_is_explained_as_it_was_searched_for(mesh: MemoryMesh) -> None:
+def test_an_explanation_shows_the_query_with_personal_data_masked(mesh: MemoryMesh) -> None:
     told = mesh.explain("who has ann@example.org?", ranker="rrf")
     assert "ann@example.org" not in told.query
     assert "who has" in told.query
@@ -317,7 +317,7 @@ def test_odd_queries_are_answered_or_find_nothing(mesh: MemoryMesh, query: str) 
         assert len(mesh.search(query, ranker=ranker)) <= len(FACTS)
 
 
-def test_a_ranker_a_minimum_or_a_limit_that_is_none_is_refused(mesh: MemoryMesh) -> None:
+def test_an_invalid_ranker_minimum_or_limit_is_refused(mesh: MemoryMesh) -> None:
     with pytest.raises(InvalidInput, match=r"ranker is .best..*learnt, rrf"):
         mesh.search("key", ranker="best")
     for least in (-0.1, 1.1, "much", True, float("nan")):
@@ -330,13 +330,13 @@ def test_a_ranker_a_minimum_or_a_limit_that_is_none_is_refused(mesh: MemoryMesh)
         mesh.search("key", filter="content; DROP TABLE memories")
 
 
-def test_an_empty_store_answers_nothing(house: House) -> None:
+def test_a_search_in_an_empty_store_returns_nothing(house: House) -> None:
     empty = house.mesh(embedder=HashingEmbedder())
     assert empty.search("anything") == []
     assert empty.explain("anything").documents == 0
 
 
-def test_a_switched_off_memory_answers_nothing() -> None:
+def test_a_search_with_memory_disabled_returns_nothing() -> None:
     assert MemoryMesh(enable_memory=False, embedder=HashingEmbedder()).search("anything") == []
 
 
@@ -347,7 +347,7 @@ def test_statuses_are_a_list(mesh: MemoryMesh, status: object) -> None:
             call()
 
 
-def test_a_name_that_only_another_session_has_mentioned_is_a_stranger(house: House) -> None:
+def test_a_name_that_only_another_session_mentions_is_unknown(house: House) -> None:
     mesh = house.mesh(embedder=HashingEmbedder())
     mesh.add("Ana prefers tea.", {"speaker": "Ana"})
     query = "what does the neighbour Zebulon think of tea?"

@@ -18,9 +18,7 @@ READERS = [Reader("u", "ann", "s"), Reader("u", "ann"), Reader("u", "bob", "s"),
 @pytest.mark.parametrize("reader", READERS, ids=str)
 @pytest.mark.parametrize("statuses", [("active",), ("quarantined", "archived"), ()], ids=str)
 @pytest.mark.parametrize("where", [ANYTHING, equals("project", "x")], ids=["all", "filtered"])
-def test_a_row_is_shown_exactly_where_the_condition_holds(
-    context: Context, reader: Reader, statuses: tuple[str, ...], where
-) -> None:
+def test_the_test_of_a_row_agrees_with_the_condition(context: Context, reader: Reader, statuses: tuple[str, ...], where) -> None:
     reading = replace(context, reader=reader)
     clock = context.clock()
     rows = [

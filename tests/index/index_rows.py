@@ -15,11 +15,11 @@ from .reference import reference
 
 WORDS = ("red", "apple", "carol", "漢字", "key", "c++")
 SPEAKERS = ("Carol", "Bob Key", "漢字")
-LARGE = 1000  # a pool in which all find room
+LARGE = 1000  # a pool with room for every candidate
 
 
 def memory(id_: str, text: str = "", *, vector: Sequence[float] = (), replaces: int = 0, **given: Value) -> Row:
-    """A memory of these words."""
+    """Return a memory with these words."""
     fields: dict[str, Value] = {"content": text or "x", "updated_at": iso(0), "status": "active", "memory_type": "global"}
     fields |= {"keywords": text.replace("?", "").split(), "agent_id": "a", **given}
     fields = {name: value for name, value in fields.items() if value is not None}
@@ -38,12 +38,12 @@ def memory(id_: str, text: str = "", *, vector: Sequence[float] = (), replaces: 
 
 
 def asking(text: str = "", *, vector: Sequence[float] = (), reader: Reader | None = None, **given: object) -> Query:
-    """A query of these words."""
+    """Return a query with these words."""
     packed = Vector.of("one", list(vector)) if vector else None
     return Query(tokens=text.split(), vector=packed, reader=reader or Reader(None, "a", "s"), at=iso(1000), **given)  # type: ignore[arg-type]
 
 
-# All on one side, so that neighbours never cancel each other out and rounding stays small.
+# The first value is always 4, so that the vectors of neighbours never add up to zero and rounding stays small.
 _values = st.tuples(st.just(4), st.integers(-3, 3), st.integers(-3, 3)).map(lambda each: [float(value) for value in each])
 _vectors = st.builds(
     Vector.of, st.sampled_from(("one", "one", "one", "two")), _values | st.just([0.0, 0.0, 0.0]) | st.just([1.0])
@@ -52,7 +52,7 @@ _vectors = st.builds(
 
 @st.composite
 def memories(draw: st.DrawFn, id_: str, replaces: int) -> Row:
-    """A memory of any scope, status, session and place in it."""
+    """Draw a memory of any scope, status, session and position in the session."""
     text = " ".join(draw(st.lists(st.sampled_from(WORDS), max_size=5))) + draw(st.sampled_from(("", "?", "? ", '?"')))
     row = memory(
         id_,
@@ -73,7 +73,7 @@ def memories(draw: st.DrawFn, id_: str, replaces: int) -> Row:
 
 @st.composite
 def passages(draw: st.DrawFn, id_: str, owner: Row, replaces: int) -> Row:
-    """A passage of a memory, in the memory's partition."""
+    """Draw a passage of a memory, in the partition of the memory."""
     return Row(
         kind=Kind.PASSAGE,
         id=id_,
@@ -107,7 +107,7 @@ def queries(draw: st.DrawFn) -> Query:
 
 
 def agrees(index: Index, store: Store, query: Query, *, size: int = LARGE) -> None:
-    """The index knows what the rows say, of every candidate that it names; and it names all that anything speaks for."""
+    """Check that the signals of every candidate equal the reference, and that every memory that matches is a candidate."""
     rows = [*store.find(Kind.MEMORY), *store.find(Kind.PASSAGE)]
     pool, right = index.candidates(query, size=size), reference(rows, query)
     assert (pool.documents, dict(pool.excluded), pool.without_vector) == (
@@ -128,7 +128,7 @@ def agrees(index: Index, store: Store, query: Query, *, size: int = LARGE) -> No
 
 
 def tiny() -> AbstractContextManager[object]:
-    """As if a handful were many: bases, files and shortlists come into use."""
+    """Lower the limits, so that a few memories already use packed bases, files and shortlists."""
     stack = ExitStack()
     for module, settings in {
         "local": {"MAX_UNPACKED": 3, "MIN_FILE_SIZE": 1, "BATCH": 2},

@@ -17,7 +17,7 @@ from memory_mesh.core.search import K1, B, Query, tokens
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """The signals of every candidate, and what else a pool tells."""
+    """The signals of every candidate, and the counts of a pool."""
 
     signals: Mapping[str, Mapping[str, float]]  # by id, by name
     excluded: Mapping[str, int]
@@ -29,14 +29,14 @@ class Reference:
 
 
 def reference(rows: Iterable[Row], query: Query, *, language: str = "english") -> Reference:
-    """What an index should know of each candidate among these rows."""
+    """Return what an index should compute from these rows."""
     here = [row for row in rows if row.partition in partitions(query.reader)]
     return _Search([row for row in here if row.kind is Kind.MEMORY], here, query, language).answer()
 
 
 @dataclass(frozen=True, slots=True)
 class _Text:
-    """A document: how often it holds each word."""
+    """A document: how often it contains each word."""
 
     words: Counter[str] = field(default_factory=Counter)
 
@@ -60,11 +60,11 @@ class _Bm25:
         self._average = sum(text.length for text in texts) / len(texts) if texts else 1.0
         self._weights = {}
         for word, times in Counter(words).items():
-            holding = sum(1 for text in texts if word in text.words)
-            self._weights[word] = times * log(1 + (len(texts) - holding + 0.5) / (holding + 0.5))
+            containing = sum(1 for text in texts if word in text.words)
+            self._weights[word] = times * log(1 + (len(texts) - containing + 0.5) / (containing + 0.5))
 
     def score(self, text: _Text, *, parts: int = 1) -> float:
-        """Of so many documents joined the average is so much longer."""
+        """Return the score of a text that joins `parts` documents, whose average length is that many times longer."""
         damping = K1 * (1 - B + B * text.length / (self._average * parts))
         return sum(
             weight * text.words[word] * (K1 + 1) / (text.words[word] + damping)
@@ -99,15 +99,15 @@ class _Search:
             if row.value("session_id") is not None:
                 self._sessions.setdefault(_session(row), []).append(row)
         self._sessions = {session: _in_order(members) for session, members in self._sessions.items()}
-        # A memory without a session is a session of its own.
+        # A memory without a session counts as a session.
         alone = [_Text.of(row) for row in self._readable if row.value("session_id") is None]
         together = [_whole(members) for members in self._sessions.values()]
         self._session_bm25 = _Bm25([text for text in (*alone, *together) if text.length], query.tokens)
 
     @property
     def _stranger(self) -> float:
-        unheard = [name for name in self._query.names if not any(name in _Text.of(row).words for row in self._readable)]
-        return len(unheard) / len(self._query.names) if self._query.names else 0.0
+        unknown = [name for name in self._query.names if not any(name in _Text.of(row).words for row in self._readable)]
+        return len(unknown) / len(self._query.names) if self._query.names else 0.0
 
     def answer(self) -> Reference:
         comparable = sum(1 for row in self._candidates if self._cosines(row))
@@ -147,7 +147,7 @@ class _Search:
         }
 
     def _cosines(self, row: Row | None) -> list[float]:
-        """Of its own vector and of its passages'."""
+        """Return the cosines of the memory's own vector and of the vectors of its passages."""
         if row is None or self._query.vector is None:
             return []
         query = _unit(self._query.vector.data)
@@ -161,7 +161,7 @@ class _Search:
         return max(self._cosines(row), default=0.0)
 
     def _mixed(self, before: Row | None, row: Row, behind: Row | None) -> float:
-        """The cosine of ½ · before + own + ½ · behind, by their own vectors."""
+        """Return the cosine of ½ · before + own + ½ · behind, without passages."""
         if self._query.vector is None:
             return 0.0
         query = _unit(self._query.vector.data)
@@ -173,7 +173,7 @@ class _Search:
         return _dot(query, sum_) / length if length > _TINY else 0.0
 
     def _vector(self, row: Row) -> list[float]:
-        """Its own vector if it can be compared with the query's, of length one."""
+        """Return the row's own vector with length one, if it can be compared with the query's."""
         own, wanted = row.vector, self._query.vector
         if own is None or wanted is None or (own.model, own.dimension) != (wanted.model, wanted.dimension):
             return []
@@ -200,7 +200,7 @@ def _session(row: Row) -> tuple[str, str]:
 
 
 def _in_order(members: Sequence[Row]) -> list[Row]:
-    """By turn where every one has a turn, else by the time of the event where every one has that, else by creation."""
+    """Sort by turn if every memory has one, else by the time of the event if every one has that, else by creation."""
     turns = [row.value("turn") for row in members]
     events = [row.value("event_time") for row in members]
     first: list[Any] = turns if None not in turns else events if None not in events else [row.created_at for row in members]

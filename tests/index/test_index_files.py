@@ -21,7 +21,7 @@ SHARED = partition(None, None)
 
 
 class Watched(SqliteStore):
-    """A store that notes what is looked for."""
+    """A store that records which rows are read."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
@@ -67,13 +67,13 @@ def test_a_file_is_read_instead_of_the_rows(store: Watched) -> None:
     agrees(index, store, asking("red word3", vector=[1.0, 2.0]))
 
 
-def test_what_changed_since_the_file_is_taken_in(store: Watched) -> None:
+def test_changes_since_the_file_was_written_are_applied(store: Watched) -> None:
     saved(store)
     store.apply([memory("m3", "green", replaces=1), memory("m20", "red")], [Key(Kind.MEMORY, "m4")])
     agrees(LocalIndex(store), store, asking("red green word4", vector=[1.0, 2.0]))
 
 
-def test_a_file_is_its_owners_alone(store: Watched) -> None:
+def test_only_its_owner_can_read_a_file(store: Watched) -> None:
     path = saved(store)
     assert S_IMODE(path.stat().st_mode) == 0o600
     assert S_IMODE(path.parent.stat().st_mode) == 0o700
@@ -96,7 +96,7 @@ ODD: dict[str, Callable[[Path], None]] = {
 
 
 @pytest.mark.parametrize("how", ODD)
-def test_a_file_that_is_odd_is_made_anew(store: Watched, how: str) -> None:
+def test_an_invalid_file_is_built_again(store: Watched, how: str) -> None:
     path = saved(store)
     before = path.read_bytes()
     ODD[how](path)
@@ -106,7 +106,7 @@ def test_a_file_that_is_odd_is_made_anew(store: Watched, how: str) -> None:
     assert equals("partition", SHARED) in store.read
 
 
-def test_an_erased_memory_is_in_no_file_of_the_process_that_erases(store: Watched) -> None:
+def test_the_process_that_erases_a_memory_has_it_in_no_file(store: Watched) -> None:
     folder = saved(store).parent
     wanted = (b"m5m4", hash64("word4").to_bytes(8, "little"))
     assert all(holds(folder, each) for each in wanted)
@@ -124,13 +124,13 @@ def test_an_erased_memory_is_in_no_file_of_the_process_that_erases(store: Watche
 
 def test_an_erased_memory_is_in_no_file_once_another_process_has_seen_it(store: Watched) -> None:
     folder = saved(store).parent
-    store.apply([], [Key(Kind.MEMORY, "m4")])  # by one who knows of no index
+    store.apply([], [Key(Kind.MEMORY, "m4")])  # by a process that has no index
     assert holds(folder, b"m5m4")
     LocalIndex(store).candidates(asking("red"), size=9)
     assert not holds(folder, b"m5m4")
 
 
-def test_a_file_written_while_something_is_erased_goes_again(store: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_written_while_a_memory_is_erased_is_deleted(store: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
     written = []
 
     def save_late(path: Path, what: Saved) -> bool:
@@ -146,7 +146,7 @@ def test_a_file_written_while_something_is_erased_goes_again(store: Watched, mon
     assert not path.exists() or not holds(path.parent, b"m5m4")
 
 
-def test_names_no_longer_in_use_are_in_no_new_file(store: Watched) -> None:
+def test_a_new_file_does_not_contain_unused_names(store: Watched) -> None:
     store.apply([memory("m30", "red", speaker="Zebulon", agent_id="zed")])
     folder = saved(store).parent
     assert holds(folder, b"Zebulon")
@@ -157,7 +157,7 @@ def test_names_no_longer_in_use_are_in_no_new_file(store: Watched) -> None:
     assert not holds(folder, b'"zed"')
 
 
-def test_a_half_written_file_is_forgotten_too(store: Watched) -> None:
+def test_forget_deletes_a_partly_written_file_too(store: Watched) -> None:
     path = saved(store)
     part = path.with_name(f"{path.stem}-0123.part")
     part.write_bytes(b"half")
@@ -167,7 +167,7 @@ def test_a_half_written_file_is_forgotten_too(store: Watched) -> None:
     assert [each.name for each in path.parent.iterdir()] == ["another.index"]
 
 
-def test_where_no_file_can_be_written_all_stays_in_memory(store: Watched) -> None:
+def test_if_no_file_can_be_written_the_index_stays_in_memory(store: Watched) -> None:
     folder = store.index_folder
     assert folder is not None
     folder.write_bytes(b"in the way")
@@ -187,7 +187,7 @@ def test_a_store_without_a_folder_has_no_files(tmp_path: Path, monkeypatch: pyte
     assert list(tmp_path.iterdir()) == []
 
 
-def test_closing_twice_and_using_it_again_is_no_error(store: Watched) -> None:
+def test_an_index_can_be_closed_twice_and_used_again(store: Watched) -> None:
     index = LocalIndex(store)
     for _ in range(2):
         agrees(index, store, asking("red"))
@@ -195,7 +195,7 @@ def test_closing_twice_and_using_it_again_is_no_error(store: Watched) -> None:
         index.close()
 
 
-def test_the_marks_move_with_the_partitions(store: Watched) -> None:
+def test_the_marks_change_with_the_partitions(store: Watched) -> None:
     index = LocalIndex(store)
     before = index.marks([SHARED, partition(None, "a")])
     assert index.marks([SHARED, partition(None, "a")]) == before
@@ -204,7 +204,7 @@ def test_the_marks_move_with_the_partitions(store: Watched) -> None:
     assert (after[0] != before[0], after[1] == before[1]) == (True, True)
 
 
-def test_arrays_that_were_damaged_on_the_disk_are_noticed_and_made_anew(store: Watched, deep: bool) -> None:
+def test_arrays_damaged_on_the_disk_are_detected_and_built_again(store: Watched, deep: bool) -> None:
     file = saved(store)
     sound = file.read_bytes()
     body = sound.index(b"\n") + 1

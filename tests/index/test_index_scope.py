@@ -46,20 +46,20 @@ def test_a_hidden_memory_is_no_neighbour(why: str) -> None:
     apart = replace(hidden, fields={**hidden.fields, "session_id": "elsewhere"}, vector=None)
     with_it, without_it, beside_it = (signals_of(pool_of([*TALK, row], query)) for row in (hidden, apart, seen))
     assert with_it == without_it
-    assert beside_it["m3"]["keywords_before"] > with_it["m3"]["keywords_before"]  # it would have been seen
+    assert beside_it["m3"]["keywords_before"] > with_it["m3"]["keywords_before"]  # a readable memory between them counts
     assert "m2" in beside_it
     assert "m2" not in with_it
 
 
 @given(data=st.data())
-def test_whatever_a_hidden_memory_says_the_signals_stay_the_same(data: st.DataObject) -> None:
+def test_the_contents_of_a_hidden_memory_do_not_change_the_signals(data: st.DataObject) -> None:
     rows = [data.draw(memories(id_, 0)) for id_ in "abcd"]
     query = data.draw(queries())
     one, other = (data.draw(memories("e", 0)) for _ in range(2))
     words = data.draw(st.lists(st.sampled_from(("red", "apple")), max_size=3))
-    # How often a word stands in a partition is known to all of its readers; the rest of a memory is not.
+    # All readers of a partition share its word counts, so both versions have the same words.
     one, other = (replace(row, fields={**row.fields, "keywords": words}) for row in (one, other))
-    # Of one partition, for few that are drawn by chance are.
+    # Both in one partition: few that are drawn at random are.
     owner = {name: one.fields.get(name) for name in ("user_id", "agent_id", "memory_type", "reach") if name in one.fields}
     kept = {name: value for name, value in other.fields.items() if name not in ("user_id", "agent_id", "memory_type", "reach")}
     other = replace(other, partition=one.partition, fields={**kept, **owner})
@@ -67,8 +67,8 @@ def test_whatever_a_hidden_memory_says_the_signals_stay_the_same(data: st.DataOb
     assert signals_of(pool_of([*rows, one], query)) == signals_of(pool_of([*rows, other], query))
 
 
-def test_a_view_does_not_outlive_the_scopes_that_it_knew() -> None:
-    """Two sessions see the same until one of them gets a memory of its own."""
+def test_a_view_is_shared_only_until_a_new_scope_appears() -> None:
+    """Two sessions see the same until one of them gets a memory of type session."""
     store = RamStore()
     store.apply([memory("m1", "red")])
     index, readers = LocalIndex(store), [Reader(None, "a", "s"), Reader(None, "a", "t")]
@@ -77,7 +77,7 @@ def test_a_view_does_not_outlive_the_scopes_that_it_knew() -> None:
     assert [sorted(index.candidates(asking("red", reader=reader), size=9).ids) for reader in readers] == [["m1", "m2"], ["m1"]]
 
 
-def test_what_expires_goes_as_time_goes_and_comes_back_if_it_turns_back() -> None:
+def test_a_memory_expires_with_the_clock_and_returns_if_the_clock_is_set_back() -> None:
     store = RamStore()
     store.apply([memory("m1", "red", expires_at=iso(1000)), memory("m2", "red")])
     index = LocalIndex(store)

@@ -20,7 +20,7 @@ MANY, DIMENSION = 4000, 192
 
 @pytest.fixture(scope="module")
 def many() -> RamStore:
-    """Memories in clusters, with words as often as words are."""
+    """Return memories in clusters, with words as frequent as in real texts."""
     rng = np.random.default_rng(7)
     centres = rng.standard_normal((80, DIMENSION))
     vectors = centres[rng.integers(80, size=MANY)] + rng.standard_normal((MANY, DIMENSION)) * 0.8
@@ -35,7 +35,7 @@ def many() -> RamStore:
 
 @pytest.fixture(scope="module")
 def queries(many: RamStore) -> list[Query]:
-    """Each near some memory."""
+    """Return queries that each resemble a memory."""
     rng = np.random.default_rng(8)
     near = [np.frombuffer(row.vector.data, "<f4") for row in many.find(Kind.MEMORY, limit=20) if row.vector]
     return [asking("w0 w2 w5 w40", vector=(each + rng.standard_normal(DIMENSION) * 0.5).tolist()) for each in near]
@@ -46,19 +46,19 @@ def best(pool: Pool, signal: str, first: int) -> list[str]:
     return sorted(pool.ids, key=lambda id_: -values[id_])[:first]
 
 
-def test_the_bits_find_nearly_all_that_is_near(many: RamStore, queries: Sequence[Query]) -> None:
+def test_the_bits_find_nearly_all_similar_vectors(many: RamStore, queries: Sequence[Query]) -> None:
     shortcut, plain = LocalIndex(many), LocalIndex(many)
-    shares = []
+    fractions = []
     for query in queries:
         with patch.multiple(candidates, MAX_EXACT=100, MIN_SHORTLIST=400, COARSE=1000, COARSE_WORDS=2, COARSE_ONE_IN=4):
             found = shortcut.candidates(query, size=100)
         with patch.multiple(candidates, MAX_EXACT=MANY):
             right = best(plain.candidates(query, size=100), "vectors", 10)
-        shares.append(len({*right} & {*found.ids}) / 10)
-    assert np.mean(shares) >= 0.95
+        fractions.append(len({*right} & {*found.ids}) / 10)
+    assert np.mean(fractions) >= 0.95
 
 
-def test_the_best_by_keywords_are_the_best_whatever_is_left_out(many: RamStore, queries: Sequence[Query]) -> None:
+def test_skipping_common_words_finds_the_same_best_by_keywords(many: RamStore, queries: Sequence[Query]) -> None:
     index = LocalIndex(many)
     for words in (["w0", "w2", "w5", "w40"], ["w0", "w1"], ["w300", "w0", "w0"]):
         query = replace(queries[0], tokens=words, vector=None)
@@ -85,10 +85,10 @@ def test_a_pool_has_at_most_three_times_the_requested_size(many: RamStore, queri
         assert 20 <= len(index.candidates(query, size=20).ids) <= 60
 
 
-def test_many_threads_may_ask_while_others_write() -> None:
+def test_threads_can_search_while_others_write() -> None:
     store = RamStore()
     store.apply([memory("m0", "red")])
-    index, trouble = LocalIndex(store), []
+    index, errors = LocalIndex(store), []
 
     def write(first: int) -> None:
         for at in range(first, first + 100):
@@ -99,8 +99,8 @@ def test_many_threads_may_ask_while_others_write() -> None:
             for _ in range(40):
                 pool = index.candidates(asking("red", vector=[1.0, 5.0]), size=20)
                 assert {len(signal) for signal in pool.signals.values()} == {len(pool.ids)}
-        except Exception as error:  # noqa: BLE001  (whatever it is, the test tells it)
-            trouble.append(error)
+        except Exception as error:  # noqa: BLE001  (the test reports any error)
+            errors.append(error)
 
     with patch.multiple(local, MAX_UNPACKED=10):
         threads = [Thread(target=write, args=(first,)) for first in (100, 200)] + [Thread(target=ask) for _ in range(3)]
@@ -108,7 +108,7 @@ def test_many_threads_may_ask_while_others_write() -> None:
             thread.start()
         for thread in threads:
             thread.join()
-        assert trouble == []
+        assert errors == []
         agrees(index, store, asking("red", vector=[1.0, 5.0]))
 
 
@@ -121,7 +121,7 @@ def test_a_partition_dropped_from_memory_is_read_again_when_needed() -> None:
             assert index.candidates(asking("red", reader=Reader(None, agent)), size=9).ids == [f"m{agent}"]
 
 
-def test_ids_of_every_kind_come_back_as_they_are() -> None:
+def test_ids_of_every_kind_are_returned_unchanged() -> None:
     store = RamStore()
     ids = ["plain", "漢字", "é", "with space", "😀", "x" * 300]
     rows: list[Row] = [memory(id_, "red") for id_ in ids]

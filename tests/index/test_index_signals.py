@@ -22,7 +22,7 @@ IDS = "abcdefgh"
 
 
 def change(data: st.DataObject, store: Store) -> None:
-    """Some rows are put, changed, moved or deleted, in one go."""
+    """Add, change, move or delete some rows in one write."""
     stored = {row.key: row for row in (*store.find(Kind.MEMORY), *store.find(Kind.PASSAGE))}
     puts: dict[Key, Row] = {}
     for id_ in data.draw(st.lists(st.sampled_from(IDS), max_size=4, unique=True)):
@@ -41,7 +41,7 @@ def change(data: st.DataObject, store: Store) -> None:
 
 @pytest.mark.parametrize("scale", [nullcontext, tiny], ids=("few", "as if many"))
 @given(data=st.data())
-def test_any_history_leaves_the_index_as_the_rows_are(scale, data: st.DataObject) -> None:
+def test_after_any_history_the_index_agrees_with_the_rows(scale, data: st.DataObject) -> None:
     store = RamStore()
     with scale():
         index = LocalIndex(store)
@@ -53,7 +53,7 @@ def test_any_history_leaves_the_index_as_the_rows_are(scale, data: st.DataObject
         agrees(index, store, data.draw(queries()), size=data.draw(st.integers(1, 3)))
 
 
-def test_a_neighbour_without_direction_does_not_shorten_the_others() -> None:
+def test_a_neighbour_with_a_zero_vector_does_not_change_the_context_of_others() -> None:
     store = RamStore()
     store.apply([memory("a", "x", session_id="s", vector=[0.0, 0.0]), memory("b", "x", session_id="s", vector=[4.0, 0.0])])
     agrees(LocalIndex(store), store, asking("x", vector=[1.0, 0.0]))
@@ -102,7 +102,7 @@ def test_an_empty_store_has_an_empty_pool() -> None:
     assert {len(signal) for signal in pool.signals.values()} == {0}
 
 
-def test_a_passage_speaks_for_its_memory() -> None:
+def test_a_memory_counts_with_its_best_passage() -> None:
     store = RamStore()
     store.apply([memory("m1", "red", vector=[1.0, 0.0]), memory("m2", "blue", vector=[1.0, 0.1])])
     passage = Row(kind=Kind.PASSAGE, id="p", partition=memory("m1").partition, created_at="", fields={"ref": "m1"})
@@ -120,7 +120,7 @@ def test_the_neighbour_of_a_good_answer_is_a_candidate() -> None:
     assert pool.signals["question_before"].tolist()[pool.ids.index("m1")] == 1
 
 
-def test_speakers_are_known_by_any_part_of_their_name() -> None:
+def test_a_speaker_matches_by_any_part_of_the_name() -> None:
     store = RamStore()
     store.apply([memory("m1", "red", speaker="Carol Smith"), memory("m2", "red", speaker="Bob"), memory("m3", "red")])
     pool = LocalIndex(store).candidates(asking("red smith"), size=9)
