@@ -124,7 +124,7 @@ def check_texts(**values: object) -> None:
     """Raise `InvalidInput` for the first value that is not a valid text for the column of the same name."""
     for name, value in values.items():
         if wrong := fault(BY_NAME[name], value):
-            raise InvalidInput(wrong, expected="text")
+            raise InvalidInput(wrong)
 
 
 def find_memory(context: Context, memory_id: str, *, any_reader: bool = False) -> Memory | None:

@@ -280,7 +280,7 @@ def _is_json(value: Value) -> bool:
 
 # How each type is described in messages, and the check of a value.
 _TYPES: Mapping[Type, tuple[str, Callable[[Any], bool]]] = {
-    Type.TEXT: ("text", _is_text),
+    Type.TEXT: ("text without NUL or half surrogate pairs", _is_text),
     Type.TIME: ("a time as text", _is_text),
     Type.INT: ("an integer", _is_int),
     Type.REAL: ("a number", _is_real),
