@@ -402,8 +402,9 @@ def _quantised(vectors: Array) -> tuple[Array, Array]:
 
 
 def _packed_bits(flags: Flags) -> Array:
-    padded = np.pad(flags, ((0, 0), (0, -flags.shape[1] % _WORD)))
-    return np.packbits(padded, axis=1, bitorder="little").view(np.uint64)
+    packed = np.zeros((len(flags), 8 * -(-flags.shape[1] // _WORD)), np.uint8)
+    packed[:, : -(-flags.shape[1] // 8)] = np.packbits(flags, axis=1, bitorder="little")
+    return packed.view(np.uint64)
 
 
 def _count_differences(bits: Array, query_bits: Array, out: Array) -> None:

@@ -43,7 +43,6 @@ def find_candidates(query: Query, partitions: Iterable[tuple[Table, View]], *, s
     bm25 = Bm25.of(corpus, counts, list(words.values()))
     chosen = _choose(parts, bm25, size)
     candidates = [Candidates.of(part, slots) for part, slots in zip(parts, chosen, strict=True)]
-    by_session = _session_signals(candidates, list(words.values()))
     unknown = _unknown_names(query, parts)
     signals = [
         {
@@ -53,7 +52,7 @@ def find_candidates(query: Query, partitions: Iterable[tuple[Table, View]], *, s
             "keywords_session": session,
             "stranger": np.full(len(each.slots), unknown, np.float32),
         }
-        for each, session in zip(candidates, by_session, strict=True)
+        for each, session in zip(candidates, _session_signals(candidates, list(words.values())), strict=True)
     ]
     return Pool(
         ids=[id_ for part, slots in zip(parts, chosen, strict=True) for id_ in part.table.ids.at(slots)],
@@ -92,7 +91,8 @@ class Bm25:
 
     def parts(self, counts: Floats, limits: Array, lengths: Array) -> Floats:
         """Return the scores of documents for one word each."""
-        part: Floats = counts * limits / (counts + self._damping(lengths))
+        part: Floats = counts * limits
+        part /= counts + self._damping(lengths)
         return part
 
     def scores(self, counts: Floats, lengths: Array) -> Floats:
@@ -107,7 +107,8 @@ class Bm25:
         return covered / np.float32(total) if total > 0 else np.zeros(len(counts), np.float32)
 
     def _damping(self, lengths: Array) -> Floats:
-        damping: Floats = lengths * np.float32(K1 * B / self.average) + np.float32(K1 * (1 - B))
+        damping: Floats = lengths * np.float32(K1 * B / self.average)
+        damping += np.float32(K1 * (1 - B))
         return damping
 
 
@@ -192,8 +193,7 @@ def _count_distinct(groups: Ints, values: Ints, count: int, limit: int) -> Ints:
         return np.bincount(distinct(keys) // limit, minlength=count)
     flags = np.zeros((count, limit), np.bool_)
     flags.reshape(-1)[keys] = True
-    counted: Ints = np.count_nonzero(flags, axis=1)
-    return counted
+    return np.asarray(np.count_nonzero(flags, axis=1))
 
 
 # --- vectors ---
