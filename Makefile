@@ -40,6 +40,7 @@ test-deep: $(READY) $(LLM) ## run every test, with many random examples and cove
 lint: $(READY) ## formatting, lint, types and the floors
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
+	$(BIN)/python tools/stubs.py --check
 	$(BIN)/mypy
 	# The stub beside mesh.py hides it from mypy, so it is checked in place of the stub.
 	$(BIN)/mypy --shadow-file $(MESH)i $(MESH) $(MESH)i
