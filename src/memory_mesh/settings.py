@@ -10,12 +10,12 @@ import logging
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from memory_mesh.core.checks import nearest
 from memory_mesh.core.errors import SettingsError
 from memory_mesh.core.options import BY_NAME, CHAT_PROVIDERS, NAMES, Options, checked_name, kind_of, validate
 
@@ -114,8 +114,8 @@ def _environment(environ: Mapping[str, str]) -> _Sources:
 def _warn(unknown: tuple[str, ...]) -> None:
     """Log one line, once in each process, about variables with our prefix that are not options."""
     # The prefix is not compared: all names would be similar. A name may contain control characters.
-    near = get_close_matches(unknown[0].removeprefix(PREFIX), [*map(str.upper, NAMES), "HOME"], n=1)
-    hint = f"; did you mean {PREFIX}{near[0]}?" if near else ""
+    near = nearest(unknown[0].removeprefix(PREFIX), [*map(str.upper, NAMES), "HOME"])
+    hint = f"; did you mean {PREFIX}{near}?" if near else ""
     shown = ", ".join(name if name.isidentifier() else repr(name) for name in unknown)
     _log.warning("ignored unknown environment variable%s %s%s", "s" if len(unknown) > 1 else "", shown, hint)
 

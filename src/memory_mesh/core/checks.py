@@ -1,5 +1,9 @@
-"""Checks of numeric arguments. Each returns the checked value or raises InvalidInput. A bool does not count as a number."""
+"""Checks of numeric arguments, and the nearest known word to a mistyped one.
 
+A check returns the checked value or raises InvalidInput. A bool does not count as a number.
+"""
+
+from collections.abc import Iterable
 from math import inf
 
 from memory_mesh.core.errors import InvalidInput, shown
@@ -28,3 +32,10 @@ def whole_number(name: str, value: object, *, min_: int = 1, max_: int | None = 
         expected = f"a whole number from {min_:,}" + ("" if max_ is None else f" to {max_:,}")
         raise InvalidInput(f"{name} is {shown(value)}", expected=expected)
     return value
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """Return the most similar known word, or an empty text."""
+    from difflib import get_close_matches  # only mistakes need it
+
+    return "".join(get_close_matches(word, list(known), n=1))

@@ -8,11 +8,10 @@ the constructor are generated from this table.
 
 from collections.abc import Callable, Mapping
 from dataclasses import Field, dataclass, field, fields
-from difflib import get_close_matches
 from types import NoneType, UnionType
 from typing import Any, get_args, get_origin
 
-from memory_mesh.core.checks import is_number
+from memory_mesh.core.checks import is_number, nearest
 from memory_mesh.core.errors import SettingsError
 
 CHAT_PROVIDERS = ("openai", "anthropic", "cohere", "ollama", "lmstudio", "llamacpp")
@@ -35,7 +34,7 @@ def option(
 
 
 def _fraction(value: float) -> str:
-    return "" if 0 <= value <= 1 else "a number from 0 to 1"
+    return "" if is_number(value, min_=0, max_=1) else "a number from 0 to 1"
 
 
 def _seconds_of_a_call(value: float) -> str:
@@ -218,8 +217,8 @@ def checked_name(name: str) -> str:
     """Return the name if an option has it, or raise a `SettingsError` that suggests the nearest one."""
     if name in BY_NAME:
         return name
-    near = get_close_matches(name, NAMES, n=1)
-    raise SettingsError(f"unknown option {name!r:.60}", remedy=f"did you mean {near[0]!r}?" if near else "")
+    near = nearest(name, NAMES)
+    raise SettingsError(f"unknown option {name!r:.60}", remedy=f"did you mean {near!r}?" if near else "")
 
 
 def validate(name: str, value: Any) -> Any:
@@ -249,5 +248,5 @@ def kind_of(name: str) -> type:
 
 
 def _choices(value: object, choices: tuple[str, ...]) -> str:
-    near = get_close_matches(str(value), choices, n=1)
-    return f"one of {', '.join(choices)}" + (f"; did you mean {near[0]!r}?" if near else "")
+    near = nearest(str(value), choices)
+    return f"one of {', '.join(choices)}" + (f"; did you mean {near!r}?" if near else "")

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from memory_mesh.core.checks import fraction
+from memory_mesh.core.checks import fraction, nearest
 from memory_mesh.core.errors import InvalidInput, MemoryMeshError
 from memory_mesh.interfaces.operations import Kind, Operation, Parameter
 from memory_mesh.interfaces.render import NAME, one_line
@@ -75,12 +75,10 @@ def merged(flag: str, given: object, keys: Mapping[str, object]) -> dict[str, ob
 
 def did_you_mean(word: str, known: Iterable[str], *, before: str = "") -> str:
     """Return a hint that names the most similar known word, or an empty text. `before` begins them all and is not compared."""
-    from difflib import get_close_matches
-
     typed = word.removeprefix(before).lower()
     names = [one.removeprefix(before) for one in known if one.startswith(before)]
-    near = [name for name in names if typed and name.startswith(typed)] or get_close_matches(typed, names, n=1)
-    return f"did you mean {before}{near[0]}?" if near else ""
+    near = next((name for name in names if typed and name.startswith(typed)), "") or nearest(typed, names)
+    return f"did you mean {before}{near}?" if near else ""
 
 
 def confirm(question: str) -> None:

@@ -144,7 +144,7 @@ def explained(explanation: Explanation, call: Call) -> Answer:
     lines = [
         f"{NAME} {len(explanation.answers)} answers of {explanation.candidates} candidates, "
         f"among {explanation.documents} memories",
-        f"Asked: {one_line(explanation.query)[:200]}",
+        f"Query: {one_line(explanation.query)[:200]}",
         f"Words: {', '.join(explanation.tokens[:20]) or 'none'}",
         f"Ranker: {explanation.ranker}, keywords and {vectors}, minimum score {explanation.min_score:.2f}",
         f"Left out: {left_out}",

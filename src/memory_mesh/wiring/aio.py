@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Callable, Iterator
 from functools import wraps
-from inspect import getmembers, isfunction, signature
+from inspect import getmembers, isfunction
 from threading import Event
 from types import TracebackType
 from typing import TYPE_CHECKING, ParamSpec, Self, TypeVar, get_origin
@@ -44,8 +44,8 @@ class AsyncProxy:
         # Real methods, not `__getattr__`: `super().add(…)`, `help` and mocks with a spec look them up on the class.
         for name, method in getmembers(face, isfunction) if face else ():
             if not name.startswith("_"):
-                iterates = get_origin(signature(method).return_annotation) is Iterator
-                setattr(cls, name, _iterating(method) if iterates else _awaiting(method))
+                returns: object = get_origin(method.__annotations__["return"])
+                setattr(cls, name, _iterating(method) if returns is Iterator else _awaiting(method))
 
     def __init__(self, face: "Mesh") -> None:
         self._face = face
