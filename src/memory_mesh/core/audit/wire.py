@@ -19,6 +19,7 @@ Field = TypeVar("Field", Pair, Constraint)
 LEVELS = ("critical", "high", "medium", "low")
 PREVIEW = 60
 ERASED = "erased"
+WITHHELD = "withheld"  # a text that the reader may not see; an export only, never stored
 
 # Besides the newline, every character at which `str.splitlines` starts a line.
 _OTHER_BREAKS = r"\r\v\f\x1c-\x1e\x85\u2028\u2029"
