@@ -1,12 +1,13 @@
 """Vectors through the mesh: what is embedded, when, by which model, and what happens when embedding fails."""
 
 import logging
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
 
 from memory_mesh import MemoryMesh
-from memory_mesh.core.errors import EmbeddingError, ModelMismatch, SettingsError
+from memory_mesh.core.errors import EmbeddingError, InvalidInput, ModelMismatch, SettingsError
 from memory_mesh.core.model import Kind, Row, Vector
 from memory_mesh.models import FallbackEmbedder, HashingEmbedder
 from memory_mesh.stores import open_store
@@ -140,6 +141,45 @@ def test_every_part_of_a_long_memory_is_found_and_the_memory_once(house: House, 
     assert found[0].id == long.id
     assert found[0].similarity is not None
     assert found[0].similarity > 0.6  # its own beginning says nothing of zeppelins
+
+
+@pytest.mark.req("MESH-125")
+def test_a_stored_passage_names_its_source_section_place_hash_and_time(house: House, mesh: MemoryMesh) -> None:
+    text = "".join(f"## Part {n}\n\n{LONG[:500]}\n\n" for n in range(4)) + f"## Hangar\n\n{NEEDLE}"
+    long = mesh.add(text, {"source": "guide.md"})
+    rows = sorted(house.store.find(Kind.PASSAGE), key=lambda row: int(str(row.value("text_start"))))
+    assert len(rows) >= 3
+    for row in rows:
+        part = long.content[row.value("text_start") : row.value("text_end")]  # type: ignore[misc]
+        assert (row.value("source"), row.created_at) == ("guide.md", long.updated_at)
+        assert row.value("content_hash") == sha256(part.encode()).hexdigest()
+    assert rows[-1].value("section") == ["Hangar"]
+    assert NEEDLE in long.content[rows[-1].value("text_start") : rows[-1].value("text_end")]  # type: ignore[misc]
+    mesh.update(long.id, metadata={"source": "moved.md", "type": "agent"})
+    moved = house.store.find(Kind.PASSAGE)
+    assert {row.value("source") for row in moved} == {"moved.md"}
+    assert {str(row.value("content_hash")) for row in moved} == {str(row.value("content_hash")) for row in rows}
+
+
+@pytest.mark.req("MESH-125")
+def test_a_passage_that_validation_rejects_is_not_embedded(house: House, recorder: RecordingEmbedder) -> None:
+    text = f"{LONG}\n\n# A\n\nNo."
+    house.mesh(embedder=recorder).add(text)
+    assert any(part.endswith("No.") for part in recorder.texts)
+    strict = RecordingEmbedder(Narrow())
+    house.mesh("strict", embedder=strict, scrub={"validation": {"enforce_min_length": True, "min_length": 10}}).add(text)
+    assert len(strict.texts) >= 2
+    assert not any(part.endswith("No.") for part in strict.texts)
+
+
+@pytest.mark.req("MESH-125")
+def test_a_text_below_an_enforced_minimum_is_refused(house: House) -> None:
+    rules = {"validation": {"enforce_min_length": True, "min_length": 10}}
+    with pytest.raises(InvalidInput, match="2 characters") as error:
+        house.mesh(scrub=rules).add("Hi")
+    assert "10 to" in str(error.value.expected)
+    assert house.mesh().search("Hi") == []
+    assert house.mesh().add("Hi").content == "Hi"
 
 
 def test_passages_go_with_the_text_they_were_cut_from(house: House, mesh: MemoryMesh) -> None:

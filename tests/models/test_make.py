@@ -1,12 +1,17 @@
 """The embedder that the settings select, with its cache and folder."""
 
+import json
+from collections.abc import Iterator
+from contextlib import suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
-from memory_mesh.core.errors import ModelMissing, SettingsError
+from memory_mesh.core.errors import EmbeddingError, ModelMissing, SettingsError
 from memory_mesh.settings import Settings, load
-from memory_mesh.wiring.build import make_embedder, model_paths
+from memory_mesh.wiring.build import check_models, make_embedder, model_paths
 
 
 def loaded(folder: Path, **arguments: object) -> Settings:
@@ -61,3 +66,81 @@ def test_without_a_user_folder_the_cache_is_in_the_home_folder(tmp_path: Path, m
 
     monkeypatch.setattr(Path, "expanduser", nowhere)
     assert loaded(tmp_path).cache == tmp_path / "home" / "cache" / "memory-mesh"
+
+
+# --- fallbacks ---
+
+
+class EmbeddingServer:
+    """A server on this machine that speaks the protocol of embeddings, or refuses every call."""
+
+    def __init__(self, *, works: bool) -> None:
+        self.keys: list[str | None] = []
+        server = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                server.keys.append(self.headers.get("authorization"))
+                texts = json.loads(self.rfile.read(int(self.headers["content-length"])))["input"]
+                body = {"data": [{"index": at, "embedding": [float(len(text)), 1.0]} for at, text in enumerate(texts)]}
+                sent = json.dumps(body if works else {"error": "down"}).encode()
+                self.send_response(200 if works else 403)
+                self.send_header("content-length", str(len(sent)))
+                self.end_headers()
+                self.wfile.write(sent)
+
+            def log_message(self, format: str, *args: object) -> None:
+                pass
+
+        self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        Thread(target=self.http.serve_forever, args=(0.02,), daemon=True).start()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.http.server_port}/v1"
+
+
+@pytest.fixture
+def servers() -> Iterator[tuple[EmbeddingServer, EmbeddingServer]]:
+    down, works = EmbeddingServer(works=False), EmbeddingServer(works=True)
+    yield down, works
+    for server in (down, works):
+        server.http.shutdown()
+        server.http.server_close()
+
+
+@pytest.mark.req("MESH-133")
+def test_the_fallbacks_of_the_settings_are_tried_in_order(
+    tmp_path: Path, servers: tuple[EmbeddingServer, EmbeddingServer], caplog: pytest.LogCaptureFixture
+) -> None:
+    down, works = servers
+    settings = loaded(
+        tmp_path, embedder="ollama", embedding_model="m", embedding_url=down.url, embedding_api_key="k-1",
+        embedding_fallbacks=[down.url, works.url, "local"],
+    )  # fmt: skip
+    embedder = make_embedder(settings)
+    assert embedder is not None
+    assert [vector.model for vector in embedder.embed(["tea"])] == ["ollama/m"]
+    assert "embedded by the fallback ollama/m" in caplog.text
+    assert (len(down.keys), works.keys) == (2, ["Bearer k-1"])
+
+
+def test_a_key_for_the_providers_own_address_is_not_sent_to_a_fallback(
+    tmp_path: Path, servers: tuple[EmbeddingServer, EmbeddingServer]
+) -> None:
+    _, works = servers
+    settings = loaded(
+        tmp_path, embedder="openai", embedding_api_key="sk-mine", embedding_allow_local=True, embedding_fallbacks=works.url
+    )
+    first, second = make_embedder(settings)._embedders  # type: ignore[union-attr]
+    assert first.model == second.model == "openai/text-embedding-3-small"
+    with suppress(EmbeddingError):  # its vectors have another dimension
+        second.embed(["tea"])
+    assert works.keys == [None]
+
+
+@pytest.mark.parametrize("wrong", ["openai", "nonsense", ["local", "cohere"]])
+def test_an_unknown_fallback_is_refused_when_the_mesh_is_opened(tmp_path: Path, wrong: object) -> None:
+    with pytest.raises(SettingsError, match="embedding_fallbacks") as error:
+        check_models(loaded(tmp_path, embedder="ollama", embedding_fallbacks=wrong).options)
+    assert "lmstudio" in str(error.value.expected)

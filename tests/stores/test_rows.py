@@ -96,7 +96,7 @@ def test_every_shape_of_condition_is_drawn() -> None:
 
 
 def test_conditions_are_drawn_about_lists_keys_and_the_wrong_type() -> None:
-    compares = [part for where in drawn(conditions(), 700) for part in _parts(where) if isinstance(part, Compare)]
+    compares = [part for where in drawn(conditions(), 1500) for part in _parts(where) if isinstance(part, Compare)]
     columns = {part.column for part in compares}
     assert {*Type} == {type_ for column in columns for type_ in _types(column)}
     assert any(is_list(column) for column in columns)

@@ -114,6 +114,11 @@ class EmbeddingOptions:
         None, "its API key; by default from the provider's own variable", secret=True, personal=True
     )
     embedding_url: str | None = option(None, "another address that speaks the provider's protocol", personal=True)
+    embedding_fallbacks: str | list[str] | None = option(
+        None,
+        "tried in order when the embedder fails: a URL that serves the same model, or local, ollama, lmstudio",
+        personal=True,
+    )
     embedding_allow_local: bool | None = option(None, "allow an address on this machine or network", personal=True)
     embedding_window: int | None = option(None, "how many tokens of a text the model reads; known for the usual models")
     embedding_price: float | None = option(None, "dollars for a million tokens embedded")
@@ -206,7 +211,7 @@ _TYPES: Mapping[type, tuple[str, Callable[[Any], bool]]] = {
     ),
     float: ("a number from 0, at most 10^12", lambda value: isinstance(value, float) and 0 <= value <= _MAX_NUMBER),
     list: (
-        "a path or a list of paths",
+        "a text or a list of texts",
         lambda value: isinstance(value, str) or (isinstance(value, list) and all(isinstance(item, str) for item in value)),
     ),
     dict: ("a table (in the environment: a JSON object)", lambda value: isinstance(value, dict)),

@@ -7,28 +7,50 @@ one of its first vector. Vectors of two models are never mixed or compared.
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
+from typing import TYPE_CHECKING
 
 from memory_mesh.core.errors import Conflict, EmbeddingError, MemoryMeshError, ModelMismatch, SettingsError
-from memory_mesh.core.model import In, Key, Kind, Memory, Meta, Row, Vector, batches, checked, iso
+from memory_mesh.core.model import In, Key, Kind, Memory, Meta, Row, Value, Vector, batches, checked, iso
 from memory_mesh.core.ports import Embedder, Progress
 from memory_mesh.flows.context import Context, Plan
+
+if TYPE_CHECKING:
+    from memory_mesh.core.scrubbing import Chunk
 
 _META = "embedding"
 _log = logging.getLogger("memory_mesh")
 
 
+# What a passage of a long text records besides its vector: where it lies in the text, and the hash of its part.
+_PLACE = ("section", "text_start", "text_end", "content_hash")
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """The vector of a passage, and its place in the text; a text of a single passage has none."""
+
+    vector: Vector
+    place: Mapping[str, Value] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, row: Row) -> "Passage | None":
+        """Return the passage that a row stores; None if it has no vector."""
+        place = {name: row.fields[name] for name in _PLACE if name in row.fields}
+        return cls(row.vector, place) if row.vector else None
+
+
 @dataclass(frozen=True, slots=True)
 class Embedded:
-    """The vectors of one text: its own, and those of the passages after the first one."""
+    """The passages of one text. The vector of the first one is the memory's own."""
 
-    vectors: tuple[Vector, ...] = ()
+    passages: tuple[Passage, ...] = ()
     pending: bool = False
 
     @property
     def own(self) -> Vector | None:
-        return self.vectors[0] if self.vectors else None
+        return self.passages[0].vector if self.passages else None
 
 
 class Vectors(dict[str, Embedded]):
@@ -62,12 +84,12 @@ class Vectors(dict[str, Embedded]):
 
 def _embed_passages(context: Context, embedder: Embedder, texts: Sequence[str]) -> list[Embedded]:
     """Return the vectors of the passages of each text, embedded in one batch."""
-    passages = [split_passages(context, embedder, text) for text in texts]
-    vectors = iter(embed_texts(embedder, [passage for parts in passages for passage in parts]) if texts else ())
-    embedded = [Embedded(tuple(next(vectors) for _ in parts)) for parts in passages]
+    split = [split_passages(context, embedder, text) for text in texts]
+    vectors = iter(embed_texts(embedder, [text for parts in split for text, _ in parts]) if texts else ())
+    embedded = [Embedded(tuple(Passage(next(vectors), place) for _, place in parts)) for parts in split]
     # The vectors of a fallback have the name of its model. If it differs, the memory waits for the right model.
     pending = Embedded(pending=True)
-    return [one if all(vector.model == embedder.model for vector in one.vectors) else pending for one in embedded]
+    return [one if all(passage.vector.model == embedder.model for passage in one.passages) else pending for one in embedded]
 
 
 def embed_query(context: Context, query: str) -> Vector | None:
@@ -104,19 +126,24 @@ def warn_once(context: Context, what: str) -> None:
         _log.warning("%s; run memory-mesh reembed", what)
 
 
-def split_passages(context: Context, embedder: Embedder, text: str) -> list[str]:
-    """Split a text into passages that fit the embedder's window. Nearly every text is a single passage."""
+def split_passages(context: Context, embedder: Embedder, text: str) -> list[tuple[str, dict[str, Value]]]:
+    """Split a text into passages that fit the embedder's window, each with its place. Nearly every text is a single passage."""
     with _embedding_errors(embedder):
         window = embedder.window
         # A token has at least one byte, and two tokens frame the text, so most texts need no counting.
         if len(text.encode()) <= window - 2 or embedder.count(text) <= window:
-            return [text]
-        from memory_mesh.core.scrubbing import split_chunks  # few texts are that long
+            return [(text, {})]
+        from memory_mesh.core.scrubbing import annotate, split_chunks, validate  # few texts are that long
 
-        rules = context.gate().scrub.chunking
-        max_tokens = min(rules.max_tokens, window)
-        rules = replace(rules, min_tokens=1, max_tokens=max_tokens, hard_max_tokens=max_tokens)
-        return [chunk.text for chunk in split_chunks(text, rules, embedder.count)] or [text]
+        settings = context.gate().scrub
+        max_tokens = min(settings.chunking.max_tokens, window)
+        rules = replace(settings.chunking, min_tokens=1, max_tokens=max_tokens, hard_max_tokens=max_tokens)
+        chunks = validate(annotate(split_chunks(text, rules, embedder.count)), settings)
+        return [(chunk.text, _place_of(chunk)) for chunk in chunks] or [(text, {})]
+
+
+def _place_of(chunk: "Chunk") -> dict[str, Value]:
+    return dict(zip(_PLACE, (list(chunk.section), chunk.start, chunk.end, chunk.content_hash), strict=True))
 
 
 def store_model(context: Context) -> str | None:
@@ -132,15 +159,16 @@ def model_row(context: Context, model: str) -> Row:
 
 def passage_rows(memory: Memory, embedded: Embedded) -> list[Row]:
     """Return a row for each further passage of a long memory."""
-    return [passage_row(memory, f"{memory.id}.{n}", vector) for n, vector in enumerate(embedded.vectors[1:], start=1)]
+    return [passage_row(memory, f"{memory.id}.{n}", passage) for n, passage in enumerate(embedded.passages[1:], start=1)]
 
 
-def passage_row(memory: Memory, id_: str, vector: Vector) -> Row:
-    """Return the row of a passage, with the scope of its memory."""
+def passage_row(memory: Memory, id_: str, passage: Passage) -> Row:
+    """Return the row of a passage, with the scope, the source and the time of its memory."""
+    source = memory.metadata.get("source")
     return checked(
         Row(
-            kind=Kind.PASSAGE, id=id_, partition=memory.partition, created_at=memory.updated_at, vector=vector,
-            fields={"ref": memory.id, **memory.scope},
+            kind=Kind.PASSAGE, id=id_, partition=memory.partition, created_at=memory.updated_at, vector=passage.vector,
+            fields={"ref": memory.id, "source": source if isinstance(source, str) else None, **memory.scope, **passage.place},
         )
     )  # fmt: skip
 
@@ -249,9 +277,9 @@ class _Reembedding:
     def _plan_staging(self, ids: Sequence[str]) -> Plan[None]:
         memories, seen = self._read(ids)
         puts = [
-            passage_row(memory, self._stage_id(memory.id, n), vector)
+            passage_row(memory, self._stage_id(memory.id, n), passage)
             for memory, embedded in zip(memories, self._embed(memories), strict=True)
-            for n, vector in enumerate(embedded.vectors)
+            for n, passage in enumerate(embedded.passages)
         ]
         return Plan(None, puts, seen=seen)
 
@@ -263,7 +291,7 @@ class _Reembedding:
         vectors: dict[str, Embedded] = {}
         for memory in memories:
             staged = [passages[memory.id].get(self._stage_id(memory.id, n)) for n in range(len(passages[memory.id]))]
-            vectors[memory.id] = Embedded(tuple(row.vector for row in staged if row and row.vector))
+            vectors[memory.id] = Embedded(tuple(passage for row in staged if row and (passage := Passage.of(row))))
         unstaged = [memory for memory in memories if not vectors[memory.id].own]
         vectors |= zip((memory.id for memory in unstaged), self._embed(unstaged), strict=True)
         current, model = store_model(self._context), self._embedder.model

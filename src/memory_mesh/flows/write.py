@@ -17,7 +17,7 @@ from memory_mesh.core.intake import Draft, draft, fingerprint, is_file_print, re
 from memory_mesh.core.model import In, Kind, Memory, MemoryType, Reader, Receipt, Row, Status, Value, all_of, equals, iso
 from memory_mesh.core.search import tokens
 from memory_mesh.flows.context import Context, Plan, check_texts, commit, new_entry, own_audit_rows, require_memory
-from memory_mesh.flows.embed import Embedded, Vectors, passage_row, passage_rows, replace_passages
+from memory_mesh.flows.embed import Embedded, Passage, Vectors, passage_row, passage_rows, replace_passages
 
 # The metadata that the audit block repeats: distillation looks for failures in blocks.
 _METADATA_IN_BLOCK = ("status", "tags", "error_pattern")
@@ -277,15 +277,16 @@ def _plan_update(
 
 
 def _with_passages(context: Context, before: Memory, plan: Plan[Memory], vectors: Embedded | None) -> Plan[Memory]:
-    """Add the memory's passages to the plan: replaced if the text changed, with the new scope if the scope changed."""
+    """Add the memory's passages to the plan: replaced if the text changed, with the new scope or source if that changed."""
     memory = plan.answer
-    if vectors is None and memory.scope == before.scope:
+    same_source = memory.metadata.get("source") == before.metadata.get("source")
+    if vectors is None and same_source and memory.scope == before.scope:
         return plan
     old = context.store.get(Kind.PASSAGE, context.store.ids(Kind.PASSAGE, equals("ref", memory.id)))
     if vectors:
         new = passage_rows(memory, vectors)
     else:
-        new = [passage_row(memory, id_, row.vector) for id_, row in old.items() if row.vector]
+        new = [passage_row(memory, id_, passage) for id_, row in old.items() if (passage := Passage.of(row))]
     puts, deletes = replace_passages(old, new)
     return replace(plan, puts=[*plan.puts, *puts], deletes=deletes)
 

@@ -2,6 +2,7 @@
 
 import random
 import time
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 _DEFAULTS = Options()
 _LOCAL_EMBEDDERS = ("local", "hash", "none")
+_KEYLESS_EMBEDDERS = ("local", "ollama", "lmstudio")  # fallbacks by name; another provider would need a second key
 _DEFAULT_WINDOW = 510  # tokens; small enough for every embedding model
 _DEFAULT_MODEL = "default"  # a server with a single model, such as llama.cpp's, accepts any name
 # The names of the options for URL, key and local addresses.
@@ -95,16 +97,38 @@ def context_over(store: Store, reader: Reader, *, embedder: Embedder | None = No
 
 def make_embedder(settings: Settings, *, meter: Meter | None = None) -> Embedder | None:
     """Return the embedder that the settings name, with a cache, or None for keyword search only. It loads nothing yet."""
-    name = settings.options.embedder
-    if name == "none":
+    if settings.options.embedder == "none":
         return None
-    from memory_mesh.models import CachedEmbedder, HashingEmbedder, LocalEmbedder
+    from memory_mesh.models import CachedEmbedder, FallbackEmbedder
 
-    if name == "local":
-        return CachedEmbedder(LocalEmbedder(model_paths(settings)))
-    if name == "hash":
-        return CachedEmbedder(HashingEmbedder())
-    return CachedEmbedder(_remote_embedder(settings.options, meter))
+    chain = [_one_embedder(settings, options, meter) for options in (settings.options, *_fallbacks(settings.options))]
+    # Each has its own cache: the vectors of a fallback must not be kept as those of the first.
+    cached = [CachedEmbedder(embedder) for embedder in chain]
+    return FallbackEmbedder(cached) if len(cached) > 1 else cached[0]
+
+
+def _one_embedder(settings: Settings, options: Options, meter: Meter | None) -> Embedder:
+    from memory_mesh.models import HashingEmbedder, LocalEmbedder
+
+    if options.embedder == "local":
+        return LocalEmbedder(model_paths(settings))
+    return HashingEmbedder() if options.embedder == "hash" else _remote_embedder(options, meter)
+
+
+def _fallbacks(options: Options) -> list[Options]:
+    """Return the options of each fallback embedder. No key is sent to an address that it was not given for."""
+    given = options.embedding_fallbacks or []
+    fallbacks: list[Options] = []
+    for name in [given] if isinstance(given, str) else given:
+        if "://" in name and _is_remote(options):
+            key = options.embedding_api_key if options.embedding_url else None
+            fallbacks.append(replace(options, embedding_url=name, embedding_api_key=key))
+        elif name in _KEYLESS_EMBEDDERS:
+            fallbacks.append(Options(embedder=name, llm_timeout=options.llm_timeout))
+        else:
+            expected = f"{', '.join(_KEYLESS_EMBEDDERS)}, or the URL of a server with the model of a remote embedder"
+            raise SettingsError(f"embedding_fallbacks has {name!r:.120}", expected=expected)
+    return fallbacks
 
 
 def model_paths(settings: Settings) -> "ModelPaths":
@@ -209,8 +233,9 @@ def check_models(options: Options) -> None:
     _caps(options)
     if options.enable_llm:
         make_chat(options, None)
-    if _is_remote(options):
-        _remote_embedder(options, None)
+    for one in (options, *_fallbacks(options)):
+        if _is_remote(one):
+            _remote_embedder(one, None)
 
 
 def make_chat(options: Options, meter: Meter | None) -> ChatModel | None:

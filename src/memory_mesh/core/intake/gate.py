@@ -26,10 +26,14 @@ class Layer0:
         """Return a memory's text, redacted and scrubbed."""
         redacted = self.redact(text)
         try:
-            clean = scrub(redacted, self.scrub).text
+            scrubbed = scrub(redacted, self.scrub)
         except InvalidInput:
             return redacted
-        return self.redact(clean) if clean.strip() else redacted
+        if scrubbed.text.strip() and not scrubbed.chunks:
+            rules = self.scrub.validation
+            expected = f"{rules.min_length} to {rules.max_length:,} characters (scrub.validation)"
+            raise InvalidInput(f"the text is rejected: it has {len(scrubbed.text):,} characters", expected=expected)
+        return self.redact(scrubbed.text) if scrubbed.text.strip() else redacted
 
     def redact(self, text: str) -> str:
         """Return any other text redacted: a reason, a query, a line of a log."""

@@ -98,6 +98,9 @@ COLUMNS: tuple[Column, ...] = (
     *_columns(_MEMORY, status=TEXT, pinned=BOOL, pending=BOOL, times_observed=INT, superseded_by=TEXT, supersedes=TEXTS),
     *_columns(_MEMORY, sources=TEXTS, heritage_chain=JSON, lesson_pattern_id=TEXT, source_skill_id=TEXT),
     *_columns(_MEMORY, fingerprint=TEXT, salt=TEXT),
+    # passages: where the part of a long memory lies in its text
+    *_columns(Kind.PASSAGE, content_hash=TEXT),
+    *_columns(Kind.PASSAGE, source=TEXT, section=TEXTS, text_start=INT, text_end=INT),
     # links
     *_columns(Kind.LINK, target=TEXT, link_type=TEXT, similarity=REAL),
     # history

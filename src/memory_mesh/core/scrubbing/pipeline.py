@@ -59,7 +59,7 @@ def scrub(
     return Scrubbed(clean, validate(chunks, settings) if settings.enabled else chunks)
 
 
-def annotate(chunks: tuple[Chunk, ...], source: str | None, at: str | None) -> tuple[Chunk, ...]:
+def annotate(chunks: tuple[Chunk, ...], source: str | None = None, at: str | None = None) -> tuple[Chunk, ...]:
     """Stage 5: add source, timestamp and content hash to each chunk."""
     return tuple(
         replace(chunk, source=source, timestamp=at, content_hash=sha256(chunk.text.encode("utf-8", "replace")).hexdigest())
