@@ -408,7 +408,8 @@ def test_an_export_in_the_wire_format_is_what_the_parser_reads(context: Context)
 
 
 @pytest.mark.usefixtures("narrow")
-def test_an_export_during_which_old_searches_go_is_none(context: Context) -> None:
+def test_an_export_during_which_old_searches_go_is_none(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trail, "_AT_ONCE", 2)
     search(context, *"abcdefgh")
     context.clock.ms += 91 * 86_400_000
     export = trail.export(context, as_json=True)
@@ -423,4 +424,4 @@ def test_an_export_tells_how_far_it_is(context: Context) -> None:
     add(context, *(f"text {n}" for n in range(510)))
     told: list[tuple[str, int, int]] = []
     assert len(list(trail.export(context, progress=lambda *said: told.append(said)))) == 510
-    assert told == [("exporting", 500, 510)]
+    assert told == [("exporting", 500, 510), ("exporting", 510, 510)]

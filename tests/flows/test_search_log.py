@@ -173,7 +173,9 @@ def test_the_next_search_after_a_minute_has_them_written(context: Context) -> No
 
 
 def recall(query: str = "q", ms: int = 0) -> SearchEntry:
-    return SearchEntry(user_id=None, agent_id="a", query=query, limit=1, filter=None, ms=ms, results=0, top_score=0.0)
+    return SearchEntry(
+        user_id=None, agent_id="a", session_id=None, query=query, limit=1, filter=None, ms=ms, results=0, top_score=0.0
+    )
 
 
 def test_long_queries_make_small_groups_and_a_group_is_never_empty() -> None:

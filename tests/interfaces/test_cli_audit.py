@@ -23,8 +23,9 @@ EXPORT = COMMANDS["audit export"][0]
 
 
 @pytest.fixture
-def filled(cli: Cli) -> Cli:
-    """Two memories of ann, one of bob, two searches of ann."""
+def filled(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> Cli:
+    """Two memories of ann, one of bob, two searches of ann. Commands read as ann."""
+    monkeypatch.setenv("MEMORY_MESH_AGENT_ID", "ann")
     for agent, content in (("ann", "Tea is at four."), ("ann", "Coffee is at ten."), ("bob", "Water is always there.")):
         assert cli("store", "--content", content, "--agent", agent).code == 0
     for query in ("tea", "mail eve@example.com"):
@@ -242,3 +243,34 @@ def test_a_head_is_read_as_it_is_printed() -> None:
     assert values.read(head, f" 12:{'A' * 64}\n") == (12, "a" * 64)
     with pytest.raises(InvalidInput):
         values.read(head, "12")
+
+
+# --- scope ---
+
+
+def test_the_log_withholds_the_texts_of_other_agents_and_an_auditor_is_recorded(
+    filled: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert filled("store", "--content", "The safe is 7-7-7.", "--type", "agent", "--agent", "ann").code == 0
+    own = filled("audit", "log").out
+    assert "The safe is" in own
+    assert " found: tea" in own
+    monkeypatch.setenv("MEMORY_MESH_AGENT_ID", "bob")
+    for command in (["log"], ["log", "--json"], ["export"]):
+        said = filled("audit", *command)
+        assert said.code == 0
+        assert "The safe is" not in said.out
+        assert "tea" not in said.out
+        assert "withheld" in said.out
+        assert "Water is always there." in said.out  # shared by all agents
+        assert "The safe is" in filled("audit", *command, "--auditor", "Eve Miller").out
+    assert filled("audit", "log").out.count("audit_read Eve Miller") == 3
+    assert filled("audit", "verify").code == 0
+
+
+def test_an_auditor_without_a_name_is_refused_and_leaves_nothing(filled: Cli) -> None:
+    for command in ("log", "export"):
+        said = filled("audit", command, "--auditor", " ")
+        assert (said.code, said.out) == (2, "")
+        assert "the name of a person" in said.err
+    assert "audit_read" not in filled("audit", "log").out

@@ -53,6 +53,7 @@ NO_PARAMETER = {
     "progress": "given by the interface",
     "use_cache": "a command has no earlier searches",
     "heartbeat_log limit": "the command shows the latest",
+    "auditor": "an entry of its own, which no server exposes",
 }
 BY_METHOD = [operation for operation in OPERATIONS if operation.method]
 ANY_KIND = {  # the types that a value of a kind may have
@@ -187,6 +188,13 @@ def test_the_keys_of_a_lesson_are_fields_of_the_lesson() -> None:
     lesson = next(operation for operation in OPERATIONS if operation.name == "distill-lesson")
     keys = {parameter.name for parameter in lesson.parameters if parameter.into}
     assert keys <= LessonContext.__dataclass_fields__.keys()
+
+
+def test_an_auditor_is_never_exposed_by_a_server() -> None:
+    """The texts of every scope are shown on this machine only."""
+    with_auditor = [one for one in OPERATIONS if any(parameter.name == "auditor" for parameter in one.parameters)]
+    assert {one.method for one in with_auditor} == {"audit_log", "audit_export"}
+    assert all(one.exposed == {Interface.CLI} for one in with_auditor)
 
 
 # --- the table itself ---

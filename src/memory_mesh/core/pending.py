@@ -64,6 +64,7 @@ class SearchEntry:
 
     user_id: str | None
     agent_id: str | None
+    session_id: str | None
     query: str
     limit: int
     filter: str | None

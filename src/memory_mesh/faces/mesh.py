@@ -321,19 +321,27 @@ class Mesh:
         return audit.heads(self._flushed(), ChainSelection(agent_id=agent_id, recalls=recalls))
 
     def audit_log(
-        self, limit: int = 20, *, operation: str | None = None, agent_id: str | None = None, recalls: bool | None = None
-    ) -> list[Block]:
-        """Return the latest audit blocks of this user, newest first."""
-        return audit.log(
-            self._flushed(), selection=ChainSelection(agent_id=agent_id, recalls=recalls), operation=operation, limit=limit
-        )
+        self, limit: int = 20, *, operation: str | None = None, agent_id: str | None = None, recalls: bool | None = None,
+        auditor: str | None = None,
+    ) -> list[Block]:  # fmt: skip
+        """Return the latest audit blocks of this user, newest first.
+
+        Texts of memories and queries that this agent and session may not see are `withheld`. `auditor`, the name of a person,
+        shows all of them; an audit block records that first.
+        """
+        selection = ChainSelection(agent_id=agent_id, recalls=recalls)
+        return audit.log(self._flushed(), selection=selection, operation=operation, limit=limit, auditor=auditor)
 
     def audit_export(
-        self, *, as_json: bool = True, agent_id: str | None = None, recalls: bool | None = None, progress: Progress | None = None
-    ) -> Iterator[str]:
-        """Yield the audit chains of this user as lines of JSON, which can be verified without the store, or in wire format."""
-        selection = ChainSelection(agent_id=agent_id, recalls=recalls)
-        return audit.export(self._flushed(), selection=selection, as_json=as_json, progress=progress or no_progress)
+        self, *, as_json: bool = True, agent_id: str | None = None, recalls: bool | None = None, auditor: str | None = None,
+        progress: Progress | None = None,
+    ) -> Iterator[str]:  # fmt: skip
+        """Yield the audit chains of this user as lines of JSON, which can be verified without the store, or in wire format.
+
+        Texts are withheld as in `audit_log`; the wire format leaves out such blocks. `auditor` shows all of them.
+        """
+        selection, update = ChainSelection(agent_id=agent_id, recalls=recalls), progress or no_progress
+        return audit.export(self._flushed(), selection=selection, as_json=as_json, auditor=auditor, progress=update)
 
     # --- formatting ---
 

@@ -6,11 +6,12 @@ from functools import partial
 from itertools import takewhile
 
 from memory_mesh.core import audit
-from memory_mesh.core.audit import ERASED, OPERATIONS, Broken, Sound, Verdict
+from memory_mesh.core.audit import ERASED, OPERATIONS, WITHHELD, Broken, Sound, Verdict
 from memory_mesh.core.checks import number, whole_number
 from memory_mesh.core.errors import InvalidInput, StoreBusy, shown
 from memory_mesh.core.model import ANYTHING, Block, Compare, Head, In, Kind, Memory, Or, Where, all_of, batches, equals, iso
 from memory_mesh.core.ports import Progress, no_progress
+from memory_mesh.flows import trail
 from memory_mesh.flows.context import Context, Plan, commit, head_of, new_entry
 
 _AT_ONCE = 500
@@ -47,36 +48,49 @@ def blocks(context: Context, chain: str, where: Where = ANYTHING) -> list[Block]
 
 
 def log(
-    context: Context, *, selection: ChainSelection = ALL_CHAINS, operation: str | None = None, limit: int = 20
-) -> list[Block]:
-    """Return this user's blocks, newest first."""
+    context: Context, *, selection: ChainSelection = ALL_CHAINS, operation: str | None = None, limit: int = 20,
+    auditor: str | None = None,
+) -> list[Block]:  # fmt: skip
+    """Return this user's blocks, newest first. Texts that the reader may not see are withheld, unless it is an auditor."""
     if operation is not None and operation not in OPERATIONS:
         raise InvalidInput(f"operation is {shown(operation)}", expected=f"one of {', '.join(OPERATIONS)}")
     whole_number("limit", limit)
+    if auditor is not None:
+        trail.record_auditor(context, auditor, "audit log")
     where = all_of(
         equals("user_id", context.reader.user_id),
         ANYTHING if selection.agent_id is None else equals("agent_id", selection.agent_id),
         ANYTHING if operation is None else equals("operation_type", operation),
         ANYTHING if selection.recalls is None else Compare("operation_type", "=" if selection.recalls else "<>", "recall"),
     )
-    return [Block.of(row) for row in context.store.find(Kind.BLOCK, where, limit=limit)]
+    found = [Block.of(row) for row in context.store.find(Kind.BLOCK, where, limit=limit)]
+    return found if auditor is not None else trail.within_scope(context, found)
 
 
 def export(
-    context: Context, *, selection: ChainSelection = ALL_CHAINS, as_json: bool = False, progress: Progress = no_progress
-) -> Iterator[str]:
+    context: Context, *, selection: ChainSelection = ALL_CHAINS, as_json: bool = False, auditor: str | None = None,
+    progress: Progress = no_progress,
+) -> Iterator[str]:  # fmt: skip
     """Yield this user's chains one after another, each from its first block, in the wire format or as lines of JSON, which can be
-    verified. Erased blocks have no text, so only JSON includes them."""
+    verified. Erased and withheld blocks have no text, so only JSON includes them."""
+    if auditor is not None:
+        trail.record_auditor(context, auditor, "audit export")
+    return _pieces(context, selection, as_json=as_json, all_texts=auditor is not None, progress=progress)
+
+
+def _pieces(context: Context, selection: ChainSelection, *, as_json: bool, all_texts: bool, progress: Progress) -> Iterator[str]:
     chains = _chains(context, selection)
     total = sum(context.store.count(Kind.BLOCK, equals("chain", chain)) for chain in chains)
     every = (block for chain in chains for block in _consistent(context, chain))
-    for done, block in enumerate(every, start=1):
-        if as_json:
-            yield audit.line(block) + "\n"
-        elif block.yamo_text != ERASED:
-            yield block.yamo_text
-        if done % _AT_ONCE == 0:
-            progress("exporting", done, total)
+    done = 0
+    for batch in trail.batched(every, _AT_ONCE):
+        for block in batch if all_texts else trail.within_scope(context, batch):
+            if as_json:
+                yield audit.line(block) + "\n"
+            elif block.yamo_text not in (ERASED, WITHHELD):
+                yield block.yamo_text
+        done += len(batch)
+        progress("exporting", done, total)
 
 
 def _consistent(context: Context, chain: str) -> Iterator[Block]:

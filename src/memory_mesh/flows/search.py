@@ -97,7 +97,7 @@ def history(context: Context, memory_id: str) -> list[Change]:
     memory = require_memory(context, memory_id)
     rows = context.store.find(Kind.CHANGE, equals("ref", memory_id))
     changes = sorted((Change.of(row) for row in rows), key=lambda change: change.number)
-    return [model.creation(memory), *(changes if memory.agent_id == context.reader.agent_id else model.since_shared(changes))]
+    return [model.creation(memory), *model.since_visible(context.reader, memory, changes)]
 
 
 # --- by a query ---

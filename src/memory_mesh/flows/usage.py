@@ -32,8 +32,9 @@ def log_search(context: Context, *, query: str, limit: int, filter: str | None, 
     if not (context.options.audit_recalls and context.options.enable_yamo and context.options.enable_memory):
         return
     entry = SearchEntry(
-        user_id=context.reader.user_id, agent_id=context.reader.agent_id, query=query, limit=limit, filter=filter, ms=ms,
-        results=len(results), top_score=max((result.score for result in results), default=0.0),
+        user_id=context.reader.user_id, agent_id=context.reader.agent_id, session_id=context.reader.session_id, query=query,
+        limit=limit, filter=filter, ms=ms, results=len(results),
+        top_score=max((result.score for result in results), default=0.0),
     )  # fmt: skip
     log = context.state.search_log
     if log.add(entry):
@@ -138,7 +139,7 @@ def _plan_append(context: Context, entries: Sequence[SearchEntry]) -> Plan[None]
             at=iso(entry.ms), results=entry.results, top_score=entry.top_score,
         )  # fmt: skip
         chain = chain_name(entry.user_id, entry.agent_id, recalls=True)
-        chains.setdefault(chain, []).append(new_entry(context, "recall", entry.ms, write))
+        chains.setdefault(chain, []).append(new_entry(context, "recall", entry.ms, write, session_id=entry.session_id))
     return Plan(None, [row for chain, new in chains.items() for row in audit_rows(context, chain, new)])
 
 

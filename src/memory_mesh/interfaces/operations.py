@@ -177,6 +177,25 @@ _CHAIN = Parameter(
     choices={"main": False, "recalls": True},
 )  # fmt: skip
 _CHAIN_AGENT = Parameter("agent_id", "only the chains of this agent", flag="--agent", metavar="NAME")
+_LOG = (
+    _CHAIN_AGENT, Parameter("limit", _LIMIT.help, kind=Kind.INTEGER, default=20),
+    Parameter(
+        "operation", "only blocks of this operation", metavar="NAME",
+        choices=_words("retain", "recall", "reflect", "synthesize", "lesson"),
+    ),
+    _CHAIN,
+)  # fmt: skip
+_EXPORT = (
+    _CHAIN_AGENT,
+    Parameter("out", "a new file", kind=Kind.PATH, metavar="FILE", option=True, default_help="standard output"),
+    Parameter(
+        "as_json", "json can be verified; wire is the YAMO format", flag="--format", metavar="NAME", default=True,
+        choices={"json": True, "wire": False},
+    ),
+    _CHAIN,
+)  # fmt: skip
+# Shows texts of every scope, so it has entries of its own that no server exposes.
+_AUDITOR = Parameter("auditor", "show the texts of every agent and session; a block records this name", metavar="NAME")
 _SEARCH = (
     Parameter("query", "words to search for", kind=Kind.WORDS, metavar="QUERY", positional=True, required=True),
     _LIMIT,
@@ -390,26 +409,22 @@ OPERATIONS = (
     ),
     Operation(
         name="audit log", method="audit_log", view="blocks", heading=MAINTAIN,
-        summary="Show the latest audit blocks, newest first.",
-        parameters=(
-            _CHAIN_AGENT, Parameter("limit", _LIMIT.help, kind=Kind.INTEGER, default=20),
-            Parameter("operation", "only blocks of this operation", metavar="NAME",
-                      choices=_words("retain", "recall", "reflect", "synthesize", "lesson")),
-            _CHAIN,
-        ),
-        examples=("audit log --limit 5", "audit log --operation recall --agent planner"),
+        summary="Show the latest audit blocks, newest first. Texts of other agents and sessions are withheld.", parameters=_LOG,
+        examples=("audit log --limit 5", "audit log --operation recall --agent planner", 'audit log --auditor "Eve Miller"'),
+    ),
+    Operation(
+        name="audit log-all", method="audit_log", view="blocks", aliases={Interface.CLI: "audit log --auditor"},
+        effect=Effect.WRITE, summary="show the texts of every agent and session", parameters=(*_LOG, _AUDITOR),
     ),
     Operation(
         name="audit export", method="audit_export", view="exported", heading=MAINTAIN, progress="bar",
-        summary="Write the audit chains to a file, each from its first block.",
-        parameters=(
-            _CHAIN_AGENT,
-            Parameter("out", "a new file", kind=Kind.PATH, metavar="FILE", option=True, default_help="standard output"),
-            Parameter("as_json", "json can be verified; wire is the YAMO format", flag="--format", metavar="NAME", default=True,
-                      choices={"json": True, "wire": False}),
-            _CHAIN,
-        ),
+        summary="Write the audit chains to a file, each from its first block. Texts of other agents and sessions are withheld.",
+        parameters=_EXPORT,
         examples=("audit export --out trail.jsonl", "audit export --format wire --chain main > trail.yamo"),
+    ),
+    Operation(
+        name="audit export-all", method="audit_export", view="exported", aliases={Interface.CLI: "audit export --auditor"},
+        effect=Effect.WRITE, progress="bar", summary="write the texts of every scope", parameters=(*_EXPORT, _AUDITOR),
     ),
     Operation(
         name="doctor", handler="doctor", heading=SETUP, examples=("doctor", "doctor --store sqlite:///memory.db"),

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from memory_mesh.core.audit import ERASED, Broken, Sound, Verdict, as_dict, of_recalls, owner_of
+from memory_mesh.core.audit import ERASED, WITHHELD, Broken, Sound, Verdict, as_dict, of_recalls, owner_of
 from memory_mesh.core.errors import InvalidInput, NotFound
 from memory_mesh.core.learning import Distilled, Heartbeat, JobRun, LessonBlock, Spending
 from memory_mesh.core.model import Block, Change, Extraction, Head, MemoryRecord, SearchResult
@@ -455,14 +455,17 @@ def _verdict_data(verdict: Verdict) -> dict[str, object]:
 def _about(block: Block) -> str:
     """Describe a block in a few words."""
     if block.yamo_text == ERASED:
-        return f"{block.ref or ''} (its text is erased)"
+        return f"{block.ref or ''} (its text is erased)".lstrip()
+    if block.yamo_text == WITHHELD:
+        return f"{block.ref or ''} (withheld: of another agent or session)".lstrip()
     pairs = dict(_PAIR.findall(block.yamo_text))
     if "through_block" in pairs:
         return f"{pairs['recalls_sealed']} blocks removed, up to number {pairs['through_block'].split()[0]}"
     if block.operation_type == "recall":
         return preview(f"{pairs.get('results_found')} found: {pairs.get('query')}", 60)
     action = (block.metadata or {}).get("action")
-    text = next((pairs[name] for name in ("content_preview", "insight_preview", "preventative_rule") if name in pairs), "")
+    names = ("content_preview", "insight_preview", "preventative_rule", "auditor")
+    text = next((pairs[name] for name in names if name in pairs), "")
     return preview(" ".join(str(part) for part in (action, block.ref, text) if part), 90)
 
 

@@ -338,13 +338,32 @@ class AsyncMemoryMesh:
         Store it elsewhere: `verify(head=…)` then detects if the end of the chain was removed.
         """
     async def audit_log(
-        self, limit: int = 20, *, operation: str | None = None, agent_id: str | None = None, recalls: bool | None = None
+        self,
+        limit: int = 20,
+        *,
+        operation: str | None = None,
+        agent_id: str | None = None,
+        recalls: bool | None = None,
+        auditor: str | None = None,
     ) -> list[Block]:
-        """Return the latest audit blocks of this user, newest first."""
+        """Return the latest audit blocks of this user, newest first.
+
+        Texts of memories and queries that this agent and session may not see are `withheld`. `auditor`, the name of a person,
+        shows all of them; an audit block records that first.
+        """
     def audit_export(
-        self, *, as_json: bool = True, agent_id: str | None = None, recalls: bool | None = None, progress: Progress | None = None
+        self,
+        *,
+        as_json: bool = True,
+        agent_id: str | None = None,
+        recalls: bool | None = None,
+        auditor: str | None = None,
+        progress: Progress | None = None,
     ) -> AsyncIterator[str]:
-        """Yield the audit chains of this user as lines of JSON, which can be verified without the store, or in wire format."""
+        """Yield the audit chains of this user as lines of JSON, which can be verified without the store, or in wire format.
+
+        Texts are withheld as in `audit_log`; the wire format leaves out such blocks. `auditor` shows all of them.
+        """
     async def format_results(self, results: Sequence[SearchResult]) -> str:
         """Return search results as the text block that RFC-0011 defines for prompts."""
     async def format_for_model(self, results: Sequence[SearchResult]) -> str:

@@ -16,6 +16,7 @@ from memory_mesh.core.errors import InvalidInput, shown
 RETAIN, ERASE = "store_memory_for_future_retrieval", "erase_memory_for_good"
 RECALL, CHECKPOINT = "recall_relevant_memories", "seal_recalls_kept_long_enough"
 REFLECT, SYNTHESIZE = "synthesize_beliefs_from_memories", "synthesize_knowledge_from_memories"
+READ_TRAIL, AUDIT_READ = "read_audit_trail", "audit_read"  # intent and action of an auditor's reading
 LESSON, REFLECTOR = "distill_wisdom_from_execution", "SubconsciousReflector"
 
 _REQUIRED = (
@@ -119,6 +120,17 @@ def checkpoint(seal: Seal, *, agent: str, at: str, through: int, through_hash: s
         output=[("recalls_sealed", removed), ("through_block", f"{through} {through_hash}")],
         meta=[("rationale", "Recalls removed at the end of their retention"), ("confidence", "1.0"), *seal.pairs()],
         log=["recalls_sealed", "timestamp", at, "through", through, "removed", removed],
+    ).text()
+
+
+def audit_read(seal: Seal, *, agent: str, auditor: str, what: str, at: str) -> str:
+    """Write the block of an auditor who reads blocks of every scope."""
+    return Yamo(
+        agent=agent_name(agent),
+        intent=READ_TRAIL,
+        context=[("action", AUDIT_READ), ("auditor", auditor), ("reads", what), ("timestamp", at)],
+        meta=[("rationale", "Texts of every scope shown to a named auditor"), ("confidence", "1.0"), *seal.pairs()],
+        log=["audit_read", "timestamp", at, "auditor", auditor],
     ).text()
 
 

@@ -25,7 +25,8 @@ OPERATIONS = ("retain", "recall", "reflect", "synthesize", "lesson")
 
 # The operation of each intent.
 INTENTS = {
-    wire_blocks.RETAIN: "retain", wire_blocks.ERASE: "retain", wire_blocks.RECALL: "recall", wire_blocks.CHECKPOINT: "recall",
+    wire_blocks.RETAIN: "retain", wire_blocks.ERASE: "retain", wire_blocks.READ_TRAIL: "retain",
+    wire_blocks.RECALL: "recall", wire_blocks.CHECKPOINT: "recall",
     wire_blocks.REFLECT: "reflect", wire_blocks.SYNTHESIZE: "synthesize", wire_blocks.LESSON: "lesson",
 }  # fmt: skip
 
@@ -69,6 +70,7 @@ class Entry:
     write: Callable[[Seal], str]
     content_hash: str | None = None
     ref: str | None = None
+    session_id: str | None = None  # of a search
     metadata: Mapping[str, Value] | None = None
 
 
@@ -118,7 +120,8 @@ def append(chain: str, head: Head | None, entries: Sequence[Entry]) -> tuple[lis
         number += 1
         block = Block(
             id=entry.id, created_at=iso(entry.ms), chain=chain, number=number, operation_type=entry.operation_type,
-            yamo_text=text, block_hash=text_hash(text), prev_hash=last, user_id=user_id, agent_id=agent_id, ref=entry.ref,
+            yamo_text=text, block_hash=text_hash(text), prev_hash=last, user_id=user_id, agent_id=agent_id,
+            session_id=entry.session_id, ref=entry.ref,
             metadata=dict(entry.metadata) if entry.metadata else None,
         )  # fmt: skip
         blocks.append(block)

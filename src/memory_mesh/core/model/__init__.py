@@ -4,7 +4,7 @@
 # fmt: off
 from memory_mesh.core.model.records import (
     MIN_IMPORTANCE, Block, Change, Extraction, Head, Memory, MemoryRecord, Meta, Receipt, SearchResult, Status, Usage, change_id,
-    creation, revise, since_shared,
+    creation, revise, since_visible, visible_from,
 )
 from memory_mesh.core.model.rows import (
     BASE, BY_NAME, COLUMNS, FILTERABLE, INT_MAX, MOVING, REQUIRED, WITH_VECTOR, Column, Hit, Json, Key, Kind, Row, Scalar, Type,
@@ -25,5 +25,5 @@ __all__ = [
     "Reach", "Reader", "Receipt", "Row", "Scalar", "SearchResult", "Status", "Type", "Usage", "Value", "Vector", "Where",
     "all_of", "as_clock", "batches", "change_id", "checked", "creation", "equals", "fault", "fields_of", "is_list", "iso",
     "like", "may_erase", "millis", "not_expired", "parse_time", "partition", "partition_for", "partitions", "reach_of",
-    "revise", "since_shared", "visible", "visible_to",
+    "revise", "since_visible", "visible", "visible_from", "visible_to",
 ]

@@ -1,13 +1,13 @@
 """Frozen records, which flows use and faces return, and their conversion from and to rows. A change makes a new record."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from typing import Any, ClassVar, Protocol, Self
 
 from memory_mesh.core.errors import InvalidInput, StoreCorrupt, shown
 from memory_mesh.core.model.rows import Kind, Row, Value, Vector, checked, fields_of
-from memory_mesh.core.model.scope import MemoryType, partition_for
+from memory_mesh.core.model.scope import MemoryType, Reader, partition_for, visible
 
 MIN_IMPORTANCE = 0.4  # extracted memories of lower importance are dropped
 
@@ -185,6 +185,7 @@ class Block(_OfChain):
     prev_hash: str | None = None
     user_id: str | None = None
     agent_id: str | None = None
+    session_id: str | None = None  # of a search
     ref: str | None = None  # the memory that it records
     metadata: dict[str, Value] | None = None
     revision: int = 1
@@ -289,11 +290,21 @@ def revise(
     return newer, change
 
 
-def since_shared(changes: Sequence[Change]) -> list[Change]:
-    """Remove the old values from all changes up to the last change of scope: they were not visible to other readers."""
-    moves = [at for at, change in enumerate(changes) if _SCOPE & change.before.keys()]
-    private = moves[-1] + 1 if moves else 0
-    return [*(replace(change, before={}, detail=None, why=None) for change in changes[:private]), *changes[private:]]
+def visible_from(reader: Reader, memory: Memory, changes: Iterable[Change]) -> int:
+    """Return the first revision of a visible memory from which on the reader could see it."""
+    for change in sorted(changes, key=lambda change: change.number, reverse=True):
+        moved: dict[str, Any] = {name: value for name, value in change.before.items() if name in _SCOPE}
+        if moved:
+            memory = replace(memory, **moved)
+            if not visible(reader, memory.row()):
+                return change.number
+    return 1
+
+
+def since_visible(reader: Reader, memory: Memory, changes: Sequence[Change]) -> list[Change]:
+    """Remove from the changes the old values that were not visible to the reader when they were stored."""
+    first = visible_from(reader, memory, changes)
+    return [change if change.number > first else replace(change, before={}, detail=None, why=None) for change in changes]
 
 
 def creation(memory: Memory) -> Change:
