@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from memory_mesh.core.redaction import Pattern, Redactor, assignments, keys, network, numbers, phone
+from memory_mesh.core.redaction import Pattern, Redactor, assignments, keys, network, numbers, phone, vendors
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "redaction.md"
@@ -86,7 +86,7 @@ _GROUPS: tuple[tuple[str, tuple[Pattern, ...]], ...] = (
     ("Money", numbers.CARDS),
     ("National ids", numbers.NATIONAL_IDS),
     ("Secrets", (*keys.FORMS, *keys.GENERAL, *assignments.PATTERNS)),
-    ("Keys of vendors", keys.VENDORS),
+    ("Keys of vendors", vendors.VENDORS),
 )
 
 

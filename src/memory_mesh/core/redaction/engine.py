@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from hashlib import blake2b, sha256
 from typing import TYPE_CHECKING, Literal
 
-from memory_mesh.core.redaction import assignments, keys, network, numbers, phone
+from memory_mesh.core.redaction import assignments, keys, network, numbers, phone, vendors
 from memory_mesh.core.redaction.pattern import MASK, Finding, Page, Pattern, Span, merged
 
 if TYPE_CHECKING:
@@ -23,13 +23,15 @@ if TYPE_CHECKING:
 
 # More specific patterns come first: of two findings that overlap in part, the first pattern's wins.
 PATTERNS: tuple[Pattern, ...] = (
-    *keys.FORMS, *keys.VENDORS, *numbers.CARDS, *numbers.NATIONAL_IDS, *network.PATTERNS, *phone.PATTERNS, *keys.GENERAL,
+    *keys.FORMS, *vendors.VENDORS, *numbers.CARDS, *numbers.NATIONAL_IDS, *network.PATTERNS, *phone.PATTERNS, *keys.GENERAL,
     *assignments.PATTERNS,
 )  # fmt: skip
 # Patterns with the same precondition, so that it is checked once per text.
 _GATES: dict[tuple[int, bool, tuple[str, ...]], list[tuple[int, Pattern]]] = {}
 for _rank, _pattern in enumerate(PATTERNS):
-    _GATES.setdefault((_pattern.digits, _pattern.long_word, _pattern.hints), []).append((_rank, _pattern))
+    if not _pattern.prefixes:
+        _GATES.setdefault((_pattern.digits, _pattern.long_word, _pattern.hints), []).append((_rank, _pattern))
+_PREFIXED = [(prefix, rank) for rank, pattern in enumerate(PATTERNS) for prefix in pattern.prefixes]
 _BY_ID = {pattern.id: pattern for pattern in PATTERNS}
 _MAX_ROUNDS = 12
 _AROUND, _EDGE = 2048, 256
@@ -48,6 +50,9 @@ def find(text: str) -> list[Finding]:
         for rank, pattern in patterns
         for start, end in pattern.finds(page)
     ]
+    if words := page.long_words:
+        prefixed = {rank for prefix, rank in _PREFIXED if prefix in words}
+        spans += [(start, end, rank) for rank in prefixed for start, end in PATTERNS[rank].finds(page)]
     masks = _masks(text) if spans else []
     # A span that is a mask or cuts one is dropped. A span around a mask, as part of a longer secret, stays.
     return [

@@ -140,7 +140,8 @@ def compact(value: str) -> str:
 class Pattern:
     """One kind of value that is never stored: how to find it, and its label. `data/examples.toml` says why, with examples.
 
-    `finds` runs only on texts with one of the hints (in lower case), at least `digits` digits and, if asked, a long word.
+    `finds` runs only on texts with one of the hints (in lower case), at least `digits` digits and, if asked, a long word; with
+    prefixes, only on texts with a long word that contains one of them.
     """
 
     id: str
@@ -150,6 +151,7 @@ class Pattern:
     hints: tuple[str, ...] = ()
     digits: int = 0
     long_word: bool = False
+    prefixes: tuple[str, ...] = ()
     normal: Callable[[str], str] = str  # one spelling of equal values; another spelling of a secret is another secret
 
 
