@@ -8,6 +8,7 @@ from memory_mesh import AsyncMemoryMesh, MemoryMesh
 from memory_mesh.core.errors import InvalidInput, SettingsError
 from memory_mesh.core.options import NAMES, Options
 from memory_mesh.settings import FILE, PREFIX, load
+from memory_mesh.trust import record
 
 SECRET = "sk-very-secret-0123456789"
 
@@ -28,8 +29,11 @@ class Place:
     def set_home(self, text: str) -> None:
         (self.home / FILE).write_text(text, encoding="utf-8")
 
-    def set_project(self, text: str, folder: Path | None = None) -> None:
-        ((folder or self.project) / FILE).write_text(text, encoding="utf-8")
+    def set_project(self, text: str, folder: Path | None = None, *, trusted: bool = False) -> None:
+        file = (folder or self.project) / FILE
+        file.write_text(text, encoding="utf-8")
+        if trusted:
+            record(file, text.encode(), self.home)
 
 
 @pytest.fixture
@@ -73,7 +77,7 @@ def test_argument_before_environment_before_project_before_home_before_default(p
     if first <= 1:
         place.environ[PREFIX + name.upper()] = str(written[1])
     if first <= 2:
-        place.set_project(toml(name, written[2]))
+        place.set_project(toml(name, written[2]), trusted=True)
     if first <= 3:
         place.set_home(toml(name, written[3]))
     loaded = place.load(**arguments)
@@ -84,20 +88,20 @@ def test_argument_before_environment_before_project_before_home_before_default(p
 
 def test_an_origin_names_the_variable_or_the_file(place: Place) -> None:
     place.environ[PREFIX + "AGENT_ID"] = "e"
-    place.set_project("user_id = 'u'")
-    place.set_home("session_id = 's'")
+    place.set_project("session_id = 's'")
+    place.set_home("user_id = 'u'")
     origins = place.load(enable_yamo=False).origins
     assert origins["agent_id"] == "environment (MEMORY_MESH_AGENT_ID)"
-    assert origins["user_id"] == f"file ({place.project / FILE})"
-    assert origins["session_id"] == f"file ({place.home / FILE})"
+    assert origins["session_id"] == f"file ({place.project / FILE})"
+    assert origins["user_id"] == f"file ({place.home / FILE})"
     assert (origins["enable_yamo"], origins["store"]) == ("argument", "default")
 
 
 def test_each_setting_comes_from_where_it_is_set(place: Place) -> None:
-    place.set_project("agent_id = 'p'\nuser_id = 'p'")
-    place.set_home("agent_id = 'h'\nsession_id = 'h'")
+    place.set_project("agent_id = 'p'\nsession_id = 'p'")
+    place.set_home("agent_id = 'h'\nuser_id = 'h'")
     settings = place.load().options
-    assert (settings.agent_id, settings.user_id, settings.session_id) == ("p", "p", "h")
+    assert (settings.agent_id, settings.session_id, settings.user_id) == ("p", "p", "h")
 
 
 def test_an_argument_of_none_was_not_given(place: Place) -> None:
@@ -110,11 +114,11 @@ def test_an_argument_of_none_was_not_given(place: Place) -> None:
 
 
 def test_the_nearest_project_file_counts_alone(place: Place) -> None:
-    place.set_project("agent_id = 'outer'\nuser_id = 'outer'")
+    place.set_project("agent_id = 'outer'\nsession_id = 'outer'")
     assert place.load(place.inner).options.agent_id == "outer"
     place.set_project("agent_id = 'inner'", place.inner)
     settings = place.load(place.inner).options
-    assert (settings.agent_id, settings.user_id) == ("inner", None)
+    assert (settings.agent_id, settings.session_id) == ("inner", None)
     assert place.load(place.project).options.agent_id == "outer"
 
 
@@ -223,7 +227,7 @@ def test_text_from_the_environment_is_kept_as_it_is(place: Place) -> None:
     ],
 )
 def test_a_file_is_refused_where_a_value_is_of_the_wrong_kind(place: Place, name: str, value: str) -> None:
-    place.set_project(f"{name} = {value}")
+    place.set_home(f"{name} = {value}")
     with pytest.raises(SettingsError, match=f"{name} .*is not valid; expected"):
         place.load()
 
@@ -269,9 +273,9 @@ def test_the_process_itself_is_asked_where_nothing_is_given(place: Place, monkey
     monkeypatch.chdir(place.inner)
     monkeypatch.setenv(PREFIX + "HOME", str(place.home))
     monkeypatch.setenv(PREFIX + "AGENT_ID", "e")
-    place.set_project("user_id = 'p'")
+    place.set_project("session_id = 'p'")
     settings = load({}).options
-    assert (settings.agent_id, settings.user_id) == ("e", "p")
+    assert (settings.agent_id, settings.session_id) == ("e", "p")
 
 
 # --- secrets ---
@@ -302,31 +306,14 @@ def test_a_secret_in_a_broken_file_is_not_shown(place: Place) -> None:
         f'llm_api_key = ["{SECRET}"]',
         f'llm_api_kye = "{SECRET}"',
     ):
-        place.set_project(text)
-        with pytest.raises(SettingsError) as refused:
-            place.load()
-        assert SECRET not in str(refused.value)
+        for write in (place.set_project, place.set_home):
+            write(text)
+            with pytest.raises(SettingsError) as refused:
+                place.load()
+            assert SECRET not in str(refused.value)
 
 
 # --- language models ---
-
-PERSONAL = ("llm_base_url", "llm_allow_local", "embedding_url", "embedding_allow_local")
-
-
-@pytest.mark.parametrize("name", PERSONAL)
-def test_a_projects_file_cannot_say_where_texts_and_keys_go(place: Place, name: str) -> None:
-    value = "true" if name.endswith("local") else '"https://example.com/v1"'
-    place.set_project(f"{name} = {value}")
-    with pytest.raises(SettingsError, match=f"{name} decides where your texts are sent.*MEMORY_MESH_{name.upper()}"):
-        place.load()
-
-
-@pytest.mark.parametrize("name", PERSONAL)
-def test_the_homes_file_the_environment_and_an_argument_can(place: Place, name: str) -> None:
-    value, text = (True, "true") if name.endswith("local") else ("https://example.com/v1", '"https://example.com/v1"')
-    assert getattr(place.load(**{name: value}).options, name) == value
-    place.set_home(f"{name} = {text}")
-    assert getattr(place.load().options, name) == value
 
 
 def test_a_key_is_taken_from_the_providers_own_variable_where_none_is_given(place: Place) -> None:

@@ -38,10 +38,12 @@ def tables() -> Iterator[str]:
     """Yield the lines of a table for each group of options."""
     for group in reversed(Options.__bases__):
         title = (group.__doc__ or "").rstrip(".")
-        yield f"\n### {title}\n\n| option | environment variable | default | meaning |\n|---|---|---|---|"
+        yield f"\n### {title}\n"
+        yield "| option | environment variable | default | a project may set it | meaning |\n|---|---|---|---|---|"
         for option in fields(group):
             default = "–" if option.default is None else f"`{option.default}`"
-            yield f"| `{option.name}` | `{PREFIX}{option.name.upper()}` | {default} | {option.metadata['about']} |"
+            variable, metadata = PREFIX + option.name.upper(), option.metadata
+            yield f"| `{option.name}` | `{variable}` | {default} | {metadata['project']} | {metadata['about']} |"
     yield ""
 
 

@@ -3,6 +3,9 @@
 This is the only module that reads the environment. The project file is the nearest `memory-mesh.toml` at or above the working
 folder; the home file lies in `MEMORY_MESH_HOME` (default `~/.memory-mesh`). The option `agent_id` is `MEMORY_MESH_AGENT_ID` in
 the environment and `agent_id = "…"` in a file. The options themselves stand in `core/options.py`.
+
+The project file may come with somebody else's repository, so it sets only what `core/options.py` opens to projects. A user may
+trust a file: then it sets every option, as long as its bytes are the ones that were trusted.
 """
 
 import json
@@ -17,33 +20,36 @@ from urllib.parse import quote
 
 from memory_mesh.core.checks import nearest
 from memory_mesh.core.errors import SettingsError
-from memory_mesh.core.options import BY_NAME, CHAT_PROVIDERS, NAMES, Options, checked_name, kind_of, validate
+from memory_mesh.core.options import BY_NAME, NAMES, Options, Project, checked_name, kind_of, validate
+from memory_mesh.core.text import shown_url
+from memory_mesh.trust import FILE, ProjectFile, Trust, file_at, forget, record, trust_in
 
-FILE = "memory-mesh.toml"
 PREFIX = "MEMORY_MESH_"
 # The variables in which the providers' own tools look for the key.
 PROVIDER_KEYS = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY", "cohere": "CO_API_KEY"}
 _KEYED = (("llm_provider", "llm_api_key", "llm_base_url"), ("embedder", "embedding_api_key", "embedding_url"))
 _BOOLEANS = {**dict.fromkeys(("1", "true", "yes", "on"), True), **dict.fromkeys(("0", "false", "no", "off"), False)}
+_MAX_FILE_BYTES = 2**20
 
 _log = logging.getLogger(__name__)
 
-# The name of each source and its values, in order of precedence.
-_Sources = list[tuple[str, dict[str, object]]]
+_Values = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The options in force, where each came from, the home folder and the user's folder of caches."""
+    """The options in force, where each came from, the home folder, the user's folder of caches and the file of the project."""
 
     options: Options
     origins: Mapping[str, str]
     home: Path
     caches: Path
+    project: ProjectFile | None = None
 
     def displayed(self) -> list[tuple[str, str, str]]:
-        """Return name, value and origin of each option; secrets are not shown."""
-        return [(name, self._display(name), self.origins[name]) for name in NAMES]
+        """Return name, value and origin of each option; secrets and the passwords of URLs are not shown."""
+        shown = {name: self.options.shown(name) for name in NAMES} | {"store": shown_url(self.store_url)}
+        return [(name, shown[name], self.origins[name]) for name in NAMES]
 
     @property
     def store_url(self) -> str:
@@ -55,34 +61,48 @@ class Settings:
         """The folder for files that can be downloaded or built again."""
         return folder(self.options.cache_dir, "cache_dir") if self.options.cache_dir else self.caches / "memory-mesh"
 
-    def _display(self, name: str) -> str:
-        value = self.store_url if name == "store" else getattr(self.options, name)
-        if value is None:
-            return "-"
-        return "(set, not shown)" if BY_NAME[name].metadata["secret"] else str(value)
-
 
 def load(arguments: Mapping[str, object], *, environ: Mapping[str, str] | None = None, cwd: Path | None = None) -> Settings:
     """Combine all sources. Arguments that are None count as not given; every value is validated, also one that is overridden."""
     environ = os.environ if environ is None else environ
-    home = folder(environ.get(PREFIX + "HOME") or "~/.memory-mesh", PREFIX + "HOME")
-    project = _project(cwd or _working_folder(), home / FILE)
-    sources = [
-        ("argument", {name: value for name, value in arguments.items() if value is not None}),
-        *_environment(environ),
-        *project,
-        *_file(home / FILE),
-    ]
-    values: dict[str, Any] = {}
+    home = home_folder(environ)
+    given = {name: value for name, value in arguments.items() if value is not None}
+    own = _values(_origin(home / FILE), _parsed(home / FILE, _bytes(home / FILE))) if (home / FILE).is_file() else {}
+    project, project_values = _project(cwd or _working_folder(), home, own)
+    values: _Values = {}
     origins = dict.fromkeys(NAMES, "default")
-    for origin, source in sources:
-        for name, raw in source.items():
-            value = _read(name, raw, origin)
-            if name not in values:
-                values[name], origins[name] = value, origin
-    _protect_keys(values, origins, sources, {origin for origin, _ in project})
+    for origin, source in (
+        (_origin(home / FILE), own),
+        (_origin(project.path) if project else "", project_values),
+        *_environment(environ),
+        ("argument", _values("argument", given)),
+    ):
+        values |= source
+        origins |= dict.fromkeys(source, origin)
     _add_provider_keys(values, origins, environ)
-    return Settings(Options(**values), origins, home, _caches(environ, home))
+    return Settings(Options(**values), origins, home, _caches(environ, home), project)
+
+
+def home_folder(environ: Mapping[str, str] | None = None) -> Path:
+    """Return the home folder of memory-mesh."""
+    environ = os.environ if environ is None else environ
+    return folder(environ.get(PREFIX + "HOME") or "~/.memory-mesh", PREFIX + "HOME")
+
+
+def trust(path: str) -> tuple[Path, list[str]]:
+    """Trust the file of a project until it changes, and return its path and the options that it sets."""
+    file = file_at(folder(path, "PATH"))
+    data = _bytes(file)
+    values = _values(_origin(file), _parsed(file, data))
+    record(file, data, home_folder())
+    return file, list(values)
+
+
+def untrust(path: str) -> Path:
+    """End the trust in the file of a project, and return its path."""
+    file = file_at(folder(path, "PATH"))
+    forget(file, home_folder())
+    return file
 
 
 def folder(path: str, name: str) -> Path:
@@ -103,11 +123,12 @@ def _working_folder() -> Path:
         raise SettingsError("the working folder was removed", remedy="change to another folder") from None
 
 
-def _environment(environ: Mapping[str, str]) -> _Sources:
+def _environment(environ: Mapping[str, str]) -> list[tuple[str, _Values]]:
     variables = {PREFIX + name.upper(): name for name in NAMES}
     if unknown := sorted(name for name in environ if name.startswith(PREFIX) and name not in {*variables, PREFIX + "HOME"}):
         _warn(tuple(unknown))
-    return [(f"environment ({key})", {name: environ[key]}) for key, name in variables.items() if key in environ]
+    found = [(f"environment ({key})", name, environ[key]) for key, name in variables.items() if key in environ]
+    return [(origin, _values(origin, {name: _from_text(text, kind_of(name))})) for origin, name, text in found]
 
 
 @cache
@@ -120,30 +141,28 @@ def _warn(unknown: tuple[str, ...]) -> None:
     _log.warning("ignored unknown environment variable%s %s%s", "s" if len(unknown) > 1 else "", shown, hint)
 
 
-def _project(folder: Path, home_file: Path) -> _Sources:
-    """Read the project file. Its author may not be the user, so it cannot decide where the user's texts and keys are sent."""
-    path = next((path for at in (folder, *folder.parents) if (path := at / FILE).is_file()), None)
-    # `samefile` also sees through links and relative paths.
-    sources = [] if path is None or (home_file.is_file() and path.samefile(home_file)) else _file(path)
-    for origin, source in sources:
-        for name in source:
-            if name in BY_NAME and BY_NAME[name].metadata["personal"]:
-                raise SettingsError(
-                    f"{origin}: {name} decides where your texts are sent; a project file cannot set it",
-                    remedy=f"set {PREFIX}{name.upper()}, or put it into {home_file}",
-                )
-    return sources
+def _bytes(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            data = file.read(_MAX_FILE_BYTES + 1)
+    except OSError as error:
+        raise SettingsError(f"{path} cannot be read: {error.strerror}", remedy="check its permissions") from error
+    if len(data) > _MAX_FILE_BYTES:
+        raise SettingsError(f"{path} cannot be read: it is too long", expected=f"at most {_MAX_FILE_BYTES:,} bytes")
+    return data
 
 
-def _file(path: Path) -> _Sources:
-    if not path.is_file():
-        return []
+def _parsed(path: Path, data: bytes) -> _Values:
     import tomllib  # most runs have no file
 
     try:
-        return [(f"file ({path})", tomllib.loads(path.read_text(encoding="utf-8")))]
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
+        return tomllib.loads(data.decode())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise SettingsError(f"{path} cannot be read: {error}", remedy="correct the file") from error
+
+
+def _origin(path: Path) -> str:
+    return f"file ({path})"
 
 
 def _caches(environ: Mapping[str, str], home: Path) -> Path:
@@ -168,31 +187,76 @@ def _add_provider_keys(values: dict[str, Any], origins: dict[str, str], environ:
             values[key], origins[key] = environ[variable], f"environment ({variable})"
 
 
-def _protect_keys(values: dict[str, Any], origins: dict[str, str], sources: _Sources, untrusted: set[str]) -> None:
-    """Refuse a project file that names another provider than the user's: the user's key would be sent there."""
-    for provider, key, _ in _KEYED:
-        named = values.get(provider)
-        trusted = [source[provider] for origin, source in sources if provider in source and origin not in untrusted]
-        if key in values and named in CHAT_PROVIDERS and origins[provider] in untrusted and named not in trusted:
-            raise SettingsError(
-                f"{origins[provider]}: {provider} {named} would receive your {key}; a project file cannot decide that",
-                remedy=f"set {PREFIX}{provider.upper()} if you want that",
-            )
+# --- the file of a project ---
+
+
+def _project(folder: Path, home: Path, own: _Values) -> tuple[ProjectFile | None, _Values]:
+    """Read the file of the project. If it is not trusted, refuse what a project cannot set; `own` are the user's own values."""
+    path = next((path for at in (folder, *folder.parents) if (path := at / FILE).is_file()), None)
+    # `samefile` also sees through links and relative paths.
+    if path is None or ((home / FILE).is_file() and path.samefile(home / FILE)):
+        return None, {}
+    data = _bytes(path)
+    raw, trust = _parsed(path, data), trust_in(path, data, home)
+    if trust is not Trust.YES and (closed := [name for name in raw if _rule(name, path) is Project.NO]):
+        raise _refusal(path, trust, home, f"{', '.join(closed)} cannot be set by a project's file")
+    values = _values(_origin(path), raw)
+    for name, value in values.items():
+        if _rule(name, path) is Project.INSIDE:
+            values[name] = _real_folder(value, path.parent, name)
+        if trust is not Trust.YES and (fault := _fault(name, values[name], path.parent, own)):
+            raise _refusal(path, trust, home, fault)
+    if trust is Trust.CHANGED:
+        _log.warning("%s was changed after it was trusted: run `memory-mesh config trust` or `config untrust`", path)
+    return ProjectFile(path, trust), values
+
+
+def _rule(name: str, path: Path) -> Project:
+    try:
+        rule: Project = BY_NAME[checked_name(name)].metadata["project"]
+    except SettingsError as error:
+        raise SettingsError(f"{_origin(path)}: {error.what}", remedy=error.remedy) from None
+    return rule
+
+
+def _fault(name: str, value: Any, project: Path, own: _Values) -> str:
+    """Return why the file of a project cannot give this value to an option that it may set, or an empty text."""
+    rule, limit = BY_NAME[name].metadata["project"], own.get(name, BY_NAME[name].default)
+    if rule is Project.LOWER and limit is not None and value > limit:
+        return f"{name} {value} goes beyond your own {limit}, and a project's file can only lower it"
+    if rule is Project.INSIDE and not Path(value).is_relative_to(os.path.realpath(project)):
+        return f"{name} {value!r:.120} is not inside the project"
+    return ""
+
+
+def _real_folder(value: str, project: Path, name: str) -> str:
+    try:
+        return os.path.realpath(project / folder(value, name))
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the path
+        raise SettingsError(f"{name} {value!r:.120} cannot be used: {error}", expected="a folder") from None
+
+
+def _refusal(path: Path, trust: Trust, home: Path, fault: str) -> SettingsError:
+    from shlex import quote as quoted  # only a failure needs it
+
+    changed = ", changed since you trusted it" if trust is Trust.CHANGED else ""
+    remedy = f"put it into {home / FILE}, or accept this file with: memory-mesh config trust {quoted(str(path))}"
+    return SettingsError(f"file ({path}{changed}): {fault}", remedy=remedy)
 
 
 # --- values ---
 
 
-def _read(name: str, raw: object, origin: str) -> object:
+def _values(origin: str, raw: Mapping[str, object]) -> _Values:
+    """Return the valid values of a source, or raise a `SettingsError` that names the source."""
     try:
-        return validate(name, _from_text(raw, kind_of(checked_name(name))) if origin.startswith("environment") else raw)
+        return {name: validate(name, value) for name, value in raw.items()}
     except SettingsError as error:
         raise SettingsError(f"{origin}: {error.what}", expected=error.expected, remedy=error.remedy) from None
 
 
-def _from_text(raw: object, kind: type) -> object:
+def _from_text(text: str, kind: type) -> object:
     """Convert the text of a variable; what cannot be converted is returned as it is, and refused by `validate`."""
-    text = str(raw)
     if kind is bool:
         return _BOOLEANS.get(text.strip().lower(), text)
     try:

@@ -42,13 +42,6 @@ def test_harmless_text_stays_as_it_is(text):
     assert render.safe(text) == text
 
 
-def test_the_password_of_a_url_is_not_told():
-    told = render.without_passwords("at postgresql://bob:hunter2@host:5432/db and https://host/path")
-    assert told == "at postgresql://bob:***@host:5432/db and https://host/path"
-    for odd in ("p@hunter2", "p/hunter2", "hunter2/@"):
-        assert render.without_passwords(f"postgresql://bob:{odd}@host/db") == "postgresql://bob:***@host/db"
-
-
 def test_a_memory_cannot_drive_a_terminal(cli):
     cli("store", "--content", f"nasty {NASTY} [red]bold[/red] 🐘")
     for words in (["search", "nasty"], ["list"], ["search", "nasty", "--json"]):

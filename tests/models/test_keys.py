@@ -1,4 +1,4 @@
-"""API keys go only to their own provider, whatever the file of a project says."""
+"""API keys go only to their own provider; tests/test_project_file.py holds what a project cannot decide."""
 
 from pathlib import Path
 
@@ -24,39 +24,6 @@ class Place:
 @pytest.fixture
 def place(tmp_path: Path) -> Place:
     return Place(tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("setting", "key", "other"),
-    [
-        ("llm_provider", "llm_api_key", "llamacpp"),
-        ("llm_provider", "llm_api_key", "cohere"),
-        ("embedder", "embedding_api_key", "ollama"),
-    ],
-)
-def test_a_projects_file_cannot_have_a_key_sent_to_another_provider(place: Place, setting: str, key: str, other: str) -> None:
-    (place.home / FILE).write_text(f'{setting} = "openai"\n{key} = "k"\n')
-    (place.project / FILE).write_text(f'{setting} = "openai"\n')
-    assert getattr(place.load().options, key) == "k"
-    (place.project / FILE).write_text(f'{setting} = "{other}"\n')
-    with pytest.raises(SettingsError, match=f"{setting} {other} would receive your {key}.*{PREFIX}{setting.upper()}"):
-        place.load()
-    place.environ[PREFIX + setting.upper()] = other
-    assert getattr(place.load().options, setting) == other
-
-
-def test_a_local_embedder_gets_no_key_and_may_be_chosen(place: Place) -> None:
-    (place.home / FILE).write_text('embedder = "openai"\nembedding_api_key = "k"\n')
-    (place.project / FILE).write_text('embedder = "hash"\n')
-    assert place.load().options.embedder == "hash"
-
-
-@pytest.mark.parametrize("key", ["llm_api_key", "embedding_api_key"])
-def test_a_projects_file_cannot_set_an_api_key(place: Place, key: str) -> None:
-    (place.project / FILE).write_text(f'{key} = "theirs"\n')
-    with pytest.raises(SettingsError, match=f"{key} decides where your texts are sent") as refused:
-        place.load()
-    assert "theirs" not in str(refused.value)
 
 
 @pytest.mark.parametrize(

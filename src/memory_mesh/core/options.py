@@ -8,11 +8,13 @@ the constructor are generated from this table.
 
 from collections.abc import Callable, Mapping
 from dataclasses import Field, dataclass, field, fields
+from enum import StrEnum
 from types import NoneType, UnionType
 from typing import Any, get_args, get_origin
 
 from memory_mesh.core.checks import is_number, nearest
 from memory_mesh.core.errors import SettingsError
+from memory_mesh.core.text import shown_url, without_passwords
 
 CHAT_PROVIDERS = ("openai", "anthropic", "cohere", "ollama", "lmstudio", "llamacpp")
 EMBEDDERS = ("local", "hash", "none", "openai", "cohere", "ollama", "lmstudio")
@@ -20,16 +22,25 @@ DEFAULT_ANSWER_TOKENS = 2048
 _MAX_NUMBER = 10**12  # larger values are typing mistakes, and some would overflow
 
 
+class Project(StrEnum):
+    """What the file of a project may do with an option.
+
+    The author of that file may not be the user, so it sets names and preferences, and nothing that decides where data goes or
+    what protects it: an option is closed to it unless its declaration says otherwise.
+    """
+
+    NO = "no"
+    YES = "yes"
+    LOWER = "lower it"  # a number not above the user's own, or false
+    INSIDE = "a folder inside the project"
+
+
 def option(
     default: Any, about: str, *, choices: tuple[str, ...] = (), check: Callable[[Any], str] | None = None, secret: bool = False,
-    personal: bool = False,
+    project: Project = Project.NO,
 ) -> Any:  # fmt: skip
-    """Declare an option.
-
-    `check` returns what was expected, or "" for a valid value. A `secret` is never displayed. A `personal` option decides where
-    data and keys are sent, so a project's file cannot set it.
-    """
-    metadata = {"about": about, "choices": choices, "check": check, "secret": secret, "personal": personal}
+    """Declare an option. `check` returns what was expected, or "" for a valid value. A `secret` is never displayed."""
+    metadata = {"about": about, "choices": choices, "check": check, "secret": secret, "project": project}
     return field(default=default, repr=not secret, metadata=metadata)
 
 
@@ -66,9 +77,9 @@ def _weights(value: dict[object, object]) -> str:
 class ScopeOptions:
     """Whose memories are read and written."""
 
-    agent_id: str = option("YAMO_AGENT", "the agent that reads and writes")
+    agent_id: str = option("YAMO_AGENT", "the agent that reads and writes", project=Project.YES)
     user_id: str | None = option(None, "the user whose memories these are")
-    session_id: str | None = option(None, "the session that reads and writes")
+    session_id: str | None = option(None, "the session that reads and writes", project=Project.YES)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +90,7 @@ class StoreOptions:
     db_dir: str | None = option(None, "the LanceDB folder of RFC-0011")
     busy_seconds: float = option(30.0, "how long to wait for other processes")
     enable_memory: bool = option(True, "store memories at all")
-    max_content_chars: int = option(1_000_000, "the longest text of one memory, in characters")
+    max_content_chars: int = option(1_000_000, "the longest text of one memory, in characters", project=Project.LOWER)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,11 +108,13 @@ class PrivacyOptions:
 class SearchOptions:
     """How memories are found and ranked."""
 
-    ranker: str = option("learnt", "how candidates are ranked: learnt, or rrf as in RFC-0011", choices=("learnt", "rrf"))
-    channel_weights: dict[str, float] | None = option(
-        None, "weights of keywords and vectors under rrf; 1 each by default", check=_weights
+    ranker: str = option(
+        "learnt", "how candidates are ranked: learnt, or rrf as in RFC-0011", choices=("learnt", "rrf"), project=Project.YES
     )
-    stemmer_language: str = option("english", "the language whose words are stemmed", check=_stemmer)
+    channel_weights: dict[str, float] | None = option(
+        None, "weights of keywords and vectors under rrf; 1 each by default", check=_weights, project=Project.YES
+    )
+    stemmer_language: str = option("english", "the language whose words are stemmed", check=_stemmer, project=Project.YES)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,16 +123,12 @@ class EmbeddingOptions:
 
     embedder: str = option("local", f"what computes the vectors: {', '.join(EMBEDDERS)}", choices=EMBEDDERS)
     embedding_model: str | None = option(None, "the model of a remote embedder; by default the provider's usual one")
-    embedding_api_key: str | None = option(
-        None, "its API key; by default from the provider's own variable", secret=True, personal=True
-    )
-    embedding_url: str | None = option(None, "another address that speaks the provider's protocol", personal=True)
+    embedding_api_key: str | None = option(None, "its API key; by default from the provider's own variable", secret=True)
+    embedding_url: str | None = option(None, "another address that speaks the provider's protocol")
     embedding_fallbacks: str | list[str] | None = option(
-        None,
-        "tried in order when the embedder fails: a URL that serves the same model, or local, ollama, lmstudio",
-        personal=True,
+        None, "tried in order when the embedder fails: a URL that serves the same model, or local, ollama, lmstudio"
     )
-    embedding_allow_local: bool | None = option(None, "allow an address on this machine or network", personal=True)
+    embedding_allow_local: bool | None = option(None, "allow an address on this machine or network")
     embedding_window: int | None = option(None, "how many tokens of a text the model reads; known for the usual models")
     embedding_price: float | None = option(None, "dollars for a million tokens embedded")
     model_path: str | None = option(None, "the folder that holds the local model")
@@ -130,22 +139,24 @@ class EmbeddingOptions:
 class LlmOptions:
     """The language model, if there is one."""
 
-    enable_llm: bool = option(True, "use the language model if one is set")
+    enable_llm: bool = option(True, "use the language model if one is set", project=Project.LOWER)
     llm_provider: str | None = option(None, f"who runs the language model: {', '.join(CHAT_PROVIDERS)}", choices=CHAT_PROVIDERS)
     llm_model: str | None = option(None, "the name of the language model")
     llm_api_key: str | None = option(
-        None, "its API key; by default from the provider's own variable, such as OPENAI_API_KEY", secret=True, personal=True
+        None, "its API key; by default from the provider's own variable, such as OPENAI_API_KEY", secret=True
     )
-    llm_base_url: str | None = option(None, "another address that speaks the provider's protocol", personal=True)
-    llm_allow_local: bool | None = option(
-        None, "allow an address on this machine or network; on by default for local providers", personal=True
-    )
+    llm_base_url: str | None = option(None, "another address that speaks the provider's protocol")
+    llm_allow_local: bool | None = option(None, "allow an address on this machine or network; on by default for local providers")
     llm_max_tokens: int | None = option(None, f"the longest answer in tokens; {DEFAULT_ANSWER_TOKENS} by default")
     llm_input_tokens: int = option(3000, "longer texts are sent in pieces of this many tokens", check=_piece_tokens)
-    llm_timeout: float = option(60.0, "the longest time of one call in seconds, retries included", check=_seconds_of_a_call)
-    llm_requests_per_minute: int | None = option(None, "the largest number of calls in a minute")
-    llm_daily_tokens: int | None = option(None, "the largest number of tokens of all calls of a day (UTC)")
-    llm_daily_cost: float | None = option(None, "the highest cost of all calls of a day in dollars; needs the prices")
+    llm_timeout: float = option(
+        60.0, "the longest time of one call in seconds, retries included", check=_seconds_of_a_call, project=Project.LOWER
+    )
+    llm_requests_per_minute: int | None = option(None, "the largest number of calls in a minute", project=Project.LOWER)
+    llm_daily_tokens: int | None = option(None, "the largest number of tokens of all calls of a day (UTC)", project=Project.LOWER)
+    llm_daily_cost: float | None = option(
+        None, "the highest cost of all calls of a day in dollars; needs the prices", project=Project.LOWER
+    )
     llm_price_sent: float | None = option(None, "dollars for a million tokens sent")
     llm_price_received: float | None = option(None, "dollars for a million tokens received")
 
@@ -180,7 +191,7 @@ class LearningOptions:
 class FolderOptions:
     """Folders of Markdown files."""
 
-    notes_dir: str | None = option(None, "the folder of notes")
+    notes_dir: str | None = option(None, "the folder of notes", project=Project.INSIDE)
     traces_dir: str | None = option(None, "the folder of traces")
 
 
@@ -196,6 +207,19 @@ class Options(
             value = getattr(self, name)
             if value != BY_NAME[name].default:
                 object.__setattr__(self, name, validate(name, value))
+
+    def __repr__(self) -> str:
+        given = (name for name in NAMES if getattr(self, name) != BY_NAME[name].default)
+        return f"Options({', '.join(f'{name}={self.shown(name)}' for name in given)})"
+
+    def shown(self, name: str) -> str:
+        """Return the value of an option for display, without secrets and the passwords of URLs."""
+        value = getattr(self, name)
+        if value is None:
+            return "-"
+        if BY_NAME[name].metadata["secret"]:
+            return "(set, not shown)"
+        return shown_url(value) if isinstance(value, str) and "://" in value else without_passwords(str(value))
 
 
 BY_NAME: Mapping[str, Field[Any]] = {f.name: f for f in fields(Options)}

@@ -1,4 +1,7 @@
-"""Text basics that several packages share: token counts, regular expressions compiled on first use, invisible characters."""
+"""Text basics that several packages share.
+
+Token counts, regular expressions compiled on first use, URLs without their passwords, invisible characters.
+"""
 
 import re
 from collections.abc import Callable, Iterator
@@ -39,6 +42,22 @@ class LazyRegex:
 
     def sub(self, replacement: str | Callable[[re.Match[str]], str], text: str) -> str:
         return self._pattern.sub(replacement, text)
+
+
+# Up to the last `@`: a password may contain `@` and `/`. A name alone may be a token.
+_URL_PASSWORD = LazyRegex(r"(\w://[^/\s:@]*:)\S+@|(\w://)[^/\s:@]+@")
+_URL_SECRET = LazyRegex(r"(?i)([?&;][\w.%-]*(?:pass|pwd|pw|secret|token|key|auth|cred|sig)[\w.%-]*=)[^&#\s]+")
+_SPACE = LazyRegex(r"\s")
+
+
+def shown_url(url: str) -> str:
+    """Return a URL for display, without its passwords."""
+    return without_passwords(_SPACE.sub("%20", url))
+
+
+def without_passwords(text: str) -> str:
+    """Return the text without the passwords of the URLs in it."""
+    return _URL_SECRET.sub(r"\1***", _URL_PASSWORD.sub(r"\1\2***@", text))
 
 
 # --- invisible characters: each constant is the inside of a character class, for use in `[...]` ---

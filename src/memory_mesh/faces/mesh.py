@@ -17,6 +17,7 @@ from memory_mesh.core.learning import Distilled, Heartbeat, JobRun, LessonBlock,
 from memory_mesh.core.model import MIN_IMPORTANCE, Block, Change, Extraction, Head, MemoryRecord, SearchResult, Status
 from memory_mesh.core.ports import Progress, no_progress
 from memory_mesh.core.search import CacheStats, Explanation
+from memory_mesh.core.text import shown_url
 from memory_mesh.flows import audit, embed, erase, filters, folders, lessons, models, search, usage, write
 from memory_mesh.flows.audit import ChainSelection
 from memory_mesh.flows.context import Context, State
@@ -275,7 +276,7 @@ class Mesh:
         return MemoryStats(
             total_memories=sum(counts.values()),
             total_skills=0,
-            db_path=context.store.url,
+            db_path=shown_url(context.store.url),
             connected=context.options.enable_memory,
             by_status=counts,
             spent_today=today,

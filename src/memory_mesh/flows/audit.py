@@ -11,6 +11,7 @@ from memory_mesh.core.checks import number, whole_number
 from memory_mesh.core.errors import InvalidInput, StoreBusy, shown
 from memory_mesh.core.model import ANYTHING, Block, Compare, Head, In, Kind, Memory, Or, Where, all_of, batches, equals, iso
 from memory_mesh.core.ports import Progress, no_progress
+from memory_mesh.core.text import shown_url
 from memory_mesh.flows import trail
 from memory_mesh.flows.context import Context, Plan, commit, head_of, new_entry
 
@@ -98,7 +99,7 @@ def _consistent(context: Context, chain: str) -> Iterator[Block]:
     first = last = None
     for block in _in_order(context, chain, head_of(context, chain)):
         if first and last and block.number != last.number + 1 and not context.store.get(Kind.BLOCK, [first.id]):
-            raise StoreBusy(f"{context.store.url}: old blocks were removed during the export", remedy="export again")
+            raise StoreBusy(f"{shown_url(context.store.url)}: old blocks were removed during the export", remedy="export again")
         first, last = first or block, block
         yield block
 

@@ -16,6 +16,7 @@ from memory_mesh.core.options import Options
 from memory_mesh.core.pending import SearchLog, UsageCounter
 from memory_mesh.core.ports import ChatModel, Clock, Embedder, IdSource, Index, OpenFolder, Step, Store, no_folder, no_step
 from memory_mesh.core.search import SearchCache
+from memory_mesh.core.text import shown_url
 
 if TYPE_CHECKING:
     from memory_mesh.core.intake.gate import Layer0
@@ -117,7 +118,7 @@ def write_plan(
             continue
         step("flow.applied")
         return plan.answer, applied.bytes_freed
-    raise StoreBusy(f"{store.url}: other writers kept changing it", remedy="try again")
+    raise StoreBusy(f"{shown_url(store.url)}: other writers kept changing it", remedy="try again")
 
 
 def check_texts(**values: object) -> None:

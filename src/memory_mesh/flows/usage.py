@@ -15,6 +15,7 @@ from memory_mesh.core.audit import Entry, blocks, chain_name
 from memory_mesh.core.errors import StoreBusy, StoreClosed, StoreError, StoreReadOnly
 from memory_mesh.core.model import In, Kind, Memory, Row, SearchResult, Usage, iso, partitions
 from memory_mesh.core.pending import SearchEntry
+from memory_mesh.core.text import shown_url
 from memory_mesh.flows.context import Context, Plan, audit_rows, commit, new_entry
 
 _log = logging.getLogger(__name__)
@@ -145,4 +146,4 @@ def _plan_append(context: Context, entries: Sequence[SearchEntry]) -> Plan[None]
 
 def _warn(context: Context, count: int, why: str) -> None:
     if context.state.search_log.lose(count):
-        _log.warning("%s searches left no block in the audit chain of %s: %s", f"{count:,}", context.store.url, why)
+        _log.warning("%s searches left no block in the audit chain of %s: %s", f"{count:,}", shown_url(context.store.url), why)

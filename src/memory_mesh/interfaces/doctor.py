@@ -14,9 +14,10 @@ from memory_mesh.core.audit import Broken, owner_of
 from memory_mesh.core.errors import MemoryMeshError, SettingsError
 from memory_mesh.core.model import Block, Kind, Reader, Status, equals
 from memory_mesh.core.ports import Store
+from memory_mesh.core.text import shown_url
 from memory_mesh.flows import audit
 from memory_mesh.flows.models import pseudonym_key_error, stored_key_id
-from memory_mesh.interfaces.render import NAME, Answer, aligned, one_line, paint, safe, size, styled, without_passwords
+from memory_mesh.interfaces.render import NAME, Answer, aligned, one_line, paint, safe, size, styled
 from memory_mesh.interfaces.values import Target
 from memory_mesh.models import model_status
 from memory_mesh.models.chat import KeylessChat
@@ -81,7 +82,7 @@ def _store_checks(settings: Settings) -> Iterator[Check]:
         if file:
             yield _space(file)
         if file and not file.exists():
-            url = without_passwords(settings.store_url)
+            url = shown_url(settings.store_url)
             yield _folder("store", file, f"{url} does not exist yet", remedy="choose another --store")
             return
         store = open_store(settings.store_url, busy_seconds=settings.options.busy_seconds)
@@ -90,7 +91,7 @@ def _store_checks(settings: Settings) -> Iterator[Check]:
         return
     with closing(store):
         about = f", {size(file.stat().st_size)}, schema {VERSION}" if file else ""
-        yield Check("store", ok=True, detail=f"{without_passwords(store.url)}{about}")
+        yield Check("store", ok=True, detail=f"{shown_url(store.url)}{about}")
         yield _try("pseudonyms", partial(_pseudonyms, store, settings))
         yield _try("file", partial(_file, store))
         yield _try("keywords", partial(_keywords, file))

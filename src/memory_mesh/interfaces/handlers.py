@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from memory_mesh.core.cancel import wait
 from memory_mesh.core.errors import InvalidInput
 from memory_mesh.interfaces.operations import COMMANDS, GROUPS, Kind, parameters
-from memory_mesh.interfaces.render import NAME, Answer, aligned, progress, show, size, table, without_passwords
+from memory_mesh.interfaces.render import NAME, Answer, aligned, progress, safe, show, size, table
 from memory_mesh.interfaces.values import Call
 
 if TYPE_CHECKING:
@@ -31,10 +31,45 @@ def config_show(call: Call) -> Answer:
     """Show the settings, each with its origin."""
     from memory_mesh.settings import load
 
-    rows = [(name, without_passwords(value), origin) for name, value, origin in load(call.target.arguments).displayed()]
-    data = {"settings": [{"name": name, "value": value, "origin": origin} for name, value, origin in rows]}
-    text = f"{NAME} {len(rows)} settings\n" + aligned(rows)
-    return Answer(text=text, data=data, draw=lambda: table("Settings", ("setting", "value", "from"), rows))
+    settings = load(call.target.arguments)
+    rows, project = settings.displayed(), settings.project
+    about = f"The project file {project.path} is {project.trust}." if project else "There is no project file."
+    data = {
+        "settings": [{"name": name, "value": value, "origin": origin} for name, value, origin in rows],
+        "project_file": {"path": str(project.path), "trust": project.trust} if project else None,
+    }
+    text = f"{NAME} {len(rows)} settings\n{aligned(rows)}\n{about}"
+    return Answer(text=text, data=data, draw=lambda: table("Settings", ("setting", "value", "from"), rows) + safe(about))
+
+
+def config_trust(call: Call) -> Answer:
+    """Trust the file of a project."""
+    from memory_mesh.settings import trust
+
+    if "path" not in call.arguments:
+        raise InvalidInput("PATH is missing", expected="a project's memory-mesh.toml or its folder, or --list")
+    file, names = trust(str(call.arguments["path"]))
+    text = f"{NAME} {file} is trusted until it changes; it sets {', '.join(names) or 'nothing'}"
+    return Answer(text=text, data={"path": str(file), "sets": names})
+
+
+def config_trusted(call: Call) -> Answer:
+    """Show every file that was trusted."""
+    from memory_mesh.settings import home_folder
+    from memory_mesh.trust import recorded
+
+    files = recorded(home_folder())
+    rows = [(str(file.path), str(file.trust)) for file in files]
+    data = {"files": [{"path": path, "trust": trust} for path, trust in rows]}
+    return Answer(text="\n".join([f"{NAME} {len(rows)} files", *([aligned(rows)] if rows else [])]), data=data)
+
+
+def config_untrust(call: Call) -> Answer:
+    """End the trust in the file of a project."""
+    from memory_mesh.settings import untrust
+
+    file = untrust(str(call.arguments["path"]))
+    return Answer(text=f"{NAME} {file} is not trusted any more", data={"path": str(file)})
 
 
 def verify_file(call: Call) -> Answer:

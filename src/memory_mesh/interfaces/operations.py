@@ -139,7 +139,7 @@ EVERYWHERE = frozenset(Interface)
 # Commands that only group other commands.
 GROUPS = {
     "audit": "Verify, show and export the audit chains.",
-    "config": "Show the settings in force.",
+    "config": "Show the settings in force, and trust the file of a project.",
     "model": "Fetch the local model, and check every model in use.",
 }
 
@@ -433,6 +433,22 @@ OPERATIONS = (
     Operation(
         name="config show", handler="config_show", heading=SETUP, examples=("config show", "config show --agent planner --json"),
         summary="Show every setting, its value and its origin. Secrets are not shown.",
+    ),
+    Operation(
+        name="config trust", handler="config_trust", heading=SETUP, target=(), effect=Effect.WRITE,
+        summary="Trust the memory-mesh.toml of a project, as it is now, to set every option. Changing the file ends the trust.",
+        parameters=(Parameter("path", "the file, or its folder", kind=Kind.PATH, positional=True),),
+        examples=("config trust .", "config trust ~/team/memory-mesh.toml", "config trust --list"),
+    ),
+    Operation(
+        name="config trusted", handler="config_trusted", aliases={Interface.CLI: "config trust --list"}, target=(),
+        summary="show every file that was trusted instead",
+    ),
+    Operation(
+        name="config untrust", handler="config_untrust", heading=SETUP, target=(), effect=Effect.WRITE,
+        summary="End the trust in the memory-mesh.toml of a project.",
+        parameters=(Parameter("path", "the file, or its folder", kind=Kind.PATH, positional=True, required=True),),
+        examples=("config untrust .",),
     ),
     Operation(
         name="model status", handler="model_status", heading=SETUP, target=(), examples=("model status", "model status --json"),

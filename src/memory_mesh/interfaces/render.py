@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple, TextIO
 
 from memory_mesh.core import errors
 from memory_mesh.core.errors import MemoryMeshError
-from memory_mesh.core.text import CONTROL, REORDERING, SURROGATES
+from memory_mesh.core.text import CONTROL, REORDERING, SURROGATES, without_passwords
 
 if TYPE_CHECKING:
     from memory_mesh.core.ports import Progress
@@ -180,7 +180,6 @@ def _progress_line(what: str, done: int, of: int) -> None:
 
 # Everything that moves the cursor of a terminal or changes its colours or reading order, except tab and line break.
 _UNSAFE = re.compile(rf"[{CONTROL}\x0b-\x0d\x85{REORDERING}{SURROGATES}]")
-_PASSWORD = re.compile(r"(\w://[^/\s:@]*):\S+@")  # up to the last @: a password may contain @ and /
 _STYLES = (
     (re.compile(r"^\[MemoryMesh\]", re.MULTILINE), "1;36"),
     (re.compile(r"^\[MemoryMesh Error\]"), "1;31"),
@@ -198,11 +197,6 @@ def safe(text: str) -> str:
 def one_line(text: str) -> str:
     """Return a message as one line, without the passwords of URLs."""
     return without_passwords(safe(" ".join(text.split())))
-
-
-def without_passwords(text: str) -> str:
-    """Return the text without the passwords of URLs."""
-    return _PASSWORD.sub(r"\1:***@", text)
 
 
 def to_json(data: Mapping[str, object]) -> str:

@@ -29,7 +29,6 @@ from memory_mesh.interfaces.render import (
     safe,
     styled,
     table,
-    without_passwords,
     write,
 )  # fmt: skip
 from memory_mesh.interfaces.values import Call
@@ -174,7 +173,7 @@ def stats(counts: MemoryStats, call: Call) -> Answer:
     """Render the four lines of RFC-0011, and a line for each operation that called a model."""
     data = {
         "total_memories": counts.total_memories, "total_skills": counts.total_skills,
-        "db_path": without_passwords(counts.db_path), "status": counts.status, "by_status": counts.by_status,
+        "db_path": counts.db_path, "status": counts.status, "by_status": counts.by_status,
         "spent_today": [asdict(spent) for spent in counts.spent_today],
         "spent_in_all": [asdict(spent) for spent in counts.spent_in_all],
     }  # fmt: skip

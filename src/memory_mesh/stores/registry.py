@@ -1,11 +1,11 @@
 """URLs of stores: parse them, and open the store that one names."""
 
-import re
 from pathlib import Path
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 
 from memory_mesh.core.errors import NOT_YET, InvalidInput, not_yet
 from memory_mesh.core.ports import Step, Store, no_step
+from memory_mesh.core.text import shown_url
 
 _URLS = "sqlite:///relative.db, sqlite:////absolute.db, a path ending in .db, or memory://"
 
@@ -25,7 +25,7 @@ def open_store(url: str, *, busy_seconds: float = 30.0, step: Step = no_step) ->
         return SqliteStore(_path_of(url), read_only=_is_read_only(url), busy_seconds=busy_seconds, step=step, url=url)
     if scheme in NOT_YET:
         raise not_yet(scheme)
-    raise InvalidInput(f"unknown store {_url_shown(url)}", expected=_URLS)
+    raise InvalidInput(f"unknown store {shown_url(url)!r:.120}", expected=_URLS)
 
 
 def store_file(url: str) -> Path | None:
@@ -44,7 +44,7 @@ def _path_of(url: str) -> Path:
     path = unquote(parts.path)
     # A bare `#` or a NUL would cut the name: refuse it instead of opening another file.
     if parts.netloc or parts.fragment or "\0" in path or "://" not in url or path in ("", "/"):
-        raise InvalidInput(f"store {_url_shown(url)} does not name a file", expected=_URLS)
+        raise InvalidInput(f"store {shown_url(url)!r:.120} does not name a file", expected=_URLS)
     return _expanded(path[1:])
 
 
@@ -55,13 +55,8 @@ def _expanded(path: str) -> Path:
         raise InvalidInput(f"the folder of {path!r:.120} is unknown: {error}", expected=_URLS) from None
 
 
-def _url_shown(url: str) -> str:
-    """Format a URL for an error message, without its credentials."""
-    return repr(re.sub(r"//.*@", "//***@", url, flags=re.DOTALL))[:120]  # a password may contain @ and /
-
-
 def _is_read_only(url: str) -> bool:
     options = parse_qs(urlsplit(url).query, keep_blank_values=True)
     if any(name != "mode" or value not in (["ro"], ["rw"]) for name, value in options.items()):
-        raise InvalidInput(f"store {_url_shown(url)} has unknown options", expected="none, or ?mode=ro")
+        raise InvalidInput(f"store {shown_url(url)!r:.120} has unknown options", expected="none, or ?mode=ro")
     return options.get("mode") == ["ro"]
