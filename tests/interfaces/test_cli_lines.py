@@ -135,11 +135,13 @@ def test_the_first_line_of_every_command_bears_the_name(cli):
         "extract": ["--content", "Ana likes tea."],
         "history": ["--id", id_], "update": ["--id", id_, "--content", "anew"], "pin": ["--id", id_], "demo": [],
         "delete": ["--id", id_], "delete-all": ["--session", "none", "--yes"], "config show": [], "model check": [],
+        "config trust": ["."], "config untrust": ["."],
         "audit verify": [], "audit head": [], "audit log": [], "audit export": ["--out", "trail.jsonl"],
     }  # fmt: skip
     # The model commands have tests of their own; a completion script is read by a shell.
     assert words.keys() == COMMANDS.keys() - {"model status", "model fetch", "completion"}
     Path("notes").mkdir()
+    Path("memory-mesh.toml").touch()
     for name, flags in words.items():
         said = cli(*name.split(), *flags)
         assert (said.code, said.err) == (0, ""), name

@@ -103,6 +103,10 @@ def test_the_examples_in_the_help_run(cli, monkeypatch, name):
         head = cli("audit", "head", "--agent", "planner").out.splitlines()[1].split()[0]
         if "--file" in line:
             cli("audit", "export", "--out", "trail.jsonl")
+        if "trust" in line:
+            Path("memory-mesh.toml").touch()
+        if "untrust" in line:
+            cli("config", "trust", ".")
         monkeypatch.setattr(sys, "stdin", Keyboard("yes\n"))
         typed = line.split(" < ")[0].split(" > ")[0].replace(ID, id_).replace("12:9ca0…", head)
         assert cli(*shlex.split(typed)).code == 0, line

@@ -438,7 +438,7 @@ OPERATIONS = (
         name="config trust", handler="config_trust", heading=SETUP, target=(), effect=Effect.WRITE,
         summary="Trust the memory-mesh.toml of a project, as it is now, to set every option. Changing the file ends the trust.",
         parameters=(Parameter("path", "the file, or its folder", kind=Kind.PATH, positional=True),),
-        examples=("config trust .", "config trust ~/team/memory-mesh.toml", "config trust --list"),
+        examples=("config trust .", "config trust ./memory-mesh.toml", "config trust --list"),
     ),
     Operation(
         name="config trusted", handler="config_trusted", aliases={Interface.CLI: "config trust --list"}, target=(),
