@@ -2,6 +2,7 @@
 
 An entry names the method of the mesh that it calls and the function of `views` that renders the result, or a function of
 `handlers` that does all of it. Servers will be generated from the same entries, so this module imports nothing of memory-mesh.
+It is over 500 lines because every operation stands in this one table.
 """
 
 from collections.abc import Mapping
