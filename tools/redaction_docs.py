@@ -112,17 +112,18 @@ def load_entries() -> dict[str, Entry]:
     """Read the examples of all patterns, by id."""
     tables = tomllib.loads(EXAMPLES.read_text(encoding="utf-8"))
     return {
-        id_: Entry(table["why"], tuple(map(_example, table["examples"])), tuple(map(_filled, table["stays"])))
+        id_: Entry(table["why"], tuple(map(_example, table["examples"])), tuple(map(filled, table["stays"])))
         for id_, table in tables.items()
     }
 
 
 def _example(marked: str) -> Example:
-    before, masked, after = re.split("[«»]", _filled(marked))
+    before, masked, after = re.split("[«»]", filled(marked))
     return Example(before + masked + after, masked)
 
 
-def _filled(text: str) -> str:
+def filled(text: str) -> str:
+    """Replace `<a36>` by 36 made-up characters."""
     return re.sub(r"<([a-z])(\d+)>", lambda run: (_ALPHABETS[run[1]] * int(run[2]))[: int(run[2])], text)
 
 

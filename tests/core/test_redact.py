@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_mesh.core.redaction import MASK, Redactor, find
+from memory_mesh.core.redaction import KINDS, MASK, Redactor, find
 from redaction_docs import load_entries
 
 MASKING = Redactor()
@@ -167,6 +167,7 @@ def test_names_become_ids_in_both_modes_as_whole_words_the_longest_first() -> No
         ({"mode": "pseudonym"}, "need a key"),
         ({"mode": "pseudonym", "key": b""}, "need a key"),
         ({"mode": "hide"}, "mode is 'hide'"),
+        ({"off": frozenset({"phones"})}, "unknown kind 'phones'"),
         ({"names": {"Ann": "Ann-1"}}, "redacted itself"),
         ({"names": {"Ann": "ann@example.org"}}, "redacted itself"),
         ({"names": {" ": "user-1"}}, "redacted itself"),
@@ -175,6 +176,42 @@ def test_names_become_ids_in_both_modes_as_whole_words_the_longest_first() -> No
 def test_a_redactor_that_could_not_keep_its_word_is_refused(options, said: str) -> None:
     with pytest.raises(ValueError, match=said):
         Redactor(**options)
+
+
+def test_a_kind_that_is_off_stays_and_the_others_are_masked() -> None:
+    text = "ann@example.org, tel +44 20 7946 0958, from 203.0.113.42"
+    assert MASKING.redact(text) == "[EMAIL], tel [PHONE], from [IP]"
+    partial = Redactor(off=frozenset({"email", "ip"}))
+    assert partial.redact(text) == "ann@example.org, tel [PHONE], from 203.0.113.42"
+    assert partial.redact_value({"email": "ann@example.org", "phone": 4673395}) == {
+        "email": "ann@example.org",
+        "phone": "[PHONE]",
+    }
+    assert Redactor(off=frozenset(KINDS)).redact(text) == text
+
+
+def test_a_count_names_kinds_and_never_counts_masks_that_were_there() -> None:
+    text = "[EMAIL] wrote: ann@example.org, bob@example.org and Ann Lee, +44 20 7946 0958"
+    redactor = Redactor(names=NAMES)
+    assert redactor.count(text, redactor.redact(text)) == {"email": 2, "name": 1, "phone": 1}
+    assert redactor.count("nothing", redactor.redact("nothing")) == {}
+    assert ALIASING.count(text, ALIASING.redact(text)) == {"email": 2, "name": 1, "phone": 1}
+
+
+ODD = st.sampled_from(["\u200b", "\u2060", "\u00ad", "\ufeff", "\u200d", "\ufe0f", "\u202e"])
+
+
+@given(st.lists(ODD | st.sampled_from(["ann", "@", "example", ".", "org", " ", "é", "ßx"]), max_size=24).map("".join))
+def test_invisible_characters_inside_hide_nothing_and_no_character_outside_is_lost(text: str) -> None:
+    plain = "".join(char for char in text if char not in "\u200b\u2060\u00ad\ufeff\u200d\ufe0f\u202e")
+    redacted = "".join(char for char in MASKING.redact(text) if char not in "\u200b\u2060\u00ad\ufeff\u200d\ufe0f\u202e")
+    assert redacted == MASKING.redact(plain)
+
+
+def test_another_script_of_the_same_value_has_the_same_pseudonym() -> None:
+    assert ALIASING.redact("ａｎｎ＠ｅｘａｍｐｌｅ．ｏｒｇ") == ALIASING.redact("ann@example.org")
+    assert ALIASING.redact("card ４１１１１１１１１１１１１１１１") == ALIASING.redact("card 4111111111111111")
+    assert ALIASING.redact("+44\u200b 20 7946 0958") == ALIASING.redact("+44 20 7946 0958")
 
 
 def test_neither_key_nor_names_are_shown() -> None:

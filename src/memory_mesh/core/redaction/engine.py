@@ -10,13 +10,15 @@ import re
 import unicodedata
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b, sha256
 from typing import TYPE_CHECKING, Literal
 
+from memory_mesh.core.masks import KINDS, MASK
 from memory_mesh.core.redaction import assignments, keys, network, numbers, phone, vendors
-from memory_mesh.core.redaction.pattern import MASK, Finding, Page, Pattern, Span, merged
+from memory_mesh.core.redaction.pattern import Finding, Page, Pattern, Span, merged
+from memory_mesh.core.redaction.plain import Plain
 
 if TYPE_CHECKING:
     from memory_mesh.core.model import Value
@@ -40,25 +42,30 @@ _MAX_REMEMBERED_CHARS, _MAX_REMEMBERED = 64, 10_000
 Mode = Literal["mask", "pseudonym"]
 
 
-def find(text: str) -> list[Finding]:
-    """Return what must be redacted, from left to right. Longer findings win; of equal ones, the more specific."""
-    page = Page(text)
+def find(text: str, *, off: frozenset[str] = frozenset()) -> list[Finding]:
+    """Return what must be redacted, from left to right. Longer findings win; of equal ones, the more specific.
+
+    Patterns of the kinds in `off` are not searched for.
+    """
+    plain = Plain.of(text)
+    page = Page(plain.text)
     spans = [
         (start, end, rank)
         for (digits, long_word, hints), patterns in _GATES.items()
         if page.digits >= digits and (page.long_words or not long_word) and (not hints or page.holds(hints))
         for rank, pattern in patterns
+        if not off or pattern.kind not in off
         for start, end in pattern.finds(page)
     ]
     if words := page.long_words:
-        prefixed = {rank for prefix, rank in _PREFIXED if prefix in words}
+        prefixed = {rank for prefix, rank in _PREFIXED if prefix in words and (not off or PATTERNS[rank].kind not in off)}
         spans += [(start, end, rank) for rank in prefixed for start, end in PATTERNS[rank].finds(page)]
-    masks = _masks(text) if spans else []
+    masks = _masks(page.text) if spans else []
     # A span that is a mask or cuts one is dropped. A span around a mask, as part of a longer secret, stays.
     return [
-        Finding(PATTERNS[rank].id, start, end)
+        Finding(PATTERNS[rank].id, *plain.original(start, end))
         for start, end, rank in _without_overlaps(spans)
-        if not _cuts((start, end), masks) and MASK.fullmatch(text[start:end].strip(" .,;:")) is None
+        if not _cuts((start, end), masks) and MASK.fullmatch(page.text[start:end].strip(" .,;:")) is None
     ]
 
 
@@ -66,14 +73,17 @@ def find(text: str) -> list[Finding]:
 class Redactor:
     """Replaces findings by `[EMAIL]`, or in pseudonym mode by `[EMAIL:8 hex digits]`, equal for the same value and key.
 
-    `names` maps names of people (or anything else) to the ids that replace them, in both modes. Wrong arguments are a ValueError.
+    `names` maps names of people (or anything else) to the ids that replace them, in both modes. Kinds in `off` are not replaced.
+    Wrong arguments are a ValueError.
     """
 
     mode: Mode = "mask"
     key: bytes | None = field(default=None, repr=False)
     names: Mapping[str, str] = field(default_factory=dict, repr=False)
+    off: frozenset[str] = frozenset()
     _names_regex: re.Pattern[str] | None = field(init=False, repr=False, compare=False)
     _ids: dict[str, str] = field(init=False, repr=False, compare=False)
+    _ids_regex: re.Pattern[str] | None = field(init=False, repr=False, compare=False)
     _clean: set[bytes] = field(init=False, repr=False, compare=False, default_factory=set)
 
     def __post_init__(self) -> None:
@@ -81,22 +91,41 @@ class Redactor:
             raise ValueError(f"redaction mode is {self.mode!r:.40}; expected mask or pseudonym")
         if self.mode == "pseudonym" and not self.key:
             raise ValueError("pseudonyms need a key; pass one, or use mode 'mask'")
+        if unknown := sorted(self.off - set(KINDS)):
+            raise ValueError(f"unknown kind {unknown[0]!r:.40}; expected some of {', '.join(KINDS)}")
         object.__setattr__(self, "_names_regex", _any_of(self.names))
+        object.__setattr__(self, "_ids_regex", _any_of(self.names.values()))
         object.__setattr__(self, "_ids", {_folded(name): id_ for name, id_ in self.names.items()})
         for number, (name, id_) in enumerate(self.names.items(), 1):
             if not name.strip() or self.redact(id_) != id_:
                 raise ValueError(f"name {number} is blank, or its id would be redacted itself; expected an id without names")
 
-    def redact(self, text: str, *, finder: Callable[[str], list[Finding]] = find) -> str:
+    def redact(self, text: str) -> str:
         """Return the text with every finding and name replaced."""
-        findings = finder(text)
+        return self._replaced(text, find(text, off=self.off))
+
+    def count(self, before: str, after: str) -> dict[str, int]:
+        """Return how many values of each kind were replaced between two versions of a text; names have the kind `name`."""
+        if before == after:
+            return {}
+        new = self._replacements(after)
+        new.subtract(self._replacements(before))
+        return {kind: times for kind, times in sorted(new.items()) if times > 0}
+
+    def _replacements(self, text: str) -> Counter[str]:
+        counts = Counter(mask[1].lower() for mask in MASK.finditer(text)) if "[" in text else Counter[str]()
+        if self._ids_regex:
+            counts["name"] = len(self._ids_regex.findall(text))
+        return counts
+
+    def _replaced(self, text: str, findings: list[Finding]) -> str:
         for _ in range(_MAX_ROUNDS):
             masked, masks = self._masked(text, findings)
             renamed = self._renamed(masked)
             if renamed == text:
                 return text
             # A mask changes the context of the rest of the text, so the search repeats until it finds nothing.
-            findings = _find_near(renamed, masks) if renamed == masked else find(renamed)
+            findings = _find_near(renamed, masks, self.off) if renamed == masked else find(renamed, off=self.off)
             text = renamed
         return "[REDACTED]"  # only a text built for this needs so many rounds
 
@@ -115,7 +144,7 @@ class Redactor:
 
     def _object(self, value: "dict[str, Value]") -> "dict[str, Value]":
         result: dict[str, Value] = {}
-        masked = {key: self.redact(key, finder=self._find_short) for key in value}
+        masked = {key: self._replaced(key, self._find_short(key)) for key in value}
         taken, numbers = set(masked.values()), Counter[str]()
         for key, item in value.items():
             same = unique = masked[key]
@@ -131,7 +160,8 @@ class Redactor:
         lead = f"{key}: "
         for _ in range(_MAX_ROUNDS):
             findings = [one for one in self._find_short(lead + value) if one.start >= len(lead)] if key else []
-            redacted = self.redact(self._masked(lead + value, findings)[0][len(lead) :], finder=self._find_short)
+            masked = self._masked(lead + value, findings)[0][len(lead) :]
+            redacted = self._replaced(masked, self._find_short(masked))
             if redacted == value:
                 return value
             value = redacted
@@ -140,11 +170,11 @@ class Redactor:
     def _find_short(self, text: str) -> list[Finding]:
         """Like `find`, but remember the digests of short texts without findings: keys, speakers and tags repeat in every call."""
         if len(text) > _MAX_REMEMBERED_CHARS:
-            return find(text)
+            return find(text, off=self.off)
         digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
         if digest in self._clean:
             return []
-        findings = find(text)
+        findings = find(text, off=self.off)
         if not findings:
             if len(self._clean) >= _MAX_REMEMBERED:
                 self._clean.clear()
@@ -168,7 +198,9 @@ class Redactor:
         pattern = _BY_ID[pattern_id]
         if self.mode == "mask" or self.key is None:
             return f"[{pattern.label}]"
-        message = f"{pattern.label}:{pattern.normal(value)}".encode("utf-8", "surrogatepass")
+        # Other spellings of a secret are other secrets, invisible characters included.
+        spelling = value if pattern.normal is str else pattern.normal(Plain.of(value).text)
+        message = f"{pattern.label}:{spelling}".encode("utf-8", "surrogatepass")
         return f"[{pattern.label}:{hmac.digest(self.key, message, sha256).hex()[:8]}]"
 
     def _renamed(self, text: str) -> str:
@@ -187,13 +219,13 @@ def masked(text: str) -> str:
     return _MASKING.redact(text)
 
 
-def _find_near(text: str, masks: list[Span]) -> list[Finding]:
+def _find_near(text: str, masks: list[Span], off: frozenset[str]) -> list[Finding]:
     """Find what masking has uncovered. In a long text only the stretches around the new masks are searched."""
     if len(text) <= 4 * _AROUND:
-        return find(text) if masks else []
+        return find(text, off=off) if masks else []
     findings: list[Finding] = []
     for low, high in merged((max(0, start - _AROUND), min(len(text), end + _AROUND)) for start, end in masks):
-        for one in find(text[low:high]):
+        for one in find(text[low:high], off=off):
             # At a cut, a part may look like a whole. It is far from any mask and was judged in the first search.
             if (low == 0 or one.start >= _EDGE) and (high == len(text) or one.end <= high - low - _EDGE):
                 findings.append(Finding(one.pattern, one.start + low, one.end + low))
@@ -222,7 +254,7 @@ def _cuts(span: Span, masks: list[Span]) -> bool:
     return any(at >= 0 and masks[at][0] < place < masks[at][1] for place, at in before)
 
 
-def _any_of(names: Mapping[str, str]) -> re.Pattern[str] | None:
+def _any_of(names: Iterable[str]) -> re.Pattern[str] | None:
     """Compile the names as whole words, longest first, with any spacing and in both Unicode compositions."""
     written = {unicodedata.normalize(form, name) for name in names for form in ("NFC", "NFD") if name.strip()}
     if not written:

@@ -11,25 +11,19 @@ from dataclasses import KW_ONLY, dataclass
 from functools import cache, cached_property
 from typing import AnyStr
 
+from memory_mesh.core.masks import MASK
 from memory_mesh.core.text import LazyRegex
 
 Span = tuple[int, int]
 
 _MIN_DIGITS, _MAX_ID_CHARS = 6, 24
 BEFORE, AFTER = 48, 24  # how far a cue word reaches: most cues stand before the value
-SPACES = " \u00a0\u2009\u202f"
-DASHES = "\\-\u2010\u2011\u2012\u2013"  # as part of a character class
-DIGIT = "[0-9\u0660-\u0669\u06f0-\u06f9\u0966-\u096f\uff10-\uff19]"  # an explicit class is searched faster than \\d
-
-LABELS = (
-    "API_KEY", "CARD", "CREDENTIALS", "EMAIL", "IBAN", "IP", "JWT", "NATIONAL_ID", "PHONE", "PRIVATE_KEY", "SECRET", "TOKEN",
-    "US_SSN",
-)  # fmt: skip
-MASK = LazyRegex(rf"\[(?:{'|'.join(LABELS)}|REDACTED)(?::[0-9a-f]{{8}})?\]")
+# Parts of character classes. Patterns search the plain form of a text, which has only ASCII digits and one kind of space.
+SPACES, DASHES, DIGIT = " ", "\\-\u2012\u2013", "[0-9]"  # an explicit class is searched faster than \\d
 
 
 class Page:
-    """A text with the derived facts that several patterns need, each computed once."""
+    """A text in plain form, with the derived facts that several patterns need, each computed once."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -153,6 +147,11 @@ class Pattern:
     long_word: bool = False
     prefixes: tuple[str, ...] = ()
     normal: Callable[[str], str] = str  # one spelling of equal values; another spelling of a secret is another secret
+
+    @property
+    def kind(self) -> str:
+        """The label as options and reports name it."""
+        return self.label.lower()
 
 
 def occurrences(text: AnyStr, part: AnyStr) -> Iterator[int]:

@@ -24,7 +24,9 @@ _CLEAR = (
 # Words with other meanings too: a colon, `is` or `number` must follow.
 _DOUBTFUL = r"mobile?s?|mobil|m[oó]vil|celular|cell(?:ular)?|handy|portable|sms|pager|dial|desk|office|switchboard"
 _NUMBER = r"\s{0,2}(?:number|num|no|nr|nummer|line)?\.?"
-_FILLER = r"(?:\s{0,3}(?:is|was|are|at|on|to|me|us|him|her|them|my|your|his|their|our|the|new|now|[:=.#*+_(\"'`>-])){0,6}"
+_FILLER = (
+    r"(?:\s{0,3}(?:is|was|are|at|on|to|me|us|him|her|them|my|your|his|their|our|the|new|now|は|が|番号|[:=.#*+_(\"'`>-])){0,6}"
+)
 _REQUEST = r"(?:call|ring|phone|text|reach|dial|contact|message)(?:ed|ing|s)?\s(?:my\s\w{1,12}|\w{1,20})\s(?:on|at|under)"
 _STRONG_BEFORE = LazyRegex(
     rf"(?i)(?<![^\W_])(?:(?:{_CLEAR}|{_REQUEST})(?![^\W_]){_NUMBER}{_FILLER}|(?:{_DOUBTFUL})(?![^\W_])(?:{_NUMBER}\s{{0,2}}(?:is|[:=#])|\snumber))"
@@ -38,6 +40,7 @@ _LOOSE = words(
 )
 _POINTED = LazyRegex(r"(?:(?<![^\W_])(?:at|on|to|under|number|is|auf|unter)|[:=])\s{0,3}$", re.IGNORECASE)
 _THOUSANDS = LazyRegex(rf"\d{{1,3}}(?:[{SPACES}.]\d{{3}}){{2,4}}")
+_QUAD = LazyRegex(r"(?!0)\d{1,3}(?:\.(?:0|[1-9]\d{0,2})){3}")  # an IP address or a version
 # Parts of those words, for a quick first check.
 _STEMS = listed(
     "phone tel tél mob móv cell celu handy portable fax line what viber sms pager dial desk office switch contact тел моб"
@@ -133,7 +136,11 @@ def _cued(text: str, start: int, end: int) -> bool:
     """Accept any number after a clear word. After a likely word it needs separators that do not group thousands."""
     if _STRONG_BEFORE.search(text, max(0, start - _REACH), start) or _STRONG_AFTER.match(text, end):
         return True
-    if not _separated(text[start:end]) or not _LOOSE.search(text, max(0, start - _REACH), start):
+    if (
+        not _separated(text[start:end])
+        or _QUAD.fullmatch(text[start:end])
+        or not _LOOSE.search(text, max(0, start - _REACH), start)
+    ):
         return False
     return not _THOUSANDS.fullmatch(text[start:end]) or _POINTED.search(text, max(0, start - 12), start) is not None
 

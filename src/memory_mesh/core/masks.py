@@ -1,0 +1,23 @@
+"""The masks that redaction writes into a text, such as `[EMAIL]` or `[EMAIL:1a2b3c4d]`.
+
+A separate, light module: search and the options need the masks, but not the patterns that find values.
+"""
+
+from memory_mesh.core.text import LazyRegex
+
+LABELS = (
+    "API_KEY", "CARD", "CREDENTIALS", "EMAIL", "IBAN", "IP", "JWT", "NATIONAL_ID", "PHONE", "PRIVATE_KEY", "SECRET", "TOKEN",
+    "US_SSN",
+)  # fmt: skip
+KINDS = tuple(label.lower() for label in LABELS)  # as options and reports name them
+MASK = LazyRegex(rf"\[({'|'.join(LABELS)}|REDACTED)(?::([0-9a-f]{{8}}))?\]")
+
+
+def without_masks(text: str, *, keep_pseudonyms: bool = False) -> str:
+    """Return the text without its masks: they replace what was written, and are not words of it.
+
+    A pseudonym stands for one value, so `keep_pseudonyms` leaves its digits.
+    """
+    if "[" not in text:
+        return text
+    return MASK.sub(lambda mask: f" {mask[2] or ''} " if keep_pseudonyms else " ", text)
