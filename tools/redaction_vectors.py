@@ -1,8 +1,8 @@
 """Read the vectors of redaction: texts with values that must be masked, and texts that must stay, by kind and source.
 
 `tests/data/redaction_vectors/*.toml` holds tables `[[vectors]]` with `kind` (see `KINDS`), `source` (where such texts occur, in a
-few words), `masked` and `stays` (lists of texts). In a text of `masked`, «…» surrounds each value that must be replaced by a mask;
-all else must stay. For `stays`, the kind is the one that it could be mistaken for. <a36> stands for 36 made-up characters, as in
+few words), `masked` and `stays` (lists of texts). In a text of `masked`, «…» surrounds each value that must be masked; all else
+must stay. For `stays`, the kind is the one that it could be mistaken for. <a36> stands for 36 made-up characters, as in
 `data/examples.toml`.
 """
 

@@ -31,10 +31,14 @@ class Page:
         self._numbered: dict[tuple[str, ...], list[Span]] = {}
 
     @cached_property
+    def unmasked(self) -> str:
+        """The text with masks blanked. The label of a mask is not a cue: what follows `[PHONE]` need not be a phone number."""
+        return MASK.sub(lambda mask: "\ufffd" * len(mask[0]), self.text) if "[" in self.text else self.text
+
+    @cached_property
     def folded(self) -> str:
-        """The text in lower case, character by character, so that offsets in it are offsets in the text."""
-        # The label of a mask is not a cue: what follows `[PHONE]` need not be a phone number.
-        text = MASK.sub(lambda mask: "\ufffd" * len(mask[0]), self.text) if "[" in self.text else self.text
+        """The text without masks and in lower case, character by character, so that offsets in it are offsets in the text."""
+        text = self.unmasked
         folded = text.casefold()
         return folded if len(folded) == len(text) else _expanding().sub("\ufffd", text).casefold()
 

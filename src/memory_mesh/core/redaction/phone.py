@@ -6,48 +6,27 @@ A bare run of digits is never enough. Dates, times, versions and prices are not 
 import re
 from collections.abc import Iterator
 
-from memory_mesh.core.redaction.pattern import DASHES, DIGIT, SPACES, Page, Pattern, Span, joined, listed, words
+from memory_mesh.core.redaction.pattern import DASHES, DIGIT, SPACES, Page, Pattern, Span, joined, listed
+from memory_mesh.core.redaction.phone_words import REACH, Evidence, evidence_before, names_phone
 from memory_mesh.core.text import LazyRegex
 
 _MIN_DIGITS, _MAX_DIGITS, _MAX_GROUPS = 7, 15, 8
 _SEP = rf"[{SPACES}{DASHES}./()]"
 # A run of digit groups, consumed whole so that the time is linear.
 _RUN = LazyRegex(rf"{DIGIT}(?:{_SEP}{{0,3}}+{DIGIT})*+")
-_GROUP = LazyRegex(rf"[+(]{{0,2}}{DIGIT}+")
+_GROUP = LazyRegex(rf"(?:\+\(?|\()?{DIGIT}+")
 _EXTENSION = LazyRegex(r"[ ,;]{0,2}(?:x|ext\.?|extension|#)[ .:]{0,2}\d{1,6}(?!\w)", re.IGNORECASE)
 
-# Words that announce a phone number. Enough digits right after one are a phone number.
-_CLEAR = (
-    r"(?:tele)?phones?|phone_?(?:no|num|number)|tel|t[eé]l[eé]phone|telefon(?:nummer)?|telefone|tel[eé]fono|mobilnummer|cell\s?phone"
-    r"|fax|landline|hotline|helpline|whats\s?app|viber|contact\snumber|телефон|тел|моб|電話|电话|手机|携帯"
+_REQUEST = LazyRegex(
+    r"(?<![^\W_])(?:call|ring|phone|text|reach|dial|contact|message)(?:ed|ing|s)?\s(?:my\s\w{1,12}|\w{1,20})\s(?:on|at|under)\s{1,3}$",
+    re.IGNORECASE,
 )
-# Words with other meanings too: a colon, `is` or `number` must follow.
-_DOUBTFUL = r"mobile?s?|mobil|m[oó]vil|celular|cell(?:ular)?|handy|portable|sms|pager|dial|desk|office|switchboard"
-_NUMBER = r"\s{0,2}(?:number|num|no|nr|nummer|line)?\.?"
-_FILLER = (
-    r"(?:\s{0,3}(?:is|was|are|at|on|to|me|us|him|her|them|my|your|his|their|our|the|new|now|は|が|番号|[:=.#*+_(\"'`>-])){0,6}"
-)
-_REQUEST = r"(?:call|ring|phone|text|reach|dial|contact|message)(?:ed|ing|s)?\s(?:my\s\w{1,12}|\w{1,20})\s(?:on|at|under)"
-_STRONG_BEFORE = LazyRegex(
-    rf"(?i)(?<![^\W_])(?:(?:{_CLEAR}|{_REQUEST})(?![^\W_]){_NUMBER}{_FILLER}|(?:{_DOUBTFUL})(?![^\W_])(?:{_NUMBER}\s{{0,2}}(?:is|[:=#])|\snumber))"
-    r"[\s*_]{0,4}$"
-)
-_STRONG_AFTER = LazyRegex(rf"[\s,({DASHES}]{{1,3}}(?:{_CLEAR}|{_DOUBTFUL})(?![^\W_])", re.IGNORECASE)
-# Words that make a phone number likely. The number must also have separators.
-_LOOSE = words(
-    rf"{_CLEAR}|call(?:ed|ing|s)?|ring(?:ing)?|rang|reach(?:ed|ing|able)?|text(?:ed|ing)?|answer(?:ing|ed|s)?|messag(?:e|es|ed|ing)"
-    r"|contact(?:ed)?|voicemail|anruf(?:en)?|appel(?:er|ez)?|llam(?:ar|e|a)"
-)
-_POINTED = LazyRegex(r"(?:(?<![^\W_])(?:at|on|to|under|number|is|auf|unter)|[:=])\s{0,3}$", re.IGNORECASE)
+_WORD_AFTER = LazyRegex(rf"[\s,({DASHES}]{{1,3}}([^\W\d_]{{2,16}})")
+_POINTED = LazyRegex(r"(?:(?<![^\W_])(?:at|on|to|under|number|is|auf|unter|au|al|på)|[:=])\s{0,3}$", re.IGNORECASE)
 _THOUSANDS = LazyRegex(rf"\d{{1,3}}(?:[{SPACES}.]\d{{3}}){{2,4}}")
 _QUAD = LazyRegex(r"(?!0)\d{1,3}(?:\.(?:0|[1-9]\d{0,2})){3}")  # an IP address or a version
-# Parts of those words, for a quick first check.
-_STEMS = listed(
-    "phone tel tél mob móv cell celu handy portable fax line what viber sms pager dial desk office switch contact тел моб"
-    " 電話 电话 手机 携帯 call ring rang reach text answer messag voice anruf appel llam"
-)
-_REACH = 64
-_GAPS = tuple(" \u00a0\u2009\u202f-.")
+_WITH_TRUNK = LazyRegex(r"0[1-9]\d{7,9}")
+_GAPS = tuple(" -.")
 
 # Written forms that need no cue word, if libphonenumber accepts the number in one of the regions.
 _NANP = LazyRegex(
@@ -55,18 +34,15 @@ _NANP = LazyRegex(
 )
 _AREA = LazyRegex(rf"\((?!(?:19|20)\d\d\))0?\d{{1,4}}\)[{SPACES}{DASHES}]?\d{{2,8}}(?:[{SPACES}{DASHES}.]\d{{2,5}}){{0,4}}")
 _TRUNK = LazyRegex(rf"0[1-9]\d{{0,3}}(?:[{SPACES}{DASHES}./]\d{{2,8}}){{1,5}}")
-_REGIONS = listed("GB DE FR IT AU NZ CH AT BE NL SE IE ZA JP IN TR BR KR PT PL")
+_REGIONS = listed("GB DE FR IT AU NZ CH AT BE NL SE IE ZA JP IN TR BR KR PT PL TH PH")
+_WITHOUT_TRUNK = listed("US IT ES IN PL PT GR MX CO")  # whose numbers start without a 0
 
-_DAY, _MONTH, _YEAR = r"(?:0?[1-9]|[12]\d|3[01])", r"(?:0?[1-9]|1[0-2])", r"(?:19|20)\d\d"
+_DAY, _MONTH, _YEAR = r"(?:0?[1-9]|[12]\d|3[01])", r"(?:0?[1-9]|1[0-2])", r"(?:1[5-9]|20)\d\d"
 _DATE = LazyRegex(
     rf"(?:{_YEAR}[-./ ]{_MONTH}[-./ ]{_DAY}|{_DAY}[-./ ]{_DAY}[-./ ]{_YEAR}|{_YEAR}[{SPACES}{DASHES}/]{{1,3}}{_YEAR})(?!\d)"
 )
-_AMOUNT_BEFORE = LazyRegex(
-    r"(?i)(?:[$€£¥₹]|(?<![^\W_])(?:usd|eur|gbp|chf|order|invoice|zip(?:\s?code)?|post(?:al)?\s?code|plz|isbn|issn|doi|rfc|ticket|case|ref"
-    r"|sku|id|v|version))[\s:#.]{0,3}$"
-)
 _AMOUNT_AFTER = LazyRegex(
-    r"(?i)\s?(?:[$€£¥₹%]|(?:usd|eur|gbp|chf|bytes|kb|mb|gb|ms|seconds|rows|tokens|years|people|users|times)(?![^\W_]))"
+    r"(?i)\s?(?:[$€£¥₹%]|(?:usd|eur|gbp|chf|bytes|kb|mb|gb|ns|us|µs|ms|sec|seconds|rows|tokens|years|people|users|times|won|yen|baht|rupees|rupien|euros?|dollars?)(?![^\W_]))"
 )
 
 
@@ -83,13 +59,18 @@ def _phones_in(page: Page, run: re.Match[str]) -> Iterator[Span]:
     opening = len(head) - len(head.rstrip("+("))
     groups = [found.span() for found in _GROUP.finditer(text, run.start() - opening, run.end())]
     at, done = 0, 0
+    other = evidence_before(page, run.start()) == Evidence.OTHER
     while at < len(groups):
         start = groups[at][0]
+        if other and text[start] not in "+(":
+            at += 1
+            continue
         date = _DATE.match(text, start) if start >= done else None
         last = _phone_from(page, groups, at) if start >= done and not date else None
         if last is not None:
             extension = _EXTENSION.match(text, groups[last][1])
-            yield start, extension.end() if extension else groups[last][1]
+            opened = _opened(text, start, groups[last][1])
+            yield start - opened, extension.end() if extension else groups[last][1]
             at = last
         done = date.end() if date else done
         at += 1
@@ -98,51 +79,58 @@ def _phones_in(page: Page, run: re.Match[str]) -> Iterator[Span]:
 def _phone_from(page: Page, groups: list[Span], first: int) -> int | None:
     """Return the last group of a number that starts with group `first`; the longest match wins."""
     start, digits, ends = groups[first][0], 0, []
-    if not _starts(page.text, start) or not _likely(page, start):
+    if not _starts(page.text, start):
         return None
     for at in range(first, min(first + _MAX_GROUPS, len(groups))):
         digits += groups[at][1] - groups[at][0] - (page.text[groups[at][0]] in "+(")
         if _MIN_DIGITS <= digits <= _MAX_DIGITS:
             ends.append(at)
-    return next((at for at in reversed(ends) if _is_phone(page, start, groups[at][1])), None)
-
-
-def _likely(page: Page, start: int) -> bool:
-    """Reject quickly most numbers, which have neither a cue word near them nor the start of a written form."""
-    near = page.text[start] in "+(0" or page.near(_STEMS, (start, start + 32), before=_REACH, after=0)
-    return near or _NANP.match(page.text, start) is not None
+    said = evidence_before(page, start) if ends else Evidence.NONE
+    return next((at for at in reversed(ends) if _is_phone(page.text, start, groups[at][1], said)), None)
 
 
 def _starts(text: str, start: int) -> bool:
     head = text[max(0, start - 2) : start]
     if joined(head[-1:]) or head[-1:] in ("_", "+", "@", "%"):
         return False
-    return not (len(head) == 2 and head[1] in ".-/:" and joined(head[0]) and text[start] != "+")
+    if head[-1:] == ":":
+        return not head[0].isdigit()
+    return not (len(head) == 2 and head[1] in ".-/" and joined(head[0]) and text[start] != "+")
 
 
-def _is_phone(page: Page, start: int, end: int) -> bool:
-    text, number = page.text, page.text[start:end]
-    if not _ends(text, end) or number.count("(") != number.count(")"):
+def _is_phone(text: str, start: int, end: int, said: Evidence) -> bool:
+    number = text[start:end]
+    if not _ends(text, end) or number.count("(") + _opened(text, start, end) != number.count(")"):
         return False
     if number[0] == "+":
         return _international(number)
-    cued = page.near(_STEMS, (start, end), before=_REACH, after=4) and _cued(text, start, end)
-    if not (cued or _formed(text, start, end)):
+    if said == Evidence.OTHER or _AMOUNT_AFTER.match(text, end):
         return False
-    return not (_AMOUNT_BEFORE.search(text, max(0, start - 12), start) or _AMOUNT_AFTER.match(text, end))
+    return said == Evidence.CLEAR or (said == Evidence.LIKELY and _likely_form(text, start, end)) or _asked(text, start, end)
 
 
-def _cued(text: str, start: int, end: int) -> bool:
-    """Accept any number after a clear word. After a likely word it needs separators that do not group thousands."""
-    if _STRONG_BEFORE.search(text, max(0, start - _REACH), start) or _STRONG_AFTER.match(text, end):
+def _asked(text: str, start: int, end: int) -> bool:
+    """Accept a number that someone is called on, that a word follows, or in a written form that libphonenumber knows."""
+    if _REQUEST.search(text, max(0, start - REACH), start) or _formed(text, start, end):
         return True
-    if (
-        not _separated(text[start:end])
-        or _QUAD.fullmatch(text[start:end])
-        or not _LOOSE.search(text, max(0, start - _REACH), start)
-    ):
+    after = _WORD_AFTER.match(text, end)
+    return after is not None and names_phone(after[1]) and (_separated(text[start:end]) or "(" in after[0])
+
+
+def _likely_form(text: str, start: int, end: int) -> bool:
+    """Accept, near a likely word, separators that do not group thousands, or a trunk 0 and eight to ten digits."""
+    number = text[start:end]
+    pointed = _POINTED.search(text, max(0, start - 12), start) is not None
+    if not _separated(number):
+        return _WITH_TRUNK.fullmatch(number) is not None or (pointed and len(number) >= 9 and _region(number) is not None)
+    if _QUAD.fullmatch(number):
         return False
-    return not _THOUSANDS.fullmatch(text[start:end]) or _POINTED.search(text, max(0, start - 12), start) is not None
+    return not _THOUSANDS.fullmatch(number) or (pointed and _isolated(text, start, end))
+
+
+def _opened(text: str, start: int, end: int) -> bool:
+    """Return whether a bracket before the number is closed inside it, as in `(+33) 6 12 34 56 78`."""
+    return text[max(0, start - 1) : start] == "(" and text.count(")", start, end) > text.count("(", start, end)
 
 
 def _formed(text: str, start: int, end: int) -> bool:
@@ -179,7 +167,7 @@ def _region(number: str) -> str | None:
     """Return the first region in which libphonenumber considers the number valid."""
     from phonenumbers import NumberParseException, is_valid_number, parse  # takes 25 ms, and few texts have a candidate
 
-    for region in ("US",) if _NANP.fullmatch(number) else _REGIONS:
+    for region in ("US",) if _NANP.fullmatch(number) else _REGIONS if number[0] in "0(" else _WITHOUT_TRUNK:
         try:
             if is_valid_number(parse(number, region)):
                 return region

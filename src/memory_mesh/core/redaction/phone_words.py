@@ -1,0 +1,161 @@
+"""Words that say what a number is, in the languages of the larger countries: a phone number, perhaps one, or something else."""
+
+import re
+from enum import IntEnum
+
+from memory_mesh.core.redaction.pattern import Page, listed
+from memory_mesh.core.text import LazyRegex
+
+REACH = 64
+
+
+class Evidence(IntEnum):
+    """What the words before a number say."""
+
+    OTHER = 0  # an order, an invoice, a part …
+    NONE = 1
+    LIKELY = 2  # a word about calling is near
+    CLEAR = 3  # a word for phone numbers, and nothing but small words after it
+
+
+# Words for phone numbers. Words of the second list have other meanings too: a colon, `is` or `number` must follow them.
+_CLEAR = frozenset(listed("""
+    phone phones tel fax faks gsm whatsapp whats viber zalo landline hotline helpline cellphone handphone smartphone
+    msisdn ph cp handynummer handynr rufnummer durchwahl festnetz festnetznummer fon natel mobilnummer mobilnr
+    mobilen mobiel mobielnummer tlf tlfnr telnr sími simi símanúmer farsími télécopie tfno telemóvel telemovel cel
+    cellulare recapito zap fone komórka komórkę komórki komorka mobitel mobitela tālrunis tālr puh kännykkä тел моб
+    сотовый мобильный мобільний мобилен мобилни утас τηλ κιν κινητό κινητο cep numaram numaramız رقمي جوال موبايل
+    تلفون تليفون محمول واتساب فاكس تلفن موبایل موبائل فون هاتف الهاتف الجوال والجوال المحمول טלפון נייד טל פלאפון
+    וואטסאפ פקס הטלפון simu telp tlp telpon telepon telepono hp wa sđt đt thoại phonenumber telephonenumber mobileno
+    telno phoneno phonenum cellno cellnumber mobilenumber homephone workphone contactno contactnumber faxno
+    faxnumber handynr
+"""))  # fmt: skip
+_CLEAR_STARTS = listed("""
+    telepho telefo téléph teléfo telefó telèfo telefô телефон тэлефон τηλέφων τηλεφων puhelin matkapuhelin
+    mobiltelefon mobiltlf фोन फ़ोन फोन मोबाइल टेलीफ ফোন মোবাইল தொலைபேசி ఫోన్ фон
+""")
+_MOBILE = frozenset(
+    listed("""
+    tfn mobile mobiles mobil móvil movil celular cell cellular handy portable fixe sms mob kom contact contacto
+    kontakt contatto contato
+""")
+)
+_PLACE = frozenset(listed("pager dial desk office switchboard direct work home bureau büro kantoor casa privat broj"))
+_LIKELY = frozenset(
+    listed("""
+    call called calling calls ring ringing rang reach reached reaching reachable text texted texting answer
+    answering answered answers message messages messaged messaging contacted voicemail dialed dialled dialing ruf
+    ruft rufen anruf anrufen erreichbar appel appeler appelez appelle joindre joignable llamar llame llama llamame
+    llámame llamen liga ligar ligue chiama chiamami chiamare chiamate chiami bel bellen zadzwoń zadzwon dzwonić
+    volejte zavolej zavolejte hívj hívjon sună sunați sunati позвони позвоните звони звоните позвонить дзвоніть ara
+    arayın arayin nås soita soittakaa hubungi tawag tawagan gọi اتصل תתקשר ringa
+""")
+)
+# Of scripts without spaces between words. They count anywhere; of several words the last one counts.
+_EAST = {
+    **dict.fromkeys(listed(
+        "電話 电话 手机 手機 携帯 座机 座機 传真 傳真 热线 致电 拨打"
+        " スマホ ファックス ファクス ℡ 전화 휴대폰 휴대전화 핸드폰 연락처 팩스 폰"
+        " โทร เบอร์ มือถือ แฟกซ์"), Evidence.CLEAR),
+    **dict.fromkeys(listed("연락 문자 ติดต่อ 联系 聯繫"), Evidence.LIKELY),
+    **dict.fromkeys(listed(
+        "订单 訂單 单号 單號 编号 編號 注文番号 注文 品番 型番 会員番号 顧客番号 口座番号"
+        " 口座 账号 帳號 卡号 주문번호 주문 송장 운송장 계좌 상품 모델 사번 회원 고객"
+        " คำสั่งซื้อ ออเดอร์ พัสดุ บัญชี รหัส 快递 运单 金额 合計 合计 합계"), Evidence.OTHER),
+}  # fmt: skip
+_EAST_NUMBER = listed("번호 号码 號碼 番号")
+# Small words between a word for phone numbers and the number, and words for `number`.
+_NUMBER = listed("""
+    number numbers num no nr nos n line nummer nummeret numaras numarası numaram numero número numéro numer numeri
+    номер номера nomor číslo cislo szám száma broj नंबर नम्बर নম্বর নাম্বার رقم نمبر شماره số numeroni
+""")
+_SMALL = frozenset(
+    listed("""
+    is was are at on to me us him her them my your his their our the new now still s or and de ist lautet unter auf
+    mich uns und oder est le au du del es é è el al la il o mi mio meu su son er är på mig meg op pod je by мой мне
+    это по saya adalah là của tôi ko ay sa mo ako है হলো هو הוא ou y e i a et em u
+""")
+) | frozenset(_NUMBER)
+
+_POSSESSIVE = frozenset(listed("my his her your our their mein meine mitt min mijn mon mi meu mio mój moj мой моя mein"))
+
+_WORD = LazyRegex(r"(?:[^\W\d_]|[\u0300-\u036f\u0900-\u0dff])+")  # vowel signs of Indian scripts are not \w
+_CAMEL_CASE = LazyRegex(r"(?<=[a-z])(?=[A-Z])")
+_POINTS = LazyRegex(r"[:=#]|(?<![^\W_])(?:is|ist|est|es|är|er|é|è)(?![^\W_])", re.IGNORECASE)
+_EAST_SCRIPT = LazyRegex(r"[\u0e00-\u0eff\u2121\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af][\s\S]{0,24}$")
+
+# Words for other things that have numbers. Only `number`, `is` or a sign may stand between them and the number.
+_THINGS = frozenset(
+    listed("""
+    order orders invoice invoices bill ticket tickets case cases ref refs reference references booking confirmation
+    claim policy contract batch lot part parts pn sn model models serial sku skus item items article articles
+    product products asin ean upc gtin isbn issn doi rfc pmid imei imsi iccid meid vin cas cusip ein abn acn vat
+    tracking shipment parcel waybill awb consignment customer client member user account accounts acct konto iban
+    bic id ids uid gid pid uuid guid v version versions build builds release commit commits revision rev issue
+    issues bug bugs pr port ports error errors code codes status zip zipcode postcode plz row rows record records
+    page pages figure table section chapter room flight gate seat bestellung auftrag rechnung sendung kunde vertrag
+    artikel commande facture colis référence dossier pedido factura envío orden ordine fattura spedizione pratica
+    encomenda rendelés comandă fatura kargo طلب فاتورة הזמנה pesanan resi usd eur gbp chf inr jpy krw thb php sek
+    nok dkk pln
+""")
+)
+_THING_STARTS = listed("заказ накладн счет счёт замовлен zamówieni zamowieni faktur przesył objednáv παραγγελ sipariş siparis")
+_COMPOUND = LazyRegex(r"(?!tel|handy|mobil|ruf|fax|phone|gsm)[^\W\d_]{3,24}(?:nummer|nummeret|nr|number)")  # Bestellnummer
+_BESIDE_THINGS = frozenset({*_NUMBER, "is", "was", "are", "id", "code", "de", "postal"})
+_SIGN_BEFORE = LazyRegex(r"(?:[$€£¥₹₩฿]|(?<![^\W_])[pPsS]/[nN]\.?:?)\s{0,2}$")
+_BREAK = LazyRegex(r"[\n!?;,\d]")
+
+
+def evidence_before(page: Page, start: int) -> Evidence:
+    """Return what the words before a number say. The nearest word that says something decides."""
+    before = page.unmasked[max(0, start - REACH) : start]
+    if _SIGN_BEFORE.search(before):
+        return Evidence.OTHER
+    east = _last_east(before)
+    if east is not None:
+        return east
+    before = _CAMEL_CASE.sub(" ", before)
+    words = [(found[0].casefold(), found.end()) for found in _WORD.finditer(before)][::-1]
+    return Evidence.OTHER if _names_thing(before, words) else _nearest(before, words)
+
+
+def names_phone(word: str) -> bool:
+    """Return whether a word is one for phone numbers, or for a place with a phone."""
+    low = word.casefold()
+    return low in _CLEAR or low in _MOBILE or low in _PLACE or low.startswith(_CLEAR_STARTS)
+
+
+def _last_east(before: str) -> Evidence | None:
+    """Return what the last word of a script without spaces says, if it stands right before the number."""
+    tail = _EAST_SCRIPT.search(before)
+    if tail is None:
+        return None
+    found = [(tail[0].rfind(word) + len(word), len(word), value) for word, value in _EAST.items() if word in tail[0]]
+    generic = Evidence.LIKELY if any(word in tail[0] for word in _EAST_NUMBER) else None
+    return max(found)[2] if found else generic
+
+
+def _names_thing(before: str, words: list[tuple[str, int]]) -> bool:
+    """Return whether the nearest word is one for something else with a number, such as an order."""
+    for word, end in words:
+        if word in _THINGS or word.startswith(_THING_STARTS) or _COMPOUND.fullmatch(word):
+            return _BREAK.search(before, end) is None
+        if word not in _BESIDE_THINGS:
+            return False
+    return False
+
+
+def _nearest(before: str, words: list[tuple[str, int]]) -> Evidence:
+    """Return what the nearest word about phones says; only small words may stand between a clear one and the number."""
+    adjacent, numbered = True, False
+    for word, end in words:
+        if word in _CLEAR or word.startswith(_CLEAR_STARTS):
+            return Evidence.CLEAR if adjacent else Evidence.LIKELY
+        pointed = adjacent and (numbered or _POINTS.search(before, end) is not None)
+        if word in _MOBILE or word in _LIKELY:
+            return Evidence.CLEAR if pointed and word in _MOBILE else Evidence.LIKELY
+        if pointed and (word in _PLACE or (numbered and word in _POSSESSIVE)):
+            return Evidence.CLEAR
+        numbered = numbered or word in _NUMBER
+        adjacent = adjacent and word in _SMALL
+    return Evidence.NONE
