@@ -9,14 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_mesh.core.audit import ERASED, Seal, blocks
-from memory_mesh.core.audit.chain import (
+from memory_mesh.core.audit import (
+    ERASED,
     OPERATIONS,
     Broken,
     Entry,
+    Seal,
     Sound,
     Verdict,
     append,
+    blocks,
     chain_name,
     content_hash,
     of_recalls,
@@ -27,7 +29,8 @@ from memory_mesh.core.audit.chain import (
     tombstone,
     verify_chain,
 )
-from memory_mesh.core.model import Block, Head, iso
+from memory_mesh.core.audit.seals import block_seal
+from memory_mesh.core.model import Block, Head, Memory, iso
 from memory_mesh.testing.fakes import NEW_YEAR
 
 CHAIN = chain_name("user", "agent")
@@ -36,6 +39,11 @@ SEARCHES = chain_name("user", "agent", recalls=True)
 
 def verify(chain: str, blocks: Sequence[Block], head: Head | None, noted: tuple[int, str] | None = None) -> Verdict:
     return verify_chain(chain, blocks, lambda: head, noted=noted)
+
+
+def remembered(memory: str, content: str, revision: int = 1) -> Memory:
+    at = iso(NEW_YEAR)
+    return Memory(id=memory, content=content, created_at=at, updated_at=at, salt="salt", revision=revision)
 
 
 @dataclass
@@ -50,14 +58,14 @@ class Ledger:
         made, self.head = append(CHAIN, self.head, entries)
         self.blocks.extend(made)
 
-    def entry(self, memory: str, write: Callable[[Seal], str], action: str, hashed: str | None) -> Entry:
+    def entry(self, memory: str, write: Callable[[Seal], str], action: str, recorded: Memory | None) -> Entry:
         number = len(self.blocks) + 1
         return Entry(
             id=f"yamo_retain_{self.ms}_{number:06x}",
             operation_type="retain",
             ms=self.ms,
             write=write,
-            content_hash=hashed,
+            memory=recorded,
             ref=memory,
             metadata={"action": action},
         )
@@ -66,13 +74,13 @@ class Ledger:
         said = {"memory_type": "global", "content": f"{memory}, {revision}", "hypothesis": "none", "revision": revision}
         action = "add" if revision == 1 else "update"
         at = iso(self.ms)
-        hashed = content_hash("salt", said["content"])
+        recorded = remembered(memory, said["content"], revision)
         self.keep(
             self.entry(
                 memory,
                 lambda seal: blocks.retain(seal, agent="agent", memory_id=memory, at=at, action=action, **said),
                 action,
-                hashed,
+                recorded,
             )
         )
 
@@ -130,7 +138,7 @@ def test_the_text_carries_the_hash_of_the_content_and_of_the_block_before() -> N
     assert first.prev_hash is None
     assert "prev_block" not in first.yamo_text
     assert f"  content_hash;{content_hash('salt', 'mem_a, 1')};\nlog:" in first.yamo_text
-    assert f";\n  prev_block;{first.block_hash};\nlog:" in second.yamo_text
+    assert f";\n  prev_block;{first.block_hash};\n  prev_seal;{first.seal};\nlog:" in second.yamo_text
 
 
 def test_blocks_are_numbered_from_one_and_the_head_is_the_last() -> None:
@@ -148,7 +156,7 @@ def test_many_entries_at_once_are_as_many_one_by_one() -> None:
             operation_type="retain",
             ms=NEW_YEAR + 1000 * at,
             write=lambda seal, text=block.yamo_text: text,
-            ref=block.ref,
+            memory=remembered(block.ref, f"{block.ref}, 1"),
             metadata=block.metadata,
         )
         for at, block in enumerate(one_by_one.blocks)
@@ -194,7 +202,7 @@ def test_the_hash_of_a_content_cannot_be_tried_without_its_salt() -> None:
 def test_a_whole_chain_is_sound_and_its_end_is_told() -> None:
     ledger = story(*LONG)
     assert ledger.blocks[1].yamo_text == ERASED
-    assert ledger.verdict() == Sound(CHAIN, 7, ledger.blocks[-1].block_hash)
+    assert ledger.verdict() == Sound(CHAIN, 7, ledger.blocks[-1].block_hash, ledger.head.seal)
     assert verify(CHAIN, [], None) == Sound(CHAIN, 0, None)
 
 
@@ -323,9 +331,13 @@ def test_a_missing_head_is_found_and_so_is_a_head_without_blocks() -> None:
 
 
 def resealed(blocks: Sequence[Block], at: int, text: str) -> list[Block]:
-    """A forger's work: one text changed, and its hash made to fit."""
+    """A forger's work: one text changed, and its hash and its seal made to fit."""
     block = replace(blocks[at], yamo_text=text, block_hash=text_hash(text))
-    return [*blocks[:at], block, *blocks[at + 1 :]]
+    return [*blocks[:at], sealed_after(blocks[at - 1].seal if at else None, block), *blocks[at + 1 :]]
+
+
+def sealed_after(previous: str | None, block: Block) -> Block:
+    return replace(block, seal=block_seal(block, previous))
 
 
 @pytest.mark.req("MESH-042")
@@ -384,8 +396,8 @@ def test_a_tombstone_keeps_id_number_and_hash_and_no_word() -> None:
 def test_an_earlier_erasure_pardons_nothing_later() -> None:
     ledger = story("+a", "-a", "+b")
     pardon = ledger.blocks[1]
-    later = tombstone(replace(ledger.blocks[0], number=3, prev_hash=pardon.block_hash))
-    head = replace(ledger.head, number=3, block_hash=later.block_hash)
+    later = sealed_after(pardon.seal, tombstone(replace(ledger.blocks[0], number=3, prev_hash=pardon.block_hash)))
+    head = replace(ledger.head, number=3, block_hash=later.block_hash, seal=later.seal)
     # Named by id and hash in block 2, but standing behind it.
     broken = verify(CHAIN, [ledger.blocks[0], pardon, later], head)
     assert broken == Broken(CHAIN, 3, later.id, "its text is missing and no later erasure names it")
@@ -441,7 +453,8 @@ def recall(ms: int, query: str = "tea") -> Entry:
 
 
 def checkpoint(ms: int, last: Block, removed: int) -> Entry:
-    named = {"agent": "agent", "through": last.number, "through_hash": last.block_hash, "removed": removed}
+    named = {"agent": "agent", "through": last.number, "through_hash": last.block_hash, "through_seal": last.seal}
+    named["removed"] = removed
     return Entry(
         id=f"yamo_recall_{ms}_bbbbbb",
         operation_type="recall",
@@ -462,9 +475,9 @@ def searched(count: int, *, through: int = 0) -> tuple[list[Block], Head]:
 @pytest.mark.req("MESH-041", "MESH-042")
 def test_a_chain_of_searches_is_sound() -> None:
     blocks, head = searched(3)
-    assert verify(SEARCHES, blocks, head) == Sound(SEARCHES, 3, blocks[-1].block_hash)
+    assert verify(SEARCHES, blocks, head) == Sound(SEARCHES, 3, blocks[-1].block_hash, blocks[-1].seal)
     assert [block.prev_hash for block in blocks] == [None, blocks[0].block_hash, blocks[1].block_hash]
-    assert f"  prev_block;{blocks[0].block_hash};\nlog:" in blocks[1].yamo_text
+    assert f"  prev_block;{blocks[0].block_hash};\n  prev_seal;{blocks[0].seal};\nlog:" in blocks[1].yamo_text
     assert not any("content_hash" in block.yamo_text for block in blocks)
 
 
@@ -483,7 +496,7 @@ def test_a_block_in_a_chain_of_the_other_kind_is_a_break() -> None:
 def test_the_first_blocks_may_be_gone_where_a_checkpoint_names_the_last_of_them(through: int) -> None:
     blocks, head = searched(4, through=through)
     assert blocks[0].number == through + 1
-    assert verify(SEARCHES, blocks, head) == Sound(SEARCHES, 5, blocks[-1].block_hash)
+    assert verify(SEARCHES, blocks, head) == Sound(SEARCHES, 5, blocks[-1].block_hash, blocks[-1].seal)
 
 
 @pytest.mark.req("MESH-042")
@@ -518,7 +531,7 @@ def test_the_beginning_of_a_chain_of_memories_is_never_pardoned() -> None:
     ledger = story("+a", "+b", "+c")
     forged = blocks.checkpoint(
         Seal(content_hash=None, prev_block=ledger.head.block_hash), agent="agent", at=iso(NEW_YEAR), through=1,
-        through_hash=ledger.blocks[0].block_hash, removed=1,
+        through_hash=ledger.blocks[0].block_hash, through_seal=ledger.blocks[0].seal, removed=1,
     )  # fmt: skip
     entry = Entry(id="x", operation_type="retain", ms=NEW_YEAR, write=lambda seal: forged)
     more, head = append(CHAIN, ledger.head, [entry])
@@ -553,7 +566,7 @@ def test_altering_one_field_of_a_search_is_found(name: str, at: int) -> None:
 
 def test_without_a_head_all_but_the_end_is_looked_at() -> None:
     blocks, _ = searched(4)
-    assert verify_chain(SEARCHES, blocks) == Sound(SEARCHES, 4, blocks[-1].block_hash)
+    assert verify_chain(SEARCHES, blocks) == Sound(SEARCHES, 4, blocks[-1].block_hash, blocks[-1].seal)
     assert isinstance(verify_chain(SEARCHES, blocks[:2]), Sound)
     assert isinstance(verify_chain(SEARCHES, blocks[:1] + blocks[2:]), Broken)
 
@@ -571,8 +584,7 @@ def lesson(memory: str) -> Entry:
         operation_type="lesson",
         ms=NEW_YEAR,
         write=lambda seal: blocks.lesson(seal, lesson_id=id_, memory_id=memory, **said),
-        content_hash=content_hash("s", "c"),
-        ref=memory,
+        memory=remembered(memory, "c"),
         metadata={"lesson_id": id_},
     )
 
@@ -584,8 +596,7 @@ def reflection(memory: str | None) -> Entry:
         id=f"yamo_reflect_{NEW_YEAR}_dddddd",
         operation_type="reflect",
         ms=NEW_YEAR,
-        ref=memory,
-        content_hash=content_hash("s", "c") if memory else None,
+        memory=remembered(memory, "c") if memory else None,
         write=lambda seal: blocks.reflect(seal, at=iso(NEW_YEAR), memory_id=memory, **said),
     )
 

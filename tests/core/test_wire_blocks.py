@@ -344,7 +344,7 @@ log: recalls_sealed;timestamp;{AT};through;41;removed;40;
 handoff: End;
 """
     )
-    assert sealed_through(CHECKPOINT.text()) == (41, HASH)
+    assert sealed_through(CHECKPOINT.text()) == (41, HASH, None)
 
 
 @pytest.mark.parametrize(

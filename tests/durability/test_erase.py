@@ -313,7 +313,10 @@ def test_a_text_that_is_gone_without_an_erasure_breaks_the_chain(file: Path, mes
     mesh.erase(mesh.add("Quetzals preen").id)
     assert [type(verdict) for verdict in mesh.verify()] == [Sound]
     with closing(sqlite3.connect(file)) as connection:
-        connection.execute("UPDATE yamo_blocks SET yamo_text = 'erased', metadata = NULL WHERE number = 7")
+        connection.execute(
+            "UPDATE yamo_blocks SET yamo_text = 'erased', metadata = NULL, content_hash = NULL, memory_revision = NULL "
+            "WHERE number = 7"
+        )
         connection.commit()
     (verdict,) = mesh.verify()
     assert isinstance(verdict, Broken)

@@ -20,7 +20,6 @@ ODD = {
     "a text that is none": "UPDATE yamo_blocks SET yamo_text = x'fffe' WHERE number = 2",
     "an agent that is no text": "UPDATE yamo_blocks SET agent_id = x'fffe' WHERE number = 2",
     "metadata that is no object": "UPDATE yamo_blocks SET metadata = '7' WHERE number = 2",
-    "a session, which no block has": "UPDATE yamo_blocks SET session_id = 's' WHERE number = 2",
     "a number that is none": "UPDATE yamo_blocks SET number = 'x' WHERE number = 3",
     "a block of no chain": ANOTHER.format("number"),
     "a block without a number": ANOTHER.format("chain"),

@@ -11,9 +11,10 @@ from memory_mesh.core.audit import Broken, Sound, parse_many, verify_export
 from memory_mesh.core.errors import InvalidInput, StoreBusy
 from memory_mesh.core.model import Block, Head, Key, Kind, Memory, Reader
 from memory_mesh.flows import audit as trail
-from memory_mesh.flows import erase, usage, write
+from memory_mesh.flows import chains, erase, usage, write
 from memory_mesh.flows.audit import ChainSelection
-from memory_mesh.flows.context import Context, audit_rows
+from memory_mesh.flows.chains import audit_rows
+from memory_mesh.flows.context import Context
 
 
 @pytest.fixture
@@ -42,7 +43,7 @@ def tamper(context: Context, id_: str, **columns: object) -> None:
 
 def test_a_chain_is_read_from_its_first_block(context: Context) -> None:
     add(context, "one", "two", "three")
-    assert [block.number for block in trail.blocks(context, own_chain(context))] == [1, 2, 3]
+    assert [block.number for block in chains.blocks(context, own_chain(context))] == [1, 2, 3]
     assert isinstance(verdict(context), Sound)
     assert verdict(context).number == 3
 
@@ -83,7 +84,7 @@ def test_a_memory_that_is_gone_without_an_erasure_is_found(context: Context) -> 
     assert verdict(context) == Broken(
         own_chain(context),
         2,
-        trail.blocks(context, own_chain(context))[1].id,
+        chains.blocks(context, own_chain(context))[1].id,
         f"{two.id} is missing and no erasure block names it",
     )
     assert one.id
@@ -142,7 +143,7 @@ def test_a_chain_whose_head_was_taken_away_is_found_by_its_blocks(context: Conte
 @pytest.mark.req("MESH-042")
 def test_a_chain_whose_blocks_were_taken_away_is_found_by_its_head(context: Context) -> None:
     add(context, "one", "two")
-    context.store.apply((), [Key(Kind.BLOCK, block.id) for block in trail.blocks(context, own_chain(context))])
+    context.store.apply((), [Key(Kind.BLOCK, block.id) for block in chains.blocks(context, own_chain(context))])
     assert trail.verify_all(context) == [Broken(own_chain(context), 0, None, "the chain ends at block 0, but its head says 2")]
 
 
@@ -169,10 +170,10 @@ def test_a_noted_head_is_checked_against_the_store(context: Context) -> None:
 def test_a_chain_cut_together_with_its_head_is_found_by_a_noted_one(context: Context, cut: int) -> None:
     memories = add(context, "one", "two", "three")
     (head,) = trail.heads(context)
-    walked = trail.blocks(context, own_chain(context))
+    walked = chains.blocks(context, own_chain(context))
     left = walked[-cut - 1]
     context.store.apply(
-        [replace(head, number=left.number, block_hash=left.block_hash, revision=head.revision + 1).row()],
+        [replace(head, number=left.number, block_hash=left.block_hash, seal=left.seal, revision=head.revision + 1).row()],
         [*(Key(Kind.BLOCK, block.id) for block in walked[-cut:]), *(Key(Kind.MEMORY, memory.id) for memory in memories[-cut:])],
     )
     assert isinstance(verdict(context), Sound)  # by itself it cannot be told
@@ -257,7 +258,7 @@ def test_a_real_break_is_told_even_while_others_never_stop_writing(context: Cont
 def test_a_tombstone_is_written_over_its_block(context: Context) -> None:
     (one,) = add(context, "one")
     erase.erase(context, [one.id])
-    first = Block.of(context.store.get(Kind.BLOCK, [trail.blocks(context, own_chain(context))[0].id]).popitem()[1])
+    first = Block.of(context.store.get(Kind.BLOCK, [chains.blocks(context, own_chain(context))[0].id]).popitem()[1])
     assert (first.yamo_text, first.revision) == ("erased", 2)
 
 
@@ -275,7 +276,7 @@ def test_a_tombstone_is_sound_whatever_shape_the_callers_own_ids_have(context: C
     odd = replace(context, ids=Odd())
     one, _ = add(odd, "one", "two")
     erase.erase(odd, [one.id])
-    assert trail.blocks(odd, own_chain(odd))[0].yamo_text == "erased"
+    assert chains.blocks(odd, own_chain(odd))[0].yamo_text == "erased"
     assert isinstance(verdict(odd), Sound)
 
 
@@ -300,7 +301,7 @@ def test_the_chains_of_searches_are_verified_with_the_others(context: Context) -
         (own_chain(context), 1),
         (searches(context), 2),
     ]
-    block = trail.blocks(context, searches(context))[1]
+    block = chains.blocks(context, searches(context))[1]
     context.store.apply((), [Key(Kind.BLOCK, block.id)])
     assert [type(found) for found in trail.verify_all(context)] == [Sound, Broken]
 
@@ -341,7 +342,7 @@ def test_a_noted_head_may_be_of_any_chain(context: Context) -> None:
 
 @pytest.fixture
 def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trail, "_WINDOW", 2)
+    monkeypatch.setattr(chains, "_WINDOW", 2)
 
 
 @pytest.mark.req("MESH-042")
@@ -350,13 +351,13 @@ def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("at", [1, 2, 5, 9])
 def test_a_block_is_missed_and_found_wherever_its_number_puts_it(context: Context, at: int, number: int | None) -> None:
     add(context, *(f"text {n}" for n in range(9)))
-    walked = trail.blocks(context, own_chain(context))
-    assert list(trail._in_order(context, own_chain(context), trail.heads(context)[0])) == walked
+    walked = chains.blocks(context, own_chain(context))
+    assert list(chains.in_order(context, own_chain(context), trail.heads(context)[0])) == walked
     assert verdict(context).number == 9
     context.store.apply((), [Key(Kind.BLOCK, walked[at - 1].id)])
     moved = [] if number is None else [replace(walked[at - 1], number=number)]
     context.store.apply([block.row() for block in moved])
-    assert len(list(trail._in_order(context, own_chain(context), trail.heads(context)[0]))) == 8 + len(moved)
+    assert len(list(chains.in_order(context, own_chain(context), trail.heads(context)[0]))) == 8 + len(moved)
     assert isinstance(verdict(context), Broken)
 
 

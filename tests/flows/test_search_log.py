@@ -32,6 +32,10 @@ def context(context: Context) -> Context:
     return context.with_options(audit_recalls=True)
 
 
+def end(last: Block | Head) -> tuple[str, str | None]:
+    return last.block_hash, last.seal
+
+
 def chain(context: Context) -> str:
     return audit.chain_name(context.reader.user_id, context.reader.agent_id, recalls=True)
 
@@ -84,7 +88,7 @@ def test_every_search_leaves_one_block_and_an_answer_from_the_cache_is_a_search(
         "results_found": "1", "top_score": score,
     }  # fmt: skip
     assert (nothing["filter"], nothing["results_found"], nothing["top_score"]) == ("none", "0", "0.00")
-    assert trail.verify(context, chain(context)) == Sound(chain(context), 3, trail.heads(context)[-1].block_hash)
+    assert trail.verify(context, chain(context)) == Sound(chain(context), 3, *end(trail.heads(context)[-1]))
 
 
 def test_a_search_writes_nothing_itself(context: Context) -> None:
@@ -289,8 +293,8 @@ def test_old_searches_go_and_a_checkpoint_names_the_last_of_them(context: Contex
     left = trail.blocks(context, chain(context))
     assert (done.removed, done.broken) == (3, ())
     assert [block.id for block in left] == [whole[3].id, whole[4].id, *done.checkpoints]
-    assert sealed_through(left[-1].yamo_text) == (3, whole[2].block_hash)
-    assert trail.verify(context, chain(context)) == Sound(chain(context), 6, left[-1].block_hash)
+    assert sealed_through(left[-1].yamo_text) == (3, *end(whole[2]))
+    assert trail.verify(context, chain(context)) == Sound(chain(context), 6, *end(left[-1]))
 
 
 def test_pruning_again_does_nothing_until_more_is_old(context: Context) -> None:

@@ -9,14 +9,14 @@ from memory_mesh.core import audit
 from memory_mesh.core.audit import ERASED, OPERATIONS, WITHHELD, Broken, Sound, Verdict
 from memory_mesh.core.checks import number, whole_number
 from memory_mesh.core.errors import InvalidInput, StoreBusy, shown
-from memory_mesh.core.model import ANYTHING, Block, Compare, Head, In, Kind, Memory, Or, Where, all_of, batches, equals, iso
+from memory_mesh.core.model import ANYTHING, Block, Compare, Head, In, Kind, Memory, Or, all_of, batches, equals, iso
 from memory_mesh.core.ports import Progress, no_progress
 from memory_mesh.core.text import shown_url
 from memory_mesh.flows import trail
-from memory_mesh.flows.context import Context, Plan, commit, head_of, new_entry
+from memory_mesh.flows.chains import audit_rows, blocks, head_of, in_order, new_entry
+from memory_mesh.flows.context import Context, Plan, commit
 
 _AT_ONCE = 500
-_WINDOW = 2000  # blocks read at once: chains grow long
 _ATTEMPTS = 20
 _PRUNED_AT_ONCE = 1000  # blocks removed in one write
 
@@ -40,12 +40,6 @@ ALL_CHAINS = ChainSelection()
 def heads(context: Context, selection: ChainSelection = ALL_CHAINS) -> list[Head]:
     """Return the heads of this user's chains."""
     return [head for head in _heads_of(context, context.reader.user_id) if selection.has(head.id)]
-
-
-def blocks(context: Context, chain: str, where: Where = ANYTHING) -> list[Block]:
-    """Return the blocks of a chain, the first block first."""
-    rows = context.store.find(Kind.BLOCK, all_of(equals("chain", chain), where))
-    return sorted((Block.of(row) for row in rows), key=lambda block: block.number)
 
 
 def log(
@@ -97,7 +91,7 @@ def _pieces(context: Context, selection: ChainSelection, *, as_json: bool, all_t
 def _consistent(context: Context, chain: str) -> Iterator[Block]:
     """Yield the blocks of a chain. Raise `StoreBusy` if old blocks are removed meanwhile: the rest would not fit."""
     first = last = None
-    for block in _in_order(context, chain, head_of(context, chain)):
+    for block in in_order(context, chain, head_of(context, chain)):
         if first and last and block.number != last.number + 1 and not context.store.get(Kind.BLOCK, [first.id]):
             raise StoreBusy(f"{shown_url(context.store.url)}: old blocks were removed during the export", remedy="export again")
         first, last = first or block, block
@@ -165,18 +159,6 @@ def _heads_of(context: Context, user_id: str | None) -> list[Head]:
     return sorted((head for head in every if audit.owner_of(head.id)[0] == user_id), key=lambda head: head.id)
 
 
-def _in_order(context: Context, chain: str, head: Head | None) -> Iterator[Block]:
-    """Yield the blocks of a chain by number, a window at a time. A sound chain has no gap before its head; after a gap, the rest
-    is read at once, and verification reports it."""
-    count = context.store.count(Kind.BLOCK, equals("chain", chain))
-    at = (head.number if head else count) - count + 1
-    yield from blocks(context, chain, Compare("number", "<", at))
-    while window := blocks(context, chain, all_of(Compare("number", ">=", at), Compare("number", "<", at + _WINDOW))):
-        yield from window
-        at += _WINDOW
-    yield from blocks(context, chain, Compare("number", ">=", at))
-
-
 @dataclass(slots=True)
 class _Watcher:
     """What verification keeps of the blocks, to check their memories afterwards."""
@@ -205,7 +187,7 @@ def _with_new_blocks(context: Context, chain: str, watcher: _Watcher) -> Iterato
     """Yield all blocks, and those appended meanwhile. A block and its head are written together, so no block may be missing up to
     a head that is read afterwards."""
     number = 0
-    for block in _in_order(context, chain, head_of(context, chain)):
+    for block in in_order(context, chain, head_of(context, chain)):
         number = block.number
         yield block
     watcher.head = head_of(context, chain)
@@ -301,9 +283,11 @@ def _plan_prune(context: Context, chain: str, before: str) -> Plan[tuple[int, st
     if all(audit.sealed_through(block.yamo_text) for block in old):
         return Plan(None)  # only checkpoints are left: another one would add nothing
     ms, agent = context.clock(), str(audit.owner_of(chain)[1])
-    through, hash_ = old[-1].number, old[-1].block_hash
-    write = partial(audit.checkpoint, agent=agent, at=iso(ms), through=through, through_hash=hash_, removed=len(old))
+    last = old[-1]
+    write = partial(
+        audit.checkpoint, agent=agent, at=iso(ms), removed=len(old), through=last.number, through_hash=last.block_hash,
+        through_seal=last.seal,
+    )  # fmt: skip
     entry = new_entry(context, "recall", ms, write)
-    new, newer = audit.append(chain, head, [entry])
-    puts = [newer.row(), *(block.row() for block in new)]
+    puts = audit_rows(context, chain, [entry], head=head)
     return Plan((len(old), entry.id), puts, [block.row().key for block in old])

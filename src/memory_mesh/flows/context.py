@@ -6,12 +6,10 @@ from functools import cache
 from threading import Event
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from memory_mesh.core import audit
-from memory_mesh.core.audit import Entry, Seal
 from memory_mesh.core.errors import Conflict, InvalidInput, MemoryDisabled, NotFound, StoreBusy
 from memory_mesh.core.intake import Limits
 from memory_mesh.core.learning import Accounts
-from memory_mesh.core.model import BY_NAME, Head, Key, Kind, Memory, Reader, Row, SearchResult, fault, visible
+from memory_mesh.core.model import BY_NAME, Key, Kind, Memory, Reader, Row, SearchResult, fault, visible
 from memory_mesh.core.options import Options
 from memory_mesh.core.pending import SearchLog, UsageCounter
 from memory_mesh.core.ports import ChatModel, Clock, Embedder, IdSource, Index, OpenFolder, Step, Store, no_folder, no_step
@@ -142,33 +140,3 @@ def require_memory(context: Context, memory_id: str, *, any_reader: bool = False
         what = f"no memory {memory_id!r:.80} for agent {context.reader.agent_id}"
         raise NotFound(what, remedy="check the id, the agent and the session")
     return memory
-
-
-def own_chain(context: Context) -> str:
-    """Return the name of the reader's audit chain."""
-    return audit.chain_name(context.reader.user_id, context.reader.agent_id)
-
-
-def head_of(context: Context, chain: str) -> Head | None:
-    """Return the head of an audit chain; None if it has none."""
-    row = context.store.get(Kind.HEAD, [chain]).get(chain)
-    return Head.of(row) if row else None
-
-
-def new_entry(context: Context, operation: str, ms: int, write: Callable[[Seal], str], **more: Any) -> Entry:
-    """Return the audit entry of an operation, with a new id; `more` sets further fields."""
-    return Entry(id=context.ids.new(f"yamo_{operation}", ms), operation_type=operation, ms=ms, write=write, **more)
-
-
-def audit_rows(context: Context, chain: str, entries: Sequence[Entry]) -> list[Row]:
-    """Return the rows that append entries to an audit chain: the new head and the blocks."""
-    if not entries:
-        return []
-    blocks, newer = audit.append(chain, head_of(context, chain), entries)
-    # The head comes first: after a concurrent append, its revision is what conflicts.
-    return [newer.row(), *(block.row() for block in blocks)]
-
-
-def own_audit_rows(context: Context, entries: Sequence[Entry]) -> list[Row]:
-    """Return the rows that append entries to the reader's own chain; an empty list if audit blocks are disabled."""
-    return audit_rows(context, own_chain(context), entries) if context.options.enable_yamo else []

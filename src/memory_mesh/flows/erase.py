@@ -11,10 +11,13 @@ from functools import partial
 from memory_mesh.core import audit
 from memory_mesh.core.audit import Entry, blocks
 from memory_mesh.core.errors import InvalidInput
-from memory_mesh.core.model import Block, In, Key, Kind, Memory, MemoryType, Row, all_of, batches, equals, iso, may_erase, revise
-from memory_mesh.flows.context import Context, Plan, audit_rows, check_texts, new_entry, own_chain, write_plan
+from memory_mesh.core.model import Block, In, Key, Kind, Memory, MemoryType, Row, all_of, batches, equals, iso, may_erase
+from memory_mesh.flows.chains import audit_rows, needed_entries, new_entry, own_chain
+from memory_mesh.flows.context import Context, Plan, check_texts, write_plan
+from memory_mesh.flows.write import revise
 
 _AT_ONCE = 1000
+_ERASE = {"action": "erase"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,8 +90,9 @@ def _plan_erasure(context: Context, memory_ids: Sequence[str], *, any_agent: boo
     tombstones = [audit.tombstone(block) for block in quoting if audit.quotes(block)]
     puts = [tombstone.row(replaces=tombstone.revision - 1) for tombstone in tombstones]
     puts += [_clear_receipt(row) for row in context.store.find(Kind.RECEIPT, about) if row.value("request")]
-    puts += [row for memory in derived for row in _without_sources(context, memory, ids)]
-    erasure_rows = _erasure_rows(context, erased, tombstones)
+    revised = [_without_sources(context, memory, ids) for memory in derived]
+    puts += [row for rows, _ in revised for row in rows]
+    erasure_rows = _erasure_rows(context, erased, tombstones, [entry for _, entry in revised])
     deletes = [Key(Kind.MEMORY, id_) for id_ in ids]
     deletes += [Key(kind, id_) for kind in (Kind.CHANGE, Kind.PASSAGE, Kind.USAGE) for id_ in context.store.ids(kind, about)]
     links = {*context.store.ids(Kind.LINK, about), *context.store.ids(Kind.LINK, In("target", ids))}
@@ -97,7 +101,7 @@ def _plan_erasure(context: Context, memory_ids: Sequence[str], *, any_agent: boo
         memories=ids,
         rows=len(deletes),
         tombstones=tuple(tombstone.id for tombstone in tombstones),
-        blocks=tuple(row.id for row in erasure_rows if row.kind is Kind.BLOCK),
+        blocks=tuple(row.id for row in erasure_rows if row.value("metadata") == _ERASE),
     )
     return Plan(proof, [*puts, *erasure_rows], deletes, seen)
 
@@ -138,11 +142,12 @@ def _read(context: Context, where: In, seen: dict[str, int]) -> list[Row]:
     return rows
 
 
-def _without_sources(context: Context, memory: Memory, ids: Sequence[str]) -> list[Row]:
-    """Return the rows that remove erased sources from a memory. Once its last source is erased, it is erased too."""
+def _without_sources(context: Context, memory: Memory, ids: Sequence[str]) -> tuple[list[Row], Entry]:
+    """Return the rows and the audit entry that remove erased sources from a memory. Once its last source is erased, it is erased
+    too."""
     left = [source for source in memory.sources if source not in ids]
-    newer, change = revise(memory, at=iso(context.clock()), by=context.reader.agent_id, action="source_erased", sources=left)
-    return [newer.row(replaces=memory.revision), change.row(newer.partition)]
+    newer, change, entry = revise(context, context.clock(), memory, action="source_erased", sources=left)
+    return [newer.row(replaces=memory.revision), change], entry
 
 
 def _clear_receipt(row: Row) -> Row:
@@ -151,22 +156,25 @@ def _clear_receipt(row: Row) -> Row:
     return replace(row, fields=fields, revision=row.revision + 1, replaces=row.revision)
 
 
-def _erasure_rows(context: Context, erased: Sequence[Memory], tombstones: Sequence[Block]) -> list[Row]:
-    """Return the erasure blocks for the reader's chain and for every chain with a tombstone."""
+def _erasure_rows(context: Context, erased: Sequence[Memory], tombstones: Sequence[Block], revised: Sequence[Entry]) -> list[Row]:
+    """Return the erasure blocks for the reader's chain and for every chain with a tombstone, and the blocks of `revised`."""
     own = own_chain(context)
     rows: list[Row] = []
     for chain in sorted({own, *(tombstone.chain for tombstone in tombstones)}):
         here = [tombstone for tombstone in tombstones if tombstone.chain == chain]
-        # A tombstone without its erasure block looks like tampering, so it gets one even if audit blocks are disabled.
-        if not here and not context.options.enable_yamo:
-            continue
         named = {memory.id: [(block.id, block.block_hash) for block in here if block.ref == memory.id] for memory in erased}
-        entries = [_erasure_entry(context, id_, lost) for id_, lost in named.items() if lost or chain == own]
-        rows += audit_rows(context, chain, entries)
+        # A tombstone without its erasure block looks like tampering, so it gets one even if audit blocks are disabled.
+        every = chain == own and (bool(here) or context.options.enable_yamo)
+        entries = [_erasure_entry(context, chain, id_, lost) for id_, lost in named.items() if lost or every]
+        more = needed_entries(context, revised) if chain == own else []
+        rows += audit_rows(context, chain, [*more, *entries])
     return rows
 
 
-def _erasure_entry(context: Context, memory_id: str, tombstones: list[tuple[str, str]]) -> Entry:
-    ms, agent = context.clock(), str(context.reader.agent_id)
-    write = partial(blocks.erase, agent=agent, memory_id=memory_id, at=iso(ms), tombstones=tombstones)
-    return new_entry(context, "retain", ms, write, ref=memory_id, metadata={"action": "erase"})
+def _erasure_entry(context: Context, chain: str, memory_id: str, tombstones: list[tuple[str, str]]) -> Entry:
+    ms = context.clock()
+    write = partial(
+        blocks.erase, agent=str(audit.owner_of(chain)[1]), erased_by=str(context.reader.agent_id), memory_id=memory_id,
+        at=iso(ms), tombstones=tombstones,
+    )  # fmt: skip
+    return new_entry(context, "retain", ms, write, ref=memory_id, metadata=_ERASE)

@@ -17,7 +17,9 @@ from memory_mesh.core.learning import MAX_STORED_RUNS, Heartbeat, JobRun, JobSta
 from memory_mesh.core.model import Compare, Head, Kind, Meta, equals, iso, millis
 from memory_mesh.core.ports import no_progress
 from memory_mesh.flows import audit, embed, lessons
-from memory_mesh.flows.context import Context, Plan, commit, head_of
+from memory_mesh.flows.chains import blocks as chain_blocks
+from memory_mesh.flows.chains import head_of
+from memory_mesh.flows.context import Context, Plan, commit
 from memory_mesh.flows.search import checked_limit
 
 _HOUR = 3_600_000
@@ -64,7 +66,7 @@ def _broken(context: Context, chain: str) -> Broken | None:
 
 def _tail(context: Context, chain: str, head: Head | None) -> Verdict:
     last = head.number if head else 0
-    blocks = audit.blocks(context, chain, Compare("number", ">", last - _GUARDED_BLOCKS))
+    blocks = chain_blocks(context, chain, Compare("number", ">", last - _GUARDED_BLOCKS))
     # The first blocks of a chain of searches may be removed behind a checkpoint; `verify` checks that.
     if blocks and blocks[0].number > max(1, last - _GUARDED_BLOCKS + 1) and not of_recalls(chain):
         return Broken(chain, blocks[0].number - 1, None, "block is missing")

@@ -19,7 +19,8 @@ from memory_mesh.core.learning import Distilled, LessonBlock, LessonContext, Ski
 from memory_mesh.core.model import Block, Compare, In, Kind, Memory, MemoryType, Reach, Reader, Status, Value, all_of, equals, iso
 from memory_mesh.core.safety import BASE_TRUST, Source
 from memory_mesh.flows import usage, write
-from memory_mesh.flows.context import Context, Plan, check_texts, commit, find_memory, new_entry, own_audit_rows, require_memory
+from memory_mesh.flows.chains import new_entry, own_audit_rows
+from memory_mesh.flows.context import Context, Plan, check_texts, commit, find_memory, require_memory
 from memory_mesh.flows.embed import Vectors, passage_rows
 from memory_mesh.flows.search import Request, checked_limit, readable, search
 
@@ -149,12 +150,12 @@ def _store(
     rows = [memory.row(), *passage_rows(memory, embedded), *vectors.model_rows(context)]
     entries: list[Entry] = []
     for old in superseded:
-        newer, change = model.revise(
-            old, at=iso(ms), by=context.reader.agent_id, action="supersede", why="superseded by a lesson with more confidence",
+        newer, change, entry = write.revise(
+            context, ms, old, action="supersede", why="superseded by a lesson with more confidence",
             status=Status.SUPERSEDED.value, superseded_by=memory.id,
         )  # fmt: skip
-        rows += [newer.row(replaces=old.revision), change.row(newer.partition)]
-        entries.append(write.retain_entry(context, ms, newer, "supersede"))
+        rows += [newer.row(replaces=old.revision), change]
+        entries.append(entry)
     return Plan(memory, [*rows, *own_audit_rows(context, [*entries, _entry(context, ms, memory, lesson)])])
 
 
@@ -166,9 +167,8 @@ def _entry(context: Context, ms: int, memory: Memory, lesson: LessonContext) -> 
         oversight=lesson.oversight, rule=lesson.preventative_rule, rule_confidence=confidence, rationale=lesson.fix,
         scope=lesson.applicable_scope, inverse=lesson.inverse_lesson, confidence=confidence, memory_id=memory.id,
     )  # fmt: skip
-    hash_ = audit.content_hash(memory.salt or "", memory.content)
     metadata = {"lesson_id": lesson_id, "pattern_id": lesson.pattern_id}
-    return new_entry(context, "lesson", ms, write_text, content_hash=hash_, ref=memory.id, metadata=metadata)
+    return new_entry(context, "lesson", ms, write_text, memory=memory, metadata=metadata)
 
 
 def _redacted(context: Context, lesson: LessonContext) -> LessonContext:

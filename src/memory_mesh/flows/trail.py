@@ -7,7 +7,8 @@ from memory_mesh.core import audit
 from memory_mesh.core.audit import blocks as wire_blocks
 from memory_mesh.core.errors import InvalidInput, shown
 from memory_mesh.core.model import BY_NAME, Block, Change, In, Kind, Memory, Row, fault, iso, visible_from
-from memory_mesh.flows.context import Context, Plan, audit_rows, commit, new_entry, own_chain
+from memory_mesh.flows.chains import audit_rows, new_entry, own_chain
+from memory_mesh.flows.context import Context, Plan, commit
 
 _MAX_NAME = 200
 

@@ -16,7 +16,8 @@ from memory_mesh.core.errors import StoreBusy, StoreClosed, StoreError, StoreRea
 from memory_mesh.core.model import In, Kind, Memory, Row, SearchResult, Usage, iso, partitions
 from memory_mesh.core.pending import SearchEntry
 from memory_mesh.core.text import shown_url
-from memory_mesh.flows.context import Context, Plan, audit_rows, commit, new_entry
+from memory_mesh.flows.chains import audit_rows, new_entry
+from memory_mesh.flows.context import Context, Plan, commit
 
 _log = logging.getLogger(__name__)
 

@@ -10,13 +10,14 @@ from functools import partial
 from hashlib import sha256
 from typing import Any
 
-from memory_mesh.core import audit, model
+from memory_mesh.core import model
 from memory_mesh.core.audit import Entry, blocks
 from memory_mesh.core.errors import InvalidInput, KeyReused, shown
 from memory_mesh.core.intake import Draft, draft, fingerprint, is_file_print, read_content, read_metadata
 from memory_mesh.core.model import In, Kind, Memory, MemoryType, Reader, Receipt, Row, Status, Value, all_of, equals, iso
 from memory_mesh.core.search import tokens
-from memory_mesh.flows.context import Context, Plan, check_texts, commit, new_entry, own_audit_rows, require_memory
+from memory_mesh.flows.chains import new_entry, own_audit_rows
+from memory_mesh.flows.context import Context, Plan, check_texts, commit, require_memory
 from memory_mesh.flows.embed import Embedded, Passage, Vectors, passage_row, passage_rows, replace_passages
 
 # The metadata that the audit block repeats: distillation looks for failures in blocks.
@@ -145,17 +146,18 @@ def _add_one(context: Context, batch: _Batch, item: Prepared, receipt: Row | Non
     if known := batch.duplicate_of(item):
         # Metadata of the duplicate that differs is kept in the history.
         differs = {key: value for key, value in item.draft.metadata.items() if known.metadata.get(key) != value}
-        memory, change = model.revise(
-            known, at=iso(ms), by=context.reader.agent_id, action="observe", detail=differs or None,
-            times_observed=known.times_observed + 1, last_observed=iso(ms),
+        memory, change, entry = revise(
+            context, ms, known, action="observe", detail=differs or None, times_observed=known.times_observed + 1,
+            last_observed=iso(ms),
         )  # fmt: skip
-        batch.other_rows.append(change.row(memory.partition))
+        batch.other_rows.append(change)
     else:
         name, embedded = _partition(context, item), vectors[item.draft.content]
         batch.numbers[name] += 1
         memory = new_memory(context, item, embedded, ms=ms, number=batch.numbers[name])
         batch.other_rows += passage_rows(memory, embedded)
-    batch.entries.append(retain_entry(context, ms, memory, "observe" if known else "add"))
+        entry = retain_entry(context, ms, memory, "add")
+    batch.entries.append(entry)
     batch.put(memory)
     batch.changed.add(memory.id)
     batch.answers.append(memory)
@@ -236,9 +238,17 @@ def plan_revision(context: Context, memory: Memory, *, action: str, why: str | N
     """Return the plan that writes the next revision of a memory with its history and its audit block."""
     ms = context.clock()
     reason = context.gate().redact(why) if why else None
-    newer, change = model.revise(memory, at=iso(ms), by=context.reader.agent_id, action=action, why=reason, **updates)
-    blocks = own_audit_rows(context, [retain_entry(context, ms, newer, action)])
-    return Plan(newer, [newer.row(replaces=memory.revision), change.row(newer.partition), *blocks])
+    newer, change, entry = revise(context, ms, memory, action=action, why=reason, **updates)
+    return Plan(newer, [newer.row(replaces=memory.revision), change, *own_audit_rows(context, [entry])])
+
+
+def revise(context: Context, ms: int, memory: Memory, *, action: str, **given: Any) -> tuple[Memory, Row, Entry]:
+    """Return the next revision of a memory, its history row and its audit entry. All three must be written together."""
+    # Without a salt, erased columns could be guessed from the hashes in the block. Memory Lane's rows have none.
+    salt = memory.salt or context.ids.salt()
+    newer, change = model.revise(memory, at=iso(ms), by=context.reader.agent_id, action=action, salt=salt, **given)
+    row = change.row(newer.partition)
+    return newer, row, retain_entry(context, ms, newer, action, row)
 
 
 def _read(context: Context, memory_id: str) -> tuple[Memory, dict[str, int]]:
@@ -348,7 +358,7 @@ def receipt_rows(context: Context, key: str | None, memory_id: str, request: str
 # --- audit ---
 
 
-def retain_entry(context: Context, ms: int, memory: Memory, action: str) -> Entry:
+def retain_entry(context: Context, ms: int, memory: Memory, action: str, change: Row | None = None) -> Entry:
     """Return the audit entry that records an action on a memory: add, observe, update, …"""
     repeated = {name: memory.metadata[name] for name in _METADATA_IN_BLOCK if name in memory.metadata}
     write = partial(
@@ -362,5 +372,4 @@ def retain_entry(context: Context, ms: int, memory: Memory, action: str) -> Entr
         action=action,
         revision=memory.revision,
     )
-    hash_ = audit.content_hash(memory.salt, memory.content) if memory.salt else None
-    return new_entry(context, "retain", ms, write, content_hash=hash_, ref=memory.id, metadata={"action": action, **repeated})
+    return new_entry(context, "retain", ms, write, memory=memory, change=change, metadata={"action": action, **repeated})

@@ -4,15 +4,18 @@
 # fmt: off
 from memory_mesh.core.audit.blocks import check_lesson, checkpoint, derived_id, fraction_text, sealed_through, subject
 from memory_mesh.core.audit.chain import (
-    OPERATIONS, Broken, Entry, Sound, Verdict, append, as_dict, chain_name, content_hash, line, noted_missing, of_recalls,
-    owner_of, quotes, sealed_content, tombstone, verify_chain, verify_export, verify_tail,
+    OPERATIONS, Entry, append, chain_name, of_recalls, owner_of, quotes, text_hash, tombstone,
 )
+from memory_mesh.core.audit.export import EXPORT_NAMES, as_dict, line, noted_missing, verify_export
 from memory_mesh.core.audit.reading import may_read, withhold
+from memory_mesh.core.audit.seals import RowsDigest, block_digest, content_hash
+from memory_mesh.core.audit.verify import Broken, Sound, Verdict, prev_seal, sealed_content, verify_chain, verify_tail
 from memory_mesh.core.audit.wire import ERASED, WITHHELD, Seal, Yamo, parse, parse_many
 
 __all__ = [
-    "ERASED", "OPERATIONS", "WITHHELD", "Broken", "Entry", "Seal", "Sound", "Verdict", "Yamo", "append", "as_dict",
-    "chain_name", "check_lesson", "checkpoint", "content_hash", "derived_id", "fraction_text", "line", "may_read",
-    "noted_missing", "of_recalls", "owner_of", "parse", "parse_many", "quotes", "sealed_content", "sealed_through",
-    "subject", "tombstone", "verify_chain", "verify_export", "verify_tail", "withhold",
+    "ERASED", "EXPORT_NAMES", "OPERATIONS", "WITHHELD", "Broken", "Entry", "RowsDigest", "Seal", "Sound", "Verdict", "Yamo",
+    "append", "as_dict", "block_digest", "chain_name", "check_lesson", "checkpoint", "content_hash", "derived_id",
+    "fraction_text", "line", "may_read", "noted_missing", "of_recalls", "owner_of", "parse", "parse_many", "prev_seal", "quotes",
+    "sealed_content", "sealed_through", "subject", "text_hash", "tombstone", "verify_chain", "verify_export", "verify_tail",
+    "withhold",
 ]

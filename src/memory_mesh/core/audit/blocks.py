@@ -17,6 +17,7 @@ RETAIN, ERASE = "store_memory_for_future_retrieval", "erase_memory_for_good"
 RECALL, CHECKPOINT = "recall_relevant_memories", "seal_recalls_kept_long_enough"
 REFLECT, SYNTHESIZE = "synthesize_beliefs_from_memories", "synthesize_knowledge_from_memories"
 READ_TRAIL, AUDIT_READ = "read_audit_trail", "audit_read"  # intent and action of an auditor's reading
+SEAL_OLD = "seal_blocks_of_earlier_versions"
 LESSON, REFLECTOR = "distill_wisdom_from_execution", "SubconsciousReflector"
 
 _REQUIRED = (
@@ -32,7 +33,11 @@ _PATTERN_ID = re.compile(r"[0-9a-f]{16}")
 _ERASED_BLOCK = re.compile(r"^  block_erased;(.+) ([0-9a-f]{64});$", flags=re.MULTILINE)
 _SUBJECT = re.compile(r"^  (memory_id|lesson_id|reflection_id|synthesis_id);(.*);$", flags=re.MULTILINE)
 # Bounded: converting a number of thousands of digits raises.
-_THROUGH = re.compile(r"^  through_block;([0-9]{1,18}) ([0-9a-f]{64});$", flags=re.MULTILINE)
+_THROUGH = re.compile(r"^  through_block;([0-9]{1,18}) ([0-9a-f]{64})(?: ([0-9a-f]{64}))?;$", flags=re.MULTILINE)
+_OLD_ROWS = re.compile(
+    r"^  last_block;([0-9]{1,18}) ([0-9a-f]{64});\n  blocks_sealed;([0-9]{1,18});\n  blocks_digest;([0-9a-f]{64});$",
+    flags=re.MULTILINE,
+)
 
 
 def fraction_text(number: float) -> str:
@@ -79,12 +84,16 @@ def retain(
     ).text()
 
 
-def erase(seal: Seal, *, agent: str, memory_id: str, at: str, tombstones: Iterable[tuple[str, str]]) -> str:
-    """Write the block of an erasure. It names the blocks that quoted the memory, which makes their tombstones valid."""
+def erase(
+    seal: Seal, *, agent: str, memory_id: str, at: str, tombstones: Iterable[tuple[str, str]], erased_by: str | None = None
+) -> str:
+    """Write the block of an erasure. It names the blocks that quoted the memory, which makes their tombstones valid. `agent` is
+    the agent of the chain, and `erased_by` the one that erased the memory."""
+    by: list[Pair] = [] if erased_by in (None, agent) else [("erased_by", erased_by)]
     return Yamo(
         agent=agent_name(agent),
         intent=ERASE,
-        context=[("memory_id", memory_id), ("action", "erase"), ("timestamp", at)],
+        context=[("memory_id", memory_id), ("action", "erase"), ("timestamp", at), *by],
         priority="medium",
         output=[("memory_erased", memory_id), *(("block_erased", f"{block} {hashed}") for block, hashed in tombstones)],
         meta=[("rationale", "Memory erased on request"), ("confidence", "1.0"), *seal.pairs()],
@@ -111,13 +120,16 @@ def recall(seal: Seal, *, agent: str, query: str, limit: int, filter: str | None
     ).text()
 
 
-def checkpoint(seal: Seal, *, agent: str, at: str, through: int, through_hash: str, removed: int) -> str:
+def checkpoint(
+    seal: Seal, *, agent: str, at: str, through: int, through_hash: str, removed: int, through_seal: str | None = None
+) -> str:
     """Write the block of a retention run: recall blocks up to `through` were removed, and the rest is a valid chain."""
+    last = " ".join(filter(None, (str(through), through_hash, through_seal)))
     return Yamo(
         agent=agent_name(agent),
         intent=CHECKPOINT,
         context=[("timestamp", at)],
-        output=[("recalls_sealed", removed), ("through_block", f"{through} {through_hash}")],
+        output=[("recalls_sealed", removed), ("through_block", last)],
         meta=[("rationale", "Recalls removed at the end of their retention"), ("confidence", "1.0"), *seal.pairs()],
         log=["recalls_sealed", "timestamp", at, "through", through, "removed", removed],
     ).text()
@@ -134,10 +146,36 @@ def audit_read(seal: Seal, *, agent: str, auditor: str, what: str, at: str) -> s
     ).text()
 
 
-def sealed_through(text: str) -> tuple[int, str] | None:
-    """Return the last removed block (number, hash) that the text of a checkpoint names."""
+def sealed_through(text: str) -> tuple[int, str, str | None] | None:
+    """Return the last removed block (number, hash, seal) that the text of a checkpoint names."""
     found = _THROUGH.findall(text) if f"\nintent: {CHECKPOINT};\n" in text else []
-    return (int(found[0][0]), found[0][1]) if len(found) == 1 else None
+    return (int(found[0][0]), found[0][1], found[0][2] or None) if len(found) == 1 else None
+
+
+def seal_old(seal: Seal, *, agent: str, at: str, last: tuple[int, str], count: int, digest: str | None, verdict: str) -> str:
+    """Write the first sealed block of a chain that an earlier version began. It names all blocks before it, and how the
+    verification of these blocks ended; `digest` is None if they could not be read."""
+    number, hash_ = last
+    return Yamo(
+        agent=agent_name(agent),
+        intent=SEAL_OLD,
+        context=[("action", "seal_old_blocks"), ("timestamp", at)],
+        priority="high",
+        output=[
+            ("last_block", f"{number} {hash_}"),
+            ("blocks_sealed", count),
+            ("blocks_digest", _or_none(digest)),
+            ("verification", verdict),
+        ],
+        meta=[("rationale", "Blocks of an earlier version have no seal of their own"), ("confidence", "1.0"), *seal.pairs()],
+        log=["old_blocks_sealed", "timestamp", at, "blocks", count, "verification", verdict],
+    ).text()
+
+
+def sealed_rows(text: str) -> tuple[int, str, int, str] | None:
+    """Return the last block (number, hash), the count and the digest of the blocks that the text of such a block names."""
+    found = _OLD_ROWS.findall(text) if f"\nintent: {SEAL_OLD};\n" in text else []
+    return (int(found[0][0]), found[0][1], int(found[0][2]), found[0][3]) if len(found) == 1 else None
 
 
 # Intent, name of the id, rationale and log entry. RFC-0011 has no example of a synthesis; it follows the reflection.

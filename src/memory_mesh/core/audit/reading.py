@@ -6,15 +6,16 @@ and hashes stay, so that an export can still be verified.
 
 from dataclasses import replace
 
-from memory_mesh.core.audit.blocks import sealed_through
-from memory_mesh.core.audit.chain import quotes, sealed_content
+from memory_mesh.core.audit.blocks import sealed_rows, sealed_through
+from memory_mesh.core.audit.chain import quotes
+from memory_mesh.core.audit.verify import sealed_content
 from memory_mesh.core.audit.wire import WITHHELD
 from memory_mesh.core.model import Block, Reader, Row, visible
 
 
 def withhold(block: Block) -> Block:
     """Return the block without its text and metadata."""
-    return replace(block, yamo_text=WITHHELD, metadata=None)
+    return replace(block, yamo_text=WITHHELD, metadata=None, session_id=None)
 
 
 def may_read(reader: Reader, block: Block, memory: Row | None, first_revision: int) -> bool:
@@ -34,4 +35,5 @@ def may_read(reader: Reader, block: Block, memory: Row | None, first_revision: i
 
 def _is_bookkeeping(block: Block) -> bool:
     """Return whether a block records no memory and no search, such as a checkpoint or the reading of an auditor."""
-    return block.ref is None and (block.operation_type == "retain" or sealed_through(block.yamo_text) is not None)
+    named = sealed_through(block.yamo_text) or sealed_rows(block.yamo_text)
+    return block.ref is None and (block.operation_type == "retain" or named is not None)

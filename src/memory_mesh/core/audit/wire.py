@@ -90,10 +90,11 @@ class Seal:
 
     content_hash: str | None
     prev_block: str | None
+    prev_seal: str | None = None
 
     def pairs(self) -> list[Pair]:
         """Return the hashes as pairs of the `meta` section."""
-        pairs = [("content_hash", self.content_hash), ("prev_block", self.prev_block)]
+        pairs = [("content_hash", self.content_hash), ("prev_block", self.prev_block), ("prev_seal", self.prev_seal)]
         return [(key, hash_) for key, hash_ in pairs if hash_ is not None]
 
 

@@ -188,6 +188,12 @@ class Block(_OfChain):
     session_id: str | None = None  # of a search
     ref: str | None = None  # the memory that it records
     metadata: dict[str, Value] | None = None
+    # The columns from here on are None in blocks of earlier versions; `content_hash` and `memory_revision` also in other blocks
+    # than those of memories.
+    content_hash: str | None = None  # the salted hash of the content, as in the text
+    memory_revision: int | None = None  # the revision of the memory that it records
+    digest: str | None = None  # the salted hash of the columns, of the memory and of its change
+    seal: str | None = None  # binds the block and, by the previous seal, every block before it; a tombstone keeps it
     revision: int = 1
 
     def row(self, *, replaces: int = 0) -> Row:
@@ -202,6 +208,9 @@ class Head(_OfChain):
     created_at: str
     number: int
     block_hash: str
+    seal: str | None = None  # None in a chain of an earlier version
+    signature: str | None = None
+    key_id: str | None = None  # the key of the signature
     revision: int = 1
 
     def row(self) -> Row:
@@ -270,8 +279,8 @@ class Meta:
 
 # The fields that decide who sees a memory.
 _SCOPE = frozenset({"memory_type", "reach", "session_id"})
-# Computed from other fields, so the history does not keep their old values.
-_DERIVED = frozenset({"keywords", "fingerprint", "updated_at", "vector"})
+# The history does not keep their old values: they are computed from other fields, or mean nothing by themselves.
+_DERIVED = frozenset({"keywords", "fingerprint", "updated_at", "vector", "salt"})
 
 
 def revise(

@@ -99,7 +99,7 @@ COLUMNS: tuple[Column, ...] = (
     *_columns(_MEMORY, sources=TEXTS, heritage_chain=JSON, lesson_pattern_id=TEXT, source_skill_id=TEXT),
     *_columns(_MEMORY, fingerprint=TEXT, salt=TEXT),
     # passages: where the part of a long memory lies in its text
-    *_columns(Kind.PASSAGE, content_hash=TEXT),
+    *_columns(Kind.PASSAGE, Kind.BLOCK, content_hash=TEXT),
     *_columns(Kind.PASSAGE, source=TEXT, section=TEXTS, text_start=INT, text_end=INT),
     # links
     *_columns(Kind.LINK, target=TEXT, link_type=TEXT, similarity=REAL),
@@ -110,7 +110,9 @@ COLUMNS: tuple[Column, ...] = (
     *_columns(Kind.BLOCK, Kind.HEAD, chain=TEXT),
     *_columns(Kind.BLOCK, operation_type=TEXT, yamo_text=TEXT),
     *_columns(Kind.BLOCK, Kind.HEAD, block_hash=TEXT),
-    *_columns(Kind.BLOCK, prev_hash=TEXT),
+    *_columns(Kind.BLOCK, prev_hash=TEXT, digest=TEXT, memory_revision=INT),
+    *_columns(Kind.BLOCK, Kind.HEAD, seal=TEXT),
+    *_columns(Kind.HEAD, signature=TEXT, key_id=TEXT),
     # usage
     *_columns(Kind.USAGE, access_count=INT, last_accessed=TIME),
     # idempotency

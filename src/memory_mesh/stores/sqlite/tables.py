@@ -39,7 +39,7 @@ from memory_mesh.core.ports import Changes
 from memory_mesh.core.search import tokens
 from memory_mesh.stores.base import BEGINNING, KEPT_MOVES, mark_of, version_in
 
-VERSION = 2
+VERSION = 3
 
 _TRIMMED_EVERY = 1_000  # moves; trimming the log less often keeps most changes fast
 _FOREIGN = "partition IS NULL AND id IS NOT NULL"  # SQLite allows NULL in a text primary key; such a row has no id

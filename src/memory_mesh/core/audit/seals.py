@@ -1,0 +1,115 @@
+"""The hashes that bind a block beyond its text.
+
+The `digest` of a block covers its columns, the memory as it was then, and the history row of the change. It is salted with the
+salt of the memory, so that nothing can be guessed from it once the memory is erased. The `seal` covers the digest, the hash of
+the text and the seal of the previous block. A tombstone keeps both, so the seals before and after it can still be recomputed.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from hashlib import sha256
+
+from memory_mesh.core.model import Block, Memory, Row, Value
+
+# The columns of a memory that its digest covers. Its content has a hash of its own.
+SEALED = (
+    "metadata", "user_id", "agent_id", "session_id", "project", "memory_type", "reach", "category", "tags", "status",
+    "importance", "trust", "confidence", "created_at", "event_time", "valid_from", "valid_until", "expires_at", "last_observed",
+    "times_observed", "pinned", "speaker", "turn", "superseded_by", "supersedes", "sources", "heritage_chain",
+    "lesson_pattern_id", "source_skill_id", "revision",
+)  # fmt: skip
+# The others: derived from the content, counted elsewhere, changed without a new revision, or in the block itself.
+NOT_SEALED = (
+    "id", "content", "updated_at", "pending", "access_count", "last_accessed", "number", "fingerprint", "salt", "keywords",
+    "vector",
+)  # fmt: skip
+
+
+def content_hash(salt: str, content: str) -> str:
+    """Hash a whole content. The salt is erased with the memory, so that an erased text cannot be guessed from its hash."""
+    return sha256(f"{salt}\n{content}".encode()).hexdigest()
+
+
+def digest(
+    *, agent_id: str | None, session_id: str | None, operation_type: str, created_at: str, metadata: Mapping[str, Value] | None,
+    memory: Memory | None = None, change: Row | None = None,
+) -> str:  # fmt: skip
+    """Hash the columns of a block, the memory that it records and the history row of the change."""
+    salt = (memory.salt or "") if memory else ""
+    columns = [agent_id, session_id, operation_type, created_at, metadata]
+    return _hash([salt, *columns, memory_values(memory), _change_values(change)])
+
+
+def block_digest(block: Block, memory: Memory | None = None, change: Row | None = None) -> str:
+    """Return the digest that a block should have."""
+    return digest(
+        agent_id=block.agent_id, session_id=block.session_id, operation_type=block.operation_type, created_at=block.created_at,
+        metadata=block.metadata, memory=memory, change=change,
+    )  # fmt: skip
+
+
+def seal(
+    *, chain: str, number: int, id: str, operation_type: str, created_at: str, block_hash: str, digest: str | None,
+    previous: str | None,
+) -> str:  # fmt: skip
+    """Hash a block and the seal of the previous one. Everything in it stays when the text of the block is erased."""
+    return _hash([chain, number, id, operation_type, created_at, block_hash, digest, previous])
+
+
+def block_seal(block: Block, previous: str | None) -> str:
+    """Return the seal that a block should have after the seal `previous`."""
+    return seal(
+        chain=block.chain, number=block.number, id=block.id, operation_type=block.operation_type, created_at=block.created_at,
+        block_hash=block.block_hash, digest=block.digest, previous=previous,
+    )  # fmt: skip
+
+
+class RowsDigest:
+    """The hash of a chain's blocks without seals, over the columns that also a tombstone keeps."""
+
+    def __init__(self, chain: str) -> None:
+        self._hash = sha256(chain.encode())
+        self.count = 0
+
+    def add(self, block: Block) -> None:
+        """Add the next block of the chain."""
+        names = ("id", "number", "operation_type", "created_at", "agent_id", "ref", "block_hash", "prev_hash")
+        self._hash.update(_canonical([getattr(block, name) for name in names]).encode())
+        self.count += 1
+
+    def hexdigest(self) -> str:
+        """Return the hash of the blocks so far."""
+        return self._hash.hexdigest()
+
+
+def memory_values(memory: Memory | None) -> dict[str, object] | None:
+    """Return the sealed columns of a memory that have a value."""
+    return _with_value((name, getattr(memory, name)) for name in SEALED) if memory else None
+
+
+def _change_values(change: Row | None) -> dict[str, object] | None:
+    values: dict[str, object] = {**change.fields, "created_at": change.created_at, "number": change.number} if change else {}
+    return _with_value(values.items()) if change else None
+
+
+def _with_value(items: Iterable[tuple[str, object]]) -> dict[str, object]:
+    """Leave out empty values, so that a column of a later version does not change the hashes of this one."""
+    return {name: value for name, value in items if value is not None and value is not False and value not in ([], {})}
+
+
+def _hash(value: object) -> str:
+    return sha256(_canonical(value).encode()).hexdigest()
+
+
+def _canonical(value: object) -> str:
+    # What no store of ours returns (bytes, after a change by hand) must differ, not raise.
+    return json.dumps(_plain(value), sort_keys=True, separators=(",", ":"), default=repr)
+
+
+def _plain(value: object) -> object:
+    """Return equal values in the same form: a store may return 1.0 as 1."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, Mapping):
+        return {name: _plain(item) for name, item in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, list | tuple) else value

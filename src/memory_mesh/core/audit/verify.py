@@ -1,0 +1,292 @@
+"""Verify an audit chain: every text, every seal, every erasure and the head.
+
+Changing, removing, inserting or reordering a block breaks a hash or a seal; cutting the end contradicts the head. A tombstone is
+valid only if a later erasure block names its id and hash. Blocks of earlier versions have no seal: the first sealed block after
+them must name them all. Without a head noted elsewhere, someone who can rewrite the whole store can rewrite the chain.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from memory_mesh.core.audit import blocks as wire_blocks
+from memory_mesh.core.audit.blocks import erased_blocks
+from memory_mesh.core.audit.chain import chain_name, of_recalls, text_hash
+from memory_mesh.core.audit.seals import RowsDigest, block_digest, block_seal
+from memory_mesh.core.audit.wire import ERASED, WITHHELD, agent_name, wire_value
+from memory_mesh.core.model import Block, Head, iso
+
+# The operation of each intent. Those of `_ANY_CHAIN` are retain or recall, as the chain needs.
+INTENTS = {
+    wire_blocks.RETAIN: "retain", wire_blocks.ERASE: "retain", wire_blocks.READ_TRAIL: "retain",
+    wire_blocks.RECALL: "recall", wire_blocks.CHECKPOINT: "recall",
+    wire_blocks.REFLECT: "reflect", wire_blocks.SYNTHESIZE: "synthesize", wire_blocks.LESSON: "lesson",
+}  # fmt: skip
+_ANY_CHAIN = {wire_blocks.SEAL_OLD: ("retain", "recall")}
+
+_META_PAIR = re.compile(r"^  (content_hash|prev_block|prev_seal);([0-9a-f]{64});$", flags=re.MULTILINE)
+_REVISION = re.compile(r"^  revision;([0-9]{1,18});$", flags=re.MULTILINE)
+_COLUMN_LINE = re.compile(r"^(?:  (timestamp|action);|(intent): )(.*);$", flags=re.MULTILINE)
+_ID = re.compile(r"yamo_([a-z]+)_([0-9]{1,14})_[0-9a-f]{6}")  # more digits could be beyond the year 9999
+
+
+@dataclass(frozen=True, slots=True)
+class Sound:
+    """The chain is intact; `number`, `block_hash` and `seal` are its last block."""
+
+    chain: str
+    number: int
+    block_hash: str | None
+    seal: str | None = None
+    newer: int | None = None  # blocks after the noted head; None if none was given
+    withheld: int = 0  # blocks of an export whose texts are withheld: only hash and seal were checked
+    caution: str = ""  # what the noted head does not prove
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """The first block that is wrong, and why."""
+
+    chain: str
+    number: int
+    block_id: str | None
+    reason: str
+
+
+Verdict = Sound | Broken
+
+
+def verify_chain(
+    chain: str, blocks: Iterable[Block], head: Callable[[], Head | None] | None = None, *, noted: tuple[int, str] | None = None
+) -> Verdict:
+    """Verify the blocks of a chain, given in order. Others may append to it, so its head is read after its blocks.
+
+    Without `head`, blocks cut off the end are not noticed. `noted` is a head that was noted earlier: its number, and its seal or
+    hash.
+    """
+    walk = Walk(chain, noted)
+    return walk.through(blocks) or (walk.against_heads(head()) if head else None) or walk.sound()
+
+
+def verify_tail(chain: str, blocks: Sequence[Block], head: Head | None) -> Verdict:
+    """Verify only the last blocks of a chain; earlier blocks and the reasons of tombstones are not checked."""
+    walk = Walk(chain, None, whole=False)
+    for at, block in enumerate(blocks):
+        if not at:
+            walk.begin_at(block)
+        if fault := walk.fault(block):
+            return Broken(chain, walk.number + 1, block.id, fault)
+        walk.step(block)
+    return walk.against_heads(head) or walk.sound()
+
+
+def sealed_content(block: Block) -> tuple[int, str] | None:
+    """Return the revision that a block seals and the hash of its content."""
+    hashed = _hashes(block.yamo_text).get("content_hash")
+    revision = _REVISION.search(block.yamo_text)
+    return (int(revision.group(1)) if revision else 1, hashed) if hashed else None
+
+
+def prev_seal(block: Block) -> str | None:
+    """Return the seal of the previous block, as the text of a block names it."""
+    return _hashes(block.yamo_text).get("prev_seal")
+
+
+@dataclass(slots=True)
+class Walk:
+    """The state of a walk through a chain. It keeps what later blocks may justify, and not the blocks: chains are long."""
+
+    chain: str
+    noted: tuple[int, str] | None
+    whole: bool = True  # False: it does not start at the first block
+    withholding: bool = False  # texts may be withheld, as in an export
+    number: int = 0
+    last: str | None = None
+    seal: str | None = None
+    seal_known: bool = True  # False: the first block of this walk has no text that names the previous seal
+    start: Block | None = None  # the first block, if its number is above 1
+    checkpointed: bool = False  # a checkpoint names the block before the start
+    tombstones: list[Block] = field(default_factory=list)
+    erasures: dict[tuple[str, str], tuple[int, str | None]] = field(default_factory=dict)
+    found_noted: bool = False
+    caution: str = ""
+    withheld: int = 0
+    unsealed: RowsDigest = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.unsealed = RowsDigest(self.chain)
+
+    def through(self, blocks: Iterable[Block]) -> Broken | None:
+        for block in blocks:
+            if not self.number and block.number > 1 and of_recalls(self.chain):
+                self.begin_at(block)
+                self.start = block
+                self._compare_noted(None)
+            if fault := self.fault(block):
+                return Broken(self.chain, self.number + 1, block.id, fault)
+            self.step(block)
+        return self.unjustified()
+
+    def begin_at(self, block: Block) -> None:
+        """Start at a block that is not the first one of the chain."""
+        self.whole, self.seal_known = False, block.yamo_text not in (ERASED, WITHHELD)
+        self.number, self.last, self.seal = block.number - 1, block.prev_hash, prev_seal(block)
+
+    def step(self, block: Block) -> None:
+        """Advance past a block, and keep what later blocks need to know of it."""
+        self.seal_known = True
+        self.number, self.last, self.seal = block.number, block.block_hash, block.seal
+        if block.seal is None:
+            self.unsealed.add(block)
+        if block.yamo_text == ERASED:
+            self.tombstones.append(block)
+        self.withheld += block.yamo_text == WITHHELD
+        self._compare_noted(block)
+        named = erased_blocks(block.yamo_text)
+        self.erasures.update(dict.fromkeys(named, (block.number, wire_blocks.subject(block.yamo_text))))
+        if self.start and self._names_the_start(block):
+            self.checkpointed = True
+
+    def _names_the_start(self, checkpoint: Block) -> bool:
+        through = wire_blocks.sealed_through(checkpoint.yamo_text)
+        if self.start is None or through is None:
+            return False
+        same = through[:2] == (self.start.number - 1, self.start.prev_hash)
+        return same and (self.start.seal is None or self.start.seal == block_seal(self.start, through[2]))
+
+    def fault(self, block: Block) -> str | None:
+        """Return what is wrong with the next block."""
+        return (
+            _place_fault(self.chain, block, self.number + 1, self.last)
+            or self._text_fault(block, _hashes(block.yamo_text))
+            or self._seal_fault(block)
+        )
+
+    def _text_fault(self, block: Block, hashes: Mapping[str, str]) -> str | None:
+        if block.yamo_text == ERASED:
+            rest = block.metadata or block.content_hash or block.memory_revision
+            return "its text is erased but its metadata is not" if rest else None
+        if block.yamo_text == WITHHELD and self.withholding:
+            return None
+        if text_hash(block.yamo_text) != block.block_hash:
+            return "its text does not match its hash"
+        if hashes.get("prev_block") != self.last:
+            return "its text names another previous block"
+        if hashes.get("prev_seal") != self.seal:
+            return "its text names another previous seal"
+        if _agent_differs(block):
+            return "its text names another agent"
+        if not _columns_agree(block):
+            return "its columns differ from its text"
+        if block.seal and block.memory_revision is None and block.digest != block_digest(block):
+            return "its columns differ from its digest"
+        return None
+
+    def _seal_fault(self, block: Block) -> str | None:
+        if block.seal is None:
+            return "it has lost its seal" if self.seal or block.digest else None
+        if self.seal_known and block.seal != block_seal(block, self.seal):
+            return "its seal does not match its columns and the previous seal"
+        return self._unsealed_fault(block) if self.number and self.seal is None and self.seal_known else None
+
+    def _unsealed_fault(self, block: Block) -> str | None:
+        """Compare the blocks without a seal with what the first sealed block says about them."""
+        named = wire_blocks.sealed_rows(block.yamo_text)
+        if named is None:
+            return "the blocks before it have no seal, and it does not seal them"
+        found = (self.number, self.last, self.unsealed.count, self.unsealed.hexdigest())
+        return (
+            None
+            if named == found or (not self.whole and named[:2] == found[:2])
+            else "it seals other blocks than those before it"
+        )
+
+    def unjustified(self) -> Broken | None:
+        if self.start and not self.checkpointed:
+            gone = f"the blocks before number {self.start.number} are missing and no later checkpoint names the last of them"
+            return Broken(self.chain, 1, self.start.id, gone)
+        for block in self.tombstones:
+            at, memory_id = self.erasures.get((wire_value(block.id), block.block_hash), (0, None))
+            if at <= block.number or memory_id != _written(block.ref):
+                return Broken(self.chain, block.number, block.id, "its text is missing and no later erasure names it")
+        return None
+
+    def against_heads(self, head: Head | None) -> Broken | None:
+        """Compare the end of the walk with the stored head, and return the break if the noted head was not met."""
+        if (head.number, head.block_hash, head.seal) != (self.number, self.last, self.seal) if head else self.number:
+            number = head.number if head else 0
+            why = f"the chain ends at block {self.number}, but its head says {number}"
+            return Broken(
+                self.chain, self.number, None, why if number != self.number else "the last block is not that of the head"
+            )
+        if self.noted and self.noted[0] and not self.found_noted:
+            at = self.noted[0]
+            removed = self.start and 0 < at < self.start.number - 1
+            why = "was removed behind a checkpoint and cannot be compared" if removed else "is not the noted one"
+            return Broken(self.chain, at, None, f"block {at} {why}")
+        return None
+
+    def sound(self) -> Sound:
+        newer = self.number - self.noted[0] if self.noted and (self.found_noted or not self.noted[0]) else None
+        return Sound(self.chain, self.number, self.last, self.seal, newer, self.withheld, self.caution)
+
+    def _compare_noted(self, block: Block | None) -> None:
+        if self.noted is None or self.noted[0] != self.number or self.noted[1] not in (self.last, self.seal):
+            return
+        self.found_noted = True
+        # The text of a sealed block has the previous seal, and so its hash binds every block before it.
+        by_hash = self.noted[1] != self.seal and block is not None
+        if by_hash and block is not None and self.tombstones and prev_seal(block) is None:
+            self.caution = f"the noted hash of block {self.number} does not bind what was before an erased block; note the seal"
+
+
+def _place_fault(chain: str, block: Block, expected: int, last: str | None) -> str | None:
+    recalls = of_recalls(chain)
+    if chain_name(block.user_id, block.agent_id, recalls=recalls) != chain or block.chain != chain:
+        return "it belongs to another chain"
+    if block.number != expected:
+        return f"block {expected} is missing: found number {block.number} instead"
+    if block.prev_hash != last:
+        return "its prev_hash is not the hash of the previous block"
+    if (block.operation_type == "recall") != recalls:
+        return f"a {block.operation_type} block cannot be in a chain of {'searches' if recalls else 'memories'}"
+    return "its id names another operation or time" if _id_differs(block) else None
+
+
+def _id_differs(block: Block) -> bool:
+    """Compare operation and time with the id (`yamo_retain_1760000000000_3fa9c2`), which also a tombstone keeps."""
+    parts = _ID.fullmatch(block.id)
+    return parts is not None and (parts[1], iso(int(parts[2]))) != (block.operation_type, block.created_at)
+
+
+def _agent_differs(block: Block) -> bool:
+    # In earlier versions, an erasure by another agent named that agent.
+    exempt = block.seal is None and f"\nintent: {wire_blocks.ERASE};\n" in block.yamo_text
+    return not exempt and block.yamo_text.partition("\n")[0] != f"agent: {agent_name(str(block.agent_id))};"
+
+
+def _columns_agree(block: Block) -> bool:
+    """Return whether the columns match the text."""
+    # No content can look like one of these lines.
+    columns = {pair or intent: value for pair, intent, value in _COLUMN_LINE.findall(block.yamo_text)}
+    intent = columns.get("intent", "")
+    operations = _ANY_CHAIN.get(intent, (INTENTS.get(intent),))
+    if block.operation_type not in operations or columns.get("timestamp") != block.created_at:
+        return False
+    if block.operation_type == "recall" and block.metadata is not None and {*block.metadata} != {"action"}:
+        return False
+    if (block.metadata or {}).get("action") != columns.get("action", "add" if block.operation_type == "retain" else None):
+        return False
+    sealed = (block.memory_revision, block.content_hash)
+    if sealed != (sealed_content(block) or (None, None)) and (block.seal or sealed != (None, None)):
+        return False
+    return wire_blocks.subject(block.yamo_text) == _written(block.ref)
+
+
+def _hashes(text: str) -> dict[str, str]:
+    return dict(_META_PAIR.findall(text))
+
+
+def _written(ref: str | None) -> str | None:
+    """Return a memory's id as a text writes it."""
+    return None if ref is None else wire_value(ref)
