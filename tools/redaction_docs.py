@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from memory_mesh.core.redaction import Pattern, Redactor, assignments, keys, network, numbers, phone, vendors
+from memory_mesh.core.redaction import Pattern, Redactor, assignments, keys, national_ids, network, numbers, phone, vendors
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "redaction.md"
@@ -61,15 +61,21 @@ _DECISIONS = """\
   never phone numbers. A phone number has at least seven digits.
 - **Phone numbers near a cue word need not be valid**: numbers in use change faster than any table. Those with a `+` must be
   possible according to libphonenumber; those without cue word and `+` must be valid in one of 21 regions.
-- **Cards** must pass Luhn. Near a word such as *card*, any 12 to 19 digits that pass count; without one, only the lengths and
-  first digits of the large networks.
+- **The nearest word decides**: `order 0812345678` and `part no. 212-555-0123` stay, `โทร 0812345678` is a phone number. The words
+  are those of some forty languages.
+- **Cards** must pass Luhn. After a word such as *order*, *invoice* or *tracking*, a number without groups is no card. Near a
+  word such as *card*, any 12 to 19 digits that pass count; without one, only the lengths and first digits of the large networks.
 - **National ids** count without a cue word only in a form that nothing else has (`850715/1235`, `756.1234.5678.97`). Plain runs
   of digits need the check sum and a cue word within 48 characters before or 24 after.
 - **IP addresses**: private and documentation addresses are redacted like public ones. Loopback (`127.…`, `::1`), the unspecified
   address and netmasks (`255.…`) identify no one and stay. Ports stay. Four one-digit parts (`1.2.3.4`) count only near a word
-  such as *ip*, *host* or *ping*, or with a port or mask; after words such as *version*, *release* or *section* they never
+  such as *ip*, *host* or *ping*, or with a port or mask. The zone of an IPv6 address (`%eth0`) is masked with it; MAC addresses
+  stay. After words such as *version*, *release* or *section* they never
   count.
-- **E-mail**: `git@host:path` is a repository, not a person, and stays. `name at example dot com` is not recognised.
+- **E-mail**: `git@host:path` is a repository, not a person, and stays. `name [at] example [dot] com` is masked;
+  `name at example dot com` only after a word such as *e-mail*, in capitals, or with a dot or digit in the name.
+- **Other scripts**: full-width, mathematical and other scripts' digits and signs count like ASCII's, and invisible characters
+  inside a value (zero-width space, soft hyphen) do not hide it.
 - **Long hex** is redacted only after a word such as *key*, *secret* or *token*, and not if a word for a digest (*commit*, *hash*,
   *fingerprint*, *id*) is nearer: people search later for hashes of commits and files, image digests and trace ids. UUIDs stay
   unless they are called an API key.
@@ -84,7 +90,7 @@ _DECISIONS = """\
 _GROUPS: tuple[tuple[str, tuple[Pattern, ...]], ...] = (
     ("People and machines", (*network.PATTERNS, *phone.PATTERNS)),
     ("Money", numbers.CARDS),
-    ("National ids", numbers.NATIONAL_IDS),
+    ("National ids", national_ids.NATIONAL_IDS),
     ("Secrets", (*keys.FORMS, *keys.GENERAL, *assignments.PATTERNS)),
     ("Keys of vendors", vendors.VENDORS),
 )

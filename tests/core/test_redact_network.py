@@ -81,7 +81,7 @@ def test_any_address_of_a_machine_is_found_unless_it_names_none(address: IPv4Add
         ("firewall rule 192.168.1.20", "firewall rule [IP]"),
         ("?%//!%20\\|98.85.59.159|%20/", "?%//!%20\\|[IP]|%20/"),
         ("[2001:db8::7]:443", "[[IP]]:443"),
-        ("fe80::1%eth0", "[IP]%eth0"),
+        ("fe80::1%eth0", "[IP]"),
         ("::ffff:203.0.113.42", "[IP]"),
         ("2001:db8::1: refused", "[IP]: refused"),
         ("feed:dead:beef:cafe:babe:face:fade:added"[:-1], "[IP]"),

@@ -10,13 +10,13 @@ import re
 import unicodedata
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b, sha256
 from typing import TYPE_CHECKING, Literal
 
 from memory_mesh.core.masks import KINDS, MASK
-from memory_mesh.core.redaction import assignments, keys, network, numbers, phone, vendors
+from memory_mesh.core.redaction import assignments, keys, national_ids, network, numbers, phone, vendors
 from memory_mesh.core.redaction.pattern import Finding, Page, Pattern, Span, merged
 from memory_mesh.core.redaction.plain import Plain
 
@@ -25,14 +25,15 @@ if TYPE_CHECKING:
 
 # More specific patterns come first: of two findings that overlap in part, the first pattern's wins.
 PATTERNS: tuple[Pattern, ...] = (
-    *keys.FORMS, *vendors.VENDORS, *numbers.CARDS, *numbers.NATIONAL_IDS, *network.PATTERNS, *phone.PATTERNS, *keys.GENERAL,
+    *keys.FORMS, *vendors.VENDORS, *numbers.CARDS, *national_ids.NATIONAL_IDS, *network.PATTERNS, *phone.PATTERNS, *keys.GENERAL,
     *assignments.PATTERNS,
 )  # fmt: skip
 # Patterns with the same precondition, so that it is checked once per text.
-_GATES: dict[tuple[int, bool, tuple[str, ...]], list[tuple[int, Pattern]]] = {}
+_GATES: dict[tuple[int, bool, tuple[str, ...], Callable[[Page], bool] | None], list[tuple[int, Pattern]]] = {}
 for _rank, _pattern in enumerate(PATTERNS):
     if not _pattern.prefixes:
-        _GATES.setdefault((_pattern.digits, _pattern.long_word, _pattern.hints), []).append((_rank, _pattern))
+        _gate = (_pattern.digits, _pattern.long_word, _pattern.hints, _pattern.when)
+        _GATES.setdefault(_gate, []).append((_rank, _pattern))
 _PREFIXED = [(prefix, rank) for rank, pattern in enumerate(PATTERNS) for prefix in pattern.prefixes]
 _BY_ID = {pattern.id: pattern for pattern in PATTERNS}
 _MAX_ROUNDS = 12
@@ -51,8 +52,9 @@ def find(text: str, *, off: frozenset[str] = frozenset()) -> list[Finding]:
     page = Page(plain.text)
     spans = [
         (start, end, rank)
-        for (digits, long_word, hints), patterns in _GATES.items()
+        for (digits, long_word, hints, when), patterns in _GATES.items()
         if page.digits >= digits and (page.long_words or not long_word) and (not hints or page.holds(hints))
+        if when is None or when(page)
         for rank, pattern in patterns
         if not off or pattern.kind not in off
         for start, end in pattern.finds(page)

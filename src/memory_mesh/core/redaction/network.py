@@ -1,13 +1,13 @@
 """Addresses of people and machines: e-mail, IPv4, IPv6.
 
-E-mail is matched outwards from its `@`, IPv6 from a colon, IPv4 from its digits. The context decides whether four numbers with
-dots are an address or a version.
+E-mail is matched outwards from its `@` or a spelled one, IPv6 from a colon, IPv4 from its digits. The context decides whether
+four numbers with dots are an address or a version.
 """
 
 import re
 from collections.abc import Iterator
 
-from memory_mesh.core.redaction.pattern import Cue, Page, Pattern, Span, joined, listed
+from memory_mesh.core.redaction.pattern import Cue, Page, Pattern, Span, joined, listed, words
 from memory_mesh.core.text import LazyRegex
 
 _MAX_LOCAL, _MAX_DOMAIN, _LOOK = 254, 255, 64
@@ -39,6 +39,49 @@ def _emails(page: Page) -> Iterator[Span]:
         remote = text.startswith("git@", start) and (text.startswith((":", "/"), domain.end()) or domain[0].lower() in _FORGES)
         if start < at.start() and not remote:
             yield start, domain.end()
+
+
+# Spelled addresses: `ann [at] example [dot] org`, and `ann at example dot org` if the context makes it clear.
+_SIGN_AT = LazyRegex(r"[ \t]{0,2}[\[({<][ \t]?(?:at|ät|arroba|@)[ \t]?[\])}>][ \t]{0,2}", re.IGNORECASE)
+_WORD_AT = LazyRegex(r"[ \t]{1,2}at[ \t]{1,2}", re.IGNORECASE)
+_ENDING = "com|org|net|edu|gov|io|de|uk|fr|eu|ch|at|nl|be|it|es|pl|ca|au|us|in|jp|br|info|me|co|dev|app"
+_DOT = r"(?:\.|[ \t]{0,2}[\[({<][ \t]?(?:dot|punkt|punto|point|\.)[ \t]?[\])}>][ \t]{0,2}|[ \t]{1,2}dot[ \t]{1,2})"
+_SPELLED_DOMAIN = LazyRegex(rf"[a-z0-9-]{{1,63}}(?:{_DOT}[a-z0-9-]{{1,63}}){{0,3}}{_DOT}(?:{_ENDING})(?![^\W_])", re.IGNORECASE)
+# In reversed text.
+_SPELLED_LOCAL = LazyRegex(r"[\w+%-]{1,64}(?:(?:\.|[ \t]tod[ \t])[\w+%-]{1,64}){0,3}", re.IGNORECASE)
+_MAIL = words(r"e-?mails?|mail|mailto|address|adresse|correo|contact|reach|write")
+_NO_LOCAL = listed(
+    "me us him her them it you look looked buy shop meet met is are was be up live out here there sale found available"
+)
+
+
+def _spelled(page: Page) -> Iterator[Span]:
+    """Match addresses that are spelled to hide them from programs."""
+    text = page.text
+    for at in _SIGN_AT.finditer(text):
+        yield from _spelled_at(text, at)
+    for at in _WORD_AT.finditer(text) if " dot " in page.folded else ():
+        for start, end in _spelled_at(text, at):
+            local, spoken = text[start : at.start()], text[at.end() : end]
+            shouted = at[0].isupper() and " DOT " in spoken
+            line = max(0, start - _LOOK, text.rfind("\n", max(0, start - _LOOK), start))
+            clear = shouted or not local.isalpha() or _MAIL.search(text, line, start)
+            if clear and " dot " in spoken.lower() and local.lower() not in _NO_LOCAL:
+                yield start, end
+
+
+def _spelled_at(text: str, at: re.Match[str]) -> Iterator[Span]:
+    domain = _SPELLED_DOMAIN.match(text, at.end(), at.end() + _MAX_DOMAIN)
+    local = _SPELLED_LOCAL.match(text[max(0, at.start() - _MAX_LOCAL) : at.start()][::-1]) if domain else None
+    if domain and local:
+        yield at.start() - local.end(), domain.end()
+
+
+def _unspelled(value: str) -> str:
+    """Return a spelled address as it is written otherwise."""
+    at = _SIGN_AT.search(value) or _WORD_AT.search(value)
+    parts = (value[: at.start()], value[at.end() :]) if at else (value,)
+    return "@".join(re.sub(_DOT, ".", part, flags=re.IGNORECASE) for part in parts).casefold()
 
 
 _V4 = LazyRegex(r"[0-9][0-9]{0,2}(?:\.[0-9]{1,3}){3}")
@@ -125,6 +168,7 @@ _COLONS = LazyRegex(r":[0-9A-Fa-f]{0,4}:")
 _V6_LEFT = LazyRegex(r"[0-9A-Fa-f:]{0,40}")  # in reversed text
 _V6_RIGHT = LazyRegex(r"[0-9A-Fa-f:]{0,45}(?:(?<=:)[0-9]{1,3}(?:\.[0-9]{1,3}){3})?")
 _V6_MAPPED = LazyRegex(r"(?:\.[0-9]{1,3}){3}")
+_ZONE = LazyRegex(r"%[A-Za-z0-9][\w.-]{0,31}")
 
 
 def _ipv6(page: Page) -> Iterator[Span]:
@@ -139,6 +183,8 @@ def _ipv6(page: Page) -> Iterator[Span]:
         head, tail = text[max(0, start - 1) : start], text[done : done + 1]
         inside_word = joined(head) or joined(tail) or head in ("_", ":") or tail == "_"
         if _is_v6(text[start:done]) and not inside_word:
+            zone = _ZONE.match(text, done)
+            done = zone.end() if zone else done
             yield start, done
 
 
@@ -154,11 +200,11 @@ def _v6_end(text: str, at: int) -> int:
 
 
 def _is_v6(token: str) -> bool:
-    compressed = "::" in token
-    if not compressed and token.count(":") != 7:
+    compressed, embedded = "::" in token, "." in token
+    if not compressed and token.count(":") != 7 - embedded:
         return False
     first = token.partition(":")[0]
-    if compressed and len(first) != 4 and not token.lower().startswith(("::ffff:", "64:ff9b::")):
+    if compressed and len(first) != 4 and not embedded and not token.lower().startswith(("::ffff:", "64:ff9b::")):
         return False
     if compressed and not any(map(str.isdigit, token)):
         return False
@@ -178,6 +224,7 @@ def _same_address(value: str) -> str:
 
 PATTERNS = (
     Pattern("email", "EMAIL", _emails, hints=("@",), normal=str.casefold),
+    Pattern("email_spelled", "EMAIL", _spelled, hints=("at]", "at)", "at}", "at>", "ät", "arroba", " dot "), normal=_unspelled),
     Pattern("ipv6", "IP", _ipv6, hints=(":",), normal=_same_address),
     Pattern("ipv4", "IP", _ipv4, digits=4, hints=(".",), normal=_same_address),
 )

@@ -16,7 +16,7 @@ from memory_mesh.core.text import LazyRegex
 
 Span = tuple[int, int]
 
-_MIN_DIGITS, _MAX_ID_CHARS = 6, 24
+_MIN_DIGITS, _MAX_ID_CHARS = 4, 24
 BEFORE, AFTER = 48, 24  # how far a cue word reaches: most cues stand before the value
 # Parts of character classes. Patterns search the plain form of a text, which has only ASCII digits and one kind of space.
 SPACES, DASHES, DIGIT = " ", "\\-\u2012\u2013", "[0-9]"  # an explicit class is searched faster than \\d
@@ -29,6 +29,7 @@ class Page:
         self.text = text
         self._places: dict[tuple[str, ...], list[int]] = {}
         self._numbered: dict[tuple[str, ...], list[Span]] = {}
+        self.ids: dict[str, list[Span]] | None = None  # the spans of national ids, which are searched together
 
     @cached_property
     def unmasked(self) -> str:
@@ -138,8 +139,8 @@ def compact(value: str) -> str:
 class Pattern:
     """One kind of value that is never stored: how to find it, and its label. `data/examples.toml` says why, with examples.
 
-    `finds` runs only on texts with one of the hints (in lower case), at least `digits` digits and, if asked, a long word; with
-    prefixes, only on texts with a long word that contains one of them.
+    `finds` runs only on texts that pass `when`, with one of the hints (in lower case), at least `digits` digits and, if asked, a
+    long word; with prefixes, only on texts with a long word that contains one of them.
     """
 
     id: str
@@ -149,6 +150,7 @@ class Pattern:
     hints: tuple[str, ...] = ()
     digits: int = 0
     long_word: bool = False
+    when: Callable[[Page], bool] | None = None
     prefixes: tuple[str, ...] = ()
     normal: Callable[[str], str] = str  # one spelling of equal values; another spelling of a secret is another secret
 

@@ -66,7 +66,7 @@ _EAST = {
 _EAST_NUMBER = listed("번호 号码 號碼 番号")
 # Small words between a word for phone numbers and the number, and words for `number`.
 _NUMBER = listed("""
-    number numbers num no nr nos n line nummer nummeret numaras numarası numaram numero número numéro numer numeri
+    number numbers num no nr nos n nº № line nummer nummeret numaras numarası numaram numero número numéro numer numeri
     номер номера nomor číslo cislo szám száma broj नंबर नम्बर নম্বর নাম্বার رقم نمبر شماره số numeroni
 """)
 _SMALL = frozenset(

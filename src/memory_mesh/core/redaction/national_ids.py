@@ -1,0 +1,352 @@
+"""National ids, most of them with the check sums of python-stdnum.
+
+Many are plain runs of digits, and one random run in ten or a hundred passes a check sum. So a number counts without a cue word
+only in a written form that nothing else has. Checks of stdnum that depend on today's date are replaced by checks here: the same
+text must always give the same result.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+
+from memory_mesh.core.redaction.pattern import (
+    DASHES,
+    Cue,
+    Page,
+    Pattern,
+    Span,
+    compact,
+    luhn,
+    occurrences,
+    stands_alone,
+    stems_of,
+)
+from memory_mesh.core.text import LazyRegex
+
+_GENERAL_STEMS = stems_of("national identi id_card idcard my_id his_id her_id your_id their_id personal tax social citizen")
+_GENERAL_CUE = (
+    r"national\s(?:id|identity|identification|insurance|number)|identity\s(?:no|number|card|code)|(?:my|his|her|your|their)\sid\s?(?:number|no)?"
+    r"|id\s?card|personal\s(?:id|code|number|identification)|tax\s?(?:payer)?\s?(?:id|number|code|file)|social\s(?:security|insurance)"
+    r"|citizen(?:ship)?\s(?:id|number)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Id:
+    """One country's id: the check of its number, and one of two forms: `alone` needs no cue word, `beside` does."""
+
+    id: str
+    label: str
+    digits: int
+    check: str | Callable[[str], bool]
+    cues: Cue
+    shapes: tuple[bytes, ...]
+    lead: int
+    alone: LazyRegex
+    beside: LazyRegex | None
+    general: bool
+
+    def spans(self, page: Page, *, general: bool) -> Iterator[Span]:
+        text = page.text
+        for start, end in self._candidates(page, general=general):
+            if stands_alone(text, (start, end)) and _valid(text[start:end], self.check):
+                yield start, end
+
+    def _candidates(self, page: Page, *, general: bool) -> Iterator[Span]:
+        for shape in self.shapes:
+            for place in occurrences(page.shape, shape):
+                starts = range(max(0, place - self.lead), place + 1)
+                if found := next(filter(None, (self.alone.match(page.text, start) for start in starts)), None):
+                    yield found.span()
+        if self.beside is None:
+            return
+        stretches = [*page.numbered(self.cues.stems), *(page.numbered(_GENERAL_STEMS) if general and self.general else ())]
+        for stretch in stretches:
+            for found in self.beside.finditer(page.text, *stretch):
+                if self.cues.confirms(page.text, found.span()):
+                    yield found.span()
+
+
+def _id(
+    id_: str, digits: int, check: str | Callable[[str], bool], *, label: str = "NATIONAL_ID", stems: str = "", cue: str = "",
+    shapes: str = "", lead: int = 0, alone: str = "", beside: str = "", general: bool = True,
+) -> _Id:  # fmt: skip
+    """Declare an id with at least so many digits. `check` is a module of stdnum or a function.
+
+    `stems` are those of the cue words, by default the words. `shapes` are those of `alone`, with 0 for digits and A for letters,
+    separated by |; `lead` characters of the form may stand before the shape. Without `general`, words such as `id card` are no
+    cues.
+    """
+    cues = Cue(stems or cue.replace("|", " "), f"{cue}|{_GENERAL_CUE}" if general else cue)
+    all_shapes = tuple(shapes.encode().split(b"|")) if shapes else ()
+    return _Id(id_, label, digits, check, cues, all_shapes, lead, _form(alone), _form(beside) if beside else None, general)
+
+
+def _form(form: str) -> LazyRegex:
+    # A regex that starts with a character class instead of a repeat is searched three times as fast.
+    return LazyRegex(re.sub("d+", lambda run: "[0-9]" + (f"[0-9]{{{len(run[0]) - 1}}}" if len(run[0]) > 1 else ""), form))
+
+
+def _valid(number: str, check: str | Callable[[str], bool]) -> bool:
+    # Imported late: stdnum is slow to import, and few texts have a candidate.
+    return check(number) if callable(check) else bool(import_module(f"stdnum.{check}").is_valid(number))
+
+
+def _area_group_serial(number: str) -> bool:
+    """Check an SSN, which has no check digit, against the ranges never issued."""
+    digits = compact(number)
+    return digits[:3] not in ("000", "666") and digits[0] != "9" and digits[3:5] != "00" and digits[5:] != "0000"
+
+
+def _belgian(number: str) -> bool:
+    digits = compact(number)
+    return any(97 - int(century + digits[:9]) % 97 == int(digits[9:]) for century in ("", "2"))
+
+
+def _norwegian(number: str) -> bool:
+    digits = [int(char) for char in compact(number)]
+    first = sum(a * b for a, b in zip((3, 7, 6, 1, 8, 9, 4, 5, 2, 1), digits, strict=False))
+    second = sum(a * b for a, b in zip((5, 4, 3, 2, 7, 6, 5, 4, 3, 2, 1), digits, strict=True))
+    return first % 11 == 0 and second % 11 == 0
+
+
+def _sums_to(*weights: int, modulus: int, check: Callable[[int], int] = lambda rest: rest) -> Callable[[str], bool]:
+    """Return a check: the weighted sum of the first digits, modulo `modulus`, gives the digit after them."""
+
+    def valid(number: str) -> bool:
+        digits = [int(char) for char in compact(number) if char.isdigit()]
+        return check(sum(a * b for a, b in zip(weights, digits, strict=False)) % modulus) == digits[len(weights)]
+
+    return valid
+
+
+def _luhn(number: str) -> bool:
+    return luhn("".join(filter(str.isdigit, number)))
+
+
+_SINGAPORE = {"S": "JZIHGFEDCBA", "T": "GFEDCBAJZIH", "F": "XWUTRQPNMLK", "G": "RQPNMLKXWUT", "M": "NPQRTUWXKLJ"}
+
+
+def _singapore(number: str) -> bool:
+    total = sum(a * int(b) for a, b in zip((2, 7, 6, 5, 4, 3, 2), number[1:8], strict=True))
+    return number[8].upper() == _SINGAPORE[number[0].upper()][total % 11]
+
+
+def _hong_kong(number: str) -> bool:
+    plain = compact(number).rjust(9)
+    values = [36 if char == " " else int(char, 36) for char in plain]
+    return sum(a * b for a, b in zip(range(9, 0, -1), values, strict=True)) % 11 == 0
+
+
+def _taiwan(number: str) -> bool:
+    first = "ABCDEFGHJKLMNPQRSTUVXYWZIO".index(number[0].upper()) + 10
+    digits = [first // 10, first % 10, *map(int, number[1:])]
+    return sum(a * b for a, b in zip((1, 9, 8, 7, 6, 5, 4, 3, 2, 1, 1), digits, strict=True)) % 10 == 0
+
+
+def _snils(number: str) -> bool:
+    digits = [int(char) for char in compact(number)]
+    rest = sum(a * b for a, b in zip(range(9, 0, -1), digits, strict=False)) % 101 % 100
+    return rest == digits[9] * 10 + digits[10]
+
+
+def _german_insurance(number: str) -> bool:
+    plain = compact(number)
+    digits = f"{plain[:8]}{ord(plain[8]) - 64:02d}{plain[9:]}"
+    products = (int(digit) * weight for digit, weight in zip(digits, (2, 1, 2, 5, 7, 1, 2, 1, 2, 1, 2, 1), strict=False))
+    return sum(sum(divmod(product, 10)) for product in products) % 10 == int(digits[12])
+
+
+def _iranian(number: str) -> bool:
+    digits = [int(char) for char in number]
+    rest = sum(a * b for a, b in zip(range(10, 1, -1), digits, strict=False)) % 11
+    return digits[9] == (rest if rest < 2 else 11 - rest)
+
+
+# In a form, d is a digit.
+_DD, _MM = "(?:0[1-9]|[12][0-9]|3[01])", "(?:0[1-9]|1[0-2])"
+_NINO = "(?i:(?!BG|GB|KN|NK|NT|TN|ZZ)[A-CEGHJ-PR-TW-Z][A-CEGHJ-NPR-TW-Z])"
+_IDS = (
+    _id("us_ssn", 8, _area_group_serial, stems="ssn social ss# soc", cue=r"ssn|ss#|soc(?:ial)?\.?\ssec\w*",
+        shapes="000-00-0000|000?00?0000",
+        alone=f"ddd[{DASHES}]dd[{DASHES}]dddd", beside=f"ddd[{DASHES} .]?dd[{DASHES} .]?dddd", label="US_SSN"),
+    _id("us_itin", 8, lambda number: _valid(compact(number), "us.itin"),
+        stems="itin taxpayer", cue=r"itin|taxpayer", shapes="000-00-0000", alone="9dd-dd-dddd",
+        beside="9dd[ -]?dd[ -]?dddd"),
+    _id("us_mbi", 4, bool, stems="mbi medicare", cue="mbi|medicare",
+        shapes="0AA0-AA0-AA00|0A00-AA0-AA00|0AA0-A00-AA00|0A00-A00-AA00",
+        alone="[1-9][AC-HJKMNP-RT-Y][AC-HJKMNP-RT-Y0-9]d-[AC-HJKMNP-RT-Y][AC-HJKMNP-RT-Y0-9]d-[AC-HJKMNP-RT-Y]{2}dd",
+        beside="[1-9][AC-HJKMNP-RT-Y][AC-HJKMNP-RT-Y0-9]d[AC-HJKMNP-RT-Y][AC-HJKMNP-RT-Y0-9]d[AC-HJKMNP-RT-Y]{2}dd",
+        general=False),
+    _id("gb_nino", 5, bool, stems="nin insurance ni_n", cue=r"nino?|insurance|ni\s(?:no|number)", shapes="AA 00 00 00 A",
+        alone=f"{_NINO} dd dd dd (?i:[A-D])", beside=f"{_NINO}[ -]?dd[ -]?dd[ -]?dd[ -]?(?i:[A-D])"),
+    _id("gb_nhs", 9, "gb.nhs", cue="nhs", beside="ddd[ -]?ddd[ -]?dddd"),
+    _id("gb_utr", 9, "gb.utr", cue="utr", beside="ddddd ?ddddd", general=False),
+    _id("ie_pps", 6, "ie.pps", stems="pps", cue="ppsn?", beside="ddddddd ?[A-Wa-w][A-IWa-iw]?"),
+    _id("ca_sin", 8, "ca.sin", cue="sin|nas", beside="ddd[ -]?ddd[ -]?ddd"),
+    _id("au_tfn", 8, "au.tfn", cue="tfn", beside="ddd ?ddd ?dd(?:d)?"),
+    _id("au_medicare", 9, _sums_to(1, 3, 7, 9, 1, 3, 7, 9, modulus=10), cue="medicare",
+        beside="[2-6]ddd[ -]?ddddd[ -]?d(?:[ /-]?d)?",
+        general=False),
+    _id("nz_ird", 7, "nz.ird", cue="ird", beside="d?dd[ -]?ddd[ -]?ddd", general=False),
+    _id("de_idnr", 10, "de.idnr", stems="steuer idnr tin", cue=r"steuer\w*|idnr|tin", beside="[1-9]d ?ddd ?ddd ?ddd"),
+    _id("de_insurance", 10, _german_insurance, stems="rentenvers sozialvers svnr", shapes="00 000000 A 000",
+        cue=r"rentenversicherungs\w*|sozialversicherungs\w*|svnr", alone=f"dd {_DD}{_MM}dd [A-Z] ddd",
+        beside=f"dd ?{_DD}{_MM}dd ?[A-Z] ?ddd", general=False),
+    _id("at_vnr", 9, "at.vnr", stems="svnr sozialvers vnr", cue=r"svnr|sozialversicherungs\w*|vnr", beside="dddd ?dddddd"),
+    _id("ch_ahv", 12, "ch.ssn", cue="ahv|avs", shapes="000.0000.0000.00", alone=r"756\.dddd\.dddd\.dd", beside="756dddddddddd"),
+    _id("fr_nir", 14, "fr.nir", stems="nir insee sécu secu", cue=r"nir|insee|s[eé]cu(?:rit[eé])?(?:\ssociale)?",
+        shapes="0 00 00 00 000 000 00|0 00 00 0A 000 000 00", alone="[12] dd dd d[0-9AB] ddd ddd dd",
+        beside="[12]ddddd[0-9AB]dddddddd"),
+    _id("fr_nif", 12, "fr.nif", stems="fiscal spi", cue=r"(?:num[eé]ro|identifiant)\sfiscal|spi",
+        beside="[0-3]d ?dd ?ddd ?ddd ?ddd",
+        general=False),
+    _id("be_nn", 10, _belgian, stems="rijks registre niss insz", cue=r"rijksregister\w*|registre\snational|niss|insz",
+        shapes="00.00.00-000", alone=r"dd\.dd\.dd-ddd[. ]dd", beside="ddddddddddd"),
+    _id("nl_bsn", 8, "nl.bsn", stems="bsn burgerservice sofi", cue="bsn|burgerservicenummer|sofi(?:nummer)?",
+        beside="ddddddddd"),
+    _id("es_dni", 7, "es.dni", cue="dni|nif", shapes="00000000-A", alone="dddddddd-[A-Z]", beside="dddddddd-?[A-Za-z]"),
+    _id("es_nie", 6, "es.nie", cue="nie", shapes="A-0000000-A", alone="[XYZ]-ddddddd-[A-Z]",
+        beside="[XYZxyz]-?ddddddd-?[A-Za-z]"),
+    _id("pt_nif", 8, "pt.nif", cue="nif|contribuinte", beside="[1-3]dd ?ddd ?ddd"),
+    _id("it_codice_fiscale", 6, "it.codicefiscale", shapes="AAAAAA00A00A000A",
+        alone="[A-Za-z]{6}dd[A-Za-z]dd[A-Za-z]ddd[A-Za-z]"),
+    _id("gr_amka", 10, "gr.amka", cue="amka|αμκα", beside="ddddddddddd"),
+    _id("gr_afm", 8, "gr.vat", cue="αφμ|afm", beside="ddddddddd", general=False),
+    _id("pl_pesel", 10, "pl.pesel", cue="pesel", beside="ddddddddddd"),
+    _id("pl_nip", 9, "pl.nip", cue="nip", beside="ddd-?ddd-?dd-?dd", general=False),
+    _id("cz_rc", 9, "cz.rc", stems="rodn rč r.č", cue=r"rodn[eé]|r\.?č", shapes="000000/0000", alone="dddddd/dddd",
+        beside="dddddd/?ddd(?:d)?"),
+    _id("hu_taj", 8, _sums_to(3, 7, 3, 7, 3, 7, 3, 7, modulus=10), cue="taj", beside="ddd[ -]?ddd[ -]?ddd", general=False),
+    _id("hu_tax", 9, _sums_to(1, 2, 3, 4, 5, 6, 7, 8, 9, modulus=11), stems="adóazon adoazon",
+        cue=r"ad[oó]azonos[ií]t[oó]\w*", beside="8ddddddddd", general=False),
+    _id("ro_cnp", 12, "ro.cnp", cue="cnp", beside="[1-8]dddddddddddd"),
+    _id("bg_egn", 9, "bg.egn", cue="egn|егн", beside="dddddddddd"),
+    _id("yu_jmbg", 12, "si.emso", stems="jmbg emšo emso embg јмбг ембг", cue="jmbg|em[šs]o|embg|јмбг|ембг",
+        beside=f"{_DD}{_MM}ddddddddd"),
+    _id("hr_oib", 10, "hr.oib", cue="oib", beside="ddddddddddd"),
+    _id("baltic_code", 10, "ee.ik", stems="isikukood asmens", cue=r"isikukood\w*|asmens\skodas", beside="[1-6]dddddddddd"),
+    _id("lv_code", 10, "lv.pvn", stems="personas_k", cue=r"personas\skod\w*", beside="dddddd-?ddddd"),
+    _id("fi_hetu", 8, "fi.hetu", shapes="000000-000|000000+000|000000A000", alone=f"{_DD}{_MM}dd[-+A-FU-Y]ddd[0-9A-FHJ-NPR-Y]"),
+    _id("se_personnummer", 9, lambda number: luhn(compact(number)[-10:]), stems="personnummer samordning pnr",
+        cue="personnummer|samordningsnummer|pnr", shapes="00000000-0000", alone=f"(?:19|20)dd{_MM}{_DD}-dddd",
+        beside=f"(?:19|20)?dd{_MM}dd[-+ ]?dddd"),
+    _id("dk_cpr", 9, bool, cue="cpr", beside=f"{_DD}{_MM}dd[- ]?dddd"),
+    _id("no_fodselsnummer", 10, _norwegian, stems="dselsn personnummer fnr", cue=r"f[oø]dselsn\w*|personnummer|fnr",
+        beside="dddddd ?ddddd"),
+    _id("is_kennitala", 9, "is_.kennitala", cue="kennitala", beside="dddddd-?dddd"),
+    _id("tr_kimlik", 10, "tr.tckimlik", stems="kimlik tckn", cue=r"t\.?c\.?\s?kimlik|kimlik|tckn", beside="[1-9]dddddddddd"),
+    _id("il_id", 8, "il.idnr", stems="zehut זהות ת.ז", cue=r"teudat\szehut|תעודת\sזהות|ת\.ז", beside="ddddddddd"),
+    _id("eg_id", 13, bool, stems="قومي egypt", cue=r"\w{0,2}القومي|قومي|egyptian\s(?:national\s)?id",
+        beside=f"[23]dd{_MM}{_DD}ddddddd",
+        general=False),
+    _id("sa_id", 9, _luhn, stems="iqama هوية إقامة saudi",
+        cue=r"iqama|\w{0,2}هوية|\w{0,2}إقامة|saudi\s(?:national\s)?id", beside="[12]ddddddddd",
+        general=False),
+    _id("ae_id", 14, _luhn, stems="emirates هوية", cue=r"emirates\sid|\w{0,2}هوية", shapes="000-0000-0000000-0",
+        alone="784-(?:19|20)dd-ddddddd-d", beside="784[ -]?(?:19|20)dd[ -]?ddddddd[ -]?d", general=False),
+    _id("ir_code", 9, _iranian, stems="ملی melli", cue=r"(?:کد|شماره)\sملی|code?\s?melli", beside="dddddddddd", general=False),
+    _id("za_id", 12, _luhn, stems="sa_id rsa_id south_africa", cue=r"sa\sid|rsa\sid|south\safrican?",
+        beside=f"dd{_MM}{_DD} ?dddd ?[01]dd"),
+    _id("ng_nin", 10, bool, stems="nin bvn", cue="nin|bvn", beside="ddd ?dddd ?dddd", general=False),
+    _id("gh_card", 9, bool, shapes="AAA-000000000-0", alone="GHA-ddddddddd-d"),
+    _id("in_aadhaar", 11, "in_.aadhaar", stems="aad uidai", cue="aadh?aa?r|uidai", beside="[2-9]ddd[ -]?dddd[ -]?dddd"),
+    _id("in_pan", 4, "in_.pan", stems="pan", cue=r"pan", shapes="AAAAA0000A", alone="[A-Z]{3}P[A-Z]dddd[A-Z]",
+        beside="[A-Za-z]{5}dddd[A-Za-z]", general=False),
+    _id("in_vid", 15, "in_.vid", stems="vid aad", cue=r"vid|virtual\sid|aadh?aa?r",
+        beside="[2-9]ddd[ -]?dddd[ -]?dddd[ -]?dddd", general=False),
+    _id("pk_cnic", 12, "pk.cnic", cue="cnic|nicop", shapes="00000-0000000-0", alone="[1-7]dddd-ddddddd-[1-9]",
+        beside="[1-7]dddddddddddd",
+        general=False),
+    _id("lk_nic", 8, bool, cue="nic", beside="ddddddddd[VvXx]", general=False),
+    _id("cn_ric", 17, "cn.ric", shapes="00000000000000000", alone=f"[1-9]ddddd(?:19|20)dd{_MM}{_DD}ddd[0-9Xx]"),
+    _id("kr_rrn", 12, "kr.rrn", shapes="000000-0000000", alone=f"dd{_MM}{_DD}-[1-8]dddddd"),
+    _id("kr_number", 12, bool, stems="주민 외국인등록", cue=r"주민(?:등록)?\s?번호|외국인등록번호",
+        beside=f"dd{_MM}{_DD}[ -]?[1-8]dddddd", general=False),
+    _id("jp_my_number", 11, "jp.in_", stems="my_number マイナンバー 個人番号", cue=r"my\snumber|マイナンバー|個人番号",
+        beside="dddd[ -]?dddd[ -]?dddd"),
+    _id("th_pin", 12, "th.pin", stems="บัตร ประจำตัว", cue="บัตรประชาชน|ประจำตัวประชาชน|ประจำตัว",
+        shapes="0-0000-00000-00-0|0 0000 00000 00 0",
+        alone="[1-8][ -]dddd[ -]ddddd[ -]dd[ -]d", beside="[1-8][ -]?dddd[ -]?ddddd[ -]?dd[ -]?d"),
+    _id("my_nric", 11, "my.nric", stems="nric mykad kad_peng ic_", cue=r"nric|mykad|kad\spengenalan|ic",
+        shapes="000000-00-0000",
+        alone=f"dd{_MM}{_DD}-dd-dddd", beside=f"dd{_MM}{_DD}-?dd-?dddd", general=False),
+    _id("sg_nric", 6, _singapore, stems="nric fin", cue="nric|fin", shapes="A0000000A", alone="[STFGM]ddddddd[A-Z]",
+        beside="[STFGMstfgm]ddddddd[A-Za-z]", general=False),
+    _id("hk_id", 6, _hong_kong, stems="hkid 身份證 身份证", cue="hkid|身份[證证]", shapes="A000000(0)|A000000(A)", lead=1,
+        alone=r"[A-Z]{1,2}dddddd\([0-9A]\)", beside=r"[A-Za-z]{1,2}dddddd[( ]?[0-9Aa]\)?", general=False),
+    _id("tw_id", 8, _taiwan, stems="身分證 身份證 taiwan", cue=r"身[分份]證\w{0,4}|taiwan\w{0,3}\s(?:national\s)?id",
+        beside="[A-Za-z][1289]dddddddd",
+        general=False),
+    _id("id_nik", 15, "id.nik", cue="nik|ktp", beside="dddddddddddddddd", general=False),
+    _id("id_npwp", 14, "id.npwp", cue="npwp", shapes="00.000.000.0-000.000", alone=r"dd\.ddd\.ddd\.d-ddd\.ddd",
+        beside="ddddddddddddddd",
+        general=False),
+    _id("vn_id", 8, bool, stems="cccd cmnd căn_cước", cue=r"cccd|cmnd|căn\scước\w*(?:\scông\sdân)?",
+        beside="d{9}(?:d{3})?", general=False),
+    _id("ph_id", 8, bool, stems="sss philhealth philsys umid pag-ibig", cue=r"sss|philhealth|philsys|umid|pag-ibig",
+        beside="(?:dd-ddddddd-d|dd-ddddddddd-d|dddd-dddd-dddd(?:-dddd)?|dddd-ddddddd-d)", general=False),
+    _id("ru_inn", 11, "ru.inn", cue="инн|inn", beside="dddddddddddd", general=False),
+    _id("ru_snils", 10, _snils, cue="снилс|snils", shapes="000-000-000 00", alone="ddd-ddd-ddd dd",
+        beside="ddd-?ddd-?ddd[ -]?dd",
+        general=False),
+    _id("ru_passport", 9, bool, stems="паспорт", cue=r"паспорт\w{0,3}(?:\sсерии)?", beside="dd ?dd ?(?:№ ?)?dddddd",
+        general=False),
+    _id("ua_rntrc", 9, "ua.rntrc", stems="рнокпп іпн ідентифік rnokpp", cue=r"рнокпп|іпн|ідентифікаційн\w*|rnokpp",
+        beside="dddddddddd",
+        general=False),
+    _id("br_cpf", 10, "br.cpf", cue="cpf", shapes="000.000.000-00", alone=r"ddd\.ddd\.ddd-dd", beside="ddddddddd-?dd"),
+    _id("cl_rut", 8, "cl.rut", stems="rut run", cue="ru[tn]", shapes="0.000.000-", lead=1,
+        alone=r"(?<![0-9])d?d\.ddd\.ddd-[0-9Kk]", beside="ddddddd(?:d)?-[0-9Kk]"),
+    _id("ar_cuil", 10, "ar.cuit", cue="cui[tl]", shapes="00-00000000-0", alone="2[0347]-dddddddd-d",
+        beside="2[0347]-?dddddddd-?d",
+        general=False),
+    _id("latin_dni", 6, bool, cue="dni", beside=r"(?:dd?\.ddd\.ddd|ddddddd(?:d)?)", general=False),
+    _id("latin_cedula", 6, bool, stems="cédula cedula", cue=r"c[eé]dula(?:\sde\s(?:ciudadan[ií]a|identidad))?",
+        beside=r"(?:[VE]-?)?(?:d{6,10}|d{1,3}(?:\.ddd){2,3}(?:-d)?|ddd-ddddddd-d)", general=False),
+    _id("mx_rfc", 5, "mx.rfc", cue="rfc", beside=f"[A-ZÑ&a-zñ]{{4}}-?dd{_MM}{_DD}-?[A-Za-z0-9]{{3}}", general=False),
+    _id("mx_curp", 7, "mx.curp", shapes="AAAA000000AAAAAA", alone=f"[A-Z]{{4}}dd{_MM}{_DD}[HMX][A-Z]{{5}}[0-9A-Z]d"),
+)  # fmt: skip
+
+# --- finding: the words and shapes of all ids are looked for together, because most texts have none of them ---
+
+_BY_STEM: dict[str, set[str]] = {}
+_BY_SHAPE: dict[bytes, set[str]] = {}
+for _one in _IDS:
+    for _stem in _one.cues.stems:
+        _BY_STEM.setdefault(_stem, set()).add(_one.id)
+    for _shape in _one.shapes:
+        _BY_SHAPE.setdefault(_shape, set()).add(_one.id)
+
+
+# Six digits with single signs between them, or one of the forms with more letters than digits.
+_DENSE = rb"(?:0[ ./()+-]?){6}|AAAAA0000A|00A00A000|0A[0A]0-?A[0A]0"
+
+
+@cache
+def _dense() -> re.Pattern[bytes]:
+    return re.compile(_DENSE)
+
+
+def _may_have_ids(page: Page) -> bool:
+    return _dense().search(page.shape) is not None
+
+
+def _found(page: Page) -> dict[str, list[Span]]:
+    """Return the spans of all ids in a text, by id."""
+    if page.ids is None:
+        digits, folded, shape, general = page.digits, page.folded, page.shape, page.holds(_GENERAL_STEMS)
+        wanted = {id_ for stem, ids in _BY_STEM.items() if stem in folded for id_ in ids}
+        wanted |= {id_ for known, ids in _BY_SHAPE.items() if known in shape for id_ in ids}
+        ids = [one for one in _IDS if digits >= one.digits and (one.id in wanted or (general and one.general and one.beside))]
+        page.ids = {one.id: list(one.spans(page, general=general)) for one in ids}
+    return page.ids
+
+
+def _pattern(one: _Id) -> Pattern:
+    return Pattern(one.id, one.label, lambda page: _found(page).get(one.id, ()), when=_may_have_ids, normal=compact)
+
+
+NATIONAL_IDS = tuple(map(_pattern, _IDS))
