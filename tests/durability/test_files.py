@@ -19,7 +19,7 @@ from memory_mesh.core.errors import (
     StoreTooNew,
     StoreUnavailable,
 )
-from memory_mesh.core.model import Kind, Vector
+from memory_mesh.core.model import ANYTHING, Kind, Vector
 from memory_mesh.core.ports import Store
 from memory_mesh.stores import open_store
 from memory_mesh.stores.sqlite import VERSION, SqliteStore
@@ -312,7 +312,7 @@ USES: dict[str, Callable[[Store], object]] = {
     "ids": lambda store: store.ids(Kind.MEMORY),
     "changes": lambda store: store.changes("p"),
     "nearest": lambda store: store.nearest(Kind.MEMORY, Vector.of("m", [1.0]), limit=1),
-    "matching": lambda store: store.matching(["x"], ["p"], limit=1),
+    "matching": lambda store: store.matching(["x"], ANYTHING, limit=1),
 }
 
 

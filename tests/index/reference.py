@@ -1,6 +1,6 @@
 """The signals of a pool computed with rows and dicts, to compare an index with. Slow and plain.
 
-The corpus is every memory of the partitions that the reader sees, with any status. Neighbours and sessions consist of what
+The corpus is every memory in the reader's scope, with any status. Neighbours and sessions consist of what
 the reader may read: in its scope, with the statuses of the query, not expired, allowed by the caller's filter or not.
 """
 
@@ -92,7 +92,7 @@ class _Search:
             filter=len(self._readable) - len(self._candidates),
         )
         self._passages = [row for row in rows if row.kind is Kind.PASSAGE]
-        self._corpus = [text for text in map(_Text.of, memories) if text.length]
+        self._corpus = [text for text in map(_Text.of, scoped) if text.length]
         self._bm25 = _Bm25(self._corpus, query.tokens)
         self._sessions: dict[tuple[str, str], list[Row]] = {}
         for row in self._readable:

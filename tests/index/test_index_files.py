@@ -147,14 +147,14 @@ def test_a_file_written_while_a_memory_is_erased_is_deleted(store: Watched, monk
 
 
 def test_a_new_file_does_not_contain_unused_names(store: Watched) -> None:
-    store.apply([memory("m30", "red", speaker="Zebulon", agent_id="zed")])
+    store.apply([memory("m30", "red", speaker="Zebulon", memory_type="reflection")])
     folder = saved(store).parent
     assert holds(folder, b"Zebulon")
-    assert holds(folder, b'"zed"')
+    assert holds(folder, b'"reflection"')
     store.apply([], [Key(Kind.MEMORY, "m30")])
     assert saved(store).exists()
     assert not holds(folder, b"Zebulon")
-    assert not holds(folder, b'"zed"')
+    assert not holds(folder, b'"reflection"')
 
 
 def test_forget_deletes_a_partly_written_file_too(store: Watched) -> None:

@@ -12,7 +12,7 @@ from memory_mesh.core.ports import Store
 from memory_mesh.stores.ram import RamStore
 from memory_mesh.stores.sqlite import SqliteStore
 from memory_mesh.testing import StoreContract
-from memory_mesh.testing.rows import memory, passage, plain
+from memory_mesh.testing.rows import memory, passage, plain, within
 
 # The contract is published without ids; these are what its sentences hold here.
 HOLDS = {
@@ -84,8 +84,8 @@ class TestSqlite(StoreContract):
         hidden = memory("m1", ["word"], status="archived", revision=2, replaces=1)
         active = Compare("status", "=", "active")
         with _meanwhile(store, "INDEXED BY", lambda: other.apply([hidden])):
-            assert [hit.id for hit in store.matching(["word"], ["p"], active, limit=9)] == ["m1"]
-        assert store.matching(["word"], ["p"], active, limit=9) == []
+            assert [hit.id for hit in store.matching(["word"], within("p"), active, limit=9)] == ["m1"]
+        assert store.matching(["word"], within("p"), active, limit=9) == []
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from memory_mesh.core.search import K1, SIGNALS, B, Corpus, Pool, Query, Signal
 from memory_mesh.index.arrays import Array, Flags, Floats, Ints, distinct, highest, lowest, nth_highest, places_in
 from memory_mesh.index.table import MISSING, Table, View, VisibleVectors
 
-# Scoring all postings is faster than selecting some, up to this number of postings in a table of up to this number of slots. A
+# Scoring all postings is faster than selecting some, up to this number of postings and up to this number of visible memories. A
 # list of up to `SHORT_LIST` postings is always scored.
 MAX_DENSE_POSTINGS, MAX_DENSE_SLOTS, SHORT_LIST = 100_000, 200_000, 2000
 MAX_FLAGS = 4_000_000  # in a table of flags; beyond this, sorting is faster
@@ -27,6 +27,7 @@ ONE_IN, MIN_SHORTLIST, MAX_SHORTLIST = 80, 500, 2000
 # Beyond this number of vectors, the first words of their bits select one in so many, and the other bits are read of those only.
 COARSE, COARSE_WORDS, COARSE_ONE_IN = 60_000, 3, 32
 MAX_MEMBERS = 4000  # memories of the candidates' sessions that are compared although the filter excludes them
+_SPARSE = 4  # the bits of fewer rows than one in so many are read row by row
 _MAX_GROWTH = 3  # a pool has at most this many times the requested size
 _CONTEXT = 3  # memories in a context: one and its two neighbours
 _TINY = 1e-3  # the vectors of a memory and its neighbours can add up to zero, except for rounding
@@ -38,7 +39,7 @@ def find_candidates(query: Query, partitions: Iterable[tuple[Table, View]], *, s
     """Return about `size` candidates by keywords, as many by vectors, and neighbours of the best."""
     words = dict(sorted(Counter(query.tokens).items()))
     parts = [PartitionQuery.of(query, list(words), table, view) for table, view in partitions if len(table)]
-    corpus = sum((Corpus(part.table.documents, part.table.length) for part in parts), Corpus(0, 0))
+    corpus = sum((part.view.corpus for part in parts), Corpus(0, 0))
     counts = [sum(each) for each in zip(*(part.postings.counts for part in parts), strict=True)]
     bm25 = Bm25.of(corpus, counts, list(words.values()))
     chosen = _choose(parts, bm25, size)
@@ -113,11 +114,11 @@ class Bm25:
 
 
 class QueryPostings:
-    """The postings of a query's words in a table, concatenated."""
+    """The postings of a query's words among the memories in the reader's scope, concatenated."""
 
-    def __init__(self, table: Table, words: Sequence[str]) -> None:
-        lists = [table.postings(word) for word in words]
-        self._table, self._word_count = table, len(words)
+    def __init__(self, table: Table, view: View, words: Sequence[str]) -> None:
+        lists = [view.postings(word) for word in words]
+        self._table, self._view, self._word_count = table, view, len(words)
         self.counts = [len(slots) for slots, _ in lists]  # by word: memories that contain it
         self._slots: Ints = np.concatenate([np.zeros(0, np.int32), *(slots for slots, _ in lists)])
         self._times: Floats = np.concatenate([np.zeros(0, np.uint16), *(times for _, times in lists)]).astype(np.float32)
@@ -125,7 +126,8 @@ class QueryPostings:
 
     def best(self, bm25: Bm25, allowed: Flags, size: int) -> tuple[Ints, Floats]:
         """Return the memories with the highest scores above zero, best first, and the scores."""
-        if len(self._slots) and (len(self._slots) > MAX_DENSE_POSTINGS or len(self._table) > MAX_DENSE_SLOTS):
+        many = len(self._slots) > MAX_DENSE_POSTINGS or self._view.memories > MAX_DENSE_SLOTS
+        if len(self._slots) and many:
             slots, scores = self._best_of_many(bm25, allowed, size)
         else:
             lengths = self._table.column("length").take(self._slots)
@@ -144,14 +146,14 @@ class QueryPostings:
         counted[at[there], self._words[there]] = self._times[there]
         return counted
 
-    def session_counts(self, view: View, place: Ints, count: int) -> tuple[Floats, list[int]]:
+    def session_counts(self, place: Ints, count: int) -> tuple[Floats, list[int]]:
         """Return how often the readable memories of each of `count` sessions contain each word, and how many sessions contain it.
 
         `place` is by session: its place among the `count`; -1: none. A memory without a session counts as a session.
         """
-        codes, visible = self._table.column("session").take(self._slots), view.readable.take(self._slots)
-        alone = np.bincount(self._words[visible & (codes < 0)], minlength=self._word_count)
-        together = (visible & (codes >= 0)).nonzero()[0]
+        codes, readable = self._table.column("session").take(self._slots), self._view.readable.take(self._slots)
+        alone = np.bincount(self._words[readable & (codes < 0)], minlength=self._word_count)
+        together = (readable & (codes >= 0)).nonzero()[0]
         codes, words = codes[together], self._words[together]
         document_counts = alone + _count_distinct(words, codes, self._word_count, len(place))
         at = place.take(codes)
@@ -213,12 +215,9 @@ class Similarity:
 
     def best(self, size: int) -> tuple[Ints, Floats]:
         """Return the most similar allowed memories, best first, and their cosines."""
-        space, allowed = self._space, self.allowed.rows
-        count = np.count_nonzero(allowed)
-        if self._all is None and count > MAX_EXACT:
-            rows = self._shortlist(None if count == len(space) else allowed)
-        else:
-            rows = allowed.nonzero()[0]
+        space, rows = self._space, self.allowed.rows
+        if len(rows) > MAX_EXACT:
+            rows = self._shortlist(rows)
         owners = space.owners[rows]
         cosines = self._compare(owners, rows)
         order = highest(cosines, len(cosines) if space.passages else size)
@@ -271,20 +270,26 @@ class Similarity:
         self._compared.append((slots, cosines))
         return cosines
 
-    def _shortlist(self, allowed: Flags | None) -> Ints:
-        """Return the rows whose bits differ least from the query's; None: all are allowed."""
-        space, coarse = self._space, len(self._space) > COARSE
+    def _shortlist(self, rows: Ints) -> Ints:
+        """Return those of the allowed rows whose bits differ least from the query's.
+
+        Other rows are removed before anything is counted, so that they neither push out an allowed one nor change the size.
+        """
+        space, coarse = self._space, len(rows) > COARSE
         bits = space.query_bits(self._query)
-        distances = space.distances(bits, slice(COARSE_WORDS if coarse else None))
-        if allowed is not None:
-            distances |= np.multiply(~allowed, np.iinfo(distances.dtype).max, dtype=distances.dtype)
-        size = min(max(len(space) // ONE_IN, MIN_SHORTLIST), MAX_SHORTLIST)
-        rows = lowest(distances, max(len(space) // COARSE_ONE_IN, 4 * size) if coarse else size)
-        if allowed is not None:
-            rows = rows[allowed[rows]]
+        words = slice(COARSE_WORDS if coarse else None)
+        if len(rows) * _SPARSE < len(space):
+            distances = space.distances_of(rows, bits, words)
+        else:
+            distances = space.distances(bits, words)
+            distances = distances if len(rows) == len(space) else distances.take(rows)
+        visible = len(self._visible.rows)
+        size = min(max(visible // ONE_IN, MIN_SHORTLIST), MAX_SHORTLIST)
+        near = lowest(distances, max(visible // COARSE_ONE_IN, 4 * size) if coarse else size)
+        rows = rows[near]
         if not coarse:
             return rows
-        return rows[lowest(distances[rows] + space.distances_of(rows, bits, slice(COARSE_WORDS, None)), size)]
+        return rows[lowest(distances[near] + space.distances_of(rows, bits, slice(COARSE_WORDS, None)), size)]
 
 
 def _maxima(count: int, groups: Iterable[tuple[Ints, Floats]]) -> Floats:
@@ -320,7 +325,7 @@ class PartitionQuery:
             visible = view.vectors(space)
             allowed_vectors = visible if query.only is None else VisibleVectors.of(space, allowed, visible.context_lengths)
             similarity = Similarity(visible, allowed_vectors, query.vector.data)
-        return cls(table, view, query.only is not None, allowed, QueryPostings(table, words), similarity)
+        return cls(table, view, query.only is not None, allowed, QueryPostings(table, view, words), similarity)
 
     @property
     def documents(self) -> int:
@@ -425,7 +430,7 @@ def _keyword_signals(candidates: Candidates, bm25: Bm25) -> dict[str, Signal]:
 
 
 def _session_signals(candidates: Sequence[Candidates], query_counts: Sequence[int]) -> list[Signal]:
-    counted = [each.part.postings.session_counts(each.part.view, each.place, len(each.sessions)) for each in candidates]
+    counted = [each.part.postings.session_counts(each.place, len(each.sessions)) for each in candidates]
     corpus = sum((each.part.view.sessions for each in candidates), Corpus(0, 0))
     document_counts = [sum(each) for each in zip(*(counts for _, counts in counted), strict=True)]
     bm25 = Bm25.of(corpus, document_counts, query_counts)

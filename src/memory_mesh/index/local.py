@@ -163,8 +163,9 @@ class Partition:
                 view.update(sorted(changed))
 
     def _rows(self, kind: Kind, ids: Sequence[str]) -> list[Row]:
-        """Return the rows of this partition with these ids."""
-        return [row for row in self._store.get(kind, ids).values() if row.partition == self._name]
+        """Return the rows of this partition with these ids, in the order of the ids."""
+        stored = self._store.get(kind, ids)
+        return [stored[id_] for id_ in ids if id_ in stored and stored[id_].partition == self._name]
 
     # --- from and to files ---
 

@@ -1,6 +1,9 @@
 """The rows of one partition as arrays, and the part of them that one reader can see.
 
 Each row has a slot. A changed row gets a new slot, and the old one stays dead until everything is packed into a new base.
+
+The statistics of keywords are counted by scope (agent or session, with a status) and added up for the scopes that a reader sees.
+So no score changes with a memory that the reader cannot see.
 """
 
 from collections import defaultdict
@@ -65,23 +68,27 @@ _EMPTY: Columns = {name: np.zeros(0, dtype) for name, dtype in _COLUMNS.items()}
 
 
 class Scope(NamedTuple):
-    """The fields that decide who sees a row. The rows of one partition have few different scopes."""
+    """The fields that decide who sees a row, and its status. Fields that do not decide are None, so that scopes are few."""
 
     user_id: str | None
     agent_id: str | None
     memory_type: str | None
     reach: str | None
-    session_id: str | None  # only if it decides; otherwise every session would be a scope
+    session_id: str | None
     status: str | None
 
     @classmethod
     def of(cls, row: Row) -> "Scope":
         values = {name: _text(row, name) for name in cls._fields}
         try:
-            by_session = reach_of(values["memory_type"] or None, values["reach"] or None) is Reach.SESSION
+            reach = reach_of(values["memory_type"] or None, values["reach"] or None)
         except ValueError:
-            by_session = False
-        return cls(**(values if by_session else {**values, "session_id": None}))
+            reach = Reach.AGENT  # visible to no reader
+        if reach is not Reach.SESSION:
+            values["session_id"] = None
+        if reach is Reach.GLOBAL:
+            values["agent_id"] = None
+        return cls(**values)
 
     def visible_to(self, reader: Reader) -> bool:
         """Return what `core.model.visible` returns for a row of this scope; an invalid scope is visible to no reader."""
@@ -153,8 +160,12 @@ class Table:
             self.spaces[model].set_owners(self.column("owner"))
         self.members = SessionMembers(self.column("session"), len(self.names.sessions))
         self.expiring: list[int] = np.flatnonzero(np.isfinite(self.column("expires"))).tolist()
-        self.documents = self.length = 0  # memories with keywords, and all their keywords
-        self.by_scope = GrowingArray(np.zeros(len(self.names.scopes), np.int64))  # living memories
+        # By scope: living memories, those with keywords, and the number of their keywords.
+        self.by_scope = GrowingArray(np.zeros((len(self.names.scopes), 3), np.int64))
+        self.memories = 0  # living ones
+        self._scopes_of_session: dict[str | None, list[int]] = defaultdict(list)
+        self._visible_scopes: dict[Reader, tuple[int, ...]] = {}
+        self._add_scopes(0)
         self._count(np.delete(np.arange(len(self)), list(self._refs)), 1)
 
     def __len__(self) -> int:
@@ -177,6 +188,16 @@ class Table:
         slots = self._keys.places(_keys_of(kind, ids))
         return slots[slots >= 0]
 
+    def visible_scopes(self, reader: Reader) -> tuple[int, ...]:
+        """Return the codes of the scopes that the reader sees. Only scopes of its own session and of none are looked at."""
+        if reader not in self._visible_scopes:
+            if len(self._visible_scopes) >= _MAX_READERS:
+                self._visible_scopes.clear()
+            own = self._scopes_of_session.get(reader.session_id, []) if reader.session_id is not None else []
+            codes = [*self._scopes_of_session.get(None, []), *own]
+            self._visible_scopes[reader] = tuple(code for code in codes if self.names.scopes[code].visible_to(reader))
+        return self._visible_scopes[reader]
+
     def postings(self, word: str) -> tuple[Ints, Array]:
         """Return the living memories that contain a keyword, and how often each does."""
         slots, counts = self._postings.of(word)
@@ -189,10 +210,12 @@ class Table:
         """Add rows of one kind, replacing those with the same ids. Return the slots that changed."""
         changed = self.drop(kind, [row.id for row in rows])
         new, speakers = np.arange(len(self), len(self) + len(rows)), len(self.names.speakers)
+        scopes = len(self.names.scopes)
         for name, values in self._values(kind, rows, new).items():
             self._columns[name].extend(np.array(values, _COLUMNS[name]))
         self._alive.grow(len(self) + len(rows), value=True)
         self.by_scope.grow(len(self.names.scopes), 0)
+        self._add_scopes(scopes)
         self._add_speakers(speakers)
         self._add_vectors(new, rows)
         for row, slot, key, owner, session in zip(
@@ -294,6 +317,11 @@ class Table:
         for space in self.spaces.values():
             space.grow(len(self))
 
+    def _add_scopes(self, first: int) -> None:
+        for code, scope in enumerate(self.names.scopes[first:], start=first):
+            self._scopes_of_session[scope.session_id].append(code)
+            self._visible_scopes.clear()
+
     def _add_speakers(self, first: int) -> None:
         for code, speaker in enumerate(self.names.speakers[first:], start=first):
             for word in set(tokens(speaker, language=self._language)):
@@ -302,9 +330,9 @@ class Table:
     def _count(self, slots: Ints, by: int) -> None:
         """Count memories that are new (`by` is 1) or gone (-1)."""
         lengths = self.column("length")[slots]
-        self.documents += by * int(np.count_nonzero(lengths))
-        self.length += by * int(lengths.sum())
-        np.add.at(self.by_scope.values, self.column("scope")[slots], by)
+        counted = np.stack((np.ones_like(lengths), lengths > 0, lengths), axis=1)
+        np.add.at(self.by_scope.values, self.column("scope")[slots], by * counted)
+        self.memories += by * len(slots)
 
     def _set_owner(self, slot: int, owner: int) -> None:
         self.column("owner")[slot] = owner
@@ -329,7 +357,7 @@ class VisibleVectors:
     """The vectors of a space that belong to some memories of a view."""
 
     space: Space
-    rows: Flags  # by row: whether its memory is one of them
+    rows: Ints  # ascending
     memories: int  # the number of those memories
     context_lengths: Floats  # by slot: the length of ½ · previous + own + ½ · next; NaN: not computed yet
 
@@ -338,8 +366,8 @@ class VisibleVectors:
         has_vector = space.rows >= 0
         has_vector[list(space.passages)] = True
         memories = int(np.count_nonzero(has_vector & slots))
-        rows = (space.owners >= 0) & slots.take(space.owners, mode="clip")
-        return cls(space, rows, memories, context_lengths)
+        owned = (space.owners >= 0) & slots.take(space.owners, mode="clip")
+        return cls(space, owned.nonzero()[0], memories, context_lengths)
 
 
 class View:
@@ -351,13 +379,15 @@ class View:
 
     def __init__(self, table: Table, reader: Reader, statuses: frozenset[str], now: float) -> None:
         self._table, self._reader, self._statuses, self._now = table, reader, statuses, now
-        self._serves: dict[Reader, bool] = {}
-        self._in_scope, self._with_status = GrowingArray(np.zeros(0, np.bool_)), GrowingArray(np.zeros(0, np.bool_))  # by scope
+        self._scopes: tuple[int, ...] = ()  # codes of the visible ones
+        self._in_scope, self._with_status = np.zeros((2, 0), np.bool_)  # by scope; the second one: and has one of the statuses
+        self._visible = GrowingArray(np.zeros(0, np.bool_))  # by slot: in scope, with any status
         self._readable = GrowingArray(np.zeros(0, np.bool_))
         self._before, self._after = GrowingArray(np.zeros(0, np.int32)), GrowingArray(np.zeros(0, np.int32))
         self.session_lengths = GrowingArray(np.zeros(0, np.int64))  # by session: keywords in its readable memories
         self._linked = GrowingArray(np.zeros(0, np.bool_))  # by session: whether `_before` and `_after` are known
-        self.documents = 0
+        self.memories, self.corpus = 0, Corpus(0, 0)  # in scope, with any status; BM25 scores against those with keywords
+        self.documents = 0  # readable memories
         self._alone = Corpus(0, 0)  # memories without a session, each a session by itself
         self.sessions = Corpus(0, 0)
         self._vectors: dict[Model, VisibleVectors] = {}
@@ -371,18 +401,20 @@ class View:
 
     def serves(self, reader: Reader, statuses: frozenset[str]) -> bool:
         """Return whether a reader sees exactly the same with these statuses."""
-        if reader not in self._serves:
-            if len(self._serves) >= _MAX_READERS:
-                self._serves.clear()
-            visible_scopes = [scope.visible_to(reader) for scope in self._table.names.scopes]
-            self._serves[reader] = self._in_scope.values.tolist() == visible_scopes
-        return self._statuses == statuses and self._serves[reader]
+        return self._statuses == statuses and self._table.visible_scopes(self._reader) == self._table.visible_scopes(reader)
+
+    def postings(self, word: str) -> tuple[Ints, Array]:
+        """Return the memories in the reader's scope that contain a keyword, and how often each does."""
+        slots, counts = self._table.postings(word)
+        if self.memories < self._table.memories and len(slots):
+            seen = self._visible.values[slots]
+            slots, counts = slots[seen], counts[seen]
+        return slots, counts
 
     def excluded(self) -> dict[str, int]:
         """Return how many memories of the reader's scope are excluded, by reason."""
-        by_scope = self._table.by_scope.values
-        in_scope, with_status = int(by_scope[self._in_scope.values].sum()), int(by_scope[self._with_status.values].sum())
-        return {"status": in_scope - with_status, "expired": with_status - self.documents}
+        with_status = int(self._table.by_scope.values[self._with_status, 0].sum())
+        return {"status": self.memories - with_status, "expired": with_status - self.documents}
 
     def neighbours(self, slots: Ints) -> tuple[Ints, Ints]:
         """Return the readable memory before and after each of these readable ones in its session; -1: none."""
@@ -426,12 +458,17 @@ class View:
         """Decide again whether these slots, each given once, are readable: they are new, dead or expired."""
         table, slots = self._table, np.asarray(changed)
         self._grow()
+        in_scope = self._in_scope[table.column("scope")[slots]]
+        self._visible.values[slots] = in_scope
+        slots = slots[in_scope]  # of a large partition, a session may see a few
         owner, scope = table.column("owner")[slots], table.column("scope")[slots]
-        readable = table.alive[slots] & (owner == slots) & self._with_status.values[scope]
+        readable = table.alive[slots] & (owner == slots) & self._with_status[scope]
         readable &= table.column("expires")[slots] > self._now
         change = readable.astype(np.int64) - self.readable[slots]
         self.readable[slots] = readable
         self.documents += int(change.sum())
+        self.memories, with_keywords, length = table.by_scope.values[list(self._scopes)].sum(axis=0).tolist()
+        self.corpus = Corpus(with_keywords, length)
         sessions, lengths = table.column("session")[slots], change * table.column("length")[slots]
         moved = (sessions >= 0) & (change != 0)
         np.add.at(self.session_lengths.values, sessions[moved], lengths[moved])
@@ -444,11 +481,12 @@ class View:
 
     def _grow(self) -> None:
         names, slots = self._table.names, len(self._table)
-        if new := names.scopes[self._in_scope.size :]:
-            self._in_scope.extend(np.array([scope.visible_to(self._reader) for scope in new]))
-            with_status = np.array([scope.status in self._statuses for scope in new])
-            self._with_status.extend(with_status & self._in_scope.values[-len(new) :])
-            self._serves.clear()
+        if len(names.scopes) > len(self._in_scope):
+            self._scopes = self._table.visible_scopes(self._reader)
+            self._in_scope, self._with_status = np.zeros((2, len(names.scopes)), np.bool_)
+            self._in_scope[list(self._scopes)] = True
+            self._with_status[[code for code in self._scopes if names.scopes[code].status in self._statuses]] = True
+        self._visible.grow(slots, value=False)
         self._readable.grow(slots, value=False)
         self._before.grow(slots, -1)
         self._after.grow(slots, -1)

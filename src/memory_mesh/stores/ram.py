@@ -86,8 +86,8 @@ class RamStore:
         comparable = [(id_, v.data) for id_, v in vectors if (v.model, len(v.data)) == (vector.model, len(vector.data))]
         return best_cosines(vector.data, comparable, limit)
 
-    def matching(self, tokens: Sequence[str], partitions: Sequence[str], where: Where = ANYTHING, *, limit: int) -> list[Hit]:
-        rows = {row.id: row for row in self._all(Kind.MEMORY, ANYTHING) if row.partition in partitions}
+    def matching(self, tokens: Sequence[str], visible: Where, where: Where = ANYTHING, *, limit: int) -> list[Hit]:
+        rows = {row.id: row for row in self._all(Kind.MEMORY, visible)}
         scored = keyword_scores([(row.id, row.keywords) for row in rows.values()], tokens)
         allowed = (Hit(id_, score) for id_, score in scored if where.matches(rows[id_]))
         return list(islice(allowed, limit))

@@ -334,6 +334,11 @@ def query(*values: float, model: str = MODEL) -> Vector:
     return Vector.of(model, list(values))
 
 
+def within(*partitions: str) -> Where:
+    """Return the condition of the rows of these partitions."""
+    return In("partition", partitions)
+
+
 def ids(found: Sequence[Row | Hit]) -> list[str]:
     return [each.id for each in found]
 

@@ -22,7 +22,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from memory_mesh.core.errors import Conflict, IdTaken, InvalidInput, MemoryMeshError
 from memory_mesh.core.model import MOVING, WITH_VECTOR, Hit, Key, Kind, Row, Vector, Where
 from memory_mesh.core.ports import Store
-from memory_mesh.testing.rows import REMEMBERED, SLOW_ALLOWED, conditions, cosine, rows, scores, vectors
+from memory_mesh.testing.rows import REMEMBERED, SLOW_ALLOWED, conditions, cosine, rows, scores, vectors, within
 
 
 class Model:
@@ -74,11 +74,11 @@ class Model:
                 best[owner] = max(best.get(owner, -2.0), cosine(row.vector, vector))
         return best
 
-    def matching(self, tokens: Sequence[str], partitions: Sequence[str], where: Where) -> dict[str, float]:
+    def matching(self, tokens: Sequence[str], visible: Where, where: Where) -> dict[str, float]:
         """Return the score of each memory that contains one of the tokens."""
-        among = [row for row in self.rows.values() if row.kind is Kind.MEMORY and row.partition in partitions]
-        visible = {row.id for row in among if where.matches(row)}
-        return {id_: score for id_, score in scores(among, tokens) if id_ in visible}
+        among = self.find(Kind.MEMORY, visible)
+        selected = {row.id for row in among if where.matches(row)}
+        return {id_: score for id_, score in scores(among, tokens) if id_ in selected}
 
     def _move(self, key: Key, *ends: Row | None) -> None:
         for partition in {row.partition for row in ends if row} if key.kind in MOVING else ():
@@ -156,10 +156,10 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule(data=st.data(), handle=HANDLES, tokens=st.lists(WORDS, max_size=3), limit=LIMITS)
     def matching(self, data: st.DataObject, handle: int, tokens: list[str], limit: int) -> None:
-        among = data.draw(st.lists(PARTITIONS, max_size=3), "partitions")
-        where = data.draw(self._condition(), "where")
-        right = self._model.matching(tokens, among, where)
-        _ranked(self._handles[handle].matching(tokens, among, where, limit=limit), right, limit)
+        partitions = st.lists(PARTITIONS, max_size=3).map(lambda names: within(*names))
+        visible, where = data.draw(partitions | self._condition(), "visible"), data.draw(self._condition(), "where")
+        right = self._model.matching(tokens, visible, where)
+        _ranked(self._handles[handle].matching(tokens, visible, where, limit=limit), right, limit)
 
     @rule(handle=HANDLES, partition=PARTITIONS)
     def mark(self, handle: int, partition: str) -> None:

@@ -1,4 +1,4 @@
-"""Queries of the SQLite store: conditions compiled to SQL, and the statements of `find` and `nearest`.
+"""Queries of the SQLite store: conditions compiled to SQL, and the statements of `find`, `nearest` and `matching`.
 
 The text has only our own column names and placeholders; every value is a parameter.
 """
@@ -191,6 +191,12 @@ def near(kind: Kind, vector: Vector, where: Where) -> Sql:
         text += f" UNION ALL SELECT ref, embedding FROM records WHERE kind = 'passage' AND {same} AND ref IN (SELECT id {owners})"
         params = (*params, vector.model, len(vector.data), *condition.params)
     return Sql(text, params)
+
+
+def documents_of(visible: Where) -> Sql:
+    """Build the query for the ids and keywords of the memories that a condition selects."""
+    condition = condition_on(Kind.MEMORY, visible)
+    return Sql(f"SELECT id, keywords FROM memories WHERE ({condition.text}) AND keywords IS NOT NULL", condition.params)
 
 
 def _select(kind: Kind, source: str, where: Where, after: Row | None) -> Sql:

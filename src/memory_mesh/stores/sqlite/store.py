@@ -36,7 +36,7 @@ from memory_mesh.core.model import ANYTHING, Hit, In, Key, Kind, Row, Vector, Wh
 from memory_mesh.core.ports import Applied, Changes, Step, no_step
 from memory_mesh.stores.base import best_cosines, check_unique, keyword_scores
 from memory_mesh.stores.sqlite import tables
-from memory_mesh.stores.sqlite.queries import condition_on, exactly_like, near, page
+from memory_mesh.stores.sqlite.queries import condition_on, documents_of, exactly_like, near, page
 
 _WAL_ATTEMPTS = 100  # each may fail because another process opens the file at the same time
 # Freeing bytes rewrites the file. Up to this size a deletion does it at once; for larger files `compact` does.
@@ -126,9 +126,11 @@ class SqliteStore:
             rows = connection.execute(query.text, query.params).fetchall()
         return best_cosines(vector.data, rows, limit)
 
-    def matching(self, tokens: Sequence[str], partitions: Sequence[str], where: Where = ANYTHING, *, limit: int) -> list[Hit]:
+    def matching(self, tokens: Sequence[str], visible: Where, where: Where = ANYTHING, *, limit: int) -> list[Hit]:
         with self._use() as connection, self._transaction(connection, "BEGIN"):
-            scored = keyword_scores(tables.documents(connection, partitions), tokens)
+            documents = documents_of(visible)
+            rows = connection.execute(documents.text, documents.params)
+            scored = keyword_scores(((id_, json.loads(words)) for id_, words in rows), tokens)
             hits: list[Hit] = []
             for batch in batches(scored, min(_BATCH, 2 * limit + 1)):  # most of the best pass the condition
                 condition = condition_on(Kind.MEMORY, all_of(In("id", tuple(id_ for id_, _ in batch)), where))

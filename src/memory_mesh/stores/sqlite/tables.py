@@ -10,7 +10,7 @@ import json
 import secrets
 import sqlite3
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -283,13 +283,6 @@ def rows_of(kind: Kind, cursor: sqlite3.Cursor) -> list[Row]:
         )  # fmt: skip
 
     return [row(values) for values in cursor]
-
-
-def documents(connection: sqlite3.Connection, partitions: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
-    """Return every memory of these partitions with its keywords."""
-    marks = ", ".join("?" * len(partitions))
-    query = f"SELECT id, keywords FROM memories WHERE partition IN ({marks}) AND keywords IS NOT NULL"
-    return ((id_, json.loads(words)) for id_, words in connection.execute(query, tuple(partitions)))
 
 
 # --- moves ---

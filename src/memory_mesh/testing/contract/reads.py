@@ -25,6 +25,7 @@ from memory_mesh.testing.rows import (
     property_test,
     query,
     together,
+    within,
 )
 
 
@@ -238,7 +239,7 @@ class MeansWhatItSays(Subject):
         cleared(store).apply(given)
         where = data.draw(conditions(given))
         found = {row.id for row in store.find(Kind.MEMORY, where)}
-        assert {hit.id for hit in store.matching(["word"], ["p"], where, limit=9)} == found
+        assert {hit.id for hit in store.matching(["word"], within("p"), where, limit=9)} == found
         assert {hit.id for hit in store.nearest(Kind.MEMORY, Vector.of("m", [1.0]), where, limit=9)} == found
 
     @pytest.mark.parametrize("cell", CELLS)
@@ -290,7 +291,7 @@ USES: dict[str, Callable[[Store], object]] = {
     "ids": lambda store: store.ids(Kind.MEMORY),
     "changes": lambda store: store.changes("p"),
     "nearest": lambda store: store.nearest(Kind.MEMORY, query(1, 0), limit=1),
-    "matching": lambda store: store.matching(["word"], ["p"], limit=1),
+    "matching": lambda store: store.matching(["word"], within("p"), limit=1),
     "compact": lambda store: store.compact(),
 }
 
@@ -305,7 +306,7 @@ class IsShared(Subject):
             assert other.count(Kind.MEMORY) == turn
             assert ids(other.find(Kind.MEMORY, limit=1)) == [f"m{turn}"]
             assert other.version("p") == 2 * turn
-            assert len(other.matching(["word"], ["p"], limit=99)) == turn
+            assert len(other.matching(["word"], within("p"), limit=99)) == turn
             assert len(other.nearest(Kind.MEMORY, query(1, 0), limit=99)) == turn
         store.apply(deletes=[Key(Kind.MEMORY, "m1")])
         assert other.get(Kind.MEMORY, ["m1", "m2"]).keys() == {"m2"}
@@ -336,7 +337,7 @@ class IsShared(Subject):
         assert store.find(Kind.MEMORY) == [kept]
         assert store.version("p") == 3
         assert ids(list(store.get(Kind.MEMORY, ["m1", "m2"]).values())) == ["m1"]
-        assert [hit.id for hit in store.matching(["word"], ["p"], limit=9)] == ["m1"]
+        assert [hit.id for hit in store.matching(["word"], within("p"), limit=9)] == ["m1"]
         store.close()
 
     @pytest.mark.parametrize("use", USES)
@@ -363,7 +364,7 @@ class IsShared(Subject):
 
         together([lambda thread=thread: write(thread) for thread in range(THREADS)])  # type: ignore[misc]
         assert store.count(Kind.MEMORY) == store.version("p") == THREADS * TURNS
-        assert len(store.matching(["word"], ["p"], limit=999)) == THREADS * TURNS
+        assert len(store.matching(["word"], within("p"), limit=999)) == THREADS * TURNS
 
     def test_of_threads_that_decide_under_one_version_one_wins(self, store: Store, other: Store) -> None:
         """Each thread reads, writes under the version it read, and retries; no step may be lost or repeated."""
@@ -409,7 +410,7 @@ class IsShared(Subject):
                 found = {row.id: row for row in handle.find(Kind.MEMORY, limit=FAR_APART + 80)}
                 assert found[first].fields["turn"] == found[last].fields["turn"]
                 assert handle.count(Kind.MEMORY) % 2 == 0
-                pairs = handle.matching(["pair"], ["p"], limit=999)
+                pairs = handle.matching(["pair"], within("p"), limit=999)
                 assert len(pairs) % 2 == 0
                 assert len({hit.score for hit in pairs}) <= 1
 

@@ -8,9 +8,36 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_mesh.core.model import ANYTHING, Compare, Hit, IsNull, Key, Kind, Row, Vector, Where
+from memory_mesh.core.model import (
+    ANYTHING,
+    Compare,
+    Hit,
+    IsNull,
+    Key,
+    Kind,
+    Reader,
+    Row,
+    Vector,
+    Where,
+    partition_for,
+    visible,
+    visible_to,
+)
 from memory_mesh.core.ports import Store
-from memory_mesh.testing.rows import Subject, cleared, cosine, ids, memory, passage, property_test, query, scores, vectors
+from memory_mesh.testing.rows import (
+    Subject,
+    cleared,
+    conditions,
+    cosine,
+    ids,
+    memory,
+    passage,
+    property_test,
+    query,
+    scores,
+    vectors,
+    within,
+)
 
 _LENGTHS = [memory("zero", vector=[0, 0]), memory("some", vector=[1, 1])]
 _DIMENSIONS = [memory("two", vector=[1, 0]), memory("three", vector=[1, 0, 0]), passage("p", "two", [1, 0, 0, 0])]
@@ -136,6 +163,36 @@ CHANGED: dict[str, tuple[list[Row], list[Key], list[Row]]] = {
 }
 
 
+_OWN_SESSION = visible_to(Reader(None, "a", "s"))
+_WORDS = ("red", "key", "漢字", "c++")
+_READERS = (Reader(None, "a", "s"), Reader(None, "a"), Reader(None, "b", "s"), Reader("u", "a", "t"), Reader())
+
+
+def _scoped(
+    id_: str, words: Sequence[str], memory_type: str = "session", *, session: str | None = "s", agent: str = "a",
+    user: str | None = None, status: str = "active", vector: Sequence[float] | None = None,
+) -> Row:  # fmt: skip
+    """Return a memory in the partition of its scope."""
+    row = memory(id_, words, vector=vector, partition=partition_for(user, agent, memory_type, None))
+    scope = {"user_id": user, "agent_id": agent, "session_id": session, "memory_type": memory_type, "status": status}
+    return replace(row, fields={**row.fields, **{name: value for name, value in scope.items() if value is not None}})
+
+
+def _any_scope(id_: str) -> st.SearchStrategy[Row]:
+    """Generate memories of any scope."""
+    return st.builds(
+        _scoped,
+        st.just(id_),
+        st.lists(st.sampled_from(_WORDS), max_size=4),
+        st.sampled_from(("global", "agent", "session", "session", "lesson")),
+        session=st.sampled_from(("s", "s", "t", None)),
+        agent=st.sampled_from(("a", "a", "b")),
+        user=st.sampled_from((None, None, "u")),
+        status=st.sampled_from(("active", "active", "archived", "quarantined")),
+        vector=st.sampled_from((None, (1, 0), (1, 1))),
+    )
+
+
 class RanksByKeywords(Subject):
     """`matching`."""
 
@@ -165,14 +222,14 @@ class RanksByKeywords(Subject):
         alone = _matching(fruit, ["red", "apple"])
         fruit.apply([memory(f"x{n}", ["red", "apple"] * n, partition="q") for n in range(1, 6)])
         assert _matching(fruit, ["red", "apple"]) == alone
-        assert fruit.matching(["red"], [], limit=9) == fruit.matching(["red"], ["nowhere"], limit=9) == []
+        assert fruit.matching(["red"], within(), limit=9) == fruit.matching(["red"], within("nowhere"), limit=9) == []
 
     def test_the_statistics_of_all_named_partitions_add_up(self, store: Store) -> None:
         far = [memory("far", ["red", "kite"], partition="q"), memory("farther", ["blue", "kite", "sky"], partition="r")]
         store.apply([*FRUIT, *far])
-        assert store.matching(["red", "kite"], ["p", "q"], limit=9) == scores([*FRUIT, far[0]], ["red", "kite"])
-        assert store.matching(["red", "kite"], ["r", "p", "q"], limit=9) == scores([*FRUIT, *far], ["red", "kite"])
-        assert store.matching(["red"], ["p", "p"], limit=9) == scores(FRUIT, ["red"])
+        assert store.matching(["red", "kite"], within("p", "q"), limit=9) == scores([*FRUIT, far[0]], ["red", "kite"])
+        assert store.matching(["red", "kite"], within("r", "p", "q"), limit=9) == scores([*FRUIT, *far], ["red", "kite"])
+        assert store.matching(["red"], within("p", "p"), limit=9) == scores(FRUIT, ["red"])
 
     @pytest.mark.parametrize("case", CHANGED)
     def test_scores_follow_every_change(self, fruit: Store, case: str) -> None:
@@ -180,7 +237,7 @@ class RanksByKeywords(Subject):
         fruit.apply(puts, deletes)
         for words in (["red", "car"], ["red", "apple"], ["red"], ["paint"]):
             assert _matching(fruit, words) == scores(remaining, words)
-        assert fruit.matching(["red"], ["q"], limit=9) == scores([row for row in puts if row.partition == "q"], ["red"])
+        assert fruit.matching(["red"], within("q"), limit=9) == scores([row for row in puts if row.partition == "q"], ["red"])
 
     def test_a_memory_that_is_added_again_counts_again(self, fruit: Store) -> None:
         fruit.apply(deletes=[RED_APPLE.key])
@@ -199,6 +256,50 @@ class RanksByKeywords(Subject):
     def test_only_memories_with_keywords_are_documents(self, fruit: Store, other: Row) -> None:
         fruit.apply([other])
         assert _matching(fruit, ["red"]) == scores(FRUIT, ["red"])
+
+    def test_a_session_is_not_scored_by_the_words_of_another(self, store: Store) -> None:
+        own = [_scoped("own", ["red", "key"]), _scoped("wide", ["red", "sky"], "agent")]
+        store.apply(own)
+        alone = _matching(store, ["red", "key"], visible=_OWN_SESSION)
+        assert alone == scores(own, ["red", "key"])
+        theirs = [_scoped(f"t{n}", ["key", "red"] * n, session="t") for n in range(1, 6)]
+        store.apply(theirs)
+        assert _matching(store, ["red", "key"], visible=_OWN_SESSION) == alone
+        assert store.matching(["red", "key"], ANYTHING, limit=99) == scores([*own, *theirs], ["red", "key"])
+        store.apply(deletes=[row.key for row in theirs])
+        store.apply([_scoped("new", ["key"])])  # a row that is visible does move the scores
+        assert dict(_matching(store, ["red", "key"], visible=_OWN_SESSION))["own"] != dict(alone)["own"]
+
+    @property_test
+    @given(data=st.data(), words=st.lists(st.sampled_from(_WORDS), max_size=3))
+    def test_the_statistics_are_of_exactly_the_visible_rows(self, store: Store, data: st.DataObject, words: list[str]) -> None:
+        given = [data.draw(_any_scope(f"m{n}")) for n in range(data.draw(st.integers(0, 6)))]
+        cleared(store).apply(given)
+        visible, where = (data.draw(conditions(given)) for _ in range(2))
+        among = [row for row in given if visible.matches(row)]
+        selected = {row.id for row in among if where.matches(row)}
+        found = store.matching(words, visible, where, limit=9)
+        assert found == [hit for hit in scores(among, words) if hit.id in selected]
+
+    @property_test
+    @given(data=st.data(), words=st.lists(st.sampled_from(_WORDS), max_size=3), reader=st.sampled_from(_READERS))
+    def test_what_a_reader_cannot_see_moves_no_answer(
+        self, store: Store, data: st.DataObject, words: list[str], reader: Reader
+    ) -> None:
+        given = [data.draw(_any_scope(f"m{n}")) for n in range(data.draw(st.integers(0, 6)))]
+        where, see = data.draw(conditions(given)), visible_to(reader)
+
+        def answers() -> tuple[list[Hit], list[Hit], list[Hit]]:
+            near = store.nearest(Kind.MEMORY, query(1, 2), see, limit=3)
+            return _matching(store, words, visible=see), store.matching(words, see, where, limit=2), near
+
+        cleared(store).apply(given)
+        before = answers()
+        store.apply(deletes=[row.key for row in given if not visible(reader, row)])
+        assert answers() == before
+        hidden = [data.draw(_any_scope(f"h{n}").filter(lambda row: not visible(reader, row))) for n in range(2)]
+        store.apply([*hidden, passage("x", "h0", [1, 2])])
+        assert answers() == before
 
     def test_a_condition_hides_rows_and_does_not_move_a_score(self, fruit: Store) -> None:
         hits = dict(_matching(fruit, ["red", "apple"]))
@@ -234,5 +335,7 @@ class RanksByKeywords(Subject):
         assert ids(_matching(store, [word])) == ["this"]
 
 
-def _matching(store: Store, words: Sequence[str], *, where: Where = ANYTHING, limit: int = 99) -> list[Hit]:
-    return store.matching(words, ["p"], where, limit=limit)
+def _matching(
+    store: Store, words: Sequence[str], *, visible: Where | None = None, where: Where = ANYTHING, limit: int = 99
+) -> list[Hit]:
+    return store.matching(words, visible or within("p"), where, limit=limit)

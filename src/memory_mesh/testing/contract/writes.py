@@ -27,6 +27,7 @@ from memory_mesh.testing.rows import (
     query,
     rows,
     together,
+    within,
 )
 
 
@@ -111,11 +112,11 @@ class KeepsRows(Subject):
         row = memory("m1", ["word"], vector=[1, 0])
         store.apply([row])
         assert row.vector is not None
-        assert store.matching(["word"], ["p"], limit=1)
+        assert store.matching(["word"], within("p"), limit=1)
         assert store.nearest(Kind.MEMORY, row.vector, limit=1)
         store.apply(deletes=[Key(Kind.MEMORY, "m1")])
         assert (store.get(Kind.MEMORY, ["m1"]), store.find(Kind.MEMORY), store.count(Kind.MEMORY)) == ({}, [], 0)
-        assert store.matching(["word"], ["p"], limit=1) == []
+        assert store.matching(["word"], within("p"), limit=1) == []
         assert store.nearest(Kind.MEMORY, row.vector, limit=1) == []
 
 
@@ -213,7 +214,7 @@ class ChangesAsOne(Subject):
         assert store.version("q") == 0
         # A valid change still succeeds.
         store.apply([moved], seen={"p": 3})
-        assert store.matching(["new"], ["q"], limit=9)
+        assert store.matching(["new"], within("q"), limit=9)
         assert _moved(store, mark) == [(Kind.MEMORY, "m1")]
 
     def test_compacting_changes_no_answer(self, store: Store) -> None:
@@ -406,7 +407,7 @@ def _everything(store: Store) -> tuple[Sequence[object], Sequence[object], list[
     return (
         [store.find(kind) for kind in Kind],
         [(store.version(partition), store.changes(partition)) for partition in "pq"],
-        store.matching(["old", "new", "two"], ["p", "q"], limit=99),
+        store.matching(["old", "new", "two"], within("p", "q"), limit=99),
         store.nearest(Kind.MEMORY, query(1, 0), limit=99),
     )
 
