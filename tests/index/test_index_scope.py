@@ -1,19 +1,21 @@
 """Nothing of a memory that the reader may not see reaches a signal, not even as a neighbour or as part of a session."""
 
+from contextlib import nullcontext
 from dataclasses import replace
+from unittest.mock import patch
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_mesh.core.model import Reader, Row, iso
+from memory_mesh.core.model import Reader, Row, iso, visible
 from memory_mesh.core.ports import Store
 from memory_mesh.core.search.query import Pool, Query
 from memory_mesh.index import LocalIndex
+from memory_mesh.index.table import Scope
 from memory_mesh.stores.ram import RamStore
 
-from .index_rows import LARGE, asking, memories, memory, queries
-from .reference import reference
+from .index_rows import LARGE, asking, memories, memory, queries, tiny
 
 TALK = [memory(f"m{at}", text, vector=[1.0, at], session_id="s", turn=at) for at, text in ((1, "red"), (3, "apple"))]
 
@@ -22,6 +24,19 @@ def pool_of(rows: list[Row], query: Query) -> Pool:
     store: Store = RamStore()
     store.apply(rows)
     return LocalIndex(store).candidates(query, size=LARGE)
+
+
+def answers_of(pool: Pool) -> object:
+    """Return everything that a reader learns from a pool."""
+    return sorted(pool.ids), signals_of(pool), pool.documents, dict(pool.excluded), pool.without_vector
+
+
+def in_scope(query: Query, row: Row) -> bool:
+    """Return whether the row is visible; one of another status, or one that has expired, is."""
+    try:
+        return visible(query.reader, row)
+    except ValueError:
+        return False
 
 
 def signals_of(pool: Pool) -> dict[str, dict[str, float]]:
@@ -43,6 +58,7 @@ def test_a_hidden_memory_is_no_neighbour(why: str) -> None:
     between = {"session_id": "s", "turn": 2, "speaker": "Key"}
     seen = memory("m2", "key key?", vector=[1.0, 2.0], **between)
     hidden = memory("m2", "key key?", vector=[1.0, 2.0], **{**between, **HIDDEN[why]})
+    # Memories of another status and expired ones belong to the statistics of words, so it is moved away instead of removed.
     apart = replace(hidden, fields={**hidden.fields, "session_id": "elsewhere"}, vector=None)
     with_it, without_it, beside_it = (signals_of(pool_of([*TALK, row], query)) for row in (hidden, apart, seen))
     assert with_it == without_it
@@ -51,20 +67,67 @@ def test_a_hidden_memory_is_no_neighbour(why: str) -> None:
     assert "m2" not in with_it
 
 
+@pytest.mark.parametrize("scale", [nullcontext, tiny], ids=("few", "as if many"))
 @given(data=st.data())
-def test_the_contents_of_a_hidden_memory_do_not_change_the_signals(data: st.DataObject) -> None:
+def test_a_hidden_memory_moves_no_signal_and_no_count(scale, data: st.DataObject) -> None:
+    """Compare exactly: with hidden rows from the start, without them, and after they come, change and go in an open index."""
     rows = [data.draw(memories(id_, 0)) for id_ in "abcd"]
     query = data.draw(queries())
-    one, other = (data.draw(memories("e", 0)) for _ in range(2))
-    words = data.draw(st.lists(st.sampled_from(("red", "apple")), max_size=3))
-    # All readers of a partition share its word counts, so both versions have the same words.
-    one, other = (replace(row, fields={**row.fields, "keywords": words}) for row in (one, other))
-    # Both in one partition: few that are drawn at random are.
-    owner = {name: one.fields.get(name) for name in ("user_id", "agent_id", "memory_type", "reach") if name in one.fields}
-    kept = {name: value for name, value in other.fields.items() if name not in ("user_id", "agent_id", "memory_type", "reach")}
-    other = replace(other, partition=one.partition, fields={**kept, **owner})
-    assume(not any("e" in reference([row], replace(query, only=None)).signals for row in (one, other)))
-    assert signals_of(pool_of([*rows, one], query)) == signals_of(pool_of([*rows, other], query))
+
+    kept = [row for row in rows if in_scope(query, row)]
+    hidden = [row for row in (data.draw(memories(id_, 0)) for id_ in "efgh") if not in_scope(query, row)]
+    with scale():
+        store = RamStore()
+        store.apply(kept)
+        index = LocalIndex(store)
+        alone = answers_of(index.candidates(query, size=LARGE))
+        assert answers_of(pool_of([*kept, *hidden], query)) == alone
+        for row in hidden:
+            store.apply([row])
+            assert answers_of(index.candidates(query, size=LARGE)) == alone
+        store.apply([replace(row, revision=2, replaces=1, fields={**row.fields, "keywords": ["red"]}) for row in hidden])
+        assert answers_of(index.candidates(query, size=LARGE)) == alone
+        store.apply(deletes=[row.key for row in hidden])
+        assert answers_of(index.candidates(query, size=LARGE)) == alone
+
+
+def test_a_visible_memory_does_move_the_signals() -> None:
+    """Without this, the test above could pass because nothing ever counts."""
+    query = asking("red apple")
+    more = memory("m9", "red", memory_type="session", session_id="s")
+    assert signals_of(pool_of([*TALK, more], query))["m1"] != signals_of(pool_of(TALK, query))["m1"]
+
+
+@pytest.mark.parametrize("coarse", [15, 10_000], ids=["by some bits first", "by all bits"])
+@pytest.mark.parametrize("count", [1, 7, 60, 500])
+def test_hidden_vectors_do_not_push_a_visible_one_out_of_the_shortlist(count: int, coarse: int) -> None:
+    own = [memory(f"m{at}", vector=[1.0, at / 1000], memory_type="session", session_id="s") for at in range(20)]
+    # Nearer than the visible ones, and read before them: the newest rows have the first slots.
+    nearer = [memory(f"h{1000 + at}", vector=[1.0, 0.0], memory_type="session", session_id="t") for at in range(count)]
+    query = asking(vector=[1.0, 0.0])
+    with patch.multiple("memory_mesh.index.candidates", MAX_EXACT=10, MIN_SHORTLIST=30, COARSE=coarse, COARSE_ONE_IN=1):
+        alone, among = pool_of(own, query), pool_of([*own, *nearer], query)
+    assert sorted(among.ids) == sorted(alone.ids) == sorted(row.id for row in own)
+    assert signals_of(among) == signals_of(alone)
+
+
+@given(data=st.data())
+def test_a_filter_does_not_change_a_signal(data: st.DataObject) -> None:
+    rows, query = [data.draw(memories(id_, 0)) for id_ in "abcdef"], data.draw(queries())
+    everything, filtered = (signals_of(pool_of(rows, replace(query, only=only))) for only in (None, query.only))
+    for id_, signals in filtered.items():
+        assert signals == everything.get(id_, signals)
+
+
+def test_a_reader_is_compared_with_its_own_session_only_however_many_there_are() -> None:
+    """Five thousand sessions: deciding what a reader sees must not look at every one of them."""
+    store = RamStore()
+    store.apply([memory(f"m{at}", "red", memory_type="session", session_id=f"s{at}") for at in range(5000)])
+    index = LocalIndex(store)
+    with patch.object(Scope, "visible_to", autospec=True, side_effect=Scope.visible_to) as decided:
+        assert index.candidates(asking("red", reader=Reader(None, "a", "s77")), size=9).ids == ["m77"]
+        assert index.candidates(asking("red", reader=Reader(None, "a", "s78")), size=9).ids == ["m78"]
+    assert decided.call_count < 10
 
 
 def test_a_view_is_shared_only_until_a_new_scope_appears() -> None:
