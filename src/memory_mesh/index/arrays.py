@@ -2,7 +2,7 @@
 
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from hashlib import blake2b
 from typing import Any, TypeAlias
 
@@ -221,6 +221,14 @@ def lowest(values: Array, count: int) -> Ints:
     highest = int(np.bincount(sample).cumsum().searchsorted(count * len(sample) // len(values)))
     places: Ints = (values <= highest).nonzero()[0]
     return places[: 2 * count]
+
+
+def maxima(count: int, groups: Iterable[tuple[Ints, Floats]]) -> Floats:
+    """Return the highest value at each of `count` places; 0 where there is none."""
+    best = np.full(count, -np.inf, np.float32)
+    for places, values in groups:
+        np.maximum.at(best, places, values)
+    return np.where(np.isfinite(best), best, np.float32(0))
 
 
 def hash64(text: str) -> int:

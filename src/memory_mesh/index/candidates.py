@@ -12,8 +12,9 @@ import numpy as np
 
 from memory_mesh.core.model import Kind
 from memory_mesh.core.search import K1, SIGNALS, B, Corpus, Pool, Query, Signal
-from memory_mesh.index.arrays import Array, Flags, Floats, Ints, distinct, highest, lowest, nth_highest, places_in
-from memory_mesh.index.table import MISSING, Table, View, VisibleVectors
+from memory_mesh.index.arrays import Array, Flags, Floats, Ints, distinct, highest, lowest, maxima, nth_highest, places_in
+from memory_mesh.index.table import MISSING, Table
+from memory_mesh.index.view import View, VisibleVectors
 
 # Scoring all postings is faster than selecting some, up to this number of postings and up to this number of visible memories. A
 # list of up to `SHORT_LIST` postings is always scored.
@@ -243,7 +244,7 @@ class Similarity:
         pairs = [(place, row) for place, slot in memories for row in passages.get(slot, ())]
         places, passage_rows = np.array(pairs, np.int32).reshape(-1, 2).T
         parts = ((own_at, own[own_at]), (places, self._compare(slots[places], passage_rows)))
-        return _maxima(len(some), parts), own
+        return maxima(len(some), parts), own
 
     def context_lengths(self, *slots: Ints) -> Floats:
         """Return the length of own + ½ · before + ½ · after, for vectors of length one, of these memories."""
@@ -263,7 +264,7 @@ class Similarity:
         `place` is by session: its place among the `count`; -1: none, as in its last place. `session_of` is by slot.
         """
         groups = ((place[session_of[slots]], cosines) for slots, cosines in self._compared)
-        return _maxima(count, ((at[at >= 0], cosines[at >= 0]) for at, cosines in groups))
+        return maxima(count, ((at[at >= 0], cosines[at >= 0]) for at, cosines in groups))
 
     def _compare(self, slots: Ints, rows: Ints) -> Floats:
         cosines = self._space.cosines(rows, self._query) if self._all is None else self._all[rows]
@@ -290,14 +291,6 @@ class Similarity:
         if not coarse:
             return rows
         return rows[lowest(distances[near] + space.distances_of(rows, bits, slice(COARSE_WORDS, None)), size)]
-
-
-def _maxima(count: int, groups: Iterable[tuple[Ints, Floats]]) -> Floats:
-    """Return the highest value at each of `count` places; 0 where there is none."""
-    best = np.full(count, -np.inf, np.float32)
-    for places, values in groups:
-        np.maximum.at(best, places, values)
-    return np.where(np.isfinite(best), best, np.float32(0))
 
 
 # --- candidates ---

@@ -17,7 +17,8 @@ from memory_mesh.index.files import Saved, file_of, forget, load, save
 
 if TYPE_CHECKING:
     from memory_mesh.index.arrays import Columns
-    from memory_mesh.index.table import Names, Table, View
+    from memory_mesh.index.table import Names, Table
+    from memory_mesh.index.view import View
 
 MAX_PARTITIONS = 4096  # in memory; the least recently used one is dropped, and read again when it is needed
 BATCH = 2000  # rows read together
@@ -121,7 +122,7 @@ class Partition:
 
     def view(self, query: Query) -> "View":
         """Return what the reader of a query sees of the partition."""
-        from memory_mesh.index.table import View
+        from memory_mesh.index.view import View
 
         reader, statuses, now = query.reader, frozenset(query.statuses), float(millis(query.at))
         view = next((view for view in self._views if view.serves(reader, statuses)), None)
