@@ -1,15 +1,16 @@
 """Verification over a store: chains, contents, heads, and concurrent writers."""
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import fields, replace
 from itertools import count
 
 import pytest
 
 from memory_mesh.core import audit
 from memory_mesh.core.audit import Broken, Sound, parse_many, verify_export
+from memory_mesh.core.audit.seals import NOT_SEALED, SEALED
 from memory_mesh.core.errors import InvalidInput, StoreBusy
-from memory_mesh.core.model import Block, Head, Key, Kind, Memory, Reader
+from memory_mesh.core.model import Block, Head, Key, Kind, Memory, Reader, Row, equals, iso, revise
 from memory_mesh.flows import audit as trail
 from memory_mesh.flows import chains, erase, usage, write
 from memory_mesh.flows.audit import ChainSelection
@@ -38,7 +39,7 @@ def verdict(context: Context) -> Sound | Broken:
 def tamper(context: Context, id_: str, **columns: object) -> None:
     """What somebody with the file in hands might do to a memory."""
     held = Memory.of(context.store.get(Kind.MEMORY, [id_])[id_])
-    context.store.apply([replace(held, **columns, revision=held.revision + 1).row(replaces=held.revision)])
+    context.store.apply([replace(held, **columns).row(replaces=held.revision)])
 
 
 def test_a_chain_is_read_from_its_first_block(context: Context) -> None:
@@ -50,12 +51,136 @@ def test_a_chain_is_read_from_its_first_block(context: Context) -> None:
 
 @pytest.mark.req("MESH-042")
 def test_a_content_that_was_changed_behind_the_chains_back_is_found(context: Context) -> None:
-    one, two = add(context, "one", "two")
-    tamper(context, one.id, pinned=True)
-    assert isinstance(verdict(context), Sound)  # the content is what is sealed
+    _, two = add(context, "one", "two")
+    assert isinstance(verdict(context), Sound)
     tamper(context, two.id, content="two, forged")
     assert verdict(context).number == 2
     assert two.id in verdict(context).reason
+
+
+FORGED: dict[str, object] = {
+    "metadata": {"source": "forged"}, "user_id": "mallory", "agent_id": "bob", "session_id": "s9", "project": "p",
+    "memory_type": "agent", "reach": "agent", "category": "rule", "tags": ["ops", "forged"], "status": "archived",
+    "importance": 0.9, "trust": 1.0, "confidence": 0.9, "created_at": iso(1), "event_time": iso(1), "valid_from": iso(1),
+    "valid_until": iso(1), "expires_at": iso(1), "last_observed": iso(1), "times_observed": 9, "pinned": True, "speaker": "Eve",
+    "turn": 7, "superseded_by": "mem_1", "supersedes": ["mem_1"], "sources": ["mem_1"], "heritage_chain": {"a": 1},
+    "lesson_pattern_id": "0" * 16, "source_skill_id": "skill", "revision": 9,
+}  # fmt: skip
+
+
+def test_every_column_of_a_memory_is_sealed_or_listed_as_not_sealed() -> None:
+    assert sorted({*SEALED, *NOT_SEALED}) == sorted(field.name for field in fields(Memory))
+    assert sorted(FORGED) == sorted(SEALED)
+
+
+@pytest.mark.req("MESH-042")
+@pytest.mark.parametrize("changed", [False, True], ids=["as added", "after an update"])
+def test_a_column_that_was_changed_behind_the_chains_back_is_found(context: Context, changed: bool) -> None:
+    (one,) = add(context, "one", source="here", tags=["ops"], importance=0.5)
+    if changed:
+        write.update(context, one.id, metadata={"source": "there"})
+        one = write.set_columns(context, one.id, action="trust", trust=0.25)
+    for name, forged in FORGED.items():
+        assert isinstance(verdict(context), Sound)
+        tamper(context, one.id, **{name: forged})
+        assert isinstance(verdict(context), Broken), name
+        tamper(context, one.id, **{name: getattr(one, name)})
+
+
+@pytest.mark.req("MESH-042")
+def test_columns_that_are_counted_or_derived_may_change_without_a_block(context: Context) -> None:
+    (one,) = add(context, "one")
+    tamper(context, one.id, pending=True, keywords=["one", "uno"], updated_at=iso(1), number=7, fingerprint="other")
+    assert isinstance(verdict(context), Sound)
+
+
+# --- history ---
+
+
+def changed_twice(context: Context) -> Memory:
+    (one,) = add(context, "one", source="first")
+    write.update(context, one.id, content="two", why="a correction")
+    return write.update(context, one.id, content="three", metadata={"source": "third"})
+
+
+def history(context: Context, id_: str) -> list[Row]:
+    return sorted(context.store.find(Kind.CHANGE, equals("ref", id_)), key=lambda row: row.number)
+
+
+HISTORY: dict[str, Callable[[Row], Row | None]] = {
+    "removed": lambda _: None,
+    "an old content": lambda row: edited(row, before={**row.value("before"), "content": "never said"}),
+    "an old value removed": lambda row: edited(row, before={}),
+    "an old value added": lambda row: edited(row, before={**row.value("before"), "trust": 0.1}),
+    "an unknown name": lambda row: edited(row, before={**row.value("before"), "colour": "red"}),
+    "the reason": lambda row: edited(row, why="no reason"),
+    "the action": lambda row: edited(row, action="observe"),
+    "the agent": lambda row: edited(row, agent_id="bob"),
+    "the user": lambda row: edited(row, user_id="mallory"),
+    "a detail": lambda row: edited(row, detail={"a": 1}),
+    "the time": lambda row: replace(row, created_at=iso(1), replaces=row.revision),
+    "the number": lambda row: replace(row, number=7, replaces=row.revision),
+}
+
+
+def edited(row: Row, **fields: object) -> Row:
+    return replace(row, fields={**row.fields, **fields}, replaces=row.revision)
+
+
+@pytest.mark.req("MESH-042")
+@pytest.mark.parametrize("at", [0, 1], ids=["first change", "last change"])
+def test_a_history_row_that_was_edited_or_removed_is_found(context: Context, at: int) -> None:
+    row = history(context, changed_twice(context).id)[at]
+    for what, edit in HISTORY.items():
+        assert isinstance(verdict(context), Sound)
+        forged = edit(row)
+        context.store.apply([forged] if forged else [], [] if forged else [row.key])
+        assert isinstance(verdict(context), Broken), what
+        context.store.apply([replace(row, replaces=row.revision if forged else 0)])
+
+
+@pytest.mark.req("MESH-042")
+@pytest.mark.parametrize("number", [1, 2, 3, 4])
+def test_a_history_row_that_was_added_is_found(context: Context, number: int) -> None:
+    row = history(context, changed_twice(context).id)[0]
+    context.store.apply([replace(row, id=f"{row.value('ref')}#{number}x", number=number)])
+    assert isinstance(verdict(context), Broken)
+
+
+@pytest.mark.req("MESH-042")
+def test_a_revision_without_a_block_is_found(context: Context) -> None:
+    (one,) = add(context, "one")
+    newer, change = revise(one, at=iso(context.clock()), by="ann", action="update", content="forged")
+    context.store.apply([newer.row(replaces=1), change.row(newer.partition)])
+    assert verdict(context).reason == f"revision 2 of {one.id} was not sealed"
+
+
+@pytest.mark.req("MESH-042")
+def test_a_memory_with_a_block_gets_blocks_also_while_the_audit_is_off(context: Context) -> None:
+    off = context.with_options(enable_yamo=False)
+    (one,) = add(context, "one")
+    (two,) = add(off, "two")
+    add(off, "one", "two")  # observed again
+    write.update(off, one.id, content="one, changed")
+    write.update(off, two.id, content="two, changed")
+    assert [block.ref for block in chains.blocks(context, own_chain(context))] == [one.id] * 3
+    assert isinstance(verdict(context), Sound)
+    write.update(context, two.id, metadata={"source": "now with the audit"})
+    assert isinstance(verdict(context), Sound)
+    tamper(context, two.id, content="forged")
+    assert isinstance(verdict(context), Broken)
+
+
+@pytest.mark.req("MESH-042")
+def test_a_memory_that_loses_an_erased_source_gets_a_block_for_it(context: Context) -> None:
+    one, two = add(context, "one", "two")
+    (drawn,) = add(context, "drawn from both")
+    write.set_columns(context, drawn.id, action="sources", sources=[one.id, two.id])
+    proof = erase.erase(context, [one.id])
+    last = chains.blocks(context, own_chain(context))[-2:]
+    assert [block.metadata["action"] for block in last] == ["source_erased", "erase"]
+    assert proof.blocks == (last[1].id,)
+    assert isinstance(verdict(context), Sound)
 
 
 @pytest.mark.req("MESH-042")

@@ -7,9 +7,10 @@ from itertools import takewhile
 
 from memory_mesh.core import audit
 from memory_mesh.core.audit import ERASED, OPERATIONS, WITHHELD, Broken, Sound, Verdict
+from memory_mesh.core.audit.memories import Fault, memory_fault
 from memory_mesh.core.checks import number, whole_number
 from memory_mesh.core.errors import InvalidInput, StoreBusy, shown
-from memory_mesh.core.model import ANYTHING, Block, Compare, Head, In, Kind, Memory, Or, all_of, batches, equals, iso
+from memory_mesh.core.model import ANYTHING, Block, Compare, Head, In, Kind, Memory, Or, Row, all_of, batches, equals, iso
 from memory_mesh.core.ports import Progress, no_progress
 from memory_mesh.core.text import shown_url
 from memory_mesh.flows import trail
@@ -148,10 +149,12 @@ def headless_chain(context: Context, others: Iterable[str]) -> str | None:
 def _chain_of(context: Context, chains: Sequence[str], noted: tuple[int, str]) -> str | None:
     """Return the chain that has the noted block, or the block after it if the noted one was removed."""
     number, hash_ = noted
-    itself = all_of(equals("number", number), equals("block_hash", hash_))
-    next_one = all_of(equals("number", number + 1), equals("prev_hash", hash_))
-    rows = context.store.find(Kind.BLOCK, all_of(In("chain", tuple(chains)), Or((itself, next_one))), limit=1)
-    return str(rows[0].value("chain")) if rows else None
+    near = Or((equals("number", number), equals("number", number + 1)))
+    for block in map(Block.of, context.store.find(Kind.BLOCK, all_of(In("chain", tuple(chains)), near))):
+        itself = block.number == number and hash_ in (block.block_hash, block.seal)
+        if itself or (block.number == number + 1 and hash_ in (block.prev_hash, audit.prev_seal(block))):
+            return block.chain
+    return None
 
 
 def _heads_of(context: Context, user_id: str | None) -> list[Head]:
@@ -199,44 +202,43 @@ def _with_new_blocks(context: Context, chain: str, watcher: _Watcher) -> Iterato
 
 
 def _contents(context: Context, chain: str, watched: _Watcher) -> Broken | None:
-    """Return the first memory that is missing, or whose content differs from what the block of its latest revision sealed."""
+    """Return the first memory that is missing, or that differs from what its blocks sealed."""
     for ids in batches(sorted(watched.refs), _AT_ONCE):
-        # Memories before blocks: a change or erasure in between has left a block, and is looked up again.
+        # Memories before history and blocks: a change or erasure in between has left a block, and is looked up again.
         stored = {id_: Memory.of(row) for id_, row in context.store.get(Kind.MEMORY, ids).items()}
         for gone in (ref for ref in ids if ref in watched.quoting and ref not in stored):
             number, block_id = watched.quoting[gone]
             # A concurrent erasure removes the text of the block with the memory.
             if any(audit.quotes(Block.of(row)) for row in context.store.get(Kind.BLOCK, [block_id]).values()):
                 return Broken(chain, number, block_id, f"{gone} is missing and no erasure block names it")
-        sealed = _sealed(context, audit.owner_of(chain)[0], ids)
-        for memory in stored.values():
-            if block := _contradicted(context, memory, sealed[memory.id]):
-                return Broken(chain, block.number, block.id, f"the content of {memory.id} differs from what was sealed")
+        about = In("ref", tuple(stored))
+        history = _by_ref(context.store.find(Kind.CHANGE, about)) if stored else {}
+        # Many agents may change a shared memory. Chains of other users are not verified here, so they are not used.
+        own = all_of(equals("user_id", audit.owner_of(chain)[0]), about)
+        blocks = _by_ref(context.store.find(Kind.BLOCK, own)) if stored else {}
+        for id_, memory in stored.items():
+            if fault := _fault(context, memory, history.get(id_, []), [Block.of(row) for row in blocks.get(id_, [])]):
+                return Broken(chain, fault.block.number, fault.block.id, fault.reason)
     return None
 
 
-def _sealed(context: Context, user_id: str | None, ids: Sequence[str]) -> dict[str, dict[int, tuple[str, Block]]]:
-    """Return the sealed content hashes of each memory by revision, from all chains of the user: many agents may change a shared
-    memory. Chains of other users are not verified here, so they are not used."""
-    sealed: dict[str, dict[int, tuple[str, Block]]] = {id_: {} for id_ in ids}
-    for row in context.store.find(Kind.BLOCK, all_of(equals("user_id", user_id), In("ref", tuple(ids)))):
-        block = Block.of(row)
-        if content := audit.sealed_content(block):
-            revision, hash_ = content
-            sealed[str(block.ref)][revision] = (hash_, block)
-    return sealed
+def _by_ref(rows: Sequence[Row]) -> dict[str, list[Row]]:
+    groups: dict[str, list[Row]] = {}
+    for row in rows:
+        groups.setdefault(str(row.value("ref")), []).append(row)
+    return groups
 
 
-def _contradicted(context: Context, memory: Memory, sealed: dict[int, tuple[str, Block]]) -> Block | None:
-    """Return the block that sealed another content than the memory has now."""
-    actual = audit.content_hash(memory.salt or "", memory.content)
-    expected, block = sealed[max(sealed)] if sealed else (actual, None)
-    if expected == actual:
+def _fault(context: Context, memory: Memory, history: Sequence[Row], blocks: Sequence[Block]) -> Fault | None:
+    """Return how a memory differs from what was sealed. If it was changed after it was read, what is newer does not count."""
+    fault = memory_fault(memory, history, blocks)
+    if fault is None:
         return None
-    earlier = any(actual == hash_ for hash_, _ in sealed.values())
-    row = context.store.get(Kind.MEMORY, [memory.id]).get(memory.id) if earlier else None
-    changed = earlier and (row is None or row.revision != memory.revision)  # after it was read
-    return None if changed else block
+    row = context.store.get(Kind.MEMORY, [memory.id]).get(memory.id)
+    if row is None or row.revision == memory.revision:
+        return fault if row else None
+    known = [block for block in blocks if (audit.sealed_content(block) or (0, ""))[0] <= memory.revision]
+    return memory_fault(memory, [change for change in history if change.number <= memory.revision], known)
 
 
 # --- retention of recall blocks ---
