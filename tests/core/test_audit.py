@@ -1,5 +1,6 @@
 """The audit chain: any later change to a row is found, and the first broken block is named."""
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
@@ -14,6 +15,7 @@ from memory_mesh.core.audit import (
     OPERATIONS,
     Broken,
     Entry,
+    RowsDigest,
     Seal,
     Sound,
     Verdict,
@@ -29,7 +31,7 @@ from memory_mesh.core.audit import (
     tombstone,
     verify_chain,
 )
-from memory_mesh.core.audit.seals import block_seal
+from memory_mesh.core.audit.seals import block_seal, digest
 from memory_mesh.core.model import Block, Head, Memory, iso
 from memory_mesh.testing.fakes import NEW_YEAR
 
@@ -571,6 +573,206 @@ def test_without_a_head_all_but_the_end_is_looked_at() -> None:
     assert isinstance(verify_chain(SEARCHES, blocks[:1] + blocks[2:]), Broken)
 
 
+# --- seals: what an attacker can recompute ---
+
+PREV = re.compile(r"(prev_block|prev_seal);[0-9a-f]{64};")
+
+
+def rewritten(blocks: Sequence[Block], edit: Callable[[Block], Block], *, through: int) -> list[Block]:
+    """A forger's work on the blocks up to `through`: each edited, and every hash and seal in it made to fit."""
+    forged: list[Block] = []
+    for block in blocks[:through]:
+        last = forged[-1] if forged else None
+        new = replace(edit(block), prev_hash=last.block_hash if last else None)
+        if block.yamo_text != ERASED:
+            names = {"prev_block": last.block_hash, "prev_seal": last.seal} if last else {}
+            text = PREV.sub(lambda found, names=names: f"{found[1]};{names[found[1]]};", new.yamo_text)
+            new = replace(new, yamo_text=text, block_hash=text_hash(text))
+        forged.append(sealed_after(last.seal if last else None, new))
+    return [*forged, *blocks[through:]]
+
+
+def said_otherwise(block: Block) -> Block:
+    return replace(block, yamo_text=block.yamo_text.replace("hypothesis;none", "hypothesis;forged"))
+
+
+@pytest.mark.req("MESH-042", "MESH-012")
+def test_what_was_before_an_erased_block_cannot_be_rewritten() -> None:
+    ledger = story(*LONG)
+    noted = [(head.number, hash_) for head in [ledger.head] for hash_ in (head.block_hash, head.seal)]
+    assert ledger.blocks[1].yamo_text == ERASED
+    for through in range(1, 7):
+        forged = rewritten(ledger.blocks, said_otherwise, through=through)
+        assert "hypothesis;forged" in forged[0].yamo_text
+        found = [verify(CHAIN, forged, ledger.head), *(verify(CHAIN, forged, ledger.head, noted=one) for one in noted)]
+        assert {(type(verdict), verdict.number) for verdict in found} == {(Broken, through + 1)}
+
+
+@pytest.mark.req("MESH-042")
+def test_a_chain_rewritten_to_its_end_is_found_only_by_a_noted_head() -> None:
+    ledger = story(*LONG)
+    forged = rewritten(ledger.blocks, said_otherwise, through=7)
+    head = replace(ledger.head, block_hash=forged[-1].block_hash, seal=forged[-1].seal)
+    assert isinstance(verify(CHAIN, forged, head), Sound)
+    for at, block in enumerate(ledger.blocks, start=1):
+        hashes = [block.seal] if block.yamo_text == ERASED else [block.seal, block.block_hash]
+        assert {type(verify(CHAIN, ledger.blocks, ledger.head, noted=(at, hash_))) for hash_ in hashes} == {Sound}
+        assert {type(verify(CHAIN, forged, head, noted=(at, hash_))) for hash_ in hashes} == {Broken}
+
+
+@pytest.mark.req("MESH-042")
+@pytest.mark.parametrize(
+    "changed",
+    [{"seal": None}, {"seal": "0" * 64}, {"digest": None}, {"digest": "0" * 64}, {"id": "other"}, {"content_hash": None},
+     {"content_hash": "0" * 64}, {"memory_revision": None}, {"memory_revision": 9}, {"seal": None, "digest": None}],
+)  # fmt: skip
+@pytest.mark.parametrize("at", [0, 1, 2, 6], ids=["first", "erased", "changed", "last"])
+def test_a_changed_seal_or_digest_is_found(changed: dict[str, object], at: int) -> None:
+    ledger = story(*LONG)
+    block = replace(ledger.blocks[at], **changed)
+    same = block == ledger.blocks[at]
+    ledger.blocks[at] = block
+    assert isinstance(ledger.verdict(), Sound) == same
+
+
+@pytest.mark.req("MESH-042")
+def test_taking_every_seal_away_does_not_make_a_chain_of_an_earlier_version() -> None:
+    ledger = story(*LONG)
+    bare = [replace(block, seal=None, digest=None, content_hash=None, memory_revision=None) for block in ledger.blocks]
+    assert verify(CHAIN, bare, replace(ledger.head, seal=None)).reason == "its text names another previous seal"
+
+
+@pytest.mark.req("MESH-042")
+def test_an_agent_in_the_text_that_is_not_that_of_the_chain_is_found() -> None:
+    ledger = story("+a", "+b", "-a")
+    other = lambda block: replace(block, yamo_text=block.yamo_text.replace("MemoryMesh_agent", "MemoryMesh_other"))  # noqa: E731  (one use)
+    assert "MemoryMesh_other" in other(ledger.blocks[1]).yamo_text
+    forged = rewritten(ledger.blocks, other, through=3)
+    head = replace(ledger.head, block_hash=forged[-1].block_hash, seal=forged[-1].seal)
+    assert verify(CHAIN, forged, head).reason == "its text names another agent"
+
+
+@pytest.mark.req("MESH-012")
+def test_an_erasure_by_another_agent_names_it_and_keeps_the_agent_of_the_chain() -> None:
+    text = blocks.erase(
+        Seal(content_hash=None, prev_block=None), agent="ann", erased_by="bob", memory_id="m", at=iso(0), tombstones=[]
+    )
+    assert text.startswith("agent: MemoryMesh_ann;\n")
+    assert "  erased_by;bob;\n" in text
+
+
+@pytest.mark.req("MESH-042")
+def test_a_noted_head_tells_how_many_blocks_are_newer() -> None:
+    early, late = story(*LONG[:4]), story(*LONG)
+    assert late.verdict((4, early.head.seal)).newer == 3
+    assert late.verdict((4, early.head.block_hash)).newer == 3
+    assert late.verdict((7, late.head.seal)).newer == 0
+    assert late.verdict((0, "")).newer == 7
+    assert late.verdict().newer is None
+
+
+@pytest.mark.req("MESH-042")
+def test_a_noted_hash_of_a_block_that_was_erased_later_is_sound_with_a_caution() -> None:
+    noted = story("+a", "+b")
+    ledger = story(*LONG)
+    assert ledger.blocks[1].block_hash == noted.head.block_hash
+    assert "note the seal" in ledger.verdict((2, noted.head.block_hash)).caution
+    assert ledger.verdict((2, noted.head.seal)).caution == ""
+    assert ledger.verdict((3, ledger.blocks[2].block_hash)).caution == ""
+
+
+def test_a_digest_does_not_depend_on_how_a_store_returns_a_number() -> None:
+    one = remembered("mem_a", "text")
+    said = {"agent_id": "a", "session_id": None, "operation_type": "retain", "created_at": iso(0)}
+    same = [
+        digest(**said, metadata={"n": number, "list": [number]}, memory=replace(one, importance=number)) for number in (1, 1.0)
+    ]
+    assert len({*same}) == 1
+    for different in ({"importance": 0.0}, {"importance": 0}, {"session_id": ""}, {"salt": "other"}):
+        assert digest(**said, metadata=None, memory=replace(one, **different)) != digest(**said, metadata=None, memory=one)
+
+
+# --- chains of earlier versions ---
+
+
+def unsealed(ledger: Ledger) -> Ledger:
+    """The same chain as an earlier version wrote it: without seals, and an erasure names the agent that erased."""
+    forged: list[Block] = []
+    for block in ledger.blocks:
+        last = forged[-1].block_hash if forged else None
+        text = re.sub(r"  prev_seal;.*\n", "", PREV.sub(lambda found, last=last: f"{found[1]};{last};", block.yamo_text))
+        old = {"seal": None, "digest": None, "content_hash": None, "memory_revision": None, "prev_hash": last}
+        if text != ERASED:
+            old |= {"yamo_text": text, "block_hash": text_hash(text)}
+        forged.append(replace(block, **old))
+    named = {old.block_hash: new.block_hash for old, new in zip(ledger.blocks, forged, strict=True)}
+    assert len(named) == len(forged)
+    return replace(ledger, blocks=forged, head=replace(ledger.head, seal=None, block_hash=forged[-1].block_hash))
+
+
+def sealing(ledger: Ledger, **changed: object) -> Entry:
+    rows = RowsDigest(CHAIN)
+    for block in ledger.blocks:
+        rows.add(block)
+    said = {"agent": "agent", "at": iso(ledger.ms), "last": (ledger.head.number, ledger.head.block_hash), "count": rows.count}
+    said |= {"digest": rows.hexdigest(), "verdict": "sound"} | changed
+    write = lambda seal: blocks.seal_old(seal, **said)  # noqa: E731  (one use)
+    return replace(ledger.entry("", write, "seal_old_blocks", None), ref=None)
+
+
+def upgraded(**changed: object) -> Ledger:
+    ledger = unsealed(story("+a", "+b", "~a", "+c"))
+    ledger.keep(sealing(ledger, **changed))
+    ledger.retain("mem_d")
+    return ledger
+
+
+@pytest.mark.req("MESH-042")
+def test_one_block_seals_the_blocks_of_an_earlier_version() -> None:
+    old = unsealed(story("+a", "+b", "~a", "+c"))
+    assert old.verdict() == Sound(CHAIN, 4, old.head.block_hash)
+    ledger = upgraded()
+    assert isinstance(ledger.verdict(), Sound)
+    assert [block.seal is None for block in ledger.blocks] == [True] * 4 + [False] * 2
+    ledger.erase("mem_b")
+    assert ledger.blocks[1].yamo_text == ERASED
+    assert isinstance(ledger.verdict(), Sound)
+
+
+@pytest.mark.req("MESH-042")
+def test_an_old_block_that_changed_after_the_upgrade_is_found() -> None:
+    for name in ("id", "operation_type", "created_at", "agent_id", "ref", "block_hash", "prev_hash"):
+        for at in range(4):
+            ledger = upgraded()
+            ledger.erase("mem_b")
+            ledger.blocks[at] = replace(ledger.blocks[at], **{name: "0" * 64 if "hash" in name else iso(0)})
+            assert isinstance(ledger.verdict(), Broken), name
+
+
+@pytest.mark.req("MESH-042", "MESH-012")
+def test_what_was_before_an_old_erased_block_cannot_be_rewritten() -> None:
+    ledger = upgraded()
+    ledger.erase("mem_b")
+    first = said_otherwise(ledger.blocks[0])
+    first = replace(first, block_hash=text_hash(first.yamo_text))
+    forged = [first, replace(ledger.blocks[1], prev_hash=first.block_hash), *ledger.blocks[2:]]
+    found = verify(CHAIN, forged, ledger.head)
+    assert (found.number, found.reason) == (5, "it seals other blocks than those before it")
+
+
+@pytest.mark.req("MESH-042")
+@pytest.mark.parametrize("changed", [{"count": 3}, {"digest": "0" * 64}, {"digest": None}, {"last": (3, "0" * 64)}])
+def test_a_block_that_seals_other_blocks_is_found(changed: dict[str, object]) -> None:
+    assert upgraded(**changed).verdict().number == 5
+
+
+@pytest.mark.req("MESH-042")
+def test_a_sealed_block_after_others_must_seal_them() -> None:
+    ledger = unsealed(story("+a", "+b"))
+    ledger.retain("mem_c")
+    assert ledger.verdict().reason == "the blocks before it have no seal, and it does not seal them"
+
+
 # --- lessons and reflections, whose texts have no memory_id ---
 
 
@@ -653,7 +855,7 @@ def test_any_chain_is_sound_and_any_meddling_is_found(steps: list[str], data: st
 
 def test_a_block_tells_which_revision_it_seals() -> None:
     first, second, erased, erasure = story("+a", "~a", "+b", "-b").blocks
-    assert sealed_content(first) == (1, content_hash("salt", "mem_a, 1"))
-    assert sealed_content(second) == (2, content_hash("salt", "mem_a, 2"))
-    assert sealed_content(erased) is None
-    assert sealed_content(erasure) is None
+    assert sealed_content(first.yamo_text) == (1, content_hash("salt", "mem_a, 1"))
+    assert sealed_content(second.yamo_text) == (2, content_hash("salt", "mem_a, 2"))
+    assert sealed_content(erased.yamo_text) is None
+    assert sealed_content(erasure.yamo_text) is None

@@ -1,6 +1,8 @@
 """Exports of audit chains can be verified without the store."""
 
 import json
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +13,8 @@ from memory_mesh.core.audit.export import EXPORT_NAMES, line, verify_export
 from memory_mesh.core.errors import InvalidInput
 from memory_mesh.core.model import Block, iso
 from memory_mesh.testing.fakes import NEW_YEAR
+
+FOLDER = Path(__file__).parents[1] / "data" / "stores"
 
 
 def entry(ms: int, memory: str, agent: str) -> Entry:
@@ -97,3 +101,47 @@ def test_a_value_of_a_wrong_type_is_refused_by_its_name(name: str) -> None:
     said = json.loads(line(chain("ann", 1)[0]))
     with pytest.raises(InvalidInput, match=name):
         verify_export([json.dumps({**said, name: ["odd"]})])
+
+
+@pytest.mark.parametrize("texts", [[], ["\n", "  \n"]], ids=["no line", "empty lines"])
+@pytest.mark.parametrize("noted", [None, (0, ""), (1, "0" * 64)])
+def test_an_empty_export_is_an_error(texts: list[str], noted: tuple[int, str] | None) -> None:
+    with pytest.raises(InvalidInput, match="the export is empty"):
+        verify_export(texts, noted=noted)
+
+
+@pytest.mark.req("MESH-042")
+def test_a_chain_that_is_given_twice_is_found() -> None:
+    ann, bob = lines(*chain("ann")), lines(*chain("bob"))
+    assert {type(found) for found in verify_export([*ann, *bob])} == {Sound}
+    for given in ([*ann, *bob, *ann], [*ann, *bob, *lines(*chain("ann", 1))], [ann[0], bob[0], *ann[1:], *bob[1:]]):
+        assert "the chain is given twice" in [found.reason for found in verify_export(given) if isinstance(found, Broken)]
+    assert any(isinstance(found, Broken) for found in verify_export([*ann, *ann]))
+
+
+@pytest.mark.req("MESH-042")
+def test_withheld_blocks_are_verified_by_hash_and_seal_and_counted() -> None:
+    ann = chain("ann", 4)
+    held_back = [audit.withhold(block) if block.number in (1, 3) else block for block in ann]
+    noted = (2, ann[1].seal)
+    (found,) = verify_export(lines(*held_back), noted=noted)
+    assert (found.number, found.withheld, found.newer) == (4, 2, 2)
+    for name in ("block_hash", "seal", "digest", "id", "created_at", "operation_type"):
+        forged = [*held_back[:2], replace(held_back[2], **{name: iso(0)}), held_back[3]]
+        assert any(isinstance(verdict, Broken) for verdict in verify_export(lines(*forged))), name
+    assert isinstance(verify_export(lines(held_back[0], *held_back[2:]))[0], Broken)
+
+
+@pytest.mark.req("MESH-042")
+def test_a_text_that_is_withheld_in_a_store_is_a_break() -> None:
+    ann = chain("ann", 3)
+    assert isinstance(audit.verify_chain(ann[0].chain, ann), Sound)
+    assert isinstance(audit.verify_chain(ann[0].chain, [audit.withhold(ann[0]), *ann[1:]]), Broken)
+
+
+@pytest.mark.req("MESH-042")
+def test_an_export_of_an_earlier_version_is_still_verified() -> None:
+    text = (FOLDER / "0.1-export.jsonl").read_text(encoding="utf-8").splitlines()
+    assert "seal" not in json.loads(text[0])
+    assert {type(found) for found in verify_export(text)} == {Sound}
+    assert any(isinstance(found, Broken) for found in verify_export([text[0], *text[2:]]))

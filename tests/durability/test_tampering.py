@@ -1,15 +1,22 @@
-"""Rows of the audit trail that were edited by hand are reported as damage, and verification never hangs."""
+"""Rows that were edited by hand are found by verification: as a break, or, if they cannot be read, as damage."""
 
+import re
 import sqlite3
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from memory_mesh import MemoryMesh, Sound
+from memory_mesh import Broken, MemoryMesh, Sound
+from memory_mesh.core.audit import ERASED, text_hash
+from memory_mesh.core.audit.seals import block_seal
 from memory_mesh.core.errors import StoreCorrupt
+from memory_mesh.core.model import Block, Kind
 from memory_mesh.interfaces.doctor import _chains
 from memory_mesh.stores import open_store
+from memory_mesh.stores.sqlite.tables import UPGRADE
 
 _COPIED = "agent_id, operation_type, yamo_text, timestamp, block_hash, partition, revision, {0}"
 ANOTHER = f"INSERT INTO yamo_blocks (id, {_COPIED}) SELECT 'more', {_COPIED} FROM yamo_blocks LIMIT 1"
@@ -38,10 +45,22 @@ def file(tmp_path: Path) -> Path:
     return tmp_path / "memory.db"
 
 
+@contextmanager
+def editing(file: Path) -> Iterator[sqlite3.Connection]:
+    """Another program that writes to the file, and knows how to get past its trigger."""
+    with closing(sqlite3.connect(file)) as connection, connection:
+        connection.create_function(UPGRADE, 0, lambda: None)
+        yield connection
+
+
+def opened(file: Path, agent: str = "ann") -> MemoryMesh:
+    return MemoryMesh(store=f"sqlite:///{file}", agent_id=agent, embedder="none")
+
+
 @pytest.mark.req("MESH-042")
 @pytest.mark.parametrize("odd", ODD)
 def test_a_row_that_none_of_ours_wrote_is_told_as_damage(file: Path, odd: str) -> None:
-    with closing(sqlite3.connect(file)) as connection, connection:
+    with editing(file) as connection:
         assert connection.execute(ODD[odd]).rowcount == 1
     with (
         MemoryMesh(store=f"sqlite:///{file}", agent_id="ann", embedder="none") as mesh,
@@ -50,3 +69,94 @@ def test_a_row_that_none_of_ours_wrote_is_told_as_damage(file: Path, odd: str) -
         mesh.verify()
     with closing(open_store(f"sqlite:///{file}")) as store, pytest.raises(StoreCorrupt, match="cannot be"):
         _chains(store)
+
+
+EDITS = {
+    "the status of a memory": "UPDATE memories SET status = 'archived' WHERE content = 'two'",
+    "its trust": "UPDATE memories SET trust = 1.0 WHERE content = 'two'",
+    "its importance": "UPDATE memories SET importance = 1.0 WHERE content = 'two'",
+    "its tags": """UPDATE memories SET tags = '["rule"]' WHERE content = 'two'""",
+    "its agent": "UPDATE memories SET agent_id = 'bob' WHERE content = 'two'",
+    "its type": "UPDATE memories SET memory_type = 'session' WHERE content = 'two'",
+    "its time": "UPDATE memories SET created_at = '2020-01-01T00:00:00.000Z' WHERE content = 'two'",
+    "its end": "UPDATE memories SET valid_until = '2020-01-01T00:00:00.000Z' WHERE content = 'two'",
+    "its revision": "UPDATE memories SET revision = 2 WHERE content = 'two'",
+    "a status that is no text": "UPDATE memories SET status = x'fffe' WHERE content = 'two'",
+    "metadata that is no object": "UPDATE memories SET metadata = '7' WHERE content = 'two'",
+    "the metadata of a block": """UPDATE yamo_blocks SET metadata = '{"action":"add","status":"error"}' WHERE number = 2""",
+    "the action of a block": """UPDATE yamo_blocks SET metadata = '{"action":"pin"}' WHERE number = 2""",
+    "the time of a block": "UPDATE yamo_blocks SET timestamp = '2020-01-01T00:00:00.000Z' WHERE number = 2",
+    "the memory of a block": "UPDATE yamo_blocks SET ref = 'mem_1' WHERE number = 2",
+    "the id of a block": "UPDATE yamo_blocks SET id = 'other' WHERE number = 2",
+    "the session of a block": "UPDATE yamo_blocks SET session_id = 's' WHERE number = 2",
+    "the numbers of two blocks": "UPDATE yamo_blocks SET number = number + 7 WHERE number > 1",
+    "the seal of a block": "UPDATE yamo_blocks SET seal = NULL WHERE number = 3",
+    "the seal of the head": "UPDATE records SET extra = json_remove(extra, '$.seal') WHERE kind = 'head'",
+}
+
+
+@pytest.mark.req("MESH-042")
+@pytest.mark.parametrize("edit", EDITS)
+def test_a_changed_column_is_a_break(file: Path, edit: str) -> None:
+    with editing(file) as connection:
+        assert connection.execute(EDITS[edit]).rowcount > 0
+    with opened(file) as mesh:
+        assert [type(verdict) for verdict in mesh.verify()] == [Broken]
+
+
+# --- erasure must not cut the chain ---
+
+
+def blocks(file: Path) -> list[Block]:
+    with closing(open_store(f"sqlite:///{file}")) as store:
+        return sorted((Block.of(row) for row in store.find(Kind.BLOCK)), key=lambda block: block.number)
+
+
+def write_back(file: Path, forged: list[Block]) -> None:
+    with editing(file) as connection:
+        for block in forged:
+            values = (block.yamo_text, block.block_hash, block.prev_hash, block.seal, block.id)
+            connection.execute(
+                "UPDATE yamo_blocks SET (yamo_text, block_hash, prev_hash, seal) = (?, ?, ?, ?) WHERE id = ?", values
+            )
+
+
+def forged_before(known: list[Block], tombstone: int) -> list[Block]:
+    """Rewrite the blocks up to an erased one as somebody would who knows how: every hash and seal in them fits again."""
+    new: list[Block] = []
+    for block in known[:tombstone]:
+        last, seal = (new[-1].block_hash, new[-1].seal) if new else (None, None)
+        text = block.yamo_text.replace("hypothesis;none", "hypothesis;forged")
+        text = re.sub("prev_block;[0-9a-f]+", f"prev_block;{last}", re.sub("prev_seal;[0-9a-f]+", f"prev_seal;{seal}", text))
+        hash_ = block.block_hash if text == ERASED else text_hash(text)
+        block = replace(block, yamo_text=text, prev_hash=last, block_hash=hash_)
+        new.append(replace(block, seal=block_seal(block, seal)) if block.seal else block)
+    return new
+
+
+@pytest.mark.req("MESH-042", "MESH-012")
+def test_after_an_erasure_what_was_before_it_cannot_be_rewritten(file: Path) -> None:
+    with opened(file) as mesh:
+        (third,) = (record for record in mesh.get_all() if record.content == "three")
+        mesh.erase(third.id)
+        (head,) = mesh.audit_heads()
+        noted = [(head.number, head.block_hash), (head.number, str(head.seal))]
+        assert [type(verdict) for one in noted for verdict in mesh.verify(head=one)] == [Sound, Sound]
+    known = blocks(file)
+    assert [block.yamo_text == ERASED for block in known] == [False, False, True, False]
+    write_back(file, forged_before(known, 3))
+    assert "hypothesis;forged" in blocks(file)[0].yamo_text
+    with opened(file) as mesh:
+        for one in (None, *noted):
+            (verdict,) = mesh.verify(head=one)
+            assert (type(verdict), verdict.number) == (Broken, 4)
+
+
+@pytest.mark.req("MESH-042")
+def test_an_erasure_by_another_agent_leaves_both_chains_sound_and_names_it(file: Path) -> None:
+    with opened(file, "bob") as mesh:
+        mesh.delete_all(agent_id="ann")
+        assert [type(verdict) for verdict in mesh.verify()] == [Sound, Sound]
+    erasure = [block for block in blocks(file) if block.agent_id == "ann"][-1]
+    assert erasure.yamo_text.startswith("agent: MemoryMesh_ann;\n")
+    assert "  erased_by;bob;\n" in erasure.yamo_text

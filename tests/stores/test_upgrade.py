@@ -5,13 +5,16 @@ import shutil
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
+from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from memory_mesh import MemoryMesh, Sound
-from memory_mesh.core.errors import StoreUnavailable
-from memory_mesh.core.model import Compare, Kind
+from memory_mesh import Broken, MemoryMesh, Sound
+from memory_mesh.core.audit import ERASED, chain_name
+from memory_mesh.core.errors import StoreCorrupt, StoreTooNew, StoreUnavailable
+from memory_mesh.core.model import Block, Compare, Kind, millis
 from memory_mesh.stores.sqlite import SqliteStore, derived_faults, tables
 
 from .make_fixture import FOLDER, PLANNER, WordEmbedder, describe, open_copy
@@ -89,6 +92,185 @@ def test_a_fixture_that_lost_a_memory_is_noticed(tmp_path: Path) -> None:
         connection.commit()
     with pytest.raises(AssertionError):
         test_a_store_of_an_earlier_version_shows_what_it_showed_then(file, tmp_path)
+
+
+# --- the audit chains of earlier versions ---
+
+SEALING = "intent: seal_blocks_of_earlier_versions;"
+
+
+def opened(file: Path, **options: Any) -> MemoryMesh:
+    return MemoryMesh(store=f"sqlite:///{file}", embedder=WordEmbedder(), **{**PLANNER, **options})
+
+
+def chain_blocks(file: Path, **reader: str) -> list[Block]:
+    chain = chain_name({**PLANNER, **reader}["user_id"], {**PLANNER, **reader}["agent_id"])
+    with closing(SqliteStore(file)) as store:
+        found = [Block.of(row) for row in store.find(Kind.BLOCK, Compare("chain", "=", chain))]
+    return sorted(found, key=lambda block: block.number)
+
+
+@pytest.fixture
+def foundation(tmp_path: Path) -> Path:
+    """A file of schema 2, which has no seals."""
+    return open_copy(FOLDER / "0.1-foundation.db", tmp_path / "memory.db")
+
+
+@pytest.mark.req("MESH-042")
+def test_opening_and_reading_an_older_file_changes_no_block(foundation: Path) -> None:
+    before = rows(foundation)["yamo_blocks"]
+    with opened(foundation, audit_recalls=False) as mesh:
+        assert {type(verdict) for verdict in mesh.verify()} == {Sound}
+        mesh.search("deploy key rotation")
+    after = rows(foundation)["yamo_blocks"]
+    assert [{name: row[name] for name in old} for row, old in zip(after, before, strict=True)] == before
+    assert {row["seal"] for row in after} == {None}
+    # Reads compare contents with these columns.
+    assert {row["content_hash"] is None for row in after if "content_hash;" in row["yamo_text"]} == {False}
+
+
+@pytest.mark.req("MESH-042")
+def test_the_first_write_to_an_older_chain_seals_it_with_one_block(foundation: Path) -> None:
+    before = rows(foundation)["yamo_blocks"]
+    old = len(chain_blocks(foundation))
+    with opened(foundation) as mesh:
+        (noted,) = mesh.audit_heads(agent_id="planner", recalls=False)
+        mesh.add("A zebra crossed the runway.")
+        mesh.add("Another zebra followed.")
+        assert {type(verdict) for verdict in mesh.verify(head=(noted.number, noted.block_hash))} == {Sound}
+    blocks = chain_blocks(foundation)
+    assert [block.number for block in blocks if SEALING in block.yamo_text] == [old + 1]
+    assert [block.seal is None for block in blocks] == [True] * old + [False] * 3
+    assert "  verification;sound;\n" in blocks[old].yamo_text
+    kept = {row["id"]: row for row in rows(foundation)["yamo_blocks"]}
+    assert [{name: kept[row["id"]][name] for name in row} for row in before] == before
+
+
+@pytest.mark.req("MESH-042", "MESH-012")
+def test_an_older_memory_can_be_erased_after_the_upgrade(foundation: Path) -> None:
+    with opened(foundation) as mesh:
+        mesh.add("A zebra crossed the runway.")
+        mesh.erase(mesh.get_all()[-1].id)
+        assert {type(verdict) for verdict in mesh.verify()} == {Sound}
+    assert any(block.yamo_text == ERASED and block.seal is None for block in chain_blocks(foundation))
+
+
+OLD_EDITS = {
+    "a text": "UPDATE yamo_blocks SET yamo_text = replace(yamo_text, 'medium', 'high') WHERE id = ?",
+    "an erased block's previous hash": "UPDATE yamo_blocks SET prev_hash = block_hash WHERE id = ?",
+    "an agent": "UPDATE yamo_blocks SET agent_id = 'coder' WHERE id = ?",
+    "a time": "UPDATE yamo_blocks SET timestamp = '2020-01-01T00:00:00.000Z' WHERE id = ?",
+    "a memory": "UPDATE yamo_blocks SET ref = 'mem_1' WHERE id = ?",
+    "a hash in its column": "UPDATE yamo_blocks SET content_hash = block_hash WHERE id = ?",
+    "a number": "UPDATE yamo_blocks SET number = 99 WHERE id = ?",
+    "a block": "DELETE FROM yamo_blocks WHERE id = ?",
+}
+
+
+@pytest.mark.req("MESH-042")
+@pytest.mark.parametrize("edit", OLD_EDITS)
+def test_an_older_block_that_is_edited_after_the_upgrade_is_a_break(foundation: Path, edit: str) -> None:
+    with opened(foundation) as mesh:
+        mesh.add("A zebra crossed the runway.")
+    wanted = ERASED if "erased" in edit else "content_hash;"
+    (block, *_) = (block for block in chain_blocks(foundation) if wanted in block.yamo_text)
+    with closing(sqlite3.connect(foundation)) as connection, connection:
+        assert connection.execute(OLD_EDITS[edit], (block.id,)).rowcount == 1
+    with opened(foundation) as mesh:
+        assert Broken in {type(verdict) for verdict in mesh.verify(agent_id="planner", recalls=False)}
+
+
+@pytest.mark.req("MESH-042")
+def test_a_chain_that_was_broken_before_the_upgrade_is_written_to_and_stays_broken(foundation: Path) -> None:
+    with closing(sqlite3.connect(foundation)) as connection, connection:
+        connection.execute("UPDATE yamo_blocks SET yamo_text = replace(yamo_text, 'medium', 'high') WHERE number = 3")
+    with opened(foundation) as mesh:
+        mesh.add("A zebra crossed the runway.")
+        (verdict,) = mesh.verify(agent_id="planner", recalls=False)
+    assert (type(verdict), verdict.number) == (Broken, 3)
+    (sealing,) = (block.yamo_text for block in chain_blocks(foundation) if SEALING in block.yamo_text)
+    assert "  verification;broken at block 3, its text does not match its hash;\n" in sealing
+
+
+@pytest.mark.req("MESH-042")
+def test_a_chain_with_an_unreadable_block_is_written_to_and_stays_damaged(foundation: Path) -> None:
+    with closing(sqlite3.connect(foundation)) as connection, connection:
+        connection.execute("UPDATE yamo_blocks SET agent_id = x'fffe' WHERE number = 3")
+    with opened(foundation) as mesh:
+        added = mesh.add("A zebra crossed the runway.")
+        assert mesh.get(added.id)
+        with pytest.raises(StoreCorrupt):
+            mesh.verify()
+
+
+@pytest.mark.req("MESH-042")
+def test_a_search_seals_the_older_chain_of_searches(foundation: Path) -> None:
+    with opened(foundation) as mesh:
+        mesh.search("zebra")
+    with opened(foundation) as mesh:
+        assert {type(verdict) for verdict in mesh.verify()} == {Sound}
+        (recalls,) = mesh.audit_heads(agent_id="planner", recalls=True)
+        assert recalls.seal
+        clock = mesh.audit_log(1, recalls=True)[0].created_at
+    with opened(foundation, clock=lambda: millis(clock) / 1000 + 91 * 86400, recall_retention_days=90) as mesh:
+        mesh.heartbeat(force=True)
+        assert {type(verdict) for verdict in mesh.verify()} == {Sound}
+
+
+def _upgrade(file: str, name: str) -> None:
+    with opened(Path(file)) as mesh:
+        mesh.add(f"{name} crossed the runway.")
+
+
+@pytest.mark.req("MESH-042")
+def test_processes_that_write_first_at_the_same_time_seal_the_chain_once(foundation: Path) -> None:
+    spawn = get_context("spawn")
+    writers = [spawn.Process(target=_upgrade, args=(str(foundation), name)) for name in ("A zebra", "An emu", "A goat")]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join(60)
+    assert [writer.exitcode for writer in writers] == [0, 0, 0]
+    assert sum(SEALING in block.yamo_text for block in chain_blocks(foundation)) == 1
+    with opened(foundation) as mesh:
+        assert {type(verdict) for verdict in mesh.verify()} == {Sound}
+
+
+@pytest.mark.req("MESH-042")
+@pytest.mark.parametrize("step", ["flow.decided", "store.begun", "store.put", "store.counted", "store.committed", "flow.applied"])
+def test_a_first_write_that_breaks_off_at_any_step_loses_nothing(foundation: Path, step: str) -> None:
+    def break_off(name: str) -> None:
+        if name == step:
+            raise KeyboardInterrupt
+
+    with opened(foundation) as mesh:
+        known = {record.id for record in mesh.get_all()}
+    with opened(foundation, step=break_off) as mesh, pytest.raises(KeyboardInterrupt):
+        mesh.add("A zebra crossed the runway.")
+    with opened(foundation) as mesh:
+        assert {type(verdict) for verdict in mesh.verify()} == {Sound}
+        written = {record.id for record in mesh.get_all()} - known
+        sealed = sum(SEALING in block.yamo_text for block in chain_blocks(foundation))
+        assert (len(written), sealed) == ((1, 1) if step in ("store.committed", "flow.applied") else (0, 0))
+        mesh.add("An emu crossed the runway.")
+        assert {type(verdict) for verdict in mesh.verify()} == {Sound}
+
+
+def test_a_program_of_the_schema_before_is_refused(foundation: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    SqliteStore(foundation).close()
+    monkeypatch.setattr(tables, "VERSION", 2)
+    with pytest.raises(StoreTooNew, match="schema 3"):
+        SqliteStore(foundation)
+
+
+def test_a_process_of_the_version_before_that_has_it_open_can_append_no_block(foundation: Path) -> None:
+    with closing(sqlite3.connect(foundation, isolation_level=None)) as older:
+        names = ", ".join(row[1] for row in older.execute("PRAGMA table_info(yamo_blocks)"))
+        append = f"INSERT INTO yamo_blocks ({names}) SELECT {names} FROM yamo_blocks WHERE id = 'none'"
+        older.execute(append)
+        SqliteStore(foundation).close()
+        with pytest.raises(sqlite3.OperationalError, match="upgrade_memory_mesh"):
+            older.execute(append)
 
 
 # --- schema 1 ---

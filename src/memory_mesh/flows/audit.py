@@ -237,7 +237,7 @@ def _fault(context: Context, memory: Memory, history: Sequence[Row], blocks: Seq
     row = context.store.get(Kind.MEMORY, [memory.id]).get(memory.id)
     if row is None or row.revision == memory.revision:
         return fault if row else None
-    known = [block for block in blocks if (audit.sealed_content(block) or (0, ""))[0] <= memory.revision]
+    known = [block for block in blocks if (audit.sealed_content(block.yamo_text) or (0, ""))[0] <= memory.revision]
     return memory_fault(memory, [change for change in history if change.number <= memory.revision], known)
 
 

@@ -274,9 +274,9 @@ def verdicts(chains: Sequence[Verdict], call: Call) -> Answer:
 
 def heads(ends: Sequence[Head], call: Call) -> Answer:
     """Render the end of each chain, in the form that `audit verify --head` takes."""
-    rows = [(f"{head.number}:{head.block_hash}", _owner(head.id)) for head in ends]
+    rows = [(f"{head.number}:{head.seal or head.block_hash}", _owner(head.id)) for head in ends]
     summary = f"{NAME} {_count(len(rows))}" if rows else f"{NAME} There are no chains yet"
-    data = [{**_chain_data(head.id), "number": head.number, "block_hash": head.block_hash} for head in ends]
+    data = [{**_chain_data(head.id), "number": head.number, "block_hash": head.block_hash, "seal": head.seal} for head in ends]
     return Answer(text=f"{summary}\n{aligned(rows)}" if rows else summary, data={"count": len(rows), "heads": data})
 
 
@@ -429,9 +429,19 @@ def _owner(chain: str) -> str:
 
 def _end(verdict: Verdict) -> str:
     if isinstance(verdict, Sound):
-        return f"{verdict.number}:{verdict.block_hash or 'no block'}"
+        return "; ".join([f"{verdict.number}:{verdict.seal or verdict.block_hash or 'no block'}", *_remarks(verdict)])
     block = f" ({verdict.block_id})" if verdict.block_id else ""
     return f"block {verdict.number}{block}: {verdict.reason}"
+
+
+def _remarks(sound: Sound) -> list[str]:
+    """Return what else a verdict says: what is newer than the noted head, and what could not be checked."""
+    first = sound.number - (sound.newer or 0) + 1
+    return [
+        *([f"{sound.newer} newer than the noted head, from block {first} on"] if sound.newer else []),
+        *([f"{sound.withheld} checked by hash and seal only"] if sound.withheld else []),
+        *([sound.caution] if sound.caution else []),
+    ]
 
 
 def _marked(mark: str, owner: str, end: str) -> str:
@@ -446,7 +456,8 @@ def _chain_data(chain: str) -> dict[str, object]:
 
 def _verdict_data(verdict: Verdict) -> dict[str, object]:
     if isinstance(verdict, Sound):
-        return {**_chain_data(verdict.chain), "ok": True, "number": verdict.number, "block_hash": verdict.block_hash}
+        checked = {name: getattr(verdict, name) for name in ("number", "block_hash", "seal", "newer", "withheld", "caution")}
+        return {**_chain_data(verdict.chain), "ok": True, **checked}
     why = {"block_id": verdict.block_id, "reason": verdict.reason}
     return {**_chain_data(verdict.chain), "ok": False, "number": verdict.number, **why}
 

@@ -48,7 +48,7 @@ def _by_revision(blocks: Sequence[Block]) -> dict[int, list[tuple[Block, str]]]:
     """Return the blocks with the hash of the content that they sealed, by revision of the memory."""
     sealed: dict[int, list[tuple[Block, str]]] = {}
     for block in blocks:
-        if content := sealed_content(block):
+        if content := sealed_content(block.yamo_text):
             sealed.setdefault(content[0], []).append((block, content[1]))
     return sealed
 

@@ -29,7 +29,7 @@ def may_read(reader: Reader, block: Block, memory: Row | None, first_revision: i
         return True
     if block.ref is None:
         return block.agent_id == reader.agent_id and block.session_id in (None, reader.session_id)
-    revision, _ = sealed_content(block) or (0, "")
+    revision, _ = sealed_content(block.yamo_text) or (0, "")
     return memory is not None and visible(reader, memory) and revision >= first_revision
 
 

@@ -80,10 +80,10 @@ def verify_tail(chain: str, blocks: Sequence[Block], head: Head | None) -> Verdi
     return walk.against_heads(head) or walk.sound()
 
 
-def sealed_content(block: Block) -> tuple[int, str] | None:
-    """Return the revision that a block seals and the hash of its content."""
-    hashed = _hashes(block.yamo_text).get("content_hash")
-    revision = _REVISION.search(block.yamo_text)
+def sealed_content(text: str) -> tuple[int, str] | None:
+    """Return the revision of the memory that the text of a block seals, and the hash of its content."""
+    hashed = _hashes(text).get("content_hash")
+    revision = _REVISION.search(text)
     return (int(revision.group(1)) if revision else 1, hashed) if hashed else None
 
 
@@ -278,7 +278,7 @@ def _columns_agree(block: Block) -> bool:
     if (block.metadata or {}).get("action") != columns.get("action", "add" if block.operation_type == "retain" else None):
         return False
     sealed = (block.memory_revision, block.content_hash)
-    if sealed != (sealed_content(block) or (None, None)) and (block.seal or sealed != (None, None)):
+    if sealed != (sealed_content(block.yamo_text) or (None, None)) and (block.seal or sealed != (None, None)):
         return False
     return wire_blocks.subject(block.yamo_text) == _written(block.ref)
 

@@ -191,6 +191,7 @@ class SqliteStore:
         for pragma in ("case_sensitive_like = ON", "secure_delete = ON", "temp_store = MEMORY", "synchronous = FULL"):
             connection.execute(f"PRAGMA {pragma}")
         connection.create_function("exactly_like", 2, exactly_like, deterministic=True)
+        connection.create_function(tables.UPGRADE, 0, lambda: None)
         ready = tables.check_version(connection)
         if self._read_only:
             if not ready:

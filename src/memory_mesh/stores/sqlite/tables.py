@@ -75,6 +75,12 @@ _INDEXES = (
     "CREATE INDEX IF NOT EXISTS records_by_target ON records (kind, target) WHERE target IS NOT NULL",
 )
 
+# A process of an earlier version may have the file open and would append blocks without a seal. The function is known only to
+# connections of this version, so the statement fails there and its name is the message.
+UPGRADE = "upgrade_memory_mesh"
+_TRIGGER = f"""CREATE TRIGGER IF NOT EXISTS blocks_need_a_seal BEFORE INSERT ON yamo_blocks WHEN NEW.seal IS NULL
+  BEGIN SELECT {UPGRADE}(); END"""
+
 _TYPES = {Type.INT: "INTEGER", Type.REAL: "REAL", Type.BOOL: "INTEGER"}
 
 
@@ -123,8 +129,9 @@ def prepare(connection: sqlite3.Connection) -> None:
         connection.execute(statement)
     for table in (MEMORIES, BLOCKS, RECORDS):
         _complete(connection, table)
-    for statement in _INDEXES:
+    for statement in (*_INDEXES, _TRIGGER):
         connection.execute(statement)
+    _fill_sealed_contents(connection)
     if old:  # schema 1 kept the data of BM25 in tables. The versions are kept; memories have all the rest.
         connection.execute("INSERT INTO partitions SELECT partition, version, '' FROM partitions_1")
         connection.execute("DROP TABLE partitions_1")
@@ -175,6 +182,20 @@ def _complete(connection: sqlite3.Connection, table: Table) -> None:
     for name, kind in columns.items():
         if name not in existing:
             connection.execute(f"ALTER TABLE {table.name} ADD COLUMN {name} {_TYPES.get(kind, 'TEXT')}")
+
+
+def _fill_sealed_contents(connection: sqlite3.Connection) -> None:
+    """Copy revision and content hash from the texts of blocks of earlier versions into the columns, which reads compare."""
+    query = """
+        SELECT rowid, yamo_text FROM yamo_blocks
+        WHERE rowid > ? AND seal IS NULL AND content_hash IS NULL AND typeof(yamo_text) = 'text' ORDER BY rowid LIMIT 1000"""
+    at = -1
+    while rows := connection.execute(query, (at,)).fetchall():
+        from memory_mesh.core.audit import sealed_content  # only an upgrade needs it
+
+        found = [(*content, rowid) for rowid, text in rows if (content := sealed_content(text))]
+        connection.executemany("UPDATE yamo_blocks SET (memory_revision, content_hash) = (?, ?) WHERE rowid = ?", found)
+        at = rows[-1][0]
 
 
 def _columns(connection: sqlite3.Connection, table: str) -> set[str]:
