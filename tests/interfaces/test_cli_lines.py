@@ -221,3 +221,14 @@ def test_search_and_list_can_ask_for_another_status_and_a_least_score(cli):
     assert cli("list", "--status", "archived").out == "[MemoryMesh] Listed 0 memories.\n"
     assert cli("list", "--status", "archived", "--status", "active").out.startswith("[MemoryMesh] Listed 2 memories.")
     assert cli("search", "deploy key", "--min-score", "1", "--ranker", "rrf").out.startswith("[MemoryMesh] Found 1 matches.")
+
+
+def test_add_update_and_extract_say_what_they_masked_and_json_has_the_counts(cli):
+    said = cli("store", "--content", "mail ann@example.org, bob@example.org or call +44 20 7946 0958")
+    assert said.out.splitlines()[1:] == ["[MemoryMesh] Masked: 2 email, 1 phone"]
+    assert "ann@" not in said.out
+    record = json.loads(cli("store", "--content", "host 203.0.113.42", "--json").out)
+    assert record["redactions"] == {"ip": 1}
+    updated = cli("update", "--id", record["id"], "--content", "host 203.0.113.43 of ann@example.org")
+    assert updated.out.splitlines()[1:] == ["[MemoryMesh] Masked: 1 email, 1 ip"]
+    assert "Masked: 1 email" in cli("extract", "--content", "ann@example.org wrote").out

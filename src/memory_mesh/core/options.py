@@ -14,6 +14,7 @@ from typing import Any, get_args, get_origin
 
 from memory_mesh.core.checks import is_number, nearest
 from memory_mesh.core.errors import SettingsError
+from memory_mesh.core.masks import KINDS
 from memory_mesh.core.text import shown_url, without_passwords
 
 CHAT_PROVIDERS = ("openai", "anthropic", "cohere", "ollama", "lmstudio", "llamacpp")
@@ -68,6 +69,12 @@ def _names(value: dict[object, object]) -> str:
     return "" if texts else "names and ids that are texts"
 
 
+def _kinds(value: dict[object, object]) -> str:
+    if unknown := next((kind for kind in value if kind not in KINDS), None):
+        return _choices(unknown, KINDS)
+    return "" if all(isinstance(on, bool) for on in value.values()) else "true or false for each kind"
+
+
 def _weights(value: dict[object, object]) -> str:
     numbers = all(is_number(weight, min_=0, max_=_MAX_NUMBER) for weight in value.values())
     return "" if numbers and value.keys() <= {"keywords", "vectors"} else "numbers from 0 for keywords and vectors"
@@ -99,6 +106,9 @@ class PrivacyOptions:
 
     redaction: str = option(
         "mask", "how personal data and secrets are replaced: mask, pseudonym or off", choices=("mask", "pseudonym", "off")
+    )
+    redaction_kinds: dict[str, bool] | None = option(
+        None, f"false for each kind that is not masked: {', '.join(KINDS)}", check=_kinds
     )
     redact_names: dict[str, str] | None = option(None, "names and the ids that replace them", check=_names, secret=True)
     scrub: dict[str, object] | None = option(None, "settings of the scrubber, by group")

@@ -41,6 +41,7 @@ class _Request:
     metadata: Mapping[str, object]  # added to each memory
     min_importance: float
     hash: str
+    redactions: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +73,7 @@ def extract(
         unusable=sum(part.unusable for part in parts),
         stored_whole=next((part.failed for part in parts if part.failed), None),
         flagged=_flags(str(text), request.content),
+        redactions=dict(request.redactions),
         repeated=repeated,
     )
 
@@ -82,7 +84,9 @@ def _validate(context: Context, text: object, min_importance: object, metadata: 
     draft = prepare(context, [(text, metadata)])[0].draft
     read_metadata({**_DOCUMENT, **draft.metadata, "flagged": list(InjectionKind)}, context.limits)
     hash_ = request_hash("extract", draft.content, draft.metadata, minimum)
-    return _Request(content=draft.content, metadata=draft.metadata, min_importance=minimum, hash=hash_)
+    return _Request(
+        content=draft.content, metadata=draft.metadata, min_importance=minimum, hash=hash_, redactions=draft.redactions
+    )
 
 
 # --- asking the model ---

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from memory_mesh.core import model
 from memory_mesh.core.checks import fraction, whole_number
 from memory_mesh.core.errors import InvalidInput, shown
+from memory_mesh.core.masks import without_masks
 from memory_mesh.core.model import ANYTHING, Change, In, Kind, Memory, Row, SearchResult, Status, Where, all_of, equals, iso
 from memory_mesh.core.search import Explained, Explanation, Placing, Pool, Query, tokens
 from memory_mesh.core.search.query import proper_names, speaker_roles, time_spans, without_speakers
@@ -193,10 +194,10 @@ def _check(request: Request) -> None:
 def _ranked(context: Context, request: Request) -> _Ranked:
     from memory_mesh.core.search.ranker import rank  # it needs numpy, which only searches use
 
-    # Stored contents are masked, so the query is masked to match them; and an embedder sees nothing that a store may not keep.
+    # An embedder sees nothing that a store may not keep.
     # Unpaired surrogates are replaced: no store can hold them and no embedder can read them.
     text = context.gate().redact(request.query.encode("utf-8", "replace").decode())
-    query = _query(context, request, text)
+    query = _query(context, request, tokens(text, language=context.options.stemmer_language), without_masks(text))
     pool = context.index.candidates(query, size=max(_POOL, 2 * request.limit))
     if query.vector and pool.without_vector:
         what = f"{pool.without_vector:,} memories have no vector of {query.vector.model} and are found by keywords"
@@ -208,14 +209,15 @@ def _ranked(context: Context, request: Request) -> _Ranked:
     return _Ranked(text=text, query=query, pool=pool, ranker=ranker, ranking=ranking, min_score=min_score, readable=test)
 
 
-def _query(context: Context, request: Request, text: str) -> Query:
+def _query(context: Context, request: Request, keywords: list[str], text: str) -> Query:
+    """Return the query of a text without masks: a mask would match the masks of other people's values."""
     at, language = iso(context.clock()), context.options.stemmer_language
     only: frozenset[str] | None = None
     if request.where is not ANYTHING:  # the ids that the caller's filter allows, without regard to scope
         in_partitions = In("partition", model.partitions(context.reader))
         only = frozenset(context.store.ids(Kind.MEMORY, all_of(in_partitions, request.where)))
     query = Query(
-        tokens=tokens(text, language=language),
+        tokens=keywords,
         vector=None,
         reader=context.reader,
         at=at,
@@ -225,6 +227,8 @@ def _query(context: Context, request: Request, text: str) -> Query:
         statuses=tuple(request.statuses),
         only=only,
     )
+    if not text.strip():
+        return query
     speakers = context.index.speakers(query) if context.embedder else frozenset()
     return replace(query, vector=embed.embed_query(context, without_speakers(text, speakers, language=language)))
 

@@ -131,7 +131,13 @@ def plan_add(context: Context, prepared: Sequence[Prepared], vectors: Vectors) -
     memories = [batch.memories[id_].row(replaces=batch.replaces.get(id_, 0)) for id_ in sorted(batch.changed)]
     model_rows = vectors.model_rows(context) if memories else []
     puts = [*memories, *batch.other_rows, *model_rows, *own_audit_rows(context, batch.entries)]
-    return Plan(batch.answers, puts, seen=seen if puts else {})
+    answers = (_reporting(memory, item.draft.redactions) for memory, item in zip(batch.answers, prepared, strict=True))
+    return Plan(list(answers), puts, seen=seen if puts else {})
+
+
+def _reporting(memory: Memory, redactions: dict[str, int]) -> Memory:
+    """Return the memory with what the write masked, for its caller."""
+    return replace(memory, redactions=redactions) if redactions else memory
 
 
 def _add_one(context: Context, batch: _Batch, item: Prepared, receipt: Row | None, vectors: Vectors) -> None:
@@ -204,8 +210,9 @@ def update(
     if content is None and metadata is None:
         raise InvalidInput("nothing to update", expected="content, metadata or both")
     check_texts(id=memory_id, **({} if why is None else {"why": why}))
-    text = None if content is None else context.gate().clean_content(read_content(content, context.limits))
-    changed = context.gate().clean_metadata(read_metadata(metadata, context.limits))
+    gate, given = context.gate(), None if content is None else read_content(content, context.limits)
+    text, keys = None if given is None else gate.clean_content(given), read_metadata(metadata, context.limits)
+    changed = gate.clean_metadata(keys)
     request = request_hash("update", memory_id, text, changed)
     vectors = Vectors()
 
@@ -219,7 +226,7 @@ def update(
         unchanged = [memory.row(replaces=memory.revision)] if receipt and not plan.puts else []
         return replace(plan, puts=[*plan.puts, *unchanged, *receipt], seen=seen)
 
-    return commit(context, decide)
+    return _reporting(commit(context, decide), gate.count((given, text), (keys, changed)))
 
 
 def set_columns(context: Context, memory_id: str, *, action: str, **columns: Any) -> Memory:

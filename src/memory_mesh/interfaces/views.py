@@ -42,7 +42,7 @@ _BLOCK_COLUMNS = ("time", "chain", "block", "operation", "agent", "about")
 
 
 def stored(memory: MemoryRecord, call: Call) -> Answer:
-    return Answer(text=f"{NAME} Ingested record {memory.id}", data=asdict(memory))
+    return Answer(text=f"{NAME} Ingested record {memory.id}{_masked(memory.redactions)}", data=asdict(memory))
 
 
 def found(results: Sequence[SearchResult], text: str) -> Answer:
@@ -92,7 +92,8 @@ def history(changes: Sequence[Change], call: Call) -> Answer:
 
 
 def updated(memory: MemoryRecord, call: Call) -> Answer:
-    return Answer(text=f"{NAME} Updated record {memory.id} to revision {memory.revision}", data=asdict(memory))
+    text = f"{NAME} Updated record {memory.id} to revision {memory.revision}{_masked(memory.redactions)}"
+    return Answer(text=text, data=asdict(memory))
 
 
 def pinned(memory: MemoryRecord, call: Call) -> Answer:
@@ -125,7 +126,7 @@ def ingested(done: Ingested, call: Call) -> Answer:
 
 def extracted(done: Extraction, call: Call) -> Answer:
     """Render the memories extracted from a text."""
-    lines = [f"{NAME} {_extraction(done)}"]
+    lines = [f"{NAME} {_extraction(done)}{_masked(done.redactions)}"]
     if done.stored_whole:
         lines.append(f"{NAME} Stored as it is: {done.stored_whole}")
     if done.flagged:
@@ -369,6 +370,10 @@ def _gone(gone: Sequence[Gone]) -> list[str]:
     ]
     left = len(gone) - len(lines)
     return [*lines, f"… and {left} more; --json lists them all"] if left else lines
+
+
+def _masked(redactions: Mapping[str, int]) -> str:
+    return f"\n{NAME} Masked: {', '.join(f'{count} {kind}' for kind, count in redactions.items())}" if redactions else ""
 
 
 def _extraction(done: Extraction) -> str:

@@ -172,15 +172,16 @@ def _layer0(settings: Settings, store: Store, clock: Clock) -> "Layer0":
 
     options, redactor = settings.options, None
     names = options.redact_names or {}
+    off = frozenset(kind for kind, on in (options.redaction_kinds or {}).items() if not on)
     try:
         if options.redaction == "pseudonym" and options.enable_memory:
             key = read_key(settings.home)
             check_pseudonym_key(store, key)
             key = key or make_key(settings.home)
             record_pseudonym_key(store, key, clock(), _pause)
-            redactor = Redactor("pseudonym", key, names)
+            redactor = Redactor("pseudonym", key, names, off)
         elif options.redaction != "off":
-            redactor = Redactor(names=names)
+            redactor = Redactor(names=names, off=off)
     except ValueError as error:
         raise InvalidInput(f"redact_names: {error}") from None
     return Layer0(redactor, _scrub_settings(options))

@@ -49,6 +49,7 @@ class Draft:
     content: str
     metadata: dict[str, Value]
     columns: dict[str, Value] = field(default_factory=dict)
+    redactions: dict[str, int] = field(default_factory=dict)  # how many values of each kind were masked
 
     @property
     def memory_type(self) -> str:
@@ -57,9 +58,10 @@ class Draft:
 
 def draft(content: object, metadata: object, reader: Reader, limits: Limits, layer0: "Layer0") -> Draft:
     """Check content and metadata, clean them with Layer 0 and return the draft."""
-    text = layer0.clean_content(read_content(content, limits))
-    clean = layer0.clean_metadata(read_metadata(metadata, limits))
-    return Draft(content=text, metadata=clean, columns=_columns(clean, reader))
+    given, keys = read_content(content, limits), read_metadata(metadata, limits)
+    text, clean = layer0.clean_content(given), layer0.clean_metadata(keys)
+    redactions = layer0.count((given, text), (keys, clean))
+    return Draft(content=text, metadata=clean, columns=_columns(clean, reader), redactions=redactions)
 
 
 def fingerprint(reader: Reader, draft: Draft) -> str:

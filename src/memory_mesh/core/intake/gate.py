@@ -4,6 +4,7 @@ Redaction runs first, so that a failure of the scrubber exposes nothing, and aga
 what it hid (`bob<b>@</b>example.org`). If scrubbing fails or leaves nothing, the redacted text is stored.
 """
 
+import json
 from dataclasses import dataclass, field
 
 from memory_mesh.core.errors import InvalidInput
@@ -38,6 +39,14 @@ class Layer0:
     def redact(self, text: str) -> str:
         """Return any other text redacted: a reason, a query, a line of a log."""
         return self.redactor.redact(text) if self.redactor else text
+
+    def count(self, *cleaned: tuple[Value, Value]) -> dict[str, int]:
+        """Return how many values of each kind were masked, from pairs of a value before and after it was cleaned."""
+        changed = [pair for pair in cleaned if pair[0] != pair[1]]
+        if self.redactor is None or not changed:
+            return {}
+        before, after = (json.dumps(values, ensure_ascii=False) for values in zip(*changed, strict=True))
+        return self.redactor.count(before, after)
 
     def clean_metadata(self, metadata: dict[str, Value]) -> dict[str, Value]:
         """Return metadata redacted, except for the scope keys."""

@@ -61,6 +61,8 @@ class MemoryRecord:
     lesson_pattern_id: str | None = None
     source_skill_id: str | None = None
     revision: int = 1
+    # In the result of a write: how many values of each kind it masked. Not stored, and not part of the memory.
+    redactions: dict[str, int] = field(default_factory=dict, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +89,7 @@ class Extraction:
     unusable: int = 0  # in the answer of the model, but not a usable memory
     stored_whole: str | None = None  # why the text, or a part of it, was stored unchanged
     flagged: tuple[str, ...] = ()  # kinds of prompt injection found in the text
+    redactions: dict[str, int] = field(default_factory=dict)  # how many values of each kind were masked in the text
     repeated: bool = False  # the idempotency key was used before; no model was called and nothing was stored
 
 

@@ -10,6 +10,7 @@ from math import log
 from typing import Protocol
 
 from memory_mesh.core.errors import SettingsError
+from memory_mesh.core.masks import without_masks
 
 K1, B = 1.2, 0.75
 _SHORTEST_PLAIN_WORD = 3
@@ -37,9 +38,9 @@ class _Stemmer(Protocol):
 
 
 def tokens(text: str, *, language: str = "english") -> list[str]:
-    """Return the keywords of a text, in order, with repeats."""
+    """Return the keywords of a text, in order, with repeats. Masks are not words, but a pseudonym stands for one value."""
     stemmer, keywords = _stemmer(language), list[str]()
-    for word in _WORD.findall(unicodedata.normalize("NFKC", text)):
+    for word in _WORD.findall(unicodedata.normalize("NFKC", without_masks(text, keep_pseudonyms=True))):
         # The fast path of most words makes a cache of words unnecessary: a text takes as long as with an empty cache.
         if word.isascii() and word.isalpha() and (word.islower() or word.istitle()):
             low = word.lower()
