@@ -385,8 +385,8 @@ def columns_of(kind: Kind) -> set[str]:
     return {column.name for column in COLUMNS if kind in column.kinds} - {"kind", "partition"}
 
 
-# Shown with a memory: counters kept in a row of their own, and what a write masked, which is kept nowhere.
-COUNTED = {"access_count", "last_accessed", "redactions"}
+# Shown with a memory: from other rows, or what a write masked, which is kept nowhere.
+COUNTED = {"access_count", "last_accessed", "redactions", "sealed"}
 
 
 def test_a_memory_has_exactly_the_columns_of_its_kind() -> None:

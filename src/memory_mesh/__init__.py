@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from memory_mesh.core.errors import CallTimedOut as CallTimedOut
     from memory_mesh.core.errors import Cancelled as Cancelled
     from memory_mesh.core.errors import Conflict as Conflict
+    from memory_mesh.core.errors import ContentAltered as ContentAltered
     from memory_mesh.core.errors import EmbeddingError as EmbeddingError
     from memory_mesh.core.errors import IdTaken as IdTaken
     from memory_mesh.core.errors import InvalidFilter as InvalidFilter
@@ -63,10 +64,10 @@ _NAMES = {
     "core.audit": "Broken Sound",
     "core.cancel": "cancellable",
     "core.errors": (
-        "AnswerUnreadable BudgetSpent CallError CallRefused CallTimedOut Cancelled Conflict EmbeddingError IdTaken "
-        "InvalidFilter InvalidInput KeyReused MemoryDisabled MemoryMeshError ModelMismatch ModelMissing NotFound NotYet "
-        "RateLimited SettingsError StoreBusy StoreClosed StoreCorrupt StoreError StoreFull StoreReadOnly StoreTooNew "
-        "StoreUnavailable Unreachable UnsafeAddress"
+        "AnswerUnreadable BudgetSpent CallError CallRefused CallTimedOut Cancelled Conflict ContentAltered EmbeddingError "
+        "IdTaken InvalidFilter InvalidInput KeyReused MemoryDisabled MemoryMeshError ModelMismatch ModelMissing NotFound "
+        "NotYet RateLimited SettingsError StoreBusy StoreClosed StoreCorrupt StoreError StoreFull StoreReadOnly "
+        "StoreTooNew StoreUnavailable Unreachable UnsafeAddress"
     ),
     "core.learning": "Distilled Heartbeat JobRun LessonBlock LessonContext",
     "core.model": "Extraction MemoryRecord SearchResult",

@@ -257,7 +257,7 @@ def test_rows_that_it_replaces_or_deletes_while_we_are_away_are_found_as_they_ar
         insert(connection, "plain", {"content": "The chimney smokes"}, word="INSERT OR REPLACE")
         connection.execute("DELETE FROM memories WHERE id = 'elsewhere'")
     with MemoryMesh(store=url(file), agent_id="one") as mesh:
-        assert [hit.id for hit in mesh.search("chimney")] == ["plain"]
+        assert [(hit.id, hit.sealed) for hit in mesh.search("chimney")] == [("plain", False)]  # sealed before, and not by Lane
         assert "plain" not in {hit.id for hit in mesh.search("lantern oil")}
         mesh.update("plain", content="The chimney is swept")
         assert [change.action for change in mesh.history("plain")] == ["add", "update", "update"]

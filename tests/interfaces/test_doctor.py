@@ -125,7 +125,7 @@ def test_a_damaged_file_fails(cli, store):
     # The root page of an index is overwritten: the file opens, and the damage shows when it is walked.
     with closing(sqlite3.connect(store)) as connection:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        (page,) = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'blocks_by_ref'").fetchone()
+        (page,) = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'blocks_by_memory'").fetchone()
         (size,) = connection.execute("PRAGMA page_size").fetchone()
     with store.open("r+b") as file:
         file.seek((page - 1) * size)

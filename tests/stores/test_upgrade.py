@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from memory_mesh import Broken, MemoryMesh, Sound
+from memory_mesh import Broken, ContentAltered, MemoryMesh, Sound
 from memory_mesh.core.audit import ERASED, chain_name
 from memory_mesh.core.errors import StoreCorrupt, StoreTooNew, StoreUnavailable
 from memory_mesh.core.model import Block, Compare, Kind, millis
@@ -74,6 +74,24 @@ def test_a_store_of_an_earlier_version_can_be_written_to(store: Path, tmp_path: 
     assert derived_faults(file) == []
     with closing(SqliteStore(file)) as opened:
         assert opened.damage() == []
+
+
+def test_contents_that_an_earlier_version_sealed_are_checked(tmp_path: Path) -> None:
+    file = open_copy(FOLDER / "0.1-foundation.db", tmp_path / "memory.db")
+    with MemoryMesh(store=f"sqlite:///{file}", embedder=WordEmbedder(), **PLANNER) as mesh:
+        sealed, off = mesh.get_all()[:2]
+        assert (sealed.sealed, off.sealed) == (True, True)
+    file = open_copy(FOLDER / "0.1-foundation.db", tmp_path / "edited.db")
+    with closing(sqlite3.connect(file)) as connection, connection:
+        connection.execute("UPDATE memories SET content = 'forged' WHERE id = ?", (sealed.id,))
+        # As after a change while the audit was off: a later revision than any block has.
+        connection.execute("UPDATE memories SET content = 'another', revision = revision + 1 WHERE id = ?", (off.id,))
+    with MemoryMesh(store=f"sqlite:///{file}", embedder=WordEmbedder(), **PLANNER) as mesh:
+        with pytest.raises(ContentAltered):
+            mesh.get(sealed.id)
+        unsealed = mesh.get(off.id)
+        assert unsealed is not None
+        assert (unsealed.content, unsealed.sealed) == ("another", False)
 
 
 def test_an_idempotency_key_of_an_earlier_version_is_still_known(tmp_path: Path) -> None:

@@ -142,6 +142,10 @@ class StoreCorrupt(StoreError):
     """The file is not a store, or it is damaged."""
 
 
+class ContentAltered(StoreCorrupt):
+    """The content of a memory is not the one that its audit block sealed."""
+
+
 class StoreTooNew(StoreError):
     """A newer version wrote the store."""
 

@@ -73,6 +73,10 @@ class Store(Protocol):
     - The version of a partition increases by the number of `MOVING` rows put into it or deleted from it. A row that moves to
       another partition increases both versions.
 
+    **sealed** of a memory that `get` or `find` returns comes from the blocks that refer to it (`ref`) and have a `content_hash`:
+    the `memory_revision` and `content_hash` of the one with the highest revision, read in the same state as the memory; None
+    without such a block. It is not written.
+
     **version** returns the version of a partition. **get** returns the rows with these ids that exist.
 
     **find**, **count** and **ids** read one kind. **find** returns the newest rows first (by creation time, number, id), at most

@@ -1,12 +1,14 @@
 """The context that every flow gets, and `commit`, which writes what a flow decided."""
 
-from collections.abc import Callable, Mapping, Sequence
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from threading import Event
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from memory_mesh.core.errors import Conflict, InvalidInput, MemoryDisabled, NotFound, StoreBusy
+from memory_mesh.core import audit
+from memory_mesh.core.errors import Conflict, ContentAltered, InvalidInput, MemoryDisabled, NotFound, StoreBusy
 from memory_mesh.core.intake import Limits
 from memory_mesh.core.learning import Accounts
 from memory_mesh.core.model import BY_NAME, Key, Kind, Memory, Reader, Row, SearchResult, fault, visible
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 _MAX_ATTEMPTS = 100
 
 Answer = TypeVar("Answer")
+_log = logging.getLogger("memory_mesh")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -34,6 +37,7 @@ class State:
     search_log: SearchLog = field(default_factory=SearchLog)  # searches whose audit block is not written yet
     ledger: Accounts | None = None  # None: no paid model
     warned: Event = field(default_factory=Event)  # set after the one warning about vectors of another model
+    warned_altered: Event = field(default_factory=Event)  # set after the one warning about contents that are not as sealed
 
     def with_queues(self, other: "State") -> "State":
         """Return this state with the counter and the queue of another one."""
@@ -127,10 +131,28 @@ def check_texts(**values: object) -> None:
 
 
 def find_memory(context: Context, memory_id: str, *, any_reader: bool = False) -> Memory | None:
-    """Return a memory; None for an unknown id, and, unless `any_reader` is set, if it is not visible to the reader."""
+    """Return a memory; None for an unknown id, and, unless `any_reader` is set, if it is not visible to the reader.
+
+    Raise `ContentAltered` if its content is not the sealed one.
+    """
     check_texts(id=memory_id)
     row = context.store.get(Kind.MEMORY, [memory_id]).get(memory_id)
-    return Memory.of(row) if row and (any_reader or visible(context.reader, row)) else None
+    if row is None or not (any_reader or visible(context.reader, row)):
+        return None
+    if audit.is_altered(row):
+        what = f"the content of {memory_id} was changed outside memory-mesh: it is not what its audit block sealed"
+        raise ContentAltered(what, remedy="run `memory-mesh audit verify`, then restore a backup or delete the memory")
+    return Memory.of(row)
+
+
+def intact(context: Context, rows: Iterable[Row]) -> list[Row]:
+    """Return the memories whose content is the sealed one, or was never sealed. The first other one logs a warning."""
+    every = list(rows)
+    found = [row for row in every if not audit.is_altered(row)]
+    if len(found) < len(every) and not context.state.warned_altered.is_set():
+        context.state.warned_altered.set()
+        _log.warning("memories were changed outside memory-mesh and are withheld; run memory-mesh audit verify")
+    return found
 
 
 def require_memory(context: Context, memory_id: str, *, any_reader: bool = False) -> Memory:

@@ -13,7 +13,7 @@ from memory_mesh.core.errors import InvalidInput, NotFound
 from memory_mesh.core.intake import Selection, draft, file_print, folder_print, read_content
 from memory_mesh.core.model import Compare, In, Kind, Memory, Status, Value, all_of, batches, equals, iso, not_expired, partitions
 from memory_mesh.core.ports import Folder, Listed, Progress
-from memory_mesh.flows.context import Context, Plan, commit
+from memory_mesh.flows.context import Context, Plan, commit, intact
 from memory_mesh.flows.embed import Vectors
 from memory_mesh.flows.write import plan_add, prepare, update
 
@@ -147,8 +147,8 @@ class _Run:
         """
         hashes = {file.fingerprint: file.hash for file in files}
         known: dict[str, Memory] = {}
-        for row in self._context.store.find(Kind.MEMORY, In("fingerprint", tuple(hashes))) if hashes else []:
-            memory = Memory.of(row)
+        rows = self._context.store.find(Kind.MEMORY, In("fingerprint", tuple(hashes))) if hashes else []
+        for memory in map(Memory.of, intact(self._context, rows)):
             name = str(memory.fingerprint)
             if self._is_current(memory) or (name not in known and memory.metadata.get("source_hash") == hashes[name]):
                 known[name] = memory

@@ -20,7 +20,7 @@ from memory_mesh.core.model import Block, Compare, In, Kind, Memory, MemoryType,
 from memory_mesh.core.safety import BASE_TRUST, Source
 from memory_mesh.flows import usage, write
 from memory_mesh.flows.chains import new_entry, own_audit_rows
-from memory_mesh.flows.context import Context, Plan, check_texts, commit, find_memory, require_memory
+from memory_mesh.flows.context import Context, Plan, check_texts, commit, find_memory, intact, require_memory
 from memory_mesh.flows.embed import Vectors, passage_rows
 from memory_mesh.flows.search import Request, checked_limit, readable, search
 
@@ -80,7 +80,7 @@ def by_pattern(context: Context, pattern_id: object) -> list[Memory]:
     """Return the lessons of a pattern that the reader may see, the highest confidence first."""
     check_texts(lesson_pattern_id=pattern_id)
     rows = context.store.find(Kind.MEMORY, all_of(readable(context), equals("lesson_pattern_id", str(pattern_id)), _LESSON))
-    return by_confidence(Memory.of(row) for row in rows)
+    return by_confidence(Memory.of(row) for row in intact(context, rows))
 
 
 def query(context: Context, text: object, *, limit: int = 10, order_by: str | None = None) -> list[LessonBlock]:
@@ -92,7 +92,7 @@ def query(context: Context, text: object, *, limit: int = 10, order_by: str | No
     max_lessons = checked_limit(limit)
     if not text.strip():
         confident = all_of(readable(context), _LESSON, Compare("confidence", ">=", context.options.lesson_min_confidence))
-        memories = by_severity(Memory.of(row) for row in context.store.find(Kind.MEMORY, confident))
+        memories = by_severity(Memory.of(row) for row in intact(context, context.store.find(Kind.MEMORY, confident)))
     elif order_by == "severity DESC":
         memories = by_severity(_search(context, text, max(max_lessons, _CANDIDATES)))
     else:
@@ -235,7 +235,7 @@ def _scan(context: Context) -> tuple[int, list[Memory]]:
     patterns = Counter(_pattern(block) for block in week if _action(block) in _OBSERVATIONS)
     chosen = [block for block in recent if _action(block) in _REPORTS and _is_candidate(block, patterns)]
     ids = dict.fromkeys(str(block.ref) for block in chosen)
-    rows = context.store.get(Kind.MEMORY, list(ids))
+    rows = {row.id: row for row in intact(context, context.store.get(Kind.MEMORY, list(ids)).values())}
     # Quarantined, archived, expired and erased memories give no lessons.
     active = all_of(equals("status", Status.ACTIVE), model.not_expired(iso(context.clock())))
     usable = all_of(own, Compare("memory_type", "<>", MemoryType.LESSON), active)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from memory_mesh.core import model
+from memory_mesh.core import audit, model
 from memory_mesh.core.checks import fraction, whole_number
 from memory_mesh.core.errors import InvalidInput, shown
 from memory_mesh.core.masks import without_masks
@@ -18,7 +18,7 @@ from memory_mesh.core.model import ANYTHING, Change, In, Kind, Memory, Row, Sear
 from memory_mesh.core.search import Explained, Explanation, Placing, Pool, Query, tokens
 from memory_mesh.core.search.query import proper_names, speaker_roles, time_spans, without_speakers
 from memory_mesh.flows import embed, usage
-from memory_mesh.flows.context import Context, find_memory, require_memory
+from memory_mesh.flows.context import Context, find_memory, intact, require_memory
 
 if TYPE_CHECKING:
     from memory_mesh.core.search.ranker import Ranking, ScoredCandidate
@@ -81,7 +81,7 @@ def get_all(
     """Return the memories visible to the reader, newest first."""
     max_rows = None if limit is None else checked_limit(limit)
     rows = context.store.find(Kind.MEMORY, all_of(readable(context, statuses), where), limit=max_rows)
-    return usage.with_counts(context, [Memory.of(row) for row in rows])
+    return usage.with_counts(context, [Memory.of(row) for row in intact(context, rows)])
 
 
 def count_by_status(context: Context) -> dict[str, int]:
@@ -162,7 +162,8 @@ def explain(context: Context, request: Request) -> Explanation:
     best, below = ranked.ranking.best(ranked.min_score), ranked.ranking.below(ranked.min_score)
     results = list(islice(_results(context, request, ranked), request.limit))
     explained = _explain(ranked, [*results, *_read(context, ranked, below[:_NEAR_MISSES])])
-    excluded = {"min_score": len(below), "limit": len(best) - len(results)}
+    altered = sum(map(audit.is_altered, context.store.get(Kind.MEMORY, [each.id for each in best]).values()))
+    excluded = {"min_score": len(below), "limit": len(best) - len(results) - altered, "altered": altered}
     return Explanation(
         query=ranked.text,
         tokens=list(ranked.query.tokens),
@@ -242,7 +243,8 @@ def _results(context: Context, request: Request, ranked: _Ranked) -> Iterator[Se
 def _read(context: Context, ranked: _Ranked, candidates: Sequence["ScoredCandidate"]) -> list[SearchResult]:
     # Checked again: a row may have changed since the index proposed it.
     rows = context.store.get(Kind.MEMORY, [each.id for each in candidates])
-    shown = [(rows[each.id], each) for each in candidates if each.id in rows and ranked.readable(rows[each.id])]
+    readable = {row.id: row for row in intact(context, filter(ranked.readable, rows.values()))}
+    shown = [(readable[each.id], each) for each in candidates if each.id in readable]
     counts = usage.usage_of(context, [row.id for row, _ in shown])
     return [SearchResult.of(row, each.score, _similarity(ranked, each.at), **counts.get(row.id, {})) for row, each in shown]
 

@@ -17,7 +17,7 @@ from memory_mesh.core.intake import Draft, draft, fingerprint, is_file_print, re
 from memory_mesh.core.model import In, Kind, Memory, MemoryType, Reader, Receipt, Row, Status, Value, all_of, equals, iso
 from memory_mesh.core.search import tokens
 from memory_mesh.flows.chains import new_entry, own_audit_rows
-from memory_mesh.flows.context import Context, Plan, check_texts, commit, require_memory
+from memory_mesh.flows.context import Context, Plan, check_texts, commit, intact, require_memory
 from memory_mesh.flows.embed import Embedded, Passage, Vectors, passage_row, passage_rows, replace_passages
 
 # The metadata that the audit block repeats: distillation looks for failures in blocks.
@@ -120,7 +120,7 @@ def plan_add(context: Context, prepared: Sequence[Prepared], vectors: Vectors) -
     batch = _Batch(numbers=dict(seen))
     if fingerprints := tuple({item.fingerprint for item in prepared if item.deduplicated}):
         active = all_of(equals("status", Status.ACTIVE), model.not_expired(iso(context.clock())))
-        for row in context.store.find(Kind.MEMORY, all_of(In("fingerprint", fingerprints), active)):
+        for row in intact(context, context.store.find(Kind.MEMORY, all_of(In("fingerprint", fingerprints), active))):
             batch.put(Memory.of(row))
             batch.replaces[row.id] = row.revision
     new = [item for item in prepared if batch.duplicate_of(item) is None and item.receipt_id not in receipts]
@@ -191,6 +191,7 @@ def new_memory(context: Context, item: Prepared, vectors: Embedded, *, ms: int, 
         keywords=item.keywords,
         vector=vectors.own,
         pending=vectors.pending,
+        sealed=context.options.enable_yamo,
         **{**columns, **more},
     )
 

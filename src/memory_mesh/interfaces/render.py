@@ -50,6 +50,7 @@ OUTCOMES: Mapping[type[MemoryMeshError], Outcome] = {
     errors.IdTaken: Outcome(9, 409),
     errors.StoreFull: Outcome(10, 507),
     errors.StoreCorrupt: Outcome(11, 500),
+    errors.ContentAltered: Outcome(11, 500),
     errors.StoreTooNew: Outcome(12, 500),
     errors.EmbeddingError: Outcome(13, 503),
     errors.ModelMissing: Outcome(13, 503),

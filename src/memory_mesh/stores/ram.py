@@ -10,7 +10,7 @@ from threading import RLock
 from typing import Never
 
 from memory_mesh.core.errors import Conflict, IdTaken, MemoryDisabled, StoreClosed
-from memory_mesh.core.model import ANYTHING, MOVING, Hit, Key, Kind, Row, Vector, Where
+from memory_mesh.core.model import ANYTHING, MOVING, Hit, Key, Kind, Row, Sealed, Vector, Where
 from memory_mesh.core.ports import Applied, Changes
 from memory_mesh.stores.base import KEPT_MOVES, best_cosines, check_unique, keyword_scores, mark_of, version_in
 
@@ -23,6 +23,7 @@ class RamStore:
 
     def __init__(self) -> None:
         self._rows: dict[Key, Row] = {}
+        self._sealed: defaultdict[str, dict[str, Sealed]] = defaultdict(dict)  # memory → block → what it sealed
         self._versions: Counter[str] = Counter()
         self._moves: defaultdict[str, list[Key]] = defaultdict(list)  # the latest moves of each partition, oldest first
         self._nonce = secrets.token_hex(8)
@@ -41,8 +42,11 @@ class RamStore:
             moved = [(partition, key) for key in deletes for partition in self._touched(key, None)]
             moved += [(partition, row.key) for row in puts for partition in self._touched(row.key, row)]
             for key in deletes:
-                self._rows.pop(key, None)
-            self._rows.update({row.key: _copy(row) for row in puts})
+                self._unseal(self._rows.pop(key, None))
+            for row in puts:
+                self._unseal(self._rows.get(row.key))
+                self._rows[row.key] = _copy(row)
+                self._seal(row)
             for partition, key in moved:
                 self._log(partition, key)
         return Applied(bytes_freed=True)
@@ -55,11 +59,11 @@ class RamStore:
     def get(self, kind: Kind, ids: Sequence[str]) -> dict[str, Row]:
         with self._lock:
             self._check_open()
-            return {id_: _copy(self._rows[Key(kind, id_)]) for id_ in ids if Key(kind, id_) in self._rows}
+            return {id_: self._read(self._rows[Key(kind, id_)]) for id_ in ids if Key(kind, id_) in self._rows}
 
     def find(self, kind: Kind, where: Where = ANYTHING, *, limit: int | None = None, after: Row | None = None) -> list[Row]:
         rows = [row for row in self._all(kind, where) if after is None or row.age_key < after.age_key]
-        return [_copy(row) for row in sorted(rows, key=lambda row: row.age_key, reverse=True)[:limit]]
+        return [self._read(row) for row in sorted(rows, key=lambda row: row.age_key, reverse=True)[:limit]]
 
     def count(self, kind: Kind, where: Where = ANYTHING) -> int:
         return sum(1 for _ in self._all(kind, where))
@@ -107,6 +111,22 @@ class RamStore:
             self._check_open()
             rows = [row for row in self._rows.values() if row.kind is kind]
         return (row for row in rows if where.matches(row))
+
+    def _read(self, row: Row) -> Row:
+        """Return a copy of the row; a memory with what its latest block sealed."""
+        sealed = self._sealed.get(row.id, {}).values() if row.kind is Kind.MEMORY else ()
+        return replace(_copy(row), sealed=max(sealed, default=None))
+
+    def _seal(self, row: Row) -> None:
+        """Remember what a block sealed."""
+        hash_, revision = row.value("content_hash"), row.value("memory_revision")
+        if row.kind is Kind.BLOCK and isinstance(hash_, str) and isinstance(revision, int):
+            self._sealed[str(row.value("ref"))][row.id] = Sealed(revision, hash_)
+
+    def _unseal(self, row: Row | None) -> None:
+        """Forget what a block sealed that is replaced or deleted."""
+        if row and row.kind is Kind.BLOCK:
+            self._sealed.get(str(row.value("ref")), {}).pop(row.id, None)
 
     def _check_revision(self, row: Row) -> None:
         stored = self._rows.get(row.key)

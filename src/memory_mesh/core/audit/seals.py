@@ -21,13 +21,25 @@ SEALED = (
 # The others: derived from the content, counted elsewhere, changed without a new revision, or in the block itself.
 NOT_SEALED = (
     "id", "content", "updated_at", "pending", "access_count", "last_accessed", "number", "fingerprint", "salt", "keywords",
-    "vector",
+    "vector", "sealed",
 )  # fmt: skip
 
 
 def content_hash(salt: str, content: str) -> str:
     """Hash a whole content. The salt is erased with the memory, so that an erased text cannot be guessed from its hash."""
     return sha256(f"{salt}\n{content}".encode()).hexdigest()
+
+
+def is_altered(row: Row) -> bool:
+    """Return whether the content of a memory differs from what its latest block sealed; False if it was never sealed.
+
+    A revision before the sealed one is an older copy of the memory, put back. A later one without a salt was written by Memory
+    Lane, which seals nothing.
+    """
+    if row.sealed is None or (row.value("salt") is None and row.revision > row.sealed.revision):
+        return False
+    actual = content_hash(str(row.value("salt") or ""), str(row.value("content")))
+    return actual != row.sealed.content_hash or row.revision < row.sealed.revision
 
 
 def digest(

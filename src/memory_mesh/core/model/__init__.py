@@ -7,8 +7,8 @@ from memory_mesh.core.model.records import (
     creation, revise, since_visible, visible_from,
 )
 from memory_mesh.core.model.rows import (
-    BASE, BY_NAME, COLUMNS, FILTERABLE, INT_MAX, MOVING, REQUIRED, WITH_VECTOR, Column, Hit, Json, Key, Kind, Row, Scalar, Type,
-    Value, Vector, batches, checked, fault, fields_of,
+    BASE, BY_NAME, COLUMNS, FILTERABLE, INT_MAX, MOVING, REQUIRED, WITH_VECTOR, Column, Hit, Json, Key, Kind, Row, Scalar, Sealed,
+    Type, Value, Vector, batches, checked, fault, fields_of,
 )
 from memory_mesh.core.model.scope import (
     MemoryType, Reach, Reader, may_erase, not_expired, partition, partition_for, partitions, reach_of, visible, visible_to,
@@ -22,8 +22,8 @@ __all__ = [
     "ANYTHING", "BASE", "BY_NAME", "COLUMNS", "FILTERABLE", "INT_MAX", "METADATA", "MIN_IMPORTANCE", "MOVING", "REQUIRED",
     "WITH_VECTOR", "And", "Anything", "Block", "Change", "Column", "Compare", "Extraction", "GivenClock", "Head", "Hit",
     "Ids", "In", "IsNull", "Json", "Key", "Kind", "Like", "Memory", "MemoryRecord", "MemoryType", "Meta", "Not", "Op", "Or",
-    "Reach", "Reader", "Receipt", "Row", "Scalar", "SearchResult", "Status", "Type", "Usage", "Value", "Vector", "Where",
-    "all_of", "as_clock", "batches", "change_id", "checked", "creation", "equals", "fault", "fields_of", "is_list", "iso",
-    "like", "may_erase", "millis", "not_expired", "parse_time", "partition", "partition_for", "partitions", "reach_of",
+    "Reach", "Reader", "Receipt", "Row", "Scalar", "Sealed", "SearchResult", "Status", "Type", "Usage", "Value", "Vector",
+    "Where", "all_of", "as_clock", "batches", "change_id", "checked", "creation", "equals", "fault", "fields_of", "is_list",
+    "iso", "like", "may_erase", "millis", "not_expired", "parse_time", "partition", "partition_for", "partitions", "reach_of",
     "revise", "since_visible", "visible", "visible_from", "visible_to",
 ]

@@ -61,6 +61,7 @@ class MemoryRecord:
     lesson_pattern_id: str | None = None
     source_skill_id: str | None = None
     revision: int = 1
+    sealed: bool = False  # an audit block binds the content; False for memories written by other programs or without audit
     # In the result of a write: how many values of each kind it masked. Not stored, and not part of the memory.
     redactions: dict[str, int] = field(default_factory=dict, compare=False)
 
@@ -76,7 +77,7 @@ class SearchResult(MemoryRecord):
     def of(cls, row: Row, score: float, similarity: float | None = None, **counted: Any) -> Self:
         """Make a result from the row of a memory; `counted` holds its usage counters."""
         values: dict[str, Any] = {name: value for name, value in row.fields.items() if name in _PUBLIC} | counted
-        values |= {"id": row.id, "created_at": row.created_at, "revision": row.revision}
+        values |= {"id": row.id, "created_at": row.created_at, "revision": row.revision, "sealed": row.is_sealed}
         return cls(**values, score=score, similarity=similarity)
 
 
@@ -118,7 +119,7 @@ class Memory(MemoryRecord):
 
     @classmethod
     def of(cls, row: Row) -> Self:
-        return cls(**_values(row), vector=row.vector)
+        return cls(**_values(row), vector=row.vector, sealed=row.is_sealed)
 
     def record(self) -> MemoryRecord:
         """Return the public part."""

@@ -163,6 +163,13 @@ class Vector:
         return cls(model, array("f", values).tobytes())
 
 
+class Sealed(NamedTuple):
+    """The revision of a memory that its latest audit block sealed, and the salted hash of the content."""
+
+    revision: int
+    content_hash: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
     """One row of a store. In a put, `replaces` is the revision that the row replaces; 0 means that the row is new."""
@@ -176,10 +183,16 @@ class Row:
     fields: Mapping[str, Value] = field(default_factory=dict)
     vector: Vector | None = None
     replaces: int = field(default=0, compare=False)  # an instruction to the store; not stored
+    sealed: Sealed | None = field(default=None, compare=False)  # from the audit blocks, in the memories that a store returns
 
     @property
     def key(self) -> "Key":
         return Key(self.kind, self.id)
+
+    @property
+    def is_sealed(self) -> bool:
+        """Whether an audit block sealed this revision or a later one."""
+        return self.sealed is not None and self.revision <= self.sealed.revision
 
     def value(self, name: str) -> Value:
         """Return the value of a column, or None if the row has none."""

@@ -93,9 +93,9 @@ def _starts(text: str, start: int) -> bool:
     head = text[max(0, start - 2) : start]
     if joined(head[-1:]) or head[-1:] in ("_", "+", "@", "%"):
         return False
-    if head[-1:] in (":", "."):
+    if head[-1:] == ":":
         return not head[0].isdigit()
-    return not (len(head) == 2 and head[1] in "-/" and joined(head[0]) and text[start] != "+")
+    return not (len(head) == 2 and head[1] in ".-/" and joined(head[0]) and text[start] != "+")
 
 
 def _is_phone(text: str, start: int, end: int, said: Evidence) -> bool:

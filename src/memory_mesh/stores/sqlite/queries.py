@@ -178,7 +178,12 @@ def page(kind: Kind, where: Where, *, limit: int | None, after: Row | None) -> S
     text = " UNION ALL ".join(select.text for select in selects)
     order = f"ORDER BY {created} DESC, number DESC, id DESC"
     limited = "" if limit is None else f" LIMIT {int(limit)}"
-    return Sql(f"{text} {order}{limited}", tuple(param for select in selects for param in select.params))
+    params = tuple(param for select in selects for param in select.params)
+    if kind is not Kind.MEMORY:
+        return Sql(f"{text} {order}{limited}", params)
+    # Around the limit: only for the rows that are returned.
+    inner = f"{text} {order}{limited}" if limited else text
+    return Sql(f"SELECT *, {_SEALED} FROM ({inner}) AS memories {order}", params)
 
 
 def near(kind: Kind, vector: Vector, where: Where) -> Sql:
@@ -197,6 +202,13 @@ def documents_of(visible: Where) -> Sql:
     """Build the query for the ids and keywords of the memories that a condition selects."""
     condition = condition_on(Kind.MEMORY, visible)
     return Sql(f"SELECT id, keywords FROM memories WHERE ({condition.text}) AND keywords IS NOT NULL", condition.params)
+
+
+# What the latest block of a memory sealed. Read in the same statement, so that memory and block are of the same state.
+_SEALED = (
+    "(SELECT memory_revision || ' ' || content_hash FROM yamo_blocks WHERE ref = memories.id AND content_hash IS NOT NULL "
+    "ORDER BY memory_revision DESC, content_hash DESC LIMIT 1) AS sealed"
+)
 
 
 def _select(kind: Kind, source: str, where: Where, after: Row | None) -> Sql:

@@ -27,6 +27,7 @@ from memory_mesh.core.model import (
     Kind,
     MemoryType,
     Row,
+    Sealed,
     Type,
     Value,
     Vector,
@@ -69,7 +70,7 @@ _INDEXES = (
     "CREATE INDEX IF NOT EXISTS memories_by_fingerprint ON memories (fingerprint) WHERE fingerprint IS NOT NULL",
     "CREATE INDEX IF NOT EXISTS memories_by_sources ON memories (user_id, sources)",
     "CREATE INDEX IF NOT EXISTS memories_to_take_up ON memories (id) WHERE partition IS NULL",
-    "CREATE INDEX IF NOT EXISTS blocks_by_ref ON yamo_blocks (ref) WHERE ref IS NOT NULL",
+    "CREATE INDEX IF NOT EXISTS blocks_by_memory ON yamo_blocks (ref, memory_revision, content_hash) WHERE ref IS NOT NULL",
     "CREATE UNIQUE INDEX IF NOT EXISTS blocks_by_number ON yamo_blocks (chain, number)",
     "CREATE INDEX IF NOT EXISTS records_by_ref ON records (kind, ref) WHERE ref IS NOT NULL",
     "CREATE INDEX IF NOT EXISTS records_by_target ON records (kind, target) WHERE target IS NOT NULL",
@@ -129,6 +130,7 @@ def prepare(connection: sqlite3.Connection) -> None:
         connection.execute(statement)
     for table in (MEMORIES, BLOCKS, RECORDS):
         _complete(connection, table)
+    connection.execute("DROP INDEX IF EXISTS blocks_by_ref")  # of schema 2
     for statement in (*_INDEXES, _TRIGGER):
         connection.execute(statement)
     _fill_sealed_contents(connection)
@@ -196,6 +198,13 @@ def _fill_sealed_contents(connection: sqlite3.Connection) -> None:
         found = [(*content, rowid) for rowid, text in rows if (content := sealed_content(text))]
         connection.executemany("UPDATE yamo_blocks SET (memory_revision, content_hash) = (?, ?) WHERE rowid = ?", found)
         at = rows[-1][0]
+    if at >= 0:
+        # A memory that was changed while the audit was off has a later revision than its blocks. It is not sealed.
+        later = "m.revision > (SELECT max(memory_revision) FROM yamo_blocks WHERE ref = m.id)"
+        connection.execute(
+            "UPDATE yamo_blocks SET (memory_revision, content_hash) = (NULL, NULL) "
+            f"WHERE seal IS NULL AND ref IN (SELECT id FROM memories m WHERE {later})"
+        )
 
 
 def _columns(connection: sqlite3.Connection, table: str) -> set[str]:
@@ -288,7 +297,7 @@ def rows_of(kind: Kind, cursor: sqlite3.Cursor) -> list[Row]:
     # Computed once for all rows: there are forty columns, and a large partition has many rows.
     places = [(at[table.physical(column.name)], column.name, _READERS.get(column.type)) for column in columns]
     base = [at[table.physical(name)] for name in ("id", "partition", "created_at", "revision", "number")]
-    embedding, model, extra = (at.get(name) for name in ("embedding", "model", "extra"))
+    embedding, model, extra, sealed = (at.get(name) for name in ("embedding", "model", "extra", "sealed"))
 
     def row(values: Sequence[Any]) -> Row:
         fields: dict[str, Any] = json.loads(values[extra]) if extra is not None and values[extra] else {}
@@ -301,9 +310,15 @@ def rows_of(kind: Kind, cursor: sqlite3.Cursor) -> list[Row]:
         return Row(
             kind=kind, id=id_, partition=partition, created_at=created_at, revision=revision, number=number, fields=fields,
             vector=Vector(of, data) if data is not None and of is not None else None,
+            sealed=_sealed(values[sealed]) if sealed is not None and values[sealed] else None,
         )  # fmt: skip
 
     return [row(values) for values in cursor]
+
+
+def _sealed(text: str) -> Sealed:
+    revision, _, hash_ = text.partition(" ")
+    return Sealed(int(revision), hash_)
 
 
 # --- moves ---
@@ -402,11 +417,14 @@ def _adopt(
     read = _metadata(metadata)
     if (at := _time(created)) == _UNKNOWN:
         read.setdefault("created_at", created)
-    changes = connection.execute("SELECT max(number) FROM records WHERE kind = 'change' AND ref = ?", (id_,)).fetchone()[0]
+    sealed, changes = connection.execute(
+        "SELECT (SELECT max(memory_revision) FROM yamo_blocks WHERE ref = ?1), "
+        "(SELECT max(number) FROM records WHERE kind = 'change' AND ref = ?1)", (id_,)
+    ).fetchone()  # fmt: skip
     kind, times = read.get("memory_type"), read.get("times_observed")
     values = {
         "partition": shared,
-        "revision": changes or 1,  # a replaced row continues its history
+        "revision": max(changes or 1, (sealed or 0) + 1),  # a replaced row continues its history, and is not the sealed one
         "number": 0,
         "metadata": _unchanged(metadata, read),
         "tags": _unchanged(tags, _texts(tags)),

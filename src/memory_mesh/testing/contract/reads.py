@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_mesh.core.errors import Conflict, IdTaken, StoreClosed
-from memory_mesh.core.model import ANYTHING, And, Compare, In, IsNull, Json, Key, Kind, Like, Not, Or, Row, Vector, Where
+from memory_mesh.core.model import ANYTHING, And, Compare, In, IsNull, Json, Key, Kind, Like, Not, Or, Row, Sealed, Vector, Where
 from memory_mesh.core.ports import Store
 from memory_mesh.testing.rows import (
     Subject,
@@ -57,6 +57,20 @@ class FindsInOrder(Subject):
         assert ids(first) == ["e", "d"]
         assert ids(store.find(kind, limit=2, after=first[-1])) == ["c", "b"]
         assert store.find(kind, after=store.find(kind)[-1]) == []
+
+    def test_a_memory_comes_with_what_its_latest_block_sealed(self, store: Store) -> None:
+        def block(id_: str, ref: str, hash_: str | None, revision: int | None) -> Row:
+            row = plain(Kind.BLOCK, id_, number=int(id_))
+            return replace(row, fields={**row.fields, "ref": ref, "content_hash": hash_, "memory_revision": revision})
+
+        store.apply([memory(id_) for id_ in "abc"])
+        store.apply([block("1", "a", "x", 1), block("2", "a", "y", 10), block("3", "a", "z", 2), block("4", "b", None, None)])
+        expected = {"a": Sealed(10, "y"), "b": None, "c": None}
+        assert {id_: row.sealed for id_, row in store.get(Kind.MEMORY, list("abc")).items()} == expected
+        assert {row.id: row.sealed for row in store.find(Kind.MEMORY, limit=9)} == expected
+        assert [row.sealed for row in store.find(Kind.BLOCK)] == [None] * 4
+        store.apply(deletes=[Key(Kind.BLOCK, "2")])
+        assert store.get(Kind.MEMORY, ["a"])["a"].sealed == Sealed(2, "z")
 
     def test_a_page_continues_behind_a_row_that_is_gone(self, store: Store) -> None:
         store.apply([memory(id_) for id_ in "abc"])
