@@ -26,6 +26,7 @@ def working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def opened(url: str) -> None:
     store = open_store(url)
     assert isinstance(store, SqliteStore)
+    store.prepare()
     assert store.count(Kind.MEMORY) == 0
     store.close()
 

@@ -35,8 +35,11 @@ if TYPE_CHECKING:
     from memory_mesh.core.errors import StoreClosed as StoreClosed
     from memory_mesh.core.errors import StoreCorrupt as StoreCorrupt
     from memory_mesh.core.errors import StoreError as StoreError
+    from memory_mesh.core.errors import StoreForeign as StoreForeign
     from memory_mesh.core.errors import StoreFull as StoreFull
+    from memory_mesh.core.errors import StoreMissing as StoreMissing
     from memory_mesh.core.errors import StoreReadOnly as StoreReadOnly
+    from memory_mesh.core.errors import StoreReplaced as StoreReplaced
     from memory_mesh.core.errors import StoreTooNew as StoreTooNew
     from memory_mesh.core.errors import StoreUnavailable as StoreUnavailable
     from memory_mesh.core.errors import Unreachable as Unreachable
@@ -66,8 +69,8 @@ _NAMES = {
     "core.errors": (
         "AnswerUnreadable BudgetSpent CallError CallRefused CallTimedOut Cancelled Conflict ContentAltered EmbeddingError "
         "IdTaken InvalidFilter InvalidInput KeyReused MemoryDisabled MemoryMeshError ModelMismatch ModelMissing NotFound "
-        "NotYet RateLimited SettingsError StoreBusy StoreClosed StoreCorrupt StoreError StoreFull StoreReadOnly "
-        "StoreTooNew StoreUnavailable Unreachable UnsafeAddress"
+        "NotYet RateLimited SettingsError StoreBusy StoreClosed StoreCorrupt StoreError StoreForeign StoreFull "
+        "StoreMissing StoreReadOnly StoreReplaced StoreTooNew StoreUnavailable Unreachable UnsafeAddress"
     ),
     "core.learning": "Distilled Heartbeat JobRun LessonBlock LessonContext",
     "core.model": "Extraction MemoryRecord SearchResult",

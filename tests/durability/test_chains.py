@@ -13,7 +13,7 @@ import pytest
 
 from memory_mesh import MemoryMesh, Sound
 from memory_mesh.core.model import Head, Kind
-from memory_mesh.stores import open_store
+from memory_mesh.stores.sqlite import SqliteStore
 
 PROCESSES, ROUNDS = 4, 12
 
@@ -145,7 +145,8 @@ def test_a_fork_records_no_search_twice_and_the_child_does_not_block(tmp_path: P
 
 def test_a_reader_does_not_wait_for_a_thread_that_waits_to_write(tmp_path: Path) -> None:
     file = tmp_path / "memory.db"
-    store = open_store(f"sqlite:///{file}", busy_seconds=3)
+    store = SqliteStore(file, busy_seconds=3)
+    store.prepare()
     head = Head(id="chain", created_at="2026-01-01T00:00:00.000Z", number=1, block_hash="h").row()
     with closing(sqlite3.connect(file, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")

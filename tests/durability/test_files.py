@@ -15,6 +15,7 @@ from memory_mesh.core.errors import (
     StoreClosed,
     StoreCorrupt,
     StoreFull,
+    StoreMissing,
     StoreReadOnly,
     StoreTooNew,
     StoreUnavailable,
@@ -23,6 +24,8 @@ from memory_mesh.core.model import ANYTHING, Kind, Vector
 from memory_mesh.core.ports import Store
 from memory_mesh.stores import open_store
 from memory_mesh.stores.sqlite import VERSION, SqliteStore
+from memory_mesh.stores.sqlite.opening import Opened
+from stores.files import prepare
 
 from .children import Child, bytes_of, url
 from .sound import assert_sound
@@ -58,9 +61,9 @@ def test_a_change_is_on_the_medium_when_it_is_acknowledged(file: Path) -> None:
 class SmallDisk(SqliteStore):
     """A store whose file may not take one page more than it has."""
 
-    def _prepare(self, connection: sqlite3.Connection) -> None:
-        super()._prepare(connection)
-        connection.execute("PRAGMA max_page_count = 1")
+    def _adopt(self, opened: Opened) -> Opened:
+        opened.connection.execute("PRAGMA max_page_count = 1")
+        return super()._adopt(opened)
 
 
 def test_a_full_disk_is_an_error_and_nothing_stored_is_lost(file: Path) -> None:
@@ -127,18 +130,18 @@ def test_a_new_file_that_another_process_holds_is_busy(tmp_path: Path, begin: st
     file = tmp_path / "memory.db"
     with Child("hold", file=str(file), begin=begin) as other:
         assert other.hear() == "held"
-        with pytest.raises(StoreBusy):
-            SqliteStore(file, busy_seconds=0.05)
+        with pytest.raises(StoreBusy), closing(SqliteStore(file, busy_seconds=0.05)) as store:
+            store.prepare()
         other.tell()
         assert other.hear() == "let go"
-        SqliteStore(file, busy_seconds=0.05).close()
+        prepare(file)
 
 
 @pytest.mark.parametrize("begin", ["BEGIN", "BEGIN IMMEDIATE", "BEGIN EXCLUSIVE"])
 def test_a_new_file_that_another_process_lets_go_of_in_time_opens(tmp_path: Path, begin: str) -> None:
     file = tmp_path / "memory.db"
     with closing(sqlite3.connect(file)) as connection:
-        connection.execute("CREATE TABLE theirs (x)")
+        connection.execute("PRAGMA user_version = 1")  # a file that is not empty, without tables
     with Child("hold", file=str(file), begin=begin) as other:
         assert other.hear() == "held"
         opening = Opening(file)
@@ -159,7 +162,7 @@ class Opening(Thread):
 
     def run(self) -> None:
         try:
-            SqliteStore(self._file).close()
+            prepare(self._file)
         except MemoryMeshError as error:
             self.failed = error
 
@@ -256,7 +259,8 @@ def test_a_path_that_is_a_folder_is_told(tmp_path: Path) -> None:
 
 def test_a_name_with_signs_that_urls_use_is_the_name_of_the_file(tmp_path: Path) -> None:
     file = tmp_path / "100% #1? ü.db"
-    with closing(SqliteStore(file)):
+    with closing(SqliteStore(file)) as store:
+        store.prepare()
         assert {path.name.removeprefix(file.name) for path in tmp_path.iterdir()} == {"", "-wal", "-shm"}
 
 
@@ -296,7 +300,7 @@ def test_a_store_opened_for_reading_refuses_every_write_and_stays_as_it_is(file:
 
 
 def test_reading_makes_no_file(tmp_path: Path) -> None:
-    with pytest.raises(StoreUnavailable, match="cannot be opened"):
+    with pytest.raises(StoreMissing, match=r"memory\.db does not exist"):
         SqliteStore(tmp_path / "memory.db", read_only=True)
     assert list(tmp_path.iterdir()) == []
 

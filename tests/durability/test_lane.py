@@ -15,6 +15,7 @@ from memory_mesh import MemoryMesh
 from memory_mesh.core.model import Compare, Kind, Vector, partition
 from memory_mesh.stores.sqlite import SqliteStore
 from memory_mesh.testing.rows import memory
+from stores.files import prepare
 
 from .children import bytes_of, url
 from .sound import derived_faults
@@ -114,10 +115,6 @@ def rows(file: Path) -> dict[str, dict[str, object]]:
         return {row[0]: dict(zip(COLUMNS, row, strict=True)) for row in found}
 
 
-def open_and_close(file: Path) -> None:
-    SqliteStore(file).close()
-
-
 # --- its file, opened by us ---
 
 
@@ -125,7 +122,7 @@ def open_and_close(file: Path) -> None:
 @pytest.mark.parametrize("theirs", [True, False])
 def test_the_table_is_the_documents_own_with_our_columns_behind(file: Path, tmp_path: Path, theirs: bool) -> None:
     mine = file if theirs else tmp_path / "ours.db"
-    open_and_close(mine)
+    prepare(mine)
     with closing(sqlite3.connect(":memory:")) as fresh:
         fresh.execute(TABLE)
         documented = fresh.execute("PRAGMA table_info(memories)").fetchall()
@@ -149,6 +146,7 @@ def test_every_row_is_read_and_found_by_its_words(file: Path) -> None:
         assert record
         assert (record.content, record.tags, record.category) == ("The lantern needs oil", ["lamp", "oil"], "decision")
         assert (record.times_observed, record.created_at, record.metadata["confidence_score"]) == (3, NEW_YEAR, 70)
+    prepare(file)
     with lane(file) as connection:
         assert list(derived_faults(connection)) == []
 
@@ -156,8 +154,8 @@ def test_every_row_is_read_and_found_by_its_words(file: Path) -> None:
 @pytest.mark.req("LANE-02")
 def test_what_it_wrote_stays_as_it_was(file: Path) -> None:
     before = rows(file)
-    open_and_close(file)
-    open_and_close(file)
+    prepare(file)
+    prepare(file)
     after = rows(file)
     assert [[row[name] for name in KEPT] for row in after.values()] == [[row[name] for name in KEPT] for row in before.values()]
 
@@ -238,7 +236,7 @@ def test_it_reads_our_vectors_as_packed_floats(file: Path) -> None:
 
 @pytest.mark.req("LANE-02")
 def test_rows_that_it_writes_while_we_are_away_are_taken_up_at_the_next_opening(file: Path) -> None:
-    open_and_close(file)
+    prepare(file)
     with lane(file) as connection:
         insert(connection, "late", {"content": "The chimney smokes"})
     with MemoryMesh(store=url(file), agent_id="one") as mesh:
@@ -279,6 +277,7 @@ def test_after_memory_lane_wrote_changes_asks_readers_to_read_the_partition_agai
         assert [store.changes(name, mark).keys for name, mark in marks.items()] == [None, None]
         assert store.changes(home, "0:").keys is None
         assert store.ids(Kind.MEMORY, Compare("partition", "=", own)) == []
+        store.prepare()
         mark = store.changes(home).mark
         store.apply([memory("next", partition=home)])
         assert store.changes(home, mark).keys == [(Kind.MEMORY, "next")]

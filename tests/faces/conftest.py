@@ -7,6 +7,7 @@ import pytest
 
 from memory_mesh import MemoryMesh
 from memory_mesh.stores import open_store
+from memory_mesh.stores.sqlite import SqliteStore
 
 from .house import House
 
@@ -25,6 +26,8 @@ def nothing_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def house(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[House]:
     url = "memory://" if request.param == "memory" else f"sqlite:///{tmp_path / 'memory.db'}"
     store = open_store(url)
+    if isinstance(store, SqliteStore):
+        store.prepare()  # tests of reads find an empty store; without a file they would be refused
     yield House(store)
     store.close()
 

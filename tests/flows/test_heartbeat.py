@@ -18,6 +18,7 @@ from memory_mesh.flows.search import Request, search
 from memory_mesh.models import HashingEmbedder
 from memory_mesh.stores import open_store
 from memory_mesh.testing.fakes import DownEmbedder, FakeClock, no_pause, seeded_ids
+from stores.files import prepare
 
 NAMES = ["guard", "distillation", "retention", "reembedding", "compaction"]
 FAILED = {"status": "error", "error_pattern": "token_expired", "preventative_rule": "Refresh the token first."}
@@ -346,7 +347,7 @@ def test_a_job_whose_end_could_not_be_written_was_done_and_is_free_when_its_leas
 
 def test_a_store_that_is_only_read_has_no_heartbeat(tmp_path: Path, context: Context) -> None:
     url = f"sqlite:///{tmp_path / 'read.db'}"
-    open_store(url).close()
+    prepare(tmp_path / "read.db")
     store = open_store(f"{url}?mode=ro")
     with pytest.raises(StoreReadOnly):
         beat(replace(context, store=store))

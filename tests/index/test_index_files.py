@@ -14,6 +14,7 @@ from memory_mesh.index.arrays import hash64
 from memory_mesh.index.files import Saved, file_of, forget
 from memory_mesh.stores.ram import RamStore
 from memory_mesh.stores.sqlite import SqliteStore
+from memory_mesh.stores.sqlite import store as sqlite_store
 
 from .index_rows import agrees, asking, memory, tiny
 
@@ -39,7 +40,8 @@ def _small() -> Iterator[None]:
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[Watched]:
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Watched]:
+    monkeypatch.setattr(sqlite_store, "_INDEXED_FROM", 1)
     with_rows = Watched(tmp_path / "memory.db")
     with_rows.apply([memory(f"m{at}", f"red word{at}", vector=[1.0, float(at)], session_id="s", turn=at) for at in range(9)])
     yield with_rows
@@ -170,6 +172,7 @@ def test_forget_deletes_a_partly_written_file_too(store: Watched) -> None:
 def test_if_no_file_can_be_written_the_index_stays_in_memory(store: Watched) -> None:
     folder = store.index_folder
     assert folder is not None
+    folder.rmdir()
     folder.write_bytes(b"in the way")
     index = LocalIndex(store)
     agrees(index, store, asking("red word3"))

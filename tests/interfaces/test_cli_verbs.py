@@ -100,6 +100,7 @@ def test_the_examples_in_the_help_run(cli, monkeypatch, name):
     Path("notes").mkdir()
     for line in examples:
         id_ = cli("store", "--content", "The deploy key rotates.", *scope).id
+        cli("store", "--content", "The deploy key rotates.", "--store", "sqlite:///memory.db")
         head = cli("audit", "head", "--agent", "planner").out.splitlines()[1].split()[0]
         if "--file" in line:
             cli("audit", "export", "--out", "trail.jsonl")

@@ -110,4 +110,4 @@ def _crowd() -> list[Row]:
 
 
 def _bytes(place: Path) -> bytes:
-    return b"".join(path.read_bytes() for path in sorted(place.iterdir()))
+    return b"".join(path.read_bytes() for path in sorted(place.rglob("*")) if path.is_file())

@@ -4,6 +4,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from stat import S_IMODE
 
 import pytest
 
@@ -14,6 +15,8 @@ from memory_mesh.stores.ram import DisabledStore, RamStore
 from memory_mesh.stores.sqlite import SqliteStore
 from memory_mesh.stores.sqlite import tables as sqlite_moves
 from memory_mesh.testing.rows import memory
+
+from .files import prepare
 
 
 @pytest.fixture
@@ -116,34 +119,31 @@ def test_the_log_holds_ids_and_no_text(file: Path) -> None:
 # --- where an index may lie ---
 
 
-def test_an_index_lies_beside_the_file(file: Path) -> None:
+def test_a_write_to_a_large_partition_makes_the_folder_of_the_index_beside_the_file(file: Path) -> None:
     with closing(SqliteStore(file)) as store:
+        store.apply([memory(f"m{at}") for at in range(999)])
+        assert store.index_folder is None
+        store.apply([memory("last")])
         assert store.index_folder == file.with_name("memory.db-index")
-        assert not store.index_folder.exists()
-        store.index_folder.mkdir()
-        assert store.index_folder == file.with_name("memory.db-index")
+        assert S_IMODE(store.index_folder.stat().st_mode) == 0o700
 
 
 def test_a_store_without_a_place_of_its_own_has_no_folder() -> None:
     assert RamStore().index_folder is DisabledStore().index_folder is None
 
 
-def test_a_store_opened_for_reading_has_a_folder_only_where_there_is_one(file: Path) -> None:
-    SqliteStore(file).close()
-    with closing(SqliteStore(file, read_only=True)) as store:
-        assert store.index_folder is None
-        file.with_name("memory.db-index").mkdir()
-        assert store.index_folder == file.with_name("memory.db-index")
-
-
-def test_a_folder_that_cannot_be_written_to_is_none(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with closing(SqliteStore(file)) as store:
-        folder = store.index_folder
-        assert folder
-        monkeypatch.setattr("os.access", lambda path, mode: path != file.parent)
-        assert store.index_folder is None
-        folder.mkdir()
-        assert store.index_folder == folder
-        folder.rmdir()
-        folder.write_text("in the way")
-        assert store.index_folder is None
+def test_a_store_has_a_folder_only_where_there_is_one_that_it_may_write_to(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = file.with_name("memory.db-index")
+    prepare(file)
+    for read_only in (True, False):
+        with closing(SqliteStore(file, read_only=read_only)) as store:
+            assert store.index_folder is None
+            folder.mkdir()
+            assert store.index_folder == folder
+            with monkeypatch.context() as patch:
+                patch.setattr("os.access", lambda path, mode: path != folder)
+                assert store.index_folder is None
+            folder.rmdir()
+            folder.write_text("in the way")
+            assert store.index_folder is None
+            folder.unlink()

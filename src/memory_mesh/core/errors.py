@@ -126,6 +126,14 @@ class StoreUnavailable(StoreError):
     """The store cannot be opened, read or written."""
 
 
+class StoreMissing(StoreUnavailable):
+    """The file of the store does not exist; a read does not create it."""
+
+
+class StoreReplaced(StoreUnavailable):
+    """The file was removed or replaced while it was open; nothing was written."""
+
+
 class StoreReadOnly(StoreError):
     """The store was opened for reading only."""
 
@@ -144,6 +152,10 @@ class StoreCorrupt(StoreError):
 
 class ContentAltered(StoreCorrupt):
     """The content of a memory is not the one that its audit block sealed."""
+
+
+class StoreForeign(StoreCorrupt):
+    """The file is a database of another program; nothing was changed."""
 
 
 class StoreTooNew(StoreError):

@@ -121,6 +121,35 @@ class Store(Protocol):
     def close(self) -> None: ...
 
 
+class StoreFile(Protocol):
+    """The file of a store, which a read neither creates nor upgrades.
+
+    **require_file** raises `StoreMissing` if there is no file and a read may not treat that as an empty store. **is_prepared**
+    returns whether the file has the tables of this version; if not, only a write that a caller asked for may change it.
+    **create_file** creates the file if there is none.
+    """
+
+    def require_file(self) -> None: ...
+    def is_prepared(self) -> bool: ...
+    def create_file(self) -> None: ...
+
+
+class _NoFile:
+    """A store without a file."""
+
+    def require_file(self) -> None:
+        """Accept every read."""
+
+    def is_prepared(self) -> bool:
+        return True
+
+    def create_file(self) -> None:
+        """Do nothing."""
+
+
+NO_FILE: StoreFile = _NoFile()
+
+
 class Index(Protocol):
     """Finds the candidates for a query. An index is derived from a store and reflects every write of every process.
 

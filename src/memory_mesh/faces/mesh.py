@@ -48,7 +48,11 @@ class MemoryStats:
 
 
 class Mesh:
-    """The memory of one agent. The first call opens the store; use it as a context manager, or call `close`."""
+    """The memory of one agent. The first call opens the store; use it as a context manager, or call `close`.
+
+    The first write creates the file of the store, and so does `init`. Reading a named file that does not exist raises
+    `StoreMissing`.
+    """
 
     def __init__(self, open_context: Callable[[], Context]) -> None:
         self._open_context = open_context
@@ -60,8 +64,8 @@ class Mesh:
     # --- lifecycle ---
 
     def init(self) -> None:
-        """Open the store now instead of at the first use. Does nothing if it is open."""
-        self._context()
+        """Open the store now instead of at the first use, and create its file if there is none."""
+        self._context().file.create_file()
 
     def close(self) -> None:
         """Write what is pending and close the store. A later call opens it again.
@@ -79,7 +83,7 @@ class Mesh:
                 context.store.close()
 
     def __enter__(self) -> Self:
-        self.init()
+        self._context()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
@@ -244,7 +248,7 @@ class Mesh:
 
     def get_memories_by_pattern(self, pattern_id: str) -> list[MemoryRecord]:
         """Return the lessons of a pattern as memories, highest confidence first."""
-        return [memory.record() for memory in lessons.by_pattern(self._context(), pattern_id)]
+        return [memory.record() for memory in lessons.by_pattern(self._reading(), pattern_id)]
 
     def heartbeat(self, *, jobs: Sequence[str] | None = None, force: bool = False) -> Heartbeat:
         """Run the scheduled jobs that are due, and return their results.
@@ -260,7 +264,7 @@ class Mesh:
         """Return the latest runs of the scheduled jobs, newest first."""
         from memory_mesh.flows.heartbeat import log
 
-        return log(self._context(), limit=limit)
+        return log(self._reading(), limit=limit)
 
     def distill(self) -> Distilled:
         """Distill lessons from the failures of the last day now, and return what was distilled and skipped."""
@@ -270,7 +274,7 @@ class Mesh:
 
     def stats(self) -> MemoryStats:
         """Return how many memories this user has by status, where they are stored, and what paid models cost."""
-        context = self._context()
+        context = self._reading()
         counts = search.count_by_status(context)
         today, in_all = models.spending(context.state.ledger, context.clock())
         return MemoryStats(
@@ -312,7 +316,7 @@ class Mesh:
         A `Broken` names the first block that was changed. `agent_id` selects the chains of one agent; `recalls` selects only
         the chains of searches (True) or only the others (False). `head` is the number and hash of an earlier head.
         """
-        return audit.verify_all(self._context(), ChainSelection(agent_id=agent_id, recalls=recalls), noted=head)
+        return audit.verify_all(self._reading(), ChainSelection(agent_id=agent_id, recalls=recalls), noted=head)
 
     def audit_heads(self, *, agent_id: str | None = None, recalls: bool | None = None) -> list[Head]:
         """Return the last block of each audit chain of this user.
@@ -386,6 +390,12 @@ class Mesh:
                     self._opened = replace(self._opened, state=self._opened.state.with_queues(self._last))
             return self._opened
 
+    def _reading(self) -> Context:
+        """Return the context, or raise `StoreMissing` if the file of a store that was named does not exist."""
+        context = self._context()
+        context.file.require_file()
+        return context
+
     def _reset_after_fork(self) -> None:
         """Start with empty queues in a forked child: the parent writes its own, and their locks may be held forever."""
         if self._process != getpid():
@@ -395,12 +405,12 @@ class Mesh:
 
     def _flushed(self) -> Context:
         """Return the context after all audit blocks of earlier searches are written."""
-        context = self._context()
+        context = self._reading()
         usage.flush(context)
         return context
 
     def _in_session(self, session_id: str | None) -> Context:
-        context = self._context()
+        context = self._reading()
         return context if session_id is None else replace(context, reader=replace(context.reader, session_id=session_id))
 
 

@@ -14,7 +14,20 @@ from memory_mesh.core.learning import Accounts
 from memory_mesh.core.model import BY_NAME, Key, Kind, Memory, Reader, Row, SearchResult, fault, visible
 from memory_mesh.core.options import Options
 from memory_mesh.core.pending import SearchLog, UsageCounter
-from memory_mesh.core.ports import ChatModel, Clock, Embedder, IdSource, Index, OpenFolder, Step, Store, no_folder, no_step
+from memory_mesh.core.ports import (
+    NO_FILE,
+    ChatModel,
+    Clock,
+    Embedder,
+    IdSource,
+    Index,
+    OpenFolder,
+    Step,
+    Store,
+    StoreFile,
+    no_folder,
+    no_step,
+)
 from memory_mesh.core.search import SearchCache
 from memory_mesh.core.text import shown_url
 
@@ -56,6 +69,7 @@ class Context:
     """The ports, the options, the reader and the state of an open mesh."""
 
     store: Store
+    file: StoreFile = NO_FILE  # of the store
     index: Index
     clock: Clock
     ids: IdSource
@@ -63,6 +77,7 @@ class Context:
     embedder: Embedder | None = None  # None: keywords only
     chat: ChatModel | None = None
     gate: Callable[[], "Layer0"] = _default_gate  # cleans every text before it is stored; loaded on the first call
+    query_gate: Callable[[], "Layer0"] = _default_gate  # masks a query as `gate` masked the contents, and creates no key
     step: Step = no_step
     open_folder: OpenFolder = no_folder
     owns_store: bool = True  # False: the caller opened the store, and closing the mesh leaves it open

@@ -8,7 +8,7 @@ from threading import Lock
 from memory_mesh.core.errors import MemoryDisabled, MemoryMeshError, SettingsError, StoreError, StoreReadOnly
 from memory_mesh.core.learning import Accounts, Caps, DailySpending, Price, Spending, totals
 from memory_mesh.core.model import Meta, iso
-from memory_mesh.core.ports import Clock, IdSource, Store, Tokens
+from memory_mesh.core.ports import NO_FILE, Clock, IdSource, Store, StoreFile, Tokens
 from memory_mesh.flows.context import Context, Plan, write_plan
 from memory_mesh.flows.embed import embed_texts
 
@@ -70,7 +70,7 @@ def _failed(part: str, model: str, error: MemoryMeshError) -> Checked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ledger:
-    """A `Meter` that writes to a store. If the store cannot be written to, this process counts in memory."""
+    """A `Meter` that writes to a store. If the store cannot be written to, or does not exist yet, it counts in memory."""
 
     store: Store
     clock: Clock
@@ -78,6 +78,7 @@ class Ledger:
     caps: Caps = field(default_factory=Caps)
     prices: Mapping[str, Price] = field(default_factory=dict)
     pause: Callable[[int], None] = lambda attempt: None  # waits before the next attempt, longer each time
+    file: StoreFile = NO_FILE  # if it is not prepared, the count of a read must not create or upgrade it
     _own: dict[str, DailySpending] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)
 
@@ -103,9 +104,15 @@ class Ledger:
         entries = Meta.with_prefix(self.store, _SPENDING)
         days = {entry.id.removeprefix(_SPENDING): DailySpending.of(entry.detail) for entry in entries}
         for day, own in self._own.items():
-            stored = days.get(day, DailySpending())
-            days[day] = DailySpending((*stored.spent, *own.spent), {**stored.reserved, **own.reserved})
+            days[day] = days.get(day, DailySpending()).plus(own)
         return days
+
+    def flush(self) -> None:
+        with self._lock:
+            own = dict(self._own)
+            self._own.clear()
+        for day, counted in own.items():
+            self._change(day, counted.plus)
 
     def _spent(self, operation: str, model: str, tokens: Tokens) -> Spending:
         price = self.prices.get(model)
@@ -118,6 +125,8 @@ class Ledger:
             return Plan(None, [meta.row(decide(DailySpending.of(meta.detail)).detail(), at=iso(self.clock()))])
 
         try:
+            if not self.file.is_prepared():
+                raise StoreReadOnly(f"{self.store.url} is not created or upgraded by a count")
             write_plan(self.store, plan, pause=self.pause)
         except (StoreError, MemoryDisabled) as error:
             # With a cap, an uncounted call would get around it. Without one, no answer is lost because counting failed.

@@ -197,7 +197,7 @@ def _ranked(context: Context, request: Request) -> _Ranked:
 
     # An embedder sees nothing that a store may not keep.
     # Unpaired surrogates are replaced: no store can hold them and no embedder can read them.
-    text = context.gate().redact(request.query.encode("utf-8", "replace").decode())
+    text = context.query_gate().redact(request.query.encode("utf-8", "replace").decode())
     query = _query(context, request, tokens(text, language=context.options.stemmer_language), without_masks(text))
     pool = context.index.candidates(query, size=max(_POOL, 2 * request.limit))
     if query.vector and pool.without_vector:

@@ -5,7 +5,7 @@ only writes that are not durable when a call returns. A store that cannot be wri
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -52,6 +52,9 @@ def flush(context: Context) -> None:
 def close(context: Context) -> None:
     """Write everything for the last time, and log how many searches are lost."""
     flush(context)
+    if context.state.ledger:
+        with suppress(StoreError):
+            context.state.ledger.flush()
     while left := context.state.search_log.take():
         _warn(context, len(left), "others kept the store busy")
 
@@ -84,7 +87,7 @@ def _write_counts(context: Context) -> None:
         if counts := usage.take():
             with suppress(StoreError):
                 try:
-                    commit(context, lambda: _plan_counts(context, counts))
+                    _commit(context, lambda: _plan_counts(context, counts))
                 except (StoreBusy, StoreClosed):  # a search that ends after `close` waits for the next opening
                     usage.put_back(counts)
 
@@ -126,11 +129,11 @@ def _write_log(context: Context) -> None:
 def _append(context: Context, entries: Sequence[SearchEntry]) -> None:
     def storable(text: str) -> str:
         """Mask a text and replace what no store accepts: NUL, and halves of surrogate pairs."""
-        return context.gate().redact(text.encode("utf-8", "replace").decode().replace("\0", "?"))
+        return context.query_gate().redact(text.encode("utf-8", "replace").decode().replace("\0", "?"))
 
     # The filter is masked too: it holds values.
     masked = [replace(one, query=storable(one.query), filter=one.filter and storable(one.filter)) for one in entries]
-    commit(context, lambda: _plan_append(context, masked))
+    _commit(context, lambda: _plan_append(context, masked))
 
 
 def _plan_append(context: Context, entries: Sequence[SearchEntry]) -> Plan[None]:
@@ -143,6 +146,13 @@ def _plan_append(context: Context, entries: Sequence[SearchEntry]) -> Plan[None]
         chain = chain_name(entry.user_id, entry.agent_id, recalls=True)
         chains.setdefault(chain, []).append(new_entry(context, "recall", entry.ms, write, session_id=entry.session_id))
     return Plan(None, [row for chain, new in chains.items() for row in audit_rows(context, chain, new)])
+
+
+def _commit(context: Context, decide: Callable[[], Plan[None]]) -> None:
+    """Write what a search left, unless that would create or upgrade the store: a search does neither."""
+    if not context.file.is_prepared():
+        raise StoreReadOnly(f"{context.store.url} is not created or upgraded by a search")
+    commit(context, decide)
 
 
 def _warn(context: Context, count: int, why: str) -> None:

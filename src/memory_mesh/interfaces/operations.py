@@ -460,7 +460,8 @@ OPERATIONS = (
         summary="Download the local model and make it ready. Does nothing when it is.",
     ),
     Operation(
-        name="model check", method="check_models", view="models", heading=SETUP, examples=("model check", "model check --json"),
+        name="model check", method="check_models", view="models", heading=SETUP, effect=Effect.WRITE,
+        examples=("model check", "model check --json"),
         summary="Send one short request to the language model and the embedder. Exits with 1 when one that is configured fails.",
     ),
     Operation(

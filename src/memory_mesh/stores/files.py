@@ -1,4 +1,4 @@
-"""Files on disk: the folder that `ingest-dir` reads, and the key of pseudonyms.
+"""Files on disk: private files and folders, the folder that `ingest-dir` reads, and the key of pseudonyms.
 
 A folder is read in a stable order. Hidden files, and links that lead out of the folder, are never read.
 """
@@ -8,6 +8,7 @@ import re
 import secrets
 from collections.abc import Iterator
 from contextlib import suppress
+from errno import EEXIST, ENOTDIR
 from pathlib import Path
 from stat import S_ISREG
 
@@ -22,6 +23,25 @@ _OUT = "it leads out of the folder"
 
 KEY_FILE = "pseudonym.key"
 _KEY_BYTES = 32
+
+
+def create_folder(folder: Path) -> None:
+    """Create a folder and the missing ones above it, each for its owner only. Raises `OSError`."""
+    for one in reversed([one for one in (folder, *folder.parents) if not one.exists()]):
+        with suppress(FileExistsError):  # another process was faster
+            one.mkdir(mode=0o700)
+    if not folder.is_dir():
+        raise NotADirectoryError(ENOTDIR, "a file, or a link that leads nowhere, is in the way")
+
+
+def create_file(path: Path) -> None:
+    """Create an empty file for its owner only, unless it exists. Follows no link that leads nowhere. Raises `OSError`."""
+    create_folder(path.parent)
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    except FileExistsError:
+        if not path.exists():
+            raise FileExistsError(EEXIST, "it is a link that leads nowhere") from None
 
 
 class DiskFolder:
@@ -120,10 +140,10 @@ def read_key(home: Path) -> bytes | None:
 
 def make_key(home: Path) -> bytes:
     """Return the pseudonym key, and create it if there is none. Two processes that create it at once use the same key."""
-    part = home / f".{KEY_FILE}.{os.getpid()}"
+    part = home / f".{KEY_FILE}.{secrets.token_hex(8)}"
     try:
-        home.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with os.fdopen(os.open(part, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600), "wb") as file:
+        create_folder(home)
+        with os.fdopen(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as file:
             file.write(secrets.token_bytes(_KEY_BYTES))
             file.flush()
             os.fsync(file.fileno())

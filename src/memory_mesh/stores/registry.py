@@ -10,8 +10,8 @@ from memory_mesh.core.text import shown_url
 _URLS = "sqlite:///relative.db, sqlite:////absolute.db, a path ending in .db, or memory://"
 
 
-def open_store(url: str, *, busy_seconds: float = 30.0, step: Step = no_step) -> Store:
-    """Open the store that a URL names."""
+def open_store(url: str, *, must_exist: bool = True, busy_seconds: float = 30.0, step: Step = no_step) -> Store:
+    """Open the store that a URL names. No file is created: the first write does. See `StoreFile` for `must_exist`."""
     if _is_path(url):
         url = f"sqlite:///{quote(url)}"
     scheme = urlsplit(url).scheme
@@ -22,7 +22,8 @@ def open_store(url: str, *, busy_seconds: float = 30.0, step: Step = no_step) ->
     if scheme == "sqlite":
         from memory_mesh.stores.sqlite import SqliteStore
 
-        return SqliteStore(_path_of(url), read_only=_is_read_only(url), busy_seconds=busy_seconds, step=step, url=url)
+        path, read_only = _path_of(url), _is_read_only(url)
+        return SqliteStore(path, read_only=read_only, must_exist=must_exist, busy_seconds=busy_seconds, step=step, url=url)
     if scheme in NOT_YET:
         raise not_yet(scheme)
     raise InvalidInput(f"unknown store {shown_url(url)!r:.120}", expected=_URLS)

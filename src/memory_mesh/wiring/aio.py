@@ -51,7 +51,7 @@ class AsyncProxy:
         self._face = face
 
     async def __aenter__(self) -> Self:
-        await to_thread(self._face.init)
+        await to_thread(self._face.__enter__)
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:

@@ -2,15 +2,16 @@
 
 import random
 import time
+from collections.abc import Callable
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from memory_mesh.core.errors import NOT_YET, InvalidInput, MemoryMeshError, SettingsError, not_yet, shown
 from memory_mesh.core.learning import Caps, Price
 from memory_mesh.core.model import Ids, Reader, as_clock
 from memory_mesh.core.options import NAMES, Options
-from memory_mesh.core.ports import ChatModel, Clock, Embedder, IdSource, Meter, Secret, Step, Store
+from memory_mesh.core.ports import NO_FILE, ChatModel, Clock, Embedder, IdSource, Meter, Secret, Step, Store, StoreFile
 from memory_mesh.flows.context import Context, State
 from memory_mesh.flows.models import Ledger, check_pseudonym_key, record_pseudonym_key
 from memory_mesh.index import LocalIndex
@@ -60,30 +61,33 @@ def build_context(
     """Open the store and connect everything that flows need. The arguments are objects that the caller made."""
     options = settings.options
     store = _open(settings, step) if given_store is None or not options.enable_memory else given_store
+    file = _file_of(store)
     ledger = Ledger(store=store, clock=clock, ids=ids, caps=_caps(options), prices=_prices(options), pause=_pause)
-    gate = cache(lambda: _layer0(settings, store, clock))
+    # A search embeds its query. The language model is asked by writes only.
+    embedding_ledger = replace(ledger, file=file)
     try:
-        if options.redaction == "pseudonym":
-            gate()  # report a lost key now, not on the first write
+        gate, query_gate = _gates(settings, store, clock)
     except MemoryMeshError:
         if store is not given_store:
             store.close()
         raise
     return Context(
         store=store,
+        file=file,
         index=LocalIndex(store, language=options.stemmer_language),
-        embedder=make_embedder(settings, meter=ledger) if embedder is None else embedder,
+        embedder=make_embedder(settings, meter=embedding_ledger) if embedder is None else embedder,
         chat=(make_chat(options, ledger) if chat is None else chat) if options.enable_llm else None,
         clock=clock,
         ids=ids,
         pause=_pause,
         gate=gate,
+        query_gate=query_gate,
         step=step,
         open_folder=DiskFolder,
         owns_store=store is not given_store,
         reader=Reader(options.user_id, options.agent_id, options.session_id),
         options=options,
-        state=State(ledger=ledger),
+        state=State(ledger=embedding_ledger),
     )
 
 
@@ -163,25 +167,49 @@ def _open(settings: Settings, step: Step) -> Store:
         from memory_mesh.stores.ram import DisabledStore
 
         return DisabledStore()
-    return open_store(settings.store_url, busy_seconds=settings.options.busy_seconds, step=step)
+    named = settings.options.store is not None  # the store of the home reads as empty before the first write
+    return open_store(settings.store_url, busy_seconds=settings.options.busy_seconds, step=step, must_exist=named)
 
 
-def _layer0(settings: Settings, store: Store, clock: Clock) -> "Layer0":
+def _file_of(store: Store) -> StoreFile:
+    from memory_mesh.stores.sqlite import SqliteStore
+
+    return store if isinstance(store, SqliteStore) else NO_FILE
+
+
+_Gate = Callable[[], "Layer0"]
+
+
+def _gates(settings: Settings, store: Store, clock: Clock) -> tuple[_Gate, _Gate]:
+    """Return the gate of contents and that of queries. Only the first creates a pseudonym key."""
+    layer0 = cache(partial(_layer0, settings.options))
+    if settings.options.redaction != "pseudonym" or not settings.options.enable_memory:
+        return partial(layer0, None), partial(layer0, None)
+    check_pseudonym_key(store, read_key(settings.home))  # report a lost key now, not on the first write
+
+    @cache
+    def key() -> bytes:
+        key = read_key(settings.home)
+        check_pseudonym_key(store, key)
+        key = key or make_key(settings.home)
+        record_pseudonym_key(store, key, clock(), _pause)
+        return key
+
+    return lambda: layer0(key()), lambda: layer0(read_key(settings.home))
+
+
+def _layer0(options: Options, key: bytes | None) -> "Layer0":
+    """Return a gate. Without a key it masks instead of replacing by pseudonyms."""
     from memory_mesh.core.intake.gate import Layer0
     from memory_mesh.core.redaction import Redactor
 
-    options, redactor = settings.options, None
     names = options.redact_names or {}
     off = frozenset(kind for kind, on in (options.redaction_kinds or {}).items() if not on)
     try:
-        if options.redaction == "pseudonym" and options.enable_memory:
-            key = read_key(settings.home)
-            check_pseudonym_key(store, key)
-            key = key or make_key(settings.home)
-            record_pseudonym_key(store, key, clock(), _pause)
-            redactor = Redactor("pseudonym", key, names, off)
-        elif options.redaction != "off":
-            redactor = Redactor(names=names, off=off)
+        if options.redaction == "off":
+            redactor = None
+        else:
+            redactor = Redactor("pseudonym", key, names, off) if key else Redactor(names=names, off=off)
     except ValueError as error:
         raise InvalidInput(f"redact_names: {error}") from None
     return Layer0(redactor, _scrub_settings(options))

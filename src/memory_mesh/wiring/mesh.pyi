@@ -154,7 +154,7 @@ class AsyncMemoryMesh:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None: ...
     async def init(self) -> None:
-        """Open the store now instead of at the first use. Does nothing if it is open."""
+        """Open the store now instead of at the first use, and create its file if there is none."""
     async def close(self) -> None:
         """Write what is pending and close the store. A later call opens it again.
 

@@ -80,6 +80,10 @@ class DailySpending:
             "held": {ticket: asdict(account) for ticket, account in self.reserved.items()},
         }
 
+    def plus(self, other: "DailySpending") -> "DailySpending":
+        """Return the usage and the reservations of both."""
+        return DailySpending(totals((*self.spent, *other.spent)), {**self.reserved, **other.reserved})
+
     def reserve(self, ticket: str, maximum: Spending, caps: Caps) -> "DailySpending":
         """Add the reservation of a call that uses at most `maximum`, or raise `BudgetSpent`."""
         accounts = [*self.spent, *self.reserved.values(), maximum]
@@ -99,9 +103,10 @@ class DailySpending:
 
 
 class Accounts(Protocol):
-    """The spending of each day, by date."""
+    """The spending of each day, by date. **flush** writes what was counted before the store could be written to."""
 
     def days(self) -> Mapping[str, DailySpending]: ...
+    def flush(self) -> None: ...
 
 
 def totals(accounts: Iterable[Spending]) -> tuple[Spending, ...]:

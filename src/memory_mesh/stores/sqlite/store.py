@@ -7,6 +7,8 @@ follows `changes`, and `matching` reads the memories themselves.
 A fork must not inherit a SQLite connection. The child would inherit the count of locks that only the parent holds; when the
 parent closes, it removes the log under the writes of the child, and they are lost without an error. So every open store closes
 its connection before a fork, and both processes connect again at the next use.
+
+Reads leave the file as it is, and create none; `apply` creates it or upgrades its tables. See `opening`.
 """
 
 import json
@@ -36,12 +38,24 @@ from memory_mesh.core.model import ANYTHING, Hit, In, Key, Kind, Row, Vector, Wh
 from memory_mesh.core.ports import Applied, Changes, Step, no_step
 from memory_mesh.stores.base import best_cosines, check_unique, keyword_scores
 from memory_mesh.stores.sqlite import tables
-from memory_mesh.stores.sqlite.queries import condition_on, documents_of, exactly_like, near, page
+from memory_mesh.stores.sqlite.opening import (
+    FileId,
+    Opened,
+    abandon,
+    code_of,
+    file_id,
+    missing,
+    open_for_reading,
+    open_for_writing,
+    replaced,
+    transaction,
+)
+from memory_mesh.stores.sqlite.queries import condition_on, documents_of, near, page
 
-_WAL_ATTEMPTS = 100  # each may fail because another process opens the file at the same time
 # Freeing bytes rewrites the file. Up to this size a deletion does it at once; for larger files `compact` does.
 _MAX_REWRITTEN = 64 * 1024 * 1024
 _PAUSES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05)  # seconds between attempts to write; the last one repeats
+_INDEXED_FROM = 1_000  # moves of a partition; a smaller one is read from the store as fast as from the files of an index
 _BATCH = 500  # ids in one query; SQLite accepts 32,766 parameters, older versions 999
 
 
@@ -49,13 +63,22 @@ class SqliteStore:
     """Rows in one SQLite file."""
 
     def __init__(
-        self, path: Path, *, read_only: bool = False, busy_seconds: float = 30.0, step: Step = no_step, url: str = ""
+        self,
+        path: Path,
+        *,
+        read_only: bool = False,
+        must_exist: bool = True,
+        busy_seconds: float = 30.0,
+        step: Step = no_step,
+        url: str = "",
     ) -> None:
         self.url = url or f"sqlite:///{path}"
-        self._path, self._read_only, self._busy_seconds, self._step = path, read_only, busy_seconds, step
+        self._path, self._read_only, self._must_exist = path, read_only, must_exist
+        self._busy_seconds, self._step = busy_seconds, step
         self._lock = RLock()
-        self._closed = False
-        self._connection: sqlite3.Connection | None = None
+        self._closed = self._indexed = False
+        self._opened: Opened | None = None
+        self._file: FileId | None = None  # the file that was opened first; another one at the path is an error
         with self._use(), _fork_lock:
             _open_stores.add(self)
 
@@ -63,15 +86,14 @@ class SqliteStore:
 
     @property
     def index_folder(self) -> Path | None:
-        folder = self._path.absolute().with_name(f"{self._path.name}-index")
-        place = folder if self._read_only or folder.exists() else folder.parent
-        return folder if place.is_dir() and os.access(place, os.W_OK | os.X_OK) else None
+        folder = self._index_path()
+        return folder if folder.is_dir() and os.access(folder, os.W_OK | os.X_OK) else None
 
     def apply(self, puts: Sequence[Row] = (), deletes: Sequence[Key] = (), *, seen: Mapping[str, int] | None = None) -> Applied:
         check_unique(puts, deletes)
         self._check_writable()
         with self._write_transaction() as connection:
-            with self._transaction(connection):
+            with transaction(connection):
                 self._step("store.begun")
                 for partition, version in (seen or {}).items():
                     if tables.state_of(connection, partition)[0] != version:
@@ -83,12 +105,15 @@ class SqliteStore:
                 for row in puts:
                     change.put(row)
                 self._step("store.put")
-                tables.record_moves(connection, change.moved)
+                size = tables.record_moves(connection, change.moved)
                 replaced = any(row.replaces and row.kind is Kind.BLOCK for row in puts)
                 if deletes or replaced:
                     tables.mark_unfreed(connection)
                 self._step("store.counted")
+            self._check_file()
             self._step("store.committed")
+            if size >= _INDEXED_FROM:
+                self._make_index_folder()
             if deletes or replaced:
                 return Applied(bytes_freed=self._free_deleted(connection))
             return Applied(bytes_freed=not any(row.replaces for row in puts))
@@ -100,7 +125,7 @@ class SqliteStore:
     def get(self, kind: Kind, ids: Sequence[str]) -> dict[str, Row]:
         if len(ids) <= _BATCH:  # a single query reads one snapshot
             return {row.id: row for row in self.find(kind, In("id", tuple(ids)))} if ids else {}
-        with self._use() as connection, self._transaction(connection, "BEGIN"):
+        with self._use() as connection, transaction(connection, "BEGIN"):
             return {row.id: row for batch in batches(ids, _BATCH) for row in self.find(kind, In("id", tuple(batch)))}
 
     def find(self, kind: Kind, where: Where = ANYTHING, *, limit: int | None = None, after: Row | None = None) -> list[Row]:
@@ -127,7 +152,7 @@ class SqliteStore:
         return best_cosines(vector.data, rows, limit)
 
     def matching(self, tokens: Sequence[str], visible: Where, where: Where = ANYTHING, *, limit: int) -> list[Hit]:
-        with self._use() as connection, self._transaction(connection, "BEGIN"):
+        with self._use() as connection, transaction(connection, "BEGIN"):
             documents = documents_of(visible)
             rows = connection.execute(documents.text, documents.params)
             scored = keyword_scores(((id_, json.loads(words)) for id_, words in rows), tokens)
@@ -143,8 +168,11 @@ class SqliteStore:
         return hits[:limit]
 
     def compact(self) -> bool:
-        with self._use() as connection:
-            self._check_writable()
+        self._check_writable()
+        with self._using() as opened:
+            if opened.file is None:
+                return True
+        with self._use(writing=True) as connection:
             return self._free(connection)
 
     def close(self) -> None:
@@ -153,73 +181,89 @@ class SqliteStore:
                 self._closed = True
                 self._disconnect()
 
+    # --- the index ---
+
+    def _index_path(self) -> Path:
+        return self._path.absolute().with_name(f"{self._path.name}-index")
+
+    def _make_index_folder(self) -> None:
+        """Create the folder once. A search creates none, and keeps its index in memory where there is none."""
+        if not self._indexed:
+            self._indexed = True
+            with suppress(OSError):
+                self._index_path().mkdir(mode=0o700)
+
     # --- the file ---
 
     def damage(self) -> list[str]:
         """Return the faults that the integrity check of SQLite finds."""
-        with self._use() as connection:
-            faults = [str(row[0]) for row in connection.execute("PRAGMA integrity_check(10)")]
+        with self._using() as opened:
+            file = opened.source or opened.connection
+            faults = [str(row[0]) for row in file.execute("PRAGMA integrity_check(10)")]
         return [] if faults == ["ok"] else faults
 
     def has_deleted_bytes(self) -> bool:
         """Return whether bytes of deleted rows are still in the files."""
-        with self._use() as connection:
-            return tables.unfreed(connection)
+        with self._using() as opened:
+            return opened.prepared and tables.unfreed(opened.connection)
 
-    def _connect(self) -> sqlite3.Connection:
-        if not self._read_only:
-            with suppress(OSError):  # opening the file reports what is wrong
-                # Readable by its owner only. SQLite gives its own files the same permissions.
-                self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-                os.close(os.open(self._path, os.O_CREAT | os.O_EXCL, 0o600))
-        uri = f"{self._path.absolute().as_uri()}?mode={'ro' if self._read_only else 'rwc'}"
-        connection = sqlite3.connect(uri, uri=True, timeout=self._busy_seconds, isolation_level=None, check_same_thread=False)
-        try:
-            self._prepare(connection)
-        except BaseException:
-            connection.close()
-            raise
-        return connection
+    def is_prepared(self) -> bool:
+        """Return whether the file exists and has our tables of this version, so that nothing must be created or upgraded."""
+        with self._using() as opened:
+            return opened.prepared
+
+    def require_file(self) -> None:
+        """Raise `StoreMissing` if there is no file, unless the store was opened with `must_exist=False`."""
+        if self._must_exist and self._file is None and file_id(self._path) is None:
+            raise missing(self._path)
+
+    def create_file(self) -> None:
+        """Create the file if there is none and the store may be written to."""
+        if not self._read_only and file_id(self._path) is None:
+            self.prepare()
+
+    def prepare(self) -> None:
+        """Create the file, or upgrade its tables, where needed. Every write does that."""
+        self._check_writable()
+        with self._using(writing=True):
+            pass
+
+    def _current(self, *, writing: bool) -> Opened:
+        """Return the open file. Open it first, or again if another process changed what it is."""
+        opened = self._opened
+        if opened and opened.connection.in_transaction:  # the rest of it must read and write the same
+            return opened
+        found = self._check_file()
+        if opened and (found != opened.file or opened.is_stale):
+            self._disconnect()
+            opened = None
+        if opened is None:
+            opened = self._adopt(open_for_reading(self._path, read_only=self._read_only, busy_seconds=self._busy_seconds))
+        if writing and not opened.writable:
+            self._disconnect()
+            opened = self._adopt(open_for_writing(self._path, busy_seconds=self._busy_seconds))
+        return opened
+
+    def _adopt(self, opened: Opened) -> Opened:
+        """Use a file that was opened, and free the bytes that a deletion could not free."""
+        self._opened, self._file = opened, opened.file
+        if opened.writable and not self._read_only and tables.unfreed(opened.connection) and self._is_small():
+            self._free(opened.connection)
+        return opened
+
+    def _check_file(self) -> FileId | None:
+        """Raise `StoreReplaced` if the file at the path is not the one that was opened: what is written there would be lost."""
+        found = file_id(self._path)
+        if self._file and found != self._file:
+            raise replaced(self._path)
+        return found
 
     def _disconnect(self) -> None:
-        if self._connection:
-            self._connection.close()
-            self._connection = None
-
-    def _prepare(self, connection: sqlite3.Connection) -> None:
-        # Compare text as `Where` does, overwrite deleted bytes, and write nothing to temporary files.
-        for pragma in ("case_sensitive_like = ON", "secure_delete = ON", "temp_store = MEMORY", "synchronous = FULL"):
-            connection.execute(f"PRAGMA {pragma}")
-        connection.create_function("exactly_like", 2, exactly_like, deterministic=True)
-        connection.create_function(tables.UPGRADE, 0, lambda: None)
-        ready = tables.check_version(connection)
-        if self._read_only:
-            if not ready:
-                raise StoreUnavailable(f"{self._path} has no tables of this version", remedy="open it once for writing")
-            return
-        self._switch_to_wal(connection)
-        if not ready:
-            with self._transaction(connection):
-                tables.prepare(connection)
-        elif tables.has_foreign_rows(connection):
-            with self._transaction(connection):
-                tables.adopt(connection)
-        if tables.unfreed(connection) and self._is_small():
-            self._free(connection)
-
-    def _switch_to_wal(self, connection: sqlite3.Connection) -> None:
-        """Switch to WAL. SQLite does not wait for a lock here, so take an exclusive lock, for which it waits, and try again."""
-        for last in (*[False] * _WAL_ATTEMPTS, True):
-            try:
-                if connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
-                    connection.execute("PRAGMA journal_mode = WAL")
-            except sqlite3.OperationalError as error:
-                if last or _code_of(error) != sqlite3.SQLITE_BUSY:
-                    raise
-                connection.execute("BEGIN EXCLUSIVE")
-                connection.execute("COMMIT")
-            else:
-                return
+        opened, self._opened = self._opened, None
+        if opened and opened.file in (None, file_id(self._path)):
+            opened.close()
+        elif opened:
+            abandon(opened)
 
     def _check_writable(self) -> None:
         if self._read_only:
@@ -266,16 +310,20 @@ class SqliteStore:
         return True
 
     @contextmanager
-    def _use(self) -> Iterator[sqlite3.Connection]:
+    def _use(self, *, writing: bool = False) -> Iterator[sqlite3.Connection]:
+        with self._using(writing=writing) as opened:
+            yield opened.connection
+
+    @contextmanager
+    def _using(self, *, writing: bool = False) -> Iterator[Opened]:
         with self._lock:
             if self._closed:
                 raise StoreClosed(f"{self._path} is closed", remedy="open it again")
             try:
-                self._connection = self._connection or self._connect()
-                yield self._connection
+                yield self._current(writing=writing)
             except (sqlite3.Error, UnicodeDecodeError, json.JSONDecodeError) as error:
                 unknown = (StoreUnavailable, f"failed: {error}", "see `memory-mesh doctor`")
-                kind, what, remedy = _ERRORS.get(_code_of(error), unknown)
+                kind, what, remedy = _ERRORS.get(code_of(error), unknown)
                 raise kind(f"{self._path} {what}", remedy=remedy) from error
 
     @contextmanager
@@ -286,7 +334,7 @@ class SqliteStore:
         """
         until = time.monotonic() + self._busy_seconds
         for pause in chain(_PAUSES, repeat(_PAUSES[-1])):
-            with self._use() as connection:
+            with self._use(writing=True) as connection:
                 if self._begin(connection, last=time.monotonic() >= until):
                     yield connection
                     return
@@ -297,25 +345,12 @@ class SqliteStore:
         try:
             connection.execute("BEGIN IMMEDIATE")
         except sqlite3.OperationalError as error:
-            if last or _code_of(error) != sqlite3.SQLITE_BUSY:
+            if last or code_of(error) != sqlite3.SQLITE_BUSY:
                 raise
             return False
         finally:
             connection.execute(f"PRAGMA busy_timeout = {round(self._busy_seconds * 1000)}")
         return True
-
-    @contextmanager
-    def _transaction(self, connection: sqlite3.Connection, begin: str = "BEGIN IMMEDIATE") -> Iterator[None]:
-        """Commit at the end, or roll back on an error. With a plain BEGIN, several reads see the same state."""
-        try:
-            if not connection.in_transaction:
-                connection.execute(begin)
-            yield
-            connection.execute("COMMIT")
-        except BaseException:
-            if connection.in_transaction:  # some errors end the transaction
-                connection.execute("ROLLBACK")
-            raise
 
 
 # --- errors ---
@@ -331,13 +366,6 @@ _ERRORS: dict[int, tuple[type[StoreError], str, str]] = {
     sqlite3.SQLITE_CANTOPEN: (StoreUnavailable, "cannot be opened", "check the path and its permissions"),
     sqlite3.SQLITE_PERM: (StoreUnavailable, "may not be opened", "check its permissions"),
 }
-
-
-def _code_of(error: Exception) -> int:
-    """Return the primary result code. An unreadable text or JSON has none and counts as corruption: it was valid when written."""
-    misused = isinstance(error, sqlite3.InterfaceError | sqlite3.ProgrammingError)
-    code: int = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR if misused else sqlite3.SQLITE_CORRUPT)
-    return code & 0xFF
 
 
 # --- forks ---

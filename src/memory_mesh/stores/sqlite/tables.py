@@ -1,7 +1,7 @@
-"""The tables of the SQLite store: create and upgrade them, write and read rows, log the moves, and adopt rows of Memory Lane.
+"""The tables of the SQLite store: create and upgrade them, write and read rows, and log the moves.
 
-`memories` is the table of Memory Lane with our columns added, so its files open here and its program can read what we write.
-Rows that Memory Lane wrote are adopted when the file is opened. `yamo_blocks` is the table of RFC-0011.
+`memories` is the table of Memory Lane with our columns added, so its files open here and its program can read what we write;
+see `lane`. `yamo_blocks` is the table of RFC-0011.
 
 A move is a put or a delete of a row that affects searches (`MOVING`). Each move raises the version of its partition by one.
 """
@@ -11,12 +11,12 @@ import secrets
 import sqlite3
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from memory_mesh.core.errors import Conflict, IdTaken, InvalidInput, StoreTooNew
+from memory_mesh.core.errors import Conflict, IdTaken, StoreTooNew
 from memory_mesh.core.model import (
     BASE,
     BY_NAME,
@@ -25,27 +25,20 @@ from memory_mesh.core.model import (
     Column,
     Key,
     Kind,
-    MemoryType,
     Row,
     Sealed,
     Type,
     Value,
     Vector,
     fields_of,
-    iso,
-    parse_time,
-    partition,
 )
 from memory_mesh.core.ports import Changes
-from memory_mesh.core.search import tokens
 from memory_mesh.stores.base import BEGINNING, KEPT_MOVES, mark_of, version_in
 
 VERSION = 3
+APPLICATION_ID = 0x4D4D5348  # "MMSH", in the header of our files: SQLite has this field to tell programs apart
 
 _TRIMMED_EVERY = 1_000  # moves; trimming the log less often keeps most changes fast
-_FOREIGN = "partition IS NULL AND id IS NOT NULL"  # SQLite allows NULL in a text primary key; such a row has no id
-_UNKNOWN = iso(0)  # in place of an unreadable time
-_SECONDS = 100_000_000_000  # larger numbers are milliseconds; as seconds they would be in the year 5138
 
 _TABLES = (
     """CREATE TABLE IF NOT EXISTS memories (
@@ -123,7 +116,7 @@ def prepare(connection: sqlite3.Connection) -> None:
     """Create or complete the tables in the transaction of the caller."""
     connection.execute("CREATE TABLE IF NOT EXISTS mesh_meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID")
     check_version(connection)
-    old = _columns(connection, "partitions") >= {"documents", "length"}
+    old = columns_of(connection, "partitions") >= {"documents", "length"}
     if old:
         connection.execute("ALTER TABLE partitions RENAME TO partitions_1")
     for statement in _TABLES:
@@ -140,8 +133,8 @@ def prepare(connection: sqlite3.Connection) -> None:
         connection.execute("DROP TABLE IF EXISTS postings")
         forget_moves(connection)
         mark_unfreed(connection)
-    adopt(connection)
     connection.execute("INSERT OR REPLACE INTO mesh_meta VALUES ('schema', ?)", (str(VERSION),))
+    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
 
 
 def check_version(connection: sqlite3.Connection) -> bool:
@@ -156,9 +149,11 @@ def check_version(connection: sqlite3.Connection) -> bool:
     return int(row[0]) == VERSION
 
 
-def has_foreign_rows(connection: sqlite3.Connection) -> bool:
-    """Return whether Memory Lane has written rows since the last opening."""
-    return connection.execute(f"SELECT 1 FROM memories WHERE {_FOREIGN} LIMIT 1").fetchone() is not None
+def has_version(connection: sqlite3.Connection) -> bool:
+    """Return whether the table `mesh_meta` is ours: it names a schema."""
+    if not columns_of(connection, "mesh_meta") >= {"key", "value"}:
+        return False
+    return connection.execute("SELECT 1 FROM mesh_meta WHERE key = 'schema'").fetchone() is not None
 
 
 def mark_unfreed(connection: sqlite3.Connection) -> None:
@@ -178,7 +173,7 @@ def mark_freed(connection: sqlite3.Connection) -> None:
 
 def _complete(connection: sqlite3.Connection, table: Table) -> None:
     """Add the columns that the table lacks; all are nullable and come last."""
-    existing = _columns(connection, table.name)
+    existing = columns_of(connection, table.name)
     columns = {table.physical(column.name): column.type for column in COLUMNS if column.name in table.columns}
     columns |= {"model": Type.TEXT, "extra": Type.JSON} if table is not BLOCKS else {}
     for name, kind in columns.items():
@@ -207,7 +202,8 @@ def _fill_sealed_contents(connection: sqlite3.Connection) -> None:
         )
 
 
-def _columns(connection: sqlite3.Connection, table: str) -> set[str]:
+def columns_of(connection: sqlite3.Connection, table: str) -> set[str]:
+    """Return the names of the columns of a table."""
     return {row[1] for row in connection.execute(f"PRAGMA table_info({table})")}
 
 
@@ -330,8 +326,9 @@ def state_of(connection: sqlite3.Connection, partition: str) -> tuple[int, str]:
     return connection.execute(query, (partition,)).fetchone() or (0, "")
 
 
-def record_moves(connection: sqlite3.Connection, moved: Mapping[str, Sequence[Key]]) -> None:
-    """Raise the version of each partition by the number of its moves, and log them, in the transaction of the caller."""
+def record_moves(connection: sqlite3.Connection, moved: Mapping[str, Sequence[Key]]) -> int:
+    """Raise the version of each partition by its moves, and log them, in the caller's transaction. Return the highest version."""
+    highest = 0
     nonce = secrets.token_hex(8)  # the random function of SQLite would repeat itself on both sides of a fork
     for name, keys in moved.items():
         before = state_of(connection, name)[0]
@@ -343,6 +340,8 @@ def record_moves(connection: sqlite3.Connection, moved: Mapping[str, Sequence[Ke
         )
         if after // _TRIMMED_EVERY > before // _TRIMMED_EVERY:
             connection.execute("DELETE FROM moves WHERE partition = ? AND version <= ?", (name, after - KEPT_MOVES))
+        highest = max(highest, after)
+    return highest
 
 
 def forget_moves(connection: sqlite3.Connection) -> None:
@@ -390,93 +389,3 @@ def derived_faults(file: Path) -> list[str]:
         connection.execute("BEGIN")
         counts = {what: connection.execute(query).fetchone()[0] for what, query in _FAULTS.items()}
     return [f"{number} {what}" for what, number in counts.items() if number]
-
-
-# --- rows of Memory Lane ---
-
-
-def adopt(connection: sqlite3.Connection) -> None:
-    """Fill in our columns for the rows of Memory Lane. Its own values stay, except those that cannot be read."""
-    rows = connection.execute(
-        "SELECT id, content, metadata, collection, tags, embedding, superseded_by, created_at, updated_at FROM memories "
-        f"WHERE {_FOREIGN}"
-    ).fetchall()
-    shared = partition(None, None)
-    for row in rows:
-        _adopt(connection, shared, *row)
-    if rows:
-        # Memory Lane logs no replacements or deletions, so readers that follow a partition must read all of it again.
-        record_moves(connection, {shared: [Key(Kind.MEMORY, row[0]) for row in rows]})
-        forget_moves(connection)
-
-
-def _adopt(
-    connection: sqlite3.Connection, shared: str, id_: str, content: str, metadata: str | None, collection: str | None,
-    tags: str | None, embedding: bytes | None, superseded_by: str | None, created: str, updated: str,
-) -> None:  # fmt: skip
-    read = _metadata(metadata)
-    if (at := _time(created)) == _UNKNOWN:
-        read.setdefault("created_at", created)
-    sealed, changes = connection.execute(
-        "SELECT (SELECT max(memory_revision) FROM yamo_blocks WHERE ref = ?1), "
-        "(SELECT max(number) FROM records WHERE kind = 'change' AND ref = ?1)", (id_,)
-    ).fetchone()  # fmt: skip
-    kind, times = read.get("memory_type"), read.get("times_observed")
-    values = {
-        "partition": shared,
-        "revision": max(changes or 1, (sealed or 0) + 1),  # a replaced row continues its history, and is not the sealed one
-        "number": 0,
-        "metadata": _unchanged(metadata, read),
-        "tags": _unchanged(tags, _texts(tags)),
-        "project": None if collection in (None, "memory-lane") else collection,
-        "memory_type": MemoryType.GLOBAL.value,
-        "category": kind if isinstance(kind, str) else None,
-        "status": "superseded" if superseded_by else "active",
-        "times_observed": times if isinstance(times, int) and times > 0 else 1,
-        "created_at": at,
-        "updated_at": _time(updated),
-        "keywords": json.dumps(tokens(content), ensure_ascii=False),
-        "model": f"unknown/{len(embedding) // 4}" if embedding else None,
-    }
-    assignments = ", ".join(f"{name} = ?" for name in values)
-    connection.execute(f"UPDATE memories SET {assignments} WHERE id = ?", (*values.values(), id_))
-
-
-def _metadata(text: str | None) -> dict[str, Value]:
-    """Parse the metadata of Memory Lane; a text that is not a JSON object is kept under the key `unread`."""
-    value = _json(text)
-    return value if isinstance(value, dict) else {"unread": text} if text and value is not None else {}
-
-
-def _texts(text: str | None) -> list[Value]:
-    """Parse the tags of Memory Lane; a text that is not a JSON array becomes one tag."""
-    value = _json(text)
-    items = value if isinstance(value, list) else [text] if text and value is not None else []
-    return [item if isinstance(item, str) else json.dumps(item, ensure_ascii=False) for item in items]
-
-
-def _json(text: str | None, *, constant: type = str) -> Value:
-    try:
-        value: Value = json.loads(text or "null", parse_constant=constant)  # NaN is not valid JSON and is kept as text
-    except (json.JSONDecodeError, RecursionError):
-        return text
-    return value
-
-
-def _unchanged(text: str | None, read: Value) -> str | None:
-    """Return the original text if it parses to the same value, else new JSON with half surrogate pairs replaced."""
-    if text is None and not read:
-        return None
-    written = json.dumps(read, ensure_ascii=False)
-    clean = written.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
-    return text if text and clean == written and _json(text, constant=float) == read else clean
-
-
-def _time(text: str) -> str:
-    """Parse a time written as ISO 8601, or as seconds or milliseconds since 1970."""
-    with suppress(InvalidInput):
-        return parse_time(text, "created_at")
-    with suppress(ValueError, OverflowError):
-        number = float(text)
-        return iso(round(number if number > _SECONDS else number * 1000))
-    return _UNKNOWN

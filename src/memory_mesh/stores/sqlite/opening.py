@@ -1,0 +1,291 @@
+"""Open the file of a SQLite store. A read neither creates nor upgrades it: `open_for_reading`; a write does: `open_for_writing`.
+
+A file that is missing, empty, of an older version, or of Memory Lane is read from a copy in memory that has our tables. So all
+queries are the same, and the file stays as it is until the first write.
+"""
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import Enum, auto
+from pathlib import Path
+
+from memory_mesh.core.errors import StoreForeign, StoreMissing, StoreReplaced, StoreUnavailable
+from memory_mesh.stores.files import create_file
+from memory_mesh.stores.sqlite import lane, tables
+from memory_mesh.stores.sqlite.queries import exactly_like
+
+_WAL_ATTEMPTS = 100  # each may fail because another process opens the file at the same time
+_LOGS = ("-wal", "-journal")  # their pages belong to the database
+
+_CHECK = "check the path and its permissions"
+
+FileId = tuple[int, int]  # device and inode
+
+
+class Contents(Enum):
+    """Whose tables a file has."""
+
+    NONE = auto()
+    OURS = auto()
+    LANE = auto()  # Memory Lane's own table, without ours
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A connection to the contents of a file."""
+
+    connection: sqlite3.Connection
+    file: FileId | None = None  # None: there is no file
+    prepared: bool = False  # the file has our tables of this version
+    source: sqlite3.Connection | None = None  # the file, if `connection` is to a copy in memory
+    source_version: int = 0
+    unlocked: tuple[Path, int, int] | None = None  # path, time and size of a file that is read without locks
+
+    @property
+    def writable(self) -> bool:
+        """Whether `connection` is to the file itself, and the file needs no upgrade."""
+        return self.prepared and self.source is None
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether another process has changed the file behind the back of the connection."""
+        if self.unlocked:
+            return has_log(self.unlocked[0]) or _state(self.unlocked[0]) != self.unlocked
+        return self.source is not None and _data_version(self.source) != self.source_version
+
+    def close(self) -> None:
+        self.connection.close()
+        if self.source:
+            self.source.close()
+
+
+def file_id(path: Path) -> FileId | None:
+    """Return the identity of the file at a path, or None if there is none."""
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise StoreUnavailable(f"{path} cannot be opened: {error.strerror}", remedy=_CHECK) from error
+    return found.st_dev, found.st_ino
+
+
+def has_log(path: Path) -> bool:
+    """Return whether a part of the database is in a log beside its file."""
+    logs = [path.with_name(path.name + suffix) for suffix in _LOGS]
+    return any(log.exists() and log.stat().st_size > 0 for log in logs)
+
+
+def open_for_reading(path: Path, *, read_only: bool, busy_seconds: float) -> Opened:
+    """Open a file as it is. One that has not our tables of this version is read from a copy in memory."""
+    file = file_id(path)
+    if file is None:
+        if read_only:
+            raise missing(path)
+        return Opened(_empty())
+    state = _state(path)
+    connection, locked = _connect_as_it_is(path, read_only=read_only, busy_seconds=busy_seconds)
+    with _closed_on_error(connection):
+        _check_same(path, file)
+        prepared = contents_of(connection, path) is Contents.OURS and tables.check_version(connection)
+        unlocked = None if locked else state
+        if prepared and not lane.has_foreign_rows(connection):
+            return Opened(connection, file, prepared=True, unlocked=unlocked)
+        copy, version = _copied(connection)
+        return Opened(copy, file, prepared, connection, version, unlocked)
+
+
+def open_for_writing(path: Path, *, busy_seconds: float) -> Opened:
+    """Open a file; create it, or upgrade its tables, where needed."""
+    _create(path)
+    file = file_id(path)
+    connection = _connect(path, "mode=rw", busy_seconds)
+    with _closed_on_error(connection):
+        _check_same(path, file)
+        contents_of(connection, path)  # refuse a file of another program before anything is changed
+        tables.check_version(connection)
+        _switch_to_wal(connection)
+        with transaction(connection):
+            contents_of(connection, path)
+            _upgrade(connection)
+        return Opened(connection, file, prepared=True)
+
+
+def contents_of(connection: sqlite3.Connection, path: Path) -> Contents:
+    """Return whose tables a file has, or raise `StoreForeign` if they belong to another program."""
+    (application,) = connection.execute("PRAGMA application_id").fetchone()
+    found = dict(connection.execute("SELECT name, type FROM sqlite_master"))
+    if application in (0, tables.APPLICATION_ID):
+        if found.get("mesh_meta") == "table" and tables.has_version(connection):
+            return Contents.OURS
+        if found.get("memories") == "table" and tables.columns_of(connection, "memories") >= lane.COLUMNS:
+            return Contents.LANE
+        if not found:
+            return Contents.NONE
+    what = f"application id {application:#x}" if application else f"tables such as {min(found)!r:.60}"
+    raise StoreForeign(
+        f"{path} is a database of another program, with {what}",
+        expected="a memory-mesh store or a file of Memory Lane",
+        remedy="name another file; nothing was changed",
+    )
+
+
+def missing(path: Path) -> StoreMissing:
+    """Return the error for a read of a file that does not exist."""
+    return StoreMissing(
+        f"the store {path} does not exist",
+        remedy="check the name; `memory-mesh store`, `mesh.add` or `mesh.init` create it",
+    )
+
+
+def replaced(path: Path) -> StoreReplaced:
+    """Return the error for a file that is not the one that was opened."""
+    how = "replaced by another file" if path.exists() else "removed"
+    return StoreReplaced(f"{path} was {how} while it was open", remedy="nothing was written; close the store and open it again")
+
+
+def abandon(opened: Opened) -> None:
+    """Keep connections to a replaced file open until the process ends.
+
+    Closing the last one makes SQLite delete the log at the path by its name, and that log belongs to the new file.
+    """
+    from ctypes import py_object, pythonapi  # only after a file was replaced
+
+    pythonapi.Py_IncRef(py_object(opened))
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection, begin: str = "BEGIN IMMEDIATE") -> Iterator[None]:
+    """Commit at the end, or roll back on an error. With a plain BEGIN, several reads see the same state."""
+    try:
+        if not connection.in_transaction:
+            connection.execute(begin)
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:  # some errors end the transaction
+            connection.execute("ROLLBACK")
+        raise
+
+
+def code_of(error: Exception) -> int:
+    """Return the primary result code. An unreadable text or JSON has none and counts as corruption: it was valid when written."""
+    misused = isinstance(error, sqlite3.InterfaceError | sqlite3.ProgrammingError)
+    code: int = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR if misused else sqlite3.SQLITE_CORRUPT)
+    return code & 0xFF
+
+
+# --- connections ---
+
+
+def _connect_as_it_is(path: Path, *, read_only: bool, busy_seconds: float) -> tuple[sqlite3.Connection, bool]:
+    """Connect without changing anything, and return whether the connection uses locks.
+
+    A connection that may write removes at its end what WAL mode put beside the file; with `mode=ro`, SQLite leaves it there.
+    But it would also move the pages of a log that a crash left into the file. So `mode=ro` is for that case only.
+    """
+    log = has_log(path)
+    try:
+        connection = _connect(path, "mode=ro" if read_only and log else "mode=rw", busy_seconds)
+    except sqlite3.OperationalError as error:
+        if log or code_of(error) not in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY) or not path.is_file():
+            raise
+        # The folder is not writable, so there can be no shared memory for locks; nor can another process write to the file.
+        return _connect(path, "mode=ro&immutable=1", busy_seconds), False
+    if read_only:
+        connection.execute("PRAGMA query_only = ON")
+    return connection, True
+
+
+def _connect(path: Path, options: str, busy_seconds: float) -> sqlite3.Connection:
+    uri = f"{path.absolute().as_uri()}?{options}"
+    connection = sqlite3.connect(uri, uri=True, timeout=busy_seconds, isolation_level=None, check_same_thread=False)
+    with _closed_on_error(connection):
+        _configure(connection)
+        connection.execute("SELECT 1 FROM sqlite_master").fetchone()  # SQLite opens the file now
+    return connection
+
+
+def _configure(connection: sqlite3.Connection) -> None:
+    # Compare text as `Where` does, overwrite deleted bytes, and write nothing to temporary files.
+    for pragma in ("case_sensitive_like = ON", "secure_delete = ON", "temp_store = MEMORY", "synchronous = FULL"):
+        connection.execute(f"PRAGMA {pragma}")
+    connection.create_function("exactly_like", 2, exactly_like, deterministic=True)
+    connection.create_function(tables.UPGRADE, 0, lambda: None)
+
+
+def _create(path: Path) -> None:
+    try:
+        create_file(path)
+    except OSError as error:
+        raise StoreUnavailable(f"{path} cannot be created: {error.strerror}", remedy=_CHECK) from error
+
+
+def _empty() -> sqlite3.Connection:
+    connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+    _configure(connection)
+    with transaction(connection):
+        tables.prepare(connection)
+    return connection
+
+
+def _copied(source: sqlite3.Connection) -> tuple[sqlite3.Connection, int]:
+    """Return a copy in memory with our tables, and the version of the source that it has."""
+    copy = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+    with _closed_on_error(copy):
+        with transaction(source, "BEGIN"):
+            source.execute("SELECT 1 FROM sqlite_master").fetchone()  # takes the lock, so that the copy need not wait for it
+            version = _data_version(source)
+            source.backup(copy)
+        _configure(copy)
+        with transaction(copy):
+            _upgrade(copy)
+    return copy, version
+
+
+def _upgrade(connection: sqlite3.Connection) -> None:
+    """Create or complete our tables, and adopt rows of Memory Lane, in the transaction of the caller."""
+    if not tables.check_version(connection):
+        tables.prepare(connection)
+    lane.adopt(connection)
+
+
+def _data_version(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("PRAGMA data_version").fetchone()[0])
+
+
+def _state(path: Path) -> tuple[Path, int, int]:
+    found = path.stat()
+    return path, found.st_mtime_ns, found.st_size
+
+
+def _check_same(path: Path, file: FileId | None) -> None:
+    if file_id(path) != file:
+        raise replaced(path)
+
+
+def _switch_to_wal(connection: sqlite3.Connection) -> None:
+    """Switch to WAL. SQLite does not wait for a lock here, so take an exclusive lock, for which it waits, and try again."""
+    for last in (*[False] * _WAL_ATTEMPTS, True):
+        try:
+            if connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
+                connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if last or code_of(error) != sqlite3.SQLITE_BUSY:
+                raise
+            connection.execute("BEGIN EXCLUSIVE")
+            connection.execute("COMMIT")
+        else:
+            return
+
+
+@contextmanager
+def _closed_on_error(connection: sqlite3.Connection) -> Iterator[None]:
+    try:
+        yield
+    except BaseException:
+        connection.close()
+        raise
