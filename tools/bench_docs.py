@@ -57,8 +57,8 @@ Every store gets the same texts and the same prepared vectors, in its own proces
 _REDACTION = """\
 ## What redaction finds
 
-A text counts as masked if every value in it is masked whole. A false alarm is a text in which anything else was masked. *Harmless*
-texts have nothing to mask, but look like it: order and part numbers, versions, times, code.
+A text counts as masked if every value in it is masked whole. A false alarm is a text in which anything else was masked.
+*Harmless* texts have nothing to mask, but look like it: order and part numbers, versions, times, code.
 
 - The vectors are those of the tests. Patterns were changed until all of them passed, so they show what is covered, not how well
   unseen texts are handled.
