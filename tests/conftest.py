@@ -15,6 +15,7 @@ import tempfile
 import tomllib
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # The first write creates the audit key in the home folder: not in that of the person who runs the tests.
+    if "MEMORY_MESH_HOME" not in os.environ:
+        os.environ["MEMORY_MESH_HOME"] = home = tempfile.mkdtemp(prefix="memory-mesh-home-")
+        config.add_cleanup(partial(shutil.rmtree, home))
     if config.getoption("--deep"):  # Hypothesis applies --hypothesis-profile after this
         settings.load_profile("deep")
     else:

@@ -57,6 +57,12 @@ class Settings:
         return self.options.store or f"sqlite:///{quote(str((self.home / 'memory.db').absolute()))}"
 
     @property
+    def audit_key_file(self) -> Path:
+        """The file of the keys that sign the audit chains."""
+        given = self.options.audit_key_file
+        return folder(given, "audit_key_file") if given else self.home / "audit.key"
+
+    @property
     def cache(self) -> Path:
         """The folder for files that can be downloaded or built again."""
         return folder(self.options.cache_dir, "cache_dir") if self.options.cache_dir else self.caches / "memory-mesh"

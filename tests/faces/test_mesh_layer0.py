@@ -91,11 +91,15 @@ WRITES: dict[str, Callable[[MemoryMesh, str], object]] = {
     "compact": lambda mesh, _: mesh.compact(),
     "search": lambda mesh, _: mesh.search(DETAILS),
     "reembed": lambda mesh, _: mesh.reembed(),
+    "audit_anchor": lambda mesh, _: mesh.audit_anchor("anchors"),
+    "audit_rekey": lambda mesh, _: mesh.audit_rekey(),
+    "audit_log": lambda mesh, _: mesh.audit_log(auditor=DETAILS[:200]),
+    "audit_export": lambda mesh, _: [*mesh.audit_export(auditor=DETAILS[:200])],
 }
 READS = {
     "init", "close", "get", "get_all", "history", "explain", "stats", "verify", "format_results", "clear_cache",
     "get_cache_stats", "check_models", "format_for_model", "get_memories_by_pattern", "heartbeat_log",
-    "audit_heads", "audit_log", "audit_export",
+    "audit_heads",
 }  # fmt: skip
 
 

@@ -49,13 +49,15 @@ def test_whole_chains_are_sound_and_a_break_is_named_with_exit_1(filled: Cli, ho
     assert lines[0] == "[MemoryMesh] 3 chains sound"
     assert [line.split("  ")[:2] for line in lines[1:]] == [
         ["sound", "main of agent ann"], ["sound", "main of agent bob"], ["sound", "recalls of agent ann"],
+        ["Signatures: checked"],
     ]  # fmt: skip
     tamper(home, "UPDATE yamo_blocks SET yamo_text = replace(yamo_text, 'tea', 'gin') WHERE yamo_text LIKE '%query;tea;%'")
     said = filled("audit", "verify")
     assert said.code == 1
     assert said.out.startswith("[MemoryMesh] 1 broken, 2 sound\n")
     assert "BROKEN  recalls of agent ann  block 1 (yamo_recall_" in said.out
-    assert said.out.rstrip().endswith("its text does not match its hash")
+    assert said.out.splitlines()[3].endswith("its text does not match its hash")
+    assert said.out.splitlines()[4:] == ["Signatures: checked"]
 
 
 @pytest.mark.req("MESH-042")
@@ -164,7 +166,8 @@ def test_an_export_can_be_verified_without_the_store(filled: Cli, home: Path, tm
     assert filled("audit", "export").out == (tmp_path / "trail.jsonl").read_text(encoding="utf-8")
     sound = filled("audit", "verify").out
     (home / "memory.db").rename(home / "elsewhere.db")
-    assert filled("audit", "verify", "--file", "trail.jsonl").out == sound
+    no_head = sound.replace("Signatures: checked", "Signatures: not checked: an export has no heads")
+    assert filled("audit", "verify", "--file", "trail.jsonl").out == no_head
     text = (tmp_path / "trail.jsonl").read_text(encoding="utf-8")
     (tmp_path / "forged.jsonl").write_text(text.replace("Tea is at four", "Gin is at four"), encoding="utf-8")
     assert filled("audit", "verify", "--file", "forged.jsonl").code == 1
@@ -232,7 +235,8 @@ def test_an_export_that_cannot_be_printed_is_an_error(
 def test_verdicts_of_one_chain_are_said_in_the_singular() -> None:
     chain = chain_name("u", "ann", recalls=True)
     assert views.verdicts([Sound(chain, 0, None)], VERIFY).text == (
-        "[MemoryMesh] 1 chain sound\nsound  recalls of agent ann of user u  0:no block"
+        "[MemoryMesh] 1 chain sound\nsound  recalls of agent ann of user u  0:no block\n"
+        "Signatures: not checked: the chain is not signed"
     )
     broken = views.verdicts([Broken("", 7, None, "no chain has it")], VERIFY)
     assert (broken.code, broken.text.splitlines()[1]) == (1, "BROKEN  any chain  block 7: no chain has it")
@@ -274,3 +278,65 @@ def test_an_auditor_without_a_name_is_refused_and_leaves_nothing(filled: Cli) ->
         assert (said.code, said.out) == (2, "")
         assert "the name of a person" in said.err
     assert "audit_read" not in filled("audit", "log").out
+
+
+# --- signatures and anchors ---
+
+
+def test_without_the_key_verify_says_so_and_exits_with_0(filled: Cli, home: Path) -> None:
+    assert filled("audit", "verify").out.endswith("Signatures: checked\n")
+    (home / "audit.key").unlink()
+    said = filled("audit", "verify")
+    assert (said.code, said.err) == (0, "")
+    assert said.out.endswith(f"Signatures: not checked: there is no key file {home / 'audit.key'}\n")
+    chains = json.loads(filled("audit", "verify", "--json").out)["chains"]
+    assert [one["signature_checked"] for one in chains] == [False] * 3
+    said = filled("doctor")
+    assert said.code == 1
+    assert "audit.key lacks the key" in said.out
+
+
+def test_a_head_without_its_signature_exits_with_1(filled: Cli, home: Path) -> None:
+    tamper(home, "UPDATE records SET extra = json_remove(extra, '$.signature') WHERE kind = 'head' AND id LIKE '%chain%bob%'")
+    said = filled("audit", "verify")
+    assert said.code == 1
+    assert "BROKEN  main of agent bob     block 1: written without the key" in said.out
+    assert filled("doctor").code == 1
+
+
+def test_a_key_file_that_others_can_read_refuses_a_write_in_one_line(filled: Cli, home: Path) -> None:
+    (home / "audit.key").chmod(0o644)
+    said = filled("store", "--content", "Milk is at six.")
+    assert (said.code, said.out) == (3, "")
+    assert "chmod 600" in said.err
+    assert len(said.err.splitlines()) == 1
+    assert "Milk" not in filled("list").out
+    assert "chmod 600" in filled("audit", "verify").out
+    assert filled("doctor").code == 1
+
+
+def test_a_new_key_is_told_and_verified(filled: Cli, home: Path) -> None:
+    said = filled("audit", "rekey")
+    keys = (home / "audit.key").read_text().split()
+    assert (said.code, len(keys)) == (0, 2)
+    assert said.out.startswith("[MemoryMesh] 3 chains signed with the new key ")
+    assert keys[-1] not in said.out
+    said = filled("audit", "verify")
+    assert said.code == 0
+    assert "Signature of main of agent bob: checked, from block 2 on" in said.out
+    assert filled("audit", "log").out.count("rekey from ") == 3
+
+
+def test_an_anchor_finds_what_was_cut_off_with_its_head(filled: Cli, home: Path) -> None:
+    copy = (home / "memory.db").read_bytes()
+    assert filled("store", "--content", "Milk is at six.").code == 0
+    said = filled("audit", "anchor", "--to", "anchors")
+    assert said.code == 0
+    assert said.out.startswith("[MemoryMesh] 3 chains anchored at ")
+    assert filled("audit", "verify", "--anchor", "anchors").code == 0
+    (home / "memory.db").write_bytes(copy)
+    assert filled("audit", "verify").code == 0
+    said = filled("audit", "verify", "--anchor", "anchors")
+    assert said.code == 1
+    assert "an older copy of the store was put back" in said.out
+    assert filled("audit", "verify", "--anchor", "none").code == 2

@@ -79,7 +79,7 @@ def test_no_password_of_a_store_is_shown(cli, home):
         said = cli(*words, "--store", URL)
         assert "hunter2" not in said.out + said.err
         assert "postgresql" in said.out + said.err
-    home.mkdir()
+    home.mkdir(exist_ok=True)
     (home / FILE).write_text(f"store = '{URL}'\nllm_base_url = 'https://bob:hunter2@host/v1?api_key=hunter2'")
     said = cli("config", "show")
     assert "https://bob:***@host/v1?api_key=***" in said.out

@@ -145,7 +145,7 @@ def test_help_and_usage_errors_load_neither_store_nor_settings(environ, words):
     [
         ("memory-mesh se", ["search"]),
         ("memory-mesh delete", ["delete", "delete-all"]),
-        ("memory-mesh audit ", ["verify", "head", "log", "export"]),
+        ("memory-mesh audit ", ["verify", "head", "anchor", "rekey", "log", "export"]),
         ("memory-mesh audit verify --f", ["--file"]),
         ("memory-mesh search deploy --st", ["--status", "--store"]),
         ("memory-mesh list --status arch", ["archived"]),

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from memory_mesh.flows import audit as trail
+from memory_mesh.flows import anchor
 from memory_mesh.interfaces.demo import SCENES
 from memory_mesh.stores.sqlite import SqliteStore
 
@@ -36,7 +36,7 @@ def test_a_store_that_keeps_erased_bytes_is_told(cli, monkeypatch):
 
 
 def test_the_demo_fails_if_verify_finds_nothing(cli, monkeypatch):
-    monkeypatch.setattr(trail, "verify_all", lambda context, *_, **__: [])
+    monkeypatch.setattr(anchor, "verify_all", lambda context, *_, **__: [])
     said = cli("demo")
     assert said.code == 1
     assert "✗ verify finds it: no break" in said.out

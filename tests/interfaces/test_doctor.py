@@ -41,7 +41,7 @@ def test_a_sound_store_passes_every_check(cli, store):
     said = cli("doctor")
     lines = said.out.splitlines()
     assert (said.code, said.err) == (0, "")
-    assert lines[0] == "[MemoryMesh] Doctor: 14 checks, all passed."
+    assert lines[0] == "[MemoryMesh] Doctor: 15 checks, all passed."
     assert [line.split()[:2] for line in lines[1:]] == [
         ["ok", name]
         for name in (
@@ -57,6 +57,7 @@ def test_a_sound_store_passes_every_check(cli, store):
             "file",
             "keywords",
             "audit",
+            "signatures",
             "bytes",
             "pending",
         )
@@ -103,7 +104,7 @@ def test_a_forged_store_fails_the_audit_and_the_block_is_named(cli, store, forge
     assert broken.keys() == {"audit"}
     assert "the chain of agent planner of user ana breaks at block " in broken["audit"]["detail"]
     assert reason in broken["audit"]["detail"]
-    assert cli("doctor").out.startswith("[MemoryMesh] Doctor: 14 checks, 1 failed.\n")
+    assert cli("doctor").out.startswith("[MemoryMesh] Doctor: 15 checks, 1 failed.\n")
 
 
 @pytest.mark.parametrize(

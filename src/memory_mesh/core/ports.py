@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple, Never, Protocol
 
+from memory_mesh.core.audit.signing import Keys, SigningKey
 from memory_mesh.core.errors import InvalidInput
 from memory_mesh.core.intake import Selection
 from memory_mesh.core.model import ANYTHING, Hit, Json, Key, Kind, Row, Vector, Where
@@ -261,6 +262,41 @@ class Secret:
 
     def __reduce__(self) -> Never:
         raise TypeError("a Secret cannot be pickled")
+
+
+# --- the audit chain ---
+
+
+class SigningKeys(Protocol):
+    """The keys that sign the heads of audit chains. They are kept outside the store.
+
+    **by_id** returns all of them by id, the current one last; it is empty if there is none yet, and creates nothing. **current**
+    returns the current key and creates the first one. **add** makes a new current key; the older ones stay. All of them raise
+    `SettingsError` if the keys cannot be read or written. **place** names where they are.
+    """
+
+    @property
+    def place(self) -> str: ...
+    def by_id(self) -> Keys: ...
+    def current(self) -> SigningKey: ...
+    def add(self) -> SigningKey: ...
+
+
+class AnchorLog(Protocol):
+    """A place outside the store for the heads of audit chains. **write** adds a record, durable when it returns. **lines** yields
+    all records as lines of JSON, or raises `InvalidInput`."""
+
+    def write(self, record: Mapping[str, Json]) -> None: ...
+    def lines(self) -> Iterable[str]: ...
+
+
+# Opens the anchors at a path or URL.
+OpenAnchor = Callable[[str], AnchorLog]
+
+
+def no_anchor(target: str) -> AnchorLog:
+    """Refuse every target."""
+    raise InvalidInput(f"no anchor can be written to {target!r:.200}", expected="a mesh that can write files")
 
 
 # --- folders ---

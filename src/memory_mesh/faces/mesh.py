@@ -18,13 +18,16 @@ from memory_mesh.core.model import MIN_IMPORTANCE, Block, Change, Extraction, He
 from memory_mesh.core.ports import Progress, no_progress
 from memory_mesh.core.search import CacheStats, Explanation
 from memory_mesh.core.text import shown_url
-from memory_mesh.flows import audit, embed, erase, filters, folders, lessons, models, search, usage, write
+from memory_mesh.flows import anchor as anchor_flow
+from memory_mesh.flows import audit, embed, erase, filters, folders, lessons, models, rekey, search, usage, write
+from memory_mesh.flows.anchor import Anchored
 from memory_mesh.flows.audit import ChainSelection
 from memory_mesh.flows.context import Context, State
 from memory_mesh.flows.embed import Reembedded
 from memory_mesh.flows.erase import Erasure
 from memory_mesh.flows.folders import Ingested
 from memory_mesh.flows.models import Checked
+from memory_mesh.flows.rekey import Rekeyed
 from memory_mesh.flows.search import Request
 
 Metadata = dict[str, object]
@@ -309,14 +312,18 @@ class Mesh:
     # --- audit ---
 
     def verify(
-        self, *, agent_id: str | None = None, recalls: bool | None = None, head: tuple[int, str] | None = None
-    ) -> list[Verdict]:
+        self, *, agent_id: str | None = None, recalls: bool | None = None, head: tuple[int, str] | None = None,
+        anchor: str | PathLike[str] | None = None,
+    ) -> list[Verdict]:  # fmt: skip
         """Verify the audit chains of this user, and return `Sound` or `Broken` for each.
 
         A `Broken` names the first block that was changed. `agent_id` selects the chains of one agent; `recalls` selects only
-        the chains of searches (True) or only the others (False). `head` is the number and hash of an earlier head.
+        the chains of searches (True) or only the others (False). `head` is the number and hash of an earlier head,
+        and `anchor` a file of `audit_anchor`, whose heads are all compared. `Sound.signature` says whether the signature of the
+        chain was checked, and why not.
         """
-        return audit.verify_all(self._reading(), ChainSelection(agent_id=agent_id, recalls=recalls), noted=head)
+        selection = ChainSelection(agent_id=agent_id, recalls=recalls)
+        return anchor_flow.verify(self._reading(), selection, noted=head, file=None if anchor is None else fspath(anchor))
 
     def audit_heads(self, *, agent_id: str | None = None, recalls: bool | None = None) -> list[Head]:
         """Return the last block of each audit chain of this user.
@@ -324,6 +331,21 @@ class Mesh:
         Store it elsewhere: `verify(head=…)` then detects if the end of the chain was removed.
         """
         return audit.heads(self._flushed(), ChainSelection(agent_id=agent_id, recalls=recalls))
+
+    def audit_anchor(self, to: str | PathLike[str] | None = None) -> Anchored:
+        """Append the heads of this user's chains to a file, or send them to a URL. The default is the option `audit_anchor`.
+
+        `verify(anchor=…)` compares them later, and finds an older copy of the store. Raises `InvalidInput` for a file that cannot
+        be used, and `CallError` if the URL cannot be called.
+        """
+        return anchor_flow.anchor(self._flushed(), None if to is None else fspath(to))
+
+    def audit_rekey(self) -> Rekeyed:
+        """Make a new key for the signatures of the audit chains, and move every chain of this user to it.
+
+        The old key stays in the key file. Raises `SettingsError` if a chain is signed with a key that is not in the file.
+        """
+        return rekey.rekey(self._flushed())
 
     def audit_log(
         self, limit: int = 20, *, operation: str | None = None, agent_id: str | None = None, recalls: bool | None = None,

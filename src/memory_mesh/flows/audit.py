@@ -13,7 +13,7 @@ from memory_mesh.core.errors import InvalidInput, StoreBusy, shown
 from memory_mesh.core.model import ANYTHING, Block, Compare, Head, In, Kind, Memory, Or, Row, all_of, batches, equals, iso
 from memory_mesh.core.ports import Progress, no_progress
 from memory_mesh.core.text import shown_url
-from memory_mesh.flows import trail
+from memory_mesh.flows import signing, trail
 from memory_mesh.flows.chains import audit_rows, blocks, head_of, in_order, new_entry
 from memory_mesh.flows.context import Context, Plan, commit
 
@@ -180,9 +180,10 @@ class _Watcher:
 
 
 def _walk(context: Context, chain: str, noted: tuple[int, str] | None) -> Verdict:
-    watcher = _Watcher()
-    walked = watcher.watch(_with_new_blocks(context, chain, watcher))
+    watcher, keys = _Watcher(), signing.key_walk(context, chain)
+    walked = keys.watch(watcher.watch(_with_new_blocks(context, chain, watcher)))
     verdict = audit.verify_chain(chain, walked, lambda: watcher.head, noted=noted)
+    verdict = signing.with_signature(keys, verdict, watcher.head)
     return verdict if isinstance(verdict, Broken) else _contents(context, chain, watcher) or verdict
 
 

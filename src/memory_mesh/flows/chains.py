@@ -8,8 +8,10 @@ from typing import Any
 from memory_mesh.core import audit
 from memory_mesh.core.audit import Entry, Seal
 from memory_mesh.core.audit.blocks import seal_old
+from memory_mesh.core.audit.signing import SigningKey
 from memory_mesh.core.errors import StoreCorrupt
 from memory_mesh.core.model import ANYTHING, Block, Compare, Head, In, Kind, Row, Where, all_of, equals, iso
+from memory_mesh.flows import signing
 from memory_mesh.flows.context import Context
 
 _WINDOW = 2000  # blocks read at once: chains grow long
@@ -31,15 +33,21 @@ def new_entry(context: Context, operation: str, ms: int, write: Callable[[Seal],
     return Entry(id=context.ids.new(f"yamo_{operation}", ms), operation_type=operation, ms=ms, write=write, **more)
 
 
-def audit_rows(context: Context, chain: str, entries: Sequence[Entry], *, head: Head | None = None) -> list[Row]:
-    """Return the rows that append entries to an audit chain: the new head and the blocks. `head` is the head, if already read."""
+def audit_rows(
+    context: Context, chain: str, entries: Sequence[Entry], *, head: Head | None = None, new_key: SigningKey | None = None
+) -> list[Row]:
+    """Return the rows that append entries to an audit chain: the new head and the blocks.
+
+    `head` is the head, if already read, and `new_key` the key to which the entries move the chain.
+    """
     if not entries:
         return []
     head = head or head_of(context, chain)
     sealing = [_sealing_entry(context, chain, head, entries[0].ms)] if head and head.seal is None else []
-    blocks, newer = audit.append(chain, head, [*sealing, *entries])
+    key = new_key or signing.writer_key(context, chain, head)
+    blocks, newer = audit.append(chain, head, [*sealing, *entries], key_id=key.id if key else None)
     # The head comes first: after a concurrent append, its revision is what conflicts.
-    return [newer.row(), *(block.row() for block in blocks)]
+    return [signing.signed(context, key, head, newer).row(), *(block.row() for block in blocks)]
 
 
 def _sealing_entry(context: Context, chain: str, head: Head, ms: int) -> Entry:

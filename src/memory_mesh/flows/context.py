@@ -21,10 +21,13 @@ from memory_mesh.core.ports import (
     Embedder,
     IdSource,
     Index,
+    OpenAnchor,
     OpenFolder,
+    SigningKeys,
     Step,
     Store,
     StoreFile,
+    no_anchor,
     no_folder,
     no_step,
 )
@@ -80,6 +83,8 @@ class Context:
     query_gate: Callable[[], "Layer0"] = _default_gate  # masks a query as `gate` masked the contents, and creates no key
     step: Step = no_step
     open_folder: OpenFolder = no_folder
+    signing: SigningKeys | None = None  # None: the heads of audit chains are not signed
+    open_anchor: OpenAnchor = no_anchor
     owns_store: bool = True  # False: the caller opened the store, and closing the mesh leaves it open
     reader: Reader
     options: Options = field(default_factory=Options)

@@ -16,7 +16,8 @@ from memory_mesh.core.errors import InvalidInput, MemoryMeshError, StoreBusy, St
 from memory_mesh.core.learning import MAX_STORED_RUNS, Heartbeat, JobRun, JobState, Outcome
 from memory_mesh.core.model import Compare, Head, Kind, Meta, equals, iso, millis
 from memory_mesh.core.ports import no_progress
-from memory_mesh.flows import audit, embed, lessons
+from memory_mesh.flows import audit, embed, lessons, signing
+from memory_mesh.flows.anchor import anchor_if_moved
 from memory_mesh.flows.chains import blocks as chain_blocks
 from memory_mesh.flows.chains import head_of
 from memory_mesh.flows.context import Context, Plan, commit
@@ -37,6 +38,7 @@ class Job:
     every_ms: int
     run: Callable[[Context], str]
     enabled: Callable[[Context], bool] = lambda _: True
+    listed: bool = True  # False: left out of the answer while it is disabled
 
 
 def guard(context: Context) -> str:
@@ -70,7 +72,10 @@ def _tail(context: Context, chain: str, head: Head | None) -> Verdict:
     # The first blocks of a chain of searches may be removed behind a checkpoint; `verify` checks that.
     if blocks and blocks[0].number > max(1, last - _GUARDED_BLOCKS + 1) and not of_recalls(chain):
         return Broken(chain, blocks[0].number - 1, None, "block is missing")
-    return verify_tail(chain, blocks, head)
+    keys = signing.key_walk(context, chain)
+    for block in blocks:
+        keys.step(block)
+    return signing.with_signature(keys, verify_tail(chain, blocks, head), head)
 
 
 def _distill(context: Context) -> str:
@@ -98,6 +103,7 @@ def _compact(context: Context) -> str:
 # Decay and consolidation come between distillation and retention, with the graph face.
 JOBS = (
     Job("guard", 0, 0, guard),
+    Job("anchor", 1, _HOUR, anchor_if_moved, lambda context: context.options.audit_anchor is not None, listed=False),
     Job("distillation", 1, 8 * _HOUR, _distill, lambda context: context.options.enable_wisdom_distillation),
     Job("retention", 4, 24 * _HOUR, _apply_retention),
     Job("reembedding", 5, _HOUR, _reembed),
@@ -114,7 +120,7 @@ def beat(context: Context, *, jobs: Sequence[str] | None = None, force: bool = F
         raise InvalidInput(f"jobs is {shown(jobs)}", expected=f"a list of {', '.join(known)}")
     first = _run(context, JOBS[0], context.clock())
     runs = [first]
-    for job in (job for job in JOBS[1:] if jobs is None or job.name in jobs):
+    for job in (job for job in JOBS[1:] if (job.listed or job.enabled(context) if jobs is None else job.name in jobs)):
         check_cancelled()
         blocked = None if first.ok else _not_run(context, job, Outcome.BLOCKED, "the guard found damage")
         runs.append(blocked or _run_if_due(context, job, force=force))

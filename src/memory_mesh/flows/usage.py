@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from memory_mesh.core.audit import Entry, blocks, chain_name
-from memory_mesh.core.errors import StoreBusy, StoreClosed, StoreError, StoreReadOnly
+from memory_mesh.core.errors import SettingsError, StoreBusy, StoreClosed, StoreError, StoreReadOnly
 from memory_mesh.core.model import In, Kind, Memory, Row, SearchResult, Usage, iso, partitions
 from memory_mesh.core.pending import SearchEntry
 from memory_mesh.core.text import shown_url
@@ -121,7 +121,7 @@ def _write_log(context: Context) -> None:
             except (StoreBusy, StoreClosed) as error:
                 _warn(context, log.put_back(entries), error.what)
                 return
-            except StoreError as error:
+            except (StoreError, SettingsError) as error:  # such as a key file that cannot be read
                 _warn(context, len(entries), error.what)
                 return
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from memory_mesh.core.audit import Broken, owner_of
 from memory_mesh.core.errors import MemoryMeshError, SettingsError
-from memory_mesh.core.model import Block, Kind, Reader, Status, equals
-from memory_mesh.core.ports import Store
+from memory_mesh.core.model import Block, Head, Kind, Reader, Status, equals
+from memory_mesh.core.ports import SigningKeys, Store
 from memory_mesh.core.text import shown_url
 from memory_mesh.flows import audit
 from memory_mesh.flows.models import pseudonym_key_error, stored_key_id
@@ -25,7 +25,7 @@ from memory_mesh.settings import Settings, load
 from memory_mesh.stores import open_store, store_file
 from memory_mesh.stores.files import KEY_FILE, read_key
 from memory_mesh.stores.sqlite import VERSION, SqliteStore, derived_faults
-from memory_mesh.wiring.build import check_models, context_over, make_chat, model_paths
+from memory_mesh.wiring.build import check_models, context_over, make_chat, model_paths, signing_keys
 
 _MIN_SQLITE = (3, 38)  # has JSON built in
 _MIN_FREE_BYTES = 64 * 1024 * 1024
@@ -92,10 +92,12 @@ def _store_checks(settings: Settings) -> Iterator[Check]:
     with closing(store):
         about = f", {size(file.stat().st_size)}, schema {VERSION}" if file else ""
         yield Check("store", ok=True, detail=f"{shown_url(store.url)}{about}")
+        signing = signing_keys(settings, store)
         yield _try("pseudonyms", partial(_pseudonyms, store, settings))
         yield _try("file", partial(_file, store))
         yield _try("keywords", partial(_keywords, file))
-        yield _try("audit", partial(_chains, store))
+        yield _try("audit", partial(_chains, store, signing))
+        yield _try("signatures", partial(_audit_key, store, signing))
         yield _try("bytes", partial(_bytes, store))
         yield _try("pending", partial(_pending, store))
 
@@ -166,9 +168,18 @@ def _keywords(file: Path | None) -> Check:
     return _check("keywords", not faults, "; ".join(faults) or "agree with the memories", "export the memories into a new store")
 
 
-def _chains(store: Store) -> Check:
+def _audit_key(store: Store, signing: SigningKeys | None) -> Check:
+    """Check that the key file can be used and has the keys of all heads."""
+    keys = signing.by_id() if signing else {}
+    missing = {str(head.key_id) for head in map(Head.of, store.find(Kind.HEAD)) if head.key_id} - keys.keys()
+    place = signing.place if signing else "the key file"
+    detail = f"{place} lacks the key {', '.join(sorted(missing))}" if missing else f"{len(keys)} in {place}"
+    return _check("signatures", not missing, detail, "restore the file from a backup, or set audit_key_file")
+
+
+def _chains(store: Store, signing: SigningKeys | None = None) -> Check:
     """Verify every chain of every user. A chain whose head was removed is found by its blocks."""
-    context = context_over(store, Reader())
+    context = context_over(store, Reader(), signing=signing)
     chains = {row.id for row in store.find(Kind.HEAD)} | {Block.of(row).chain for row in store.find(Kind.BLOCK)}
     verdicts = [audit.verify(context, chain) for chain in sorted(chains)]
     breaks = [

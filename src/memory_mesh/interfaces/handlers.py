@@ -75,7 +75,7 @@ def config_untrust(call: Call) -> Answer:
 def verify_file(call: Call) -> Answer:
     """Verify an exported file; no store is needed."""
     from memory_mesh.core.audit import verify_export
-    from memory_mesh.interfaces.views import verdicts
+    from memory_mesh.interfaces.audit_views import verdicts
 
     file = str(call.arguments["file"])
     try:

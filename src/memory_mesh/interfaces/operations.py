@@ -208,7 +208,7 @@ _SEARCH = (
 _JOBS = (
     Parameter(
         "jobs", "run this job only; may be repeated", flag="--job", metavar="NAME", repeated=True,
-        choices=_words("guard", "distillation", "retention", "reembedding", "compaction"),
+        choices=_words("guard", "anchor", "distillation", "retention", "reembedding", "compaction"),
     ),
     Parameter("force", "run also what is not due", kind=Kind.SWITCH, default=False),
 )  # fmt: skip
@@ -392,7 +392,10 @@ OPERATIONS = (
     Operation(
         name="audit verify", method="verify", view="verdicts", heading=MAINTAIN,
         summary="Verify every audit chain, or those of --agent. Exits with 1 on a break and names the block.",
-        parameters=(_CHAIN_AGENT, Parameter("head", "a head noted earlier, as audit head prints it", kind=Kind.HEAD), _CHAIN),
+        parameters=(
+            _CHAIN_AGENT, Parameter("head", "a head noted earlier, as audit head prints it", kind=Kind.HEAD),
+            Parameter("anchor", "compare with every head in this file of audit anchor", kind=Kind.PATH, metavar="FILE"), _CHAIN,
+        ),
         examples=("audit verify", "audit verify --agent planner --head 12:9ca0…", "audit verify --file trail.jsonl"),
     ),
     Operation(
@@ -407,6 +410,17 @@ OPERATIONS = (
         name="audit head", method="audit_heads", view="heads", heading=MAINTAIN,
         summary="Show the last block of each chain. Note it elsewhere: audit verify --head checks it later.",
         parameters=(_CHAIN_AGENT, _CHAIN), examples=("audit head", "audit head --agent planner --chain main"),
+    ),
+    Operation(
+        name="audit anchor", method="audit_anchor", view="anchored", heading=MAINTAIN, effect=Effect.WRITE,
+        summary="Append the last block of each chain to a file, or send it to a URL. audit verify --anchor compares it later.",
+        parameters=(Parameter("to", "a file, or a URL", kind=Kind.PATH, metavar="FILE|URL", default_help="as configured"),),
+        examples=("audit anchor --to anchors.jsonl",),
+    ),
+    Operation(
+        name="audit rekey", method="audit_rekey", view="rekeyed", heading=MAINTAIN, effect=Effect.WRITE,
+        summary="Sign the chains with a new key; a block in each chain records it. The old key stays in the key file.",
+        examples=("audit rekey",),
     ),
     Operation(
         name="audit log", method="audit_log", view="blocks", heading=MAINTAIN,

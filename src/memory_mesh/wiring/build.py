@@ -11,12 +11,26 @@ from memory_mesh.core.errors import NOT_YET, InvalidInput, MemoryMeshError, Sett
 from memory_mesh.core.learning import Caps, Price
 from memory_mesh.core.model import Ids, Reader, as_clock
 from memory_mesh.core.options import NAMES, Options
-from memory_mesh.core.ports import NO_FILE, ChatModel, Clock, Embedder, IdSource, Meter, Secret, Step, Store, StoreFile
+from memory_mesh.core.ports import (
+    NO_FILE,
+    AnchorLog,
+    ChatModel,
+    Clock,
+    Embedder,
+    IdSource,
+    Meter,
+    Secret,
+    SigningKeys,
+    Step,
+    Store,
+    StoreFile,
+)
 from memory_mesh.flows.context import Context, State
 from memory_mesh.flows.models import Ledger, check_pseudonym_key, record_pseudonym_key
 from memory_mesh.index import LocalIndex
 from memory_mesh.settings import PREFIX, PROVIDER_KEYS, Settings, folder
-from memory_mesh.stores import open_store
+from memory_mesh.stores import open_store, store_file
+from memory_mesh.stores.audit_keys import AuditKeyFile
 from memory_mesh.stores.files import DiskFolder, make_key, read_key
 
 if TYPE_CHECKING:
@@ -84,6 +98,8 @@ def build_context(
         query_gate=query_gate,
         step=step,
         open_folder=DiskFolder,
+        signing=signing_keys(settings, store),
+        open_anchor=partial(_open_anchor, settings, store),
         owns_store=store is not given_store,
         reader=Reader(options.user_id, options.agent_id, options.session_id),
         options=options,
@@ -91,12 +107,30 @@ def build_context(
     )
 
 
-def context_over(store: Store, reader: Reader, *, embedder: Embedder | None = None) -> Context:
+def context_over(
+    store: Store, reader: Reader, *, embedder: Embedder | None = None, signing: SigningKeys | None = None
+) -> Context:
     """Return a context with default options over a store that is open already."""
     return Context(
         store=store, index=LocalIndex(store, language=_DEFAULTS.stemmer_language), embedder=embedder,
-        clock=as_clock(None, time.time_ns), ids=Ids(), reader=reader, pause=_pause,
+        clock=as_clock(None, time.time_ns), ids=Ids(), reader=reader, pause=_pause, signing=signing,
     )  # fmt: skip
+
+
+def signing_keys(settings: Settings, store: Store) -> SigningKeys | None:
+    """Return the keys that sign the audit chains of a store; None for a store in memory. It reads and creates nothing yet."""
+    return None if store.url.startswith("memory:") else AuditKeyFile(settings.audit_key_file)
+
+
+def _open_anchor(settings: Settings, store: Store, target: str) -> AnchorLog:
+    if "://" in target:
+        from memory_mesh.net.anchor import AnchorUrl
+
+        return AnchorUrl(target)
+    from memory_mesh.stores.anchor_file import AnchorFile
+
+    own = (store_file(store.url), store.index_folder, settings.audit_key_file)
+    return AnchorFile(target, store_files=[path for path in own if path])
 
 
 def make_embedder(settings: Settings, *, meter: Meter | None = None) -> Embedder | None:

@@ -11,10 +11,12 @@ from memory_mesh.core.model import MIN_IMPORTANCE, Block, Change, Extraction, Gi
 from memory_mesh.core.ports import ChatModel, Embedder, IdSource, Progress, Step, Store
 from memory_mesh.core.search import CacheStats, Explanation
 from memory_mesh.faces.mesh import MemoryStats, Mesh, Metadata
+from memory_mesh.flows.anchor import Anchored
 from memory_mesh.flows.embed import Reembedded
 from memory_mesh.flows.erase import Erasure
 from memory_mesh.flows.folders import Ingested
 from memory_mesh.flows.models import Checked
+from memory_mesh.flows.rekey import Rekeyed
 
 class MemoryMesh(Mesh):
     """One memory for one agent.
@@ -72,6 +74,8 @@ class MemoryMesh(Mesh):
         enable_yamo: bool | None = None,
         audit_recalls: bool | None = None,
         recall_retention_days: int | None = None,
+        audit_key_file: str | None = None,
+        audit_anchor: str | None = None,
         enable_wisdom_distillation: bool | None = None,
         lesson_min_confidence: float | None = None,
         lesson_retention_days: int | None = None,
@@ -136,6 +140,8 @@ class AsyncMemoryMesh:
         enable_yamo: bool | None = None,
         audit_recalls: bool | None = None,
         recall_retention_days: int | None = None,
+        audit_key_file: str | None = None,
+        audit_anchor: str | None = None,
         enable_wisdom_distillation: bool | None = None,
         lesson_min_confidence: float | None = None,
         lesson_retention_days: int | None = None,
@@ -327,17 +333,35 @@ class AsyncMemoryMesh:
         Only needed for large stores: small ones are compacted by each deletion.
         """
     async def verify(
-        self, *, agent_id: str | None = None, recalls: bool | None = None, head: tuple[int, str] | None = None
+        self,
+        *,
+        agent_id: str | None = None,
+        recalls: bool | None = None,
+        head: tuple[int, str] | None = None,
+        anchor: str | PathLike[str] | None = None,
     ) -> list[Verdict]:
         """Verify the audit chains of this user, and return `Sound` or `Broken` for each.
 
         A `Broken` names the first block that was changed. `agent_id` selects the chains of one agent; `recalls` selects only
-        the chains of searches (True) or only the others (False). `head` is the number and hash of an earlier head.
+        the chains of searches (True) or only the others (False). `head` is the number and hash of an earlier head,
+        and `anchor` a file of `audit_anchor`, whose heads are all compared. `Sound.signature` says whether the signature of the
+        chain was checked, and why not.
         """
     async def audit_heads(self, *, agent_id: str | None = None, recalls: bool | None = None) -> list[Head]:
         """Return the last block of each audit chain of this user.
 
         Store it elsewhere: `verify(head=…)` then detects if the end of the chain was removed.
+        """
+    async def audit_anchor(self, to: str | PathLike[str] | None = None) -> Anchored:
+        """Append the heads of this user's chains to a file, or send them to a URL. The default is the option `audit_anchor`.
+
+        `verify(anchor=…)` compares them later, and finds an older copy of the store. Raises `InvalidInput` for a file that cannot
+        be used, and `CallError` if the URL cannot be called.
+        """
+    async def audit_rekey(self) -> Rekeyed:
+        """Make a new key for the signatures of the audit chains, and move every chain of this user to it.
+
+        The old key stays in the key file. Raises `SettingsError` if a chain is signed with a key that is not in the file.
         """
     async def audit_log(
         self,

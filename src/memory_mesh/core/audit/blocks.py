@@ -18,6 +18,7 @@ RECALL, CHECKPOINT = "recall_relevant_memories", "seal_recalls_kept_long_enough"
 REFLECT, SYNTHESIZE = "synthesize_beliefs_from_memories", "synthesize_knowledge_from_memories"
 READ_TRAIL, AUDIT_READ = "read_audit_trail", "audit_read"  # intent and action of an auditor's reading
 SEAL_OLD = "seal_blocks_of_earlier_versions"
+REKEY = "change_signing_key"
 LESSON, REFLECTOR = "distill_wisdom_from_execution", "SubconsciousReflector"
 
 _REQUIRED = (
@@ -38,6 +39,7 @@ _OLD_ROWS = re.compile(
     r"^  last_block;([0-9]{1,18}) ([0-9a-f]{64});\n  blocks_sealed;([0-9]{1,18});\n  blocks_digest;([0-9a-f]{64});$",
     flags=re.MULTILINE,
 )
+_KEY_CHANGE = re.compile(r"^  old_key;([0-9a-f]{16});\n  new_key;([0-9a-f]{16});\n  proof;([0-9a-f]{64});$", flags=re.MULTILINE)
 
 
 def fraction_text(number: float) -> str:
@@ -144,6 +146,24 @@ def audit_read(seal: Seal, *, agent: str, auditor: str, what: str, at: str) -> s
         meta=[("rationale", "Texts of every scope shown to a named auditor"), ("confidence", "1.0"), *seal.pairs()],
         log=["audit_read", "timestamp", at, "auditor", auditor],
     ).text()
+
+
+def rekey(seal: Seal, *, agent: str, old_key: str | None, new_key: str, proof: str | None, at: str) -> str:
+    """Write the block that moves a chain to another signing key, with a proof made with the old one."""
+    return Yamo(
+        agent=agent_name(agent),
+        intent=REKEY,
+        context=[("action", "rekey"), ("timestamp", at)],
+        output=[("old_key", _or_none(old_key)), ("new_key", new_key), ("proof", _or_none(proof))],
+        meta=[("rationale", "The heads of this chain are signed with another key"), ("confidence", "1.0"), *seal.pairs()],
+        log=["signing_key_changed", "timestamp", at, "key", new_key],
+    ).text()
+
+
+def key_change(text: str) -> tuple[str, str, str] | None:
+    """Return the old key, the new key and the proof that the text of a rekey block names."""
+    found = _KEY_CHANGE.search(text) if f"\nintent: {REKEY};\n" in text else None
+    return (found[1], found[2], found[3]) if found else None
 
 
 def sealed_through(text: str) -> tuple[int, str, str | None] | None:

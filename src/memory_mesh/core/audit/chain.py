@@ -65,13 +65,13 @@ def text_hash(text: str) -> str:
     return sha256(text.encode()).hexdigest()
 
 
-def append(chain: str, head: Head | None, entries: Sequence[Entry]) -> tuple[list[Block], Head]:
-    """Return the next blocks of a chain and its new head."""
+def append(chain: str, head: Head | None, entries: Sequence[Entry], *, key_id: str | None = None) -> tuple[list[Block], Head]:
+    """Return the next blocks of a chain, which name the key that signs the head, and the new head without a signature."""
     blocks: list[Block] = []
     number, last, seal = (head.number, head.block_hash, head.seal) if head else (0, None, None)
     for entry in entries:
         number += 1
-        block = _next_block(chain, number, last, seal, entry)
+        block = _next_block(chain, number, last, seal, key_id, entry)
         blocks.append(block)
         last, seal = block.block_hash, block.seal
     assert last is not None  # noqa: S101  (there was an entry)
@@ -79,13 +79,13 @@ def append(chain: str, head: Head | None, entries: Sequence[Entry]) -> tuple[lis
     return blocks, Head(id=chain, created_at=first_seen, number=number, block_hash=last, seal=seal, revision=revision)
 
 
-def _next_block(chain: str, number: int, prev_hash: str | None, prev_seal: str | None, entry: Entry) -> Block:
+def _next_block(chain: str, number: int, prev_hash: str | None, prev_seal: str | None, key_id: str | None, entry: Entry) -> Block:
     if entry.operation_type not in OPERATIONS:
         raise ValueError(f"{entry.operation_type!r} is not an operation: {OPERATIONS}")
     user_id, agent_id = owner_of(chain)
     memory, metadata, at = entry.memory, dict(entry.metadata) if entry.metadata else None, iso(entry.ms)
     hashed = content_hash(memory.salt or "", memory.content) if memory else None
-    text = entry.write(Seal(content_hash=hashed, prev_block=prev_hash, prev_seal=prev_seal))
+    text = entry.write(Seal(content_hash=hashed, prev_block=prev_hash, prev_seal=prev_seal, signing_key=key_id))
     block_hash = text_hash(text)
     digest = seals.digest(
         agent_id=agent_id, session_id=entry.session_id, operation_type=entry.operation_type, created_at=at, metadata=metadata,

@@ -2,11 +2,13 @@
 
 import json
 from collections.abc import Iterable
+from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
 from memory_mesh.core.audit.chain import owner_of
-from memory_mesh.core.audit.verify import Broken, Verdict, Walk
+from memory_mesh.core.audit.signing import KeyWalk
+from memory_mesh.core.audit.verify import Broken, Signature, Sound, Verdict, Walk
 from memory_mesh.core.errors import InvalidInput
 from memory_mesh.core.model import BY_NAME, Block, Value, fault
 
@@ -39,13 +41,17 @@ def verify_export(lines: Iterable[str], *, noted: tuple[int, str] | None = None)
     verdicts: dict[str, Verdict] = {}
     found = noted is None or noted[0] == 0
     for chain, group in groupby(blocks, key=lambda block: block.chain):
-        walk = Walk(chain, noted, withholding=True)
+        walk, keys = Walk(chain, noted, withholding=True), KeyWalk(chain, {})
         twice = Broken(chain, 1, None, "the chain is given twice") if chain in verdicts else None
-        verdicts[chain] = walk.through(group) or walk.sound() if twice is None else twice
+        verdicts[chain] = twice or walk.through(keys.watch(group)) or _without_head(walk.sound(), keys)
         found = found or walk.found_noted
     if not verdicts:
         raise InvalidInput("the export is empty: there is nothing to verify", expected=_EXPECTED)
     return [*verdicts.values(), *([] if found or noted is None else [noted_missing("", noted[0])])]
+
+
+def _without_head(sound: Sound, keys: KeyWalk) -> Sound:
+    return sound if keys.key_id is None else replace(sound, signature=Signature(checked=False, detail="an export has no heads"))
 
 
 def noted_missing(chain: str, number: int) -> Broken:

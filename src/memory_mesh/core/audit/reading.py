@@ -6,7 +6,7 @@ and hashes stay, so that an export can still be verified.
 
 from dataclasses import replace
 
-from memory_mesh.core.audit.blocks import sealed_rows, sealed_through
+from memory_mesh.core.audit.blocks import CHECKPOINT, REKEY, SEAL_OLD
 from memory_mesh.core.audit.chain import quotes
 from memory_mesh.core.audit.verify import sealed_content
 from memory_mesh.core.audit.wire import WITHHELD
@@ -28,12 +28,14 @@ def may_read(reader: Reader, block: Block, memory: Row | None, first_revision: i
     if not quotes(block) or _is_bookkeeping(block):
         return True
     if block.ref is None:
-        return block.agent_id == reader.agent_id and block.session_id in (None, reader.session_id)
+        # A search of an earlier version has no seal, and its session is not known.
+        known = block.seal is not None and block.session_id in (None, reader.session_id)
+        return known and block.agent_id == reader.agent_id
     revision, _ = sealed_content(block.yamo_text) or (0, "")
     return memory is not None and visible(reader, memory) and revision >= first_revision
 
 
 def _is_bookkeeping(block: Block) -> bool:
     """Return whether a block records no memory and no search, such as a checkpoint or the reading of an auditor."""
-    named = sealed_through(block.yamo_text) or sealed_rows(block.yamo_text)
-    return block.ref is None and (block.operation_type == "retain" or named is not None)
+    named = any(f"\nintent: {intent};\n" in block.yamo_text for intent in (CHECKPOINT, REKEY, SEAL_OLD))
+    return block.ref is None and (block.operation_type == "retain" or named)

@@ -22,12 +22,27 @@ INTENTS = {
     wire_blocks.RECALL: "recall", wire_blocks.CHECKPOINT: "recall",
     wire_blocks.REFLECT: "reflect", wire_blocks.SYNTHESIZE: "synthesize", wire_blocks.LESSON: "lesson",
 }  # fmt: skip
-_ANY_CHAIN = {wire_blocks.SEAL_OLD: ("retain", "recall")}
+_ANY_CHAIN = {wire_blocks.SEAL_OLD: ("retain", "recall"), wire_blocks.REKEY: ("retain", "recall")}
 
 _META_PAIR = re.compile(r"^  (content_hash|prev_block|prev_seal);([0-9a-f]{64});$", flags=re.MULTILINE)
 _REVISION = re.compile(r"^  revision;([0-9]{1,18});$", flags=re.MULTILINE)
 _COLUMN_LINE = re.compile(r"^(?:  (timestamp|action);|(intent): )(.*);$", flags=re.MULTILINE)
 _ID = re.compile(r"yamo_([a-z]+)_([0-9]{1,14})_[0-9a-f]{6}")  # more digits could be beyond the year 9999
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """Whether the signature of a chain's head was checked, and what limits it."""
+
+    checked: bool
+    detail: str = ""
+
+    def __str__(self) -> str:
+        state = f"checked{', ' if self.detail else ''}" if self.checked else f"not checked{': ' if self.detail else ''}"
+        return state + self.detail
+
+
+NOT_SIGNED = Signature(checked=False, detail="the chain is not signed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +56,7 @@ class Sound:
     newer: int | None = None  # blocks after the noted head; None if none was given
     withheld: int = 0  # blocks of an export whose texts are withheld: only hash and seal were checked
     caution: str = ""  # what the noted head does not prove
+    signature: Signature = NOT_SIGNED
 
 
 @dataclass(frozen=True, slots=True)

@@ -91,11 +91,12 @@ class Seal:
     content_hash: str | None
     prev_block: str | None
     prev_seal: str | None = None
+    signing_key: str | None = None  # the id of the key that signs the head
 
     def pairs(self) -> list[Pair]:
         """Return the hashes as pairs of the `meta` section."""
-        pairs = [("content_hash", self.content_hash), ("prev_block", self.prev_block), ("prev_seal", self.prev_seal)]
-        return [(key, hash_) for key, hash_ in pairs if hash_ is not None]
+        names = ("content_hash", "prev_block", "prev_seal", "signing_key")
+        return [(name, value) for name in names if (value := getattr(self, name)) is not None]
 
 
 def _section(name: str, fields: Sequence[Constraint]) -> list[str]:

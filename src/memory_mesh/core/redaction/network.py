@@ -48,8 +48,7 @@ _ENDING = "com|org|net|edu|gov|io|de|uk|fr|eu|ch|at|nl|be|it|es|pl|ca|au|us|in|j
 _DOT = r"(?:\.|[ \t]{0,2}[\[({<][ \t]?(?:dot|punkt|punto|point|\.)[ \t]?[\])}>][ \t]{0,2}|[ \t]{1,2}dot[ \t]{1,2})"
 _SPELLED_DOMAIN = LazyRegex(rf"[a-z0-9-]{{1,63}}(?:{_DOT}[a-z0-9-]{{1,63}}){{0,3}}{_DOT}(?:{_ENDING})(?![^\W_])", re.IGNORECASE)
 # In reversed text.
-_TOD = r"(?:\.|[ \t]{0,2}[\])}>]?[ \t]?tod[ \t]?[\[({<]?[ \t]{0,2})"
-_SPELLED_LOCAL = LazyRegex(rf"[\w+%-]{{1,64}}(?:{_TOD}[\w+%-]{{1,64}}){{0,3}}", re.IGNORECASE)
+_SPELLED_LOCAL = LazyRegex(r"[\w+%-]{1,64}(?:(?:\.|[ \t]tod[ \t])[\w+%-]{1,64}){0,3}", re.IGNORECASE)
 _MAIL = words(r"e-?mails?|mail|mailto|address|adresse|correo|contact|reach|write")
 _NO_LOCAL = listed(
     "me us him her them it you look looked buy shop meet met is are was be up live out here there sale found available"

@@ -93,9 +93,9 @@ def _starts(text: str, start: int) -> bool:
     head = text[max(0, start - 2) : start]
     if joined(head[-1:]) or head[-1:] in ("_", "+", "@", "%"):
         return False
-    if head[-1:] in (":", "."):
+    if head[-1:] == ":":
         return not head[0].isdigit()
-    return not (len(head) == 2 and head[1] in "-/" and joined(head[0]) and text[start] != "+")
+    return not (len(head) == 2 and head[1] in ".-/" and joined(head[0]) and text[start] != "+")
 
 
 def _is_phone(text: str, start: int, end: int, said: Evidence) -> bool:
@@ -114,9 +114,7 @@ def _asked(text: str, start: int, end: int) -> bool:
     if _REQUEST.search(text, max(0, start - REACH), start) or _formed(text, start, end):
         return True
     after = _WORD_AFTER.match(text, end)
-    if after is None or not names_phone(after[1]):
-        return False
-    return _separated(text[start:end]) or "(" in after[0] or not after[0][0].isspace()
+    return after is not None and names_phone(after[1]) and (_separated(text[start:end]) or "(" in after[0])
 
 
 def _likely_form(text: str, start: int, end: int) -> bool:

@@ -1,0 +1,128 @@
+"""The file of the audit keys, outside the store: one key on each line in hexadecimal digits, the last one is current.
+
+Earlier keys stay, so that older proofs can be checked. Only its owner may read the file. The first durable write creates it; a
+read never does.
+"""
+
+import os
+import secrets
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from stat import S_IMODE, S_ISREG
+
+from memory_mesh.core.audit.signing import KEY_BYTES, SigningKey
+from memory_mesh.core.errors import SettingsError
+from memory_mesh.stores.files import create_folder
+
+AUDIT_KEY_FILE = "audit.key"
+_MAX_BYTES = 1024 * 1024
+_FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
+_RESTORE = "restore a backup, or set audit_key_file to another file"
+
+
+class AuditKeyFile:
+    """The keys in a file; implements `core.ports.SigningKeys`."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._cached: tuple[tuple[int, ...], dict[str, SigningKey]] | None = None
+
+    @property
+    def place(self) -> str:
+        return str(self._path)
+
+    def by_id(self) -> Mapping[str, SigningKey]:
+        """Return the keys by id; empty if there is no file. Raise `SettingsError` for a file that cannot be used."""
+        try:
+            state = _state(self._path)
+            if self._cached is None or self._cached[0] != state:  # another process may add a key at any time
+                self._cached = (state, _read(self._path))
+        except FileNotFoundError:
+            if self._path.is_symlink():
+                raise self._fault("is a link to a file that does not exist", "remove the link, or restore the file") from None
+            return {}
+        except OSError as error:
+            raise self._fault(f"cannot be read: {error.strerror}", _RESTORE) from error
+        except ValueError as error:
+            raise self._fault(str(error), _RESTORE) from None
+        except _Exposed:
+            raise self._fault("can be read by others", f"run chmod 600 {self._path}") from None
+        return self._cached[1]
+
+    def current(self) -> SigningKey:
+        """Return the current key, and create the file if there is none. Two processes at once agree on one key."""
+        if not self.by_id():
+            try:
+                _create_once(self._path, _line())
+            except OSError as error:
+                raise self._fault(f"cannot be created: {error.strerror}", "check the folder, or set audit_key_file") from error
+        return [*self.by_id().values()][-1]
+
+    def add(self) -> SigningKey:
+        """Append a new key, which becomes the current one."""
+        self.current()
+        line = _line()
+        try:
+            with open(os.open(self._path, os.O_RDWR | os.O_APPEND), "r+b", buffering=0) as file:
+                file.seek(-1, os.SEEK_END)
+                file.write(line if file.read(1) == b"\n" else b"\n" + line)  # one write: another process may append too
+                os.fsync(file.fileno())
+        except OSError as error:
+            raise self._fault(f"cannot be written: {error.strerror}", "check its permissions") from error
+        return _key(line)
+
+    def _fault(self, what: str, remedy: str) -> SettingsError:
+        return SettingsError(f"the audit key file {self._path} {what}", remedy=remedy)
+
+
+class _Exposed(Exception):
+    """Others than the owner may read the file."""
+
+
+def _state(path: Path) -> tuple[int, ...]:
+    """Return what changes with the content of a file. Raise if it is not a private file."""
+    found = os.stat(path)
+    if not S_ISREG(found.st_mode):
+        raise ValueError("is not a regular file")
+    if os.name == "posix" and S_IMODE(found.st_mode) & 0o077:
+        raise _Exposed
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def _read(path: Path) -> dict[str, SigningKey]:
+    with open(os.open(path, _FLAGS), "rb") as file:
+        lines = file.read(_MAX_BYTES).split(b"\n")
+    keys = [_key(line) for line in lines if line.strip()]
+    if not keys:
+        raise ValueError("has no key")
+    return {key.id: key for key in keys}
+
+
+def _create_once(path: Path, data: bytes) -> None:
+    """Create a private file with its whole content, unless it exists."""
+    create_folder(path.parent)
+    part = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    try:
+        with os.fdopen(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        with suppress(FileExistsError):
+            os.link(part, path)  # atomic, and never replaces an existing key
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _key(line: bytes) -> SigningKey:
+    try:
+        secret = bytes.fromhex(line.decode("ascii").strip())
+    except ValueError:
+        secret = b""
+    if len(secret) != KEY_BYTES:
+        raise ValueError(f"has a line that is not a key of {2 * KEY_BYTES} hexadecimal digits")
+    return SigningKey(secret)
+
+
+def _line() -> bytes:
+    return secrets.token_hex(KEY_BYTES).encode("ascii") + b"\n"
