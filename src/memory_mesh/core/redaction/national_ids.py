@@ -321,8 +321,9 @@ for _one in _IDS:
         _BY_SHAPE.setdefault(_shape, set()).add(_one.id)
 
 
-# Six digits with single signs between them, or one of the forms with more letters than digits.
-_DENSE = rb"(?:0[ ./()+-]?){6}|AAAAA0000A|00A00A000|0A[0A]0-?A[0A]0"
+# Six digits with single signs between them that are not a date, or one of the forms with more letters than digits.
+_DATE = rb"(?:00?[./-]00?[./-]0000|0000[./-]00?[./-]00?)(?!0|[./-]0)"
+_DENSE = rb"(?<!0)(?<!0[./-])(?!" + _DATE + rb")(?:0[ ./()+-]?){6}|AAAAA0000A|00A00A000|0A[0A]0-?A[0A]0"
 
 
 @cache

@@ -86,6 +86,8 @@ def _phone_from(page: Page, groups: list[Span], first: int) -> int | None:
         if _MIN_DIGITS <= digits <= _MAX_DIGITS:
             ends.append(at)
     said = evidence_before(page, start) if ends else Evidence.NONE
+    if said == Evidence.NONE and page.text[start] not in "+(0" and not _NANP.match(page.text, start):
+        ends = [at for at in ends if at == len(groups) - 1]  # only a word after it can still make it a phone number
     return next((at for at in reversed(ends) if _is_phone(page.text, start, groups[at][1], said)), None)
 
 
@@ -106,12 +108,14 @@ def _is_phone(text: str, start: int, end: int, said: Evidence) -> bool:
         return _international(number)
     if said == Evidence.OTHER or _AMOUNT_AFTER.match(text, end):
         return False
-    return said == Evidence.CLEAR or (said == Evidence.LIKELY and _likely_form(text, start, end)) or _asked(text, start, end)
+    return (
+        said == Evidence.CLEAR or (said == Evidence.LIKELY and _likely_form(text, start, end)) or _asked(text, start, end, said)
+    )
 
 
-def _asked(text: str, start: int, end: int) -> bool:
+def _asked(text: str, start: int, end: int, said: Evidence) -> bool:
     """Accept a number that someone is called on, that a word follows, or in a written form that libphonenumber knows."""
-    if _REQUEST.search(text, max(0, start - REACH), start) or _formed(text, start, end):
+    if _formed(text, start, end) or (said == Evidence.LIKELY and _REQUEST.search(text, max(0, start - REACH), start)):
         return True
     after = _WORD_AFTER.match(text, end)
     return after is not None and names_phone(after[1]) and (_separated(text[start:end]) or "(" in after[0])

@@ -109,8 +109,10 @@ _BREAK = LazyRegex(r"[\n!?;,\d]")
 def evidence_before(page: Page, start: int) -> Evidence:
     """Return what the words before a number say. The nearest word that says something decides."""
     before = page.unmasked[max(0, start - REACH) : start]
-    if _SIGN_BEFORE.search(before):
+    if _SIGN_BEFORE.search(before, max(0, len(before) - 8)):
         return Evidence.OTHER
+    if not _WORD.search(before):
+        return Evidence.NONE
     east = _last_east(before)
     if east is not None:
         return east
