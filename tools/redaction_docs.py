@@ -14,7 +14,17 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from memory_mesh.core.redaction import Pattern, Redactor, assignments, keys, national_ids, network, numbers, phone, vendors
+from memory_mesh.core.redaction import (
+    Pattern,
+    Redactor,
+    assignments,
+    keys,
+    national_ids,
+    network,
+    numbers,
+    phone,
+    vendors,
+)
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "redaction.md"
@@ -79,11 +89,18 @@ _DECISIONS = """\
 - **Long hex** is redacted only after a word such as *key*, *secret* or *token*, and not if a word for a digest (*commit*, *hash*,
   *fingerprint*, *id*) is nearer: people search later for hashes of commits and files, image digests and trace ids. UUIDs stay
   unless they are called an API key.
-- **Passwords and secrets** are recognised by their names. Placeholders (`<token>`, `${TOKEN}`, `****`), types, calls and names of
-  variables stay, and so do words about a secret (*required*, *expired*, *reset*).
+- **Passwords and secrets** are recognised by their names, in the forms of programming languages, configuration files, markup and
+  URLs, and in sentences of about twenty languages. Placeholders (`<token>`, `${TOKEN}`, `****`), types, calls and names of
+  variables stay, and so do words about a secret (*required*, *expired*, *reset*). A quoted value is masked whole, whatever is in
+  it; a bare value ends where its form ends: at a blank, at the next `&name=` or `;name=`, at the enclosing quote.
+- **A word without digits or marks** is masked as a password only where nothing but a password can stand: in quotes, alone on its
+  line, at the end of a statement. `token: hello` stays.
+- **Commands** are in a table with the options that take a password. `mysql -p app` asks for it, and `ssh -p 2222` is a port: both
+  stay. User names and hosts stay.
+- **Half a key** of a vendor is masked too: the lengths in the table are minima.
 - **Stripe's publishable keys and Twilio's account ids** are masked although they are not secret: they identify an account.
 - **Not found**: names of people and places that are not in the settings, street addresses, birthdays, passports and driving
-  licences (no check sum, no common form), one-time codes, cookies, keys without a form or a name (some of Cohere, Fastly, Vercel,
+  licences (no check sum, no common form), short cookies, keys without a form or a name (some of Cohere, Fastly, Vercel,
   Cloudflare and Azure) when no word calls them a key, secrets that are split, spelled out or encoded, and private keys without
   their first line.
 """
@@ -91,7 +108,7 @@ _GROUPS: tuple[tuple[str, tuple[Pattern, ...]], ...] = (
     ("People and machines", (*network.PATTERNS, *phone.PATTERNS)),
     ("Money", numbers.CARDS),
     ("National ids", national_ids.NATIONAL_IDS),
-    ("Secrets", (*keys.FORMS, *keys.GENERAL, *assignments.PATTERNS)),
+    ("Secrets", (*keys.FORMS, *keys.GENERAL, *assignments.PATTERNS, *commands.PATTERNS, *pairs.PATTERNS)),
     ("Keys of vendors", vendors.VENDORS),
 )
 

@@ -208,7 +208,7 @@ def test_any_signed_token_is_gone(claims: dict[str, object]) -> None:
         ("Authorization: Token 9944b09199c62bcf", "Authorization: Token [TOKEN]"),
         ("-H 'Authorization: Bearer abc.def-123'", "-H 'Authorization: Bearer [TOKEN]'"),
         ("send bearer 9944b09199c62bcf9418.", "send bearer [TOKEN]."),
-        ("curl -u ann:s3cret! https://x.org", "curl -u [TOKEN] https://x.org"),
+        ("curl -u ann:s3cret! https://x.org", "curl -u ann:[SECRET] https://x.org"),
         ("https://ann:s3cret@x.org/a", "https://[CREDENTIALS]@x.org/a"),
         ("redis://:p4ss@cache:6379/0", "redis://[CREDENTIALS]@cache:6379/0"),
         ("postgresql://ann:p@ss@db/x", "postgresql://[CREDENTIALS]@db/x"),

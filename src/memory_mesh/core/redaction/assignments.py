@@ -1,4 +1,4 @@
-"""Passwords and secrets known by their names: in code, JSON, YAML, environment files, command lines and sentences.
+"""Passwords and secrets known by their names: in code, configuration files, markup, command lines and sentences.
 
 Only the value is masked. How much evidence name and form must give depends on the value: `password = "hunter2"` is clear,
 `token = next_token` is code, `the password is required` is a sentence. Placeholders, types, words such as `required` and calls
@@ -7,250 +7,421 @@ that fetch a secret stay readable.
 
 import re
 from collections.abc import Callable, Iterator
-from itertools import pairwise
+from string import ascii_letters, digits
 
-from memory_mesh.core.redaction.pattern import Page, Pattern, Span, listed
+from memory_mesh.core.redaction.names import STEMS, Name, find_names
+from memory_mesh.core.redaction.pattern import Page, Pattern, Span
+from memory_mesh.core.redaction.values import (
+    OPENING_QUOTES,
+    bare,
+    extended,
+    line_start,
+    looks_secret,
+    placeholder,
+    plain_word,
+    quoted,
+    quoted_secret,
+    random_looking,
+    variable,
+)  # fmt: skip
 from memory_mesh.core.text import LazyRegex
 
-# Names of secrets. The value of a password may look like an ordinary word, the value of a token may not.
-_PASSWORDS = (
-    r"pass[\s_-]?(?:word|phrase|code)|passwd|pwd|(?<=[_-])pass|(?<=[a-z])(?-i:Pass)|passwort|kennwort|contrase[nñ]a|mot\sde\spasse|senha|wachtwoord|has[lł]o"
-    r"|пароль|密码|密碼|パスワード|비밀번호"
-)
-_TOKENS = (
-    r"secret(?:[\s_-]?(?:access)?[\s_-]?key)?|token|credentials?"
-    r"|(?:api|app|access|auth|private|client|consumer|encryption|signing|master|account|service|shared|storage|license|ssh|deploy|webhook|session|hmac)"
-    r"[\s_-]?key"
-)
-_STEMS = listed(
-    "pass pwd secret token key credential kennwort contrase senha wachtwoord haslo hasło пароль 密码 密碼 パスワード 비밀번호"
-)
+_SHORT, _POSTAL, _MAX_LINES = 3, 6, 256
 
-# Values that are not secrets: states, types, keywords, words of sentences. Compared in lower case.
-_NOT_SECRET = frozenset(
-    listed("""
-    none null nil undefined true false yes no on off empty blank unset missing absent n/a na unknown default optional required
-    mandatory string str text int integer number float bool boolean bytes bytearray object any dict list array map void char
-    varchar varchar2 uuid date datetime secretstr union self this new await async lambda yield not return input process.env
-    os.environ env raise pass continue break print assert import try with def class del global exit throw
-    password passwd pwd passphrase passcode secret token tokens key apikey api_key credential credentials user username login
-    email invalid valid incorrect correct wrong right expired expiring revoked rejected accepted refused blocked leaked exposed
-    compromised changed reset updated rotated set saved stored hashed encrypted salted masked hidden shown redacted protected
-    too not now also only never always still already here there below above see the a an your my our his her their its it is was
-    are be and or but if then so to for from in into at by with without of as that this which who what when where why how
-    must should may can could will would has have had needs need weak strong long short safe unsafe secure insecure simple
-    complex unique same different important easy hard old current temporary permanent confidential private public shared
-    case-sensitive generated stdin prompt file vault keychain keyring environment variable config settings management manager
-    policy protection field fields rotation hash hashing strength length based authentication auth oauth bearer basic jwt refresh
-    access session cookie csrf bcrypt argon2 argon2i argon2id scrypt pbkdf2 md5 sha1 sha-1 sha256 sha-256 sha512 sha-512 hs256
-    rs256 es256 aes-256 aes256 oauth2 oauth2.0 utf-8 utf8 base64 base32 2fa mfa totp ed25519 rsa rsa2048 rsa-2048 x509 x.509
-    """)
-)
-# Words of labels and messages about passwords.
-_LABELS = listed("""
-    password passwords passwd passphrase your my enter must should required invalid incorrect wrong forgot forgotten reset confirm
-    confirmation field is are was the please not too short weak change changed new at least characters here value needed provided
-    for with cannot
-""")
-_NOT_SECRET_ENDING = LazyRegex(r"[a-z]{2,}(?:ed|ing|able|ible|ful|less|ously|ly|ment|tion|ness|ive|ous|ant|ent)")
-_PLACEHOLDER = LazyRegex(
-    r"<.{0,64}>|\$[A-Za-z_]+|\$[({].{0,200}|\{[{%].{0,200}|\{.{0,200}\}|\[.{0,200}\]|\(.{0,200}\)"
-    r"|%s|%\(\w{1,40}\)s|%[A-Z_]{1,40}%|[*x•·.…#_X?-]{3,64}|[!@&][a-z_]{1,40}|\\.{0,4}"
-    r"|(?:your|insert|enter|put|replace|example|placeholder|dummy|todo|redacted|fake|sample)(?:[-_. ].{0,64}|[A-Z].{0,64})?"
-    r"|.{0,64}[-_](?:here|placeholder|example)",
-    re.DOTALL,
-)
-# Expressions that fetch a secret or point to it.
-_REFERENCE = LazyRegex(
-    r"(?i)os\.|process\.env|env[.:(\[]|environ|getenv|config[.\[(]|settings[.\[(]|secrets?[.\[(]|vars?\.|data\.|self\.|this\.|ctx\.|params?[.\[]"
-    r"|request\.|req\.|vault:|op://|arn:|ref\+|file:|secret://|sm://|projects/|/|\./|~/|https?://"
-)
-
-_NAME = LazyRegex(rf"(?P<pw>{_PASSWORDS})|(?P<tk>{_TOKENS})", re.IGNORECASE)
-_NOT_A_NAME = LazyRegex(
-    r"(?i)(?:pad|eos|bos|unk|sep|cls|mask|max|min|num|next|prev|previous|page|continuation|sync|stop|special)[_-]?$"
-)
-_MAX_BARE = 256
-_LEAD = 24
-
-# Between a name and its value.
+# --- between a name and its value ---
+_TYPE = r"&?(?:'\w+ )?[A-Za-z_*][\w.:*]{0,30}(?:[<\[][^=\n]{0,30}[>\]])?\??(?: ?\| ?[\w.]{1,20}){0,2}!?"
+_OPERATOR = r"(?:[+.?!|&:<~-]{0,2}={1,3}(?!>)|=>|<-|＝)"
 _ASSIGNED = LazyRegex(
-    r"(?:_(?:value|string|hex|b64|base64|plain))?[0-9]{0,2}(?:\\{0,3}[\"'`]|\]|\*\*){0,2}[ \t]{0,8}"
-    r"(?:(?::[ \t]{0,2}(?:str|string|bytes|SecretStr|Optional\[\w{1,20}\]|\w{1,20} \| None|Text)[ \t]{0,2})?(?:={1,3}(?!>)|=>|:=)"
-    r"|:(?![:/])|：)"
-    r"\*{0,2}[ \t]{0,8}(?:[bruf]{1,2}(?=[\"']))?"
+    r"(?:\[\w{0,8}\])?(?:\\{0,7}[\"'`]|[\])]|\*\*|&quot;){0,3}[ \t]{0,8}"
+    rf"(?:(?::[ \t]{{0,2}}{_TYPE}[ \t]{{0,2}}(?==)|[ \t]{_TYPE}[ \t]{{0,3}}(?==[ \t]{{0,3}}[\"'`]))?{_OPERATOR}"
+    r"|:(?![:/=])|：|[ \t]->[ \t])"
+    r"\*{0,2}[ \t]{0,8}"
 )
+_PAIR = LazyRegex(  # name="password" value="…", {"name": "PASSWORD", "value": "…"}, and the same over two lines
+    r"\\{0,7}[\"']?[ \t]{0,4},?\s{0,20}(?:-\s)?(?:\\{0,7}[\"'])?(?:[vV]alue|VALUE|[dD]efault)\\{0,7}[\"']?\s{0,4}[:=]\s{0,4}"
+)
+_VARIABLE_BLOCK = LazyRegex(r"[\"']\s{0,4}\{[^{}]{0,200}?(?<!\w)default\s{0,8}=\s{0,8}")
+_ARGUMENT = LazyRegex(r"\\{0,7}[\"'][ \t]{0,4},\s{0,8}")
+_CONSTANT_ARGUMENT = LazyRegex(r"[ \t]{0,2},[ \t]{0,4}(?=[\"'])")
+_CALLED = LazyRegex(r"(?:\(|\{)[ \t]{0,4}(?=[@bruLN$]?[\"'`])")
+_FETCHED = LazyRegex(
+    r"(?i)(?:get|fetch|load|read|lookup|find|ask|prompt|decrypt|reveal|retrieve|resolve|forgot|reset|check|verify|validate|create)"
+    r"_?\w{0,12}$"
+)
+_IN_CALL = LazyRegex(r"\w\([^()\n]{0,80}$")
+_ELEMENT = LazyRegex(r"(?:\s[^<>]{0,120})?>\s{0,4}(?:<!\[CDATA\[)?([^\n]{1,256}?)(?:\]\]>)?\s{0,8}</")
+_ESCAPED_ELEMENT = LazyRegex(r"&gt;([^\n]{1,256}?)&lt;/")
+_NAMED_ELEMENT = LazyRegex(r"\\?[\"'][^<>]{0,60}>([^<>\n]{1,256})</")
+_LISTED_ELEMENT = LazyRegex(r"</key>\s{0,16}<(?:string|data)>([^<>]{1,512})</")
+_BLOCK = LazyRegex(r"[\"']?:[ \t]{1,4}[|>][+-]?[0-9]?[ \t]{0,4}\r?\n")
+_BLOCK_LINE = LazyRegex(r"[ \t]*([^\r\n]*)\r?\n?")
+_NEXT_LINE = LazyRegex(r"[\"']?:[ \t]{0,4}\r?\n[ \t]{0,16}")
+_LINKS = "is|was|are|will\\sbe|reads|ist|war|lautet|heißt|est|était|es|era|será|è|é|foi|luidt|jest|brzmi|to|as|är|er|on|это|—|–"
+_OF = r"for|to|of|on|at|in|from|von|vom|für|fürs|zum|zur|des|der|du|de|d|del|della|al|do|da|van|voor|para|pour|per|от|к|для|till"
 _STATED = LazyRegex(
-    r"(?:\s{1,3}(?:for|to|of|on)\s[^.\n:=?!]{1,40}?)?"
-    r"(?:\s{1,3}(?:is|was|are|will\sbe|ist|est|es|to|as|equals)(?:\snow|\sset\sto|\sstill)?:?\s{1,3}|['’]s\s{1,3}|是|为|は)"
+    rf"['’]s\s{{1,3}}|(?:\s{{1,3}}(?:{_OF})[\s'’](?P<of>[^.\n:=?!]{{1,40}}?))?"
+    rf"(?:\s{{1,3}}(?P<link>{_LINKS})(?:\s(?:now|still|set\sto|currently|simply|just|jetzt|maintenant|ahora))?:?\s{{1,3}}"
+    r"|(?:是|为|為|は|が|는|은|이)[\s:：]{0,2}|\s?[:：=](?![:/])\s{0,3})"
 )
-_BESIDE = LazyRegex(r"(?:\\{0,3}[\"'])?[ \t]{1,4}(?:[-–—(][ \t]{0,2})?")
-_FLAG = LazyRegex(r"(?:^|\s)--?[\w-]{0,30}$")
-_NEXT_LINE = LazyRegex(r":[ \t]{0,4}\n[ \t]{0,8}")
-_TAG = LazyRegex(r">[ \t]{0,4}([^<>\n]{1,256})</")
-_QUOTED = LazyRegex(r"(\\{0,3})([\"'`])((?:(?!\2)[^\n\\]|\\(?![\"'`])){1,8192})\1\2")
-_BARE = LazyRegex(r"(?:[^\s\"'`,;&<>|]|,(?!\s|$|\w{1,40}\s?[=:])){1,256}")
-_REST = LazyRegex(r"[^\s\"'`,;&<>|]*+")
-_CODE_AFTER = LazyRegex(r"[(\[]|\s{0,2}(?:\?|\|\||&&|\bor\b|\band\b|\bif\b)\s")
-_DOTTED = LazyRegex(r"[A-Za-z_]\w{0,30}(?:(?:\.|->|::)[A-Za-z_]\w{0,30}){1,8}")
-_FILE = LazyRegex(r".{1,120}\.(?:py|js|ts|json|ya?ml|toml|txt|md|pem|key|crt|env|cfg|ini|conf|sh|html?|go|rs|java)")
+_BESIDE = LazyRegex(r"(?:\\{0,7}[\"'])?(?:[ \t]{1,8}(?:[-–—(|][ \t]{0,4})?|[ \t]{0,4}\|[ \t]{0,4})")
+_OF_WHAT = LazyRegex(r"\s(?:от|для|к)\s\S{1,20}\s")  # Russian has no word between a name and its value
+_FLAG = LazyRegex(r"(?:^|\s)--?[\w.-]{0,40}$")
+_DIRECTIVE = LazyRegex(
+    r"(?i)(?:^|\n)[ \t]{0,8}(?:(?:env|arg|setx?|setenv|export|proxy_set_header|set_config|redis\.)[ \t]{1,4}[\w.-]{0,40}"
+    r"|[\w.-]{0,40})$"
+)
+_LOGIN = LazyRegex(r"(?i)\blogin[ \t]{1,4}\S{1,64}\s{1,4}$")
+_LISP = LazyRegex(r"(?:\((?:setq|defvar|defconst|define|def|setf|let)[ \t]{1,4}[\w*:/.-]{0,40}|(?:^|[\s({]):[\w-]{0,40})$")
+_SQL = LazyRegex(r"(?i)(?:with|encrypted|login|role|user|new|old|identified)\s{1,3}$")
+_ELSE = LazyRegex(
+    r"[^\n;\"'=]{1,80}?(?:[(\[][\"'][^\"'\n]{0,60}[\"'][)\]])?[^\n;\"'=]{0,40}?(?:\|\||\sor\s|\?\?|\?:)\s{0,3}(?=[\"'`])"
+)
+_DEFAULT = LazyRegex(r"[\"']?\$\{[\w.]{1,60}:[-=?]?([^{}\s]{2,128})\}")
+_WRAPPER = LazyRegex(
+    r"(?![\w.:]{0,24}(?:get|fetch|load|read|lookup|find|decrypt))(?:new\s|&|\*)?[\w.:]{0,24}(?:[Ss]tring|[Ss]tr|[Ss]ecret|[Pp]assword"
+    r"|Some|Just|Ok|of|from|valueOf|bytes|b64decode|decode|encode|literal|Text|ConvertTo-SecureString)"
+    r"(?:\([ \t]{0,2}|[ \t]{1,2})(?=[bruLN@$]?[\"'`])"
+)
+_BREAK = LazyRegex(r"[(\\]?[ \t]{0,4}\r?\n[ \t]{0,32}(?=[\"'`])")
+_CALL = LazyRegex(r"[A-Za-z_$][\w.:>$-]{0,60}(?:\(|\[)")
+_CODE_AFTER = LazyRegex(r"\s{0,2}(?:\?|\|\||&&|\bor\b|\band\b|\bif\b)\s")
 _UNIT = LazyRegex(
     r"(?i)\s{0,2}(?:-|–|to|characters?|chars?|letters?|digits?|symbols?|words?|bits?|bytes?|minutes?|days?|hours?|seconds?|times?|%)"
 )
-_LETTER = LazyRegex(r"[^\W\d_]")
-_MARKED = LazyRegex(r"\d|[!@#$%^&*~?](?!$)")
-_LINE_END = LazyRegex(r"[.,;]{0,2}[ \t]{0,8}(?:\r?\n|$|[\"'`)}\]])")
-_SENTENCE_END = LazyRegex(r"[.!]?[ \t]{0,4}(?:\r?\n|$|[.!;)])")
-_Accepts = Callable[[str, re.Match[str], int, Span], Span | None]
+_DIGITS = LazyRegex(r"[0-9](?:[ -]?[0-9]){2,11}#?(?![\w.%]\w|\w|:)")
+_WIDE_DIGITS = LazyRegex(r"[0-9]{3,12}(?![0-9A-Za-z])")
+_LINE_END = LazyRegex(r"[.,;]{0,2}[ \t]{0,8}(?:\r?\n|$|[\"'`)}\]]|#|//|\|)")
+_SENTENCE_END = LazyRegex(r"[.!]?[ \t]{0,4}(?:\r?\n|$|[.!;)。！，입])")
+_MORE_WORDS = LazyRegex(r"[ ](?![(#/|-]|\w{1,40}:)(?=\S{0,40}[\d!@$%^&*~;])\S{1,40}")
+_IDENTIFIER = f"{ascii_letters}{digits}_.-"
+
+_Accepts = Callable[[str, Name, int, Span], Span | None]
 
 
 def find_assignments(page: Page) -> Iterator[Span]:
     """Yield the value after each name of a secret, if it looks like a secret."""
     done = 0
-    for start, end in page.around(_STEMS, _LEAD, _LEAD):
-        for name in _NAME.finditer(page.text, start, end):
-            span = _value(page.text, name) if name.start() >= done else None
-            if span is not None:
-                done = span[1]
-                yield span
+    for name in find_names(page):
+        span = _value(page.text, name) if name.start >= done else None
+        if span is not None and span[0] < span[1]:
+            done = span[1]
+            yield span
 
 
-def _value(text: str, name: re.Match[str]) -> Span | None:
-    end = name.end()
-    if _NOT_A_NAME.search(text, max(0, name.start() - 16), name.start()):
-        return None
-    if link := _NEXT_LINE.match(text, end):
-        bare = _bare(text, link.end())  # a clear secret alone on the line below the name
-        return _extended(text, bare) if bare and _LINE_END.match(text, bare[1]) and _clear_secret(text, bare) else None
-    if link := _ASSIGNED.match(text, end):
-        return _secret(text, name, link.end(), _accept_assigned)
-    if link := _STATED.match(text, end):
-        return _secret(text, name, link.end(), _accept_stated)
-    if link := _BESIDE.match(text, end):
-        return _beside(text, name, link.end())
-    tag = _TAG.match(text, end)
-    return tag.span(1) if tag and not placeholder(tag[1]) and not plain_word(tag[1]) else None
+def _value(text: str, name: Name) -> Span | None:
+    """Return the span of the secret that belongs to the name, or None."""
+    if name.kind == "pin":
+        return _pin(text, name)
+    following = text[name.end : name.end + 1]
+    for form, starts in _FORMS:
+        span = form(text, name) if following in starts else None
+        if span is not None:
+            return span
+    return _before(text, name) if name.is_password else None
 
 
-def _secret(text: str, name: re.Match[str], at: int, accept: _Accepts) -> Span | None:
-    """Return the span of a quoted secret, of a bare value that looks like one, or of one that `accept` takes by its context."""
-    if quoted := _QUOTED.match(text, at):
-        return quoted.span(3) if _quoted_secret(quoted[3], name) else None
-    if not (bare := _bare(text, at)):
-        return None
-    return _extended(text, bare) if _clear_secret(text, bare) else accept(text, name, at, bare)
+def _pin(text: str, name: Name) -> Span | None:
+    """Match four or more digits: `PIN: 4821`, `the alarm code for the office is 1234`, `passcode 991122`."""
+    link = _ASSIGNED.match(text, name.end) or _STATED.match(text, name.end) or _BESIDE.match(text, name.end)
+    at = link.end() if link else name.end
+    opened = 1 if text[at : at + 1] in ("'", '"', "`", "「") else 0
+    pin = _DIGITS.match(text, at + opened) or _WIDE_DIGITS.match(text, at + opened)
+    least = 3 if name.word != "pin" else 4
+    if pin is None or sum(map(str.isdigit, pin[0])) < least or _UNIT.match(text, pin.end()):
+        return _stated(text, name) if name.word == "passcode" else None
+    postal = name.word == "pin code" and len(pin[0]) == _POSTAL and at - name.end == 1  # the code of a place in India
+    return None if postal else pin.span()
 
 
-def _accept_assigned(text: str, name: re.Match[str], at: int, span: Span) -> Span | None:
-    value = text[slice(*span)]
-    if value.isdigit():
-        enough = len(value) >= (4 if name["pw"] else 8) and name[0].lower() != "token"
-        return span if enough and not _UNIT.match(text, span[1]) else None
-    return _extended(text, span) if _word_as_secret(text, name, at, span) else None
+# --- forms: each returns the span of the secret, or None ---
 
 
-def _accept_stated(text: str, name: re.Match[str], at: int, span: Span) -> Span | None:
-    value, ends = text[slice(*span)], bool(name["pw"]) and _SENTENCE_END.match(text, span[1])
-    if value.isdigit():
-        return span if ends and len(value) >= 4 else None
-    return span if ends and len(value) >= 5 and value.isalpha() and not plain_word(value) else None
-
-
-def _word_as_secret(text: str, name: re.Match[str], at: int, span: Span) -> bool:
-    """Accept a value of letters only in an environment file, or as a password alone on its line."""
-    value = text[slice(*span)]
-    if len(value) < 4 or plain_word(value) or _code(text, value, span[1]) or not any(char.isalpha() for char in value):
-        return False
-    if name[0].isupper() and text[at - 1] == "=":
-        return True
-    typed = value[:1].isupper() and name[0].islower()  # password: Password
-    identifier = text[at - 2 : at].endswith("= ") or "_" in value
-    return bool(name["pw"]) and not typed and not identifier and _LINE_END.match(text, span[1]) is not None
-
-
-def _beside(text: str, name: re.Match[str], at: int) -> Span | None:
-    """Accept a value after the name without any sign between them: `--password s3same`, `key (abc123)`."""
-    flag = _FLAG.search(text, max(0, name.start() - 32), name.start()) is not None
-    if quoted := _QUOTED.match(text, at):
-        return quoted.span(3) if looks_secret(quoted[3]) or (flag and not placeholder(quoted[3])) else None
-    if not (bare := _bare(text, at)):
-        return None
-    value = text[slice(*bare)]
-    metavar = value.isupper() and not any(map(str.isdigit, value))  # --password PASSWORD
-    argument = flag and value[0] != "-" and len(value) >= 4 and not plain_word(value) and not metavar
-    if argument or (len(value) >= (6 if name["pw"] else 12) and _clear_secret(text, bare)):
-        return _extended(text, bare)
+def _markup(text: str, name: Name) -> Span | None:
+    """Match XML: an element, an element or attribute pair named like the secret, an entry of a property list."""
+    _, tag, start = text[max(0, name.start - 40) : name.start].rpartition("<")
+    is_tag = tag and not start.strip(f"{_IDENTIFIER}:")
+    for form in (_LISTED_ELEMENT, _ELEMENT) if is_tag else (_NAMED_ELEMENT, _ESCAPED_ELEMENT, _LISTED_ELEMENT):
+        if found := form.match(text, name.end):
+            return found.span(1) if _is_content(found[1], name) else None
     return None
 
 
-def _bare(text: str, at: int) -> Span | None:
-    """Return the span of an unquoted value without closing punctuation, or None for a placeholder."""
-    if not (found := _BARE.match(text, at)):
+def _is_content(value: str, name: Name) -> bool:
+    value = value.strip()
+    return not placeholder(value) and not plain_word(value) and (name.is_password or looks_secret(value)) and "<" not in value[:1]
+
+
+def _block(text: str, name: Name) -> Span | None:
+    """Match the lines of a YAML block scalar, or a value alone on the line below the name."""
+    if opening := _BLOCK.match(text, name.end):
+        start, end = opening.end(), _block_end(text, opening.end(), _indent(text, name))
+        start += len(text[start:end]) - len(text[start:end].lstrip())
+        return (start, end) if start < end and not placeholder(text[start:end].partition("\n")[0]) else None
+    if link := _NEXT_LINE.match(text, name.end):
+        span = bare(text, link.end(), name.start)  # a clear secret alone on the line below the name
+        value = text[slice(*span)] if span else ""
+        return extended(text, span) if span and looks_secret(value) and _LINE_END.match(text, span[1]) else None
+    return None
+
+
+def _indent(text: str, name: Name) -> int:
+    line = text[line_start(text, name.start) : name.start]
+    return len(line) - len(line.lstrip(" \t-"))
+
+
+def _block_end(text: str, at: int, indent: int) -> int:
+    """Return where the lines end that are indented by more."""
+    end = at
+    for _ in range(_MAX_LINES):
+        row = _BLOCK_LINE.match(text, at)
+        if row is None or row.end() == at or (row[1] and row.start(1) - at <= indent):
+            break
+        end, at = row.end(1) if row[1] else end, row.end()
+    return end
+
+
+def _assigned(text: str, name: Name) -> Span | None:
+    link = _ASSIGNED.match(text, name.end) or _VARIABLE_BLOCK.match(text, name.end)
+    if link is None and (pair := _PAIR.match(text, name.end)):
+        named = text[max(0, name.start - 48) : name.start]
+        link = pair if re.search(r"[:=]\s{0,4}\\{0,7}[\"']?[\w.:-]{0,40}$", named) else None
+    return _secret(text, name, link.end(), _accept_assigned) if link else None
+
+
+def _argument(text: str, name: Name) -> Span | None:
+    """Match the argument after a quoted name, or the only argument of a call: `put("password", "…")`, `setPassword("…")`."""
+    low = max(0, name.start - 100)
+    link = _ARGUMENT.match(text, name.end)
+    if link and not _IN_CALL.search(text, low, name.start):
         return None
-    value = found[0].rstrip(".,:?…*")
-    for opening, closing in ("()", "[]", "{}"):
-        if value.endswith(closing) and opening not in value:
-            value = value[:-1].rstrip(".,:?")
-    return None if placeholder(value) else (at, at + len(value))
+    if link is None and text[name.start : name.end].isupper():
+        link = _CONSTANT_ARGUMENT.match(text, name.end)
+    if link is None and not _FETCHED.search(text, max(low, name.start - 24), name.start):
+        link = _CALLED.match(text, name.end)
+    found = quoted(text, link.end()) if link else None
+    if found is None or text[found[1] : found[1] + 1] not in (")", ",", "}", " ", "\n", ";"):
+        return None
+    value = text[slice(*found[0])]
+    return found[0] if value[:1] != "-" and quoted_secret(value, password=name.is_password, token_word=True) else None
 
 
-def _extended(text: str, span: Span) -> Span:
-    """Extend a value that is longer than `_BARE` reads to its end."""
-    if span[1] - span[0] < _MAX_BARE:
-        return span
-    rest = _REST.match(text, span[1])
-    return span[0], rest.end() if rest else span[1]
+def _stated(text: str, name: Name) -> Span | None:
+    link = _STATED.match(text, name.end)
+    if link is None or (link["of"] is None and link[0].strip() in (":", "=", "：")):
+        return None
+    accept = _accept_changed if link["link"] in ("to", "as", "on") else _accept_stated
+    return _secret(text, name, link.end(), accept, sentence=True)
 
 
-def _quoted_secret(value: str, name: re.Match[str]) -> bool:
-    if placeholder(value) or plain_word(value) or len(value) < 3 or _FILE.fullmatch(value):
-        return False
-    if " " in value.strip():
-        # Several words may be a passphrase, unless they are a label or a message.
-        parts = value.split()
-        unlabelled = not any(part.lower().strip(".,:!?") in _LABELS for part in parts)
-        return bool(name["pw"]) and len(parts) <= 8 and unlabelled and parts[-1][-1] not in ".?"
-    if looks_secret(value):
-        return True
-    if _DOTTED.fullmatch(value):
-        return False
-    if value.replace("-", "").replace("_", "").isalpha():
-        # One word may be a password, and a long one a secret. `token` is also a term of grammars and language models.
-        return bool(name["pw"]) or len(value) >= 20 or (len(value) >= 8 and value.isalpha() and name[0].lower() != "token")
-    return bool(name["pw"]) or len(value) >= 8
+def _besides(text: str, name: Name) -> Span | None:
+    link = _BESIDE.match(text, name.end)
+    if name.word.startswith("парол") and (of := _OF_WHAT.match(text, name.end)):
+        link = of
+    return _beside(text, name, link.end(), table="|" in link[0]) if link else None
 
 
-def looks_secret(value: str) -> bool:
-    """Return whether six or more characters are not a word: letters with digits, or with marks or capitals unlike a word's."""
-    if len(value) < 6 or placeholder(value) or plain_word(value) or _FILE.fullmatch(value) or not _LETTER.search(value):
-        return False
-    if _MARKED.search(value):
-        return True
-    return len(value) >= 12 and value.isalpha() and sum(a.islower() != b.islower() for a, b in pairwise(value)) > 0.4 * len(value)
+_AS = LazyRegex(
+    r"(?i)(?:with|using|use|enter|type|try|via|mit|nimm|avec|con|usa)\s{1,3}([\"'“][^\"'”\n]{1,64}[\"'”]|\S{1,64})\s{1,3}"
+    r"(?:as|als|comme|como|come)\s{1,3}(?:the|my|your|our|his|her|its|a|das|mein|le|la|mon|el|mi|il)?\s{0,3}(?:[\w-]{1,20}\s)?$"
+)
+_IS = LazyRegex(
+    r"(?i)(?:^|[\s(])([^\s(]{5,64})\s{1,3}(?:is|ist|est|es)\s{1,3}(?:the|my|our|your|his|her|das|mein|le|mon|mi|la)\s{1,3}"
+    r"(?:[\w-]{1,20}\s){0,2}$"
+)
+_COMPARED = LazyRegex(r"[\"']([^\"'\n]{3,128})[\"']\s{0,3}[=!]={1,2}\s{0,3}[\w.$]{0,40}$")
+# Each form with words of which one must stand near.
+_BEFORE = (
+    (_AS, (" as ", " als ", " comme ", " como ", " come ")),
+    (_IS, (" is ", " ist ", " est ", " es ")),
+    (_COMPARED, ("==", "!=")),
+)
 
 
-def _clear_secret(text: str, span: Span) -> bool:
+def _before(text: str, name: Name) -> Span | None:
+    """Match a value before its name: `use hunter2 as the password`, `hunter2 is my password`, `"hunter2" == password`."""
+    near = text[max(0, name.start - 48) : name.start]
+    for form, cues in _BEFORE:
+        if any(cue in near for cue in cues) and (found := form.search(text, max(0, name.start - 120), name.start)):
+            start, end = found.span(1)
+            start, end = (start + 1, end - 1) if text[start] in "\"'“" and end - start > 2 else (start, end)
+            sure = form is not _IS and text[start - 1] in "\"'“" and not plain_word(text[start:end])
+            return (start, end) if sure or looks_secret(text[start:end]) else None
+    return None
+
+
+# Each form with the characters that may follow the name.
+_FORMS: tuple[tuple[Callable[[str, Name], Span | None], str], ...] = (
+    (_markup, "><&\"'\\ "),
+    (_block, ":\"'"),
+    (_assigned, ":=：＝ \t\"'`\\[])*&+.?!|<~-,\n"),
+    (_argument, "\"'\\(,{ "),
+    (_stated, " \t\n'’:：=是为為はが는은이"),
+    (_besides, " \t|\"'\\"),
+)
+
+# --- values ---
+
+
+def _secret(text: str, name: Name, at: int, accept: _Accepts, *, sentence: bool = False) -> Span | None:
+    """Return the span of a quoted secret, of a bare value that looks like one, or of one that `accept` takes by its context."""
+    if default := _DEFAULT.match(text, at):
+        return default.span(1) if not placeholder(default[1]) and not plain_word(default[1]) else None
+    if link := (None if sentence else _WRAPPER.match(text, at) or _ELSE.match(text, at)):
+        at = link.end()
+    broken = _BREAK.match(text, at)  # a line break between an operator and a quoted value
+    if found := quoted(text, broken.end() if broken else at):
+        return found[0] if _accept_quoted(text, name, found[0]) else None
+    if text[at : at + 2] in ('""', "''"):
+        return None
+    span = bare(text, at + 1 if text[at : at + 1] in OPENING_QUOTES else at, name.start)
+    if span is None or span[0] == span[1]:
+        return None
     value = text[slice(*span)]
-    return looks_secret(value) and not _code(text, value, span[1])
+    if name.is_vague and not random_looking(value, least=12 if name.word == "auth" else 16):
+        return None
+    if looks_secret(value) and not _code(text, name, value, span[1], sentence=sentence) and not (name.plural and sentence):
+        return _with_more_words(text, name, extended(text, span))
+    return accept(text, name, at, span)
 
 
-def _code(text: str, value: str, end: int) -> bool:
-    """Return whether the value is a call, an index or a dotted name, which fetches the secret."""
-    if "(" in value or "[" in value or _CODE_AFTER.match(text, end):
+def _accept_quoted(text: str, name: Name, span: Span) -> bool:
+    value = text[slice(*span)]
+    if name.is_vague:
+        return random_looking(value, least=12)
+    named = name.word in ("credentials", "credential", "creds", "cred")
+    return quoted_secret(value, password=name.is_password and not name.plural, token_word=name.word == "token" or named)
+
+
+def _with_more_words(text: str, name: Name, span: Span) -> Span:
+    """Extend a password on a line of its own over further words that no sentence contains: `Tr0ub4dor &3`."""
+    if not name.is_password or text[line_start(text, name.start) : name.start].strip(" \t-\"'"):
+        return span
+    end = span[1]
+    while more := _MORE_WORDS.match(text, end):
+        end = more.end()
+    return span[0], end
+
+
+def _accept_assigned(text: str, name: Name, at: int, span: Span) -> Span | None:
+    value = text[slice(*span)]
+    if value.isdigit():
+        enough = len(value) >= (4 if name.is_password else 8) and name.word not in ("token", "pass")
+        return extended(text, span) if enough and not _UNIT.match(text, span[1]) else None
+    if name.is_password and looks_secret(value, least=_SHORT) and _LINE_END.match(text, span[1]) and not _called(value):
+        return span
+    return _word_as_secret(text, name, at, span)
+
+
+def _word_as_secret(text: str, name: Name, at: int, span: Span) -> Span | None:
+    """Accept a value of letters in an environment file or a URL, or as a password alone on its line."""
+    value = text[slice(*span)]
+    if name.is_password and (phrase := _passphrase(text, name, at, span)):
+        return phrase
+    if len(value) < 4 or plain_word(value) or variable(value) or _called(value) or not any(map(str.isalpha, value)):
+        return None
+    if _CODE_AFTER.match(text, span[1]) and not name.word.isupper():
+        return None
+    written = text[name.start : name.end]
+    tight = text[at - 1] == "=" and text[at - 2 : at - 1] not in ("=", " ")
+    if tight and (written.isupper() or (name.is_password and (text[name.start - 1 : name.start] in "?&;." or "." in value))):
+        return extended(text, span)
+    if not name.is_password or name.word == "pass" or (value[:1].isupper() and written.islower() and ":" in text[name.end : at]):
+        return None  # password: Password
+    if tight and _SEPARATED.match(text, span[1]):
+        return extended(text, span)
+    return _whole_line(text, name, at, span) if _LINE_END.match(text, span[1]) else None
+
+
+_SEPARATED = LazyRegex(r"[;&]\s?\w{2,24}(?: \w{2,12})?=|;?[\"']|[ \t]")
+_PASSPHRASE = LazyRegex(r"(?:[a-z]{3,12} ){2,9}[a-z]{3,12}[ \t]{0,4}(?:\r?\n|$)")
+
+
+def _passphrase(text: str, name: Name, at: int, span: Span) -> Span | None:
+    """Accept several words that fill the rest of a line which starts with the name, unless they are a sentence."""
+    found = _PASSPHRASE.match(text, span[0]) if ":" in text[name.end : at] and not _line_before(text, name) else None
+    words = found[0].split() if found else []
+    return (span[0], span[0] + len(" ".join(words))) if found and sum(map(plain_word, words)) <= len(words) // 4 else None
+
+
+def _whole_line(text: str, name: Name, at: int, span: Span) -> Span | None:
+    """Accept a word that fills the rest of a line, unless it may be a variable: `password = line`."""
+    value, spaced = text[slice(*span)], text[at - 2 : at] == "= "
+    ends_in_code = text[span[1] : span[1] + 1] in (";", ",", ")")
+    identifier = "_" in value or value != value.lower()
+    return None if spaced and (_line_before(text, name) or ends_in_code or identifier) else extended(text, span)
+
+
+def _line_before(text: str, name: Name) -> str:
+    """Return what stands in the line before the name, apart from marks of lists and the rest of the identifier."""
+    return text[line_start(text, name.start) : name.start].strip(" \t-\"'$@%").rstrip(_IDENTIFIER)
+
+
+def _accept_stated(text: str, name: Name, at: int, span: Span) -> Span | None:
+    value = text[slice(*span)]
+    ends = name.is_password and not name.plural and _SENTENCE_END.match(text, span[1])
+    if value.isdigit():
+        return span if ends and len(value) >= 4 else None
+    return span if ends and len(value) >= 5 and value.isalpha() and value < "\u0e00" and not plain_word(value) else None
+
+
+def _accept_changed(text: str, name: Name, at: int, span: Span) -> Span | None:
+    """After `to`, a word may be a verb: only digits are accepted beyond clear secrets."""
+    value = text[slice(*span)]
+    return span if name.is_password and value.isdigit() and len(value) >= 4 and not _UNIT.match(text, span[1]) else None
+
+
+def _beside(text: str, name: Name, at: int, *, table: bool) -> Span | None:
+    """Accept a value after the name without any sign between them: `--password s3same`, `key (abc123)`, `ENV PASSWORD x`."""
+    if name.is_key or name.plural:
+        return None
+    if found := quoted(text, at):
+        value = text[slice(*found[0])]
+        accepted = quoted_secret(value, password=name.is_password) and _expects_value(text, name, quote=True)
+        return found[0] if accepted or looks_secret(value) else None
+    span = bare(text, at, name.start)
+    value = text[slice(*span)] if span else ""
+    if span is None or value[:1] in ("", "-", "=") or plain_word(value):
+        return None
+    least = 5 if table and name.is_password else 6 if name.is_password else 12
+    if len(value) >= least and looks_secret(value, least=least) and not _code(text, name, value, span[1], sentence=True):
+        return extended(text, span)
+    metavar = value.isupper() and not any(map(str.isdigit, value))  # --password PASSWORD
+    allowed = len(value) >= 4 and not metavar and not variable(value) and _expects_value(text, name)
+    return extended(text, span) if allowed and (_is_option(text, name) or _LINE_END.match(text, span[1])) else None
+
+
+def _expects_value(text: str, name: Name, *, quote: bool = False) -> bool:
+    """Return whether the words before a name say that its value follows: an option, `ENV`, `login x`, `(setq`, `WITH`."""
+    low = max(0, name.start - 64)
+    if _is_option(text, name):
         return True
-    return bool(_DOTTED.fullmatch(value)) and sum(char.isdigit() for char in value) <= 1
+    if not name.is_password:
+        return False
+    written = text[name.start : name.end]
+    if _DIRECTIVE.search(text, low, name.start) and (written.isupper() or "_" in text[low : name.end].rpartition("\n")[2]):
+        return True
+    if quote and name.word.startswith("pass") and _SQL.search(text, low, name.start):
+        return True
+    return any(form.search(text, low, name.start) for form in (_LOGIN, _LISP))
 
 
-def placeholder(value: str) -> bool:
-    """Return whether the value only stands for a secret: a variable, a template, stars, `<token>`, a mask."""
-    short = value.strip("\"'`")
-    return not short or bool(_PLACEHOLDER.fullmatch(short) or _REFERENCE.match(short))
+def _is_option(text: str, name: Name) -> bool:
+    return _FLAG.search(text, max(0, name.start - 48), name.start) is not None
 
 
-def plain_word(value: str) -> bool:
-    """Return whether the value is a word about a secret, such as `required`, `str` or `expired`."""
-    low = value.lower().rstrip(".,;:!?")
-    return low in _NOT_SECRET or bool(_NOT_SECRET_ENDING.fullmatch(low))
+def _code(text: str, name: Name, value: str, end: int, *, sentence: bool) -> bool:
+    """Return whether the value is a call, an index or a dotted name, which fetches the secret."""
+    constant = text[name.start : name.end].isupper() and text[end - len(value) - 1] == "="  # NAME=value in an environment file
+    if _called(value) and not constant:
+        return True
+    if not sentence and value.isidentifier() and _CODE_AFTER.match(text, end):
+        return True
+    return variable(value)
 
 
-PATTERNS = (Pattern("password_assignment", "SECRET", find_assignments, hints=_STEMS),)
+def _called(value: str) -> bool:
+    """Return whether the value is a call or an index, perhaps cut off inside its arguments."""
+    return _CALL.match(value) is not None and (value[-1] in ")]" or value.count("(") > value.count(")") or ")." in value)
+
+
+PATTERNS = (Pattern("password_assignment", "SECRET", find_assignments, hints=STEMS),)

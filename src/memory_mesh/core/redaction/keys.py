@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
-from memory_mesh.core.redaction.assignments import placeholder
 from memory_mesh.core.redaction.pattern import BEFORE, Cue, Page, Pattern, Span, joined, occurrences, words
+from memory_mesh.core.redaction.values import looks_secret, placeholder, random_looking
 from memory_mesh.core.text import LazyRegex
 
 _JWT = LazyRegex(
@@ -49,11 +49,10 @@ _AUTHORIZATION = LazyRegex(
     r"(?i:authorization|x-auth-token)[\"']?\s{0,3}[:=]\s{0,3}[\"']?(?i:(bearer|basic|token|digest|apikey|negotiate)\s{1,3})?([^\s\"',;<>]{4,4096}+)"
 )
 _BEARER = LazyRegex(r"(?i:bearer)[ \t]{1,3}([A-Za-z0-9._~+/=-]{8,4096}+)")
-_USER_FLAG = LazyRegex(r"(?:-u|--user|--proxy-user)[ =]{1,2}[\"']?([^\s\"':]{1,128}:[^\s\"']{1,256})")
 
 
 def _authorizations(page: Page) -> Iterator[Span]:
-    """Match the value after `Authorization:`, `Bearer` or `curl -u`."""
+    """Match the value after `Authorization:` or `Bearer`."""
     for found in _matches(_AUTHORIZATION, page, ("authorization", "x-auth-token")):
         scheme, value = (found[1] or "").lower(), found[2]
         if not placeholder(value) and (scheme in ("bearer", "basic") or any(map(str.isdigit, value))):
@@ -62,25 +61,51 @@ def _authorizations(page: Page) -> Iterator[Span]:
         value = found[1]
         if not placeholder(value) and (any(map(str.isdigit, value)) or len(value) >= 32):
             yield found.start(1), found.start(1) + len(value.rstrip("."))
-    for found in _USER_FLAG.finditer(page.text) if page.holds(("curl", "wget")) else ():
-        name, _, word = found[1].partition(":")
-        if not placeholder(word) and not (name.isdigit() and word.isdigit()):
-            yield found.span(1)
 
 
 def _matches(expression: LazyRegex, page: Page, stems: tuple[str, ...]) -> Iterator[re.Match[str]]:
     return filter(None, (expression.match(page.text, place) for place in page.places(stems)))
 
 
-_USERINFO = LazyRegex(r"://([^\s/@:\"'<>\[\]{}]{0,128}):([^\s/\"'<>]{1,512})@(?=[\w\[.$%{-])")
+_AT = "[@＠]"
+_USERINFO = LazyRegex(rf"[:：](?://|／／)([^\s/@＠:：\"'<>\[\]{{}}]{{0,128}})[:：]([^\s\"<>]{{1,512}}){_AT}(?=[\w\[.$%{{-])")
+_TOKEN_AS_USER = LazyRegex(rf"://([A-Za-z0-9_.~%-]{{16,512}}){_AT}(?=[\w.-])")
+_WITHOUT_SCHEME = LazyRegex(r"(?:[\w.-]{1,40}/)?[\w.%+-]{1,64}:([^/\"'<>@]{3,128})")
+_HOST = LazyRegex(r"[\w.-]{1,128}(?::[0-9]{2,5}|/)")
+_ORACLE = LazyRegex(r"(?i)jdbc:oracle:\w{2,6}:[\w$#]{1,64}/([^\s@/]{1,128})@")
 _DUMMY = frozenset({"pass", "password", "passwd", "pw", "pwd", "secret", "token", "pat", "key"})
 
 
 def _url_credentials(page: Page) -> Iterator[Span]:
-    """Match `user:password` in front of a host."""
-    for found in _USERINFO.finditer(page.text):
-        if found[2].lower() not in _DUMMY and not placeholder(found[2]):
+    """Match `user:password` in front of a host, or a token in the place of the user."""
+    for place in page.places(("://", "：//", "：／／")):
+        found = _USERINFO.match(page.text, place)
+        token = _TOKEN_AS_USER.match(page.text, place)
+        if found and _is_password(found[2]):
             yield found.start(1), found.end(2)
+        elif token and random_looking(token[1]):
+            yield token.span(1)
+    for found in _matches(_ORACLE, page, ("jdbc:oracle",)):
+        if _is_password(found[1]):
+            yield found.span(1)
+    yield from filter(None, (_without_scheme(page.text, place) for place in page.places(("@", "＠"))))
+
+
+def _is_password(value: str) -> bool:
+    port = value.partition("/")[0].isdigit() and "/" in value  # https://host:8443/a@b
+    return not port and "//" not in value and value.lower() not in _DUMMY and not placeholder(value)
+
+
+def _without_scheme(text: str, at: int) -> Span | None:
+    """Match `user:password` before `@host:port` or `@host/`, if the password looks like one."""
+    head = text[max(0, at - 170) : at]
+    word = head[max(map(head.rfind, (" ", "\n", "\t", "'", '"', "(", "=")), default=-1) + 1 :]
+    if ":" not in word or "//" in word or not _HOST.match(text, at + 1):
+        return None
+    found = _WITHOUT_SCHEME.fullmatch(word)
+    if found is None or not looks_secret(found[1]) or found[1].lower() in _DUMMY:
+        return None
+    return at - len(found[1]), at
 
 
 _LONG_HEX = LazyRegex(r"[0-9a-fA-F][0-9a-fA-F]{31,511}+")
@@ -147,10 +172,10 @@ def _uuid_keys(page: Page) -> Iterator[Span]:
 
 FORMS = (
     Pattern("private_key", "PRIVATE_KEY", _private_keys, hints=("private key",)),
-    Pattern("url_credentials", "CREDENTIALS", _url_credentials, hints=("://",)),
+    Pattern("url_credentials", "CREDENTIALS", _url_credentials, hints=("@", "＠")),
     Pattern("jwt", "JWT", _jwts, long_word=True, hints=("eyj",)),
     Pattern("aws_secret_key", "API_KEY", _aws_secrets, long_word=True, hints=_AWS_CUE.stems),
     Pattern("uuid_key", "API_KEY", _uuid_keys, long_word=True, hints=_UUID_CUE.stems),
-    Pattern("bearer", "TOKEN", _authorizations, hints=("bearer", "authorization", "x-auth-token", "curl", "wget")),
+    Pattern("bearer", "TOKEN", _authorizations, hints=("bearer", "authorization", "x-auth-token")),
 )
 GENERAL = (Pattern("hex_secret", "SECRET", _hex_secrets, long_word=True, hints=_HEX_CUE.stems),)

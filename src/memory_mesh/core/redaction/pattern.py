@@ -59,12 +59,18 @@ class Page:
 
     def holds(self, stems: tuple[str, ...]) -> bool:
         """Return whether any of the stems (in lower case) occurs."""
-        return any(stem in self.folded for stem in stems)
+        folded = self.folded
+        for stem in ascii_part(stems) if folded.isascii() else stems:  # noqa: SIM110 - a loop is twice as fast as `any`
+            if stem in folded:
+                return True
+        return False
 
     def places(self, stems: tuple[str, ...]) -> list[int]:
         """Return where the stems start, in order."""
         if stems not in self._places:
-            self._places[stems] = sorted(place for stem in stems for place in occurrences(self.folded, stem))
+            folded = self.folded
+            searched = ascii_part(stems) if folded.isascii() else stems
+            self._places[stems] = sorted(place for stem in searched if stem in folded for place in occurrences(folded, stem))
         return self._places[stems]
 
     def near(self, stems: tuple[str, ...], span: Span, *, before: int, after: int) -> bool:
@@ -172,6 +178,12 @@ def occurrences(text: AnyStr, part: AnyStr) -> Iterator[int]:
 def _expanding() -> re.Pattern[str]:
     """Return the few characters that become several in lower case, such as ß."""
     return re.compile("[" + "".join(char for char in map(chr, range(0x10000)) if len(char.casefold()) > 1) + "]")
+
+
+@cache
+def ascii_part(stems: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the stems that an ASCII text may contain: most texts are, and many stems are not."""
+    return tuple(stem for stem in stems if stem.isascii())
 
 
 def listed(text: str) -> tuple[str, ...]:

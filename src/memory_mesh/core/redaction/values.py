@@ -1,0 +1,250 @@
+"""Values beside the name of a secret: where a quoted or bare value ends, and whether it is a secret or only stands for one."""
+
+import re
+from itertools import pairwise
+
+from memory_mesh.core.redaction.pattern import Span, listed
+from memory_mesh.core.text import LazyRegex
+
+# Values that are not secrets: states, types, keywords, words of sentences. Compared in lower case.
+_NOT_SECRET = frozenset(
+    listed("""
+    none null nil undefined true false yes no on off empty blank unset missing absent n/a na unknown default optional required
+    mandatory string str text int integer number float bool boolean bytes bytearray object any dict list array map void char
+    varchar varchar2 uuid date datetime secretstr union self this new await async lambda yield not return input process.env
+    os.environ env raise pass continue break print assert import try with def class del global exit throw mut var let const
+    password passwords passwd pwd passphrase passcode secret secrets token tokens key keys apikey api_key credential credentials
+    user username login email invalid valid incorrect correct wrong right expired expiring revoked rejected accepted refused
+    blocked leaked exposed compromised changed reset updated rotated set saved stored hashed encrypted salted masked hidden shown
+    redacted protected too not now also only never always still already here there below above see the a an your my our his her
+    their its it is was are be and or but if then so to for from in into at by with without of as that this which who what when
+    where why how must should may can could will would has have had needs need weak strong long short safe unsafe secure insecure
+    simple complex unique same different important easy hard old current temporary permanent confidential private public shared
+    case-sensitive generated stdin prompt file vault keychain keyring environment variable config settings management manager
+    policy protection field fields rotation hash hashing strength length based authentication auth oauth bearer basic jwt refresh
+    access session cookie csrf bcrypt argon2 argon2i argon2id scrypt pbkdf2 md5 sha1 sha-1 sha256 sha-256 sha512 sha-512 hs256
+    rs256 es256 aes-256 aes256 oauth2 oauth2.0 utf-8 utf8 base64 base32 2fa mfa totp ed25519 rsa rsa2048 rsa-2048 x509 x.509
+    passwort kennwort contraseña wachtwoord senha value values data line word words result response arg args argv param
+    params random plain raw expire something nothing anything everything else
+    falsch richtig abgelaufen ungültig gültig leer kurz lang schwach sicher unsicher erforderlich nötig notwendig geändert
+    vergessen bekannt unbekannt gleich zu nicht noch jetzt hier immer unverändert verschlüsselt gespeichert
+    incorrecte valide invalide obligatoire expiré oublié trop faible fort court requis vide inconnu changé erroné nécessaire
+    incorrecta incorrecto obligatoria obligatorio inválida inválido válida válido errónea caducada correcta débil segura corta
+    necesaria requerida muy demasiado la el que una
+    errata errato sbagliata scaduta obbligatoria corretta sicura troppo debole necessaria
+    incorreta obrigatória expirada correta fraca segura curta muito
+    onjuist verkeerd verlopen verplicht ongeldig geldig vergeten onveilig veilig niet vereist
+    неверный верный правильный обязателен забыт изменён неправильный
+    """)
+)
+# Words of labels and messages about passwords. One of the second group alone may also be part of a passphrase.
+_LABELS = frozenset(
+    listed("""
+    password passwords passwd passphrase passwort kennwort contraseña senha wachtwoord enter must should required invalid
+    incorrect wrong forgot forgotten reset confirm confirmation field please characters needed provided cannot passe
+    """)
+)
+_WEAK_LABELS = frozenset(listed("your my is are was the not too short weak change changed new at least here value for with"))
+_NOT_SECRET_ENDING = LazyRegex(r"[a-z]{2,}(?:ed|ing|able|ible|ful|less|ously|ly|ment|tion|ness|ive|ous|ant|ent)")
+_PLACEHOLDER = LazyRegex(
+    r"<.{0,64}>|\$[A-Za-z_]+|\$[0-9]|\$[({].{0,200}|\{[{%].{0,200}|\{.{0,200}\}|\[.{0,200}\]|\(.{0,200}\)|&lt;.{0,64}&gt;"
+    r"|%s|%\(\w{1,40}\)s|%[A-Z_]{1,40}%|[*x•·.…#_X?●-]{3,64}|[!@&:][a-z_]{1,40}|\\.{0,4}"
+    r"|(?i:your|insert|enter|put|replace|example|placeholder|dummy|todo|redacted|fake|sample)(?:[-_. ].{0,64}|[A-Z].{0,64})?"
+    r"|.{0,64}[-_](?:here|placeholder|example)",
+    re.DOTALL,
+)
+# Expressions that fetch a secret or point to it.
+_REFERENCE = LazyRegex(
+    r"(?i)os\.(?:env|get)|process\.env|env[.:(\[]|environ|getenv|config[.\[(]|settings[.\[(]|secrets?[.\[(]|vars?\.|data\.|self\."
+    r"|this\.|ctx\.|params?[.\[]|args\.|local\.|request\.|req\.|vault:|op://|arn:|ref\+|file:|secret://|sm://|projects/"
+    r"|/(?:run|etc|var|home|opt|usr|tmp|root|mnt|srv|data|secrets?|app)/|\./|~/|https?://|\$_|@"
+)
+_FILE = LazyRegex(r"[^\s;&]{1,120}\.(?:py|js|ts|json|ya?ml|toml|txt|md|pem|key|crt|env|cfg|ini|conf|sh|html?|go|rs|java)")
+_LETTER = LazyRegex(r"[^\W\d_]")
+_MARKED = LazyRegex(r"\d|[!@#$%^&*~?;(](?!$)")
+DOTTED = LazyRegex(r"[A-Za-z_]\w{0,30}(?:(?:\.|->|::)[A-Za-z_]\w{0,30}){1,8}")
+# A name of a variable made of words about secrets: `new_password`, `authToken`, `user_input`.
+_VARIABLE = LazyRegex(
+    r"(?i)[a-z0-9_]{0,24}(?:password|passwd|pwd|passphrase|secret|token|credential|input|apikey|api_key|passwort)s?[a-z_]{0,12}"
+)
+MAX_BARE = 256
+
+
+def placeholder(value: str) -> bool:
+    """Return whether the value only stands for a secret: a variable, a template, stars, `<token>`, a mask."""
+    short = value.strip("\"'`")
+    return not short or bool(_PLACEHOLDER.fullmatch(short) or _REFERENCE.match(short))
+
+
+def plain_word(value: str) -> bool:
+    """Return whether the value is a word about a secret, such as `required`, `str` or `expired`."""
+    low = value.lower().rstrip(".,;:!?")
+    return low in _NOT_SECRET or bool(_NOT_SECRET_ENDING.fullmatch(low))
+
+
+def variable(value: str) -> bool:
+    """Return whether the value is the name of a variable that contains a secret."""
+    return bool(_VARIABLE.fullmatch(value) or DOTTED.fullmatch(value)) and sum(map(str.isdigit, value)) <= 1
+
+
+def looks_secret(value: str, *, least: int = 6) -> bool:
+    """Return whether the characters are not a word: letters with digits, or with marks or capitals unlike a word's."""
+    if len(value) < least or placeholder(value) or plain_word(value) or _FILE.fullmatch(value) or not _LETTER.search(value):
+        return False
+    if _MARKED.search(value):
+        return True
+    return len(value) >= 12 and value.isalpha() and sum(a.islower() != b.islower() for a, b in pairwise(value)) > 0.4 * len(value)
+
+
+def random_looking(value: str, *, least: int = 16) -> bool:
+    """Return whether the value is a long run of mixed letters and digits, as only a key is."""
+    core = value.rstrip("=")
+    digits = sum(map(str.isdigit, core))
+    return len(core) >= least and 2 <= digits < len(core) and re.fullmatch(r"[A-Za-z0-9+/_~.-]+", core) is not None
+
+
+def quoted_secret(value: str, *, password: bool, token_word: bool = False) -> bool:
+    """Return whether a quoted value with a name of a secret is one. `token_word` is set for the bare name `token`."""
+    if placeholder(value) or plain_word(value) or len(value) < 3 or _FILE.fullmatch(value):
+        return False
+    if " " in value.strip():
+        # Several words may be a passphrase, unless they are a label or a message.
+        parts = value.split()
+        words = [part.lower().strip(".,:!?") for part in parts]
+        labelled = any(word in _LABELS for word in words) or sum(word in _WEAK_LABELS for word in words) > 1
+        return (password or looks_secret(value)) and len(parts) <= 8 and not labelled and parts[-1][-1] not in ".?:"
+    if looks_secret(value):
+        return not (DOTTED.fullmatch(value) and variable(value))
+    if DOTTED.fullmatch(value) or variable(value):
+        return False
+    if value.replace("-", "").replace("_", "").isalpha():
+        # One word may be a password, and a long one a secret. `token` is also a term of grammars and language models.
+        return password or len(value) >= 20 or (len(value) >= 8 and value.isalpha() and not token_word)
+    return password or len(value) >= 8
+
+
+# --- where a value ends ---
+
+_PAIRS = {"«": "»", "“": "”", "„": "“", "‘": "’", "「": "」", "『": "』", "‹": "›", "&quot;": "&quot;"}
+OPENING_QUOTES = tuple("\"'`«“„‘「『")
+_OPENING = LazyRegex(r"(?:[brufLN@$]{1,2}(?=[\"'])|r#{0,2}(?=\"))?(\\{0,7})(\"\"\"|'''|[\"'`«“„‘「『‹]|&quot;)")
+_JOINED = LazyRegex(r"\\?['\"](?=[^\s,;)}\]:=])|[ \t]{0,4}(?:\+|\.{1,2}|&|<>|\+\+)(?:[ \t]|\\?\n){0,16}(?=[\"'])")
+_MAX_QUOTED = 8192
+
+
+def quoted(text: str, at: int) -> tuple[Span, int] | None:
+    """Return the span inside a quoted value and the offset behind its closing quote.
+
+    Quotes that are escaped or doubled inside belong to the value, and so do further parts joined to it.
+    """
+    opening = _OPENING.match(text, at)
+    if opening is None:
+        return None
+    start, end = opening.end(), _closing(text, opening)
+    if end is None or end == start:
+        return None
+    after = end + len(opening[1]) + len(_PAIRS.get(opening[2], opening[2]))
+    for _ in range(16):
+        link = _JOINED.match(text, after)
+        glued = link is not None and link[0] in ("'", '"')
+        part = _OPENING.match(text, after if glued else link.end()) if link else None
+        stop = _closing(text, part) if part else None
+        if part is None or stop is None:
+            break
+        end, after = stop, stop + len(part[1]) + len(_PAIRS.get(part[2], part[2]))
+    return (start, end), after
+
+
+def _closing(text: str, opening: re.Match[str]) -> int | None:
+    """Return where the closing quote is, or None. Only three quotes and long dashes may span lines."""
+    escape, quote = opening[1], opening[2]
+    close, at = escape + _PAIRS.get(quote, quote), opening.end()
+    limit = min(len(text), at + _MAX_QUOTED)
+    line = text.find("\n", at, limit) if len(quote) != 3 else -1
+    limit = line if line >= 0 else limit
+    while True:
+        end = text.find(close, at, limit)
+        if end < 0:
+            return None
+        before = text[max(at, end - 8) : end]
+        slashes = len(before) - len(before.rstrip("\\"))
+        if slashes % 2 if not escape else slashes:  # an escaped quote
+            at = end + len(close)
+        elif not escape and quote in "'\"" and text[end + 1 : end + 2] == quote and _doubled(text, end, limit):
+            at = end + 2
+        else:
+            return end
+
+
+def _doubled(text: str, end: int, limit: int) -> bool:
+    """Return whether a doubled quote stands for one quote: something of the value follows, and then a quote."""
+    following = text[end + 2 : end + 3]
+    return following not in ("", "\n", " ", ",", ";", ")", text[end]) and text.find(text[end], end + 2, limit) > 0
+
+
+_CUT = LazyRegex(
+    r"&(?:amp;)?[\w.%\[\]-]{1,40}=|;\s?[A-Za-z][\w ]{0,24}=|[,|][\w.-]{1,40}\s?[=:](?!/)|</|<[a-z!]|&lt;/|[,;](?=$)"
+    r"|\\[nrt](?![\w])|\\?$"
+)
+_WIDE = LazyRegex(r"[\u3000-\u303f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uff01\uff08\uff09\uff0c\uff1a\uff1b\uff1f]")
+_WORD = LazyRegex(r"\S{1,256}")
+_REST = LazyRegex(r"\S*+")
+_BRACKETS = (("(", ")"), ("[", "]"), ("{", "}"))
+
+
+def bare(text: str, at: int, name_start: int) -> Span | None:
+    """Return the span of an unquoted value, or None for a placeholder.
+
+    It ends at a blank, at the next `&name=` or `;name=`, at the quote that encloses the whole assignment, or at closing marks.
+    """
+    found = _WORD.match(text, at)
+    if found is None:
+        return None
+    value = found[0]
+    if value.isalnum() and value.isascii():
+        return None if placeholder(value) else found.span()
+    head = text[line_start(text, name_start) : name_start]
+    for quote in "\"'`":
+        if quote in value and _open(head, quote):
+            value = value[: value.index(quote)].rstrip("\\")
+    if head[-1:] in ("?", "&"):
+        value = re.split("[&#]", value, maxsplit=1)[0]
+    if head[-1:] == ";":
+        value = value.partition(";")[0]
+    if cut := _CUT.search(value):
+        value = value[: cut.start()]
+    if value[:1] < "\u3000" and (wide := _WIDE.search(value)):
+        value = value[: wide.start()]
+    value = _trimmed(value)
+    return None if placeholder(value) else (at, at + len(value))
+
+
+def line_start(text: str, at: int) -> int:
+    """Return where the line of this offset starts, at most 256 characters before it."""
+    low = max(0, at - 256)
+    return max(low, text.rfind("\n", low, at) + 1)
+
+
+def _open(head: str, quote: str) -> bool:
+    """Return whether a quote was opened in the line before the name and not closed. Apostrophes do not count."""
+    if quote == "'":
+        head = re.sub(r"(?<=\w)'(?=\w)", "", head)
+    return head.count(quote) % 2 == 1
+
+
+def _trimmed(value: str) -> str:
+    value = value.rstrip(".,:?…*;")
+    for opening, closing in _BRACKETS:
+        while value.endswith(closing) and value.count(opening) < value.count(closing):
+            value = value[:-1].rstrip(".,:?;")
+    if value[-1:] in ("'", '"', "`") and value.count(value[-1]) % 2:
+        value = value[:-1]
+    return value
+
+
+def extended(text: str, span: Span) -> Span:
+    """Extend a value that is longer than `bare` reads to its end."""
+    if span[1] - span[0] < MAX_BARE:
+        return span
+    rest = _REST.match(text, span[1])
+    return span[0], rest.end() if rest else span[1]
