@@ -18,10 +18,12 @@ from memory_mesh.core.redaction import (
     Pattern,
     Redactor,
     assignments,
+    commands,
     keys,
     national_ids,
     network,
     numbers,
+    pairs,
     phone,
     vendors,
 )
