@@ -8,6 +8,7 @@ the text and the seal of the previous block. A tombstone keeps both, so the seal
 import json
 from collections.abc import Iterable, Mapping
 from hashlib import sha256
+from operator import attrgetter
 
 from memory_mesh.core.model import Block, Memory, Row, Value
 
@@ -49,7 +50,7 @@ def digest(
     """Hash the columns of a block, the memory that it records and the history row of the change."""
     salt = (memory.salt or "") if memory else ""
     columns = [agent_id, session_id, operation_type, created_at, metadata]
-    return _hash([salt, *columns, memory_values(memory), _change_values(change)])
+    return _hash([salt, *columns, _memory_values(memory) if memory else None, _change_values(change) if change else None])
 
 
 def block_digest(block: Block, memory: Memory | None = None, change: Row | None = None) -> str:
@@ -94,19 +95,17 @@ class RowsDigest:
         return self._hash.hexdigest()
 
 
-def memory_values(memory: Memory | None) -> dict[str, object] | None:
-    """Return the sealed columns of a memory that have a value."""
-    return _with_value((name, getattr(memory, name)) for name in SEALED) if memory else None
+def _memory_values(memory: Memory) -> dict[str, object]:
+    return _with_value(zip(SEALED, _SEALED_VALUES(memory), strict=True))
 
 
-def _change_values(change: Row | None) -> dict[str, object] | None:
-    values: dict[str, object] = {**change.fields, "created_at": change.created_at, "number": change.number} if change else {}
-    return _with_value(values.items()) if change else None
+def _change_values(change: Row) -> dict[str, object]:
+    return _with_value([*change.fields.items(), ("created_at", change.created_at), ("number", change.number)])
 
 
 def _with_value(items: Iterable[tuple[str, object]]) -> dict[str, object]:
-    """Leave out empty values, so that a column of a later version does not change the hashes of this one."""
-    return {name: value for name, value in items if value is not None and value is not False and value not in ([], {})}
+    """Leave out None, False and empty lists, so that a column of a later version does not change the hashes of this one."""
+    return {name: value for name, value in items if value or (value in (0, "") and value is not False)}
 
 
 def _hash(value: object) -> str:
@@ -114,14 +113,20 @@ def _hash(value: object) -> str:
 
 
 def _canonical(value: object) -> str:
-    # What no store of ours returns (bytes, after a change by hand) must differ, not raise.
-    return json.dumps(_plain(value), sort_keys=True, separators=(",", ":"), default=repr)
+    return _ENCODER.encode(_plain(value))
 
 
 def _plain(value: object) -> object:
     """Return equal values in the same form: a store may return 1.0 as 1."""
+    if value is None or isinstance(value, str):
+        return value
     if isinstance(value, float) and value.is_integer():
         return int(value)
-    if isinstance(value, Mapping):
+    if isinstance(value, dict):
         return {name: _plain(item) for name, item in value.items()}
-    return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
+    return [_plain(item) for item in value] if isinstance(value, list) else value
+
+
+_SEALED_VALUES = attrgetter(*SEALED)
+# What no store of ours returns (bytes, after a change by hand) must differ, not raise.
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=repr)
