@@ -8,7 +8,9 @@ import pytest
 from memory_mesh import MemoryMesh
 from memory_mesh.core.audit import Broken
 from memory_mesh.core.errors import InvalidInput
-from memory_mesh.core.model import Kind, Row, Vector
+from memory_mesh.core.model import Kind, Reader, Row, Vector
+from memory_mesh.flows import write
+from memory_mesh.wiring.build import context_over
 
 from .house import House
 
@@ -149,7 +151,8 @@ def test_erasing_twice_in_one_chain_keeps_it_whole(house: House, mesh: MemoryMes
 
 def drawn(house: House, mesh: MemoryMesh, text: str, *sources: str) -> str:
     id_ = mesh.add(text, {"type": "reflection"}).id
-    house.change(id_, sources=list(sources))
+    # Through the flow, so that the change is sealed.
+    write.set_columns(context_over(house.store, Reader(None, "ann")), id_, action="draw", sources=list(sources))
     return id_
 
 

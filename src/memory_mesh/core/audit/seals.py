@@ -19,10 +19,10 @@ SEALED = (
     "times_observed", "pinned", "speaker", "turn", "superseded_by", "supersedes", "sources", "heritage_chain",
     "lesson_pattern_id", "source_skill_id", "revision",
 )  # fmt: skip
-# The others: derived from the content, counted elsewhere, changed without a new revision, or in the block itself.
+# The others: derived, counted elsewhere, changed without a new revision, in the block itself, or not stored.
 NOT_SEALED = (
     "id", "content", "updated_at", "pending", "access_count", "last_accessed", "number", "fingerprint", "salt", "keywords",
-    "vector", "sealed",
+    "vector", "sealed", "redactions",
 )  # fmt: skip
 
 
