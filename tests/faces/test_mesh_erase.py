@@ -150,10 +150,10 @@ def test_erasing_twice_in_one_chain_keeps_it_whole(house: House, mesh: MemoryMes
 
 
 def drawn(house: House, mesh: MemoryMesh, text: str, *sources: str) -> str:
-    id_ = mesh.add(text, {"type": "reflection"}).id
+    record = mesh.add(text, {"type": "reflection"})
     # Through the flow, so that the change is sealed.
-    write.set_columns(context_over(house.store, Reader(None, "ann")), id_, action="draw", sources=list(sources))
-    return id_
+    context = context_over(house.store, Reader(record.user_id, "ann"))
+    return write.set_columns(context, record.id, action="draw", sources=list(sources)).id
 
 
 @pytest.mark.req("MESH-011")
