@@ -23,6 +23,7 @@ from memory_mesh.core.audit import (
     blocks,
     chain_name,
     content_hash,
+    line,
     of_recalls,
     owner_of,
     quotes,
@@ -30,6 +31,8 @@ from memory_mesh.core.audit import (
     text_hash,
     tombstone,
     verify_chain,
+    verify_export,
+    withhold,
 )
 from memory_mesh.core.audit.seals import block_seal, digest
 from memory_mesh.core.model import Block, Head, Memory, iso
@@ -771,6 +774,16 @@ def test_a_sealed_block_after_others_must_seal_them() -> None:
     ledger = unsealed(story("+a", "+b"))
     ledger.retain("mem_c")
     assert ledger.verdict().reason == "the blocks before it have no seal, and it does not seal them"
+
+
+@pytest.mark.req("MESH-042")
+def test_a_withheld_block_behind_a_checkpoint_is_bound_by_the_seal_that_the_checkpoint_names() -> None:
+    found, _ = searched(4, through=2)
+    given = [line(block) for block in (withhold(found[0]), *found[1:])]
+    (verdict,) = verify_export(given)
+    assert (type(verdict), verdict.withheld) == (Sound, 1)
+    forged = [line(replace(withhold(found[0]), digest="0" * 64)), *given[1:]]
+    assert isinstance(verify_export(forged)[0], Broken)
 
 
 # --- lessons and reflections, whose texts have no memory_id ---

@@ -318,7 +318,7 @@ class Mesh:
         """Verify the audit chains of this user, and return `Sound` or `Broken` for each.
 
         A `Broken` names the first block that was changed. `agent_id` selects the chains of one agent; `recalls` selects only
-        the chains of searches (True) or only the others (False). `head` is the number and hash of an earlier head,
+        the chains of searches (True) or only the others (False). `head` is the number and the seal (or hash) of an earlier head,
         and `anchor` a file of `audit_anchor`, whose heads are all compared. `Sound.signature` says whether the signature of the
         chain was checked, and why not.
         """
