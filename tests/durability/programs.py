@@ -47,8 +47,10 @@ def perform(mesh: MemoryMesh, call: Call) -> list[Any]:
 # --- the programs ---
 
 
-def calls(*, store: str, agent: str, calls: list[Call], crash: tuple[str, int] | None = None, together: bool = False) -> None:
-    """Make these calls, saying the ids after each; die at the nth time of a step."""
+def calls(
+    *, store: str, agent: str, calls: list[Call], crash: tuple[str, int] | None = None, together: bool = False, hold: bool = False
+) -> None:
+    """Make these calls, saying the ids after each; die at the nth time of a step; keep the store open until told to go on."""
     step = crash_at(crash[0], nth=crash[1]) if crash else no_step
     if together:
         say("ready")
@@ -56,6 +58,8 @@ def calls(*, store: str, agent: str, calls: list[Call], crash: tuple[str, int] |
     with MemoryMesh(store=store, agent_id=agent, step=step) as mesh:
         for call in calls:
             say(perform(mesh, call))
+        if hold:
+            wait()
 
 
 def stream(*, store: str, agent: str) -> None:
@@ -85,6 +89,29 @@ def write(*, store: str, agent: str, texts: list[str], behind: float = 0.0, alik
     with MemoryMesh(store=store, agent_id=agent, clock=clock, ids=ids, enable_yamo=audited) as mesh:
         for text in texts:
             say(mesh.add(text).id)
+
+
+def unprivileged(*, store: str, warm: str, calls: list[Call], slowly: bool = False) -> None:
+    """Give up all rights over files of others, make these calls, and say what each found or which error it met."""
+    with MemoryMesh(store=warm) as mesh:  # loads all modules: an unprivileged process may not reach them
+        mesh.add("The lantern needs oil")
+        for name, arguments in calls:
+            getattr(mesh, name)(**arguments)
+        mesh._context().gate().redact("load the patterns, which mask errors")
+    mesh = MemoryMesh(store=store)  # reads the settings; the first call opens the store
+    if os.geteuid() == 0:
+        os.setgroups([])
+        os.setgid(65534)
+        os.setuid(65534)
+    for name, arguments in calls:
+        try:
+            found = getattr(mesh, name)(**arguments)
+            say({"ok": True, "found": len(found) if isinstance(found, list) else None})
+        except MemoryMeshError as error:
+            say({"ok": False, "error": type(error).__name__, "text": str(error)})
+        if slowly:
+            wait()
+    mesh.close()
 
 
 def hold(*, file: str, begin: str) -> None:
@@ -155,7 +182,7 @@ def _limit(most_bytes: int) -> None:
 
 
 PROGRAMS: dict[str, Callable[..., None]] = {
-    program.__name__: program for program in (calls, stream, write, hold, sit, cramped, forked)
+    program.__name__: program for program in (calls, stream, write, unprivileged, hold, sit, cramped, forked)
 }
 
 if __name__ == "__main__":

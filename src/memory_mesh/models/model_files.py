@@ -126,7 +126,7 @@ def find_model(paths: ModelPaths, *, fetch: bool = True, retry: bool = False, pr
         return _fetch(paths, tried, progress)
     except ModelMissing:
         with suppress(OSError):
-            paths.cache.mkdir(parents=True, exist_ok=True)
+            paths.cache.mkdir(mode=0o700, parents=True, exist_ok=True)
             (paths.cache / _FAILURE_MARK).touch()
         raise
 
@@ -175,7 +175,7 @@ def read_model(folder: Path) -> ModelFiles | None:
 
 def write_model(model: ModelFiles) -> None:
     """Store a built model in its folder."""
-    model.folder.mkdir(parents=True, exist_ok=True)
+    model.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     _write_file(model.folder / GRAPH, model.graph)
     _write_file(model.folder / TOKENIZER, model.tokenizer)
 

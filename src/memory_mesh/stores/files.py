@@ -40,8 +40,12 @@ def create_file(path: Path) -> None:
     try:
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
     except FileExistsError:
-        if not path.exists():
-            raise FileExistsError(EEXIST, "it is a link that leads nowhere") from None
+        _refuse_broken_link(path)
+
+
+def _refuse_broken_link(path: Path) -> None:
+    if path.is_symlink() and not path.exists():
+        raise FileExistsError(EEXIST, "it is a link that leads nowhere")
 
 
 class DiskFolder:
@@ -150,6 +154,7 @@ def make_key(home: Path) -> bytes:
         with suppress(FileExistsError):
             os.link(part, home / KEY_FILE)  # atomic, and never replaces an existing key
         part.unlink()
+        _refuse_broken_link(home / KEY_FILE)
     except OSError as error:
         raise SettingsError(f"{home / KEY_FILE} cannot be created: {error.strerror}", remedy="check the folder") from error
     key = read_key(home)

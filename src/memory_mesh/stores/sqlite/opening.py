@@ -147,16 +147,6 @@ def replaced(path: Path) -> StoreReplaced:
     return StoreReplaced(f"{path} was {how} while it was open", remedy="nothing was written; close the store and open it again")
 
 
-def abandon(opened: Opened) -> None:
-    """Keep connections to a replaced file open until the process ends.
-
-    Closing the last one makes SQLite delete the log at the path by its name, and that log belongs to the new file.
-    """
-    from ctypes import py_object, pythonapi  # only after a file was replaced
-
-    pythonapi.Py_IncRef(py_object(opened))
-
-
 @contextmanager
 def transaction(connection: sqlite3.Connection, begin: str = "BEGIN IMMEDIATE") -> Iterator[None]:
     """Commit at the end, or roll back on an error. With a plain BEGIN, several reads see the same state."""
@@ -191,8 +181,11 @@ def _connect_as_it_is(path: Path, *, read_only: bool, busy_seconds: float) -> tu
     try:
         connection = _connect(path, "mode=ro" if read_only and log else "mode=rw", busy_seconds)
     except sqlite3.OperationalError as error:
-        if log or code_of(error) not in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY) or not path.is_file():
+        if code_of(error) not in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY) or not path.is_file():
             raise
+        if log:
+            what = f"{path} has a log beside it that can only be read in a folder that is writable"
+            raise StoreUnavailable(what, remedy="copy the file and its log to another folder") from error
         # The folder is not writable, so there can be no shared memory for locks; nor can another process write to the file.
         return _connect(path, "mode=ro&immutable=1", busy_seconds), False
     if read_only:

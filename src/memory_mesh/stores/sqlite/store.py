@@ -41,7 +41,6 @@ from memory_mesh.stores.sqlite import tables
 from memory_mesh.stores.sqlite.opening import (
     FileId,
     Opened,
-    abandon,
     code_of,
     file_id,
     missing,
@@ -260,10 +259,8 @@ class SqliteStore:
 
     def _disconnect(self) -> None:
         opened, self._opened = self._opened, None
-        if opened and opened.file in (None, file_id(self._path)):
+        if opened:
             opened.close()
-        elif opened:
-            abandon(opened)
 
     def _check_writable(self) -> None:
         if self._read_only:
