@@ -1,12 +1,16 @@
 """The doctor finds faults, says what to do, and changes nothing in the store."""
 
 import json
+import shlex
 import shutil
 import sqlite3
+import subprocess
 from contextlib import closing
 from pathlib import Path
 
 import pytest
+
+from stores.files import lane_file, older_file, snapshot
 
 PLANNER = ["--agent", "planner", "--user", "ana"]
 
@@ -41,7 +45,7 @@ def test_a_sound_store_passes_every_check(cli, store):
     said = cli("doctor")
     lines = said.out.splitlines()
     assert (said.code, said.err) == (0, "")
-    assert lines[0] == "[MemoryMesh] Doctor: 15 checks, all passed."
+    assert lines[0] == "[MemoryMesh] Doctor: 16 checks, all passed."
     assert [line.split()[:2] for line in lines[1:]] == [
         ["ok", name]
         for name in (
@@ -49,6 +53,7 @@ def test_a_sound_store_passes_every_check(cli, store):
             "sqlite",
             "settings",
             "home",
+            "permissions",
             "model",
             "llm",
             "space",
@@ -104,7 +109,7 @@ def test_a_forged_store_fails_the_audit_and_the_block_is_named(cli, store, forge
     assert broken.keys() == {"audit"}
     assert "the chain of agent planner of user ana breaks at block " in broken["audit"]["detail"]
     assert reason in broken["audit"]["detail"]
-    assert cli("doctor").out.startswith("[MemoryMesh] Doctor: 15 checks, 1 failed.\n")
+    assert cli("doctor").out.startswith("[MemoryMesh] Doctor: 16 checks, 1 failed.\n")
 
 
 @pytest.mark.parametrize(
@@ -209,3 +214,65 @@ def test_a_language_model_without_its_key_is_told(cli, monkeypatch):
     assert "MEMORY_MESH_LLM_API_KEY" in said.out
     monkeypatch.setenv("MEMORY_MESH_LLM_API_KEY", "sk-abc")
     assert "openai/gpt is set" in cli("doctor").out
+
+
+# --- permissions ---
+
+LOOSE = ["", "memory.db", "memory.db-wal", "memory.db-shm", "memory.db-index", "memory.db-index/a.index", "audit.key"]
+
+
+@pytest.mark.parametrize("name", [*LOOSE, "pseudonym.key", "memory-mesh.toml", "dead-letters.jsonl"])
+@pytest.mark.parametrize("mode", [0o040, 0o004, 0o022])
+@pytest.mark.sample(12)
+def test_what_others_can_reach_is_named_with_the_command_that_closes_it(cli, store, home, name, mode):
+    assert "permissions" not in failed(cli("doctor", "--json"))
+    with closing(sqlite3.connect(store)) as other:
+        other.execute("SELECT 1 FROM sqlite_master").fetchone()  # the log is there as long as someone reads
+        path = home / name
+        if path.suffix == ".index":
+            path.parent.mkdir(mode=0o700)
+        if name == "memory.db-index":
+            path.mkdir(mode=0o700)
+        elif not path.exists():
+            path.touch(mode=0o600)
+            path.write_bytes(b"k" * 32 if path.suffix == ".key" else b"")
+        path.chmod(path.stat().st_mode | mode)
+        broken = failed(cli("doctor", "--json"))["permissions"]
+        assert str(path) in broken["detail"]
+        command = broken["remedy"].removeprefix("run ")
+        assert command == f"chmod go-rwx {shlex.quote(str(path))}"
+        subprocess.run(shlex.split(command), check=True)
+        assert "permissions" not in failed(cli("doctor", "--json"))
+
+
+def test_files_outside_the_home_are_checked_too(cli, home, tmp_path, monkeypatch):
+    monkeypatch.setenv("MEMORY_MESH_AUDIT_KEY_FILE", str(tmp_path / "keys" / "my audit.key"))
+    cli("store", "--content", "Tea at five.", "--store", "my memory.db")
+    tmp_path.chmod(0o755)  # the folder of a project may be open
+    assert failed(cli("doctor", "--json", "--store", "my memory.db")) == {}
+    for name in ("my memory.db", "keys/my audit.key"):
+        (tmp_path / name).chmod(0o644)
+        broken = failed(cli("doctor", "--json", "--store", "my memory.db"))["permissions"]
+        assert name in broken["detail"]
+        subprocess.run(shlex.split(broken["remedy"].removeprefix("run ")), cwd=tmp_path, check=True)
+    assert failed(cli("doctor", "--json", "--store", "my memory.db")) == {}
+
+
+def test_a_link_that_leads_nowhere_is_named_and_not_followed(cli, store, home, tmp_path):
+    (home / "pseudonym.key").symlink_to(tmp_path / "stick" / "pseudonym.key")
+    (home / "memory.db").rename(tmp_path / "away.db")
+    (home / "memory.db").symlink_to(tmp_path / "nowhere.db")
+    broken = failed(cli("doctor", "--json"))["permissions"]
+    assert f"{home / 'memory.db'} and {home / 'pseudonym.key'} are links that lead nowhere" in broken["detail"]
+    assert not (tmp_path / "nowhere.db").exists()
+    assert not (tmp_path / "stick").exists()
+
+
+def test_a_file_of_memory_lane_or_of_an_older_version_is_checked_as_it_is(cli, home, tmp_path):
+    lane_file(tmp_path / "lane.db").chmod(0o600)
+    older_file(tmp_path / "older.db", "0.1-foundation.db")[0].chmod(0o600)
+    before = snapshot(tmp_path)
+    for name in ("lane.db", "older.db"):
+        said = cli("doctor", "--store", name)
+        assert "the next write upgrades it" in said.out
+    assert snapshot(tmp_path) == before

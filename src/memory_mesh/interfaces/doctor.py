@@ -2,6 +2,7 @@
 
 import os
 import platform
+import shlex
 import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -28,6 +29,7 @@ from memory_mesh.stores.sqlite import VERSION, SqliteStore, derived_faults
 from memory_mesh.wiring.build import check_models, context_over, make_chat, model_paths, signing_keys
 
 _MIN_SQLITE = (3, 38)  # has JSON built in
+_MAX_NAMED = 5  # files in one line
 _MIN_FREE_BYTES = 64 * 1024 * 1024
 
 
@@ -68,6 +70,7 @@ def _checks(target: Target) -> Iterator[Check]:
     yield _settings(settings)
     created = "" if settings.home.exists() else " does not exist yet"
     yield _folder("home", settings.home, f"{settings.home}{created}", remedy="set MEMORY_MESH_HOME to another")
+    yield _permissions(settings)
     yield _model(settings)
     yield _llm(settings)
     if settings.options.enable_memory:
@@ -90,12 +93,14 @@ def _store_checks(settings: Settings) -> Iterator[Check]:
         yield _failed("store", error)
         return
     with closing(store):
-        about = f", {size(file.stat().st_size)}, schema {VERSION}" if file else ""
+        prepared = not isinstance(store, SqliteStore) or store.is_prepared()
+        schema = f"schema {VERSION}" if prepared else "of an older version or of Memory Lane; the next write upgrades it"
+        about = f", {size(file.stat().st_size)}, {schema}" if file else ""
         yield Check("store", ok=True, detail=f"{shown_url(store.url)}{about}")
         signing = signing_keys(settings, store)
         yield _try("pseudonyms", partial(_pseudonyms, store, settings))
         yield _try("file", partial(_file, store))
-        yield _try("keywords", partial(_keywords, file))
+        yield _try("keywords", partial(_keywords, file if prepared else None))
         yield _try("audit", partial(_chains, store, signing))
         yield _try("signatures", partial(_audit_key, store, signing))
         yield _try("bytes", partial(_bytes, store))
@@ -141,6 +146,36 @@ def _folder(name: str, path: Path, detail: str, *, remedy: str) -> Check:
     existing = next(folder for folder in (path, *path.absolute().parents) if folder.exists())
     ok = existing.is_dir() and os.access(existing, os.W_OK | os.X_OK)
     return _check(name, ok, detail, f"make {existing} a folder that you can write to, or {remedy}")
+
+
+def _permissions(settings: Settings) -> Check:
+    """Check that only their owner can reach the home, the files in it, the store and the keys."""
+    paths = sorted(set(_private_paths(settings)))
+    broken = [path for path in paths if path.is_symlink() and not path.exists()]
+    if broken:
+        names = " and ".join(map(str, broken))
+        lead = "is a link that leads" if len(broken) == 1 else "are links that lead"
+        return Check("permissions", ok=False, detail=f"{names} {lead} nowhere", remedy="remove it, or restore what it leads to")
+    loose = [path for path in paths if os.name == "posix" and path.stat().st_mode & 0o077]
+    names = ", ".join(map(str, loose[:_MAX_NAMED])) + (f" and {len(loose) - _MAX_NAMED} more" if len(loose) > _MAX_NAMED else "")
+    sound = f"{len(paths)} files and folders, for their owner only"
+    remedy = "run chmod go-rwx " + " ".join(shlex.quote(str(path)) for path in loose)
+    return _check("permissions", not loose, f"others can reach {names}" if loose else sound, remedy)
+
+
+def _private_paths(settings: Settings) -> Iterator[Path]:
+    """Yield what exists of the home, the files in it, the files of the store and the key files."""
+    try:
+        file = store_file(settings.store_url)
+    except MemoryMeshError:  # another check names it
+        file = None
+    found = [settings.home, settings.audit_key_file]
+    found += [file.with_name(file.name + suffix) for suffix in ("", "-wal", "-shm", "-journal", "-index")] if file else []
+    for path in found:
+        if path.exists() or path.is_symlink():
+            yield path.absolute()
+        if path.is_dir() and not path.is_symlink():
+            yield from (inner.absolute() for inner in path.rglob("*"))
 
 
 def _space(file: Path) -> Check:
