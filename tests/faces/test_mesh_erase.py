@@ -8,9 +8,8 @@ import pytest
 from memory_mesh import MemoryMesh
 from memory_mesh.core.audit import Broken
 from memory_mesh.core.errors import InvalidInput
-from memory_mesh.core.model import Kind, Reader, Row, Vector
+from memory_mesh.core.model import Kind, Row, Vector
 from memory_mesh.flows import write
-from memory_mesh.wiring.build import context_over
 
 from .house import House
 
@@ -149,20 +148,19 @@ def test_erasing_twice_in_one_chain_keeps_it_whole(house: House, mesh: MemoryMes
 # --- what was drawn from it ---
 
 
-def drawn(house: House, mesh: MemoryMesh, text: str, *sources: str) -> str:
+def drawn(mesh: MemoryMesh, text: str, *sources: str) -> str:
     record = mesh.add(text, {"type": "reflection"})
     # Through the flow, so that the change is sealed.
-    context = context_over(house.store, Reader(record.user_id, "ann"))
-    return write.set_columns(context, record.id, action="draw", sources=list(sources)).id
+    return write.set_columns(mesh._context(), record.id, action="draw", sources=list(sources)).id
 
 
 @pytest.mark.req("MESH-011")
 def test_what_was_drawn_from_it_alone_goes_with_it_all_the_way_down(house: House, mesh: MemoryMesh) -> None:
     source = mesh.add("source").id
-    lesson = drawn(house, house.mesh("bob"), "lesson", source)
-    digest = drawn(house, mesh, "digest", lesson)
-    both = drawn(house, mesh, "of both", source, digest)
-    apart = drawn(house, mesh, "apart", "elsewhere")
+    lesson = drawn(house.mesh("bob"), "lesson", source)
+    digest = drawn(mesh, "digest", lesson)
+    both = drawn(mesh, "of both", source, digest)
+    apart = drawn(mesh, "apart", "elsewhere")
     proof = mesh.erase(source)
     assert set(proof.memories) == {source, lesson, digest, both}
     assert [record.id for record in mesh.get_all()] == [apart]
@@ -172,7 +170,7 @@ def test_what_was_drawn_from_it_alone_goes_with_it_all_the_way_down(house: House
 @pytest.mark.req("MESH-011")
 def test_what_was_drawn_from_others_too_stays_until_the_last_of_them_goes(house: House, mesh: MemoryMesh) -> None:
     one, other = mesh.add("one").id, mesh.add("other").id
-    digest = drawn(house, mesh, "digest", one, other)
+    digest = drawn(mesh, "digest", one, other)
     assert mesh.erase(one).memories == (one,)
     kept = mesh.get(digest)
     assert (kept.content, kept.sources) == ("digest", [other])
@@ -187,7 +185,7 @@ def test_memories_drawn_from_each_other_are_no_endless_loop(house: House, mesh: 
     one, other = mesh.add("one").id, mesh.add("other").id
     house.change(one, sources=[other])
     house.change(other, sources=[one])
-    itself = drawn(house, mesh, "itself")
+    itself = drawn(mesh, "itself")
     house.change(itself, sources=[itself])
     assert set(mesh.erase(one).memories) == {one, other}
     assert mesh.erase(itself).memories == (itself,)
@@ -195,7 +193,7 @@ def test_memories_drawn_from_each_other_are_no_endless_loop(house: House, mesh: 
 
 def test_what_another_user_drew_is_not_touched(house: House, mesh: MemoryMesh) -> None:
     source = mesh.add("source").id
-    foreign = drawn(house, house.mesh("ann", user_id="u"), "foreign", source)
+    foreign = drawn(house.mesh("ann", user_id="u"), "foreign", source)
     assert mesh.erase(source).memories == (source,)
     assert house.memory(foreign).sources == [source]
 
@@ -289,7 +287,7 @@ def test_delete_all_takes_every_status_and_what_has_expired(house: House, mesh: 
 def test_delete_all_goes_on_until_nothing_is_left(house: House, mesh: MemoryMesh) -> None:
     ids = [record.id for record in mesh.add_many([(f"text {n}", {"project": "p"}) for n in range(450)])]
     # Drawn from the oldest and the newest, which are not erased in the same step.
-    digest = drawn(house, mesh, "digest", ids[0], ids[-1])
+    digest = drawn(mesh, "digest", ids[0], ids[-1])
     proof = mesh.delete_all(project="p")
     assert set(proof.memories) == {*ids, digest}
     assert house.memories() == []
