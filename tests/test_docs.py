@@ -293,3 +293,9 @@ def test_generated_pages_are_current(tool: str) -> None:
     check = [sys.executable, f"tools/{tool}.py", "--check"]
     done = subprocess.run(check, cwd=ROOT, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_every_test_that_the_page_of_threats_names_exists() -> None:
+    named = re.findall(r"`(tests/[\w/]+\.py)::(test_\w+)`", (ROOT / "docs" / "threats.md").read_text(encoding="utf-8"))
+    assert len(named) > 20
+    assert [test for file, test in named if f"def {test}(" not in (ROOT / file).read_text(encoding="utf-8")] == []
