@@ -4,12 +4,15 @@ The attacker uses our own code to append blocks with correct numbers, hashes and
 """
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
 
+from memory_mesh import MemoryMesh
 from memory_mesh.core import audit
 from memory_mesh.core.audit import Broken, Sound, blocks
 from memory_mesh.core.audit.signing import SigningKey
@@ -165,6 +168,22 @@ def test_searches_that_were_pruned_leave_a_signed_chain(scene: Scene) -> None:
     assert str(getattr(scene.verdict(recalls), "signature", None)) == "checked"
     scene.forge(key=None, named=own(scene), chain=recalls)
     assert isinstance(scene.verdict(recalls), Broken)
+
+
+def test_two_processes_with_the_same_key_append_to_one_chain(tmp_path: Path) -> None:
+    url, key_file = f"sqlite:///{tmp_path / 'shared.db'}", str(tmp_path / "shared.key")
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
+        list(pool.map(_write, [url] * 2, [key_file] * 2, ["a", "b"]))
+    with MemoryMesh(store=url, agent_id="ann", audit_key_file=key_file) as mesh:
+        (verdict,) = mesh.verify()
+    assert (getattr(verdict, "number", None), str(getattr(verdict, "signature", verdict))) == (8, "checked")
+    assert len(Path(key_file).read_text().split()) == 1
+
+
+def _write(url: str, key_file: str, name: str) -> None:
+    with MemoryMesh(store=url, agent_id="ann", audit_key_file=key_file) as mesh:
+        for n in range(4):
+            mesh.add(f"{name} {n}")
 
 
 # --- attacks ---
