@@ -28,7 +28,7 @@ def signed(context: Context, key: SigningKey | None, before: Head | None, newer:
     that somebody appended without the key."""
     if key is None:
         return newer
-    if before is None or is_signed(context, before):
+    if before is None or key.has_signed(before) or (before.key_id != key.id and is_signed(context, before)):
         return key.signed(newer)
     return replace(newer, key_id=key.id, signature=None)
 
