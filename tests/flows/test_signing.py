@@ -200,6 +200,7 @@ ATTACKS: dict[str, Callable[[Scene], None]] = {
     "only the signature of the head is removed": lambda scene: scene.set_head(signature=None),
     "signature and key of the head are removed": lambda scene: scene.set_head(signature=None, key_id=None),
     "the signature of the head is changed": lambda scene: scene.set_head(signature="0" * 64),
+    "the signature of the head is not ASCII": lambda scene: scene.set_head(signature="é"),
 }
 
 

@@ -42,7 +42,7 @@ class SigningKey:
 
     def has_signed(self, head: Head) -> bool:
         """Return whether the head has a valid signature by this key."""
-        return head.key_id == self.id and hmac.compare_digest(self._of_head(head), head.signature or "")
+        return head.key_id == self.id and hmac.compare_digest(self._of_head(head).encode(), (head.signature or "").encode())
 
     def proof(self, *, chain: str, number: int, previous_seal: str | None, new_key: str) -> str:
         """Return the proof that the owner of this key moves a chain to another one with the block `number`."""
