@@ -83,7 +83,7 @@ def test_a_field_is_read_by_its_columns_name() -> None:
     kept = row(Kind.MEMORY, project="x")
     assert [kept.value(name) for name in ("id", "kind", "project", "tags", "nonsense")] == ["r", Kind.MEMORY, "x", None, None]
     assert kept.key == (Kind.MEMORY, "r")
-    assert kept.age_key == (AT, 0, "r")
+    assert kept.age_key == (AT, kept.partition, 0, "r")
 
 
 GOOD = {

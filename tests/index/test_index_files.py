@@ -7,7 +7,7 @@ from stat import S_IMODE
 
 import pytest
 
-from memory_mesh.core.model import ANYTHING, Key, Kind, Row, Where, equals, partition
+from memory_mesh.core.model import ANYTHING, Key, Kind, Reader, Row, Where, equals, partition
 from memory_mesh.index import LocalIndex
 from memory_mesh.index import local as index_local
 from memory_mesh.index.arrays import hash64
@@ -198,13 +198,28 @@ def test_an_index_can_be_closed_twice_and_used_again(store: Watched) -> None:
         index.close()
 
 
-def test_the_marks_change_with_the_partitions(store: Watched) -> None:
-    index = LocalIndex(store)
-    before = index.marks([SHARED, partition(None, "a")])
-    assert index.marks([SHARED, partition(None, "a")]) == before
-    store.apply([memory("m40", "red")])
-    after = index.marks([SHARED, partition(None, "a")])
-    assert (after[0] != before[0], after[1] == before[1]) == (True, True)
+def test_a_mark_changes_with_what_the_reader_sees_and_with_nothing_else(store: Watched) -> None:
+    index, reader = LocalIndex(store), Reader(None, "a", "s")
+    marks = [index.mark(reader)]
+    for session in ("t", "s", "t", "s"):
+        store.apply([memory(f"m4{len(marks)}", "red", memory_type="session", session_id=session)])
+        marks.append(index.mark(reader))
+    assert marks[0] == marks[1] != marks[2] == marks[3] != marks[4]
+    store.apply([], [Key(Kind.MEMORY, "m42")])
+    assert index.mark(reader) not in marks
+
+
+def test_equal_marks_mean_equal_memories_also_for_an_index_opened_later(store: Watched) -> None:
+    """A file is of the state before two changes. Opened there, an index applies both at once."""
+    reader, changes = Reader(None, "a"), [memory("m40", "red"), memory("m41", "red")]
+    saved(store)
+    first = LocalIndex(store)
+    marks = [first.mark(reader)]
+    for row in changes:
+        store.apply([row])
+        marks.append(first.mark(reader))
+    assert LocalIndex(store).mark(reader) not in marks[:-1]
+    assert len(set(marks)) == 3
 
 
 def test_arrays_damaged_on_the_disk_are_detected_and_built_again(store: Watched, deep: bool) -> None:

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from memory_mesh.core.model import ANYTHING, Compare, In, Kind, Reader, Status, Where, all_of, visible_to
+from memory_mesh.core.model import ANYTHING, Compare, In, Kind, Reader, Status, Where, all_of, partition, visible_to
 from memory_mesh.stores.sqlite import SqliteStore
-from memory_mesh.stores.sqlite.queries import page
+from memory_mesh.stores.sqlite.queries import condition_on, page
 from memory_mesh.testing.rows import memory
 
+OUTER = "SCAN memories"
 SORTED = "USE TEMP B-TREE FOR ORDER BY"
 BY_AGE = "SEARCH memories USING INDEX memories_by_age (partition=?"
 
@@ -27,9 +28,11 @@ def readable(*statuses: str, more: Where = ANYTHING) -> Where:
 
 
 def plan(store: SqliteStore, where: Where, *, limit: int | None, behind: bool = False) -> list[str]:
-    query = page(Kind.MEMORY, where, limit=limit, after=memory("m1") if behind else None)
+    query = page(Kind.MEMORY, where, limit=limit, after=memory("m1", partition=partition("ana", None)) if behind else None)
     with store._use() as connection:
-        return [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {query.text}", query.params)]
+        steps = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {query.text}", query.params)]
+    # The outer query sorts the few rows that the inner one returns, and reads what was sealed of each.
+    return steps[1 : steps.index(OUTER)] if OUTER in steps else steps
 
 
 def test_the_newest_of_two_partitions_are_merged_from_an_index_and_not_sorted(store: SqliteStore) -> None:
@@ -41,7 +44,9 @@ def test_the_newest_of_two_partitions_are_merged_from_an_index_and_not_sorted(st
 
 def test_a_later_page_begins_where_the_one_before_ended(store: SqliteStore) -> None:
     steps = plan(store, readable(), limit=10, behind=True)
-    assert [step.startswith(f"{BY_AGE} AND (created_at,number,id)<") for step in steps if "memories" in step] == [True, True]
+    shared, own = (step.removeprefix(BY_AGE) for step in steps if step.startswith(BY_AGE))
+    assert own.startswith(" AND created_at<")
+    assert shared.startswith(" AND (created_at,number,id)<")
     assert not any(SORTED in step for step in steps)
 
 
@@ -52,7 +57,7 @@ def test_without_a_limit_all_are_read_and_sorted(store: SqliteStore) -> None:
 @pytest.mark.parametrize(
     ("where", "index"),
     [
-        (readable(Status.QUARANTINED), "memories_by_status"),
+        (readable(Status.QUARANTINED), "memories_by_scope"),
         (readable(more=Compare("id", "=", "m1")), "sqlite_autoindex_memories_1"),
         (readable(more=In("id", ("m1", "m2"))), "sqlite_autoindex_memories_1"),
     ],
@@ -61,6 +66,14 @@ def test_without_a_limit_all_are_read_and_sorted(store: SqliteStore) -> None:
 def test_few_rows_are_found_by_what_makes_them_few(store: SqliteStore, where: Where, index: str) -> None:
     (step, *_) = plan(store, where, limit=10)
     assert index in step
+
+
+def test_the_visible_memories_are_counted_in_an_index_alone(store: SqliteStore) -> None:
+    condition = condition_on(Kind.MEMORY, readable())
+    with store._use() as connection:
+        query = f"EXPLAIN QUERY PLAN SELECT count(*) FROM memories WHERE {condition.text}"
+        (step,) = (row[3] for row in connection.execute(query, condition.params))
+    assert step.startswith("SEARCH memories USING COVERING INDEX memories_by_scope (user_id=? AND status=?")
 
 
 @pytest.mark.parametrize("column", ["partition", "project"])

@@ -1,6 +1,6 @@
 """The ports: the interfaces that flows use and that stores, indexes and models implement, with the values that cross them."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple, Never, Protocol
@@ -8,7 +8,7 @@ from typing import NamedTuple, Never, Protocol
 from memory_mesh.core.audit.signing import Keys, SigningKey
 from memory_mesh.core.errors import InvalidInput
 from memory_mesh.core.intake import Selection
-from memory_mesh.core.model import ANYTHING, Hit, Json, Key, Kind, Row, Vector, Where
+from memory_mesh.core.model import ANYTHING, Hit, Json, Key, Kind, Reader, Row, Vector, Where
 from memory_mesh.core.search import Pool, Query
 
 # Returns the time in Unix milliseconds.
@@ -80,8 +80,9 @@ class Store(Protocol):
 
     **version** returns the version of a partition. **get** returns the rows with these ids that exist.
 
-    **find**, **count** and **ids** read one kind. **find** returns the newest rows first (by creation time, number, id), at most
-    `limit`, and continues after the row `after`. **ids** returns the ids of the matching rows in any order, without reading more.
+    **find**, **count** and **ids** read one kind. **find** returns the newest rows first (by creation time, partition, number and
+    id), at most `limit`, and continues after the row `after`. **ids** returns the ids of the matching rows in any order, without
+    reading more.
 
     **nearest** ranks by cosine similarity (1 is the same direction) among vectors of the same model and dimension. A passage
     stands for the row that it refers to; that row is returned once, with its best score. A vector of length zero scores 0.
@@ -155,14 +156,14 @@ class Index(Protocol):
     """Finds the candidates for a query. An index is derived from a store and reflects every write of every process.
 
     **candidates** returns about `size` memories by keywords, as many by vectors, and neighbours of the best, with their signals.
-    **speakers** returns the speakers of readable memories whose names share a word with the query. **marks** returns the current
-    states of partitions. **forget** deletes the index files of partitions: they may contain words and vectors of erased memories,
-    and can be built again. **close** may be called twice.
+    **speakers** returns the speakers of readable memories whose names share a word with the query. **mark** returns a value that
+    changes with the memories that a reader can see, and with no others. **forget** deletes the index files of partitions: they
+    may contain words and vectors of erased memories, and can be built again. **close** may be called twice.
     """
 
     def candidates(self, query: Query, *, size: int) -> Pool: ...
     def speakers(self, query: Query) -> frozenset[str]: ...
-    def marks(self, partitions: Sequence[str]) -> tuple[str, ...]: ...
+    def mark(self, reader: Reader) -> Hashable: ...
     def forget(self, partitions: Iterable[str]) -> None: ...
     def close(self) -> None: ...
 

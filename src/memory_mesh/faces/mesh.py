@@ -276,7 +276,7 @@ class Mesh:
     # --- diagnostics ---
 
     def stats(self) -> MemoryStats:
-        """Return how many memories this user has by status, where they are stored, and what paid models cost."""
+        """Return how many memories are visible by status, where they are stored, and what paid models cost."""
         context = self._reading()
         counts = search.count_by_status(context)
         today, in_all = models.spending(context.state.ledger, context.clock())

@@ -4,20 +4,20 @@ Before each query it asks the store for changes, so it reflects every write of e
 files: they may be deleted at any time, and a damaged one is built again. numpy is loaded by the first query.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from threading import Lock, RLock
 from typing import TYPE_CHECKING
 
 from memory_mesh.core.errors import StoreError
-from memory_mesh.core.model import WITH_VECTOR, Key, Kind, Row, batches, equals, millis, partitions
+from memory_mesh.core.model import WITH_VECTOR, Key, Kind, Reader, Row, batches, equals, millis, partitions
 from memory_mesh.core.ports import Store
 from memory_mesh.core.search import Pool, Query
 from memory_mesh.index.files import Saved, file_of, forget, load, save
 
 if TYPE_CHECKING:
     from memory_mesh.index.arrays import Columns
-    from memory_mesh.index.table import Names, Table
+    from memory_mesh.index.table import Names, Scope, Table
     from memory_mesh.index.view import View
 
 MAX_PARTITIONS = 4096  # in memory; the least recently used one is dropped, and read again when it is needed
@@ -47,9 +47,10 @@ class LocalIndex:
         with self._views(query) as views:
             return frozenset(name for _, view in views for name in view.speakers(query.tokens))
 
-    def marks(self, partitions: Sequence[str]) -> tuple[str, ...]:
-        """Return the current states of these partitions."""
-        return tuple(self._store.changes(partition).mark for partition in partitions)
+    def mark(self, reader: Reader) -> Hashable:
+        """Return a value that changes with the memories that a reader can see."""
+        with self._current(reader) as current:
+            return tuple(partition.mark(reader) for partition in current)
 
     def forget(self, partitions: Iterable[str]) -> None:
         """Delete the files of these partitions."""
@@ -65,15 +66,21 @@ class LocalIndex:
 
     @contextmanager
     def _views(self, query: Query) -> Iterator[list[tuple["Table", "View"]]]:
-        """Lock the partitions that the reader sees, bring them up to date, and yield what the reader sees of each."""
+        """Yield what the reader sees of each partition, brought up to date."""
+        with self._current(query.reader) as current:
+            yield [(each.table, each.view(query)) for each in current if len(each.table)]
+
+    @contextmanager
+    def _current(self, reader: Reader) -> Iterator[list["Partition"]]:
+        """Lock the partitions of a reader, and bring them up to date."""
         with self._lock:
-            locked = [self._partition(name) for name in sorted(set(partitions(query.reader)))]
+            locked = [self._partition(name) for name in sorted(set(partitions(reader)))]
         with ExitStack() as locks:
             for partition in locked:  # always in the order of their names, so that two queries never wait for each other
                 locks.enter_context(partition.lock)
             for partition in locked:
                 partition.refresh()
-            yield [(each.table, each.view(query)) for each in locked if len(each.table)]
+            yield locked
 
     def _partition(self, name: str) -> "Partition":
         partition = self._partitions.pop(name, None) or Partition(name, self._store, self._language)
@@ -96,6 +103,8 @@ class Partition:
         self._name, self._store, self._language = name, store, language
         self._mark: str | None = None
         self._views: list[View] = []
+        self._start: str | None = None  # the mark of the state that the table was built or opened from
+        self._changed: dict[Scope, str | None] = {}  # by scope: the mark of the state that its last change since then led to
         self._replace_table()
 
     def refresh(self) -> None:
@@ -120,6 +129,11 @@ class Partition:
                 return  # later changes came after the query
             self._build()
 
+    def mark(self, reader: Reader) -> Hashable:
+        """Return a value that changes with the memories of the partition that a reader can see."""
+        scopes = [self.table.names.scopes[code] for code in self.table.visible_scopes(reader)]
+        return self._start, *((scope, self._changed.get(scope)) for scope in scopes)
+
     def view(self, query: Query) -> "View":
         """Return what the reader of a query sees of the partition."""
         from memory_mesh.index.view import View
@@ -143,6 +157,7 @@ class Partition:
 
     def _build(self) -> None:
         self._replace_table()
+        self._start_marks()
         for kind in WITH_VECTOR:
             last = None
             while rows := self._store.find(kind, equals("partition", self._name), limit=BATCH, after=last):
@@ -160,8 +175,14 @@ class Partition:
                     forget(self._store.index_folder, [self._name])  # the file may contain what was erased
                 changed.update(dropped, self.table.put(kind, rows))
         if changed:
+            for code in set(self.table.column("scope")[list(changed)].tolist()):
+                self._changed[self.table.names.scopes[code]] = self._mark
             for view in self._views:
                 view.update(sorted(changed))
+
+    def _start_marks(self) -> None:
+        self._start = self._mark
+        self._changed.clear()
 
     def _rows(self, kind: Kind, ids: Sequence[str]) -> list[Row]:
         """Return the rows of this partition with these ids, in the order of the ids."""
@@ -177,6 +198,7 @@ class Partition:
             with suppress(ValueError, KeyError, IndexError, TypeError):
                 self._replace_table(saved.columns, saved.names)
                 self._mark = saved.mark
+                self._start_marks()
         if self._mark is None:
             forget(folder, [self._name])
 

@@ -60,7 +60,7 @@ class Model:
 
     def find(self, kind: Kind, where: Where) -> list[Row]:
         found = [row for row in self.rows.values() if row.kind is kind and where.matches(row)]
-        return sorted(found, key=lambda row: (row.created_at, row.number, row.id), reverse=True)
+        return sorted(found, key=lambda row: (row.created_at, row.partition, row.number, row.id), reverse=True)
 
     def nearest(self, kind: Kind, vector: Vector, where: Where) -> dict[str, float]:
         """Return the score of each comparable row."""

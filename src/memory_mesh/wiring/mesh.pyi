@@ -320,7 +320,7 @@ class AsyncMemoryMesh:
     async def distill(self) -> Distilled:
         """Distill lessons from the failures of the last day now, and return what was distilled and skipped."""
     async def stats(self) -> MemoryStats:
-        """Return how many memories this user has by status, where they are stored, and what paid models cost."""
+        """Return how many memories are visible by status, where they are stored, and what paid models cost."""
     async def check_models(self) -> tuple[Checked, ...]:
         """Send one short request to the language model and one to the embedder, and return the results."""
     async def clear_cache(self) -> None:

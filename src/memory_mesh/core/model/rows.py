@@ -120,10 +120,12 @@ COLUMNS: tuple[Column, ...] = (
 )
 
 BY_NAME: Mapping[str, Column] = {column.name: column for column in COLUMNS}
+# `number` is not among them: it counts the writes of a partition, those of hidden memories too.
+_INTERNAL = ("kind", "partition", "number", "salt", "fingerprint", "metadata")
 FILTERABLE: Mapping[str, Column] = {
     name: column
     for column in COLUMNS
-    if Kind.MEMORY in column.kinds and column.name not in ("kind", "partition", "salt", "fingerprint", "metadata")
+    if Kind.MEMORY in column.kinds and column.name not in _INTERNAL
     for name in (column.name, column.alias)
     if name
 }
@@ -206,9 +208,12 @@ class Row:
         return [str(word) for word in words] if isinstance(words, list) else []
 
     @property
-    def age_key(self) -> tuple[str, int, str]:
-        """The sort key of age; descending order is newest first."""
-        return self.created_at, self.number, self.id
+    def age_key(self) -> tuple[str, str, int, str]:
+        """The sort key of age; descending order is newest first.
+
+        Numbers are compared within a partition only: they count its writes, those of hidden memories too.
+        """
+        return self.created_at, self.partition, self.number, self.id
 
 
 class Key(NamedTuple):

@@ -131,19 +131,19 @@ class CacheStats:
 
 
 class SearchCache(Generic[Answer]):
-    """Answers by key, each with the marks of the store's state it was computed from: a write by any process invalidates it."""
+    """Answers by key, each with the mark of what its reader could see: a write to that, by any process, invalidates it."""
 
     def __init__(self) -> None:
-        self._entries: OrderedDict[Hashable, tuple[Answer, Hashable, range]] = OrderedDict()  # answer, marks, life
+        self._entries: OrderedDict[Hashable, tuple[Answer, Hashable, range]] = OrderedDict()  # answer, mark, life
         self._lock = Lock()
         self._hits = self._misses = 0
 
-    def get(self, key: Hashable, marks: Hashable, at: int) -> Answer | None:
-        """Return the answer if it has the same marks and has not expired; a hit does not extend its life."""
+    def get(self, key: Hashable, mark: Hashable, at: int) -> Answer | None:
+        """Return the answer if it has the same mark and has not expired; a hit does not extend its life."""
         with self._lock:
-            answer, known_marks, life = self._entries.get(key, (None, None, range(0)))
+            answer, known_mark, life = self._entries.get(key, (None, None, range(0)))
             # If the clock was set back, the age of an entry is unknown.
-            if known_marks != marks or at not in life:
+            if known_mark != mark or at not in life:
                 self._entries.pop(key, None)
                 self._misses += 1
                 return None
@@ -151,11 +151,11 @@ class SearchCache(Generic[Answer]):
             self._hits += 1
             return answer
 
-    def put(self, key: Hashable, marks: Hashable, answer: Answer, at: int, *, until: int | None = None) -> None:
+    def put(self, key: Hashable, mark: Hashable, answer: Answer, at: int, *, until: int | None = None) -> None:
         """Store an answer for five minutes, or until `until` if that comes first."""
         expires = at + TTL_MS if until is None else min(until, at + TTL_MS)
         with self._lock:
-            self._entries[key] = answer, marks, range(at, expires)
+            self._entries[key] = answer, mark, range(at, expires)
             self._entries.move_to_end(key)
             while len(self._entries) > MAX_SIZE:
                 self._entries.popitem(last=False)

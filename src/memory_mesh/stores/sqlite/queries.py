@@ -176,7 +176,7 @@ def page(kind: Kind, where: Where, *, limit: int | None, after: Row | None) -> S
     if not selects or sum(len(select.params) for select in selects) > _MAX_PARAMETERS:
         selects = [_select(kind, table.name, where, after)]
     text = " UNION ALL ".join(select.text for select in selects)
-    order = f"ORDER BY {created} DESC, number DESC, id DESC"
+    order = f"ORDER BY {created} DESC, partition DESC, number DESC, id DESC"
     limited = "" if limit is None else f" LIMIT {int(limit)}"
     params = tuple(param for select in selects for param in select.params)
     if kind is not Kind.MEMORY:
@@ -217,7 +217,7 @@ def _select(kind: Kind, source: str, where: Where, after: Row | None) -> Sql:
     text, params = f"SELECT * FROM {source} WHERE {condition.text}", condition.params
     if after is None:
         return Sql(text, params)
-    return Sql(f"{text} AND ({created}, number, id) < (?, ?, ?)", (*params, *after.age_key))
+    return Sql(f"{text} AND ({created}, partition, number, id) < (?, ?, ?, ?)", (*params, *after.age_key))
 
 
 def _by_age(where: Where, after: Row | None) -> list[Sql]:
@@ -230,9 +230,20 @@ def _by_age(where: Where, after: Row | None) -> list[Sql]:
     if among is None or len(among.values) > _MAX_MERGED or not _are_many(parts):
         return []
     others = [part for part in parts if part is not among]
-    source = "memories INDEXED BY memories_by_age"
-    each = [all_of(Compare("partition", "=", name), *others) for name in dict.fromkeys(among.values)]
-    return [_select(Kind.MEMORY, source, one, after) for one in each]
+    return [_of_partition(str(name), others, after) for name in dict.fromkeys(among.values)]
+
+
+def _of_partition(name: str, others: Sequence[Where], after: Row | None) -> Sql:
+    """Build the query for the memories of one partition in the order of the index on their age."""
+    select = _select(Kind.MEMORY, "memories INDEXED BY memories_by_age", all_of(Compare("partition", "=", name), *others), None)
+    if after is None:
+        return select
+    if name == after.partition:
+        params = (*select.params, after.created_at, after.number, after.id)
+        return Sql(f"{select.text} AND (created_at, number, id) < (?, ?, ?)", params)
+    # Of equal times, those of a partition with a lower name are older.
+    older = "<=" if name < after.partition else "<"
+    return Sql(f"{select.text} AND created_at {older} ?", (*select.params, after.created_at))
 
 
 def _are_many(parts: Sequence[Where]) -> bool:

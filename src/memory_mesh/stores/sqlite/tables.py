@@ -58,7 +58,9 @@ _TABLES = (
 )
 
 _INDEXES = (
-    "CREATE INDEX IF NOT EXISTS memories_by_status ON memories (user_id, status)",
+    # All columns that decide who sees a memory: counting the visible ones reads no row.
+    "CREATE INDEX IF NOT EXISTS memories_by_scope "
+    "ON memories (user_id, status, partition, memory_type, reach, agent_id, session_id)",
     "CREATE INDEX IF NOT EXISTS memories_by_age ON memories (partition, created_at, number, id)",
     "CREATE INDEX IF NOT EXISTS memories_by_fingerprint ON memories (fingerprint) WHERE fingerprint IS NOT NULL",
     "CREATE INDEX IF NOT EXISTS memories_by_sources ON memories (user_id, sources)",
@@ -123,7 +125,8 @@ def prepare(connection: sqlite3.Connection) -> None:
         connection.execute(statement)
     for table in (MEMORIES, BLOCKS, RECORDS):
         _complete(connection, table)
-    connection.execute("DROP INDEX IF EXISTS blocks_by_ref")  # of schema 2
+    for index in ("blocks_by_ref", "memories_by_status"):  # of schema 2
+        connection.execute(f"DROP INDEX IF EXISTS {index}")
     for statement in (*_INDEXES, _TRIGGER):
         connection.execute(statement)
     _fill_sealed_contents(connection)
