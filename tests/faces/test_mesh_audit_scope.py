@@ -162,6 +162,11 @@ def test_an_export_with_withheld_texts_keeps_its_lines_and_the_wire_format_leave
     assert [line["yamo_text"] == WITHHELD for line in lines] == [True, False]
     assert lines[0]["metadata"] is None
     assert len(parse_many("".join(house.mesh("bob").audit_export(as_json=False)))) == 1
+    (sound,) = verify_export(house.mesh("bob").audit_export())
+    assert isinstance(sound, Sound)
+    assert sound.withheld == 1
+    forged = [line.replace(lines[0]["digest"], "0" * 64) for line in house.mesh("bob").audit_export()]
+    assert not isinstance(verify_export(forged)[0], Sound)
 
 
 # --- the auditor ---
