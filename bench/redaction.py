@@ -1,9 +1,9 @@
-"""Measure the redactor: labelled spans found, false alarms and speed, in a table by pattern.
+"""Measure the redactor: values found and false alarms by kind and source, and speed.
 
-    python -m bench.redaction --data DIR [--hostile]
+    python -m bench.redaction [--data DIR] [--hostile]
 
-DIR contains `presidio_research/*.json` (labelled sentences) and `locomo/locomo10.json` (conversations). The result has counts
-only; misses and findings are printed for a person to judge.
+The vectors and harmless lines of the tests are always measured. DIR may contain `presidio_research/*.json` (labelled sentences)
+and `locomo/locomo10.json` (conversations). The result has counts only; misses and findings are printed for a person to judge.
 """
 
 import argparse
@@ -13,6 +13,7 @@ import platform
 import re
 import resource
 import subprocess
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -22,21 +23,26 @@ from typing import Any
 from memory_mesh.core.redaction import PATTERNS, Finding, Redactor, find
 
 ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "tools"))
+from redaction_vectors import load_secrets, load_vectors  # noqa: E402
+
 RESULT = ROOT / "bench" / "results" / "redaction.json"
 NEGATIVES = ROOT / "tests" / "data" / "redaction_negatives.txt"
 
 # Label of the data set → the fraction that must be found, and the patterns that may find it.
 REQUIRED = {
-    "EMAIL_ADDRESS": (1.0, {"email"}),
+    "EMAIL_ADDRESS": (1.0, {"email", "email_spelled"}),
     "CREDIT_CARD": (1.0, {"card"}),
     "IBAN_CODE": (1.0, {"iban"}),
     "US_SSN": (1.0, {"us_ssn"}),
     "IP_ADDRESS": (1.0, {"ipv4", "ipv6"}),
     "PHONE_NUMBER": (0.95, {"phone"}),
 }
+KIND_OF = {pattern.id: pattern.kind for pattern in PATTERNS}
 # Files of this repository with examples of redacted values.
 EXAMPLES = re.compile(
-    r"(?:src/memory_mesh/core/redact|tests/core/test_redact|tools/redaction_docs|bench/redaction|docs/redaction)"
+    r"(?:src/memory_mesh/core/redact|tests/core/test_redact|tests/data/redact|tools/redaction|bench/redaction|docs/redaction"
+    r"|docs/outgoing|src/memory_mesh/core/safety/addresses|CHANGELOG)"
 )
 # Other values in this repository that are meant to be found.
 EXPECTED = re.compile(
@@ -49,18 +55,24 @@ TRUE_IN_LOCOMO = frozenset({"jwt"})
 SENTENCES_PER_ALARM = 2000
 _END = re.compile(r"(?<=[.!?])\s+|\n+")
 MEGABYTE = 1_000_000
+MEMORY = (
+    "We agreed to move the stand-up to 9:30 on Mondays, and Ann will write the summary. The staging database runs on port 5433"
+    " since the upgrade, and Bob keeps the backup schedule in the shared folder for now."
+)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Measure redaction: recall, false alarms, speed")
-    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--data", type=Path, default=Path("data"))
     parser.add_argument("--hostile", action="store_true", help="also time hostile texts of 1 MB and a line of 100 MB")
     options = parser.parse_args()
     labelled = [row for path in sorted((options.data / "presidio_research").glob("*.json")) for row in read(path)]
-    chat = list(texts(read(options.data / "locomo" / "locomo10.json")))
+    chats = options.data / "locomo" / "locomo10.json"
+    chat = list(texts(read(chats))) if chats.is_file() else []
     own = own_texts()
     by_pattern: dict[str, Counter[str]] = {pattern.id: Counter() for pattern in PATTERNS}
     result = {
+        "vectors": vectors(),
         "labelled": spans(labelled, by_pattern),
         "negatives": negatives(by_pattern),
         "locomo": alarms("locomo", chat, by_pattern, lambda one, _: one.pattern in TRUE_IN_LOCOMO),
@@ -93,12 +105,37 @@ def texts(value: Any) -> Iterator[str]:
 
 
 def own_texts() -> list[str]:
-    """Return the texts of this repository, except the files with examples."""
+    """Return the texts of this repository, except tests and files with examples: their values are made to be found."""
     listed = subprocess.run(
         ["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True, check=True
     ).stdout
-    paths = [ROOT / name for name in listed.splitlines() if not EXAMPLES.match(name) and not name.startswith("bench/results/")]
+    paths = [
+        ROOT / name
+        for name in listed.splitlines()
+        if not EXAMPLES.match(name) and not name.startswith(("bench/results/", "tests/"))
+    ]
     return [path.read_text(encoding="utf-8", errors="replace") for path in paths if path.is_file() and path != NEGATIVES]
+
+
+def vectors() -> list[dict[str, Any]]:
+    """Count, by kind and source, the texts whose values are all masked, and the texts in which something else was masked.
+
+    The list of secrets marks the secret alone. A user name masked with it is no false alarm, so these are not counted there.
+    """
+    rows: dict[tuple[str, str], Counter[str]] = {}
+    redact = Redactor().redact
+    for vector in (*load_secrets(), *load_vectors()):
+        counts = rows.setdefault((vector.kind, vector.source), Counter())
+        verdict = vector.verdict(redact)
+        counts["texts" if vector.values else "harmless"] += 1
+        counts["masked"] += bool(vector.values) and verdict != "missed"
+        counts["false_alarms"] += verdict == "too much" and vector.kind != "secret"
+        if verdict == "missed" or (verdict == "too much" and vector.kind != "secret"):
+            print(f"{verdict} ({vector.kind}): {vector.marked!r}")
+    names = ("texts", "masked", "harmless", "false_alarms")
+    return [
+        {"kind": kind, "source": source, **{name: row[name] for name in names}} for (kind, source), row in sorted(rows.items())
+    ]
 
 
 def spans(rows: list[dict[str, Any]], by_pattern: dict[str, Counter[str]]) -> dict[str, Any]:
@@ -165,21 +202,21 @@ def alarms(
 
 def speed(*sources: list[str]) -> dict[str, float]:
     """Time 1 MB of labelled sentences, conversations, code and documents in equal parts; best of five."""
+    sources = tuple(filter(None, sources))
     part = MEGABYTE // len(sources)
     mixed = "\n".join("\n".join(source)[:part] for source in sources)
     mixed = (mixed * (MEGABYTE // len(mixed) + 1))[:MEGABYTE]
     redactor = Redactor(mode="pseudonym", key=b"bench")
     best = min(timed(redactor.redact, mixed) for _ in range(5))
     looking = min(timed(find, mixed) for _ in range(5))
-    sentence = "We agreed to move the stand-up to 9:30 on Mondays, and Ann will write the summary."
-    short = min(timed(lambda text: [redactor.redact(text) for _ in range(1000)], sentence) for _ in range(5))
+    short = min(timed(lambda text: [redactor.redact(text) for _ in range(1000)], MEMORY) for _ in range(5))
     print(f"\n1 MB of mixed text: {best:.2f} s of CPU ({1 / best:.1f} MB/s), find alone {looking:.2f} s")
-    print(f"a sentence: {short * 1000:.0f} µs")
+    print(f"a memory of {len(MEMORY)} characters: {short * 1000:.0f} µs")
     return {
         "cpu_seconds_per_mb": round(best, 3),
         "mb_per_second": round(1 / best, 2),
         "find_cpu_seconds": round(looking, 3),
-        "sentence_us": round(short * 1000),
+        "memory_us": round(short * 1000),
     }
 
 
@@ -245,11 +282,15 @@ def show(by_pattern: dict[str, Counter[str]]) -> None:
 
 def keep(result: dict[str, Any], by_pattern: dict[str, Counter[str]], *, hostile_too: bool) -> None:
     commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
+    status = subprocess.run(
+        ["git", "status", "--porcelain", "--", ".", ":!bench/results"], cwd=ROOT, capture_output=True, text=True, check=False
+    ).stdout
     kept = {
         "made_by": "python -m bench.redaction --data DIR" + (" --hostile" if hostile_too else ""),
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
         "commit": commit or "unknown",
+        "clean": not status.strip(),
         "patterns": len(by_pattern),
         **result,
         "by_pattern": {id_: dict(counts) for id_, counts in by_pattern.items() if counts},

@@ -15,6 +15,7 @@ from functools import cache
 from pathlib import Path
 
 from memory_mesh.core.redaction import (
+    KINDS,
     Pattern,
     Redactor,
     assignments,
@@ -55,6 +56,15 @@ Under one key, the same value always becomes the same pseudonym. Another key giv
 cannot be reversed. A pseudonym does not depend on spelling: e-mail addresses are compared without case, phone numbers in E.164
 where libphonenumber knows them, cards, IBANs and ids without grouping, IP addresses in their shortest form. Secrets are compared
 exactly. A pseudonym has 32 bits: among about 9,000 values of one kind, the chance that two share a pseudonym is one percent.
+
+The option `redaction_kinds` switches kinds off, for example `redaction_kinds = { ip = false }` in the home file; the file of a
+project cannot. A value that two kinds match stays masked while one of them is on. The kinds are KINDS.
+
+`redactions` counts what was masked by kind: in the memory that `add`, `add_many` or `update` returns, and in the result of
+`extract`. It is reported, not stored.
+
+In search, masks are not words: a masked query does not find memories by their masks. Pseudonyms are words: the same value is
+found again.
 
 Names given in the settings are replaced by their ids in both modes: as whole words, ignoring case, the longest first.
 
@@ -168,7 +178,8 @@ def main() -> int:
 
 def rendered() -> str:
     """Return the whole page."""
-    return "".join((_INTRO, _DECISIONS, *_tables()))
+    intro = _INTRO.replace("KINDS", "\n" + ", ".join(f"`{kind}`" for kind in KINDS))
+    return "".join((intro, _DECISIONS, *_tables()))
 
 
 def _tables() -> Iterator[str]:

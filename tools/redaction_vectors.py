@@ -17,6 +17,7 @@ from memory_mesh.core.redaction import KINDS, MASK
 from redaction_docs import filled
 
 FOLDER = Path(__file__).parents[1] / "tests" / "data" / "redaction_vectors"
+SECRETS = FOLDER.parent / "redaction_secrets.txt"
 Verdict = Literal["right", "missed", "too much"]
 _VALUE = re.compile("«(.*?)»", re.DOTALL)
 
@@ -49,6 +50,16 @@ class Vector:
             if at < len(piece):
                 return "too much"
         return "missed" if self.values else "too much"
+
+
+def load_secrets(path: Path = SECRETS) -> Iterator[Vector]:
+    """Yield the lines of the list of secrets: «…» marks a secret, ⏎ is a line break, and `## …` names the source."""
+    source = ""
+    for line in path.read_text(encoding="utf-8").splitlines():
+        if line.startswith("## "):
+            source = line[3:]
+        elif line:
+            yield Vector("secret", source, line.replace("⏎", "\n"))
 
 
 def load_vectors(folder: Path = FOLDER) -> Iterator[Vector]:

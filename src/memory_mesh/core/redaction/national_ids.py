@@ -23,6 +23,7 @@ from memory_mesh.core.redaction.pattern import (
     stands_alone,
     stems_of,
 )
+from memory_mesh.core.redaction.phone_words import names_goods
 from memory_mesh.core.text import LazyRegex
 
 _GENERAL_STEMS = stems_of("national identi id_card idcard my_id his_id her_id your_id their_id personal tax social citizen")
@@ -58,7 +59,8 @@ class _Id:
         for shape in self.shapes:
             for place in occurrences(page.shape, shape):
                 starts = range(max(0, place - self.lead), place + 1)
-                if found := next(filter(None, (self.alone.match(page.text, start) for start in starts)), None):
+                found = next(filter(None, (self.alone.match(page.text, start) for start in starts)), None)
+                if found and not names_goods(page, found.start()):
                     yield found.span()
         if self.beside is None:
             return

@@ -43,12 +43,14 @@ def _emails(page: Page) -> Iterator[Span]:
 
 # Spelled addresses: `ann [at] example [dot] org`, and `ann at example dot org` if the context makes it clear.
 _SIGN_AT = LazyRegex(r"[ \t]{0,2}[\[({<][ \t]?(?:at|ät|arroba|@)[ \t]?[\])}>][ \t]{0,2}", re.IGNORECASE)
-_WORD_AT = LazyRegex(r"[ \t]{1,2}at[ \t]{1,2}", re.IGNORECASE)
+_WORD_AT = LazyRegex(r"[ \t]{1,2}(?:at|@)[ \t]{1,2}", re.IGNORECASE)
 _ENDING = "com|org|net|edu|gov|io|de|uk|fr|eu|ch|at|nl|be|it|es|pl|ca|au|us|in|jp|br|info|me|co|dev|app"
 _DOT = r"(?:\.|[ \t]{0,2}[\[({<][ \t]?(?:dot|punkt|punto|point|\.)[ \t]?[\])}>][ \t]{0,2}|[ \t]{1,2}dot[ \t]{1,2})"
 _SPELLED_DOMAIN = LazyRegex(rf"[a-z0-9-]{{1,63}}(?:{_DOT}[a-z0-9-]{{1,63}}){{0,3}}{_DOT}(?:{_ENDING})(?![^\W_])", re.IGNORECASE)
 # In reversed text.
-_SPELLED_LOCAL = LazyRegex(r"[\w+%-]{1,64}(?:(?:\.|[ \t]tod[ \t])[\w+%-]{1,64}){0,3}", re.IGNORECASE)
+_TOD = r"(?:\.|[ \t]{0,2}[\])}>]?[ \t]?tod[ \t]?[\[({<]?[ \t]{0,2})"
+_SPELLED_LOCAL = LazyRegex(rf"[\w+%-]{{1,64}}(?:{_TOD}[\w+%-]{{1,64}}){{0,3}}", re.IGNORECASE)
+_SPELLED_HINTS = ("at]", "at)", "at}", "at>", "ät", "arroba", " dot ", " @ ")
 _MAIL = words(r"e-?mails?|mail|mailto|address|adresse|correo|contact|reach|write")
 _NO_LOCAL = listed(
     "me us him her them it you look looked buy shop meet met is are was be up live out here there sale found available"
@@ -60,13 +62,13 @@ def _spelled(page: Page) -> Iterator[Span]:
     text = page.text
     for at in _SIGN_AT.finditer(text):
         yield from _spelled_at(text, at)
-    for at in _WORD_AT.finditer(text) if " dot " in page.folded else ():
+    for at in _WORD_AT.finditer(text) if " dot " in page.folded or " @ " in text else ():
         for start, end in _spelled_at(text, at):
             local, spoken = text[start : at.start()], text[at.end() : end]
             shouted = at[0].isupper() and " DOT " in spoken
             line = max(0, start - _LOOK, text.rfind("\n", max(0, start - _LOOK), start))
             clear = shouted or not local.isalpha() or _MAIL.search(text, line, start)
-            if clear and " dot " in spoken.lower() and local.lower() not in _NO_LOCAL:
+            if clear and ("@" in at[0] or " dot " in spoken.lower()) and local.lower() not in _NO_LOCAL:
                 yield start, end
 
 
@@ -224,7 +226,9 @@ def _same_address(value: str) -> str:
 
 PATTERNS = (
     Pattern("email", "EMAIL", _emails, hints=("@",), normal=str.casefold),
-    Pattern("email_spelled", "EMAIL", _spelled, hints=("at]", "at)", "at}", "at>", "ät", "arroba", " dot "), normal=_unspelled),
+    Pattern(
+        "email_spelled", "EMAIL", _spelled, hints=("at]", "at)", "at}", "at>", "ät", "arroba", " dot ", " @ "), normal=_unspelled
+    ),
     Pattern("ipv6", "IP", _ipv6, hints=(":",), normal=_same_address),
     Pattern("ipv4", "IP", _ipv4, digits=4, hints=(".",), normal=_same_address),
 )

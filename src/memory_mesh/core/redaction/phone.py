@@ -11,6 +11,7 @@ from memory_mesh.core.redaction.phone_words import REACH, Evidence, evidence_bef
 from memory_mesh.core.text import LazyRegex
 
 _MIN_DIGITS, _MAX_DIGITS, _MAX_GROUPS = 7, 15, 8
+_MIN_FAR_DIGITS = 9  # "ring size 52 53 54 55"
 _SEP = rf"[{SPACES}{DASHES}./()]"
 # A run of digit groups, consumed whole so that the time is linear.
 _RUN = LazyRegex(rf"{DIGIT}(?:{_SEP}{{0,3}}+{DIGIT})*+")
@@ -25,6 +26,7 @@ _WORD_AFTER = LazyRegex(rf"[\s,({DASHES}]{{1,3}}([^\W\d_]{{2,16}})")
 _POINTED = LazyRegex(r"(?:(?<![^\W_])(?:at|on|to|under|number|is|auf|unter|au|al|på)|[:=])\s{0,3}$", re.IGNORECASE)
 _THOUSANDS = LazyRegex(rf"\d{{1,3}}(?:[{SPACES}.]\d{{3}}){{2,4}}")
 _QUAD = LazyRegex(r"(?!0)\d{1,3}(?:\.(?:0|[1-9]\d{0,2})){3}")  # an IP address or a version
+_DECIMALS = LazyRegex(r"\d{1,4}\.\d{1,4}(?:[ -]{1,3}\d{1,4}\.\d{1,4}){1,6}")
 _WITH_TRUNK = LazyRegex(r"0[1-9]\d{7,9}")
 _GAPS = tuple(" -.")
 
@@ -95,9 +97,9 @@ def _starts(text: str, start: int) -> bool:
     head = text[max(0, start - 2) : start]
     if joined(head[-1:]) or head[-1:] in ("_", "+", "@", "%"):
         return False
-    if head[-1:] == ":":
+    if head[-1:] in (":", "."):
         return not head[0].isdigit()
-    return not (len(head) == 2 and head[1] in ".-/" and joined(head[0]) and text[start] != "+")
+    return not (len(head) == 2 and head[1] in "-/" and joined(head[0]) and text[start] != "+")
 
 
 def _is_phone(text: str, start: int, end: int, said: Evidence) -> bool:
@@ -108,17 +110,19 @@ def _is_phone(text: str, start: int, end: int, said: Evidence) -> bool:
         return _international(number)
     if said == Evidence.OTHER or _AMOUNT_AFTER.match(text, end):
         return False
-    return (
-        said == Evidence.CLEAR or (said == Evidence.LIKELY and _likely_form(text, start, end)) or _asked(text, start, end, said)
-    )
+    digits = sum(map(str.isdigit, number))
+    likely = said == Evidence.LIKELY or (said == Evidence.FAR and digits >= _MIN_FAR_DIGITS)
+    return said == Evidence.CLEAR or (likely and _likely_form(text, start, end)) or _asked(text, start, end, said)
 
 
 def _asked(text: str, start: int, end: int, said: Evidence) -> bool:
     """Accept a number that someone is called on, that a word follows, or in a written form that libphonenumber knows."""
-    if _formed(text, start, end) or (said == Evidence.LIKELY and _REQUEST.search(text, max(0, start - REACH), start)):
+    if _formed(text, start, end) or (said >= Evidence.FAR and _REQUEST.search(text, max(0, start - REACH), start)):
         return True
     after = _WORD_AFTER.match(text, end)
-    return after is not None and names_phone(after[1]) and (_separated(text[start:end]) or "(" in after[0])
+    if after is None or not names_phone(after[1]):
+        return False
+    return _separated(text[start:end]) or "(" in after[0] or not after[0][0].isspace()
 
 
 def _likely_form(text: str, start: int, end: int) -> bool:
@@ -127,7 +131,7 @@ def _likely_form(text: str, start: int, end: int) -> bool:
     pointed = _POINTED.search(text, max(0, start - 12), start) is not None
     if not _separated(number):
         return _WITH_TRUNK.fullmatch(number) is not None or (pointed and len(number) >= 9 and _region(number) is not None)
-    if _QUAD.fullmatch(number):
+    if _QUAD.fullmatch(number) or _DECIMALS.fullmatch(number):
         return False
     return not _THOUSANDS.fullmatch(number) or (pointed and _isolated(text, start, end))
 

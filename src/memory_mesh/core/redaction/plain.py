@@ -20,7 +20,8 @@ _FORMS = r"\ufe50-\ufe6b\uff01-\uff5e\U0001d400-\U0001d7ff"
 _ZEROS = "\u0660\u06f0\u07c0\u0966\u09e6\u0a66\u0ae6\u0b66\u0be6\u0c66\u0ce6\u0d66\u0e50\u0ed0\u0f20\u1040\u17e0\u1810"
 _DIGITS = "".join(f"{zero}-{chr(ord(zero) + 9)}" for zero in _ZEROS)
 
-_ODD = LazyRegex(f"[{_REMOVED}{_SPACES}{_HYPHENS}{_FORMS}{_DIGITS}]")
+_ODD = LazyRegex(f"[{_REMOVED}{_SPACES}{_HYPHENS}{_FORMS}{_DIGITS}]|%(?:40|2B|2b)")
+_ENCODED = {"%40": "@", "%2B": "+", "%2b": "+"}  # in URLs
 _INVISIBLE, _SPACE, _HYPHEN = LazyRegex(f"[{_REMOVED}]"), LazyRegex(f"[{_SPACES}]"), LazyRegex(f"[{_HYPHENS}]")
 
 
@@ -33,11 +34,13 @@ class Plain:
 
     @classmethod
     def of(cls, text: str) -> "Plain":
-        if text.isascii() or not _ODD.search(text):
+        if (text.isascii() and "%" not in text) or not _ODD.search(text):
             return cls(text)
-        plain = _ODD.sub(lambda char: _replacement(char[0]), text)
-        removed = _INVISIBLE.finditer(text) if len(plain) < len(text) else ()
-        return cls(plain, tuple(found.start() - number for number, found in enumerate(removed)))
+        plain, cuts = _ODD.sub(lambda odd: _replacement(odd[0]), text), list[int]()
+        for odd in _ODD.finditer(text) if len(plain) < len(text) else ():
+            kept = odd.start() + len(_replacement(odd[0]))
+            cuts += [kept - len(cuts)] * (odd.end() - kept)
+        return cls(plain, tuple(cuts))
 
     def original(self, start: int, end: int) -> tuple[int, int]:
         """Return the span of the text that became this span of the plain form."""
@@ -48,6 +51,8 @@ class Plain:
 
 @cache
 def _replacement(char: str) -> str:
+    if char in _ENCODED:
+        return _ENCODED[char]
     if _INVISIBLE.match(char):
         return ""
     if _SPACE.match(char):
