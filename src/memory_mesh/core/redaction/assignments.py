@@ -5,7 +5,6 @@ Only the value is masked. How much evidence name and form must give depends on t
 that fetch a secret stay readable.
 """
 
-import re
 from collections.abc import Callable, Iterator
 from string import ascii_letters, digits
 
@@ -17,6 +16,7 @@ from memory_mesh.core.redaction.values import (
     extended,
     line_start,
     looks_secret,
+    noisy,
     placeholder,
     plain_word,
     quoted,
@@ -33,37 +33,44 @@ _TYPE = r"&?(?:'\w+ )?[A-Za-z_*][\w.:*]{0,30}(?:[<\[][^=\n]{0,30}[>\]])?\??(?: ?
 _OPERATOR = r"(?:[+.?!|&:<~-]{0,2}={1,3}(?!>)|=>|<-|＝)"
 _ASSIGNED = LazyRegex(
     r"(?:\[\w{0,8}\])?(?:\\{0,7}[\"'`]|[\])]|\*\*|&quot;){0,3}[ \t]{0,8}"
-    rf"(?:(?::[ \t]{{0,2}}{_TYPE}[ \t]{{0,2}}(?==)|[ \t]{_TYPE}[ \t]{{0,3}}(?==[ \t]{{0,3}}[\"'`]))?{_OPERATOR}"
+    rf"(?:(?::[ \t]{{0,2}}{_TYPE}[ \t]{{0,2}}(?=[:+.?]?=)|[ \t](?:[Aa]s )?{_TYPE}[ \t]{{0,3}}(?==[ \t]{{0,3}}[\"'`]))?{_OPERATOR}"
     r"|:(?![:/=])|：|[ \t]->[ \t])"
     r"\*{0,2}[ \t]{0,8}"
 )
 _PAIR = LazyRegex(  # name="password" value="…", {"name": "PASSWORD", "value": "…"}, and the same over two lines
     r"\\{0,7}[\"']?[ \t]{0,4},?\s{0,20}(?:-\s)?(?:\\{0,7}[\"'])?(?:[vV]alue|VALUE|[dD]efault)\\{0,7}[\"']?\s{0,4}[:=]\s{0,4}"
 )
+_PAIR_NAME = LazyRegex(r"[:=]\s{0,4}\\{0,7}[\"']?[\w.:-]{0,40}$")
 _VARIABLE_BLOCK = LazyRegex(r"[\"']\s{0,4}\{[^{}]{0,200}?(?<!\w)default\s{0,8}=\s{0,8}")
-_ARGUMENT = LazyRegex(r"\\{0,7}[\"'][ \t]{0,4},\s{0,8}")
+_ARGUMENT = LazyRegex(r"\\{0,7}[\"'][ \t]{0,4},\s{0,32}")
 _CONSTANT_ARGUMENT = LazyRegex(r"[ \t]{0,2},[ \t]{0,4}(?=[\"'])")
 _CALLED = LazyRegex(r"(?:\(|\{)[ \t]{0,4}(?=[@bruLN$]?[\"'`])")
 _FETCHED = LazyRegex(
     r"(?i)(?:get|fetch|load|read|lookup|find|ask|prompt|decrypt|reveal|retrieve|resolve|forgot|reset|check|verify|validate|create)"
     r"_?\w{0,12}$"
 )
+_RETURNED = LazyRegex(r"[^\n=;\"'{}]{0,40}\{\s{0,8}return\s{1,4}(?=[\"'`])")
 _IN_CALL = LazyRegex(r"\w\([^()\n]{0,80}$")
 _ELEMENT = LazyRegex(r"(?:\s[^<>]{0,120})?>\s{0,4}(?:<!\[CDATA\[)?([^\n]{1,256}?)(?:\]\]>)?\s{0,8}</")
 _ESCAPED_ELEMENT = LazyRegex(r"&gt;([^\n]{1,256}?)&lt;/")
-_NAMED_ELEMENT = LazyRegex(r"\\?[\"'][^<>]{0,60}>([^<>\n]{1,256})</")
+_NAMED_ELEMENT = LazyRegex(r"\\?[\"'][^<>]{0,60}>\s{0,16}(?:<value>)?([^<>\n]{1,256})</")
 _LISTED_ELEMENT = LazyRegex(r"</key>\s{0,16}<(?:string|data)>([^<>]{1,512})</")
 _BLOCK = LazyRegex(r"[\"']?:[ \t]{1,4}[|>][+-]?[0-9]?[ \t]{0,4}\r?\n")
 _BLOCK_LINE = LazyRegex(r"[ \t]*([^\r\n]*)\r?\n?")
 _NEXT_LINE = LazyRegex(r"[\"']?:[ \t]{0,4}\r?\n[ \t]{0,16}")
-_LINKS = "is|was|are|will\\sbe|reads|ist|war|lautet|heißt|est|était|es|era|será|è|é|foi|luidt|jest|brzmi|to|as|är|er|on|это|—|–"
+_LINKS = (
+    r"is|was|has|je|are|will\sbe|(?:might|may|could|should|must)\sbe|reads|ist|war|lautet|heißt|est|était|es|era|será|è|é|foi|luidt|jest|brzmi|to|as|är|er|on|это"
+    r"|—|–"
+)
 _OF = r"for|to|of|on|at|in|from|von|vom|für|fürs|zum|zur|des|der|du|de|d|del|della|al|do|da|van|voor|para|pour|per|от|к|для|till"
 _STATED = LazyRegex(
     rf"['’]s\s{{1,3}}|(?:\s{{1,3}}(?:{_OF})[\s'’](?P<of>[^.\n:=?!]{{1,40}}?))?"
-    rf"(?:\s{{1,3}}(?P<link>{_LINKS})(?:\s(?:now|still|set\sto|currently|simply|just|jetzt|maintenant|ahora))?:?\s{{1,3}}"
-    r"|(?:是|为|為|は|が|는|은|이)[\s:：]{0,2}|\s?[:：=](?![:/])\s{0,3})"
+    rf"(?:\s{{1,3}}(?P<link>{_LINKS})(?:\s(?:now|still|currently|simply|just|jetzt|maintenant|ahora))?"
+    rf"(?:\s(?:been\s)?(?:set|changed|updated|reset|rotated|switched)\sto)?:?\s{{1,3}}"
+    r"|(?:是|为|為|は|が|는|은|이)[\s:：]{0,2}|(?:\sтакой)?\s?[:：=](?![:/])\s{0,3})"
 )
-_BESIDE = LazyRegex(r"(?:\\{0,7}[\"'])?(?:[ \t]{1,8}(?:[-–—(|][ \t]{0,4})?|[ \t]{0,4}\|[ \t]{0,4})")
+_IT_IS = LazyRegex(r"[^\n.!?:=\"']{0,32}?[,;]?\s(?:and\s)?it(?:\sis|['’]s)(?:\snow)?:?\s{1,3}")
+_BESIDE = LazyRegex(r"(?:\\{0,7}[\"']|\*)?(?:[ \t]{1,8}(?:[-–—(|][ \t]{0,4}|[0-9]{1,2}[ \t](?=\S{5}))?|[ \t]{0,4}\|[ \t]{0,4})")
 _OF_WHAT = LazyRegex(r"\s(?:от|для|к)\s\S{1,20}\s")  # Russian has no word between a name and its value
 _FLAG = LazyRegex(r"(?:^|\s)--?[\w.-]{0,40}$")
 _DIRECTIVE = LazyRegex(
@@ -71,7 +78,9 @@ _DIRECTIVE = LazyRegex(
     r"|[\w.-]{0,40})$"
 )
 _LOGIN = LazyRegex(r"(?i)\blogin[ \t]{1,4}\S{1,64}\s{1,4}$")
-_LISP = LazyRegex(r"(?:\((?:setq|defvar|defconst|define|def|setf|let)[ \t]{1,4}[\w*:/.-]{0,40}|(?:^|[\s({]):[\w-]{0,40})$")
+_LISP = LazyRegex(
+    r"(?:\((?:setq|defvar|defparameter|defconst|define|def|setf|let)[ \t]{1,4}[\w*:/.-]{0,40}|(?:^|[\s({]):[\w-]{0,40})$"
+)
 _SQL = LazyRegex(r"(?i)(?:with|encrypted|login|role|user|new|old|identified)\s{1,3}$")
 _ELSE = LazyRegex(
     r"[^\n;\"'=]{1,80}?(?:[(\[][\"'][^\"'\n]{0,60}[\"'][)\]])?[^\n;\"'=]{0,40}?(?:\|\||\sor\s|\?\?|\?:)\s{0,3}(?=[\"'`])"
@@ -89,6 +98,7 @@ _UNIT = LazyRegex(
     r"(?i)\s{0,2}(?:-|–|to|characters?|chars?|letters?|digits?|symbols?|words?|bits?|bytes?|minutes?|days?|hours?|seconds?|times?|%)"
 )
 _DIGITS = LazyRegex(r"[0-9](?:[ -]?[0-9]){2,11}#?(?![\w.%]\w|\w|:)")
+_ARTICLE = LazyRegex(r"(?:le|the|der|die|das|el|la|il|o|a)\s")
 _WIDE_DIGITS = LazyRegex(r"[0-9]{3,12}(?![0-9A-Za-z])")
 _LINE_END = LazyRegex(r"[.,;]{0,2}[ \t]{0,8}(?:\r?\n|$|[\"'`)}\]]|#|//|\|)")
 _SENTENCE_END = LazyRegex(r"[.!]?[ \t]{0,4}(?:\r?\n|$|[.!;)。！，입])")
@@ -124,6 +134,8 @@ def _pin(text: str, name: Name) -> Span | None:
     """Match four or more digits: `PIN: 4821`, `the alarm code for the office is 1234`, `passcode 991122`."""
     link = _ASSIGNED.match(text, name.end) or _STATED.match(text, name.end) or _BESIDE.match(text, name.end)
     at = link.end() if link else name.end
+    if article := _ARTICLE.match(text, at):
+        at = article.end()
     opened = 1 if text[at : at + 1] in ("'", '"', "`", "「") else 0
     pin = _DIGITS.match(text, at + opened) or _WIDE_DIGITS.match(text, at + opened)
     least = 3 if name.word != "pin" else 4
@@ -183,9 +195,11 @@ def _block_end(text: str, at: int, indent: int) -> int:
 def _assigned(text: str, name: Name) -> Span | None:
     link = _ASSIGNED.match(text, name.end) or _VARIABLE_BLOCK.match(text, name.end)
     if link is None and (pair := _PAIR.match(text, name.end)):
-        named = text[max(0, name.start - 48) : name.start]
-        link = pair if re.search(r"[:=]\s{0,4}\\{0,7}[\"']?[\w.:-]{0,40}$", named) else None
-    return _secret(text, name, link.end(), _accept_assigned) if link else None
+        link = pair if _PAIR_NAME.search(text, max(0, name.start - 48), name.start) else None
+    span = _secret(text, name, link.end(), _accept_assigned) if link else None
+    if span is None and (returned := _RETURNED.match(text, name.end)):
+        return _secret(text, name, returned.end(), _accept_assigned)
+    return span
 
 
 def _argument(text: str, name: Name) -> Span | None:
@@ -209,8 +223,16 @@ def _stated(text: str, name: Name) -> Span | None:
     link = _STATED.match(text, name.end)
     if link is None or (link["of"] is None and link[0].strip() in (":", "=", "：")):
         return None
-    accept = _accept_changed if link["link"] in ("to", "as", "on") else _accept_stated
+    doubtful = link["link"] in ("to", "as", "on") or (link["link"] or "").endswith("be")
+    accept = _accept_changed if doubtful else _accept_stated
     return _secret(text, name, link.end(), accept, sentence=True)
+
+
+def _referred(text: str, name: Name) -> Span | None:
+    """Match a password in the next clause: `the password was rotated, it is now hunter2`."""
+    link = _IT_IS.match(text, name.end) if name.is_password else None
+    span = bare(text, link.end(), name.start) if link else None
+    return span if span and looks_secret(text[slice(*span)]) and any(map(str.isdigit, text[slice(*span)])) else None
 
 
 def _besides(text: str, name: Name) -> Span | None:
@@ -221,7 +243,7 @@ def _besides(text: str, name: Name) -> Span | None:
 
 
 _AS = LazyRegex(
-    r"(?i)(?:with|using|use|enter|type|try|via|mit|nimm|avec|con|usa)\s{1,3}([\"'“][^\"'”\n]{1,64}[\"'”]|\S{1,64})\s{1,3}"
+    r"(?i)(?:with|using|use|enter|type|try|via|to|mit|nimm|avec|con|usa)\s{1,3}([\"'“][^\"'”\n]{1,64}[\"'”]|\S{1,64})\s{1,3}"
     r"(?:as|als|comme|como|come)\s{1,3}(?:the|my|your|our|his|her|its|a|das|mein|le|la|mon|el|mi|il)?\s{0,3}(?:[\w-]{1,20}\s)?$"
 )
 _IS = LazyRegex(
@@ -253,10 +275,11 @@ def _before(text: str, name: Name) -> Span | None:
 _FORMS: tuple[tuple[Callable[[str, Name], Span | None], str], ...] = (
     (_markup, "><&\"'\\ "),
     (_block, ":\"'"),
-    (_assigned, ":=：＝ \t\"'`\\[])*&+.?!|<~-,\n"),
+    (_assigned, ":=：＝ \t\"'`\\[]()*&+.?!|<~-,{\n"),
     (_argument, "\"'\\(,{ "),
     (_stated, " \t\n'’:：=是为為はが는은이"),
-    (_besides, " \t|\"'\\"),
+    (_besides, " \t|\"'\\*"),
+    (_referred, " ,;"),
 )
 
 # --- values ---
@@ -287,7 +310,7 @@ def _secret(text: str, name: Name, at: int, accept: _Accepts, *, sentence: bool 
 def _accept_quoted(text: str, name: Name, span: Span) -> bool:
     value = text[slice(*span)]
     if name.is_vague:
-        return random_looking(value, least=12)
+        return random_looking(value, least=12) or noisy(value)
     named = name.word in ("credentials", "credential", "creds", "cred")
     return quoted_secret(value, password=name.is_password and not name.plural, token_word=name.word == "token" or named)
 
@@ -382,7 +405,7 @@ def _beside(text: str, name: Name, at: int, *, table: bool) -> Span | None:
     value = text[slice(*span)] if span else ""
     if span is None or value[:1] in ("", "-", "=") or plain_word(value):
         return None
-    least = 5 if table and name.is_password else 6 if name.is_password else 12
+    least = 5 if name.is_password and (table or value.isalnum()) else 6 if name.is_password else 12
     if len(value) >= least and looks_secret(value, least=least) and not _code(text, name, value, span[1], sentence=True):
         return extended(text, span)
     metavar = value.isupper() and not any(map(str.isdigit, value))  # --password PASSWORD
@@ -411,8 +434,10 @@ def _is_option(text: str, name: Name) -> bool:
 
 def _code(text: str, name: Name, value: str, end: int, *, sentence: bool) -> bool:
     """Return whether the value is a call, an index or a dotted name, which fetches the secret."""
-    constant = text[name.start : name.end].isupper() and text[end - len(value) - 1] == "="  # NAME=value in an environment file
-    if _called(value) and not constant:
+    tight = text[end - len(value) - 1] == "="
+    constant = tight and (text[name.start : name.end].isupper() or text[name.start - 1 : name.start] in (";", "&", "?"))
+    literal = text[end - len(value) - 2] == ":" and any(map(str.isdigit, value.partition("(")[0]))  # password: s3cret(1)
+    if _called(value) and not constant and not literal:
         return True
     if not sentence and value.isidentifier() and _CODE_AFTER.match(text, end):
         return True

@@ -55,6 +55,7 @@ _TABLE: tuple[tuple[str, _Command], ...] = (
     ("net net1", _Command(last=True, only_with="use")),
     ("security", _Command(separate=("-w",), glued=("-w",))),
     ("rclone", _Command(separate=("pass",))),
+    ("gh glab", _Command(separate=("--body", "-b", "--value"), only_with="secret")),
     ("doctl", _Command(separate=("-t", "--access-token"))),
 )  # fmt: skip
 _COMMANDS = {name: command for names, command in _TABLE for name in names.split()}
@@ -79,7 +80,8 @@ def find_commands(page: Page) -> Iterator[Span]:
     if "|" in text:
         piped = (_PIPED.match(text, place) for place in page.places(("echo ", "printf ", "print ")))
         yield from chain.from_iterable(map(_piped, filter(None, piped)))
-    typed = (_TYPED.match(text, place) for place in page.places(("auth ", "convertto-securestring", "expect ")))
+    stems = ("auth ", "convertto-securestring", "expect ", "ftp> user", "server community")
+    typed = (_TYPED.match(text, place) for place in page.places(stems))
     yield from (found.span(1) for found in typed if found and not placeholder(found[1]))
 
 
@@ -171,6 +173,7 @@ _PIPED = LazyRegex(
 # `AUTH secret` typed at the prompt of a server, and a script that answers a question for a password.
 _TYPED = LazyRegex(
     r"(?:(?<![^\n>])AUTH[ \t]|(?<=> )AUTH[ \t]|ConvertTo-SecureString[ \t]{1,4}(?:-String[ \t]{1,4})?"
+    r"|ftp> user[ \t]\S{1,40}[ \t]|server community[ \t]"
     r"|expect[^\n]{0,40}assword[^\n]{0,20}\n\s{0,8}send[ \t](?:--[ \t])?)"
     r"[\"']?([^\s\"'\\$-][^\s\"'\\]{3,128})"
 )
@@ -186,5 +189,6 @@ def _piped(found: re.Match[str]) -> Iterator[Span]:
 
 PATTERNS = (
     Pattern("command_password", "SECRET", find_commands,
-            hints=(" -", " /", "|", "pass", "auth ", "securestring", "add_user", "net use", "sqlplus", "expdp", "impdp")),
+            hints=(" -", " /", "|", "pass", "auth ", "securestring", "add_user", "net use", "sqlplus", "expdp", "impdp",
+                   "ftp>", "community")),
 )  # fmt: skip

@@ -23,6 +23,8 @@ def _jwts(page: Page) -> Iterator[Span]:
             yield found.span()
 
 
+_PUTTY = LazyRegex(r"Private-Lines: \d{1,3}\r?\n((?:[A-Za-z0-9+/=]{1,80}+(?:\r?\n|$)){1,80}+)")
+_JWK = LazyRegex(r"\"(?:d|p|q|dp|dq|qi|k)\"\s{0,2}:\s{0,2}\"([A-Za-z0-9_-]{16,2048})\"")
 _BEGIN = LazyRegex(r"-{4,5} ?BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)? ?-{4,5}")
 _END = LazyRegex(r"-{4,5} ?END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)? ?-{4,5}")
 _MAX_BLOCK = 64 * 1024
@@ -43,6 +45,10 @@ def _private_keys(page: Page) -> Iterator[Span]:
         end = _END.search(text, after, min(following, after + _MAX_BLOCK))
         cut_off = _CUT_OFF.match(text, after, following)
         yield start, end.end() if end else after + len(cut_off[0].rstrip() if cut_off else "")
+    if page.holds(("private-lines",)):
+        yield from ((found.start(1), found.start(1) + len(found[1].rstrip())) for found in _PUTTY.finditer(text))
+    if page.holds(('"kty"',)):
+        yield from (found.span(1) for found in _JWK.finditer(text))
 
 
 _AUTHORIZATION = LazyRegex(
@@ -171,7 +177,7 @@ def _uuid_keys(page: Page) -> Iterator[Span]:
 
 
 FORMS = (
-    Pattern("private_key", "PRIVATE_KEY", _private_keys, hints=("private key",)),
+    Pattern("private_key", "PRIVATE_KEY", _private_keys, hints=("private key", "private-lines", '"kty"')),
     Pattern("url_credentials", "CREDENTIALS", _url_credentials, hints=("@", "＠")),
     Pattern("jwt", "JWT", _jwts, long_word=True, hints=("eyj",)),
     Pattern("aws_secret_key", "API_KEY", _aws_secrets, long_word=True, hints=_AWS_CUE.stems),

@@ -11,10 +11,11 @@ from memory_mesh.core.text import LazyRegex
 # The value of a password may look like an ordinary word, the value of a token may not; a PIN consists of digits.
 _PASSWORDS = (
     r"pass[\s_-]?(?:word|phrase|wd|code)|passwor[dt]|passwd|p/w|pwd|(?<![^\W_])pw(?![^\W_])|(?<=[_-])pass(?![a-z])"
-    r"|(?<![^\W_])(?-i:[Pp]ass)(?=\s?[:=])|(?<=[a-z])(?-i:Pass|Pw|Pwd)(?![a-z])|(?<=require)pass|(?<=store)pass(?![a-z])"
+    r"|(?<![^\W_])(?-i:[Pp]ass)(?=[\"']?\s?[:=])|(?<=[a-z])(?-i:Pass|Pw|Pwd)(?![a-z])|(?<=require)pass|(?<=store)pass(?![a-z])"
     r"|(?<=key)pass(?![a-z])|psk(?![a-z])|(?<=mot\sde\s)passe|kennwort|contrase[nñ]a|(?<![^\W_])mdp(?![^\W_])|senha"
-    r"|palavra-passe|wachtwoord|has[lł]o(?![a-z])|парол[ьяюе]|密码|密碼|口令|パスワード|비밀번호|패스워드|암호|şifre|lösenord"
-    r"|adgangskode|passord|heslo(?![a-z])|jelszó|salasana|parola(?![a-z])|κωδικός|סיסמה|كلمة المرور|पासवर्ड|mật khẩu|kata sandi"
+    r"|palavra-passe|wachtwoord|has[lł]o(?![a-z])|парол[ьяюе]|密码|密碼|口令|パスワード|비밀번호|패스워드|암호|şifre(?:m|n|si|niz)?|lösenord(?:et)?"
+    r"|adgangskoden?|passord(?:et)?|heslo(?![a-z])|jelsz[óa]v?\w{0,3}|salasana(?:ni|si)?|parola(?:m|n|nız)?(?![a-z])|κωδικός"
+    r"|סיסמה|كلمة المرور|पासवर्ड|mật khẩu|kata sandi"
     r"|รหัสผ่าน"
 )
 _TOKENS = (
@@ -23,7 +24,7 @@ _TOKENS = (
 )
 _PINS = (
     r"(?<![^\W_])pins?(?:[\s-]?(?:code|number|nummer))?(?![^\W_])|passcode|(?<![^\W_])otp(?![^\W_])|暗証番号|验证码|驗證碼"
-    r"|認証コード|인증번호|geheimzahl|code\s(?:pin|secret|d'accès)|código\s(?:pin|de\sacceso)|code(?![^\W_])"
+    r"|認証コード|인증번호|geheimzahl|code\s(?:pin|secret|d'accès)|código\s(?:pin|de\s\w{4,12})|codice\s(?:pin|segreto|di\s\w{4,12})|code(?![^\W_])"
 )
 # `key` and `code` are names of secrets only after one of these words.
 _KEYS = listed("""
@@ -32,11 +33,12 @@ _KEYS = listed("""
 """)
 _CODES = listed("""
     alarm door gate entry unlock security safe lock garage verification one-time 2fa mfa login access confirmation authentication
+    zugangs tür sicherheits bestätigungs entsperr freischalt toegangs
 """)
 STEMS = stems_of("""
     pass pw p/w secret token key cred kennwort contrase senha wachtwoord haslo hasło parol парол 密码 密碼 口令 パスワード
-    비밀번호 패스워드 암호 şifre lösenord adgangskode heslo jelszó salasana κωδικός סיסמה पासवर्ड mật_khẩu kata_sandi รหัสผ่าน
-    كلمة_المرور mdp psk clave auth pin otp 暗証番号 验证码 驗證碼 認証コード 인증번호 code geheimzahl código
+    비밀번호 패스워드 암호 şifre lösenord adgangskode heslo salasana κωδικός סיסמה पासवर्ड mật_khẩu kata_sandi รหัสผ่าน
+    كلمة_المرور mdp psk clave auth pin otp 暗証番号 验证码 驗證碼 認証コード 인증번호 code geheimzahl código codice jelsz
 """)
 _NAME = LazyRegex(rf"(?P<pin>{_PINS})|(?P<pw>{_PASSWORDS})|(?P<tk>{_TOKENS})", re.IGNORECASE)
 # After one of these words, it is the name of something else: `max_tokens`, `primary key`, `compass`.
@@ -54,7 +56,7 @@ _ABOUT = frozenset(
     listed("""
     hash hashes hashed hasher hashers length len min max policy field fields file files path dir name names id ids type types url
     uri expiry expires expired expire lifetime ttl age count limit hint reset strength prompt label regex pattern env ref version
-    rotation algorithm algo alg endpoint header prefix suffix required enabled disabled enable stdin manager confirmation
+    rotation algorithm algo alg endpoint header prefix suffix required enabled disabled enable stdin manager
     validator validators input form page error errors message protected encryption authentication auth encoder authenticator
     timeout bucket tokens index less provider source callback change changed update updated salt bits size format store storage
     scope scopes issuer audience kind mode status state last at in on by for map list set table column ring board word words pair

@@ -67,28 +67,34 @@ _AFTER_USER = LazyRegex(
     r"(?:(?<!\w)auth\s{0,2}[=:]\s{0,2}[(\[]|(?:[Bb]asic_?[Aa]uth\w{0,12}|[Cc]redentials?|[Ll]ogin|authenticate|PasswordAuthentication|setAuth|sign_?[iI]n)\()"
     r"\s{0,4}(?:[\w.]{1,20}\s?[=:]\s?)?(?=[\"'])"
 )
+_CONNECT = LazyRegex(
+    r"(?:mysqli(?:_connect|_real_connect)?|PDO|getConnection|(?:mysql|pg|odbc|oci|ftp|ssh2)_?\w{0,8}connect)\(\s{0,4}(?=[\"'])"
+)
 _NEXT = LazyRegex(r"\s{0,4},\s{0,8}(?:[\w.]{1,20}\s?[=:]\s?)?(?=[bru@]?[\"'])")
 _LOGIN = LazyRegex(
-    r"(?i)(?<![^\W_])(?:logins?|creds?|credentials?|account)(?:\s(?:is|are))?\s?[:=]?\s{1,3}[\w.@+-]{2,40}\s?[/:|]\s?"
+    r"(?i)(?<![^\W_])(?:logins?|creds?|credentials?|account|zugangsdaten|wi-?fi|wlan)(?:\s(?:for|to|of|on|für)\s[\w-]{1,20})?"
+    r"(?:\s(?:is|are|->))?\s?[:=]?\s{1,3}[\w.@+-]{2,40}\s?[/:|]\s?"
 )
 _WIFI_KEY = LazyRegex(r"(?i)(?:wi-?fi|wlan|ssid)[^\n]{0,40}?(?<!\w)key\s?[:=]\s?[\"']?([^\s\"']{8,63})")
 
 
-_LOGIN_STEMS = ("auth", "login", "cred", "account", "sign_in", "signin")
+_LOGIN_STEMS = ("auth", "login", "cred", "account", "sign_in", "signin", "zugangsdaten")
+_CONNECT_STEMS = ("connect", "mysqli", "new pdo")
 _WIFI_STEMS = ("wifi", "wi-fi", "wlan", "ssid")
 
 
 def _after_user(page: Page) -> Iterator[Span]:
-    """Match the second argument of a login, and `login: user / password`."""
+    """Match the password after a user name: the second or third argument of a call, and `login: user / password`."""
+    for calls, stems, position in ((_AFTER_USER, _LOGIN_STEMS, 2), (_CONNECT, _CONNECT_STEMS, 3)):
+        for start, end in page.around(stems, 12, 80):
+            spans = (_quoted_argument(page.text, found.end(), position) for found in calls.finditer(page.text, start, end))
+            yield from (span for span in spans if span and quoted_secret(page.text[slice(*span)], password=True))
+    yield from _in_notes(page)
+
+
+def _in_notes(page: Page) -> Iterator[Span]:
     text = page.text
-    for start, end in page.around(_LOGIN_STEMS, 12, 80):
-        for found in _AFTER_USER.finditer(text, start, end):
-            user = quoted(text, found.end())
-            link = _NEXT.match(text, user[1]) if user else None
-            password = quoted(text, link.end()) if link else None
-            if password and quoted_secret(text[slice(*password[0])], password=True):
-                yield password[0]
-    for place in page.places(_LOGIN_STEMS):
+    for place in page.places((*_LOGIN_STEMS, *_WIFI_STEMS)):
         login = _LOGIN.match(text, place)
         span = bare(text, login.end(), place) if login else None
         if span and looks_secret(text[slice(*span)]) and not variable(text[slice(*span)]):
@@ -97,6 +103,19 @@ def _after_user(page: Page) -> Iterator[Span]:
         key = _WIFI_KEY.match(text, place)
         if key and looks_secret(key[1]):
             yield key.span(1)
+
+
+def _quoted_argument(text: str, at: int, position: int) -> Span | None:
+    """Return the span of the argument in this position, if it and all before it are quoted."""
+    for number in range(1, position + 1):
+        argument = quoted(text, at)
+        if argument is None or number == position:
+            return argument[0] if argument else None
+        link = _NEXT.match(text, argument[1])
+        if link is None:
+            return None
+        at = link.end()
+    return None
 
 
 _KIND = LazyRegex(r"(?i)(?:^|\n)[ \t]{0,16}[\"']?kind[\"']?:[ \t]{0,4}[\"']?secret[\"']?[ \t]{0,4}(?:,|\r?\n|$)")
@@ -133,9 +152,12 @@ def _files(page: Page) -> Iterator[Span]:
     text = page.text
     for start, end in page.around((":5432:", ":5433:"), 140, 260):
         yield from (found.span(1) for found in _PASSWORD_FILE.finditer(text, start, end) if not placeholder(found[1]))
+    done = 0
     for place in page.places(("cookie",)):
-        header = _COOKIES.match(text, place)
-        yield from _cookies(text, header) if header else ()
+        header = _COOKIES.match(text, place) if place >= done else None
+        if header:
+            done = header.end()
+            yield from _cookies(text, header)
     for place in page.places(("sessid", "sessionid", "_session=")):
         session = _SESSION.match(text, place)
         if session and random_looking(session[1], least=10):
@@ -165,7 +187,7 @@ def _seed_phrases(page: Page) -> Iterator[Span]:
 
 PATTERNS = (
     Pattern("sql_password", "SECRET", _sql, hints=("identified", "values")),
-    Pattern("login_pair", "SECRET", _after_user, hints=(*_LOGIN_STEMS, *_WIFI_STEMS)),
+    Pattern("login_pair", "SECRET", _after_user, hints=(*_LOGIN_STEMS, *_CONNECT_STEMS, *_WIFI_STEMS)),
     Pattern("kubernetes_secret", "SECRET", _kubernetes, hints=("kind: secret", "kind: 'secret", 'kind: "secret')),
     Pattern("session_cookie", "SECRET", _files, hints=("cookie", ":5432:", ":5433:", "sessid", "sessionid", "_session=")),
     Pattern("seed_phrase", "SECRET", _seed_phrases, hints=("phrase", "seed words", "recovery words", "mnemonic")),

@@ -47,7 +47,7 @@ _LABELS = frozenset(
 _WEAK_LABELS = frozenset(listed("your my is are was the not too short weak change changed new at least here value for with"))
 _NOT_SECRET_ENDING = LazyRegex(r"[a-z]{2,}(?:ed|ing|able|ible|ful|less|ously|ly|ment|tion|ness|ive|ous|ant|ent)")
 _PLACEHOLDER = LazyRegex(
-    r"<.{0,64}>|\$[A-Za-z_]+|\$[0-9]|\$[({].{0,200}|\{[{%].{0,200}|\{.{0,200}\}|\[.{0,200}\]|\(.{0,200}\)|&lt;.{0,64}&gt;"
+    r"<.{0,64}>|\$[A-Za-z_]+|\$[0-9]|\$[({].{0,200}|[#%]\{.{0,200}\}|\{[{%].{0,200}|\{.{0,200}\}|\[.{0,200}\]|\(.{0,200}\)|&lt;.{0,64}&gt;"
     r"|%s|%\(\w{1,40}\)s|%[A-Z_]{1,40}%|[*x•·.…#_X?●-]{3,64}|[!@&:][a-z_]{1,40}|\\.{0,4}"
     r"|(?i:your|insert|enter|put|replace|example|placeholder|dummy|todo|redacted|fake|sample)(?:[-_. ].{0,64}|[A-Z].{0,64})?"
     r"|.{0,64}[-_](?:here|placeholder|example)",
@@ -103,6 +103,11 @@ def random_looking(value: str, *, least: int = 16) -> bool:
     return len(core) >= least and 2 <= digits < len(core) and re.fullmatch(r"[A-Za-z0-9+/_~.-]+", core) is not None
 
 
+def noisy(value: str) -> bool:
+    """Return whether sixteen or more characters with several kinds of marks are a generated secret."""
+    return len(value) >= 16 and len(set(value) & set("!@#$%^&*()|<>{}~[]?;")) >= 3 and any(map(str.isalnum, value))
+
+
 def quoted_secret(value: str, *, password: bool, token_word: bool = False) -> bool:
     """Return whether a quoted value with a name of a secret is one. `token_word` is set for the bare name `token`."""
     if placeholder(value) or plain_word(value) or len(value) < 3 or _FILE.fullmatch(value):
@@ -129,6 +134,7 @@ _PAIRS = {"«": "»", "“": "”", "„": "“", "‘": "’", "「": "」", "�
 OPENING_QUOTES = tuple("\"'`«“„‘「『")
 _OPENING = LazyRegex(r"(?:[brufLN@$]{1,2}(?=[\"'])|r#{0,2}(?=\"))?(\\{0,7})(\"\"\"|'''|[\"'`«“„‘「『‹]|&quot;)")
 _JOINED = LazyRegex(r"\\?['\"](?=[^\s,;)}\]:=])|[ \t]{0,4}(?:\+|\.{1,2}|&|<>|\+\+)(?:[ \t]|\\?\n){0,16}(?=[\"'])")
+_SEPARATOR = LazyRegex(r"[:=,(]\s{0,4}$|[,;]\s")
 _MAX_QUOTED = 8192
 
 
@@ -172,8 +178,20 @@ def _closing(text: str, opening: re.Match[str]) -> int | None:
             at = end + len(close)
         elif not escape and quote in "'\"" and text[end + 1 : end + 2] == quote and _doubled(text, end, limit):
             at = end + 2
+        elif (
+            text[end + len(close) : end + len(close) + 1].isalnum()
+            and quote in "'\""
+            and _closed_later(text, end + 1, close, limit)
+        ):
+            at = end + 1  # a quote that somebody forgot to escape
         else:
             return end
+
+
+def _closed_later(text: str, at: int, close: str, limit: int) -> bool:
+    """Return whether a quote follows that can be the closing one, because no letter or digit stands behind it."""
+    end = text.find(close, at, limit)
+    return end >= 0 and not text[end + len(close) : end + len(close) + 1].isalnum() and not _SEPARATOR.search(text, at, end)
 
 
 def _doubled(text: str, end: int, limit: int) -> bool:
@@ -186,6 +204,7 @@ _CUT = LazyRegex(
     r"&(?:amp;)?[\w.%\[\]-]{1,40}=|;\s?[A-Za-z][\w ]{0,24}=|[,|][\w.-]{1,40}\s?[=:](?!/)|</|<[a-z!]|&lt;/|[,;](?=$)"
     r"|\\[nrt](?![\w])|\\?$"
 )
+_NEXT_PART, _EQUALS = LazyRegex(r";[A-Za-z]{1,24}$"), LazyRegex(r" [A-Za-z]{1,24} ?=")
 _WIDE = LazyRegex(r"[\u3000-\u303f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uff01\uff08\uff09\uff0c\uff1a\uff1b\uff1f]")
 _WORD = LazyRegex(r"\S{1,256}")
 _REST = LazyRegex(r"\S*+")
@@ -209,8 +228,8 @@ def bare(text: str, at: int, name_start: int) -> Span | None:
             value = value[: value.index(quote)].rstrip("\\")
     if head[-1:] in ("?", "&"):
         value = re.split("[&#]", value, maxsplit=1)[0]
-    if head[-1:] == ";":
-        value = value.partition(";")[0]
+    if _NEXT_PART.search(value) and _EQUALS.match(text, at + len(value)):  # Password=x;User Id=y
+        value = value[: value.rindex(";")]
     if cut := _CUT.search(value):
         value = value[: cut.start()]
     if value[:1] < "\u3000" and (wide := _WIDE.search(value)):
