@@ -54,6 +54,7 @@ from memory_mesh.stores.sqlite.queries import condition_on, documents_of, near, 
 # Freeing bytes rewrites the file. Up to this size a deletion does it at once; for larger files `compact` does.
 _MAX_REWRITTEN = 64 * 1024 * 1024
 _PAUSES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05)  # seconds between attempts to write; the last one repeats
+_CHECKED_FOR = 0.1  # seconds during which reads do not look again whether the file was replaced; every write does
 _INDEXED_FROM = 1_000  # moves of a partition; a smaller one is read from the store as fast as from the files of an index
 _BATCH = 500  # ids in one query; SQLite accepts 32,766 parameters, older versions 999
 
@@ -76,6 +77,7 @@ class SqliteStore:
         self._busy_seconds, self._step = busy_seconds, step
         self._lock = RLock()
         self._closed = self._indexed = False
+        self._checked_until = 0.0
         self._opened: Opened | None = None
         self._file: FileId | None = None  # the file that was opened first; another one at the path is an error
         with self._use(), _fork_lock:
@@ -232,7 +234,12 @@ class SqliteStore:
         opened = self._opened
         if opened and opened.connection.in_transaction:  # the rest of it must read and write the same
             return opened
+        now = time.monotonic()
+        if opened and opened.writable and not (writing or opened.unlocked) and now < self._checked_until:
+            return opened
+        self._checked_until = 0.0
         found = self._check_file()
+        self._checked_until = now + _CHECKED_FOR
         if opened and (found != opened.file or opened.is_stale):
             self._disconnect()
             opened = None
