@@ -10,6 +10,7 @@ from memory_mesh.core import audit
 from memory_mesh.core.audit import Broken, Entry, Sound
 from memory_mesh.core.audit.blocks import retain
 from memory_mesh.core.audit.export import EXPORT_NAMES, line, verify_export
+from memory_mesh.core.audit.seals import block_seal
 from memory_mesh.core.errors import InvalidInput
 from memory_mesh.core.model import Block, iso
 from memory_mesh.testing.fakes import NEW_YEAR
@@ -130,6 +131,20 @@ def test_withheld_blocks_are_verified_by_hash_and_seal_and_counted() -> None:
         forged = [*held_back[:2], replace(held_back[2], **{name: iso(0)}), held_back[3]]
         assert any(isinstance(verdict, Broken) for verdict in verify_export(lines(*forged))), name
     assert isinstance(verify_export(lines(held_back[0], *held_back[2:]))[0], Broken)
+
+
+@pytest.mark.req("MESH-042")
+def test_a_noted_hash_of_a_withheld_block_is_sound_with_a_caution() -> None:
+    ann = [audit.withhold(block) for block in chain("ann", 2)]
+    noted = chain("bob", 2)[1]
+    blocks = [replace(ann[0], block_hash="0" * 64), replace(ann[1], block_hash=noted.block_hash, prev_hash="0" * 64)]
+    first = replace(blocks[0], seal=block_seal(blocks[0], None))
+    forged = lines(first, replace(blocks[1], seal=block_seal(blocks[1], first.seal)))
+    (found,) = verify_export(forged, noted=(2, noted.block_hash))
+    assert "does not bind what was before a withheld block" in found.caution
+    assert any(isinstance(verdict, Broken) for verdict in verify_export(forged, noted=(2, noted.seal)))
+    (found,) = verify_export(lines(*chain("bob", 2)), noted=(2, noted.block_hash))
+    assert found.caution == ""
 
 
 @pytest.mark.req("MESH-042")

@@ -5,13 +5,18 @@ import os
 import shutil
 import stat
 from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from memory_mesh import MemoryMesh
+from memory_mesh.core import audit
 from memory_mesh.core.audit import Broken, Sound
 from memory_mesh.core.errors import CallError, InvalidInput, MemoryMeshError, SettingsError
+from memory_mesh.core.model import Key, Kind, iso
+from memory_mesh.flows.chains import audit_rows, blocks, new_entry
 
 
 @pytest.fixture(autouse=True)
@@ -91,8 +96,32 @@ def test_searches_that_were_removed_in_time_are_no_break(mesh: MemoryMesh, file:
 
     assert prune(context, older_than_days=0).removed == 1
     mesh.search("two")
+    assert all(isinstance(one, Sound) for one in mesh.verify(anchor=file))
     mesh.audit_anchor(file)
     assert all(isinstance(one, Sound) for one in mesh.verify(anchor=file))
+
+
+@pytest.mark.req("MESH-042")
+def test_a_forged_checkpoint_does_not_stand_for_an_anchored_search(mesh: MemoryMesh, file: Path, tmp_path: Path) -> None:
+    """A program without the key removes the searches and their head, and pretends that they were old."""
+    mesh.search("one")
+    mesh.search("two")
+    mesh.audit_anchor(file)
+    assert all(isinstance(one, Sound) for one in mesh.verify(anchor=file))
+    (head,) = mesh.audit_heads(recalls=True)
+    context = replace(mesh._context(), signing=None)
+    ms = context.clock()
+    through = {"through": 2, "through_hash": head.block_hash, "through_seal": head.seal, "removed": 2}
+    write = partial(audit.checkpoint, agent="ann", at=iso(ms), **through)  # type: ignore[arg-type]
+    entry = new_entry(context, "recall", ms, write)
+    puts = audit_rows(context, head.id, [entry], head=head)
+    context.store.apply(puts, [Key(Kind.BLOCK, block.id) for block in blocks(context, head.id)])
+    (_, broken) = mesh.verify(anchor=file)
+    assert isinstance(broken, Broken)
+    with MemoryMesh(store=f"sqlite:///{tmp_path / 'memory.db'}", agent_id="ann", audit_key_file=str(tmp_path / "none")) as other:
+        (_, sound) = other.verify()
+        assert isinstance(sound, Sound)  # by itself it cannot be told without the key
+        assert isinstance(other.verify(anchor=file)[1], Broken)
 
 
 NOT_ANCHORS = ("", "{}\n", "no JSON\n", '{"heads": 7}\n', '{"heads": [7]}\n', '{"heads": [{"chain": "x"}]}\n', "\xff")

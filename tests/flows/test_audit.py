@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import fields, replace
+from functools import partial
 from itertools import count
 
 import pytest
@@ -213,6 +214,28 @@ def test_a_memory_that_is_gone_without_an_erasure_is_found(context: Context) -> 
         f"{two.id} is missing and no erasure block names it",
     )
     assert one.id
+
+
+@pytest.mark.req("MESH-042", "MESH-012")
+def test_an_erased_memory_that_is_put_back_is_found(context: Context) -> None:
+    one, _ = add(context, "one", "two")
+    copy = context.store.get(Kind.MEMORY, [one.id])[one.id]
+    erase.erase(context, [one.id])
+    assert isinstance(verdict(context), Sound)
+    context.store.apply([copy])
+    assert verdict(context).reason == f"{one.id} was erased, but is stored"
+
+
+@pytest.mark.req("MESH-042")
+@pytest.mark.parametrize("revised", [False, True])
+def test_a_memory_that_was_hidden_in_another_partition_is_found(context: Context, revised: bool) -> None:
+    (one,) = add(context, "one")
+    if revised:
+        write.update(context, one.id, metadata={"type": "agent"})
+    assert isinstance(verdict(context), Sound)
+    row = context.store.get(Kind.MEMORY, [one.id])[one.id]
+    context.store.apply([replace(row, partition='["u", "nobody"]', replaces=row.revision)])
+    assert verdict(context).reason == f"{one.id} is stored in a partition of another scope"
 
 
 def test_a_memory_that_another_agent_changed_is_sound_in_both_chains(context: Context) -> None:
@@ -460,6 +483,26 @@ def test_a_noted_head_may_be_of_any_chain(context: Context) -> None:
     assert [type(found) for found in trail.verify_all(context, noted=(1, "0" * 64))] == [Sound, Sound, Broken]
     (_, missed) = trail.verify_all(context, ChainSelection(recalls=False), noted=noted[1])
     assert (missed.chain, missed.number) == (own_chain(context), 1)
+
+
+@pytest.mark.req("MESH-042")
+def test_a_forged_checkpoint_does_not_stand_for_a_noted_block(context: Context) -> None:
+    """The chain of the noted block is removed, and a new chain of searches pretends that it began after that block."""
+    add(context, "one", "two")
+    (head,) = trail.heads(context)
+    for noted in (head.block_hash, str(head.seal)):
+        assert [type(found) for found in trail.verify_all(context, noted=(2, noted))] == [Sound]
+    ms, chain = context.clock(), audit.chain_name("u", "mallory", recalls=True)
+    through = {"through": 2, "through_hash": head.block_hash, "through_seal": head.seal, "removed": 2}
+    write = partial(audit.checkpoint, agent="mallory", at=iso(ms), **through)  # type: ignore[arg-type]
+    entry = chains.new_entry(context, "recall", ms, write)
+    (forged,), end = audit.append(chain, replace(head, id=chain), [entry])
+    kinds = (Kind.MEMORY, Kind.BLOCK, Kind.HEAD)
+    gone = [Key(kind, id_) for kind in kinds for id_ in context.store.ids(kind)]
+    context.store.apply([forged.row(), replace(end, revision=1).row()], gone)
+    assert [type(found) for found in trail.verify_all(context)] == [Sound]  # by itself it cannot be told
+    for noted in (head.block_hash, str(head.seal)):
+        assert Broken in [type(found) for found in trail.verify_all(context, noted=(2, noted))]
 
 
 # --- windows: long chains are read in parts ---

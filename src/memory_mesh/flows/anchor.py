@@ -77,23 +77,27 @@ def verify(context: Context, selection: ChainSelection, *, noted: tuple[int, str
     if not anchored:
         raise InvalidInput(f"{file} has no head of these chains", expected=_EXPECTED)
     verdicts = verify_all(context, selection, noted=noted)
-    broken = {chain: fault for chain, numbers in sorted(anchored.items()) if (fault := _compare(context, chain, numbers))}
+    signed = {one.chain: one.number for one in verdicts if isinstance(one, Sound) and one.signature.checked}
+    compared = ((chain, _compare(context, chain, numbers, signed.get(chain, 0))) for chain, numbers in sorted(anchored.items()))
+    broken = {chain: fault for chain, fault in compared if fault}
     found = [broken.pop(one.chain, one) if isinstance(one, Sound) else one for one in verdicts]
     known = {verdict.chain for verdict in verdicts}
     return [*found, *(fault for chain, fault in broken.items() if chain not in known)]
 
 
-def _compare(context: Context, chain: str, noted: _Noted) -> Broken | None:
-    """Return the first anchored block that the chain does not have."""
+def _compare(context: Context, chain: str, noted: _Noted, signed: int) -> Broken | None:
+    """Return the first anchored block that the chain does not have. `signed` is the last block, if its signature was checked."""
     numbers = sorted(noted)
     found: dict[int, Block] = {}
     for batch in batches(numbers, _AT_ONCE):
         rows = context.store.find(Kind.BLOCK, all_of(equals("chain", chain), In("number", tuple(batch))))
         found |= {row.number: Block.of(row) for row in rows}
+    # The oldest searches may be removed behind a checkpoint, which `verify` checks. It is ours if the chain is signed, or if a
+    # later block is an anchored one.
+    kept = max((signed, *found)) if audit.of_recalls(chain) else 0
     for number in numbers:
         block = found.get(number)
-        # The oldest searches may be removed behind a checkpoint, which `verify` checks.
-        if block is None and not (audit.of_recalls(chain) and any(later > number for later in found)):
+        if block is None and number >= kept:
             return Broken(chain, number, None, _MISSING)
         if block and {(block.block_hash, block.seal)} != noted[number]:
             return Broken(chain, number, block.id, "it is not the anchored block")

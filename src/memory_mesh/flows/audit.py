@@ -10,7 +10,7 @@ from memory_mesh.core.audit import ERASED, OPERATIONS, WITHHELD, Broken, Sound, 
 from memory_mesh.core.audit.memories import Fault, memory_fault
 from memory_mesh.core.checks import number, whole_number
 from memory_mesh.core.errors import InvalidInput, StoreBusy, shown
-from memory_mesh.core.model import ANYTHING, Block, Compare, Head, In, Kind, Memory, Or, Row, all_of, batches, equals, iso
+from memory_mesh.core.model import ANYTHING, Block, Compare, Head, In, Kind, Or, Row, all_of, batches, equals, iso
 from memory_mesh.core.ports import Progress, no_progress
 from memory_mesh.core.text import shown_url
 from memory_mesh.flows import signing, trail
@@ -147,14 +147,10 @@ def headless_chain(context: Context, others: Iterable[str]) -> str | None:
 
 
 def _chain_of(context: Context, chains: Sequence[str], noted: tuple[int, str]) -> str | None:
-    """Return the chain that has the noted block, or the block after it if the noted one was removed."""
+    """Return the chain that has the noted block."""
     number, hash_ = noted
-    near = Or((equals("number", number), equals("number", number + 1)))
-    for block in map(Block.of, context.store.find(Kind.BLOCK, all_of(In("chain", tuple(chains)), near))):
-        itself = block.number == number and hash_ in (block.block_hash, block.seal)
-        if itself or (block.number == number + 1 and hash_ in (block.prev_hash, audit.prev_seal(block))):
-            return block.chain
-    return None
+    found = context.store.find(Kind.BLOCK, all_of(In("chain", tuple(chains)), equals("number", number)))
+    return next((block.chain for block in map(Block.of, found) if hash_ in (block.block_hash, block.seal)), None)
 
 
 def _heads_of(context: Context, user_id: str | None) -> list[Head]:
@@ -206,7 +202,7 @@ def _contents(context: Context, chain: str, watched: _Watcher) -> Broken | None:
     """Return the first memory that is missing, or that differs from what its blocks sealed."""
     for ids in batches(sorted(watched.refs), _AT_ONCE):
         # Memories before history and blocks: a change or erasure in between has left a block, and is looked up again.
-        stored = {id_: Memory.of(row) for id_, row in context.store.get(Kind.MEMORY, ids).items()}
+        stored = context.store.get(Kind.MEMORY, ids)
         for gone in (ref for ref in ids if ref in watched.quoting and ref not in stored):
             number, block_id = watched.quoting[gone]
             # A concurrent erasure removes the text of the block with the memory.
@@ -217,8 +213,8 @@ def _contents(context: Context, chain: str, watched: _Watcher) -> Broken | None:
         # Many agents may change a shared memory. Chains of other users are not verified here, so they are not used.
         own = all_of(equals("user_id", audit.owner_of(chain)[0]), about)
         blocks = _by_ref(context.store.find(Kind.BLOCK, own)) if stored else {}
-        for id_, memory in stored.items():
-            if fault := _fault(context, memory, history.get(id_, []), [Block.of(row) for row in blocks.get(id_, [])]):
+        for id_, row in stored.items():
+            if fault := _fault(context, row, history.get(id_, []), [Block.of(row) for row in blocks.get(id_, [])]):
                 return Broken(chain, fault.block.number, fault.block.id, fault.reason)
     return None
 
@@ -230,7 +226,7 @@ def _by_ref(rows: Sequence[Row]) -> dict[str, list[Row]]:
     return groups
 
 
-def _fault(context: Context, memory: Memory, history: Sequence[Row], blocks: Sequence[Block]) -> Fault | None:
+def _fault(context: Context, memory: Row, history: Sequence[Row], blocks: Sequence[Block]) -> Fault | None:
     """Return how a memory differs from what was sealed. If it was changed after it was read, what is newer does not count."""
     fault = memory_fault(memory, history, blocks)
     if fault is None:

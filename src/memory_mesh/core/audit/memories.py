@@ -22,11 +22,12 @@ class Fault:
     reason: str
 
 
-def memory_fault(memory: Memory, history: Sequence[Row], blocks: Sequence[Block]) -> Fault | None:
+def memory_fault(row: Row, history: Sequence[Row], blocks: Sequence[Block]) -> Fault | None:
     """Return the first difference, from the current revision back; `blocks` are those of this memory, of every chain."""
-    sealed = _by_revision(blocks)
+    memory, sealed = Memory.of(row), _by_revision(blocks)
     if not sealed:
-        return None
+        erased = (block for block in blocks if (block.metadata or {}).get("action") == "erase")
+        return next((Fault(block, f"{memory.id} was erased, but is stored") for block in erased), None)
     latest = sealed[max(sealed)][0][0]
     if max(sealed) > memory.revision:
         return Fault(latest, f"{memory.id} is at revision {memory.revision}, but a later one was sealed")
@@ -41,7 +42,8 @@ def memory_fault(memory: Memory, history: Sequence[Row], blocks: Sequence[Block]
         faults = (Fault(block, reason) for block, hash_ in found if (reason := _revision_fault(revision, change, block, hash_)))
         if fault := next(faults, None):
             return fault
-    return None
+    # Not sealed, but it follows from columns that are, and no read finds a memory in another partition.
+    return None if row.partition == memory.partition else Fault(latest, f"{memory.id} is stored in a partition of another scope")
 
 
 def _by_revision(blocks: Sequence[Block]) -> dict[int, list[tuple[Block, str]]]:

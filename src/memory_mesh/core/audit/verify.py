@@ -137,7 +137,6 @@ class Walk:
             if not self.number and block.number > 1 and of_recalls(self.chain):
                 self.begin_at(block)
                 self.start = block
-                self._compare_noted(None)
             if fault := self.fault(block):
                 return Broken(self.chain, self.number + 1, block.id, fault)
             self.step(block)
@@ -237,7 +236,7 @@ class Walk:
             )
         if self.noted and self.noted[0] and not self.found_noted:
             at = self.noted[0]
-            removed = self.start and 0 < at < self.start.number - 1
+            removed = self.start and 0 < at < self.start.number
             why = "was removed behind a checkpoint and cannot be compared" if removed else "is not the noted one"
             return Broken(self.chain, at, None, f"block {at} {why}")
         return None
@@ -246,14 +245,14 @@ class Walk:
         newer = self.number - self.noted[0] if self.noted and (self.found_noted or not self.noted[0]) else None
         return Sound(self.chain, self.number, self.last, self.seal, newer, self.withheld, self.caution)
 
-    def _compare_noted(self, block: Block | None) -> None:
+    def _compare_noted(self, block: Block) -> None:
         if self.noted is None or self.noted[0] != self.number or self.noted[1] not in (self.last, self.seal):
             return
         self.found_noted = True
         # The text of a sealed block has the previous seal, and so its hash binds every block before it.
-        by_hash = self.noted[1] != self.seal and block is not None
-        if by_hash and block is not None and self.tombstones and prev_seal(block) is None:
-            self.caution = f"the noted hash of block {self.number} does not bind what was before an erased block; note the seal"
+        unbound = "an erased block" if self.tombstones else "a withheld block" if self.withheld else None
+        if self.noted[1] != self.seal and unbound and prev_seal(block) is None:
+            self.caution = f"the noted hash of block {self.number} does not bind what was before {unbound}; note the seal"
 
 
 def _place_fault(chain: str, block: Block, expected: int, last: str | None) -> str | None:
