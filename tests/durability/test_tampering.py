@@ -160,3 +160,38 @@ def test_an_erasure_by_another_agent_leaves_both_chains_sound_and_names_it(file:
     erasure = [block for block in blocks(file) if block.agent_id == "ann"][-1]
     assert erasure.yamo_text.startswith("agent: MemoryMesh_ann;\n")
     assert "  erased_by;bob;\n" in erasure.yamo_text
+
+
+# --- code in the file ---
+
+DROP = "BEFORE INSERT ON yamo_blocks BEGIN SELECT RAISE(IGNORE); END"
+COPY = "AFTER INSERT ON memories BEGIN INSERT INTO mesh_meta VALUES (NEW.id, NEW.content); END"
+TRIGGERS = {
+    "one that drops blocks": f"CREATE TRIGGER t {DROP}",
+    "one that copies texts": f"CREATE TRIGGER t {COPY}",
+    "another one under our name": f"CREATE TRIGGER blocks_need_a_seal {DROP}",
+}
+
+
+@pytest.mark.req("MESH-042")
+@pytest.mark.parametrize("trigger", TRIGGERS)
+def test_a_trigger_that_could_drop_audit_blocks_or_copy_contents_is_refused(file: Path, trigger: str) -> None:
+    with editing(file) as connection:
+        connection.execute("DROP TRIGGER blocks_need_a_seal")
+        connection.execute(TRIGGERS[trigger])
+    with editing(file) as connection:  # the trigger works
+        if "memories" in TRIGGERS[trigger]:
+            connection.execute("INSERT INTO memories (id, content, created_at, updated_at) VALUES ('x', 'copied', '', '')")
+            assert connection.execute("SELECT 1 FROM mesh_meta WHERE value = 'copied'").fetchone()
+            connection.rollback()
+        else:
+            connection.execute(ANOTHER.format("number"))
+            assert connection.execute("SELECT count(*) FROM yamo_blocks").fetchone() == (3,)
+    for call in (lambda mesh: mesh.add("four"), lambda mesh: mesh.verify(), lambda mesh: mesh.get_all()):
+        with pytest.raises(StoreCorrupt, match="has the trigger"), opened(file) as mesh:
+            call(mesh)
+    with editing(file) as connection:
+        connection.execute(f"DROP TRIGGER {'t' if ' t ' in TRIGGERS[trigger] else 'blocks_need_a_seal'}")
+    with opened(file) as mesh:
+        mesh.add("four")
+        assert [type(verdict) for verdict in mesh.verify()] == [Sound]

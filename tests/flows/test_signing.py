@@ -17,10 +17,11 @@ from memory_mesh.core import audit
 from memory_mesh.core.audit import Broken, Sound, blocks
 from memory_mesh.core.audit.signing import SigningKey
 from memory_mesh.core.errors import InvalidInput, SettingsError, StoreCorrupt
-from memory_mesh.core.model import Block, Head, Kind, Reader, Row, iso
+from memory_mesh.core.model import Block, Head, Key, Kind, Reader, Row, iso
 from memory_mesh.core.options import Options
 from memory_mesh.flows import audit as trail
 from memory_mesh.flows import heartbeat, rekey, usage, write
+from memory_mesh.flows.chains import blocks as chain_blocks
 from memory_mesh.flows.chains import head_of, new_entry, own_chain
 from memory_mesh.flows.context import Context
 from memory_mesh.index import LocalIndex
@@ -336,11 +337,26 @@ def test_a_key_in_the_file_that_no_chain_moved_to_yet_is_not_used(scene: Scene) 
     """A rekey that was killed after it wrote the file leaves chains that can be written and verified."""
     scene.add("one")
     assert scene.context.signing
-    scene.context.signing.add()
+    old, _ = own(scene), scene.context.signing.add()
     scene.add("two")
-    assert str(getattr(scene.verdict(), "signature", None)) == "checked"
+    assert str(getattr(scene.verdict(), "signature", None)) == f"checked, with the earlier key {old.id}"
     rekey.rekey(scene.context)
-    assert isinstance(scene.verdict(), Sound)
+    assert str(getattr(scene.verdict(), "signature", None)) == "checked, from block 3 on"
+
+
+@pytest.mark.req("MESH-042")
+def test_a_chain_cut_back_to_a_stolen_key_names_it(scene: Scene) -> None:
+    """Somebody has the old key, removes the rekey block and appends under the old key again."""
+    scene.add("one")
+    before, old = scene.head, own(scene)
+    rekey.rekey(scene.context)
+    assert str(getattr(scene.verdict(), "signature", None)) == "checked, from block 2 on"
+    removed = [Key(Kind.BLOCK, block.id) for block in chain_blocks(scene.context, scene.chain) if block.number == 2]
+    scene.context.store.apply([replace(before, revision=scene.head.revision + 1).row()], removed)
+    scene.forge(key=old, named=old)
+    assert str(getattr(scene.verdict(), "signature", None)) == f"checked, with the earlier key {old.id}"
+    scene.key_file.write_text(scene.key_file.read_text().splitlines()[-1])
+    assert str(getattr(scene.verdict(), "signature", None)) == f"not checked: key {old.id} is not in the key file"
 
 
 def test_a_chain_that_is_not_signed_yet_gets_the_new_key(scene: Scene) -> None:

@@ -102,7 +102,10 @@ class KeyWalk:
             return Signature(checked=False, detail=self.problem or f"key {self.key_id} is not in the key file")
         if not key.has_signed(head):
             return Broken(self.chain, head.number, None, _appended(key.id))
-        return Signature(checked=True, detail=f"from block {self.since} on" if self.since > self.first else "")
+        # Someone may have stolen an earlier key, and it still signs: a person must decide whether that is right.
+        earlier = "" if [*self.keys][-1] == key.id else f"with the earlier key {key.id}"
+        since = f"from block {self.since} on" if self.since > self.first else ""
+        return Signature(checked=True, detail=", ".join(filter(None, (since, earlier))))
 
     def _proven(self, block: Block, old: SigningKey, new: str | None) -> bool:
         change = key_change(block.yamo_text)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from pathlib import Path
 
-from memory_mesh.core.errors import StoreForeign, StoreMissing, StoreReplaced, StoreUnavailable
+from memory_mesh.core.errors import StoreCorrupt, StoreForeign, StoreMissing, StoreReplaced, StoreUnavailable
 from memory_mesh.stores.files import create_file
 from memory_mesh.stores.sqlite import lane, tables
 from memory_mesh.stores.sqlite.queries import exactly_like
@@ -115,22 +115,32 @@ def open_for_writing(path: Path, *, busy_seconds: float) -> Opened:
 
 
 def contents_of(connection: sqlite3.Connection, path: Path) -> Contents:
-    """Return whose tables a file has, or raise `StoreForeign` if they belong to another program."""
+    """Return whose tables a file has, or raise `StoreForeign` if they belong to another program.
+
+    Raise `StoreCorrupt` for a trigger of another program: it could drop the audit blocks of a write, which would still succeed.
+    """
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     found = dict(connection.execute("SELECT name, type FROM sqlite_master"))
     if application in (0, tables.APPLICATION_ID):
-        if found.get("mesh_meta") == "table" and tables.has_version(connection):
-            return Contents.OURS
-        if found.get("memories") == "table" and tables.columns_of(connection, "memories") >= lane.COLUMNS:
-            return Contents.LANE
         if not found:
             return Contents.NONE
+        ours = found.get("mesh_meta") == "table" and tables.has_version(connection)
+        if ours or (found.get("memories") == "table" and tables.columns_of(connection, "memories") >= lane.COLUMNS):
+            _check_triggers(connection, path)
+            return Contents.OURS if ours else Contents.LANE
     what = f"application id {application:#x}" if application else f"tables such as {min(found)!r:.60}"
     raise StoreForeign(
         f"{path} is a database of another program, with {what}",
         expected="a memory-mesh store or a file of Memory Lane",
         remedy="name another file; nothing was changed",
     )
+
+
+def _check_triggers(connection: sqlite3.Connection, path: Path) -> None:
+    query = "SELECT name FROM sqlite_master WHERE type = 'trigger' AND sql IS NOT ?"
+    if found := connection.execute(query, (tables.TRIGGER,)).fetchone():
+        what = f"{path} has the trigger {found[0]!r:.60}, which memory-mesh did not create"
+        raise StoreCorrupt(what, remedy="restore a backup, or drop the trigger with sqlite3 and run memory-mesh audit verify")
 
 
 def missing(path: Path) -> StoreMissing:

@@ -74,7 +74,8 @@ _INDEXES = (
 # A process of an earlier version may have the file open and would append blocks without a seal. The function is known only to
 # connections of this version, so the statement fails there and its name is the message.
 UPGRADE = "upgrade_memory_mesh"
-_TRIGGER = f"""CREATE TRIGGER IF NOT EXISTS blocks_need_a_seal BEFORE INSERT ON yamo_blocks WHEN NEW.seal IS NULL
+# As SQLite stores it. Never change it: a file with any other trigger is refused.
+TRIGGER = f"""CREATE TRIGGER blocks_need_a_seal BEFORE INSERT ON yamo_blocks WHEN NEW.seal IS NULL
   BEGIN SELECT {UPGRADE}(); END"""
 
 _TYPES = {Type.INT: "INTEGER", Type.REAL: "REAL", Type.BOOL: "INTEGER"}
@@ -127,7 +128,7 @@ def prepare(connection: sqlite3.Connection) -> None:
         _complete(connection, table)
     for index in ("blocks_by_ref", "memories_by_status"):  # of schema 2
         connection.execute(f"DROP INDEX IF EXISTS {index}")
-    for statement in (*_INDEXES, _TRIGGER):
+    for statement in (*_INDEXES, TRIGGER.replace("TRIGGER", "TRIGGER IF NOT EXISTS", 1)):
         connection.execute(statement)
     _fill_sealed_contents(connection)
     if old:  # schema 1 kept the data of BM25 in tables. The versions are kept; memories have all the rest.
