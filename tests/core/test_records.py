@@ -68,8 +68,8 @@ SECRET = {"salt", "fingerprint", "keywords", "vector", "reach", "number"}
 
 def test_every_field_of_a_memory_comes_back_from_its_row() -> None:
     unset = {f.name for f in fields(Memory) if getattr(FULL, f.name) == f.default}
-    # So that no field is left out of this test; counts are rows of their own.
-    assert unset == {"access_count", "last_accessed"}
+    # So that no field is left out of this test; counts and blocks are rows of their own.
+    assert unset == {"access_count", "last_accessed", "sealed"}
     assert Memory.of(FULL.row()) == FULL
     bare = Memory(id="m", content="c", created_at=AT, updated_at=AT)
     assert Memory.of(bare.row()) == bare

@@ -299,6 +299,20 @@ def test_a_store_opened_for_reading_refuses_every_write_and_stays_as_it_is(file:
     assert bytes_of(file) == before
 
 
+@pytest.mark.parametrize("redaction", ["mask", "pseudonym"])
+def test_a_refused_write_creates_no_key(file: Path, tmp_path: Path, redaction: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = tmp_path / "empty"
+    monkeypatch.setenv("MEMORY_MESH_HOME", str(home))
+    with MemoryMesh(store=f"sqlite:///{file}?mode=ro", agent_id="new", embedder="none", redaction=redaction) as mesh:
+        for write in (lambda: mesh.add("new"), lambda: mesh.erase(mesh.get_all()[0].id)):
+            with pytest.raises(StoreReadOnly):
+                write()
+    assert not home.exists()
+    with MemoryMesh(store=f"sqlite:///{file}", agent_id="new", embedder="none", redaction=redaction) as mesh:
+        mesh.add("new")
+    assert "audit.key" in {path.name for path in home.iterdir()}
+
+
 def test_reading_makes_no_file(tmp_path: Path) -> None:
     with pytest.raises(StoreMissing, match=r"memory\.db does not exist"):
         SqliteStore(tmp_path / "memory.db", read_only=True)

@@ -128,12 +128,14 @@ class StoreFile(Protocol):
 
     **require_file** raises `StoreMissing` if there is no file and a read may not treat that as an empty store. **is_prepared**
     returns whether the file has the tables of this version; if not, only a write that a caller asked for may change it.
-    **create_file** creates the file if there is none.
+    **create_file** creates the file if there is none. **check_writable** raises `StoreReadOnly` if the store was opened for
+    reading only: nothing may be created for a write that will be refused.
     """
 
     def require_file(self) -> None: ...
     def is_prepared(self) -> bool: ...
     def create_file(self) -> None: ...
+    def check_writable(self) -> None: ...
 
 
 class _NoFile:
@@ -147,6 +149,9 @@ class _NoFile:
 
     def create_file(self) -> None:
         """Do nothing."""
+
+    def check_writable(self) -> None:
+        """Accept every write; the store itself may refuse it."""
 
 
 NO_FILE: StoreFile = _NoFile()

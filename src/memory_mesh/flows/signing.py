@@ -20,7 +20,10 @@ def writer_key(context: Context, chain: str, head: Head | None) -> SigningKey | 
     keys = context.signing.by_id()
     if not keys and audit.of_recalls(chain):
         return None
-    return keys.get((head.key_id if head else None) or "") or context.signing.current()
+    if known := keys.get((head.key_id if head else None) or ""):
+        return known
+    context.file.check_writable()
+    return context.signing.current()
 
 
 def signed(context: Context, key: SigningKey | None, before: Head | None, newer: Head) -> Head:

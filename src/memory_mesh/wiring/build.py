@@ -225,6 +225,7 @@ def _gates(settings: Settings, store: Store, clock: Clock) -> tuple[_Gate, _Gate
     def key() -> bytes:
         key = read_key(settings.home)
         check_pseudonym_key(store, key)
+        _file_of(store).check_writable()
         key = key or make_key(settings.home)
         record_pseudonym_key(store, key, clock(), _pause)
         return key

@@ -92,7 +92,7 @@ class SqliteStore:
 
     def apply(self, puts: Sequence[Row] = (), deletes: Sequence[Key] = (), *, seen: Mapping[str, int] | None = None) -> Applied:
         check_unique(puts, deletes)
-        self._check_writable()
+        self.check_writable()
         with self._write_transaction() as connection:
             with transaction(connection):
                 self._step("store.begun")
@@ -169,7 +169,7 @@ class SqliteStore:
         return hits[:limit]
 
     def compact(self) -> bool:
-        self._check_writable()
+        self.check_writable()
         with self._using() as opened:
             if opened.file is None:
                 return True
@@ -225,7 +225,7 @@ class SqliteStore:
 
     def prepare(self) -> None:
         """Create the file, or upgrade its tables, where needed. Every write does that."""
-        self._check_writable()
+        self.check_writable()
         with self._using(writing=True):
             pass
 
@@ -269,7 +269,8 @@ class SqliteStore:
         if opened:
             opened.close()
 
-    def _check_writable(self) -> None:
+    def check_writable(self) -> None:
+        """Raise `StoreReadOnly` if the store was opened for reading only."""
         if self._read_only:
             raise StoreReadOnly(f"{self._path} is opened read-only", remedy="open it without ?mode=ro to write")
 
