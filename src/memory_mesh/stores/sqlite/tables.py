@@ -13,16 +13,15 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from memory_mesh.core.errors import Conflict, IdTaken, StoreTooNew
 from memory_mesh.core.model import (
     BASE,
-    BY_NAME,
     COLUMNS,
     MOVING,
-    Column,
     Key,
     Kind,
     Row,
@@ -228,23 +227,20 @@ class Writing:
             self._move(key, stored[0])
 
     def put(self, row: Row) -> None:
-        table, values, stored = table_of(row.kind), _encoded(row), self._stored(row.key)
-        names, marks = ", ".join(values), ", ".join("?" * len(values))
+        layout, values, stored = layout_of(row.kind), _encoded(row), self._stored(row.key)
         if row.replaces:
             if stored is None or stored[1] != row.replaces:
                 raise Conflict(f"{row.kind} {row.id} is not at revision {row.replaces}")
-            statement = f"UPDATE {table.name} SET ({names}) = ({marks}) WHERE {of_kind(row.kind)}id = ?"
-            self._connection.execute(statement, (*values.values(), row.id))
+            self._connection.execute(layout.update, (*values, row.id))
         else:
             if stored:
                 raise IdTaken(f"{row.kind} {row.id} already exists")
-            self._connection.execute(f"INSERT INTO {table.name} ({names}) VALUES ({marks})", (*values.values(),))
+            self._connection.execute(layout.insert, values)
         self._move(row.key, row.partition, *([stored[0]] if stored else []))
 
     def _stored(self, key: Key) -> tuple[str, int] | None:
         """Return the partition and revision of the stored row."""
-        query = f"SELECT partition, revision FROM {table_of(key.kind).name} WHERE {of_kind(key.kind)}id = ?"
-        stored: tuple[str, int] | None = self._connection.execute(query, (key.id,)).fetchone()
+        stored: tuple[str, int] | None = self._connection.execute(layout_of(key.kind).stored, (key.id,)).fetchone()
         return stored
 
     def _move(self, key: Key, *partitions: str) -> None:
@@ -252,33 +248,63 @@ class Writing:
             self.moved[name].append(key)
 
 
-def _encoded(row: Row) -> dict[str, Any]:
-    """Return the values of a row by the names of their columns."""
-    table, values, extra = table_of(row.kind), dict[str, Any](), dict[str, Any]()
-    for name in (*BASE, *(column.name for column in fields_of(row.kind))):
-        value = row.value(name)
-        if name in table.columns:
-            values[table.physical(name)] = _stored_value(BY_NAME[name], value)
-        elif value is not None and name != "kind":
-            extra[name] = value
+def _dumped(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+# How a value is stored, by type; other types need no conversion.
+_WRITERS: Mapping[Type, Callable[[Any], str | int | float]] = {
+    Type.TEXTS: _dumped,
+    Type.JSON: _dumped,
+    Type.REAL: float,
+    Type.BOOL: int,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How rows of a kind are written: which parts of a row go into columns, which into `extra`, and the statements."""
+
+    base: tuple[str, ...]
+    own: tuple[tuple[str, Callable[[Any], str | int | float] | None], ...]
+    extra: tuple[str, ...]
+    insert: str
+    update: str
+    stored: str
+
+
+@cache
+def layout_of(kind: Kind) -> Layout:
+    """Return the layout of a kind. It is computed once: a write of forty columns would spend its time on it."""
+    table, fields = table_of(kind), fields_of(kind)
+    base = tuple(name for name in BASE if name in table.columns)
+    own = tuple((column.name, _WRITERS.get(column.type)) for column in fields if column.name in table.columns)
+    columns = [table.physical(name) for name in (*base, *(name for name, _ in own))]
+    columns += ["extra", "embedding", "model"] if table is not BLOCKS else []
+    columns += ["collection"] if table is MEMORIES else []
+    names, marks, same = ", ".join(columns), ", ".join("?" * len(columns)), f"WHERE {of_kind(kind)}id = ?"
+    return Layout(
+        base, own, tuple(column.name for column in fields if column.name not in table.columns),
+        insert=f"INSERT INTO {table.name} ({names}) VALUES ({marks})",
+        update=f"UPDATE {table.name} SET ({names}) = ({marks}) {same}",
+        stored=f"SELECT partition, revision FROM {table.name} {same}",
+    )  # fmt: skip
+
+
+def _encoded(row: Row) -> tuple[Any, ...]:
+    """Return the values of a row in the order of its layout."""
+    layout, table, fields = layout_of(row.kind), table_of(row.kind), row.fields
+    values: list[Any] = [getattr(row, name) for name in layout.base]
+    for name, write in layout.own:
+        value = fields.get(name)
+        values.append(value if value is None or write is None else write(value))
     if table is not BLOCKS:
-        values["extra"] = json.dumps(extra, ensure_ascii=False) if extra else None
-        values["embedding"] = row.vector.data if row.vector else None
-        values["model"] = row.vector.model if row.vector else None
+        extra = {name: fields[name] for name in layout.extra if fields.get(name) is not None}
+        values.append(json.dumps(extra, ensure_ascii=False) if extra else None)
+        values += (row.vector.data, row.vector.model) if row.vector else (None, None)
     if table is MEMORIES:
-        values["collection"] = row.value("project") or "memory-lane"
-    return values
-
-
-def _stored_value(column: Column, value: Value) -> str | int | float | None:
-    """Convert a value to what SQLite stores."""
-    if value is None:
-        return None
-    if column.type in (Type.TEXTS, Type.JSON):
-        return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    if column.type is Type.REAL:
-        return float(value)  # type: ignore[arg-type]
-    return int(value) if column.type is Type.BOOL else value  # type: ignore[arg-type, return-value]
+        values.append(fields.get("project") or "memory-lane")
+    return tuple(values)
 
 
 # How a stored value is read back, by type; other types need no conversion.
