@@ -20,12 +20,14 @@ from memory_mesh.core.redaction import (
     Redactor,
     assignments,
     commands,
+    documents,
     keys,
     national_ids,
     network,
     numbers,
     pairs,
     phone,
+    tables,
     vendors,
 )
 
@@ -111,16 +113,16 @@ _DECISIONS = """\
   stay. User names and hosts stay.
 - **Half a key** of a vendor is masked too: the lengths in the table are minima.
 - **Stripe's publishable keys and Twilio's account ids** are masked although they are not secret: they identify an account.
-- **Not found**: names of people and places that are not in the settings, street addresses, birthdays, passports and driving
-  licences (no check sum, no common form), short cookies, keys without a form or a name (some of Cohere, Fastly, Vercel,
-  Cloudflare and Azure) when no word calls them a key, secrets that are split, spelled out or encoded, and private keys without
-  their first line.
+- **Not found**: names of people and places that are not in the settings, street addresses, birthdays, numbers of passports and
+  driving licences without their name before them (no check sum, no common form), short cookies, keys without a form or a name
+  (some of Cohere, Fastly, Vercel, Cloudflare and Azure) when no word calls them a key, secrets that are split, spelled out or
+  encoded, and private keys without their first line.
 """
 _GROUPS: tuple[tuple[str, tuple[Pattern, ...]], ...] = (
     ("People and machines", (*network.PATTERNS, *phone.PATTERNS)),
     ("Money", numbers.CARDS),
-    ("National ids", national_ids.NATIONAL_IDS),
-    ("Secrets", (*keys.FORMS, *keys.GENERAL, *assignments.PATTERNS, *commands.PATTERNS, *pairs.PATTERNS)),
+    ("National ids", (*national_ids.NATIONAL_IDS, *documents.DOCUMENTS)),
+    ("Secrets", (*keys.FORMS, *keys.GENERAL, *assignments.PATTERNS, *commands.PATTERNS, *pairs.PATTERNS, *tables.PATTERNS)),
     ("Keys of vendors", vendors.VENDORS),
 )
 

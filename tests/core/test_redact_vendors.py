@@ -44,6 +44,7 @@ FORMATS = {
     "llamacloud_key": ["llx-{A48}"],
     "elevenlabs_key": ["sk_{H48}"],
     "tavily_key": ["tvly-{A32}", "tvly-dev-{A32}"],
+    "brave_search_key": ["BSA{A28}"],
     "firecrawl_key": ["fc-{H32}"],
     "langsmith_key": ["lsv2_pt_{H32}_{H10}", "lsv2_sk_{H32}_{H10}"],
     "logfire_token": ["pylf_v1_us_{A43}"],

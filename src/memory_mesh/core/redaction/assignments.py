@@ -33,7 +33,8 @@ _TYPE = r"&?(?:'\w+ )?[A-Za-z_*][\w.:*]{0,30}(?:[<\[][^=\n]{0,30}[>\]])?\??(?: ?
 _OPERATOR = r"(?:[+.?!|&:<~-]{0,2}={1,3}(?!>)|=>|<-|＝)"
 _ASSIGNED = LazyRegex(
     r"(?:\[\w{0,8}\])?(?:\\{0,7}[\"'`]|[\])]|\*\*|&quot;){0,3}[ \t]{0,8}"
-    rf"(?:(?::[ \t]{{0,2}}{_TYPE}[ \t]{{0,2}}(?=[:+.?]?=)|[ \t](?:[Aa]s )?{_TYPE}[ \t]{{0,3}}(?==[ \t]{{0,3}}[\"'`]))?{_OPERATOR}"
+    rf"(?:(?::[ \t]{{0,2}}(?:constant )?{_TYPE}[ \t]{{0,2}}(?=[:+.?]?=)"
+    rf"|[ \t](?:[Aa]s )?{_TYPE}(?:\([0-9, ]{{1,8}}\))?[ \t]{{0,3}}(?==[ \t]{{0,3}}[N@]?[\"'`]))?{_OPERATOR}"
     r"|:(?![:/=])|：|[ \t]->[ \t])"
     r"\*{0,2}[ \t]{0,8}"
 )
@@ -42,19 +43,25 @@ _PAIR = LazyRegex(  # name="password" value="…", {"name": "PASSWORD", "value":
 )
 _PAIR_NAME = LazyRegex(r"[:=]\s{0,4}\\{0,7}[\"']?[\w.:-]{0,40}$")
 _VARIABLE_BLOCK = LazyRegex(r"[\"']\s{0,4}\{[^{}]{0,200}?(?<!\w)default\s{0,8}=\s{0,8}")
-_ARGUMENT = LazyRegex(r"\\{0,7}[\"'][ \t]{0,4},\s{0,32}")
+_ARGUMENT = LazyRegex(r"\\{0,7}[\"'][ \t]{0,4},\s{0,32}(?:\w{1,20}\s?=\s?[\w.]{1,40},\s{0,32}){0,3}(?:default\s?[=:]\s?)?")
 _CONSTANT_ARGUMENT = LazyRegex(r"[ \t]{0,2},[ \t]{0,4}(?=[\"'])")
 _CALLED = LazyRegex(r"(?:\(|\{)[ \t]{0,4}(?=[@bruLN$]?[\"'`])")
 _FETCHED = LazyRegex(
     r"(?i)(?:get|fetch|load|read|lookup|find|ask|prompt|decrypt|reveal|retrieve|resolve|forgot|reset|check|verify|validate|create)"
     r"_?\w{0,12}$"
 )
-_RETURNED = LazyRegex(r"[^\n=;\"'{}]{0,40}\{\s{0,8}return\s{1,4}(?=[\"'`])")
+_RETURNED = LazyRegex(r"(?:[^\n=;\"'{}]{0,40}\{\s{0,8}return\s{1,4}|(?::\s?\w{1,30})?\sby\slazy\s?\{\s{0,8})(?=[\"'`])")
+_FORM_PART = LazyRegex(r"\"\r?\n(?:Content-[^\n]{1,80}\n)?\r?\n(?=\S)")  # the body of a part of a form
 _IN_CALL = LazyRegex(r"\w\([^()\n]{0,80}$")
 _ELEMENT = LazyRegex(r"(?:\s[^<>]{0,120})?>\s{0,4}(?:<!\[CDATA\[)?([^\n]{1,256}?)(?:\]\]>)?\s{0,8}</")
 _ESCAPED_ELEMENT = LazyRegex(r"&gt;([^\n]{1,256}?)&lt;/")
-_NAMED_ELEMENT = LazyRegex(r"\\?[\"'][^<>]{0,60}>\s{0,16}(?:<value>)?([^<>\n]{1,256})</")
-_LISTED_ELEMENT = LazyRegex(r"</key>\s{0,16}<(?:string|data)>([^<>]{1,512})</")
+_CDATA = r"(?:<!\[CDATA\[(?=[^\n]{1,256}?\]\]>))?"
+_NAMED_ELEMENT = LazyRegex(
+    rf"\\?[\"'][^<>]{{0,60}}>\s{{0,16}}(?:<value>)?{_CDATA}((?<=CDATA\[)[^\n]{{1,256}}?(?=\]\]>)|[^<>\n]{{1,256}}(?=</))"
+)
+_LISTED_ELEMENT = LazyRegex(
+    rf"</(?:\w{{1,12}}:)?(?:key|name|property)>\s{{0,16}}<(?:string|data|value)>{_CDATA}((?<=CDATA\[)[^\n]{{1,256}}?(?=\]\]>)|[^<>]{{1,512}}(?=</))"
+)
 _BLOCK = LazyRegex(r"[\"']?:[ \t]{1,4}[|>][+-]?[0-9]?[ \t]{0,4}\r?\n")
 _BLOCK_LINE = LazyRegex(r"[ \t]*([^\r\n]*)\r?\n?")
 _NEXT_LINE = LazyRegex(r"[\"']?:[ \t]{0,4}\r?\n[ \t]{0,16}")
@@ -62,7 +69,10 @@ _LINKS = (
     r"is|was|has|je|are|will\sbe|(?:might|may|could|should|must)\sbe|reads|ist|war|lautet|heißt|est|était|es|era|será|è|é|foi|luidt|jest|brzmi|to|as|är|er|on|это"
     r"|—|–"
 )
-_OF = r"for|to|of|on|at|in|from|von|vom|für|fürs|zum|zur|des|der|du|de|d|del|della|al|do|da|van|voor|para|pour|per|от|к|для|till"
+_OF = (
+    r"for|to|of|on|at|in|from|von|vom|für|fürs|zum|zur|des|der|meine[rs]|unsere[rs]"
+    r"|du|de|d|del|della|al|do|da|van|voor|para|pour|per|от|к|для|till"
+)
 _STATED = LazyRegex(
     rf"['’]s\s{{1,3}}|(?:\s{{1,3}}(?:{_OF})[\s'’](?P<of>[^.\n:=?!]{{1,40}}?))?"
     rf"(?:\s{{1,3}}(?P<link>{_LINKS})(?:\s(?:now|still|currently|simply|just|jetzt|maintenant|ahora))?"
@@ -152,9 +162,11 @@ def _markup(text: str, name: Name) -> Span | None:
     """Match XML: an element, an element or attribute pair named like the secret, an entry of a property list."""
     _, tag, start = text[max(0, name.start - 40) : name.start].rpartition("<")
     is_tag = tag and not start.strip(f"{_IDENTIFIER}:")
+    if not is_tag and text[name.end : name.end + 1] in ("", " "):
+        return None
     for form in (_LISTED_ELEMENT, _ELEMENT) if is_tag else (_NAMED_ELEMENT, _ESCAPED_ELEMENT, _LISTED_ELEMENT):
         if found := form.match(text, name.end):
-            return found.span(1) if _is_content(found[1], name) else None
+            return found.span(1) if _is_content(found[1], name) else (0, 0)  # nothing else in this element is its secret
     return None
 
 
@@ -194,6 +206,8 @@ def _block_end(text: str, at: int, indent: int) -> int:
 
 def _assigned(text: str, name: Name) -> Span | None:
     link = _ASSIGNED.match(text, name.end) or _VARIABLE_BLOCK.match(text, name.end)
+    if link is None and text[name.end : name.end + 1] == '"':
+        link = _FORM_PART.match(text, name.end)
     if link is None and (pair := _PAIR.match(text, name.end)):
         link = pair if _PAIR_NAME.search(text, max(0, name.start - 48), name.start) else None
     span = _secret(text, name, link.end(), _accept_assigned) if link else None

@@ -40,7 +40,7 @@ _TABLE: tuple[tuple[str, _Command], ...] = (
      "useradd usermod clickhouse-client neo4j-admin vncviewer ncftpput ncftpget", _Command(separate=("-p",))),
     ("sqlcmd bcp isql osql tsql mosquitto_pub mosquitto_sub ipmitool zip unzip", _Command(separate=("-P",), glued=("-P",))),
     ("7z 7za 7zr 7zz rar unrar", _Command(glued=("-p", "-hp"))),
-    ("openssl", _Command(separate=("-k", "-pass"), glued=("pass:",))),
+    ("openssl", _Command(separate=("-k", "-pass", "-1", "-5", "-6", "-apr1"), glued=("pass:",))),
     ("snmpwalk snmpget snmpset snmpbulkwalk snmptrap", _Command(separate=("-A", "-X"))),
     ("ssh-keygen", _Command(separate=("-N", "-P"))),
     ("plink pscp psftp putty winscp klink", _Command(separate=("-pw",))),
@@ -80,7 +80,10 @@ def find_commands(page: Page) -> Iterator[Span]:
     if "|" in text:
         piped = (_PIPED.match(text, place) for place in page.places(("echo ", "printf ", "print ")))
         yield from chain.from_iterable(map(_piped, filter(None, piped)))
-    stems = ("auth ", "convertto-securestring", "expect ", "ftp> user", "server community")
+    stems = (
+        "auth ", "convertto-securestring", "expect ", "ftp> user", "server community", "enable ", "username ", "rootpw ", "user ",
+        "331 ",
+    )  # fmt: skip
     typed = (_TYPED.match(text, place) for place in page.places(stems))
     yield from (found.span(1) for found in typed if found and not placeholder(found[1]))
 
@@ -174,6 +177,9 @@ _PIPED = LazyRegex(
 _TYPED = LazyRegex(
     r"(?:(?<![^\n>])AUTH[ \t]|(?<=> )AUTH[ \t]|ConvertTo-SecureString[ \t]{1,4}(?:-String[ \t]{1,4})?"
     r"|ftp> user[ \t]\S{1,40}[ \t]|server community[ \t]"
+    r"|(?:enable|username[ \t]\S{1,40}(?:[ \t]privilege[ \t]\d{1,2})?)[ \t](?:secret|password)[ \t](?:[0-9][ \t])?"  # a router
+    r"|rootpw[ \t](?:--[a-z]{1,12}[ \t]){0,2}"
+    r"|(?:USER[ \t]\S{1,64}|331[ \t][^\n]{1,80})\r?\n(?:[^\n]{0,80}\n)?PASS[ \t]"  # FTP, POP3
     r"|expect[^\n]{0,40}assword[^\n]{0,20}\n\s{0,8}send[ \t](?:--[ \t])?)"
     r"[\"']?([^\s\"'\\$-][^\s\"'\\]{3,128})"
 )
@@ -190,5 +196,5 @@ def _piped(found: re.Match[str]) -> Iterator[Span]:
 PATTERNS = (
     Pattern("command_password", "SECRET", find_commands,
             hints=(" -", " /", "|", "pass", "auth ", "securestring", "add_user", "net use", "sqlplus", "expdp", "impdp",
-                   "ftp>", "community")),
+                   "ftp>", "community", "assword", "secret")),
 )  # fmt: skip

@@ -16,7 +16,19 @@ from hashlib import blake2b, sha256
 from typing import TYPE_CHECKING, Literal
 
 from memory_mesh.core.masks import KINDS, MASK
-from memory_mesh.core.redaction import assignments, commands, keys, national_ids, network, numbers, pairs, phone, vendors
+from memory_mesh.core.redaction import (
+    assignments,
+    commands,
+    documents,
+    keys,
+    national_ids,
+    network,
+    numbers,
+    pairs,
+    phone,
+    tables,
+    vendors,
+)
 from memory_mesh.core.redaction.pattern import Finding, Page, Pattern, Span, merged
 from memory_mesh.core.redaction.plain import Plain
 
@@ -25,8 +37,9 @@ if TYPE_CHECKING:
 
 # More specific patterns come first: of two findings that overlap in part, the first pattern's wins.
 PATTERNS: tuple[Pattern, ...] = (
-    *keys.FORMS, *vendors.VENDORS, *numbers.CARDS, *national_ids.NATIONAL_IDS, *network.PATTERNS, *phone.PATTERNS, *keys.GENERAL,
-    *assignments.PATTERNS, *commands.PATTERNS, *pairs.PATTERNS,
+    *keys.FORMS, *vendors.VENDORS, *numbers.CARDS, *national_ids.NATIONAL_IDS, *documents.DOCUMENTS, *network.PATTERNS,
+    *phone.PATTERNS, *keys.GENERAL,
+    *assignments.PATTERNS, *commands.PATTERNS, *pairs.PATTERNS, *tables.PATTERNS,
 )  # fmt: skip
 # Patterns with the same precondition, so that it is checked once per text.
 _GATES: dict[tuple[int, bool, tuple[str, ...], Callable[[Page], bool] | None], list[tuple[int, Pattern]]] = {}

@@ -1,6 +1,7 @@
 """Secrets in a form of their own: private keys, signed tokens, authorization headers, URL credentials, keys beside a cue word."""
 
 import re
+from base64 import b64decode
 from collections.abc import Iterator
 from itertools import pairwise
 
@@ -67,6 +68,24 @@ def _authorizations(page: Page) -> Iterator[Span]:
         value = found[1]
         if not placeholder(value) and (any(map(str.isdigit, value)) or len(value) >= 32):
             yield found.start(1), found.start(1) + len(value.rstrip("."))
+    yield from _schemes(page)
+
+
+_BASIC = LazyRegex(r"(?i:basic)[ \t]{1,3}([A-Za-z0-9+/]{8,1024}={0,2})(?![\w+/])")
+_DIGEST_RESPONSE = LazyRegex(r"(?i:digest)[ \t][^\n]{0,512}?(?<!\w)response=\"?([0-9a-fA-F]{32,128})")
+
+
+def _schemes(page: Page) -> Iterator[Span]:
+    """Match `Basic` with base64 of `user:password` wherever it stands, and the response of `Digest`."""
+    yield from (found.span(1) for found in _matches(_BASIC, page, ("basic ",)) if _has_colon(found[1]))
+    yield from (found.span(1) for found in _matches(_DIGEST_RESPONSE, page, ("digest ",)))
+
+
+def _has_colon(value: str) -> bool:
+    try:
+        return b":" in b64decode(value)
+    except ValueError:
+        return False
 
 
 def _matches(expression: LazyRegex, page: Page, stems: tuple[str, ...]) -> Iterator[re.Match[str]]:

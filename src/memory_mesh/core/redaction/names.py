@@ -12,19 +12,20 @@ from memory_mesh.core.text import LazyRegex
 _PASSWORDS = (
     r"pass[\s_-]?(?:word|phrase|wd|code)|passwor[dt]|passwd|p/w|pwd|(?<![^\W_])pw(?![^\W_])|(?<=[_-])pass(?![a-z])"
     r"|(?<![^\W_])(?-i:[Pp]ass)(?=[\"']?\s?[:=])|(?<=[a-z])(?-i:Pass|Pw|Pwd)(?![a-z])|(?<=require)pass|(?<=store)pass(?![a-z])"
-    r"|(?<=key)pass(?![a-z])|psk(?![a-z])|(?<=mot\sde\s)passe|kennwort|contrase[nñ]a|(?<![^\W_])mdp(?![^\W_])|senha"
-    r"|palavra-passe|wachtwoord|has[lł]o(?![a-z])|парол[ьяюе]|密码|密碼|口令|パスワード|비밀번호|패스워드|암호|şifre(?:m|n|si|niz)?|lösenord(?:et)?"
+    r"|(?<=key)pass(?![a-z])|(?<=[a-z])pass(?=[\"']?\s?[:=])|psk(?![a-z])|(?<=mot\sde\s)passe|kennwort|contrase[nñ]a|(?<![^\W_])mdp(?![^\W_])|senha"
+    r"|(?<=palavra-)passe|wachtwoord|has[lł]o(?![a-z])|парол[ьяюе]|密码|密碼|口令|パスワード|비밀번호|패스워드|암호|şifre(?:m|n|si|niz)?|lösenord(?:et)?"
     r"|adgangskoden?|passord(?:et)?|heslo(?![a-z])|jelsz[óa]v?\w{0,3}|salasana(?:ni|si)?|parola(?:m|n|nız)?(?![a-z])|κωδικός"
     r"|סיסמה|كلمة المرور|पासवर्ड|mật khẩu|kata sandi"
     r"|รหัสผ่าน"
 )
 _TOKENS = (
     r"secret(?:[\s_-]?(?:access)?[\s_-]?key(?:[\s_-]base)?)?|token|credentials?|(?<![^\W_])creds?(?![^\W_])|authkey"
-    r"|(?<=master)auth|key|(?<![^\W_])clave(?![^\W_])|(?<=[:_\"'])_?auth(?=[\"']?\s?[:=])"
+    r"|(?<=master)auth|key|(?<=_)salt(?![a-z])|(?<![^\W_])clave(?![^\W_])|(?<=[:_\"'])_?auth(?=[\"']?\s?[:=])"
 )
 _PINS = (
     r"(?<![^\W_])pins?(?:[\s-]?(?:code|number|nummer))?(?![^\W_])|passcode|(?<![^\W_])otp(?![^\W_])|暗証番号|验证码|驗證碼"
     r"|認証コード|인증번호|geheimzahl|code\s(?:pin|secret|d'accès)|código\s(?:pin|de\s\w{4,12})|codice\s(?:pin|segreto|di\s\w{4,12})|code(?![^\W_])"
+    r"|(?<![^\W_])cv[vc]2?(?![^\W_])|kartenprüf(?:nummer|ziffer)|combination(?![^\W_])"
 )
 # `key` and `code` are names of secrets only after one of these words.
 _KEYS = listed("""
@@ -35,10 +36,17 @@ _CODES = listed("""
     alarm door gate entry unlock security safe lock garage verification one-time 2fa mfa login access confirmation authentication
     zugangs tür sicherheits bestätigungs entsperr freischalt toegangs
 """)
+# `dbpass=` is a password, `lowpass=` is a filter.
+_GLUED = listed("""
+    db database user usr my root admin ssh smtp imap pop mail email ftp sftp pg postgres sql mysql mongo redis wifi wlan login
+    bind ldap proxy sudo become vault store trust cert auth svc service app web api http mqtt rabbit vnc rdp vpn kafka new
+    old require key
+""")
 STEMS = stems_of("""
     pass pw p/w secret token key cred kennwort contrase senha wachtwoord haslo hasło parol парол 密码 密碼 口令 パスワード
     비밀번호 패스워드 암호 şifre lösenord adgangskode heslo salasana κωδικός סיסמה पासवर्ड mật_khẩu kata_sandi รหัสผ่าน
     كلمة_المرور mdp psk clave auth pin otp 暗証番号 验证码 驗證碼 認証コード 인증번호 code geheimzahl código codice jelsz
+    salt cvv cvc kartenprüf combination
 """)
 _NAME = LazyRegex(rf"(?P<pin>{_PINS})|(?P<pw>{_PASSWORDS})|(?P<tk>{_TOKENS})", re.IGNORECASE)
 # After one of these words, it is the name of something else: `max_tokens`, `primary key`, `compass`.
@@ -83,7 +91,7 @@ class Name:
     @property
     def is_key(self) -> bool:
         """Return whether it is only called a key, which many harmless values are."""
-        return self.word in ("key", "auth")
+        return self.word in ("key", "auth", "salt")
 
     @property
     def is_vague(self) -> bool:
@@ -105,7 +113,9 @@ def _named(text: str, found: re.Match[str]) -> Name | None:
     start, word = found.start(), found[0].lower()
     before = text[max(0, start - 16) : start].lower()
     stripped = before.rstrip(" _-")
-    if word in ("key", "code"):
+    if word == "pass" and found[0].islower() == before[-1:].islower() and before[-1:].isalpha() and not before.endswith(_GLUED):
+        return None
+    if word in ("key", "code", "combination"):
         owner = stripped.endswith(_KEYS if word == "key" else _CODES)
         if not owner and not (found[0] == "KEY" and before[-1:] == "_"):
             return None

@@ -16,8 +16,9 @@ _MAX_LOCAL, _MAX_DOMAIN, _LOOK = 254, 255, 64
 _LATIN_LOCAL = LazyRegex(r"(?:(?![\u0e00-\u0eff\u1100-\u11ff\u3000-\u9fff\uac00-\ud7ff])[\w.%+-]|[!#$&'*^~](?=\w)){1,254}")
 _EAST_LOCAL = LazyRegex(r"[\u0e00-\u0eff\u1100-\u11ff\u3005-\u3007\u3040-\u9fff\uac00-\ud7ff]{1,32}")
 _QUOTED_LOCAL = LazyRegex(r'"[^"\n]{1,64}"')
-_AT = LazyRegex(r'@(?<=[\w.%+!#$&\'*^~"-]@)(?=\w)')
+_AT = LazyRegex(r'@(?<=[\w.%+!#$&\'*^~"-]@)(?=\w|\[(?:IPv6:)?[0-9a-fA-F:.]{3,45}\])')
 _DOMAIN = LazyRegex(r"(?:[\w-]{1,63}\.){1,12}(?:xn--[a-z0-9-]{2,59}|[a-z]{2,24}|[^\W\d_a-z]{2,24})", re.IGNORECASE)
+_LITERAL = LazyRegex(r"\[(?:IPv6:)?[0-9a-fA-F:.]{3,45}\]")
 _NO_DOMAIN = LazyRegex(r"\d+\.\d+|\d+(?:\.\d+)?x\.(?:png|jpe?g|gif|svg|webp|avif|ico)$", re.IGNORECASE)
 _COMMON_ENDING = LazyRegex(r"(?i)\.(?:com|org|net|edu|gov|io|de|uk|fr|eu|ch|at|nl|be|it|es|pl|ca|au|us|in|jp|br|info|me|co)$")
 _FORGES = ("github.com", "gitlab.com", "bitbucket.org", "ssh.dev.azure.com", "codeberg.org")
@@ -27,7 +28,7 @@ def _emails(page: Page) -> Iterator[Span]:
     """Match every `@` with a local part before it and a domain that ends in letters after it."""
     text = page.text
     for at in _AT.finditer(text):
-        domain = _DOMAIN.match(text, at.end(), at.end() + _MAX_DOMAIN)
+        domain = _DOMAIN.match(text, at.end(), at.end() + _MAX_DOMAIN) or _LITERAL.match(text, at.end())
         if domain is None or _NO_DOMAIN.match(domain[0]):
             continue  # lodash@4.17.21-rc.one, logo@2x.png
         if text.startswith("(", domain.end()) and not _COMMON_ENDING.search(domain[0]):

@@ -8,6 +8,7 @@ from memory_mesh.core.text import LazyRegex
 
 _MIN_DIGITS, _MAX_DIGITS = 12, 19
 _RUN = LazyRegex(rf"{DIGIT}(?:[{SPACES}{DASHES}]?{DIGIT})*+")
+_ODD_RUN = LazyRegex(rf"{DIGIT}{{4,8}}(?:[\s{DASHES}._/·]{{1,3}}{DIGIT}{{3,10}}){{1,4}}(?!{DIGIT})")
 _GROUP = LazyRegex(r"\d+")
 # How cards group their digits; a single group is common too.
 _GROUPINGS = LazyRegex(r"4,4,4,[1-4](?:,[1-3])?|4,6,[45]")
@@ -15,7 +16,7 @@ _CARD_CUE = Cue(
     "card cc credit visa master amex american discover diners jcb maestro union cvv cvc kart carte tarjeta carta cartao cartão"
     " карт カード 卡 카드",
     r"(?:credit|debit|bank|payment)?\s?cards?|cc|ccn|credit|visa|master\s?card|amex|american express|discover|diners|jcb|maestro"
-    r"|union\s?pay|cvv|cvc|card_?(?:no|num|number)|kreditkarten?(?:nummer)?|karte|carte|tarjeta|carta|cart[aã]o|карт[аыу]|\w{0,6}カード\w{0,2}|\w{0,4}卡号?|카드\s?번호",
+    r"|union\s?pay|cvv|cvc|card_?(?:no|num|number)|kreditkarten?(?:nummer)?|(?:kredit|bank|debit)karte|karte|carte|tarjeta|carta|cart[aã]o|карт[аыу]|\w{0,6}カード\w{0,2}|\w{0,4}卡号?|카드\s?번호",
 )
 # After these, a number that is called an id or an account may be a card.
 _MONEY_CUE = Cue(
@@ -45,6 +46,17 @@ def _cards(page: Page) -> Iterator[Span]:
             if last is not None:
                 yield groups[at][0], groups[last][1]
             at = at + 1 if last is None else last + 1
+    if page.digits >= _MIN_DIGITS and page.shape.count(b"0000") > 1 and page.holds(_CARD_CUE.stems):
+        yield from _oddly_grouped(page)
+
+
+def _oddly_grouped(page: Page) -> Iterator[Span]:
+    """Match a card near a word for cards whose digits are separated by dots, underscores, line breaks or wide gaps."""
+    for found in _ODD_RUN.finditer(page.text):
+        digits = "".join(filter(str.isdigit, found[0]))
+        right = len(digits) <= _MAX_DIGITS and _NETWORKS.match(digits) and luhn(digits)
+        if right and _complete(page.text, found.span()) and _CARD_CUE.near(page, found.span()):
+            yield found.span()
 
 
 def _card_from(page: Page, groups: list[Span], first: int) -> int | None:

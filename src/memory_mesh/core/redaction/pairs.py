@@ -143,6 +143,7 @@ def _kubernetes(page: Page) -> Iterator[Span]:
 
 
 _PASSWORD_FILE = LazyRegex(r"(?<![^\n])[ \t]{0,8}[\w.*-]{1,128}:(?:5432|5433|\*):[^\s:]{1,64}:[^\s:]{1,64}:([^\s]{3,128})")
+_RELAY = LazyRegex(r"\]:(?:25|465|587|2525)[ \t]{1,8}[\w.@+-]{1,80}:(\S{3,128})")  # Postfix: [mail.example.org]:587 user:password
 _COOKIES = LazyRegex(r"(?i)cookie[\"']?[ \t]{0,2}:[ \t]{0,2}[\"']?([^\n\"']{8,4096})")
 _SESSION = LazyRegex(r"(?i)(?:sessid|sessionid|_session)=([^\s;&\"']{10,512})")
 
@@ -152,6 +153,8 @@ def _files(page: Page) -> Iterator[Span]:
     text = page.text
     for start, end in page.around((":5432:", ":5433:"), 140, 260):
         yield from (found.span(1) for found in _PASSWORD_FILE.finditer(text, start, end) if not placeholder(found[1]))
+    relays = (_RELAY.match(text, place) for place in page.places(("]:",))) if "]:" in text else ()
+    yield from (found.span(1) for found in relays if found and not placeholder(found[1]))
     done = 0
     for place in page.places(("cookie",)):
         header = _COOKIES.match(text, place) if place >= done else None
@@ -189,6 +192,7 @@ PATTERNS = (
     Pattern("sql_password", "SECRET", _sql, hints=("identified", "values")),
     Pattern("login_pair", "SECRET", _after_user, hints=(*_LOGIN_STEMS, *_CONNECT_STEMS, *_WIFI_STEMS)),
     Pattern("kubernetes_secret", "SECRET", _kubernetes, hints=("kind: secret", "kind: 'secret", 'kind: "secret')),
-    Pattern("session_cookie", "SECRET", _files, hints=("cookie", ":5432:", ":5433:", "sessid", "sessionid", "_session=")),
+    Pattern("session_cookie", "SECRET", _files,
+            hints=("cookie", ":5432:", ":5433:", "sessid", "sessionid", "_session=", "]:")),
     Pattern("seed_phrase", "SECRET", _seed_phrases, hints=("phrase", "seed words", "recovery words", "mnemonic")),
 )  # fmt: skip

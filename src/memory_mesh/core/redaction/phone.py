@@ -37,7 +37,7 @@ _NANP = LazyRegex(
 _AREA = LazyRegex(rf"\((?!(?:19|20)\d\d\))0?\d{{1,4}}\)[{SPACES}{DASHES}]?\d{{2,8}}(?:[{SPACES}{DASHES}.]\d{{2,5}}){{0,4}}")
 _TRUNK = LazyRegex(rf"0[1-9]\d{{0,3}}(?:[{SPACES}{DASHES}./]\d{{2,8}}){{1,5}}")
 _REGIONS = listed("GB DE FR IT AU NZ CH AT BE NL SE IE ZA JP IN TR BR KR PT PL TH PH")
-_WITHOUT_TRUNK = listed("US IT ES IN PL PT GR MX CO")  # whose numbers start without a 0
+_WITHOUT_TRUNK = listed("US IT ES IN PL PT GR MX CO CZ SK CL")  # whose numbers start without a 0
 
 _DAY, _MONTH, _YEAR = r"(?:0?[1-9]|[12]\d|3[01])", r"(?:0?[1-9]|1[0-2])", r"(?:1[5-9]|20)\d\d"
 _DATE = LazyRegex(

@@ -24,7 +24,7 @@ _CLEAR = frozenset(listed("""
     phone phones tel fax faks gsm whatsapp whats viber zalo landline hotline helpline cellphone handphone
     smartphone msisdn ph cp handynummer handynr rufnummer durchwahl festnetz festnetznummer fon natel
     mobilnummer mobilnr mobilen mobiel mobielnummer tlf tlfnr telnr sími simi símanúmer farsími télécopie tfno
-    telemóvel telemovel cel cellulare recapito zap fone móvil movil celular komórka komórkę komórki komorka
+    telemóvel telemovel cel fono cellulare recapito zap fone móvil movil celular komórka komórkę komórki komorka
     mobitel mobitela tālrunis tālr puh kännykkä тел моб сотовый мобильный мобільний мобилен мобилни утас τηλ κιν
     κινητό κινητο cep numaram numaramız numaramı رقمي ватсап вотсап вацап جوال موبايل تلفون تليفون محمول واتساب
     فاكس تلفن موبایل موبائل فون هاتف الهاتف الجوال والجوال المحمول טלפון נייד טל פלאפון וואטסאפ פקס הטלפון simu

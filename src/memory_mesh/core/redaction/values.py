@@ -131,8 +131,12 @@ def quoted_secret(value: str, *, password: bool, token_word: bool = False) -> bo
 # --- where a value ends ---
 
 _PAIRS = {"«": "»", "“": "”", "„": "“", "‘": "’", "「": "」", "『": "』", "‹": "›", "&quot;": "&quot;"}
+_PAIRS |= {opening: opening[-1:].translate(str.maketrans("({[", ")}]")) for opening in ("q(", "q{", "q[", "qq(", "qq{", "qq[")}
+_PAIRS |= {"[[": "]]", '<<"': '">>'}  # Lua, Erlang
 OPENING_QUOTES = tuple("\"'`«“„‘「『")
-_OPENING = LazyRegex(r"(?:[brufLN@$]{1,2}(?=[\"'])|r#{0,2}(?=\"))?(\\{0,7})(\"\"\"|'''|[\"'`«“„‘「『‹]|&quot;)")
+_OPENING = LazyRegex(
+    r"(?:[brufLN@$]{1,2}(?=[\"'])|r#{0,2}(?=\"))?(\\{0,7})(\"\"\"|'''|[\"'`«“„‘「『‹]|&quot;|(?<![\w])qq?[({\[]|\[\[|<<\")"
+)
 _JOINED = LazyRegex(r"\\?['\"](?=[^\s,;)}\]:=])|[ \t]{0,4}(?:\+|\.{1,2}|&|<>|\+\+)(?:[ \t]|\\?\n){0,16}(?=[\"'])")
 _SEPARATOR = LazyRegex(r"[:=,(]\s{0,4}$|[,;]\s")
 _MAX_QUOTED = 8192

@@ -78,6 +78,7 @@ VENDORS = (
     _vendor("llamacloud_key", "llx-", "a30"),
     _vendor("elevenlabs_key", "sk_", "sk_(?:car_)?<h>{32,}+"),
     _vendor("tavily_key", "tvly-", "w16"),
+    _vendor("brave_search_key", "BSA", "BSA(?=<w>{0,27}[0-9])<w>{28}"),
     _vendor("firecrawl_key", "fc-", "fc-<h>{32,}+"),
     _vendor("langsmith_key", "lsv2_ ls__", "w24"),
     _vendor("logfire_token", "pylf_v", "w24"),
@@ -195,7 +196,7 @@ VENDORS = (
     _vendor("brevo_key", "xkeysib- xsmtpsib-", "w40"),
     _vendor("resend_key", "re_", "re_<a>{6,10}_<a>{20,}+"),
     _vendor("klaviyo_key", "pk_", "pk_<h>{34}"),
-    _vendor("facebook_token", "EAA", "EAA<a>{80,}+"),
+    _vendor("facebook_token", "EAA", "EAA(?:CEdEose0cBA<a>{16,}+|<a>{80,}+)"),
     _vendor("twitter_bearer", "AAAAAAAAAAAAAAAAAAAA", "A{20,}[A-Za-z0-9%]{40,}+"),
     # --- payments and shops ---
     _vendor("stripe_key", "sk_live_ sk_test_ sk_prod_ rk_live_ rk_test_ rk_prod_ pk_live_ pk_test_ whsec_",
