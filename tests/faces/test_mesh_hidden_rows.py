@@ -66,6 +66,7 @@ class World:
         self._hidden_ids = seeded_ids(1)
         self._latest: dict[tuple[Reader, str], str] = {}
         self._meshes: dict[tuple[Reader, bool], MemoryMesh] = {}
+        self.mesh(reader).init()  # a read would not create the file
 
     def mesh(self, owner: Reader, *, hidden: bool = False) -> MemoryMesh:
         if (owner, hidden) not in self._meshes:

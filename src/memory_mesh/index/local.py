@@ -74,7 +74,7 @@ class LocalIndex:
     def _current(self, reader: Reader) -> Iterator[list["Partition"]]:
         """Lock the partitions of a reader, and bring them up to date."""
         with self._lock:
-            locked = [self._partition(name) for name in sorted(set(partitions(reader)))]
+            locked = [self._partition(name) for name in sorted(partitions(reader))]
         with ExitStack() as locks:
             for partition in locked:  # always in the order of their names, so that two queries never wait for each other
                 locks.enter_context(partition.lock)

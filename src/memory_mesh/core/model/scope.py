@@ -13,6 +13,7 @@ row decides who sees it, and its `reach` may narrow this (a lesson derived from 
 import json
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 
 from memory_mesh.core.errors import InvalidInput
 from memory_mesh.core.model.rows import BY_NAME, Row, Value, fault
@@ -99,6 +100,7 @@ def not_expired(at: str) -> Where:
     return Or((IsNull("expires_at"), Compare("expires_at", ">", at)))
 
 
+@lru_cache(maxsize=1024)
 def partitions(reader: Reader) -> tuple[str, ...]:
     """Return the partitions that the reader can see: the shared one of the user and the one of the agent."""
     shared = partition(reader.user_id, None)
