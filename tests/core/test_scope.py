@@ -113,6 +113,14 @@ def test_the_narrower_of_type_and_reach_counts() -> None:
     assert reach_of(None, None) is Reach.GLOBAL
 
 
+def test_an_unknown_type_or_reach_is_the_narrowest_in_python_and_as_a_condition() -> None:
+    for odd, session in product(({"memory_type": "odd"}, {"memory_type": "agent", "reach": "odd"}), ("s1", "s2")):
+        fields = {"user_id": "u1", "agent_id": "a1", "session_id": "s1", **odd}
+        row = Row(kind=Kind.MEMORY, id="m", partition=partition("u1", "a1"), created_at="", fields=fields)
+        reader = Reader("u1", "a1", session)
+        assert visible(reader, row) is visible_to(reader).matches(row) is (session == "s1")
+
+
 def test_an_agent_may_erase_what_it_sees_and_all_that_is_its_own() -> None:
     for reader, kept in CELLS:
         own = (kept.value("user_id"), kept.value("agent_id")) == (reader.user_id, reader.agent_id)

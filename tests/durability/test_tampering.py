@@ -71,6 +71,40 @@ def test_a_row_that_none_of_ours_wrote_is_told_as_damage(file: Path, odd: str) -
         _chains(store)
 
 
+ODD_MEMORIES = {
+    "a column that does not exist": """UPDATE memories SET extra = '{"odd": 1}' WHERE content = 'two'""",
+    "columns that are a list": "UPDATE memories SET extra = '[1]' WHERE content = 'two'",
+    "no revision": "UPDATE memories SET revision = NULL WHERE content = 'two'",
+    "a revision that is no number": "UPDATE memories SET revision = 'x' WHERE content = 'two'",
+    "a history without an action": "UPDATE records SET extra = NULL WHERE kind = 'change'",
+    "a history that is a list": "UPDATE records SET extra = json_set(extra, '$.before', json('[1]')) WHERE kind = 'change'",
+    "a history without a number": "UPDATE records SET number = 'x' WHERE kind = 'change'",
+}
+
+
+@pytest.mark.req("MESH-042")
+@pytest.mark.parametrize("odd", ODD_MEMORIES)
+def test_a_memory_or_history_that_none_of_ours_wrote_is_a_named_error_of_every_read(file: Path, odd: str) -> None:
+    with opened(file) as mesh:
+        (id_,) = (record.id for record in mesh.get_all() if record.content == "two")
+        mesh.pin(id_)
+        assert len(mesh.history(id_)) == 2
+    with editing(file) as connection:
+        assert connection.execute(ODD_MEMORIES[odd]).rowcount == 1
+    with opened(file) as mesh, pytest.raises(StoreCorrupt, match="cannot be read"):
+        mesh.history(id_)
+
+
+@pytest.mark.req("MESH-042")
+def test_a_block_whose_revision_is_no_number_stops_no_read(file: Path) -> None:
+    with editing(file) as connection:
+        assert connection.execute("UPDATE yamo_blocks SET memory_revision = 'x' WHERE number = 2").rowcount == 1
+    with opened(file) as mesh:
+        assert [record.sealed for record in mesh.get_all() if record.content == "two"] == [False]
+        with pytest.raises(StoreCorrupt):
+            mesh.verify()
+
+
 EDITS = {
     "the status of a memory": "UPDATE memories SET status = 'archived' WHERE content = 'two'",
     "its trust": "UPDATE memories SET trust = 1.0 WHERE content = 'two'",

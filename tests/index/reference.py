@@ -82,7 +82,7 @@ class _Search:
 
     def __init__(self, memories: Sequence[Row], rows: Sequence[Row], query: Query, language: str) -> None:
         self._query, self._language = query, language
-        scoped = [row for row in memories if _visible(query, row)]
+        scoped = [row for row in memories if visible(query.reader, row)]
         right = [row for row in scoped if row.value("status") in query.statuses]
         self._readable = [row for row in right if not _expired(row, query.at)]
         self._candidates = [row for row in self._readable if query.only is None or row.id in query.only]
@@ -181,13 +181,6 @@ class _Search:
 
 
 _TINY = 1e-3
-
-
-def _visible(query: Query, row: Row) -> bool:
-    try:
-        return visible(query.reader, row)
-    except ValueError:  # an unknown type is visible to no reader
-        return False
 
 
 def _expired(row: Row, now: str) -> bool:

@@ -148,7 +148,7 @@ def test_a_memory_expires_with_the_clock_and_returns_if_the_clock_is_set_back() 
     assert found == [["m1", "m2"], ["m2"], ["m1", "m2"]]
 
 
-def test_a_row_of_an_unknown_type_is_visible_to_no_reader() -> None:
+def test_a_row_of_an_unknown_type_is_not_shared() -> None:
     row = memory("m1", "red")
     odd = replace(row, id="m2", fields={**row.fields, "memory_type": "odd"})
     assert pool_of([row, odd], asking("red")).ids == ["m1"]

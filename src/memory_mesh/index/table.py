@@ -75,10 +75,7 @@ class Scope(NamedTuple):
     @classmethod
     def of(cls, row: Row) -> "Scope":
         values = {name: _text(row, name) for name in cls._fields}
-        try:
-            reach = reach_of(values["memory_type"] or None, values["reach"] or None)
-        except ValueError:
-            reach = Reach.AGENT  # visible to no reader
+        reach = reach_of(values["memory_type"], values["reach"])
         if reach is not Reach.SESSION:
             values["session_id"] = None
         if reach is Reach.GLOBAL:
@@ -86,12 +83,9 @@ class Scope(NamedTuple):
         return cls(**values)
 
     def visible_to(self, reader: Reader) -> bool:
-        """Return what `core.model.visible` returns for a row of this scope; an invalid scope is visible to no reader."""
+        """Return what `core.model.visible` returns for a row of this scope."""
         fields = {name: value for name, value in self._asdict().items() if value is not None}
-        try:
-            return visible(reader, Row(kind=Kind.MEMORY, id="", partition="", created_at="", fields=fields))
-        except ValueError:
-            return False
+        return visible(reader, Row(kind=Kind.MEMORY, id="", partition="", created_at="", fields=fields))
 
 
 def _text(row: Row, name: str) -> str | None:

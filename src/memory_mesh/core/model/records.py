@@ -3,11 +3,13 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, Protocol, Self, TypeVar
 
 from memory_mesh.core.errors import InvalidInput, StoreCorrupt, shown
 from memory_mesh.core.model.rows import Kind, Row, Value, Vector, checked, fields_of
 from memory_mesh.core.model.scope import MemoryType, Reader, partition_for, visible
+
+Record = TypeVar("Record")
 
 MIN_IMPORTANCE = 0.4  # extracted memories of lower importance are dropped
 
@@ -119,7 +121,10 @@ class Memory(MemoryRecord):
 
     @classmethod
     def of(cls, row: Row) -> Self:
-        return cls(**_values(row), vector=row.vector, sealed=row.is_sealed)
+        try:
+            return cls(**_values(row), vector=row.vector, sealed=row.is_sealed)
+        except TypeError as error:
+            raise _unreadable(row, error) from error
 
     def record(self) -> MemoryRecord:
         """Return the public part."""
@@ -159,6 +164,10 @@ class Change(_AboutMemory):
     detail: dict[str, Value] | None = None
     revision: int = 1
 
+    @classmethod
+    def of(cls, row: Row) -> Self:
+        return _checked_record(cls, row)
+
 
 class _OfChain:
     """The common part of the records of an audit chain."""
@@ -167,12 +176,7 @@ class _OfChain:
 
     @classmethod
     def of(cls, row: Row) -> Self:
-        """Make the record of a row. The file may have been edited by hand, so an unexpected row raises `StoreCorrupt`."""
-        try:
-            return cls(**_values(checked(row)))
-        except (InvalidInput, TypeError, AttributeError) as error:
-            why = str(error) if isinstance(error, InvalidInput) else "unexpected columns"
-            raise StoreCorrupt(f"the {row.kind} {shown(row.id)} cannot be read: {why}", remedy="restore a backup") from error
+        return _checked_record(cls, row)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -344,6 +348,19 @@ def _row(record: Any, kind: Kind, partition: str, replaces: int = 0) -> Row:
         fields={column.name: plain[column.name] for column in fields_of(kind) if column.name in values},
     )  # fmt: skip
     return checked(row)
+
+
+def _checked_record(cls: type[Record], row: Row) -> Record:
+    """Make the record of a row. The file may have been edited by hand, so an unexpected row raises `StoreCorrupt`."""
+    try:
+        return cls(**_values(checked(row)))
+    except (InvalidInput, TypeError, AttributeError) as error:
+        raise _unreadable(row, error) from error
+
+
+def _unreadable(row: Row, error: Exception) -> StoreCorrupt:
+    why = str(error) if isinstance(error, InvalidInput) else "unexpected columns"
+    return StoreCorrupt(f"the {row.kind} {shown(row.id)} cannot be read: {why}", remedy="restore a backup")
 
 
 def _values(row: Row) -> dict[str, Any]:

@@ -39,7 +39,10 @@ class Reach(StrEnum):
 
 
 _ORDER = list(Reach)
-_OF_TYPE = {MemoryType.AGENT: Reach.AGENT, MemoryType.SESSION: Reach.SESSION}
+_BY_TYPE: dict[str, Reach] = {
+    **dict.fromkeys(MemoryType, Reach.GLOBAL), MemoryType.AGENT: Reach.AGENT, MemoryType.SESSION: Reach.SESSION,
+}  # fmt: skip
+_BY_NAME: dict[str, Reach] = {reach: reach for reach in Reach}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +61,11 @@ class Reader:
 
 
 def reach_of(memory_type: Value, reach: Value) -> Reach:
-    """Return the narrower of the reach of the type and the reach of the row."""
-    by_type = _OF_TYPE.get(MemoryType(str(memory_type)), Reach.GLOBAL) if memory_type else Reach.GLOBAL
-    return max(by_type, Reach(str(reach)) if reach else Reach.GLOBAL, key=_ORDER.index)
+    """Return the narrower of the reach of the type and the reach of the row. An unknown value, which only another program can
+    have written, is the narrowest."""
+    by_type = _BY_TYPE.get(str(memory_type), Reach.SESSION) if memory_type else Reach.GLOBAL
+    own = _BY_NAME.get(str(reach), Reach.SESSION) if reach else Reach.GLOBAL
+    return max(by_type, own, key=_ORDER.index)
 
 
 def visible(reader: Reader, row: Row) -> bool:

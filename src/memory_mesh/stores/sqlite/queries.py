@@ -207,7 +207,7 @@ def documents_of(visible: Where) -> Sql:
 # What the latest block of a memory sealed. Read in the same statement, so that memory and block are of the same state.
 _SEALED = (
     "(SELECT memory_revision || ' ' || content_hash FROM yamo_blocks WHERE ref = memories.id AND content_hash IS NOT NULL "
-    "ORDER BY memory_revision DESC, content_hash DESC LIMIT 1) AS sealed"
+    "AND typeof(memory_revision) = 'integer' ORDER BY memory_revision DESC, content_hash DESC LIMIT 1) AS sealed"
 )
 
 

@@ -17,7 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from memory_mesh.core.errors import Conflict, IdTaken, StoreTooNew
+from memory_mesh.core.errors import Conflict, IdTaken, StoreCorrupt, StoreTooNew, shown
 from memory_mesh.core.model import (
     BASE,
     COLUMNS,
@@ -327,11 +327,13 @@ def rows_of(kind: Kind, cursor: sqlite3.Cursor) -> list[Row]:
 
     def row(values: Sequence[Any]) -> Row:
         fields: dict[str, Any] = json.loads(values[extra]) if extra is not None and values[extra] else {}
+        id_, partition, created_at, revision, number = (values[place] for place in base)
+        if type(revision) is not int or type(fields) is not dict:  # edited by hand
+            raise StoreCorrupt(f"the {kind} {shown(id_)} cannot be read: unexpected columns", remedy="restore a backup")
         for place, name, read in places:
             value = values[place]
             if value is not None and (value := read(value) if read else value) is not None:
                 fields[name] = value
-        id_, partition, created_at, revision, number = (values[place] for place in base)
         data, of = (values[embedding], values[model]) if embedding is not None and model is not None else (None, None)
         return Row(
             kind=kind, id=id_, partition=partition, created_at=created_at, revision=revision, number=number, fields=fields,
