@@ -1,11 +1,11 @@
 """Settings: the options in force, and where each came from: argument > environment > project file > home file > default.
 
 This is the only module that reads the environment. The project file is the nearest `memory-mesh.toml` at or above the working
-folder; the home file lies in `MEMORY_MESH_HOME` (default `~/.memory-mesh`). The option `agent_id` is `MEMORY_MESH_AGENT_ID` in
-the environment and `agent_id = "…"` in a file. The options themselves stand in `core/options.py`.
+folder; the home file is in `MEMORY_MESH_HOME` (default `~/.memory-mesh`). The option `agent_id` is `MEMORY_MESH_AGENT_ID` in
+the environment and `agent_id = "…"` in a file. The options are declared in `core/options.py`.
 
-The project file may come with somebody else's repository, so it sets only what `core/options.py` opens to projects. A user may
-trust a file: then it sets every option, as long as its bytes are the ones that were trusted.
+The project file may come with a repository of another author, so it may set only the options that `core/options.py` marks as open
+to projects. If the user trusts a file, it may set every option until its bytes change.
 """
 
 import json

@@ -34,7 +34,7 @@ from memory_mesh.core.audit import (
     verify_export,
     withhold,
 )
-from memory_mesh.core.audit.seals import block_seal, digest
+from memory_mesh.core.audit.seals import block_digest, block_seal
 from memory_mesh.core.model import Block, Head, Memory, iso
 from memory_mesh.testing.fakes import NEW_YEAR
 
@@ -685,14 +685,14 @@ def test_a_noted_hash_of_a_block_that_was_erased_later_is_sound_with_a_caution()
 
 
 def test_a_digest_does_not_depend_on_how_a_store_returns_a_number() -> None:
-    one = remembered("mem_a", "text")
-    said = {"agent_id": "a", "session_id": None, "operation_type": "retain", "created_at": iso(0)}
+    one, block = remembered("mem_a", "text"), story("+a").blocks[0]
     same = [
-        digest(**said, metadata={"n": number, "list": [number]}, memory=replace(one, importance=number)) for number in (1, 1.0)
+        block_digest(replace(block, metadata={"n": number, "list": [number]}), replace(one, importance=number))
+        for number in (1, 1.0)
     ]
     assert len({*same}) == 1
     for different in ({"importance": 0.0}, {"importance": 0}, {"session_id": ""}, {"salt": "other"}):
-        assert digest(**said, metadata=None, memory=replace(one, **different)) != digest(**said, metadata=None, memory=one)
+        assert block_digest(block, replace(one, **different)) != block_digest(block, one)
 
 
 # --- chains of earlier versions ---

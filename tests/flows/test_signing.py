@@ -298,7 +298,7 @@ def test_a_writer_with_another_key_is_found_by_the_owner_of_the_first(scene: Sce
     broken = scene.verdict()
     assert isinstance(broken, Broken)
     assert broken.number == 2
-    assert "set audit_key_file alike for all writers" in broken.reason
+    assert "set audit_key_file to the same file for all writers" in broken.reason
 
 
 # --- a new key ---

@@ -184,7 +184,7 @@ class AuditOptions:
     audit_recalls: bool = option(True, "write audit blocks of searches")
     recall_retention_days: int = option(90, "how many days audit blocks of searches are kept")
     audit_key_file: str | None = option(
-        None, "the file of the key that signs the chains, alike for all writers; by default audit.key in the home"
+        None, "the file of the key that signs the chains, the same for all writers; by default audit.key in the home"
     )
     audit_anchor: str | None = option(None, "a file or URL to which the heartbeat writes the heads of the chains")
 

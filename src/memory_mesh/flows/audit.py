@@ -79,7 +79,7 @@ def _pieces(context: Context, selection: ChainSelection, *, as_json: bool, all_t
     total = sum(context.store.count(Kind.BLOCK, equals("chain", chain)) for chain in chains)
     every = (block for chain in chains for block in _consistent(context, chain))
     done = 0
-    for batch in trail.batched(every, _AT_ONCE):
+    for batch in batches(every, _AT_ONCE):
         for block in batch if all_texts else trail.within_scope(context, batch):
             if as_json:
                 yield audit.line(block) + "\n"

@@ -76,7 +76,7 @@ def _sealing_entry(context: Context, chain: str, head: Head, ms: int) -> Entry:
 
 
 def own_audit_rows(context: Context, entries: Sequence[Entry]) -> list[Row]:
-    """Return the rows that append entries to the reader's own chain, as far as they are needed."""
+    """Return the rows that append the needed entries to the reader's own chain."""
     return audit_rows(context, own_chain(context), needed_entries(context, entries))
 
 

@@ -23,7 +23,7 @@ _META = "embedding"
 _log = logging.getLogger("memory_mesh")
 
 
-# What a passage of a long text records besides its vector: where it lies in the text, and the hash of its part.
+# The fields of a passage besides its vector: its section, its start and end in the text, and the hash of its text.
 _PLACE = ("section", "text_start", "text_end", "content_hash")
 
 

@@ -1,4 +1,4 @@
-"""Sign the heads of audit chains, follow the keys when a chain is verified, and move the chains to a new key."""
+"""Sign the heads of audit chains, and check the signatures when a chain is verified."""
 
 from dataclasses import replace
 
@@ -27,8 +27,8 @@ def writer_key(context: Context, chain: str, head: Head | None) -> SigningKey | 
 
 
 def signed(context: Context, key: SigningKey | None, before: Head | None, newer: Head) -> Head:
-    """Return the new head with its signature. On a head that lacks its own, it stays without: a signature would hide the blocks
-    that somebody appended without the key."""
+    """Return the new head with its signature; without one if the head before it lacks a valid signature. Otherwise the new
+    signature would hide blocks that were appended without the key."""
     if key is None:
         return newer
     if before is None or key.has_signed(before) or (before.key_id != key.id and is_signed(context, before)):
@@ -47,7 +47,7 @@ def is_signed(context: Context, head: Head) -> bool:
 
 
 def key_walk(context: Context, chain: str) -> KeyWalk:
-    """Return what follows the keys of a chain with the keys at hand; none of them is created."""
+    """Return a walk that checks the keys of a chain. It creates no key."""
     if context.signing is None:
         return KeyWalk(chain, {}, "this store has no key file")
     try:

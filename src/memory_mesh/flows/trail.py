@@ -1,6 +1,6 @@
 """Read blocks of the audit trail within the reader's scope, or as a named auditor, whose reading is recorded first."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 from memory_mesh.core import audit
@@ -46,17 +46,5 @@ def _auditor_rows(context: Context, auditor: str, what: str) -> list[Row]:
     ms, agent = context.clock(), str(context.reader.agent_id)
     write = partial(wire_blocks.audit_read, agent=agent, auditor=auditor, what=what, at=iso(ms))
     entry = new_entry(context, "retain", ms, write, metadata={"action": wire_blocks.AUDIT_READ})
-    # Also if audit blocks are disabled: nobody reads other scopes without a trace.
+    # Written even if audit blocks are disabled: every reading of other scopes is recorded.
     return audit_rows(context, own_chain(context), [entry])
-
-
-def batched(blocks: Iterator[Block], size: int) -> Iterator[list[Block]]:
-    """Yield lists of at most `size` blocks."""
-    batch: list[Block] = []
-    for block in blocks:
-        batch.append(block)
-        if len(batch) == size:
-            yield batch
-            batch = []
-    if batch:
-        yield batch

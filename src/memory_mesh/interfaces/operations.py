@@ -2,7 +2,7 @@
 
 An entry names the method of the mesh that it calls and the function of `views` that renders the result, or a function of
 `handlers` that does all of it. Servers will be generated from the same entries, so this module imports nothing of memory-mesh.
-It is over 500 lines because every operation stands in this one table.
+It is over 500 lines because it is the one table of all operations.
 """
 
 from collections.abc import Mapping
@@ -195,7 +195,7 @@ _EXPORT = (
     ),
     _CHAIN,
 )  # fmt: skip
-# Shows texts of every scope, so it has entries of its own that no server exposes.
+# It shows the texts of every scope, so operations with it are separate entries that no server exposes.
 _AUDITOR = Parameter("auditor", "show the texts of every agent and session; a block records this name", metavar="NAME")
 _SEARCH = (
     Parameter("query", "words to search for", kind=Kind.WORDS, metavar="QUERY", positional=True, required=True),

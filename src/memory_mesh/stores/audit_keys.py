@@ -7,15 +7,13 @@ read never does.
 import os
 import secrets
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from stat import S_IMODE, S_ISREG
 
 from memory_mesh.core.audit.signing import KEY_BYTES, SigningKey
 from memory_mesh.core.errors import SettingsError
-from memory_mesh.stores.files import create_folder
+from memory_mesh.stores.files import create_once
 
-AUDIT_KEY_FILE = "audit.key"
 _MAX_BYTES = 1024 * 1024
 _FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
 _RESTORE = "restore a backup, or set audit_key_file to another file"
@@ -54,7 +52,7 @@ class AuditKeyFile:
         """Return the current key, and create the file if there is none. Two processes at once agree on one key."""
         if not self.by_id():
             try:
-                _create_once(self._path, _line())
+                create_once(self._path, _line())
             except OSError as error:
                 raise self._fault(f"cannot be created: {error.strerror}", "check the folder, or set audit_key_file") from error
         return [*self.by_id().values()][-1]
@@ -97,21 +95,6 @@ def _read(path: Path) -> dict[str, SigningKey]:
     if not keys:
         raise ValueError("has no key")
     return {key.id: key for key in keys}
-
-
-def _create_once(path: Path, data: bytes) -> None:
-    """Create a private file with its whole content, unless it exists."""
-    create_folder(path.parent)
-    part = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
-    try:
-        with os.fdopen(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        with suppress(FileExistsError):
-            os.link(part, path)  # atomic, and never replaces an existing key
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def _key(line: bytes) -> SigningKey:

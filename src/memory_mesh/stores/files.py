@@ -43,6 +43,22 @@ def create_file(path: Path) -> None:
         _refuse_broken_link(path)
 
 
+def create_once(path: Path, data: bytes) -> None:
+    """Create a private file with its whole content, durable and at once, unless it exists. Raises `OSError`."""
+    create_folder(path.parent)
+    part = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    try:
+        with os.fdopen(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        with suppress(FileExistsError):
+            os.link(part, path)  # atomic, and never replaces an existing file
+    finally:
+        part.unlink(missing_ok=True)
+    _refuse_broken_link(path)
+
+
 def _refuse_broken_link(path: Path) -> None:
     if path.is_symlink() and not path.exists():
         raise FileExistsError(EEXIST, "it is a link that leads nowhere")
@@ -144,17 +160,8 @@ def read_key(home: Path) -> bytes | None:
 
 def make_key(home: Path) -> bytes:
     """Return the pseudonym key, and create it if there is none. Two processes that create it at once use the same key."""
-    part = home / f".{KEY_FILE}.{secrets.token_hex(8)}"
     try:
-        create_folder(home)
-        with os.fdopen(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as file:
-            file.write(secrets.token_bytes(_KEY_BYTES))
-            file.flush()
-            os.fsync(file.fileno())
-        with suppress(FileExistsError):
-            os.link(part, home / KEY_FILE)  # atomic, and never replaces an existing key
-        part.unlink()
-        _refuse_broken_link(home / KEY_FILE)
+        create_once(home / KEY_FILE, secrets.token_bytes(_KEY_BYTES))
     except OSError as error:
         raise SettingsError(f"{home / KEY_FILE} cannot be created: {error.strerror}", remedy="check the folder") from error
     key = read_key(home)

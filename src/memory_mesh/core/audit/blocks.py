@@ -62,6 +62,11 @@ def subject(text: str) -> str | None:
     return _memory_of(found.group(2)) if "\n  content_hash;" in text else None
 
 
+def has_intent(text: str, *intents: str) -> bool:
+    """Return whether the text of a block has one of these intents."""
+    return any(f"\nintent: {intent};\n" in text for intent in intents)
+
+
 def retain(
     seal: Seal, *, agent: str, memory_id: str, memory_type: str, at: str, content: str, hypothesis: str, action: str,
     revision: int,
@@ -105,7 +110,7 @@ def erase(
 
 def erased_blocks(text: str) -> list[tuple[str, str]]:
     """Return the blocks (id as written, hash) that the text of an erasure block names."""
-    return _ERASED_BLOCK.findall(text) if f"\nintent: {ERASE};\n" in text else []
+    return _ERASED_BLOCK.findall(text) if has_intent(text, ERASE) else []
 
 
 def recall(seal: Seal, *, agent: str, query: str, limit: int, filter: str | None, at: str, results: int, top_score: float) -> str:
@@ -162,13 +167,13 @@ def rekey(seal: Seal, *, agent: str, old_key: str | None, new_key: str, proof: s
 
 def key_change(text: str) -> tuple[str, str, str] | None:
     """Return the old key, the new key and the proof that the text of a rekey block names."""
-    found = _KEY_CHANGE.search(text) if f"\nintent: {REKEY};\n" in text else None
+    found = _KEY_CHANGE.search(text) if has_intent(text, REKEY) else None
     return (found[1], found[2], found[3]) if found else None
 
 
 def sealed_through(text: str) -> tuple[int, str, str | None] | None:
     """Return the last removed block (number, hash, seal) that the text of a checkpoint names."""
-    found = _THROUGH.findall(text) if f"\nintent: {CHECKPOINT};\n" in text else []
+    found = _THROUGH.findall(text) if has_intent(text, CHECKPOINT) else []
     return (int(found[0][0]), found[0][1], found[0][2] or None) if len(found) == 1 else None
 
 
@@ -194,7 +199,7 @@ def seal_old(seal: Seal, *, agent: str, at: str, last: tuple[int, str], count: i
 
 def sealed_rows(text: str) -> tuple[int, str, int, str] | None:
     """Return the last block (number, hash), the count and the digest of the blocks that the text of such a block names."""
-    found = _OLD_ROWS.findall(text) if f"\nintent: {SEAL_OLD};\n" in text else []
+    found = _OLD_ROWS.findall(text) if has_intent(text, SEAL_OLD) else []
     return (int(found[0][0]), found[0][1], int(found[0][2]), found[0][3]) if len(found) == 1 else None
 
 

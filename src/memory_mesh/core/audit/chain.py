@@ -11,8 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 
-from memory_mesh.core.audit import seals
-from memory_mesh.core.audit.seals import content_hash
+from memory_mesh.core.audit.seals import block_digest, block_seal, content_hash
 from memory_mesh.core.audit.wire import ERASED, Seal
 from memory_mesh.core.model import Block, Head, Memory, Row, Value, iso
 
@@ -83,24 +82,17 @@ def _next_block(chain: str, number: int, prev_hash: str | None, prev_seal: str |
     if entry.operation_type not in OPERATIONS:
         raise ValueError(f"{entry.operation_type!r} is not an operation: {OPERATIONS}")
     user_id, agent_id = owner_of(chain)
-    memory, metadata, at = entry.memory, dict(entry.metadata) if entry.metadata else None, iso(entry.ms)
+    memory, metadata = entry.memory, dict(entry.metadata) if entry.metadata else None
     hashed = content_hash(memory.salt or "", memory.content) if memory else None
     text = entry.write(Seal(content_hash=hashed, prev_block=prev_hash, prev_seal=prev_seal, signing_key=key_id))
-    block_hash = text_hash(text)
-    digest = seals.digest(
-        agent_id=agent_id, session_id=entry.session_id, operation_type=entry.operation_type, created_at=at, metadata=metadata,
-        memory=memory, change=entry.change,
-    )  # fmt: skip
-    return Block(
-        id=entry.id, created_at=at, chain=chain, number=number, operation_type=entry.operation_type, yamo_text=text,
-        block_hash=block_hash, prev_hash=prev_hash, user_id=user_id, agent_id=agent_id, session_id=entry.session_id,
+    block = Block(
+        id=entry.id, created_at=iso(entry.ms), chain=chain, number=number, operation_type=entry.operation_type, yamo_text=text,
+        block_hash=text_hash(text), prev_hash=prev_hash, user_id=user_id, agent_id=agent_id, session_id=entry.session_id,
         metadata=metadata, ref=memory.id if memory else entry.ref, content_hash=hashed,
-        memory_revision=memory.revision if memory else None, digest=digest,
-        seal=seals.seal(
-            chain=chain, number=number, id=entry.id, operation_type=entry.operation_type, created_at=at, block_hash=block_hash,
-            digest=digest, previous=prev_seal,
-        ),
+        memory_revision=memory.revision if memory else None,
     )  # fmt: skip
+    block = replace(block, digest=block_digest(block, memory, entry.change))
+    return replace(block, seal=block_seal(block, prev_seal))
 
 
 def quotes(block: Block) -> bool:

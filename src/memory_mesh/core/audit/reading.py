@@ -6,7 +6,7 @@ and hashes stay, so that an export can still be verified.
 
 from dataclasses import replace
 
-from memory_mesh.core.audit.blocks import CHECKPOINT, REKEY, SEAL_OLD
+from memory_mesh.core.audit.blocks import CHECKPOINT, REKEY, SEAL_OLD, has_intent
 from memory_mesh.core.audit.chain import quotes
 from memory_mesh.core.audit.verify import sealed_content
 from memory_mesh.core.audit.wire import WITHHELD
@@ -37,5 +37,5 @@ def may_read(reader: Reader, block: Block, memory: Row | None, first_revision: i
 
 def _is_bookkeeping(block: Block) -> bool:
     """Return whether a block records no memory and no search, such as a checkpoint or the reading of an auditor."""
-    named = any(f"\nintent: {intent};\n" in block.yamo_text for intent in (CHECKPOINT, REKEY, SEAL_OLD))
-    return block.ref is None and (block.operation_type == "retain" or named)
+    named = block.operation_type == "retain" or has_intent(block.yamo_text, CHECKPOINT, REKEY, SEAL_OLD)
+    return block.ref is None and named

@@ -6,13 +6,13 @@ the text and the seal of the previous block. A tombstone keeps both, so the seal
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from hashlib import sha256
 from operator import attrgetter
 
-from memory_mesh.core.model import Block, Memory, Row, Value
+from memory_mesh.core.model import Block, Memory, Row
 
-# The columns of a memory that its digest covers. Its content has a hash of its own.
+# The columns of a memory that its digest covers. The content has a separate hash.
 SEALED = (
     "metadata", "user_id", "agent_id", "session_id", "project", "memory_type", "reach", "category", "tags", "status",
     "importance", "trust", "confidence", "created_at", "event_time", "valid_from", "valid_until", "expires_at", "last_observed",
@@ -43,38 +43,17 @@ def is_altered(row: Row) -> bool:
     return actual != row.sealed.content_hash or row.revision < row.sealed.revision
 
 
-def digest(
-    *, agent_id: str | None, session_id: str | None, operation_type: str, created_at: str, metadata: Mapping[str, Value] | None,
-    memory: Memory | None = None, change: Row | None = None,
-) -> str:  # fmt: skip
+def block_digest(block: Block, memory: Memory | None = None, change: Row | None = None) -> str:
     """Hash the columns of a block, the memory that it records and the history row of the change."""
     salt = (memory.salt or "") if memory else ""
-    columns = [agent_id, session_id, operation_type, created_at, metadata]
+    columns = [block.agent_id, block.session_id, block.operation_type, block.created_at, block.metadata]
     return _hash([salt, *columns, _memory_values(memory) if memory else None, _change_values(change) if change else None])
 
 
-def block_digest(block: Block, memory: Memory | None = None, change: Row | None = None) -> str:
-    """Return the digest that a block should have."""
-    return digest(
-        agent_id=block.agent_id, session_id=block.session_id, operation_type=block.operation_type, created_at=block.created_at,
-        metadata=block.metadata, memory=memory, change=change,
-    )  # fmt: skip
-
-
-def seal(
-    *, chain: str, number: int, id: str, operation_type: str, created_at: str, block_hash: str, digest: str | None,
-    previous: str | None,
-) -> str:  # fmt: skip
-    """Hash a block and the seal of the previous one. Everything in it stays when the text of the block is erased."""
-    return _hash([chain, number, id, operation_type, created_at, block_hash, digest, previous])
-
-
 def block_seal(block: Block, previous: str | None) -> str:
-    """Return the seal that a block should have after the seal `previous`."""
-    return seal(
-        chain=block.chain, number=block.number, id=block.id, operation_type=block.operation_type, created_at=block.created_at,
-        block_hash=block.block_hash, digest=block.digest, previous=previous,
-    )  # fmt: skip
+    """Hash a block and the seal of the previous one. Everything in it stays when the text of the block is erased."""
+    columns = [block.chain, block.number, block.id, block.operation_type, block.created_at, block.block_hash, block.digest]
+    return _hash([*columns, previous])
 
 
 class RowsDigest:

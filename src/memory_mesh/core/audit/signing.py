@@ -116,5 +116,5 @@ class KeyWalk:
 
 
 def _appended(key_id: str) -> str:
-    same = "if another program of yours wrote it, set audit_key_file alike for all writers"
+    same = "if another program of yours wrote it, set audit_key_file to the same file for all writers"
     return f"written without the key {key_id} that signs this chain; {same}"

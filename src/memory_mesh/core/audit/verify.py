@@ -276,7 +276,7 @@ def _id_differs(block: Block) -> bool:
 
 def _agent_differs(block: Block) -> bool:
     # In earlier versions, an erasure by another agent named that agent.
-    exempt = block.seal is None and f"\nintent: {wire_blocks.ERASE};\n" in block.yamo_text
+    exempt = block.seal is None and wire_blocks.has_intent(block.yamo_text, wire_blocks.ERASE)
     return not exempt and block.yamo_text.partition("\n")[0] != f"agent: {agent_name(str(block.agent_id))};"
 
 

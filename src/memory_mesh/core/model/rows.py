@@ -4,10 +4,11 @@ A store may keep any field as a real column and the rest as JSON. Either way, ev
 """
 
 from array import array
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum, StrEnum
 from functools import cache
+from itertools import islice
 from math import isfinite
 from typing import Any, NamedTuple, TypeVar
 
@@ -98,7 +99,7 @@ COLUMNS: tuple[Column, ...] = (
     *_columns(_MEMORY, status=TEXT, pinned=BOOL, pending=BOOL, times_observed=INT, superseded_by=TEXT, supersedes=TEXTS),
     *_columns(_MEMORY, sources=TEXTS, heritage_chain=JSON, lesson_pattern_id=TEXT, source_skill_id=TEXT),
     *_columns(_MEMORY, fingerprint=TEXT, salt=TEXT),
-    # passages: where the part of a long memory lies in its text
+    # passages: the position of a part of a long memory in its text
     *_columns(Kind.PASSAGE, Kind.BLOCK, content_hash=TEXT),
     *_columns(Kind.PASSAGE, source=TEXT, section=TEXTS, text_start=INT, text_end=INT),
     # links
@@ -230,9 +231,11 @@ class Hit(NamedTuple):
     score: float
 
 
-def batches(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
-    """Yield `items` in slices of at most `size`."""
-    return (items[start : start + size] for start in range(0, len(items), size))
+def batches(items: Iterable[T], size: int) -> Iterator[list[T]]:
+    """Yield the items in lists of at most `size`."""
+    left = iter(items)
+    while batch := list(islice(left, size)):
+        yield batch
 
 
 def checked(row: Row) -> Row:

@@ -51,7 +51,6 @@ _SPELLED_DOMAIN = LazyRegex(rf"[a-z0-9-]{{1,63}}(?:{_DOT}[a-z0-9-]{{1,63}}){{0,3
 # In reversed text.
 _TOD = r"(?:\.|[ \t]{0,2}[\])}>]?[ \t]?tod[ \t]?[\[({<]?[ \t]{0,2})"
 _SPELLED_LOCAL = LazyRegex(rf"[\w+%-]{{1,64}}(?:{_TOD}[\w+%-]{{1,64}}){{0,3}}", re.IGNORECASE)
-_SPELLED_HINTS = ("at]", "at)", "at}", "at>", "ät", "arroba", " dot ", " @ ")
 _MAIL = words(r"e-?mails?|mail|mailto|address|adresse|correo|contact|reach|write")
 _NO_LOCAL = listed(
     "me us him her them it you look looked buy shop meet met is are was be up live out here there sale found available"

@@ -51,7 +51,7 @@ class Opened:
 
     @property
     def is_stale(self) -> bool:
-        """Whether another process has changed the file behind the back of the connection."""
+        """Whether another process has changed the file since this connection read it."""
         if self.unlocked:
             return has_log(self.unlocked[0]) or _state(self.unlocked[0]) != self.unlocked
         return self.source is not None and _data_version(self.source) != self.source_version
@@ -80,7 +80,7 @@ def has_log(path: Path) -> bool:
 
 
 def open_for_reading(path: Path, *, read_only: bool, busy_seconds: float) -> Opened:
-    """Open a file as it is. One that has not our tables of this version is read from a copy in memory."""
+    """Open a file without changing it. A file without our tables of this version is read from a copy in memory."""
     file = file_id(path)
     if file is None:
         if read_only:
@@ -99,7 +99,7 @@ def open_for_reading(path: Path, *, read_only: bool, busy_seconds: float) -> Ope
 
 
 def open_for_writing(path: Path, *, busy_seconds: float) -> Opened:
-    """Open a file; create it, or upgrade its tables, where needed."""
+    """Open a file. Create it if it is missing, and upgrade its tables if they are of an older version."""
     _create(path)
     file = file_id(path)
     connection = _connect(path, "mode=rw", busy_seconds)

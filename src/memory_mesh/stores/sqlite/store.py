@@ -224,7 +224,7 @@ class SqliteStore:
             self.prepare()
 
     def prepare(self) -> None:
-        """Create the file, or upgrade its tables, where needed. Every write does that."""
+        """Create the file if it is missing, and upgrade its tables if they are older. Every write does that."""
         self.check_writable()
         with self._using(writing=True):
             pass
