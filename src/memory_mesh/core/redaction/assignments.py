@@ -32,10 +32,10 @@ _SHORT, _POSTAL, _MAX_LINES = 3, 6, 256
 _TYPE = r"&?(?:'\w+ )?[A-Za-z_*][\w.:*]{0,30}(?:[<\[][^=\n]{0,30}[>\]])?\??(?: ?\| ?[\w.]{1,20}){0,2}!?"
 _OPERATOR = r"(?:[+.?!|&:<~-]{0,2}={1,3}(?!>)|=>|<-|＝)"
 _ASSIGNED = LazyRegex(
-    r"(?:\[\w{0,8}\])?(?:\\{0,7}[\"'`]|[\])]|\*\*|&quot;){0,3}[ \t]{0,8}"
+    r"(?:\[\w{0,8}\])?(?:\\{0,7}[\"'`]|[\])}]|\*\*|&quot;){0,3}[ \t]{0,8}"
     rf"(?:(?::[ \t]{{0,2}}(?:constant )?{_TYPE}[ \t]{{0,2}}(?=[:+.?]?=)"
     rf"|[ \t](?:[Aa]s )?{_TYPE}(?:\([0-9, ]{{1,8}}\))?[ \t]{{0,3}}(?==[ \t]{{0,3}}[N@]?[\"'`]))?{_OPERATOR}"
-    r"|:(?![:/=])|：|[ \t]->[ \t])"
+    r"|:(?![:/=]|\?\w{1,40}\})|：|[ \t]->[ \t])"
     r"\*{0,2}[ \t]{0,8}"
 )
 _PAIR = LazyRegex(  # name="password" value="…", {"name": "PASSWORD", "value": "…"}, and the same over two lines
@@ -50,7 +50,10 @@ _FETCHED = LazyRegex(
     r"(?i)(?:get|fetch|load|read|lookup|find|ask|prompt|decrypt|reveal|retrieve|resolve|forgot|reset|check|verify|validate|create)"
     r"_?\w{0,12}$"
 )
-_RETURNED = LazyRegex(r"(?:[^\n=;\"'{}]{0,40}\{\s{0,8}return\s{1,4}|(?::\s?\w{1,30})?\sby\slazy\s?\{\s{0,8})(?=[\"'`])")
+_RETURNED = LazyRegex(
+    r"(?:[^\n=;\"'{}]{0,40}\{\s{0,8}return\s{1,4}|(?::\s?\w{1,30})?\sby\slazy\s?\{\s{0,8}"
+    r"|(?::\s?\w{1,30})?\s{1,8}(?:\{[^{}\n\"']{1,40}\}|get\(\))\s{0,2}=\s{0,2})(?=[\"'`])"
+)
 _FORM_PART = LazyRegex(r"\"\r?\n(?:Content-[^\n]{1,80}\n)?\r?\n(?=\S)")  # the body of a part of a form
 _IN_CALL = LazyRegex(r"\w\([^()\n]{0,80}$")
 _ELEMENT = LazyRegex(r"(?:\s[^<>]{0,120})?>\s{0,4}(?:<!\[CDATA\[)?([^\n]{1,256}?)(?:\]\]>)?\s{0,8}</")
@@ -66,12 +69,12 @@ _BLOCK = LazyRegex(r"[\"']?:[ \t]{1,4}[|>][+-]?[0-9]?[ \t]{0,4}\r?\n")
 _BLOCK_LINE = LazyRegex(r"[ \t]*([^\r\n]*)\r?\n?")
 _NEXT_LINE = LazyRegex(r"[\"']?:[ \t]{0,4}\r?\n[ \t]{0,16}")
 _LINKS = (
-    r"is|was|has|je|are|will\sbe|(?:might|may|could|should|must)\sbe|reads|ist|war|lautet|heißt|est|était|es|era|será|è|é|foi|luidt|jest|brzmi|to|as|är|er|on|это"
-    r"|—|–"
+    r"is|was|has|je|are|will\sbe|(?:might|may|could|should|must)\sbe|reads|ist|war|lautet|heißt|est|était|es|era|será|c['’]est|este|è|é|foi|luidt|jest|brzmi|to|as|auf|är|er|on|это"
+    r"|—|–|-"
 )
 _OF = (
     r"for|to|of|on|at|in|from|von|vom|für|fürs|zum|zur|des|der|meine[rs]|unsere[rs]"
-    r"|du|de|d|del|della|al|do|da|van|voor|para|pour|per|от|к|для|till"
+    r"|du|de|d|del|della|al|do|da|van|voor|para|pour|per|от|к|для|till|na|k"
 )
 _STATED = LazyRegex(
     rf"['’]s\s{{1,3}}|(?:\s{{1,3}}(?:{_OF})[\s'’](?P<of>[^.\n:=?!]{{1,40}}?))?"
@@ -79,7 +82,7 @@ _STATED = LazyRegex(
     rf"(?:\s(?:been\s)?(?:set|changed|updated|reset|rotated|switched)\sto)?:?\s{{1,3}}"
     r"|(?:是|为|為|は|が|는|은|이)[\s:：]{0,2}|(?:\sтакой)?\s?[:：=](?![:/])\s{0,3})"
 )
-_IT_IS = LazyRegex(r"[^\n.!?:=\"']{0,32}?[,;]?\s(?:and\s)?it(?:\sis|['’]s)(?:\snow)?:?\s{1,3}")
+_IT_IS = LazyRegex(r"[^\n.!?:=\"']{0,32}?[,;?]?\s(?:and\s)?it(?:\sis|['’]s)(?:\snow)?:?\s{1,3}")
 _BESIDE = LazyRegex(r"(?:\\{0,7}[\"']|\*)?(?:[ \t]{1,8}(?:[-–—(|][ \t]{0,4}|[0-9]{1,2}[ \t](?=\S{5}))?|[ \t]{0,4}\|[ \t]{0,4})")
 _OF_WHAT = LazyRegex(r"\s(?:от|для|к)\s\S{1,20}\s")  # Russian has no word between a name and its value
 _FLAG = LazyRegex(r"(?:^|\s)--?[\w.-]{0,40}$")
@@ -95,11 +98,15 @@ _SQL = LazyRegex(r"(?i)(?:with|encrypted|login|role|user|new|old|identified)\s{1
 _ELSE = LazyRegex(
     r"[^\n;\"'=]{1,80}?(?:[(\[][\"'][^\"'\n]{0,60}[\"'][)\]])?[^\n;\"'=]{0,40}?(?:\|\||\sor\s|\?\?|\?:)\s{0,3}(?=[\"'`])"
 )
-_DEFAULT = LazyRegex(r"[\"']?\$\{[\w.]{1,60}:[-=?]?([^{}\s]{2,128})\}")
+_DEFAULT = LazyRegex(r"[\"']?\$\{[\w.]{1,60}:[-=]?(?!\?)([^{}\s]{2,128})\}")
 _WRAPPER = LazyRegex(
     r"(?![\w.:]{0,24}(?:get|fetch|load|read|lookup|find|decrypt))(?:new\s|&|\*)?[\w.:]{0,24}(?:[Ss]tring|[Ss]tr|[Ss]ecret|[Pp]assword"
     r"|Some|Just|Ok|of|from|valueOf|bytes|b64decode|decode|encode|literal|Text|ConvertTo-SecureString)"
     r"(?:\([ \t]{0,2}|[ \t]{1,2})(?=[bruLN@$]?[\"'`])"
+)
+_WRAPPER_DEFAULT = LazyRegex(
+    r"(?:fromMaybe[ \t]|(?:[\w.]{1,24}\.)?(?:[Ff]ield|[Oo]ption|[Aa]rgument|[Cc]olumn|attr\.ib)\("
+    r"(?:[^()\n\"']{0,40},\s?)?default\s?=\s?)(?=[\"'])"
 )
 _BREAK = LazyRegex(r"[(\\]?[ \t]{0,4}\r?\n[ \t]{0,32}(?=[\"'`])")
 _CALL = LazyRegex(r"[A-Za-z_$][\w.:>$-]{0,60}(?:\(|\[)")
@@ -107,7 +114,7 @@ _CODE_AFTER = LazyRegex(r"\s{0,2}(?:\?|\|\||&&|\bor\b|\band\b|\bif\b)\s")
 _UNIT = LazyRegex(
     r"(?i)\s{0,2}(?:-|–|to|characters?|chars?|letters?|digits?|symbols?|words?|bits?|bytes?|minutes?|days?|hours?|seconds?|times?|%)"
 )
-_DIGITS = LazyRegex(r"[0-9](?:[ -]?[0-9]){2,11}#?(?![\w.%]\w|\w|:)")
+_DIGITS = LazyRegex(r"[0-9](?:[ -]?[0-9]){2,11}[#A-Z]?(?![\w.%]\w|\w|:)")
 _ARTICLE = LazyRegex(r"(?:le|the|der|die|das|el|la|il|o|a)\s")
 _WIDE_DIGITS = LazyRegex(r"[0-9]{3,12}(?![0-9A-Za-z])")
 _LINE_END = LazyRegex(r"[.,;]{0,2}[ \t]{0,8}(?:\r?\n|$|[\"'`)}\]]|#|//|\|)")
@@ -143,7 +150,10 @@ def _value(text: str, name: Name) -> Span | None:
 def _pin(text: str, name: Name) -> Span | None:
     """Match four or more digits: `PIN: 4821`, `the alarm code for the office is 1234`, `passcode 991122`."""
     link = _ASSIGNED.match(text, name.end) or _STATED.match(text, name.end) or _BESIDE.match(text, name.end)
+    link = link or _IT_IS.match(text, name.end)
     at = link.end() if link else name.end
+    if link is not None and text[name.end - 1] in "sS" and not set(":=") & set(link[0]):
+        return None  # pins 12 and 13
     if article := _ARTICLE.match(text, at):
         at = article.end()
     opened = 1 if text[at : at + 1] in ("'", '"', "`", "「") else 0
@@ -237,7 +247,7 @@ def _stated(text: str, name: Name) -> Span | None:
     link = _STATED.match(text, name.end)
     if link is None or (link["of"] is None and link[0].strip() in (":", "=", "：")):
         return None
-    doubtful = link["link"] in ("to", "as", "on") or (link["link"] or "").endswith("be")
+    doubtful = link["link"] in ("to", "as", "on", "auf", "-") or (link["link"] or "").endswith("be")
     accept = _accept_changed if doubtful else _accept_stated
     return _secret(text, name, link.end(), accept, sentence=True)
 
@@ -264,12 +274,14 @@ _IS = LazyRegex(
     r"(?i)(?:^|[\s(])([^\s(]{5,64})\s{1,3}(?:is|ist|est|es)\s{1,3}(?:the|my|our|your|his|her|das|mein|le|mon|mi|la)\s{1,3}"
     r"(?:[\w-]{1,20}\s){0,2}$"
 )
+_KEYED = LazyRegex(r"[\"']([^\"'\n]{3,128})[\"'],\s?(?:for|with)[kK]ey\s?[:=]\s?[\"'][\w.-]{0,40}$")
 _COMPARED = LazyRegex(r"[\"']([^\"'\n]{3,128})[\"']\s{0,3}[=!]={1,2}\s{0,3}[\w.$]{0,40}$")
 # Each form with words of which one must stand near.
 _BEFORE = (
     (_AS, (" as ", " als ", " comme ", " como ", " come ")),
     (_IS, (" is ", " ist ", " est ", " es ")),
     (_COMPARED, ("==", "!=")),
+    (_KEYED, ("forKey", "withKey")),
 )
 
 
@@ -289,7 +301,7 @@ def _before(text: str, name: Name) -> Span | None:
 _FORMS: tuple[tuple[Callable[[str, Name], Span | None], str], ...] = (
     (_markup, "><&\"'\\ "),
     (_block, ":\"'"),
-    (_assigned, ":=：＝ \t\"'`\\[]()*&+.?!|<~-,{\n"),
+    (_assigned, ":=：＝ \t\"'`\\[]()*&+.?!|<~-,{}\n"),
     (_argument, "\"'\\(,{ "),
     (_stated, " \t\n'’:：=是为為はが는은이"),
     (_besides, " \t|\"'\\*"),
@@ -303,7 +315,7 @@ def _secret(text: str, name: Name, at: int, accept: _Accepts, *, sentence: bool 
     """Return the span of a quoted secret, of a bare value that looks like one, or of one that `accept` takes by its context."""
     if default := _DEFAULT.match(text, at):
         return default.span(1) if not placeholder(default[1]) and not plain_word(default[1]) else None
-    if link := (None if sentence else _WRAPPER.match(text, at) or _ELSE.match(text, at)):
+    if link := (None if sentence else _WRAPPER.match(text, at) or _WRAPPER_DEFAULT.match(text, at) or _ELSE.match(text, at)):
         at = link.end()
     broken = _BREAK.match(text, at)  # a line break between an operator and a quoted value
     if found := quoted(text, broken.end() if broken else at):
@@ -422,6 +434,8 @@ def _beside(text: str, name: Name, at: int, *, table: bool) -> Span | None:
     least = 5 if name.is_password and (table or value.isalnum()) else 6 if name.is_password else 12
     if len(value) >= least and looks_secret(value, least=least) and not _code(text, name, value, span[1], sentence=True):
         return extended(text, span)
+    if value.isdigit() and not name.word.isascii():  # şifrem 7731: no word stands between them
+        return span if name.is_password and 4 <= len(value) <= 12 and _SENTENCE_END.match(text, span[1]) else None
     metavar = value.isupper() and not any(map(str.isdigit, value))  # --password PASSWORD
     allowed = len(value) >= 4 and not metavar and not variable(value) and _expects_value(text, name)
     return extended(text, span) if allowed and (_is_option(text, name) or _LINE_END.match(text, span[1])) else None

@@ -85,7 +85,24 @@ def find_commands(page: Page) -> Iterator[Span]:
         "331 ",
     )  # fmt: skip
     typed = (_TYPED.match(text, place) for place in page.places(stems))
-    yield from (found.span(1) for found in typed if found and not placeholder(found[1]))
+    yield from (found.span(1) for found in typed if found and _is_typed(found[0], found[1]))
+    yield from _here_strings(page)
+
+
+def _is_typed(line: str, value: str) -> bool:
+    """Return whether the value is a password. Lines that may also be sentences need a value that looks like one."""
+    return not placeholder(value) and (not line.startswith(("enable", "username", "rootpw")) or looks_secret(value))
+
+
+_HERE = LazyRegex(r"<<<[ \t]{0,4}(\"[^\"\n]{1,256}\"|'[^'\n]{1,256}'|[^\s|'\"]{1,256})")
+_READS = LazyRegex(r"(?:passw|kinit|cryptsetup|--?stdin|-S\s|--with-token|--passphrase-fd)[^\n]{0,100}$")
+
+
+def _here_strings(page: Page) -> Iterator[Span]:
+    """Yield what a shell gives to a command that reads a password: `kinit bob <<< "…"`."""
+    for found in filter(None, (_HERE.match(page.text, place) for place in page.places(("<<<",)))):
+        if _READS.search(page.text, max(0, found.start() - 120), found.start()):
+            yield from _given(page.text, _unquoted(page.text, found.span(1)), plain=False)
 
 
 def _words(text: str, at: int) -> Iterator[Span]:
@@ -196,5 +213,5 @@ def _piped(found: re.Match[str]) -> Iterator[Span]:
 PATTERNS = (
     Pattern("command_password", "SECRET", find_commands,
             hints=(" -", " /", "|", "pass", "auth ", "securestring", "add_user", "net use", "sqlplus", "expdp", "impdp",
-                   "ftp>", "community", "assword", "secret")),
+                   "ftp>", "community", "assword", "secret", "<<<")),
 )  # fmt: skip

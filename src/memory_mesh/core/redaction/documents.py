@@ -17,7 +17,7 @@ _NAMES = (
     r"|patente(?:\sdi\sguida)?|cnh|rijbewijs|prawo\sjazdy|personalausweis|ausweis|cart[ae]\sd['’]identit[àaé]|identity\scard"
     r"|护照|護照|パスポート|旅券|여권"
 )
-_DENSE = re.compile(rb"00(?:000|A00A00|0[ -]00| 00 0)")
+_DENSE = re.compile(rb"00000|0A0|0AAA?0|000[ -]0|00 00 00")
 _LINK = r"no|nr|num|number|nummer|num[eé]ro|número|номер|id|is|was|ist|est|es|è|é|号码?|號碼?|番号|번호|は|是|는|n°|nº|№"
 _NUMBERED = LazyRegex(
     rf"(?i:{_NAMES})(?![a-z](?!ummer))(?:[\s:=#.\"'(’_-]{{0,3}}(?i:{_LINK})(?![A-Za-z])){{0,3}}[\s:=#.\"'(’_-]{{0,4}}"

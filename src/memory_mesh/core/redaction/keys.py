@@ -53,7 +53,7 @@ def _private_keys(page: Page) -> Iterator[Span]:
 
 
 _AUTHORIZATION = LazyRegex(
-    r"(?i:authorization|x-auth-token)[\"']?\s{0,3}[:=]\s{0,3}[\"']?(?i:(bearer|basic|token|digest|apikey|negotiate)\s{1,3})?([^\s\"',;<>]{4,4096}+)"
+    r"(?i:authorization|x-auth-token)[\"']?\s{0,3}[:=]\s{0,3}[\"']?(?i:(bearer|basic|token|digest|apikey|negotiate)\s{1,3})?((?:[^\s\"',;<>]|;(?=[^\s\"'])){4,4096}+)"
 )
 _BEARER = LazyRegex(r"(?i:bearer)[ \t]{1,3}([A-Za-z0-9._~+/=-]{8,4096}+)")
 
@@ -98,6 +98,7 @@ _TOKEN_AS_USER = LazyRegex(rf"://([A-Za-z0-9_.~%-]{{16,512}}){_AT}(?=[\w.-])")
 _WITHOUT_SCHEME = LazyRegex(r"(?:[\w.-]{1,40}/)?[\w.%+-]{1,64}:([^/\"'<>@]{3,128})")
 _HOST = LazyRegex(r"[\w.-]{1,128}(?::[0-9]{2,5}|/)")
 _ORACLE = LazyRegex(r"(?i)jdbc:oracle:\w{2,6}:[\w$#]{1,64}/([^\s@/]{1,128})@")
+_GO = LazyRegex(r"(?<![\w.%+-])[\w.%+-]{1,64}:([^\s\"'`]{3,128})$")
 _DUMMY = frozenset({"pass", "password", "passwd", "pw", "pwd", "secret", "token", "pat", "key"})
 
 
@@ -110,6 +111,9 @@ def _url_credentials(page: Page) -> Iterator[Span]:
             yield found.start(1), found.end(2)
         elif token and random_looking(token[1]):
             yield token.span(1)
+    for place in page.places(("@tcp(", "@unix(")):  # Go
+        if (found := _GO.search(page.text, max(0, place - 200), place)) and _is_password(found[1]):
+            yield found.span(1)
     for found in _matches(_ORACLE, page, ("jdbc:oracle",)):
         if _is_password(found[1]):
             yield found.span(1)

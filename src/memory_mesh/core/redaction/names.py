@@ -11,7 +11,7 @@ from memory_mesh.core.text import LazyRegex
 # The value of a password may look like an ordinary word, the value of a token may not; a PIN consists of digits.
 _PASSWORDS = (
     r"pass[\s_-]?(?:word|phrase|wd|code)|passwor[dt]|passwd|p/w|pwd|(?<![^\W_])pw(?![^\W_])|(?<=[_-])pass(?![a-z])"
-    r"|(?<![^\W_])(?-i:[Pp]ass)(?=[\"']?\s?[:=])|(?<=[a-z])(?-i:Pass|Pw|Pwd)(?![a-z])|(?<=require)pass|(?<=store)pass(?![a-z])"
+    r"|(?<![^\W_])(?-i:[Pp]ass)(?=[\"']?\s?[:=]|\sis\s)|(?<=[a-z])(?-i:Pass|Pw|Pwd)(?![a-z])|(?<=require)pass|(?<=store)pass(?![a-z])"
     r"|(?<=key)pass(?![a-z])|(?<=[a-z])pass(?=[\"']?\s?[:=])|psk(?![a-z])|(?<=mot\sde\s)passe|kennwort|contrase[nñ]a|(?<![^\W_])mdp(?![^\W_])|senha"
     r"|(?<=palavra-)passe|wachtwoord|has[lł]o(?![a-z])|парол[ьяюе]|密码|密碼|口令|パスワード|비밀번호|패스워드|암호|şifre(?:m|n|si|niz)?|lösenord(?:et)?"
     r"|adgangskoden?|passord(?:et)?|heslo(?![a-z])|jelsz[óa]v?\w{0,3}|salasana(?:ni|si)?|parola(?:m|n|nız)?(?![a-z])|κωδικός"
@@ -24,8 +24,8 @@ _TOKENS = (
 )
 _PINS = (
     r"(?<![^\W_])pins?(?:[\s-]?(?:code|number|nummer))?(?![^\W_])|passcode|(?<![^\W_])otp(?![^\W_])|暗証番号|验证码|驗證碼"
-    r"|認証コード|인증번호|geheimzahl|code\s(?:pin|secret|d'accès)|código\s(?:pin|de\s\w{4,12})|codice\s(?:pin|segreto|di\s\w{4,12})|code(?![^\W_])"
-    r"|(?<![^\W_])cv[vc]2?(?![^\W_])|kartenprüf(?:nummer|ziffer)|combination(?![^\W_])"
+    r"|認証コード|인증번호|geheimzahl|code\s(?:pin|secret|d['’]accès|de\s(?:la\s|l['’])?(?:porte|sécurité|entrée|alarme))|código\s(?:pin|de\s\w{4,12})|codice\s(?:pin|segreto|di\s\w{4,12})|code(?![^\W_])"
+    r"|(?<![^\W_])cv[vc]2?(?![^\W_])|пин(?:-?код[аы]?)?(?:\s(?:от\s)?карт[ыа])?(?![^\W_])|kartenprüf(?:nummer|ziffer)|combination(?![^\W_])"
 )
 # `key` and `code` are names of secrets only after one of these words.
 _KEYS = listed("""
@@ -46,7 +46,7 @@ STEMS = stems_of("""
     pass pw p/w secret token key cred kennwort contrase senha wachtwoord haslo hasło parol парол 密码 密碼 口令 パスワード
     비밀번호 패스워드 암호 şifre lösenord adgangskode heslo salasana κωδικός סיסמה पासवर्ड mật_khẩu kata_sandi รหัสผ่าน
     كلمة_المرور mdp psk clave auth pin otp 暗証番号 验证码 驗證碼 認証コード 인증번호 code geheimzahl código codice jelsz
-    salt cvv cvc kartenprüf combination
+    salt cvv cvc kartenprüf combination пин
 """)
 _NAME = LazyRegex(rf"(?P<pin>{_PINS})|(?P<pw>{_PASSWORDS})|(?P<tk>{_TOKENS})", re.IGNORECASE)
 # After one of these words, it is the name of something else: `max_tokens`, `primary key`, `compass`.

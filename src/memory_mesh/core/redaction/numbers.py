@@ -77,7 +77,8 @@ def _card_from(page: Page, groups: list[Span], first: int) -> int | None:
 
 def _is_card(page: Page, span: Span, digits: str) -> bool:
     """Accept a number of a known network, or any near a word for cards. A bare run after a word such as `order` is no card."""
-    if not _NETWORKS.match(digits):
+    longer = page.text[span[1] : span[1] + 1] in ("-", "–") and page.text[span[1] + 1 : span[1] + 2].isdigit()
+    if longer or not _NETWORKS.match(digits):
         return _called_card(page, span)
     grouped = span[1] - span[0] > len(digits)
     return grouped or evidence_before(page, span[0]) != Evidence.OTHER or _MONEY_CUE.near(page, span, before=_NEAR, after=0)

@@ -64,16 +64,16 @@ def _rows(text: str, at: int, wanted: set[int]) -> Iterator[Span]:
 
 
 _AFTER_USER = LazyRegex(
-    r"(?:(?<!\w)auth\s{0,2}[=:]\s{0,2}[(\[]|(?:[Bb]asic_?[Aa]uth\w{0,12}|[Cc]redentials?|[Ll]ogin|authenticate|PasswordAuthentication|setAuth|sign_?[iI]n)\()"
+    r"(?:(?<!\w)auth\s{0,2}[=:]\s{0,2}[(\[]|(?:[Bb]asic_?[Aa]uth\w{0,12}|[Cc]redentials?(?:::new)?|[Ll]ogin|authenticate|PasswordAuthentication|setAuth|sign_?[iI]n)\(|sp_addlogin\s)"
     r"\s{0,4}(?:[\w.]{1,20}\s?[=:]\s?)?(?=[\"'])"
 )
 _CONNECT = LazyRegex(
     r"(?:mysqli(?:_connect|_real_connect)?|PDO|getConnection|(?:mysql|pg|odbc|oci|ftp|ssh2)_?\w{0,8}connect)\(\s{0,4}(?=[\"'])"
 )
-_NEXT = LazyRegex(r"\s{0,4},\s{0,8}(?:[\w.]{1,20}\s?[=:]\s?)?(?=[bru@]?[\"'])")
+_NEXT = LazyRegex(r"(?:\.\w{2,12}\(\))?\s{0,4},\s{0,8}(?:[\w.]{1,20}\s?[=:]\s?)?(?=[bru@]?[\"'])")
 _LOGIN = LazyRegex(
     r"(?i)(?<![^\W_])(?:logins?|creds?|credentials?|account|zugangsdaten|wi-?fi|wlan)(?:\s(?:for|to|of|on|für)\s[\w-]{1,20})?"
-    r"(?:\s(?:is|are|->))?\s?[:=]?\s{1,3}[\w.@+-]{2,40}\s?[/:|]\s?"
+    r"(?:\s(?:is|are|->))?\s?[:=]?\s{1,3}[\w.@+-]{2,40}\s?[/:|](?!:)\s?"
 )
 _WIFI_KEY = LazyRegex(r"(?i)(?:wi-?fi|wlan|ssid)[^\n]{0,40}?(?<!\w)key\s?[:=]\s?[\"']?([^\s\"']{8,63})")
 
@@ -142,7 +142,7 @@ def _kubernetes(page: Page) -> Iterator[Span]:
                 yield start, start + len(value)
 
 
-_PASSWORD_FILE = LazyRegex(r"(?<![^\n])[ \t]{0,8}[\w.*-]{1,128}:(?:5432|5433|\*):[^\s:]{1,64}:[^\s:]{1,64}:([^\s]{3,128})")
+_PASSWORD_FILE = LazyRegex(r"(?<![^\n])[ \t]{0,8}[\w.*-]{1,128}:(?:5432|5433|6432|\*):[^\s:]{1,64}:[^\s:]{1,64}:([^\s]{3,128})")
 _RELAY = LazyRegex(r"\]:(?:25|465|587|2525)[ \t]{1,8}[\w.@+-]{1,80}:(\S{3,128})")  # Postfix: [mail.example.org]:587 user:password
 _COOKIES = LazyRegex(r"(?i)cookie[\"']?[ \t]{0,2}:[ \t]{0,2}[\"']?([^\n\"']{8,4096})")
 _SESSION = LazyRegex(r"(?i)(?:sessid|sessionid|_session)=([^\s;&\"']{10,512})")
@@ -151,7 +151,7 @@ _SESSION = LazyRegex(r"(?i)(?:sessid|sessionid|_session)=([^\s;&\"']{10,512})")
 def _files(page: Page) -> Iterator[Span]:
     """Match the last field of a line of `.pgpass`, and the values of cookies that are long enough to be a session."""
     text = page.text
-    for start, end in page.around((":5432:", ":5433:"), 140, 260):
+    for start, end in page.around((":5432:", ":5433:", ":*:"), 140, 260):
         yield from (found.span(1) for found in _PASSWORD_FILE.finditer(text, start, end) if not placeholder(found[1]))
     relays = (_RELAY.match(text, place) for place in page.places(("]:",))) if "]:" in text else ()
     yield from (found.span(1) for found in relays if found and not placeholder(found[1]))
@@ -193,6 +193,6 @@ PATTERNS = (
     Pattern("login_pair", "SECRET", _after_user, hints=(*_LOGIN_STEMS, *_CONNECT_STEMS, *_WIFI_STEMS)),
     Pattern("kubernetes_secret", "SECRET", _kubernetes, hints=("kind: secret", "kind: 'secret", 'kind: "secret')),
     Pattern("session_cookie", "SECRET", _files,
-            hints=("cookie", ":5432:", ":5433:", "sessid", "sessionid", "_session=", "]:")),
+            hints=("cookie", ":5432:", ":5433:", ":*:", "sessid", "sessionid", "_session=", "]:")),
     Pattern("seed_phrase", "SECRET", _seed_phrases, hints=("phrase", "seed words", "recovery words", "mnemonic")),
 )  # fmt: skip

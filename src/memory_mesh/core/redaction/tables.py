@@ -41,6 +41,17 @@ def _tables(page: Page) -> Iterator[Span]:
         columns = _columns(text, header.span(), mark) if mark else {}
         if mark and columns:
             yield from _below(text, header.end(), mark, columns)
+    yield from _copied(page)
+
+
+_COPY = LazyRegex(r"(?i:copy)\s{1,4}[^\s(]{1,80}\s{0,4}\(([^()]{1,400})\)\s{1,4}(?i:from\s{1,4}stdin)[^\r\n]{0,80}")
+
+
+def _copied(page: Page) -> Iterator[Span]:
+    """Yield the secrets in the rows that a dump of PostgreSQL copies into a table."""
+    for found in filter(None, (_COPY.match(page.text, place) for place in page.places(("copy ",)))):
+        names = [name.strip(' "').lower() for name in found[1].split(",")]
+        yield from _below(page.text, found.end(), "\t", _called(names))
 
 
 def _cells(text: str, span: Span, mark: str) -> list[Span]:
@@ -63,9 +74,12 @@ def _columns(text: str, span: Span, mark: str) -> dict[int, frozenset[str]]:
     names = [text[slice(*cell)].strip(" *_").lower().replace(" ", "_") for cell in _cells(text, span, mark)]
     if not 2 <= len([name for name in names if name]) <= _MAX_COLUMNS or any(len(name) > 40 for name in names):
         return {}
+    return _called(names)
+
+
+def _called(names: list[str]) -> dict[int, frozenset[str]]:
     lists = (_PASSWORD_COLUMNS, _SECRET_COLUMNS, _PIN_COLUMNS)
-    found = {at: one for at, name in enumerate(names) for one in lists if name in one}
-    return found | {-1: frozenset()} if found and names[-1] == "" else found
+    return {at: one for at, name in enumerate(names) for one in lists if name in one}
 
 
 def _below(text: str, at: int, mark: str, columns: dict[int, frozenset[str]]) -> Iterator[Span]:
@@ -77,7 +91,7 @@ def _below(text: str, at: int, mark: str, columns: dict[int, frozenset[str]]) ->
         at = line.end()
         cells = [] if _RULE.fullmatch(line[0]) else _cells(text, line.span(), mark)
         for column, names in columns.items():
-            if 0 <= column < len(cells) and _is_secret(text[slice(*cells[column])], names, loose=mark != r"\|"):
+            if column < len(cells) and _is_secret(text[slice(*cells[column])], names, loose=mark != r"\|"):
                 yield cells[column]
 
 

@@ -34,6 +34,8 @@ _NOT_SECRET = frozenset(
     errata errato sbagliata scaduta obbligatoria corretta sicura troppo debole necessaria
     incorreta obrigatória expirada correta fraca segura curta muito
     onjuist verkeerd verlopen verplicht ongeldig geldig vergeten onveilig veilig niet vereist
+    wymagane nieprawidłowe błędne poprawne słabe krótkie wygasło nesprávné povinné krátké yanlış hatalı gerekli zorunlu geçersiz
+    greșită incorectă obligatorie fel felaktigt forkert påkrævet väärin pakollinen неправилен обязательно длинный короткий
     неверный верный правильный обязателен забыт изменён неправильный
     """)
 )
