@@ -189,7 +189,7 @@ def test_a_folder_that_cannot_exist_is_a_settings_error(place: Place, path: str)
     assert "notes_dir" in place.refused()
 
 
-@pytest.mark.parametrize("text", ["a = " + "[" * 100_000, "agent_id = '" + "x" * 2**20 + "'"], ids=["deep", "long"])
+@pytest.mark.parametrize("text", ["a = " + "[" * 10_000, "agent_id = '" + "x" * 2**20 + "'"], ids=["deep", "long"])
 def test_a_hostile_file_is_one_line_of_error(place: Place, text: str) -> None:
     place.write(text)
     message = place.refused()
@@ -295,3 +295,41 @@ def test_processes_that_trust_at_once_lose_nothing(place: Place) -> None:
             done.result()
     assert [(one.path, one.trust) for one in recorded(place.home)] == [(file, Trust.YES) for file in files]
     assert len(list((place.home / "trusted").iterdir())) == len(files)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "max_content_chars = " + "9" * 5000,
+        "max_content_chars = 0x" + "f" * 10_000,
+        "ranker = 0x" + "f" * 10_000,
+        "agent_id" + ".a" * 2000 + " = 1",
+        "agent_id = " + "[" * 10_000,
+    ],
+)
+def test_a_value_that_cannot_be_displayed_is_refused_with_one_line(place: Place, text: str) -> None:
+    place.write("agent_id = 5")
+    assert "agent_id 5 is not valid" in place.refused()
+    place.write(text)
+    assert len(place.refused().splitlines()) == 1
+
+
+def test_a_file_that_would_take_minutes_to_parse_is_refused_before(place: Place) -> None:
+    place.write("agent_id = 'planner'\n#" + "." * 16_000)
+    assert place.load().options.agent_id == "planner"
+    place.write("agent_id" + ".a" * 100_000 + " = 1")
+    assert "it is too long for a project's file, at most 16,384 bytes" in place.refused()
+
+
+def test_a_trusted_file_may_be_longer(place: Place) -> None:
+    place.write("agent_id = 'planner'\n#" + "." * 20_000)
+    place.refused()
+    trust(str(place.file))
+    assert place.load().options.agent_id == "planner"
+
+
+def test_a_link_that_cannot_be_resolved_is_no_file(place: Place) -> None:
+    place.file.symlink_to("/" + "a" * 3000)
+    with pytest.raises(OSError, match="too long"):
+        place.file.stat()
+    assert place.load().project is None

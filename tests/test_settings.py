@@ -402,3 +402,23 @@ def test_the_warning_is_one_safe_line_with_a_good_suggestion(
     place.environ[PREFIX + name] = "x"
     place.load()
     assert caplog.messages == [f"ignored unknown environment variable {message}"]
+
+
+@pytest.mark.parametrize("kinds", [{"": False}, {0: False}, {None: False}, {"EMAIL": False}, {"email": 0}, {"email": "off"}, []])
+def test_kinds_of_redaction_that_do_not_exist_are_refused(place: Place, kinds: object) -> None:
+    place.load(redaction_kinds={"email": False})
+    with pytest.raises(SettingsError, match="redaction_kinds"):
+        place.load(redaction_kinds=kinds)
+
+
+@pytest.mark.parametrize("name", ["agent_id", "max_content_chars", "llm_timeout", "embedder"])
+@pytest.mark.parametrize("value", [10**5000, -(10**5000)], ids=["large", "small"])
+def test_a_number_with_thousands_of_digits_is_refused(place: Place, name: str, value: int) -> None:
+    with pytest.raises(SettingsError, match=f"{name} int that cannot be shown is not valid"):
+        place.load(**{name: value})
+
+
+def test_a_home_that_cannot_be_looked_into_is_an_error(place: Place) -> None:
+    place.environ[PREFIX + "HOME"] = "/" + "a" * 3000
+    with pytest.raises(SettingsError, match="cannot be read"):
+        place.load()

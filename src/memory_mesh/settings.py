@@ -19,7 +19,7 @@ from typing import Any
 from urllib.parse import quote
 
 from memory_mesh.core.checks import nearest
-from memory_mesh.core.errors import SettingsError
+from memory_mesh.core.errors import SettingsError, shown
 from memory_mesh.core.options import BY_NAME, NAMES, Options, Project, checked_name, kind_of, validate
 from memory_mesh.core.text import shown_url
 from memory_mesh.trust import FILE, ProjectFile, Trust, file_at, forget, record, trust_in
@@ -30,6 +30,7 @@ PROVIDER_KEYS = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY", "
 _KEYED = (("llm_provider", "llm_api_key", "llm_base_url"), ("embedder", "embedding_api_key", "embedding_url"))
 _BOOLEANS = {**dict.fromkeys(("1", "true", "yes", "on"), True), **dict.fromkeys(("0", "false", "no", "off"), False)}
 _MAX_FILE_BYTES = 2**20
+_MAX_UNTRUSTED_BYTES = 2**14  # the time of parsing TOML grows with the square of the dots in a key
 
 _log = logging.getLogger(__name__)
 
@@ -73,7 +74,7 @@ def load(arguments: Mapping[str, object], *, environ: Mapping[str, str] | None =
     environ = os.environ if environ is None else environ
     home = home_folder(environ)
     given = {name: value for name, value in arguments.items() if value is not None}
-    own = _values(_origin(home / FILE), _parsed(home / FILE, _bytes(home / FILE))) if (home / FILE).is_file() else {}
+    own = _values(_origin(home / FILE), _parsed(home / FILE, _bytes(home / FILE))) if _is_file(home / FILE) else {}
     project, project_values = _project(cwd or _working_folder(), home, own)
     values: _Values = {}
     origins = dict.fromkeys(NAMES, "default")
@@ -116,7 +117,7 @@ def folder(path: str, name: str) -> Path:
     try:
         return Path(path).expanduser()
     except RuntimeError as error:
-        raise SettingsError(f"{name} {path!r:.120} cannot be used: {error}", expected="a folder") from None
+        raise SettingsError(f"{name} {shown(path, max_length=120)} cannot be used: {error}", expected="a folder") from None
 
 
 # --- sources ---
@@ -147,6 +148,14 @@ def _warn(unknown: tuple[str, ...]) -> None:
     _log.warning("ignored unknown environment variable%s %s%s", "s" if len(unknown) > 1 else "", shown, hint)
 
 
+def _is_file(path: Path) -> bool:
+    """Return whether the file is there. The user's own file may protect something, so it is not skipped if that is unknown."""
+    try:
+        return path.is_file()
+    except OSError as error:
+        raise SettingsError(f"{path} cannot be read: {error.strerror}", remedy="check its permissions") from error
+
+
 def _bytes(path: Path) -> bytes:
     try:
         with path.open("rb") as file:
@@ -163,7 +172,7 @@ def _parsed(path: Path, data: bytes) -> _Values:
 
     try:
         return tomllib.loads(data.decode())
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # ValueError: not TOML, not UTF-8, or a number of thousands of digits
         raise SettingsError(f"{path} cannot be read: {error}", remedy="correct the file") from error
 
 
@@ -198,12 +207,15 @@ def _add_provider_keys(values: dict[str, Any], origins: dict[str, str], environ:
 
 def _project(folder: Path, home: Path, own: _Values) -> tuple[ProjectFile | None, _Values]:
     """Read the file of the project. If it is not trusted, refuse what a project cannot set; `own` are the user's own values."""
-    path = next((path for at in (folder, *folder.parents) if (path := at / FILE).is_file()), None)
+    path = next((path for at in (folder, *folder.parents) if os.path.isfile(path := at / FILE)), None)
     # `samefile` also sees through links and relative paths.
-    if path is None or ((home / FILE).is_file() and path.samefile(home / FILE)):
+    if path is None or (_is_file(home / FILE) and path.samefile(home / FILE)):
         return None, {}
     data = _bytes(path)
-    raw, trust = _parsed(path, data), trust_in(path, data, home)
+    trust = trust_in(path, data, home)
+    if trust is not Trust.YES and len(data) > _MAX_UNTRUSTED_BYTES:
+        raise _refusal(path, trust, home, f"it is too long for a project's file, at most {_MAX_UNTRUSTED_BYTES:,} bytes")
+    raw = _parsed(path, data)
     if trust is not Trust.YES and (closed := [name for name in raw if _rule(name, path) is Project.NO]):
         raise _refusal(path, trust, home, f"{', '.join(closed)} cannot be set by a project's file")
     values = _values(_origin(path), raw)
@@ -231,7 +243,7 @@ def _fault(name: str, value: Any, project: Path, own: _Values) -> str:
     if rule is Project.LOWER and limit is not None and value > limit:
         return f"{name} {value} goes beyond your own {limit}, and a project's file can only lower it"
     if rule is Project.INSIDE and not Path(value).is_relative_to(os.path.realpath(project)):
-        return f"{name} {value!r:.120} is not inside the project"
+        return f"{name} {shown(value, max_length=120)} is not inside the project"
     return ""
 
 
@@ -239,7 +251,7 @@ def _real_folder(value: str, project: Path, name: str) -> str:
     try:
         return os.path.realpath(project / folder(value, name))
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path
-        raise SettingsError(f"{name} {value!r:.120} cannot be used: {error}", expected="a folder") from None
+        raise SettingsError(f"{name} {shown(value, max_length=120)} cannot be used: {error}", expected="a folder") from None
 
 
 def _refusal(path: Path, trust: Trust, home: Path, fault: str) -> SettingsError:

@@ -1,6 +1,8 @@
 """The text of errors: what was wrong, what was expected and what to do, in one line; errors can be pickled."""
 
 import pickle
+import re
+from pathlib import Path
 
 import pytest
 
@@ -44,3 +46,17 @@ def test_a_value_is_shown_short_whatever_it_is() -> None:
         assert 0 < len(shown(odd)) <= 60
     assert shown("a\nb") == r"'a\nb'"
     assert shown(12345, max_length=3) == "123"
+
+
+def test_a_secret_is_masked_before_the_value_is_cut() -> None:
+    password = "hunter2" * 20
+    url = f"https://ana:{password}@host.example/"
+    assert "hunter2" in str(InvalidInput(f"bad {url!r:.60}")), "cut first, it is not recognised any more"
+    assert "hunter2" not in shown(url)
+    assert "hunter2" not in shown({"urls": [url]})
+
+
+def test_no_error_cuts_a_value_that_is_not_masked_yet() -> None:
+    sources = [path for path in Path(errors.__file__).parents[1].rglob("*.py") if "redaction" not in path.parts]
+    assert len(sources) > 100
+    assert not [path.name for path in sources if re.search(r"!r:\.\d", path.read_text(encoding="utf-8"))]

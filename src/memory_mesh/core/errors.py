@@ -2,6 +2,8 @@
 
 from functools import partial
 
+_MAX_MASKED = 10_000  # characters of a value in an error that are masked before it is cut
+
 
 class MemoryMeshError(Exception):
     """Base class of all errors. The text is one line: what was wrong, what was expected, what to do."""
@@ -24,9 +26,11 @@ class MemoryMeshError(Exception):
 
 
 def shown(value: object, *, max_length: int = 60) -> str:
-    """Return the `repr` of a value, cut to a length that fits into an error."""
+    """Return the `repr` of a value, masked, then cut to a length that fits into an error: half a secret is not recognised."""
+    from memory_mesh.core.redaction import masked
+
     try:
-        return repr(value)[:max_length]
+        return masked(repr(value)[:_MAX_MASKED])[:max_length]
     except (ValueError, RecursionError):  # thousands of digits, or endless nesting
         return f"{type(value).__name__} that cannot be shown"
 

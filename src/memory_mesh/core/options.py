@@ -13,7 +13,7 @@ from types import NoneType, UnionType
 from typing import Any, get_args, get_origin
 
 from memory_mesh.core.checks import is_number, nearest
-from memory_mesh.core.errors import SettingsError
+from memory_mesh.core.errors import SettingsError, shown
 from memory_mesh.core.masks import KINDS
 from memory_mesh.core.text import shown_url, without_passwords
 
@@ -70,8 +70,8 @@ def _names(value: dict[object, object]) -> str:
 
 
 def _kinds(value: dict[object, object]) -> str:
-    if unknown := next((kind for kind in value if kind not in KINDS), None):
-        return _choices(unknown, KINDS)
+    if unknown := [kind for kind in value if kind not in KINDS]:
+        return _choices(unknown[0], KINDS)
     return "" if all(isinstance(on, bool) for on in value.values()) else "true or false for each kind"
 
 
@@ -261,14 +261,14 @@ def checked_name(name: str) -> str:
     if name in BY_NAME:
         return name
     near = nearest(name, NAMES)
-    raise SettingsError(f"unknown option {name!r:.60}", remedy=f"did you mean {near!r}?" if near else "")
+    raise SettingsError(f"unknown option {shown(name)}", remedy=f"did you mean {near!r}?" if near else "")
 
 
 def validate(name: str, value: Any) -> Any:
     """Return the value as the option stores it, or raise a `SettingsError` that says what was expected."""
     metadata = BY_NAME[checked_name(name)].metadata
     kind = kind_of(name)
-    if kind is float and type(value) is int and value <= _MAX_NUMBER:
+    if kind is float and type(value) is int and abs(value) <= _MAX_NUMBER:
         value = float(value)
     description, accepts = _TYPES[kind]
     expected = "" if accepts(value) else description
@@ -277,7 +277,7 @@ def validate(name: str, value: Any) -> Any:
     if not expected and metadata["check"]:
         expected = metadata["check"](value)
     if expected:
-        given = "" if metadata["secret"] else f" {value!r:.60}"
+        given = "" if metadata["secret"] else f" {shown(value)}"
         raise SettingsError(f"{name}{given} is not valid", expected=expected)
     return value
 
@@ -291,5 +291,5 @@ def kind_of(name: str) -> type:
 
 
 def _choices(value: object, choices: tuple[str, ...]) -> str:
-    near = nearest(str(value), choices)
+    near = nearest(value, choices) if isinstance(value, str) else ""
     return f"one of {', '.join(choices)}" + (f"; did you mean {near!r}?" if near else "")

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple, Never, Protocol
 
 from memory_mesh.core.audit.signing import Keys, SigningKey
-from memory_mesh.core.errors import InvalidInput
+from memory_mesh.core.errors import InvalidInput, shown
 from memory_mesh.core.intake import Selection
 from memory_mesh.core.model import ANYTHING, Hit, Json, Key, Kind, Reader, Row, Vector, Where
 from memory_mesh.core.search import Pool, Query
@@ -302,7 +302,7 @@ OpenAnchor = Callable[[str], AnchorLog]
 
 def no_anchor(target: str) -> AnchorLog:
     """Refuse every target."""
-    raise InvalidInput(f"no anchor can be written to {target!r:.200}", expected="a mesh that can write files")
+    raise InvalidInput(f"no anchor can be written to {shown(target, max_length=200)}", expected="a mesh that can write files")
 
 
 # --- folders ---
@@ -335,4 +335,4 @@ OpenFolder = Callable[[str], Folder]
 
 def no_folder(path: str) -> Folder:
     """Refuse every folder."""
-    raise InvalidInput(f"the folder {path!r:.200} cannot be read", expected="a mesh that can read folders")
+    raise InvalidInput(f"the folder {shown(path, max_length=200)} cannot be read", expected="a mesh that can read folders")

@@ -8,7 +8,7 @@ from threading import Event
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from memory_mesh.core import audit
-from memory_mesh.core.errors import Conflict, ContentAltered, InvalidInput, MemoryDisabled, NotFound, StoreBusy
+from memory_mesh.core.errors import Conflict, ContentAltered, InvalidInput, MemoryDisabled, NotFound, StoreBusy, shown
 from memory_mesh.core.intake import Limits
 from memory_mesh.core.learning import Accounts
 from memory_mesh.core.model import BY_NAME, Key, Kind, Memory, Reader, Row, SearchResult, fault, visible
@@ -179,6 +179,6 @@ def require_memory(context: Context, memory_id: str, *, any_reader: bool = False
     """Return what `find_memory` returns, or raise `NotFound`."""
     memory = find_memory(context, memory_id, any_reader=any_reader)
     if memory is None:
-        what = f"no memory {memory_id!r:.80} for agent {context.reader.agent_id}"
+        what = f"no memory {shown(memory_id, max_length=80)} for agent {context.reader.agent_id}"
         raise NotFound(what, remedy="check the id, the agent and the session")
     return memory

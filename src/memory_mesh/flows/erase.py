@@ -10,7 +10,7 @@ from functools import partial
 
 from memory_mesh.core import audit
 from memory_mesh.core.audit import Entry, blocks
-from memory_mesh.core.errors import InvalidInput
+from memory_mesh.core.errors import InvalidInput, shown
 from memory_mesh.core.model import Block, In, Key, Kind, Memory, MemoryType, Row, all_of, batches, equals, iso, may_erase
 from memory_mesh.flows.chains import audit_rows, needed_entries, new_entry, own_chain
 from memory_mesh.flows.context import Context, Plan, check_texts, write_plan
@@ -50,10 +50,10 @@ def erase_all(context: Context, scope: Mapping[str, str | None]) -> Erasure:
     context.check_enabled()
     check_texts(**given)
     if given.get("memory_type", MemoryType.GLOBAL) not in list(MemoryType):
-        raise InvalidInput(f"memory_type is {given['memory_type']!r:.60}", expected=f"one of {', '.join(MemoryType)}")
+        raise InvalidInput(f"memory_type is {shown(given['memory_type'])}", expected=f"one of {', '.join(MemoryType)}")
     user_id = context.reader.user_id
     if given.get("user_id", user_id) != user_id:
-        raise InvalidInput(f"user {given['user_id']!r:.60} is not this mesh's", remedy="open MemoryMesh(user_id=…) as that user")
+        raise InvalidInput(f"user {shown(given['user_id'])} is not this mesh's", remedy="open MemoryMesh(user_id=…) as that user")
     where = all_of(*(equals(name, value) for name, value in {**given, "user_id": user_id}.items()))
     proof = Erasure()
     while ids := context.store.ids(Kind.MEMORY, where):

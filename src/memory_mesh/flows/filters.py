@@ -8,7 +8,7 @@ from math import inf, isfinite
 from typing import Any
 
 from memory_mesh.core import model
-from memory_mesh.core.errors import InvalidFilter, InvalidInput
+from memory_mesh.core.errors import InvalidFilter, InvalidInput, shown
 from memory_mesh.core.model import FILTERABLE, METADATA, And, Compare, In, IsNull, Like, Not, Op, Or, Scalar, Type, Where
 
 _MAX_CHARS = 10_000
@@ -149,7 +149,7 @@ def _literal(name: str, type_: Type | None, node: Any, *, is_pattern: bool = Fal
     if type_ is None:
         return value
     if type_ is not Type.BOOL if isinstance(value, bool) else not isinstance(value, _LITERALS.get(type_, str)):
-        raise InvalidFilter(f"{name} is compared with {value!r:.60}", expected=f"a {type_.value}")
+        raise InvalidFilter(f"{name} is compared with {shown(value)}", expected=f"a {type_.value}")
     if type_ is not Type.TIME or is_pattern:
         return value
     try:

@@ -60,7 +60,7 @@ def known_statuses(statuses: Sequence[str]) -> tuple[str, ...]:
         raise InvalidInput(f"status is {shown(statuses)}", expected=f"a list of {', '.join(known)}")
     for status in statuses:
         if status not in known:
-            raise InvalidInput(f"unknown status {status!r:.60}", expected=f"one of {', '.join(known)}")
+            raise InvalidInput(f"unknown status {shown(status)}", expected=f"one of {', '.join(known)}")
     return tuple(statuses)
 
 

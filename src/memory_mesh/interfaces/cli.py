@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from memory_mesh.core.errors import InvalidInput
+from memory_mesh.core.errors import InvalidInput, shown
 from memory_mesh.interfaces import render
 from memory_mesh.interfaces.operations import COMMANDS, GROUPS, JSON, TARGET, YES, Kind, Operation, Parameter, parameters
 from memory_mesh.interfaces.render import Answer
@@ -60,7 +60,7 @@ def _resolve(words: list[str]) -> tuple[str, list[str]]:
         known = _HELP if group else _ROOT_FLAGS
         raise _unknown_flag(first, known, f"flags stand behind their command; see memory-mesh {group}--help")
     hint = did_you_mean(group + first, (*COMMANDS, *GROUPS), before=group) or f"see memory-mesh {group}--help"
-    raise InvalidInput(f"unknown command {group + first!r:.60}", remedy=hint)
+    raise InvalidInput(f"unknown command {shown(group + first)}", remedy=hint)
 
 
 # --- parsing ---
@@ -115,14 +115,14 @@ def _named(command: str, words: list[str], given: Mapping[str, object]) -> dict[
             missing.append(one.word if one.positional else f"{one.word} {one.shown_metavar}")
     see = f"see memory-mesh {command} --help"
     if words:
-        raise InvalidInput(f"unexpected word {words[0]!r:.60}", expected=" ".join(missing), remedy=see)
+        raise InvalidInput(f"unexpected word {shown(words[0])}", expected=" ".join(missing), remedy=see)
     if missing:
         raise InvalidInput(f"{', '.join(missing)} is missing", remedy=see)
     return named
 
 
 def _unknown_flag(flag: str, known: Iterable[str], otherwise: str) -> InvalidInput:
-    return InvalidInput(f"unknown flag {flag!r:.60}", remedy=did_you_mean(flag, known, before="--") or otherwise)
+    return InvalidInput(f"unknown flag {shown(flag)}", remedy=did_you_mean(flag, known, before="--") or otherwise)
 
 
 def _refuse_json(command: str, word: str, takes_value: Mapping[str, bool]) -> None:

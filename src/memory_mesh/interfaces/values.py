@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from memory_mesh.core.checks import fraction, nearest
-from memory_mesh.core.errors import InvalidInput, MemoryMeshError
+from memory_mesh.core.errors import InvalidInput, MemoryMeshError, shown
 from memory_mesh.interfaces.operations import Kind, Operation, Parameter
 from memory_mesh.interfaces.render import NAME, one_line
 
@@ -95,7 +95,7 @@ def _choice(parameter: Parameter, text: str) -> object:
     if text not in parameter.choices:
         expected = f"one of {', '.join(parameter.choices)}"
         hint = did_you_mean(text, parameter.choices)
-        raise InvalidInput(f"unknown value {text!r:.60} of {parameter.word}", expected=expected, remedy=hint)
+        raise InvalidInput(f"unknown value {shown(text)} of {parameter.word}", expected=expected, remedy=hint)
     return parameter.choices[text]
 
 
@@ -107,7 +107,7 @@ def _input(text: str, flag: str) -> str:
 def _integer(text: str, flag: str) -> int:
     digits = text.removeprefix("-")
     if not (digits.isascii() and digits.isdecimal() and len(digits) <= 18):
-        raise InvalidInput(f"{flag} is {text!r:.40}", expected="a whole number")
+        raise InvalidInput(f"{flag} is {shown(text, max_length=40)}", expected="a whole number")
     return int(text)
 
 
@@ -136,14 +136,14 @@ def _duration(text: str, flag: str) -> int:
     match = _DURATION.fullmatch(text.strip().lower())
     seconds = int(match[1]) * _SECONDS[match[2]] if match else 0
     if not 0 < seconds <= _MAX_SECONDS:
-        raise InvalidInput(f"{flag} is {text!r:.40}", expected="a duration such as 8h, 30m or 90s, at most 366d")
+        raise InvalidInput(f"{flag} is {shown(text, max_length=40)}", expected="a duration such as 8h, 30m or 90s, at most 366d")
     return seconds
 
 
 def _head(text: str, flag: str) -> tuple[int, str]:
     match = _HEAD.fullmatch(text.strip().lower())
     if match is None:
-        raise InvalidInput(f"{flag} is {text!r:.80}", expected="NUMBER:HASH, as memory-mesh audit head prints it")
+        raise InvalidInput(f"{flag} is {shown(text, max_length=80)}", expected="NUMBER:HASH, as memory-mesh audit head prints it")
     return int(match[1]), match[2]
 
 

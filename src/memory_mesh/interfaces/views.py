@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
-from memory_mesh.core.errors import NotFound
+from memory_mesh.core.errors import NotFound, shown
 from memory_mesh.core.learning import Distilled, Heartbeat, JobRun, LessonBlock, Spending
 from memory_mesh.core.model import Change, Extraction, MemoryRecord, SearchResult
 from memory_mesh.core.search import Explained, Explanation
@@ -249,7 +249,7 @@ def _results(results: Sequence[SearchResult], text: str) -> Answer:
 
 
 def _unknown(call: Call) -> NotFound:
-    return NotFound(f"no memory {call.arguments['id']!r:.80}", remedy="check the id, the agent and the session")
+    return NotFound(f"no memory {shown(call.arguments['id'], max_length=80)}", remedy="check the id, the agent and the session")
 
 
 def _erased(proof: Erasure, lines: list[str]) -> Answer:

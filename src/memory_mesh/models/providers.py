@@ -10,7 +10,7 @@ from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from memory_mesh.core.errors import CallRefused, SettingsError
+from memory_mesh.core.errors import CallRefused, SettingsError, shown
 from memory_mesh.core.model import Json
 from memory_mesh.core.ports import Secret
 
@@ -74,7 +74,7 @@ def find_provider(name: str) -> Provider:
     try:
         return PROVIDERS[name]
     except KeyError:
-        raise SettingsError(f"unknown provider {name!r:.60}", expected=f"one of {', '.join(PROVIDERS)}") from None
+        raise SettingsError(f"unknown provider {shown(name)}", expected=f"one of {', '.join(PROVIDERS)}") from None
 
 
 def provider_url(provider: Provider, url: str | None = None) -> str:

@@ -26,6 +26,7 @@ from memory_mesh.core.errors import (
     SettingsError,
     Unreachable,
     UnsafeAddress,
+    shown,
 )
 from memory_mesh.core.model import Json
 from memory_mesh.core.ports import Secret
@@ -223,7 +224,7 @@ def _check_headers(headers: Mapping[str, str | Secret]) -> dict[str, str | Secre
     for name, value in headers.items():
         text = value.reveal() if isinstance(value, Secret) else value
         if not _HEADER_NAME.fullmatch(name) or name.lower() in _RESERVED:
-            raise SettingsError(f"the header {name!r:.60} cannot be sent")
+            raise SettingsError(f"the header {shown(name)} cannot be sent")
         # The value may be a key, so it is not quoted. Without this check h11 would refuse it, and quote it.
         if not text.isascii() or not text.isprintable() or text != text.strip():
             raise SettingsError(f"the value of the header {name} cannot be sent", expected="printable ASCII without line breaks")

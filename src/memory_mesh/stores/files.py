@@ -12,7 +12,7 @@ from errno import EEXIST, ENOTDIR
 from pathlib import Path
 from stat import S_ISREG
 
-from memory_mesh.core.errors import InvalidInput, SettingsError
+from memory_mesh.core.errors import InvalidInput, SettingsError, shown
 from memory_mesh.core.intake import Selection
 from memory_mesh.core.ports import Listed
 
@@ -72,10 +72,10 @@ class DiskFolder:
             self._root = os.path.realpath(os.path.expanduser(path), strict=True)
             os.scandir(self._root).close()
         except NotADirectoryError:
-            raise InvalidInput(f"{path!r:.200} is a file", expected="a folder") from None
+            raise InvalidInput(f"{shown(path, max_length=200)} is a file", expected="a folder") from None
         except (OSError, ValueError) as error:  # ValueError: a NUL in the path
             why = error.strerror if isinstance(error, OSError) else error
-            raise InvalidInput(f"the folder {path!r:.200} cannot be read: {why}", expected="a folder") from None
+            raise InvalidInput(f"the folder {shown(path, max_length=200)} cannot be read: {why}", expected="a folder") from None
 
     @property
     def root(self) -> str:

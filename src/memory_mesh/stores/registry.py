@@ -3,7 +3,7 @@
 from pathlib import Path
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 
-from memory_mesh.core.errors import NOT_YET, InvalidInput, not_yet
+from memory_mesh.core.errors import NOT_YET, InvalidInput, not_yet, shown
 from memory_mesh.core.ports import Step, Store, no_step
 from memory_mesh.core.text import shown_url
 
@@ -26,7 +26,7 @@ def open_store(url: str, *, must_exist: bool = True, busy_seconds: float = 30.0,
         return SqliteStore(path, read_only=read_only, must_exist=must_exist, busy_seconds=busy_seconds, step=step, url=url)
     if scheme in NOT_YET:
         raise not_yet(scheme)
-    raise InvalidInput(f"unknown store {shown_url(url)!r:.120}", expected=_URLS)
+    raise InvalidInput(f"unknown store {shown(shown_url(url), max_length=120)}", expected=_URLS)
 
 
 def store_file(url: str) -> Path | None:
@@ -45,7 +45,7 @@ def _path_of(url: str) -> Path:
     path = unquote(parts.path)
     # A bare `#` or a NUL would cut the name: refuse it instead of opening another file.
     if parts.netloc or parts.fragment or "\0" in path or "://" not in url or path in ("", "/"):
-        raise InvalidInput(f"store {shown_url(url)!r:.120} does not name a file", expected=_URLS)
+        raise InvalidInput(f"store {shown(shown_url(url), max_length=120)} does not name a file", expected=_URLS)
     return _expanded(path[1:])
 
 
@@ -53,11 +53,11 @@ def _expanded(path: str) -> Path:
     try:
         return Path(path).expanduser()
     except RuntimeError as error:
-        raise InvalidInput(f"the folder of {path!r:.120} is unknown: {error}", expected=_URLS) from None
+        raise InvalidInput(f"the folder of {shown(path, max_length=120)} is unknown: {error}", expected=_URLS) from None
 
 
 def _is_read_only(url: str) -> bool:
     options = parse_qs(urlsplit(url).query, keep_blank_values=True)
     if any(name != "mode" or value not in (["ro"], ["rw"]) for name, value in options.items()):
-        raise InvalidInput(f"store {shown_url(url)!r:.120} has unknown options", expected="none, or ?mode=ro")
+        raise InvalidInput(f"store {shown(shown_url(url), max_length=120)} has unknown options", expected="none, or ?mode=ro")
     return options.get("mode") == ["ro"]

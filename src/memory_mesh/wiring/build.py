@@ -165,7 +165,7 @@ def _fallbacks(options: Options) -> list[Options]:
             fallbacks.append(Options(embedder=name, llm_timeout=options.llm_timeout))
         else:
             expected = f"{', '.join(_KEYLESS_EMBEDDERS)}, or the URL of a server with the model of a remote embedder"
-            raise SettingsError(f"embedding_fallbacks has {name!r:.120}", expected=expected)
+            raise SettingsError(f"embedding_fallbacks has {shown(name, max_length=120)}", expected=expected)
     return fallbacks
 
 

@@ -160,7 +160,7 @@ def _columns(metadata: dict[str, Value], reader: Reader) -> dict[str, Value]:
     # The scope comes from the writer, never from the metadata: a wrong owner would show memories to the wrong reader.
     for name, own in (("user_id", reader.user_id), ("agent_id", reader.agent_id)):
         if (given := metadata.get(name)) is not None and given != own:
-            what = f"metadata.{name} is {given!r:.60} but this mesh writes as {own!r}"
+            what = f"metadata.{name} is {shown(given)} but this mesh writes as {own!r}"
             raise InvalidInput(what, remedy=f"open MemoryMesh({name}=…) for it")
     columns: dict[str, Value] = {name: _text_or_none(metadata, name) for name in _TEXTS}
     columns |= {name: None if (raw := metadata.get(name)) is None else parse_time(raw, name) for name in _TIMES}
@@ -178,7 +178,7 @@ def _text_or_none(metadata: dict[str, Value], name: str) -> str | None:
     raw = metadata.get(name)
     if raw is None or (isinstance(raw, str) and raw.strip()):
         return raw
-    raise InvalidInput(f"metadata.{name} is {raw!r:.60}", expected="a non-empty text")
+    raise InvalidInput(f"metadata.{name} is {shown(raw)}", expected="a non-empty text")
 
 
 def _memory_type(metadata: dict[str, Value], session_id: Value) -> str:
@@ -194,7 +194,7 @@ def _tags(raw: Value) -> list[Value]:
     tags = [] if raw is None else raw
     if isinstance(tags, list) and all(isinstance(tag, str) for tag in tags):
         return tags
-    raise InvalidInput(f"metadata.tags is {raw!r:.60}", expected="a list of texts")
+    raise InvalidInput(f"metadata.tags is {shown(raw)}", expected="a list of texts")
 
 
 def _fraction(metadata: dict[str, Value], name: str) -> float | None:

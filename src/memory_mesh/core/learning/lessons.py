@@ -105,7 +105,7 @@ def parse_lesson(given: object) -> LessonContext:
     if not isinstance(given, Mapping):
         raise InvalidInput(f"the lesson is {shown(given)}", expected=f"an object with {', '.join(_TEXTS)} and severity")
     if unknown := sorted(set(map(str, given)) - _FIELDS):
-        raise InvalidInput(f"unknown field {unknown[0]!r:.60} in the lesson", expected=f"of {', '.join(sorted(_FIELDS))}")
+        raise InvalidInput(f"unknown field {shown(unknown[0])} in the lesson", expected=f"of {', '.join(sorted(_FIELDS))}")
     texts = {name: _check_text(given.get(name), name) for name in _TEXTS}
     severity, inverse = given.get("severity"), given.get("inverse_lesson")
     if severity not in SEVERITIES:

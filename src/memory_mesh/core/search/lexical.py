@@ -9,7 +9,7 @@ from functools import cache
 from math import log
 from typing import Protocol
 
-from memory_mesh.core.errors import SettingsError
+from memory_mesh.core.errors import SettingsError, shown
 from memory_mesh.core.masks import without_masks
 
 K1, B = 1.2, 0.75
@@ -87,7 +87,7 @@ def _stemmer(language: str) -> _Stemmer:
     import Stemmer  # loaded by the first text that is tokenized
 
     if language not in (known := Stemmer.algorithms()):
-        raise SettingsError(f"unknown stemmer_language {language!r:.60}", expected=f"one of {', '.join(sorted(known))}")
+        raise SettingsError(f"unknown stemmer_language {shown(language)}", expected=f"one of {', '.join(sorted(known))}")
     stemmer: _Stemmer = Stemmer.Stemmer(language, 0)  # 0: it keeps no words
     return stemmer
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from pathlib import Path
 
-from memory_mesh.core.errors import StoreCorrupt, StoreForeign, StoreMissing, StoreReplaced, StoreUnavailable
+from memory_mesh.core.errors import StoreCorrupt, StoreForeign, StoreMissing, StoreReplaced, StoreUnavailable, shown
 from memory_mesh.stores.files import create_file
 from memory_mesh.stores.sqlite import lane, tables
 from memory_mesh.stores.sqlite.queries import exactly_like
@@ -128,7 +128,7 @@ def contents_of(connection: sqlite3.Connection, path: Path) -> Contents:
         if ours or (found.get("memories") == "table" and tables.columns_of(connection, "memories") >= lane.COLUMNS):
             _check_triggers(connection, path)
             return Contents.OURS if ours else Contents.LANE
-    what = f"application id {application:#x}" if application else f"tables such as {min(found)!r:.60}"
+    what = f"application id {application:#x}" if application else f"tables such as {shown(min(found))}"
     raise StoreForeign(
         f"{path} is a database of another program, with {what}",
         expected="a memory-mesh store or a file of Memory Lane",
@@ -139,7 +139,7 @@ def contents_of(connection: sqlite3.Connection, path: Path) -> Contents:
 def _check_triggers(connection: sqlite3.Connection, path: Path) -> None:
     query = "SELECT name FROM sqlite_master WHERE type = 'trigger' AND sql IS NOT ?"
     if found := connection.execute(query, (tables.TRIGGER,)).fetchone():
-        what = f"{path} has the trigger {found[0]!r:.60}, which memory-mesh did not create"
+        what = f"{path} has the trigger {shown(found[0])}, which memory-mesh did not create"
         raise StoreCorrupt(what, remedy="restore a backup, or drop the trigger with sqlite3 and run memory-mesh audit verify")
 
 
