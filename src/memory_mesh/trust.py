@@ -1,8 +1,8 @@
-"""The files of projects that the user trusts: each is known by its path and the SHA-256 of its bytes.
+"""The project files that the user trusts, each identified by its path and the SHA-256 of its bytes.
 
-A record is a small file in the folder `trusted` of the home folder, one for each project, so that two processes that write at
-once lose none. The folders on the path are resolved, the file itself is not: a link to a trusted file, or a copy of it, in
-another project is not trusted.
+Each is recorded by a small file in the folder `trusted` of the home folder, so that concurrent processes do not overwrite each
+other's records. Links in the folders of the path are resolved, but not a link at the file itself: a link to a trusted file, or a
+copy of it, in another project is not trusted.
 """
 
 import json

@@ -151,7 +151,7 @@ def _plan_append(context: Context, entries: Sequence[SearchEntry]) -> Plan[None]
 def _commit(context: Context, decide: Callable[[], Plan[None]]) -> None:
     """Write what a search left, unless that would create or upgrade the store: a search does neither."""
     if not context.file.is_prepared():
-        raise StoreReadOnly(f"{context.store.url} is not created or upgraded by a search")
+        raise StoreReadOnly(f"a search does not create or upgrade {shown_url(context.store.url)}")
     commit(context, decide)
 
 

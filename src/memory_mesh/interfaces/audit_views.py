@@ -44,11 +44,13 @@ def heads(ends: Sequence[Head], call: Call) -> Answer:
 
 
 def anchored(done: Anchored, call: Call) -> Answer:
+    """Render where the heads were written."""
     data = {"target": done.target, "time": done.time, "heads": [_head_data(head) for head in done.heads]}
     return Answer(text=f"{NAME} {_count(len(done.heads))} anchored at {done.time} to {shown_url(done.target)}", data=data)
 
 
 def rekeyed(done: Rekeyed, call: Call) -> Answer:
+    """Render the new key and the number of chains that it signs."""
     return Answer(text=f"{NAME} {_count(len(done.chains))} signed with the new key {done.key_id} from now on", data=asdict(done))
 
 

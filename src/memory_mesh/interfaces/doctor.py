@@ -208,7 +208,11 @@ def _audit_key(store: Store, signing: SigningKeys | None) -> Check:
     keys = signing.by_id() if signing else {}
     missing = {str(head.key_id) for head in map(Head.of, store.find(Kind.HEAD)) if head.key_id} - keys.keys()
     place = signing.place if signing else "the key file"
-    detail = f"{place} lacks the key {', '.join(sorted(missing))}" if missing else f"{len(keys)} in {place}"
+    detail = (
+        f"{place} lacks the key {', '.join(sorted(missing))}"
+        if missing
+        else f"{len(keys)} {'key' if len(keys) == 1 else 'keys'} in {place}"
+    )
     return _check("signatures", not missing, detail, "restore the file from a backup, or set audit_key_file")
 
 
@@ -268,8 +272,5 @@ def _marked(check: Check) -> str:
 
 
 def _owner(chain: str) -> str:
-    try:
-        user, agent = owner_of(chain)
-    except (ValueError, TypeError):
-        return repr(chain[:60])
+    user, agent = owner_of(chain)
     return f"agent {agent}" + (f" of user {user}" if user else "")

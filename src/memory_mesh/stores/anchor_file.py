@@ -16,7 +16,7 @@ _FLAGS = os.O_RDWR | os.O_APPEND | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O
 
 
 class AnchorFile:
-    """The anchors in a file; implements `core.ports.AnchorLog`. It writes no file or folder of `store_files`."""
+    """The anchors in a file; implements `core.ports.AnchorLog`. It refuses to write to a file or folder in `store_files`."""
 
     def __init__(self, path: str, *, store_files: Sequence[Path] = ()) -> None:
         self._path = Path(path).expanduser()
@@ -51,7 +51,7 @@ class AnchorFile:
         if not S_ISREG(os.fstat(file).st_mode):
             raise self._refusal("it is not a regular file")
         if start not in (b"", _START):
-            raise self._refusal("it is another file")
+            raise self._refusal("it has other contents than anchors")
 
     def _refusal(self, why: str) -> InvalidInput:
         return InvalidInput(f"the anchor cannot be written to {self._path}: {why}", expected=_EXPECTED)

@@ -133,6 +133,7 @@ class Walk:
         self.unsealed = RowsDigest(self.chain)
 
     def through(self, blocks: Iterable[Block]) -> Broken | None:
+        """Walk through the blocks, and return the first break."""
         for block in blocks:
             if not self.number and block.number > 1 and of_recalls(self.chain):
                 self.begin_at(block)
@@ -217,6 +218,7 @@ class Walk:
         )
 
     def unjustified(self) -> Broken | None:
+        """Return the break if a missing start has no checkpoint, or a tombstone has no erasure block."""
         if self.start and not self.checkpointed:
             gone = f"the blocks before number {self.start.number} are missing and no later checkpoint names the last of them"
             return Broken(self.chain, 1, self.start.id, gone)
@@ -242,6 +244,7 @@ class Walk:
         return None
 
     def sound(self) -> Sound:
+        """Return the verdict of a walk without a break."""
         newer = self.number - self.noted[0] if self.noted and (self.found_noted or not self.noted[0]) else None
         return Sound(self.chain, self.number, self.last, self.seal, newer, self.withheld, self.caution)
 

@@ -24,6 +24,7 @@ _IDENTIFIED = LazyRegex(
 _COLUMNS = LazyRegex(r"(?i)\(([^()]{1,400})\)\s{0,8}values\s{0,8}")
 _SECRET_COLUMN = LazyRegex(r"(?i)[\w`\"\[.]{0,40}(?:password|passwd|pwd|passphrase|secret|token|api_?key)[`\"\]]?")
 _FIELD = LazyRegex(r"\s{0,8}('(?:[^'\\\n]|''|\\.){0,512}'|\"(?:[^\"\\\n]|\\.){0,512}\"|[^,()'\"\n]{0,128})\s{0,8}([,)])")
+_NEXT_ROW = LazyRegex(r"\s{0,8},\s{0,8}(?=\()")
 _MAX_ROWS = 64
 
 
@@ -59,7 +60,7 @@ def _rows(text: str, at: int, wanted: set[int]) -> Iterator[Span]:
             yield field.start(1) + 1, field.end(1) - 1
         at, column = field.end(), column + 1
         if field[2] == ")":
-            following = re.compile(r"\s{0,8},\s{0,8}(?=\()").match(text, at)
+            following = _NEXT_ROW.match(text, at)
             at, column = (following.end(), -1) if following else (len(text), -1)
 
 

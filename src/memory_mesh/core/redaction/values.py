@@ -168,7 +168,7 @@ def quoted(text: str, at: int) -> tuple[Span, int] | None:
 
 
 def _closing(text: str, opening: re.Match[str]) -> int | None:
-    """Return where the closing quote is, or None. Only three quotes and long dashes may span lines."""
+    """Return where the closing quote is, or None. Only marks of three characters may enclose several lines."""
     escape, quote = opening[1], opening[2]
     close, at = escape + _PAIRS.get(quote, quote), opening.end()
     limit = min(len(text), at + _MAX_QUOTED)
@@ -189,7 +189,7 @@ def _closing(text: str, opening: re.Match[str]) -> int | None:
             and quote in "'\""
             and _closed_later(text, end + 1, close, limit)
         ):
-            at = end + 1  # a quote that somebody forgot to escape
+            at = end + 1  # a quote inside the value that is not escaped
         else:
             return end
 
