@@ -86,6 +86,16 @@ def test_adding_the_stored_text_again_does_not_return_the_altered_one(mesh: Memo
     assert (again.content, again.id != stored.id) == (STORED, True)
 
 
+def test_a_forged_fingerprint_does_not_make_a_new_text_a_duplicate(mesh: MemoryMesh, file: Path) -> None:
+    one, two = mesh.add("one"), mesh.add("two")
+    assert mesh.add("two").id == two.id
+    edit(file, "UPDATE memories SET status = 'archived' WHERE id = ?", two.id)
+    edit(file, "UPDATE memories SET fingerprint = (SELECT fingerprint FROM memories WHERE id = ?) WHERE id = ?", two.id, one.id)
+    again = mesh.add("two")
+    assert (again.content, again.id not in (one.id, two.id)) == ("two", True)
+    assert mesh.add(" TWO ").id == again.id
+
+
 def test_a_lesson_that_was_altered_is_not_shown_to_the_next_agent(mesh: MemoryMesh, file: Path) -> None:
     context = {
         "situation": "a deploy", "error_pattern": "auth_fallback_bypass", "oversight": "no review", "fix": "review it",

@@ -4,7 +4,7 @@ Idempotency keys and the audit entry of a memory are here too: every flow that w
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import sha256
@@ -13,7 +13,7 @@ from typing import Any
 from memory_mesh.core import model
 from memory_mesh.core.audit import Entry, blocks
 from memory_mesh.core.errors import InvalidInput, KeyReused, shown
-from memory_mesh.core.intake import Draft, draft, fingerprint, is_file_print, read_content, read_metadata
+from memory_mesh.core.intake import Draft, draft, fingerprint, is_file_print, normal_text, read_content, read_metadata
 from memory_mesh.core.model import In, Kind, Memory, MemoryType, Reader, Receipt, Row, Status, Value, all_of, equals, iso
 from memory_mesh.core.search import tokens
 from memory_mesh.flows.chains import new_entry, own_audit_rows
@@ -118,11 +118,9 @@ def plan_add(context: Context, prepared: Sequence[Prepared], vectors: Vectors) -
     seen = {name: context.store.version(name) for name in {_partition(context, item) for item in prepared}}
     receipts = context.store.get(Kind.RECEIPT, [item.receipt_id for item in prepared if item.receipt_id])
     batch = _Batch(numbers=dict(seen))
-    if fingerprints := tuple({item.fingerprint for item in prepared if item.deduplicated}):
-        active = all_of(equals("status", Status.ACTIVE), model.not_expired(iso(context.clock())))
-        for row in intact(context, context.store.find(Kind.MEMORY, all_of(In("fingerprint", fingerprints), active))):
-            batch.put(Memory.of(row))
-            batch.replaces[row.id] = row.revision
+    for memory in _duplicates(context, {item.fingerprint: item for item in prepared if item.deduplicated}):
+        batch.put(memory)
+        batch.replaces[memory.id] = memory.revision
     new = [item for item in prepared if batch.duplicate_of(item) is None and item.receipt_id not in receipts]
     vectors.embed(context, [item.draft.content for item in new])
     context.step("flow.embedded")
@@ -133,6 +131,19 @@ def plan_add(context: Context, prepared: Sequence[Prepared], vectors: Vectors) -
     puts = [*memories, *batch.other_rows, *model_rows, *own_audit_rows(context, batch.entries)]
     answers = (_reporting(memory, item.draft.redactions) for memory, item in zip(batch.answers, prepared, strict=True))
     return Plan(list(answers), puts, seen=seen if puts else {})
+
+
+def _duplicates(context: Context, items: Mapping[str, Prepared]) -> list[Memory]:
+    """Return the active memories with the fingerprint and the text of an item."""
+    if not items:
+        return []
+    active = all_of(equals("status", Status.ACTIVE), model.not_expired(iso(context.clock())))
+    rows = intact(context, context.store.find(Kind.MEMORY, all_of(In("fingerprint", tuple(items)), active)))
+    # No block seals a fingerprint: with a forged one, a new text would be lost.
+    return [
+        memory for memory in map(Memory.of, rows)
+        if normal_text(memory.content) == normal_text(items[str(memory.fingerprint)].draft.content)
+    ]  # fmt: skip
 
 
 def _reporting(memory: Memory, redactions: dict[str, int]) -> Memory:

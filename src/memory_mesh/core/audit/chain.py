@@ -9,6 +9,7 @@ and `verify` what is checked.
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from hashlib import sha256
 
 from memory_mesh.core.audit.seals import block_digest, block_seal, content_hash
@@ -35,6 +36,7 @@ class Entry:
     metadata: Mapping[str, Value] | None = None
 
 
+@lru_cache(maxsize=256)  # verification asks for each block
 def chain_name(user_id: str | None, agent_id: str | None, *, recalls: bool = False) -> str:
     """Return the name of a chain: each user and agent has one for memories and one for searches."""
     return json.dumps([_RECALLS if recalls else _MEMORIES, user_id, agent_id], ensure_ascii=False)
@@ -51,6 +53,7 @@ def of_recalls(chain: str) -> bool:
     return _parts(chain)[0] == _RECALLS
 
 
+@lru_cache(maxsize=256)
 def _parts(chain: str) -> tuple[str | None, str | None, str | None]:
     try:
         kind, user_id, agent_id = json.loads(chain)

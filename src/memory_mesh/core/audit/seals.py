@@ -102,7 +102,7 @@ def _plain(value: object) -> object:
     if isinstance(value, float) and value.is_integer():
         return int(value)
     if isinstance(value, dict):
-        return {name: _plain(item) for name, item in value.items()}
+        return {name: item if type(item) is str else _plain(item) for name, item in value.items()}
     return [_plain(item) for item in value] if isinstance(value, list) else value
 
 

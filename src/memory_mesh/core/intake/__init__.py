@@ -3,9 +3,10 @@
 # ruff: noqa: I001  (sorted, but several names a line)
 # fmt: off
 from memory_mesh.core.intake.drafts import (
-    CATEGORIES, DEFAULT_CATEGORY, IMPORTANCE, TAXONOMY, Draft, Limits, draft, fingerprint, read_content, read_metadata,
+    CATEGORIES, DEFAULT_CATEGORY, IMPORTANCE, TAXONOMY, Draft, Limits, draft, fingerprint, normal_text, read_content,
+    read_metadata,
 )
 from memory_mesh.core.intake.files import Selection, file_print, folder_print, is_file_print
 
 __all__ = ["CATEGORIES", "DEFAULT_CATEGORY", "IMPORTANCE", "TAXONOMY", "Draft", "Limits", "Selection", "draft", "file_print"]
-__all__ += ["fingerprint", "folder_print", "is_file_print", "read_content", "read_metadata"]
+__all__ += ["fingerprint", "folder_print", "is_file_print", "normal_text", "read_content", "read_metadata"]

@@ -66,10 +66,15 @@ def draft(content: object, metadata: object, reader: Reader, limits: Limits, lay
 
 def fingerprint(reader: Reader, draft: Draft) -> str:
     """Return a digest that is equal for the same text, scope, speaker, time and turn of the session."""
-    normal = " ".join(unicodedata.normalize("NFKC", draft.content).casefold().split())
+    normal = normal_text(draft.content)
     scope = [draft.columns.get(name) for name in ("session_id", "project", "memory_type", "event_time", "speaker")]
     parts = [reader.user_id, reader.agent_id, *scope, draft.metadata.get("turn"), normal]
     return sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+def normal_text(content: str) -> str:
+    """Return a text without the differences that duplicates may have: case, spaces and forms of characters."""
+    return " ".join(unicodedata.normalize("NFKC", content).casefold().split())
 
 
 def read_content(content: object, limits: Limits) -> str:

@@ -241,20 +241,26 @@ def batches(items: Iterable[T], size: int) -> Iterator[list[T]]:
 def checked(row: Row) -> Row:
     """Return the row without empty fields, or raise `InvalidInput` if a field or vector does not belong to its kind or type."""
     fields = {name: value for name, value in row.fields.items() if value is not None}
+    checks = _checks(row.kind)
     for name, value in fields.items():
-        column = BY_NAME.get(name)
-        if column is None or row.kind not in column.kinds or name in BASE:
+        fits = checks.get(name)
+        if fits is None:
             raise InvalidInput(f"a {row.kind} has no field {name!r}")
-        if wrong := fault(column, value):
-            raise InvalidInput(wrong)
-    for name in BASE:
-        if wrong := fault(BY_NAME[name], row.value(name)):
-            raise InvalidInput(wrong)
+        if not fits(value):
+            raise InvalidInput(str(fault(BY_NAME[name], value)))
+    for name, fits in _BASE_CHECKS.items():
+        if not fits(value := getattr(row, name)):
+            raise InvalidInput(str(fault(BY_NAME[name], value)))
     if missing := [name for name in REQUIRED.get(row.kind, ()) if name not in fields]:
         raise InvalidInput(f"a {row.kind} needs {', '.join(missing)}")
     if row.vector:
         _check_vector(row.kind, row.vector)
     return replace(row, fields=fields)
+
+
+@cache  # hashing an Enum for each field of each row is slow
+def _checks(kind: Kind) -> Mapping[str, Callable[[Any], bool]]:
+    return {column.name: _TYPES[column.type][1] for column in fields_of(kind)}
 
 
 def _check_vector(kind: Kind, vector: Vector) -> None:
@@ -314,3 +320,4 @@ _TYPES: Mapping[Type, tuple[str, Callable[[Any], bool]]] = {
     Type.TEXTS: ("a list of texts", lambda value: isinstance(value, list) and _are_texts(value)),
     Type.JSON: ("a JSON object", lambda value: isinstance(value, dict) and _is_json(value)),
 }
+_BASE_CHECKS = {name: _TYPES[BY_NAME[name].type][1] for name in BASE}
