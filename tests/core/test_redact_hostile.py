@@ -38,6 +38,17 @@ BOMBS = [
     ),
     *('password="', "password=", "password is ", "password for x ", "token=", "key", "secret is is is ", "пароль ", "curl -u a:"),
     *(
+        "_token",
+        "_salt",
+        "dbpass=",
+        "password,a\n",
+        "|password|x\n",
+        "copy t (password) from stdin\n",
+        "passwd <<< a ",
+        "passport no 1 ",
+    ),
+    *("card 4111.1111.", "a:b@tcp(", 'password"\n\n', "password = [[", "authorization digest ", "USER a\n", "]:587 a:"),
+    *(
         "-----BEGIN PRIVATE KEY-----",
         "-----BEGIN PRIVATE KEY-----\nabcdefghijklmnopqrst\n",
         "-----BEGIN ",

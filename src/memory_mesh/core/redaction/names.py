@@ -20,7 +20,7 @@ _PASSWORDS = (
 )
 _TOKENS = (
     r"secret(?:[\s_-]?(?:access)?[\s_-]?key(?:[\s_-]base)?)?|token|credentials?|(?<![^\W_])creds?(?![^\W_])|authkey"
-    r"|(?<=master)auth|key|(?<=_)salt(?![a-z])|(?<![^\W_])clave(?![^\W_])|(?<=[:_\"'])_?auth(?=[\"']?\s?[:=])"
+    r"|(?<=master)auth|key|(?<=_)salt(?![a-z_])|(?<![^\W_])clave(?![^\W_])|(?<=[:_\"'])_?auth(?=[\"']?\s?[:=])"
 )
 _PINS = (
     r"(?<![^\W_])pins?(?:[\s-]?(?:code|number|nummer))?(?![^\W_])|passcode|(?<![^\W_])otp(?![^\W_])|暗証番号|验证码|驗證碼"
@@ -58,7 +58,7 @@ _OTHER = frozenset(
 )
 _OTHER_START = frozenset(listed("com tres sur tur mon don by"))
 # A name goes on after the secret's word: `password_hash` is not a password, `PASSWORD_PROD` is.
-_TAIL = LazyRegex(r"(?:s(?![A-Za-z]))?(?:[A-Z0-9][A-Za-z0-9]*|(?:[_-][A-Za-z0-9]+)+)*")
+_TAIL = LazyRegex(r"(?:s(?![A-Za-z]))?(?:[A-Z0-9][A-Za-z0-9]{0,40}|[_-][A-Za-z0-9]{1,40}){0,12}")  # bounded: _token_token…
 _TAIL_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|\d+")
 _ABOUT = frozenset(
     listed("""

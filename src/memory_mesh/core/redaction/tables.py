@@ -40,7 +40,8 @@ def _tables(page: Page) -> Iterator[Span]:
         mark = next((mark for mark in _CELLS if mark[-1] in header[0]), None)
         columns = _columns(text, header.span(), mark) if mark else {}
         if mark and columns:
-            yield from _below(text, header.end(), mark, columns)
+            spans, done = _below(text, header.end(), mark, columns)  # a row is not a header of its own: the time stays linear
+            yield from spans
     yield from _copied(page)
 
 
@@ -51,7 +52,7 @@ def _copied(page: Page) -> Iterator[Span]:
     """Yield the secrets in the rows that a dump of PostgreSQL copies into a table."""
     for found in filter(None, (_COPY.match(page.text, place) for place in page.places(("copy ",)))):
         names = [name.strip(' "').lower() for name in found[1].split(",")]
-        yield from _below(page.text, found.end(), "\t", _called(names))
+        yield from _below(page.text, found.end(), "\t", columns)[0] if (columns := _called(names)) else ()
 
 
 def _cells(text: str, span: Span, mark: str) -> list[Span]:
@@ -82,17 +83,22 @@ def _called(names: list[str]) -> dict[int, frozenset[str]]:
     return {at: one for at, name in enumerate(names) for one in lists if name in one}
 
 
-def _below(text: str, at: int, mark: str, columns: dict[int, frozenset[str]]) -> Iterator[Span]:
+def _below(text: str, at: int, mark: str, columns: dict[int, frozenset[str]]) -> tuple[list[Span], int]:
+    """Return the secrets in the rows after a header, and where the rows end."""
+    spans: list[Span] = []
     for _ in range(_MAX_ROWS):
         gap = _BREAK.match(text, at)
         line = _LINE.match(text, gap.end()) if gap else None
         if line is None or not line[0].strip() or mark[-1] not in line[0]:
-            return
+            break
         at = line.end()
         cells = [] if _RULE.fullmatch(line[0]) else _cells(text, line.span(), mark)
-        for column, names in columns.items():
-            if column < len(cells) and _is_secret(text[slice(*cells[column])], names, loose=mark != r"\|"):
-                yield cells[column]
+        spans += (
+            cells[column]
+            for column, names in columns.items()
+            if column < len(cells) and _is_secret(text[slice(*cells[column])], names, loose=mark != r"\|")
+        )
+    return spans, at
 
 
 def _is_secret(value: str, names: frozenset[str], *, loose: bool) -> bool:
