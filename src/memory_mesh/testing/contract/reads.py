@@ -82,9 +82,9 @@ class FindsInOrder(Subject):
         cleared(store).apply(given)
         own = [row for row in given if row.partition in ("p", "q")]
         whole = sorted(own, key=lambda row: (row.created_at, row.partition, row.number, row.id), reverse=True)
-        paged = store.find(Kind.MEMORY, within("p", "q"), limit=page)
-        while len(paged) < len(whole):
-            paged += store.find(Kind.MEMORY, within("p", "q"), limit=page, after=paged[-1])
+        paged: list[Row] = []
+        for _ in range(len(whole) + 1):
+            paged += store.find(Kind.MEMORY, within("p", "q"), limit=page, after=paged[-1] if paged else None)
         assert paged == whole
 
     def test_a_page_continues_behind_a_row_that_is_gone(self, store: Store) -> None:
