@@ -124,7 +124,7 @@ def contents_of(connection: sqlite3.Connection, path: Path) -> Contents:
     if application in (0, tables.APPLICATION_ID):
         if not found:
             return Contents.NONE
-        ours = found.get("mesh_meta") == "table" and tables.has_version(connection)
+        ours = found.get("mesh_meta") == "table" and tables.schema_of(connection) is not None
         if ours or (found.get("memories") == "table" and tables.columns_of(connection, "memories") >= lane.COLUMNS):
             _check_triggers(connection, path)
             return Contents.OURS if ours else Contents.LANE

@@ -142,21 +142,18 @@ def prepare(connection: sqlite3.Connection) -> None:
 
 def check_version(connection: sqlite3.Connection) -> bool:
     """Return whether the file has the current schema; False if it must be prepared. A newer schema raises `StoreTooNew`."""
-    if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'mesh_meta'").fetchone():
-        return False
-    row = connection.execute("SELECT value FROM mesh_meta WHERE key = 'schema'").fetchone()
-    if row is None:
-        return False
-    if not row[0].isdecimal() or int(row[0]) > VERSION:
-        raise StoreTooNew(f"the store has schema {row[0]}", expected=f"at most {VERSION}", remedy="upgrade memory-mesh")
-    return int(row[0]) == VERSION
+    schema = schema_of(connection)
+    if schema is not None and (not schema.isdecimal() or int(schema) > VERSION):
+        raise StoreTooNew(f"the store has schema {schema}", expected=f"at most {VERSION}", remedy="upgrade memory-mesh")
+    return schema == str(VERSION)
 
 
-def has_version(connection: sqlite3.Connection) -> bool:
-    """Return whether the table `mesh_meta` is ours: it names a schema."""
+def schema_of(connection: sqlite3.Connection) -> str | None:
+    """Return the schema that the table `mesh_meta` names; None if there is no such table of ours."""
     if not columns_of(connection, "mesh_meta") >= {"key", "value"}:
-        return False
-    return connection.execute("SELECT 1 FROM mesh_meta WHERE key = 'schema'").fetchone() is not None
+        return None
+    row = connection.execute("SELECT value FROM mesh_meta WHERE key = 'schema'").fetchone()
+    return str(row[0]) if row else None
 
 
 def mark_unfreed(connection: sqlite3.Connection) -> None:
