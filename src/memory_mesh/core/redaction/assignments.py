@@ -77,7 +77,7 @@ _OF = (
     r"|du|de|d|del|della|al|do|da|van|voor|para|pour|per|от|к|для|till|na|k"
 )
 _STATED = LazyRegex(
-    rf"['’]s\s{{1,3}}|(?:\s{{1,3}}(?:{_OF})[\s'’](?P<of>[^.\n:=?!]{{1,40}}?))?"
+    rf"['’]s\s{{1,3}}|(?:\s(?:nov[ao]|nuov[ao]|nueva))?(?:\s{{1,3}}(?:{_OF})[\s'’](?P<of>[^.\n:=?!]{{1,40}}?))?"
     rf"(?:\s{{1,3}}(?P<link>{_LINKS})(?:\s(?:now|still|currently|simply|just|jetzt|maintenant|ahora))?"
     rf"(?:\s(?:been\s)?(?:set|changed|updated|reset|rotated|switched)\sto)?:?\s{{1,3}}"
     r"|(?:是|为|為|は|が|는|은|이)[\s:：]{0,2}|(?:\sтакой)?\s?[:：=](?![:/])\s{0,3})"
@@ -140,6 +140,8 @@ def _value(text: str, name: Name) -> Span | None:
     if name.kind == "pin":
         return _pin(text, name)
     following = text[name.end : name.end + 1]
+    if following.isdigit() and not name.word.isascii() and (digits := _WIDE_DIGITS.match(text, name.end)):
+        return digits.span() if name.is_password and len(digits[0]) >= 4 else None
     for form, starts in _FORMS:
         span = form(text, name) if following in starts else None
         if span is not None:
@@ -160,7 +162,10 @@ def _pin(text: str, name: Name) -> Span | None:
     pin = _DIGITS.match(text, at + opened) or _WIDE_DIGITS.match(text, at + opened)
     least = 3 if name.word != "pin" else 4
     if pin is None or sum(map(str.isdigit, pin[0])) < least or _UNIT.match(text, pin.end()):
-        return _stated(text, name) if name.word == "passcode" else None
+        if name.word == "passcode" and (said := _stated(text, name)):
+            return said
+        before = _PIN_BEFORE.search(text, max(0, name.start - 64), name.start)
+        return before.span(1) if before else None
     postal = name.word == "pin code" and len(pin[0]) == _POSTAL and at - name.end == 1  # the code of a place in India
     return None if postal else pin.span()
 
@@ -267,12 +272,15 @@ def _besides(text: str, name: Name) -> Span | None:
 
 
 _AS = LazyRegex(
-    r"(?i)(?:with|using|use|enter|type|try|via|to|mit|nimm|avec|con|usa)\s{1,3}([\"'“][^\"'”\n]{1,64}[\"'”]|\S{1,64})\s{1,3}"
+    r"(?i)(?:with|using|use|enter|type(?:\sin)?|try|via|to|mit|nimm|avec|con|usa)\s{1,3}([\"'“][^\"'”\n]{1,64}[\"'”]|\S{1,64})\s{1,3}"
     r"(?:as|als|comme|como|come)\s{1,3}(?:the|my|your|our|his|her|its|a|das|mein|le|la|mon|el|mi|il)?\s{0,3}(?:[\w-]{1,20}\s)?$"
 )
 _IS = LazyRegex(
     r"(?i)(?:^|[\s(])([^\s(]{5,64})\s{1,3}(?:is|ist|est|es)\s{1,3}(?:the|my|our|your|his|her|das|mein|le|mon|mi|la)\s{1,3}"
     r"(?:[\w-]{1,20}\s){0,2}$"
+)
+_PIN_BEFORE = LazyRegex(
+    r"(?i)(?<![^\W_])(?:G-)?([0-9]{4,8})\s(?:is|as|ist|est)\s(?:the|your|my|our|ihr|dein|votre)\s(?:[\w-]{1,20}\s){0,2}$"
 )
 _KEYED = LazyRegex(r"[\"']([^\"'\n]{3,128})[\"'],\s?(?:for|with)[kK]ey\s?[:=]\s?[\"'][\w.-]{0,40}$")
 _COMPARED = LazyRegex(r"[\"']([^\"'\n]{3,128})[\"']\s{0,3}[=!]={1,2}\s{0,3}[\w.$]{0,40}$")

@@ -13,7 +13,7 @@ _PASSWORDS = (
     r"pass[\s_-]?(?:word|phrase|wd|code)|passwor[dt]|passwd|p/w|pwd|(?<![^\W_])pw(?![^\W_])|(?<=[_-])pass(?![a-z])"
     r"|(?<![^\W_])(?-i:[Pp]ass)(?=[\"']?\s?[:=]|\sis\s)|(?<=[a-z])(?-i:Pass|Pw|Pwd)(?![a-z])|(?<=require)pass|(?<=store)pass(?![a-z])"
     r"|(?<=key)pass(?![a-z])|(?<=[a-z])pass(?=[\"']?\s?[:=])|psk(?![a-z])|(?<=mot\sde\s)passe|kennwort|contrase[nñ]a|(?<![^\W_])mdp(?![^\W_])|senha"
-    r"|(?<=palavra-)passe|wachtwoord|has[lł]o(?![a-z])|парол[ьяюе]|密码|密碼|口令|パスワード|비밀번호|패스워드|암호|şifre(?:m|n|si|niz)?|lösenord(?:et)?"
+    r"|(?<=palavra-)passe|wachtwoord|has[lł]o(?![a-z])|парол[ьяюе]|密码|密碼|口令|パスワード|비밀번호|비번|패스워드|암호|şifre(?:m|n|si|niz)?|lösenord(?:et)?"
     r"|adgangskoden?|passord(?:et)?|heslo(?![a-z])|jelsz[óa]v?\w{0,3}|salasana(?:ni|si)?|parola(?:m|n|nız)?(?![a-z])|κωδικός"
     r"|סיסמה|كلمة المرور|पासवर्ड|mật khẩu|kata sandi"
     r"|รหัสผ่าน"
@@ -23,9 +23,9 @@ _TOKENS = (
     r"|(?<=master)auth|key|(?<=_)salt(?![a-z_])|(?<![^\W_])clave(?![^\W_])|(?<=[:_\"'])_?auth(?=[\"']?\s?[:=])"
 )
 _PINS = (
-    r"(?<![^\W_])pins?(?:[\s-]?(?:code|number|nummer))?(?![^\W_])|passcode|(?<![^\W_])otp(?![^\W_])|暗証番号|验证码|驗證碼"
-    r"|認証コード|인증번호|geheimzahl|code\s(?:pin|secret|d['’]accès|de\s(?:la\s|l['’])?(?:porte|sécurité|entrée|alarme))|código\s(?:pin|de\s\w{4,12})|codice\s(?:pin|segreto|di\s\w{4,12})|code(?![^\W_])"
-    r"|(?<![^\W_])cv[vc]2?(?![^\W_])|пин(?:-?код[аы]?)?(?:\s(?:от\s)?карт[ыа])?(?![^\W_])|kartenprüf(?:nummer|ziffer)|combination(?![^\W_])"
+    r"pinコード|(?<![^\W_])pins?(?:[\s-]?(?:code|number|nummer))?(?![^\W_])|passcode|(?<![^\W_])otp(?![^\W_])|暗証番号|验证码|驗證碼"
+    r"|認証コード|인증번호|geheimzahl|code\s(?:pin|secret|d['’]accès|de\s(?:la\s|l['’])?(?:porte|sécurité|entrée|alarme))|código\s(?:pin|d[oa]\s(?:alarme|porta|portão|cofre)|de\s\w{4,12})|codice\s(?:pin|segreto|dell(?:a\s|['’])(?:cassaforte|allarme|porta)|di\s\w{4,12})|code(?![^\W_])"
+    r"|(?<![^\W_])cv[vc]2?(?![^\W_])|пин(?:-?код[аы]?)?(?:\s(?:от\s)?карт[ыа])?(?![^\W_])|(?<![^\W_])puk(?![^\W_])|kartenprüf(?:nummer|ziffer)|combination(?![^\W_])"
 )
 # `key` and `code` are names of secrets only after one of these words.
 _KEYS = listed("""
@@ -33,8 +33,8 @@ _KEYS = listed("""
     webhook session hmac db database wifi wi-fi wlan wpa wpa2 network jwt crypto admin root sas function recovery secret
 """)
 _CODES = listed("""
-    alarm door gate entry unlock security safe lock garage verification one-time 2fa mfa login access confirmation authentication
-    zugangs tür sicherheits bestätigungs entsperr freischalt toegangs
+    backup safe's alarm door gate entry unlock security safe lock garage verification one-time 2fa mfa login access confirmation
+    authentication zugangs tür sicherheits bestätigungs entsperr freischalt toegangs
 """)
 # `dbpass=` is a password, `lowpass=` is a filter.
 _GLUED = listed("""
@@ -44,9 +44,9 @@ _GLUED = listed("""
 """)
 STEMS = stems_of("""
     pass pw p/w secret token key cred kennwort contrase senha wachtwoord haslo hasło parol парол 密码 密碼 口令 パスワード
-    비밀번호 패스워드 암호 şifre lösenord adgangskode heslo salasana κωδικός סיסמה पासवर्ड mật_khẩu kata_sandi รหัสผ่าน
+    비밀번호 패스워드 암호 şifre lösenord adgangskode heslo salasana κωδικό סיסמה पासवर्ड mật_khẩu kata_sandi รหัสผ่าน
     كلمة_المرور mdp psk clave auth pin otp 暗証番号 验证码 驗證碼 認証コード 인증번호 code geheimzahl código codice jelsz
-    salt cvv cvc kartenprüf combination пин
+    salt cvv cvc kartenprüf combination пин puk 비번
 """)
 _NAME = LazyRegex(rf"(?P<pin>{_PINS})|(?P<pw>{_PASSWORDS})|(?P<tk>{_TOKENS})", re.IGNORECASE)
 # After one of these words, it is the name of something else: `max_tokens`, `primary key`, `compass`.
@@ -123,7 +123,7 @@ def _named(text: str, found: re.Match[str]) -> Name | None:
     last = stripped[len(stripped.rstrip(ascii_lowercase)) :]
     if last in _OTHER or (last in _OTHER_START and stripped == before):
         return None
-    tail = _TAIL.match(text, found.end())
+    tail = _TAIL.match(text, found.end()) if word.isascii() else None  # 密码123789
     rest, end = (tail[0], tail.end()) if tail else ("", found.end())
     words = _TAIL_WORD.findall(rest) if rest else []
     if any(part.lower() in _ABOUT for part in words) or (text[end : end + 1].isalpha() and text[end] < "\u0e00"):
