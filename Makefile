@@ -14,8 +14,8 @@ LLM := $(VENV)/.llm
 RESULTS := build/requirements.json
 MESH := src/memory_mesh/wiring/mesh.py
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS)
-# What the tests read. The page that `conformance` writes is left out: it would make its own input stale.
-TESTED := $(filter-out docs/conformance.md,$(shell find src tests tools bench conformance docs *.md *.toml -type f \
+# What the tests read. The pages that `conformance` and `mutants` write are left out: they would make their own input stale.
+TESTED := $(filter-out docs/conformance.md docs/mutations.md,$(shell find src tests tools bench conformance docs *.md *.toml -type f \
 	-not -path '*/__pycache__/*' -not -path 'bench/results/*'))
 
 .DEFAULT_GOAL := help
@@ -49,8 +49,8 @@ lint: $(READY) ## formatting, lint, types and the floors
 conformance: $(RESULTS) ## list the tests that cover each requirement; writes docs/conformance.md
 	$(BIN)/python tools/conformance.py --results $(RESULTS) $(if $(filter true,$(CI)),--check)
 
-mutants: $(READY) ## put deliberate bugs into the stores and see that the tests catch them
-	$(BIN)/python tools/mutants.py
+mutants: $(READY) ## put deliberate bugs into the code and see that the tests catch them; writes docs/mutations.md
+	$(BIN)/python tools/mutants.py $(if $(filter true,$(CI)),--check)
 
 batteries: $(READY) $(LLM) ## tricks that the guard refuses, texts that no fence lets out, a run with a real model
 	$(BIN)/python tools/ssrf_battery.py

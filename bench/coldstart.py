@@ -16,6 +16,8 @@ import time
 from pathlib import Path
 from statistics import median, quantiles
 
+from bench.commit import measured_at
+
 ROOT = Path(__file__).parents[1]
 RESULT = ROOT / "bench" / "results" / "coldstart.json"
 
@@ -72,12 +74,11 @@ def show(rows: list[dict[str, object]]) -> None:
 
 
 def save(rows: list[dict[str, object]], runs: int) -> None:
-    commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
     result = {
         "made_by": f"python -m bench.coldstart --runs {runs}",
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
-        "commit": commit or "unknown",
+        **measured_at(),
         "rows": rows,
     }
     RESULT.parent.mkdir(parents=True, exist_ok=True)

@@ -11,7 +11,6 @@ import argparse
 import json
 import os
 import platform
-import subprocess
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -22,12 +21,12 @@ from tempfile import TemporaryDirectory
 import numpy as np
 from numpy.typing import NDArray
 
+from bench.commit import measured_at
 from memory_mesh.core.model import ANYTHING, Key, Kind, Reader, Row, Value, Vector, Where, equals, iso, partition
 from memory_mesh.core.ports import Changes
 from memory_mesh.core.search.query import Query
 from memory_mesh.index import LocalIndex
 
-ROOT = Path(__file__).parents[1]
 DIMENSION, VOCABULARY, TURNS, SPEAKERS = 384, 50_000, 20, 40
 POOL = 150
 NAME = partition(None, None)
@@ -214,13 +213,12 @@ def ms(taken: float) -> float:
 
 
 def keep(path: Path, rows: Sequence[dict[str, object]], given: argparse.Namespace) -> None:
-    commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
     result = {
         "made_by": f"python -m bench.index_speed --sizes {given.sizes} --queries {given.queries}",
         "python": platform.python_version(),
         "numpy": np.__version__,
         "system": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
-        "commit": commit or "unknown",
+        **measured_at(),
         "pool": POOL,
         "rows": rows,
     }

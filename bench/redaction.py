@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from bench.commit import measured_at
 from memory_mesh.core.redaction import PATTERNS, Finding, Redactor, find
 
 ROOT = Path(__file__).parents[1]
@@ -281,16 +282,11 @@ def show(by_pattern: dict[str, Counter[str]]) -> None:
 
 
 def keep(result: dict[str, Any], by_pattern: dict[str, Counter[str]], *, hostile_too: bool) -> None:
-    commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
-    status = subprocess.run(
-        ["git", "status", "--porcelain", "--", ".", ":!bench/results"], cwd=ROOT, capture_output=True, text=True, check=False
-    ).stdout
     kept = {
         "made_by": "python -m bench.redaction --data DIR" + (" --hostile" if hostile_too else ""),
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
-        "commit": commit or "unknown",
-        "clean": not status.strip(),
+        **measured_at(),
         "patterns": len(by_pattern),
         **result,
         "by_pattern": {id_: dict(counts) for id_, counts in by_pattern.items() if counts},

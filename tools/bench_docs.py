@@ -18,7 +18,8 @@ _INTRO = """\
 # Benchmarks
 
 `tools/bench_docs.py` generates this page from `bench/results/`, and a test checks that it is current. Each table names the
-command that produced it. The data sets are not in the repository; the benchmarks take `--data DIR`.
+command that produced it and the commit that it ran at; results of uncommitted changes are refused. The data sets are not in the
+repository; the benchmarks take `--data DIR`.
 """
 _QUALITY = """\
 ## How well memories are found
@@ -81,15 +82,19 @@ def page() -> str:
 
 
 def _read(name: str) -> Any:
+    """Return a result, or None if there is none. A result of uncommitted files is refused: nobody could measure it again."""
     path = RESULTS / f"{name}.json"
-    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
+    result = json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
+    if result and result.get("clean") is False:
+        sys.exit(f"{path.name} was measured with uncommitted changes: commit them and measure again, or restore the file")
+    return result
 
 
 def _quality(result: Mapping[str, Any] | None) -> Iterator[str]:
     if result is None:
         return
     yield _QUALITY
-    yield _source(result["command"], result["commit"])
+    yield _source(result["command"], result)
     for name, data_set in result["sets"].items():
         for part, table in data_set["parts"].items():
             yield f"**{name}, {part}** ({table['questions']:,} questions)\n"
@@ -113,7 +118,7 @@ def _speed(result: Mapping[str, Any] | None) -> Iterator[str]:
     if result is None:
         return
     yield _SPEED
-    yield _source(result["made_by"], result["commit"], result)
+    yield _source(result["made_by"], result)
     cost = result["embedding"]
     if isinstance(cost, dict):
         yield (
@@ -164,7 +169,7 @@ def _redaction(result: Mapping[str, Any] | None) -> Iterator[str]:
     if result is None or "vectors" not in result:
         return
     yield _REDACTION
-    yield _source(result["made_by"], result["commit"])
+    yield _source(result["made_by"], result)
     rows = [[*(str(row[name]) for name in ("kind", "source")), *_masked(row)] for row in result["vectors"]]
     labelled, lines = result["labelled"], result["negatives"]
     spans = labelled["spans"].items()
@@ -190,7 +195,7 @@ def _peers(result: Mapping[str, Any] | None) -> Iterator[str]:
     if result is None:
         return
     yield _PEERS
-    yield _source(result["made_by"], result["commit"], result)
+    yield _source(result["made_by"], result)
     yield _table(["", "durable", "search p50 / p95", "add p50 / p95", "bulk"], [_peer(peer) for peer in result["peers"]])
     yield _goals(result["goals"])
 
@@ -208,10 +213,18 @@ def _goals(goals: Sequence[Mapping[str, Any]]) -> str:
     return _table(["goal", "target", "measured", ""], rows)
 
 
-def _source(command: str, commit: str, result: Mapping[str, Any] | None = None) -> str:
-    load = f", load average {result['load_average']['before']:.1f} to {result['load_average']['after']:.1f}" if result else ""
-    system = f", {result['system']}" if result else ""
-    return f"`{command}`, commit {commit[:7]}{system}{load}.\n"
+def _source(command: str, result: Mapping[str, Any]) -> str:
+    load = result.get("load_average")
+    parts = [f"`{command}`", _commit(result), *([result["system"]] if "system" in result else [])]
+    parts += [f"load average {load['before']:.1f} to {load['after']:.1f}"] if load else []
+    return f"{', '.join(parts)}.\n"
+
+
+def _commit(result: Mapping[str, Any]) -> str:
+    """Name the commit. Older results do not say whether the files were as the commit has them."""
+    if not result.get("commit"):
+        return "commit not recorded"
+    return f"commit {result['commit'][:7]}" + ("" if result.get("clean") else " (uncommitted changes not recorded)")
 
 
 def _times(timing: Mapping[str, float]) -> str:

@@ -1,26 +1,34 @@
-"""Run the texts of tests/data/injections.toml against the fence, the detector and the reader of answers, and print a table.
+"""Run the texts of tests/data/injections.toml against the fence, the detector, the reader of answers and a store, and print a
+table.
 
     python tools/injection_battery.py [--markdown]
 
-Every payload comes with the answer of a model that obeys it. The exit code is 1 if a payload breaks out of its fence, changes
-the rules of the prompt, or makes the answer raise a trust, set an owner or take another form. The last column shows that these
-checks can fail: it counts the payloads that break a prompt built by joining texts and an answer used without checks.
+Every payload comes with the answer of a model that obeys it, and `extract` stores that answer. The exit code is 1 if a payload
+breaks out of its fence, changes the rules of the prompt, makes the answer take another form, or leaves a memory with more trust
+than its source has, or with another owner or status. The last column shows that these checks can fail: it counts the payloads
+that break a prompt built by joining texts and an answer used without checks.
 """
 
 import argparse
 import json
+import logging
 import re
 import sys
 import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from functools import cache
 from pathlib import Path
 
+from memory_mesh import MemoryMesh
 from memory_mesh.core.errors import AnswerUnreadable
 from memory_mesh.core.intake import CATEGORIES
+from memory_mesh.core.model import Status
 from memory_mesh.core.ports import Reply
 from memory_mesh.core.prompts import extraction
+from memory_mesh.core.safety import BASE_TRUST, Source
 from memory_mesh.core.safety.injection import InjectionKind, detect
+from memory_mesh.testing.fakes import ScriptedChat
 
 TEXTS = Path(__file__).parents[1] / "tests" / "data" / "injections.toml"
 BOUNDARY = "3b1f0c5e9a7d42688e10f4b2d6c3a597"
@@ -52,7 +60,7 @@ def harmless(half: str) -> list[str]:
 
 def breaches(payload: Payload) -> list[str]:
     """Return what a payload achieves. It should be nothing."""
-    return [*_of_the_fence(payload), *_of_the_answer(payload)]
+    return [*_of_the_fence(payload), *_of_the_answer(payload), *_of_the_store(payload)]
 
 
 def _of_the_fence(payload: Payload) -> list[str]:
@@ -90,6 +98,21 @@ def _of_the_answer(payload: Payload) -> list[str]:
     return found + ["tags that are not text" for item in items if not all(isinstance(tag, str) for tag in item.tags)]
 
 
+@cache
+def _of_the_store(payload: Payload) -> tuple[str, ...]:
+    """Extract with a model that obeys, and compare what is stored with what its source may have."""
+    with MemoryMesh(store="memory://", embedder="none", user_id="u", agent_id="a", chat=ScriptedChat(payload.obeyed)) as mesh:
+        done = mesh.extract(payload.text)
+        stored = mesh.get_all(status=list(Status))
+    source = Source.DOCUMENT if done.stored_whole else Source.INFERENCE
+    found = [
+        f"trust {memory.trust} of {source}" for memory in stored if memory.trust is None or memory.trust > BASE_TRUST[source]
+    ]
+    kept = ("u", "a", "global", Status.ACTIVE)
+    owners = [(memory.user_id, memory.agent_id, memory.memory_type, memory.status) for memory in stored]
+    return (*found, *(f"owner or status {owner}" for owner in owners if owner != kept))
+
+
 def breaks_the_naive_way(payload: Payload) -> bool:
     """Return whether it breaks a program that joins texts and uses answers without checks."""
     joined = f"<text>{payload.text}</text>\n{extraction.REMINDER}"
@@ -119,7 +142,7 @@ def rows(all_: Sequence[Payload]) -> list[tuple[str, ...]]:
 def _row(name: str, some: list[Payload]) -> tuple[str, ...]:
     fenced = sum(not _of_the_fence(payload) for payload in some)
     kept = sum(not _of_the_answer(payload) for payload in some)
-    raised = sum("field" in breach for payload in some for breach in _of_the_answer(payload))
+    raised = sum(any(breach.startswith("trust") for breach in _of_the_store(payload)) for payload in some)
     naive = sum(breaks_the_naive_way(payload) for payload in some)
     return (
         name,
@@ -157,6 +180,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--markdown", action="store_true", help="print a Markdown table")
     asked = parser.parse_args(words)
+    logging.getLogger("memory_mesh").addHandler(logging.NullHandler())  # each answer that cannot be read is a warning
     all_ = payloads()
     print(table([HEAD, *rows(all_)], markdown=asked.markdown), alarms(), sep="\n\n")
     broken = [f"{payload.id}: {breach}" for payload in all_ for breach in breaches(payload)]

@@ -1,33 +1,32 @@
-"""Mutation testing: put deliberate bugs into copies of the package, one at a time, and run the tests of the stores.
+"""Mutation testing: put deliberate bugs into copies of the package, one at a time, and see that the tests catch them.
 
-    python tools/mutants.py [WORD ...]      only the mutants whose names contain one of the words
+    python tools/mutants.py [WORD ...]      only the bugs whose id or name contains one of the words
 
-The bugs are in tests/mutants/. It fails if more than two survive, if the tests fail without a bug, or if a bug no longer fits
-the code.
+The bugs are in tests/mutants/, in two parts. Those of stores.toml must fail the tests of the stores; two may survive. Each bug of
+requirements.toml breaks one requirement, and a test that carries its id must fail; none may survive, and every id that a test
+carries has a bug. The tool also fails if a bug no longer fits the code, or if a test that catches one fails
+without it. It writes build/mutants.json and docs/mutations.md; with `--check` it compares the page instead.
 """
 
 import argparse
 import compileall
+import json
 import os
 import re
 import shutil
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from queue import SimpleQueue
 from tempfile import TemporaryDirectory
 
-from rich.console import Console
-from rich.progress import Progress
-from rich.table import Table
-
 ROOT = Path(__file__).parents[1]
-PACKAGE = ROOT / "src" / "memory_mesh"
-MUTANTS = ROOT / "tests" / "mutants"
-TESTS = [f"tests/stores/test_{name}.py" for name in ("contract", "where_sql", "state_machine")]
+PACKAGE = Path("src") / "memory_mesh"
+STORE_TESTS = tuple(f"tests/stores/test_{name}.py" for name in ("contract", "where_sql", "state_machine"))
 AT_ONCE = 2
 MAY_SURVIVE = 2
 
@@ -35,122 +34,242 @@ MAY_SURVIVE = 2
 RAM = "TestRam or in_ram"
 CHOSEN = {"stores/ram.py": RAM, "stores/base.py": RAM}
 
-# A pytest plugin for each run: few fixed examples, no shrinking, and a check that the copy is tested.
-PLUGIN = '''"""A quick Hypothesis profile, and a check that the tests import the right copy."""
-
-import os
-from hypothesis import Phase, settings
-
-settings.register_profile(
-    "mutants", max_examples=30, derandomize=True, database=None, deadline=None, phases=[Phase.explicit, Phase.generate]
-)
-
-
-def pytest_configure():
-    import memory_mesh
-
-    assert memory_mesh.__file__.startswith(os.environ["MUTANT"]), memory_mesh.__file__
-'''
+# The tests of these folders start processes or wait for a disk: they come last.
+SLOW = ("tests/stores", "tests/interfaces", "tests/durability")
+_MAX_SECONDS = 600  # for the tests of one bug
+_SHOWN_LINES = 8  # of the output of the tests, for each bug that survived
+LEFT_OUT = shutil.ignore_patterns(".*", "build", "dist", "results")
 
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """One bug: in `file`, `old` is replaced by `new`."""
+    """One bug: in `file` of the package `old` is replaced by `new`. If it has an id, it breaks that requirement."""
 
     name: str
     file: str
     old: str
     new: str
+    id: str = ""
+
+    @property
+    def label(self) -> str:
+        return f"{self.id} {self.name}".strip()
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The result of a test run: the first test that failed, if any, and the output."""
+    """The result of a test run: the first test that caught the bug, if any, and the output."""
 
     caught_by: str | None
     output: str
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    words = _words(arguments)
-    mutants = [mutant for mutant in read(MUTANTS) if not words or any(word in mutant.name for word in words)]
-    console = Console(width=None if sys.stdout.isatty() else 150)
-    with TemporaryDirectory() as name:
-        # Copied once, so that edits during the run have no effect.
-        sound = Path(name) / "sound"
-        shutil.copytree(PACKAGE, sound, ignore=shutil.ignore_patterns("__pycache__"))
-        compileall.compile_dir(sound, quiet=1)
-        if stale := [mutant for mutant in mutants if not fits(mutant, sound)]:
-            console.print(*(f"{mutant.file}: no longer fits the code: {mutant.name}" for mutant in stale), sep="\n")
-            return 1
-        without = run(None, sound)
-        if without.caught_by:
-            console.print(f"the tests fail without a bug: {without.caught_by}\n{without.output}", markup=False)
-            return 1
-        outcomes = dict(_each(mutants, sound, console))
-    return report(console, mutants, outcomes)
+class Trees:
+    """Copies of the repository, in each of which one bug is tried at a time."""
+
+    def __init__(self, root: Path, folder: Path, count: int) -> None:
+        self._free: SimpleQueue[Path] = SimpleQueue()
+        for number in range(count):
+            tree = folder / str(number)
+            # With the cached bytecode; runs write none.
+            shutil.copytree(root, tree, ignore=LEFT_OUT, symlinks=True)
+            compileall.compile_dir(tree / PACKAGE, quiet=1)
+            self._free.put(tree)
+
+    def run(self, mutant: Mutant | None, *words: str) -> Outcome:
+        """Run pytest in a free copy with the bug, and take the bug out again."""
+        tree = self._free.get()
+        path = tree / PACKAGE / (mutant.file if mutant else "__init__.py")
+        sound, stat = path.read_text(encoding="utf-8"), path.stat()
+        try:
+            if mutant:
+                path.write_text(sound.replace(mutant.old, mutant.new), encoding="utf-8")
+                # Python takes cached bytecode for current if size and second are the same.
+                os.utime(path, (stat.st_atime, stat.st_mtime + 60))
+            return _tested(tree, mutant.id if mutant else "", words)
+        finally:
+            path.write_text(sound, encoding="utf-8")
+            os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+            self._free.put(tree)
 
 
-def read(folder: Path) -> Iterator[Mutant]:
-    """Yield the mutants of all files."""
-    for path in sorted(folder.glob("*.toml")):
+def main(arguments: Sequence[str] | None = None, root: Path = ROOT) -> int:
+    given = _arguments(arguments)
+    mutants = [one for one in read(root) if not given.words or any(word in one.label for word in given.words)]
+    files = files_of_tests(root)
+    faults = [*unfit(mutants, root), *untested(mutants, files)]
+    faults += without_bug(mutants, files) if not given.words else ()
+    if faults:
+        print(*faults, sep="\n")
+        return 1
+    with TemporaryDirectory() as folder:
+        trees = Trees(root, Path(folder), AT_ONCE)
+        outcomes = dict(_each(mutants, trees, files))
+        faults = [*_failing_without(outcomes, trees), *_survivors(outcomes)]
+    if not given.words:
+        faults += _written(root, outcomes, check=given.check)
+    print(*_figures(outcomes), *faults, sep="\n")
+    return 1 if faults else 0
+
+
+def read(root: Path) -> Iterator[Mutant]:
+    """Yield the bugs of all files."""
+    for path in sorted((root / "tests" / "mutants").glob("*.toml")):
         yield from (Mutant(**one) for one in tomllib.loads(path.read_text(encoding="utf-8"))["mutant"])
 
 
-def fits(mutant: Mutant, package: Path) -> bool:
-    return (package / mutant.file).read_text(encoding="utf-8").count(mutant.old) == 1
+def files_of_tests(root: Path) -> dict[str, list[str]]:
+    """Return the files of tests that name each requirement, those with slow tests last."""
+    documents = tomllib.loads((root / "conformance" / "requirements.toml").read_text(encoding="utf-8"))["documents"]
+    files: dict[str, list[str]] = {id_: [] for document in documents for id_ in document["ids"]}
+    names = sorted(path.relative_to(root).as_posix() for path in (root / "tests").rglob("test_*.py"))
+    for name in sorted(names, key=lambda name: name.startswith(SLOW)):
+        for id_ in {*re.findall(r'"([A-Z]+-\d+)"', (root / name).read_text(encoding="utf-8"))} & files.keys():
+            files[id_].append(name)
+    return {id_: named for id_, named in files.items() if named}
 
 
-def run(mutant: Mutant | None, package: Path) -> Outcome:
-    """Run the tests on a copy of the package with the mutant."""
-    with TemporaryDirectory(dir=package.parent) as name:
-        copy = Path(name)
-        shutil.copytree(package, copy / "memory_mesh")
-        (copy / "mutant_plugin.py").write_text(PLUGIN, encoding="utf-8")
-        if mutant:
-            path = copy / "memory_mesh" / mutant.file
-            path.write_text(path.read_text(encoding="utf-8").replace(mutant.old, mutant.new), encoding="utf-8")
-        return _tested(copy, CHOSEN.get(mutant.file, f"not ({RAM})") if mutant else "")
-
-
-def report(console: Console, mutants: Sequence[Mutant], outcomes: dict[Mutant, Outcome]) -> int:
-    """Print the results, and return 1 if too many mutants survived."""
-    table = Table("bug", "caught by")
+def unfit(mutants: Iterable[Mutant], root: Path) -> Iterator[str]:
+    """Yield one line for each bug whose old text does not occur exactly once in its file."""
     for mutant in mutants:
-        table.add_row(mutant.name, outcomes[mutant].caught_by or "[red]survived[/]")
-    survived = [mutant for mutant in mutants if not outcomes[mutant].caught_by]
-    console.print(table)
-    console.print(f"{len(mutants) - len(survived)} of {len(mutants)} bugs were caught, {len(survived)} survived.")
-    return 1 if len(survived) > MAY_SURVIVE else 0
+        path = root / PACKAGE / mutant.file
+        count = path.read_text(encoding="utf-8").count(mutant.old) if path.is_file() else 0
+        if count != 1:
+            yield f"{mutant.file}: the bug no longer fits the code, its old text occurs {count} times: {mutant.label}"
 
 
-def _each(mutants: Sequence[Mutant], package: Path, console: Console) -> Iterator[tuple[Mutant, Outcome]]:
-    with Progress(console=console, disable=not console.is_terminal) as progress, ThreadPoolExecutor(AT_ONCE) as pool:
-        task = progress.add_task("bugs", total=len(mutants))
-        runs = {pool.submit(run, mutant, package): mutant for mutant in mutants}
-        for done in as_completed(runs):
-            progress.advance(task)
-            yield runs[done], done.result()
+def untested(mutants: Iterable[Mutant], files: Mapping[str, object]) -> Iterator[str]:
+    """Yield one line for each requirement that has a bug and no test."""
+    ids = {mutant.id for mutant in mutants if mutant.id}
+    return (f"{id_} has a bug in tests/mutants/ but no test carries it" for id_ in sorted(ids - files.keys()))
 
 
-def _tested(copy: Path, chosen: str) -> Outcome:
-    words = [sys.executable, "-m", "pytest", "-x", "-q", "--no-header", "--tb=short", "-p", "no:cacheprovider"]
-    words += ["-p", "mutant_plugin", "--hypothesis-profile=mutants", f"--basetemp={copy / 'tmp'}", "-k", chosen, *TESTS]
-    environment = {**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1", "MUTANT": str(copy)}
-    done = subprocess.run(words, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+def without_bug(mutants: Iterable[Mutant], files: Mapping[str, object]) -> Iterator[str]:
+    """Yield one line for each requirement that has a test and no bug."""
+    ids = {mutant.id for mutant in mutants}
+    return (f"{id_} has a test but no bug in tests/mutants/requirements.toml" for id_ in sorted(files.keys() - ids))
+
+
+def _each(mutants: Sequence[Mutant], trees: Trees, files: Mapping[str, Sequence[str]]) -> Iterator[tuple[Mutant, Outcome]]:
+    """Yield each bug with its outcome, in the order given, and print a line for each as it is done."""
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        runs = {pool.submit(trees.run, mutant, *_words(mutant, files)): mutant for mutant in mutants}
+        for number, done in enumerate(as_completed(runs), 1):
+            caught = done.result().caught_by
+            print(f"[{number}/{len(runs)}] {runs[done].label}: {_sentence(caught) if caught else 'SURVIVED'}", flush=True)
+    yield from ((mutant, run.result()) for run, mutant in runs.items())
+
+
+def _words(mutant: Mutant, files: Mapping[str, Sequence[str]]) -> Sequence[str]:
+    """Return which tests to run for a bug."""
+    return files[mutant.id] if mutant.id else ("-k", CHOSEN.get(mutant.file, f"not ({RAM})"), *STORE_TESTS)
+
+
+def _tested(tree: Path, id_: str, words: Sequence[str]) -> Outcome:
+    command = [sys.executable, "-m", "pytest", "-q", "--no-header", "--tb=short", "-p", "no:cacheprovider", "-p", "mutant_plugin"]
+    command += ["--hypothesis-profile=mutants", "--timeout=60", *words]
+    caught = tree / "caught"
+    caught.unlink(missing_ok=True)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tree / "src"), str(tree / "tools")]), "MUTANT_ID": id_}
+    environment |= {"PYTHONDONTWRITEBYTECODE": "1", "MUTANT_ROOT": str(tree), "MUTANT_CAUGHT": str(caught)}
+    try:
+        done = subprocess.run(
+            command, cwd=tree, env=environment, capture_output=True, text=True, check=False, timeout=_MAX_SECONDS
+        )
+    except subprocess.TimeoutExpired:
+        return Outcome(None, f"the tests did not end within {_MAX_SECONDS} seconds")
     output = done.stdout + done.stderr
-    if done.returncode > 1:  # 1 is a failed test; anything else means that pytest itself could not run
+    if caught.exists():
+        return Outcome(caught.read_text(encoding="utf-8"), output)
+    if done.returncode not in (0, 1) and not id_:  # anything else means that pytest itself could not run
         raise RuntimeError(f"the tests did not run:\n{output}")
-    if done.returncode == 0:
-        return Outcome(None, output)
-    failed = re.search(r"^(?:FAILED|ERROR) \S+::(?:test_)?([^\s\[]+)", output, flags=re.MULTILINE)
-    return Outcome(failed.group(1).replace("_", " ") if failed else output.strip()[-200:], output)
+    return Outcome(None, output)
 
 
-def _words(arguments: Sequence[str] | None) -> list[str]:
+def _failing_without(outcomes: Mapping[Mutant, Outcome], trees: Trees) -> Iterator[str]:
+    """Yield a line if a test that caught a bug fails without one too."""
+    tests = sorted({outcome.caught_by.partition("[")[0] for outcome in outcomes.values() if outcome.caught_by})
+    without = trees.run(None, *tests) if tests else Outcome(None, "")
+    if without.caught_by:
+        yield f"{without.caught_by} fails without a bug:\n{without.output}"
+
+
+def _survivors(outcomes: Mapping[Mutant, Outcome]) -> Iterator[str]:
+    """Yield a line for each bug that survived, except the few that may."""
+    survivors = [mutant for mutant, outcome in outcomes.items() if not outcome.caught_by]
+    in_stores = [mutant for mutant in survivors if not mutant.id]
+    for mutant in survivors:
+        if mutant.id or len(in_stores) > MAY_SURVIVE:
+            yield "\n  ".join(
+                [f"survived: {mutant.label} ({mutant.file})", *outcomes[mutant].output.splitlines()[-_SHOWN_LINES:]]
+            )
+
+
+def _figures(outcomes: Mapping[Mutant, Outcome]) -> Iterator[str]:
+    for title, of_requirements in (("bugs in the stores", False), ("bugs that break a requirement", True)):
+        caught = [bool(outcome.caught_by) for mutant, outcome in outcomes.items() if bool(mutant.id) == of_requirements]
+        yield f"{sum(caught)} of {len(caught)} {title} were caught"
+
+
+# --- the result file and the page ---
+
+_INTRO = """\
+# Mutations
+
+Deliberate bugs, put into copies of the package one at a time, and the first test that fails with each. `make mutants` generates
+this page; do not edit it. The bugs are in `tests/mutants/`.
+"""
+_REQUIREMENTS = """\
+## Requirements
+
+At least one bug for each requirement that a test carries. Only the tests that carry the id are run. It is caught if an assertion
+of such a test fails, or if the program refuses what the test asks of it; an import error or a time-out is not enough. None may
+survive.
+"""
+_STORES = """\
+## Stores
+
+Plausible mistakes in the stores. The tests of the stores must catch all but two.
+"""
+
+
+def _written(root: Path, outcomes: Mapping[Mutant, Outcome], *, check: bool) -> list[str]:
+    """Write the results and the page, or with `check` return a line if the page is not current."""
+    results = [{**asdict(mutant), "caught_by": outcome.caught_by} for mutant, outcome in outcomes.items()]
+    (root / "build").mkdir(exist_ok=True)
+    (root / "build" / "mutants.json").write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+    page, text = root / "docs" / "mutations.md", "\n".join(_page(outcomes)) + "\n"
+    if not check:
+        page.write_text(text, encoding="utf-8")
+    elif not page.is_file() or page.read_text(encoding="utf-8") != text:
+        return ["docs/mutations.md is out of date: run `make mutants`"]
+    return []
+
+
+def _page(outcomes: Mapping[Mutant, Outcome]) -> Iterator[str]:
+    yield _INTRO
+    yield from (f"- {line}" for line in _figures(outcomes))
+    for intro, of_requirements in ((_REQUIREMENTS, True), (_STORES, False)):
+        yield f"\n{intro}"
+        yield f"| {'id | ' * of_requirements}bug | file | caught by |"
+        yield f"|{'---|' * (3 + of_requirements)}"
+        for mutant, outcome in outcomes.items():
+            if bool(mutant.id) == of_requirements:
+                caught = _sentence(outcome.caught_by) if outcome.caught_by else "survived"
+                yield f"| {f'{mutant.id} | ' * of_requirements}{mutant.name} | `{mutant.file}` | {caught} |"
+
+
+def _sentence(node: str) -> str:
+    """Return the name of a test as a sentence, with its file."""
+    file, _, function = node.partition("[")[0].partition("::")
+    return f"{function.split('::')[-1].removeprefix('test_').replace('_', ' ')} (`{file}`)"
+
+
+def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("words", nargs="*", help="only the mutants whose names contain one of these")
-    return list(parser.parse_args(arguments).words)
+    parser.add_argument("words", nargs="*", help="only the bugs whose id or name contains one of these")
+    parser.add_argument("--check", action="store_true", help="compare docs/mutations.md instead of writing it")
+    return parser.parse_args(arguments)
 
 
 if __name__ == "__main__":

@@ -2,13 +2,13 @@
 
 import json
 import platform
-import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from html import escape
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from bench.commit import measured_at
 from bench.quality.measuring import FIGURES
 
 ROOT = Path(__file__).parents[2]
@@ -39,7 +39,7 @@ def keep(results: Mapping[str, Any], command: str, picture: str) -> None:
     """Write the result that later runs are compared with."""
     written = {
         "command": command,
-        "commit": _said("git", "rev-parse", "--short", "HEAD"),
+        **measured_at(),
         "machine": f"{platform.system()} {platform.machine()}, Python {platform.python_version()}",
         "versions": {name: version(name) for name in _PACKAGES},
         "sets": results,
@@ -68,8 +68,3 @@ def picture(tables: Mapping[str, Table], figure: str) -> str:
 
 def _text(x: float, y: float, words: str, *, anchor: str = "start", size: int = 12) -> str:
     return f'<text x="{x:g}" y="{y:g}" text-anchor="{anchor}" font-size="{size}" fill="{_INK}">{escape(words)}</text>'
-
-
-def _said(*command: str) -> str:
-    done: Sequence[str] = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False).stdout.split()
-    return done[0] if done else ""

@@ -3,12 +3,12 @@
 import json
 import os
 import platform
-import subprocess
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from bench.commit import measured_at
 from bench.picture import Line, chart
 from bench.speed.comparing import PeerResult
 from bench.speed.embedding import EmbeddingCost
@@ -76,13 +76,12 @@ def show_goals(goals: Sequence[Goal]) -> None:
 
 def write(out: Path, command: str, load_before: float, **result: object) -> None:
     """Write the result to a file, with the command, the commit and the system."""
-    commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
     content = {
         "made_by": command,
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
         "load_average": {"before": load_before, "after": load_average()},  # about 1 on an idle machine
-        "commit": commit or "unknown",
+        **measured_at(),
         "versions": {package: number for package in _PACKAGES if (number := _version(package))},
         **result,
     }

@@ -250,6 +250,7 @@ def test_category_and_memory_type_are_never_mixed() -> None:
     kept = read(metadata={"category": "lesson", "type": "event", "memory_type": "agent"})
     assert (kept.columns["category"], kept.memory_type) == ("lesson", "global")
     assert kept.metadata == {"category": "lesson", "type": "event", "memory_type": "agent"}
+    assert read(metadata={"category": "lesson"}).memory_type == "global"
     assert read(metadata={"type": "agent"}).columns["category"] is None
     assert read(metadata={"category": "anything at all"}).columns["category"] == "anything at all"
 

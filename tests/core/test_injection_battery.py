@@ -8,9 +8,13 @@ from types import ModuleType
 
 import pytest
 
+from memory_mesh import MemoryMesh
 from memory_mesh.core.ports import Reply
 from memory_mesh.core.prompts import extraction
+from memory_mesh.core.safety import BASE_TRUST, Source
 from memory_mesh.core.safety.injection import InjectionKind, detect
+from memory_mesh.flows import extract
+from memory_mesh.testing.fakes import ScriptedChat
 
 ROOT = Path(__file__).parents[2]
 
@@ -55,6 +59,22 @@ def test_the_checks_find_a_breach_where_there_is_one() -> None:
     assert not battery.holds(whole.replace("tea", f"tea</{name}>"))
     assert not battery.holds(whole.replace("tea", "<b>"))
     assert not battery.holds("tea")
+
+
+def test_the_column_of_raised_trust_counts_what_is_stored_with_more_than_its_source_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    column, some = battery.HEAD.index("trust raised"), PAYLOADS[::6]
+    assert battery.rows(some)[-1][column] == "0"
+    monkeypatch.setattr(battery, "_of_the_store", battery._of_the_store.__wrapped__)  # without its cache
+    monkeypatch.setattr(extract, "BASE_TRUST", {**BASE_TRUST, Source.INFERENCE: 0.55, Source.DOCUMENT: 1.0})
+    assert int(battery.rows(some)[-1][column]) >= len(some) * 0.8  # an answer without memories stores none
+
+
+def test_an_obedient_answer_is_really_stored_so_that_its_trust_is_measured() -> None:
+    asking = [payload for payload in PAYLOADS if '"trust"' in payload.obeyed]
+    assert asking
+    with MemoryMesh(store="memory://", embedder="none", chat=ScriptedChat(asking[0].obeyed)) as mesh:
+        done = mesh.extract(asking[0].text)
+    assert [memory.trust for memory in done.memories] == [BASE_TRUST[Source.INFERENCE]]
 
 
 def test_the_naive_way_breaks_for_a_good_part_of_the_payloads() -> None:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_mesh.core.errors import InvalidInput
-from memory_mesh.core.scrubbing import MESH_OVERRIDES, ScrubSettings, cleaning, pipeline, scrub
+from memory_mesh.core.scrubbing import MESH_OVERRIDES, ScrubSettings, pipeline, scrub
 from memory_mesh.core.scrubbing.cleaning import pieces
 from memory_mesh.core.text import estimate
 
@@ -186,17 +186,17 @@ def test_prose_and_code_together_are_the_text(text: str) -> None:
 @pytest.mark.req("MESH-121")
 def test_the_stages_come_in_the_order_of_the_document(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[str] = []
-    named = [("structural", cleaning.clean_structure), ("semantic", cleaning.filter_noise), ("normal", cleaning.normalise)]
     monkeypatch.setattr(
         pipeline,
         "_STAGES",
-        [lambda text, rules, name=name, stage=stage: (seen.append(name), stage(text, rules))[1] for name, stage in named],
+        [lambda text, rules, stage=stage: (seen.append(stage.__name__), stage(text, rules))[1] for stage in pipeline._STAGES],
     )
     for name in ("split_chunks", "annotate", "validate"):
         real = getattr(pipeline, name)
         monkeypatch.setattr(pipeline, name, lambda *args, name=name, real=real: (seen.append(name), real(*args))[1])
     scrub("<p>x</p>", MESH)
-    assert list(dict.fromkeys(seen)) == ["structural", "semantic", "normal", "split_chunks", "annotate", "validate"]
+    cleaned = ["clean_structure", "filter_noise", "normalise"]
+    assert list(dict.fromkeys(seen)) == [*cleaned, "split_chunks", "annotate", "validate"]
 
 
 # --- chunks ---
@@ -263,6 +263,8 @@ def test_the_meshs_overrides_leave_the_other_settings_as_they_were() -> None:
     assert (MESH.enabled, MESH.chunking.min_tokens, MESH.validation.enforce_min_length) == (True, 1, False)
     assert (MESH.chunking.max_tokens, MESH.chunking.hard_max_tokens, MESH.chunking.heading_aware) == (500, 2000, True)
     assert (DEFAULT.chunking.min_tokens, DEFAULT.validation.enforce_min_length) == (10, True)
+    own = MESH.merged({"chunking": {"maxTokens": 300}})  # a user's override comes on top of the mesh's
+    assert (own.chunking.max_tokens, own.chunking.min_tokens, own.validation.enforce_min_length) == (300, 1, False)
 
 
 @pytest.mark.parametrize(

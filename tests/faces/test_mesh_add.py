@@ -9,7 +9,7 @@ import pytest
 
 from memory_mesh import MemoryMesh
 from memory_mesh.core.errors import InvalidInput
-from memory_mesh.core.model import Ids, Kind, Memory
+from memory_mesh.core.model import Ids, Kind, Memory, millis
 from memory_mesh.testing.fakes import NEW_YEAR, FakeClock, seeded_ids
 
 from .house import House
@@ -297,7 +297,7 @@ def test_imported_ids_of_another_shape_are_read_like_any_other(house: House, mes
 # --- the audit chain of adding ---
 
 
-@pytest.mark.req("MESH-024", "MESH-038", "MESH-041")
+@pytest.mark.req("MESH-024", "MESH-038", "MESH-041", "MESH-141")
 def test_every_write_is_a_block_of_its_writers_chain(house: House) -> None:
     ann, bob = house.mesh("ann"), house.mesh("bob", user_id="u")
     kept = ann.add("Some text", {"status": "error", "tags": ["#x"], "error_pattern": "p", "other": 1})
@@ -310,6 +310,21 @@ def test_every_write_is_a_block_of_its_writers_chain(house: House) -> None:
     assert all(re.fullmatch(r"yamo_retain_\d+_[0-9a-f]{6}", block.id) for block in (first, second))
     assert [block.number for block in house.blocks("bob", "u")] == [1]
     assert second.prev_hash == first.block_hash
+
+
+@pytest.mark.req("MESH-024")
+def test_the_id_of_a_block_names_its_operation_and_moment_and_not_its_place(house: House, mesh: MemoryMesh) -> None:
+    lesson = {"situation": "s", "error_pattern": "p", "oversight": "o", "fix": "f", "preventative_rule": "r"}
+    kept = mesh.add("Some text")
+    house.clock.advance(seconds=1)
+    mesh.search("text")
+    mesh.distill_lesson({**lesson, "severity": "high", "applicable_scope": "a"})
+    mesh.delete(kept.id)
+    blocks = mesh.audit_log(limit=100)
+    assert {block.operation_type for block in blocks} == {"retain", "recall", "lesson"}
+    shapes = {block.id: rf"yamo_{block.operation_type}_{millis(block.created_at)}_[0-9a-f]{{6}}" for block in blocks}
+    assert [id_ for id_, shape in shapes.items() if not re.fullmatch(shape, id_)] == []
+    assert sorted(block.number for block in blocks) == [1, 1, 2, 3]
 
 
 @pytest.mark.req("MESH-055")

@@ -51,6 +51,14 @@ def test_what_the_model_finds_important_is_stored_and_the_rest_dropped(house: Ho
     assert house.sound()
 
 
+@pytest.mark.req("GRAPH-79", "GRAPH-80")
+def test_by_default_items_from_an_importance_of_four_tenths_are_kept(house: House):
+    items = [{**TEA_ITEM, "text": f"Ana drinks tea {n}.", "importance": n} for n in (0.3, 0.39, 0.4, 0.41, 0.5)]
+    done = house.mesh(chat=ScriptedChat(answer(*items))).extract(TEXT)
+    assert sorted(memory.importance for memory in done.memories) == [0.4, 0.41, 0.5]
+    assert done.dropped == 2
+
+
 def test_a_lower_bound_keeps_more_and_a_higher_one_less(house: House):
     chat = ScriptedChat(answer(KEY_ITEM, TEA_ITEM))
     assert len(house.mesh(chat=chat).extract(TEXT, min_importance=0.3).memories) == 2

@@ -49,7 +49,7 @@ def rules(found: Sequence[LessonBlock]) -> list[str]:
 # --- what is kept ---
 
 
-@pytest.mark.req("MESH-146", "MESH-087", "MESH-023", "MESH-066")
+@pytest.mark.req("MESH-146", "MESH-087", "MESH-023", "MESH-063", "MESH-066")
 def test_a_lesson_is_a_memory_of_its_own_kind(house: House, mesh: MemoryMesh) -> None:
     lesson = mesh.distill_lesson(LESSON)
     memory = house.memory(lesson.memory_id)
@@ -215,6 +215,28 @@ def test_a_surer_lesson_takes_the_place_of_the_other(house: House) -> None:
     assert [record.id for record in mesh.get_memories_by_pattern(PATTERN)] == [is_.id]
     assert "Refresh the token before a deploy." not in [result.content.splitlines()[0] for result in mesh.search("token deploy")]
     assert house.sound()
+
+
+ODD_PATTERNS = ("it's", 'say "so"', "100%", "1000", "a_b", "axb", "A_B", "%", "_", "*", "a\\b", "' OR '1'='1", "--", "[a]*")
+
+
+@pytest.mark.req("MESH-092")
+def test_a_pattern_finds_exactly_its_own_lessons_also_with_quotes_and_wildcards(house: House, mesh: MemoryMesh) -> None:
+    ids = {odd: mesh.distill_lesson({**LESSON, "error_pattern": f"error {n}"}).memory_id for n, odd in enumerate(ODD_PATTERNS)}
+    for pattern, id_ in ids.items():
+        house.change(id_, lesson_pattern_id=pattern)
+    found = {pattern: [record.id for record in mesh.get_memories_by_pattern(pattern)] for pattern in ODD_PATTERNS}
+    assert found == {pattern: [id_] for pattern, id_ in ids.items()}
+    assert [mesh.get_memories_by_pattern(other) for other in ("%%", "a*", "100", "__", "a%")] == [[]] * 5
+
+
+@pytest.mark.req("MESH-092")
+@pytest.mark.parametrize("status", ["superseded", "disputed", "quarantined", "archived"])
+def test_a_lesson_that_is_not_active_is_not_among_those_of_its_pattern(house: House, mesh: MemoryMesh, status: str) -> None:
+    lesson = mesh.distill_lesson(LESSON)
+    assert [record.id for record in mesh.get_memories_by_pattern(PATTERN)] == [lesson.memory_id]
+    house.change(lesson.memory_id, status=status)
+    assert mesh.get_memories_by_pattern(PATTERN) == []
 
 
 @pytest.mark.req("MESH-144", "MESH-145")

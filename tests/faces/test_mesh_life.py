@@ -9,7 +9,8 @@ import pytest
 
 from memory_mesh import MemoryMesh, MemoryMeshError
 from memory_mesh.core.errors import NOT_YET, MemoryDisabled, NotFound, NotYet, SettingsError, StoreClosed
-from memory_mesh.core.model import as_clock
+from memory_mesh.core.model import Kind, as_clock
+from memory_mesh.core.options import Options
 from memory_mesh.flows import usage
 from memory_mesh.models import HashingEmbedder
 from memory_mesh.stores.ram import RamStore
@@ -121,11 +122,15 @@ def test_with_yamo_off_no_block_is_written(house: House) -> None:
     mesh.pin(id_)
     mesh.add_many([("one", None), ("one", None)])
     mesh.delete(id_)
-    assert house.blocks() == []
+    mesh.search("one")
+    mesh.close()
+    assert house.store.count(Kind.BLOCK) == 0
     assert mesh.verify() == []
     assert [record.content for record in mesh.get_all()] == ["one"]
-    house.mesh().add("told")  # the same house writes blocks where they are on
-    assert len(house.blocks()) == 1
+    with house.mesh() as audited:  # the same house writes blocks where they are on
+        audited.add("told")
+        audited.search("one")
+    assert house.store.count(Kind.BLOCK) == 2
 
 
 # --- what is not here yet ---
@@ -167,6 +172,7 @@ def test_an_option_at_its_default_is_taken_and_any_other_value_says_what_it_wait
         "enable_heritage_tracking": False,
         "max_heritage_depth": 5,
     }
+    assert {name: getattr(Options(), name) for name in defaults} == defaults
     MemoryMesh(store="memory://", **defaults)
     for option, value in {"max_heritage_depth": 6, "db_dir": "d"}.items():
         with pytest.raises(NotYet, match=option):

@@ -32,7 +32,9 @@ def test_a_memory_that_is_not_active_is_returned_only_if_its_status_is_named(hou
     assert texts(mesh.search("text", filter="status <> 'active' OR status = 'active'")) == ["open text"]
     assert texts(mesh.search("text", status=(status,))) == texts(mesh.get_all(status=[status])) == ["hidden text"]
     assert texts(mesh.get_all(status=("active", status))) == ["hidden text", "open text"]
-    assert mesh.get(id_).status == status
+    by_id = mesh.get(id_)
+    assert by_id
+    assert (by_id.content, by_id.status) == ("hidden text", status)
     assert mesh.history(id_)
 
 

@@ -1,9 +1,12 @@
 """Searching through the mesh: channels, rankers, scores, the cache, explanations and invalid queries."""
 
+from collections.abc import Sequence
+
 import pytest
 
 from memory_mesh import MemoryMesh
 from memory_mesh.core.errors import InvalidFilter, InvalidInput
+from memory_mesh.core.model import Vector
 from memory_mesh.models import HashingEmbedder
 from memory_mesh.testing.fakes import RecordingEmbedder
 
@@ -67,6 +70,30 @@ def test_a_result_has_a_similarity_beside_its_score(mesh: MemoryMesh) -> None:
     assert found[FACTS[4]] < 0.9
 
 
+class Directions:
+    """An embedder in two dimensions: the first word of a text is its cosine with every text that starts with no number."""
+
+    model, window = "directions", 1000
+
+    def count(self, text: str) -> int:
+        return len(text)
+
+    def embed(self, texts: Sequence[str]) -> list[Vector]:
+        words = [text.split()[0] for text in texts]
+        cosines = [1.0 if word.isalpha() else float(word) for word in words]
+        return [Vector.of(self.model, [cosine, (1 - cosine**2) ** 0.5]) for cosine in cosines]
+
+
+@pytest.mark.req("MESH-110")
+def test_similarity_is_one_minus_half_the_distance_and_not_rounded(house: House) -> None:
+    mesh = house.mesh(embedder=Directions())
+    cosines = (1.0, 0.612, 0.5, -0.5, -1.0)
+    mesh.add_many([(f"{cosine} is a cosine", None) for cosine in cosines])
+    found = {hit.content: hit.similarity for hit in mesh.search("cosine", ranker="rrf")}
+    expected = {f"{cosine} is a cosine": 1 - (1 - cosine) / 2 for cosine in cosines}
+    assert found == pytest.approx(expected, abs=0.002)
+
+
 def test_scores_lie_within_zero_and_one_and_fall(mesh: MemoryMesh) -> None:
     for ranker in ("learnt", "rrf"):
         scores = [hit.score for hit in mesh.search("when does the key rotate?", ranker=ranker, min_score=0)]
@@ -105,6 +132,22 @@ def test_a_filter_applies_before_candidates_are_counted(house: House) -> None:
     assert [hit.id for hit in mesh.search("tea for Ana", filter="tags = 'rare'", min_score=0, limit=2)] == [rare.id]
 
 
+@pytest.mark.req("MESH-105")
+def test_twice_as_many_candidates_as_results_are_ranked(house: House) -> None:
+    mesh = house.mesh(embedder="none")
+    mesh.add_many([(f"tea number {n}", None) for n in range(500)])
+    assert mesh.explain("tea", limit=240).candidates >= 480
+
+
+@pytest.mark.req("MESH-105")
+def test_each_channel_gives_twice_as_many_candidates_as_results(house: House) -> None:
+    mesh = house.mesh(embedder=Directions(), ranker="rrf")
+    mesh.add("0 granite granite granite")  # first by keywords, last by vectors
+    mesh.add("1 nothing")  # first by vectors, none of the keywords
+    second_twice = mesh.add("0.9 granite and more words")
+    assert [hit.id for hit in mesh.search("granite", limit=1)] == [second_twice.id]
+
+
 def test_private_memories_of_others_are_found_by_no_channel(house: House, mesh: MemoryMesh) -> None:
     secret = mesh.add("Ana's locker code is written under the lamp.", {"type": "agent"})
     query = "Ana's locker code is written under the lamp."
@@ -131,6 +174,22 @@ def test_a_repeated_search_is_answered_from_the_cache(mesh: MemoryMesh, recorder
     assert [hit.id for hit in mesh.search("deploy key")] == [hit.id for hit in first]
     assert len(recorder.texts) == asked
     assert mesh.get_cache_stats().hits == 1
+
+
+OTHERWISE: tuple[dict[str, object], ...] = (
+    {"query": "key"}, {"limit": 1}, {"filter": "tags = 'ops'"}, {"status": ["archived"]}, {"min_score": 0.0}, {"ranker": "rrf"},
+)  # fmt: skip
+
+
+@pytest.mark.req("MESH-113")
+@pytest.mark.parametrize("other", OTHERWISE, ids=lambda other: next(iter(other)))
+def test_another_search_is_not_answered_from_the_cache(mesh: MemoryMesh, other: dict[str, object]) -> None:
+    usual = {"query": "deploy key", "limit": 2, "min_score": 0.5}
+    mesh.search(**usual)
+    found = mesh.search(**{**usual, **other})
+    assert mesh.get_cache_stats().hits == 0
+    assert [hit.id for hit in mesh.search(**{**usual, **other})] == [hit.id for hit in found]
+    assert mesh.get_cache_stats().hits == 1  # so it was cached, under a key of its own
 
 
 @pytest.mark.req("MESH-114")
@@ -216,6 +275,14 @@ def test_a_search_counts_as_use_and_every_reader_sees_the_count(house: House, me
     assert other
     assert (other.access_count, other.last_accessed) == (2, "2026-01-01T00:00:05.000Z")
     assert other.revision == kept.revision
+
+
+@pytest.mark.req("MESH-034")
+def test_every_result_of_a_search_counts_as_used(mesh: MemoryMesh) -> None:
+    found = mesh.search(FACTS[1], ranker="rrf", limit=3)
+    counts = {record.id: (record.access_count, record.last_accessed is not None) for record in mesh.get_all()}
+    assert len(found) == 3
+    assert counts == {id_: (1, True) if id_ in {hit.id for hit in found} else (0, False) for id_ in counts}
 
 
 @pytest.mark.req("MESH-034")

@@ -99,7 +99,7 @@ class FindsInOrder(Subject):
         for kind in (Kind.MEMORY, Kind.LINK, Kind.BLOCK):
             whole = sorted((row for row in batch if row.kind is kind), key=lambda row: row.age_key, reverse=True)
             paged = store.find(kind, limit=page)
-            while len(paged) < len(whole):
+            for _ in whole:
                 paged += store.find(kind, limit=page, after=paged[-1])
             assert paged == store.find(kind) == whole
 

@@ -1,0 +1,63 @@
+"""Result files name the commit, and the page of benchmarks refuses what was measured with uncommitted changes."""
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+from bench.commit import measured_at
+
+import bench_docs
+
+RESULT = {"command": "python -m bench.quality", "sets": {}, "commit": "0123456789abcdef"}
+
+
+def git(folder: Path, *words: str) -> str:
+    own = ["git", "-c", "user.name=a", "-c", "user.email=a@example.org", *words]
+    return subprocess.run(own, cwd=folder, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def test_a_result_has_the_commit_and_whether_the_files_were_those_of_the_commit(tmp_path: Path) -> None:
+    git(tmp_path, "init", "-q")
+    (tmp_path / "code.py").write_text("one\n")
+    git(tmp_path, "add", ".")
+    git(tmp_path, "commit", "-qm", "one")
+    commit = git(tmp_path, "rev-parse", "HEAD")
+    (tmp_path / "bench" / "results").mkdir(parents=True)
+    (tmp_path / "bench" / "results" / "speed.json").write_text("{}")  # the benchmark before wrote its result
+    assert measured_at(tmp_path) == {"commit": commit, "clean": True}
+    (tmp_path / "code.py").write_text("two\n")
+    assert measured_at(tmp_path) == {"commit": commit, "clean": False}
+    git(tmp_path, "checkout", "-q", "code.py")
+    (tmp_path / "new.py").touch()
+    assert measured_at(tmp_path) == {"commit": commit, "clean": False}
+
+
+def test_without_a_repository_the_commit_is_not_recorded(tmp_path: Path) -> None:
+    assert measured_at(tmp_path) == {"commit": None, "clean": None}
+
+
+@pytest.mark.parametrize(
+    ("recorded", "shown"),
+    [
+        ({"clean": True}, "`python -m bench.quality`, commit 0123456."),
+        ({}, "`python -m bench.quality`, commit 0123456 (uncommitted changes not recorded)."),
+        ({"commit": None, "clean": None}, "`python -m bench.quality`, commit not recorded."),
+    ],
+)
+def test_the_page_names_the_commit_and_says_what_was_not_recorded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, recorded: dict[str, object], shown: str
+) -> None:
+    (tmp_path / "quality.json").write_text(json.dumps({**RESULT, **recorded}))
+    monkeypatch.setattr(bench_docs, "RESULTS", tmp_path)
+    assert shown in bench_docs.page()
+
+
+@pytest.mark.parametrize("name", ["quality", "speed", "speed_peers", "redaction"])
+def test_a_result_of_uncommitted_changes_is_refused_in_the_docs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    (tmp_path / f"{name}.json").write_text(json.dumps({**RESULT, "clean": False}))
+    monkeypatch.setattr(bench_docs, "RESULTS", tmp_path)
+    with pytest.raises(SystemExit, match=rf"{name}\.json was measured with uncommitted changes"):
+        bench_docs.page()
