@@ -166,3 +166,16 @@ def test_an_update_under_a_key_of_what_is_erased_finds_nothing(mesh: MemoryMesh)
     mesh.delete(id_)
     with pytest.raises(NotFound):
         mesh.update(id_, content="changed", idempotency_key="k")
+
+
+def test_a_session_learns_nothing_of_the_keys_of_another(house: House) -> None:
+    mine, theirs = house.mesh(session_id="s1"), house.mesh(session_id="s2")
+    hidden = theirs.add("the door code is blue horse", {"type": "session"}, idempotency_key="k")
+    assert theirs.add("the door code is blue horse", {"type": "session"}, idempotency_key="k").id == hidden.id
+    with pytest.raises(KeyReused):
+        theirs.add("another text", idempotency_key="k")
+    guess = mine.add("the door code is blue horse", {"type": "session"}, idempotency_key="k")
+    assert (guess.id == hidden.id, guess.session_id, guess.times_observed) == (False, "s1", 1)
+    assert mine.update(guess.id, content="a text of my own", idempotency_key="u").content == "a text of my own"
+    theirs.delete(hidden.id)
+    assert mine.add("the door code is blue horse", {"type": "session"}, idempotency_key="k").id == guess.id

@@ -154,7 +154,7 @@ def _reporting(memory: Memory, redactions: dict[str, int]) -> Memory:
 def _add_one(context: Context, batch: _Batch, item: Prepared, receipt: Row | None, vectors: Vectors) -> None:
     if receipt:
         id_ = replayed_id(Receipt.of(receipt), item.request)
-        # A repeated call gets the memory back from any session, so its visibility is not checked.
+        # A caller may write memories for a session that it cannot read, and repeats such a call too: visibility is not checked.
         if id_ not in batch.memories:
             batch.memories[id_] = require_memory(context, id_, any_reader=True)
         batch.answers.append(batch.memories[id_])
@@ -335,12 +335,17 @@ def _is_set(name: str, value: Value, metadata: dict[str, Value]) -> bool:
 
 
 def receipt_id(context: Context, key: str | None, *position: int) -> str | None:
-    """Return the id of a key's receipt, different for each agent and each position in a batch; None without a key."""
+    """Return the id of a key's receipt; None without a key.
+
+    It differs by agent, session and position in a batch: else a session could find out the keys and texts of another.
+    """
     if key is None:
         return None
     if not isinstance(key, str) or not key.strip():
         raise InvalidInput(f"idempotency_key is {shown(key)}", expected="a non-empty text")
-    parts = [context.reader.user_id, context.reader.agent_id, key, *position]
+    reader = context.reader
+    session = [] if reader.session_id is None else [[reader.session_id]]
+    parts = [reader.user_id, reader.agent_id, *session, key, *position]
     return "receipt_" + sha256(json.dumps(parts).encode()).hexdigest()
 
 
