@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from hashlib import sha256
 
 import pytest
 
@@ -51,6 +52,20 @@ def test_the_text_of_a_session_is_withheld_from_the_same_agent_in_another(house:
     assert SECRET not in shown(house.mesh())
 
 
+def test_a_guess_of_a_withheld_text_cannot_be_tested_against_its_hash(house: House) -> None:
+    ann, bob = house.mesh("ann"), house.mesh("bob")
+    memory = ann.add(f"The {SECRET} sleeps.", {"type": "agent"})
+    (own,), (withheld,) = blocks_of(ann, memory.id), blocks_of(bob, memory.id)
+    # The hash of a block is a plain one of its text, in which everything can be guessed but the hash of the content.
+    assert sha256(own.yamo_text.encode()).hexdigest() == withheld.block_hash
+    assert own.content_hash is not None
+    assert own.content_hash in own.yamo_text
+    assert withheld.content_hash is None
+    assert own.content_hash in "".join(ann.audit_export())
+    assert own.content_hash not in "".join(bob.audit_export())
+    assert all(isinstance(verdict, Sound) for verdict in verify_export(bob.audit_export()))
+
+
 def test_another_user_sees_no_block_at_all(house: House) -> None:
     house.mesh(user_id="u").add(f"The {SECRET} sleeps.")
     assert SECRET in shown(house.mesh(user_id="u"))
@@ -63,7 +78,7 @@ def test_a_withheld_block_keeps_everything_that_chains_it(house: House) -> None:
     ann, bob = house.mesh("ann"), house.mesh("bob")
     memory = ann.add(f"The {SECRET} sleeps.", {"type": "agent"})
     (full,), (partial) = blocks_of(ann, memory.id), blocks_of(bob, memory.id)
-    assert partial == [replace(full, yamo_text=WITHHELD, metadata=None)]
+    assert partial == [replace(full, yamo_text=WITHHELD, metadata=None, content_hash=None)]
     assert [Block.of(row).yamo_text for row in house.store.find(Kind.BLOCK)] == [full.yamo_text]  # nothing is stored
 
 

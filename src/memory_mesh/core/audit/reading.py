@@ -14,8 +14,12 @@ from memory_mesh.core.model import Block, Reader, Row, visible
 
 
 def withhold(block: Block) -> Block:
-    """Return the block without its text and metadata."""
-    return replace(block, yamo_text=WITHHELD, metadata=None, session_id=None)
+    """Return the block without its text and metadata.
+
+    Also without the hash of the content: it is the only part of the text that cannot be guessed, so with it a guess of the rest
+    could be tested against the hash of the block.
+    """
+    return replace(block, yamo_text=WITHHELD, metadata=None, session_id=None, content_hash=None)
 
 
 def may_read(reader: Reader, block: Block, memory: Row | None, first_revision: int) -> bool:
