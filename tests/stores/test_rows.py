@@ -78,6 +78,7 @@ def test_every_field_of_a_kind_is_drawn_and_left_out(kind: Kind, deep: bool) -> 
     assert len(optional) >= len(times) - 4
 
 
+@pytest.mark.deep
 def test_what_has_broken_stores_is_drawn() -> None:
     some = drawn(rows([Kind.MEMORY]), 700)
     values = [value for row in some for value in row.fields.values()]
@@ -95,6 +96,7 @@ def test_every_shape_of_condition_is_drawn() -> None:
     assert shapes == {Anything, Compare, In, Like, IsNull, And, Or, Not}
 
 
+@pytest.mark.deep
 def test_conditions_are_drawn_about_lists_keys_and_the_wrong_type() -> None:
     compares = [part for where in drawn(conditions(), 1500) for part in _parts(where) if isinstance(part, Compare)]
     columns = {part.column for part in compares}
