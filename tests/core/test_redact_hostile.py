@@ -145,6 +145,7 @@ BOMBS = [
 ]
 
 
+@pytest.mark.sample(40)
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("bomb", BOMBS, ids=ascii)
 def test_a_bomb_comes_back_redacted_once_and_for_all(bomb: str) -> None:
@@ -153,6 +154,7 @@ def test_a_bomb_comes_back_redacted_once_and_for_all(bomb: str) -> None:
     assert len(redacted) < 4 * len(text) + 10
 
 
+@pytest.mark.sample(20)
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize(
     "lead",
