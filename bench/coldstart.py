@@ -34,7 +34,9 @@ def main() -> None:
         "memory-mesh search": [command, "search", "deploy key"],
     }
     with tempfile.TemporaryDirectory() as home:
-        environment = {**os.environ, "MEMORY_MESH_HOME": home}
+        # With bytecode, as an installed package has it.
+        environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+        environment["MEMORY_MESH_HOME"] = home
         # The first runs compile the bytecode and create the store; they are not counted.
         subprocess.run(
             [command, "store", "--content", "The deploy key rotates on Mondays."],

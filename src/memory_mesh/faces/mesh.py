@@ -18,17 +18,18 @@ from memory_mesh.core.model import MIN_IMPORTANCE, Block, Change, Extraction, He
 from memory_mesh.core.ports import Progress, no_progress
 from memory_mesh.core.search import CacheStats, Explanation
 from memory_mesh.core.text import shown_url
-from memory_mesh.flows import anchor as anchor_flow
-from memory_mesh.flows import audit, embed, erase, filters, folders, lessons, models, rekey, search, usage, write
-from memory_mesh.flows.anchor import Anchored
-from memory_mesh.flows.audit import ChainSelection
+from memory_mesh.flows import embed, erase, filters, folders, lessons, models, search, usage, write
 from memory_mesh.flows.context import Context, State
 from memory_mesh.flows.embed import Reembedded
 from memory_mesh.flows.erase import Erasure
 from memory_mesh.flows.folders import Ingested
 from memory_mesh.flows.models import Checked
-from memory_mesh.flows.rekey import Rekeyed
 from memory_mesh.flows.search import Request
+
+# The flows of the audit trail are loaded by the methods that use them: most commands need none of them.
+if TYPE_CHECKING:
+    from memory_mesh.flows.anchor import Anchored
+    from memory_mesh.flows.rekey import Rekeyed
 
 Metadata = dict[str, object]
 
@@ -322,30 +323,39 @@ class Mesh:
         and `anchor` a file of `audit_anchor`, whose heads are all compared. `Sound.signature` says whether the signature of the
         chain was checked, and why not.
         """
+        from memory_mesh.flows.anchor import verify
+        from memory_mesh.flows.audit import ChainSelection
+
         selection = ChainSelection(agent_id=agent_id, recalls=recalls)
-        return anchor_flow.verify(self._reading(), selection, noted=head, file=None if anchor is None else fspath(anchor))
+        return verify(self._reading(), selection, noted=head, file=None if anchor is None else fspath(anchor))
 
     def audit_heads(self, *, agent_id: str | None = None, recalls: bool | None = None) -> list[Head]:
         """Return the last block of each audit chain of this user.
 
         Store it elsewhere: `verify(head=…)` then detects if the end of the chain was removed.
         """
-        return audit.heads(self._flushed(), ChainSelection(agent_id=agent_id, recalls=recalls))
+        from memory_mesh.flows.audit import ChainSelection, heads
 
-    def audit_anchor(self, to: str | PathLike[str] | None = None) -> Anchored:
+        return heads(self._flushed(), ChainSelection(agent_id=agent_id, recalls=recalls))
+
+    def audit_anchor(self, to: str | PathLike[str] | None = None) -> "Anchored":
         """Append the heads of this user's chains to a file, or send them to a URL. The default is the option `audit_anchor`.
 
         `verify(anchor=…)` compares them later, and finds an older copy of the store. Raises `InvalidInput` for a file that cannot
         be used, and `CallError` if the URL cannot be called.
         """
-        return anchor_flow.anchor(self._flushed(), None if to is None else fspath(to))
+        from memory_mesh.flows.anchor import anchor
 
-    def audit_rekey(self) -> Rekeyed:
+        return anchor(self._flushed(), None if to is None else fspath(to))
+
+    def audit_rekey(self) -> "Rekeyed":
         """Make a new key for the signatures of the audit chains, and move every chain of this user to it.
 
         The old key stays in the key file. Raises `SettingsError` if a chain is signed with a key that is not in the file.
         """
-        return rekey.rekey(self._flushed())
+        from memory_mesh.flows.rekey import rekey
+
+        return rekey(self._flushed())
 
     def audit_log(
         self, limit: int = 20, *, operation: str | None = None, agent_id: str | None = None, recalls: bool | None = None,
@@ -356,8 +366,10 @@ class Mesh:
         Texts of memories and queries that this agent and session may not see are `withheld`. `auditor`, the name of a person,
         shows all of them; an audit block records that first.
         """
+        from memory_mesh.flows.audit import ChainSelection, log
+
         selection = ChainSelection(agent_id=agent_id, recalls=recalls)
-        return audit.log(self._flushed(), selection=selection, operation=operation, limit=limit, auditor=auditor)
+        return log(self._flushed(), selection=selection, operation=operation, limit=limit, auditor=auditor)
 
     def audit_export(
         self, *, as_json: bool = True, agent_id: str | None = None, recalls: bool | None = None, auditor: str | None = None,
@@ -367,8 +379,10 @@ class Mesh:
 
         Texts are withheld as in `audit_log`; the wire format leaves out such blocks. `auditor` shows all of them.
         """
+        from memory_mesh.flows.audit import ChainSelection, export
+
         selection, update = ChainSelection(agent_id=agent_id, recalls=recalls), progress or no_progress
-        return audit.export(self._flushed(), selection=selection, as_json=as_json, auditor=auditor, progress=update)
+        return export(self._flushed(), selection=selection, as_json=as_json, auditor=auditor, progress=update)
 
     # --- formatting ---
 

@@ -160,8 +160,8 @@ def _pin(text: str, name: Name) -> Span | None:
         at = article.end()
     opened = 1 if text[at : at + 1] in ("'", '"', "`", "「") else 0
     pin = _DIGITS.match(text, at + opened) or _WIDE_DIGITS.match(text, at + opened)
-    least = 3 if name.word != "pin" else 4
-    if pin is None or sum(map(str.isdigit, pin[0])) < least or _UNIT.match(text, pin.end()):
+    min_length = 3 if name.word != "pin" else 4
+    if pin is None or sum(map(str.isdigit, pin[0])) < min_length or _UNIT.match(text, pin.end()):
         if name.word == "passcode" and (said := _stated(text, name)):
             return said
         before = _PIN_BEFORE.search(text, max(0, name.start - 64), name.start)
@@ -334,7 +334,7 @@ def _secret(text: str, name: Name, at: int, accept: _Accepts, *, sentence: bool 
     if span is None or span[0] == span[1]:
         return None
     value = text[slice(*span)]
-    if name.is_vague and not random_looking(value, least=12 if name.word == "auth" else 16):
+    if name.is_vague and not random_looking(value, min_length=12 if name.word == "auth" else 16):
         return None
     if looks_secret(value) and not _code(text, name, value, span[1], sentence=sentence) and not (name.plural and sentence):
         return _with_more_words(text, name, extended(text, span))
@@ -344,7 +344,7 @@ def _secret(text: str, name: Name, at: int, accept: _Accepts, *, sentence: bool 
 def _accept_quoted(text: str, name: Name, span: Span) -> bool:
     value = text[slice(*span)]
     if name.is_vague:
-        return random_looking(value, least=12) or noisy(value)
+        return random_looking(value, min_length=12) or noisy(value)
     named = name.word in ("credentials", "credential", "creds", "cred")
     return quoted_secret(value, password=name.is_password and not name.plural, token_word=name.word == "token" or named)
 
@@ -364,7 +364,7 @@ def _accept_assigned(text: str, name: Name, at: int, span: Span) -> Span | None:
     if value.isdigit():
         enough = len(value) >= (4 if name.is_password else 8) and name.word not in ("token", "pass")
         return extended(text, span) if enough and not _UNIT.match(text, span[1]) else None
-    if name.is_password and looks_secret(value, least=_SHORT) and _LINE_END.match(text, span[1]) and not _called(value):
+    if name.is_password and looks_secret(value, min_length=_SHORT) and _LINE_END.match(text, span[1]) and not _called(value):
         return span
     return _word_as_secret(text, name, at, span)
 
@@ -439,8 +439,12 @@ def _beside(text: str, name: Name, at: int, *, table: bool) -> Span | None:
     value = text[slice(*span)] if span else ""
     if span is None or value[:1] in ("", "-", "=") or plain_word(value):
         return None
-    least = 5 if name.is_password and (table or value.isalnum()) else 6 if name.is_password else 12
-    if len(value) >= least and looks_secret(value, least=least) and not _code(text, name, value, span[1], sentence=True):
+    min_length = 5 if name.is_password and (table or value.isalnum()) else 6 if name.is_password else 12
+    if (
+        len(value) >= min_length
+        and looks_secret(value, min_length=min_length)
+        and not _code(text, name, value, span[1], sentence=True)
+    ):
         return extended(text, span)
     if value.isdigit() and not name.word.isascii():  # şifrem 7731: no word stands between them
         return span if name.is_password and 4 <= len(value) <= 12 and _SENTENCE_END.match(text, span[1]) else None

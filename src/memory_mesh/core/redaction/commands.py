@@ -153,10 +153,10 @@ def _has(values: list[str], word: str, name: str) -> bool:
 def _last(text: str, name: str, words: list[Span]) -> Iterator[Span]:
     """Yield the last word that is not an option, a share, a drive or a name that the command requires before the password."""
     plain = [word for word in words if text[word[0]] not in "-/\\*" and text[word[1] - 1] != ":"]
-    least = {"htpasswd": 2, "rabbitmqctl": 3, "wpa_passphrase": 2}.get(name, 2)
+    min_length = {"htpasswd": 2, "rabbitmqctl": 3, "wpa_passphrase": 2}.get(name, 2)
     if name.startswith("net") and text[slice(*words[0])] == "user":
-        least = 3
-    if len(plain) >= least:
+        min_length = 3
+    if len(plain) >= min_length:
         yield from _given(text, _unquoted(text, plain[-1]), plain=False)
 
 
@@ -173,7 +173,7 @@ def _after(text: str, span: Span, separator: str) -> Iterator[Span]:
     user, found, password = value.partition(separator)
     if separator == "/":  # user/password@database
         password = password.rpartition("@")[0] or password
-    if found and not password and looks_secret(user, least=12):
+    if found and not password and looks_secret(user, min_length=12):
         yield span[0], span[0] + len(user)
     elif found and user and password and not (user.isdigit() and password.isdigit()):
         start = span[0] + len(user) + 1

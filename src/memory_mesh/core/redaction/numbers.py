@@ -76,7 +76,7 @@ def _card_from(page: Page, groups: list[Span], first: int) -> int | None:
 
 
 def _is_card(page: Page, span: Span, digits: str) -> bool:
-    """Accept a number of a known network, or any near a word for cards. A bare run after a word such as `order` is no card."""
+    """Accept a number of a known network, or any near a word for cards. A bare run after a word such as `order` is rejected."""
     longer = page.text[span[1] : span[1] + 1] in ("-", "–") and page.text[span[1] + 1 : span[1] + 2].isdigit()
     if longer or not _NETWORKS.match(digits):
         return _called_card(page, span)

@@ -41,11 +41,11 @@ def _sql(page: Page) -> Iterator[Span]:
     for start, end in page.around(("values",), 420, 20):
         for found in _COLUMNS.finditer(text, start, end):
             columns = [name.strip() for name in found[1].split(",")]
-            wanted = {at for at, name in enumerate(columns) if _SECRET_COLUMN.fullmatch(name)}
-            yield from _rows(text, found.end(), wanted) if wanted else ()
+            secret_columns = {at for at, name in enumerate(columns) if _SECRET_COLUMN.fullmatch(name)}
+            yield from _rows(text, found.end(), secret_columns) if secret_columns else ()
 
 
-def _rows(text: str, at: int, wanted: set[int]) -> Iterator[Span]:
+def _rows(text: str, at: int, secret_columns: set[int]) -> Iterator[Span]:
     column = -1
     for _ in range(_MAX_ROWS * 8):
         if column < 0:
@@ -56,7 +56,7 @@ def _rows(text: str, at: int, wanted: set[int]) -> Iterator[Span]:
         if field is None:
             return
         value = field[1].strip("'\"")
-        if column in wanted and field[1][:1] in ("'", '"') and not placeholder(value) and not plain_word(value):
+        if column in secret_columns and field[1][:1] in ("'", '"') and not placeholder(value) and not plain_word(value):
             yield field.start(1) + 1, field.end(1) - 1
         at, column = field.end(), column + 1
         if field[2] == ")":
@@ -164,7 +164,7 @@ def _files(page: Page) -> Iterator[Span]:
             yield from _cookies(text, header)
     for place in page.places(("sessid", "sessionid", "_session=")):
         session = _SESSION.match(text, place)
-        if session and random_looking(session[1], least=10):
+        if session and random_looking(session[1], min_length=10):
             yield session.span(1)
 
 
@@ -172,7 +172,7 @@ def _cookies(text: str, header: re.Match[str]) -> Iterator[Span]:
     cuts = [header.start(1) - 1, *(header.start(1) + at for at, char in enumerate(header[1]) if char == ";"), header.end(1)]
     for before, after in pairwise(cuts):
         name, _, value = text[before + 1 : after].partition("=")
-        if random_looking(value.strip().replace("%", "").replace(":", ""), least=16):
+        if random_looking(value.strip().replace("%", "").replace(":", ""), min_length=16):
             start = before + 2 + len(name)
             yield start, start + len(value.rstrip())
 

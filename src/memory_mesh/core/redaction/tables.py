@@ -108,8 +108,8 @@ def _is_secret(value: str, names: frozenset[str], *, loose: bool) -> bool:
     if names is _PIN_COLUMNS:
         return value.isdigit() and 3 <= len(value) <= 8
     if names is _SECRET_COLUMNS:
-        return random_looking(value, least=12)
-    return (looks_secret(value, least=5) and " " not in value) or (loose and len(value) >= 4 and " " not in value)
+        return random_looking(value, min_length=12)
+    return (looks_secret(value, min_length=5) and " " not in value) or (loose and len(value) >= 4 and " " not in value)
 
 
 PATTERNS = (Pattern("table_password", "SECRET", _tables, hints=("\n",), when=lambda page: page.holds(_STEMS)),)

@@ -89,20 +89,20 @@ def variable(value: str) -> bool:
     return bool(_VARIABLE.fullmatch(value) or DOTTED.fullmatch(value)) and sum(map(str.isdigit, value)) <= 1
 
 
-def looks_secret(value: str, *, least: int = 6) -> bool:
+def looks_secret(value: str, *, min_length: int = 6) -> bool:
     """Return whether the characters are not a word: letters with digits, or with marks or capitals unlike a word's."""
-    if len(value) < least or placeholder(value) or plain_word(value) or _FILE.fullmatch(value) or not _LETTER.search(value):
+    if len(value) < min_length or placeholder(value) or plain_word(value) or _FILE.fullmatch(value) or not _LETTER.search(value):
         return False
     if _MARKED.search(value):
         return True
     return len(value) >= 12 and value.isalpha() and sum(a.islower() != b.islower() for a, b in pairwise(value)) > 0.4 * len(value)
 
 
-def random_looking(value: str, *, least: int = 16) -> bool:
+def random_looking(value: str, *, min_length: int = 16) -> bool:
     """Return whether the value is a long run of mixed letters and digits, as only a key is."""
     core = value.rstrip("=")
     digits = sum(map(str.isdigit, core))
-    return len(core) >= least and 2 <= digits < len(core) and re.fullmatch(r"[A-Za-z0-9+/_~.-]+", core) is not None
+    return len(core) >= min_length and 2 <= digits < len(core) and re.fullmatch(r"[A-Za-z0-9+/_~.-]+", core) is not None
 
 
 def noisy(value: str) -> bool:
