@@ -65,9 +65,8 @@ def stub() -> str:
 
 
 def imports(face: ast.Module) -> Iterator[str]:
-    """Yield the imports of the face, also those for types only; what the stub does not use is removed afterwards."""
-    typed = [node for block in face.body if isinstance(block, ast.If) for node in block.body]
-    for node in (*face.body, *typed):
+    """Yield the imports of the face; those that the stub does not use are removed afterwards."""
+    for node in face.body:
         if isinstance(node, ast.Import | ast.ImportFrom):
             yield ast.unparse(node)
 
@@ -86,7 +85,7 @@ def methods(mesh: ast.ClassDef) -> Iterator[str]:
     yield f"    async def __aexit__(self, kind: {kind}, error: BaseException | None, trace: {trace}) -> None: ..."
     for node in mesh.body:
         if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
-            returns = ast.unparse(node.returns).strip("'") if node.returns else "None"
+            returns = ast.unparse(node.returns) if node.returns else "None"
             iterates = returns.startswith("Iterator[")
             yield f"    {'def' if iterates else 'async def'} {node.name}({ast.unparse(node.args)}) -> " + (
                 f"Async{returns}:" if iterates else f"{returns}:"

@@ -10,7 +10,7 @@ from threading import RLock
 from types import TracebackType
 from typing import TYPE_CHECKING, Never, Self
 
-from memory_mesh.core.audit import Verdict
+from memory_mesh.core.audit import Anchored, Rekeyed, Verdict
 from memory_mesh.core.errors import NOT_YET, not_yet
 from memory_mesh.core.intake import Selection
 from memory_mesh.core.learning import Distilled, Heartbeat, JobRun, LessonBlock, LessonContext, Spending
@@ -25,11 +25,6 @@ from memory_mesh.flows.erase import Erasure
 from memory_mesh.flows.folders import Ingested
 from memory_mesh.flows.models import Checked
 from memory_mesh.flows.search import Request
-
-# The flows of the audit trail are loaded by the methods that use them: most commands need none of them.
-if TYPE_CHECKING:
-    from memory_mesh.flows.anchor import Anchored
-    from memory_mesh.flows.rekey import Rekeyed
 
 Metadata = dict[str, object]
 
@@ -338,7 +333,7 @@ class Mesh:
 
         return heads(self._flushed(), ChainSelection(agent_id=agent_id, recalls=recalls))
 
-    def audit_anchor(self, to: str | PathLike[str] | None = None) -> "Anchored":
+    def audit_anchor(self, to: str | PathLike[str] | None = None) -> Anchored:
         """Append the heads of this user's chains to a file, or send them to a URL. The default is the option `audit_anchor`.
 
         `verify(anchor=…)` compares them later, and finds an older copy of the store. Raises `InvalidInput` for a file that cannot
@@ -348,7 +343,7 @@ class Mesh:
 
         return anchor(self._flushed(), None if to is None else fspath(to))
 
-    def audit_rekey(self) -> "Rekeyed":
+    def audit_rekey(self) -> Rekeyed:
         """Make a new key for the signatures of the audit chains, and move every chain of this user to it.
 
         The old key stays in the key file. Raises `SettingsError` if a chain is signed with a key that is not in the file.

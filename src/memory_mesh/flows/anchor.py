@@ -6,10 +6,9 @@ with its number is missing then, or is another one.
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from memory_mesh.core import audit
-from memory_mesh.core.audit import Broken, Sound, Verdict
+from memory_mesh.core.audit import Anchored, Broken, Sound, Verdict
 from memory_mesh.core.errors import InvalidInput
 from memory_mesh.core.model import BY_NAME, Block, Head, In, Json, Kind, Meta, all_of, batches, equals, fault, iso
 from memory_mesh.flows.audit import ChainSelection, heads, verify_all
@@ -22,15 +21,6 @@ _EXPECTED = "a file of memory-mesh audit anchor"
 
 # The anchored heads of a chain: number → the hashes and seals that were noted.
 _Noted = dict[int, set[tuple[str, str | None]]]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Anchored:
-    """Heads that were written to a file or sent to a URL."""
-
-    target: str
-    time: str
-    heads: tuple[Head, ...]
 
 
 def anchor(context: Context, target: str | None) -> Anchored:

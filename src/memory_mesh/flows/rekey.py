@@ -1,11 +1,10 @@
 """Move the audit chains of a user to a new signing key."""
 
-from dataclasses import dataclass
 from functools import partial
 
 from memory_mesh.core import audit
 from memory_mesh.core.audit import blocks as wire_blocks
-from memory_mesh.core.audit.signing import SigningKey
+from memory_mesh.core.audit.signing import Rekeyed, SigningKey
 from memory_mesh.core.errors import InvalidInput, SettingsError, StoreCorrupt
 from memory_mesh.core.model import Head, iso
 from memory_mesh.core.ports import SigningKeys
@@ -13,15 +12,6 @@ from memory_mesh.flows.audit import heads
 from memory_mesh.flows.chains import audit_rows, head_of, new_entry
 from memory_mesh.flows.context import Context, Plan, commit
 from memory_mesh.flows.signing import is_signed
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rekeyed:
-    """The new key, and what moved to it."""
-
-    key_id: str
-    old_keys: tuple[str, ...]
-    chains: tuple[str, ...]
 
 
 def rekey(context: Context) -> Rekeyed:

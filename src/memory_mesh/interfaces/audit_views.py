@@ -6,18 +6,13 @@ import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from memory_mesh.core.audit import ERASED, WITHHELD, Broken, Sound, Verdict, as_dict, of_recalls, owner_of
+from memory_mesh.core.audit import ERASED, WITHHELD, Anchored, Broken, Rekeyed, Sound, Verdict, as_dict, of_recalls, owner_of
 from memory_mesh.core.errors import InvalidInput
 from memory_mesh.core.model import Block, Head
 from memory_mesh.core.text import shown_url
 from memory_mesh.interfaces.render import NAME, PIPE_CLOSED, Answer, aligned, one_line, paint, preview, safe, styled, table, write
 from memory_mesh.interfaces.values import Call
-
-if TYPE_CHECKING:
-    from memory_mesh.flows.anchor import Anchored
-    from memory_mesh.flows.rekey import Rekeyed
 
 _PAIR = re.compile(r"^  (\w+);(.*);$", flags=re.MULTILINE)
 _BLOCK_COLUMNS = ("time", "chain", "block", "operation", "agent", "about")
@@ -46,13 +41,13 @@ def heads(ends: Sequence[Head], call: Call) -> Answer:
     return Answer(text=f"{summary}\n{aligned(rows)}" if rows else summary, data={"count": len(rows), "heads": data})
 
 
-def anchored(done: "Anchored", call: Call) -> Answer:
+def anchored(done: Anchored, call: Call) -> Answer:
     """Render where the heads were written."""
     data = {"target": done.target, "time": done.time, "heads": [_head_data(head) for head in done.heads]}
     return Answer(text=f"{NAME} {_count(len(done.heads))} anchored at {done.time} to {shown_url(done.target)}", data=data)
 
 
-def rekeyed(done: "Rekeyed", call: Call) -> Answer:
+def rekeyed(done: Rekeyed, call: Call) -> Answer:
     """Render the new key and the number of chains that it signs."""
     return Answer(text=f"{NAME} {_count(len(done.chains))} signed with the new key {done.key_id} from now on", data=asdict(done))
 

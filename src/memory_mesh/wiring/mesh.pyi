@@ -5,18 +5,16 @@ from os import PathLike
 from types import TracebackType
 from typing import Self
 
-from memory_mesh.core.audit import Verdict
+from memory_mesh.core.audit import Anchored, Rekeyed, Verdict
 from memory_mesh.core.learning import Distilled, Heartbeat, JobRun, LessonBlock, LessonContext
 from memory_mesh.core.model import MIN_IMPORTANCE, Block, Change, Extraction, GivenClock, Head, MemoryRecord, SearchResult, Status
 from memory_mesh.core.ports import ChatModel, Embedder, IdSource, Progress, Step, Store
 from memory_mesh.core.search import CacheStats, Explanation
 from memory_mesh.faces.mesh import MemoryStats, Mesh, Metadata
-from memory_mesh.flows.anchor import Anchored
 from memory_mesh.flows.embed import Reembedded
 from memory_mesh.flows.erase import Erasure
 from memory_mesh.flows.folders import Ingested
 from memory_mesh.flows.models import Checked
-from memory_mesh.flows.rekey import Rekeyed
 
 class MemoryMesh(Mesh):
     """One memory for one agent.

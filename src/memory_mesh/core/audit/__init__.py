@@ -9,12 +9,13 @@ from memory_mesh.core.audit.chain import (
 from memory_mesh.core.audit.export import EXPORT_NAMES, as_dict, line, noted_missing, verify_export
 from memory_mesh.core.audit.reading import may_read, withhold
 from memory_mesh.core.audit.seals import RowsDigest, content_hash, is_altered
+from memory_mesh.core.audit.signing import Anchored, Rekeyed
 from memory_mesh.core.audit.verify import Broken, Sound, Verdict, sealed_content, verify_chain, verify_tail
 from memory_mesh.core.audit.wire import ERASED, WITHHELD, Seal, Yamo, parse, parse_many
 
 __all__ = [
-    "ERASED", "EXPORT_NAMES", "OPERATIONS", "WITHHELD", "Broken", "Entry", "RowsDigest", "Seal", "Sound", "Verdict", "Yamo",
-    "append", "as_dict", "chain_name", "check_lesson", "checkpoint", "content_hash", "derived_id",
+    "ERASED", "EXPORT_NAMES", "OPERATIONS", "WITHHELD", "Anchored", "Broken", "Entry", "Rekeyed", "RowsDigest", "Seal", "Sound",
+    "Verdict", "Yamo", "append", "as_dict", "chain_name", "check_lesson", "checkpoint", "content_hash", "derived_id",
     "fraction_text", "is_altered", "line", "may_read", "noted_missing", "of_recalls", "owner_of", "parse", "parse_many",
     "quotes", "sealed_content", "sealed_through", "subject", "text_hash", "tombstone", "verify_chain",
     "verify_export", "verify_tail", "withhold",

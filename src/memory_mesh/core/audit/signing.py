@@ -21,6 +21,24 @@ KEY_BYTES = 32
 _SIGNING_KEY = re.compile(r"^  signing_key;([0-9a-f]{16});$", flags=re.MULTILINE)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Anchored:
+    """Heads that were written to a file or sent to a URL."""
+
+    target: str
+    time: str
+    heads: tuple[Head, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rekeyed:
+    """The new key, and what moved to it."""
+
+    key_id: str
+    old_keys: tuple[str, ...]
+    chains: tuple[str, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class SigningKey:
     """A key that signs the heads of audit chains."""
