@@ -1,36 +1,78 @@
-"""Cancellation of long calls. The caller provides an event; code that waits or loops checks it."""
+"""Cancellation of long calls. The caller provides an event; code that waits, loops or is about to write checks it."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass, field
 from threading import Event
 
 from memory_mesh.core.errors import Cancelled
 
-_EVENTS: ContextVar[tuple[Event, ...]] = ContextVar("memory_mesh_cancel_events", default=())
 _POLL_SECONDS = 0.1
 
 
+@dataclass(frozen=True, slots=True)
+class Written:
+    """The ids of the memories that cancellable calls stored or changed, and of those that they erased."""
+
+    stored: list[str] = field(default_factory=list)
+    erased: list[str] = field(default_factory=list)
+
+
+_CALLS: ContextVar[tuple[tuple[Event, Written], ...]] = ContextVar("memory_mesh_cancellable_calls", default=())
+
+
 @contextmanager
-def cancellable(stop: Event) -> Iterator[None]:
-    """Let another thread cancel the calls inside the block by setting the event. A cancelled call raises `Cancelled`."""
-    token = _EVENTS.set((*_EVENTS.get(), stop))
+def cancellable(stop: Event) -> Iterator[Written]:
+    """Let another thread cancel the calls inside the block by setting the event. A cancelled call raises `Cancelled`.
+
+    A write that has begun is completed. The block gets a `Written`, which lists what its calls wrote.
+    """
+    written = Written()
+    token = _CALLS.set((*_CALLS.get(), (stop, written)))
+    try:
+        yield written
+    finally:
+        _CALLS.reset(token)
+
+
+@contextmanager
+def uncancellable() -> Iterator[None]:
+    """Do not cancel what is inside the block: bookkeeping that must be written also for a cancelled call."""
+    token = _CALLS.set(())
     try:
         yield
     finally:
-        _EVENTS.reset(token)
+        _CALLS.reset(token)
 
 
 def check_cancelled() -> None:
     """Raise `Cancelled` if one of the events is set."""
-    if any(event.is_set() for event in _EVENTS.get()):
-        raise Cancelled("the call was cancelled", remedy="repeat it if the result is still needed")
+    cancel_check()()
+
+
+def cancel_check() -> Callable[[], None]:
+    """Return `check_cancelled` for this call, to be used in other threads."""
+    events = [event for event, _ in _CALLS.get()]
+
+    def check() -> None:
+        if any(event.is_set() for event in events):
+            raise Cancelled("the call was cancelled", remedy="repeat it if the result is still needed")
+
+    return check
+
+
+def record_written(*, stored: Iterable[str], erased: Iterable[str]) -> None:
+    """Record what was written, for the caller of a call that is cancelled too late."""
+    for _, written in _CALLS.get():
+        written.stored.extend(stored)
+        written.erased.extend(erased)
 
 
 def wait(seconds: float) -> None:
     """Sleep, or raise `Cancelled` as soon as the call is cancelled."""
     check_cancelled()
-    events = _EVENTS.get()
+    events = [event for event, _ in _CALLS.get()]
     innermost = events[-1] if events else Event()
     while seconds > 0:
         # A thread can wait for one event only; with several, the others are polled.

@@ -8,6 +8,7 @@ from threading import Event
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from memory_mesh.core import audit
+from memory_mesh.core.cancel import check_cancelled, record_written
 from memory_mesh.core.errors import Conflict, ContentAltered, InvalidInput, MemoryDisabled, NotFound, StoreBusy, shown
 from memory_mesh.core.intake import Limits
 from memory_mesh.core.learning import Accounts
@@ -126,18 +127,24 @@ def write_plan(
 ) -> tuple[Answer, bool]:
     """Write the plan that `decide` returns. After a `Conflict`, pause and decide again; raise `StoreBusy` after the last try.
 
-    Return the answer of the plan, and whether the bytes of deleted and replaced rows are freed.
+    A call that is cancelled before the write writes nothing; later the write is completed, and recorded for the caller. Return
+    the answer of the plan, and whether the bytes of deleted and replaced rows are freed.
     """
     for attempt in range(_MAX_ATTEMPTS):
         plan = decide()
         step("flow.decided")
         if not plan.puts and not plan.deletes:
             return plan.answer, True
+        check_cancelled()
         try:
             applied = store.apply(plan.puts, plan.deletes, seen=plan.seen)
         except Conflict:
             pause(attempt)
             continue
+        record_written(
+            stored=[row.id for row in plan.puts if row.kind is Kind.MEMORY],
+            erased=[id_ for kind, id_ in plan.deletes if kind is Kind.MEMORY],
+        )
         step("flow.applied")
         return plan.answer, applied.bytes_freed
     raise StoreBusy(f"{shown_url(store.url)}: other writers kept changing it", remedy="try again")

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
+from memory_mesh.core.cancel import check_cancelled
 from memory_mesh.core.errors import Conflict, EmbeddingError, MemoryMeshError, ModelMismatch, SettingsError
 from memory_mesh.core.model import In, Key, Kind, Memory, Meta, Row, Value, Vector, batches, checked, iso
 from memory_mesh.core.ports import Embedder, Progress
@@ -254,6 +255,7 @@ class _Reembedding:
         for _ in range(_MAX_ROUNDS):
             ids = find()
             for start, batch in zip(range(0, len(ids), at_once), batches(ids, at_once), strict=True):
+                check_cancelled()
                 written += self._write(batch, decide)
                 self._progress(what, start + len(batch), len(ids))
                 self._context.step(f"reembed.{what}")

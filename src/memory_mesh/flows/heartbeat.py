@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from memory_mesh.core.audit import Broken, Verdict, of_recalls, verify_tail
-from memory_mesh.core.cancel import check_cancelled
+from memory_mesh.core.cancel import check_cancelled, uncancellable
 from memory_mesh.core.errors import InvalidInput, MemoryMeshError, StoreBusy, StoreCorrupt, shown
 from memory_mesh.core.learning import MAX_STORED_RUNS, Heartbeat, JobRun, JobState, Outcome
 from memory_mesh.core.model import Compare, Head, Kind, Meta, equals, iso, millis
@@ -196,7 +196,8 @@ def _release(context: Context, job: Job, holder: str | None, began: int, run: Jo
         place = Meta.read(context.store, _id(context, "run", f"{job.name} {state.count % MAX_STORED_RUNS}"))
         return Plan(None, [state_row, place.row({**asdict(run), "outcome": str(run.outcome)}, at=iso(context.clock()))])
 
-    commit(context, decide)
+    with uncancellable():
+        commit(context, decide)
 
 
 def _stored_state(context: Context, job: Job) -> tuple[Meta, JobState]:

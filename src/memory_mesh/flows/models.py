@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from threading import Lock
 
+from memory_mesh.core.cancel import uncancellable
 from memory_mesh.core.errors import MemoryDisabled, MemoryMeshError, SettingsError, StoreError, StoreReadOnly
 from memory_mesh.core.learning import Accounts, Caps, DailySpending, Price, Spending, totals
 from memory_mesh.core.model import Meta, iso
@@ -127,7 +128,8 @@ class Ledger:
         try:
             if not self.file.is_prepared():
                 raise StoreReadOnly(f"{self.store.url} is not created or upgraded by a count")
-            write_plan(self.store, plan, pause=self.pause)
+            with uncancellable():  # a cancelled call was paid for
+                write_plan(self.store, plan, pause=self.pause)
         except (StoreError, MemoryDisabled) as error:
             # With a cap, an uncounted call would get around it. Without one, no answer is lost because counting failed.
             if self.caps.any and not isinstance(error, StoreReadOnly | MemoryDisabled):

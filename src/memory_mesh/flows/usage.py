@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any
 
 from memory_mesh.core.audit import Entry, blocks, chain_name
+from memory_mesh.core.cancel import uncancellable
 from memory_mesh.core.errors import SettingsError, StoreBusy, StoreClosed, StoreError, StoreReadOnly
 from memory_mesh.core.model import In, Kind, Memory, Row, SearchResult, Usage, iso, partitions
 from memory_mesh.core.pending import SearchEntry
@@ -152,7 +153,8 @@ def _commit(context: Context, decide: Callable[[], Plan[None]]) -> None:
     """Write what a search left, unless that would create or upgrade the store: a search does neither."""
     if not context.file.is_prepared():
         raise StoreReadOnly(f"a search does not create or upgrade {shown_url(context.store.url)}")
-    commit(context, decide)
+    with uncancellable():  # it was left by earlier searches
+        commit(context, decide)
 
 
 def _warn(context: Context, count: int, why: str) -> None:

@@ -14,6 +14,7 @@ from math import sqrt
 from threading import Lock
 from zlib import crc32
 
+from memory_mesh.core.cancel import cancel_check
 from memory_mesh.core.errors import EmbeddingError, SettingsError
 from memory_mesh.core.model import Vector
 from memory_mesh.core.search import tokens
@@ -40,16 +41,23 @@ class LocalEmbedder:
         return len(self._load().tokens(text))
 
     def embed(self, texts: Sequence[str]) -> list[Vector]:
+        """Return the vectors of texts. A cancelled call stops before the next text: a large batch takes minutes."""
         if not texts:
             return []
         engine, workers = self._load(), min(self._workers, len(texts))
+        check = cancel_check()
+
+        def one(text: str) -> Vector:
+            check()
+            return _embed_one(engine, text)
+
         if workers == 1:
-            return [_embed_one(engine, text) for text in texts]
+            return [one(text) for text in texts]
         from concurrent.futures import ThreadPoolExecutor  # not needed for a single query
 
         # The threads live only for this call: none is left to be forked or joined later.
         with ThreadPoolExecutor(workers, "memory-mesh-embed") as pool:
-            return list(pool.map(lambda text: _embed_one(engine, text), texts))
+            return list(pool.map(one, texts))
 
     def _load(self) -> "Engine":
         if self._engine is None:

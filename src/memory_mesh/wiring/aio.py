@@ -1,13 +1,14 @@
 """Run a synchronous face from `async` code: every call in a thread, so that a slow disk does not block the event loop."""
 
 from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import suppress
 from functools import wraps
 from inspect import getmembers, isfunction
 from threading import Event
 from types import TracebackType
 from typing import TYPE_CHECKING, ParamSpec, Self, TypeVar, get_origin
 
-from memory_mesh.core.cancel import cancellable
+from memory_mesh.core.cancel import Written, cancellable, check_cancelled
 
 if TYPE_CHECKING:
     from memory_mesh.faces.mesh import Mesh
@@ -18,20 +19,43 @@ _END = object()
 
 
 async def to_thread(call: Callable[Given, Answer], *args: Given.args, **options: Given.kwargs) -> Answer:
-    """Run a call in a thread. If the task is cancelled, a running call to a language model is stopped too."""
+    """Run a call in a thread. If the task is cancelled, the call is stopped before its next write.
+
+    The `CancelledError` is raised when the thread has ended, and a note of it lists what had been written by then.
+    """
     import asyncio  # 25 ms, and asynchronous programs have loaded it already
 
-    stop = Event()
+    stop, running = Event(), Event()
+    written = Written()
 
     def run() -> Answer:
-        with cancellable(stop):
+        nonlocal written
+        running.set()
+        with cancellable(stop) as written:
+            check_cancelled()
             return call(*args, **options)
 
+    thread = asyncio.ensure_future(asyncio.to_thread(run))
     try:
-        return await asyncio.to_thread(run)
-    except asyncio.CancelledError:
+        return await asyncio.shield(thread)
+    except asyncio.CancelledError as error:
         stop.set()
+        if not running.is_set():  # it waits for a free thread; if it gets one now, it stops at once
+            thread.cancel()
+        while not thread.done():
+            with suppress(asyncio.CancelledError):  # cancelled again: what is written is known only when the thread has ended
+                await asyncio.wait([thread])
+        if not thread.cancelled():
+            thread.exception()  # the caller is told of the cancellation only
+        if note := _note(written):
+            error.add_note(note)
         raise
+
+
+def _note(written: Written) -> str:
+    parts = (("stored", written.stored), ("erased", written.erased))
+    listed = [f"{verb} {', '.join(dict.fromkeys(ids))}" for verb, ids in parts if ids]
+    return f"memory-mesh had {' and '.join(listed)} before the call was cancelled" if listed else ""
 
 
 class AsyncProxy:

@@ -24,6 +24,7 @@ from threading import RLock
 from typing import Any
 from weakref import WeakSet
 
+from memory_mesh.core.cancel import wait
 from memory_mesh.core.errors import (
     Conflict,
     StoreBusy,
@@ -343,7 +344,7 @@ class SqliteStore:
                 if self._begin(connection, last=time.monotonic() >= until):
                     yield connection
                     return
-            time.sleep(pause)
+            wait(pause)
 
     def _begin(self, connection: sqlite3.Connection, *, last: bool) -> bool:
         connection.execute("PRAGMA busy_timeout = 0")
