@@ -31,7 +31,7 @@ def test_store_takes_the_documents_flags_and_prints_the_id(cli):
 def test_store_without_content_fails(cli):
     said = cli("store", "--type", "event")
     assert (said.code, said.out) == (2, "")
-    assert said.err == ("[MemoryMesh Error] --content TEXT is missing; see memory-mesh store --help\n")
+    assert said.err == ("[MemoryMesh Error] TEXT is missing; see memory-mesh store --help\n")
 
 
 @pytest.mark.req("MESH-154", "MESH-158")

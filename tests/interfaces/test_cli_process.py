@@ -155,7 +155,7 @@ def test_help_and_usage_errors_load_neither_store_nor_settings(environ, words):
         ("memory-mesh lessons --order-by s", ["severity\\ DESC"]),
         ("memory-mesh --v", ["--version"]),
         ("memory-mesh audit --", ["--help"]),
-        ("memory-mesh stats --js", ["--json"]),
+        ("memory-mesh stats --js", ["--json", "--jsonl"]),
         ("memory-mesh search -- --l", []),
     ],
 )

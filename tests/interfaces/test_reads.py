@@ -59,7 +59,7 @@ def test_a_read_in_an_empty_home_finds_nothing_and_leaves_nothing(
     before = snapshot(tmp_path)
     said = run(cli, operation)
     if not operation.handler:
-        assert said.code == (NO_MEMORY if "--id" in words_of(operation) else 0), said
+        assert said.code == (NO_MEMORY if operation.parameters[:1] and operation.parameters[0].name == "id" else 0), said
     assert snapshot(tmp_path) == before
     assert not home.exists()
 

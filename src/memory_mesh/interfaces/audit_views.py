@@ -28,6 +28,7 @@ def verdicts(chains: Sequence[Verdict], call: Call) -> Answer:
     return Answer(
         text="\n".join([summary, aligned(rows), *signatures]) if rows else summary,
         data={"ok": not breaks, "chains": [_verdict_data(verdict) for verdict in chains]},
+        rows="chains",
         code=1 if breaks else 0,
         draw=lambda: "\n".join([paint(summary), *(_marked(*row) for row in rows), *signatures]),
     )
@@ -38,7 +39,7 @@ def heads(ends: Sequence[Head], call: Call) -> Answer:
     rows = [(f"{head.number}:{head.seal or head.block_hash}", _owner(head.id)) for head in ends]
     summary = f"{NAME} {_count(len(rows))}" if rows else f"{NAME} There are no chains yet"
     data = [_head_data(head) for head in ends]
-    return Answer(text=f"{summary}\n{aligned(rows)}" if rows else summary, data={"count": len(rows), "heads": data})
+    return Answer(text=f"{summary}\n{aligned(rows)}" if rows else summary, data={"count": len(rows), "heads": data}, rows="heads")
 
 
 def anchored(done: Anchored, call: Call) -> Answer:
@@ -62,6 +63,7 @@ def blocks(latest: Sequence[Block], call: Call) -> Answer:
     return Answer(
         text=f"{NAME} {summary}\n{aligned([_BLOCK_COLUMNS, *rows])}" if rows else f"{NAME} {summary}",
         data={"count": len(rows), "blocks": [as_dict(block) for block in latest]},
+        rows="blocks",
         draw=lambda: table(summary, _BLOCK_COLUMNS, rows),
     )
 

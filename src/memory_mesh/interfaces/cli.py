@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from memory_mesh.core.errors import InvalidInput, shown
 from memory_mesh.interfaces import render
-from memory_mesh.interfaces.operations import COMMANDS, GROUPS, JSON, TARGET, YES, Kind, Operation, Parameter, parameters
-from memory_mesh.interfaces.render import Answer
+from memory_mesh.interfaces.operations import COMMANDS, GROUPS, JSON, JSONL, TARGET, YES, Kind, Operation, Parameter, parameters
+from memory_mesh.interfaces.render import Answer, Form
 from memory_mesh.interfaces.values import Call, Target, confirm, did_you_mean, merged, read
 
 if TYPE_CHECKING:
@@ -39,8 +39,8 @@ def dispatch(words: list[str]) -> int:
     given, positional = _arrange(command, rest)
     if _HELP & given.keys():
         return _print(command_help(command))
-    call = _parse(command, given | _named(command, positional, given))
-    return render.show(execute(call), as_json=call.as_json)
+    call = _parse(command, given | _named(command, positional, given), words)
+    return render.show(execute(call), call.form)
 
 
 def _resolve(words: list[str]) -> tuple[str, list[str]]:
@@ -83,8 +83,7 @@ def _arrange(command: str, words: Sequence[str]) -> tuple[dict[str, list[str]], 
         elif not word.startswith("-") or word == "-":
             positional.append(word)
         elif flag not in takes_value:
-            place = "write it before the command" if flag in _ROOT_FLAGS else f"see memory-mesh {command} --help"
-            raise _unknown_flag(flag, takes_value, place)
+            raise _unknown_flag(flag, takes_value, _place(word, flag, command))
         elif not takes_value[flag]:
             given.setdefault(flag, [])
             if equals:
@@ -94,6 +93,12 @@ def _arrange(command: str, words: Sequence[str]) -> tuple[dict[str, list[str]], 
     for word in positional:
         _refuse_json(command, word, takes_value)
     return given, positional
+
+
+def _place(word: str, flag: str, command: str) -> str:
+    if " " in word:
+        return "write -- before a text that begins with a dash"
+    return "write it before the command" if flag in _ROOT_FLAGS else f"see memory-mesh {command} --help"
 
 
 def _next(flag: str, rest: Iterator[str], command: str) -> str:
@@ -107,13 +112,17 @@ def _named(command: str, words: list[str], given: Mapping[str, object]) -> dict[
     """Return the positional words by parameter, or raise `InvalidInput` if there are too many, or a required value is missing."""
     named: dict[str, list[str]] = {}
     missing: list[str] = []
+    see = f"see memory-mesh {command} --help"
     for one in parameters(command):
-        if one.positional and words:
+        if words and (one.positional or one.bare):
             count = len(words) if one.repeated or one.kind is Kind.WORDS else 1
             named[one.word], words = words[:count], words[count:]
+            if one.word in given:
+                twice = f"{one.shown_metavar} is given twice: as {shown(named[one.word][0])} and by {one.word}"
+                raise InvalidInput(twice, expected="one of them")
+            see = "write a text of several words in quotes" if one.kind is Kind.INPUT else see
         elif one.required and one.word not in given:
-            missing.append(one.word if one.positional else f"{one.word} {one.shown_metavar}")
-    see = f"see memory-mesh {command} --help"
+            missing.append(one.label)
     if words:
         raise InvalidInput(f"unexpected word {shown(words[0])}", expected=" ".join(missing), remedy=see)
     if missing:
@@ -137,7 +146,7 @@ def _refuse_json(command: str, word: str, takes_value: Mapping[str, bool]) -> No
         raise InvalidInput("JSON is given instead of flags", expected="named flags", remedy=remedy)
 
 
-def _parse(command: str, given: Mapping[str, list[str]]) -> Call:
+def _parse(command: str, given: Mapping[str, list[str]], typed: Sequence[str]) -> Call:
     """Read the values, and choose the operation by the given flags."""
     values = {one.word: _value(one, given[one.word]) for one in parameters(command) if one.word in given}
     entry = _chosen(COMMANDS[command], values)
@@ -147,11 +156,18 @@ def _parse(command: str, given: Mapping[str, list[str]]) -> Call:
         target=Target(**target),
         arguments=_arguments(entry, values),
         options={one.name: values[one.word] for one in entry.parameters if one.option and one.word in values},
-        as_json=JSON.word in values,
+        form=_form(values),
+        typed=tuple(typed),
     )
     if entry.confirm:
         _confirm(call, agreed=YES.word in values)
     return call
+
+
+def _form(values: Mapping[str, object]) -> Form:
+    if JSON.word in values and JSONL.word in values:
+        raise InvalidInput(f"{JSON.word} and {JSONL.word} are both given", expected="one of them")
+    return Form.JSON if JSON.word in values else Form.JSONL if JSONL.word in values else Form.TEXT
 
 
 def _value(parameter: Parameter, given: list[str]) -> object:
@@ -259,9 +275,11 @@ def _formatter(command: str) -> "ArgumentParser":
     words, own, target = (parser.add_argument_group(title) for title in ("Arguments", "Flags", "Which memory"))
     for one in parameters(command):
         group, text = target if one in TARGET.values() else own, about(one).replace("%", "%%")
-        if one.positional:
+        if one.positional or one.bare:
             several = one.repeated or one.kind is Kind.WORDS
-            words.add_argument(one.word, help=text, nargs=("+" if one.required else "*") if several else None)
+            text += f"; also {one.word} {one.shown_metavar}" if one.bare else ""
+            number = ("+" if one.required else "*") if several else None if one.required else "?"
+            words.add_argument(one.shown_metavar, help=text, nargs=number)
         elif one.kind is Kind.SWITCH:
             group.add_argument(one.word, help=text, action="store_true")
         else:

@@ -52,6 +52,7 @@ def examine(target: Target) -> Answer:
     return Answer(
         text=f"{summary}\n{aligned(rows)}",
         data={"ok": not failed, "checks": [asdict(check) for check in checks]},
+        rows="checks",
         code=1 if failed else 0,
         draw=lambda: "\n".join([paint(summary), *map(_marked, checks)]),
     )

@@ -39,7 +39,9 @@ def config_show(call: Call) -> Answer:
         "project_file": {"path": str(project.path), "trust": project.trust} if project else None,
     }
     text = f"{NAME} {len(rows)} settings\n{aligned(rows)}\n{about}"
-    return Answer(text=text, data=data, draw=lambda: table("Settings", ("setting", "value", "from"), rows) + safe(about))
+    return Answer(
+        text=text, data=data, rows="settings", draw=lambda: table("Settings", ("setting", "value", "from"), rows) + safe(about)
+    )
 
 
 def config_trust(call: Call) -> Answer:
@@ -61,7 +63,7 @@ def config_trusted(call: Call) -> Answer:
     files = recorded(home_folder())
     rows = [(str(file.path), str(file.trust)) for file in files]
     data = {"files": [{"path": path, "trust": trust} for path, trust in rows]}
-    return Answer(text="\n".join([f"{NAME} {len(rows)} files", *([aligned(rows)] if rows else [])]), data=data)
+    return Answer(text="\n".join([f"{NAME} {len(rows)} files", *([aligned(rows)] if rows else [])]), data=data, rows="files")
 
 
 def config_untrust(call: Call) -> Answer:
@@ -102,7 +104,7 @@ def repeat(mesh: "Mesh", call: Call, *, pause: Callable[[float], None] = wait) -
     options = {name: value for name, value in call.arguments.items() if name != "every"}
     while True:
         answer = heartbeat(mesh.heartbeat(**options), call)  # type: ignore[arg-type]
-        code = show(answer, as_json=call.as_json)
+        code = show(answer, call.form)
         if code != answer.code:  # nothing can be shown any more, such as when the reader of a pipe is gone
             return Answer(text="", data={}, code=code)
         pause(float(str(call.arguments["every"])))

@@ -2,6 +2,10 @@
 
 import sys
 from types import TracebackType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from memory_mesh.interfaces.render import Form
 
 
 def main() -> None:
@@ -33,7 +37,15 @@ def run(words: list[str]) -> int:
     try:
         return dispatch(words)
     except MemoryMeshError as error:
-        return render.complain(str(error), render.outcome(error).exit_code)
+        return render.complain(error, _form(words))
+
+
+def _form(words: list[str]) -> "Form":
+    """Return the form that the words ask for, also if they cannot be parsed."""
+    from memory_mesh.interfaces.render import Form
+
+    flags = words[: words.index("--")] if "--" in words else words
+    return next((form for form in Form if f"--{form}" in flags), Form.TEXT)
 
 
 def _report_bug(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:

@@ -66,6 +66,7 @@ class Parameter:
     required: bool = False
     repeated: bool = False
     positional: bool = False
+    bare: bool = False  # on the command line its value may also stand without the flag: `get ID` is `get --id ID`
     into: str = ""  # the parameter of the method, an object, that takes this one as a key
     option: bool = False  # not passed to the method, but used by the view
 
@@ -73,6 +74,11 @@ class Parameter:
     def word(self) -> str:
         """Its name on the command line: `--min-score`, or `QUERY` for a positional parameter."""
         return self.shown_metavar if self.positional else self.flag or f"--{self.name.replace('_', '-')}"
+
+    @property
+    def label(self) -> str:
+        """Its name where a value is missing: `--metadata JSON`, or `ID` for one that needs no flag."""
+        return self.shown_metavar if self.positional or self.bare else f"{self.word} {self.shown_metavar}"
 
     @property
     def shown_metavar(self) -> str:
@@ -154,7 +160,8 @@ TARGET = {
 }
 
 
-JSON = Parameter("json", "print the answer as JSON", kind=Kind.SWITCH, default=False)
+JSON = Parameter("json", "print the answer as JSON, and an error too", kind=Kind.SWITCH, default=False)
+JSONL = Parameter("jsonl", "print JSON lines: one object for each item of a list", kind=Kind.SWITCH, default=False)
 YES = Parameter("yes", "do not ask for confirmation", kind=Kind.SWITCH, default=False)
 
 
@@ -163,7 +170,7 @@ def _words(*words: str) -> Mapping[str, object]:
 
 
 _SAMPLE = "mem_1760000000000_3fa9c2"
-_ID = Parameter("id", "the id of the memory", metavar="ID", required=True)
+_ID = Parameter("id", "the id of the memory", metavar="ID", required=True, bare=True)
 _LIMIT = Parameter("limit", "the maximum number", kind=Kind.INTEGER, default=10)
 _METADATA = Parameter("metadata", "further metadata, as a JSON object", kind=Kind.OBJECT)
 _KEY = Parameter("idempotency_key", "a repeated call with this key stores once", flag="--key", metavar="KEY")
@@ -219,7 +226,7 @@ OPERATIONS = (
         name="store", method="add", view="stored", heading=STORE, effect=Effect.WRITE, exposed=EVERYWHERE,
         summary="Store a text as a memory. A text that is stored already, in the same scope, is counted instead.",
         parameters=(
-            Parameter("content", "the text; - reads standard input", kind=Kind.INPUT, required=True),
+            Parameter("content", "the text; - reads standard input", kind=Kind.INPUT, required=True, bare=True),
             Parameter("type", _TYPE_HELP, metavar="TYPE", into="metadata"),
             Parameter("rationale", "why it is worth keeping", into="metadata"),
             Parameter("hypothesis", "what it was expected to show", into="metadata"),
@@ -227,9 +234,9 @@ OPERATIONS = (
             _METADATA, _KEY,
         ),
         examples=(
-            'store --content "The deploy key rotates on Mondays."',
-            'store --content "Ana prefers tea." --type agent --tag people --agent concierge',
-            'store --content - --metadata \'{"source": "minutes"}\' < minutes.txt',
+            'store "The deploy key rotates on Mondays."',
+            'store "Ana prefers tea." --type agent --tag people --agent concierge',
+            'store - --metadata \'{"source": "minutes"}\' < minutes.txt',
         ),
     ),
     Operation(
@@ -247,11 +254,11 @@ OPERATIONS = (
         name="extract", method="extract", view="extracted", heading=STORE, effect=Effect.WRITE,
         summary="Extract memories from a text with the language model. Without one, or when it fails, the text is stored whole.",
         parameters=(
-            Parameter("text", "the text; - reads standard input", kind=Kind.INPUT, flag="--content", required=True),
+            Parameter("text", "the text; - reads standard input", kind=Kind.INPUT, flag="--content", required=True, bare=True),
             Parameter("min_importance", "drop memories of lower importance", kind=Kind.FRACTION, default=0.4),
             _METADATA, _KEY,
         ),
-        examples=("extract --content - < conversation.txt", "extract --content - --min-importance 0.6 --session s42 < notes.txt"),
+        examples=("extract - < conversation.txt", "extract - --min-importance 0.6 --session s42 < notes.txt"),
     ),
     Operation(
         name="search", method="search", formatter="format_results", view="found", heading=READ, exposed=EVERYWHERE,
@@ -273,7 +280,7 @@ OPERATIONS = (
     ),
     Operation(
         name="get", method="get", view="record", heading=READ, exposed=EVERYWHERE, parameters=(_ID,),
-        summary="Show one memory, whatever its status.", examples=(f"get --id {_SAMPLE}",),
+        summary="Show one memory, whatever its status.", examples=(f"get {_SAMPLE}",),
     ),
     Operation(
         name="list", method="get_all", view="listed", heading=READ, exposed=EVERYWHERE,
@@ -283,7 +290,7 @@ OPERATIONS = (
     ),
     Operation(
         name="history", method="history", view="history", heading=READ, exposed=EVERYWHERE, parameters=(_ID,),
-        summary="Show the revisions of a memory, oldest first.", examples=(f"history --id {_SAMPLE}",),
+        summary="Show the revisions of a memory, oldest first.", examples=(f"history {_SAMPLE}",),
     ),
     Operation(
         name="lessons", method="query_lessons", view="lessons", heading=LEARN, exposed=EVERYWHERE,
@@ -326,26 +333,26 @@ OPERATIONS = (
         summary="Write a new revision of a memory; the old one stays in its history.",
         parameters=(
             _ID,
-            Parameter("content", "the new text; - reads standard input", kind=Kind.INPUT),
+            Parameter("content", "the new text; - reads standard input", kind=Kind.INPUT, bare=True),
             Parameter("metadata", "keys to set, as a JSON object; null removes a key", kind=Kind.OBJECT),
             Parameter("why", "the reason, for the history"),
             _KEY,
         ),
         examples=(
-            f'update --id {_SAMPLE} --content "The key rotates on Fridays." --why "new plan"',
-            f"update --id {_SAMPLE} --metadata '{{\"source\": null}}'",
+            f'update {_SAMPLE} "The key rotates on Fridays." --why "new plan"',
+            f"update {_SAMPLE} --metadata '{{\"source\": null}}'",
         ),
     ),
     Operation(
         name="pin", method="pin", view="pinned", heading=CHANGE, effect=Effect.WRITE, exposed=EVERYWHERE,
         summary="Pin a memory, so that it never decays.",
         parameters=(_ID, Parameter("pinned", "unpin it: let it decay again", kind=Kind.SWITCH, flag="--off", default=True)),
-        examples=(f"pin --id {_SAMPLE}", f"pin --id {_SAMPLE} --off"),
+        examples=(f"pin {_SAMPLE}", f"pin {_SAMPLE} --off"),
     ),
     Operation(
         name="delete", method="erase", view="deleted", heading=DELETE, effect=Effect.DESTRUCTIVE, exposed=EVERYWHERE,
         summary="Erase a memory for good: its text, its history, and everything derived from it alone.",
-        parameters=(_ID,), examples=(f"delete --id {_SAMPLE}",),
+        parameters=(_ID,), examples=(f"delete {_SAMPLE}",),
     ),
     Operation(
         name="delete-all", method="delete_all", view="deleted_all", heading=DELETE, effect=Effect.DESTRUCTIVE,
@@ -514,5 +521,5 @@ def parameters(command: str) -> list[Parameter]:
     for entry in entries:
         if entry.switch and entry.switch not in known:
             known[entry.switch] = Parameter(entry.switch.removeprefix("--"), entry.summary, kind=Kind.SWITCH, default=False)
-    common = [*([YES] if entries[0].confirm else []), JSON, *(TARGET[name] for name in entries[0].target)]
+    common = [*([YES] if entries[0].confirm else []), JSON, JSONL, *(TARGET[name] for name in entries[0].target)]
     return [*known.values(), *(one for one in common if one.word not in known)]

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from enum import StrEnum
 from io import TextIOWrapper
 from typing import TYPE_CHECKING, NamedTuple, TextIO
 
@@ -77,15 +78,24 @@ Exit codes: 0 success, 1 failure, 2 wrong usage, 3 wrong settings, 4 no such mem
 PIPE_CLOSED = 141  # what shells expect when the reader of a pipe is gone
 
 
+class Form(StrEnum):
+    """The form of an answer."""
+
+    TEXT = "text"
+    JSON = "json"
+    JSONL = "jsonl"  # one object a line: each item of a list, or else the whole answer
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
     """The answer of a command: to people, to programs, and to the shell. With neither text nor data nothing is written."""
 
     text: str
     data: Mapping[str, object]
+    rows: str = ""  # the list in `data` that the answer is about
     code: int = 0
     problems: Sequence[str] = ()  # one line each, on standard error
-    draw: Callable[[], str] | None = None  # makes the text of a terminal, if it is more than the text in colour
+    draw: Callable[[], str] | None = None  # makes the text of a terminal, in colour
 
 
 # --- streams ---
@@ -108,23 +118,30 @@ def use_colour(stream: TextIO, environ: Mapping[str, str] | None = None) -> bool
     return stream.isatty() and not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"
 
 
-def show(answer: Answer, *, as_json: bool = False) -> int:
+def show(answer: Answer, form: Form = Form.TEXT) -> int:
     """Write an answer and return its exit code."""
     for problem in answer.problems:
-        complain(problem, 1)
-    if as_json and answer.data:
-        text = to_json(answer.data)
-    elif use_colour(sys.stdout):
-        text = answer.draw() if answer.draw else paint(safe(answer.text))
-    else:
-        text = safe(answer.text)
+        complain(MemoryMeshError(problem), form)
+    text = _formatted(answer, form)
     try:
         write([text.rstrip("\n") + "\n"] if text else [])
     except BrokenPipeError:
         return PIPE_CLOSED
     except OSError as error:  # such as a full disk behind `>`
-        return complain(f"the answer cannot be written: {error.strerror}", 1)
+        return complain(MemoryMeshError(f"the answer cannot be written: {error.strerror}"), form)
     return answer.code
+
+
+def _formatted(answer: Answer, form: Form) -> str:
+    if form is Form.JSONL and answer.rows:
+        items = answer.data[answer.rows]
+        return "\n".join(to_json(item) for item in items if isinstance(item, Mapping)) if isinstance(items, Sequence) else ""
+    if form is not Form.TEXT and answer.data:
+        return to_json(answer.data, indent=2 if form is Form.JSON else None)
+    if not sys.stdout.isatty():
+        return safe(answer.text)
+    drawn = answer.draw() if answer.draw else paint(safe(answer.text))
+    return drawn if use_colour(sys.stdout) else _COLOUR.sub("", drawn)
 
 
 def write(pieces: Iterable[str]) -> None:
@@ -138,10 +155,17 @@ def write(pieces: Iterable[str]) -> None:
         raise
 
 
-def complain(message: str, code: int) -> int:
-    """Write an error to standard error, in one line, and return the exit code."""
-    line = f"{ERROR} {one_line(message)}"
-    sys.stderr.write((paint(line) if use_colour(sys.stderr) else line) + "\n")
+def complain(error: MemoryMeshError, form: Form = Form.TEXT) -> int:
+    """Write an error to standard error, in one line, and return its exit code."""
+    code = outcome(error).exit_code
+    line = f"{ERROR} {one_line(str(error))}"
+    if form is not Form.TEXT:
+        parts = {"what": error.what, "expected": error.expected, "remedy": error.remedy}
+        texts = {name: one_line(text) for name, text in parts.items() if text}
+        line = to_json({"error": type(error).__name__, **texts, "exit_code": code})
+    elif use_colour(sys.stderr):
+        line = paint(line)
+    sys.stderr.write(f"{line}\n")
     return code
 
 
@@ -182,6 +206,8 @@ def _progress_line(what: str, done: int, of: int) -> None:
 
 # --- texts ---
 
+_STORED_VALUES = frozenset({"metadata", "before", "detail"})  # fields whose nulls are the caller's
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 # Everything that moves the cursor of a terminal or changes its colours or reading order, except tab and line break.
 _UNSAFE = re.compile(rf"[{CONTROL}\x0b-\x0d\x85{REORDERING}{SURROGATES}]")
 _STYLES = (
@@ -203,10 +229,18 @@ def one_line(text: str) -> str:
     return without_passwords(safe(" ".join(text.split())))
 
 
-def to_json(data: Mapping[str, object]) -> str:
-    """Return indented JSON with every character escaped that could control a terminal."""
-    written = json.dumps(data, ensure_ascii=False, indent=2)
+def to_json(data: Mapping[str, object], *, indent: int | None = None) -> str:
+    """Return JSON without null fields, with every character escaped that could control a terminal."""
+    written = json.dumps(_without_nulls(data), ensure_ascii=False, indent=indent)
     return _UNSAFE.sub(lambda match: f"\\u{ord(match.group()):04x}", written)
+
+
+def _without_nulls(value: object) -> object:
+    """Remove the null fields of records. What the caller stored, and what it replaced, stays as it is."""
+    if isinstance(value, Mapping):
+        pairs = ((name, part) for name, part in value.items() if part is not None)
+        return {name: part if name in _STORED_VALUES else _without_nulls(part) for name, part in pairs}
+    return [_without_nulls(part) for part in value] if isinstance(value, list | tuple) else value
 
 
 def paint(text: str, styles: Sequence[tuple[re.Pattern[str], str]] = ()) -> str:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from memory_mesh.core.checks import fraction, nearest
 from memory_mesh.core.errors import InvalidInput, MemoryMeshError, shown
 from memory_mesh.interfaces.operations import Kind, Operation, Parameter
-from memory_mesh.interfaces.render import NAME, one_line
+from memory_mesh.interfaces.render import NAME, Form, one_line
 
 if TYPE_CHECKING:
     from memory_mesh.wiring.mesh import MemoryMesh
@@ -53,7 +53,8 @@ class Call:
     target: Target = Target()
     arguments: Mapping[str, object] = field(default_factory=dict)
     options: Mapping[str, object] = field(default_factory=dict)
-    as_json: bool = False
+    form: Form = Form.TEXT
+    typed: tuple[str, ...] = ()  # the words of the command line
 
 
 def read(parameter: Parameter, text: str) -> object:

@@ -62,7 +62,7 @@ def listed(memories: Sequence[MemoryRecord], call: Call) -> Answer:
     """Render memories, one on each line."""
     lines = [f"{memory.id}  {memory.created_at}  {memory.memory_type:<10}  {preview(memory.content)}" for memory in memories]
     data = {"count": len(memories), "memories": [asdict(memory) for memory in memories]}
-    return Answer(text="\n".join([f"{NAME} Listed {len(memories)} memories.", *lines]), data=data)
+    return Answer(text="\n".join([f"{NAME} Listed {len(memories)} memories.", *lines]), data=data, rows="memories")
 
 
 def history(changes: Sequence[Change], call: Call) -> Answer:
@@ -73,7 +73,7 @@ def history(changes: Sequence[Change], call: Call) -> Answer:
         why = f": {change.why}" if change.why else ""
         lines.append(f"{change.number:>4}  {change.created_at}  {change.action} by {change.agent_id or 'unknown'}{why}")
         lines += [f"      {name} was {preview(_value(before))}" for name, before in change.before.items()]
-    return Answer(text="\n".join(lines), data={"id": id_, "changes": [asdict(change) for change in changes]})
+    return Answer(text="\n".join(lines), data={"id": id_, "changes": [asdict(change) for change in changes]}, rows="changes")
 
 
 def updated(memory: MemoryRecord, call: Call) -> Answer:
@@ -142,7 +142,7 @@ def explained(explanation: Explanation, call: Call) -> Answer:
     data = asdict(explanation)
     for name, hits in (("answers", explanation.answers), ("nearly", explanation.nearly)):
         data[name] = [_explained_data(hit) for hit in hits]
-    return Answer(text="\n".join(lines), data=data)
+    return Answer(text="\n".join(lines), data=data, rows="answers")
 
 
 def compacted(freed: bool, call: Call) -> Answer:  # noqa: FBT001  (the result of the method)
@@ -182,6 +182,7 @@ def models(checks: Sequence[Checked], call: Call) -> Answer:
     return Answer(
         text=f"{NAME} {summary}\n{aligned(rows)}",
         data={"ok": not failed, "checks": [asdict(check) for check in checks]},
+        rows="checks",
         code=1 if failed else 0,
     )
 
@@ -196,6 +197,7 @@ def lessons(found: Sequence[LessonBlock], call: Call) -> Answer:
     return Answer(
         text=f"{NAME} {len(found)} lessons." + (f"\n{aligned(rows)}" if rows else ""),
         data={"count": len(found), "lessons": [asdict(one) for one in found]},
+        rows="lessons",
         draw=(lambda: table(f"{len(found)} lessons", columns, rows)) if rows else None,
     )
 
@@ -229,6 +231,7 @@ def heartbeat(beat: Heartbeat, call: Call) -> Answer:
     return Answer(
         text=f"{NAME} {summary}\n{aligned(rows)}",
         data={"ok": beat.ok, "runs": [asdict(run) for run in beat.runs]},
+        rows="runs",
         code=0 if beat.ok else 1,
         draw=lambda: table(summary, ("job", "outcome", "what it did"), rows),
     )
@@ -238,14 +241,14 @@ def runs(earlier: Sequence[JobRun], call: Call) -> Answer:
     """Render earlier runs, newest first."""
     rows = [(run.began, *_run_row(run)) for run in earlier]
     text = f"{NAME} {len(earlier)} runs." + (f"\n{aligned(rows)}" if rows else "")
-    return Answer(text=text, data={"count": len(earlier), "runs": [asdict(run) for run in earlier]})
+    return Answer(text=text, data={"count": len(earlier), "runs": [asdict(run) for run in earlier]}, rows="runs")
 
 
 # --- parts ---
 
 
 def _results(results: Sequence[SearchResult], text: str) -> Answer:
-    return Answer(text=text, data={"count": len(results), "results": [asdict(result) for result in results]})
+    return Answer(text=text, data={"count": len(results), "results": [asdict(result) for result in results]}, rows="results")
 
 
 def _unknown(call: Call) -> NotFound:
@@ -277,8 +280,7 @@ def _no_files(done: Ingested, call: Call) -> list[str]:
 
 def _gone(gone: Sequence[Gone]) -> list[str]:
     lines = [
-        f"Gone: {one_line(one.source)}; its memory stays until `memory-mesh delete --id {one.id}`"
-        for one in gone[:_MAX_GONE_LINES]
+        f"Gone: {one_line(one.source)}; its memory stays until `memory-mesh delete {one.id}`" for one in gone[:_MAX_GONE_LINES]
     ]
     left = len(gone) - len(lines)
     return [*lines, f"… and {left} more; --json lists them all"] if left else lines

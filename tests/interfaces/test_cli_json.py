@@ -1,0 +1,97 @@
+"""JSON on the command line: errors, lines, and fields that are null."""
+
+import json
+
+import pytest
+
+from memory_mesh.interfaces.operations import COMMANDS, parameters
+from memory_mesh.interfaces.render import OUTCOMES, to_json
+
+LISTS = {
+    "list": "memories", "search key": "results", "search key --explain": "answers", "search key --for-model": "results",
+    "history {id}": "changes", "lessons": "lessons", "heartbeat": "runs", "heartbeat --log": "runs", "audit log": "blocks",
+    "audit head": "heads", "audit verify": "chains", "doctor": "checks", "config show": "settings", "model check": "checks",
+    "config trust --list": "files",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("form", ["--json", "--jsonl"])
+@pytest.mark.parametrize(
+    ("words", "kind", "code"),
+    [
+        (["get", "mem_1_abcdef"], "NotFound", 4),
+        (["search", "key", "--filter", "length(content) > 3"], "InvalidFilter", 2),
+        (["store", "new", "--store", "mysql://bob:hunter2@host/db"], "InvalidInput", 2),
+        (["list", "--bogus"], "InvalidInput", 2),
+        (["frobnicate"], "InvalidInput", 2),
+        (["reflect"], "NotYet", 5),
+        (["store", "a\0b\x1b[2J"], "InvalidInput", 2),
+    ],
+)
+def test_an_error_is_one_json_object_on_standard_error(cli, form, words, kind, code):
+    said = cli(*words, form)
+    assert (said.code, said.out) == (code, "")
+    error = json.loads(said.err)
+    assert said.err.count("\n") == 1
+    assert (error["error"], error["exit_code"]) == (kind, code)
+    assert kind in {known.__name__ for known in OUTCOMES}
+    line = "; ".join([error["what"], *(f"expected {text}" for text in [error.get("expected")] if text)])
+    assert cli(*words).err.startswith(f"[MemoryMesh Error] {line}")
+    assert "" not in error.values()
+    assert "hunter2" not in said.err
+    assert "\x1b" not in said.err
+
+
+def test_a_flag_behind_two_dashes_is_a_word(cli):
+    assert cli("get", "--", "--json").err.startswith("[MemoryMesh Error] no memory '--json'")
+
+
+def test_files_that_failed_are_json_too(cli, tmp_path):
+    (tmp_path / "broken.md").write_bytes(b"\xff")
+    said = cli("ingest-dir", str(tmp_path), "--json")
+    assert said.code == 1
+    assert json.loads(said.err)["what"].startswith("broken.md: it is not UTF-8")
+    assert json.loads(said.out)["failed"]
+
+
+@pytest.mark.parametrize("words", LISTS)
+def test_json_lines_are_the_items_of_the_list(cli, words):
+    id_ = cli("store", "The deploy key rotates.").id
+    cli("store", "Another key.")
+    typed = words.format(id=id_).split()
+    cli(*typed)  # the first search sets `last_accessed`
+    whole, lines = cli(*typed, "--json"), cli(*typed, "--jsonl")
+    assert lines.code == whole.code
+    items = [json.loads(line) for line in lines.out.splitlines()]
+    expected = json.loads(whole.out)[LISTS[words]]
+    assert [item.keys() for item in items][: len(expected)] == [item.keys() for item in expected]
+    if words in ("list", "search key", "audit head"):
+        assert len(items) == len(expected) > 0
+
+
+def test_json_lines_of_one_answer_are_one_line_and_of_an_empty_list_none(cli):
+    said = cli("store", "The key\nrotates.", "--jsonl")
+    assert said.out.count("\n") == 1
+    assert json.loads(said.out)["content"] == "The key\nrotates."
+    assert cli("list", "--jsonl").out != ""
+    assert cli("list", "--status", "archived", "--jsonl").out == ""
+
+
+def test_one_form_at_a_time(cli):
+    said = cli("list", "--json", "--jsonl")
+    assert json.loads(said.err) == {
+        "error": "InvalidInput", "what": "--json and --jsonl are both given", "expected": "one of them", "exit_code": 2,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_takes_both_forms(name):
+    assert {"--json", "--jsonl"} <= {one.word for one in parameters(name)}
+
+
+def test_null_fields_are_left_out_and_stored_nulls_stay(cli):
+    id_ = cli("store", "x", "--metadata", '{"gone": null, "deep": [{"a": null}]}').id
+    kept = json.loads(cli("get", id_, "--json").out)
+    assert "category" not in kept
+    assert kept["metadata"] == {"gone": None, "deep": [{"a": None}]}
+    assert to_json({"a": None, "b": [{"c": None, "d": 0}], "before": {"e": None}}) == '{"b": [{"d": 0}], "before": {"e": null}}'

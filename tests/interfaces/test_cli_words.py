@@ -1,0 +1,59 @@
+"""Values without their flags, beside the flags of RFC-0011: `store TEXT`, `get ID`."""
+
+import io
+import json
+import sys
+
+import pytest
+
+from memory_mesh.interfaces.operations import COMMANDS, OPERATIONS, Kind, parameters
+
+
+def content(cli, id_: str) -> str:
+    return json.loads(cli("get", id_, "--json").out)["content"]
+
+
+@pytest.mark.req("MESH-150", "MESH-154")
+def test_a_text_and_an_id_need_no_flag(cli):
+    id_ = cli("store", "The key rotates.", "--tag", "ops").id
+    assert content(cli, id_) == "The key rotates."
+    assert cli("update", id_, "The key rotates on Fridays.", "--why", "new plan").code == 0
+    assert content(cli, id_) == "The key rotates on Fridays."
+    assert cli("update", id_, "--metadata", '{"source": "chat"}').code == 0
+    assert cli("pin", "--off", id_).out == f"[MemoryMesh] Unpinned record {id_}\n"
+    assert cli("history", id_).out == cli("history", "--id", id_).out
+    assert cli("get", id_).out == cli("get", "--id", id_).out
+    assert cli("delete", id_).out == f"[MemoryMesh] Deleted record {id_}\n"
+    assert cli("get", id_).code == 4
+
+
+def test_a_dash_reads_standard_input(cli, monkeypatch):
+    for words in (["store", "-"], ["update", cli("store", "x").id, "-"], ["extract", "-"]):
+        monkeypatch.setattr(sys, "stdin", io.StringIO("first line\nsecond line\n"))
+        said = cli(*words, "--json")
+        assert said.code == 0, said.err
+        assert "first line\\nsecond line" in said.out
+
+
+def test_a_text_that_begins_with_a_dash_stands_behind_two_dashes(cli):
+    said = cli("store", "- buy milk")
+    assert (said.code, said.err) == (
+        2, "[MemoryMesh Error] unknown flag '- buy milk'; write -- before a text that begins with a dash\n",
+    )  # fmt: skip
+    assert content(cli, cli("store", "--tag", "home", "--", "- buy milk").id) == "- buy milk"
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_shows_what_needs_no_flag_as_an_argument(cli, name):
+    help_ = cli(*name.split(), "--help").out
+    bare = [one for one in parameters(name) if one.bare]
+    assert ("Arguments:" in help_) == any(one.bare or one.positional for one in parameters(name))
+    for one in bare:
+        assert " ".join(f"also {one.word} {one.shown_metavar}".split()) in " ".join(help_.split())
+
+
+def test_only_texts_and_ids_need_no_flag():
+    bare = {(operation.name, one.name) for operation in OPERATIONS for one in operation.parameters if one.bare}
+    assert {("store", "content"), ("get", "id"), ("update", "id"), ("update", "content")} <= bare
+    kinds = {one.kind for operation in OPERATIONS for one in operation.parameters if one.bare}
+    assert kinds == {Kind.TEXT, Kind.INPUT}
