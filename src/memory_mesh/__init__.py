@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from memory_mesh.core.learning import LessonContext as LessonContext
     from memory_mesh.core.model import Extraction as Extraction
     from memory_mesh.core.model import MemoryRecord as MemoryRecord
+    from memory_mesh.core.model import Passage as Passage
     from memory_mesh.core.model import SearchResult as SearchResult
     from memory_mesh.core.search import CacheStats as CacheStats
     from memory_mesh.core.search import Explanation as Explanation
@@ -73,7 +74,7 @@ _NAMES = {
         "StoreMissing StoreReadOnly StoreReplaced StoreTooNew StoreUnavailable Unreachable UnsafeAddress"
     ),
     "core.learning": "Distilled Heartbeat JobRun LessonBlock LessonContext",
-    "core.model": "Extraction MemoryRecord SearchResult",
+    "core.model": "Extraction MemoryRecord Passage SearchResult",
     "core.search": "CacheStats Explanation",
     "faces.mesh": "MemoryStats",
     "flows.embed": "Reembedded",

@@ -115,7 +115,7 @@ def test_records_for_callers_have_no_internal_fields() -> None:
         assert not SECRET & stored.keys()
         assert FULL.salt not in repr(seen)
         assert FULL.fingerprint not in repr(seen)
-        shared = stored.keys() - {"score", "similarity"}
+        shared = stored.keys() & {f.name for f in fields(MemoryRecord)}
         assert {name: getattr(FULL, name) for name in shared} == {name: stored[name] for name in shared}
     assert type(FULL.record()) is MemoryRecord
     assert (type(SearchResult.of(FULL.row(), 0.5)), SearchResult.of(FULL.row(), 0.5).score) == (SearchResult, 0.5)

@@ -29,14 +29,14 @@ _PLACE = ("section", "text_start", "text_end", "content_hash")
 
 
 @dataclass(frozen=True, slots=True)
-class Passage:
+class EmbeddedPassage:
     """The vector of a passage, and its place in the text; a text of a single passage has none."""
 
     vector: Vector
     place: Mapping[str, Value] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, row: Row) -> "Passage | None":
+    def of(cls, row: Row) -> "EmbeddedPassage | None":
         """Return the passage that a row stores; None if it has no vector."""
         place = {name: row.fields[name] for name in _PLACE if name in row.fields}
         return cls(row.vector, place) if row.vector else None
@@ -46,7 +46,7 @@ class Passage:
 class Embedded:
     """The passages of one text. The vector of the first one is the memory's own."""
 
-    passages: tuple[Passage, ...] = ()
+    passages: tuple[EmbeddedPassage, ...] = ()
     pending: bool = False
 
     @property
@@ -87,7 +87,7 @@ def _embed_passages(context: Context, embedder: Embedder, texts: Sequence[str]) 
     """Return the vectors of the passages of each text, embedded in one batch."""
     split = [split_passages(context, embedder, text) for text in texts]
     vectors = iter(embed_texts(embedder, [text for parts in split for text, _ in parts]) if texts else ())
-    embedded = [Embedded(tuple(Passage(next(vectors), place) for _, place in parts)) for parts in split]
+    embedded = [Embedded(tuple(EmbeddedPassage(next(vectors), place) for _, place in parts)) for parts in split]
     # The vectors of a fallback have the name of its model. If it differs, the memory waits for the right model.
     pending = Embedded(pending=True)
     return [one if all(passage.vector.model == embedder.model for passage in one.passages) else pending for one in embedded]
@@ -163,7 +163,7 @@ def passage_rows(memory: Memory, embedded: Embedded) -> list[Row]:
     return [passage_row(memory, f"{memory.id}.{n}", passage) for n, passage in enumerate(embedded.passages[1:], start=1)]
 
 
-def passage_row(memory: Memory, id_: str, passage: Passage) -> Row:
+def passage_row(memory: Memory, id_: str, passage: EmbeddedPassage) -> Row:
     """Return the row of a passage, with the scope, the source and the time of its memory."""
     source = memory.metadata.get("source")
     return checked(
@@ -293,7 +293,7 @@ class _Reembedding:
         vectors: dict[str, Embedded] = {}
         for memory in memories:
             staged = [passages[memory.id].get(self._stage_id(memory.id, n)) for n in range(len(passages[memory.id]))]
-            vectors[memory.id] = Embedded(tuple(passage for row in staged if row and (passage := Passage.of(row))))
+            vectors[memory.id] = Embedded(tuple(passage for row in staged if row and (passage := EmbeddedPassage.of(row))))
         unstaged = [memory for memory in memories if not vectors[memory.id].own]
         vectors |= zip((memory.id for memory in unstaged), self._embed(unstaged), strict=True)
         current, model = store_model(self._context), self._embedder.model

@@ -19,6 +19,7 @@ from memory_mesh.core.search import Explained, Explanation, Placing, Pool, Query
 from memory_mesh.core.search.query import proper_names, speaker_roles, time_spans, without_speakers
 from memory_mesh.flows import embed, usage
 from memory_mesh.flows.context import Context, find_memory, intact, require_memory
+from memory_mesh.flows.passages import best_passages
 
 if TYPE_CHECKING:
     from memory_mesh.core.search.ranker import Ranking, ScoredCandidate
@@ -259,7 +260,11 @@ def _read(context: Context, ranked: _Ranked, candidates: Sequence["ScoredCandida
     readable = {row.id: row for row in intact(context, filter(ranked.readable, rows.values()))}
     shown = [(readable[each.id], each) for each in candidates if each.id in readable]
     counts = usage.usage_of(context, [row.id for row, _ in shown])
-    return [SearchResult.of(row, each.score, _similarity(ranked, each.at), **counts.get(row.id, {})) for row, each in shown]
+    passages = best_passages(context, ranked.query, [row for row, _ in shown])
+    return [
+        SearchResult.of(row, each.score, _similarity(ranked, each.at), passage=passages.get(row.id), **counts.get(row.id, {}))
+        for row, each in shown
+    ]
 
 
 def _similarity(ranked: _Ranked, at: int) -> float | None:

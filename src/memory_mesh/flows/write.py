@@ -18,7 +18,7 @@ from memory_mesh.core.model import In, Kind, Memory, MemoryType, Reader, Receipt
 from memory_mesh.core.search import tokens
 from memory_mesh.flows.chains import new_entry, own_audit_rows
 from memory_mesh.flows.context import Context, Plan, check_texts, commit, intact, require_memory
-from memory_mesh.flows.embed import Embedded, Passage, Vectors, passage_row, passage_rows, replace_passages
+from memory_mesh.flows.embed import Embedded, EmbeddedPassage, Vectors, passage_row, passage_rows, replace_passages
 
 # The metadata that the audit block repeats: distillation looks for failures in blocks.
 _METADATA_IN_BLOCK = ("status", "tags", "error_pattern")
@@ -315,7 +315,7 @@ def _with_passages(context: Context, before: Memory, plan: Plan[Memory], vectors
     if vectors:
         new = passage_rows(memory, vectors)
     else:
-        new = [passage_row(memory, id_, passage) for id_, row in old.items() if (passage := Passage.of(row))]
+        new = [passage_row(memory, id_, passage) for id_, row in old.items() if (passage := EmbeddedPassage.of(row))]
     puts, deletes = replace_passages(old, new)
     return replace(plan, puts=[*plan.puts, *puts], deletes=deletes)
 

@@ -69,16 +69,32 @@ class MemoryRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Passage:
+    """A piece of a long memory: `content[start:end]` is its text."""
+
+    text: str
+    section: tuple[str, ...] = ()  # the headings above it, outermost first
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SearchResult(MemoryRecord):
     """A memory with its relevance to a query (0–1) and the similarity of its vector (0–1; None without vectors)."""
 
     score: float
     similarity: float | None = None
+    passage: Passage | None = None  # the piece of a long memory that fits the query best; None for a short one
+
+    @property
+    def excerpt(self) -> str:
+        """The text to show: the passage if there is one, else the content."""
+        return self.passage.text if self.passage else self.content
 
     @classmethod
-    def of(cls, row: Row, score: float, similarity: float | None = None, **counted: Any) -> Self:
-        """Make a result from the row of a memory; `counted` holds its usage counters."""
-        values: dict[str, Any] = {name: value for name, value in row.fields.items() if name in _PUBLIC} | counted
+    def of(cls, row: Row, score: float, similarity: float | None = None, **further: Any) -> Self:
+        """Make a result from the row of a memory; `further` holds its usage counters and its passage."""
+        values: dict[str, Any] = {name: value for name, value in row.fields.items() if name in _PUBLIC} | further
         values |= {"id": row.id, "created_at": row.created_at, "revision": row.revision, "sealed": row.is_sealed}
         return cls(**values, score=score, similarity=similarity)
 

@@ -104,6 +104,16 @@ def _sections(text: str) -> Iterator[tuple[int, int, tuple[str, ...]]]:
     yield begin, len(text), tuple(name for _, name in path)
 
 
+def section_at(text: str, at: int) -> tuple[str, ...]:
+    """Return the headings above a position, outermost first; a heading at the position is one of them."""
+    return next((path for start, end, path in _sections(text) if start <= at < end), ())
+
+
+def is_heading(text: str) -> bool:
+    """Return whether a text consists of headings."""
+    return not HEADING.sub("", text).strip()
+
+
 def _headings(text: str) -> Iterator[tuple[int, int, str]]:
     at = 0
     for block, code in blocks(text):

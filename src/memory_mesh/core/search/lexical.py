@@ -18,8 +18,8 @@ _SHORTEST_PLAIN_WORD = 3
 # A word with its suffix: C++ and C# stay whole, and an apostrophe does not split don't.
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*(?:\+\+|#(?!\w))?")
 # CamelCase: fooBar → foo Bar, HTTPServer → HTTP Server, v2beta stays whole.
-_CAMEL_CASE = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
-_CJK = re.compile(r"([\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7af]+)")
+CAMEL_CASE = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+CJK = re.compile(r"([\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7af]+)")
 _PLAIN = re.compile(r"[a-z]+")
 
 STOP_WORDS = frozenset(
@@ -47,14 +47,14 @@ def tokens(text: str, *, language: str = "english") -> list[str]:
             if len(low) >= _SHORTEST_PLAIN_WORD and low not in STOP_WORDS:
                 keywords.append(stemmer.stemWord(low))
             continue
-        parts = [part for part in _CAMEL_CASE.split(word) if part]
+        parts = [part for part in CAMEL_CASE.split(word) if part]
         for part in (word, *parts) if len(parts) > 1 else parts:  # `foobar` finds `fooBar` too
             keywords.extend(_word(part, stemmer))
     return keywords
 
 
 def _word(word: str, stemmer: _Stemmer) -> list[str]:
-    if _CJK.search(word):
+    if CJK.search(word):
         return _cjk(word, stemmer)
     low = word.casefold().replace("’", "'")
     if not low.isascii():
@@ -74,8 +74,8 @@ def _word(word: str, stemmer: _Stemmer) -> list[str]:
 def _cjk(word: str, stemmer: _Stemmer) -> list[str]:
     """Return each pair of adjacent characters of a CJK run, and the keywords of what lies between the runs."""
     keywords: list[str] = []
-    for part in filter(None, _CJK.split(word)):
-        if not _CJK.match(part):
+    for part in filter(None, CJK.split(word)):
+        if not CJK.match(part):
             keywords.extend(_word(part, stemmer))
         else:
             keywords.extend([part] if len(part) == 1 else [part[i : i + 2] for i in range(len(part) - 1)])

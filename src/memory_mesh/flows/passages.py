@@ -1,0 +1,114 @@
+"""Find the passage of each long memory that fits a query best.
+
+Passages are pieces of the content that was read and checked: stored passages only supply positions and vectors. Positions that do
+not belong to this content, such as those of an older version, are ignored, and the content is split again.
+"""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import replace
+from hashlib import sha256
+
+from memory_mesh.core.model import In, Kind, Passage, Row, Vector
+from memory_mesh.core.search import Query
+from memory_mesh.core.search.passages import Piece, best_piece
+from memory_mesh.core.text import estimate
+from memory_mesh.flows.context import Context
+
+_WINDOW = 256  # tokens of a passage that is split again; also the window of the smallest usual model
+
+
+def best_passages(context: Context, query: Query, rows: Sequence[Row]) -> dict[str, Passage]:
+    """Return the best passage of each memory that has more than one, by id."""
+    # A token has at least one byte, and two tokens frame the text: a shorter text is one passage.
+    max_bytes = min(context.embedder.window if context.embedder else _WINDOW, _WINDOW) - 2
+    long = [row for row in rows if len(_content(row).encode("utf-8", "replace")) > max_bytes]
+    stored: dict[str, list[Row]] = defaultdict(list)
+    for row in context.store.find(Kind.PASSAGE, In("ref", tuple(row.id for row in long))) if long else ():
+        stored[str(row.value("ref"))].append(row)
+    found = ((row.id, _best(context, query, row, stored[row.id])) for row in long)
+    return {id_: passage for id_, passage in found if passage}
+
+
+def _best(context: Context, query: Query, memory: Row, stored: Sequence[Row]) -> Passage | None:
+    content = _content(memory)
+    pieces = _with_headings(content, _stored_pieces(query, memory, stored) or _split(context, content))
+    if len(pieces) < 2:
+        return None
+    best = best_piece(content, pieces, query.tokens, language=context.options.stemmer_language)
+    return passage_of(content, best.start, best.end)
+
+
+def passage_of(content: str, start: int, end: int) -> Passage:
+    """Return a piece of a content as a passage."""
+    from memory_mesh.core.scrubbing import section_at  # few memories are that long
+
+    return Passage(text=content[start:end], section=section_at(content, end - 1), start=start, end=end)
+
+
+def _stored_pieces(query: Query, memory: Row, stored: Sequence[Row]) -> list[Piece]:
+    """Return the pieces that the stored passages name, or an empty list if they do not belong to this content."""
+    # While a store changes to another model, it has passages of both.
+    model = query.vector.model if query.vector else None
+    rows = [row for row in stored if row.vector and row.vector.model == model] or stored
+    content = _content(memory)
+    vectors = {span: row.vector for row in rows if (span := _span(row, content))}
+    if len(vectors) < len(rows) or not vectors:
+        return []
+    head = content[: min(start for start, _ in vectors)]
+    if head.strip():  # the first passage has no row of its own: its vector is the memory's
+        vectors[len(head) - len(head.lstrip("\n")), len(head.rstrip())] = memory.vector
+    spans = sorted(vectors)
+    cosines = _cosines(query.vector, [vectors[span] for span in spans])
+    return [Piece(start, end, cosine) for (start, end), cosine in zip(spans, cosines, strict=True)]
+
+
+def _span(row: Row, content: str) -> tuple[int, int] | None:
+    """Return the place of a stored passage; None if it is missing, or if the content has another text there."""
+    start, end = row.value("text_start"), row.value("text_end")
+    if not (isinstance(start, int) and isinstance(end, int) and 0 <= start < end <= len(content)):
+        return None
+    text = content[start:end].encode("utf-8", "replace")
+    return (start, end) if sha256(text).hexdigest() == row.value("content_hash") else None
+
+
+def _cosines(query: Vector | None, vectors: Sequence[Vector | None]) -> list[float]:
+    """Return the cosine of the query and each vector; 0 for a missing one and for one of another model."""
+    if query is None:
+        return [0.0] * len(vectors)
+    import numpy as np
+
+    zeros = Vector(query.model, bytes(len(query.data)))
+    same = (each if each and (each.model, each.dimension) == (query.model, query.dimension) else zeros for each in vectors)
+    matrix = np.frombuffer(b"".join(each.data for each in same), "<f4").reshape(len(vectors), -1).astype(np.float64)
+    vector = np.frombuffer(query.data, "<f4").astype(np.float64)
+    lengths = np.linalg.norm(matrix, axis=1) * np.linalg.norm(vector)
+    cosines: list[float] = ((matrix @ vector) / np.where(lengths, lengths, 1.0)).tolist()
+    return cosines
+
+
+def _split(context: Context, content: str) -> list[Piece]:
+    """Split a long content that has no stored passages: without an embedder, or if all of it fits a large window."""
+    rules = context.query_gate().scrub.chunking
+    if estimate(content) <= rules.max_tokens:
+        return []
+    from memory_mesh.core.scrubbing import split_chunks
+
+    max_tokens = min(rules.max_tokens, _WINDOW)
+    small = replace(rules, min_tokens=1, max_tokens=max_tokens, hard_max_tokens=max_tokens)
+    return [Piece(chunk.start, chunk.end) for chunk in split_chunks(content, small, estimate)]
+
+
+def _with_headings(content: str, pieces: Sequence[Piece]) -> list[Piece]:
+    """Join each piece that is only a heading with the one after it: it has the words of a query, but no answer."""
+    from memory_mesh.core.scrubbing import is_heading
+
+    joined: list[Piece] = []
+    for piece in pieces:
+        before = joined.pop() if joined and is_heading(content[joined[-1].start : joined[-1].end]) else piece
+        joined.append(piece._replace(start=before.start))
+    return joined
+
+
+def _content(memory: Row) -> str:
+    return str(memory.value("content"))
