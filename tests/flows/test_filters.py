@@ -2,14 +2,17 @@
 
 import logging
 from contextlib import suppress
+from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memory_mesh import MemoryMesh
 from memory_mesh.core.errors import InvalidFilter
-from memory_mesh.core.model import FILTERABLE, INT_MAX, And, Compare, In, IsNull, Kind, Like, Not, Or, Row, Type, Where
-from memory_mesh.flows.filters import parse
+from memory_mesh.core.model import ANYTHING, FILTERABLE, INT_MAX, And, Compare, In, IsNull, Kind, Like, Not, Or, Row, Type, Where
+from memory_mesh.flows.filters import parse, where_of
 
 ONE, TWO = Compare("turn", "=", 1), Compare("turn", "=", 2)
 
@@ -286,10 +289,76 @@ def test_everything_else_is_a_clear_error(what: str) -> None:
     assert len(str(refused.value)) < 700
 
 
-@pytest.mark.parametrize("text", [None, 5, b"turn = 1", ["turn = 1"], True, {}])
-def test_a_filter_is_text(text: object) -> None:
-    with pytest.raises(InvalidFilter, match="blank"):
-        parse(text)
+@pytest.mark.parametrize("given", [5, b"turn = 1", ["turn = 1"], True, object(), "", " "])
+def test_a_filter_is_a_text_or_a_mapping(given: Any) -> None:
+    with pytest.raises(InvalidFilter, match=r"^the filter is .*; expected a text such as .*, or a mapping such as"):
+        where_of(given)
+
+
+@pytest.mark.parametrize(
+    ("mapping", "text"),
+    [
+        ({"tags": "ops"}, "tags = 'ops'"),
+        ({"tags": ["ops", "it's"]}, "tags IN ('ops', 'it''s')"),
+        ({"status": {"active"}}, "status IN ('active')"),
+        ({"turn": 3, "pinned": True}, "turn = 3 AND pinned = TRUE"),
+        ({"importance_score": 0.5}, "importance = 0.5"),
+        ({"project": None}, "project IS NULL"),
+        ({"created_at": datetime(2026, 3, 1, tzinfo=UTC)}, "created_at = '2026-03-01'"),
+        ({"created_at": "2026-03-01"}, "created_at = '2026-03-01'"),
+        ({"source": "runbook"}, "metadata.source = 'runbook'"),
+        ({"metadata.source": ("runbook", 2)}, "metadata.source IN ('runbook', 2)"),
+        ({"turn": INT_MAX + 1}, f"turn = {INT_MAX + 1}"),
+    ],
+)
+def test_a_mapping_is_the_same_condition_as_its_text(mapping: dict[str, object], text: str) -> None:
+    assert where_of(mapping) == where_of(text)
+
+
+def test_an_empty_mapping_and_none_are_no_condition() -> None:
+    assert where_of({}) is where_of(None) is ANYTHING
+
+
+@pytest.mark.parametrize(
+    ("mapping", "expected"),
+    [
+        ({"turn": "three"}, "expected a number"),
+        ({"turn": True}, "expected a number"),
+        ({"pinned": 1}, "expected true or false"),
+        ({"created_at": "soon"}, "ISO 8601"),
+        ({"created_at": 3}, "a time"),
+        ({"source": datetime(2026, 3, 1, tzinfo=UTC)}, "a text, a number"),
+        ({"importance": {"$gt": 0.5}}, "write other conditions as a text: importance > 3"),
+        ({"tags": []}, "one value or more"),
+        ({"tags": [["ops"]]}, "a text, a number"),
+        ({"tags": object()}, "a text, a number"),
+        ({"turn": float("nan")}, "finite"),
+        ({"turn": 10**400}, "finite"),
+        ({"turn": 10**5000}, "finite"),
+        ({3: "ops"}, "the name of a column"),
+        ({"": "ops"}, "the name of a column"),
+        ({"metadata.": "ops"}, "the name of a column"),
+        ({"tags": "\0"}, "NUL"),
+        ({"tags": "\ud800"}, "Unicode"),
+        ({"source": "x" * 20_000}, "at most 10,000"),
+        ({"source": list(range(20_000))}, "at most 10,000"),
+    ],
+)
+def test_a_wrong_mapping_says_what_is_expected(mapping: Any, expected: str) -> None:
+    with pytest.raises(InvalidFilter) as refused:
+        where_of(mapping)
+    assert expected in str(refused.value)
+    assert len(str(refused.value)) < 300
+
+
+def test_a_search_with_a_mapping_finds_what_the_text_finds_and_is_logged() -> None:
+    with MemoryMesh(store="memory://", embedder="none") as mesh:
+        mesh.add_many([("alpha text", {"tags": ["ops"], "source": "a"}), ("beta text", {"tags": ["dev"], "source": "b"})])
+        assert [hit.content for hit in mesh.search("text", filter={"tags": "ops"})] == ["alpha text"]
+        assert [hit.content for hit in mesh.search("text", filter={"tags": "dev"})] == ["beta text"]
+        assert [one.result.content for one in mesh.explain("text", filter={"source": ["b"]}).answers] == ["beta text"]
+        assert [memory.content for memory in mesh.get_all(filter={"source": {"a", "c"}})] == ["alpha text"]
+        assert '{"tags": "dev"}' in mesh.audit_log(1, recalls=True)[0].yamo_text
 
 
 @pytest.mark.req("MESH-116")

@@ -22,6 +22,7 @@ from memory_mesh.flows import embed, erase, filters, folders, lessons, models, s
 from memory_mesh.flows.context import Context, State
 from memory_mesh.flows.embed import Reembedded
 from memory_mesh.flows.erase import Erasure
+from memory_mesh.flows.filters import Filter
 from memory_mesh.flows.folders import Ingested
 from memory_mesh.flows.models import Checked
 from memory_mesh.flows.search import Request
@@ -178,12 +179,13 @@ class Mesh:
         return memory.record() if memory else None
 
     def get_all(
-        self, limit: int | None = None, *, filter: str | None = None, status: Sequence[str] = (Status.ACTIVE,),
+        self, limit: int | None = None, *, filter: Filter | None = None, status: Sequence[str] = (Status.ACTIVE,),
         session_id: str | None = None,
     ) -> list[MemoryRecord]:  # fmt: skip
         """Return the visible memories with one of these statuses, newest first.
 
-        `filter` is an SQL condition such as `importance > 0.5 AND tags = 'ops'`. Raises `InvalidFilter` if it is not valid.
+        `filter` is an SQL condition such as `importance > 0.5 AND tags = 'ops'`, or a mapping of columns and metadata keys to the
+        value, or a list of values, that they must have. Raises `InvalidFilter` if it is not valid.
         """
         memories = search.get_all(self._in_session(session_id), limit=limit, where=filters.where_of(filter), statuses=status)
         return [memory.record() for memory in memories]
@@ -193,8 +195,9 @@ class Mesh:
         return search.history(self._in_session(session_id), id)
 
     def search(
-        self, query: str, limit: int = 10, filter: str | None = None, *, use_cache: bool = True, min_score: float | None = None,
-        status: Sequence[str] = (Status.ACTIVE,), session_id: str | None = None, ranker: str | None = None,
+        self, query: str, limit: int = 10, filter: Filter | None = None, *, use_cache: bool = True,
+        min_score: float | None = None, status: Sequence[str] = (Status.ACTIVE,), session_id: str | None = None,
+        ranker: str | None = None,
     ) -> list[SearchResult]:  # fmt: skip
         """Return the memories that are most relevant to a query, highest score first, or an empty list.
 
@@ -203,18 +206,30 @@ class Mesh:
         """
         where = filters.where_of(filter)
         request = Request(
-            query=query, limit=limit, filter=filter, where=where, statuses=status, min_score=min_score, ranker=ranker
+            query=query,
+            limit=limit,
+            filter=filters.text_of(filter),
+            where=where,
+            statuses=status,
+            min_score=min_score,
+            ranker=ranker,
         )
         return search.search(self._in_session(session_id), request, use_cache=use_cache)
 
     def explain(
-        self, query: str, limit: int = 10, filter: str | None = None, *, min_score: float | None = None,
+        self, query: str, limit: int = 10, filter: Filter | None = None, *, min_score: float | None = None,
         status: Sequence[str] = (Status.ACTIVE,), session_id: str | None = None, ranker: str | None = None,
     ) -> Explanation:  # fmt: skip
         """Search, and return for each result its rank in every channel and its features, and how many were left out and why."""
         where = filters.where_of(filter)
         request = Request(
-            query=query, limit=limit, filter=filter, where=where, statuses=status, min_score=min_score, ranker=ranker
+            query=query,
+            limit=limit,
+            filter=filters.text_of(filter),
+            where=where,
+            statuses=status,
+            min_score=min_score,
+            ranker=ranker,
         )
         return search.explain(self._in_session(session_id), request)
 

@@ -1,9 +1,12 @@
-"""Parse filter texts into conditions: known columns, literals, AND, OR, NOT, comparisons, LIKE, IN, BETWEEN and IS NULL.
+"""Parse filters into conditions: known columns, literals, AND, OR, NOT, comparisons, LIKE, IN, BETWEEN and IS NULL.
 
-The text is never part of a query of the store.
+A filter is a text, or a mapping of columns and metadata keys to the values that they must have. The text is never part of a query
+of the store.
 """
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Mapping
+from datetime import date
 from math import inf, isfinite
 from typing import Any
 
@@ -21,23 +24,81 @@ _MODIFIERS = {"like": {"negate"}}
 _FLIPPED: dict[Op, Op] = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
-def where_of(text: str | None) -> Where:
+Filter = str | Mapping[str, object]
+
+
+def where_of(given: Filter | None) -> Where:
     """Return the condition of an optional filter: every row without one."""
-    return model.ANYTHING if text is None else parse(text)
+    if isinstance(given, Mapping):
+        return _of_mapping(given)
+    return model.ANYTHING if given is None else parse(given)
+
+
+def text_of(given: Filter | None) -> str | None:
+    """Return a valid filter as text, for the audit log."""
+    return json.dumps(dict(given), ensure_ascii=False, default=_listed) if isinstance(given, Mapping) else given
 
 
 def parse(text: object) -> Where:
     """Return the condition of a filter, or raise `InvalidFilter` for anything outside the allowed language."""
     if not isinstance(text, str) or not text.strip():
-        raise InvalidFilter("the filter is blank", expected="an expression such as memory_type = 'global'")
-    if len(text) > _MAX_CHARS:
-        raise InvalidFilter(f"the filter has {len(text):,} characters", expected=f"at most {_MAX_CHARS:,}")
-    if wrong := model.fault(model.BY_NAME["content"], text):
-        raise InvalidFilter(f"the filter{wrong.removeprefix('content')}", expected="valid Unicode")
+        what = "the filter is blank" if isinstance(text, str) else f"the filter is {shown(text)}"
+        raise InvalidFilter(what, expected="""a text such as "memory_type = 'global'", or a mapping such as {"tags": "ops"}""")
+    _check_text(text)
     trees = _trees(text)
     if len(trees) != 1 or trees[0] is None:
         raise InvalidFilter("the filter is more than one expression", expected="one")
     return _where(trees[0], _MAX_DEPTH)
+
+
+def _check_text(text: str) -> None:
+    if len(text) > _MAX_CHARS:
+        raise InvalidFilter(f"the filter has {len(text):,} characters", expected=f"at most {_MAX_CHARS:,}")
+    if wrong := model.fault(model.BY_NAME["content"], text):
+        raise InvalidFilter(f"the filter{wrong.removeprefix('content')}", expected="valid Unicode")
+
+
+# --- mappings ---
+
+
+def _of_mapping(given: Mapping[str, object]) -> Where:
+    where = model.all_of(*(_entry(key, value) for key, value in given.items()))
+    _check_text(text_of(given) or "")
+    return where
+
+
+def _entry(key: object, value: object) -> Where:
+    """Return the condition of one entry. A key that is not a column is a key of the metadata."""
+    if not isinstance(key, str) or not key.removeprefix(METADATA).strip():
+        raise InvalidFilter(f"the filter has the key {shown(key)}", expected="the name of a column or of a metadata key")
+    _check_text(key)
+    column = FILTERABLE.get(key)
+    name = column.name if column else METADATA + key.removeprefix(METADATA)
+    if value is None:
+        return IsNull(name)
+    if not isinstance(value, list | tuple | set | frozenset):
+        return Compare(name, "=", _value(name, column.type if column else None, value))
+    if not value:
+        raise InvalidFilter(f"{name} is compared with an empty list", expected="one value or more")
+    return In(name, tuple(_value(name, column.type if column else None, item) for item in value))
+
+
+def _value(name: str, type_: Type | None, value: object) -> Scalar:
+    if isinstance(value, str):
+        _check_text(value)
+    if isinstance(value, bool | str) or (isinstance(value, date) and type_ is Type.TIME):
+        return _checked(name, type_, value)
+    if isinstance(value, int | float):
+        return _checked(name, type_, _finite(value, shown(value)))
+    expected = "a text, a number, true, false, None or a list of them"
+    raise InvalidFilter(f"{name} is {shown(value)}", expected=expected, remedy=f"write other conditions as a text: {name} > 3")
+
+
+def _listed(value: object) -> object:
+    return sorted(value, key=str) if isinstance(value, set | frozenset) else str(value)
+
+
+# --- texts ---
 
 
 def _trees(text: str) -> list[Any]:
@@ -145,17 +206,21 @@ def _column(node: Any) -> tuple[str, Type | None]:
 
 
 def _literal(name: str, type_: Type | None, node: Any, *, is_pattern: bool = False) -> Scalar:
-    value = _constant(node)
-    if type_ is None:
-        return value
-    if type_ is not Type.BOOL if isinstance(value, bool) else not isinstance(value, _LITERALS.get(type_, str)):
-        raise InvalidFilter(f"{name} is compared with {shown(value)}", expected=f"a {type_.value}")
-    if type_ is not Type.TIME or is_pattern:
-        return value
-    try:
-        return model.parse_time(value, name)
-    except InvalidInput as error:
-        raise InvalidFilter(error.what, expected=error.expected) from None
+    return _checked(name, type_, _constant(node), is_pattern=is_pattern)
+
+
+def _checked(name: str, type_: Type | None, value: Any, *, is_pattern: bool = False) -> Scalar:
+    """Return the value as the column stores it, or raise `InvalidFilter` if it has another type."""
+    if type_ is Type.TIME and not is_pattern and isinstance(value, str | date):
+        try:
+            return model.parse_time(value, name)
+        except InvalidInput as error:
+            raise InvalidFilter(error.what, expected=error.expected) from None
+    wrong = type_ is not Type.BOOL if isinstance(value, bool) else not isinstance(value, _LITERALS.get(type_ or Type.TEXT, str))
+    if type_ is not None and wrong:
+        raise InvalidFilter(f"{name} is compared with {shown(value)}", expected=_EXPECTED.get(type_, "a text"))
+    checked: Scalar = value
+    return checked
 
 
 def _constant(node: Any) -> Scalar:
@@ -173,9 +238,15 @@ def _constant(node: Any) -> Scalar:
 
 def _number(text: str) -> int | float:
     try:
-        value = int(text) if text.isdecimal() else float(text)
+        return _finite(int(text) if text.isdecimal() else float(text), text)
+    except ValueError:  # more digits than Python converts
+        return _finite(inf, text)
+
+
+def _finite(value: float, text: str) -> int | float:
+    try:
         value = value if abs(value) <= model.INT_MAX else float(value)
-    except (ValueError, OverflowError):
+    except OverflowError:
         value = inf
     if not isfinite(value):
         raise InvalidFilter(f"{text[:60]!r} is not a finite number")
@@ -184,6 +255,7 @@ def _number(text: str) -> int | float:
 
 # The types of literals; columns of every other type are compared with texts.
 _LITERALS: dict[Type, Any] = {Type.INT: int | float, Type.REAL: int | float, Type.BOOL: bool}
+_EXPECTED = {Type.INT: "a number", Type.REAL: "a number", Type.BOOL: "true or false", Type.TIME: "a time"}
 
 _READERS: dict[str, Callable[[Any, int], Where]] = {
     "and": _and_or,

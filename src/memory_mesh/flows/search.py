@@ -19,6 +19,7 @@ from memory_mesh.core.search import Explained, Explanation, Placing, Pool, Query
 from memory_mesh.core.search.query import proper_names, speaker_roles, time_spans, without_speakers
 from memory_mesh.flows import embed, usage
 from memory_mesh.flows.context import Context, find_memory, intact, require_memory
+from memory_mesh.flows.filters import Filter, text_of
 from memory_mesh.flows.passages import best_passages
 
 if TYPE_CHECKING:
@@ -119,7 +120,7 @@ class Request:
 
     query: str
     limit: int = 10
-    filter: str | None = None  # as the caller wrote it; `where` is the parsed condition
+    filter: Filter | None = None  # as the caller wrote it; `where` is the parsed condition
     where: Where = ANYTHING
     statuses: Sequence[str] = (Status.ACTIVE,)
     min_score: float | None = None  # None: the ranker's default
@@ -158,7 +159,7 @@ def search(context: Context, request: Request, *, use_cache: bool = True) -> lis
             ends = [model.millis(result.expires_at) for result in results if result.expires_at]
             context.state.cache.put(key, mark, results, at, until=min(ends, default=None))
     usage.count(context, [result.id for result in results])
-    usage.log_search(context, query=request.query, limit=request.limit, filter=request.filter, ms=at, results=results)
+    usage.log_search(context, query=request.query, limit=request.limit, filter=text_of(request.filter), ms=at, results=results)
     if not use_cache:
         return list(results)
     # Copies, so that changes to a result do not reach the cache.

@@ -13,6 +13,7 @@ from memory_mesh.core.search import CacheStats, Explanation
 from memory_mesh.faces.mesh import MemoryStats, Mesh, Metadata
 from memory_mesh.flows.embed import Reembedded
 from memory_mesh.flows.erase import Erasure
+from memory_mesh.flows.filters import Filter
 from memory_mesh.flows.folders import Ingested
 from memory_mesh.flows.models import Checked
 
@@ -247,13 +248,14 @@ class AsyncMemoryMesh:
         self,
         limit: int | None = None,
         *,
-        filter: str | None = None,
+        filter: Filter | None = None,
         status: Sequence[str] = (Status.ACTIVE,),
         session_id: str | None = None,
     ) -> list[MemoryRecord]:
         """Return the visible memories with one of these statuses, newest first.
 
-        `filter` is an SQL condition such as `importance > 0.5 AND tags = 'ops'`. Raises `InvalidFilter` if it is not valid.
+        `filter` is an SQL condition such as `importance > 0.5 AND tags = 'ops'`, or a mapping of columns and metadata keys to the
+        value, or a list of values, that they must have. Raises `InvalidFilter` if it is not valid.
         """
     async def history(self, id: str, *, session_id: str | None = None) -> list[Change]:
         """Return the changes of a memory, oldest first. Raises `NotFound` if it is not visible."""
@@ -261,7 +263,7 @@ class AsyncMemoryMesh:
         self,
         query: str,
         limit: int = 10,
-        filter: str | None = None,
+        filter: Filter | None = None,
         *,
         use_cache: bool = True,
         min_score: float | None = None,
@@ -278,7 +280,7 @@ class AsyncMemoryMesh:
         self,
         query: str,
         limit: int = 10,
-        filter: str | None = None,
+        filter: Filter | None = None,
         *,
         min_score: float | None = None,
         status: Sequence[str] = (Status.ACTIVE,),
