@@ -33,7 +33,7 @@ def test_content_is_text_that_says_something(content: object) -> None:
         read(content)
 
 
-@pytest.mark.parametrize("content", ["Hi", "x", " kept as given \n", "é" * 10, "\U0001f600", "\x01\x7f\ufeff\u2028"])
+@pytest.mark.parametrize("content", ["Hi", "x", " kept as given \n", "é" * 10, "\U0001f600", "a\x01\x7f\ufeff\u2028"])
 def test_content_is_kept_as_it_was_given(content: str) -> None:
     assert read(content).content == content
 

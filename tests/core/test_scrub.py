@@ -71,7 +71,7 @@ def test_a_short_memory_survives(text: str) -> None:
         ('<div><img src=x alt="a cat"> sleeps</div>', "a cat sleeps"),
         ("<h2>Head</h2><ul><li>one<li>two</ul>", "## Head\n\n- one\n- two"),
         ("<table><tr><td>a</td><td>b</td></tr></table>", "a | b |"),
-        ("before <!-- hidden --> <p>after</p>", "before\n\nafter"),
+        ("<p>before</p> <!-- hidden --> <p>after</p>", "before\n\nafter"),
         ("Text with **bold**, *slanted* and [a link](https://x.org/y).", "Text with bold, slanted and a link (https://x.org/y)."),
         ("a phrase __in bold type__ here", "a phrase in bold type here"),
         ("<https://x.org>", "https://x.org"),

@@ -57,7 +57,7 @@ def test_a_memory_keeps_its_vector_and_the_name_of_its_model(house: House, mesh:
 @pytest.mark.req("MESH-027", "MESH-128")
 def test_the_embedder_sees_only_what_layer_0_let_through(mesh: MemoryMesh, recorder: RecordingEmbedder) -> None:
     secrets = ("ann@example.org", "4111 1111 1111 1111", "sk-proj-abcdefghijklmnopqrstuvwxyz0123456789ABCD", "+41 44 668 18 00")
-    stored = mesh.add(f"<b>Reach</b> Ann: mail {secrets[0]}, card {secrets[1]}, key {secrets[2]}, phone {secrets[3]}.")
+    stored = mesh.add(f"<p><b>Reach</b> Ann: mail {secrets[0]}, card {secrets[1]}, key {secrets[2]}, phone {secrets[3]}.</p>")
     mesh.update(stored.id, content=f"Now reach Ann by {secrets[0]}.")
     mesh.search(f"who has {secrets[0]} or the card {secrets[1]}?")
     seen = " ".join(recorder.texts)

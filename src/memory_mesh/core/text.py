@@ -1,12 +1,13 @@
 """Text basics that several packages share.
 
-Token counts, regular expressions compiled on first use, URLs without their passwords, invisible characters.
+Token counts, regular expressions compiled on first use, URLs without their passwords, invisible characters, terminal escapes.
 """
 
 import re
 from collections.abc import Callable, Iterator
 from functools import cached_property
 from sys import maxsize
+from unicodedata import category
 
 TokenCounter = Callable[[str], int]
 
@@ -105,9 +106,32 @@ _NEEDED = (
 
 # The list is explicit instead of `unicodedata.category`: a Python that does not know a new script or emoji must not remove it.
 INVISIBLE = LazyRegex(f"[{_IGNORABLE}{_UNASSIGNED}{CONTROL}](?!{'|'.join(_NEEDED)})")
+_PRINTABLE = LazyRegex("[!-~]")
 _LINE_BREAKS = LazyRegex("\r\n|[\r\x0b\x0c\x85\u2028\u2029]")
 
 
 def visible(text: str) -> str:
     """Return the text as a reader sees it: without invisible characters, every line break a newline."""
     return INVISIBLE.sub("", _LINE_BREAKS.sub("\n", text))
+
+
+def is_blank(text: str) -> bool:
+    """Return whether no character of the text is displayed: spaces, control characters, fillers, accents without a letter."""
+    text = without_escapes(text)
+    return _PRINTABLE.search(text) is None and all(char.isspace() or category(char)[0] == "M" for char in visible(text))
+
+
+# --- escape sequences of terminals ---
+
+# Colours and cursor movements (CSI), titles and hyperlinks (OSC, up to BEL or ST), device strings, and the short ones. The 8-bit
+# form of CSI needs a parameter, or ends with `m`, `J` or `K`: the byte is also a quotation mark in a text of the wrong encoding.
+_ESCAPES = LazyRegex(
+    r"(?:\x1b\[|\x9b(?=[0-?]|[mJK](?![a-z])))[0-?]{0,64}[ -/]{0,8}[@-~]"
+    r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c\n]{0,4096}(?:\x07|\x1b\\|\x9c)"
+    r"|\x1b(?:[ -/]{1,8}[0-~]|[\]PX^_\[]|[0-~])?"
+)
+
+
+def without_escapes(text: str) -> str:
+    """Return the text without the escape sequences of terminals."""
+    return text if text.isascii() and "\x1b" not in text else _ESCAPES.sub("", text)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from memory_mesh.core.checks import fraction
 from memory_mesh.core.errors import InvalidInput, shown
 from memory_mesh.core.model import INT_MAX, MemoryType, Reader, Value, parse_time
+from memory_mesh.core.text import is_blank
 
 if TYPE_CHECKING:  # the gate is slow to load, and reading does not need it
     from memory_mesh.core.intake.gate import Layer0
@@ -81,7 +82,7 @@ def read_content(content: object, limits: Limits) -> str:
     """Return the content if it can be stored."""
     if not isinstance(content, str):
         raise InvalidInput(f"content is {type(content).__name__}", expected="text")
-    if not content.strip():
+    if is_blank(content):
         raise InvalidInput("content is blank", expected="some text")
     if len(content) > limits.content_chars:
         expected = f"at most {limits.content_chars:,}"

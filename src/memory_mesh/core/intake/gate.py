@@ -1,7 +1,8 @@
 """Layer 0: every text passes here before it is stored. Redact → scrub → redact.
 
 Redaction runs first, so that a failure of the scrubber exposes nothing, and again afterwards, because removing markup can uncover
-what it hid (`bob<b>@</b>example.org`). If scrubbing fails or leaves nothing, the redacted text is stored.
+what it hid (`bob<b>@</b>example.org`). A text about markup keeps its tags, unless they hide what must be masked. If scrubbing
+fails or leaves nothing, the redacted text is stored.
 """
 
 import json
@@ -10,10 +11,11 @@ from dataclasses import dataclass, field
 from memory_mesh.core.errors import InvalidInput
 from memory_mesh.core.model import Value
 from memory_mesh.core.redaction import Redactor
-from memory_mesh.core.scrubbing import MESH_OVERRIDES, ScrubSettings, scrub
+from memory_mesh.core.scrubbing import MESH_OVERRIDES, ScrubSettings, scrub, without_tags
 
 # Keys that define the scope of a memory. Masking them would merge two readers, which is worse than an address in an id.
 SCOPE_KEYS = frozenset({"user_id", "agent_id", "session_id", "project"})
+_MAX_ROUNDS = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +27,14 @@ class Layer0:
 
     def clean_content(self, text: str) -> str:
         """Return a memory's text, redacted and scrubbed."""
+        clean = self._cleaned(text)
+        for _ in range(_MAX_ROUNDS):
+            if (bare := self._without_hiding_tags(clean)) == clean:
+                return clean
+            clean = self._cleaned(bare)
+        return "[REDACTED]"  # only a text built for this needs so many rounds
+
+    def _cleaned(self, text: str) -> str:
         redacted = self.redact(text)
         try:
             scrubbed = scrub(redacted, self.scrub)
@@ -35,6 +45,14 @@ class Layer0:
             expected = f"{rules.min_length} to {rules.max_length:,} characters (scrub.validation)"
             raise InvalidInput(f"the text is rejected: it has {len(scrubbed.text):,} characters", expected=expected)
         return self.redact(scrubbed.text) if scrubbed.text.strip() else redacted
+
+    def _without_hiding_tags(self, text: str) -> str:
+        """Return the text; without its tags if they hide what must be masked."""
+        if "<" not in text or self.redactor is None or not (self.scrub.enabled and self.scrub.structural.strip_html):
+            return text
+        bare = without_tags(text)
+        redacted = bare if bare == text else self.redact(bare)
+        return text if redacted == bare else redacted
 
     def redact(self, text: str) -> str:
         """Return any other text redacted: a reason, a query, a line of a log."""

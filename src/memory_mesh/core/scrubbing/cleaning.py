@@ -4,10 +4,11 @@ import html
 import re
 import unicodedata
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Callable, Iterator
 
 from memory_mesh.core.scrubbing.settings import ScrubSettings, Semantic
-from memory_mesh.core.text import CONTROL, REDUNDANT, REORDERING, LazyRegex
+from memory_mesh.core.text import CONTROL, REDUNDANT, REORDERING, LazyRegex, without_escapes
 
 # --- code: fenced blocks and backtick spans ---
 
@@ -80,10 +81,10 @@ _PAIRED = frozenset(
     table tbody td textarea tfoot th thead title tr u ul var video audio""".split()  # noqa: SIM905  (a list of words)
 )
 _VOID = frozenset({"br", "hr", "img", "input", "link", "meta", "wbr", "source"})
-# Browsers close these implicitly, so old pages leave them open.
-_LEFT_OPEN = frozenset({"p", "li", "td", "tr", "th", "dd", "dt", "option", "body", "html", "head"})
+_KNOWN = _PAIRED | _VOID
 _BLOCK = """address article aside blockquote body center dd details div dl dt fieldset figcaption figure footer form header hr
     html main nav ol p pre section summary table tbody tfoot thead title ul""".split()  # noqa: SIM905
+_CONTAINERS = frozenset({*_BLOCK, "head", "li", "tr", "td", "th", *(f"h{level}" for level in range(1, 7))}) - {"hr"}
 # What replaces an opening and a closing tag. Other tags become nothing.
 _TAG_TEXTS = {
     **dict.fromkeys(_BLOCK, ("\n\n", "\n\n")),
@@ -97,7 +98,18 @@ _TAG_TEXTS = {
 
 # Every pattern is bounded or stops at the next bracket: a megabyte of brackets or quotes is read about once.
 _ATTRIBUTES = r"(?:\s(?:[^<>\"']|\"[^\"]{0,2000}\"|'[^']{0,2000}')*+)?"
-_TAG = re.compile(rf"<(/?)([A-Za-z][A-Za-z0-9]{{0,10}}){_ATTRIBUTES}/?>|<!DOCTYPE[^<>]{{0,300}}>", re.IGNORECASE)
+_TAG = re.compile(
+    rf"<(/?)([A-Za-z][A-Za-z0-9]{{0,10}}){_ATTRIBUTES}/?>|<!DOCTYPE[^<>]{{0,300}}>|<\?xml[^<>]{{0,300}}>", re.IGNORECASE
+)
+# A page starts with its document type or root element, and another tag follows.
+_PAGE = re.compile(
+    r"\s*(?:<\?xml[^<>]{0,200}\?>\s*)?(?:<!DOCTYPE\s+html[^<>]{0,300}>|<html\b[^<>]{0,2000}>)\s*<[a-z]", re.IGNORECASE
+)
+# Code that makes markup: components and attributes of JSX and Vue, expressions of templates, PHP.
+_TEMPLATE = re.compile(
+    r"<[A-Z][a-z]|<[a-z][^<>]{0,2000}\s(?:className=|[\w-]+=\{|(?:v-|[@*:])[A-Za-z.-]+=|[(\[][\w.]+[)\]]=)|\{[{%#/]|<[%?](?!xml)"
+    r"|\{[A-Za-z_$][\w.]{0,100}\}"
+)
 _HREF = re.compile(r"\bhref\s{0,5}=\s{0,5}[\"']([^\"'<>]{1,2000})[\"']", re.IGNORECASE)
 _ALT = re.compile(r"\balt\s{0,5}=\s{0,5}[\"']([^\"'<>]{0,500})[\"']", re.IGNORECASE)
 _COMMENT = (re.compile("<!--"), re.compile("-->"))
@@ -124,32 +136,64 @@ _MANY_LINES = re.compile(r"\n{3,}")
 
 
 def clean_structure(text: str, settings: ScrubSettings) -> str:
-    """Stage 1: remove HTML and Markdown marks, keep what they say, collapse whitespace."""
+    """Stage 1: remove terminal escapes, the tags of a markup document and Markdown marks, and collapse whitespace."""
     rules = settings.structural
+    text = without_escapes(text)
     text = text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
-    if rules.strip_html and "<" in text:
-        tags = _html_tags(" ".join(block for block, code in blocks(text) if not code))
-        text = change_prose(text, lambda piece: _tagless(piece, tags)) if tags else text
+    if rules.strip_html and "<" in text and _is_markup("".join("x" if code else block for block, code in blocks(text))):
+        text = without_tags(text)
     if rules.strip_markdown:
         text = change_prose(text, _without_markdown)
     return _collapsed(text) if rules.collapse_whitespace else text
 
 
+def without_tags(text: str) -> str:
+    """Return the text without its HTML tags. Code keeps them."""
+    tags = _html_tags(" ".join(block for block, code in blocks(text) if not code))
+    return change_prose(text, lambda piece: _tagless(piece, tags)) if tags else text
+
+
+def _is_markup(text: str) -> bool:
+    """Return whether a text is a markup document: a page, or a fragment whose text is all inside closed block elements.
+
+    Any other text with tags is about markup: `Use <b>`, `<p>a</p> is a paragraph`, a component of React.
+    """
+    for element in (_COMMENT, *_NOT_DISPLAYED):
+        text = _between(text, element, lambda _opening, _inside: "")
+    if _TEMPLATE.search(text):
+        return False
+    tags = [tag for tag in _TAG.finditer(text) if (tag.group(2) or "p").lower() in _KNOWN]
+    return bool(_PAGE.match(text) and any(tag.group(1) for tag in tags)) or _is_fragment(text, tags)
+
+
+def _is_fragment(text: str, tags: list[re.Match[str]]) -> bool:
+    closed_at = {tag.group(2).lower(): tag.start() for tag in tags if tag.group(1)}  # the last end of each element
+    depth: Counter[str] = Counter()
+    at, inside = 0, False
+    for tag in tags:
+        within, words = depth.total() > 0, text[at : tag.start()].strip()
+        if words and not within:
+            return False
+        inside, at = inside or bool(words), tag.end()
+        name = (tag.group(2) or "").lower()
+        if name in _CONTAINERS and not tag.group(1) and tag.start() < closed_at.get(name, 0):
+            depth[name] += 1
+        elif tag.group(1) and depth[name]:
+            depth[name] -= 1
+    return inside and not text[at:].strip()
+
+
 def _html_tags(text: str) -> frozenset[str]:
-    """Return the tags that make this text HTML: known ones that open and close, and those that need no end. Empty if none do."""
-    opened, closed = set[str](), set[str]()
-    for match in _TAG.finditer(text):
-        if name := (match.group(2) or "").lower():
-            (closed if match.group(1) else opened).add(name)
-    tags = (opened & closed & _PAIRED) | (opened & _VOID)
-    tags |= (opened | closed) & _LEFT_OPEN if tags else set()
-    return frozenset(tags | {"!"} if "<!--" in text or "<!doctype" in text[:2000].lower() else tags)
+    """Return the tags of a text that HTML knows, and `!` if it has comments or a document type."""
+    names = {(match.group(2) or "!").lower() for match in _TAG.finditer(text)} & (_KNOWN | {"!"})
+    return frozenset(names | {"!"} if "<!--" in text else names)
 
 
 def _tagless(piece: str, tags: frozenset[str]) -> str:
     if "<" not in piece:
         return html.unescape(piece)
-    for element in (_COMMENT, *_NOT_DISPLAYED):
+    piece = _between(piece, _COMMENT, lambda _opening, _inside: "")
+    for element in _NOT_DISPLAYED:
         piece = _between(piece, element, lambda _opening, _inside: "\n")
     piece = _between(piece, _PRE, lambda _opening, inside: _fenced(inside))
     return change_prose(piece, lambda prose: _words(prose, tags))

@@ -2,10 +2,10 @@
 
 1 structural cleaning → 2 semantic filtering → 3 normalisation → 4 chunking → 5 annotation → 6 validation.
 
-A memory is mostly plain text, and damaging it is worse than leaving a stray asterisk. So only known tags that open and close
-count as HTML (`List<int>` and `a < b` do not), Markdown is changed only where its marks are unambiguous, and code, fenced or in
-backticks, is unchanged. The first three stages repeat until nothing changes, so scrubbing is idempotent. A stage that would leave
-nothing is skipped.
+A memory is mostly plain text, and damaging it is worse than leaving a stray asterisk. So tags are removed only from a markup
+document (`List<int>`, `a < b` and `use <b>` are none), Markdown is changed only where its marks are unambiguous, and code, fenced
+or in backticks, loses only the escape sequences of terminals. The first three stages repeat until nothing changes, so scrubbing
+is idempotent. A stage that would leave nothing is skipped.
 """
 
 import re
@@ -17,7 +17,7 @@ from memory_mesh.core.errors import InvalidInput
 from memory_mesh.core.scrubbing import cleaning
 from memory_mesh.core.scrubbing.cleaning import HEADING, blocks, title
 from memory_mesh.core.scrubbing.settings import Chunking, ScrubSettings
-from memory_mesh.core.text import TokenCounter, estimate
+from memory_mesh.core.text import TokenCounter, estimate, is_blank
 
 _STAGES = (cleaning.clean_structure, cleaning.filter_noise, cleaning.normalise)
 # A text without any of these needs no cleaning.
@@ -80,7 +80,7 @@ def _cleaned(text: str, settings: ScrubSettings) -> str:
         before = text
         for stage in _STAGES if _NEEDS_WORK.search(text) else ():
             cleaner = stage(text, settings)
-            text = cleaner if cleaner.strip() else text
+            text = text if is_blank(cleaner) else cleaner
         if text == before:
             return text
     raise InvalidInput("the text has too many layers of markup", expected=f"at most {_MAX_ROUNDS}")
