@@ -180,14 +180,16 @@ class Mesh:
 
     def get_all(
         self, limit: int | None = None, *, filter: Filter | None = None, status: Sequence[str] = (Status.ACTIVE,),
-        session_id: str | None = None,
+        after: str | None = None, session_id: str | None = None,
     ) -> list[MemoryRecord]:  # fmt: skip
         """Return the visible memories with one of these statuses, newest first.
 
+        `after` is the id of the last memory of a page: the next page begins behind it, whatever was stored or erased since.
         `filter` is an SQL condition such as `importance > 0.5 AND tags = 'ops'`, or a mapping of columns and metadata keys to the
         value, or a list of values, that they must have. Raises `InvalidFilter` if it is not valid.
         """
-        memories = search.get_all(self._in_session(session_id), limit=limit, where=filters.where_of(filter), statuses=status)
+        where, context = filters.where_of(filter), self._in_session(session_id)
+        memories = search.get_all(context, limit=limit, where=where, statuses=status, after=after)
         return [memory.record() for memory in memories]
 
     def history(self, id: str, *, session_id: str | None = None) -> list[Change]:

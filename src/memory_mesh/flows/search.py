@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 from memory_mesh.core import audit, model
 from memory_mesh.core.checks import fraction, whole_number
-from memory_mesh.core.errors import InvalidInput, shown
+from memory_mesh.core.errors import InvalidInput, NotFound, shown
 from memory_mesh.core.masks import without_masks
 from memory_mesh.core.model import ANYTHING, Change, In, Kind, Memory, Row, SearchResult, Status, Where, all_of, equals, iso
 from memory_mesh.core.search import Explained, Explanation, Placing, Pool, Query, tokens
 from memory_mesh.core.search.query import proper_names, speaker_roles, time_spans, without_speakers
 from memory_mesh.flows import embed, usage
-from memory_mesh.flows.context import Context, find_memory, intact, require_memory
+from memory_mesh.flows.context import Context, check_texts, find_memory, intact, require_memory
 from memory_mesh.flows.filters import Filter, text_of
 from memory_mesh.flows.passages import best_passages
 
@@ -78,12 +78,33 @@ def get(context: Context, memory_id: str) -> Memory | None:
 
 
 def get_all(
-    context: Context, *, limit: int | None, where: Where = ANYTHING, statuses: Sequence[str] = (Status.ACTIVE,)
-) -> list[Memory]:
-    """Return the memories visible to the reader, newest first."""
-    max_rows = None if limit is None else checked_limit(limit)
-    rows = context.store.find(Kind.MEMORY, all_of(readable(context, statuses), where), limit=max_rows)
-    return usage.with_counts(context, [Memory.of(row) for row in intact(context, rows)])
+    context: Context, *, limit: int | None, where: Where = ANYTHING, statuses: Sequence[str] = (Status.ACTIVE,),
+    after: str | None = None,
+) -> list[Memory]:  # fmt: skip
+    """Return the memories visible to the reader, newest first; with `after`, those behind the memory with this id."""
+    missing = None if limit is None else checked_limit(limit)
+    condition, last, found = all_of(readable(context, statuses), where), _position(context, after), list[Row]()
+    while missing is None or missing > 0:
+        rows = context.store.find(Kind.MEMORY, condition, limit=missing, after=last)
+        found += (sound := intact(context, rows))
+        if len(sound) == len(rows) or missing is None:
+            break
+        missing, last = missing - len(sound), rows[-1]  # a page is only short at the end
+    return usage.with_counts(context, [Memory.of(row) for row in found])
+
+
+def _position(context: Context, memory_id: str | None) -> Row | None:
+    """Return the row to continue behind. If the memory was erased, continue from the millisecond in its id."""
+    if memory_id is None:
+        return None
+    check_texts(id=memory_id)
+    row = context.store.get(Kind.MEMORY, [memory_id]).get(memory_id)
+    if row and model.visible(context.reader, row):
+        return row
+    ms = model.time_of_id(memory_id)
+    if ms is None:
+        raise NotFound(f"no memory {shown(memory_id)} to continue after", remedy="check the id, or list from the start")
+    return Row(kind=Kind.MEMORY, id="", partition="", created_at=iso(ms + 1))
 
 
 def count_by_status(context: Context) -> dict[str, int]:

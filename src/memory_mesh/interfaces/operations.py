@@ -285,8 +285,9 @@ OPERATIONS = (
     Operation(
         name="list", method="get_all", view="listed", heading=READ, exposed=EVERYWHERE,
         summary="List memories, newest first.",
-        parameters=(Parameter("limit", _LIMIT.help, kind=Kind.INTEGER, cli_default=20), _FILTER, _STATUS),
-        examples=("list --limit 5", "list --filter \"memory_type = 'agent'\" --agent planner"),
+        parameters=(Parameter("limit", _LIMIT.help, kind=Kind.INTEGER, cli_default=20), _FILTER, _STATUS,
+                    Parameter("after", "continue behind this memory, the last one of a page", metavar="ID")),
+        examples=("list --limit 5", f"list --after {_SAMPLE}", "list --filter \"memory_type = 'agent'\" --agent planner"),
     ),
     Operation(
         name="history", method="history", view="history", heading=READ, exposed=EVERYWHERE, parameters=(_ID,),

@@ -250,10 +250,12 @@ class AsyncMemoryMesh:
         *,
         filter: Filter | None = None,
         status: Sequence[str] = (Status.ACTIVE,),
+        after: str | None = None,
         session_id: str | None = None,
     ) -> list[MemoryRecord]:
         """Return the visible memories with one of these statuses, newest first.
 
+        `after` is the id of the last memory of a page: the next page begins behind it, whatever was stored or erased since.
         `filter` is an SQL condition such as `importance > 0.5 AND tags = 'ops'`, or a mapping of columns and metadata keys to the
         value, or a list of values, that they must have. Raises `InvalidFilter` if it is not valid.
         """

@@ -13,7 +13,7 @@ from memory_mesh.core.model.rows import (
 from memory_mesh.core.model.scope import (
     MemoryType, Reach, Reader, may_erase, not_expired, partition, partition_for, partitions, reach_of, visible, visible_to,
 )
-from memory_mesh.core.model.times import GivenClock, Ids, as_clock, iso, millis, parse_time
+from memory_mesh.core.model.times import GivenClock, Ids, as_clock, iso, millis, parse_time, time_of_id
 from memory_mesh.core.model.where import (
     ANYTHING, METADATA, And, Anything, Compare, In, IsNull, Like, Not, Op, Or, Where, all_of, equals, is_list, like,
 )
@@ -25,5 +25,5 @@ __all__ = [
     "Reach", "Reader", "Receipt", "Row", "Scalar", "Sealed", "SearchResult", "Status", "Type", "Usage", "Value", "Vector",
     "Where", "all_of", "as_clock", "batches", "change_id", "checked", "creation", "equals", "fault", "fields_of", "is_list",
     "iso", "like", "may_erase", "millis", "not_expired", "parse_time", "partition", "partition_for", "partitions", "reach_of",
-    "revise", "since_visible", "visible", "visible_from", "visible_to",
+    "revise", "since_visible", "time_of_id", "visible", "visible_from", "visible_to",
 ]

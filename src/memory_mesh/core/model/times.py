@@ -10,6 +10,7 @@ from itertools import count
 from secrets import randbits
 
 from memory_mesh.core.errors import InvalidInput, SettingsError, shown
+from memory_mesh.core.text import LazyRegex
 
 # A clock as a caller may give it: seconds since 1970, or a datetime.
 GivenClock = Callable[[], float | int | datetime]
@@ -18,6 +19,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MILLISECOND = timedelta(milliseconds=1)
 _YEAR_10000 = 253_402_300_800
 _SPACE = 1 << 24
+_ID = LazyRegex(r"[a-z_]+_([0-9]{1,14})_[0-9a-f]{6}")
 
 
 def iso(ms: int) -> str:
@@ -39,6 +41,12 @@ def parse_time(value: object, name: str) -> str:
     except (ValueError, OverflowError):
         found = f"{name} {str(value)[:60]!r} is not a time"
         raise InvalidInput(found, expected="ISO 8601, e.g. 2026-03-01T09:30:00Z") from None
+
+
+def time_of_id(id_: str) -> int | None:
+    """Return the Unix milliseconds in an id of ours, or None."""
+    match = _ID.fullmatch(id_)
+    return int(match[1]) if match else None
 
 
 def as_clock(given: GivenClock | None, now_ns: Callable[[], int]) -> Callable[[], int]:
