@@ -92,6 +92,16 @@ def write(*, store: str, agent: str, texts: list[str], behind: float = 0.0, alik
             say(mesh.add(text).id)
 
 
+def backup(*, store: str, target: str) -> None:
+    """Copy a store, and stop in the middle: say so, and wait."""
+
+    def halt(what: str, done: int, of: int) -> None:
+        say([what, done, of])
+        wait()
+
+    MemoryMesh(store=store).backup(target, progress=halt)
+
+
 def unprivileged(*, store: str, warm: str, calls: list[Call], slowly: bool = False) -> None:
     """Give up all rights over files of others, make these calls, and say what each found or which error it met."""
     with MemoryMesh(store=warm) as mesh:  # loads all modules: an unprivileged process may not reach them
@@ -185,7 +195,7 @@ def _limit(most_bytes: int) -> None:
 
 
 PROGRAMS: dict[str, Callable[..., None]] = {
-    program.__name__: program for program in (calls, stream, write, unprivileged, hold, sit, cramped, forked)
+    program.__name__: program for program in (calls, stream, write, backup, unprivileged, hold, sit, cramped, forked)
 }
 
 if __name__ == "__main__":

@@ -88,6 +88,7 @@ WRITES: dict[str, Callable[[MemoryMesh, str], object]] = {
     "erase": lambda mesh, id_: mesh.erase(id_),
     "delete": lambda mesh, id_: mesh.delete(id_),
     "delete_all": lambda mesh, _: mesh.delete_all(project="none"),
+    "backup": lambda mesh, _: mesh.backup("copy.db"),
     "compact": lambda mesh, _: mesh.compact(),
     "search": lambda mesh, _: mesh.search(DETAILS),
     "reembed": lambda mesh, _: mesh.reembed(),

@@ -1,6 +1,6 @@
 """The ports: the interfaces that flows use and that stores, indexes and models implement, with the values that cross them."""
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple, Never, Protocol
@@ -130,12 +130,18 @@ class StoreFile(Protocol):
     returns whether the file has the tables of this version; if not, only a write that a caller asked for may change it.
     **create_file** creates the file if there is none. **check_writable** raises `StoreReadOnly` if the store was opened for
     reading only: nothing may be created for a write that will be refused.
+
+    **backup** copies the store to a new file, as it is at one moment, while others read and write, and returns its size in bytes.
+    The file appears under its name when it is complete and durable. **find_bytes** returns which of these bytes are in the files
+    of the store and its index, and in which file each is; an empty mapping without files.
     """
 
     def require_file(self) -> None: ...
     def is_prepared(self) -> bool: ...
     def create_file(self) -> None: ...
     def check_writable(self) -> None: ...
+    def backup(self, target: Path, progress: Progress) -> int: ...
+    def find_bytes(self, samples: Collection[bytes]) -> dict[bytes, str]: ...
 
 
 class _NoFile:
@@ -152,6 +158,12 @@ class _NoFile:
 
     def check_writable(self) -> None:
         """Accept every write; the store itself may refuse it."""
+
+    def backup(self, target: Path, progress: Progress) -> int:
+        raise InvalidInput("this store has no file to back up", remedy="export its memories instead")
+
+    def find_bytes(self, samples: Collection[bytes]) -> dict[bytes, str]:
+        return {}
 
 
 NO_FILE: StoreFile = _NoFile()

@@ -18,7 +18,7 @@ from memory_mesh.core.model import MIN_IMPORTANCE, Block, Change, Extraction, He
 from memory_mesh.core.ports import Progress, no_progress
 from memory_mesh.core.search import CacheStats, Explanation
 from memory_mesh.core.text import shown_url
-from memory_mesh.flows import embed, erase, filters, folders, lessons, models, search, usage, write
+from memory_mesh.flows import embed, erase, filters, folders, lessons, models, search, transfer, usage, write
 from memory_mesh.flows.context import Context, State
 from memory_mesh.flows.embed import Reembedded
 from memory_mesh.flows.erase import Erasure
@@ -26,6 +26,7 @@ from memory_mesh.flows.filters import Filter
 from memory_mesh.flows.folders import Ingested
 from memory_mesh.flows.models import Checked
 from memory_mesh.flows.search import Request
+from memory_mesh.flows.transfer import BackedUp
 
 Metadata = dict[str, object]
 
@@ -321,6 +322,15 @@ class Mesh:
         Only needed for large stores: small ones are compacted by each deletion.
         """
         return self._context().store.compact()
+
+    # --- moving ---
+
+    def backup(self, file: str | PathLike[str], *, progress: Progress | None = None) -> BackedUp:
+        """Copy the file of the store to a new file, as it is at one moment, while others read and write.
+
+        Raises `InvalidInput` if the file exists or cannot be written, and for a store without a file.
+        """
+        return transfer.backup(self._flushed(), fspath(file), progress or no_progress)
 
     # --- audit ---
 

@@ -398,6 +398,12 @@ OPERATIONS = (
         examples=("reembed", "reembed --store sqlite:///memory.db"),
     ),
     Operation(
+        name="backup", method="backup", view="backed_up", heading=MAINTAIN, progress="bar",
+        summary="Copy the file of the store to a new file, while it is in use.",
+        parameters=(Parameter("file", "the new file", kind=Kind.PATH, metavar="FILE", positional=True, required=True),),
+        examples=("backup memory-2026-01-31.db", "backup copy.db --store sqlite:///memory.db"),
+    ),
+    Operation(
         name="audit verify", method="verify", view="verdicts", heading=MAINTAIN,
         summary="Verify every audit chain, or those of --agent. Exits with 1 on a break and names the block.",
         parameters=(

@@ -6,8 +6,8 @@ A folder is read in a stable order. Hidden files, and links that lead out of the
 import os
 import re
 import secrets
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, suppress
 from errno import EEXIST, ENOTDIR
 from pathlib import Path
 from stat import S_ISREG
@@ -23,6 +23,7 @@ _OUT = "it leads out of the folder"
 
 KEY_FILE = "pseudonym.key"
 _KEY_BYTES = 32
+_SCANNED_AT_ONCE = 8 * 1024 * 1024
 
 
 def create_folder(folder: Path) -> None:
@@ -45,18 +46,61 @@ def create_file(path: Path) -> None:
 
 def create_once(path: Path, data: bytes) -> None:
     """Create a private file with its whole content, durable and at once, unless it exists. Raises `OSError`."""
+    with suppress(FileExistsError), whole_file(path) as part:
+        part.write_bytes(data)
+    _refuse_broken_link(path)
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[Path]:
+    """Yield an empty private file to write; at the end, make it durable and give it its name. Raises `OSError`.
+
+    A file that exists is never replaced: `FileExistsError`.
+    """
+    if os.path.lexists(path):
+        raise FileExistsError(EEXIST, "it exists")
     create_folder(path.parent)
     part = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
     try:
-        with os.fdopen(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        with suppress(FileExistsError):
-            os.link(part, path)  # atomic, and never replaces an existing file
+        yield part
+        _sync(part)
+        os.link(part, path)  # atomic, and never replaces an existing file
     finally:
         part.unlink(missing_ok=True)
-    _refuse_broken_link(path)
+    with suppress(PermissionError):  # Windows opens no folders
+        _sync(path.parent)
+
+
+def _sync(path: Path) -> None:
+    opened = os.open(path, os.O_RDWR if path.is_file() else os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
+
+
+def find_bytes(data: memoryview, samples: Collection[bytes]) -> set[bytes]:
+    """Return which samples, of at least eight bytes each, occur in the data.
+
+    Every place is compared with the beginnings of all samples at once, so the time hardly depends on their number.
+    """
+    import numpy as np  # slow to load, and only this function needs it
+
+    by_start: dict[bytes, list[bytes]] = {}
+    for sample in samples:
+        by_start.setdefault(sample[:8], []).append(sample)
+    starts = np.sort(np.frombuffer(b"".join(by_start), "<u8"))
+    found: set[bytes] = set()
+    longest = max(map(len, samples), default=0)
+    for begin in range(0, len(data) if by_start else 0, _SCANNED_AT_ONCE):
+        window = bytes(data[begin : begin + _SCANNED_AT_ONCE + longest])
+        for shift in range(min(8, max(0, len(window) - 7))):
+            words = np.frombuffer(window, "<u8", (len(window) - shift) // 8, shift)
+            near = np.minimum(np.searchsorted(starts, words), len(starts) - 1)
+            places = np.nonzero(starts[near] == words)[0] * 8 + shift
+            found |= {one for at in places.tolist() for one in by_start[window[at : at + 8]] if window.startswith(one, at)}
+    return found
 
 
 def _refuse_broken_link(path: Path) -> None:

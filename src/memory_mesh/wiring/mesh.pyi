@@ -16,6 +16,7 @@ from memory_mesh.flows.erase import Erasure
 from memory_mesh.flows.filters import Filter
 from memory_mesh.flows.folders import Ingested
 from memory_mesh.flows.models import Checked
+from memory_mesh.flows.transfer import BackedUp
 
 class MemoryMesh(Mesh):
     """One memory for one agent.
@@ -333,6 +334,11 @@ class AsyncMemoryMesh:
         """Free the bytes of deleted memories, and return whether they are freed.
 
         Only needed for large stores: small ones are compacted by each deletion.
+        """
+    async def backup(self, file: str | PathLike[str], *, progress: Progress | None = None) -> BackedUp:
+        """Copy the file of the store to a new file, as it is at one moment, while others read and write.
+
+        Raises `InvalidInput` if the file exists or cannot be written, and for a store without a file.
         """
     async def verify(
         self,

@@ -6,19 +6,21 @@ queries are the same, and the file stays as it is until the first write.
 
 import os
 import sqlite3
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from enum import Enum, auto
 from pathlib import Path
 
+from memory_mesh.core.cancel import check_cancelled
 from memory_mesh.core.errors import StoreCorrupt, StoreForeign, StoreMissing, StoreReplaced, StoreUnavailable, shown
 from memory_mesh.stores.files import create_file
 from memory_mesh.stores.sqlite import lane, tables
 from memory_mesh.stores.sqlite.queries import exactly_like
 
 _WAL_ATTEMPTS = 100  # each may fail because another process opens the file at the same time
-_LOGS = ("-wal", "-journal")  # their pages belong to the database
+_COPIED_AT_ONCE = 1000  # pages
+LOGS = ("-wal", "-journal")  # their pages belong to the database
 
 _CHECK = "check the path and its permissions"
 
@@ -75,7 +77,7 @@ def file_id(path: Path) -> FileId | None:
 
 def has_log(path: Path) -> bool:
     """Return whether a part of the database is in a log beside its file."""
-    logs = [path.with_name(path.name + suffix) for suffix in _LOGS]
+    logs = [path.with_name(path.name + suffix) for suffix in LOGS]
     return any(log.exists() and log.stat().st_size > 0 for log in logs)
 
 
@@ -141,6 +143,29 @@ def _check_triggers(connection: sqlite3.Connection, path: Path) -> None:
     if found := connection.execute(query, (tables.TRIGGER,)).fetchone():
         what = f"{path} has the trigger {shown(found[0])}, which memory-mesh did not create"
         raise StoreCorrupt(what, remedy="restore a backup, or drop the trigger with sqlite3 and run memory-mesh audit verify")
+
+
+def copy_file(path: Path, target: Path, *, busy_seconds: float, progress: Callable[[int, int], None]) -> None:
+    """Copy the database to an empty file. Its own connection leaves that of the store to other threads."""
+
+    def copied(_: int, left: int, total: int) -> None:
+        check_cancelled()
+        progress(total - left, total)
+
+    source, _ = _connect_as_it_is(path, read_only=True, busy_seconds=busy_seconds)
+    with closing(source), closing(sqlite3.connect(target, isolation_level=None)) as copy, transaction(source, "BEGIN"):
+        # The transaction keeps the state, so that a write of another connection does not make the copy start again.
+        source.execute("SELECT 1 FROM sqlite_master").fetchone()
+        copy.execute("PRAGMA journal_mode = OFF")  # half a copy is thrown away
+        copy.execute("PRAGMA synchronous = OFF")  # the caller makes it durable
+        source.backup(copy, pages=_COPIED_AT_ONCE, progress=copied)
+
+
+def read_pages(path: Path, *, busy_seconds: float) -> bytes:
+    """Return all pages of the database, also those not in use. To read the file itself would drop the locks of this process."""
+    source, _ = _connect_as_it_is(path, read_only=True, busy_seconds=busy_seconds)
+    with closing(source):
+        return source.serialize()
 
 
 def missing(path: Path) -> StoreMissing:

@@ -16,8 +16,9 @@ import os
 import sqlite3
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from itertools import chain, repeat
 from pathlib import Path
 from threading import RLock
@@ -27,6 +28,7 @@ from weakref import WeakSet
 from memory_mesh.core.cancel import wait
 from memory_mesh.core.errors import (
     Conflict,
+    InvalidInput,
     StoreBusy,
     StoreClosed,
     StoreCorrupt,
@@ -36,17 +38,21 @@ from memory_mesh.core.errors import (
     StoreUnavailable,
 )
 from memory_mesh.core.model import ANYTHING, Hit, In, Key, Kind, Row, Vector, Where, all_of, batches
-from memory_mesh.core.ports import Applied, Changes, Step, no_step
+from memory_mesh.core.ports import Applied, Changes, Progress, Step, no_step
 from memory_mesh.stores.base import best_cosines, check_unique, keyword_scores
+from memory_mesh.stores.files import find_bytes, whole_file
 from memory_mesh.stores.sqlite import tables
 from memory_mesh.stores.sqlite.opening import (
+    LOGS,
     FileId,
     Opened,
     code_of,
+    copy_file,
     file_id,
     missing,
     open_for_reading,
     open_for_writing,
+    read_pages,
     replaced,
     transaction,
 )
@@ -209,6 +215,31 @@ class SqliteStore:
         with self._using() as opened:
             return opened.prepared and tables.unfreed(opened.connection)
 
+    def backup(self, target: Path, progress: Progress) -> int:
+        """Copy the file while others read and write. The copy has the state of the moment at which it began."""
+        with self._using() as opened:
+            if opened.file is None:
+                raise missing(self._path)
+        try:
+            with whole_file(target) as part, self._translated():
+                copy_file(self._path, part, busy_seconds=self._busy_seconds, progress=partial(progress, "backing up"))
+            return target.stat().st_size
+        except FileExistsError:
+            raise InvalidInput(f"{target} exists", expected="a file that does not exist yet") from None
+        except OSError as error:
+            raise InvalidInput(f"{target} cannot be written: {error.strerror}", expected="a folder with enough space") from error
+
+    def find_bytes(self, samples: Collection[bytes]) -> dict[bytes, str]:
+        """Return the samples that are in the database, its log or the files of its index, each with the name of a file."""
+        if file_id(self._path) is None:
+            return {}
+        logs = [self._path.with_name(self._path.name + suffix) for suffix in LOGS]
+        files = [file for file in (*logs, *self._index_path().glob("**/*")) if file.is_file()]
+        found = {sample: file.name for file in files for sample in find_bytes(memoryview(file.read_bytes()), samples)}
+        with self._translated():
+            data = read_pages(self._path, busy_seconds=self._busy_seconds)
+        return found | dict.fromkeys(find_bytes(memoryview(data), samples), self._path.name)
+
     def is_prepared(self) -> bool:
         """Return whether the file exists and has our tables of this version, so that nothing must be created or upgraded."""
         with self._using() as opened:
@@ -325,12 +356,18 @@ class SqliteStore:
         with self._lock:
             if self._closed:
                 raise StoreClosed(f"{self._path} is closed", remedy="open it again")
-            try:
+            with self._translated():
                 yield self._current(writing=writing)
-            except (sqlite3.Error, UnicodeDecodeError, json.JSONDecodeError) as error:
-                unknown = (StoreUnavailable, f"failed: {error}", "see `memory-mesh doctor`")
-                kind, what, remedy = _ERRORS.get(code_of(error), unknown)
-                raise kind(f"{self._path} {what}", remedy=remedy) from error
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        """Turn the errors of SQLite into ours."""
+        try:
+            yield
+        except (sqlite3.Error, UnicodeDecodeError, json.JSONDecodeError) as error:
+            unknown = (StoreUnavailable, f"failed: {error}", "see `memory-mesh doctor`")
+            kind, what, remedy = _ERRORS.get(code_of(error), unknown)
+            raise kind(f"{self._path} {what}", remedy=remedy) from error
 
     @contextmanager
     def _write_transaction(self) -> Iterator[sqlite3.Connection]:
