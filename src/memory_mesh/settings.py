@@ -225,8 +225,13 @@ def _project(folder: Path, home: Path, own: _Values) -> tuple[ProjectFile | None
         if trust is not Trust.YES and (fault := _fault(name, values[name], path.parent, own)):
             raise _refusal(path, trust, home, fault)
     if trust is Trust.CHANGED:
-        _log.warning("%s was changed after it was trusted: run `memory-mesh config trust` or `config untrust`", path)
+        _warn_changed(path)
     return ProjectFile(path, trust), values
+
+
+@cache
+def _warn_changed(path: Path) -> None:
+    _log.warning("%s was changed after it was trusted: run `memory-mesh config trust` or `config untrust`", path)
 
 
 def _rule(name: str, path: Path) -> Project:

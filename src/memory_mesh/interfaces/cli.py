@@ -226,7 +226,7 @@ def execute(call: Call) -> Answer:
         extra = {"progress": progress} if operation.progress else {}
         result = getattr(mesh, operation.method)(**call.arguments, **extra)
         if operation.formatter:
-            return view(result, getattr(mesh, operation.formatter)(result))
+            return view(result, getattr(mesh, operation.formatter)(result), call)
         return view(result, call)
 
 

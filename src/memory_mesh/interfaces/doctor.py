@@ -269,7 +269,7 @@ def _failed(name: str, error: MemoryMeshError) -> Check:
 def _marked(check: Check) -> str:
     mark = styled("✓", "32") if check.ok else styled("✗", "1;31")
     remedy = f"\n    {styled('→', '33')} {safe(check.remedy)}" if check.remedy else ""
-    return f"{mark} {styled(f'{check.name:<10}', '1')}{safe(check.detail)}{remedy}"
+    return f"{mark} {styled(f'{check.name:<12}', '1')}{safe(check.detail)}{remedy}"
 
 
 def _owner(chain: str) -> str:

@@ -5,7 +5,7 @@ Those of the audit trail are in `audit_views`, those of backups and exports in `
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 from memory_mesh.core.errors import NotFound, shown
 from memory_mesh.core.learning import Distilled, Heartbeat, JobRun, LessonBlock, Spending
@@ -28,15 +28,32 @@ _MAX_GONE_LINES = 20
 
 
 def stored(memory: MemoryRecord, call: Call) -> Answer:
-    return Answer(text=f"{NAME} Ingested record {memory.id}{_masked(memory.redactions)}", data=asdict(memory))
+    """Render the line of RFC-0011; a terminal also shows whether the text was new."""
+
+    def draw() -> str:
+        from memory_mesh.interfaces import screens
+
+        return screens.stored(line, memory)
+
+    line = f"{NAME} Ingested record {memory.id}"
+    return Answer(text=line + _masked(memory.redactions), data=asdict(memory), draw=draw)
 
 
-def found(results: Sequence[SearchResult], text: str) -> Answer:
-    """Render search results in the words of RFC-0011."""
-    return _results(results, f"{NAME} Found {len(results)} matches." + (f"\n\n{text}" if results else ""))
+def found(results: Sequence[SearchResult], text: str, call: Call) -> Answer:
+    """Render search results in the words of RFC-0011, or for a person at a terminal."""
+
+    def draw() -> str:
+        from memory_mesh.interfaces import screens
+        from memory_mesh.settings import load
+
+        language = load(call.target.arguments).options.stemmer_language
+        min_score = 0 if "min_score" in call.arguments else screens.WEAK
+        return screens.results(results, str(call.arguments["query"]), min_score=min_score, language=language)
+
+    return replace(_results(results, f"{NAME} Found {len(results)} matches." + (f"\n\n{text}" if results else "")), draw=draw)
 
 
-def fenced(results: Sequence[SearchResult], text: str) -> Answer:
+def fenced(results: Sequence[SearchResult], text: str, call: Call) -> Answer:
     return _results(results, text)
 
 
@@ -60,10 +77,21 @@ def record(memory: MemoryRecord | None, call: Call) -> Answer:
 
 
 def listed(memories: Sequence[MemoryRecord], call: Call) -> Answer:
-    """Render memories, one on each line."""
+    """Render memories, one on each line. `next` is where another page may begin."""
+    more = bool(memories) and len(memories) == call.arguments.get("limit")
+
+    def draw() -> str:
+        from memory_mesh.interfaces import screens
+
+        return screens.listing(memories, screens.next_page(call.typed, memories[-1].id) if more else "")
+
     lines = [f"{memory.id}  {memory.created_at}  {memory.memory_type:<10}  {preview(memory.content)}" for memory in memories]
-    data = {"count": len(memories), "memories": [asdict(memory) for memory in memories]}
-    return Answer(text="\n".join([f"{NAME} Listed {len(memories)} memories.", *lines]), data=data, rows="memories")
+    data = {
+        "count": len(memories),
+        "memories": [asdict(memory) for memory in memories],
+        "next": memories[-1].id if more else None,
+    }
+    return Answer(text="\n".join([f"{NAME} Listed {len(memories)} memories.", *lines]), data=data, rows="memories", draw=draw)
 
 
 def history(changes: Sequence[Change], call: Call) -> Answer:
@@ -78,8 +106,13 @@ def history(changes: Sequence[Change], call: Call) -> Answer:
 
 
 def updated(memory: MemoryRecord, call: Call) -> Answer:
-    text = f"{NAME} Updated record {memory.id} to revision {memory.revision}{_masked(memory.redactions)}"
-    return Answer(text=text, data=asdict(memory))
+    def draw() -> str:
+        from memory_mesh.interfaces import screens
+
+        return screens.written(line, memory.redactions)
+
+    line = f"{NAME} Updated record {memory.id} to revision {memory.revision}"
+    return Answer(text=line + _masked(memory.redactions), data=asdict(memory), draw=draw)
 
 
 def pinned(memory: MemoryRecord, call: Call) -> Answer:
