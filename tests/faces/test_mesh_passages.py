@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_mesh import MemoryMesh, Passage, SearchResult
+from memory_mesh.core.errors import EmbeddingError, InvalidInput
 from memory_mesh.core.model import ANYTHING, In, Kind, Where
 from memory_mesh.models import HashingEmbedder
 from memory_mesh.testing.fakes import DownEmbedder, RecordingEmbedder
@@ -195,3 +196,125 @@ def test_offsets_are_those_of_the_content_whatever_it_is(embedder: type[Narrow] 
         for hit in mesh.search(query, min_score=0.0):
             shown = hit.passage
             assert shown is None or (0 <= shown.start < shown.end and hit.content[shown.start : shown.end] == shown.text)
+
+
+# --- max_chars ---
+
+
+def shown(hits: list[SearchResult]) -> int:
+    return sum(len(hit.excerpt) for hit in hits)
+
+
+def test_results_are_returned_while_their_texts_fit(house: House) -> None:
+    mesh = house.mesh()
+    for n in range(5):
+        mesh.add(f"Zeppelin number {n} is in the hangar.")
+    every = mesh.search("zeppelin hangar", min_score=0.0)
+    assert len(every) == 5
+    for max_chars in (1, 34, 35, 36, 69, 70, 71, 174, 175, 1000):
+        hits = mesh.search("zeppelin hangar", min_score=0.0, max_chars=max_chars)
+        assert [hit.id for hit in hits] == [hit.id for hit in every[: len(hits)]]
+        assert 0 < shown(hits) <= max_chars
+        assert len(hits) == 5 or shown(every[: len(hits) + 1]) > max_chars
+
+
+def test_a_long_memory_counts_with_its_passage(mesh: MemoryMesh) -> None:
+    mesh.add(LONG)
+    best = passage(mesh)
+    (hit,) = mesh.search("zeppelin hangar", min_score=0.0, max_chars=len(best.text))
+    assert hit.passage == best
+    assert hit.content == found(mesh).content
+
+
+def test_a_first_result_that_is_too_long_is_shortened_to_the_part_that_fits(mesh: MemoryMesh) -> None:
+    mesh.add(f"{FILLER[:900]} {NEEDLE} {FILLER[900:1500]}")
+    hit = found(mesh, max_chars=80)
+    assert hit.passage is not None
+    assert "turquoise" in hit.excerpt
+    assert len(hit.excerpt) <= 80
+    assert hit.content[hit.passage.start : hit.passage.end] == hit.excerpt
+
+
+@given(text=CONTENTS, query=QUERIES, max_chars=st.integers(1, 300))
+def test_a_shortened_result_keeps_the_limit_and_its_offsets(text: str, query: str, max_chars: int) -> None:
+    with MemoryMesh(store="memory://", embedder=None) as mesh:
+        mesh.add(f"{text} {query} end of the text")
+        for hit in mesh.search(query, min_score=0.0, max_chars=max_chars):
+            assert len(hit.excerpt) <= max_chars
+            assert hit.passage is None or hit.content[hit.passage.start : hit.passage.end] == hit.excerpt
+
+
+def test_results_that_do_not_fit_are_not_counted_as_used(house: House) -> None:
+    mesh = house.mesh()
+    stored = [mesh.add(f"Zeppelin number {n} is in the hangar.") for n in range(2)]
+    (hit,) = mesh.search("zeppelin", min_score=0.0, max_chars=50)
+    counts = {record.id: found.access_count for record in stored if (found := mesh.get(record.id))}
+    assert counts == {record.id: int(record.id == hit.id) for record in stored}
+
+
+@pytest.mark.parametrize("wrong", [0, -1, 1.5, True, "9"])
+def test_a_limit_that_is_no_whole_number_is_refused(house: House, wrong: int) -> None:
+    mesh = house.mesh()
+    with pytest.raises(InvalidInput, match="max_chars"):
+        mesh.search("zeppelin", max_chars=wrong)
+    with pytest.raises(InvalidInput, match="max_tokens"):
+        mesh.format_for_model([], max_tokens=wrong)
+
+
+# --- prompts ---
+
+
+def test_a_prompt_gets_the_passage_with_its_section_and_place(mesh: MemoryMesh) -> None:
+    mesh.add(LONG)
+    hit = found(mesh)
+    assert hit.passage is not None
+    prompt = mesh.format_for_model([hit])
+    assert NEEDLE in prompt
+    assert "Paragraph 3 is" not in prompt
+    assert "Paragraph 3 is" in hit.content
+    assert 'section="Guide &gt; Hangar"' in prompt
+    assert f'part="{hit.passage.start}-{hit.passage.end} of {len(hit.content)}"' in prompt
+
+
+@pytest.mark.req("MESH-018")
+@pytest.mark.parametrize("max_tokens", [5, 60, 140, 200, 300, 1000])
+def test_a_prompt_keeps_the_budget_of_the_embedders_tokenizer(house: House, max_tokens: int) -> None:
+    class Words(HashingEmbedder):
+        def count(self, text: str) -> int:
+            return len(text.split())
+
+    mesh = house.mesh(embedder=Words())
+    for n in range(6):
+        mesh.add(f"Zeppelin number {n} is in the hangar, which is painted turquoise, as everybody knows who was there.")
+    hits = mesh.search("zeppelin", min_score=0.0)
+    prompt = mesh.format_for_model(hits, max_tokens=max_tokens)
+    assert len(prompt.split()) <= max_tokens
+    assert prompt == "" or prompt.count("</memory-") == 6 or "Left out because they do not fit" in prompt
+
+
+def test_without_a_tokenizer_a_token_has_four_characters(house: House) -> None:
+    for embedder in (None, BrokenCounter()):
+        mesh = house.mesh(embedder=embedder)
+        mesh.add(NEEDLE)
+        hits = mesh.search("zeppelin", min_score=0.0)
+        whole = mesh.format_for_model(hits)
+        assert len(mesh.format_for_model(hits, max_tokens=-(-len(whole) // 4))) == len(whole)
+        assert len(mesh.format_for_model(hits, max_tokens=-(-len(whole) // 4) - 1)) < len(whole)
+
+
+class BrokenCounter(DownEmbedder):
+    """An embedder whose tokenizer cannot be loaded."""
+
+    def count(self, text: str) -> int:
+        raise EmbeddingError("no tokenizer")
+
+
+def test_the_documents_block_has_whole_contents_unless_it_is_limited(mesh: MemoryMesh) -> None:
+    mesh.add(LONG)
+    hit = found(mesh)
+    assert hit.content in mesh.format_results([hit])
+    limited = mesh.format_results([hit, hit], max_chars=1200)
+    assert NEEDLE in limited
+    assert limited.count("--- MEMORY") == 1 + (2 * len(hit.excerpt) <= 1200)
+    assert hit.content not in limited
+    assert len(mesh.format_results([hit], max_chars=50)) < len(limited)

@@ -222,6 +222,39 @@ def test_what_is_found_for_a_model_is_fenced_and_marked(cli):
     assert "</untrusted> Ignore" not in fenced.out
 
 
+def test_texts_are_limited_by_characters_and_prompts_by_tokens(cli):
+    long = " ".join(f"Sentence {n} says nothing in particular." for n in range(90)) + " The zeppelin is turquoise."
+    cli("store", "--content", long)
+    result = json.loads(cli("search", "zeppelin", "--json", "--max-chars", "100").out)["results"][0]
+    passage = result["passage"]
+    assert "turquoise" in passage["text"]
+    assert len(passage["text"]) <= 100
+    assert result["content"][passage["start"] : passage["end"]] == passage["text"]
+    assert "turquoise" in cli("search", "zeppelin", "--max-chars", "100").out
+    assert "Sentence 3 " not in cli("search", "zeppelin", "--max-chars", "100").out
+    assert "Sentence 3 " in cli("search", "zeppelin").out
+    fenced = cli("search", "zeppelin", "--for-model", "--max-tokens", "200").out.strip()
+    assert "memory-" in fenced
+    assert len(fenced) <= 800
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--max-tokens", "9"], "--max-tokens needs --for-model"),
+        (["--explain", "--max-chars", "9"], "--max-chars cannot be used with --explain"),
+        (["--explain", "--for-model"], "--for-model cannot be used with --explain"),
+        (["--for-model", "--max-tokens", "0"], "max_tokens is 0"),
+        (["--max-chars", "few"], "--max-chars is"),
+    ],
+)
+def test_a_limit_that_would_have_no_effect_is_refused(cli, words, message):
+    cli("store", "--content", "tea")
+    said = cli("search", "tea", *words)
+    assert (said.code, said.out) == (2, "")
+    assert message in said.err
+
+
 # --- stats and the cap ---
 
 

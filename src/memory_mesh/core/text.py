@@ -11,12 +11,24 @@ from unicodedata import category
 
 TokenCounter = Callable[[str], int]
 
-_CHARACTERS_PER_TOKEN = 4
+CHARACTERS_PER_TOKEN = 4
 
 
 def estimate(text: str) -> int:
     """Return the estimated number of tokens: a quarter of the characters, rounded up. Used when no embedder counts tokens."""
-    return -(-len(text) // _CHARACTERS_PER_TOKEN)
+    return -(-len(text) // CHARACTERS_PER_TOKEN)
+
+
+def shortened(text: str, max_chars: int) -> str:
+    """Return the beginning of a text with the mark ` …`, cut after a sentence or a word, in at most so many characters."""
+    if len(text) <= max_chars:
+        return text
+    room = text[: max(0, max_chars - len(_CUT_MARK)) + 1]  # one character more shows whether a word ends before it
+    sentence, word = (max((end.start() for end in ends.finditer(room)), default=0) for ends in (_SENTENCE_END, _WORD_END))
+    cut = sentence if sentence >= len(room) / 2 else word or len(room) - 1
+    while cut and (_BELONGS.match(text, cut) or text[cut - 1] == "\u200d"):
+        cut -= 1
+    return text[:cut] + _CUT_MARK if cut else _CUT_MARK.strip()[:max_chars]
 
 
 class LazyRegex:
@@ -44,6 +56,12 @@ class LazyRegex:
     def sub(self, replacement: str | Callable[[re.Match[str]], str], text: str) -> str:
         return self._pattern.sub(replacement, text)
 
+
+_CUT_MARK = " …"
+_SENTENCE_END = LazyRegex(r"(?<=[.!?])(?=\s)|(?<=[。！？])(?!\Z)|(?=\n)")
+_WORD_END = LazyRegex(r"(?<=\S)(?=\s)")
+# What belongs to the character before it: accents, variation selectors, joiners, skin tones.
+_BELONGS = LazyRegex(r"[\u0300-\u036f\u20e3\ufe0e\ufe0f\u200d\U0001f3fb-\U0001f3ff]")
 
 # Up to the last `@`: a password may contain `@` and `/`. A name alone may be a token.
 _URL_PASSWORD = LazyRegex(r"(\w://[^/\s:@]*:)\S+@|(\w://)[^/\s:@]+@")

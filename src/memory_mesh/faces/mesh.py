@@ -11,13 +11,15 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Never, Self
 
 from memory_mesh.core.audit import Anchored, Rekeyed, Verdict
+from memory_mesh.core.checks import whole_number
 from memory_mesh.core.errors import NOT_YET, not_yet
 from memory_mesh.core.intake import Selection
 from memory_mesh.core.learning import Distilled, Heartbeat, JobRun, LessonBlock, LessonContext, Spending
 from memory_mesh.core.model import MIN_IMPORTANCE, Block, Change, Extraction, Head, MemoryRecord, SearchResult, Status
 from memory_mesh.core.ports import Progress, no_progress
 from memory_mesh.core.search import CacheStats, Explanation
-from memory_mesh.core.text import shown_url
+from memory_mesh.core.search.passages import fitting
+from memory_mesh.core.text import shortened, shown_url
 from memory_mesh.flows import embed, erase, filters, folders, lessons, models, search, transfer, usage, write
 from memory_mesh.flows.context import Context, State
 from memory_mesh.flows.embed import Reembedded
@@ -200,12 +202,14 @@ class Mesh:
     def search(
         self, query: str, limit: int = 10, filter: Filter | None = None, *, use_cache: bool = True,
         min_score: float | None = None, status: Sequence[str] = (Status.ACTIVE,), session_id: str | None = None,
-        ranker: str | None = None,
+        ranker: str | None = None, max_chars: int | None = None,
     ) -> list[SearchResult]:  # fmt: skip
         """Return the memories that are most relevant to a query, highest score first, or an empty list.
 
-        Memories that score below `min_score` are left out; the default depends on the ranker. Raises `InvalidInput` for a blank
-        query, and `InvalidFilter` for an invalid filter.
+        Memories that score below `min_score` are left out; the default depends on the ranker. A long memory has a `passage`, the
+        piece of its content that fits the query best. With `max_chars`, results are returned while their texts (the passage, or
+        the content of a short memory) have at most so many characters together; a first one that is longer is shortened. Raises
+        `InvalidInput` for a blank query, and `InvalidFilter` for an invalid filter.
         """
         where = filters.where_of(filter)
         request = Request(
@@ -216,6 +220,7 @@ class Mesh:
             statuses=status,
             min_score=min_score,
             ranker=ranker,
+            max_chars=max_chars,
         )
         return search.search(self._in_session(session_id), request, use_cache=use_cache)
 
@@ -408,26 +413,32 @@ class Mesh:
 
     # --- formatting ---
 
-    def format_results(self, results: Sequence[SearchResult]) -> str:
-        """Return search results as the text block that RFC-0011 defines for prompts."""
-        return _HEADER + "\n\n".join(_format_result(n, result) for n, result in enumerate(results, start=1))
+    def format_results(self, results: Sequence[SearchResult], *, max_chars: int | None = None) -> str:
+        """Return search results as the text block that RFC-0011 defines for prompts, with the whole contents.
 
-    def format_for_model(self, results: Sequence[SearchResult]) -> str:
-        """Return search results as data for a language model.
+        With `max_chars` the texts are limited as by `search`, and a long memory is shown by its passage.
+        """
+        from memory_mesh.core.safety.fence import format_block  # loads many patterns
+
+        if max_chars is None:
+            return format_block((result, result.content) for result in results)
+        kept = fitting(results, whole_number("max_chars", max_chars)) or results[:1]
+        return format_block((result, shortened(result.excerpt, max_chars)) for result in kept)
+
+    def format_for_model(self, results: Sequence[SearchResult], *, max_tokens: int | None = None) -> str:
+        """Return search results as data for a language model; of a long memory, the passage that fits the query.
 
         They stand between random tags that no memory can close, with a notice that they contain no instructions. Memories that
-        look like prompt injection are marked.
+        look like prompt injection are marked. With `max_tokens`, the whole text has at most so many tokens, as the embedder
+        counts them, or else of four characters each. The best results are kept, and the text says how many were left out; if
+        not even the first one fits, it is cut.
         """
         from memory_mesh.core.safety.fence import Entry, fence_memories  # loads many patterns
 
-        entries = [
-            Entry(
-                id=result.id, content=result.content, created_at=result.event_time or result.created_at,
-                kind=str(result.metadata.get("type") or result.memory_type), score=result.score, trust=result.trust,
-            )
-            for result in results
-        ]  # fmt: skip
-        return fence_memories(entries, self._context().ids.salt())
+        context, budget = self._context(), None if max_tokens is None else whole_number("max_tokens", max_tokens)
+        return fence_memories(
+            [Entry.of(result) for result in results], context.ids.salt(), max_tokens=budget, count=embed.token_counter(context)
+        )
 
     # --- internals ---
 
@@ -470,21 +481,3 @@ class Mesh:
     def _in_session(self, session_id: str | None) -> Context:
         context = self._reading()
         return context if session_id is None else replace(context, reader=replace(context.reader, session_id=session_id))
-
-
-_HEADER = """\
-[ATTENTION DIRECTIVE]
-- ALIGN attention to entries with [IMPORTANCE >= 0.8]
-- TREAT entries with [IMPORTANCE <= 0.4] as auxiliary
-
-[MEMORY CONTEXT]
-"""
-
-
-def _format_result(n: int, result: SearchResult) -> str:
-    from memory_mesh.core.safety.fence import quote_frame_lines  # loads many patterns
-
-    defaults = (("type", "global"), ("source", "unknown"))
-    kind, source = (" ".join(str(result.metadata.get(name) or default).split()) for name, default in defaults)
-    head = f"--- MEMORY {n}: {result.id} [IMPORTANCE: {result.score:.2f}] ---\nType: {kind} | Source: {source}"
-    return f"{head}\n{quote_frame_lines(result.content)}"

@@ -15,6 +15,7 @@ from memory_mesh.core.cancel import check_cancelled
 from memory_mesh.core.errors import Conflict, EmbeddingError, MemoryMeshError, ModelMismatch, SettingsError
 from memory_mesh.core.model import In, Key, Kind, Memory, Meta, Row, Value, Vector, batches, checked, iso
 from memory_mesh.core.ports import Embedder, Progress
+from memory_mesh.core.text import TokenCounter, estimate
 from memory_mesh.flows.context import Context, Plan
 
 if TYPE_CHECKING:
@@ -145,6 +146,21 @@ def split_passages(context: Context, embedder: Embedder, text: str) -> list[tupl
 
 def _place_of(chunk: "Chunk") -> dict[str, Value]:
     return dict(zip(_PLACE, (list(chunk.section), chunk.start, chunk.end, chunk.content_hash), strict=True))
+
+
+def token_counter(context: Context) -> TokenCounter:
+    """Return the counter of all budgets: the embedder's tokenizer; without one, or if it fails, an estimate."""
+
+    def count(text: str) -> int:
+        if context.embedder is None:
+            return estimate(text)
+        try:
+            with _embedding_errors(context.embedder):
+                return context.embedder.count(text)
+        except EmbeddingError:
+            return estimate(text)
+
+    return count
 
 
 def store_model(context: Context) -> str | None:

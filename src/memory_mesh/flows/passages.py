@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from hashlib import sha256
 
-from memory_mesh.core.model import In, Kind, Passage, Row, Vector
+from memory_mesh.core.model import In, Kind, Passage, Row, SearchResult, Vector
 from memory_mesh.core.search import Query
-from memory_mesh.core.search.passages import Piece, best_piece
-from memory_mesh.core.text import estimate
+from memory_mesh.core.search.passages import Piece, best_piece, fitting
+from memory_mesh.core.text import CHARACTERS_PER_TOKEN, estimate
 from memory_mesh.flows.context import Context
 
 _WINDOW = 256  # tokens of a passage that is split again; also the window of the smallest usual model
@@ -28,6 +28,21 @@ def best_passages(context: Context, query: Query, rows: Sequence[Row]) -> dict[s
         stored[str(row.value("ref"))].append(row)
     found = ((row.id, _best(context, query, row, stored[row.id])) for row in long)
     return {id_: passage for id_, passage in found if passage}
+
+
+def within(context: Context, results: Sequence[SearchResult], max_chars: int, words: Sequence[str]) -> list[SearchResult]:
+    """Return the first results whose texts have at most so many characters together; a first one that is longer is shortened."""
+    if kept := fitting(results, max_chars):
+        return kept
+    return [replace(result, passage=_shortened(context, result, max_chars, words)) for result in results[:1]]
+
+
+def _shortened(context: Context, result: SearchResult, max_chars: int, words: Sequence[str]) -> Passage:
+    """Return the part of a result's text that fits the query best, in at most so many characters."""
+    begin = result.passage.start if result.passage else 0
+    pieces = _pieces(context, result.excerpt, max_chars // CHARACTERS_PER_TOKEN) or [Piece(0, max_chars)]
+    best = best_piece(result.excerpt, pieces, words, language=context.options.stemmer_language)
+    return passage_of(result.content, begin + best.start, begin + best.end)
 
 
 def _best(context: Context, query: Query, memory: Row, stored: Sequence[Row]) -> Passage | None:
@@ -92,11 +107,16 @@ def _split(context: Context, content: str) -> list[Piece]:
     rules = context.query_gate().scrub.chunking
     if estimate(content) <= rules.max_tokens:
         return []
+    return _pieces(context, content, min(rules.max_tokens, _WINDOW))
+
+
+def _pieces(context: Context, text: str, max_tokens: int) -> list[Piece]:
+    """Split a text at natural places into pieces of at most so many tokens, as estimated; no pieces if there is no room."""
     from memory_mesh.core.scrubbing import split_chunks
 
-    max_tokens = min(rules.max_tokens, _WINDOW)
+    rules = context.query_gate().scrub.chunking
     small = replace(rules, min_tokens=1, max_tokens=max_tokens, hard_max_tokens=max_tokens)
-    return [Piece(chunk.start, chunk.end) for chunk in split_chunks(content, small, estimate)]
+    return [Piece(chunk.start, chunk.end) for chunk in split_chunks(text, small, estimate)] if max_tokens else []
 
 
 def _with_headings(content: str, pieces: Sequence[Piece]) -> list[Piece]:

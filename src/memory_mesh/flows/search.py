@@ -20,7 +20,7 @@ from memory_mesh.core.search.query import proper_names, speaker_roles, time_span
 from memory_mesh.flows import embed, usage
 from memory_mesh.flows.context import Context, check_texts, find_memory, intact, require_memory
 from memory_mesh.flows.filters import Filter, text_of
-from memory_mesh.flows.passages import best_passages
+from memory_mesh.flows.passages import best_passages, within
 
 if TYPE_CHECKING:
     from memory_mesh.core.search.ranker import Ranking, ScoredCandidate
@@ -146,6 +146,7 @@ class Request:
     statuses: Sequence[str] = (Status.ACTIVE,)
     min_score: float | None = None  # None: the ranker's default
     ranker: str | None = None
+    max_chars: int | None = None  # of the texts of all results together
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,12 +170,15 @@ def search(context: Context, request: Request, *, use_cache: bool = True) -> lis
     key = (
         f"search:{request.query}:{request.limit}:{request.filter}",
         request.where, context.reader, tuple(request.statuses), request.min_score, request.ranker,
+        request.max_chars,
     )  # fmt: skip
     mark = context.index.mark(context.reader) if use_cache else ()
     results = context.state.cache.get(key, mark, at) if use_cache else None
     if results is None:
         ranked = _ranked(context, request)
         results = tuple(islice(_results(context, request, ranked), request.limit))
+        if request.max_chars is not None:
+            results = tuple(within(context, results, request.max_chars, ranked.query.tokens))
         # Results by keywords only, because the embedder failed, are not cached: it may be back within the five minutes.
         if use_cache and (ranked.query.vector or context.embedder is None):
             ends = [model.millis(result.expires_at) for result in results if result.expires_at]
@@ -218,6 +222,8 @@ def _check(request: Request) -> None:
         raise InvalidInput(what, expected=f"at most {MAX_QUERY_LENGTH:,}", remedy="shorten it to the part that matters")
     if request.min_score is not None:
         fraction("min_score", request.min_score)
+    if request.max_chars is not None:
+        whole_number("max_chars", request.max_chars)
     if request.ranker not in (None, *RANKERS):
         raise InvalidInput(f"ranker is {shown(request.ranker)}", expected=f"one of {', '.join(RANKERS)}")
     checked_limit(request.limit)

@@ -150,12 +150,13 @@ def _parse(command: str, given: Mapping[str, list[str]], typed: Sequence[str]) -
     """Read the values, and choose the operation by the given flags."""
     values = {one.word: _value(one, given[one.word]) for one in parameters(command) if one.word in given}
     entry = _chosen(COMMANDS[command], values)
+    _refuse_unused(command, entry, values)
     target = {name: str(values[TARGET[name].word]) for name in entry.target if TARGET[name].word in values}
     call = Call(
         operation=entry,
         target=Target(**target),
         arguments=_arguments(entry, values),
-        options={one.name: values[one.word] for one in entry.parameters if one.option and one.word in values},
+        options={one.name: values[one.word] for one in entry.parameters if (one.option or one.shared) and one.word in values},
         form=_form(values),
         typed=tuple(typed),
     )
@@ -184,6 +185,16 @@ def _chosen(entries: tuple[Operation, ...], values: Mapping[str, object]) -> Ope
         if entry.switch in values or (not entry.switch and any(one.into and one.word in values for one in entry.parameters)):
             return entry
     return entries[0]
+
+
+def _refuse_unused(command: str, entry: Operation, values: Mapping[str, object]) -> None:
+    """Raise `InvalidInput` for a flag of another variant of the command: it would have no effect."""
+    words = {other.name: {other.switch, *(one.word for one in other.parameters)} for other in COMMANDS[command]}
+    for word in values.keys() - words[entry.name]:
+        for other in COMMANDS[command]:
+            if word in words[other.name]:
+                needs = f"needs {other.switch}" if other.switch not in ("", word) else f"cannot be used with {entry.switch}"
+                raise InvalidInput(f"{word} {needs}", remedy=f"see memory-mesh {command} --help")
 
 
 def _arguments(entry: Operation, values: Mapping[str, object]) -> dict[str, object]:
@@ -226,7 +237,7 @@ def execute(call: Call) -> Answer:
         extra = {"progress": progress} if operation.progress else {}
         result = getattr(mesh, operation.method)(**call.arguments, **extra)
         if operation.formatter:
-            return view(result, getattr(mesh, operation.formatter)(result), call)
+            return view(result, getattr(mesh, operation.formatter)(result, **call.options), call)
         return view(result, call)
 
 

@@ -6,7 +6,7 @@ It is over 500 lines because it is the one table of all operations.
 """
 
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from enum import StrEnum
 
 
@@ -68,7 +68,8 @@ class Parameter:
     positional: bool = False
     bare: bool = False  # on the command line its value may also stand without the flag: `get ID` is `get --id ID`
     into: str = ""  # the parameter of the method, an object, that takes this one as a key
-    option: bool = False  # not passed to the method, but used by the view
+    option: bool = False  # not passed to the method, but used by the formatter or the view
+    shared: bool = False  # passed to the method and to the formatter
 
     @property
     def word(self) -> str:
@@ -212,6 +213,13 @@ _SEARCH = (
     Parameter("ranker", "how to rank", metavar="NAME", choices=_words("learnt", "rrf"), default_help="as configured"),
     _STATUS,
 )
+_MAX_CHARS = Parameter(
+    "max_chars",
+    "show results while their texts have at most so many characters together",
+    kind=Kind.INTEGER,
+    default_help="no limit",
+)
+_MAX_TOKENS = Parameter("max_tokens", "the most tokens of the text for the model", kind=Kind.INTEGER, option=True)
 _JOBS = (
     Parameter(
         "jobs", "run this job only; may be repeated", flag="--job", metavar="NAME", repeated=True,
@@ -262,7 +270,7 @@ OPERATIONS = (
     ),
     Operation(
         name="search", method="search", formatter="format_results", view="found", heading=READ, exposed=EVERYWHERE,
-        parameters=_SEARCH,
+        parameters=(*_SEARCH, replace(_MAX_CHARS, shared=True)),
         summary="Find the memories that answer a query, highest score first.",
         examples=(
             'search "when does the deploy key rotate?"', "search deploy key --limit 3 --filter \"tags = 'ops'\"",
@@ -276,7 +284,8 @@ OPERATIONS = (
     Operation(
         name="search-for-model", method="search", formatter="format_for_model", view="fenced",
         aliases={Interface.CLI: "search --for-model"},
-        summary="print the memories as data for a prompt: fenced, with a notice to the model", parameters=_SEARCH,
+        summary="print the memories as data for a prompt: fenced, with a notice to the model",
+        parameters=(*_SEARCH, _MAX_CHARS, _MAX_TOKENS),
     ),
     Operation(
         name="get", method="get", view="record", heading=READ, exposed=EVERYWHERE, parameters=(_ID,),

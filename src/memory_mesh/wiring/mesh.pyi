@@ -273,11 +273,14 @@ class AsyncMemoryMesh:
         status: Sequence[str] = (Status.ACTIVE,),
         session_id: str | None = None,
         ranker: str | None = None,
+        max_chars: int | None = None,
     ) -> list[SearchResult]:
         """Return the memories that are most relevant to a query, highest score first, or an empty list.
 
-        Memories that score below `min_score` are left out; the default depends on the ranker. Raises `InvalidInput` for a blank
-        query, and `InvalidFilter` for an invalid filter.
+        Memories that score below `min_score` are left out; the default depends on the ranker. A long memory has a `passage`, the
+        piece of its content that fits the query best. With `max_chars`, results are returned while their texts (the passage, or
+        the content of a short memory) have at most so many characters together; a first one that is longer is shortened. Raises
+        `InvalidInput` for a blank query, and `InvalidFilter` for an invalid filter.
         """
     async def explain(
         self,
@@ -398,11 +401,16 @@ class AsyncMemoryMesh:
 
         Texts are withheld as in `audit_log`; the wire format leaves out such blocks. `auditor` shows all of them.
         """
-    async def format_results(self, results: Sequence[SearchResult]) -> str:
-        """Return search results as the text block that RFC-0011 defines for prompts."""
-    async def format_for_model(self, results: Sequence[SearchResult]) -> str:
-        """Return search results as data for a language model.
+    async def format_results(self, results: Sequence[SearchResult], *, max_chars: int | None = None) -> str:
+        """Return search results as the text block that RFC-0011 defines for prompts, with the whole contents.
+
+        With `max_chars` the texts are limited as by `search`, and a long memory is shown by its passage.
+        """
+    async def format_for_model(self, results: Sequence[SearchResult], *, max_tokens: int | None = None) -> str:
+        """Return search results as data for a language model; of a long memory, the passage that fits the query.
 
         They stand between random tags that no memory can close, with a notice that they contain no instructions. Memories that
-        look like prompt injection are marked.
+        look like prompt injection are marked. With `max_tokens`, the whole text has at most so many tokens, as the embedder
+        counts them, or else of four characters each. The best results are kept, and the text says how many were left out; if
+        not even the first one fits, it is cut.
         """

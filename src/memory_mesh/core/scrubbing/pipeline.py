@@ -25,7 +25,7 @@ _NEEDS_WORK = re.compile(r"[^ -~]|[<>&*_#`~|\[\]]|  |^ | $")
 # Each round removes one layer of markup. Only a text built for it needs more rounds.
 _MAX_ROUNDS = 40
 # Where to cut, best place first: between paragraphs, lines, sentences, words.
-_CUTS = tuple(re.compile(cut) for cut in (r"\n\n+", r"\n", r"(?<=[.!?。！？])\s+", r"\s+"))
+_CUTS = tuple(re.compile(cut) for cut in (r"\n\n+", r"\n", r"(?<=[.!?。！？])\s+|(?<=[。！？])", r"\s+"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
