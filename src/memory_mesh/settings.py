@@ -55,7 +55,7 @@ class Settings:
     @property
     def store_url(self) -> str:
         """The URL of the store."""
-        return self.options.store or f"sqlite:///{quote(str((self.home / 'memory.db').absolute()))}"
+        return self.options.store or f"sqlite:///{quote(os.fsencode((self.home / 'memory.db').absolute()))}"
 
     @property
     def audit_key_file(self) -> Path:
@@ -117,7 +117,9 @@ def folder(path: str, name: str) -> Path:
     try:
         return Path(path).expanduser()
     except RuntimeError as error:
-        raise SettingsError(f"{name} {shown(path, max_length=120)} cannot be used: {error}", expected="a folder") from None
+        why = str(error).rstrip(".").lower()
+        remedy = f"set HOME, or {PREFIX}HOME to a folder"
+        raise SettingsError(f"{name} {shown(path, max_length=120)} cannot be used: {why}", remedy=remedy) from None
 
 
 # --- sources ---

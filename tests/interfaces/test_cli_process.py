@@ -47,6 +47,14 @@ def test_every_character_is_written_in_the_poorest_locale(environ, locale):
     assert found.stderr == b""
 
 
+def test_a_home_with_letters_that_the_locale_does_not_know_is_used(environ, tmp_path):
+    poor = {**environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "MEMORY_MESH_HOME": str(tmp_path / "Ωmé")}
+    stored = ran(poor, COMMAND, "store", "--content", "an elephant")
+    assert stored.returncode == 0, stored.stderr
+    assert (tmp_path / "Ωmé" / "memory.db").exists()
+    assert b"an elephant" in ran({**poor, "PYTHONUTF8": "1"}, COMMAND, "search", "elephant").stdout
+
+
 def test_a_reader_that_goes_away_ends_the_command_quietly(environ):
     ran(environ, COMMAND, "store", "--content", "-", text="many words " * 50_000)
     listing = subprocess.Popen(

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from threading import Event
 
 from memory_mesh.core.errors import Cancelled
+from memory_mesh.core.model import Key, Kind, Row
 
 _POLL_SECONDS = 0.1
 
@@ -62,11 +63,11 @@ def cancel_check() -> Callable[[], None]:
     return check
 
 
-def record_written(*, stored: Iterable[str], erased: Iterable[str]) -> None:
-    """Record what was written, for the caller of a call that is cancelled too late."""
+def record_written(puts: Iterable[Row], deletes: Iterable[Key]) -> None:
+    """Record the memories that were written, for the caller of a call that is cancelled too late."""
     for _, written in _CALLS.get():
-        written.stored.extend(stored)
-        written.erased.extend(erased)
+        written.stored.extend(row.id for row in puts if row.kind is Kind.MEMORY)
+        written.erased.extend(key.id for key in deletes if key.kind is Kind.MEMORY)
 
 
 def wait(seconds: float) -> None:

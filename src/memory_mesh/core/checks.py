@@ -1,10 +1,12 @@
-"""Checks of numeric arguments, and the nearest known word to a mistyped one.
+"""Checks of arguments, and the nearest known word to a mistyped one.
 
 A check returns the checked value or raises InvalidInput. A bool does not count as a number.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from math import inf
+from os import PathLike, fsencode, fspath
+from typing import Any
 
 from memory_mesh.core.errors import InvalidInput, shown
 
@@ -32,6 +34,24 @@ def whole_number(name: str, value: object, *, min_: int = 1, max_: int | None = 
         expected = f"a whole number from {min_:,}" + ("" if max_ is None else f" to {max_:,}")
         raise InvalidInput(f"{name} is {shown(value)}", expected=expected)
     return value
+
+
+def listed(name: str, value: object, *, expected: str) -> list[Any]:
+    """Return the items of an iterable. A text or a mapping is not one: its letters or keys are hardly meant."""
+    if isinstance(value, str | bytes | bytearray | Mapping) or not isinstance(value, Iterable):
+        raise InvalidInput(f"{name} is {shown(value)}", expected=expected)
+    return list(value)
+
+
+def path(name: str, value: object) -> str:
+    """Return a path as text."""
+    given = fspath(value) if isinstance(value, str | PathLike) else value
+    try:
+        if isinstance(given, str) and b"\0" not in fsencode(given):
+            return given
+    except UnicodeEncodeError:
+        pass  # half a surrogate pair
+    raise InvalidInput(f"{name} is {shown(given)}", expected="a path")
 
 
 def nearest(word: str, known: Iterable[str]) -> str:

@@ -31,7 +31,7 @@ def shown(value: object, *, max_length: int = 60) -> str:
 
     try:
         return masked(repr(value)[:_MAX_MASKED])[:max_length]
-    except (ValueError, RecursionError):  # thousands of digits, or endless nesting
+    except Exception:  # noqa: BLE001  (thousands of digits, endless nesting, or whatever the `__repr__` of a caller's object raises)
         return f"{type(value).__name__} that cannot be shown"
 
 

@@ -30,6 +30,13 @@ def no_progress(what: str, done: int, of: int) -> None:
     """Ignore the progress."""
 
 
+def as_progress(given: Progress | None) -> Progress:
+    """Return the caller's function, or one that ignores the progress."""
+    if given is not None and not callable(given):
+        raise InvalidInput(f"progress is {shown(given)}", expected="a function of (what, done, total)")
+    return given or no_progress
+
+
 class IdSource(Protocol):
     """A source of ids and salts."""
 

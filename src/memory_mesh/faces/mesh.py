@@ -5,18 +5,19 @@ The docstrings are the reference of the public API; `tools/stubs.py` copies them
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from os import PathLike, fspath, getpid
+from os import PathLike, getpid
 from threading import RLock
 from types import TracebackType
 from typing import TYPE_CHECKING, Never, Self
 
+from memory_mesh.core import checks
 from memory_mesh.core.audit import Anchored, Rekeyed, Verdict
 from memory_mesh.core.checks import whole_number
-from memory_mesh.core.errors import NOT_YET, not_yet
+from memory_mesh.core.errors import NOT_YET, InvalidInput, not_yet, shown
 from memory_mesh.core.intake import Selection
 from memory_mesh.core.learning import Distilled, Heartbeat, JobRun, LessonBlock, LessonContext, Spending
 from memory_mesh.core.model import MIN_IMPORTANCE, Block, Change, Extraction, Head, MemoryRecord, SearchResult, Status
-from memory_mesh.core.ports import Progress, no_progress
+from memory_mesh.core.ports import Progress, as_progress
 from memory_mesh.core.search import CacheStats, Explanation
 from memory_mesh.core.search.passages import fitting
 from memory_mesh.core.text import shortened, shown_url
@@ -113,7 +114,8 @@ class Mesh:
 
         Raises what `add` raises; the message names the position of the invalid item.
         """
-        return [memory.record() for memory in write.add_many(self._context(), list(items), key=idempotency_key)]
+        given = checks.listed("items", items, expected="a list of pairs of text and metadata")
+        return [memory.record() for memory in write.add_many(self._context(), given, key=idempotency_key)]
 
     def ingest_dir(
         self, path: str | PathLike[str], *, extension: str | Sequence[str] = ".md", type: str | None = None,
@@ -125,7 +127,7 @@ class Mesh:
         Files that cannot be stored are listed in `failed`. Raises `InvalidInput` if the folder cannot be read.
         """
         selection = Selection.of(extension, recursive=recursive)
-        return folders.ingest(self._context(), fspath(path), selection, type_=type, progress=progress or no_progress)
+        return folders.ingest(self._context(), checks.path("path", path), selection, type_=type, progress=as_progress(progress))
 
     def extract(
         self, text: str, *, min_importance: float = MIN_IMPORTANCE, metadata: Metadata | None = None,
@@ -247,7 +249,7 @@ class Mesh:
         Embeds memories that are pending or have a vector of another model. A run that was stopped continues where it was;
         searches switch to the new model at once. Raises `SettingsError` without an embedder, `EmbeddingError` if it fails.
         """
-        return embed.reembed(self._context(), progress or no_progress)
+        return embed.reembed(self._context(), as_progress(progress))
 
     # --- lessons and scheduled jobs ---
 
@@ -354,7 +356,7 @@ class Mesh:
         from memory_mesh.flows.audit import ChainSelection
 
         selection = ChainSelection(agent_id=agent_id, recalls=recalls)
-        return verify(self._reading(), selection, noted=head, file=None if anchor is None else fspath(anchor))
+        return verify(self._reading(), selection, noted=head, file=None if anchor is None else checks.path("anchor", anchor))
 
     def audit_heads(self, *, agent_id: str | None = None, recalls: bool | None = None) -> list[Head]:
         """Return the last block of each audit chain of this user.
@@ -373,7 +375,7 @@ class Mesh:
         """
         from memory_mesh.flows.anchor import anchor
 
-        return anchor(self._flushed(), None if to is None else fspath(to))
+        return anchor(self._flushed(), None if to is None else checks.path("to", to))
 
     def audit_rekey(self) -> Rekeyed:
         """Make a new key for the signatures of the audit chains, and move every chain of this user to it.
@@ -408,7 +410,7 @@ class Mesh:
         """
         from memory_mesh.flows.audit import ChainSelection, export
 
-        selection, update = ChainSelection(agent_id=agent_id, recalls=recalls), progress or no_progress
+        selection, update = ChainSelection(agent_id=agent_id, recalls=recalls), as_progress(progress)
         return export(self._flushed(), selection=selection, as_json=as_json, auditor=auditor, progress=update)
 
     # --- formatting ---
@@ -420,6 +422,7 @@ class Mesh:
         """
         from memory_mesh.core.safety.fence import format_block  # loads many patterns
 
+        results = _checked_results(results)
         if max_chars is None:
             return format_block((result, result.content) for result in results)
         kept = fitting(results, whole_number("max_chars", max_chars)) or results[:1]
@@ -437,7 +440,10 @@ class Mesh:
 
         context, budget = self._context(), None if max_tokens is None else whole_number("max_tokens", max_tokens)
         return fence_memories(
-            [Entry.of(result) for result in results], context.ids.salt(), max_tokens=budget, count=embed.token_counter(context)
+            [Entry.of(result) for result in _checked_results(results)],
+            context.ids.salt(),
+            max_tokens=budget,
+            count=embed.token_counter(context),
         )
 
     # --- internals ---
@@ -481,3 +487,12 @@ class Mesh:
     def _in_session(self, session_id: str | None) -> Context:
         context = self._reading()
         return context if session_id is None else replace(context, reader=replace(context.reader, session_id=session_id))
+
+
+def _checked_results(given: object) -> list[SearchResult]:
+    expected = "the results of search"
+    results = checks.listed("results", given, expected=expected)
+    for result in results:
+        if not isinstance(result, SearchResult):
+            raise InvalidInput(f"a result is {shown(result)}", expected=expected)
+    return results

@@ -29,6 +29,12 @@ class ChainSelection:
     agent_id: str | None = None
     recalls: bool | None = None
 
+    def __post_init__(self) -> None:
+        if self.agent_id is not None and not isinstance(self.agent_id, str):
+            raise InvalidInput(f"agent_id is {shown(self.agent_id)}", expected="the id of an agent, or None for all")
+        if self.recalls is not None and not isinstance(self.recalls, bool):
+            raise InvalidInput(f"recalls is {shown(self.recalls)}", expected="true, false, or None for all chains")
+
     def has(self, chain: str) -> bool:
         """Return whether a chain is selected."""
         same_agent = self.agent_id is None or audit.owner_of(chain)[1] == self.agent_id
@@ -122,12 +128,20 @@ def verify_all(
     context: Context, selection: ChainSelection = ALL_CHAINS, *, noted: tuple[int, str] | None = None
 ) -> list[Verdict]:
     """Verify this user's chains, also those without a head. A noted head may belong to any of them."""
+    if noted is not None:
+        noted = _checked_head(noted)
     chains = _chains(context, selection)
     chain_of_noted = _chain_of(context, chains, noted) if noted and noted[0] and chains else None
     verdicts = [verify(context, chain, noted=noted if chain == chain_of_noted else None) for chain in chains]
     if noted and noted[0] and chain_of_noted is None:
         verdicts.append(audit.noted_missing(chains[0] if len(chains) == 1 else "", noted[0]))
     return verdicts
+
+
+def _checked_head(noted: object) -> tuple[int, str]:
+    if isinstance(noted, tuple | list) and len(noted) == 2 and isinstance(noted[0], int) and isinstance(noted[1], str):
+        return noted[0], noted[1]
+    raise InvalidInput(f"head is {shown(noted)}", expected="a number and a hash or seal, from audit_heads")
 
 
 def _chains(context: Context, selection: ChainSelection) -> list[str]:

@@ -141,10 +141,7 @@ def write_plan(
         except Conflict:
             pause(attempt)
             continue
-        record_written(
-            stored=[row.id for row in plan.puts if row.kind is Kind.MEMORY],
-            erased=[id_ for kind, id_ in plan.deletes if kind is Kind.MEMORY],
-        )
+        record_written(plan.puts, plan.deletes)
         step("flow.applied")
         return plan.answer, applied.bytes_freed
     raise StoreBusy(f"{shown_url(store.url)}: other writers kept changing it", remedy="try again")

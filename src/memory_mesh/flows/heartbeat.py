@@ -6,12 +6,13 @@ dies during a job, the job is free again after half an hour at most; every job m
 
 import json
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from memory_mesh.core.audit import Broken, Verdict, of_recalls, verify_tail
 from memory_mesh.core.cancel import check_cancelled, uncancellable
+from memory_mesh.core.checks import listed
 from memory_mesh.core.errors import InvalidInput, MemoryMeshError, StoreBusy, StoreCorrupt, shown
 from memory_mesh.core.learning import MAX_STORED_RUNS, Heartbeat, JobRun, JobState, Outcome
 from memory_mesh.core.model import Compare, Head, Kind, Meta, equals, iso, millis
@@ -115,9 +116,9 @@ def beat(context: Context, *, jobs: Sequence[str] | None = None, force: bool = F
     """Run the guard and the jobs that are due; only those in `jobs`, if given, and also those not due with `force`."""
     context.check_enabled()
     known = [job.name for job in JOBS]
-    valid = isinstance(jobs, Iterable) and not isinstance(jobs, str) and all(name in known for name in jobs)
-    if jobs is not None and not valid:
-        raise InvalidInput(f"jobs is {shown(jobs)}", expected=f"a list of {', '.join(known)}")
+    jobs = None if jobs is None else listed("jobs", jobs, expected=f"a list of {', '.join(known)}")
+    if unknown := [name for name in jobs or () if not isinstance(name, str) or name not in known]:
+        raise InvalidInput(f"unknown job {shown(unknown[0])}", expected=f"one of {', '.join(known)}")
     first = _run(context, JOBS[0], context.clock())
     runs = [first]
     for job in (job for job in JOBS[1:] if (job.listed or job.enabled(context) if jobs is None else job.name in jobs)):

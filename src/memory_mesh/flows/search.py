@@ -5,13 +5,13 @@ proposes. Results are read from the store under the reader's condition, so a wro
 never show one that the reader may not see.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from memory_mesh.core import audit, model
-from memory_mesh.core.checks import fraction, whole_number
+from memory_mesh.core.checks import fraction, listed, whole_number
 from memory_mesh.core.errors import InvalidInput, NotFound, shown
 from memory_mesh.core.masks import without_masks
 from memory_mesh.core.model import ANYTHING, Change, In, Kind, Memory, Row, SearchResult, Status, Where, all_of, equals, iso
@@ -57,13 +57,12 @@ def is_readable(context: Context, statuses: Sequence[str], where: Where) -> Call
 
 def known_statuses(statuses: Sequence[str]) -> tuple[str, ...]:
     """Return the statuses, or raise InvalidInput if one of them does not exist."""
-    known = list(Status)
-    if isinstance(statuses, str) or not isinstance(statuses, Iterable):
-        raise InvalidInput(f"status is {shown(statuses)}", expected=f"a list of {', '.join(known)}")
-    for status in statuses:
-        if status not in known:
+    known = [status.value for status in Status]
+    given = listed("status", statuses, expected=f"a list of {', '.join(known)}")
+    for status in given:
+        if not isinstance(status, str) or status not in known:
             raise InvalidInput(f"unknown status {shown(status)}", expected=f"one of {', '.join(known)}")
-    return tuple(statuses)
+    return tuple(given)
 
 
 def checked_limit(limit: object) -> int:
@@ -224,7 +223,7 @@ def _check(request: Request) -> None:
         fraction("min_score", request.min_score)
     if request.max_chars is not None:
         whole_number("max_chars", request.max_chars)
-    if request.ranker not in (None, *RANKERS):
+    if request.ranker is not None and not (isinstance(request.ranker, str) and request.ranker in RANKERS):
         raise InvalidInput(f"ranker is {shown(request.ranker)}", expected=f"one of {', '.join(RANKERS)}")
     checked_limit(request.limit)
     known_statuses(request.statuses)

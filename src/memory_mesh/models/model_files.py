@@ -196,12 +196,12 @@ def find_package(package: str) -> Path | None:
 
 def has_all(folder: Path, names: Sequence[str]) -> bool:
     """Return whether all these files exist, whatever they contain."""
-    return all((folder / name).is_file() for name in names)
+    return all(os.path.isfile(folder / name) for name in names)  # False also without access
 
 
 def has_any(folder: Path, names: Sequence[str]) -> bool:
     """Return whether one of these files exists, whatever it contains."""
-    return any((folder / name).exists() for name in names)
+    return any(os.path.exists(folder / name) for name in names)
 
 
 def read_file(folder: Path, name: str) -> bytes:

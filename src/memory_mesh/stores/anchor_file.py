@@ -28,9 +28,9 @@ class AnchorFile:
         real = os.path.realpath(self._path)
         if any(real == file or real.startswith((f"{file}-", f"{file}{os.sep}")) for file in self._store_files):
             raise self._refusal("it belongs to the store")
-        if self._path.is_symlink() and not self._path.exists():
-            raise self._refusal("it is a link to a file that does not exist")
         try:
+            if self._path.is_symlink() and not self._path.exists():
+                raise self._refusal("it is a link to a file that does not exist")
             with open(os.open(self._path, _FLAGS | os.O_CREAT, 0o600), "r+b", buffering=0) as file:
                 self._check(file.fileno(), file.read(len(_START)))
                 file.write(line)
@@ -45,7 +45,9 @@ class AnchorFile:
                 yield from file
         except (OSError, UnicodeDecodeError) as error:
             reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-            raise InvalidInput(f"{self._path} cannot be read: {reason}", expected="a file of memory-mesh audit anchor") from None
+            raise InvalidInput(
+                f"{str(self._path)[:200]} cannot be read: {reason}", expected="a file of memory-mesh audit anchor"
+            ) from None
 
     def _check(self, file: int, start: bytes) -> None:
         if not S_ISREG(os.fstat(file).st_mode):
@@ -54,4 +56,4 @@ class AnchorFile:
             raise self._refusal("it has other contents than anchors")
 
     def _refusal(self, why: str) -> InvalidInput:
-        return InvalidInput(f"the anchor cannot be written to {self._path}: {why}", expected=_EXPECTED)
+        return InvalidInput(f"the anchor cannot be written to {str(self._path)[:200]}: {why}", expected=_EXPECTED)

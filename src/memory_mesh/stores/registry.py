@@ -1,8 +1,10 @@
 """URLs of stores: parse them, and open the store that one names."""
 
+from os import fsdecode, fsencode
 from pathlib import Path
-from urllib.parse import parse_qs, quote, unquote, urlsplit
+from urllib.parse import parse_qs, quote, unquote_to_bytes, urlsplit
 
+from memory_mesh.core import checks
 from memory_mesh.core.errors import NOT_YET, InvalidInput, not_yet, shown
 from memory_mesh.core.ports import Step, Store, no_step
 from memory_mesh.core.text import shown_url
@@ -13,7 +15,7 @@ _URLS = "sqlite:///relative.db, sqlite:////absolute.db, a path ending in .db, or
 def open_store(url: str, *, must_exist: bool = True, busy_seconds: float = 30.0, step: Step = no_step) -> Store:
     """Open the store that a URL names. No file is created: the first write does. See `StoreFile` for `must_exist`."""
     if _is_path(url):
-        url = f"sqlite:///{quote(url)}"
+        url = f"sqlite:///{quote(fsencode(checks.path('store', url)))}"
     scheme = urlsplit(url).scheme
     if scheme == "memory":
         from memory_mesh.stores.ram import RamStore
@@ -42,7 +44,8 @@ def _is_path(url: str) -> bool:
 
 def _path_of(url: str) -> Path:
     parts = urlsplit(url)
-    path = unquote(parts.path)
+    # The bytes of the name, whatever the locale is.
+    path = fsdecode(unquote_to_bytes(parts.path.encode("utf-8", "surrogateescape")))
     # A bare `#` or a NUL would cut the name: refuse it instead of opening another file.
     if parts.netloc or parts.fragment or "\0" in path or "://" not in url or path in ("", "/"):
         raise InvalidInput(f"store {shown(shown_url(url), max_length=120)} does not name a file", expected=_URLS)

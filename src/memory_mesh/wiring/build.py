@@ -189,11 +189,23 @@ def as_store(given: object) -> Store:
     return given  # type: ignore[return-value]
 
 
-def _check_parts(name: str, given: object, parts: tuple[str, ...], texts: str) -> None:
+def check_objects(*, chat: object, clock: object, ids: object, step: object) -> None:
+    """Raise `SettingsError` if an object that a caller made cannot be what its name says."""
+    if chat is not None:
+        _check_parts("chat", chat, ("model", "reply"))
+    if ids is not None:
+        _check_parts("ids", ids, ("new", "salt"))
+    for name, given in (("clock", clock or time.time), ("step", step)):
+        if not callable(given):
+            raise SettingsError(f"{name} is {shown(given)}", expected="a function")
+
+
+def _check_parts(name: str, given: object, parts: tuple[str, ...], texts: str = "") -> None:
     missing = [part for part in parts if getattr(given, part, None) is None]
     if missing or isinstance(given, type):
         what = f"{name} is {shown(given)}" + (f" without {', '.join(missing)}" if missing else "")
-        raise SettingsError(what, expected=f"{texts}, or an object with {', '.join(parts[:-1])} and {parts[-1]}")
+        expected = f"{texts}, or " if texts else ""
+        raise SettingsError(what, expected=f"{expected}an object with {', '.join(parts[:-1])} and {parts[-1]}")
 
 
 def _open(settings: Settings, step: Step) -> Store:

@@ -11,7 +11,7 @@ from memory_mesh.core.ports import ChatModel, IdSource, Step, no_step
 from memory_mesh.faces.mesh import Mesh
 from memory_mesh.settings import load
 from memory_mesh.wiring.aio import AsyncProxy
-from memory_mesh.wiring.build import as_embedder, as_store, build_context, check_options
+from memory_mesh.wiring.build import as_embedder, as_store, build_context, check_objects, check_options
 
 # Options that may also be given as a ready-made object.
 _OBJECTS = ("store", "embedder")
@@ -42,6 +42,7 @@ class MemoryMesh(Mesh):
         objects = {name: given.pop(name) for name in _OBJECTS if not isinstance(given.get(name, ""), str)}
         if {"store", "db_dir"} <= {*given, *objects}:
             raise SettingsError("both store and db_dir are given", expected="one of them")
+        check_objects(chat=chat, clock=clock, ids=ids, step=step)
         settings = load(given)
         check_options(settings.options)
         build = partial(
