@@ -5,8 +5,7 @@ A check returns the checked value or raises InvalidInput. A bool does not count 
 
 from collections.abc import Iterable, Mapping
 from math import inf
-from os import PathLike, fsencode, fspath
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from memory_mesh.core.errors import InvalidInput, shown
 
@@ -43,11 +42,16 @@ def listed(name: str, value: object, *, expected: str) -> list[Any]:
     return list(value)
 
 
+@runtime_checkable
+class _PathLike(Protocol):
+    def __fspath__(self) -> object: ...
+
+
 def path(name: str, value: object) -> str:
     """Return a path as text."""
-    given = fspath(value) if isinstance(value, str | PathLike) else value
+    given = value.__fspath__() if isinstance(value, _PathLike) else value
     try:
-        if isinstance(given, str) and b"\0" not in fsencode(given):
+        if isinstance(given, str) and b"\0" not in given.encode("utf-8", "surrogateescape"):
             return given
     except UnicodeEncodeError:
         pass  # half a surrogate pair

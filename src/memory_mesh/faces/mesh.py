@@ -1,6 +1,7 @@
 """The methods of `MemoryMesh`. Each parses its arguments and calls one flow.
 
 The docstrings are the reference of the public API; `tools/stubs.py` copies them to the asynchronous mesh.
+It is over 500 lines because all methods stand in one class, with their docstrings.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -337,7 +338,7 @@ class Mesh:
 
         Raises `InvalidInput` if the file exists or cannot be written, and for a store without a file.
         """
-        return transfer.backup(self._flushed(), fspath(file), progress or no_progress)
+        return transfer.backup(self._flushed(), checks.path("file", file), as_progress(progress))
 
     # --- audit ---
 
