@@ -34,7 +34,7 @@ from typing import Self
 
 from memory_mesh.core.model import GivenClock
 from memory_mesh.core.ports import ChatModel, Embedder, IdSource, Step, Store
-from memory_mesh.faces.mesh import MemoryStats, Mesh, Metadata
+from memory_mesh.faces.mesh import MemoryStats, Mesh
 """
 
 
@@ -83,14 +83,23 @@ def methods(mesh: ast.ClassDef) -> Iterator[str]:
     yield "    async def __aenter__(self) -> Self: ..."
     kind, trace = "type[BaseException] | None", "TracebackType | None"
     yield f"    async def __aexit__(self, kind: {kind}, error: BaseException | None, trace: {trace}) -> None: ..."
+    docs = {node.name: ast.get_docstring(node) or "" for node in mesh.body if isinstance(node, ast.FunctionDef)}
+    overloaded = {node.name for node in mesh.body if isinstance(node, ast.FunctionDef) and node.decorator_list}
     for node in mesh.body:
-        if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
-            returns = ast.unparse(node.returns) if node.returns else "None"
-            iterates = returns.startswith("Iterator[")
-            yield f"    {'def' if iterates else 'async def'} {node.name}({ast.unparse(node.args)}) -> " + (
-                f"Async{returns}:" if iterates else f"{returns}:"
-            )
-            yield "    " + quoted(ast.get_docstring(node) or "")
+        if isinstance(node, ast.Assign):  # a second name of a method
+            yield "    " + ast.unparse(node)
+        if not isinstance(node, ast.FunctionDef) or node.name.startswith("_"):
+            continue
+        if node.decorator_list:
+            yield "    @overload"
+        elif node.name in overloaded:
+            continue  # callers see only the overloads
+        returns = ast.unparse(node.returns) if node.returns else "None"
+        iterates = returns.startswith("Iterator[")
+        yield f"    {'def' if iterates else 'async def'} {node.name}({ast.unparse(node.args)}) -> " + (
+            f"Async{returns}:" if iterates else f"{returns}:"
+        )
+        yield "    " + quoted(docs[node.name])
 
 
 def tidy(text: str) -> str:

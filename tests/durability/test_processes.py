@@ -178,3 +178,18 @@ def test_a_process_that_forks_goes_on_writing_on_both_sides(tmp_path: Path) -> N
     assert len(ids) == 6
     assert {record.id for record in everything(file)} == set(ids)
     assert_sound(file)
+
+
+def test_processes_that_send_one_history_at_once_store_each_turn_once(tmp_path: Path, writers: int) -> None:
+    file = tmp_path / "memory.db"
+    roles = ("user", "assistant")
+    talk = [{"role": roles[n % 2], "content": ("yes", "ok", f"message {n}")[n % 3]} for n in range(9)]
+    # Every process sends a growing history: some are ahead of what others have stored, some behind.
+    steps = [["add_many", {"items": talk[:count], "metadata": {"session_id": "s"}}] for count in (2, 5, 5, 9)]
+    with ExitStack() as stack:
+        options = [{"store": url(file), "agent": "one", "calls": steps, "together": True} for _ in range(writers)]
+        stored = [id_ for ids in acknowledged(together(stack, options, "calls")) for id_ in ids]
+    turns = sorted((record.turn, record.content, record.id) for record in everything(file))
+    assert [(number, text) for number, text, _ in turns] == [(n, one["content"]) for n, one in enumerate(talk, start=1)]
+    assert sorted(stored) == sorted(id_ for _, _, id_ in turns)
+    assert_sound(file)

@@ -33,6 +33,9 @@ def test_the_stub_lists_every_method_with_the_same_parameters() -> None:
     tree = ast.parse((ROOT / "src/memory_mesh/wiring/mesh.pyi").read_text(encoding="utf-8"))
     stub = next(node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == "AsyncMemoryMesh")
     listed = {node.name: node for node in stub.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
+    aliases = [node for node in stub.body if isinstance(node, ast.Assign)]
+    assert [ast.unparse(node) for node in aliases] == ["ingest = add"]
+    listed["ingest"] = listed["add"]
     plain = {name: member for name, member in inspect.getmembers(Mesh, inspect.isfunction) if not name.startswith("_")}
     assert {"add", "search", "delete_all"} <= plain.keys()
     assert plain.keys() | {"__init__", "__aenter__", "__aexit__"} == listed.keys()
@@ -50,7 +53,7 @@ from memory_mesh import AsyncMemoryMesh, MemoryMesh, MemoryRecord
 def plain() -> None:
     with MemoryMesh(store="memory://", busy_seconds=3) as mesh:
         kept: MemoryRecord = mesh.add("x", {"a": 1})
-        mesh.add(3)  # arg-type
+        mesh.add(3)  # call-overload
         mesh.serach("x")  # attr-defined
     MemoryMesh(agent="x")  # call-arg
     MemoryMesh(agent_id=3)  # arg-type

@@ -121,7 +121,7 @@ def test_duplicates_within_a_batch_are_counted_like_any_other(house: House, mesh
 
 @pytest.mark.parametrize("at", [0, 1, 2])
 @pytest.mark.parametrize(
-    "bad", [("", None), ("x", {"tags": 5}), ("x", 5), (None, None), "text", ("only",), 5, ("a", None, "b"), None]
+    "bad", [("", None), ("x", {"tags": 5}), ("x", 5), (None, None), b"text", ("only",), 5, ("a", None, "b"), None]
 )
 def test_nothing_is_stored_when_one_of_many_cannot_be(house: House, mesh: MemoryMesh, bad: object, at: int) -> None:
     items = [("one", None), ("two", None)]

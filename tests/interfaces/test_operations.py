@@ -3,7 +3,7 @@
 import ast
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from inspect import Parameter as Declared
 from inspect import isfunction, signature
@@ -57,7 +57,7 @@ NO_PARAMETER = {
 }
 BY_METHOD = [operation for operation in OPERATIONS if operation.method]
 ANY_KIND = {  # the types that a value of a kind may have
-    Kind.TEXT: {str}, Kind.INPUT: {str}, Kind.WORDS: {str}, Kind.INTEGER: {int}, Kind.FRACTION: {float}, Kind.OBJECT: {dict},
+    Kind.TEXT: {str}, Kind.INPUT: {str}, Kind.WORDS: {str}, Kind.INTEGER: {int}, Kind.FRACTION: {float}, Kind.OBJECT: {Mapping},
     Kind.SWITCH: {bool}, Kind.HEAD: {tuple}, Kind.PATH: {str}, Kind.URL: {str},
 }  # fmt: skip
 
@@ -90,7 +90,7 @@ def mismatches(operation: Operation) -> Iterator[str]:
         if name not in declared:
             yield f"{operation.method} has no parameter {name}"
         elif parameter.into:
-            if not types_of(hints[name]) & {dict}:
+            if not types_of(hints[name]) & {Mapping}:
                 yield f"{name} takes no object"
         else:
             yield from _differences(parameter, declared[name], types_of(hints[name]))

@@ -9,13 +9,13 @@ from dataclasses import dataclass, replace
 from os import PathLike, getpid
 from threading import RLock
 from types import TracebackType
-from typing import TYPE_CHECKING, Never, Self
+from typing import TYPE_CHECKING, Never, Self, overload
 
 from memory_mesh.core import checks
 from memory_mesh.core.audit import Anchored, Rekeyed, Verdict
 from memory_mesh.core.checks import whole_number
 from memory_mesh.core.errors import NOT_YET, InvalidInput, not_yet, shown
-from memory_mesh.core.intake import Selection
+from memory_mesh.core.intake import Item, Message, Metadata, Selection, is_list
 from memory_mesh.core.learning import Distilled, Heartbeat, JobRun, LessonBlock, LessonContext, Spending
 from memory_mesh.core.model import MIN_IMPORTANCE, Block, Change, Extraction, Head, MemoryRecord, SearchResult, Status
 from memory_mesh.core.ports import Progress, as_progress
@@ -31,8 +31,6 @@ from memory_mesh.flows.folders import Ingested
 from memory_mesh.flows.models import Checked
 from memory_mesh.flows.search import Request
 from memory_mesh.flows.transfer import BackedUp
-
-Metadata = dict[str, object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,27 +94,50 @@ class Mesh:
 
     # --- writing ---
 
-    def add(self, content: str, metadata: Metadata | None = None, *, idempotency_key: str | None = None) -> MemoryRecord:
-        """Store a text and return its memory, which is durable when the call returns.
+    @overload
+    def add(
+        self, content: str | Message, metadata: Metadata | None = None, *, idempotency_key: str | None = None,
+        progress: Progress | None = None,
+    ) -> MemoryRecord: ...  # fmt: skip
+    @overload
+    def add(
+        self, content: Sequence[Message], metadata: Metadata | None = None, *, idempotency_key: str | None = None,
+        progress: Progress | None = None,
+    ) -> list[MemoryRecord]: ...  # fmt: skip
+    def add(
+        self, content: Item, metadata: Metadata | None = None, *, idempotency_key: str | None = None,
+        progress: Progress | None = None,
+    ) -> MemoryRecord | list[MemoryRecord]:  # fmt: skip
+        """Store a text, a chat message or a list of messages, and return its memory, or the list of new memories.
 
-        If the same text is stored in the same scope already, that memory is counted as observed again and returned. A call
-        repeated with the same `idempotency_key` stores nothing and returns the same memory.
+        They are durable when the call returns. If the same text is stored in the same scope already, that memory is counted as
+        observed again and returned. A call repeated with the same `idempotency_key` stores nothing and returns the same.
+
+        A message has `role` and `content`, and may have `name`, `timestamp` and `metadata`. It becomes the next turn of its
+        session, which `metadata` or the mesh names. Of a list, only what follows the stored turns is added, so an agent may send
+        its whole history again. System messages and messages without text are left out.
 
         Raises `InvalidInput` for invalid content or metadata, and `KeyReused` if the key was used for another request.
         """
-        return write.add_many(self._context(), [(content, metadata)], key=idempotency_key)[0].record()
+        given = write.add(self._context(), content, metadata, key=idempotency_key, progress=as_progress(progress))
+        records = [memory.record() for memory in given]
+        return records if is_list(content) else records[-1]
 
-    def ingest(self, content: str, metadata: Metadata | None = None, *, idempotency_key: str | None = None) -> MemoryRecord:
-        """Store a text. The name that RFC-0011 uses for `add`."""
-        return self.add(content, metadata, idempotency_key=idempotency_key)
+    ingest = add  # the name that RFC-0011 uses
 
-    def add_many(self, items: Iterable[tuple[str, Metadata | None]], *, idempotency_key: str | None = None) -> list[MemoryRecord]:
-        """Store pairs of text and metadata, all or none, and return their memories in the same order.
+    def add_many(
+        self, items: Iterable[Item], metadata: Metadata | None = None, *, idempotency_key: str | None = None,
+        progress: Progress | None = None,
+    ) -> list[MemoryRecord]:  # fmt: skip
+        """Store many items, all or none, and return their memories in the same order.
 
-        Raises what `add` raises; the message names the position of the invalid item.
+        An item is anything that `add` takes: a text, a pair of text and metadata, a mapping with `content` and `metadata`, a
+        message or a list of messages. `metadata` is added to all of them. Of messages, only the new ones are stored and returned.
+
+        Raises what `add` raises; the message names the position of the invalid item, from 0.
         """
-        given = checks.listed("items", items, expected="a list of pairs of text and metadata")
-        return [memory.record() for memory in write.add_many(self._context(), given, key=idempotency_key)]
+        given = write.add_many(self._context(), items, metadata, key=idempotency_key, progress=as_progress(progress))
+        return [memory.record() for memory in given]
 
     def ingest_dir(
         self, path: str | PathLike[str], *, extension: str | Sequence[str] = ".md", type: str | None = None,
@@ -132,7 +153,7 @@ class Mesh:
 
     def extract(
         self, text: str, *, min_importance: float = MIN_IMPORTANCE, metadata: Metadata | None = None,
-        idempotency_key: str | None = None,
+        idempotency_key: str | None = None, progress: Progress | None = None,
     ) -> Extraction:  # fmt: skip
         """Extract memories from a text with the language model, and store them with the given metadata.
 
@@ -141,7 +162,10 @@ class Mesh:
         """
         from memory_mesh.flows.extract import extract  # loads prompts and injection patterns
 
-        return extract(self._context(), text, min_importance=min_importance, metadata=metadata, key=idempotency_key)
+        update = as_progress(progress)
+        return extract(
+            self._context(), text, min_importance=min_importance, metadata=metadata, key=idempotency_key, progress=update
+        )
 
     def update(
         self, id: str, *, content: str | None = None, metadata: Metadata | None = None, why: str | None = None,

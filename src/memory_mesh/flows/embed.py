@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from memory_mesh.core.cancel import check_cancelled
 from memory_mesh.core.errors import Conflict, EmbeddingError, MemoryMeshError, ModelMismatch, SettingsError
 from memory_mesh.core.model import In, Key, Kind, Memory, Meta, Row, Value, Vector, batches, checked, iso
-from memory_mesh.core.ports import Embedder, Progress
+from memory_mesh.core.ports import Embedder, Progress, no_progress
 from memory_mesh.core.text import TokenCounter, estimate
 from memory_mesh.flows.context import Context, Plan
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from memory_mesh.core.scrubbing import Chunk
 
 _META = "embedding"
+_EMBEDDED_AT_ONCE = 256  # texts of one write between two reports of progress
 _log = logging.getLogger("memory_mesh")
 
 
@@ -58,8 +59,9 @@ class Embedded:
 class Vectors(dict[str, Embedded]):
     """The vectors of one write, by text. A retry after a conflict embeds nothing twice."""
 
-    def __init__(self) -> None:
+    def __init__(self, progress: Progress = no_progress) -> None:
         self._store_model: str | None = None
+        self._progress = progress
 
     def embed(self, context: Context, texts: Sequence[str]) -> None:
         """Embed the texts that are new. The model of the store is read each time: it may change between two attempts."""
@@ -71,12 +73,17 @@ class Vectors(dict[str, Embedded]):
                 remedy="use the store's model, or run `memory-mesh reembed` to change the store to the new one",
             )
         new = list(dict.fromkeys(text for text in texts if text not in self))
+        if embedder is None:
+            self.update(dict.fromkeys(new, Embedded()))
+            return
         try:
-            embedded = _embed_passages(context, embedder, new) if embedder else [Embedded()] * len(new)
+            for start, batch in enumerate(batches(new, _EMBEDDED_AT_ONCE)):
+                self.update(zip(batch, _embed_passages(context, embedder, batch), strict=True))
+                self._progress("embedding", start * _EMBEDDED_AT_ONCE + len(batch), len(new))
         except EmbeddingError as error:
             _log.warning("stored without vectors, found by keywords until `memory-mesh reembed`: %s", error)
-            embedded = [Embedded(pending=True)] * len(new)
-        self.update(zip(new, embedded, strict=True))
+            # The other batches would fail too, each after the same wait.
+            self.update({text: Embedded(pending=True) for text in new if text not in self})
 
     def model_rows(self, context: Context) -> list[Row]:
         """Return the row that records the model, to be written with the first vector of a store; later an empty list."""

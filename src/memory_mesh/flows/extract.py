@@ -12,9 +12,9 @@ from memory_mesh.core import errors
 from memory_mesh.core.cancel import check_cancelled
 from memory_mesh.core.checks import fraction
 from memory_mesh.core.errors import AnswerUnreadable, BudgetSpent, CallError, CallRefused, InvalidInput
-from memory_mesh.core.intake import read_metadata
+from memory_mesh.core.intake import Given, read_metadata
 from memory_mesh.core.model import MIN_IMPORTANCE, Extraction, Kind, Memory, MemoryRecord, Receipt
-from memory_mesh.core.ports import ChatModel
+from memory_mesh.core.ports import ChatModel, Progress, no_progress
 from memory_mesh.core.prompts import extraction
 from memory_mesh.core.prompts.extraction import Extracted, Item
 from memory_mesh.core.safety import BASE_TRUST, Source
@@ -57,14 +57,15 @@ class _Part:
 
 
 def extract(
-    context: Context, text: object, *, min_importance: object = MIN_IMPORTANCE, metadata: object = None, key: str | None = None
-) -> Extraction:
+    context: Context, text: object, *, min_importance: object = MIN_IMPORTANCE, metadata: object = None, key: str | None = None,
+    progress: Progress = no_progress,
+) -> Extraction:  # fmt: skip
     """Extract memories from a text and store them, all or none. Memories below `min_importance` are dropped."""
     context.check_enabled()
     request = _validate(context, text, min_importance, metadata)
     if stored := _stored_under(context, key, request):
         return Extraction(memories=_records(stored), repeated=True)
-    parts = _extract_parts(context, request)
+    parts = _extract_parts(context, request, progress)
     prepared = [*(memory for part in parts for memory in part.memories), *_prepare_unchanged(context, parts, request)]
     memories, repeated = _store(context, prepared, key, request)
     return Extraction(
@@ -81,7 +82,7 @@ def extract(
 def _validate(context: Context, text: object, min_importance: object, metadata: object) -> _Request:
     """Raise `InvalidInput` for anything that is wrong with the arguments, before a model is paid to read them."""
     minimum = fraction("min_importance", min_importance)
-    draft = prepare(context, [(text, metadata)])[0].draft
+    draft = prepare(context, [Given(text, metadata)])[0].draft
     read_metadata({**_DOCUMENT, **draft.metadata, "flagged": list(InjectionKind)}, context.limits)
     hash_ = request_hash("extract", draft.content, draft.metadata, minimum)
     return _Request(
@@ -92,14 +93,16 @@ def _validate(context: Context, text: object, min_importance: object, metadata: 
 # --- asking the model ---
 
 
-def _extract_parts(context: Context, request: _Request) -> list[_Part]:
+def _extract_parts(context: Context, request: _Request, progress: Progress) -> list[_Part]:
     if context.chat is None:
         return [_Part(text=request.content, failed="no language model is set")]
     parts: list[_Part] = []
-    for text in _split(context, request.content):
+    texts = _split(context, request.content)
+    for text in texts:
         # After a permanent failure the model is not called again: a long text may have a hundred parts.
         give_up = parts and parts[-1].give_up
         parts.append(replace(parts[-1], text=text) if give_up else _extract_part(context, context.chat, text, request))
+        progress("extracting", len(parts), len(texts))
     # If every part failed, the text is stored as one memory.
     return [replace(parts[0], text=request.content)] if all(part.failed for part in parts) else parts
 
@@ -147,9 +150,9 @@ def _prepare_item(context: Context, item: Item, request: _Request) -> Prepared |
     tags = request.metadata.get("tags")
     if item.tags or tags:
         metadata["tags"] = list(dict.fromkeys([*(tags if isinstance(tags, list) else []), *item.tags]))
-    pair = (item.text, _with_flags(item.text, metadata))
+    given = Given(item.text, _with_flags(item.text, metadata))
     try:
-        return prepare(context, [pair], request=request.hash, trust=BASE_TRUST[Source.INFERENCE])[0]
+        return prepare(context, [given], request=request.hash, trust=BASE_TRUST[Source.INFERENCE])[0]
     except InvalidInput:
         return None
 
@@ -160,7 +163,7 @@ def _prepare_unchanged(context: Context, parts: Sequence[_Part], request: _Reque
     # They were valid before. A mask may be longer than the text it replaced, so the limit is raised.
     max_chars = max([context.limits.content_chars, *(len(text) for text, _ in pairs)])
     context = context.with_options(max_content_chars=max_chars)
-    return prepare(context, pairs, request=request.hash, trust=BASE_TRUST[Source.DOCUMENT])
+    return prepare(context, [Given(*pair) for pair in pairs], request=request.hash, trust=BASE_TRUST[Source.DOCUMENT])
 
 
 def _with_flags(text: str, metadata: dict[str, object]) -> dict[str, object]:

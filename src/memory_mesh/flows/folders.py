@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from hashlib import sha256
 
 from memory_mesh.core.errors import InvalidInput, NotFound
-from memory_mesh.core.intake import Selection, draft, file_print, folder_print, read_content
+from memory_mesh.core.intake import Given, Selection, draft, file_print, folder_print, read_content
 from memory_mesh.core.model import Compare, In, Kind, Memory, Status, Value, all_of, batches, equals, iso, not_expired, partitions
 from memory_mesh.core.ports import Folder, Listed, Progress
 from memory_mesh.flows.context import Context, Plan, commit, intact
@@ -158,7 +158,8 @@ class _Run:
         """Store these files. Return the memories that a concurrent run has stored for some of them."""
         context, vectors = self._context, Vectors()
         common = {**self._given, "source_root": self.folder.root}
-        items = prepare(context, [(file.text, {**common, "source": file.source, "source_hash": file.hash}) for file in files])
+        given = [Given(file.text, {**common, "source": file.source, "source_hash": file.hash}) for file in files]
+        items = prepare(context, given)
         prepared = [replace(item, fingerprint=file.fingerprint) for item, file in zip(items, files, strict=True)]
 
         def decide() -> Plan[tuple[dict[str, Memory], list[Memory]]]:

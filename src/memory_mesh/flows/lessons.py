@@ -15,6 +15,7 @@ from memory_mesh.core import audit, learning, model
 from memory_mesh.core.audit import Entry, blocks
 from memory_mesh.core.cancel import check_cancelled
 from memory_mesh.core.errors import AnswerUnreadable, BudgetSpent, CallError, InvalidInput, NotFound, shown
+from memory_mesh.core.intake import Given
 from memory_mesh.core.learning import Distilled, LessonBlock, LessonContext, Skipped, by_confidence, by_severity, narrowness
 from memory_mesh.core.model import Block, Compare, In, Kind, Memory, MemoryType, Reach, Reader, Status, Value, all_of, equals, iso
 from memory_mesh.core.safety import BASE_TRUST, Source
@@ -52,7 +53,7 @@ def learn(
     request = write.request_hash("distill_lesson", lesson.text, lesson.pattern_id, lesson.confidence, lesson.severity)
     metadata = learning.lesson_metadata(lesson, Source.INFERENCE if inferred else None)
     trust = BASE_TRUST[Source.INFERENCE] if inferred else None
-    prepared = write.prepare(context, [(lesson.text, metadata)], request=request, trust=trust)[0]
+    prepared = write.prepare(context, [Given(lesson.text, metadata)], request=request, trust=trust)[0]
     vectors = Vectors()
 
     def decide() -> Plan[tuple[Memory, bool]]:

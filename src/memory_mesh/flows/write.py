@@ -13,15 +13,32 @@ from typing import Any
 from memory_mesh.core import model
 from memory_mesh.core.audit import Entry, blocks
 from memory_mesh.core.errors import InvalidInput, KeyReused, shown
-from memory_mesh.core.intake import Draft, draft, fingerprint, is_file_print, normal_text, read_content, read_metadata
+from memory_mesh.core.intake import (
+    Draft,
+    Given,
+    draft,
+    fingerprint,
+    is_file_print,
+    is_list,
+    normal_text,
+    numbered,
+    read_content,
+    read_items,
+    read_metadata,
+    read_one,
+)
 from memory_mesh.core.model import In, Kind, Memory, MemoryType, Reader, Receipt, Row, Status, Value, all_of, equals, iso
+from memory_mesh.core.ports import Progress, no_progress
+from memory_mesh.core.safety import BASE_TRUST
 from memory_mesh.core.search import tokens
 from memory_mesh.flows.chains import new_entry, own_audit_rows
 from memory_mesh.flows.context import Context, Plan, check_texts, commit, intact, require_memory
 from memory_mesh.flows.embed import Embedded, EmbeddedPassage, Vectors, passage_row, passage_rows, replace_passages
+from memory_mesh.flows.turns import Said, number_turns
 
 # The metadata that the audit block repeats: distillation looks for failures in blocks.
 _METADATA_IN_BLOCK = ("status", "tags", "error_pattern")
+_CHECKED_AT_ONCE = 256  # items between two reports of progress
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +50,7 @@ class Prepared:
     keywords: list[str]
     receipt_id: str | None
     request: str
+    thread: int | None = None  # of a message: the list that it came in; its turn is decided with the stored turns
 
     @property
     def deduplicated(self) -> bool:
@@ -40,52 +58,74 @@ class Prepared:
         return self.draft.memory_type != MemoryType.LESSON
 
 
-def add_many(context: Context, items: Sequence[object], *, key: str | None = None) -> list[Memory]:
-    """Store each pair of text and metadata, or count it as observed again if it is known. Writes all of them or none."""
-    prepared = prepare(context, items, key=key)
+def add(
+    context: Context, content: object, metadata: object = None, *, key: str | None = None, progress: Progress = no_progress
+) -> list[Memory]:
+    """Store one item, or all items of a list, with the metadata."""
+    if not is_list(content):
+        return _store(context, read_one(content, metadata), key, progress)
+    return add_many(context, content, metadata, key=key, progress=progress)
+
+
+def add_many(
+    context: Context, items: object, metadata: object = None, *, key: str | None = None, progress: Progress = no_progress
+) -> list[Memory]:
+    """Store each item, or count it as observed again if it is known. Writes all of them or none.
+
+    Return the memory of each text, and of each message that is new.
+    """
+    return _store(context, read_items(items, metadata), key, progress)
+
+
+def _store(context: Context, given: Sequence[Given], key: str | None, progress: Progress) -> list[Memory]:
+    prepared = prepare(context, given, key=key, progress=progress)
     if not prepared:
         return []
-    vectors = Vectors()
+    vectors = Vectors(progress)
     return commit(context, lambda: plan_add(context, prepared, vectors))
 
 
 def prepare(
-    context: Context, items: Sequence[object], *, key: str | None = None, request: str | None = None, trust: float | None = None
-) -> list[Prepared]:
-    """Validate and clean pairs of text and metadata. Raise `InvalidInput` for the first invalid one.
+    context: Context, items: Sequence[Given], *, key: str | None = None, request: str | None = None, trust: float | None = None,
+    progress: Progress = no_progress,
+) -> list[Prepared]:  # fmt: skip
+    """Validate and clean texts and their metadata. Raise `InvalidInput` for the first invalid one.
 
     A flow that generates the items passes the hash of its own request and the trust; metadata cannot set them.
     """
-    prepared = [_prepare_one(context, at, item, key, single=len(items) == 1) for at, item in enumerate(items)]
+    prepared: list[Prepared] = []
+    for at, item in enumerate(items, start=1):
+        prepared.append(_prepare_one(context, item, receipt_id(context, key, *([] if len(items) == 1 else [at - 1]))))
+        if at % _CHECKED_AT_ONCE == 0 or at == len(items) > 1:
+            progress("checking", at, len(items))
     context.step("flow.validated")
     if request is None:
-        return prepared
+        return _with_common_request(prepared) if key else prepared
     return [
         replace(item, draft=replace(item.draft, columns={**item.draft.columns, "trust": trust}), request=request)
         for item in prepared
     ]
 
 
-def _prepare_one(context: Context, at: int, item: object, key: str | None, *, single: bool) -> Prepared:
-    try:
-        checked = draft(*_pair(item), context.reader, context.limits, context.gate())
-    except InvalidInput as error:
-        if single:
-            raise
-        raise type(error)(f"item {at}: {error.what}", expected=error.expected, remedy=error.remedy) from None
+def _with_common_request(prepared: Sequence[Prepared]) -> list[Prepared]:
+    """Give the messages of a list the same request: the list is repeated as a whole."""
+    whole = request_hash("messages", [[item.draft.content, item.draft.metadata] for item in prepared if item.thread is not None])
+    return [item if item.thread is None else replace(item, request=whole) for item in prepared]
+
+
+def _prepare_one(context: Context, item: Given, receipt: str | None) -> Prepared:
+    with numbered("item", item.item):
+        checked = draft(item.content, item.metadata, context.reader, context.limits, context.gate())
+    if item.source:
+        checked = replace(checked, columns={**checked.columns, "trust": BASE_TRUST[item.source]})
     return Prepared(
         draft=checked,
         fingerprint=fingerprint(context.reader, checked),
         keywords=tokens(checked.content, language=context.options.stemmer_language),
-        receipt_id=receipt_id(context, key) if single else receipt_id(context, key, at),
+        receipt_id=receipt,
         request=request_hash("add", checked.content, checked.metadata),
+        thread=item.thread,
     )
-
-
-def _pair(item: object) -> tuple[object, object]:
-    if not isinstance(item, tuple | list) or len(item) != 2:
-        raise InvalidInput(f"it is {shown(item)}", expected="a pair of text and metadata")
-    return item[0], item[1]
 
 
 # --- deciding ---
@@ -117,6 +157,7 @@ def plan_add(context: Context, prepared: Sequence[Prepared], vectors: Vectors) -
     """Decide what to write under the current state of the store. Vectors of an earlier attempt are reused."""
     seen = {name: context.store.version(name) for name in {_partition(context, item) for item in prepared}}
     receipts = context.store.get(Kind.RECEIPT, [item.receipt_id for item in prepared if item.receipt_id])
+    prepared = _with_turns(context, prepared, receipts)
     batch = _Batch(numbers=dict(seen))
     for memory in _duplicates(context, {item.fingerprint: item for item in prepared if item.deduplicated}):
         batch.put(memory)
@@ -131,6 +172,27 @@ def plan_add(context: Context, prepared: Sequence[Prepared], vectors: Vectors) -
     puts = [*memories, *batch.other_rows, *model_rows, *own_audit_rows(context, batch.entries)]
     answers = (_reporting(memory, item.draft.redactions) for memory, item in zip(batch.answers, prepared, strict=True))
     return Plan(list(answers), puts, seen=seen if puts else {})
+
+
+def _with_turns(context: Context, prepared: Sequence[Prepared], receipts: Mapping[str, Row]) -> Sequence[Prepared]:
+    """Give each new message the number of its turn, and leave out the messages that are stored already."""
+    replayed = {at for at, item in enumerate(prepared) if item.receipt_id in receipts}
+    messages = {
+        at: Said(item.thread, _partition(context, item), item.draft)
+        for at, item in enumerate(prepared)
+        if item.thread is not None and item.draft.columns["turn"] is None  # else the caller numbers its turns
+    }
+    if not messages:
+        return prepared
+    numbers = number_turns(context, messages, replayed)
+    kept = [(item, numbers.get(at)) for at, item in enumerate(prepared) if at not in messages or at in numbers or at in replayed]
+    return [item if number is None else _as_turn(context, item, number) for item, number in kept]
+
+
+def _as_turn(context: Context, item: Prepared, number: int) -> Prepared:
+    metadata, columns = {**item.draft.metadata, "turn": number}, {**item.draft.columns, "turn": number}
+    turn = replace(item.draft, metadata=metadata, columns=columns)
+    return replace(item, draft=turn, fingerprint=fingerprint(context.reader, turn))
 
 
 def _duplicates(context: Context, items: Mapping[str, Prepared]) -> list[Memory]:

@@ -3,14 +3,15 @@
 from collections.abc import AsyncIterator, Iterable, Sequence
 from os import PathLike
 from types import TracebackType
-from typing import Self
+from typing import Self, overload
 
 from memory_mesh.core.audit import Anchored, Rekeyed, Verdict
+from memory_mesh.core.intake import Item, Message, Metadata
 from memory_mesh.core.learning import Distilled, Heartbeat, JobRun, LessonBlock, LessonContext
 from memory_mesh.core.model import MIN_IMPORTANCE, Block, Change, Extraction, GivenClock, Head, MemoryRecord, SearchResult, Status
 from memory_mesh.core.ports import ChatModel, Embedder, IdSource, Progress, Step, Store
 from memory_mesh.core.search import CacheStats, Explanation
-from memory_mesh.faces.mesh import MemoryStats, Mesh, Metadata
+from memory_mesh.faces.mesh import MemoryStats, Mesh
 from memory_mesh.flows.embed import Reembedded
 from memory_mesh.flows.erase import Erasure
 from memory_mesh.flows.filters import Filter
@@ -166,22 +167,61 @@ class AsyncMemoryMesh:
 
         A store that was passed to the constructor as an object stays open.
         """
-    async def add(self, content: str, metadata: Metadata | None = None, *, idempotency_key: str | None = None) -> MemoryRecord:
-        """Store a text and return its memory, which is durable when the call returns.
+    @overload
+    async def add(
+        self,
+        content: str | Message,
+        metadata: Metadata | None = None,
+        *,
+        idempotency_key: str | None = None,
+        progress: Progress | None = None,
+    ) -> MemoryRecord:
+        """Store a text, a chat message or a list of messages, and return its memory, or the list of new memories.
 
-        If the same text is stored in the same scope already, that memory is counted as observed again and returned. A call
-        repeated with the same `idempotency_key` stores nothing and returns the same memory.
+        They are durable when the call returns. If the same text is stored in the same scope already, that memory is counted as
+        observed again and returned. A call repeated with the same `idempotency_key` stores nothing and returns the same.
+
+        A message has `role` and `content`, and may have `name`, `timestamp` and `metadata`. It becomes the next turn of its
+        session, which `metadata` or the mesh names. Of a list, only what follows the stored turns is added, so an agent may send
+        its whole history again. System messages and messages without text are left out.
 
         Raises `InvalidInput` for invalid content or metadata, and `KeyReused` if the key was used for another request.
         """
-    async def ingest(self, content: str, metadata: Metadata | None = None, *, idempotency_key: str | None = None) -> MemoryRecord:
-        """Store a text. The name that RFC-0011 uses for `add`."""
-    async def add_many(
-        self, items: Iterable[tuple[str, Metadata | None]], *, idempotency_key: str | None = None
+    @overload
+    async def add(
+        self,
+        content: Sequence[Message],
+        metadata: Metadata | None = None,
+        *,
+        idempotency_key: str | None = None,
+        progress: Progress | None = None,
     ) -> list[MemoryRecord]:
-        """Store pairs of text and metadata, all or none, and return their memories in the same order.
+        """Store a text, a chat message or a list of messages, and return its memory, or the list of new memories.
 
-        Raises what `add` raises; the message names the position of the invalid item.
+        They are durable when the call returns. If the same text is stored in the same scope already, that memory is counted as
+        observed again and returned. A call repeated with the same `idempotency_key` stores nothing and returns the same.
+
+        A message has `role` and `content`, and may have `name`, `timestamp` and `metadata`. It becomes the next turn of its
+        session, which `metadata` or the mesh names. Of a list, only what follows the stored turns is added, so an agent may send
+        its whole history again. System messages and messages without text are left out.
+
+        Raises `InvalidInput` for invalid content or metadata, and `KeyReused` if the key was used for another request.
+        """
+    ingest = add
+    async def add_many(
+        self,
+        items: Iterable[Item],
+        metadata: Metadata | None = None,
+        *,
+        idempotency_key: str | None = None,
+        progress: Progress | None = None,
+    ) -> list[MemoryRecord]:
+        """Store many items, all or none, and return their memories in the same order.
+
+        An item is anything that `add` takes: a text, a pair of text and metadata, a mapping with `content` and `metadata`, a
+        message or a list of messages. `metadata` is added to all of them. Of messages, only the new ones are stored and returned.
+
+        Raises what `add` raises; the message names the position of the invalid item, from 0.
         """
     async def ingest_dir(
         self,
@@ -204,6 +244,7 @@ class AsyncMemoryMesh:
         min_importance: float = MIN_IMPORTANCE,
         metadata: Metadata | None = None,
         idempotency_key: str | None = None,
+        progress: Progress | None = None,
     ) -> Extraction:
         """Extract memories from a text with the language model, and store them with the given metadata.
 

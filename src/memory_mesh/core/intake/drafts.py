@@ -7,6 +7,7 @@ import json
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import date, datetime
 from hashlib import sha256
 from math import isfinite
 from typing import TYPE_CHECKING
@@ -154,12 +155,14 @@ def _item(item: object, path: str, depth: int, budget: _Budget) -> Value:
         return str(item)
     if item is None or isinstance(item, bool):
         return item
+    if isinstance(item, date):
+        return parse_time(item, path[:80]) if isinstance(item, datetime) else item.isoformat()
     if isinstance(item, int) and abs(item) <= INT_MAX:
         return int(item)
     if isinstance(item, float) and isfinite(item):
         return float(item)
     what = f"{path[:80]} is {type(item).__name__} {shown(item, max_length=40)}"
-    raise InvalidInput(what, expected="text, a finite number up to 2^53, true, false, null, a list or an object")
+    raise InvalidInput(what, expected="text, a finite number up to 2^53, true, false, null, a time, a list or an object")
 
 
 def _columns(metadata: dict[str, Value], reader: Reader) -> dict[str, Value]:

@@ -1,0 +1,250 @@
+"""Read what a caller gives to `add`: a text, a pair of text and metadata, a mapping, a chat message, or a list of these.
+
+Messages are read in the forms of OpenAI, Anthropic and LangChain. A message becomes one text; who said it, when, and the calls of
+tools go into its metadata. System messages and messages without text are not stored.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Protocol, runtime_checkable
+
+from memory_mesh.core.checks import is_number, listed, number
+from memory_mesh.core.errors import InvalidInput, shown
+from memory_mesh.core.model import iso, parse_time
+from memory_mesh.core.safety import Source
+
+
+@runtime_checkable
+class MessageObject(Protocol):
+    """A message object of a library, such as `openai`, `anthropic` or `langchain`."""
+
+    def model_dump(self) -> Mapping[str, object]: ...
+
+
+Metadata = Mapping[str, object]
+Message = Mapping[str, object] | MessageObject
+Item = str | Message | tuple[str, Metadata | None] | tuple[Sequence[Message], Metadata | None] | Sequence[Message]
+
+ALONE = -1  # the thread of a message that was given by itself
+MAX_MESSAGES = 10_000
+_SOURCES = {"user": Source.USER_IMPLICIT, "assistant": Source.INFERENCE, "tool": Source.TOOL_OUTPUT}
+_UNSTORED_ROLES = ("system", "developer")
+_ALIASES = {"human": "user", "ai": "assistant", "model": "assistant", "function": "tool"}
+_TEXT_PARTS = ("text", "input_text", "output_text")
+_THOUGHTS = ("thinking", "redacted_thinking", "reasoning")
+_EXPECTED = "a text, a pair of text and metadata, a message, or a list of messages"
+_MAX_ARGUMENTS = 4_000  # characters of the arguments of one call; they may contain whole files
+_YEAR_10000 = 253_402_300_799
+_MILLISECONDS = 1e11  # a larger timestamp is in milliseconds: as seconds it would be after the year 5000
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """One text to store and its metadata, neither of them checked yet."""
+
+    content: object
+    metadata: object = None
+    source: Source | None = None  # of a message: it decides the trust
+    thread: int | None = None  # of a message: the list that it came in; messages of a list are compared with the stored turns
+    item: int | None = None  # its position in the call, for errors; None if it is the only one
+
+
+def is_list(content: object) -> bool:
+    """Return whether the argument of `add` is a list of items rather than one of them."""
+    return isinstance(content, list | tuple) and (not _is_pair(content) or is_list(content[0]))
+
+
+def read_one(item: object, metadata: object = None) -> list[Given]:
+    """Return the texts of one item; a message with several results of tools has several. Raise `InvalidInput` if it has none."""
+    given = list(_read(item, metadata, ALONE, {}))
+    if not given:
+        remedy = "leave it out, or give the list of messages that it is part of"
+        raise InvalidInput("system messages and messages without text are not stored", remedy=remedy)
+    return given
+
+
+def read_items(items: object, metadata: object = None) -> list[Given]:
+    """Return the texts of a batch; `metadata` is added to that of each item. An error names the position of the item."""
+    every: list[object] = listed("items", items, expected="a list; `add` takes a single item")
+    given: list[Given] = []
+    calls: dict[str, object] = {}
+    for n, item in enumerate(every):
+        at = n if len(every) > 1 else None
+        with numbered("item", at):
+            given += _read(item, metadata, 0, calls, at)
+    if sum(one.thread is not None for one in given) > MAX_MESSAGES:
+        remedy = "give the rest in further calls, in order"
+        raise InvalidInput("too many messages in one call", expected=f"at most {MAX_MESSAGES:,}", remedy=remedy)
+    return given
+
+
+@contextmanager
+def numbered(name: str, at: int | None) -> Iterator[None]:
+    """Add the position of an item to the errors of the block."""
+    try:
+        yield
+    except InvalidInput as error:
+        if at is None:
+            raise
+        raise type(error)(f"{name} {at}: {error.what}", expected=error.expected, remedy=error.remedy) from None
+
+
+def _read(given: object, metadata: object, thread: int, calls: dict[str, object], at: int | None = None) -> Iterator[Given]:
+    """Yield the texts of an item. `calls` keeps the calls of messages without text until the results of their tools follow."""
+    item = _plain(given)
+    if isinstance(item, Mapping) and (role := _role(item)):
+        for text, own, source in _turns(role, item, metadata, calls):
+            yield Given(text, own, source, thread, at)
+    elif isinstance(item, Mapping):
+        if unknown := [key for key in item if key not in ("content", "metadata")]:
+            expected = "content and metadata, or a message with role and content"
+            raise InvalidInput(f"unknown key {shown(unknown[0])}", expected=expected)
+        yield Given(item.get("content"), _merged(metadata, item.get("metadata")), item=at)
+    elif isinstance(item, list | tuple) and _is_pair(item):
+        content, merged = _plain(item[0]), _merged(metadata, item[1])
+        if isinstance(content, Mapping | list | tuple):
+            yield from _read(content, merged, thread, calls, at)
+        else:
+            yield Given(content, merged, item=at)
+    elif isinstance(item, list | tuple) and item and all(isinstance(_plain(one), Mapping) for one in item):
+        inner: dict[str, object] = {}
+        for n, message in enumerate(item):
+            with numbered("message", n):
+                yield from _read(message, metadata, 1 + (at or 0), inner, at)
+    elif isinstance(item, str):
+        yield Given(item, metadata, item=at)
+    else:
+        raise InvalidInput(f"it is {shown(item)}", expected=_EXPECTED)
+
+
+def _plain(item: Any) -> object:
+    """Return a message object as a mapping, and everything else unchanged."""
+    if isinstance(item, str | list | tuple | Mapping | type) or not isinstance(item, MessageObject):
+        return item
+    return item.model_dump()
+
+
+def _is_pair(item: Sequence[object]) -> bool:
+    """Return whether a sequence is a content with its metadata. The second of two messages is not metadata."""
+    if len(item) != 2:
+        return False
+    first, second = item
+    keys = {"role", "content"} & second.keys() if isinstance(second, Mapping) else set()
+    if isinstance(first, str):
+        return isinstance(item, tuple) or not (isinstance(second, str) or len(keys) == 2)
+    return second is None or (isinstance(second, Mapping) and not keys)
+
+
+def _merged(common: object, own: object) -> object:
+    """Return the metadata of a call together with that of an item, which comes first. What is not an object fails later."""
+    if isinstance(common, Mapping) and isinstance(own, Mapping):
+        return {**common, **own}
+    return common if own is None else own
+
+
+# --- messages ---
+
+
+def _role(item: Mapping[Any, object]) -> str | None:
+    """Return the role of a message; None for a mapping that is not a message. LangChain calls it `type`."""
+    if "role" not in item and not ("content" in item and item.get("type") in ("system", "tool", *_ALIASES)):
+        return None
+    raw = item.get("role", item.get("type"))
+    role = _ALIASES.get(raw.lower(), raw.lower()) if isinstance(raw, str) else ""
+    if role not in _SOURCES and role not in _UNSTORED_ROLES:
+        raise InvalidInput(f"role is {shown(raw)}", expected=f"one of {', '.join([*_SOURCES, *_UNSTORED_ROLES])}")
+    return role
+
+
+def _turns(
+    role: str, message: Mapping[Any, object], common: object, calls: dict[str, object]
+) -> Iterator[tuple[str, Metadata, Source]]:
+    """Yield text, metadata and source of each turn in a message. Anthropic puts results of tools into a user's message."""
+    if role in _UNSTORED_ROLES:
+        return
+    if "content" not in message and not message.get("tool_calls"):
+        raise InvalidInput("content is missing", expected="a text, or a list of parts")
+    metadata = _merged(common, message.get("metadata")) or {}
+    if not isinstance(metadata, Mapping):
+        raise InvalidInput(f"metadata is {type(metadata).__name__}", expected="an object with text keys")
+    name, parts = message.get("name"), _Parts.of(message.get("content"), message.get("tool_calls"))
+    if name is not None and (not isinstance(name, str) or not name.strip()):
+        raise InvalidInput(f"name is {shown(name)}", expected="a non-empty text")
+    own = {**metadata, "event_time": _time(message.get("timestamp")) or metadata.get("event_time")}
+    said = [("tool", None, _Parts.of(result.get("content")), result.get("tool_use_id")) for result in parts.results]
+    for who, speaker, each, call_id in [*said, (role, name, parts, message.get("tool_call_id"))]:
+        if each.text:
+            called = [calls.pop(call_id)] if isinstance(call_id, str) and call_id in calls else []
+            own |= {"speaker": speaker or metadata.get("speaker") or who, "role": who, "tool_call_id": call_id}
+            own |= {"provenance": {"source": _SOURCES[who].value}, "attachments": each.others or None}
+            own["tool_calls"] = [*each.calls, *called] or None
+            yield each.text, {key: value for key, value in own.items() if value is not None}, _SOURCES[who]
+        else:
+            calls |= {str(call["id"]): call for call in each.calls if "id" in call}
+
+
+@dataclass(slots=True)
+class _Parts:
+    """The content of a message, sorted."""
+
+    texts: list[str] = field(default_factory=list)
+    calls: list[dict[str, object]] = field(default_factory=list)
+    results: list[Mapping[Any, object]] = field(default_factory=list)  # of tools, as Anthropic sends them
+    others: list[str] = field(default_factory=list)  # the types of images, files and the like
+
+    @property
+    def text(self) -> str:
+        return "\n".join(text for text in self.texts if text.strip())
+
+    @classmethod
+    def of(cls, content: object, calls: object = None) -> "_Parts":
+        every = [content] if isinstance(content, str) else [] if content is None else content
+        if not isinstance(every, list | tuple):
+            raise InvalidInput(f"content is {type(content).__name__}", expected="a text, or a list of parts")
+        every_call = calls if isinstance(calls, list | tuple) else [] if calls is None else [calls]
+        parts = cls(calls=[_read_call(call) for call in every_call])
+        for part in map(_plain, every):
+            if not isinstance(part, str | Mapping):
+                raise InvalidInput(f"content has a part of type {type(part).__name__}", expected="texts and objects")
+            parts._add({"text": part} if isinstance(part, str) else part)
+        return parts
+
+    def _add(self, part: Mapping[Any, object]) -> None:
+        kind = part.get("type", "text" if "text" in part else "other")
+        if kind in _TEXT_PARTS:
+            if not isinstance(text := part.get("text"), str):
+                raise InvalidInput(f"the text of a part is {type(text).__name__}", expected="text")
+            self.texts.append(text)
+        elif kind == "tool_use":
+            self.calls.append(_read_call(part))
+        elif kind == "tool_result":
+            self.results.append(part)
+        elif kind not in _THOUGHTS:
+            self.others.append(str(kind)[:60])
+
+
+def _read_call(given: object) -> dict[str, object]:
+    """Return a call of a tool in one form, with its arguments as JSON text."""
+    raw = _plain(given)
+    if not isinstance(raw, Mapping):
+        raise InvalidInput(f"a tool call is {type(raw).__name__}", expected="an object with id and name")
+    function = raw.get("function")
+    call = function if isinstance(function, Mapping) else raw
+    arguments = next((call[key] for key in ("arguments", "args", "input") if call.get(key) is not None), None)
+    try:
+        text = arguments if isinstance(arguments, str | None) else json.dumps(arguments, ensure_ascii=False, default=str)
+    except (TypeError, ValueError, RecursionError):
+        raise InvalidInput("the arguments of a tool call cannot be written as JSON", expected="an object") from None
+    cut = text if text is None or len(text) <= _MAX_ARGUMENTS else f"{text[:_MAX_ARGUMENTS]}…"
+    found = {"id": raw.get("id"), "name": call.get("name"), "arguments": cut}
+    return {key: value for key, value in found.items() if value is not None}
+
+
+def _time(value: object) -> str | None:
+    """Return the time of a message, given as ISO 8601, a datetime or seconds since 1970."""
+    if value is None or not is_number(value):
+        return None if value is None else parse_time(value, "timestamp")
+    seconds = number("timestamp", value, min_=0, max_=_YEAR_10000 * 1000, expected="seconds since 1970, or ISO 8601")
+    return iso(round(seconds if seconds > _MILLISECONDS else seconds * 1000))
