@@ -1,6 +1,7 @@
 """Layer 0: every text is cleaned and redacted before it reaches a store."""
 
 import inspect
+import json
 import stat
 from collections.abc import Callable
 from pathlib import Path
@@ -68,6 +69,14 @@ def lesson_of_secrets() -> dict[str, object]:
     return {**dict.fromkeys(LESSON_TEXTS, DETAILS), "severity": "high"}
 
 
+LINE = {
+    "id": "mem_1", "content": DETAILS + " imported", "metadata": NOTES, "created_at": "2026-01-01", "updated_at": "2026-01-01",
+    "tags": [SECRETS["email"]], "speaker": SECRETS["email"], "category": DETAILS, "heritage_chain": {"of": DETAILS},
+    "revision": 2,
+    "history": [{"revision": 2, "at": "2026-01-01", "action": "update", "why": DETAILS, "before": {"content": DETAILS}}],
+}  # fmt: skip
+
+
 # Every method of the face that writes, called with secrets wherever it takes a text.
 WRITES: dict[str, Callable[[MemoryMesh, str], object]] = {
     "add": lambda mesh, _: mesh.add(DETAILS, dict(NOTES), idempotency_key=DETAILS),
@@ -88,6 +97,7 @@ WRITES: dict[str, Callable[[MemoryMesh, str], object]] = {
     "erase": lambda mesh, id_: mesh.erase(id_),
     "delete": lambda mesh, id_: mesh.delete(id_),
     "delete_all": lambda mesh, _: mesh.delete_all(project="none"),
+    "import_memories": lambda mesh, _: mesh.import_memories([next(mesh.export()), json.dumps(LINE)]),
     "backup": lambda mesh, _: mesh.backup("copy.db"),
     "compact": lambda mesh, _: mesh.compact(),
     "search": lambda mesh, _: mesh.search(DETAILS),
@@ -100,7 +110,7 @@ WRITES: dict[str, Callable[[MemoryMesh, str], object]] = {
 READS = {
     "init", "close", "get", "get_all", "history", "explain", "stats", "verify", "format_results", "clear_cache",
     "get_cache_stats", "check_models", "format_for_model", "get_memories_by_pattern", "heartbeat_log",
-    "audit_heads",
+    "audit_heads", "export",
 }  # fmt: skip
 
 

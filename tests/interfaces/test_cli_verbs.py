@@ -88,6 +88,9 @@ def test_every_method_of_the_mesh_is_reached_by_a_command(cli, reached):
         ["reembed"],
         ["list"],
         ["stats"],
+        ["export", "--out", "memories.jsonl"],
+        ["import", "memories.jsonl"],
+        ["backup", "copy.db"],
         ["compact"],
         ["delete-all", "--agent", "YAMO_AGENT", "--yes"],
     ):
@@ -112,7 +115,10 @@ def test_the_examples_in_the_help_run(cli, monkeypatch, name):
             Path("memory-mesh.toml").touch()
         if "untrust" in line:
             cli("config", "trust", ".")
-        monkeypatch.setattr(sys, "stdin", Keyboard("yes\n"))
+        if line.startswith("import"):
+            Path("memories.jsonl").write_text(cli("export", "--user", "ana").out)
+        typed_in = Path("memories.jsonl").read_text() if line.startswith("import") else "yes\n"
+        monkeypatch.setattr(sys, "stdin", Keyboard(typed_in))
         typed = line.split(" < ")[0].split(" > ")[0].replace(ID, id_).replace("12:9ca0…", head)
         assert cli(*shlex.split(typed)).code == 0, line
 

@@ -45,6 +45,7 @@ NO_OPERATION = {
     "clear_cache": "the cache of a command ends with the command",
     "get_cache_stats": "and is empty when it begins",
     "delete": "erase is delete with the proof, which tells whether the id was known",
+    "import_memories": "a handler opens the file",
     "get_memories_by_pattern": "lessons shows them with their rules",
 }
 # Parameters of methods that no entry offers, each with the reason.

@@ -17,12 +17,23 @@ from memory_mesh.core.checks import whole_number
 from memory_mesh.core.errors import NOT_YET, InvalidInput, not_yet, shown
 from memory_mesh.core.intake import Item, Message, Metadata, Selection, is_list
 from memory_mesh.core.learning import Distilled, Heartbeat, JobRun, LessonBlock, LessonContext, Spending
-from memory_mesh.core.model import MIN_IMPORTANCE, Block, Change, Extraction, Head, MemoryRecord, SearchResult, Status
+from memory_mesh.core.model import (
+    MIN_IMPORTANCE,
+    BackedUp,
+    Block,
+    Change,
+    Extraction,
+    Head,
+    Imported,
+    MemoryRecord,
+    SearchResult,
+    Status,
+)
 from memory_mesh.core.ports import Progress, as_progress
 from memory_mesh.core.search import CacheStats, Explanation
 from memory_mesh.core.search.passages import fitting
 from memory_mesh.core.text import shortened, shown_url
-from memory_mesh.flows import embed, erase, filters, folders, lessons, models, search, transfer, usage, write
+from memory_mesh.flows import embed, erase, filters, folders, lessons, models, search, usage, write
 from memory_mesh.flows.context import Context, State
 from memory_mesh.flows.embed import Reembedded
 from memory_mesh.flows.erase import Erasure
@@ -30,7 +41,6 @@ from memory_mesh.flows.filters import Filter
 from memory_mesh.flows.folders import Ingested
 from memory_mesh.flows.models import Checked
 from memory_mesh.flows.search import Request
-from memory_mesh.flows.transfer import BackedUp
 
 
 @dataclass(frozen=True, slots=True)
@@ -357,11 +367,34 @@ class Mesh:
 
     # --- moving ---
 
+    def export(self, *, history: bool = False, progress: Progress | None = None) -> Iterator[str]:
+        """Yield the memories that this agent and session can see, of every status, as lines of JSON, oldest first.
+
+        The first line names the format; docs/transfer.md describes it. With `history`, each line has the older revisions too.
+        Vectors are not exported.
+        """
+        from memory_mesh.flows import transfer
+
+        return transfer.export(self._flushed(), history=history, progress=as_progress(progress))
+
+    def import_memories(self, lines: Iterable[str], *, reassign: bool = False, progress: Progress | None = None) -> Imported:
+        """Store the memories of an export with their ids, times and scope, and return what was stored, skipped and failed.
+
+        A memory that is stored already is skipped; if it differs, its line fails and nothing is changed. Lines of another user
+        fail, unless `reassign` stores them as memories of this user. Each batch of 500 lines is written at once. Raises
+        `InvalidInput` if the first line is not that of an export.
+        """
+        from memory_mesh.flows import transfer
+
+        return transfer.import_memories(self._context(), lines, reassign=reassign, progress=as_progress(progress))
+
     def backup(self, file: str | PathLike[str], *, progress: Progress | None = None) -> BackedUp:
         """Copy the file of the store to a new file, as it is at one moment, while others read and write.
 
         Raises `InvalidInput` if the file exists or cannot be written, and for a store without a file.
         """
+        from memory_mesh.flows import transfer
+
         return transfer.backup(self._flushed(), checks.path("file", file), as_progress(progress))
 
     # --- audit ---

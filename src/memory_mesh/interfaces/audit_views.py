@@ -69,12 +69,16 @@ def blocks(latest: Sequence[Block], call: Call) -> Answer:
 
 
 def exported(pieces: Iterable[str], call: Call) -> Answer:
-    """Write an export to a new file, or to standard output without anything else."""
+    return write_export(pieces, call, "blocks")
+
+
+def write_export(pieces: Iterable[str], call: Call, what: str, *, header: int = 0) -> Answer:
+    """Write an export to a new file, or to standard output without anything else. `header` is the number of its first lines."""
     out = call.options.get("out")
     if not isinstance(out, str):
         return Answer(text="", data={}, code=_print_export(pieces))
     try:
-        # Blocks quote memories: only the owner may read the file, and it must not replace another.
+        # It quotes memories: only the owner may read the file, and it must not replace another.
         file = os.open(out, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except OSError as error:
         raise InvalidInput(f"{out} cannot be written: {_reason(error)}", expected="a file that does not exist yet") from None
@@ -88,7 +92,8 @@ def exported(pieces: Iterable[str], call: Call) -> Answer:
         if isinstance(error, OSError):
             raise InvalidInput(f"{out} cannot be written: {_reason(error)}", expected="enough space") from None
         raise
-    return Answer(text=f"{NAME} Exported {count} blocks to {out}", data={"blocks": count, "file": out})
+    count -= header
+    return Answer(text=f"{NAME} Exported {count} {what} to {out}", data={what: count, "file": out})
 
 
 def _print_export(pieces: Iterable[str]) -> int:

@@ -1,6 +1,8 @@
 """Handlers: commands that do more than call the mesh once. Each takes a `Call` and returns an `Answer`."""
 
+import sys
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -86,6 +88,23 @@ def verify_file(call: Call) -> Answer:
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror or error if isinstance(error, OSError) else "it is not UTF-8"
         raise InvalidInput(f"{file} cannot be read: {reason}", expected="a file of memory-mesh audit export") from None
+
+
+def import_file(call: Call) -> Answer:
+    """Import the memories of a file, or of standard input."""
+    from memory_mesh.interfaces.transfer_views import imported
+
+    file = str(call.arguments["file"])
+    try:
+        # A byte that is not UTF-8 makes its own line fail, not the whole import.
+        with (
+            nullcontext(sys.stdin) if file == "-" else Path(file).open(encoding="utf-8-sig", errors="surrogateescape") as lines,
+            call.target.mesh() as mesh,
+            progress("lines") as update,
+        ):
+            return imported(mesh.import_memories(lines, reassign=bool(call.arguments["reassign"]), progress=update), call)
+    except OSError as error:
+        raise InvalidInput(f"{file} cannot be read: {error.strerror}", expected="a file of memory-mesh export") from None
 
 
 # --- heartbeat --watch ---

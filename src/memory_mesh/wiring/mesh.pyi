@@ -8,7 +8,19 @@ from typing import Self, overload
 from memory_mesh.core.audit import Anchored, Rekeyed, Verdict
 from memory_mesh.core.intake import Item, Message, Metadata
 from memory_mesh.core.learning import Distilled, Heartbeat, JobRun, LessonBlock, LessonContext
-from memory_mesh.core.model import MIN_IMPORTANCE, Block, Change, Extraction, GivenClock, Head, MemoryRecord, SearchResult, Status
+from memory_mesh.core.model import (
+    MIN_IMPORTANCE,
+    BackedUp,
+    Block,
+    Change,
+    Extraction,
+    GivenClock,
+    Head,
+    Imported,
+    MemoryRecord,
+    SearchResult,
+    Status,
+)
 from memory_mesh.core.ports import ChatModel, Embedder, IdSource, Progress, Step, Store
 from memory_mesh.core.search import CacheStats, Explanation
 from memory_mesh.faces.mesh import MemoryStats, Mesh
@@ -17,7 +29,6 @@ from memory_mesh.flows.erase import Erasure
 from memory_mesh.flows.filters import Filter
 from memory_mesh.flows.folders import Ingested
 from memory_mesh.flows.models import Checked
-from memory_mesh.flows.transfer import BackedUp
 
 class MemoryMesh(Mesh):
     """One memory for one agent.
@@ -378,6 +389,21 @@ class AsyncMemoryMesh:
         """Free the bytes of deleted memories, and return whether they are freed.
 
         Only needed for large stores: small ones are compacted by each deletion.
+        """
+    def export(self, *, history: bool = False, progress: Progress | None = None) -> AsyncIterator[str]:
+        """Yield the memories that this agent and session can see, of every status, as lines of JSON, oldest first.
+
+        The first line names the format; docs/transfer.md describes it. With `history`, each line has the older revisions too.
+        Vectors are not exported.
+        """
+    async def import_memories(
+        self, lines: Iterable[str], *, reassign: bool = False, progress: Progress | None = None
+    ) -> Imported:
+        """Store the memories of an export with their ids, times and scope, and return what was stored, skipped and failed.
+
+        A memory that is stored already is skipped; if it differs, its line fails and nothing is changed. Lines of another user
+        fail, unless `reassign` stores them as memories of this user. Each batch of 500 lines is written at once. Raises
+        `InvalidInput` if the first line is not that of an export.
         """
     async def backup(self, file: str | PathLike[str], *, progress: Progress | None = None) -> BackedUp:
         """Copy the file of the store to a new file, as it is at one moment, while others read and write.

@@ -113,6 +113,32 @@ class Extraction:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BackedUp:
+    """A copy of a store's file, and its size."""
+
+    file: str
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class FailedLine:
+    """A line that was not imported, and why."""
+
+    line: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Imported:
+    """The result of an import: how many memories were stored, how many were stored already, and which lines failed."""
+
+    imported: int = 0
+    skipped: int = 0
+    failed: tuple[FailedLine, ...] = ()
+    redactions: dict[str, int] = field(default_factory=dict)  # how many values of each kind were masked
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Memory(MemoryRecord):
     """A memory with its internal fields: keywords, vector, fingerprint, salt, reach and position."""
 
