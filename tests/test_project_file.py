@@ -23,6 +23,7 @@ ALLOWED = {
     "ranker": ("'rrf'", "rrf"),
     "channel_weights": ("{keywords = 2}", {"keywords": 2}),
     "stemmer_language": ("'german'", "german"),
+    "offline": ("true", True),
     "enable_llm": ("false", False),
     "llm_timeout": ("5.0", 5.0),
     "llm_requests_per_minute": ("10", 10),
@@ -153,6 +154,13 @@ def test_a_project_lowers_the_limits_of_the_user_and_cannot_raise_them(place: Pl
 def test_a_project_cannot_raise_a_default_limit(place: Place, name: str, default: str) -> None:
     place.write(f"{name} = {default}1")
     assert f"goes beyond your own {default}" in place.refused()
+
+
+def test_a_project_switches_downloads_off_and_cannot_switch_them_on(place: Place) -> None:
+    for own in ("", "offline = true"):
+        (place.home / FILE).write_text(own)
+        place.write("offline = false")
+        assert "offline false: a project's file can only switch it on" in place.refused()
 
 
 def test_a_project_cannot_enable_the_language_model_that_the_user_disabled(place: Place) -> None:

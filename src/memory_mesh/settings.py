@@ -249,6 +249,8 @@ def _fault(name: str, value: Any, project: Path, own: _Values) -> str:
     rule, limit = BY_NAME[name].metadata["project"], own.get(name, BY_NAME[name].default)
     if rule is Project.LOWER and limit is not None and value > limit:
         return f"{name} {value} goes beyond your own {limit}, and a project's file can only lower it"
+    if rule is Project.ON and value is not True:
+        return f"{name} {str(value).lower()}: a project's file can only switch it on"
     if rule is Project.INSIDE and not Path(value).is_relative_to(os.path.realpath(project)):
         return f"{name} {shown(value, max_length=120)} is not inside the project"
     return ""

@@ -1,6 +1,7 @@
 """Vectors through the mesh: what is embedded, when, by which model, and what happens when embedding fails."""
 
 import logging
+from collections.abc import Sequence
 from hashlib import sha256
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 from memory_mesh import MemoryMesh
 from memory_mesh.core.errors import EmbeddingError, InvalidInput, ModelMismatch, SettingsError
 from memory_mesh.core.model import Kind, Row, Vector
-from memory_mesh.models import FallbackEmbedder, HashingEmbedder
+from memory_mesh.models import FallbackEmbedder, HashingEmbedder, model_files
 from memory_mesh.stores import open_store
 from memory_mesh.testing.fakes import DownEmbedder, RecordingEmbedder
 
@@ -273,6 +274,40 @@ def test_a_fallback_of_another_model_leaves_the_memory_waiting_and_the_query_to_
 def test_a_fallback_of_the_same_model_is_as_good(house: House) -> None:
     mesh = house.mesh(embedder=FallbackEmbedder([DownEmbedder("hashing/256"), HashingEmbedder()]))
     assert not mesh.add("Ana prefers tea.").pending
+
+
+def test_an_outage_of_the_embedder_is_logged_once_and_the_next_one_again(house: House, caplog: pytest.LogCaptureFixture) -> None:
+    class Flaky(HashingEmbedder):
+        down = True
+
+        def embed(self, texts: Sequence[str]) -> list[Vector]:
+            return DownEmbedder().embed(texts) if self.down else super().embed(texts)
+
+    embedder = Flaky()
+    mesh = house.mesh(embedder=embedder)
+    for lines in (1, 2):
+        embedder.down = True
+        mesh.add_many([(f"tea number {lines}", None)])
+        mesh.add(f"coffee number {lines}")
+        assert caplog.text.count("stored without vectors") == lines
+        embedder.down = False
+        assert not mesh.add(f"water number {lines}").pending
+
+
+def test_offline_without_a_model_memories_are_stored_and_found_by_keywords_with_one_line(
+    house: House, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(model_files, "SOURCES", {"a way": lambda into: pytest.fail("it was downloaded")})
+    monkeypatch.setattr(model_files, "find_package", lambda package: None)
+    monkeypatch.setenv("MEMORY_MESH_OFFLINE", "1")
+    mesh = house.mesh(embedder="local", cache_dir=str(tmp_path / "empty"))
+    assert mesh.add("Ana prefers tea.").pending
+    mesh.add("Ben prefers coffee.")
+    assert [hit.content for hit in mesh.search("tea")] == ["Ana prefers tea."]
+    [line] = caplog.messages
+    assert "offline is set" in line
+    assert "memory-mesh model fetch" in line
+    assert "\n" not in line
 
 
 # --- another model ---

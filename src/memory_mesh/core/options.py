@@ -33,6 +33,7 @@ class Project(StrEnum):
     NO = "no"
     YES = "yes"
     LOWER = "lower it"  # a number not above the user's own, or false
+    ON = "switch it on"
     INSIDE = "a folder inside the project"
 
 
@@ -142,6 +143,7 @@ class EmbeddingOptions:
     embedding_window: int | None = option(None, "how many tokens of a text the model reads; known for the usual models")
     embedding_price: float | None = option(None, "dollars for a million tokens embedded")
     model_path: str | None = option(None, "the folder that holds the local model")
+    offline: bool = option(False, "never download the local model", project=Project.ON)
     cache_dir: str | None = option(None, "the folder for files that can be downloaded or built again, such as the local model")
 
 

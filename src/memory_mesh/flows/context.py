@@ -53,6 +53,7 @@ class State:
     usage: UsageCounter = field(default_factory=UsageCounter)
     search_log: SearchLog = field(default_factory=SearchLog)  # searches whose audit block is not written yet
     ledger: Accounts | None = None  # None: no paid model
+    down: set[str] = field(default_factory=set)  # what was logged since the embedder failed
     warned: Event = field(default_factory=Event)  # set after the one warning about vectors of another model
     warned_altered: Event = field(default_factory=Event)  # set after the one warning about contents that are not as sealed
 

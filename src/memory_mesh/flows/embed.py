@@ -79,9 +79,10 @@ class Vectors(dict[str, Embedded]):
         try:
             for start, batch in enumerate(batches(new, _EMBEDDED_AT_ONCE)):
                 self.update(zip(batch, _embed_passages(context, embedder, batch), strict=True))
+                context.state.down.clear()
                 self._progress("embedding", start * _EMBEDDED_AT_ONCE + len(batch), len(new))
         except EmbeddingError as error:
-            _log.warning("stored without vectors, found by keywords until `memory-mesh reembed`: %s", error)
+            _warn_down(context, "stored without vectors, found by keywords until `memory-mesh reembed`", error)
             # The other batches would fail too, each after the same wait.
             self.update({text: Embedded(pending=True) for text in new if text not in self})
 
@@ -111,8 +112,9 @@ def embed_query(context: Context, query: str) -> Vector | None:
     try:
         vector = embed_texts(context.embedder, [query])[0]
     except EmbeddingError as error:
-        _log.warning("searched by keywords only: %s", error)
+        _warn_down(context, "searched by keywords only", error)
         return None
+    context.state.down.clear()
     return vector if vector.model == context.embedder.model else None
 
 
@@ -133,6 +135,12 @@ def warn_once(context: Context, what: str) -> None:
     if not context.state.warned.is_set():
         context.state.warned.set()
         _log.warning("%s; run memory-mesh reembed", what)
+
+
+def _warn_down(context: Context, what: str, error: EmbeddingError) -> None:
+    """Log what the failure of an embedder leads to, once until it works again."""
+    _log.log(logging.DEBUG if what in context.state.down else logging.WARNING, "%s: %s", what, error)
+    context.state.down.add(what)
 
 
 def split_passages(context: Context, embedder: Embedder, text: str) -> list[tuple[str, dict[str, Value]]]:

