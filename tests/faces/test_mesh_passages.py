@@ -93,11 +93,14 @@ def test_the_passage_is_that_of_the_current_content(mesh: MemoryMesh) -> None:
     assert found(mesh).passage is None
 
 
-def test_the_cache_returns_the_same_passage(mesh: MemoryMesh) -> None:
+@pytest.mark.req("MESH-113")
+def test_the_cache_returns_the_same_passage_for_the_same_limit(mesh: MemoryMesh) -> None:
     mesh.add(LONG)
     first, again, fresh = found(mesh), found(mesh), found(mesh, use_cache=False)
     assert first.passage is not None
     assert first.passage == again.passage == fresh.passage
+    assert [len(found(mesh, max_chars=limit).excerpt) <= limit for limit in (30, 60, 30)] == [True] * 3
+    assert found(mesh).passage == first.passage
 
 
 def test_vectors_choose_where_the_words_do_not(house: House) -> None:
@@ -233,6 +236,12 @@ def test_a_first_result_that_is_too_long_is_shortened_to_the_part_that_fits(mesh
     assert "turquoise" in hit.excerpt
     assert len(hit.excerpt) <= 80
     assert hit.content[hit.passage.start : hit.passage.end] == hit.excerpt
+
+
+def test_a_heading_alone_is_no_passage(mesh: MemoryMesh) -> None:
+    mesh.add(f"# Zeppelin hangar\n\n## Colour of the zeppelin hangar\n\nIt was painted turquoise.\n\n## End\n\n{FILLER}")
+    assert "turquoise" in passage(mesh).text
+    assert found(mesh, max_chars=40).excerpt == "It was painted turquoise."
 
 
 @given(text=CONTENTS, query=QUERIES, max_chars=st.integers(1, 300))

@@ -20,8 +20,8 @@ _WINDOW = 256  # tokens of a passage that is split again; also the window of the
 
 def best_passages(context: Context, query: Query, rows: Sequence[Row]) -> dict[str, Passage]:
     """Return the best passage of each memory that has more than one, by id."""
-    # A token has at least one byte, and two tokens frame the text: a shorter text is one passage.
-    max_bytes = min(context.embedder.window if context.embedder else _WINDOW, _WINDOW) - 2
+    # A text of words has fewer tokens than half its bytes: a shorter one is a single passage, and costs no read.
+    max_bytes = 2 * min(context.embedder.window if context.embedder else _WINDOW, _WINDOW)
     long = [row for row in rows if len(_content(row).encode("utf-8", "replace")) > max_bytes]
     stored: dict[str, list[Row]] = defaultdict(list)
     for row in context.store.find(Kind.PASSAGE, In("ref", tuple(row.id for row in long))) if long else ():
@@ -39,9 +39,12 @@ def within(context: Context, results: Sequence[SearchResult], max_chars: int, wo
 
 def _shortened(context: Context, result: SearchResult, max_chars: int, words: Sequence[str]) -> Passage:
     """Return the part of a result's text that fits the query best, in at most so many characters."""
-    begin = result.passage.start if result.passage else 0
-    pieces = _pieces(context, result.excerpt, max_chars // CHARACTERS_PER_TOKEN) or [Piece(0, max_chars)]
-    best = best_piece(result.excerpt, pieces, words, language=context.options.stemmer_language)
+    from memory_mesh.core.scrubbing import is_heading
+
+    begin, text = result.passage.start if result.passage else 0, result.excerpt
+    pieces = _pieces(context, text, max_chars // CHARACTERS_PER_TOKEN) or [Piece(0, max_chars)]
+    answers = [piece for piece in pieces if not is_heading(text[piece.start : piece.end])]
+    best = best_piece(text, answers or pieces, words, language=context.options.stemmer_language)
     return passage_of(result.content, begin + best.start, begin + best.end)
 
 
