@@ -46,6 +46,17 @@ def command(*words: str) -> str:
     return out.buffer.getvalue().decode()
 
 
+def test_an_agent_that_sends_its_history_again_finds_each_turn_once() -> None:
+    history = [{"role": "user", "content": FERRY}, {"role": "assistant", "content": "Noted."}]
+    with MemoryMesh(session_id="trip") as mesh:
+        assert [record.turn for record in mesh.add(history)] == [1, 2]
+        history.append({"role": "user", "content": "Thanks"})
+        assert [record.turn for record in mesh.add(history)] == [3]
+        hits = mesh.search(QUESTION)
+        assert [(hit.content, hit.speaker, hit.turn) for hit in hits[:1]] == [(FERRY, "user", 1)]
+        assert mesh.stats().total_memories == 3
+
+
 def test_the_mesh_finds_by_meaning_with_the_local_model_and_the_learnt_ranker(shipped_defaults: Path) -> None:
     with MemoryMesh() as mesh:
         mesh.add_many([(fact, None) for fact in FACTS])

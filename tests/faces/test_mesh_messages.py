@@ -197,6 +197,10 @@ def test_long_calls_report_their_progress(house: House) -> None:
     mesh.add("a single text", progress=progress)
     assert reports == [("embedding", 1, 1)]
     reports.clear()
+    assert house.sound()
+    mesh.verify(progress=progress)
+    assert reports == [("verifying", 301, 301)]
+    reports.clear()
     mesh.extract("Ana likes tea.", progress=progress)
     assert reports == []  # there is no model to ask
 

@@ -401,7 +401,7 @@ class Mesh:
 
     def verify(
         self, *, agent_id: str | None = None, recalls: bool | None = None, head: tuple[int, str] | None = None,
-        anchor: str | PathLike[str] | None = None,
+        anchor: str | PathLike[str] | None = None, progress: Progress | None = None,
     ) -> list[Verdict]:  # fmt: skip
         """Verify the audit chains of this user, and return `Sound` or `Broken` for each.
 
@@ -414,7 +414,8 @@ class Mesh:
         from memory_mesh.flows.audit import ChainSelection
 
         selection = ChainSelection(agent_id=agent_id, recalls=recalls)
-        return verify(self._reading(), selection, noted=head, file=None if anchor is None else checks.path("anchor", anchor))
+        file = None if anchor is None else checks.path("anchor", anchor)
+        return verify(self._reading(), selection, noted=head, file=file, progress=as_progress(progress))
 
     def audit_heads(self, *, agent_id: str | None = None, recalls: bool | None = None) -> list[Head]:
         """Return the last block of each audit chain of this user.

@@ -11,6 +11,7 @@ from memory_mesh.core import audit
 from memory_mesh.core.audit import Anchored, Broken, Sound, Verdict
 from memory_mesh.core.errors import InvalidInput
 from memory_mesh.core.model import BY_NAME, Block, Head, In, Json, Kind, Meta, all_of, batches, equals, fault, iso
+from memory_mesh.core.ports import Progress, no_progress
 from memory_mesh.flows.audit import ChainSelection, heads, verify_all
 from memory_mesh.flows.context import Context, Plan, commit
 
@@ -55,10 +56,13 @@ def _record(ends: Sequence[Head], at: str) -> dict[str, Json]:
 # --- verifying ---
 
 
-def verify(context: Context, selection: ChainSelection, *, noted: tuple[int, str] | None, file: str | None) -> list[Verdict]:
+def verify(
+    context: Context, selection: ChainSelection, *, noted: tuple[int, str] | None, file: str | None,
+    progress: Progress = no_progress,
+) -> list[Verdict]:  # fmt: skip
     """Verify chains, and compare them with every head in an anchor file."""
     if file is None:
-        return verify_all(context, selection, noted=noted)
+        return verify_all(context, selection, noted=noted, progress=progress)
     anchored = {
         chain: numbers
         for chain, numbers in _read(context.open_anchor(file).lines(), file).items()
@@ -66,7 +70,7 @@ def verify(context: Context, selection: ChainSelection, *, noted: tuple[int, str
     }
     if not anchored:
         raise InvalidInput(f"{file} has no head of these chains", expected=_EXPECTED)
-    verdicts = verify_all(context, selection, noted=noted)
+    verdicts = verify_all(context, selection, noted=noted, progress=progress)
     signed = {one.chain: one.number for one in verdicts if isinstance(one, Sound) and one.signature.checked}
     compared = ((chain, _compare(context, chain, numbers, signed.get(chain, 0))) for chain, numbers in sorted(anchored.items()))
     broken = {chain: fault for chain, fault in compared if fault}

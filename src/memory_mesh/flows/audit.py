@@ -1,9 +1,9 @@
 """Read, export, verify and prune the audit chains of a user."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import takewhile
+from itertools import count, takewhile
 
 from memory_mesh.core import audit
 from memory_mesh.core.audit import ERASED, OPERATIONS, WITHHELD, Broken, Sound, Verdict
@@ -20,6 +20,7 @@ from memory_mesh.flows.context import Context, Plan, commit
 _AT_ONCE = 500
 _ATTEMPTS = 20
 _PRUNED_AT_ONCE = 1000  # blocks removed in one write
+_Watch = Callable[[Iterable[Block]], Iterator[Block]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,16 +109,16 @@ def _consistent(context: Context, chain: str) -> Iterator[Block]:
 # --- verifying ---
 
 
-def verify(context: Context, chain: str, *, noted: tuple[int, str] | None = None) -> Verdict:
-    """Verify a chain and the contents that it seals.
+def verify(context: Context, chain: str, *, noted: tuple[int, str] | None = None, watch: _Watch = iter) -> Verdict:
+    """Verify a chain and the contents that it seals. Its blocks pass through `watch`.
 
     Others may write between two reads, so a break counts only if no chain of the user has grown meanwhile.
     """
     user_id, _ = audit.owner_of(chain)
-    verdict = _walk(context, chain, noted)
+    verdict = _walk(context, chain, noted, watch)
     for attempt in range(_ATTEMPTS if isinstance(verdict, Broken) else 0):
         before = _heads_of(context, user_id)
-        verdict = _walk(context, chain, noted)
+        verdict = _walk(context, chain, noted, watch)
         if isinstance(verdict, Sound) or _heads_of(context, user_id) == before:
             break
         context.pause(attempt)
@@ -125,14 +126,16 @@ def verify(context: Context, chain: str, *, noted: tuple[int, str] | None = None
 
 
 def verify_all(
-    context: Context, selection: ChainSelection = ALL_CHAINS, *, noted: tuple[int, str] | None = None
-) -> list[Verdict]:
+    context: Context, selection: ChainSelection = ALL_CHAINS, *, noted: tuple[int, str] | None = None,
+    progress: Progress = no_progress,
+) -> list[Verdict]:  # fmt: skip
     """Verify this user's chains, also those without a head. A noted head may belong to any of them."""
     if noted is not None:
         noted = _checked_head(noted)
     chains = _chains(context, selection)
     chain_of_noted = _chain_of(context, chains, noted) if noted and noted[0] and chains else None
-    verdicts = [verify(context, chain, noted=noted if chain == chain_of_noted else None) for chain in chains]
+    watch = _reporting(progress, sum(head.number for head in heads(context, selection)))
+    verdicts = [verify(context, chain, noted=noted if chain == chain_of_noted else None, watch=watch) for chain in chains]
     if noted and noted[0] and chain_of_noted is None:
         verdicts.append(audit.noted_missing(chains[0] if len(chains) == 1 else "", noted[0]))
     return verdicts
@@ -189,9 +192,22 @@ class _Watcher:
             yield block
 
 
-def _walk(context: Context, chain: str, noted: tuple[int, str] | None) -> Verdict:
+def _reporting(progress: Progress, total: int) -> _Watch:
+    """Return a function that passes blocks on and reports how many there were."""
+    numbers = count(1)
+
+    def watch(blocks: Iterable[Block]) -> Iterator[Block]:
+        for block in blocks:
+            if (number := next(numbers)) % _AT_ONCE == 0 or number == total:
+                progress("verifying", min(number, total), total)
+            yield block
+
+    return watch
+
+
+def _walk(context: Context, chain: str, noted: tuple[int, str] | None, watch: _Watch) -> Verdict:
     watcher, keys = _Watcher(), signing.key_walk(context, chain)
-    walked = keys.watch(watcher.watch(_with_new_blocks(context, chain, watcher)))
+    walked = keys.watch(watcher.watch(watch(_with_new_blocks(context, chain, watcher))))
     verdict = audit.verify_chain(chain, walked, lambda: watcher.head, noted=noted)
     verdict = signing.with_signature(keys, verdict, watcher.head)
     return verdict if isinstance(verdict, Broken) else _contents(context, chain, watcher) or verdict

@@ -259,7 +259,7 @@ OPERATIONS = (
         examples=("ingest-dir notes", "ingest-dir notes --recursive --extension md --extension txt --type agent"),
     ),
     Operation(
-        name="extract", method="extract", view="extracted", heading=STORE, effect=Effect.WRITE,
+        name="extract", method="extract", view="extracted", heading=STORE, effect=Effect.WRITE, progress="bar",
         summary="Extract memories from a text with the language model. Without one, or when it fails, the text is stored whole.",
         parameters=(
             Parameter("text", "the text; - reads standard input", kind=Kind.INPUT, flag="--content", required=True, bare=True),
@@ -431,7 +431,7 @@ OPERATIONS = (
         examples=("backup memory-2026-01-31.db", "backup copy.db --store sqlite:///memory.db"),
     ),
     Operation(
-        name="audit verify", method="verify", view="verdicts", heading=MAINTAIN,
+        name="audit verify", method="verify", view="verdicts", heading=MAINTAIN, progress="bar",
         summary="Verify every audit chain, or those of --agent. Exits with 1 on a break and names the block.",
         parameters=(
             _CHAIN_AGENT, Parameter("head", "a head noted earlier, as audit head prints it", kind=Kind.HEAD),

@@ -419,6 +419,7 @@ class AsyncMemoryMesh:
         recalls: bool | None = None,
         head: tuple[int, str] | None = None,
         anchor: str | PathLike[str] | None = None,
+        progress: Progress | None = None,
     ) -> list[Verdict]:
         """Verify the audit chains of this user, and return `Sound` or `Broken` for each.
 
