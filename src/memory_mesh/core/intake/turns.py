@@ -11,6 +11,9 @@ from itertools import takewhile
 from memory_mesh.core.intake.drafts import Draft, normal_text
 from memory_mesh.core.model import Memory, Value
 
+# Only lists that repeat one message hundreds of times need so many comparisons. Then all are new: storing twice loses nothing.
+_MAX_COMPARED = 300_000
+
 
 @dataclass(frozen=True, slots=True)
 class Turn:
@@ -59,6 +62,7 @@ def count_known(given: Sequence[Turn], stored: Mapping[int, Turn]) -> int:
     equal_start = next((n for n in range(at_start) if given[n].is_equal(stored.get(first + n))), at_start)
     if equal_start < at_start == len(given):
         return len(given)
+    compared = 0
     for known in range(min(len(given), length), 0, -1):
         # As few as possible from the end: the others repeat the beginning.
         at_end = max(1, known - at_start)
@@ -68,4 +72,7 @@ def count_known(given: Sequence[Turn], stored: Mapping[int, Turn]) -> int:
         is_equal = any(turn.is_equal(other) for turn, other in end) or (known == length and equal_start < known - at_end)
         if len(end) == at_end and is_equal:
             return known
+        compared += len(end)
+        if compared > _MAX_COMPARED:
+            break
     return 0
