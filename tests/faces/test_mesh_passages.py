@@ -318,6 +318,21 @@ class BrokenCounter(DownEmbedder):
         raise EmbeddingError("no tokenizer")
 
 
+def test_an_embedder_that_cannot_tell_its_window_does_not_break_a_search(house: House) -> None:
+    class Failing(DownEmbedder):
+        def __getattribute__(self, name: str) -> object:
+            if name == "window" and opened:
+                raise RuntimeError("no window")
+            return super().__getattribute__(name)
+
+    house.mesh(embedder=None).add(LONG)
+    opened: list[bool] = []
+    mesh = house.mesh(embedder=Failing())
+    mesh.init()
+    opened.append(True)
+    assert NEEDLE in passage(mesh).text
+
+
 def test_the_documents_block_has_whole_contents_unless_it_is_limited(mesh: MemoryMesh) -> None:
     mesh.add(LONG)
     hit = found(mesh)

@@ -165,17 +165,22 @@ def _place_of(chunk: "Chunk") -> dict[str, Value]:
 
 def token_counter(context: Context) -> TokenCounter:
     """Return the counter of all budgets: the embedder's tokenizer; without one, or if it fails, an estimate."""
+    return lambda text: _of_embedder(context, lambda embedder: embedder.count(text), otherwise=lambda: estimate(text))
 
-    def count(text: str) -> int:
-        if context.embedder is None:
-            return estimate(text)
-        try:
-            with _embedding_errors(context.embedder):
-                return context.embedder.count(text)
-        except EmbeddingError:
-            return estimate(text)
 
-    return count
+def passage_window(context: Context, otherwise: int) -> int:
+    """Return the embedder's window; `otherwise` without one, or if it fails."""
+    return _of_embedder(context, lambda embedder: embedder.window, otherwise=lambda: otherwise)
+
+
+def _of_embedder(context: Context, ask: Callable[[Embedder], int], *, otherwise: Callable[[], int]) -> int:
+    if context.embedder is None:
+        return otherwise()
+    try:
+        with _embedding_errors(context.embedder):
+            return int(ask(context.embedder))
+    except EmbeddingError:
+        return otherwise()
 
 
 def store_model(context: Context) -> str | None:

@@ -14,6 +14,7 @@ from memory_mesh.core.search import Query
 from memory_mesh.core.search.passages import Piece, best_piece, fitting
 from memory_mesh.core.text import CHARACTERS_PER_TOKEN, estimate
 from memory_mesh.flows.context import Context
+from memory_mesh.flows.embed import passage_window
 
 _WINDOW = 256  # tokens of a passage that is split again; also the window of the smallest usual model
 
@@ -21,7 +22,7 @@ _WINDOW = 256  # tokens of a passage that is split again; also the window of the
 def best_passages(context: Context, query: Query, rows: Sequence[Row]) -> dict[str, Passage]:
     """Return the best passage of each memory that has more than one, by id."""
     # A text of words has fewer tokens than half its bytes: a shorter one is a single passage, and costs no read.
-    max_bytes = 2 * min(context.embedder.window if context.embedder else _WINDOW, _WINDOW)
+    max_bytes = 2 * min(passage_window(context, _WINDOW), _WINDOW)
     long = [row for row in rows if len(_content(row).encode("utf-8", "replace")) > max_bytes]
     stored: dict[str, list[Row]] = defaultdict(list)
     for row in context.store.find(Kind.PASSAGE, In("ref", tuple(row.id for row in long))) if long else ():
