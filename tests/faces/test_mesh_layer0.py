@@ -98,6 +98,7 @@ WRITES: dict[str, Callable[[MemoryMesh, str], object]] = {
     "delete": lambda mesh, id_: mesh.delete(id_),
     "delete_all": lambda mesh, _: mesh.delete_all(project="none"),
     "import_memories": lambda mesh, _: mesh.import_memories([next(mesh.export()), json.dumps(LINE)]),
+    "forget": lambda mesh, _: mesh.forget(user_id="ana", verify=True),
     "backup": lambda mesh, _: mesh.backup("copy.db"),
     "compact": lambda mesh, _: mesh.compact(),
     "search": lambda mesh, _: mesh.search(DETAILS),

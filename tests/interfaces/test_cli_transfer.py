@@ -35,3 +35,22 @@ def test_a_backup_names_its_file_and_refuses_to_replace_one(cli: Cli, tmp_path: 
     assert json.loads(cli("backup", str(tmp_path / "copy.db"), "--json").out)["file"] == str(tmp_path / "copy.db")
     again = cli("backup", str(tmp_path / "copy.db"))
     assert (again.code, "exists" in again.err) == (2, True)
+
+
+def test_a_user_is_forgotten_after_a_confirmation(cli: Cli) -> None:
+    cli("store", "The lantern needs oil", "--user", "ana")
+    refused = cli("forget", "--user", "ana")
+    assert (refused.code, "--yes" in refused.err) == (2, True)
+    assert cli("list", "--user", "ana", "--jsonl").out
+    said = cli("forget", "--user", "ana", "--verify", "--yes")
+    assert (said.code, said.out) == (
+        0,
+        "[MemoryMesh] Forgot user ana: 1 memories, 1 rows\n"
+        "Looked for 1 texts (1 of them were in the files before): 0 found, 0 in search\n",
+    )
+    assert not cli("list", "--user", "ana", "--jsonl").out.strip()
+
+
+def test_forgetting_needs_a_user(cli: Cli) -> None:
+    said = cli("forget", "--yes")
+    assert (said.code, "--user" in said.err) == (2, True)

@@ -91,6 +91,7 @@ def test_every_method_of_the_mesh_is_reached_by_a_command(cli, reached):
         ["export", "--out", "memories.jsonl"],
         ["import", "memories.jsonl"],
         ["backup", "copy.db"],
+        ["forget", "--user", "ana", "--yes"],
         ["compact"],
         ["delete-all", "--agent", "YAMO_AGENT", "--yes"],
     ):

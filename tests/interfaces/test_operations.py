@@ -228,7 +228,7 @@ def test_every_command_has_a_heading_and_examples_and_every_group_has_commands()
 
 def test_what_deletes_says_so() -> None:
     destructive = {operation.name for operation in OPERATIONS if operation.effect is Effect.DESTRUCTIVE}
-    assert destructive == {operation.name for operation in OPERATIONS if operation.name.startswith("delete")}
+    assert destructive == {operation.name for operation in OPERATIONS if operation.name.startswith(("delete", "forget"))}
 
 
 @pytest.mark.parametrize("operation", [one for one in OPERATIONS if one.exposed - {Interface.CLI}], ids=lambda one: one.name)

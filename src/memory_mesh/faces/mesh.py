@@ -36,7 +36,7 @@ from memory_mesh.core.text import shortened, shown_url
 from memory_mesh.flows import embed, erase, filters, folders, lessons, models, search, usage, write
 from memory_mesh.flows.context import Context, State
 from memory_mesh.flows.embed import Reembedded
-from memory_mesh.flows.erase import Erasure
+from memory_mesh.flows.erase import Erasure, Forgotten
 from memory_mesh.flows.filters import Filter
 from memory_mesh.flows.folders import Ingested
 from memory_mesh.flows.models import Checked
@@ -210,6 +210,16 @@ class Mesh:
         """
         scope = {"user_id": user_id, "agent_id": agent_id, "session_id": session_id, "project": project}
         return erase.erase_all(self._context(), {**scope, "memory_type": memory_type})
+
+    def forget(self, *, user_id: str, verify: bool = False) -> Forgotten:
+        """Erase everything of a user for good: memories of every agent, session and status, searches and idempotency keys.
+
+        With `verify`, look afterwards for a part of each erased text in the files of the store and in search; `check` of the
+        result says what was found. Raises `InvalidInput` on the mesh of another user.
+        """
+        from memory_mesh.flows.forget import forget
+
+        return forget(self._flushed(), user_id, verify=verify)
 
     # --- reading ---
 

@@ -284,7 +284,11 @@ def prune(context: Context, *, older_than_days: float = 90) -> Pruned:
     """Remove this user's recall blocks that are older, and append a checkpoint for each group."""
     context.check_enabled()
     days = number("older_than_days", older_than_days, min_=0, max_=1e6, expected="a number of days, 0 or more")
-    before = iso(max(0, context.clock() - round(days * 86_400_000)))
+    return prune_before(context, iso(max(0, context.clock() - round(days * 86_400_000))))
+
+
+def prune_before(context: Context, before: str) -> Pruned:
+    """Remove this user's recall blocks from before a time."""
     removed = 0
     checkpoints: list[str] = []
     broken: list[Broken] = []

@@ -35,6 +35,31 @@ class Erasure:
         return Erasure(**sums, bytes_freed=self.bytes_freed and other.bytes_freed)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErasureCheck:
+    """What was looked for after an erasure, by some characters of each text, and what was found."""
+
+    texts: int  # different texts: contents, older contents, queries
+    too_short: int = 0  # texts that are too short to be looked for
+    found_before: int  # of them in the files before the erasure: the control
+    found: tuple[tuple[str, str], ...] = ()  # the ids of texts that are still in a file, and the names of the files
+    shared: int = 0  # texts that are still in the files because memories of others have the same words
+    rows_left: int = 0  # rows of the user that the store still has
+    search_results: int = 0  # memories that a search for the texts still finds
+
+    @property
+    def clean(self) -> bool:
+        return not (self.found or self.rows_left or self.search_results)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forgotten(Erasure):
+    """The proof that a user was forgotten."""
+
+    damaged: tuple[str, ...] = ()  # chains of searches that are broken, and so keep their queries
+    check: ErasureCheck | None = None  # with `verify`
+
+
 def erase(context: Context, memory_ids: Sequence[str]) -> Erasure:
     """Erase these memories. Ids that are unknown, or that the reader may not erase, are ignored."""
     for memory_id in memory_ids:

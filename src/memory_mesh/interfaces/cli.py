@@ -216,7 +216,7 @@ def _confirm(call: Call, *, agreed: bool) -> None:
         flags = ", ".join(one.word for one in call.operation.parameters)
         raise InvalidInput(f"{call.operation.command} has no scope", expected=f"one of {flags}")
     if not agreed:
-        confirm(call.operation.confirm.format(given=given))
+        confirm(call.operation.confirm.format(given=given, **call.arguments))
 
 
 # --- calling ---

@@ -118,7 +118,7 @@ class Operation:
     parameters: tuple[Parameter, ...] = ()
     target: tuple[str, ...] = ("store", "agent", "user", "session")  # flags of the command line; a server has its own store
     progress: str = ""  # `bar`: a bar on a terminal only; `lines`: elsewhere one line for each batch
-    confirm: str = ""  # the question to ask before it runs; `{given}` stands for the given scope
+    confirm: str = ""  # the question to ask before it runs; `{given}` stands for the given scope, a name for an argument
     examples: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -377,6 +377,17 @@ OPERATIONS = (
         ),
         target=("store", "user"), confirm="Erase every memory of {given} for good?",
         examples=("delete-all --agent planner", "delete-all --session s42 --yes"),
+    ),
+    Operation(
+        name="forget", method="forget", view="forgotten", heading=DELETE, effect=Effect.DESTRUCTIVE,
+        summary="Erase everything of a user for good: memories of every agent, searches and idempotency keys.",
+        parameters=(
+            Parameter("user_id", "the user to forget", flag="--user", metavar="NAME", required=True),
+            Parameter("verify", "look for the erased texts in the files; exits with 1 when one is found", kind=Kind.SWITCH,
+                      default=False),
+        ),
+        target=("store", "user"), confirm="Erase everything of user {user_id} for good?",
+        examples=("forget --user ana", "forget --user ana --verify --yes"),
     ),
     Operation(
         name="compact", method="compact", view="compacted", heading=DELETE, effect=Effect.WRITE,

@@ -18,7 +18,7 @@ from memory_mesh.flows.folders import Gone, Ingested
 from memory_mesh.flows.models import Checked
 from memory_mesh.interfaces.audit_views import anchored, blocks, exported, heads, rekeyed, verdicts  # noqa: F401  (found by name)
 from memory_mesh.interfaces.render import NAME, Answer, aligned, one_line, preview, table
-from memory_mesh.interfaces.transfer_views import backed_up, memories_exported  # noqa: F401  (found by name)
+from memory_mesh.interfaces.transfer_views import backed_up, forgotten, memories_exported  # noqa: F401  (found by name)
 from memory_mesh.interfaces.values import Call
 
 _MAX_GONE_LINES = 20

@@ -25,7 +25,7 @@ from memory_mesh.core.ports import ChatModel, Embedder, IdSource, Progress, Step
 from memory_mesh.core.search import CacheStats, Explanation
 from memory_mesh.faces.mesh import MemoryStats, Mesh
 from memory_mesh.flows.embed import Reembedded
-from memory_mesh.flows.erase import Erasure
+from memory_mesh.flows.erase import Erasure, Forgotten
 from memory_mesh.flows.filters import Filter
 from memory_mesh.flows.folders import Ingested
 from memory_mesh.flows.models import Checked
@@ -296,6 +296,12 @@ class AsyncMemoryMesh:
         """Erase all memories of a scope, whichever agent of this user wrote them.
 
         Raises `InvalidInput` if no scope is given, or if `user_id` is not the user of this mesh.
+        """
+    async def forget(self, *, user_id: str, verify: bool = False) -> Forgotten:
+        """Erase everything of a user for good: memories of every agent, session and status, searches and idempotency keys.
+
+        With `verify`, look afterwards for a part of each erased text in the files of the store and in search; `check` of the
+        result says what was found. Raises `InvalidInput` on the mesh of another user.
         """
     async def get(self, id: str, *, session_id: str | None = None) -> MemoryRecord | None:
         """Return a memory of any status, or None if it is not visible."""

@@ -1,0 +1,134 @@
+"""Forgetting a user: nothing of the user is left, in any row, file or search, and everything of others is."""
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from memory_mesh import InvalidInput, MemoryMesh, Sound, StoreMissing
+
+WORDS = ("lantern needs oil", "lantern needs paraffin", "umbrella stand", "secret of the session", "where is my umbrella")
+
+
+def opened(tmp_path: Path, **options: object) -> MemoryMesh:
+    return MemoryMesh(store=f"sqlite:///{tmp_path / 'memory.db'}", embedder="hash", **options)
+
+
+def fill(tmp_path: Path, user_id: str) -> None:
+    """Memories of two agents, a revision, a session, a search, an idempotency key."""
+    with opened(tmp_path, user_id=user_id, agent_id="planner", session_id="s1") as mesh:
+        id_ = mesh.add(f"The {WORDS[0]}, says {user_id}", idempotency_key="once").id
+        mesh.update(id_, content=f"The {WORDS[1]}, says {user_id}")
+        mesh.add(f"A {WORDS[3]} of {user_id}", {"type": "session"})
+        mesh.search(f"{WORDS[4]}, asks {user_id}")
+    with opened(tmp_path, user_id=user_id, agent_id="tester") as mesh:
+        mesh.add(f"The {WORDS[2]} of {user_id}", {"type": "agent"})
+
+
+def left(tmp_path: Path, user_id: str) -> set[str]:
+    """The words of a user that are in any byte of any file; read when the store is closed."""
+    data = b"".join(file.read_bytes() for file in tmp_path.rglob("*") if file.is_file())
+    return {
+        words for words in WORDS if any(f"{words}{link}{user_id}".encode() in data for link in (", says ", " of ", ", asks "))
+    }
+
+
+@pytest.mark.parametrize("caller", [None, "ana"])
+def test_everything_of_the_user_goes_and_everything_of_others_stays(tmp_path: Path, caller: str | None) -> None:
+    fill(tmp_path, "ana")
+    fill(tmp_path, "bob")
+    assert left(tmp_path, "ana") == left(tmp_path, "bob") == set(WORDS)
+    with opened(tmp_path, user_id=caller, agent_id="keeper") as mesh:
+        proof = mesh.forget(user_id="ana", verify=True)
+    assert left(tmp_path, "ana") == set()
+    assert left(tmp_path, "bob") == set(WORDS)
+    assert len(proof.memories) == 3
+    assert proof.bytes_freed
+    assert proof.check is not None
+    assert (proof.check.texts, proof.check.found_before, proof.check.found) == (5, 5, ())
+    assert proof.check.clean
+    for user_id in ("ana", "bob"):
+        with opened(tmp_path, user_id=user_id, agent_id="auditor") as mesh:
+            assert [verdict for verdict in mesh.verify() if not isinstance(verdict, Sound)] == []
+    with closing(sqlite3.connect(tmp_path / "memory.db")) as connection:
+        rows = connection.execute("SELECT kind, count(*) FROM records WHERE partition LIKE '[\"ana\"%' GROUP BY kind").fetchall()
+        assert rows == []
+
+
+def test_the_check_finds_a_text_that_was_left_behind(tmp_path: Path) -> None:
+    fill(tmp_path, "ana")
+    with closing(sqlite3.connect(tmp_path / "memory.db")) as connection:
+        connection.execute("CREATE TABLE copies AS SELECT content FROM memories")
+        connection.commit()
+    with opened(tmp_path) as mesh:
+        check = mesh.forget(user_id="ana", verify=True).check
+        assert check is not None
+        assert len(check.found) == 3
+        assert {file for _, file in check.found} == {"memory.db"}
+        assert not check.clean
+
+
+def test_the_words_of_another_user_are_not_taken_for_those_of_the_forgotten_one(tmp_path: Path) -> None:
+    for user_id in ("ana", "bob"):
+        with opened(tmp_path, user_id=user_id) as mesh:
+            mesh.add("The weather is fine today")
+            mesh.add("Hi")
+    with opened(tmp_path) as mesh:
+        check = mesh.forget(user_id="ana", verify=True).check
+    assert check is not None
+    assert (check.texts, check.too_short, check.shared, check.clean) == (1, 1, 1, True)
+    with opened(tmp_path, user_id="bob") as mesh:
+        assert len(mesh.get_all()) == 2
+
+
+@pytest.mark.parametrize("name", ["a%", "a_", "a", '"', "ana bob", "é", "[x]"])
+def test_a_user_whose_name_looks_like_anothers_is_the_only_one_forgotten(tmp_path: Path, name: str) -> None:
+    others = {"ab", "a%b", "aa", "a1"} - {name}
+    for user_id in (name, *others):
+        with opened(tmp_path, user_id=user_id) as mesh:
+            mesh.add(f"The umbrella of {user_id}", idempotency_key="once")
+    with opened(tmp_path) as mesh:
+        assert len(mesh.forget(user_id=name).memories) == 1
+    for user_id in others:
+        with opened(tmp_path, user_id=user_id) as mesh:
+            repeated = mesh.add(f"The umbrella of {user_id}", idempotency_key="once")
+            assert repeated.times_observed == 1  # the key is known
+    with opened(tmp_path, user_id=name) as mesh:
+        assert mesh.get_all() == []
+        assert mesh.add("Another text", idempotency_key="once").revision == 1  # the key is free
+
+
+def test_the_mesh_of_another_user_forgets_nobody(tmp_path: Path) -> None:
+    fill(tmp_path, "ana")
+    with opened(tmp_path, user_id="bob") as mesh:
+        with pytest.raises(InvalidInput, match="user 'ana' is not this mesh's"):
+            mesh.forget(user_id="ana")
+        with pytest.raises(InvalidInput):
+            mesh.forget(user_id="")
+    assert left(tmp_path, "ana") == set(WORDS)
+    with pytest.raises(StoreMissing):
+        opened(tmp_path / "elsewhere").forget(user_id="ana")
+
+
+def test_a_user_of_whom_nothing_is_stored_is_forgotten_too() -> None:
+    with MemoryMesh(store="memory://", embedder="hash") as mesh:
+        mesh.add("The umbrella")
+        proof = mesh.forget(user_id="ana", verify=True)
+        assert (proof.memories, proof.rows) == ((), 0)
+        assert proof.check is not None
+        assert proof.check.clean
+        assert len(mesh.get_all()) == 1
+
+
+def test_a_broken_chain_of_searches_keeps_its_queries_and_is_named(tmp_path: Path) -> None:
+    fill(tmp_path, "ana")
+    with closing(sqlite3.connect(tmp_path / "memory.db")) as connection:
+        connection.execute("UPDATE yamo_blocks SET yamo_text = yamo_text || ' ' WHERE operation_type = 'recall'")
+        connection.commit()
+    with opened(tmp_path) as mesh:
+        proof = mesh.forget(user_id="ana", verify=True)
+    assert proof.damaged == ('["recalls", "ana", "planner"]',)
+    assert proof.check is not None
+    assert len(proof.check.found) == 1
+    assert left(tmp_path, "ana") == {WORDS[4]}
