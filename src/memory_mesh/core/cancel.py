@@ -8,6 +8,7 @@ from threading import Event
 
 from memory_mesh.core.errors import Cancelled
 from memory_mesh.core.model import Key, Kind, Row
+from memory_mesh.core.reprs import short_repr
 
 _POLL_SECONDS = 0.1
 
@@ -15,6 +16,8 @@ _POLL_SECONDS = 0.1
 @dataclass(frozen=True, slots=True)
 class Written:
     """The ids of the memories that cancellable calls stored or changed, and of those that they erased."""
+
+    __repr__ = short_repr
 
     stored: list[str] = field(default_factory=list)
     erased: list[str] = field(default_factory=list)

@@ -30,6 +30,7 @@ from memory_mesh.core.model import (
     Status,
 )
 from memory_mesh.core.ports import Progress, as_progress
+from memory_mesh.core.reprs import short_repr
 from memory_mesh.core.search import CacheStats, Explanation
 from memory_mesh.core.search.passages import fitting
 from memory_mesh.core.text import shortened, shown_url
@@ -46,6 +47,8 @@ from memory_mesh.flows.search import Request
 @dataclass(frozen=True, slots=True)
 class MemoryStats:
     """How many memories a user has, where they are stored, and what paid models cost."""
+
+    __repr__ = short_repr
 
     total_memories: int
     total_skills: int

@@ -15,6 +15,7 @@ from memory_mesh.core.cancel import check_cancelled
 from memory_mesh.core.errors import Conflict, EmbeddingError, MemoryMeshError, ModelMismatch, SettingsError
 from memory_mesh.core.model import In, Key, Kind, Memory, Meta, Row, Value, Vector, batches, checked, iso
 from memory_mesh.core.ports import Embedder, Progress, no_progress
+from memory_mesh.core.reprs import short_repr
 from memory_mesh.core.text import TokenCounter, estimate
 from memory_mesh.flows.context import Context, Plan
 
@@ -247,6 +248,8 @@ _MAX_ROUNDS = 100  # each round finds only what others wrote during the one befo
 @dataclass(frozen=True, slots=True)
 class Reembedded:
     """The result of `reembed`."""
+
+    __repr__ = short_repr
 
     model: str
     embedded: int  # memories that got a vector

@@ -12,6 +12,7 @@ from memory_mesh.core import audit
 from memory_mesh.core.audit import Entry, blocks
 from memory_mesh.core.errors import InvalidInput, shown
 from memory_mesh.core.model import Block, In, Key, Kind, Memory, MemoryType, Row, all_of, batches, equals, iso, may_erase
+from memory_mesh.core.reprs import short_repr
 from memory_mesh.flows.chains import audit_rows, needed_entries, new_entry, own_chain
 from memory_mesh.flows.context import Context, Plan, check_texts, write_plan
 from memory_mesh.flows.write import revise
@@ -23,6 +24,8 @@ _ERASE = {"action": "erase"}
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Erasure:
     """The proof of an erasure: the ids of what was erased and of the blocks that record it."""
+
+    __repr__ = short_repr
 
     memories: tuple[str, ...] = ()
     rows: int = 0  # deleted rows: memories, revisions, passages, links, counters

@@ -13,6 +13,7 @@ from memory_mesh.core.errors import InvalidInput, NotFound
 from memory_mesh.core.intake import Given, Selection, draft, file_print, folder_print, read_content
 from memory_mesh.core.model import Compare, In, Kind, Memory, Status, Value, all_of, batches, equals, iso, not_expired, partitions
 from memory_mesh.core.ports import Folder, Listed, Progress
+from memory_mesh.core.reprs import short_repr
 from memory_mesh.flows.context import Context, Plan, commit, intact
 from memory_mesh.flows.embed import Vectors
 from memory_mesh.flows.write import plan_add, prepare, update
@@ -24,6 +25,8 @@ BATCH_FILES, BATCH_CHARS = 64, 1_000_000
 class Failed:
     """A file that was not stored, and why. A path that ends with a slash is a folder."""
 
+    __repr__ = short_repr
+
     source: str
     reason: str
 
@@ -32,6 +35,8 @@ class Failed:
 class Gone:
     """A memory whose file is no longer in the folder. It is kept until it is deleted."""
 
+    __repr__ = short_repr
+
     source: str
     id: str
 
@@ -39,6 +44,8 @@ class Gone:
 @dataclass(frozen=True, slots=True)
 class Ingested:
     """The result of ingesting a folder."""
+
+    __repr__ = short_repr
 
     root: str
     added: int = 0

@@ -10,6 +10,7 @@ from memory_mesh.core.errors import MemoryDisabled, MemoryMeshError, SettingsErr
 from memory_mesh.core.learning import Accounts, Caps, DailySpending, Price, Spending, totals
 from memory_mesh.core.model import Meta, iso
 from memory_mesh.core.ports import NO_FILE, Clock, IdSource, Store, StoreFile, Tokens
+from memory_mesh.core.reprs import short_repr
 from memory_mesh.flows.context import Context, Plan, write_plan
 from memory_mesh.flows.embed import embed_texts
 
@@ -20,6 +21,8 @@ _PSEUDONYM_KEY = "pseudonym_key"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checked:
     """The result of checking one model."""
+
+    __repr__ = short_repr
 
     part: str  # language model, embedder
     model: str | None = None  # None: not configured

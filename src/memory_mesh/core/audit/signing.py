@@ -16,6 +16,7 @@ from memory_mesh.core.audit.blocks import key_change
 from memory_mesh.core.audit.verify import NOT_SIGNED, Broken, Signature
 from memory_mesh.core.audit.wire import ERASED, WITHHELD
 from memory_mesh.core.model import Block, Head
+from memory_mesh.core.reprs import short_repr
 
 KEY_BYTES = 32
 _SIGNING_KEY = re.compile(r"^  signing_key;([0-9a-f]{16});$", flags=re.MULTILINE)
@@ -25,6 +26,8 @@ _SIGNING_KEY = re.compile(r"^  signing_key;([0-9a-f]{16});$", flags=re.MULTILINE
 class Anchored:
     """Heads that were written to a file or sent to a URL."""
 
+    __repr__ = short_repr
+
     target: str
     time: str
     heads: tuple[Head, ...]
@@ -33,6 +36,8 @@ class Anchored:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rekeyed:
     """The new key, and what moved to it."""
+
+    __repr__ = short_repr
 
     key_id: str
     old_keys: tuple[str, ...]

@@ -15,6 +15,7 @@ from memory_mesh.core.audit.chain import chain_name, of_recalls, text_hash
 from memory_mesh.core.audit.seals import RowsDigest, block_digest, block_seal
 from memory_mesh.core.audit.wire import ERASED, WITHHELD, agent_name, wire_value
 from memory_mesh.core.model import Block, Head, iso
+from memory_mesh.core.reprs import short_repr
 
 # The operation of each intent. Those of `_ANY_CHAIN` are retain or recall, as the chain needs.
 INTENTS = {
@@ -49,10 +50,12 @@ NOT_SIGNED = Signature(checked=False, detail="the chain is not signed")
 class Sound:
     """The chain is intact; `number`, `block_hash` and `seal` are its last block."""
 
+    __repr__ = short_repr
+
     chain: str
     number: int
     block_hash: str | None
-    seal: str | None = None
+    seal: str | None = field(default=None, repr=False)
     newer: int | None = None  # blocks after the noted head; None if none was given
     withheld: int = 0  # blocks of an export whose texts are withheld: only hash and seal were checked
     caution: str = ""  # what the noted head does not prove
@@ -62,6 +65,8 @@ class Sound:
 @dataclass(frozen=True, slots=True)
 class Broken:
     """The first block that is wrong, and why."""
+
+    __repr__ = short_repr
 
     chain: str
     number: int

@@ -10,6 +10,7 @@ from types import NoneType
 from typing import Any, Self
 
 from memory_mesh.core.model import Value
+from memory_mesh.core.reprs import short_repr
 
 LEASE_MS = 30 * 60_000  # after this time a job of a process that died can be taken again
 MAX_STORED_RUNS = 50  # of each job
@@ -33,6 +34,8 @@ class Outcome(StrEnum):
 class JobRun:
     """One run of a job, or why it was not run."""
 
+    __repr__ = short_repr
+
     job: str
     priority: int
     outcome: Outcome
@@ -48,6 +51,8 @@ class JobRun:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heartbeat:
     """The runs of one heartbeat, in the order of priority."""
+
+    __repr__ = short_repr
 
     runs: tuple[JobRun, ...]
 

@@ -5,7 +5,7 @@ confident one counts.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from hashlib import sha256
 from typing import Self
 
@@ -13,6 +13,7 @@ from memory_mesh.core.checks import fraction
 from memory_mesh.core.errors import InvalidInput, shown
 from memory_mesh.core.intake import IMPORTANCE
 from memory_mesh.core.model import BY_NAME, Memory, MemoryType, Reach, Value, fault, reach_of
+from memory_mesh.core.reprs import short_repr
 from memory_mesh.core.safety import Source
 
 TAG = "#lesson_learned"
@@ -25,6 +26,8 @@ _MAX_TEXT_LENGTH = 4000
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LessonContext:
     """A failure and the rule that follows from it."""
+
+    __repr__ = short_repr
 
     situation: str  # what happened
     error_pattern: str  # a stable name of the error
@@ -54,13 +57,15 @@ class LessonContext:
 class LessonBlock:
     """A stored lesson with the text of its audit block."""
 
+    __repr__ = short_repr
+
     lesson_id: str
     pattern_id: str
     severity: str
     preventative_rule: str
     rule_confidence: float
     applicable_scope: str
-    wire_format: str | None  # the text of the block; None: no block was written
+    wire_format: str | None = field(repr=False)  # the text of the block; None: no block was written
     memory_id: str
 
     @classmethod
@@ -77,6 +82,8 @@ class LessonBlock:
 class Skipped:
     """A candidate that gave no lesson, and why."""
 
+    __repr__ = short_repr
+
     memory_id: str
     reason: str
 
@@ -84,6 +91,8 @@ class Skipped:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Distilled:
     """The result of a distillation cycle, and the lessons for an agent's next session."""
+
+    __repr__ = short_repr
 
     scanned: int = 0  # blocks of the last day
     candidates: int = 0

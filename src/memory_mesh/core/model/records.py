@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Protocol, Self, TypeVar
 from memory_mesh.core.errors import InvalidInput, StoreCorrupt, shown
 from memory_mesh.core.model.rows import Kind, Row, Value, Vector, checked, fields_of
 from memory_mesh.core.model.scope import MemoryType, Reader, partition_for, visible
+from memory_mesh.core.reprs import short_repr
 
 Record = TypeVar("Record")
 
@@ -28,11 +29,13 @@ class Status(StrEnum):
 class MemoryRecord:
     """A memory as callers see it. Times are ISO 8601 texts in UTC."""
 
+    __repr__ = short_repr
+
     id: str
     content: str
     metadata: dict[str, Value] = field(default_factory=dict)
     created_at: str
-    updated_at: str
+    updated_at: str = field(repr=False)
     user_id: str | None = None
     agent_id: str | None = None
     session_id: str | None = None
@@ -48,12 +51,12 @@ class MemoryRecord:
     valid_from: str | None = None
     valid_until: str | None = None
     expires_at: str | None = None
-    last_observed: str | None = None
+    last_observed: str | None = field(default=None, repr=False)
     times_observed: int = 1
     pinned: bool = False
     pending: bool = False  # has no vector yet; found by keywords only until `reembed`
     access_count: int = 0
-    last_accessed: str | None = None
+    last_accessed: str | None = field(default=None, repr=False)
     speaker: str | None = None
     turn: int | None = None
     superseded_by: str | None = None
@@ -63,7 +66,9 @@ class MemoryRecord:
     lesson_pattern_id: str | None = None
     source_skill_id: str | None = None
     revision: int = 1
-    sealed: bool = False  # an audit block binds the content; False for memories written by other programs or without audit
+    sealed: bool = field(
+        default=False, repr=False
+    )  # an audit block binds the content; False for memories written by other programs or without audit
     # In the result of a write: how many values of each kind it masked. Not stored, and not part of the memory.
     redactions: dict[str, int] = field(default_factory=dict, compare=False)
 
@@ -71,6 +76,8 @@ class MemoryRecord:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Passage:
     """A piece of a long memory: `content[start:end]` is its text."""
+
+    __repr__ = short_repr
 
     text: str
     section: tuple[str, ...] = ()  # the headings above it, outermost first
@@ -81,6 +88,8 @@ class Passage:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchResult(MemoryRecord):
     """A memory with its relevance to a query (0–1) and the similarity of its vector (0–1; None without vectors)."""
+
+    __repr__ = short_repr
 
     score: float
     similarity: float | None = None
@@ -103,6 +112,8 @@ class SearchResult(MemoryRecord):
 class Extraction:
     """The result of extracting memories from a text."""
 
+    __repr__ = short_repr
+
     memories: tuple[MemoryRecord, ...]
     dropped: int = 0  # proposed by the model, but not important enough
     unusable: int = 0  # in the answer of the model, but not a usable memory
@@ -116,6 +127,8 @@ class Extraction:
 class BackedUp:
     """A copy of a store's file, and its size."""
 
+    __repr__ = short_repr
+
     file: str
     bytes: int
 
@@ -124,6 +137,8 @@ class BackedUp:
 class FailedLine:
     """A line that was not imported, and why."""
 
+    __repr__ = short_repr
+
     line: int
     reason: str
 
@@ -131,6 +146,8 @@ class FailedLine:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Imported:
     """The result of an import: how many memories were stored, how many were stored already, and which lines failed."""
+
+    __repr__ = short_repr
 
     imported: int = 0
     skipped: int = 0
@@ -142,12 +159,14 @@ class Imported:
 class Memory(MemoryRecord):
     """A memory with its internal fields: keywords, vector, fingerprint, salt, reach and position."""
 
+    __repr__ = short_repr
+
     reach: str | None = None
-    number: int = 0
-    fingerprint: str | None = None
-    salt: str | None = None
-    keywords: list[str] = field(default_factory=list)
-    vector: Vector | None = None
+    number: int = field(default=0, repr=False)
+    fingerprint: str | None = field(default=None, repr=False)
+    salt: str | None = field(default=None, repr=False)
+    keywords: list[str] = field(default_factory=list, repr=False)
+    vector: Vector | None = field(default=None, repr=False)
 
     @property
     def partition(self) -> str:
@@ -195,6 +214,8 @@ class _AboutMemory:
 class Change(_AboutMemory):
     """One step in the history of a memory: when, what, by whom, why, and the values that it replaced."""
 
+    __repr__ = short_repr
+
     kind = Kind.CHANGE
 
     number: int  # the revision that it produced
@@ -225,6 +246,8 @@ class _OfChain:
 class Block(_OfChain):
     """One sealed line of an audit chain."""
 
+    __repr__ = short_repr
+
     id: str
     created_at: str
     chain: str
@@ -232,7 +255,7 @@ class Block(_OfChain):
     operation_type: str
     yamo_text: str
     block_hash: str
-    prev_hash: str | None = None
+    prev_hash: str | None = field(default=None, repr=False)
     user_id: str | None = None
     agent_id: str | None = None
     session_id: str | None = None  # of a search
@@ -240,10 +263,12 @@ class Block(_OfChain):
     metadata: dict[str, Value] | None = None
     # The columns from here on are None in blocks of earlier versions; `content_hash` and `memory_revision` also in other blocks
     # than those of memories.
-    content_hash: str | None = None  # the salted hash of the content, as in the text
+    content_hash: str | None = field(default=None, repr=False)  # the salted hash of the content, as in the text
     memory_revision: int | None = None  # the revision of the memory that it records
-    digest: str | None = None  # the salted hash of the columns, of the memory and of its change
-    seal: str | None = None  # binds the block and, by the previous seal, every block before it; a tombstone keeps it
+    digest: str | None = field(default=None, repr=False)  # the salted hash of the columns, of the memory and of its change
+    seal: str | None = field(
+        default=None, repr=False
+    )  # binds the block and, by the previous seal, every block before it; a tombstone keeps it
     revision: int = 1
 
     def row(self, *, replaces: int = 0) -> Row:
@@ -254,12 +279,14 @@ class Block(_OfChain):
 class Head(_OfChain):
     """The last block of a chain. Each append writes the next revision, so of two concurrent appends one is a conflict."""
 
+    __repr__ = short_repr
+
     id: str  # the chain
     created_at: str
     number: int
     block_hash: str
-    seal: str | None = None  # None in a chain of an earlier version
-    signature: str | None = None
+    seal: str | None = field(default=None, repr=False)  # None in a chain of an earlier version
+    signature: str | None = field(default=None, repr=False)
     key_id: str | None = None  # the key of the signature
     revision: int = 1
 

@@ -14,6 +14,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 
 from memory_mesh.core.model import Reader, SearchResult, Vector
+from memory_mesh.core.reprs import short_repr
 from memory_mesh.core.search.lexical import tokens
 
 if TYPE_CHECKING:  # numpy takes a moment to load, and most commands do not search
@@ -82,6 +83,8 @@ SIGNALS = (
 class Placing:
     """The rank and the score that one channel gives to a memory."""
 
+    __repr__ = short_repr
+
     rank: int  # from 1
     score: float
 
@@ -90,14 +93,18 @@ class Placing:
 class Explained:
     """One result with the placings and features that it was ranked by."""
 
+    __repr__ = short_repr
+
     result: SearchResult
     channels: Mapping[str, Placing] = field(default_factory=dict)
-    features: Mapping[str, float] = field(default_factory=dict)
+    features: Mapping[str, float] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
     """A search with its results, its near misses, and the number of memories excluded at each step."""
+
+    __repr__ = short_repr
 
     query: str  # as it was searched: personal data masked
     tokens: Sequence[str]
