@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import fields
 from functools import cache
 from importlib import import_module
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -405,18 +404,6 @@ def test_every_column_stands_once() -> None:
     names = [column.name for column in COLUMNS]
     assert len(names) == len(set(names))
     assert tuple(names[: len(BASE)]) == BASE
-
-
-def test_the_drawn_tree_of_errors_is_the_real_one() -> None:
-    page = (ROOT / "docs" / "errors.md").read_text(encoding="utf-8")
-    drawn = re.findall(r"^([│├└─ ]*)([A-Z]\w+)", page.partition("```text")[2].partition("```")[0], flags=re.MULTILINE)
-    parents: dict[str, str] = {}
-    path: list[str] = []
-    for indent, word in drawn:
-        path = [*path[: len(indent) // 4], word]
-        parents |= {child: parent for parent, child in pairwise(path[-2:])}
-    real = {kind.__name__: kind.__bases__[0].__name__ for kind in subclasses(MemoryMeshError)}
-    assert parents == real
 
 
 def subclasses(kind: type) -> set[type]:

@@ -103,6 +103,7 @@ def test_the_methods_stand_on_the_class_with_their_documentation() -> None:
     for name, method in inspect.getmembers(Mesh, inspect.isfunction):
         if not name.startswith("_"):
             assert getattr(AsyncMemoryMesh, name).__doc__ == method.__doc__
+            assert len(method.__doc__ or "") > 20, name
             assert inspect.signature(getattr(AsyncMemoryMesh, name)) == inspect.signature(method)
 
 

@@ -1,4 +1,4 @@
-"""All public errors. docs/errors.md draws their tree; `interfaces.render` maps each to its exit code and HTTP status."""
+"""All public errors. docs/errors.md lists them; `interfaces.render` maps each to its exit code and HTTP status."""
 
 from functools import partial
 
