@@ -49,7 +49,9 @@ if TYPE_CHECKING:
     from memory_mesh.core.learning import JobRun as JobRun
     from memory_mesh.core.learning import LessonBlock as LessonBlock
     from memory_mesh.core.learning import LessonContext as LessonContext
+    from memory_mesh.core.model import BackedUp as BackedUp
     from memory_mesh.core.model import Extraction as Extraction
+    from memory_mesh.core.model import Imported as Imported
     from memory_mesh.core.model import MemoryRecord as MemoryRecord
     from memory_mesh.core.model import Passage as Passage
     from memory_mesh.core.model import SearchResult as SearchResult
@@ -58,6 +60,7 @@ if TYPE_CHECKING:
     from memory_mesh.faces.mesh import MemoryStats as MemoryStats
     from memory_mesh.flows.embed import Reembedded as Reembedded
     from memory_mesh.flows.erase import Erasure as Erasure
+    from memory_mesh.flows.erase import Forgotten as Forgotten
     from memory_mesh.flows.folders import Ingested as Ingested
     from memory_mesh.wiring.mesh import AsyncMemoryMesh as AsyncMemoryMesh
     from memory_mesh.wiring.mesh import MemoryMesh as MemoryMesh
@@ -74,11 +77,11 @@ _NAMES = {
         "StoreMissing StoreReadOnly StoreReplaced StoreTooNew StoreUnavailable Unreachable UnsafeAddress"
     ),
     "core.learning": "Distilled Heartbeat JobRun LessonBlock LessonContext",
-    "core.model": "Extraction MemoryRecord Passage SearchResult",
+    "core.model": "BackedUp Extraction Imported MemoryRecord Passage SearchResult",
     "core.search": "CacheStats Explanation",
     "faces.mesh": "MemoryStats",
     "flows.embed": "Reembedded",
-    "flows.erase": "Erasure",
+    "flows.erase": "Erasure Forgotten",
     "flows.folders": "Ingested",
     "wiring.mesh": "AsyncMemoryMesh MemoryMesh",
 }

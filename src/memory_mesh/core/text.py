@@ -145,7 +145,7 @@ def is_blank(text: str) -> bool:
 # form of CSI needs a parameter, or ends with `m`, `J` or `K`: the byte is also a quotation mark in a text of the wrong encoding.
 _ESCAPES = LazyRegex(
     r"(?:\x1b\[|\x9b(?=[0-?]|[mJK](?![a-z])))[0-?]{0,64}[ -/]{0,8}[@-~]"
-    r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c\n]{0,4096}(?:\x07|\x1b\\|\x9c)"
+    r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x90\x98\x9b-\x9f\n]{0,4096}+(?:\x07|\x1b\\|\x9c)"
     r"|\x1b(?:[ -/]{1,8}[0-~]|[\]PX^_\[]|[0-~])?"
 )
 
