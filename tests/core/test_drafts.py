@@ -374,23 +374,33 @@ def test_another_text_has_another_fingerprint(other: str) -> None:
 def test_every_part_of_the_scope_and_the_place_in_a_session_counts() -> None:
     prints = [
         print_of(),
-        print_of(session_id="s1"),
-        print_of(session_id="s2"),
         print_of(project="p"),
         print_of(type="agent"),
+        print_of(type="agent", reader=Reader("user", "other agent")),
+        print_of(type="session", session_id="s1"),
+        print_of(type="session", session_id="s2"),
+        print_of(type="session", session_id="s1", reader=Reader("user", "other agent")),
         print_of(type="reflection"),
         print_of(event_time="2026-01-01"),
         print_of(event_time="2026-01-02"),
         print_of(speaker="ann"),
         print_of(speaker="bob"),
+        print_of(speaker="bob", session_id="s1"),
         print_of(turn=1),
+        print_of(turn=1, session_id="s1"),
         print_of(turn=2),
         print_of(turn="2"),
-        print_of(reader=Reader("user", "other agent")),
         print_of(reader=Reader("other user", "agent")),
         print_of(reader=Reader(None, "agent")),
     ]
     assert len(set(prints)) == len(prints)
+
+
+@pytest.mark.req("MESH-078")
+def test_only_what_decides_who_sees_a_text_is_part_of_its_fingerprint() -> None:
+    assert print_of(reader=Reader("user", "other agent", "s2")) == print_of(session_id="s1") == print_of()
+    assert print_of(type="agent", session_id="s1") == print_of(type="agent")
+    assert print_of(turn=1, reader=Reader("user", "other agent")) == print_of(turn=1)
 
 
 @pytest.mark.req("MESH-078")
@@ -400,5 +410,5 @@ def test_other_metadata_does_not_change_a_fingerprint() -> None:
 
 
 def test_parts_of_a_fingerprint_cannot_run_into_each_other() -> None:
-    assert print_of(session_id="a", project="b") != print_of(session_id="b", project="a")
+    assert print_of(type="session", session_id="a", project="b") != print_of(type="session", session_id="b", project="a")
     assert print_of("x", speaker="y") != print_of("y", speaker="x")

@@ -55,6 +55,7 @@ FULL = Memory(
     heritage_chain={"intentChain": ["a"]},
     lesson_pattern_id="0123456789abcdef",
     source_skill_id="skill_1_00000a",
+    key="profile",
     revision=5,
     reach="session",
     number=6,

@@ -92,6 +92,32 @@ def test_one_text_from_several_processes_is_one_memory_that_counts_them_all(tmp_
         assert [change.action for change in mesh.history(record.id)] == ["add"] + ["observe"] * (writers * 3 - 1)
 
 
+@pytest.mark.req("MESH-078")
+def test_one_text_from_several_agents_and_one_key_end_in_one_memory_each(tmp_path: Path, writers: int) -> None:
+    file = tmp_path / "memory.db"
+    with ExitStack() as stack:
+        options = []
+        for n in range(writers):
+            told = [("add", {"content": "Tea is at four.", "metadata": {"session_id": f"s{at}"}}) for at in range(2)]
+            keyed = [("add", {"content": f"agent{n} says {at}", "key": "latest"}) for at in range(2)]
+            calls = [call for pair in zip(told, keyed, strict=True) for call in pair]
+            options.append({"store": url(file), "agent": f"agent{n}", "calls": calls, "together": True})
+        acknowledged(together(stack, options, "calls"))
+    keyed, told = sorted(everything(file), key=lambda record: record.key is None)
+    assert (told.content, told.times_observed, keyed.key, keyed.revision) == (
+        "Tea is at four.",
+        writers * 2,
+        "latest",
+        writers * 2,
+    )
+    with MemoryMesh(store=url(file)) as mesh:
+        authors = {(one.agent_id, one.session_id): one.times_observed for one in mesh.sightings(told.id)}
+        assert authors == {(f"agent{n}", f"s{at}"): 1 for n in range(writers) for at in range(2)}
+        mesh.delete_all(session_id="s0")
+        assert {one.session_id for one in mesh.sightings(told.id)} == {"s1"}
+    assert_sound(file)
+
+
 def test_one_call_repeated_by_several_processes_under_its_key_stores_once(tmp_path: Path, writers: int) -> None:
     file = tmp_path / "memory.db"
     call = ("add_many", {"items": [["Tea is at four.", None], ["Cake is at five.", None]], "idempotency_key": "tea"})

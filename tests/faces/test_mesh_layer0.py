@@ -80,7 +80,7 @@ LINE = {
 # Every method of the face that writes, called with secrets wherever it takes a text.
 WRITES: dict[str, Callable[[MemoryMesh, str], object]] = {
     "add": lambda mesh, _: mesh.add(DETAILS, dict(NOTES), idempotency_key=DETAILS),
-    "ingest": lambda mesh, _: mesh.ingest(DETAILS + " again", dict(NOTES)),
+    "ingest": lambda mesh, _: mesh.ingest(DETAILS + " again", dict(NOTES), key=DETAILS[:400]),
     "add_many": lambda mesh, _: mesh.add_many(
         [(DETAILS + " once", dict(NOTES)), (DETAILS + " more", None), (DETAILS + " more", {"x": DETAILS})]
     ),
@@ -109,7 +109,7 @@ WRITES: dict[str, Callable[[MemoryMesh, str], object]] = {
     "audit_export": lambda mesh, _: [*mesh.audit_export(auditor=DETAILS[:200])],
 }
 READS = {
-    "init", "close", "get", "get_all", "history", "explain", "stats", "verify", "format_results", "clear_cache",
+    "init", "close", "get", "get_all", "history", "sightings", "explain", "stats", "verify", "format_results", "clear_cache",
     "get_cache_stats", "check_models", "format_for_model", "get_memories_by_pattern", "heartbeat_log",
     "audit_heads", "export",
 }  # fmt: skip

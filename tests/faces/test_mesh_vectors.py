@@ -168,7 +168,9 @@ def test_a_passage_that_validation_rejects_is_not_embedded(house: House, recorde
     house.mesh(embedder=recorder).add(text)
     assert any(part.endswith("No.") for part in recorder.texts)
     strict = RecordingEmbedder(Narrow())
-    house.mesh("strict", embedder=strict, scrub={"validation": {"enforce_min_length": True, "min_length": 10}}).add(text)
+    house.mesh("strict", embedder=strict, scrub={"validation": {"enforce_min_length": True, "min_length": 10}}).add(
+        text, {"type": "agent"}
+    )
     assert len(strict.texts) >= 2
     assert not any(part.endswith("No.") for part in strict.texts)
 

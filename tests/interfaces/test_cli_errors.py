@@ -45,7 +45,7 @@ BAD = {
     "metadata nested too deeply": ([*NOTES, '{"a":' * 30 + "1" + "}" * 30], 2),
     "metadata against a flag": ([*NOTES, '{"type": "event"}', "--type", "agent"], 2),
     "a session memory without a session": ([*STORE, "new", "--type", "session"], 2),
-    "a key for another request": ([*STORE, "new", "--key", "used"], 2),
+    "a key for another request": ([*STORE, "new", "--idempotency-key", "used"], 2),
     "nothing to update": (["update", "--id", "{id}"], 2),
     # what is asked
     "a blank query": (["search", " "], 2),
@@ -94,7 +94,7 @@ BAD = {
 def filled(cli, home: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """A memory in the default store; its id."""
     monkeypatch.setenv("MEMORY_MESH_MAX_CONTENT_CHARS", "100")
-    return cli("store", "--content", "The deploy key rotates.", "--key", "used").id
+    return cli("store", "--content", "The deploy key rotates.", "--idempotency-key", "used").id
 
 
 @pytest.mark.req("MESH-164")

@@ -66,9 +66,9 @@ def test_a_lesson_as_json_has_every_field_and_its_block(cli: Cli) -> None:
 def test_a_lesson_that_is_known_is_given_back(cli: Cli) -> None:
     first = cli("distill", *FLAGS)
     assert cli("distill", *FLAGS).out == first.out
-    surer = cli("distill", *FLAGS, "--confidence", "0.8", "--key", "k")
+    surer = cli("distill", *FLAGS, "--confidence", "0.8", "--idempotency-key", "k")
     assert surer.out != first.out
-    assert cli("distill", *FLAGS, "--confidence", "0.8", "--key", "k").out == surer.out
+    assert cli("distill", *FLAGS, "--confidence", "0.8", "--idempotency-key", "k").out == surer.out
     assert cli("lessons").out.startswith("[MemoryMesh] 1 lessons.")
 
 

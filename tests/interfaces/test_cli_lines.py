@@ -197,11 +197,26 @@ def test_an_update_a_pin_and_a_history_tell_what_happened(cli):
 
 
 def test_a_repeated_key_stores_once_and_the_same_words_are_counted(cli):
-    first = cli("store", "--content", "one", "--key", "k1").id
-    assert cli("store", "--content", "one", "--key", "k1").id == first
+    first = cli("store", "--content", "one", "--idempotency-key", "k1").id
+    assert cli("store", "--content", "one", "--idempotency-key", "k1").id == first
     assert json.loads(cli("get", "--id", first, "--json").out)["times_observed"] == 1
     assert cli("store", "--content", "one").id == first
     assert json.loads(cli("get", "--id", first, "--json").out)["times_observed"] == 2
+
+
+def test_a_key_replaces_and_the_history_shows_who_stored_a_text(cli):
+    first = cli("store", "tea at four", "--key", "tea").id
+    assert cli("store", "tea at five", "--key", "tea").id == first
+    assert json.loads(cli("get", first, "--json").out)["content"] == "tea at five"
+    shared = cli("store", "cake at six").id
+    assert cli("store", "cake at six", "--agent", "bob", "--session", "s1").id == shared
+    assert cli("store", "cake at six", "--deduplicate", "no").id != shared
+    lines = cli("history", shared, "--sightings").out.splitlines()
+    assert lines[0] == f"[MemoryMesh] {shared} was stored by 2 agents or sessions."
+    assert [line.split("Z  ")[1] for line in lines[1:]] == ["YAMO_AGENT: once", "bob in session s1: once"]
+    found = json.loads(cli("history", shared, "--sightings", "--json").out)["sightings"]
+    assert [one["agent_id"] for one in found] == ["YAMO_AGENT", "bob"]
+    assert cli("delete-all", "--agent", "bob", "--yes").out.splitlines()[0].endswith("1 kept: others stored them too")
 
 
 def test_flags_say_who_reads_and_writes(cli):

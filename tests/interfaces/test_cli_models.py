@@ -60,8 +60,8 @@ def set_model(home: Path, monkeypatch: pytest.MonkeyPatch) -> Set:
 def test_extract_tells_what_it_stored_and_what_it_left_out(cli, set_model):
     with FaultServer([memories(ROTATES, TEA)]) as server:
         set_model(server.url)
-        said = cli("extract", "--content", TEXT, "--key", "talk-1")
-        again = cli("extract", "--content", TEXT, "--key", "talk-1")
+        said = cli("extract", "--content", TEXT, "--idempotency-key", "talk-1")
+        again = cli("extract", "--content", TEXT, "--idempotency-key", "talk-1")
         assert len(server.requests) == 1, "a repeated call is not paid for again"
     first, *lines = said.out.splitlines()
     assert (said.code, said.err) == (0, "")

@@ -63,7 +63,7 @@ def recording(method, called):
 
 def test_every_method_of_the_mesh_is_reached_by_a_command(cli, reached):
     id_ = cli("store", "--content", "The key rotates.").id
-    for words in (["get"], ["history"], ["pin"], ["update", "--content", "anew"], ["delete"]):
+    for words in (["get"], ["history"], ["history", "--sightings"], ["pin"], ["update", "--content", "anew"], ["delete"]):
         assert cli(*words, "--id", id_).code == 0
     cli("store", "--content", "The key rotates.")
     Path("notes").mkdir()
@@ -218,7 +218,7 @@ def test_json_has_stable_keys(cli):
     assert_fields({name: value for name, value in extracted.items() if name != "count"}, Extraction)
     assert_fields(extracted["memories"][0], MemoryRecord)
     assert answer("model", "check").keys() == {"ok", "checks"}
-    erasure = {"memories", "rows", "tombstones", "blocks", "bytes_freed"}
+    erasure = {"memories", "rows", "tombstones", "blocks", "kept", "bytes_freed"}
     assert answer("delete", *id_).keys() == erasure
     assert answer("delete-all", "--agent", "x", "--yes").keys() == erasure
     assert answer("config", "show")["settings"][0].keys() == {"name", "value", "origin"}

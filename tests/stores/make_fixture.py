@@ -96,6 +96,9 @@ def fill(file: Path) -> None:
         _use(mesh, clock)
     with MemoryMesh(user_id="ana", agent_id="coder", **options) as mesh:
         mesh.add("The coder keeps branches short.", {"type": "agent", "project": "ursa"})
+        mesh.add(TYPES["global"], {"source": "stand-up"})
+        mesh.add("The release is in April.", key="release")
+        mesh.add("The release is in May.", key="release")
         mesh.search("branches")
     with MemoryMesh(agent_id="lone", redaction="pseudonym", **options) as mesh:
         mesh.add("Write to ana@example.com about the hangar.")

@@ -96,6 +96,25 @@ def test_contents_that_an_earlier_version_sealed_are_checked(tmp_path: Path) -> 
         assert (unsealed.content, unsealed.sealed) == ("another", False)
 
 
+@pytest.mark.req("MESH-078")
+@pytest.mark.parametrize("store", STORES, ids=lambda path: path.stem)
+def test_a_text_that_an_earlier_version_stored_is_counted_and_then_shared(store: Path, tmp_path: Path) -> None:
+    file = open_copy(store, tmp_path / "memory.db")
+    with opened(file) as mesh:
+        kept = next(one for one in mesh.get_all() if (one.memory_type, one.agent_id, one.speaker) == ("global", "planner", None))
+    with opened(file, session_id=kept.session_id) as mesh:
+        assert mesh.sightings(kept.id)[0].agent_id == "planner"
+        counted = mesh.add(kept.content, kept.metadata)
+        assert (counted.id, counted.times_observed) == (kept.id, kept.times_observed + 1)
+    with opened(file, agent_id="newcomer", session_id="s9") as mesh:
+        assert mesh.add(kept.content).id == kept.id
+        assert kept.id in mesh.delete_all(agent_id="planner").kept
+        assert {type(verdict) for verdict in mesh.verify()} == {Sound}
+        passed = mesh.get(kept.id)
+        assert passed is not None
+        assert (passed.agent_id, passed.session_id, passed.content) == ("newcomer", "s9", kept.content)
+
+
 def test_an_idempotency_key_of_an_earlier_version_is_still_known(tmp_path: Path) -> None:
     file = open_copy(FOLDER / "0.1-foundation.db", tmp_path / "memory.db")
     with MemoryMesh(store=f"sqlite:///{file}", embedder=WordEmbedder(), **PLANNER) as mesh:
@@ -281,8 +300,9 @@ def test_a_first_write_that_breaks_off_at_any_step_loses_nothing(foundation: Pat
 
 def test_a_program_of_the_schema_before_is_refused(foundation: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     prepare(foundation)
-    monkeypatch.setattr(tables, "VERSION", 2)
-    with pytest.raises(StoreTooNew, match="schema 3"):
+    current = tables.VERSION
+    monkeypatch.setattr(tables, "VERSION", current - 1)
+    with pytest.raises(StoreTooNew, match=f"schema {current}"):
         SqliteStore(foundation)
 
 

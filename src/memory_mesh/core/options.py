@@ -98,6 +98,7 @@ class StoreOptions:
     db_dir: str | None = option(None, "the LanceDB folder of RFC-0011")
     busy_seconds: float = option(30.0, "how long to wait for other processes")
     enable_memory: bool = option(True, "store memories at all")
+    deduplicate: bool = option(True, "count a text that is stored already instead of storing it again")
     max_content_chars: int = option(1_000_000, "the longest text of one memory, in characters", project=Project.LOWER)
 
 

@@ -27,6 +27,7 @@ from memory_mesh.core.model import (
     Imported,
     MemoryRecord,
     SearchResult,
+    Sighting,
     Status,
 )
 from memory_mesh.core.ports import Progress, as_progress
@@ -34,7 +35,7 @@ from memory_mesh.core.reprs import short_repr
 from memory_mesh.core.search import CacheStats, Explanation
 from memory_mesh.core.search.passages import fitting
 from memory_mesh.core.text import shortened, shown_url
-from memory_mesh.flows import embed, erase, filters, folders, lessons, models, search, usage, write
+from memory_mesh.flows import embed, erase, filters, folders, lessons, models, search, sightings, usage, write
 from memory_mesh.flows.context import Context, State
 from memory_mesh.flows.embed import Reembedded
 from memory_mesh.flows.erase import Erasure, Forgotten
@@ -109,47 +110,56 @@ class Mesh:
 
     @overload
     def add(
-        self, content: str | Message, metadata: Metadata | None = None, *, idempotency_key: str | None = None,
-        progress: Progress | None = None,
+        self, content: str | Message, metadata: Metadata | None = None, *, key: str | None = None,
+        deduplicate: bool | None = None, idempotency_key: str | None = None, progress: Progress | None = None,
     ) -> MemoryRecord: ...  # fmt: skip
     @overload
     def add(
-        self, content: Sequence[Message], metadata: Metadata | None = None, *, idempotency_key: str | None = None,
-        progress: Progress | None = None,
+        self, content: Sequence[Message], metadata: Metadata | None = None, *, deduplicate: bool | None = None,
+        idempotency_key: str | None = None, progress: Progress | None = None,
     ) -> list[MemoryRecord]: ...  # fmt: skip
     def add(
-        self, content: Item, metadata: Metadata | None = None, *, idempotency_key: str | None = None,
-        progress: Progress | None = None,
+        self, content: Item, metadata: Metadata | None = None, *, key: str | None = None, deduplicate: bool | None = None,
+        idempotency_key: str | None = None, progress: Progress | None = None,
     ) -> MemoryRecord | list[MemoryRecord]:  # fmt: skip
         """Store a text, a chat message or a list of messages, and return its memory, or the list of new memories.
 
         They are durable when the call returns. If the same text is stored in the same scope already, that memory is counted as
-        observed again and returned. A call repeated with the same `idempotency_key` stores nothing and returns the same.
+        observed again and returned; with `deduplicate=False` it is stored again. `key` is a key of your own: what is stored under
+        it in this scope is replaced by a new revision of the same memory. A call repeated with the same `idempotency_key` stores
+        nothing and returns the same.
 
         A message has `role` and `content`, and may have `name`, `timestamp` and `metadata`. It becomes the next turn of its
         session, which `metadata` or the mesh names. Of a list, only what follows the stored turns is added, so an agent may send
         its whole history again. System messages and messages without text are left out.
 
-        Raises `InvalidInput` for invalid content or metadata, and `KeyReused` if the key was used for another request.
+        Raises `InvalidInput` for invalid content or metadata, and `KeyReused` if the idempotency key was used for another
+        request.
         """
-        given = write.add(self._context(), content, metadata, key=idempotency_key, progress=as_progress(progress))
+        given = write.add(
+            self._context(), content, metadata, own_key=key, deduplicate=deduplicate, key=idempotency_key,
+            progress=as_progress(progress),
+        )  # fmt: skip
         records = [memory.record() for memory in given]
         return records if is_list(content) else records[-1]
 
     ingest = add  # the name that RFC-0011 uses
 
     def add_many(
-        self, items: Iterable[Item], metadata: Metadata | None = None, *, idempotency_key: str | None = None,
-        progress: Progress | None = None,
+        self, items: Iterable[Item], metadata: Metadata | None = None, *, deduplicate: bool | None = None,
+        idempotency_key: str | None = None, progress: Progress | None = None,
     ) -> list[MemoryRecord]:  # fmt: skip
         """Store many items, all or none, and return their memories in the same order.
 
-        An item is anything that `add` takes: a text, a pair of text and metadata, a mapping with `content` and `metadata`, a
-        message or a list of messages. `metadata` is added to all of them. Of messages, only the new ones are stored and returned.
+        An item is anything that `add` takes: a text, a pair of text and metadata, a mapping with `content`, `metadata` and `key`,
+        a message or a list of messages. `metadata` is added to all of them. Of messages, only the new ones are stored and
+        returned.
 
         Raises what `add` raises; the message names the position of the invalid item, from 0.
         """
-        given = write.add_many(self._context(), items, metadata, key=idempotency_key, progress=as_progress(progress))
+        given = write.add_many(
+            self._context(), items, metadata, deduplicate=deduplicate, key=idempotency_key, progress=as_progress(progress)
+        )
         return [memory.record() for memory in given]
 
     def ingest_dir(
@@ -209,6 +219,7 @@ class Mesh:
     ) -> Erasure:  # fmt: skip
         """Erase all memories of a scope, whichever agent of this user wrote them.
 
+        A memory whose text an agent or session outside the scope stored too is kept for that one, and listed in `kept`.
         Raises `InvalidInput` if no scope is given, or if `user_id` is not the user of this mesh.
         """
         scope = {"user_id": user_id, "agent_id": agent_id, "session_id": session_id, "project": project}
@@ -248,6 +259,13 @@ class Mesh:
     def history(self, id: str, *, session_id: str | None = None) -> list[Change]:
         """Return the changes of a memory, oldest first. Raises `NotFound` if it is not visible."""
         return search.history(self._in_session(session_id), id)
+
+    def sightings(self, id: str, *, session_id: str | None = None) -> list[Sighting]:
+        """Return the agents and sessions that stored the text of a memory, oldest first.
+
+        Raises `NotFound` if the memory is not visible.
+        """
+        return sightings.sightings(self._in_session(session_id), id)
 
     def search(
         self, query: str, limit: int = 10, filter: Filter | None = None, *, use_cache: bool = True,

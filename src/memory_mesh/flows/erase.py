@@ -1,5 +1,7 @@
 """Erase memories for good: every revision, vector, passage and link, and the memories derived from them alone.
 
+A memory whose text agents or sessions outside an erased scope stored too is kept for them, without what the scope stored of it.
+
 Audit blocks that quote an erased memory keep their number and hash and lose their text. Each chain with such a block gets an
 erasure block that names it, so that every chain can be verified by itself.
 """
@@ -11,14 +13,31 @@ from functools import partial
 from memory_mesh.core import audit
 from memory_mesh.core.audit import Entry, blocks
 from memory_mesh.core.errors import InvalidInput, shown
-from memory_mesh.core.model import Block, In, Key, Kind, Memory, MemoryType, Row, all_of, batches, equals, iso, may_erase
+from memory_mesh.core.intake import Author, Kept, keep_without
+from memory_mesh.core.model import (
+    Block,
+    In,
+    Key,
+    Kind,
+    Memory,
+    MemoryType,
+    Row,
+    Sighting,
+    all_of,
+    batches,
+    equals,
+    iso,
+    may_erase,
+)
 from memory_mesh.core.reprs import short_repr
 from memory_mesh.flows.chains import audit_rows, needed_entries, new_entry, own_chain
 from memory_mesh.flows.context import Context, Plan, check_texts, write_plan
-from memory_mesh.flows.write import revise
+from memory_mesh.flows.sightings import sightings_of
+from memory_mesh.flows.write import plan_passages, retain_entry, revise
 
 _AT_ONCE = 1000
 _ERASE = {"action": "erase"}
+_AUTHOR = ("agent_id", "session_id")  # the columns of a scope that the sightings of a memory may differ in
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,10 +50,11 @@ class Erasure:
     rows: int = 0  # deleted rows: memories, revisions, passages, links, counters
     tombstones: tuple[str, ...] = ()  # blocks that lost their text
     blocks: tuple[str, ...] = ()  # erasure blocks that were written
+    kept: tuple[str, ...] = ()  # memories that agents or sessions outside the scope stored too
     bytes_freed: bool = True  # False: the bytes stay in the files until `compact`
 
     def __add__(self, other: "Erasure") -> "Erasure":
-        sums = {name: getattr(self, name) + getattr(other, name) for name in ("memories", "rows", "tombstones", "blocks")}
+        sums = {name: getattr(self, name) + getattr(other, name) for name in ("memories", "rows", "tombstones", "blocks", "kept")}
         return Erasure(**sums, bytes_freed=self.bytes_freed and other.bytes_freed)
 
 
@@ -67,11 +87,14 @@ def erase(context: Context, memory_ids: Sequence[str]) -> Erasure:
     """Erase these memories. Ids that are unknown, or that the reader may not erase, are ignored."""
     for memory_id in memory_ids:
         check_texts(id=memory_id)
-    return _erase(context, memory_ids, any_agent=False)
+    return _erase(context, memory_ids)
 
 
 def erase_all(context: Context, scope: Mapping[str, str | None]) -> Erasure:
-    """Erase all memories of a scope within the reader's user, of every agent. Raise `InvalidInput` for an empty scope."""
+    """Erase all memories of a scope within the reader's user, of every agent. Raise `InvalidInput` for an empty scope.
+
+    A memory that agents or sessions outside the scope stored too is kept for them.
+    """
     given = {name: value for name, value in scope.items() if value is not None}
     if not given:
         raise InvalidInput("delete_all without a scope", expected=f"one of {', '.join(scope)}")
@@ -82,20 +105,34 @@ def erase_all(context: Context, scope: Mapping[str, str | None]) -> Erasure:
     user_id = context.reader.user_id
     if given.get("user_id", user_id) != user_id:
         raise InvalidInput(f"user {shown(given['user_id'])} is not this mesh's", remedy="open MemoryMesh(user_id=…) as that user")
-    where = all_of(*(equals(name, value) for name, value in {**given, "user_id": user_id}.items()))
     proof = Erasure()
-    while ids := context.store.ids(Kind.MEMORY, where):
+    while ids := _ids_within(context, {**given, "user_id": user_id}):
         for batch in batches(ids, _AT_ONCE):
-            proof += _erase(context, batch, any_agent=True)  # a scope includes all agents of the user
-    return proof
+            proof += _erase(context, batch, scope={name: given[name] for name in _AUTHOR if name in given})
+    return replace(proof, kept=tuple(dict.fromkeys(proof.kept)))
 
 
-def _erase(context: Context, memory_ids: Sequence[str], *, any_agent: bool) -> Erasure:
+def _ids_within(context: Context, scope: Mapping[str, str | None]) -> list[str]:
+    """Return the memories of a scope, and those that an agent or session of the scope stored too."""
+    store = context.store
+    ids = store.ids(Kind.MEMORY, all_of(*(equals(name, value) for name, value in scope.items())))
+    authors = {name: value for name, value in scope.items() if name in (*_AUTHOR, "user_id")}
+    if len(authors) == 1:  # all agents and sessions of the user
+        return ids
+    seen = store.find(Kind.SIGHTING, all_of(*(equals(name, value) for name, value in authors.items())))
+    refs = {str(row.value("ref")) for row in seen}.difference(ids)
+    rest = all_of(*(equals(name, value) for name, value in scope.items() if name not in _AUTHOR))
+    groups = [all_of(In("id", tuple(some)), rest) for some in batches(sorted(refs), _AT_ONCE)]
+    return [*ids, *(id_ for where in groups for id_ in store.ids(Kind.MEMORY, where))]
+
+
+def _erase(context: Context, memory_ids: Sequence[str], *, scope: Mapping[str, str] | None = None) -> Erasure:
+    """Erase memories, or with a scope what its agent or session stored of them; a scope includes all agents of the user."""
     context.check_enabled()
     partitions: set[str] = set()
 
     def decide() -> Plan[Erasure]:
-        plan = _plan_erasure(context, memory_ids, any_agent=any_agent)
+        plan = _plan_erasure(context, memory_ids, scope)
         partitions.update(plan.seen)
         # Before the rows are deleted, so that a crash leaves no derived files; and again after, for files written meanwhile.
         context.index.forget(plan.seen)
@@ -107,44 +144,50 @@ def _erase(context: Context, memory_ids: Sequence[str], *, any_agent: bool) -> E
     return replace(proof, bytes_freed=bytes_freed)
 
 
-def _plan_erasure(context: Context, memory_ids: Sequence[str], *, any_agent: bool) -> Plan[Erasure]:
+def _plan_erasure(context: Context, memory_ids: Sequence[str], scope: Mapping[str, str] | None) -> Plan[Erasure]:
     seen: dict[str, int] = {}
-    erased, derived = _select(context, memory_ids, seen, any_agent=any_agent)
-    if not erased:
+    rows = _read(context, In("id", tuple(memory_ids)), seen) if memory_ids else []
+    rows = [row for row in rows if scope is not None or may_erase(context.reader, row)]
+    shared = _shared(context, [Memory.of(row) for row in rows], scope or {})
+    erased, derived = _with_derived(context, [row for row in rows if row.id not in shared], seen)
+    kept = [one for id_, one in shared.items() if id_ not in {memory.id for memory in (*erased, *derived)}]
+    if not erased and not kept:
         return Plan(Erasure())
-    ids = tuple(memory.id for memory in erased)
-    about = In("ref", ids)
-    quoting = [Block.of(row) for row in context.store.find(Kind.BLOCK, about)]
-    tombstones = [audit.tombstone(block) for block in quoting if audit.quotes(block)]
+    forgotten = [*erased, *(one.memory for one in kept if one.kept.purged)]
+    past, about = (In("ref", tuple(memory.id for memory in some)) for some in (forgotten, erased))
+    tombstones = [audit.tombstone(block) for row in context.store.find(Kind.BLOCK, past) if audit.quotes(block := Block.of(row))]
     puts = [tombstone.row(replaces=tombstone.revision - 1) for tombstone in tombstones]
-    puts += [_clear_receipt(row) for row in context.store.find(Kind.RECEIPT, about) if row.value("request")]
-    revised = [_without_sources(context, memory, ids) for memory in derived]
-    puts += [row for rows, _ in revised for row in rows]
-    erasure_rows = _erasure_rows(context, erased, tombstones, [entry for _, entry in revised])
-    deletes = [Key(Kind.MEMORY, id_) for id_ in ids]
-    deletes += [Key(kind, id_) for kind in (Kind.CHANGE, Kind.PASSAGE, Kind.USAGE) for id_ in context.store.ids(kind, about)]
-    links = {*context.store.ids(Kind.LINK, about), *context.store.ids(Kind.LINK, In("target", ids))}
-    deletes += [Key(Kind.LINK, id_) for id_ in links]
+    puts += [_clear_receipt(row) for row in context.store.find(Kind.RECEIPT, past) if row.value("request")]
+    revised = [_without_sources(context, memory, [memory.id for memory in erased]) for memory in derived]
+    revised += [_without_sightings(context, one) for one in kept]
+    erasure_rows = _erasure_rows(context, forgotten, tombstones, [one.entry for one in revised])
+    deletes = [Key(Kind.CHANGE, id_) for id_ in context.store.ids(Kind.CHANGE, past)]
+    deletes += [key for one in revised for key in one.deletes]
+    deletes += [*(Key(Kind.MEMORY, memory.id) for memory in erased), *_rows_about(context, about)]
     proof = Erasure(
-        memories=ids,
+        memories=tuple(memory.id for memory in erased),
         rows=len(deletes),
         tombstones=tuple(tombstone.id for tombstone in tombstones),
         blocks=tuple(row.id for row in erasure_rows if row.value("metadata") == _ERASE),
+        kept=tuple(one.memory.id for one in kept),
     )
-    return Plan(proof, [*puts, *erasure_rows], deletes, seen)
+    return Plan(proof, [*puts, *(row for one in revised for row in one.puts), *erasure_rows], deletes, seen)
 
 
-def _select(
-    context: Context, memory_ids: Sequence[str], seen: dict[str, int], *, any_agent: bool
-) -> tuple[list[Memory], list[Memory]]:
+def _rows_about(context: Context, about: In) -> list[Key]:
+    """Return the rows that are deleted with a memory, besides its history."""
+    ids = [(kind, id_) for kind in (Kind.PASSAGE, Kind.USAGE, Kind.SIGHTING) for id_ in context.store.ids(kind, about)]
+    links = {*context.store.ids(Kind.LINK, about), *context.store.ids(Kind.LINK, In("target", about.values))}
+    return [Key(kind, id_) for kind, id_ in (*ids, *((Kind.LINK, id_) for id_ in links))]
+
+
+def _with_derived(context: Context, rows: list[Row], seen: dict[str, int]) -> tuple[list[Memory], list[Memory]]:
     """Return the memories to erase, with those derived from them alone, and the memories that have other sources too.
 
     Adds to `seen` the versions under which all of them were read.
     """
     erased: dict[str, Memory] = {}
     derived: dict[str, Memory] = {}
-    rows = _read(context, In("id", tuple(memory_ids)), seen) if memory_ids else []
-    rows = [row for row in rows if any_agent or may_erase(context.reader, row)]
     while rows:
         erased |= {row.id: Memory.of(row) for row in rows}
         next_rows = _read(context, In("sources", tuple(row.id for row in rows)), seen)
@@ -170,12 +213,54 @@ def _read(context: Context, where: In, seen: dict[str, int]) -> list[Row]:
     return rows
 
 
-def _without_sources(context: Context, memory: Memory, ids: Sequence[str]) -> tuple[list[Row], Entry]:
-    """Return the rows and the audit entry that remove erased sources from a memory. Once its last source is erased, it is erased
-    too."""
+@dataclass(frozen=True, slots=True)
+class _Revised:
+    """What keeps a memory that an erasure changes."""
+
+    entry: Entry
+    puts: Sequence[Row]
+    deletes: Sequence[Key] = ()
+
+
+def _without_sources(context: Context, memory: Memory, ids: Sequence[str]) -> _Revised:
+    """Remove erased sources from a memory. Once its last source is erased, it is erased too."""
     left = [source for source in memory.sources if source not in ids]
     newer, change, entry = revise(context, context.clock(), memory, action="source_erased", sources=left)
-    return [newer.row(replaces=memory.revision), change], entry
+    return _Revised(entry, [newer.row(replaces=memory.revision), change])
+
+
+@dataclass(frozen=True, slots=True)
+class _Shared:
+    """A memory that is kept without the sightings of a scope."""
+
+    memory: Memory
+    kept: Kept
+    removed: Sequence[Sighting]
+
+
+def _shared(context: Context, memories: Sequence[Memory], scope: Mapping[str, str]) -> dict[str, _Shared]:
+    """Return the memories that agents or sessions outside the scope stored too."""
+    stored = sightings_of(context, [memory.id for memory in memories])
+    shared: dict[str, _Shared] = {}
+    for memory, rows in ((memory, stored.get(memory.id, [])) for memory in memories):
+        if kept := keep_without(memory, rows, scope):
+            # Without its past, a memory has nothing left of sightings of earlier texts.
+            gone = [row for row in rows if Author.of(row).within(scope) or (kept.purged and not row.times_observed)]
+            shared[memory.id] = _Shared(memory, kept, gone)
+    return shared
+
+
+def _without_sightings(context: Context, shared: _Shared) -> _Revised:
+    """Remove sightings from a memory. If its past is erased too, it begins anew with its first revision."""
+    ms, memory, updates = context.clock(), shared.memory, shared.kept.updates
+    deletes = [Key(Kind.SIGHTING, row.id) for row in shared.removed]
+    if not shared.kept.purged:
+        newer, change, entry = revise(context, ms, memory, action="sighting_erased", **updates)
+        return _Revised(entry, [newer.row(replaces=memory.revision), change], deletes)
+    newer = replace(memory, **updates, revision=1, salt=context.ids.salt(), updated_at=iso(ms))
+    passages, dropped = plan_passages(context, memory, newer, None)
+    entry = retain_entry(context, ms, newer, "pass")
+    return _Revised(entry, [newer.row(replaces=memory.revision), *passages], [*deletes, *dropped])
 
 
 def _clear_receipt(row: Row) -> Row:
@@ -185,7 +270,10 @@ def _clear_receipt(row: Row) -> Row:
 
 
 def _erasure_rows(context: Context, erased: Sequence[Memory], tombstones: Sequence[Block], revised: Sequence[Entry]) -> list[Row]:
-    """Return the erasure blocks for the reader's chain and for every chain with a tombstone, and the blocks of `revised`."""
+    """Return the erasure blocks for the reader's chain and for every chain with a tombstone, and the blocks of `revised`.
+
+    The block of a memory that begins anew comes after its erasure block.
+    """
     own = own_chain(context)
     rows: list[Row] = []
     for chain in sorted({own, *(tombstone.chain for tombstone in tombstones)}):
@@ -194,8 +282,9 @@ def _erasure_rows(context: Context, erased: Sequence[Memory], tombstones: Sequen
         # A tombstone without its erasure block looks like tampering, so it gets one even if audit blocks are disabled.
         every = chain == own and (bool(here) or context.options.enable_yamo)
         entries = [_erasure_entry(context, chain, id_, lost) for id_, lost in named.items() if lost or every]
-        more = needed_entries(context, revised) if chain == own else []
-        rows += audit_rows(context, chain, [*more, *entries])
+        more = needed_entries(context, [entry for entry in revised if entry.change]) if chain == own else []
+        anew = [entry for entry in revised if not entry.change and (tombstones or context.options.enable_yamo)]
+        rows += audit_rows(context, chain, [*more, *entries, *(anew if chain == own else [])])
     return rows
 
 

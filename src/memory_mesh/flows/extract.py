@@ -23,7 +23,8 @@ from memory_mesh.core.scrubbing import split_chunks
 from memory_mesh.core.text import estimate
 from memory_mesh.flows.context import Context, Plan, commit, require_memory
 from memory_mesh.flows.embed import Vectors
-from memory_mesh.flows.write import Prepared, find_replayed, plan_add, prepare, receipt_id, replayed_id, request_hash
+from memory_mesh.flows.receipts import find_replayed, receipt_id, replayed_id, request_hash
+from memory_mesh.flows.write import Prepared, plan_add, prepare
 
 # Of a text that is stored unchanged.
 _DOCUMENT: Mapping[str, object] = {"importance": 0.5, "provenance": {"source": Source.DOCUMENT.value}}

@@ -166,8 +166,8 @@ class _Run:
         context, vectors = self._context, Vectors()
         common = {**self._given, "source_root": self.folder.root}
         given = [Given(file.text, {**common, "source": file.source, "source_hash": file.hash}) for file in files]
-        items = prepare(context, given)
-        prepared = [replace(item, fingerprint=file.fingerprint) for item, file in zip(items, files, strict=True)]
+        pairs = zip(prepare(context, given), files, strict=True)
+        prepared = [replace(item, fingerprint=file.fingerprint, deduplicate=False) for item, file in pairs]
 
         def decide() -> Plan[tuple[dict[str, Memory], list[Memory]]]:
             seen = {name: context.store.version(name) for name in partitions(context.reader)}

@@ -20,7 +20,7 @@ _RUN = re.compile(r'[^"\\;\x00-\x1f]+')
 _QUERY = re.compile(r"^  query;(.*);$", flags=re.MULTILINE)
 _MAX_SAMPLE, _MIN_BYTES = 32, 8
 _SEARCHES = 20
-_OWNED = (Kind.MEMORY, Kind.CHANGE, Kind.PASSAGE, Kind.LINK)
+_OWNED = (Kind.MEMORY, Kind.CHANGE, Kind.PASSAGE, Kind.LINK, Kind.SIGHTING)
 
 
 @dataclass(slots=True)

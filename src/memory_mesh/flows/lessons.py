@@ -19,7 +19,7 @@ from memory_mesh.core.intake import Given
 from memory_mesh.core.learning import Distilled, LessonBlock, LessonContext, Skipped, by_confidence, by_severity, narrowness
 from memory_mesh.core.model import Block, Compare, In, Kind, Memory, MemoryType, Reach, Reader, Status, Value, all_of, equals, iso
 from memory_mesh.core.safety import BASE_TRUST, Source
-from memory_mesh.flows import usage, write
+from memory_mesh.flows import receipts, usage, write
 from memory_mesh.flows.chains import new_entry, own_audit_rows
 from memory_mesh.flows.context import Context, Plan, check_texts, commit, find_memory, intact, require_memory
 from memory_mesh.flows.embed import Vectors, passage_rows
@@ -50,14 +50,14 @@ def learn(
 ) -> tuple[LessonBlock, bool]:
     """Store a lesson drawn from `sources`, by a language model if `inferred`. Return it and whether it is new."""
     lesson = _redacted(context, learning.parse_lesson(given))
-    request = write.request_hash("distill_lesson", lesson.text, lesson.pattern_id, lesson.confidence, lesson.severity)
+    request = receipts.request_hash("distill_lesson", lesson.text, lesson.pattern_id, lesson.confidence, lesson.severity)
     metadata = learning.lesson_metadata(lesson, Source.INFERENCE if inferred else None)
     trust = BASE_TRUST[Source.INFERENCE] if inferred else None
     prepared = write.prepare(context, [Given(lesson.text, metadata)], request=request, trust=trust)[0]
     vectors = Vectors()
 
     def decide() -> Plan[tuple[Memory, bool]]:
-        if replayed := write.find_replayed(context, key, request):
+        if replayed := receipts.find_replayed(context, key, request):
             return Plan((require_memory(context, replayed, any_reader=True), False))
         seen = {name: context.store.version(name) for name in model.partitions(context.reader)}
         for source in sources:
@@ -68,7 +68,7 @@ def learn(
         if as_wide and (as_wide.confidence or 0.0) >= lesson.confidence:
             return Plan((as_wide, False))
         plan = _store(context, lesson, prepared, known, sources, vectors)
-        puts = [*plan.puts, *write.receipt_rows(context, key, plan.answer.id, request)]
+        puts = [*plan.puts, *receipts.receipt_rows(context, key, plan.answer.id, request)]
         return Plan((plan.answer, True), puts, seen=seen)
 
     memory, new = commit(context, decide)

@@ -5,16 +5,30 @@ proposes. Results are read from the store under the reader's condition, so a wro
 never show one that the reader may not see.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from memory_mesh.core import audit, model
 from memory_mesh.core.checks import fraction, listed, whole_number
 from memory_mesh.core.errors import InvalidInput, NotFound, shown
+from memory_mesh.core.intake import normal_text
 from memory_mesh.core.masks import without_masks
-from memory_mesh.core.model import ANYTHING, Change, In, Kind, Memory, Row, SearchResult, Status, Where, all_of, equals, iso
+from memory_mesh.core.model import (
+    ANYTHING,
+    Change,
+    In,
+    Kind,
+    Memory,
+    MemoryType,
+    Row,
+    SearchResult,
+    Status,
+    Where,
+    all_of,
+    equals,
+    iso,
+)
 from memory_mesh.core.search import Explained, Explanation, Placing, Pool, Query, tokens
 from memory_mesh.core.search.query import proper_names, speaker_roles, time_spans, without_speakers
 from memory_mesh.flows import embed, usage
@@ -175,7 +189,7 @@ def search(context: Context, request: Request, *, use_cache: bool = True) -> lis
     results = context.state.cache.get(key, mark, at) if use_cache else None
     if results is None:
         ranked = _ranked(context, request)
-        results = tuple(islice(_results(context, request, ranked), request.limit))
+        results = tuple(_results(context, request, ranked))
         if request.max_chars is not None:
             results = tuple(within(context, results, request.max_chars, ranked.query.tokens))
         # Results by keywords only, because the embedder failed, are not cached: it may be back within the five minutes.
@@ -195,10 +209,11 @@ def explain(context: Context, request: Request) -> Explanation:
     _check(request)
     ranked = _ranked(context, request)
     best, below = ranked.ranking.best(ranked.min_score), ranked.ranking.below(ranked.min_score)
-    results = list(islice(_results(context, request, ranked), request.limit))
+    results = _results(context, request, ranked)
     explained = _explain(ranked, [*results, *_read(context, ranked, below[:_NEAR_MISSES])])
     altered = sum(map(audit.is_altered, context.store.get(Kind.MEMORY, [each.id for each in best]).values()))
-    excluded = {"min_score": len(below), "limit": len(best) - len(results) - altered, "altered": altered}
+    excluded = {"min_score": len(below), "altered": altered, "copies": sum(result.copies - 1 for result in results)}
+    excluded["limit"] = len(best) - len(results) - altered - excluded["copies"]
     return Explanation(
         query=ranked.text,
         tokens=list(ranked.query.tokens),
@@ -275,10 +290,37 @@ def _query(context: Context, request: Request, keywords: list[str], text: str) -
     return replace(query, vector=embed.embed_query(context, without_speakers(text, speakers, language=language)))
 
 
-def _results(context: Context, request: Request, ranked: _Ranked) -> Iterator[SearchResult]:
-    """Yield what reaches the minimum score, best first. Rows are read in batches: the first one nearly always suffices."""
-    for candidates in model.batches(ranked.ranking.best(ranked.min_score), request.limit):
-        yield from _read(context, ranked, candidates)
+def _results(context: Context, request: Request, ranked: _Ranked) -> list[SearchResult]:
+    """Return what reaches the minimum score, best first; of equal texts that are not turns the best one, with their number.
+
+    Rows are read in batches: the first one nearly always suffices.
+    """
+    best, found, at = ranked.ranking.best(ranked.min_score), dict[str, SearchResult](), 0
+    while len(found) < request.limit and at < len(best):
+        batch = _read(context, ranked, best[at : at + request.limit])
+        at += request.limit
+        for result in batch:
+            _collapse(found, result, add=len(found) < request.limit)
+    # Copies of the results among the candidates that were not read.
+    shown = {result.id for result in found.values() if not _is_distinct(result)}
+    unread, read = best[at:], [each for each in best[:at] if each.id in shown]
+    for result in _read(context, ranked, ranked.ranking.twins(unread, read)) if unread and read else ():
+        _collapse(found, result, add=False)
+    return list(found.values())
+
+
+def _collapse(found: dict[str, SearchResult], result: SearchResult, *, add: bool) -> None:
+    """Count a result whose text was found already; if `add` is set, add another one."""
+    key = f"id:{result.id}" if _is_distinct(result) else f"text:{normal_text(result.content)}"
+    if first := found.get(key):
+        found[key] = replace(first, copies=first.copies + 1)
+    elif add:
+        found[key] = result
+
+
+def _is_distinct(result: SearchResult) -> bool:
+    """Return whether a result is shown besides others of the same text: a turn of a conversation, or a lesson of its pattern."""
+    return result.speaker is not None or result.turn is not None or result.memory_type == MemoryType.LESSON
 
 
 def _read(context: Context, ranked: _Ranked, candidates: Sequence["ScoredCandidate"]) -> list[SearchResult]:

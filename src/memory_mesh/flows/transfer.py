@@ -12,7 +12,7 @@ from typing import Any
 
 from memory_mesh.core import transfer
 from memory_mesh.core.errors import InvalidInput, NotFound, shown
-from memory_mesh.core.intake import Draft, draft, fingerprint
+from memory_mesh.core.intake import Draft, draft, fingerprint, key_print, read_key
 from memory_mesh.core.model import (
     BackedUp,
     Change,
@@ -39,7 +39,7 @@ from memory_mesh.flows.write import retain_entry
 
 _AT_ONCE = 500
 # Texts that a memory has beside its content and its metadata.
-_TEXTS = ("tags", "category", "speaker", "heritage_chain")
+_TEXTS = ("tags", "category", "speaker", "heritage_chain", "key")
 
 
 def backup(context: Context, file: str, progress: Progress) -> BackedUp:
@@ -135,11 +135,13 @@ def _item(context: Context, line: int, given: Line, *, reassign: bool) -> tuple[
         metadata = {**metadata, "user_id": owner.user_id}
     gate = context.gate()
     checked = draft(values["content"], metadata, owner, context.limits, gate)
+    key = read_key(values["key"]) if "key" in values else None
     values |= gate.clean_metadata({name: values[name] for name in _TEXTS if name in values})
     values |= {"content": checked.content, "metadata": checked.metadata, "user_id": owner.user_id}
+    as_draft = Draft(content=checked.content, metadata=checked.metadata, columns=values)
     memory = Memory(
         **values,
-        fingerprint=fingerprint(owner, Draft(content=checked.content, metadata=checked.metadata, columns=values)),
+        fingerprint=key_print(owner, as_draft, key) if key else fingerprint(owner, as_draft),
         keywords=tokens(checked.content, language=context.options.stemmer_language),
         salt=context.ids.salt(),
         revision=len(given.history or ()) + 1,

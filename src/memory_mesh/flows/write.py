@@ -1,39 +1,44 @@
 """Add and change memories: validate, scrub and redact, find duplicates, embed, and write memory, history and audit block at once.
 
-Idempotency keys and the audit entry of a memory are here too: every flow that writes memories needs them.
+The audit entry of a memory is here too: every flow that writes memories needs it.
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from hashlib import sha256
 from typing import Any
 
 from memory_mesh.core import model
 from memory_mesh.core.audit import Entry, blocks
-from memory_mesh.core.errors import InvalidInput, KeyReused, shown
+from memory_mesh.core.errors import InvalidInput, shown
 from memory_mesh.core.intake import (
+    Author,
     Draft,
     Given,
+    best_trust,
     draft,
     fingerprint,
-    is_file_print,
+    has_own_print,
     is_list,
-    normal_text,
+    key_print,
     numbered,
+    old_fingerprint,
     read_content,
     read_items,
+    read_key,
     read_metadata,
     read_one,
+    updated_print,
 )
-from memory_mesh.core.model import In, Kind, Memory, MemoryType, Reader, Receipt, Row, Status, Value, all_of, equals, iso
+from memory_mesh.core.model import In, Key, Kind, Memory, MemoryType, Reader, Receipt, Row, Status, Value, all_of, equals, iso
 from memory_mesh.core.ports import Progress, no_progress
 from memory_mesh.core.safety import BASE_TRUST
 from memory_mesh.core.search import tokens
 from memory_mesh.flows.chains import new_entry, own_audit_rows
 from memory_mesh.flows.context import Context, Plan, check_texts, commit, intact, require_memory
 from memory_mesh.flows.embed import Embedded, EmbeddedPassage, Vectors, passage_row, passage_rows, replace_passages
+from memory_mesh.flows.receipts import find_replayed, receipt_id, receipt_rows, replayed_id, request_hash
+from memory_mesh.flows.sightings import Sightings, retired_sightings
 from memory_mesh.flows.turns import Said, number_turns
 
 # The metadata that the audit block repeats: distillation looks for failures in blocks.
@@ -46,38 +51,60 @@ class Prepared:
     """A valid, cleaned item with everything that can be computed before the store is read."""
 
     draft: Draft
+    own_key: str | None = None  # the caller's own key, masked
     fingerprint: str
+    old_fingerprint: str  # of memories that earlier versions stored
+    deduplicate: bool = True
     keywords: list[str]
     receipt_id: str | None
     request: str
     thread: int | None = None  # of a message: the list that it came in; its turn is decided with the stored turns
 
     @property
-    def deduplicated(self) -> bool:
-        """Whether an equal memory makes it a duplicate. Lessons are compared by their pattern instead."""
-        return self.draft.memory_type != MemoryType.LESSON
+    def prints(self) -> tuple[str, ...]:
+        """The fingerprints of the memory that it would be stored as again. Lessons are compared by their pattern instead."""
+        if self.own_key is not None:
+            return (self.fingerprint,)
+        deduplicated = self.deduplicate and self.draft.memory_type != MemoryType.LESSON
+        return (self.fingerprint, self.old_fingerprint) if deduplicated else ()
+
+    def author(self, context: Context) -> Author:
+        session_id = self.draft.columns.get("session_id")
+        return Author(context.reader.agent_id, None if session_id is None else str(session_id))
 
 
 def add(
-    context: Context, content: object, metadata: object = None, *, key: str | None = None, progress: Progress = no_progress
-) -> list[Memory]:
-    """Store one item, or all items of a list, with the metadata."""
-    if not is_list(content):
-        return _store(context, read_one(content, metadata), key, progress)
-    return add_many(context, content, metadata, key=key, progress=progress)
+    context: Context, content: object, metadata: object = None, *, own_key: object = None, deduplicate: object = None,
+    key: str | None = None, progress: Progress = no_progress,
+) -> list[Memory]:  # fmt: skip
+    """Store one item, or all items of a list, with the metadata.
+
+    `own_key` is the caller's own key of a single text, and `key` an idempotency key.
+    """
+    given = read_items(content, metadata) if is_list(content) else read_one(content, metadata)
+    if own_key is not None:
+        if is_list(content) or len(given) != 1 or given[0].thread is not None:
+            raise InvalidInput("a key names one memory", expected="a single text", remedy="leave out the key of messages")
+        given = [replace(given[0], key=own_key)]
+    return _store(context, given, key, deduplicate, progress)
 
 
 def add_many(
-    context: Context, items: object, metadata: object = None, *, key: str | None = None, progress: Progress = no_progress
-) -> list[Memory]:
+    context: Context, items: object, metadata: object = None, *, deduplicate: object = None, key: str | None = None,
+    progress: Progress = no_progress,
+) -> list[Memory]:  # fmt: skip
     """Store each item, or count it as observed again if it is known. Writes all of them or none.
 
     Return the memory of each text, and of each message that is new.
     """
-    return _store(context, read_items(items, metadata), key, progress)
+    return _store(context, read_items(items, metadata), key, deduplicate, progress)
 
 
-def _store(context: Context, given: Sequence[Given], key: str | None, progress: Progress) -> list[Memory]:
+def _store(context: Context, given: Sequence[Given], key: str | None, deduplicate: object, progress: Progress) -> list[Memory]:
+    if deduplicate not in (None, True, False):
+        raise InvalidInput(f"deduplicate is {shown(deduplicate)}", expected="True or False")
+    if deduplicate is not None:
+        context = context.with_options(deduplicate=deduplicate)
     prepared = prepare(context, given, key=key, progress=progress)
     if not prepared:
         return []
@@ -116,14 +143,18 @@ def _with_common_request(prepared: Sequence[Prepared]) -> list[Prepared]:
 def _prepare_one(context: Context, item: Given, receipt: str | None) -> Prepared:
     with numbered("item", item.item):
         checked = draft(item.content, item.metadata, context.reader, context.limits, context.gate())
+        own_key = None if item.key is None else read_key(item.key)
     if item.source:
         checked = replace(checked, columns={**checked.columns, "trust": BASE_TRUST[item.source]})
     return Prepared(
         draft=checked,
-        fingerprint=fingerprint(context.reader, checked),
+        own_key=own_key and context.gate().redact(own_key),
+        fingerprint=key_print(context.reader, checked, own_key) if own_key else fingerprint(context.reader, checked),
+        old_fingerprint=old_fingerprint(context.reader, checked),
+        deduplicate=context.options.deduplicate,
         keywords=tokens(checked.content, language=context.options.stemmer_language),
         receipt_id=receipt,
-        request=request_hash("add", checked.content, checked.metadata),
+        request=request_hash("add", checked.content, checked.metadata, *([own_key] if own_key else [])),
         thread=item.thread,
     )
 
@@ -135,8 +166,10 @@ def _prepare_one(context: Context, item: Given, receipt: str | None) -> Prepared
 class _Batch:
     """The decisions made so far for one call."""
 
+    vectors: Vectors
+    sightings: Sightings
+    stored: dict[str, Memory]  # the known memories, as they are stored
     memories: dict[str, Memory] = field(default_factory=dict)
-    replaces: dict[str, int] = field(default_factory=dict)  # the stored revision of known memories
     by_fingerprint: dict[str, str] = field(default_factory=dict)
     numbers: dict[str, int] = field(default_factory=dict)  # the last number of each partition
     entries: list[Entry] = field(default_factory=list)
@@ -148,9 +181,10 @@ class _Batch:
         self.memories[memory.id] = memory
         self.by_fingerprint[str(memory.fingerprint)] = memory.id
 
-    def duplicate_of(self, item: Prepared) -> Memory | None:
-        """Return the memory with the same fingerprint, stored or earlier in this batch."""
-        return self.memories.get(self.by_fingerprint.get(item.fingerprint, "")) if item.deduplicated else None
+    def known(self, item: Prepared) -> Memory | None:
+        """Return the memory that an item would be stored as again, stored or earlier in this batch."""
+        found = (self.memories[self.by_fingerprint[each]] for each in item.prints if each in self.by_fingerprint)
+        return next((memory for memory in found if memory.key == item.own_key), None)
 
 
 def plan_add(context: Context, prepared: Sequence[Prepared], vectors: Vectors) -> Plan[list[Memory]]:
@@ -158,20 +192,25 @@ def plan_add(context: Context, prepared: Sequence[Prepared], vectors: Vectors) -
     seen = {name: context.store.version(name) for name in {_partition(context, item) for item in prepared}}
     receipts = context.store.get(Kind.RECEIPT, [item.receipt_id for item in prepared if item.receipt_id])
     prepared = _with_turns(context, prepared, receipts)
-    batch = _Batch(numbers=dict(seen))
-    for memory in _duplicates(context, {item.fingerprint: item for item in prepared if item.deduplicated}):
+    known = _known(context, prepared)
+    batch = _Batch(vectors, Sightings(context, known), {memory.id: memory for memory in known}, numbers=dict(seen))
+    for memory in known:
         batch.put(memory)
-        batch.replaces[memory.id] = memory.revision
-    new = [item for item in prepared if batch.duplicate_of(item) is None and item.receipt_id not in receipts]
+    new = [item for item in prepared if batch.known(item) is None and item.receipt_id not in receipts]
     vectors.embed(context, [item.draft.content for item in new])
     context.step("flow.embedded")
     for item in prepared:
-        _add_one(context, batch, item, receipts.get(item.receipt_id or ""), vectors)
-    memories = [batch.memories[id_].row(replaces=batch.replaces.get(id_, 0)) for id_ in sorted(batch.changed)]
+        _add_one(context, batch, item, receipts.get(item.receipt_id or ""))
+    deletes: list[Key] = []
+    memories: list[Row] = []
+    for memory, before in ((batch.memories[id_], batch.stored.get(id_)) for id_ in sorted(batch.changed)):
+        passages, dropped = plan_passages(context, before, memory, vectors.get(memory.content))
+        memories += [memory.row(replaces=before.revision if before else 0), *passages]
+        deletes += dropped
     model_rows = vectors.model_rows(context) if memories else []
-    puts = [*memories, *batch.other_rows, *model_rows, *own_audit_rows(context, batch.entries)]
+    puts = [*memories, *batch.other_rows, *batch.sightings.rows(), *model_rows, *own_audit_rows(context, batch.entries)]
     answers = (_reporting(memory, item.draft.redactions) for memory, item in zip(batch.answers, prepared, strict=True))
-    return Plan(list(answers), puts, seen=seen if puts else {})
+    return Plan(list(answers), puts, deletes, seen if puts else {})
 
 
 def _with_turns(context: Context, prepared: Sequence[Prepared], receipts: Mapping[str, Row]) -> Sequence[Prepared]:
@@ -192,20 +231,19 @@ def _with_turns(context: Context, prepared: Sequence[Prepared], receipts: Mappin
 def _as_turn(context: Context, item: Prepared, number: int) -> Prepared:
     metadata, columns = {**item.draft.metadata, "turn": number}, {**item.draft.columns, "turn": number}
     turn = replace(item.draft, metadata=metadata, columns=columns)
-    return replace(item, draft=turn, fingerprint=fingerprint(context.reader, turn))
+    reader = context.reader
+    return replace(item, draft=turn, fingerprint=fingerprint(reader, turn), old_fingerprint=old_fingerprint(reader, turn))
 
 
-def _duplicates(context: Context, items: Mapping[str, Prepared]) -> list[Memory]:
-    """Return the active memories with the fingerprint and the text of an item."""
-    if not items:
+def _known(context: Context, prepared: Sequence[Prepared]) -> list[Memory]:
+    """Return the active memories that items would be stored as again."""
+    prints = tuple({each for item in prepared for each in item.prints})
+    if not prints:
         return []
     active = all_of(equals("status", Status.ACTIVE), model.not_expired(iso(context.clock())))
-    rows = intact(context, context.store.find(Kind.MEMORY, all_of(In("fingerprint", tuple(items)), active)))
-    # No block seals a fingerprint: with a forged one, a new text would be lost.
-    return [
-        memory for memory in map(Memory.of, rows)
-        if normal_text(memory.content) == normal_text(items[str(memory.fingerprint)].draft.content)
-    ]  # fmt: skip
+    rows = intact(context, context.store.find(Kind.MEMORY, all_of(In("fingerprint", prints), active)))
+    # No block seals a fingerprint: with a forged one, a new text would be lost, or counted in another scope.
+    return [memory for memory in map(Memory.of, rows) if has_own_print(memory)]
 
 
 def _reporting(memory: Memory, redactions: dict[str, int]) -> Memory:
@@ -213,7 +251,7 @@ def _reporting(memory: Memory, redactions: dict[str, int]) -> Memory:
     return replace(memory, redactions=redactions) if redactions else memory
 
 
-def _add_one(context: Context, batch: _Batch, item: Prepared, receipt: Row | None, vectors: Vectors) -> None:
+def _add_one(context: Context, batch: _Batch, item: Prepared, receipt: Row | None) -> None:
     if receipt:
         id_ = replayed_id(Receipt.of(receipt), item.request)
         # A caller may write memories for a session that it cannot read, and repeats such a call too: visibility is not checked.
@@ -222,19 +260,13 @@ def _add_one(context: Context, batch: _Batch, item: Prepared, receipt: Row | Non
         batch.answers.append(batch.memories[id_])
         return
     ms = context.clock()
-    if known := batch.duplicate_of(item):
-        # Metadata of the duplicate that differs is kept in the history.
-        differs = {key: value for key, value in item.draft.metadata.items() if known.metadata.get(key) != value}
-        memory, change, entry = revise(
-            context, ms, known, action="observe", detail=differs or None, times_observed=known.times_observed + 1,
-            last_observed=iso(ms),
-        )  # fmt: skip
+    if known := batch.known(item):
+        memory, change, entry = (_replace if _is_replaced(known, item) else _observe)(context, batch, item, known, ms)
         batch.other_rows.append(change)
     else:
-        name, embedded = _partition(context, item), vectors[item.draft.content]
+        name = _partition(context, item)
         batch.numbers[name] += 1
-        memory = new_memory(context, item, embedded, ms=ms, number=batch.numbers[name])
-        batch.other_rows += passage_rows(memory, embedded)
+        memory = new_memory(context, item, batch.vectors[item.draft.content], ms=ms, number=batch.numbers[name])
         entry = retain_entry(context, ms, memory, "add")
     batch.entries.append(entry)
     batch.put(memory)
@@ -243,6 +275,39 @@ def _add_one(context: Context, batch: _Batch, item: Prepared, receipt: Row | Non
     if item.receipt_id:
         used = Receipt(id=item.receipt_id, created_at=memory.created_at, ref=memory.id, request=item.request)
         batch.other_rows.append(used.row(memory.partition))
+
+
+def _is_replaced(known: Memory, item: Prepared) -> bool:
+    return item.own_key is not None and (known.content, known.metadata) != (item.draft.content, item.draft.metadata)
+
+
+def _observe(context: Context, batch: _Batch, item: Prepared, known: Memory, ms: int) -> tuple[Memory, Row, Entry]:
+    """Return the known memory as observed once more, its history row and its audit entry."""
+    author, metadata, trust = item.author(context), item.draft.metadata, item.draft.columns.get("trust")
+    updates: dict[str, Any] = {"times_observed": known.times_observed + 1, "last_observed": iso(ms)}
+    if isinstance(trust, float):
+        updates["trust"] = best_trust(known.trust, trust)
+    if author == Author.of(known):
+        # Metadata that differs is kept in the history. That of another author is kept with its sighting, which can be erased.
+        updates["detail"] = {key: value for key, value in metadata.items() if known.metadata.get(key) != value} or None
+    elif known.expires_at:  # what an author stores does not end with what another one stored for a shorter time
+        expires = item.draft.columns.get("expires_at")
+        updates["expires_at"] = max(known.expires_at, str(expires)) if expires else None
+    batch.sightings.add(known, author, at=iso(ms), metadata=metadata, trust=trust)
+    return revise(context, ms, known, action="observe", fingerprint=item.fingerprint, **updates)
+
+
+def _replace(context: Context, batch: _Batch, item: Prepared, known: Memory, ms: int) -> tuple[Memory, Row, Entry]:
+    """Return the revision of a memory that an item with the same key replaces, its history row and its audit entry."""
+    columns: dict[str, Any] = {"trust": None, **item.draft.columns, "agent_id": context.reader.agent_id}
+    columns |= {"content": item.draft.content, "metadata": item.draft.metadata, "keywords": item.keywords}
+    columns |= {"updated_at": iso(ms), "last_observed": iso(ms)}
+    if item.draft.content != known.content:
+        batch.vectors.embed(context, [item.draft.content])
+        embedded = batch.vectors[item.draft.content]
+        columns |= {"vector": embedded.own, "pending": embedded.pending}
+    batch.sightings.replace(known, item.author(context), at=iso(ms))
+    return revise(context, ms, known, action="replace", **columns)
 
 
 def new_memory(context: Context, item: Prepared, vectors: Embedded, *, ms: int, number: int, **more: Any) -> Memory:
@@ -259,6 +324,7 @@ def new_memory(context: Context, item: Prepared, vectors: Embedded, *, ms: int, 
         agent_id=context.reader.agent_id,
         last_observed=at,
         number=number,
+        key=item.own_key,
         fingerprint=item.fingerprint,
         salt=context.ids.salt(),
         keywords=item.keywords,
@@ -357,29 +423,34 @@ def _plan_update(
         return Plan(memory)
     new = replace(new, columns={**{name: getattr(memory, name) for name in new.columns}, **columns})
     columns["keywords"] = tokens(new.content, language=context.options.stemmer_language)
-    # The memory of a file keeps the fingerprint of the file.
-    columns["fingerprint"] = memory.fingerprint if is_file_print(memory.fingerprint) else fingerprint(owner, new)
+    columns["fingerprint"] = updated_print(memory.fingerprint, owner, new)
     if new.content != memory.content:
         vectors.embed(context, [new.content])
         columns |= {"vector": vectors[new.content].own, "pending": vectors[new.content].pending}
     plan = plan_revision(context, memory, action="update", why=why, updated_at=iso(context.clock()), **columns)
-    plan = replace(plan, puts=[*plan.puts, *(vectors.model_rows(context) if vectors else [])])
-    return _with_passages(context, memory, plan, vectors.get(new.content))
+    passages, deletes = plan_passages(context, memory, plan.answer, vectors.get(new.content))
+    sightings = retired_sightings(context, memory, plan.answer)
+    model_rows = vectors.model_rows(context) if vectors else []
+    return replace(plan, puts=[*plan.puts, *model_rows, *passages, *sightings], deletes=deletes)
 
 
-def _with_passages(context: Context, before: Memory, plan: Plan[Memory], vectors: Embedded | None) -> Plan[Memory]:
-    """Add the memory's passages to the plan: replaced if the text changed, with the new scope or source if that changed."""
-    memory = plan.answer
+def plan_passages(
+    context: Context, before: Memory | None, memory: Memory, vectors: Embedded | None
+) -> tuple[list[Row], list[Key]]:
+    """Return the puts and deletes of a memory's passages: replaced if the text changed, with the new scope or source if that
+    changed."""
+    if before is None:
+        return passage_rows(memory, vectors) if vectors else [], []
     same_source = memory.metadata.get("source") == before.metadata.get("source")
-    if vectors is None and same_source and memory.scope == before.scope:
-        return plan
+    same_text = memory.content == before.content
+    if same_text and same_source and memory.scope == before.scope:
+        return [], []
     old = context.store.get(Kind.PASSAGE, context.store.ids(Kind.PASSAGE, equals("ref", memory.id)))
-    if vectors:
+    if vectors and not same_text:
         new = passage_rows(memory, vectors)
     else:
         new = [passage_row(memory, id_, passage) for id_, row in old.items() if (passage := EmbeddedPassage.of(row))]
-    puts, deletes = replace_passages(old, new)
-    return replace(plan, puts=[*plan.puts, *puts], deletes=deletes)
+    return replace_passages(old, new)
 
 
 def _has(memory: Memory, columns: dict[str, Any]) -> bool:
@@ -391,54 +462,6 @@ def _is_set(name: str, value: Value, metadata: dict[str, Value]) -> bool:
     if name == "memory_type":
         return "type" in metadata
     return name in metadata or (value is not None and value != [])
-
-
-# --- idempotency keys: a receipt, written with the memory, records the key and the request ---
-
-
-def receipt_id(context: Context, key: str | None, *position: int) -> str | None:
-    """Return the id of a key's receipt; None without a key.
-
-    It differs by agent, session and position in a batch: else a session could find out the keys and texts of another.
-    """
-    if key is None:
-        return None
-    if not isinstance(key, str) or not key.strip():
-        raise InvalidInput(f"idempotency_key is {shown(key)}", expected="a non-empty text")
-    reader = context.reader
-    session = [] if reader.session_id is None else [[reader.session_id]]
-    parts = [reader.user_id, reader.agent_id, *session, key, *position]
-    return "receipt_" + sha256(json.dumps(parts).encode()).hexdigest()
-
-
-def request_hash(*parts: object) -> str:
-    """Return a hash of a request, by which another request under the same key is detected."""
-    return sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()
-
-
-def replayed_id(receipt: Receipt, request: str) -> str:
-    """Return the id of the memory that a key stored. Raise `KeyReused` if the request was another one or is erased."""
-    if receipt.request is None:
-        raise KeyReused("the memory stored under this idempotency_key has been erased", remedy="use a new key to store it again")
-    if receipt.request != request:
-        raise KeyReused("this idempotency_key was used for another request", remedy="use a new key for a new request")
-    return receipt.ref
-
-
-def find_replayed(context: Context, key: str | None, request: str) -> str | None:
-    """Return the id of the memory that an earlier call with this key stored; None for a first call."""
-    id_ = receipt_id(context, key)
-    row = context.store.get(Kind.RECEIPT, [id_]).get(id_) if id_ else None
-    return replayed_id(Receipt.of(row), request) if row else None
-
-
-def receipt_rows(context: Context, key: str | None, memory_id: str, request: str) -> list[Row]:
-    """Return the receipt of a call, to be written in the same transaction; empty without a key."""
-    id_ = receipt_id(context, key)
-    if id_ is None:
-        return []
-    receipt = Receipt(id=id_, created_at=iso(context.clock()), ref=memory_id, request=request)
-    return [receipt.row(model.partition(context.reader.user_id, context.reader.agent_id))]
 
 
 # --- audit ---

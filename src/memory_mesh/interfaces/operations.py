@@ -174,7 +174,7 @@ _SAMPLE = "mem_1760000000000_3fa9c2"
 _ID = Parameter("id", "the id of the memory", metavar="ID", required=True, bare=True)
 _LIMIT = Parameter("limit", "the maximum number", kind=Kind.INTEGER, default=10)
 _METADATA = Parameter("metadata", "further metadata, as a JSON object", kind=Kind.OBJECT)
-_KEY = Parameter("idempotency_key", "a repeated call with this key stores once", flag="--key", metavar="KEY")
+_REPEATABLE = Parameter("idempotency_key", "a repeated call with this key stores once", metavar="KEY")
 _TYPE_HELP = "global, agent, session …, or a word of yours"
 _STATUS = Parameter(
     "status", "only memories of this status; may be repeated", metavar="STATUS", repeated=True, default=("active",),
@@ -239,12 +239,17 @@ OPERATIONS = (
             Parameter("rationale", "why it is worth keeping", into="metadata"),
             Parameter("hypothesis", "what it was expected to show", into="metadata"),
             Parameter("tags", "a tag; may be repeated", flag="--tag", metavar="TAG", repeated=True, into="metadata"),
-            _METADATA, _KEY,
+            _METADATA,
+            Parameter("key", "a key of yours: what is stored under it is replaced", metavar="KEY"),
+            Parameter("deduplicate", "no: store it again even if it is stored already", metavar="YES|NO",
+                      choices={"yes": True, "no": False}, default_help="as configured"),
+            _REPEATABLE,
         ),
         examples=(
             'store "The deploy key rotates on Mondays."',
             'store "Ana prefers tea." --type agent --tag people --agent concierge',
             'store - --metadata \'{"source": "minutes"}\' < minutes.txt',
+            'store "Ana is on holiday." --key ana/status',
         ),
     ),
     Operation(
@@ -264,7 +269,7 @@ OPERATIONS = (
         parameters=(
             Parameter("text", "the text; - reads standard input", kind=Kind.INPUT, flag="--content", required=True, bare=True),
             Parameter("min_importance", "drop memories of lower importance", kind=Kind.FRACTION, default=0.4),
-            _METADATA, _KEY,
+            _METADATA, _REPEATABLE,
         ),
         examples=("extract - < conversation.txt", "extract - --min-importance 0.6 --session s42 < notes.txt"),
     ),
@@ -300,7 +305,12 @@ OPERATIONS = (
     ),
     Operation(
         name="history", method="history", view="history", heading=READ, exposed=EVERYWHERE, parameters=(_ID,),
-        summary="Show the revisions of a memory, oldest first.", examples=(f"history {_SAMPLE}",),
+        summary="Show the revisions of a memory, oldest first.",
+        examples=(f"history {_SAMPLE}", f"history {_SAMPLE} --sightings"),
+    ),
+    Operation(
+        name="sightings", method="sightings", view="sightings", aliases={Interface.CLI: "history --sightings"},
+        exposed=EVERYWHERE, summary="show the agents and sessions that stored the same text", parameters=(_ID,),
     ),
     Operation(
         name="lessons", method="query_lessons", view="lessons", heading=LEARN, exposed=EVERYWHERE,
@@ -335,7 +345,7 @@ OPERATIONS = (
             Parameter("applicable_scope", "when and where the rule applies", flag="--scope", into="context"),
             Parameter("inverse_lesson", "what succeeds instead", flag="--inverse", into="context"),
             Parameter("confidence", "how sure the rule is", kind=Kind.FRACTION, into="context", default_help="0.7"),
-            _KEY,
+            _REPEATABLE,
         ),
     ),
     Operation(
@@ -346,7 +356,7 @@ OPERATIONS = (
             Parameter("content", "the new text; - reads standard input", kind=Kind.INPUT, bare=True),
             Parameter("metadata", "keys to set, as a JSON object; null removes a key", kind=Kind.OBJECT),
             Parameter("why", "the reason, for the history"),
-            _KEY,
+            _REPEATABLE,
         ),
         examples=(
             f'update {_SAMPLE} "The key rotates on Fridays." --why "new plan"',

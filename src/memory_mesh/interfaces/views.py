@@ -9,7 +9,7 @@ from dataclasses import asdict, replace
 
 from memory_mesh.core.errors import NotFound, shown
 from memory_mesh.core.learning import Distilled, Heartbeat, JobRun, LessonBlock, Spending
-from memory_mesh.core.model import Change, Extraction, MemoryRecord, SearchResult
+from memory_mesh.core.model import Change, Extraction, MemoryRecord, SearchResult, Sighting
 from memory_mesh.core.search import Explained, Explanation
 from memory_mesh.faces.mesh import MemoryStats
 from memory_mesh.flows.embed import Reembedded
@@ -105,6 +105,17 @@ def history(changes: Sequence[Change], call: Call) -> Answer:
     return Answer(text="\n".join(lines), data={"id": id_, "changes": [asdict(change) for change in changes]}, rows="changes")
 
 
+def sightings(found: Sequence[Sighting], call: Call) -> Answer:
+    """Render who stored the text of a memory, oldest first."""
+    id_ = call.arguments["id"]
+    lines = [f"{NAME} {id_} was stored by {len(found)} agents or sessions."]
+    for one in found:
+        session = f" in session {one.session_id}" if one.session_id else ""
+        times = f"{one.times_observed} times, last {one.last_observed}" if one.times_observed > 1 else "once"
+        lines.append(f"  {one.created_at}  {one.agent_id or 'unknown'}{session}: {times}")
+    return Answer(text="\n".join(lines), data={"id": id_, "sightings": [asdict(one) for one in found]}, rows="sightings")
+
+
 def updated(memory: MemoryRecord, call: Call) -> Answer:
     def draw() -> str:
         from memory_mesh.interfaces import screens
@@ -128,7 +139,8 @@ def deleted(proof: Erasure, call: Call) -> Answer:
 
 
 def deleted_all(proof: Erasure, call: Call) -> Answer:
-    return _erased(proof, [f"{NAME} Deleted {len(proof.memories)} records"])
+    kept = f"; {len(proof.kept)} kept: others stored them too" if proof.kept else ""
+    return _erased(proof, [f"{NAME} Deleted {len(proof.memories)} records{kept}"])
 
 
 def ingested(done: Ingested, call: Call) -> Answer:

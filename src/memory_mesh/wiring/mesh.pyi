@@ -19,6 +19,7 @@ from memory_mesh.core.model import (
     Imported,
     MemoryRecord,
     SearchResult,
+    Sighting,
     Status,
 )
 from memory_mesh.core.ports import ChatModel, Embedder, IdSource, Progress, Step, Store
@@ -51,6 +52,7 @@ class MemoryMesh(Mesh):
         db_dir: str | None = None,
         busy_seconds: float | None = None,
         enable_memory: bool | None = None,
+        deduplicate: bool | None = None,
         max_content_chars: int | None = None,
         redaction: str | None = None,
         redaction_kinds: dict[str, bool] | None = None,
@@ -118,6 +120,7 @@ class AsyncMemoryMesh:
         db_dir: str | None = None,
         busy_seconds: float | None = None,
         enable_memory: bool | None = None,
+        deduplicate: bool | None = None,
         max_content_chars: int | None = None,
         redaction: str | None = None,
         redaction_kinds: dict[str, bool] | None = None,
@@ -186,19 +189,24 @@ class AsyncMemoryMesh:
         content: str | Message,
         metadata: Metadata | None = None,
         *,
+        key: str | None = None,
+        deduplicate: bool | None = None,
         idempotency_key: str | None = None,
         progress: Progress | None = None,
     ) -> MemoryRecord:
         """Store a text, a chat message or a list of messages, and return its memory, or the list of new memories.
 
         They are durable when the call returns. If the same text is stored in the same scope already, that memory is counted as
-        observed again and returned. A call repeated with the same `idempotency_key` stores nothing and returns the same.
+        observed again and returned; with `deduplicate=False` it is stored again. `key` is a key of your own: what is stored under
+        it in this scope is replaced by a new revision of the same memory. A call repeated with the same `idempotency_key` stores
+        nothing and returns the same.
 
         A message has `role` and `content`, and may have `name`, `timestamp` and `metadata`. It becomes the next turn of its
         session, which `metadata` or the mesh names. Of a list, only what follows the stored turns is added, so an agent may send
         its whole history again. System messages and messages without text are left out.
 
-        Raises `InvalidInput` for invalid content or metadata, and `KeyReused` if the key was used for another request.
+        Raises `InvalidInput` for invalid content or metadata, and `KeyReused` if the idempotency key was used for another
+        request.
         """
     @overload
     async def add(
@@ -206,19 +214,23 @@ class AsyncMemoryMesh:
         content: Sequence[Message],
         metadata: Metadata | None = None,
         *,
+        deduplicate: bool | None = None,
         idempotency_key: str | None = None,
         progress: Progress | None = None,
     ) -> list[MemoryRecord]:
         """Store a text, a chat message or a list of messages, and return its memory, or the list of new memories.
 
         They are durable when the call returns. If the same text is stored in the same scope already, that memory is counted as
-        observed again and returned. A call repeated with the same `idempotency_key` stores nothing and returns the same.
+        observed again and returned; with `deduplicate=False` it is stored again. `key` is a key of your own: what is stored under
+        it in this scope is replaced by a new revision of the same memory. A call repeated with the same `idempotency_key` stores
+        nothing and returns the same.
 
         A message has `role` and `content`, and may have `name`, `timestamp` and `metadata`. It becomes the next turn of its
         session, which `metadata` or the mesh names. Of a list, only what follows the stored turns is added, so an agent may send
         its whole history again. System messages and messages without text are left out.
 
-        Raises `InvalidInput` for invalid content or metadata, and `KeyReused` if the key was used for another request.
+        Raises `InvalidInput` for invalid content or metadata, and `KeyReused` if the idempotency key was used for another
+        request.
         """
     ingest = add
     async def add_many(
@@ -226,13 +238,15 @@ class AsyncMemoryMesh:
         items: Iterable[Item],
         metadata: Metadata | None = None,
         *,
+        deduplicate: bool | None = None,
         idempotency_key: str | None = None,
         progress: Progress | None = None,
     ) -> list[MemoryRecord]:
         """Store many items, all or none, and return their memories in the same order.
 
-        An item is anything that `add` takes: a text, a pair of text and metadata, a mapping with `content` and `metadata`, a
-        message or a list of messages. `metadata` is added to all of them. Of messages, only the new ones are stored and returned.
+        An item is anything that `add` takes: a text, a pair of text and metadata, a mapping with `content`, `metadata` and `key`,
+        a message or a list of messages. `metadata` is added to all of them. Of messages, only the new ones are stored and
+        returned.
 
         Raises what `add` raises; the message names the position of the invalid item, from 0.
         """
@@ -295,6 +309,7 @@ class AsyncMemoryMesh:
     ) -> Erasure:
         """Erase all memories of a scope, whichever agent of this user wrote them.
 
+        A memory whose text an agent or session outside the scope stored too is kept for that one, and listed in `kept`.
         Raises `InvalidInput` if no scope is given, or if `user_id` is not the user of this mesh.
         """
     async def forget(self, *, user_id: str, verify: bool = False) -> Forgotten:
@@ -322,6 +337,11 @@ class AsyncMemoryMesh:
         """
     async def history(self, id: str, *, session_id: str | None = None) -> list[Change]:
         """Return the changes of a memory, oldest first. Raises `NotFound` if it is not visible."""
+    async def sightings(self, id: str, *, session_id: str | None = None) -> list[Sighting]:
+        """Return the agents and sessions that stored the text of a memory, oldest first.
+
+        Raises `NotFound` if the memory is not visible.
+        """
     async def search(
         self,
         query: str,

@@ -17,7 +17,7 @@ SEALED = (
     "metadata", "user_id", "agent_id", "session_id", "project", "memory_type", "reach", "category", "tags", "status",
     "importance", "trust", "confidence", "created_at", "event_time", "valid_from", "valid_until", "expires_at", "last_observed",
     "times_observed", "pinned", "speaker", "turn", "superseded_by", "supersedes", "sources", "heritage_chain",
-    "lesson_pattern_id", "source_skill_id", "revision",
+    "lesson_pattern_id", "source_skill_id", "key", "revision",
 )  # fmt: skip
 # The others: derived, counted elsewhere, changed without a new revision, in the block itself, or not stored.
 NOT_SEALED = (

@@ -8,7 +8,6 @@ import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
-from hashlib import sha256
 from math import isfinite
 from typing import TYPE_CHECKING
 
@@ -63,15 +62,7 @@ def draft(content: object, metadata: object, reader: Reader, limits: Limits, lay
     given, keys = read_content(content, limits), read_metadata(metadata, limits)
     text, clean = layer0.clean_content(given), layer0.clean_metadata(keys)
     redactions = layer0.count((given, text), (keys, clean))
-    return Draft(content=text, metadata=clean, columns=_columns(clean, reader), redactions=redactions)
-
-
-def fingerprint(reader: Reader, draft: Draft) -> str:
-    """Return a digest that is equal for the same text, scope, speaker, time and turn of the session."""
-    normal = normal_text(draft.content)
-    scope = [draft.columns.get(name) for name in ("session_id", "project", "memory_type", "event_time", "speaker")]
-    parts = [reader.user_id, reader.agent_id, *scope, draft.metadata.get("turn"), normal]
-    return sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+    return Draft(content=text, metadata=clean, columns=columns_of(clean, reader), redactions=redactions)
 
 
 def normal_text(content: str) -> str:
@@ -165,7 +156,8 @@ def _item(item: object, path: str, depth: int, budget: _Budget) -> Value:
     raise InvalidInput(what, expected="text, a finite number up to 2^53, true, false, null, a time, a list or an object")
 
 
-def _columns(metadata: dict[str, Value], reader: Reader) -> dict[str, Value]:
+def columns_of(metadata: dict[str, Value], reader: Reader) -> dict[str, Value]:
+    """Return the columns that the metadata fills."""
     # The scope comes from the writer, never from the metadata: a wrong owner would show memories to the wrong reader.
     for name, own in (("user_id", reader.user_id), ("agent_id", reader.agent_id)):
         if (given := metadata.get(name)) is not None and given != own:

@@ -49,6 +49,7 @@ class Given:
     source: Source | None = None  # of a message: it decides the trust
     thread: int | None = None  # of a message: the list that it came in; messages of a list are compared with the stored turns
     item: int | None = None  # its position in the call, for errors; None if it is the only one
+    key: object = None  # the caller's own key of the memory
 
 
 def is_list(content: object) -> bool:
@@ -98,10 +99,10 @@ def _read(given: object, metadata: object, thread: int, calls: dict[str, object]
         for text, own, source in _turns(role, item, metadata, calls):
             yield Given(text, own, source, thread, at)
     elif isinstance(item, Mapping):
-        if unknown := [key for key in item if key not in ("content", "metadata")]:
-            expected = "content and metadata, or a message with role and content"
+        if unknown := [key for key in item if key not in ("content", "metadata", "key")]:
+            expected = "content, metadata and key, or a message with role and content"
             raise InvalidInput(f"unknown key {shown(unknown[0])}", expected=expected)
-        yield Given(item.get("content"), _merged(metadata, item.get("metadata")), item=at)
+        yield Given(item.get("content"), _merged(metadata, item.get("metadata")), item=at, key=item.get("key"))
     elif isinstance(item, list | tuple) and _is_pair(item):
         content, merged = _plain(item[0]), _merged(metadata, item[1])
         if isinstance(content, Mapping | list | tuple):

@@ -4,7 +4,7 @@
 # fmt: off
 from memory_mesh.core.model.records import (
     MIN_IMPORTANCE, BackedUp, Block, Change, Extraction, FailedLine, Head, Imported, Memory, MemoryRecord, Meta, Passage, Receipt,
-    SearchResult, Status, Usage, change_id, creation, revise, since_visible, visible_from,
+    SearchResult, Sighting, Status, Usage, change_id, creation, revise, since_visible, visible_from,
 )
 from memory_mesh.core.model.rows import (
     BASE, BY_NAME, COLUMNS, FILTERABLE, INT_MAX, MOVING, REQUIRED, WITH_VECTOR, Column, Hit, Json, Key, Kind, Row, Scalar, Sealed,
@@ -23,7 +23,8 @@ __all__ = [
     "WITH_VECTOR", "And", "Anything", "BackedUp", "Block", "Change", "Column", "Compare", "Extraction", "FailedLine",
     "GivenClock", "Head", "Hit", "Ids", "Imported", "In", "IsNull", "Json", "Key", "Kind", "Like", "Memory", "MemoryRecord",
     "MemoryType", "Meta", "Not", "Op", "Or", "Passage", "Reach", "Reader", "Receipt", "Row", "Scalar", "Sealed", "SearchResult",
-    "Status", "Type", "Usage", "Value", "Vector", "Where", "all_of", "as_clock", "batches", "change_id", "checked", "creation",
-    "equals", "fault", "fields_of", "is_list", "iso", "like", "may_erase", "millis", "not_expired", "parse_time", "partition",
-    "partition_for", "partitions", "reach_of", "revise", "since_visible", "time_of_id", "visible", "visible_from", "visible_to",
+    "Sighting", "Status", "Type", "Usage", "Value", "Vector", "Where", "all_of", "as_clock", "batches", "change_id", "checked",
+    "creation", "equals", "fault", "fields_of", "is_list", "iso", "like", "may_erase", "millis", "not_expired", "parse_time",
+    "partition", "partition_for", "partitions", "reach_of", "revise", "since_visible", "time_of_id", "visible",
+    "visible_from", "visible_to",
 ]

@@ -65,6 +65,7 @@ class MemoryRecord:
     heritage_chain: dict[str, Value] | None = None
     lesson_pattern_id: str | None = None
     source_skill_id: str | None = None
+    key: str | None = None  # of the caller's own: storing again under it replaces the memory
     revision: int = 1
     sealed: bool = field(
         default=False, repr=False
@@ -94,6 +95,7 @@ class SearchResult(MemoryRecord):
     score: float
     similarity: float | None = None
     passage: Passage | None = None  # the piece of a long memory that fits the query best; None for a short one
+    copies: int = 1  # how many of the memories found have this text; they are shown once
 
     @property
     def excerpt(self) -> str:
@@ -315,6 +317,27 @@ class Usage(_AboutMemory):
     revision: int = 1
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sighting(_AboutMemory):
+    """An agent and session that stored the text of a memory: how often, when first (`created_at`) and when last.
+
+    0 times means that the text was replaced since, and only the history has what this agent and session stored.
+    """
+
+    __repr__ = short_repr
+
+    kind = Kind.SIGHTING
+
+    user_id: str | None = None
+    agent_id: str | None = None
+    session_id: str | None = None
+    times_observed: int = 1
+    last_observed: str | None = None
+    trust: float | None = None
+    metadata: dict[str, Value] = field(default_factory=dict)  # as stored the last time
+    revision: int = 1
+
+
 class MetaSource(Protocol):
     """The part of a store that `Meta` reads from."""
 
@@ -355,7 +378,7 @@ class Meta:
 
 
 # The fields that decide who sees a memory.
-_SCOPE = frozenset({"memory_type", "reach", "session_id"})
+_SCOPE = frozenset({"memory_type", "reach", "agent_id", "session_id"})
 # The history does not keep their old values: they are computed from other fields, or mean nothing by themselves.
 _DERIVED = frozenset({"keywords", "fingerprint", "updated_at", "vector", "salt"})
 
@@ -434,6 +457,6 @@ def _unreadable(row: Row, error: Exception) -> StoreCorrupt:
 
 def _values(row: Row) -> dict[str, Any]:
     base = {"id": row.id, "created_at": row.created_at, "revision": row.revision}
-    if row.kind not in (Kind.RECEIPT, Kind.USAGE):
+    if row.kind not in (Kind.RECEIPT, Kind.USAGE, Kind.SIGHTING):
         base["number"] = row.number
     return {**base, **row.fields}

@@ -35,6 +35,7 @@ class Kind(StrEnum):
     RECEIPT = "receipt"  # an idempotency key and the memory that it stored
     META = "meta"  # bookkeeping of the store: model, pseudonym key, jobs, spending
     USAGE = "usage"  # how often a memory was found; `ref` is the memory
+    SIGHTING = "sighting"  # an agent and session that stored the text of a memory; `ref` is the memory
 
 
 # Kinds that affect search results. Writing one raises the version of its partition; bookkeeping does not.
@@ -89,16 +90,18 @@ COLUMNS: tuple[Column, ...] = (
     *_columns(*(kind for kind in Kind if kind is not _MEMORY), ref=TEXT),
     # content
     *_columns(_MEMORY, content=TEXT),
-    *_columns(_MEMORY, Kind.BLOCK, metadata=JSON),
+    *_columns(_MEMORY, Kind.BLOCK, Kind.SIGHTING, metadata=JSON),
     *_columns(_MEMORY, tags=TEXTS, category=TEXT, keywords=TEXTS, speaker=TEXT, turn=INT),
     # three independent numbers; relevance belongs to a query, not to a memory
-    *_columns(_MEMORY, importance=REAL, trust=REAL, confidence=REAL),
+    *_columns(_MEMORY, importance=REAL, confidence=REAL),
+    *_columns(_MEMORY, Kind.SIGHTING, trust=REAL),
     # times
-    *_columns(_MEMORY, updated_at=TIME, event_time=TIME, valid_from=TIME, valid_until=TIME, expires_at=TIME, last_observed=TIME),
+    *_columns(_MEMORY, updated_at=TIME, event_time=TIME, valid_from=TIME, valid_until=TIME, expires_at=TIME),
+    *_columns(_MEMORY, Kind.SIGHTING, last_observed=TIME, times_observed=INT),
     # status; a pending memory has no vector yet
-    *_columns(_MEMORY, status=TEXT, pinned=BOOL, pending=BOOL, times_observed=INT, superseded_by=TEXT, supersedes=TEXTS),
+    *_columns(_MEMORY, status=TEXT, pinned=BOOL, pending=BOOL, superseded_by=TEXT, supersedes=TEXTS),
     *_columns(_MEMORY, sources=TEXTS, heritage_chain=JSON, lesson_pattern_id=TEXT, source_skill_id=TEXT),
-    *_columns(_MEMORY, fingerprint=TEXT, salt=TEXT),
+    *_columns(_MEMORY, key=TEXT, fingerprint=TEXT, salt=TEXT),
     # passages: the position of a part of a long memory in its text
     *_columns(Kind.PASSAGE, Kind.BLOCK, content_hash=TEXT),
     *_columns(Kind.PASSAGE, source=TEXT, section=TEXTS, text_start=INT, text_end=INT),

@@ -30,6 +30,7 @@ _MAX_DEVIATION = 4.0
 _SMALL_POOL = 10.0  # in a pool of this size a deviation counts half
 _SHORT, _LONG, _LONGEST = 8.0, 24.0, 400.0  # keywords
 _TINY = 1e-6
+_DIGITS = 4  # in which cosines of equal vectors agree
 _MAX_LOG_ODDS = 9.0  # of one among many; a model of a few hundred questions is never surer than that
 _MAX_EXPONENT = 30.0  # beyond this, 32-bit floats round to 0 and 1
 
@@ -58,6 +59,13 @@ class Ranking:
     def below(self, min_score: float) -> list[ScoredCandidate]:
         """Return the other candidates, best first."""
         return self._sorted((self.scores < min_score) & (self.scores >= 0))
+
+    def twins(self, candidates: Sequence[ScoredCandidate], found: Sequence[ScoredCandidate]) -> list[ScoredCandidate]:
+        """Return the candidates that match as well as one of `found` by keywords and vectors, as those of the same text do."""
+        marks = self.pool.signals["keywords"] + 1j * self.pool.signals["vectors"].round(_DIGITS)
+        among, known = (marks[[each.at for each in some]] for some in (candidates, found))
+        alike = np.isin(among, known) & (among != 0)
+        return [each for each, twin in zip(candidates, alike.tolist(), strict=True) if twin]
 
     def _sorted(self, chosen: NDArray[np.bool_]) -> list[ScoredCandidate]:
         positions = chosen.nonzero()[0].tolist()

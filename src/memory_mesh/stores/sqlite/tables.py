@@ -34,7 +34,7 @@ from memory_mesh.core.model import (
 from memory_mesh.core.ports import Changes
 from memory_mesh.stores.base import BEGINNING, KEPT_MOVES, mark_of, version_in
 
-VERSION = 3
+VERSION = 4
 APPLICATION_ID = 0x4D4D5348  # "MMSH", in the header of our files: SQLite has this field to tell programs apart
 
 _TRIMMED_EVERY = 1_000  # moves; trimming the log less often keeps most changes fast

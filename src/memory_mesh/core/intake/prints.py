@@ -1,0 +1,77 @@
+"""Fingerprints, by which a memory is found again: that of its text, of the caller's own key, or of a file (`files`).
+
+A fingerprint holds the scope, so that a memory is never taken for one of another user, project or visibility. No audit block
+seals it: whoever finds a memory by it compares the memory itself too (`has_own_print`).
+"""
+
+import json
+from hashlib import sha256
+
+from memory_mesh.core.errors import InvalidInput, shown
+from memory_mesh.core.intake.drafts import Draft, normal_text
+from memory_mesh.core.intake.files import is_file_print
+from memory_mesh.core.model import BY_NAME, Memory, MemoryType, Reach, Reader, Value, fault, reach_of
+
+MAX_KEY_LENGTH = 500
+_TEXT, _KEY = "text:", "key:"
+_COLUMNS = ("session_id", "project", "memory_type", "event_time", "speaker")
+
+
+def fingerprint(reader: Reader, draft: Draft) -> str:
+    """Return a digest that is equal for texts that are one memory: in one scope and, in conversations, at one place."""
+    time, speaker, turn = draft.columns.get("event_time"), draft.columns.get("speaker"), draft.metadata.get("turn")
+    # The same words in another session are another turn.
+    session = None if speaker is None and turn is None else draft.columns.get("session_id")
+    return _TEXT + _digest([*_scope(reader, draft), session, time, speaker, turn, normal_text(draft.content)])
+
+
+def old_fingerprint(reader: Reader, draft: Draft) -> str:
+    """Return the fingerprint of versions up to 0.2, which counted a text within its agent and session."""
+    parts = [reader.user_id, reader.agent_id, *(draft.columns.get(name) for name in _COLUMNS)]
+    return _digest([*parts, draft.metadata.get("turn"), normal_text(draft.content)])
+
+
+def key_print(reader: Reader, draft: Draft, key: str) -> str:
+    """Return the fingerprint of a memory with a key of the caller's own."""
+    return _scoped_key(reader, draft, _digest([key]))
+
+
+def updated_print(old: str | None, reader: Reader, draft: Draft) -> str:
+    """Return the fingerprint of a changed memory. One with a key keeps the key, and the memory of a file the file."""
+    if old and old.startswith(_KEY):
+        return _scoped_key(reader, draft, old.split(":")[1])
+    return old if old and is_file_print(old) else fingerprint(reader, draft)
+
+
+def has_own_print(memory: Memory) -> bool:
+    """Return whether the fingerprint is that of the memory's own text and scope."""
+    columns: dict[str, Value] = {name: getattr(memory, name) for name in _COLUMNS}
+    own = Draft(content=memory.content, metadata=memory.metadata, columns=columns)
+    reader = Reader(memory.user_id, memory.agent_id)
+    known = (updated_print(memory.fingerprint, reader, own), *([] if memory.key else [old_fingerprint(reader, own)]))
+    return memory.fingerprint in known and not memory.reach
+
+
+def read_key(key: object) -> str:
+    """Return the caller's own key of a memory if it is valid."""
+    if not isinstance(key, str) or not key.strip() or len(key) > MAX_KEY_LENGTH or fault(BY_NAME["key"], key):
+        raise InvalidInput(f"key is {shown(key)}", expected=f"a non-empty text of at most {MAX_KEY_LENGTH} characters")
+    return key
+
+
+def _scope(reader: Reader, draft: Draft) -> list[Value]:
+    """Return the user, the project, and what decides who sees the memory."""
+    memory_type = draft.columns.get("memory_type") or MemoryType.GLOBAL.value
+    reach = reach_of(memory_type, None)
+    agent = [] if reach is Reach.GLOBAL else [reader.agent_id]
+    session = [draft.columns.get("session_id")] if reach is Reach.SESSION else []
+    return [reader.user_id, draft.columns.get("project"), memory_type, *agent, *session]
+
+
+def _scoped_key(reader: Reader, draft: Draft, key_digest: str) -> str:
+    # The digest of the key is a part of its own: the key itself may be stored masked.
+    return f"{_KEY}{key_digest}:{_digest(_scope(reader, draft))}"
+
+
+def _digest(parts: list[Value]) -> str:
+    return sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()

@@ -1,0 +1,96 @@
+"""Who stored the text of a memory. Agents and sessions that store the same text share one memory, which keeps a sighting of each.
+
+The owner of a memory is the agent and session in its columns. A memory that only its owner stored has no rows of sightings.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from typing import Any
+
+from memory_mesh.core.intake.drafts import columns_of
+from memory_mesh.core.model import Memory, Reader, Sighting, Value
+
+# What the metadata of a sighting fills when a memory passes to it. The other columns are equal in all sightings of a text.
+_FROM_METADATA = ("category", "tags", "importance", "confidence", "valid_from", "valid_until", "expires_at")
+
+
+@dataclass(frozen=True, slots=True)
+class Author:
+    """The agent and session that store a text."""
+
+    agent_id: str | None
+    session_id: str | None
+
+    @classmethod
+    def of(cls, record: Memory | Sighting) -> "Author":
+        """Return the owner of a memory, or the author of a sighting."""
+        return cls(record.agent_id, record.session_id)
+
+    def sighting_id(self, memory_id: str) -> str:
+        """Return the id of the sighting of a memory by this author."""
+        return f"{memory_id}@{sha256(repr((self.agent_id, self.session_id)).encode()).hexdigest()[:32]}"
+
+    def within(self, scope: Mapping[str, str]) -> bool:
+        """Return whether it has the agent and the session that a scope names."""
+        return all(getattr(self, name) == value for name, value in scope.items())
+
+
+def own_sighting(memory: Memory) -> Sighting:
+    """Return the sighting of the owner, as the columns of the memory have it."""
+    return Sighting(
+        id=Author.of(memory).sighting_id(memory.id), ref=memory.id, user_id=memory.user_id, agent_id=memory.agent_id,
+        session_id=memory.session_id, created_at=memory.created_at, times_observed=memory.times_observed,
+        last_observed=memory.last_observed, trust=memory.trust,
+    )  # fmt: skip
+
+
+def every_sighting(memory: Memory, rows: Iterable[Sighting]) -> list[Sighting]:
+    """Return the sightings of the present text, the owner's own among them, oldest first."""
+    own = own_sighting(memory)
+    current = {own.id: own, **{row.id: row for row in rows if row.times_observed}}
+    current[own.id] = replace(current[own.id], metadata=memory.metadata)
+    return sorted(current.values(), key=lambda row: (row.created_at, row.id))
+
+
+def retired(row: Sighting) -> Sighting:
+    """Return a sighting whose text was replaced."""
+    return replace(row, times_observed=0, metadata={}, trust=None)
+
+
+def best_trust(first: float | None, *later: float | None) -> float | None:
+    """Return the trust of the best author. A memory that was stored without a trust keeps none."""
+    return None if first is None else max([first, *(trust or 0.0 for trust in later)])
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A memory that stays when the sightings of a scope are removed."""
+
+    updates: dict[str, Any]  # the columns that change
+    purged: bool  # the past of the memory came from the removed sightings too, and is erased
+
+
+def keep_without(memory: Memory, rows: Sequence[Sighting], scope: Mapping[str, str]) -> Kept | None:
+    """Decide what remains of a memory without the sightings of a scope: None if no other sighting has its text."""
+    others = [row for row in rows if Author.of(row) != Author.of(memory)]
+    left = [row for row in every_sighting(memory, rows) if not Author.of(row).within(scope)]
+    if not left:
+        return None
+    heard = {
+        "times_observed": sum(row.times_observed for row in left),
+        "last_observed": max(str(row.last_observed) for row in left),
+        "trust": best_trust(*(row.trust for row in left)),
+    }
+    if Author.of(memory).within(scope):
+        return Kept({**heard, **_owned_by(left[0])}, purged=True)
+    return Kept(heard, purged=any(Author.of(row).within(scope) and not row.times_observed for row in others))
+
+
+def _owned_by(next_: Sighting) -> dict[str, Any]:
+    owner = Reader(next_.user_id, next_.agent_id, next_.session_id)
+    columns: dict[str, Value] = columns_of(next_.metadata, owner)
+    return {
+        "agent_id": next_.agent_id, "session_id": next_.session_id, "metadata": next_.metadata, "created_at": next_.created_at,
+        **{name: columns[name] for name in _FROM_METADATA},
+    }  # fmt: skip
