@@ -163,7 +163,8 @@ def _bytes(path: Path) -> bytes:
         with path.open("rb") as file:
             data = file.read(_MAX_FILE_BYTES + 1)
     except OSError as error:
-        raise SettingsError(f"{path} cannot be read: {error.strerror}", remedy="check its permissions") from error
+        remedy = "check the path" if isinstance(error, FileNotFoundError) else "check its permissions"
+        raise SettingsError(f"{path} cannot be read: {error.strerror}", remedy=remedy) from error
     if len(data) > _MAX_FILE_BYTES:
         raise SettingsError(f"{path} cannot be read: it is too long", expected=f"at most {_MAX_FILE_BYTES:,} bytes")
     return data

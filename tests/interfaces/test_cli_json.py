@@ -46,6 +46,17 @@ def test_a_flag_behind_two_dashes_is_a_word(cli):
     assert cli("get", "--", "--json").err.startswith("[MemoryMesh Error] no memory '--json'")
 
 
+def test_a_warning_is_one_line_with_our_name_or_a_json_object(cli, monkeypatch):
+    monkeypatch.setenv("MEMORY_MESH_MODEL_PATH", "/none")
+    monkeypatch.setenv("MEMORY_MESH_EMBEDDER", "local")
+    said = cli("store", "The key rotates.")
+    assert (said.code, said.err.count("\n")) == (0, 1)
+    assert said.err.startswith("[MemoryMesh] stored without vectors")
+    warned = cli("store", "Another key.", "--json")
+    assert said.err.startswith(f"[MemoryMesh] {json.loads(warned.err)['warning'][:40]}")
+    assert json.loads(warned.out)["pending"] is True
+
+
 def test_files_that_failed_are_json_too(cli, tmp_path):
     (tmp_path / "broken.md").write_bytes(b"\xff")
     said = cli("ingest-dir", str(tmp_path), "--json")

@@ -37,7 +37,9 @@ def test_the_installed_command_and_the_module_are_the_same(environ):
 
 
 @pytest.mark.sample(1)
-@pytest.mark.parametrize("locale", [{"LC_ALL": "C"}, {"LC_ALL": "C", "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}])
+@pytest.mark.parametrize(
+    "locale", [{"LC_ALL": "C"}, {"LC_ALL": "xx_YY.UTF-8"}, {"LC_ALL": "C", "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}]
+)
 def test_every_character_is_written_in_the_poorest_locale(environ, locale):
     text = "elephant Ωmega 🐘 日本語"
     stored = ran({**environ, **locale}, COMMAND, "store", "--content", "-", text=text)
@@ -127,6 +129,12 @@ def test_a_closed_stream_is_an_empty_one(environ, command, code, error):
     assert (done.returncode, done.stdout) == (code, b"")
     assert done.stderr.startswith(error)
     assert done.stderr.count(b"\n") == bool(error)
+
+
+def test_an_error_that_nobody_can_read_keeps_its_exit_code(environ):
+    assert ran(environ, "bash", "-c", f"{COMMAND} bogus 2>/dev/full").returncode == 2
+    gone = ran(environ, "bash", "-c", f"({COMMAND} bogus; echo $? >&3) 3>&1 >/dev/null 2> >(true)")
+    assert gone.stdout == b"2\n"
 
 
 def test_a_working_folder_that_is_gone_is_one_line(environ, tmp_path):

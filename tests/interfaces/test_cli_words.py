@@ -35,6 +35,12 @@ def test_a_dash_reads_standard_input(cli, monkeypatch):
         assert "first line\\nsecond line" in said.out
 
 
+def test_a_text_that_is_not_utf_8_is_an_error_that_says_where(cli, monkeypatch):
+    expected = "[MemoryMesh Error] the text is not UTF-8 (byte 6); convert it, for example with iconv -t utf-8\n"
+    monkeypatch.setattr(sys, "stdin", io.StringIO("café\udce9 au lait"))
+    assert (cli("store", "-").err, cli("store", "café\udce9").err) == (expected, expected)
+
+
 def test_a_text_that_begins_with_a_dash_stands_behind_two_dashes(cli):
     said = cli("store", "- buy milk")
     assert (said.code, said.err) == (

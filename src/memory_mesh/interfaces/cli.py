@@ -40,7 +40,8 @@ def dispatch(words: list[str]) -> int:
     if _HELP & given.keys():
         return _print(command_help(command))
     call = _parse(command, given | _named(command, positional, given), words)
-    return render.show(execute(call), call.form)
+    with render.warnings_shown(call.form):
+        return render.show(execute(call), call.form)
 
 
 def _resolve(words: list[str]) -> tuple[str, list[str]]:

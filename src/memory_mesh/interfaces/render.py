@@ -165,8 +165,36 @@ def complain(error: MemoryMeshError, form: Form = Form.TEXT) -> int:
         line = to_json({"error": type(error).__name__, **texts, "exit_code": code})
     elif use_colour(sys.stderr):
         line = paint(line)
-    sys.stderr.write(f"{line}\n")
+    _note(line)
     return code
+
+
+def _note(line: str) -> None:
+    """Write a line to standard error. If nobody can read it, the exit code still tells."""
+    try:
+        sys.stderr.write(f"{line}\n")
+        sys.stderr.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
+
+
+@contextmanager
+def warnings_shown(form: Form) -> Iterator[None]:
+    """Write the warnings that are logged meanwhile to standard error, one line each, in the form of the answer."""
+    from logging import WARNING, Handler, LogRecord, getLogger  # 10 ms that help does not pay
+
+    class Lines(Handler):
+        def emit(self, record: LogRecord) -> None:
+            text = one_line(record.getMessage())
+            line = paint(f"{NAME} {text}") if use_colour(sys.stderr) else f"{NAME} {text}"
+            _note(line if form is Form.TEXT else to_json({"warning": text}))
+
+    log, lines = getLogger("memory_mesh"), Lines(WARNING)
+    log.addHandler(lines)
+    try:
+        yield
+    finally:
+        log.removeHandler(lines)
 
 
 def outcome(error: MemoryMeshError) -> Outcome:

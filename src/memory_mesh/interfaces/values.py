@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 _OBJECT = 'an object such as {"source": "minutes"}'
 _HEAD = re.compile(r"([1-9][0-9]{0,14}):([0-9a-f]{64})")
 _DURATION = re.compile(r"([0-9]{1,6})([smhd])")
+_UNDECODED = re.compile(r"[\udc80-\udcff]")  # how Python hands over bytes that are not UTF-8
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 _MAX_SECONDS = 366 * 86_400
 
@@ -102,7 +103,11 @@ def _choice(parameter: Parameter, text: str) -> object:
 
 def _input(text: str, flag: str) -> str:
     # Shells add a line break at the end of what they pipe.
-    return sys.stdin.read().removesuffix("\n") if text == "-" else text
+    text = sys.stdin.read().removesuffix("\n") if text == "-" else text
+    if wrong := _UNDECODED.search(text):
+        place = len(text[: wrong.start()].encode("utf-8", "surrogateescape")) + 1
+        raise InvalidInput(f"the text is not UTF-8 (byte {place})", remedy="convert it, for example with iconv -t utf-8")
+    return text
 
 
 def _integer(text: str, flag: str) -> int:
