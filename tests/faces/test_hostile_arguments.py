@@ -109,6 +109,39 @@ def test_only_our_errors_escape_from_the_constructor(mesh: MemoryMesh, value: st
     assert refused
 
 
+PLACES: dict[str, dict[str, str]] = {
+    "the home is a file": {"MEMORY_MESH_HOME": "a-file"},
+    "the home is below a file": {"MEMORY_MESH_HOME": "a-file/home"},
+    "the home cannot be created": {"MEMORY_MESH_HOME": "/proc/home"},
+    "the home file is not TOML": {"MEMORY_MESH_HOME": "odd"},
+    "the home of nobody": {"MEMORY_MESH_HOME": "~no-such-user/home"},
+    "the store is a folder": {"MEMORY_MESH_STORE": "sqlite:///odd"},
+    "the store is below a file": {"MEMORY_MESH_STORE": "sqlite:///a-file/memory.db"},
+    "the store is another file": {"MEMORY_MESH_STORE": "sqlite:///a-file"},
+    "the store is a device": {"MEMORY_MESH_STORE": "sqlite:////dev/full"},
+    "the key file is a folder": {"MEMORY_MESH_AUDIT_KEY_FILE": "odd"},
+}
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_only_our_errors_escape_from_places_that_cannot_be_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "odd").mkdir()
+    (tmp_path / "odd" / "memory-mesh.toml").write_bytes(b"\xff=")
+    (tmp_path / "a-file").write_text("no store", encoding="utf-8")
+    monkeypatch.setenv("MEMORY_MESH_HOME", "home")
+    with MemoryMesh(embedder="none") as usual:
+        usual.add("a text")
+    for name, value in PLACES[place].items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(MemoryMeshError) as refused, MemoryMesh(embedder="none") as mesh:
+        mesh.add("a text")
+    assert not unclear(refused.value)
+    assert (tmp_path / "a-file").read_text(encoding="utf-8") == "no store"
+
+
 def test_what_the_callers_own_code_raises_comes_through_unchanged(mesh: MemoryMesh, tmp_path: Path) -> None:
     def broken() -> Iterator[tuple[str, None]]:
         yield "a text", None

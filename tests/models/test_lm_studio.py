@@ -159,7 +159,7 @@ def test_a_refused_connection_starts_it() -> None:
         launched.append(True)
         return False
 
-    with pytest.raises(EmbeddingError, match="gave no answer"):
+    with pytest.raises(EmbeddingError, match="cannot be reached"):
         LmStudioEmbedder(remote, platform="darwin", start=start, once=Lock()).embed(["tea"])
     assert launched == [True]
 

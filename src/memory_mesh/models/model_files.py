@@ -115,7 +115,7 @@ class ModelStatus:
 
 
 def find_model(paths: ModelPaths, *, fetch: bool = True, retry: bool = False, progress: Progress = no_progress) -> ModelFiles:
-    """Return the model, built and fetched where needed; `ModelMissing` lists where it was looked for.
+    """Return the model, built and fetched where needed; `ModelMissing` says why that failed.
 
     After a failed fetch the next hour fetches nothing, unless `retry` is set: without a network every command would wait half
     a minute for the same failure.
@@ -127,11 +127,11 @@ def find_model(paths: ModelPaths, *, fetch: bool = True, retry: bool = False, pr
     if folder := paths.model_path or find_package(paths.package):
         return _build(folder, paths, progress)
     if paths.offline:
-        raise _missing(paths, "offline is set", f"{_FETCH} without MEMORY_MESH_OFFLINE")
+        raise _missing("offline is set", f"{_FETCH} without MEMORY_MESH_OFFLINE")
     if not fetch:
-        raise _missing(paths, "nothing was fetched")
+        raise _missing("nothing was fetched")
     if not retry and _failed_recently(paths):
-        raise _missing(paths, "fetching it failed less than an hour ago")
+        raise _missing("fetching it failed less than an hour ago")
     try:
         return _fetch(paths, progress)
     except ModelMissing:
@@ -155,7 +155,8 @@ def model_status(paths: ModelPaths) -> ModelStatus:
         return ModelStatus(state=State.WRONG, folder=folder, detail=error.what, remedy=error.remedy)
     if has_any(paths.built, BUILT):
         return ModelStatus(state=State.WRONG, folder=paths.built, detail="damaged, or of another version", remedy=_FETCH)
-    return ModelStatus(state=State.MISSING, folder=paths.built, detail=f"the first use fetches {_MEGABYTES} MB", remedy=_FETCH)
+    detail = "offline is set" if paths.offline else f"the first use fetches {_MEGABYTES} MB"
+    return ModelStatus(state=State.MISSING, folder=paths.built, detail=detail, remedy=_FETCH)
 
 
 def read_ready_model(paths: ModelPaths) -> ModelFiles | None:
@@ -266,7 +267,7 @@ def _fetch(paths: ModelPaths, progress: Progress) -> ModelFiles:
             if not failure:
                 return _build(Path(folder), paths, progress)
         failed.append(f"{name}: {failure}")
-    raise _missing(paths, f"fetching it failed ({'; '.join(failed)})")
+    raise _missing(f"fetching it failed ({'; '.join(failed)})")
 
 
 @contextmanager
@@ -341,9 +342,9 @@ def _store(model: ModelFiles) -> str:
     return ""
 
 
-def _missing(paths: ModelPaths, why: str, remedy: str = _FETCH) -> ModelMissing:
-    what = f"the model {MODEL} is not in {paths.built} nor in the package {paths.package}, and {why}"
-    return ModelMissing(what, remedy=f"{remedy}, set model_path, or set embedder = none to search by keywords")
+def _missing(why: str, remedy: str = _FETCH) -> ModelMissing:
+    what = f"the model {MODEL} is not on this computer, and {why}"
+    return ModelMissing(what, remedy=f"{remedy}, or set embedder = none to search by keywords")
 
 
 def _run_python(*arguments: str) -> str:

@@ -9,6 +9,7 @@ instead of a number of seconds: every `timeout` here is a moment of `System.now`
 extend the call.
 """
 
+import re
 import ssl
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, wait
@@ -23,7 +24,7 @@ from httpcore2 import ConnectError, ConnectTimeout, NetworkBackend, NetworkStrea
 from memory_mesh.core.cancel import check_cancelled
 from memory_mesh.core.errors import CallError, UnsafeAddress
 from memory_mesh.core.safety.addresses import address_refusal
-from memory_mesh.net.system import ALLOW_LOCAL_REMEDY, POLL_SECONDS, DeadlineExceeded, System, remaining
+from memory_mesh.net.system import ALLOW_LOCAL_REMEDY, POLL_SECONDS, UNREACHED, DeadlineExceeded, System, remaining
 
 MAX_CONNECT_SECONDS = 10.0  # for one address, so that a dead one leaves time for the next
 SocketOptions = Iterable[tuple[int, int, int] | tuple[int, int, bytes | bytearray] | tuple[int, int, None, int]]
@@ -65,7 +66,7 @@ class GuardedBackend(NetworkBackend):
             except (ConnectError, ConnectTimeout) as error:
                 failure = error
         remaining(deadline, self._system.now())
-        raise ConnectError(f"cannot be reached: {failure}") from failure
+        raise ConnectError(f"{UNREACHED}: {re.sub(r'^.Errno [-0-9]+. ', '', str(failure))}") from failure
 
     def _resolve(self, host: str, port: int) -> list[str]:
         with suppress(ValueError):

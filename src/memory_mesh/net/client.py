@@ -31,7 +31,7 @@ from memory_mesh.core.errors import (
 from memory_mesh.core.model import Json
 from memory_mesh.core.ports import Secret
 from memory_mesh.core.safety.addresses import Target, host_refusal, parse_path, parse_url
-from memory_mesh.net.system import ALLOW_LOCAL_REMEDY, DeadlineExceeded, System
+from memory_mesh.net.system import ALLOW_LOCAL_REMEDY, UNREACHED, DeadlineExceeded, System
 
 if TYPE_CHECKING:
     import httpcore2
@@ -143,7 +143,8 @@ class HttpClient:
             # The frames of the HTTP library hold the key.
             raise error.with_traceback(None) from None
         except (httpcore2.NetworkError, httpcore2.RemoteProtocolError) as error:
-            what = f"{self.address} gave no answer: {self._hide(str(error))[:200]}"
+            reason = self._hide(str(error))[:200]
+            what = f"{self.address} {reason if reason.startswith(UNREACHED) else f'gave no answer: {reason}'}"
             kind = Unreachable if isinstance(error, httpcore2.ConnectError) else CallError
             # Without the cause, which may quote the server's bytes, and those may quote our key.
             raise _Retryable(kind(what, remedy="check that it is running and reachable")) from None

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from httpcore2 import NetworkStream
 
 POLL_SECONDS = 0.2  # how often a waiting call checks whether it was cancelled
+UNREACHED = "cannot be reached"  # begins the error of a connection that was not made
 ALLOW_LOCAL_REMEDY = "allow local addresses for this endpoint if that is intended"
 
 # Returns the IP addresses of a host and port, or raises OSError.
