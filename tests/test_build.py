@@ -43,13 +43,19 @@ def test_three_slashes_are_relative_and_four_absolute(working_folder: Path) -> N
 
 
 @pytest.mark.req("MESH-020")
-def test_a_bare_path_that_ends_in_db_is_a_file(working_folder: Path, tmp_path: Path) -> None:
+def test_a_path_is_a_file(working_folder: Path, tmp_path: Path) -> None:
     opened("memory.db")
+    opened("memory.sqlite")
+    opened("memory.sqlite3")
+    opened("./memory")
+    opened("deep/memory.data")
+    opened("~/mine")
     opened("./deep/down.db")
     opened(str(tmp_path / "absolute.db"))
     opened("~/mine.db")
     made = [
-        working_folder / "memory.db",
+        *(working_folder / name for name in ("memory.db", "memory.sqlite", "memory.sqlite3", "memory", "deep/memory.data")),
+        tmp_path / "me" / "mine",
         working_folder / "deep" / "down.db",
         tmp_path / "absolute.db",
         tmp_path / "me" / "mine.db",
@@ -109,7 +115,7 @@ UNKNOWN = [
         " ",
         "memory",
         "file",
-        "file.sqlite",
+        "file.txt",
         "/",
         ".",
         "postgres://h/d",
@@ -198,9 +204,9 @@ def test_the_file_of_a_url_is_the_one_that_opens(working_folder: Path, tmp_path:
     assert store_file("postgresql://h/d") is None
 
 
-@pytest.mark.parametrize("wrong", [0, False, [], b"x.db", Path("x.db"), object(), RamStore, MemoryMesh])
+@pytest.mark.parametrize("wrong", [0, False, [], b"x.db", object(), RamStore, MemoryMesh])
 def test_an_object_that_is_not_a_store_is_an_error_before_anything_is_stored(tmp_path: Path, wrong: object) -> None:
-    with pytest.raises(SettingsError, match=r"expected a URL, a path ending in \.db, or an object with url, apply"):
+    with pytest.raises(SettingsError, match=r"expected a URL, a path, or an object with url, apply"):
         MemoryMesh(store=wrong)
     assert not (tmp_path / "home").exists()
 
@@ -223,3 +229,43 @@ def test_a_store_of_ones_own_is_used_as_it_is() -> None:
     id_ = one.add("text").id
     assert other.get(id_).content == "text"
     assert one.stats().db_path == "memory://"
+
+
+def test_the_store_may_be_given_by_position_and_as_a_path_object(working_folder: Path, tmp_path: Path) -> None:
+    stores = ["memory.db", Path("other.sqlite"), Path("without a suffix"), tmp_path / "absolute", Path("~/mine.db")]
+    for store in stores:
+        with MemoryMesh(store) as mesh:
+            mesh.add("text")
+    names = ["memory.db", "other.sqlite", "without a suffix"]
+    made = [*(working_folder / name for name in names), tmp_path / "absolute", tmp_path / "me" / "mine.db"]
+    assert all(path.is_file() for path in made)
+
+
+def test_the_environment_and_a_file_may_name_a_plain_path(working_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MEMORY_MESH_STORE", "deep/notes.sqlite3")
+    with MemoryMesh() as mesh:
+        mesh.add("text")
+    assert (working_folder / "deep" / "notes.sqlite3").is_file()
+
+
+def test_a_folder_and_a_url_made_to_a_path_are_refused(working_folder: Path) -> None:
+    (working_folder / "data").mkdir()
+    for folder in ("./data", "data/", "sqlite:///data", Path("data")):
+        with pytest.raises(InvalidInput, match=r"is a folder; expected a file in it|does not name a file"):
+            MemoryMesh(folder).add("text")
+    with pytest.raises(SettingsError, match="a URL as a text"):
+        MemoryMesh(Path("sqlite:///memory.db"))
+    assert [path.name for path in working_folder.iterdir()] == ["data"]
+
+
+def test_a_mesh_stays_on_the_file_of_the_folder_it_was_made_in(
+    working_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mesh = MemoryMesh("memory.db")
+    monkeypatch.chdir(tmp_path)
+    mesh.add("before")
+    mesh.close()
+    assert mesh.scoped(session_id="s").add("after")
+    assert len(mesh.get_all()) == 2
+    assert (working_folder / "memory.db").is_file()
+    assert not (tmp_path / "memory.db").exists()

@@ -19,6 +19,7 @@ from memory_mesh.trust import Trust, recorded
 ALLOWED = {
     "agent_id": ("'planner'", "planner"),
     "session_id": ("'s42'", "s42"),
+    "project": ("'apollo'", "apollo"),
     "max_content_chars": ("5000", 5000),
     "ranker": ("'rrf'", "rrf"),
     "channel_weights": ("{keywords = 2}", {"keywords": 2}),

@@ -475,7 +475,8 @@ def test_every_option_of_the_document_exists_with_its_default() -> None:
 def test_the_mesh_takes_every_setting_by_name() -> None:
     taken = inspect.signature(MemoryMesh).parameters
     for field in fields(Options):
-        assert taken[field.name].kind is inspect.Parameter.KEYWORD_ONLY
+        positional = field.name == "store"
+        assert (taken[field.name].kind is inspect.Parameter.KEYWORD_ONLY) is not positional
         assert taken[field.name].default is None
 
 

@@ -39,13 +39,14 @@ _Values = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The options in force, where each came from, the home folder, the user's folder of caches and the file of the project."""
+    """The options in force, where each came from, the home folder, the user's folder of caches, and the project's file."""
 
     options: Options
     origins: Mapping[str, str]
     home: Path
     caches: Path
     project: ProjectFile | None = None
+    cwd: Path = Path()  # the working folder: the relative path of a store starts there
 
     def displayed(self) -> list[tuple[str, str, str]]:
         """Return name, value and origin of each option; secrets and the passwords of URLs are not shown."""
@@ -75,7 +76,8 @@ def load(arguments: Mapping[str, object], *, environ: Mapping[str, str] | None =
     home = home_folder(environ)
     given = {name: value for name, value in arguments.items() if value is not None}
     own = _values(_origin(home / FILE), _parsed(home / FILE, _bytes(home / FILE))) if _is_file(home / FILE) else {}
-    project, project_values = _project(cwd or _working_folder(), home, own)
+    cwd = cwd or _working_folder()
+    project, project_values = _project(cwd, home, own)
     values: _Values = {}
     origins = dict.fromkeys(NAMES, "default")
     for origin, source in (
@@ -87,7 +89,7 @@ def load(arguments: Mapping[str, object], *, environ: Mapping[str, str] | None =
         values |= source
         origins |= dict.fromkeys(source, origin)
     _add_provider_keys(values, origins, environ)
-    return Settings(Options(**values), origins, home, _caches(environ, home), project)
+    return Settings(Options(**values), origins, home, _caches(environ, home), project, cwd)
 
 
 def home_folder(environ: Mapping[str, str] | None = None) -> Path:

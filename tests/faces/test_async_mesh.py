@@ -93,6 +93,9 @@ def test_every_method_is_awaited_or_iterated() -> None:
     iterated = []
     for name in (name for name in dir(Mesh) if not name.startswith("_")):
         method = getattr(mesh, name)
+        if name == "scoped":  # it opens nothing
+            assert isinstance(method(user_id="ann"), AsyncMemoryMesh)
+            continue
         assert inspect.iscoroutinefunction(method) or inspect.isasyncgenfunction(method)
         iterated += [name] if inspect.isasyncgenfunction(method) else []
     assert iterated == ["audit_export", "export"]

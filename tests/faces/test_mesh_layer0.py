@@ -109,7 +109,8 @@ WRITES: dict[str, Callable[[MemoryMesh, str], object]] = {
     "audit_export": lambda mesh, _: [*mesh.audit_export(auditor=DETAILS[:200])],
 }
 READS = {
-    "init", "close", "get", "get_all", "history", "sightings", "explain", "stats", "verify", "format_results", "clear_cache",
+    "init", "close", "scoped", "get", "get_all", "history", "sightings", "explain", "stats", "verify", "format_results",
+    "clear_cache",
     "get_cache_stats", "check_models", "format_for_model", "get_memories_by_pattern", "heartbeat_log",
     "audit_heads", "export",
 }  # fmt: skip

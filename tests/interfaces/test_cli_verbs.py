@@ -20,6 +20,7 @@ from memory_mesh.interfaces.operations import COMMANDS, GROUPS, Kind, parameters
 UNREACHED = {
     "init": "every command opens the mesh by `with`",
     "close": "and closes it so",
+    "scoped": "the flags of the target choose the scope",
     "ingest": "another name for add",
     "add_many": "the shell stores one memory at a time, or a folder by ingest-dir",
     "clear_cache": "a command's cache ends with it",
@@ -262,3 +263,14 @@ def test_an_update_sets_and_removes_keys(cli):
     id_ = cli("store", "--content", "x", "--metadata", '{"source": "chat", "kept": 1}').id
     cli("update", "--id", id_, "--metadata", '{"source": null, "added": 2}')
     assert json.loads(cli("get", "--id", id_, "--json").out)["metadata"] == {"kept": 1, "added": 2}
+
+
+def test_a_project_is_named_like_the_agent_and_the_session(cli):
+    for words in (["--project", "apollo"], ["--project", "gemini"], []):
+        cli("store", "--content", f"launch notes {' '.join(words)}.", *words)
+    for words in (["list"], ["search", "launch notes"]):
+        assert "gemini" in cli(*words).out
+        shown = cli(*words, "--project", "apollo").out
+        assert "apollo" in shown
+        assert "launch notes ." in shown
+        assert "gemini" not in shown

@@ -40,6 +40,7 @@ from memory_mesh.interfaces.operations import (
 NO_OPERATION = {
     "init": "every interface opens the mesh as a context manager",
     "close": "and closes it so",
+    "scoped": "the flags of the target choose the scope",
     "ingest": "another name of add",
     "add_many": "a shell stores one memory at a time, or a folder with ingest-dir",
     "clear_cache": "the cache of a command ends with the command",

@@ -88,13 +88,16 @@ class ScopeOptions:
     agent_id: str = option("YAMO_AGENT", "the agent that reads and writes", project=Project.YES)
     user_id: str | None = option(None, "the user whose memories these are")
     session_id: str | None = option(None, "the session that reads and writes", project=Project.YES)
+    project: str | None = option(
+        None, "the project of new memories; searches and lists show it and memories without a project", project=Project.YES
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
 class StoreOptions:
     """Where memories are stored."""
 
-    store: str | None = option(None, "the URL of the store; by default memory.db in the home folder")
+    store: str | None = option(None, "the file or URL of the store; by default memory.db in the home folder")
     db_dir: str | None = option(None, "the LanceDB folder of RFC-0011")
     busy_seconds: float = option(30.0, "how long to wait for other processes")
     enable_memory: bool = option(True, "store memories at all")
@@ -241,6 +244,8 @@ class Options(
 
 BY_NAME: Mapping[str, Field[Any]] = {f.name: f for f in fields(Options)}
 NAMES = tuple(BY_NAME)
+SCOPE_NAMES = tuple(f.name for f in fields(ScopeOptions))
+EMBEDDING_NAMES = tuple(f.name for f in fields(EmbeddingOptions))
 
 # What each type accepts, in words and as a check.
 _TYPES: Mapping[type, tuple[str, Callable[[Any], bool]]] = {

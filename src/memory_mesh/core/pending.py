@@ -1,9 +1,10 @@
 """Queues of what searches record: usage counts and log entries wait here until a background thread writes them."""
 
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from threading import Lock, Thread
+from typing import NamedTuple
 
 USAGE_BATCH = 2000  # counted uses that start a write
 LOG_BATCH = 500  # searches written in one group
@@ -28,34 +29,43 @@ class WriteBehind:
                 self.writer.start()
 
 
+class Found(NamedTuple):
+    """How often a memory was found, when last, and the partitions that its reader could see."""
+
+    times: int
+    at: str
+    partitions: tuple[str, ...]
+
+
 @dataclass(slots=True)
 class UsageCounter(WriteBehind):
-    """How often each memory was found since the last write, and when last."""
+    """The memories that were found since the last write. Readers of several users may share a counter."""
 
-    counts: Counter[str] = field(default_factory=Counter)
-    latest: dict[str, str] = field(default_factory=dict)
+    found: dict[str, Found] = field(default_factory=dict)
+    total: int = 0
 
-    def add(self, ids: Sequence[str], at: str) -> bool:
+    def add(self, ids: Sequence[str], at: str, partitions: tuple[str, ...]) -> bool:
         """Count memories and return whether it is time to write."""
         with self.lock:
-            self.counts.update(ids)
-            self.latest.update(dict.fromkeys(ids, at))
-            return self.counts.total() >= USAGE_BATCH
+            self._add({id_: Found(1, at, partitions) for id_ in ids})
+            return self.total >= USAGE_BATCH
 
-    def take(self) -> dict[str, tuple[int, str]]:
+    def take(self) -> dict[str, Found]:
         """Remove and return all counts and times."""
         with self.lock:
-            taken = {id_: (count, self.latest[id_]) for id_, count in self.counts.items()}
-            self.counts.clear()
-            self.latest.clear()
+            taken, self.found, self.total = self.found, {}, 0
             return taken
 
-    def put_back(self, taken: Mapping[str, tuple[int, str]]) -> None:
+    def put_back(self, taken: Mapping[str, Found]) -> None:
         """Add counts that could not be written, for the next attempt."""
         with self.lock:
-            for id_, (count, at) in taken.items():
-                self.counts[id_] += count
-                self.latest[id_] = max(at, self.latest.get(id_, at))
+            self._add(taken)
+
+    def _add(self, more: Mapping[str, Found]) -> None:
+        for id_, (times, at, partitions) in more.items():
+            known = self.found.get(id_, Found(0, at, partitions))
+            self.found[id_] = Found(known.times + times, max(at, known.at), partitions)
+            self.total += times
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

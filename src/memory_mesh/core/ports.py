@@ -136,7 +136,8 @@ class StoreFile(Protocol):
     **require_file** raises `StoreMissing` if there is no file and a read may not treat that as an empty store. **is_prepared**
     returns whether the file has the tables of this version; if not, only a write that a caller asked for may change it.
     **create_file** creates the file if there is none. **check_writable** raises `StoreReadOnly` if the store was opened for
-    reading only: nothing may be created for a write that will be refused.
+    reading only: nothing may be created for a write that will be refused. **was_replaced** returns whether another file, or none,
+    is now at the path of the file that was opened.
 
     **backup** copies the store to a new file, as it is at one moment, while others read and write, and returns its size in bytes.
     The file appears under its name when it is complete and durable. **find_bytes** returns which of these bytes are in the files
@@ -147,6 +148,7 @@ class StoreFile(Protocol):
     def is_prepared(self) -> bool: ...
     def create_file(self) -> None: ...
     def check_writable(self) -> None: ...
+    def was_replaced(self) -> bool: ...
     def backup(self, target: Path, progress: Progress) -> int: ...
     def find_bytes(self, samples: Collection[bytes]) -> dict[bytes, str]: ...
 
@@ -165,6 +167,9 @@ class _NoFile:
 
     def check_writable(self) -> None:
         """Accept every write; the store itself may refuse it."""
+
+    def was_replaced(self) -> bool:
+        return False
 
     def backup(self, target: Path, progress: Progress) -> int:
         raise InvalidInput("this store has no file to back up", remedy="export its memories instead")

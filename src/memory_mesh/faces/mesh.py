@@ -4,10 +4,10 @@ The docstrings are the reference of the public API; `tools/stubs.py` copies them
 It is over 500 lines because all methods stand in one class, with their docstrings.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
-from os import PathLike, getpid
-from threading import RLock
+from os import PathLike
 from types import TracebackType
 from typing import TYPE_CHECKING, Never, Self, overload
 
@@ -26,17 +26,19 @@ from memory_mesh.core.model import (
     Head,
     Imported,
     MemoryRecord,
+    Reader,
     SearchResult,
     Sighting,
     Status,
 )
+from memory_mesh.core.options import validate
 from memory_mesh.core.ports import Progress, as_progress
 from memory_mesh.core.reprs import short_repr
 from memory_mesh.core.search import CacheStats, Explanation
 from memory_mesh.core.search.passages import fitting
 from memory_mesh.core.text import shortened, shown_url
 from memory_mesh.flows import embed, erase, filters, folders, lessons, models, search, sightings, usage, write
-from memory_mesh.flows.context import Context, State
+from memory_mesh.flows.context import Context, SharedContext, Source
 from memory_mesh.flows.embed import Reembedded
 from memory_mesh.flows.erase import Erasure, Forgotten
 from memory_mesh.flows.filters import Filter
@@ -71,33 +73,48 @@ class Mesh:
     `StoreMissing`.
     """
 
-    def __init__(self, open_context: Callable[[], Context]) -> None:
-        self._open_context = open_context
-        self._opened: Context | None = None
-        self._last: State | None = None  # the queues for searches that end after `close`
-        self._process = getpid()
-        self._lock = RLock()
+    def __init__(self, source: Source, scope: Mapping[str, str | None]) -> None:
+        self._source, self._scope = source, scope
+        self._shared: SharedContext | None = None
+        self._opened: tuple[Context, Context] | None = None  # the shared context, and the same with the reader of this mesh
+
+    def __repr__(self) -> str:
+        scope = "".join(f", {name}={value!r}" for name, value in self._scope.items() if value is not None)
+        return f"{type(self).__name__}({self._source.url!r}{scope})"
 
     # --- lifecycle ---
+
+    def scoped(
+        self, *, user_id: str | None = None, agent_id: str | None = None, session_id: str | None = None,
+        project: str | None = None,
+    ) -> Self:  # fmt: skip
+        """Return a handle for another user, agent, session or project on the same store. What is not given is inherited.
+
+        A handle has all methods of a mesh, and takes a few microseconds to make. Closing one closes nothing that others use.
+        Raises `SettingsError` for a blank name.
+        """
+        names = {"user_id": user_id, "agent_id": agent_id, "session_id": session_id, "project": project}
+        given = {name: validate(name, value) for name, value in names.items() if value is not None}
+        handle = copy(self)  # also of a subclass, with what that adds
+        Mesh.__init__(handle, self._source, {**self._scope, **given})
+        return handle
 
     def init(self) -> None:
         """Open the store now instead of at the first use, and create its file if there is none."""
         self._context().file.create_file()
 
     def close(self) -> None:
-        """Write what is pending and close the store. A later call opens it again.
+        """Write what is pending and close the store, unless other meshes use it. A later call opens it again.
 
         A store that was passed to the constructor as an object stays open.
         """
-        with self._lock:
-            self._reset_after_fork()
-            context, self._opened = self._opened, None
-            if context:
-                self._last = context.state
-                usage.close(context)
-                context.index.close()
-            if context and context.owns_store:
-                context.store.close()
+        shared, opened, self._opened = self._shared, self._opened, None
+        if shared and opened:
+            try:
+                if shared.value is opened[0]:
+                    usage.flush(opened[1])
+            finally:
+                shared.release(self)
 
     def __enter__(self) -> Self:
         self._context()
@@ -547,26 +564,19 @@ class Mesh:
 
     def _context(self) -> Context:
         """Return the context; open it first if needed."""
-        with self._lock:
-            self._reset_after_fork()
-            if self._opened is None:
-                self._opened = self._open_context()
-                if self._last:
-                    self._opened = replace(self._opened, state=self._opened.state.with_queues(self._last))
-            return self._opened
+        shared, opened = self._shared, self._opened
+        if shared is None or opened is None or shared.value is not opened[0]:  # not open, or not since a fork
+            reader = Reader(**self._scope)
+            self._shared = shared = self._source.find()
+            context = shared.use(self)
+            self._opened = opened = context, replace(context, reader=reader)
+        return opened[1]
 
     def _reading(self) -> Context:
         """Return the context, or raise `StoreMissing` if the file of a store that was named does not exist."""
         context = self._context()
         context.file.require_file()
         return context
-
-    def _reset_after_fork(self) -> None:
-        """Start with empty queues in a forked child: the parent writes its own, and their locks may be held forever."""
-        if self._process != getpid():
-            self._process, self._last = getpid(), None
-            if self._opened:
-                self._opened = replace(self._opened, state=self._opened.state.with_queues(State()))
 
     def _flushed(self) -> Context:
         """Return the context after all audit blocks of earlier searches are written."""

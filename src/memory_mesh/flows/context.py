@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from threading import Event
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from memory_mesh.core import audit
 from memory_mesh.core.cancel import check_cancelled, record_written
@@ -47,7 +47,7 @@ _log = logging.getLogger("memory_mesh")
 
 @dataclass(slots=True, kw_only=True)
 class State:
-    """The mutable state of one open mesh, shared by its threads: caches, counters and queues."""
+    """The mutable state of open meshes with equal options, shared by their threads: caches, counters and queues."""
 
     cache: SearchCache[tuple[SearchResult, ...]] = field(default_factory=SearchCache)
     usage: UsageCounter = field(default_factory=UsageCounter)
@@ -87,7 +87,6 @@ class Context:
     open_folder: OpenFolder = no_folder
     signing: SigningKeys | None = None  # None: the heads of audit chains are not signed
     open_anchor: OpenAnchor = no_anchor
-    owns_store: bool = True  # False: the caller opened the store, and closing the mesh leaves it open
     reader: Reader
     options: Options = field(default_factory=Options)
     state: State = field(default_factory=State)
@@ -105,6 +104,23 @@ class Context:
     def with_options(self, **changed: Any) -> "Context":
         """Return the same context with some options changed."""
         return replace(self, options=replace(self.options, **changed))
+
+
+class SharedContext(Protocol):
+    """The context of meshes with equal options, without a reader. The first user opens it, and the last one closes it."""
+
+    value: Context | None  # None: closed
+
+    def use(self, user: object) -> Context: ...
+    def release(self, user: object) -> None: ...
+
+
+class Source(Protocol):
+    """Where a mesh and its scoped handles get their context from. The URL of the store is for display."""
+
+    @property
+    def url(self) -> str: ...
+    def find(self) -> SharedContext: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -208,7 +208,7 @@ def run_distillation(context: Context) -> Distilled:
     skipped: list[Skipped] = []
     for memory in candidates:
         check_cancelled()
-        own = replace(context, reader=Reader(memory.user_id, memory.agent_id, memory.session_id))
+        own = replace(context, reader=Reader(memory.user_id, memory.agent_id, memory.session_id, memory.project))
         try:
             lesson = _lesson(own, memory)
         except (InvalidInput, NotFound) as error:

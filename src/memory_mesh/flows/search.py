@@ -96,7 +96,8 @@ def get_all(
 ) -> list[Memory]:  # fmt: skip
     """Return the memories visible to the reader, newest first; with `after`, those behind the memory with this id."""
     missing = None if limit is None else checked_limit(limit)
-    condition, last, found = all_of(readable(context, statuses), where), _position(context, after), list[Row]()
+    condition = all_of(readable(context, statuses), model.in_project(context.reader.project), where)
+    last, found = _position(context, after), list[Row]()
     while missing is None or missing > 0:
         rows = context.store.find(Kind.MEMORY, condition, limit=missing, after=last)
         found += (sound := intact(context, rows))
@@ -179,6 +180,7 @@ class _Ranked:
 def search(context: Context, request: Request, *, use_cache: bool = True) -> list[SearchResult]:
     """Return the memories that answer a query, best first."""
     _check(request)
+    request = _within_project(context, request)
     at = context.clock()
     key = (
         f"search:{request.query}:{request.limit}:{request.filter}",
@@ -207,6 +209,7 @@ def search(context: Context, request: Request, *, use_cache: bool = True) -> lis
 def explain(context: Context, request: Request) -> Explanation:
     """Run the same search and return it with its reasons. It does not count as a use of the results."""
     _check(request)
+    request = _within_project(context, request)
     ranked = _ranked(context, request)
     best, below = ranked.ranking.best(ranked.min_score), ranked.ranking.below(ranked.min_score)
     results = _results(context, request, ranked)
@@ -242,6 +245,12 @@ def _check(request: Request) -> None:
         raise InvalidInput(f"ranker is {shown(request.ranker)}", expected=f"one of {', '.join(RANKERS)}")
     checked_limit(request.limit)
     known_statuses(request.statuses)
+
+
+def _within_project(context: Context, request: Request) -> Request:
+    if (project := context.reader.project) is None:
+        return request
+    return replace(request, where=all_of(request.where, model.in_project(project)))
 
 
 def _ranked(context: Context, request: Request) -> _Ranked:

@@ -14,11 +14,13 @@ from typing import Any
 from memory_mesh.core.audit import Entry, blocks, chain_name
 from memory_mesh.core.cancel import uncancellable
 from memory_mesh.core.errors import SettingsError, StoreBusy, StoreClosed, StoreError, StoreReadOnly
-from memory_mesh.core.model import In, Kind, Memory, Row, SearchResult, Usage, iso, partitions
-from memory_mesh.core.pending import SearchEntry
+from memory_mesh.core.model import In, Kind, Memory, Row, SearchResult, Usage, batches, iso, partitions
+from memory_mesh.core.pending import Found, SearchEntry
 from memory_mesh.core.text import shown_url
 from memory_mesh.flows.chains import audit_rows, new_entry
 from memory_mesh.flows.context import Context, Plan, commit
+
+_HOMES = 20  # readers whose counts are written together: each of their partitions may change meanwhile
 
 _log = logging.getLogger(__name__)
 
@@ -26,7 +28,7 @@ _log = logging.getLogger(__name__)
 def count(context: Context, ids: Sequence[str]) -> None:
     """Count that memories were found."""
     usage = context.state.usage
-    if context.options.enable_memory and ids and usage.add(ids, iso(context.clock())):
+    if context.options.enable_memory and ids and usage.add(ids, iso(context.clock()), partitions(context.reader)):
         usage.write_in_background(lambda: _write_counts(context))
 
 
@@ -76,8 +78,9 @@ def usage_of(context: Context, ids: Sequence[str]) -> dict[str, dict[str, Any]]:
     usage: dict[str, dict[str, Any]] = {}
     for id_ in ids:
         old = stored.get(id_)
-        if count := (old.access_count if old else 0) + pending.counts.get(id_, 0):
-            latest = pending.latest.get(id_) or (old.last_accessed if old else None)
+        new = pending.found.get(id_)
+        if count := (old.access_count if old else 0) + (new.times if new else 0):
+            latest = new.at if new else old.last_accessed if old else None
             usage[id_] = {"access_count": count, "last_accessed": latest}
     return usage
 
@@ -85,22 +88,24 @@ def usage_of(context: Context, ids: Sequence[str]) -> dict[str, dict[str, Any]]:
 def _write_counts(context: Context) -> None:
     usage = context.state.usage
     with usage.writing:
-        if counts := usage.take():
+        found = usage.take()
+        homes = sorted({one.partitions for one in found.values()})
+        for batch in map(set, batches(homes, _HOMES)):
+            counts = {id_: one for id_, one in found.items() if one.partitions in batch}
             with suppress(StoreError):
                 try:
-                    _commit(context, lambda: _plan_counts(context, counts))
+                    _commit(context, partial(_plan_counts, context, counts))
                 except (StoreBusy, StoreClosed):  # a search that ends after `close` waits for the next opening
                     usage.put_back(counts)
 
 
-def _plan_counts(context: Context, counts: dict[str, tuple[int, str]]) -> Plan[None]:
+def _plan_counts(context: Context, counts: dict[str, Found]) -> Plan[None]:
     """Add counts to the stored ones. Reading under the partitions' versions leaves out memories that are erased meanwhile."""
-    homes = partitions(context.reader)
-    seen = {name: context.store.version(name) for name in homes}
+    seen = {name: context.store.version(name) for one in counts.values() for name in one.partitions}
     stored = {id_: Usage.of(row) for id_, row in context.store.get(Kind.USAGE, list(counts)).items()}
     rows: list[Row] = []
     for id_ in context.store.ids(Kind.MEMORY, In("id", tuple(counts))):
-        more, at = counts[id_]
+        more, at, homes = counts[id_]
         old = stored.get(id_) or Usage(id=id_, created_at=at, ref=id_, access_count=0, last_accessed=at, revision=0)
         total, latest = old.access_count + more, max(at, old.last_accessed)
         newer = replace(old, access_count=total, last_accessed=latest, revision=old.revision + 1)

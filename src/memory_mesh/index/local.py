@@ -64,6 +64,15 @@ class LocalIndex:
             with partition.lock:
                 partition.close()
 
+    def reset_after_fork(self) -> None:
+        """Replace the locks in a forked child. A partition that a thread of the parent was using may be incomplete: drop it."""
+        self._lock = Lock()
+        for name, partition in list(self._partitions.items()):
+            if partition.lock.acquire(blocking=False):
+                partition.lock.release()
+            else:
+                del self._partitions[name]
+
     @contextmanager
     def _views(self, query: Query) -> Iterator[list[tuple["Table", "View"]]]:
         """Yield what the reader sees of each partition, brought up to date."""

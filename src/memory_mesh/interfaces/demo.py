@@ -21,6 +21,7 @@ from memory_mesh.models import read_ready_model
 from memory_mesh.settings import load
 from memory_mesh.stores import open_store
 from memory_mesh.wiring.build import context_over, make_embedder, model_paths
+from memory_mesh.wiring.shared import GivenContext
 
 _KEY = "The deploy key rotates on Mondays."
 _TEA = "Ana prefers tea in the afternoon."
@@ -178,8 +179,8 @@ SCENES: dict[str, Callable[[Stage], Iterator[str]]] = {
 
 def _agent(store: Store, name: str) -> Mesh:
     """Return a mesh that ignores the settings of the user, except for the embedder."""
-    context = context_over(store, Reader(None, name), embedder=make_embedder(load({})))
-    return Mesh(lambda: context)
+    context = context_over(store, Reader(), embedder=make_embedder(load({})))
+    return Mesh(GivenContext(context), {"agent_id": name})
 
 
 def _has_model() -> bool:

@@ -116,7 +116,7 @@ class Operation:
     exposed: frozenset[Interface] = frozenset({Interface.CLI})
     aliases: Mapping[Interface, str] = field(default_factory=dict)
     parameters: tuple[Parameter, ...] = ()
-    target: tuple[str, ...] = ("store", "agent", "user", "session")  # flags of the command line; a server has its own store
+    target: tuple[str, ...] = ("store", "agent", "user", "session", "project")  # flags of the command line
     progress: str = ""  # `bar`: a bar on a terminal only; `lines`: elsewhere one line for each batch
     confirm: str = ""  # the question to ask before it runs; `{given}` stands for the given scope, a name for an argument
     examples: tuple[str, ...] = ()
@@ -153,11 +153,12 @@ GROUPS = {
 
 TARGET = {
     "store": Parameter(
-        "store", "the store, e.g. sqlite:///memory.db", kind=Kind.URL, default_help="as configured, else in the home"
+        "store", "a file such as memory.db, or a URL", kind=Kind.URL, default_help="as configured, else in the home"
     ),
     "agent": Parameter("agent", "read and write as this agent", metavar="NAME"),
     "user": Parameter("user", "the user whose memory it is", metavar="NAME"),
     "session": Parameter("session", "the current session", metavar="NAME"),
+    "project": Parameter("project", "store in this project, and show its memories and those of none", metavar="NAME"),
 }
 
 

@@ -34,16 +34,20 @@ class Target:
     agent: str | None = None
     user: str | None = None
     session: str | None = None
+    project: str | None = None
 
     @property
     def arguments(self) -> dict[str, str | None]:
         """The values as arguments of `MemoryMesh`."""
-        return {"store": self.store, "agent_id": self.agent, "user_id": self.user, "session_id": self.session}
+        scope = {"agent_id": self.agent, "user_id": self.user, "session_id": self.session, "project": self.project}
+        return {"store": self.store, **scope}
 
     def mesh(self) -> "MemoryMesh":
         from memory_mesh.wiring.mesh import MemoryMesh  # help and usage errors need no store
 
-        return MemoryMesh(store=self.store, agent_id=self.agent, user_id=self.user, session_id=self.session)
+        return MemoryMesh(
+            self.store, agent_id=self.agent, user_id=self.user, session_id=self.session, project=self.project
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""URLs of stores: parse them, and open the store that one names."""
+"""URLs and paths of stores: parse them, and open the store that one names."""
 
 from os import fsdecode, fsencode
 from pathlib import Path
@@ -9,13 +9,18 @@ from memory_mesh.core.errors import NOT_YET, InvalidInput, not_yet, shown
 from memory_mesh.core.ports import Step, Store, no_step
 from memory_mesh.core.text import shown_url
 
-_URLS = "sqlite:///relative.db, sqlite:////absolute.db, a path ending in .db, or memory://"
+_URLS = "a file such as memory.db or ./memory, sqlite:///relative.db, sqlite:////absolute.db, or memory://"
+_SUFFIXES = (".db", ".sqlite", ".sqlite3")
 
 
-def open_store(url: str, *, must_exist: bool = True, busy_seconds: float = 30.0, step: Step = no_step) -> Store:
-    """Open the store that a URL names. No file is created: the first write does. See `StoreFile` for `must_exist`."""
-    if _is_path(url):
-        url = f"sqlite:///{quote(fsencode(checks.path('store', url)))}"
+def open_store(
+    url: str, *, folder: Path | None = None, must_exist: bool = True, busy_seconds: float = 30.0, step: Step = no_step
+) -> Store:
+    """Open the store that a URL or a path names. No file is created: the first write does. See `StoreFile` for `must_exist`.
+
+    Relative paths start at `folder`, by default the working folder.
+    """
+    url = normal_url(url)
     scheme = urlsplit(url).scheme
     if scheme == "memory":
         from memory_mesh.stores.ram import RamStore
@@ -24,22 +29,44 @@ def open_store(url: str, *, must_exist: bool = True, busy_seconds: float = 30.0,
     if scheme == "sqlite":
         from memory_mesh.stores.sqlite import SqliteStore
 
-        path, read_only = _path_of(url), _is_read_only(url)
+        path, read_only = Path(folder or "", _path_of(url)), is_read_only(url)
+        if path.is_dir():
+            raise InvalidInput(f"store {shown(shown_url(url), max_length=120)} is a folder", expected="a file in it")
         return SqliteStore(path, read_only=read_only, must_exist=must_exist, busy_seconds=busy_seconds, step=step, url=url)
     if scheme in NOT_YET:
         raise not_yet(scheme)
     raise InvalidInput(f"unknown store {shown(shown_url(url), max_length=120)}", expected=_URLS)
 
 
+def normal_url(given: str) -> str:
+    """Return the URL of a store that is given as a path; a URL, or what is neither, is returned as it is."""
+    return path_url(given) if _is_path(given) else given
+
+
+def path_url(path: str) -> str:
+    """Return the URL of the store in a file."""
+    return f"sqlite:///{quote(fsencode(checks.path('store', path)))}"
+
+
 def store_file(url: str) -> Path | None:
-    """Return the file that a URL names, or None for a store without a file."""
-    if _is_path(url):
-        return _expanded(url)
+    """Return the file that a URL or a path names, or None for a store without a file."""
+    url = normal_url(url)
     return _path_of(url) if urlsplit(url).scheme == "sqlite" else None
 
 
-def _is_path(url: str) -> bool:
-    return url.endswith(".db") and "://" not in url and not url.startswith("sqlite:")
+def is_read_only(url: str) -> bool:
+    """Return whether a URL opens its store for reading only."""
+    options = parse_qs(urlsplit(url).query, keep_blank_values=True)
+    if any(name != "mode" or value not in (["ro"], ["rw"]) for name, value in options.items()):
+        raise InvalidInput(f"store {shown(shown_url(url), max_length=120)} has unknown options", expected="none, or ?mode=ro")
+    return options.get("mode") == ["ro"]
+
+
+def _is_path(given: str) -> bool:
+    """Return whether a text is a path. A bare word without a suffix of ours may be a mistake, such as `sqlite`."""
+    if "://" in given or given.startswith(("sqlite:", "memory:")):
+        return False
+    return given.endswith(_SUFFIXES) or "/" in given or "\\" in given
 
 
 def _path_of(url: str) -> Path:
@@ -47,20 +74,9 @@ def _path_of(url: str) -> Path:
     # The bytes of the name, whatever the locale is.
     path = fsdecode(unquote_to_bytes(parts.path.encode("utf-8", "surrogateescape")))
     # A bare `#` or a NUL would cut the name: refuse it instead of opening another file.
-    if parts.netloc or parts.fragment or "\0" in path or "://" not in url or path in ("", "/"):
+    if parts.netloc or parts.fragment or "\0" in path or "://" not in url or path.endswith("/") or not path:
         raise InvalidInput(f"store {shown(shown_url(url), max_length=120)} does not name a file", expected=_URLS)
-    return _expanded(path[1:])
-
-
-def _expanded(path: str) -> Path:
     try:
-        return Path(path).expanduser()
+        return Path(path[1:]).expanduser()
     except RuntimeError as error:
-        raise InvalidInput(f"the folder of {shown(path, max_length=120)} is unknown: {error}", expected=_URLS) from None
-
-
-def _is_read_only(url: str) -> bool:
-    options = parse_qs(urlsplit(url).query, keep_blank_values=True)
-    if any(name != "mode" or value not in (["ro"], ["rw"]) for name, value in options.items()):
-        raise InvalidInput(f"store {shown(shown_url(url), max_length=120)} has unknown options", expected="none, or ?mode=ro")
-    return options.get("mode") == ["ro"]
+        raise InvalidInput(f"the folder of {shown(path[1:], max_length=120)} is unknown: {error}", expected=_URLS) from None

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import suppress
+from copy import copy
 from functools import wraps
 from inspect import getmembers, isfunction
 from threading import Event
@@ -61,6 +62,8 @@ def _note(written: Written) -> str:
 class AsyncProxy:
     """A face whose methods are awaited and whose iterators are asynchronous. A subclass names the class of its `face`.
 
+    A method that returns another face, such as `scoped`, is not awaited: it opens nothing.
+
     `tools/stubs.py` writes the signatures of the public subclass into a `.pyi` file.
     """
 
@@ -68,11 +71,15 @@ class AsyncProxy:
         # Real methods, not `__getattr__`: `super().add(…)`, `help` and mocks with a spec look them up on the class.
         for name, method in getmembers(face, isfunction) if face else ():
             if not name.startswith("_"):
-                returns: object = get_origin(method.__annotations__["return"])
-                setattr(cls, name, _iterating(method) if returns is Iterator else _awaiting(method))
+                returns: object = method.__annotations__["return"]
+                wrapped = _handing if returns is Self else _iterating if get_origin(returns) is Iterator else _awaiting
+                setattr(cls, name, wrapped(method))
 
     def __init__(self, face: "Mesh") -> None:
         self._face = face
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}{repr(self._face).removeprefix(type(self._face).__name__)}"
 
     async def __aenter__(self) -> Self:
         await to_thread(self._face.__enter__)
@@ -91,6 +98,16 @@ def _awaiting(method: Callable[..., object]) -> Callable[..., object]:
     @wraps(method)
     async def call(self: AsyncProxy, *args: object, **options: object) -> object:
         return await to_thread(method, self._face, *args, **options)
+
+    return call
+
+
+def _handing(method: Callable[..., "Mesh"]) -> Callable[..., object]:
+    @wraps(method)
+    def call(self: AsyncProxy, *args: object, **options: object) -> AsyncProxy:
+        handle = copy(self)
+        handle._face = method(self._face, *args, **options)
+        return handle
 
     return call
 

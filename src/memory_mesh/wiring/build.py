@@ -6,8 +6,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import cache, partial
 from typing import TYPE_CHECKING
+from weakref import WeakValueDictionary
 
-from memory_mesh.core.errors import NOT_YET, InvalidInput, MemoryMeshError, SettingsError, not_yet, shown
+from memory_mesh.core.errors import NOT_YET, InvalidInput, SettingsError, not_yet, shown
 from memory_mesh.core.learning import Caps, Price
 from memory_mesh.core.model import Ids, Reader, as_clock
 from memory_mesh.core.options import NAMES, Options
@@ -18,6 +19,7 @@ from memory_mesh.core.ports import (
     Clock,
     Embedder,
     IdSource,
+    Index,
     Meter,
     Secret,
     SigningKeys,
@@ -36,7 +38,7 @@ from memory_mesh.stores.files import DiskFolder, make_key, read_key
 if TYPE_CHECKING:
     from memory_mesh.core.intake.gate import Layer0
     from memory_mesh.core.scrubbing import ScrubSettings
-    from memory_mesh.models import ModelPaths
+    from memory_mesh.models import CachedEmbedder, ModelPaths
     from memory_mesh.models.providers import Provider
     from memory_mesh.net import HttpClient
 
@@ -65,30 +67,25 @@ def check_options(options: Options) -> None:
 def build_context(
     settings: Settings,
     *,
-    given_store: Store | None,
+    store: Store,
+    index: Index,
     embedder: Embedder | None,
     chat: ChatModel | None,
     clock: Clock,
     ids: IdSource,
     step: Step,
 ) -> Context:
-    """Open the store and connect everything that flows need. The arguments are objects that the caller made."""
+    """Connect everything that flows need to an open store. `embedder` and `chat` are objects that the caller made, or None."""
     options = settings.options
-    store = _open(settings, step) if given_store is None or not options.enable_memory else given_store
-    file = _file_of(store)
+    file = file_of(store)
     ledger = Ledger(store=store, clock=clock, ids=ids, caps=_caps(options), prices=_prices(options), pause=_pause)
     # A search embeds its query. The language model is asked by writes only.
     embedding_ledger = replace(ledger, file=file)
-    try:
-        gate, query_gate = _gates(settings, store, clock)
-    except MemoryMeshError:
-        if store is not given_store:
-            store.close()
-        raise
+    gate, query_gate = _gates(settings, store, clock)
     return Context(
         store=store,
         file=file,
-        index=LocalIndex(store, language=options.stemmer_language),
+        index=index,
         embedder=make_embedder(settings, meter=embedding_ledger) if embedder is None else embedder,
         chat=(make_chat(options, ledger) if chat is None else chat) if options.enable_llm else None,
         clock=clock,
@@ -100,8 +97,7 @@ def build_context(
         open_folder=DiskFolder,
         signing=signing_keys(settings, store),
         open_anchor=partial(_open_anchor, settings, store),
-        owns_store=store is not given_store,
-        reader=Reader(options.user_id, options.agent_id, options.session_id),
+        reader=Reader(),  # each mesh sets its own
         options=options,
         state=State(ledger=embedding_ledger),
     )
@@ -137,20 +133,24 @@ def make_embedder(settings: Settings, *, meter: Meter | None = None) -> Embedder
     """Return the embedder that the settings name, with a cache, or None for keyword search only. It loads nothing yet."""
     if settings.options.embedder == "none":
         return None
-    from memory_mesh.models import CachedEmbedder, FallbackEmbedder
+    from memory_mesh.models import FallbackEmbedder
 
-    chain = [_one_embedder(settings, options, meter) for options in (settings.options, *_fallbacks(settings.options))]
     # Each has its own cache: the vectors of a fallback must not be kept as those of the first.
-    cached = [CachedEmbedder(embedder) for embedder in chain]
-    return FallbackEmbedder(cached) if len(cached) > 1 else cached[0]
+    chain = [_cached_embedder(settings, options, meter) for options in (settings.options, *_fallbacks(settings.options))]
+    return FallbackEmbedder(chain) if len(chain) > 1 else chain[0]
 
 
-def _one_embedder(settings: Settings, options: Options, meter: Meter | None) -> Embedder:
-    from memory_mesh.models import HashingEmbedder, LocalEmbedder
+# The local embedders in use. A process loads the model once, however many stores are open.
+_local_embedders: "WeakValueDictionary[ModelPaths, CachedEmbedder]" = WeakValueDictionary()
+
+
+def _cached_embedder(settings: Settings, options: Options, meter: Meter | None) -> "CachedEmbedder":
+    from memory_mesh.models import CachedEmbedder, HashingEmbedder, LocalEmbedder
 
     if options.embedder == "local":
-        return LocalEmbedder(model_paths(settings))
-    return HashingEmbedder() if options.embedder == "hash" else _remote_embedder(options, meter)
+        paths = model_paths(settings)
+        return _local_embedders.setdefault(paths, CachedEmbedder(LocalEmbedder(paths)))
+    return CachedEmbedder(HashingEmbedder() if options.embedder == "hash" else _remote_embedder(options, meter))
 
 
 def _fallbacks(options: Options) -> list[Options]:
@@ -186,7 +186,7 @@ def as_embedder(given: object) -> Embedder:
 
 def as_store(given: object) -> Store:
     """Return a store that a caller made, or raise `SettingsError` if it lacks a part of the port."""
-    _check_parts("store", given, ("url", "apply", "get", "find", "close"), "a URL, a path ending in .db")
+    _check_parts("store", given, ("url", "apply", "get", "find", "close"), "a URL, a path")
     return given  # type: ignore[return-value]
 
 
@@ -209,16 +209,19 @@ def _check_parts(name: str, given: object, parts: tuple[str, ...], texts: str = 
         raise SettingsError(what, expected=f"{expected}an object with {', '.join(parts[:-1])} and {parts[-1]}")
 
 
-def _open(settings: Settings, step: Step) -> Store:
+def open_configured(settings: Settings, step: Step) -> Store:
+    """Open the store that the settings name."""
     if not settings.options.enable_memory:
         from memory_mesh.stores.ram import DisabledStore
 
         return DisabledStore()
     named = settings.options.store is not None  # the store of the home reads as empty before the first write
-    return open_store(settings.store_url, busy_seconds=settings.options.busy_seconds, step=step, must_exist=named)
+    url, busy_seconds = settings.store_url, settings.options.busy_seconds
+    return open_store(url, folder=settings.cwd, busy_seconds=busy_seconds, step=step, must_exist=named)
 
 
-def _file_of(store: Store) -> StoreFile:
+def file_of(store: Store) -> StoreFile:
+    """Return the file of a store; `NO_FILE` for a store without one."""
     from memory_mesh.stores.sqlite import SqliteStore
 
     return store if isinstance(store, SqliteStore) else NO_FILE
@@ -238,7 +241,7 @@ def _gates(settings: Settings, store: Store, clock: Clock) -> tuple[_Gate, _Gate
     def key() -> bytes:
         key = read_key(settings.home)
         check_pseudonym_key(store, key)
-        _file_of(store).check_writable()
+        file_of(store).check_writable()
         key = key or make_key(settings.home)
         record_pseudonym_key(store, key, clock(), _pause)
         return key

@@ -1,17 +1,20 @@
 """`MemoryMesh` and `AsyncMemoryMesh`: the constructors. Their types for editors and checkers are generated into `mesh.pyi`."""
 
-from functools import partial
+import re
 from inspect import Parameter, Signature
-from time import time_ns
+from os import PathLike
 
-from memory_mesh.core.errors import SettingsError
-from memory_mesh.core.model import GivenClock, Ids, as_clock
-from memory_mesh.core.options import NAMES, checked_name
-from memory_mesh.core.ports import ChatModel, IdSource, Step, no_step
+from memory_mesh.core import checks
+from memory_mesh.core.errors import SettingsError, shown
+from memory_mesh.core.model import GivenClock
+from memory_mesh.core.options import NAMES, SCOPE_NAMES, checked_name
+from memory_mesh.core.ports import ChatModel, IdSource, Step, Store, no_step
 from memory_mesh.faces.mesh import Mesh
 from memory_mesh.settings import load
+from memory_mesh.stores import path_url
 from memory_mesh.wiring.aio import AsyncProxy
-from memory_mesh.wiring.build import as_embedder, as_store, build_context, check_objects, check_options
+from memory_mesh.wiring.build import as_embedder, as_store, check_objects, check_options
+from memory_mesh.wiring.shared import Objects, Source
 
 # Options that may also be given as a ready-made object.
 _OBJECTS = ("store", "embedder")
@@ -21,16 +24,18 @@ class MemoryMesh(Mesh):
     """One memory for one agent.
 
     ```python
-    with MemoryMesh(store="sqlite:///memory.db", agent_id="planner") as mesh:
+    with MemoryMesh("memory.db", agent_id="planner") as mesh:
         mesh.add("The deploy key rotates on Mondays.")
         mesh.search("when does the key rotate?")
     ```
-    `store` and `embedder` may be objects instead of names. Options that are not given come from the environment,
+    `store` is a path or a URL. `store` and `embedder` may also be objects. All meshes of a process on one file share the open
+    store and the embedder. Options that are not given come from the environment,
     `memory-mesh.toml` or the defaults; see `memory-mesh config show`.
     """
 
     def __init__(
         self,
+        store: str | PathLike[str] | Store | None = None,
         *,
         chat: ChatModel | None = None,
         clock: GivenClock | None = None,
@@ -38,6 +43,7 @@ class MemoryMesh(Mesh):
         step: Step = no_step,
         **options: object,
     ) -> None:
+        options["store"] = _path_url(store) if isinstance(store, PathLike) else store
         given = {checked_name(name): value for name, value in options.items() if value is not None}
         objects = {name: given.pop(name) for name in _OBJECTS if not isinstance(given.get(name, ""), str)}
         if {"store", "db_dir"} <= {*given, *objects}:
@@ -45,22 +51,28 @@ class MemoryMesh(Mesh):
         check_objects(chat=chat, clock=clock, ids=ids, step=step)
         settings = load(given)
         check_options(settings.options)
-        build = partial(
-            build_context,
-            settings,
-            given_store=as_store(objects["store"]) if "store" in objects else None,
+        made = Objects(
+            store=as_store(objects["store"]) if "store" in objects else None,
             embedder=as_embedder(objects["embedder"]) if "embedder" in objects else None,
             chat=chat,
-            clock=as_clock(clock, time_ns),
-            ids=Ids() if ids is None else ids,
+            clock=clock,
+            ids=ids,
             step=step,
         )
-        super().__init__(build)
+        super().__init__(Source(settings, made), {name: getattr(settings.options, name) for name in SCOPE_NAMES})
+
+
+def _path_url(path: PathLike[str]) -> str:
+    text = checks.path("store", path)
+    if re.match(r"\w+:/", text):  # pathlib makes sqlite:/x.db of sqlite:///x.db
+        raise SettingsError(f"store is the path {shown(text, max_length=120)}", expected="a path of a file, or a URL as a text")
+    return path_url(text)
 
 
 # What `help` and `inspect.signature` show: every option by name.
 MemoryMesh.__signature__ = Signature(  # type: ignore[attr-defined]
-    [Parameter(name, Parameter.KEYWORD_ONLY, default=None) for name in (*NAMES, "chat", "clock", "ids")]
+    [Parameter("store", Parameter.POSITIONAL_OR_KEYWORD, default=None)]
+    + [Parameter(name, Parameter.KEYWORD_ONLY, default=None) for name in (*NAMES, "chat", "clock", "ids") if name != "store"]
     + [Parameter("step", Parameter.KEYWORD_ONLY, default=no_step)]
 )
 
@@ -71,8 +83,8 @@ class AsyncMemoryMesh(AsyncProxy, face=MemoryMesh):
     Methods are awaited, iterators are read with `async for`, and the mesh is opened with `async with`.
     """
 
-    def __init__(self, **options: object) -> None:
-        super().__init__(MemoryMesh(**options))  # type: ignore[arg-type]
+    def __init__(self, store: str | PathLike[str] | Store | None = None, **options: object) -> None:
+        super().__init__(MemoryMesh(store, **options))  # type: ignore[arg-type]
 
 
 AsyncMemoryMesh.__signature__ = MemoryMesh.__signature__  # type: ignore[attr-defined]

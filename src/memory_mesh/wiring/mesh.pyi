@@ -35,20 +35,22 @@ class MemoryMesh(Mesh):
     """One memory for one agent.
 
     ```python
-    with MemoryMesh(store="sqlite:///memory.db", agent_id="planner") as mesh:
+    with MemoryMesh("memory.db", agent_id="planner") as mesh:
         mesh.add("The deploy key rotates on Mondays.")
         mesh.search("when does the key rotate?")
     ```
-    `store` and `embedder` may be objects instead of names. Options that are not given come from the environment,
+    `store` is a path or a URL. `store` and `embedder` may also be objects. All meshes of a process on one file share the open
+    store and the embedder. Options that are not given come from the environment,
     `memory-mesh.toml` or the defaults; see `memory-mesh config show`.
     """
     def __init__(
         self,
+        store: str | PathLike[str] | Store | None = None,
         *,
         agent_id: str | None = None,
         user_id: str | None = None,
         session_id: str | None = None,
-        store: str | Store | None = None,
+        project: str | None = None,
         db_dir: str | None = None,
         busy_seconds: float | None = None,
         enable_memory: bool | None = None,
@@ -112,11 +114,12 @@ class AsyncMemoryMesh:
     """
     def __init__(
         self,
+        store: str | PathLike[str] | Store | None = None,
         *,
         agent_id: str | None = None,
         user_id: str | None = None,
         session_id: str | None = None,
-        store: str | Store | None = None,
+        project: str | None = None,
         db_dir: str | None = None,
         busy_seconds: float | None = None,
         enable_memory: bool | None = None,
@@ -176,10 +179,23 @@ class AsyncMemoryMesh:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None: ...
+    def scoped(
+        self,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        session_id: str | None = None,
+        project: str | None = None,
+    ) -> Self:
+        """Return a handle for another user, agent, session or project on the same store. What is not given is inherited.
+
+        A handle has all methods of a mesh, and takes a few microseconds to make. Closing one closes nothing that others use.
+        Raises `SettingsError` for a blank name.
+        """
     async def init(self) -> None:
         """Open the store now instead of at the first use, and create its file if there is none."""
     async def close(self) -> None:
-        """Write what is pending and close the store. A later call opens it again.
+        """Write what is pending and close the store, unless other meshes use it. A later call opens it again.
 
         A store that was passed to the constructor as an object stays open.
         """

@@ -166,6 +166,7 @@ def columns_of(metadata: dict[str, Value], reader: Reader) -> dict[str, Value]:
     columns: dict[str, Value] = {name: _text_or_none(metadata, name) for name in _TEXTS}
     columns |= {name: None if (raw := metadata.get(name)) is None else parse_time(raw, name) for name in _TIMES}
     columns["session_id"] = columns["session_id"] or reader.session_id
+    columns["project"] = columns["project"] or reader.project
     columns["memory_type"] = _memory_type(metadata, columns["session_id"])
     columns["tags"] = _tags(metadata.get("tags"))
     columns["importance"] = _fraction(metadata, "importance")

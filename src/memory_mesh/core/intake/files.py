@@ -36,10 +36,11 @@ class Selection:
 def folder_print(reader: Reader, root: str, type_: str | None) -> str:
     """Return the common prefix of the fingerprints of all memories that an agent made from a folder.
 
-    Memories of type `session` are visible in their session only, so each session has its own prefix.
+    Memories of type `session` are visible in their session only, so each session has its own prefix, and so has each project.
     """
     session = reader.session_id if type_ == MemoryType.SESSION else None
-    return f"{_FILE}{_digest(reader.user_id, reader.agent_id, session, root)}:"
+    project = [reader.project] if reader.project else []
+    return f"{_FILE}{_digest(reader.user_id, reader.agent_id, session, root, *project)}:"
 
 
 def file_print(folder: str, source: str) -> str:

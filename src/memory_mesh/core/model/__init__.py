@@ -11,7 +11,8 @@ from memory_mesh.core.model.rows import (
     Type, Value, Vector, batches, checked, fault, fields_of,
 )
 from memory_mesh.core.model.scope import (
-    MemoryType, Reach, Reader, may_erase, not_expired, partition, partition_for, partitions, reach_of, visible, visible_to,
+    MemoryType, Reach, Reader, in_project, may_erase, not_expired, partition, partition_for, partitions, reach_of, visible,
+    visible_to,
 )
 from memory_mesh.core.model.times import GivenClock, Ids, as_clock, iso, millis, parse_time, time_of_id
 from memory_mesh.core.model.where import (
@@ -24,7 +25,7 @@ __all__ = [
     "GivenClock", "Head", "Hit", "Ids", "Imported", "In", "IsNull", "Json", "Key", "Kind", "Like", "Memory", "MemoryRecord",
     "MemoryType", "Meta", "Not", "Op", "Or", "Passage", "Reach", "Reader", "Receipt", "Row", "Scalar", "Sealed", "SearchResult",
     "Sighting", "Status", "Type", "Usage", "Value", "Vector", "Where", "all_of", "as_clock", "batches", "change_id", "checked",
-    "creation", "equals", "fault", "fields_of", "is_list", "iso", "like", "may_erase", "millis", "not_expired", "parse_time",
-    "partition", "partition_for", "partitions", "reach_of", "revise", "since_visible", "time_of_id", "visible",
+    "creation", "equals", "fault", "fields_of", "in_project", "is_list", "iso", "like", "may_erase", "millis", "not_expired",
+    "parse_time", "partition", "partition_for", "partitions", "reach_of", "revise", "since_visible", "time_of_id", "visible",
     "visible_from", "visible_to",
 ]

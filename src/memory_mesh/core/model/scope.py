@@ -17,7 +17,7 @@ from functools import lru_cache
 
 from memory_mesh.core.errors import InvalidInput
 from memory_mesh.core.model.rows import BY_NAME, Row, Value, fault
-from memory_mesh.core.model.where import Compare, In, IsNull, Or, Where, all_of, equals
+from memory_mesh.core.model.where import ANYTHING, Compare, In, IsNull, Or, Where, all_of, equals
 
 
 class MemoryType(StrEnum):
@@ -47,14 +47,18 @@ _BY_NAME: dict[str, Reach] = {reach: reach for reach in Reach}
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """The user, agent and session on whose behalf memories are read and written."""
+    """The user, agent and session on whose behalf memories are read and written.
+
+    The project is not part of visibility: it selects what searches and lists show, and new memories belong to it.
+    """
 
     user_id: str | None = None
     agent_id: str | None = None
     session_id: str | None = None
+    project: str | None = None
 
     def __post_init__(self) -> None:
-        for name in ("user_id", "agent_id", "session_id"):
+        for name in ("user_id", "agent_id", "session_id", "project"):
             value = getattr(self, name)
             if value is not None and (wrong := fault(BY_NAME[name], value)):
                 raise InvalidInput(wrong)
@@ -98,6 +102,11 @@ def visible_to(reader: Reader) -> Where:
         if reader.session_id is not None:
             cases.append(all_of(mine, Compare("session_id", "=", reader.session_id)))
     return all_of(In("partition", partitions(reader)), equals("user_id", reader.user_id), Or(tuple(cases)))
+
+
+def in_project(project: str | None) -> Where:
+    """Return the condition that a memory belongs to a project or to none; without a project, every memory meets it."""
+    return ANYTHING if project is None else Or((IsNull("project"), Compare("project", "=", project)))
 
 
 def not_expired(at: str) -> Where:

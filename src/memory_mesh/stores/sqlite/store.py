@@ -80,7 +80,7 @@ class SqliteStore:
         url: str = "",
     ) -> None:
         self.url = url or f"sqlite:///{path}"
-        self._path, self._read_only, self._must_exist = path, read_only, must_exist
+        self._path, self._read_only, self._must_exist = path.absolute(), read_only, must_exist
         self._busy_seconds, self._step = busy_seconds, step
         self._lock = RLock()
         self._closed = self._indexed = False
@@ -192,7 +192,7 @@ class SqliteStore:
     # --- the index ---
 
     def _index_path(self) -> Path:
-        return self._path.absolute().with_name(f"{self._path.name}-index")
+        return self._path.with_name(f"{self._path.name}-index")
 
     def _make_index_folder(self) -> None:
         """Create the folder once. A search creates none, and keeps its index in memory where there is none."""
@@ -254,6 +254,10 @@ class SqliteStore:
         """Create the file if there is none and the store may be written to."""
         if not self._read_only and file_id(self._path) is None:
             self.prepare()
+
+    def was_replaced(self) -> bool:
+        """Return whether another file, or none, is now at the path of the file that was opened."""
+        return self._file is not None and file_id(self._path) != self._file
 
     def prepare(self) -> None:
         """Create the file if it is missing, and upgrade its tables if they are older. Every write does that."""
