@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 import subprocess
 import sys
 from array import array
@@ -182,6 +183,25 @@ def test_making_an_embedder_loads_nothing_and_the_first_embedding_does(
     assert before == ""
     assert {"numpy", "onnxruntime", "tokenizers"} <= set(after.split())
     assert not {"onnx", "safetensors", "torch"} & set(after.split())
+
+
+def test_running_the_model_leaves_no_id_of_this_computer_and_sends_nothing(paths: ModelPaths, tmp_path: Path) -> None:
+    """ONNX Runtime would write an id of the device into the user's cache, and send usage data with it."""
+    program = (
+        "import ctypes, pathlib, sys\n"
+        "from memory_mesh.models import LocalEmbedder, ModelPaths\n"
+        "print(LocalEmbedder(ModelPaths(cache=pathlib.Path(sys.argv[1])), fetch=False).embed(['text'])[0].dimension)\n"
+        "get = ctypes.CDLL(None).getenv; get.restype = ctypes.c_char_p\n"
+        "print(get(b'ORT_DISABLE_TELEMETRY'))\n"
+    )
+    home = tmp_path / "home"
+    home.mkdir()
+    environ = {**os.environ, "HOME": str(home), "XDG_CACHE_HOME": str(home)}
+    words = [sys.executable, "-c", program, str(paths.cache)]
+    done = subprocess.run(words, capture_output=True, text=True, check=True, env=environ, cwd=tmp_path)
+    assert done.stdout.split() == ["384", "b'1'"]
+    assert done.stderr == ""
+    assert list(home.rglob("*")) == []
 
 
 def test_without_a_model_the_error_is_one_line_with_the_remedies(empty: ModelPaths) -> None:

@@ -74,12 +74,15 @@ class Engine:
     """The tokenizer and the running model. Both may be used by many threads at once."""
 
     def __init__(self, graph: bytes, tokenizer: bytes) -> None:
+        # ONNX Runtime sends usage data to Microsoft unless this is set before it is loaded. Memories are private.
+        os.putenv("ORT_DISABLE_TELEMETRY", "1")
         try:
             import onnxruntime
             from onnxruntime.capi.onnxruntime_pybind11_state import Fail, InvalidGraph, InvalidProtobuf, RuntimeException
             from tokenizers import Tokenizer
         except ImportError as error:
             raise EmbeddingError(f"the model cannot be run: {error}", remedy="install onnxruntime and tokenizers") from error
+        onnxruntime.disable_telemetry_events()  # if another part of the program has loaded it before
         self._failures = (Fail, InvalidGraph, InvalidProtobuf, RuntimeException, ValueError)
         self._tokenizer = Tokenizer.from_buffer(tokenizer)
         self._tokenizer.no_padding()
