@@ -111,8 +111,8 @@ def test_no_text_controls_the_terminal(content, source, query):
 
 
 def test_what_is_not_usual_is_shown():
-    line = COLOUR.sub("", drawn(hit(status="archived", memory_type="agent", speaker="Ana"))).splitlines()[2]
-    assert "Ana  agent  archived" in line
+    line = COLOUR.sub("", drawn(hit(status="archived", memory_type="agent", speaker="Ana", copies=3))).splitlines()[2]
+    assert "Ana  agent  archived  3 copies" in line
 
 
 # --- store and list ---
@@ -129,6 +129,13 @@ def test_store_tells_whether_the_text_was_new_and_what_was_masked(cli):
     assert plain(cli("update", id_, "From 203.0.113.42", terminal=True))[1:] == ["1 IP address masked."]
     assert len(plain(cli("update", id_, "plain", terminal=True))) == 1
     assert cli("store", "new").out.count("\n") == 1
+
+
+def test_store_tells_that_a_key_was_used_before(cli):
+    told = [plain(cli("store", text, "--key", "ana", terminal=True))[1] for text in ("here", "away", "away", "back")]
+    assert [line.partition(":")[0] for line in told] == [
+        "Stored.", "Replaced what was stored under the key ana; `history` keeps it.", "Known already", told[1],
+    ]  # fmt: skip
 
 
 def test_every_kind_of_redaction_has_a_name_for_people():

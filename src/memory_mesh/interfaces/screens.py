@@ -63,8 +63,12 @@ def listing(memories: Sequence[MemoryRecord], next_page: str) -> str:
 
 def stored(line: str, memory: MemoryRecord) -> str:
     """Return the line of `store`, whether the text was new, and what was masked in it."""
-    known = f"Known already: seen {memory.times_observed} times, first {age(memory.created_at, _now())}."
-    return written(line, memory.redactions, known if memory.times_observed > 1 else "Stored.")
+    done = "Stored."
+    if memory.key and memory.revision > 1 and memory.updated_at == memory.last_observed:
+        done = f"Replaced what was stored under the key {one_line(memory.key)}; `history` keeps it."
+    elif memory.times_observed > 1:
+        done = f"Known already: seen {memory.times_observed} times, first {age(memory.created_at, _now())}."
+    return written(line, memory.redactions, done)
 
 
 def written(line: str, redactions: Mapping[str, int], done: str = "") -> str:
@@ -118,6 +122,7 @@ def _headline(result: SearchResult, now: int) -> "Text":
         result.speaker or "",
         "" if result.memory_type == "global" else result.memory_type,
         "" if result.status == "active" else result.status,
+        "" if result.copies == 1 else f"{result.copies} copies",
         result.id,
     ]
     line = Text.assemble((f"{result.score:.2f}", "bold green" if result.score >= 0.5 else "green"))
