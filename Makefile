@@ -57,8 +57,9 @@ batteries: $(READY) $(LLM) ## tricks that the guard refuses, texts that no fence
 	$(BIN)/python tools/injection_battery.py
 	$(BIN)/python tools/real_model.py
 
-bench: $(READY) ## cold start, speed and, with DATA=folder of data sets, redaction; writes bench/results/
+bench: $(READY) ## cold start, many users, speed and, with DATA=folder of data sets, redaction; writes bench/results/
 	$(BIN)/python -m bench.coldstart
+	$(BIN)/python -m bench.users
 	$(BIN)/python -m bench.speed $(if $(SIZES),--sizes $(SIZES))
 	$(if $(DATA),$(BIN)/python -m bench.redaction --data $(DATA))
 

@@ -14,7 +14,6 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
-from functools import cached_property
 from threading import RLock
 from time import time_ns
 from typing import Any, Generic, TypeVar
@@ -96,6 +95,8 @@ class Source:
         no_scope = {name: getattr(_DEFAULTS, name) for name in SCOPE_NAMES}  # each handle has its own
         self.settings = replace(settings, options=replace(settings.options, **no_scope))
         self.objects = objects
+        self._keys: tuple[Hashable, Hashable] | None = None  # of the store and of the context
+        self._own: SharedContext | None = None  # if it is not shared with other meshes
 
     @property
     def url(self) -> str:
@@ -109,16 +110,17 @@ class Source:
 
     def find(self) -> "SharedContext":
         """Return the context of these settings, shared with other meshes of the process. It may be open or closed."""
-        place = self._place()
-        if place is None:
-            return self._own
+        place, key = self._keys = self._keys or (self._place(), self._key())
         with _lock:
+            if place is None:
+                self._own = self._own or SharedContext(self, SharedStore())
+                return self._own
             store = _stores.get(place)
             if store is None or store.was_replaced():
                 store = _stores[place] = SharedStore()
-            context = store.contexts.get(self._key)
+            context = store.contexts.get(key)
             if context is None:
-                context = store.contexts[self._key] = SharedContext(self, store)
+                context = store.contexts[key] = SharedContext(self, store)
             return context
 
     def _place(self) -> Hashable:
@@ -130,11 +132,6 @@ class Source:
         path = os.path.realpath(settings.cwd / file)
         return path, is_read_only(normal_url(settings.store_url)), settings.options.store is not None
 
-    @cached_property
-    def _own(self) -> "SharedContext":
-        return SharedContext(self, SharedStore())
-
-    @cached_property
     def _key(self) -> Hashable:
         """What is equal for meshes that share a context: all options but the scope, and the objects of the caller."""
         options = [getattr(self.settings.options, name) for name in NAMES]
