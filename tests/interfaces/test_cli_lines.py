@@ -137,7 +137,9 @@ def test_the_first_line_of_every_command_bears_the_name(cli):
         "delete": ["--id", id_], "delete-all": ["--session", "none", "--yes"], "config show": [], "model check": [],
         "config trust": ["."], "config untrust": ["."],
         "audit verify": [], "audit head": [], "audit log": [], "audit export": ["--out", "trail.jsonl"],
-        "audit anchor": ["--to", "anchors"],        "audit rekey": [],
+        "audit anchor": ["--to", "anchors"], "audit rekey": [],
+        "backup": ["copy.db"], "export": ["--out", "memories.jsonl"], "import": ["memories.jsonl"],
+        "forget": ["--user", "ana", "--yes"],
     }  # fmt: skip
     # The model commands have tests of their own; a completion script is read by a shell.
     assert words.keys() == COMMANDS.keys() - {"model status", "model fetch", "completion"}
