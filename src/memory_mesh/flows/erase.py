@@ -79,6 +79,8 @@ class ErasureCheck:
 class Forgotten(Erasure):
     """The proof that a user was forgotten."""
 
+    __repr__ = short_repr
+
     damaged: tuple[str, ...] = ()  # chains of searches that are broken, and so keep their queries
     check: ErasureCheck | None = None  # with `verify`
 

@@ -89,7 +89,7 @@ def _value(name: str, type_: Type | None, value: object) -> Scalar:
     if isinstance(value, bool | str) or (isinstance(value, date) and type_ is Type.TIME):
         return _checked(name, type_, value)
     if isinstance(value, int | float):
-        return _checked(name, type_, _finite(value, shown(value)))
+        return _checked(name, type_, _finite(value))
     expected = "a text, a number, true, false, None or a list of them"
     raise InvalidFilter(f"{name} is {shown(value)}", expected=expected, remedy=f"write other conditions as a text: {name} > 3")
 
@@ -243,14 +243,14 @@ def _number(text: str) -> int | float:
         return _finite(inf, text)
 
 
-def _finite(value: float, text: str) -> int | float:
+def _finite(value: float, text: str = "") -> int | float:
     try:
-        value = value if abs(value) <= model.INT_MAX else float(value)
+        number = value if abs(value) <= model.INT_MAX else float(value)
     except OverflowError:
-        value = inf
-    if not isfinite(value):
-        raise InvalidFilter(f"{text[:60]!r} is not a finite number")
-    return value
+        number = inf
+    if not isfinite(number):
+        raise InvalidFilter(f"{repr(text[:60]) if text else shown(value)} is not a finite number")
+    return number
 
 
 # The types of literals; columns of every other type are compared with texts.
