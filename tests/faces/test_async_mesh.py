@@ -32,18 +32,20 @@ def test_the_stub_of_the_async_mesh_is_generated_from_the_mesh() -> None:
 def test_the_stub_lists_every_method_with_the_same_parameters() -> None:
     tree = ast.parse((ROOT / "src/memory_mesh/wiring/mesh.pyi").read_text(encoding="utf-8"))
     stub = next(node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == "AsyncMemoryMesh")
-    listed = {node.name: node for node in stub.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
-    aliases = [node for node in stub.body if isinstance(node, ast.Assign)]
-    assert [ast.unparse(node) for node in aliases] == ["ingest = add"]
+    listed: dict[str, list[ast.FunctionDef | ast.AsyncFunctionDef]] = {}  # several with overloads
+    for node in stub.body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            listed.setdefault(node.name, []).append(node)
+    aliases = [each for each in stub.body if isinstance(each, ast.Assign)]
+    assert [ast.unparse(each) for each in aliases] == ["ingest = add"]
     listed["ingest"] = listed["add"]
     plain = {name: member for name, member in inspect.getmembers(Mesh, inspect.isfunction) if not name.startswith("_")}
     assert {"add", "search", "delete_all"} <= plain.keys()
     assert plain.keys() | {"__init__", "__aenter__", "__aexit__"} == listed.keys()
     for name, member in plain.items():
-        arguments = listed[name].args
-        names = [one.arg for one in (*arguments.args, *arguments.kwonlyargs)]
-        assert names == list(inspect.signature(member).parameters)
-        assert ast.get_docstring(listed[name]) == inspect.getdoc(member)
+        names = {one.arg for node in listed[name] for one in (*node.args.args, *node.args.kwonlyargs)}
+        assert names == set(inspect.signature(member).parameters)
+        assert inspect.getdoc(member) in [ast.get_docstring(node) for node in listed[name]]
 
 
 # Each line with a comment is an error for a type checker; the others are right.
