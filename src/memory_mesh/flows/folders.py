@@ -167,7 +167,7 @@ class _Run:
         common = {**self._given, "source_root": self.folder.root}
         given = [Given(file.text, {**common, "source": file.source, "source_hash": file.hash}) for file in files]
         pairs = zip(prepare(context, given), files, strict=True)
-        prepared = [replace(item, fingerprint=file.fingerprint, deduplicate=False) for item, file in pairs]
+        prepared = [replace(item, prints=(file.fingerprint,), deduplicate=False) for item, file in pairs]
 
         def decide() -> Plan[tuple[dict[str, Memory], list[Memory]]]:
             seen = {name: context.store.version(name) for name in partitions(context.reader)}

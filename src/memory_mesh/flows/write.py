@@ -17,12 +17,11 @@ from memory_mesh.core.intake import (
     Given,
     best_trust,
     draft,
-    fingerprint,
+    fingerprints,
     has_own_print,
     is_list,
     key_print,
     numbered,
-    old_fingerprint,
     read_content,
     read_items,
     read_key,
@@ -52,8 +51,7 @@ class Prepared:
 
     draft: Draft
     own_key: str | None = None  # the caller's own key, masked
-    fingerprint: str
-    old_fingerprint: str  # of memories that earlier versions stored
+    prints: tuple[str, ...]  # its fingerprint, and the one that an earlier version would have given it
     deduplicate: bool = True
     keywords: list[str]
     receipt_id: str | None
@@ -61,12 +59,14 @@ class Prepared:
     thread: int | None = None  # of a message: the list that it came in; its turn is decided with the stored turns
 
     @property
-    def prints(self) -> tuple[str, ...]:
+    def fingerprint(self) -> str:
+        return self.prints[0]
+
+    @property
+    def known_by(self) -> tuple[str, ...]:
         """The fingerprints of the memory that it would be stored as again. Lessons are compared by their pattern instead."""
-        if self.own_key is not None:
-            return (self.fingerprint,)
         deduplicated = self.deduplicate and self.draft.memory_type != MemoryType.LESSON
-        return (self.fingerprint, self.old_fingerprint) if deduplicated else ()
+        return self.prints if deduplicated or self.own_key else ()
 
     def author(self, context: Context) -> Author:
         session_id = self.draft.columns.get("session_id")
@@ -149,8 +149,7 @@ def _prepare_one(context: Context, item: Given, receipt: str | None) -> Prepared
     return Prepared(
         draft=checked,
         own_key=own_key and context.gate().redact(own_key),
-        fingerprint=key_print(context.reader, checked, own_key) if own_key else fingerprint(context.reader, checked),
-        old_fingerprint=old_fingerprint(context.reader, checked),
+        prints=(key_print(context.reader, checked, own_key),) if own_key else fingerprints(context.reader, checked),
         deduplicate=context.options.deduplicate,
         keywords=tokens(checked.content, language=context.options.stemmer_language),
         receipt_id=receipt,
@@ -183,7 +182,7 @@ class _Batch:
 
     def known(self, item: Prepared) -> Memory | None:
         """Return the memory that an item would be stored as again, stored or earlier in this batch."""
-        found = (self.memories[self.by_fingerprint[each]] for each in item.prints if each in self.by_fingerprint)
+        found = (self.memories[self.by_fingerprint[each]] for each in item.known_by if each in self.by_fingerprint)
         return next((memory for memory in found if memory.key == item.own_key), None)
 
 
@@ -231,13 +230,12 @@ def _with_turns(context: Context, prepared: Sequence[Prepared], receipts: Mappin
 def _as_turn(context: Context, item: Prepared, number: int) -> Prepared:
     metadata, columns = {**item.draft.metadata, "turn": number}, {**item.draft.columns, "turn": number}
     turn = replace(item.draft, metadata=metadata, columns=columns)
-    reader = context.reader
-    return replace(item, draft=turn, fingerprint=fingerprint(reader, turn), old_fingerprint=old_fingerprint(reader, turn))
+    return replace(item, draft=turn, prints=fingerprints(context.reader, turn))
 
 
 def _known(context: Context, prepared: Sequence[Prepared]) -> list[Memory]:
     """Return the active memories that items would be stored as again."""
-    prints = tuple({each for item in prepared for each in item.prints})
+    prints = tuple({each for item in prepared for each in item.known_by})
     if not prints:
         return []
     active = all_of(equals("status", Status.ACTIVE), model.not_expired(iso(context.clock())))

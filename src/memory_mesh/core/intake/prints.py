@@ -19,16 +19,17 @@ _COLUMNS = ("session_id", "project", "memory_type", "event_time", "speaker")
 
 def fingerprint(reader: Reader, draft: Draft) -> str:
     """Return a digest that is equal for texts that are one memory: in one scope and, in conversations, at one place."""
-    time, speaker, turn = draft.columns.get("event_time"), draft.columns.get("speaker"), draft.metadata.get("turn")
+    return fingerprints(reader, draft)[0]
+
+
+def fingerprints(reader: Reader, draft: Draft) -> tuple[str, str]:
+    """Return the fingerprint, and that of versions up to 0.2, which counted a text within its agent and session."""
+    columns, normal = draft.columns, normal_text(draft.content)
+    time, speaker, turn = columns.get("event_time"), columns.get("speaker"), draft.metadata.get("turn")
     # The same words in another session are another turn.
-    session = None if speaker is None and turn is None else draft.columns.get("session_id")
-    return _TEXT + _digest([*_scope(reader, draft), session, time, speaker, turn, normal_text(draft.content)])
-
-
-def old_fingerprint(reader: Reader, draft: Draft) -> str:
-    """Return the fingerprint of versions up to 0.2, which counted a text within its agent and session."""
-    parts = [reader.user_id, reader.agent_id, *(draft.columns.get(name) for name in _COLUMNS)]
-    return _digest([*parts, draft.metadata.get("turn"), normal_text(draft.content)])
+    session = None if speaker is None and turn is None else columns.get("session_id")
+    old = [reader.user_id, reader.agent_id, *map(columns.get, _COLUMNS), turn, normal]
+    return _TEXT + _digest([*_scope(reader, draft), session, time, speaker, turn, normal]), _digest(old)
 
 
 def key_print(reader: Reader, draft: Draft, key: str) -> str:
@@ -48,7 +49,7 @@ def has_own_print(memory: Memory) -> bool:
     columns: dict[str, Value] = {name: getattr(memory, name) for name in _COLUMNS}
     own = Draft(content=memory.content, metadata=memory.metadata, columns=columns)
     reader = Reader(memory.user_id, memory.agent_id)
-    known = (updated_print(memory.fingerprint, reader, own), *([] if memory.key else [old_fingerprint(reader, own)]))
+    known = (updated_print(memory.fingerprint, reader, own),) if memory.key else fingerprints(reader, own)
     return memory.fingerprint in known and not memory.reach
 
 
@@ -73,5 +74,8 @@ def _scoped_key(reader: Reader, draft: Draft, key_digest: str) -> str:
     return f"{_KEY}{key_digest}:{_digest(_scope(reader, draft))}"
 
 
+_ENCODER = json.JSONEncoder(sort_keys=True)  # making one takes longer than using it
+
+
 def _digest(parts: list[Value]) -> str:
-    return sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+    return sha256(_ENCODER.encode(parts).encode()).hexdigest()
