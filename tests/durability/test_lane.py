@@ -84,7 +84,9 @@ ODD = {
 
 
 def insert(connection: sqlite3.Connection, id_: str | None, values: dict[str, object], *, word: str = "INSERT") -> None:
-    row = {"id": id_, "content": "The lantern needs oil", "created_at": NEW_YEAR, "updated_at": NEW_YEAR, **values}
+    # A search shows equal texts once.
+    content = "The lantern needs oil" + f" in {id_}" * (id_ not in (None, "5f0c2f9e-8a51-4a8f-9a52-0d8d5d2a6c11"))
+    row = {"id": id_, "content": content, "created_at": NEW_YEAR, "updated_at": NEW_YEAR, **values}
     marks = ", ".join("?" * len(row))
     connection.execute(f"{word} INTO memories ({', '.join(row)}) VALUES ({marks})", [*row.values()])
 
