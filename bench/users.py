@@ -19,6 +19,7 @@ from time import perf_counter
 
 from bench.commit import measured_at
 from bench.speed.measuring import in_fresh_process, resident_bytes
+from bench.speed.report import load_average
 from memory_mesh import MemoryMesh
 
 ROOT = Path(__file__).parents[1]
@@ -41,13 +42,14 @@ def main() -> None:
     parser.add_argument("--active", type=int, default=1_000)
     parser.add_argument("--meshes", type=int, default=50)
     given = parser.parse_args()
+    load_before = load_average()
     rows = [
         *in_fresh_process(measure_handles, given.users, given.active),
         in_fresh_process(measure_meshes, given.meshes),
     ]
     for row in rows:
         print(f"{row.what:<50}{row.number:>8,}{row.seconds:>10.2f} s{row.megabytes:>10.1f} MB")
-    save(rows, f"python -m bench.users --users {given.users} --active {given.active} --meshes {given.meshes}")
+    save(rows, load_before, f"python -m bench.users --users {given.users} --active {given.active} --meshes {given.meshes}")
 
 
 def measure_handles(users: int, active: int) -> list[Measured]:
@@ -97,11 +99,12 @@ def home() -> Iterator[Path]:
         yield Path(folder)
 
 
-def save(rows: list[Measured], command: str) -> None:
+def save(rows: list[Measured], load_before: float, command: str) -> None:
     result = {
         "made_by": command,
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
+        "load_average": {"before": load_before, "after": load_average()},
         **measured_at(),
         "rows": [asdict(row) for row in rows],
     }
