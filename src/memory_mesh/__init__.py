@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from memory_mesh.core.model import MemoryRecord as MemoryRecord
     from memory_mesh.core.model import Passage as Passage
     from memory_mesh.core.model import SearchResult as SearchResult
+    from memory_mesh.core.model import Sighting as Sighting
     from memory_mesh.core.search import CacheStats as CacheStats
     from memory_mesh.core.search import Explanation as Explanation
     from memory_mesh.faces.mesh import MemoryStats as MemoryStats
@@ -77,7 +78,7 @@ _NAMES = {
         "StoreMissing StoreReadOnly StoreReplaced StoreTooNew StoreUnavailable Unreachable UnsafeAddress"
     ),
     "core.learning": "Distilled Heartbeat JobRun LessonBlock LessonContext",
-    "core.model": "BackedUp Extraction Imported MemoryRecord Passage SearchResult",
+    "core.model": "BackedUp Extraction Imported MemoryRecord Passage SearchResult Sighting",
     "core.search": "CacheStats Explanation",
     "faces.mesh": "MemoryStats",
     "flows.embed": "Reembedded",

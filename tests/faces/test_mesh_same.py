@@ -529,3 +529,11 @@ def test_turns_are_never_collapsed(house: House) -> None:
     for n in range(3):
         house.mesh(session_id=f"s{n}").add("Thanks for the tea", {"speaker": "bob", "turn": 7})
     assert copies(house.mesh(), "tea", min_score=0.0) == [("Thanks for the tea", 1)] * 3
+
+
+def test_a_key_survives_an_export_and_an_import(house: House) -> None:
+    with MemoryMesh(store="memory://", agent_id="ann") as other:
+        first = other.add("Ana likes tea.", key="ana")
+        house.mesh().import_memories(list(other.export()))
+    again = house.mesh("bob").add("Ana likes cake.", key="ana")
+    assert (again.id, again.revision) == (first.id, 2)
