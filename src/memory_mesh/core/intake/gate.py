@@ -7,11 +7,12 @@ fails or leaves nothing, the redacted text is stored.
 
 import json
 from dataclasses import dataclass, field
+from html import unescape
 
 from memory_mesh.core.errors import InvalidInput
 from memory_mesh.core.model import Value
 from memory_mesh.core.redaction import Redactor
-from memory_mesh.core.scrubbing import MESH_OVERRIDES, ScrubSettings, scrub, without_tags
+from memory_mesh.core.scrubbing import MESH_OVERRIDES, ScrubSettings, joined_words, scrub, without_tags
 
 # Keys that define the scope of a memory. Masking them would merge two readers, which is worse than an address in an id.
 SCOPE_KEYS = frozenset({"user_id", "agent_id", "session_id", "project"})
@@ -47,12 +48,12 @@ class Layer0:
         return self.redact(scrubbed.text) if scrubbed.text.strip() else redacted
 
     def _without_hiding_tags(self, text: str) -> str:
-        """Return the text; without its tags if they hide what must be masked."""
+        """Return the text; without its tags if they hide what must be masked, also in comments, scripts and attributes."""
         if "<" not in text or self.redactor is None or not (self.scrub.enabled and self.scrub.structural.strip_html):
             return text
-        bare = without_tags(text)
-        redacted = bare if bare == text else self.redact(bare)
-        return text if redacted == bare else redacted
+        bare = _without_all_tags(text)
+        hides = any(self.redact(view) != view for view in {bare, joined_words(text), unescape(text)} - {text})
+        return self.redact(bare) if hides else text
 
     def redact(self, text: str) -> str:
         """Return any other text redacted: a reason, a query, a line of a log."""
@@ -73,3 +74,12 @@ class Layer0:
         masked = self.redactor.redact_value({key: value for key, value in metadata.items() if key not in SCOPE_KEYS})
         assert isinstance(masked, dict)  # noqa: S101  (an object stays an object)
         return masked | {key: value for key, value in metadata.items() if key in SCOPE_KEYS}
+
+
+def _without_all_tags(text: str) -> str:
+    """Return the text without its tags, and without those that removing them makes."""
+    for _ in range(_MAX_ROUNDS):
+        if (bare := without_tags(text)) == text:
+            break
+        text = bare
+    return text

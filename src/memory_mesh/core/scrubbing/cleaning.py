@@ -120,6 +120,7 @@ def _element(name: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
 
 
 _NOT_DISPLAYED = tuple(_element(name) for name in ("script", "style", "noscript", "template"))
+_COMMENT_MARK = re.compile("<!--|-->")
 _PRE, _CODE, _ANCHOR = _element("pre"), _element("code"), _element("a")
 
 _URL = r"(?:https?://|mailto:|\.{0,2}/|#)[^\s()<>]{0,2000}"
@@ -151,6 +152,15 @@ def without_tags(text: str) -> str:
     """Return the text without its HTML tags. Code keeps them."""
     tags = _html_tags(" ".join(block for block, code in blocks(text) if not code))
     return change_prose(text, lambda piece: _tagless(piece, tags)) if tags else text
+
+
+def joined_words(text: str) -> str:
+    """Return all characters that are not tags, also those of comments and scripts. Code keeps its tags."""
+    return change_prose(_COMMENT_MARK.sub("", text), lambda piece: html.unescape(_TAG.sub(_unknown_tag, piece)))
+
+
+def _unknown_tag(tag: re.Match[str]) -> str:
+    return "" if (tag.group(2) or "p").lower() in _KNOWN else tag.group()
 
 
 def _is_markup(text: str) -> bool:
