@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,7 +22,7 @@ METADATA = st.fixed_dictionaries(
         "any": st.recursive(TEXTS | st.integers(-5, 5) | st.none(), lambda inner: st.lists(inner, max_size=3), max_leaves=4),
     },
 )  # fmt: skip
-CHANGES = st.sampled_from(["update", "pin", "search", "nothing"])
+CHANGES = st.sampled_from(["update", "pin", "sight", "search", "nothing"])
 
 
 @contextmanager
@@ -34,23 +35,24 @@ def change(mesh: MemoryMesh, id_: str, what: str) -> None:
     calls: dict[str, Callable[[], object]] = {
         "update": lambda: mesh.update(id_, metadata={"any": "changed"}, why="it changed"),
         "pin": lambda: mesh.pin(id_),
+        "sight": lambda: mesh.scoped(agent_id="tester").add(mesh.get(id_).content, {"from": "another"}),  # type: ignore[union-attr]
         "search": lambda: mesh.search("note"),
         "nothing": lambda: None,
     }
     calls[what]()
 
 
-@given(st.lists(st.tuples(TEXTS, METADATA, CHANGES), max_size=6), st.booleans())
+@given(st.lists(st.tuples(TEXTS, METADATA, st.sampled_from([None, "k1", "k2"]), CHANGES), max_size=6))
 def test_an_export_imported_into_an_empty_store_is_exported_the_same(
-    items: list[tuple[str, dict[str, object], str]], history: bool
+    items: list[tuple[str, dict[str, object], str | None, str]],
 ) -> None:
     with opened(user_id="ana", agent_id="planner") as mesh, opened(user_id="ana", agent_id="planner") as other:
-        for text, metadata, what in items:
-            change(mesh, mesh.add(f"note {text}", metadata).id, what)
-        lines = [*mesh.export(history=history)]
+        for text, metadata, key, what in items:
+            change(mesh, mesh.add(f"note {text}", metadata, key=key).id, what)
+        lines = [*mesh.export()]
         done = other.import_memories(lines)
         assert (done.imported, done.skipped, done.failed) == (len(lines) - 1, 0, ())
-        assert [*other.export(history=history)] == lines
+        assert [*other.export()] == lines
         assert all(isinstance(verdict, Sound) for verdict in other.verify())
         again = other.import_memories(lines)
         assert (again.imported, again.skipped, again.failed) == (0, len(lines) - 1, ())
@@ -61,7 +63,7 @@ def test_imported_memories_are_found_and_keep_their_history() -> None:
     with opened() as mesh, opened() as other:
         id_ = mesh.add("The lantern needs oil").id
         mesh.update(id_, content="The lantern needs paraffin")
-        other.import_memories(mesh.export(history=True))
+        other.import_memories(mesh.export())
         assert [hit.id for hit in other.search("lantern paraffin")] == [id_]
         assert [one.before.get("content") for one in other.history(id_)] == [None, "The lantern needs oil"]
         assert other.get(id_).revision == 2  # type: ignore[union-attr]
@@ -83,17 +85,54 @@ def test_an_export_has_only_what_its_reader_sees() -> None:
         assert len([*mesh.export()]) == 1
 
 
-def test_lines_of_another_user_are_refused_unless_they_are_reassigned() -> None:
+def test_lines_of_another_user_are_refused() -> None:
     with opened(user_id="ana") as mesh, opened(user_id="bob") as other:
         mesh.add("The lantern needs oil", {"user_id": "ana"})
-        lines = [*mesh.export()]
-        failed = other.import_memories(lines).failed
+        failed = other.import_memories(mesh.export()).failed
         assert [one.line for one in failed] == [2]
         assert "user 'ana'" in failed[0].reason
         assert other.get_all() == []
-        assert other.import_memories(lines, reassign=True).imported == 1
-        record = other.get_all()[0]
-        assert (record.user_id, record.metadata) == ("bob", {"user_id": "bob"})
+
+
+def test_an_imported_memory_is_found_again_by_its_text_and_by_its_key() -> None:
+    with opened(agent_id="planner") as mesh, opened(agent_id="planner") as other:
+        text, keyed = mesh.add("The lantern needs oil"), mesh.add("Ana likes tea", key="profile")
+        other.import_memories(mesh.export())
+        again = other.add("The lantern needs oil"), other.add("Ana likes coffee", key="profile")
+        assert [(one.id, one.revision) for one in again] == [(text.id, 2), (keyed.id, 2)]
+        assert len(other.get_all()) == 2
+
+
+def test_a_key_that_another_memory_has_is_not_imported() -> None:
+    with opened() as mesh, opened() as other:
+        mesh.add("Ana likes tea", key="profile")
+        stored = other.add("Ana likes coffee", key="profile")
+        failed = other.import_memories(mesh.export()).failed
+        assert "another memory has the key 'profile'" in failed[0].reason
+        assert [one.id for one in other.get_all()] == [stored.id]
+        first = next(other.export())
+        assert [one.line for one in other.import_memories([first, line(key="a"), line(id="mem_2", key="a")]).failed] == [3]
+
+
+def test_an_import_keeps_who_stored_the_same_text() -> None:
+    with opened(agent_id="planner") as mesh, opened(agent_id="planner") as other:
+        id_ = mesh.add("The lantern needs oil").id
+        mesh.scoped(agent_id="tester", session_id="s2").add("The lantern needs oil", {"from": "tester"})
+        other.import_memories(mesh.export())
+        assert len(other.sightings(id_)) == 2
+        assert other.sightings(id_) == mesh.sightings(id_)
+        assert other.delete_all(agent_id="planner").kept == (id_,)
+        assert other.get(id_).agent_id == "tester"  # type: ignore[union-attr]
+
+
+def test_an_imported_memory_of_a_file_is_found_again(tmp_path: Path) -> None:
+    (tmp_path / "note.md").write_text("The lantern needs oil")
+    with opened(project="p") as mesh, opened(project="p") as other:
+        for options in ({}, {"type": "session"}):
+            assert mesh.scoped(session_id="s1").ingest_dir(tmp_path, **options).added == 1
+        other.import_memories(mesh.scoped(session_id="s1").export())
+        for options in ({}, {"type": "session"}):
+            assert other.scoped(session_id="s1").ingest_dir(tmp_path, **options).unchanged == 1
 
 
 def line(**values: object) -> str:
@@ -124,11 +163,14 @@ def line(**values: object) -> str:
         (line(times_observed=-1), "times_observed is -1"),
         (line(metadata={"__proto__": 1}), "forbidden key"),
         (line(tags="x"), "tags must be a list"),
-        (line(history=[]), "every revision once"),
-        (line(revision=2, history=[{"revision": 2}]), "no action or time"),
-        (line(revision=2, history=[{"revision": 2, "action": "x", "at": "2026-01-01", "before": {"x": 1}}]), "no memory has"),
-        (line(revision=2, history=[{"revision": 2, "action": "x", "at": "2026-01-01", "before": {"tags": 1}}]), "tags must be"),
-        (line(revision=9, history=[]), "every revision once"),
+        (line(revision=2), "unknown field 'revision'"),
+        (line(history={}), "history or sightings is not a list"),
+        (line(history=[7]), "7 is not an object"),
+        (line(history=[{"created_at": "2026-01-01"}]), "action is missing"),
+        (line(history=[{"action": "x", "created_at": "2026-01-01", "before": {"x": 1}}]), "unknown field 'x'"),
+        (line(history=[{"action": "x", "created_at": "2026-01-01", "before": {"tags": 1}}]), "tags must be"),
+        (line(sightings=[{"agent_id": "planner"}]), "created_at is missing"),
+        (line(sightings=[{"created_at": "2026-01-01", "times_observed": -1}]), "times_observed is -1"),
     ],
 )
 def test_a_broken_line_is_named_and_loses_no_other(broken: str, reason: str) -> None:

@@ -35,11 +35,16 @@ def whole_number(name: str, value: object, *, min_: int = 1, max_: int | None = 
     return value
 
 
-def listed(name: str, value: object, *, expected: str) -> list[Any]:
-    """Return the items of an iterable. A text or a mapping is not one: its letters or keys are hardly meant."""
+def iterable(name: str, value: object, *, expected: str) -> Iterable[Any]:
+    """Return an iterable. A text or a mapping is not one: its letters or keys are hardly meant."""
     if isinstance(value, str | bytes | bytearray | Mapping) or not isinstance(value, Iterable):
         raise InvalidInput(f"{name} is {shown(value)}", expected=expected)
-    return list(value)
+    return value
+
+
+def listed(name: str, value: object, *, expected: str) -> list[Any]:
+    """Return the items of an iterable."""
+    return list(iterable(name, value, expected=expected))
 
 
 @runtime_checkable

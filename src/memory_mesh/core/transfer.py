@@ -5,92 +5,98 @@ because an import must not lose them without a word.
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
 from memory_mesh.core.checks import fraction, whole_number
 from memory_mesh.core.errors import InvalidInput, shown
-from memory_mesh.core.model import BY_NAME, Change, Memory, MemoryRecord, MemoryType, Reach, Status, Value, fault, parse_time
+from memory_mesh.core.intake import Author
+from memory_mesh.core.model import (
+    BY_NAME,
+    Change,
+    Memory,
+    MemoryRecord,
+    MemoryType,
+    Reach,
+    Sighting,
+    Status,
+    Type,
+    Value,
+    change_id,
+    fault,
+    parse_time,
+)
 
 FORMAT, VERSION = "memory-mesh memories", 1
 
-# Not part of a memory, or made anew by an import. The revision comes with the history.
-_LEFT_OUT = {"pending", "sealed", "redactions", "revision"}
-_NAMES = (*(one.name for one in fields(MemoryRecord) if one.name not in _LEFT_OUT), "reach")
-_REQUIRED = ("id", "content", "created_at", "updated_at")
-_CHANGE = {"number": "revision", "created_at": "at", "action": "action", "agent_id": "by", "why": "why"}
-_CHANGE |= {"before": "before", "detail": "detail"}
+# The other fields are not part of a memory, or an import makes them anew. A change is numbered by its place in the history.
+_MEMORY = (*(one.name for one in fields(MemoryRecord)), "reach")
+_MEMORY = tuple(name for name in _MEMORY if name not in ("pending", "sealed", "redactions", "revision"))
+_CHANGE = ("created_at", "action", "agent_id", "why", "before", "detail")
+_SIGHTING = ("created_at", "agent_id", "session_id", "times_observed", "last_observed", "trust", "metadata")
+_BEFORE = {one.name for one in fields(Memory)} & BY_NAME.keys()
+_WORDS: dict[str, Collection[str]] = {"status": list(Status), "memory_type": list(MemoryType), "reach": list(Reach)}
+_MAX_ID = 500
 _EXPECTED = "a line of memory-mesh export"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
-    """A memory of an export: its fields, checked one by one, and its history, oldest first (None: not exported)."""
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """A memory with its history and its stored sightings, oldest first."""
 
-    values: dict[str, Any]
-    history: tuple[dict[str, Any], ...] | None = None
+    memory: Memory
+    history: Sequence[Change] = ()
+    sightings: Sequence[Sighting] = ()
+
+    def values(self) -> dict[str, Value]:
+        """Return the fields of a line, without those that are empty."""
+        parts = {"history": (self.history, _CHANGE), "sightings": (self.sightings, _SIGHTING)}
+        lists: dict[str, Value] = {name: [_given(one, names) for one in some] for name, (some, names) in parts.items() if some}
+        return _given(self.memory, _MEMORY) | lists
+
+    def line(self) -> str:
+        # ASCII only: some readers end a line at certain Unicode characters.
+        return json.dumps(self.values()) + "\n"
 
 
 def header() -> str:
     """Return the first line of an export."""
-    return json.dumps({"format": FORMAT, "version": VERSION})
+    return json.dumps({"format": FORMAT, "version": VERSION}) + "\n"
 
 
-def check_header(text: str) -> None:
+def check_header(text: object) -> None:
     """Raise `InvalidInput` unless this is the first line of an export that this version can read."""
     values = _object(text)
     if values.get("format") != FORMAT:
-        raise InvalidInput("it is not the first line of an export", expected=header())
+        raise InvalidInput("it is not the first line of an export", expected=header().strip())
     if values.get("version") != VERSION:
         what = f"the export has version {shown(values.get('version'))}"
         raise InvalidInput(what, expected=f"version {VERSION}", remedy="import it with a newer memory-mesh")
 
 
-def line_of(memory: Memory, history: Sequence[Change] | None = None) -> str:
-    """Return a memory as one line. ASCII only: some readers end a line at certain Unicode characters."""
-    values = values_of(memory)
-    if history is not None:
-        changes = ({key: getattr(one, name) for name, key in _CHANGE.items()} for one in history)
-        values |= {"revision": memory.revision, "history": [_given(one) for one in changes]}
-    return json.dumps(values)
-
-
-def values_of(memory: Memory) -> dict[str, Value]:
-    """Return the exported fields of a memory, without those that are empty."""
-    return _given({name: getattr(memory, name) for name in _NAMES})
-
-
-def read_line(text: str) -> Line:
-    """Return the memory of a line, or raise `InvalidInput`."""
+def read_line(text: object) -> Exported:
+    """Return the memory of a line, or raise `InvalidInput`. What an import makes anew is missing, such as the fingerprint."""
     values = _object(text)
-    revision, history = values.pop("revision", None), values.pop("history", None)
-    if unknown := sorted(values.keys() - set(_NAMES)):
-        raise InvalidInput(f"unknown field {shown(unknown[0])}", expected=_EXPECTED)
-    if missing := [name for name in _REQUIRED if values.get(name) is None]:
-        raise InvalidInput(f"{missing[0]} is missing", expected=_EXPECTED)
-    return Line(values={name: _checked(name, value) for name, value in values.items()}, history=_history(revision, history))
+    history, sightings = (values.pop(name, []) for name in ("history", "sightings"))
+    if not isinstance(history, list) or not isinstance(sightings, list):
+        raise InvalidInput("history or sightings is not a list", expected=_EXPECTED)
+    given = _present(values, _MEMORY, required=("id", "content", "created_at", "updated_at"))
+    memory = Memory(**given, revision=len(history) + 1)
+    changes = [_change(memory, at, one) for at, one in enumerate(history, start=2)]
+    return Exported(memory, changes, [_sighting(memory, one) for one in sightings])
 
 
-def _history(revision: object, history: object) -> tuple[dict[str, Any], ...] | None:
-    if history is None:
-        return None
-    names = {key: name for name, key in _CHANGE.items()}
-    if not isinstance(history, list) or not all(isinstance(one, dict) and one.keys() <= names.keys() for one in history):
-        raise InvalidInput("history is not a list of changes", expected=_EXPECTED)
-    changes = tuple({names[key]: value for key, value in one.items()} for one in history)
-    if [one.get("number") for one in changes] != list(range(2, len(changes) + 2)) or revision != len(changes) + 1:
-        raise InvalidInput("the history has not every revision once, in order", expected=_EXPECTED)
-    return tuple(_change(one) for one in changes)
+def _change(memory: Memory, number: int, values: object) -> Change:
+    given = _present(values, _CHANGE, required=("created_at", "action"))
+    given["before"] = _checked(given.get("before", {}), _BEFORE)
+    return Change(**given, id=change_id(memory.id, number), ref=memory.id, number=number, user_id=memory.user_id)
 
 
-def _change(change: Mapping[str, Any]) -> dict[str, Any]:
-    if not isinstance(before := change.get("before", {}), dict) or not before.keys() <= {one.name for one in fields(Memory)}:
-        raise InvalidInput("the history has fields that no memory has", expected=_EXPECTED)
-    if any(name not in change for name in ("action", "created_at")):
-        raise InvalidInput("a change of the history has no action or time", expected=_EXPECTED)
-    checked = {name: _checked(name, value) for name, value in change.items()}
-    return {**checked, "before": {name: None if value is None else _checked(name, value) for name, value in before.items()}}
+def _sighting(memory: Memory, values: object) -> Sighting:
+    given = _present(values, _SIGHTING, required=("created_at",))
+    id_ = Author(given.get("agent_id"), given.get("session_id")).sighting_id(memory.id)
+    return Sighting(**given, id=id_, ref=memory.id, user_id=memory.user_id)
 
 
 def _object(text: object) -> dict[str, Any]:
@@ -105,50 +111,36 @@ def _object(text: object) -> dict[str, Any]:
     return values
 
 
-def _checked(name: str, value: Any) -> Any:
-    if wrong := fault(BY_NAME[name], value):
+def _present(values: object, names: Collection[str], *, required: Iterable[str]) -> dict[str, Any]:
+    given = {name: value for name, value in _checked(values, names).items() if value is not None}
+    if missing := [name for name in required if name not in given]:
+        raise InvalidInput(f"{missing[0]} is missing", expected=_EXPECTED)
+    return given
+
+
+def _checked(values: object, names: Collection[str]) -> dict[str, Any]:
+    if not isinstance(values, dict):
+        raise InvalidInput(f"{shown(values)} is not an object", expected=_EXPECTED)
+    if unknown := [name for name in values if name not in names]:
+        raise InvalidInput(f"unknown field {shown(unknown[0])}", expected=_EXPECTED)
+    return {name: None if value is None else _value(name, value) for name, value in values.items()}
+
+
+def _value(name: str, value: Any) -> Any:
+    column, words = BY_NAME[name], _WORDS.get(name)
+    if wrong := fault(column, value):
         raise InvalidInput(wrong)
-    check = _CHECKS.get(name)
-    return check(name, value) if check else value
-
-
-def _one_of(*words: str) -> Callable[[str, Any], Any]:
-    def check(name: str, value: Any) -> Any:
-        if value not in words:
-            raise InvalidInput(f"{name} is {shown(value)}", expected=f"one of {', '.join(words)}")
-        return value
-
-    return check
-
-
-def _count(name: str, value: Any) -> Any:
-    return whole_number(name, value, min_=0)
-
-
-def _time(name: str, value: Any) -> Any:
-    return parse_time(value, name)
-
-
-def _text(name: str, value: Any) -> Any:
-    if not value.strip() or len(value) > _MAX_ID:
+    if words and value not in words:
+        raise InvalidInput(f"{name} is {shown(value)}", expected=f"one of {', '.join(words)}")
+    if name == "id" and not 0 < len(value.strip()) <= len(value) <= _MAX_ID:
         raise InvalidInput(f"{name} is {shown(value)}", expected=f"a text of 1 to {_MAX_ID} characters")
-    return value
+    if column.type is Type.REAL:  # importance, trust, confidence
+        fraction(name, value)
+    if name in ("times_observed", "access_count"):
+        whole_number(name, value, min_=0)
+    return parse_time(value, name) if column.type is Type.TIME else value
 
 
-def _fraction(name: str, value: Any) -> Any:
-    fraction(name, value)
-    return value
-
-
-_MAX_ID = 500
-_TIMES = ("created_at", "updated_at", "event_time", "valid_from", "valid_until", "expires_at", "last_observed", "last_accessed")
-_CHECKS: dict[str, Callable[[str, Any], Any]] = {
-    **dict.fromkeys(_TIMES, _time),
-    **dict.fromkeys(("importance", "trust", "confidence"), _fraction),
-    **dict.fromkeys(("times_observed", "access_count"), _count),
-    "id": _text, "status": _one_of(*Status), "memory_type": _one_of(*MemoryType), "reach": _one_of(*Reach),
-}  # fmt: skip
-
-
-def _given(values: Mapping[str, Value]) -> dict[str, Value]:
+def _given(record: object, names: Iterable[str]) -> dict[str, Value]:
+    values = {name: getattr(record, name) for name in names}
     return {name: value for name, value in values.items() if value is not None and value != [] and value != {}}

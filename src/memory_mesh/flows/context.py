@@ -1,7 +1,7 @@
 """The context that every flow gets, and `commit`, which writes what a flow decided."""
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from threading import Event
@@ -12,7 +12,7 @@ from memory_mesh.core.cancel import check_cancelled, record_written
 from memory_mesh.core.errors import Conflict, ContentAltered, InvalidInput, MemoryDisabled, NotFound, StoreBusy, shown
 from memory_mesh.core.intake import Limits
 from memory_mesh.core.learning import Accounts
-from memory_mesh.core.model import BY_NAME, Key, Kind, Memory, Reader, Row, SearchResult, fault, visible
+from memory_mesh.core.model import BY_NAME, Key, Kind, Memory, Reader, Row, SearchResult, Where, fault, visible
 from memory_mesh.core.options import Options
 from memory_mesh.core.pending import SearchLog, UsageCounter
 from memory_mesh.core.ports import (
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 # With eight processes on one audit chain, a write loses a few races. A hundred lost races are a fault.
 _MAX_ATTEMPTS = 100
+_PAGE = 500
 
 Answer = TypeVar("Answer")
 _log = logging.getLogger("memory_mesh")
@@ -194,6 +195,14 @@ def intact(context: Context, rows: Iterable[Row]) -> list[Row]:
         context.state.warned_altered.set()
         _log.warning("memories were changed outside memory-mesh and are withheld; run memory-mesh audit verify")
     return found
+
+
+def paged(context: Context, kind: Kind, where: Where) -> Iterator[Row]:
+    """Yield all rows that match, newest first; a page at a time is in memory."""
+    last: Row | None = None
+    while rows := context.store.find(kind, where, limit=_PAGE, after=last):
+        yield from rows
+        last = rows[-1]
 
 
 def require_memory(context: Context, memory_id: str, *, any_reader: bool = False) -> Memory:

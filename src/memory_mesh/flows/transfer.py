@@ -4,42 +4,47 @@ An import stores memories under their own ids and times. It runs through validat
 at once, and never changes a memory that is stored.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any
 
-from memory_mesh.core import transfer
-from memory_mesh.core.errors import InvalidInput, NotFound, shown
-from memory_mesh.core.intake import Draft, draft, fingerprint, key_print, read_key
+from memory_mesh.core import checks, transfer
+from memory_mesh.core.errors import InvalidInput, shown
+from memory_mesh.core.intake import Draft, draft, file_print, fingerprint, folder_print, key_print, numbered, read_key
 from memory_mesh.core.model import (
     BackedUp,
     Change,
     FailedLine,
     Imported,
+    In,
     Kind,
     Memory,
     Reader,
     Row,
+    Status,
     Usage,
+    all_of,
     batches,
-    change_id,
+    equals,
+    iso,
+    not_expired,
     partition,
+    since_visible,
     visible_to,
 )
 from memory_mesh.core.ports import Progress
 from memory_mesh.core.search import tokens
-from memory_mesh.core.transfer import Line
-from memory_mesh.flows import search, usage
+from memory_mesh.core.transfer import Exported
+from memory_mesh.flows import usage
 from memory_mesh.flows.chains import own_audit_rows
-from memory_mesh.flows.context import Context, Plan, commit, intact
+from memory_mesh.flows.context import Context, Plan, commit, intact, paged
 from memory_mesh.flows.embed import Vectors, passage_rows
+from memory_mesh.flows.sightings import sightings_of
 from memory_mesh.flows.write import retain_entry
 
 _AT_ONCE = 500
-# Texts that a memory has beside its content and its metadata.
-_TEXTS = ("tags", "category", "speaker", "heritage_chain", "key")
+_FILE = ("source_root", "source", "source_hash")  # the metadata of the memory of a file
 
 
 def backup(context: Context, file: str, progress: Progress) -> BackedUp:
@@ -51,148 +56,158 @@ def backup(context: Context, file: str, progress: Progress) -> BackedUp:
 # --- export ---
 
 
-def export(context: Context, *, history: bool, progress: Progress) -> Iterator[str]:
+def export(context: Context, progress: Progress) -> Iterator[str]:
     """Yield the lines of all visible memories, of every status, oldest first."""
-    yield transfer.header() + "\n"
-    ids = [row.id for row in _newest_first(context)]
+    yield transfer.header()
+    ids = [row.id for row in paged(context, Kind.MEMORY, visible_to(context.reader))]
     for done, batch in enumerate(batches(reversed(ids), _AT_ONCE)):
-        found = context.store.get(Kind.MEMORY, batch)
-        rows = intact(context, [found[id_] for id_ in batch if id_ in found])
-        for memory in usage.with_counts(context, [Memory.of(row) for row in rows]):
-            with suppress(NotFound):  # erased meanwhile
-                changes = search.history(context, memory.id)[1:] if history else None
-                yield transfer.line_of(memory, changes) + "\n"
+        yield from (one.line() for one in _read(context, batch))
         progress("exporting", min((done + 1) * _AT_ONCE, len(ids)), len(ids))
 
 
-def _newest_first(context: Context) -> Iterator[Row]:
-    last: Row | None = None
-    while rows := context.store.find(Kind.MEMORY, visible_to(context.reader), limit=_AT_ONCE, after=last):
-        yield from rows
-        last = rows[-1]
+def _read(context: Context, ids: Sequence[str]) -> list[Exported]:
+    """Return the stored memories with these ids, in their order, with what the reader may see of their history."""
+    rows = context.store.get(Kind.MEMORY, ids)
+    memories = [Memory.of(row) for row in intact(context, [rows[id_] for id_ in ids if id_ in rows])]
+    histories: dict[str, list[Change]] = defaultdict(list)
+    for row in context.store.find(Kind.CHANGE, In("ref", tuple(ids))):
+        histories[str(row.value("ref"))].append(Change.of(row))
+    sightings = sightings_of(context, ids)
+    return [
+        Exported(
+            memory,
+            since_visible(context.reader, memory, sorted(histories[memory.id], key=lambda change: change.number)),
+            sorted(sightings.get(memory.id, []), key=lambda sighting: (sighting.created_at, sighting.id)),
+        )
+        for memory in usage.with_counts(context, memories)
+    ]
 
 
 # --- import ---
 
 
-@dataclass(frozen=True, slots=True)
-class _Item:
-    """A memory to import, with its history and the number of its line."""
-
-    line: int
-    memory: Memory
-    changes: tuple[Change, ...]
-    with_history: bool
-
-
-def import_memories(context: Context, lines: Iterable[str], *, reassign: bool, progress: Progress) -> Imported:
+def import_memories(context: Context, lines: Iterable[str], progress: Progress) -> Imported:
     """Store the memories of an export. Raise `InvalidInput` if the first line is not that of an export."""
     context.check_enabled()
-    if isinstance(lines, str | bytes | Mapping) or not isinstance(lines, Iterable):
-        raise InvalidInput(f"lines is {shown(lines)}", expected="the lines of an export, such as an open file")
-    numbered = ((at, text) for at, text in enumerate(lines, start=1) if not isinstance(text, str) or text.strip())
-    at, first = next(numbered, (1, ""))
-    try:
+    given = checks.iterable("lines", lines, expected="the lines of an export, such as an open file")
+    filled = ((at, text) for at, text in enumerate(given, start=1) if not isinstance(text, str) or text.strip())
+    at, first = next(filled, (1, ""))
+    with numbered("line", at):
         transfer.check_header(first)
-    except InvalidInput as error:
-        raise InvalidInput(f"line {at}: {error.what}", expected=error.expected, remedy=error.remedy) from None
     done, total = 0, Imported()
-    for batch in batches(numbered, _AT_ONCE):
-        total = _import_batch(context, batch, total, reassign=reassign)
+    for batch in batches(filled, _AT_ONCE):
+        total += _import_batch(context, batch)
         done += len(batch)
         progress("importing", done, done)
     return total
 
 
-def _import_batch(context: Context, batch: Sequence[tuple[int, str]], total: Imported, *, reassign: bool) -> Imported:
-    items: list[_Item] = []
-    failed: list[FailedLine] = []
-    masked = dict(total.redactions)
+def _import_batch(context: Context, batch: Sequence[tuple[int, object]]) -> Imported:
+    items: list[tuple[int, Exported]] = []
+    total = Imported()
     for line, text in batch:
         try:
-            item, redactions = _item(context, line, transfer.read_line(text), reassign=reassign)
+            item, redactions = _cleaned(context, transfer.read_line(text))
         except InvalidInput as error:
-            failed.append(FailedLine(line, str(error)))
+            total += Imported(failed=(FailedLine(line, str(error)),))
             continue
-        items.append(item)
-        masked |= {kind: masked.get(kind, 0) + count for kind, count in redactions.items()}
+        items.append((line, item))
+        total += Imported(redactions=redactions)
     vectors = Vectors()
-    stored, skipped, differing = commit(context, lambda: _plan_import(context, items, vectors))
-    every = sorted([*failed, *differing], key=lambda one: one.line)
-    return Imported(
-        imported=total.imported + stored, skipped=total.skipped + skipped, failed=(*total.failed, *every), redactions=masked
-    )
+    total += commit(context, lambda: _plan_import(context, items, vectors))
+    return replace(total, failed=tuple(sorted(total.failed, key=lambda failed: failed.line)))
 
 
-def _item(context: Context, line: int, given: Line, *, reassign: bool) -> tuple[_Item, dict[str, int]]:
-    values = dict(given.values)
-    owner = Reader(context.reader.user_id, values.get("agent_id"), values.get("session_id"))
-    if values.get("user_id") != owner.user_id and not reassign:
-        what = f"it belongs to user {shown(values.get('user_id'))}, and this mesh to {shown(owner.user_id)}"
-        raise InvalidInput(what, remedy="open the mesh of that user, or reassign the memories to this one")
-    metadata = values.get("metadata", {})
-    if reassign and "user_id" in metadata:
-        metadata = {**metadata, "user_id": owner.user_id}
-    gate = context.gate()
-    checked = draft(values["content"], metadata, owner, context.limits, gate)
-    key = read_key(values["key"]) if "key" in values else None
-    values |= gate.clean_metadata({name: values[name] for name in _TEXTS if name in values})
-    values |= {"content": checked.content, "metadata": checked.metadata, "user_id": owner.user_id}
-    as_draft = Draft(content=checked.content, metadata=checked.metadata, columns=values)
-    memory = Memory(
-        **values,
-        fingerprint=key_print(owner, as_draft, key) if key else fingerprint(owner, as_draft),
-        keywords=tokens(checked.content, language=context.options.stemmer_language),
+def _cleaned(context: Context, given: Exported) -> tuple[Exported, dict[str, int]]:
+    """Return a memory as it is stored, and how many values of each kind were masked in its content and metadata."""
+    memory, gate = given.memory, context.gate()
+    owner = Reader(context.reader.user_id, memory.agent_id, memory.session_id, memory.project)
+    if memory.user_id != owner.user_id:
+        what = f"it belongs to user {shown(memory.user_id)}, and this mesh to {shown(owner.user_id)}"
+        raise InvalidInput(what, remedy="open the mesh of that user")
+    checked = draft(memory.content, memory.metadata, owner, context.limits, gate)
+    texts = gate.clean_metadata({name: getattr(memory, name) for name in ("tags", "category", "speaker", "heritage_chain")})
+    memory = replace(memory, **texts, content=checked.content, metadata=checked.metadata)  # type: ignore[arg-type]
+    memory = replace(
+        memory,
+        key=memory.key and gate.redact(memory.key),
+        fingerprint=_print(owner, memory),
+        keywords=tokens(memory.content, language=context.options.stemmer_language),
         salt=context.ids.salt(),
-        revision=len(given.history or ()) + 1,
-        sealed=context.options.enable_yamo,
     )
     memory.row()  # raises for what no store accepts
-    changes = tuple(_change(context, memory, one) for one in given.history or ())
-    return _Item(line, memory, changes, given.history is not None), checked.redactions
+    history = [
+        replace(
+            change,
+            before=gate.clean_metadata(change.before),
+            detail=None if change.detail is None else gate.clean_metadata(change.detail),
+            why=change.why and gate.redact(change.why),
+        )
+        for change in given.history
+    ]
+    sightings = [replace(sighting, metadata=gate.clean_metadata(sighting.metadata)) for sighting in given.sightings]
+    return Exported(memory, history, sightings), checked.redactions
 
 
-def _change(context: Context, memory: Memory, values: Mapping[str, Any]) -> Change:
-    gate, names = context.gate(), ("before", "detail")
-    masked = {name: gate.clean_metadata(values[name]) for name in names if values.get(name) is not None}
-    why = gate.redact(values["why"]) if values.get("why") else None
-    kept = {**values, **masked, "why": why, "user_id": memory.user_id}
-    return Change(**kept, id=change_id(memory.id, values["number"]), ref=memory.id)
+def _print(owner: Reader, memory: Memory) -> str:
+    """Return the fingerprint by which `add` and `ingest_dir` find the memory again."""
+    columns = {column.name: getattr(memory, column.name) for column in fields(memory)}
+    as_draft = Draft(content=memory.content, metadata=memory.metadata, columns=columns)
+    if memory.key is not None:
+        return key_print(owner, as_draft, read_key(memory.key))
+    root, source, hash_ = (memory.metadata.get(name) for name in _FILE)
+    if isinstance(root, str) and isinstance(source, str) and hash_:
+        return file_print(folder_print(owner, root, memory.memory_type), source)
+    return fingerprint(owner, as_draft)
 
 
-def _plan_import(context: Context, items: Sequence[_Item], vectors: Vectors) -> Plan[tuple[int, int, list[FailedLine]]]:
-    """Store the items that are new. The answer counts them and the equal ones, and names the different ones."""
-    seen = {name: context.store.version(name) for name in {item.memory.partition for item in items}}
-    known = {id_: Memory.of(row) for id_, row in context.store.get(Kind.MEMORY, [item.memory.id for item in items]).items()}
-    new: dict[str, _Item] = {}
+def _plan_import(context: Context, items: Sequence[tuple[int, Exported]], vectors: Vectors) -> Plan[Imported]:
+    """Store the memories that are new. The answer counts them and the equal ones, and names those that cannot be stored."""
+    seen = {name: context.store.version(name) for name in {item.memory.partition for _, item in items}}
+    known = {one.memory.id: one for one in _read(context, [item.memory.id for _, item in items])}
+    key_used = _with_used_key(context, [item.memory for _, item in items])
+    new: list[Exported] = []
     skipped, failed = 0, list[FailedLine]()
-    for item in items:
-        other = known.get(item.memory.id) or (new[item.memory.id].memory if item.memory.id in new else None)
-        if other is None:
-            new[item.memory.id] = item
-        elif _same(item, other):
+    for line, item in items:
+        id_, stored = item.memory.id, known.get(item.memory.id)
+        if stored and _same(item, stored):
             skipped += 1
+        elif stored or id_ in key_used:
+            what = f"{id_} is stored with other values" if stored else f"another memory has the key {shown(item.memory.key)}"
+            failed.append(FailedLine(line, f"{what}; nothing was changed"))
         else:
-            failed.append(FailedLine(item.line, f"{item.memory.id} is stored with other values; nothing was changed"))
-    vectors.embed(context, [item.memory.content for item in new.values()])
-    return Plan((len(new), skipped, failed), _rows(context, list(new.values()), vectors, seen), seen=seen if new else {})
+            new.append(item)
+            known[id_] = item
+    vectors.embed(context, [item.memory.content for item in new])
+    answer = Imported(imported=len(new), skipped=skipped, failed=tuple(failed))
+    return Plan(answer, _rows(context, new, vectors, dict(seen)), seen=seen if new else {})
 
 
-def _same(item: _Item, stored: Memory) -> bool:
-    ours, theirs = (transfer.values_of(replace(one, access_count=0, last_accessed=None)) for one in (item.memory, stored))
-    return ours == theirs and (not item.with_history or item.memory.revision == stored.revision)
+def _with_used_key(context: Context, memories: Sequence[Memory]) -> set[str]:
+    """Return the ids of the memories whose key another one has: a stored one, or one before it."""
+    current = all_of(equals("status", Status.ACTIVE), not_expired(iso(context.clock())))
+    keyed = {memory.id: str(memory.fingerprint) for memory in memories if memory.key and current.matches(memory.row())}
+    owners = {key: id_ for id_, key in reversed(keyed.items())}
+    for row in context.store.find(Kind.MEMORY, all_of(In("fingerprint", tuple(owners)), current)) if owners else ():
+        owners[str(row.value("fingerprint"))] = row.id
+    return {id_ for id_, key in keyed.items() if owners[key] != id_}
 
 
-def _rows(context: Context, items: Sequence[_Item], vectors: Vectors, versions: Mapping[str, int]) -> list[Row]:
-    numbers, ms = dict(versions), context.clock()
-    rows: list[Row] = []
-    entries = []
+def _same(*items: Exported) -> bool:
+    ours, theirs = (replace(item, memory=replace(item.memory, access_count=0, last_accessed=None)).values() for item in items)
+    return ours == theirs
+
+
+def _rows(context: Context, items: Sequence[Exported], vectors: Vectors, numbers: dict[str, int]) -> list[Row]:
+    ms, rows, entries = context.clock(), list[Row](), []
     for item in items:
+        place = item.memory.partition
         embedded = vectors[item.memory.content]
-        numbers[item.memory.partition] += 1
-        memory = replace(item.memory, number=numbers[item.memory.partition], vector=embedded.own, pending=embedded.pending)
-        changes = [change.row(memory.partition) for change in item.changes]
+        numbers[place] += 1
+        memory = replace(item.memory, number=numbers[place], vector=embedded.own, pending=embedded.pending)
+        changes = [change.row(place) for change in item.history]
         rows += [memory.row(), *changes, *passage_rows(memory, embedded), *_usage_rows(memory)]
+        rows += [sighting.row(place) for sighting in item.sightings]
         entries.append(retain_entry(context, ms, memory, "import", changes[-1] if changes else None))
     return [*rows, *(vectors.model_rows(context) if items else []), *own_audit_rows(context, entries)]
 

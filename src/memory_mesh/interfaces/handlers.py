@@ -102,7 +102,7 @@ def import_file(call: Call) -> Answer:
             call.target.mesh() as mesh,
             progress("lines") as update,
         ):
-            return imported(mesh.import_memories(lines, reassign=bool(call.arguments["reassign"]), progress=update), call)
+            return imported(mesh.import_memories(lines, progress=update), call)
     except OSError as error:
         raise InvalidInput(f"{file} cannot be read: {error.strerror}", expected="a file of memory-mesh export") from None
 

@@ -433,16 +433,14 @@ OPERATIONS = (
         summary="Write the memories that this agent and session can see as lines of JSON, which import reads.",
         parameters=(
             Parameter("out", "a new file", kind=Kind.PATH, metavar="FILE", option=True, default_help="standard output"),
-            Parameter("history", "with the older revisions of each memory", kind=Kind.SWITCH, default=False),
         ),
-        examples=("export --out memories.jsonl", "export --user ana --history > ana.jsonl"),
+        examples=("export --out memories.jsonl", "export --user ana > ana.jsonl"),
     ),
     Operation(
         name="import", handler="import_file", heading=MAINTAIN, effect=Effect.WRITE,
         summary="Store the memories of an export with their ids, times and scope. Memories that are stored already are skipped.",
         parameters=(
             Parameter("file", "the file; - reads standard input", kind=Kind.PATH, metavar="FILE", positional=True, required=True),
-            Parameter("reassign", "store memories of another user as memories of this one", kind=Kind.SWITCH, default=False),
         ),
         examples=("import memories.jsonl", "import - --store sqlite:///new.db --user ana < ana.jsonl"),
     ),

@@ -434,20 +434,17 @@ class AsyncMemoryMesh:
 
         Only needed for large stores: small ones are compacted by each deletion.
         """
-    def export(self, *, history: bool = False, progress: Progress | None = None) -> AsyncIterator[str]:
+    def export(self, *, progress: Progress | None = None) -> AsyncIterator[str]:
         """Yield the memories that this agent and session can see, of every status, as lines of JSON, oldest first.
 
-        The first line names the format; docs/transfer.md describes it. With `history`, each line has the older revisions too.
-        Vectors are not exported.
+        The first line names the format; docs/transfer.md describes it. Vectors are not exported.
         """
-    async def import_memories(
-        self, lines: Iterable[str], *, reassign: bool = False, progress: Progress | None = None
-    ) -> Imported:
+    async def import_memories(self, lines: Iterable[str], *, progress: Progress | None = None) -> Imported:
         """Store the memories of an export with their ids, times and scope, and return what was stored, skipped and failed.
 
-        A memory that is stored already is skipped; if it differs, its line fails and nothing is changed. Lines of another user
-        fail, unless `reassign` stores them as memories of this user. Each batch of 500 lines is written at once. Raises
-        `InvalidInput` if the first line is not that of an export.
+        A memory that is stored already is skipped; if it differs, its line fails and nothing is changed. So does a
+        line of another user. Each batch of 500 lines is written at once. Raises `InvalidInput` if the first line is not that of
+        an export.
         """
     async def backup(self, file: str | PathLike[str], *, progress: Progress | None = None) -> BackedUp:
         """Copy the file of the store to a new file, as it is at one moment, while others read and write.

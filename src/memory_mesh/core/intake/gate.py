@@ -73,7 +73,8 @@ class Layer0:
             return metadata
         masked = self.redactor.redact_value({key: value for key, value in metadata.items() if key not in SCOPE_KEYS})
         assert isinstance(masked, dict)  # noqa: S101  (an object stays an object)
-        return masked | {key: value for key, value in metadata.items() if key in SCOPE_KEYS}
+        clean = masked | {key: value for key, value in metadata.items() if key in SCOPE_KEYS}
+        return {key: clean[key] for key in metadata if key in clean} | clean  # in the order in which they were given
 
 
 def _without_all_tags(text: str) -> str:

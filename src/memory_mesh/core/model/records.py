@@ -1,5 +1,6 @@
 """Frozen records, which flows use and faces return, and their conversion from and to rows. A change makes a new record."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
@@ -155,6 +156,10 @@ class Imported:
     skipped: int = 0
     failed: tuple[FailedLine, ...] = ()
     redactions: dict[str, int] = field(default_factory=dict)  # how many values of each kind were masked
+
+    def __add__(self, other: "Imported") -> "Imported":
+        sums = {name: getattr(self, name) + getattr(other, name) for name in ("imported", "skipped", "failed")}
+        return Imported(**sums, redactions=dict(Counter(self.redactions) + Counter(other.redactions)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
