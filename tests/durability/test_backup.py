@@ -63,9 +63,12 @@ def test_a_backup_killed_half_way_leaves_no_file_under_its_name(tmp_path: Path) 
         child.kill()
         child.end()
     assert not (tmp_path / "copy.db").exists()
+    assert len(list(tmp_path.glob(".copy.db.*"))) == 1
+    (tmp_path / ".copy.db.gz").write_text("mine")
     with MemoryMesh(store=url(tmp_path / "memory.db")) as mesh:
         mesh.backup(tmp_path / "copy.db")
     assert_sound(tmp_path / "copy.db")
+    assert [file.name for file in tmp_path.glob(".copy.db.*")] == [".copy.db.gz"]
 
 
 def test_a_backup_replaces_no_file(tmp_path: Path) -> None:

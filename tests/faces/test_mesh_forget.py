@@ -1,6 +1,8 @@
 """Forgetting a user: nothing of the user is left, in any row, file or search, and everything of others is."""
 
 import sqlite3
+import subprocess
+import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -8,7 +10,10 @@ import pytest
 
 from memory_mesh import InvalidInput, MemoryMesh, Sound, StoreMissing
 
-WORDS = ("lantern needs oil", "lantern needs paraffin", "umbrella stand", "secret of the session", "where is my umbrella")
+WORDS = (
+    "lantern needs oil", "lantern needs paraffin", "umbrella stand", "secret of the session", "where is my umbrella",
+    "heard in the hall",
+)  # fmt: skip
 
 
 def opened(tmp_path: Path, **options: object) -> MemoryMesh:
@@ -16,7 +21,7 @@ def opened(tmp_path: Path, **options: object) -> MemoryMesh:
 
 
 def fill(tmp_path: Path, user_id: str) -> None:
-    """Memories of two agents, a revision, a session, a search, an idempotency key."""
+    """Memories of two agents, a revision, a session, a search, an idempotency key, a text that both agents stored."""
     with opened(tmp_path, user_id=user_id, agent_id="planner", session_id="s1") as mesh:
         id_ = mesh.add(f"The {WORDS[0]}, says {user_id}", idempotency_key="once").id
         mesh.update(id_, content=f"The {WORDS[1]}, says {user_id}")
@@ -24,6 +29,7 @@ def fill(tmp_path: Path, user_id: str) -> None:
         mesh.search(f"{WORDS[4]}, asks {user_id}")
     with opened(tmp_path, user_id=user_id, agent_id="tester") as mesh:
         mesh.add(f"The {WORDS[2]} of {user_id}", {"type": "agent"})
+        mesh.add(f"The {WORDS[1]}, says {user_id}", {"where": f"{WORDS[5]} of {user_id}"})
 
 
 def left(tmp_path: Path, user_id: str) -> set[str]:
@@ -54,6 +60,20 @@ def test_everything_of_the_user_goes_and_everything_of_others_stays(tmp_path: Pa
     with closing(sqlite3.connect(tmp_path / "memory.db")) as connection:
         rows = connection.execute("SELECT kind, count(*) FROM records WHERE partition LIKE '[\"ana\"%' GROUP BY kind").fetchall()
         assert rows == []
+
+
+def test_looking_at_the_bytes_of_the_file_keeps_the_locks_of_the_open_store(tmp_path: Path) -> None:
+    fill(tmp_path, "ana")
+    program = "import sqlite3, sys; sqlite3.connect(sys.argv[1], timeout=0).execute('PRAGMA journal_mode = DELETE')"
+
+    def changes_mode() -> bool:
+        command = [sys.executable, "-c", program, str(tmp_path / "memory.db")]
+        return subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+    with opened(tmp_path) as mesh:
+        assert mesh.forget(user_id="ana", verify=True).check is not None
+        assert not changes_mode()  # SQLite allows it only without other connections
+    assert changes_mode()
 
 
 def test_the_check_finds_a_text_that_was_left_behind(tmp_path: Path) -> None:

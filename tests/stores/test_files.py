@@ -2,13 +2,16 @@
 
 import os
 from pathlib import Path
+from tempfile import TemporaryFile
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from memory_mesh.core.errors import InvalidInput
 from memory_mesh.core.intake import Selection
 from memory_mesh.core.ports import Listed
-from memory_mesh.stores.files import DiskFolder
+from memory_mesh.stores.files import DiskFolder, find_bytes
 
 FLAT, DEEP = Selection(), Selection(recursive=True)
 
@@ -149,3 +152,17 @@ def test_folders_within_folders_have_no_depth_that_is_too_deep(tmp_path: Path) -
     path.mkdir(parents=True)
     (path / "a.md").write_text("deep")
     assert len(sources(tmp_path, DEEP)) == 1
+
+
+# --- bytes in files ---
+
+
+@given(st.binary(max_size=120), st.lists(st.integers(0, 120), max_size=4), st.integers(1, 40))
+def test_samples_are_found_at_every_place_of_a_file_that_is_read_in_pieces(data: bytes, places: list[int], size: int) -> None:
+    inside = {data[at : at + 8 + at % 9] for at in places if at + 8 <= len(data)}
+    samples = inside | {b"is not in the file", *(sample + b"\0" for sample in inside)}
+    with TemporaryFile() as file, pytest.MonkeyPatch.context() as patch:
+        patch.setattr("memory_mesh.stores.files._READ_AT_ONCE", size)
+        file.write(data)
+        file.flush()
+        assert find_bytes(file.fileno(), samples) == {sample for sample in samples if sample in data}

@@ -245,8 +245,8 @@ class Mesh:
     def forget(self, *, user_id: str, verify: bool = False) -> Forgotten:
         """Erase everything of a user for good: memories of every agent, session and status, searches and idempotency keys.
 
-        With `verify`, look afterwards for a part of each erased text in the files of the store and in search; `check` of the
-        result says what was found. Raises `InvalidInput` on the mesh of another user.
+        With `verify`, look afterwards for a part of each erased text in the files of the store; `check` of the result says
+        what was found. Raises `InvalidInput` on the mesh of another user.
         """
         from memory_mesh.flows.forget import forget
 

@@ -68,11 +68,10 @@ class ErasureCheck:
     found: tuple[tuple[str, str], ...] = ()  # the ids of texts that are still in a file, and the names of the files
     shared: int = 0  # texts that are still in the files because memories of others have the same words
     rows_left: int = 0  # rows of the user that the store still has
-    search_results: int = 0  # memories that a search for the texts still finds
 
     @property
     def clean(self) -> bool:
-        return not (self.found or self.rows_left or self.search_results)
+        return not (self.found or self.rows_left)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

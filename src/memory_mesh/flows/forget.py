@@ -2,46 +2,21 @@
 
 import json
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
-from itertools import islice
+from collections.abc import Collection, Iterator
+from dataclasses import replace
 
 from memory_mesh.core import audit
 from memory_mesh.core.errors import InvalidInput, shown
-from memory_mesh.core.model import ANYTHING, Kind, Like, Reader, Row, Where, batches, equals, iso, partition
-from memory_mesh.flows import search
+from memory_mesh.core.model import ANYTHING, Kind, Reader, equals, iso, partition
 from memory_mesh.flows.audit import heads, prune_before
-from memory_mesh.flows.context import Context, Plan, check_texts, commit
+from memory_mesh.flows.context import Context, Plan, check_texts, commit, paged
 from memory_mesh.flows.erase import ErasureCheck, Forgotten, erase_all
 
-_AT_ONCE = 500
 # A part of a text that every place writes the same: rows as they are, history and blocks as JSON and in wire format.
 _RUN = re.compile(r'[^"\\;\x00-\x1f]+')
 _QUERY = re.compile(r"^  query;(.*);$", flags=re.MULTILINE)
 _MAX_SAMPLE, _MIN_BYTES = 32, 8
-_SEARCHES = 20
 _OWNED = (Kind.MEMORY, Kind.CHANGE, Kind.PASSAGE, Kind.LINK, Kind.SIGHTING)
-
-
-@dataclass(slots=True)
-class _Samples:
-    """Some characters of each text, with the id of the memory or block that has it."""
-
-    ids: dict[str, str] = field(default_factory=dict)
-    too_short: int = 0
-
-    def add(self, text: object, id_: str) -> None:
-        if not isinstance(text, str):
-            return
-        sample = max(_RUN.findall(text) or [""], key=len).strip()[:_MAX_SAMPLE]
-        if len(sample.encode()) < _MIN_BYTES:
-            self.too_short += 1
-        else:
-            self.ids.setdefault(sample, id_)
-
-    def in_files(self, context: Context) -> dict[str, str]:
-        """Return the samples that are in the files of the store, each with the name of a file."""
-        return {sample.decode(): file for sample, file in context.file.find_bytes([one.encode() for one in self.ids]).items()}
 
 
 def forget(context: Context, user_id: str, *, verify: bool) -> Forgotten:
@@ -52,89 +27,69 @@ def forget(context: Context, user_id: str, *, verify: bool) -> Forgotten:
         raise InvalidInput(what, remedy="call it on a mesh of that user, or on one without a user")
     context.check_enabled()
     owner = replace(context, reader=Reader(user_id, context.reader.agent_id))
-    samples = _sampled(owner) if verify else _Samples()
-    before = samples.in_files(context)
+    sampled = [(id_, _sample(text)) for id_, text in _texts(owner)] if verify else []
+    samples = {sample: id_ for id_, sample in reversed(sampled) if sample}
+    before = context.file.find_bytes(samples)
     proof = erase_all(owner, {"user_id": user_id})
     pruned = prune_before(owner, iso(context.clock() + 1))
-    receipts = _delete_receipts(owner)
+    # Idempotency keys have no column for the user, but their partition names it.
+    receipts = [row.key for row in paged(owner, Kind.RECEIPT, ANYTHING) if json.loads(row.partition)[0] == user_id]
+    commit(owner, lambda: Plan(None, deletes=receipts))
     agents = {audit.owner_of(head.id)[1] for head in heads(owner)}
     context.index.forget({partition(user_id, agent) for agent in {None, *agents}})
     freed = context.store.compact()
     return Forgotten(
         memories=proof.memories,
-        rows=proof.rows + pruned.removed + receipts,
+        rows=proof.rows + pruned.removed + len(receipts),
         tombstones=proof.tombstones,
         blocks=(*proof.blocks, *pruned.checkpoints),
         damaged=tuple(broken.chain for broken in pruned.broken),
         bytes_freed=freed,
-        check=_check(owner, samples, len(before)) if verify else None,
+        check=_check(owner, samples, len(before), too_short=sum(not sample for _, sample in sampled)) if verify else None,
     )
-
-
-def _delete_receipts(context: Context) -> int:
-    """Delete the idempotency keys of the user. They have no column for it, but their partition names it."""
-    user_id, deleted = context.reader.user_id, 0
-    # LIKE finds too many if the name has wildcards.
-    like = Like("partition", partition(user_id, None).removesuffix("null]") + "%")
-    own = [row.key for row in context.store.find(Kind.RECEIPT, like) if json.loads(row.partition)[0] == user_id]
-    for keys in batches(own, _AT_ONCE):
-        commit(context, lambda keys=keys: Plan(None, deletes=keys))  # type: ignore[misc]
-        deleted += len(keys)
-    return deleted
 
 
 # --- looking for what was erased ---
 
 
-def _sampled(context: Context) -> _Samples:
-    """Sample the contents, the older contents and the queries of the user."""
-    samples = _Samples()
-    for row in _rows(context, Kind.MEMORY):
-        samples.add(row.value("content"), row.id)
-    for row in _rows(context, Kind.CHANGE):
+def _texts(context: Context) -> Iterator[tuple[str, str]]:
+    """Yield the contents, the older contents and the queries of the user, each with the id of its memory or block."""
+    own = equals("user_id", context.reader.user_id)
+    for row in paged(context, Kind.MEMORY, own):
+        yield row.id, str(row.value("content"))
+    for row in paged(context, Kind.CHANGE, own):
         before = row.value("before")
-        samples.add(before.get("content") if isinstance(before, dict) else None, str(row.value("ref")))
-    for row in _rows(context, Kind.BLOCK):
-        query = _QUERY.search(str(row.value("yamo_text"))) if row.value("operation_type") == "recall" else None
-        samples.add(query and query[1], row.id)
-    return samples
+        if isinstance(before, dict) and isinstance(content := before.get("content"), str):
+            yield str(row.value("ref")), content
+    for row in paged(context, Kind.BLOCK, own):
+        if row.value("operation_type") == "recall" and (query := _QUERY.search(str(row.value("yamo_text")))):
+            yield row.id, query[1]
 
 
-def _of_others(context: Context, samples: Iterable[str]) -> set[str]:
-    """Return the samples that are in contents, older contents or blocks of other users."""
-    return {
-        sample
-        for kind, column in ((Kind.MEMORY, "content"), (Kind.CHANGE, "before"), (Kind.BLOCK, "yamo_text"))
-        for row in _rows(context, kind, ANYTHING)
-        if row.value("user_id") != context.reader.user_id
-        for text in [json.dumps(row.value(column), ensure_ascii=False)]
-        for sample in samples
-        if sample in text
-    }
+def _sample(text: str) -> bytes:
+    """Return some characters of a text that are looked for in its place; empty if it is too short for that."""
+    sample = max(_RUN.findall(text) or [""], key=len).strip()[:_MAX_SAMPLE].encode()
+    return sample if len(sample) >= _MIN_BYTES else b""
 
 
-def _rows(context: Context, kind: Kind, where: Where | None = None) -> Iterator[Row]:
-    """Yield the rows of the user, or those that match a condition."""
-    condition, last = where or equals("user_id", context.reader.user_id), None
-    while rows := context.store.find(kind, condition, limit=_AT_ONCE, after=last):
-        yield from rows
-        last = rows[-1]
-
-
-def _check(context: Context, samples: _Samples, found_before: int) -> ErasureCheck:
+def _check(context: Context, samples: dict[bytes, str], found_before: int, *, too_short: int) -> ErasureCheck:
     """Look for the samples again. What rows of other users have too does not count."""
-    left = samples.in_files(context)
+    left = context.file.find_bytes(samples)
     shared = _of_others(context, left) if left else set()
-    rows = sum(context.store.count(kind, equals("user_id", context.reader.user_id)) for kind in _OWNED)
-    # Without a model, and without a block: it would quote what was erased.
-    reader = replace(context.with_options(audit_recalls=False), embedder=None)
-    hits = (search.search(reader, search.Request(query=one), use_cache=False) for one in islice(samples.ids, _SEARCHES))
     return ErasureCheck(
-        texts=len(samples.ids),
-        too_short=samples.too_short,
+        texts=len(samples),
+        too_short=too_short,
         found_before=found_before,
-        found=tuple((samples.ids[sample], file) for sample, file in left.items() if sample not in shared),
+        found=tuple((samples[sample], file) for sample, file in left.items() if sample not in shared),
         shared=len(shared),
-        rows_left=rows,
-        search_results=sum(map(len, hits)),
+        rows_left=sum(context.store.count(kind, equals("user_id", context.reader.user_id)) for kind in _OWNED),
     )
+
+
+def _of_others(context: Context, samples: Collection[bytes]) -> set[bytes]:
+    """Return the samples that are in contents, older contents or blocks of other users."""
+    columns = ((Kind.MEMORY, "content"), (Kind.CHANGE, "before"), (Kind.BLOCK, "yamo_text"))
+    rows = ((row, column) for kind, column in columns for row in paged(context, kind, ANYTHING))
+    others = (row.value(column) for row, column in rows if row.value("user_id") != context.reader.user_id)
+    texts = (json.dumps(value, ensure_ascii=False).encode() for value in others)
+    return {sample for text in texts for sample in samples if sample in text}

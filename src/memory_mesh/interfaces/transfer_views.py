@@ -35,7 +35,7 @@ def forgotten(proof: Forgotten, call: Call) -> Answer:
     lines += [f"The chain {one_line(chain)} is broken and keeps its queries; see `audit verify`." for chain in proof.damaged]
     if check := proof.check:
         before = f"{check.found_before} of them were in the files before"
-        lines.append(f"Looked for {check.texts} texts ({before}): {len(check.found)} found, {check.search_results} in search")
+        lines.append(f"Looked for {check.texts} texts ({before}): {len(check.found)} found")
         lines += [f"Found: {one_line(id_)} in {one_line(file)}" for id_, file in check.found]
         lines += [f"{check.shared} are also in memories of other users"] if check.shared else []
         lines += [f"{check.too_short} are too short to be looked for"] if check.too_short else []

@@ -9,6 +9,7 @@ import secrets
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from errno import EEXIST, ENOTDIR
+from glob import escape
 from pathlib import Path
 from stat import S_ISREG
 
@@ -23,7 +24,8 @@ _OUT = "it leads out of the folder"
 
 KEY_FILE = "pseudonym.key"
 _KEY_BYTES = 32
-_SCANNED_AT_ONCE = 8 * 1024 * 1024
+_PART_DIGITS = 16
+_READ_AT_ONCE = 8 * 1024 * 1024
 
 
 def create_folder(folder: Path) -> None:
@@ -51,6 +53,13 @@ def create_once(path: Path, data: bytes) -> None:
     _refuse_broken_link(path)
 
 
+def remove_parts(path: Path) -> None:
+    """Remove what processes that died left of a file. One that still writes it raises `FileNotFoundError` at its end."""
+    for part in path.parent.glob(f".{escape(path.name)}.{'[0-9a-f]' * _PART_DIGITS}"):
+        with suppress(OSError):  # of another user
+            part.unlink()
+
+
 @contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
     """Yield an empty private file to write; at the end, make it durable and give it its name. Raises `OSError`.
@@ -60,7 +69,7 @@ def whole_file(path: Path) -> Iterator[Path]:
     if os.path.lexists(path):
         raise FileExistsError(EEXIST, "it exists")
     create_folder(path.parent)
-    part = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    part = path.with_name(f".{path.name}.{secrets.token_hex(_PART_DIGITS // 2)}")
     os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
     try:
         yield part
@@ -80,8 +89,8 @@ def _sync(path: Path) -> None:
         os.close(opened)
 
 
-def find_bytes(data: memoryview, samples: Collection[bytes]) -> set[bytes]:
-    """Return which samples, of at least eight bytes each, occur in the data.
+def find_bytes(descriptor: int, samples: Collection[bytes]) -> set[bytes]:
+    """Return which samples, of at least eight bytes each, occur in an open file, which is read in pieces.
 
     Every place is compared with the beginnings of all samples at once, so the time hardly depends on their number.
     """
@@ -90,16 +99,17 @@ def find_bytes(data: memoryview, samples: Collection[bytes]) -> set[bytes]:
     by_start: dict[bytes, list[bytes]] = {}
     for sample in samples:
         by_start.setdefault(sample[:8], []).append(sample)
-    starts = np.sort(np.frombuffer(b"".join(by_start), "<u8"))
+    starts, overlap = np.frombuffer(b"".join(by_start), "<u8"), max(map(len, samples)) - 1
     found: set[bytes] = set()
-    longest = max(map(len, samples), default=0)
-    for begin in range(0, len(data) if by_start else 0, _SCANNED_AT_ONCE):
-        window = bytes(data[begin : begin + _SCANNED_AT_ONCE + longest])
-        for shift in range(min(8, max(0, len(window) - 7))):
-            words = np.frombuffer(window, "<u8", (len(window) - shift) // 8, shift)
-            near = np.minimum(np.searchsorted(starts, words), len(starts) - 1)
-            places = np.nonzero(starts[near] == words)[0] * 8 + shift
-            found |= {one for at in places.tolist() for one in by_start[window[at : at + 8]] if window.startswith(one, at)}
+    at, text = 0, b""
+    while piece := os.pread(descriptor, _READ_AT_ONCE, at):
+        at, text = at + len(piece), text[-overlap:] + piece
+        for shift in range(min(8, len(text) - 7)):
+            words = np.frombuffer(text, "<u8", (len(text) - shift) // 8, shift)
+            places = np.nonzero(np.isin(words, starts))[0] * 8 + shift
+            found |= {
+                one for place in places.tolist() for one in by_start[text[place : place + 8]] if text.startswith(one, place)
+            }
     return found
 
 

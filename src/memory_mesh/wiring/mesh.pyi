@@ -331,8 +331,8 @@ class AsyncMemoryMesh:
     async def forget(self, *, user_id: str, verify: bool = False) -> Forgotten:
         """Erase everything of a user for good: memories of every agent, session and status, searches and idempotency keys.
 
-        With `verify`, look afterwards for a part of each erased text in the files of the store and in search; `check` of the
-        result says what was found. Raises `InvalidInput` on the mesh of another user.
+        With `verify`, look afterwards for a part of each erased text in the files of the store; `check` of the result says
+        what was found. Raises `InvalidInput` on the mesh of another user.
         """
     async def get(self, id: str, *, session_id: str | None = None) -> MemoryRecord | None:
         """Return a memory of any status, or None if it is not visible."""

@@ -161,11 +161,19 @@ def copy_file(path: Path, target: Path, *, busy_seconds: float, progress: Callab
         source.backup(copy, pages=_COPIED_AT_ONCE, progress=copied)
 
 
-def read_pages(path: Path, *, busy_seconds: float) -> bytes:
-    """Return all pages of the database, also those not in use. To read the file itself would drop the locks of this process."""
-    source, _ = _connect_as_it_is(path, read_only=True, busy_seconds=busy_seconds)
-    with closing(source):
-        return source.serialize()
+_descriptors: dict[FileId, int] = {}
+
+
+def descriptor_of(path: Path) -> int | None:
+    """Return a descriptor of the file for reading its bytes; None without a file. It stays open, and is used again.
+
+    When a process closes any descriptor of a file, POSIX drops all its locks on the file, those of SQLite too.
+    """
+    if (file := file_id(path)) is None:
+        return None
+    if file not in _descriptors:
+        _descriptors[file] = os.open(path, os.O_RDONLY)
+    return _descriptors[file]
 
 
 def missing(path: Path) -> StoreMissing:

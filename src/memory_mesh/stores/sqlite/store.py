@@ -40,7 +40,7 @@ from memory_mesh.core.errors import (
 from memory_mesh.core.model import ANYTHING, Hit, In, Key, Kind, Row, Vector, Where, all_of, batches
 from memory_mesh.core.ports import Applied, Changes, Progress, Step, no_step
 from memory_mesh.stores.base import best_cosines, check_unique, keyword_scores
-from memory_mesh.stores.files import find_bytes, whole_file
+from memory_mesh.stores.files import find_bytes, remove_parts, whole_file
 from memory_mesh.stores.sqlite import tables
 from memory_mesh.stores.sqlite.opening import (
     LOGS,
@@ -48,11 +48,11 @@ from memory_mesh.stores.sqlite.opening import (
     Opened,
     code_of,
     copy_file,
+    descriptor_of,
     file_id,
     missing,
     open_for_reading,
     open_for_writing,
-    read_pages,
     replaced,
     transaction,
 )
@@ -221,6 +221,7 @@ class SqliteStore:
             if opened.file is None:
                 raise missing(self._path)
         try:
+            remove_parts(target)
             with whole_file(target) as part, self._translated():
                 copy_file(self._path, part, busy_seconds=self._busy_seconds, progress=partial(progress, "backing up"))
             return target.stat().st_size
@@ -231,14 +232,14 @@ class SqliteStore:
 
     def find_bytes(self, samples: Collection[bytes]) -> dict[bytes, str]:
         """Return the samples that are in the database, its log or the files of its index, each with the name of a file."""
-        if file_id(self._path) is None:
-            return {}
+        descriptor, found = descriptor_of(self._path) if samples else None, dict[bytes, str]()
+        if descriptor is None:
+            return found
         logs = [self._path.with_name(self._path.name + suffix) for suffix in LOGS]
-        files = [file for file in (*logs, *self._index_path().glob("**/*")) if file.is_file()]
-        found = {sample: file.name for file in files for sample in find_bytes(memoryview(file.read_bytes()), samples)}
-        with self._translated():
-            data = read_pages(self._path, busy_seconds=self._busy_seconds)
-        return found | dict.fromkeys(find_bytes(memoryview(data), samples), self._path.name)
+        for file in (*logs, *self._index_path().glob("**/*")):
+            with suppress(FileNotFoundError, IsADirectoryError), file.open("rb") as opened:
+                found |= dict.fromkeys(find_bytes(opened.fileno(), samples), file.name)
+        return found | dict.fromkeys(find_bytes(descriptor, samples), self._path.name)
 
     def is_prepared(self) -> bool:
         """Return whether the file exists and has our tables of this version, so that nothing must be created or upgraded."""
