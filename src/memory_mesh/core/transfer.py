@@ -84,7 +84,10 @@ def read_line(text: object) -> Exported:
     given = _present(values, _MEMORY, required=("id", "content", "created_at", "updated_at"))
     memory = Memory(**given, revision=len(history) + 1)
     changes = [_change(memory, at, one) for at, one in enumerate(history, start=2)]
-    return Exported(memory, changes, [_sighting(memory, one) for one in sightings])
+    seen = {one.id: one for one in (_sighting(memory, values) for values in sightings)}
+    if len(seen) < len(sightings):
+        raise InvalidInput("sightings names an agent and session twice", expected=_EXPECTED)
+    return Exported(memory, changes, list(seen.values()))
 
 
 def _change(memory: Memory, number: int, values: object) -> Change:

@@ -22,6 +22,7 @@ from memory_mesh.core.model import (
     Memory,
     Reader,
     Row,
+    Sighting,
     Status,
     Usage,
     all_of,
@@ -31,6 +32,7 @@ from memory_mesh.core.model import (
     not_expired,
     partition,
     since_visible,
+    visible,
     visible_to,
 )
 from memory_mesh.core.ports import Progress
@@ -135,7 +137,8 @@ def _cleaned(context: Context, given: Exported) -> tuple[Exported, dict[str, int
         keywords=tokens(memory.content, language=context.options.stemmer_language),
         salt=context.ids.salt(),
     )
-    memory.row()  # raises for what no store accepts
+    if not visible(owner, memory.row()):  # also raises for what no store accepts
+        raise InvalidInput("no agent could see it: it has no agent_id or no session_id", expected="both, as its type needs")
     history = [
         replace(
             change,
@@ -145,8 +148,16 @@ def _cleaned(context: Context, given: Exported) -> tuple[Exported, dict[str, int
         )
         for change in given.history
     ]
-    sightings = [replace(sighting, metadata=gate.clean_metadata(sighting.metadata)) for sighting in given.sightings]
+    # The memory may pass to each of them, so their metadata must be what a memory can have.
+    sightings = [
+        replace(one, metadata=draft(memory.content, one.metadata, _author(owner, one), context.limits, gate).metadata)
+        for one in given.sightings
+    ]
     return Exported(memory, history, sightings), checked.redactions
+
+
+def _author(owner: Reader, sighting: Sighting) -> Reader:
+    return Reader(owner.user_id, sighting.agent_id, sighting.session_id)
 
 
 def _print(owner: Reader, memory: Memory) -> str:

@@ -3,11 +3,13 @@
 from collections import defaultdict
 from collections.abc import Container, Mapping
 from dataclasses import dataclass
+from itertools import count
 from typing import NamedTuple
 
 from memory_mesh.core import audit
+from memory_mesh.core.errors import InvalidInput
 from memory_mesh.core.intake import ALONE, Draft, Turn, count_known
-from memory_mesh.core.model import Compare, Kind, Memory, Where, all_of, equals
+from memory_mesh.core.model import INT_MAX, Compare, Kind, Memory, Where, all_of, equals
 from memory_mesh.flows.context import Context
 
 
@@ -55,7 +57,11 @@ def number_turns(context: Context, messages: Mapping[int, Said], replayed: Conta
             stored[conversation] = read(context, conversation.turns())
         turns, given = stored[conversation], [Turn.of_draft(messages[at].draft) for at in places]
         known = 0 if thread == ALONE else count_known(given, turns)
-        for number, at, turn in zip(range(max(turns, default=0) + 1, 2**53), places[known:], given[known:], strict=False):
+        first = max(turns, default=0) + 1
+        if first + len(places) > INT_MAX:
+            remedy = "give that turn a smaller number, or the messages their own"
+            raise InvalidInput(f"the last turn has number {first - 1}, and there are no larger ones", remedy=remedy)
+        for number, at, turn in zip(count(first), places[known:], given[known:], strict=False):
             numbers[at], turns[number] = number, turn
     return numbers
 

@@ -422,6 +422,8 @@ def _plan_update(
     new = replace(new, columns={**{name: getattr(memory, name) for name in new.columns}, **columns})
     columns["keywords"] = tokens(new.content, language=context.options.stemmer_language)
     columns["fingerprint"] = updated_print(memory.fingerprint, owner, new)
+    if memory.key and columns["fingerprint"] != memory.fingerprint:
+        _check_key_unused(context, memory.key, columns["fingerprint"])
     if new.content != memory.content:
         vectors.embed(context, [new.content])
         columns |= {"vector": vectors[new.content].own, "pending": vectors[new.content].pending}
@@ -430,6 +432,14 @@ def _plan_update(
     sightings = retired_sightings(context, memory, plan.answer)
     model_rows = vectors.model_rows(context) if vectors else []
     return replace(plan, puts=[*plan.puts, *model_rows, *passages, *sightings], deletes=deletes)
+
+
+def _check_key_unused(context: Context, own_key: str, key_fingerprint: str) -> None:
+    """Raise `InvalidInput` if another active memory of the new scope has the key."""
+    active = all_of(equals("status", Status.ACTIVE), model.not_expired(iso(context.clock())))
+    if context.store.count(Kind.MEMORY, all_of(equals("fingerprint", key_fingerprint), active)):
+        remedy = "delete that one first, or keep the type and the project"
+        raise InvalidInput(f"another memory has the key {shown(own_key)} there", remedy=remedy)
 
 
 def plan_passages(

@@ -36,6 +36,7 @@ _TEXT_PARTS = ("text", "input_text", "output_text")
 _THOUGHTS = ("thinking", "redacted_thinking", "reasoning")
 _EXPECTED = "a text, a pair of text and metadata, a message, or a list of messages"
 _MAX_ARGUMENTS = 4_000  # characters of the arguments of one call; they may contain whole files
+_MAX_VALUE = 1_000  # characters of one argument of a call that has too many
 _YEAR_10000 = 253_402_300_799
 _MILLISECONDS = 1e11  # a larger timestamp is in milliseconds: as seconds it would be after the year 5000
 
@@ -54,7 +55,11 @@ class Given:
 
 def is_list(content: object) -> bool:
     """Return whether the argument of `add` is a list of items rather than one of them."""
-    return isinstance(content, list | tuple) and (not _is_pair(content) or is_list(content[0]))
+    return _is_list(content) or (isinstance(content, list | tuple) and _is_list(content[0]))
+
+
+def _is_list(content: object) -> bool:
+    return isinstance(content, list | tuple) and not _is_pair(content)
 
 
 def read_one(item: object, metadata: object = None) -> list[Given]:
@@ -105,7 +110,7 @@ def _read(given: object, metadata: object, thread: int, calls: dict[str, object]
         yield Given(item.get("content"), _merged(metadata, item.get("metadata")), item=at, key=item.get("key"))
     elif isinstance(item, list | tuple) and _is_pair(item):
         content, merged = _plain(item[0]), _merged(metadata, item[1])
-        if isinstance(content, Mapping | list | tuple):
+        if isinstance(content, Mapping) or _is_list(content):
             yield from _read(content, merged, thread, calls, at)
         else:
             yield Given(content, merged, item=at)
@@ -238,9 +243,20 @@ def _read_call(given: object) -> dict[str, object]:
         text = arguments if isinstance(arguments, str | None) else json.dumps(arguments, ensure_ascii=False, default=str)
     except (TypeError, ValueError, RecursionError):
         raise InvalidInput("the arguments of a tool call cannot be written as JSON", expected="an object") from None
-    cut = text if text is None or len(text) <= _MAX_ARGUMENTS else f"{text[:_MAX_ARGUMENTS]}…"
-    found = {"id": raw.get("id"), "name": call.get("name"), "arguments": cut}
+    kept = text if text is None or len(text) <= _MAX_ARGUMENTS else _without_long_values(text)
+    found = {"id": raw.get("id"), "name": call.get("name"), "arguments": kept}
     return {key: value for key, value in found.items() if value is not None}
+
+
+def _without_long_values(arguments: str) -> str:
+    """Return arguments with `…` for long values. They are left out whole: masking would not find a part of a secret."""
+    try:
+        given = json.loads(arguments)
+    except (ValueError, RecursionError):
+        return "…"
+    texts = {key: json.dumps(value, ensure_ascii=False) for key, value in given.items()} if isinstance(given, dict) else {}
+    short = json.dumps({key: given[key] if len(text) <= _MAX_VALUE else "…" for key, text in texts.items()}, ensure_ascii=False)
+    return short if texts and len(short) <= _MAX_ARGUMENTS else "…"
 
 
 def _time(value: object) -> str | None:

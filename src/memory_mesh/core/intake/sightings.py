@@ -79,7 +79,7 @@ def keep_without(memory: Memory, rows: Sequence[Sighting], scope: Mapping[str, s
         return None
     heard = {
         "times_observed": sum(row.times_observed for row in left),
-        "last_observed": max(str(row.last_observed) for row in left),
+        "last_observed": max(row.last_observed or row.created_at for row in left),
         "trust": best_trust(*(row.trust for row in left)),
     }
     if Author.of(memory).within(scope):

@@ -1,0 +1,100 @@
+"""Hostile and unlucky writes: no turn, key or erasure is lost, and no part of a secret is stored."""
+
+import json
+from typing import Any
+
+import pytest
+
+from memory_mesh import InvalidInput, MemoryMesh
+
+from .house import House, texts
+
+AT = "2026-01-01T00:00:00.000Z"
+
+
+# --- turns ---
+
+
+def test_a_message_after_the_largest_turn_is_refused_and_not_lost(mesh: MemoryMesh) -> None:
+    mesh.add("An export of another program.", {"turn": 2**53, "session_id": "s1"})
+    hello = {"role": "user", "content": "hello"}
+    for write in (lambda: mesh.add(hello, {"session_id": "s1"}), lambda: mesh.add([hello], {"session_id": "s1"})):
+        with pytest.raises(InvalidInput, match="the last turn has number 9007199254740992"):
+            write()
+    assert [one.content for one in mesh.add([hello], {"session_id": "s2"})] == ["hello"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "part"),
+    [
+        ("y " * 1_983 + "ghp_Tt2nllZpKKgOAxMi63jOZgW82kWd6abcD0xY and more", "ghp_Tt"),
+        ({"note": "y " * 1_980, "card": "4111 1111 1111 1111"}, "4111"),
+        (json.dumps({"note": "y " * 1_980, "password": "correct horse battery"}), "correct"),
+    ],
+    ids=["text", "object", "JSON"],
+)
+def test_no_part_of_a_secret_in_long_arguments_is_stored(house: House, mesh: MemoryMesh, arguments: object, part: str) -> None:
+    call = {"id": "c1", "function": {"name": "write", "arguments": arguments}}
+    mesh.add({"role": "assistant", "content": "I write it.", "tool_calls": [call]})
+    stored = json.dumps(house.memories()[0].metadata)
+    assert "write" in stored
+    assert part in str(arguments)
+    assert part not in stored
+
+
+# --- keys ---
+
+
+@pytest.mark.parametrize("change", [{"project": "q"}, {"type": "agent"}])
+def test_an_update_does_not_move_a_key_onto_another(mesh: MemoryMesh, change: dict[str, str]) -> None:
+    first, second = mesh.add("v1", key="profile"), mesh.add("v2", change, key="profile")
+    with pytest.raises(InvalidInput, match="another memory has the key 'profile' there"):
+        mesh.update(first.id, metadata=change)
+    assert mesh.get(first.id) == first
+    mesh.delete(second.id)
+    assert mesh.update(first.id, metadata=change).revision == 2
+    assert mesh.add("v3", change, key="profile").id == first.id
+
+
+# --- import ---
+
+
+def lines(**values: object) -> list[str]:
+    memory = {"id": "mem_1", "content": "The lantern", "created_at": AT, "updated_at": AT, "agent_id": "ann", **values}
+    other = {**memory, "id": "mem_2", "sightings": []}
+    return ['{"format": "memory-mesh memories", "version": 1}', json.dumps(memory), json.dumps(other)]
+
+
+SEEN: dict[str, Any] = {"agent_id": "bob", "created_at": AT, "last_observed": AT}
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [{"tags": 5}, {"importance": "x"}, {"user_id": "eve"}, {"agent_id": "eve"}, {"expires_at": "x"}, {"__proto__": 1}],
+    ids=lambda metadata: next(iter(metadata)),
+)
+def test_an_imported_sighting_never_prevents_an_erasure(house: House, mesh: MemoryMesh, metadata: dict[str, object]) -> None:
+    done = mesh.import_memories(lines(sightings=[{**SEEN, "metadata": metadata}]))
+    assert [one.line for one in done.failed] == [2]
+    mesh.import_memories(lines(sightings=[{**SEEN, "metadata": {"tags": ["ops"]}}]))
+    assert mesh.delete_all(agent_id="ann").kept == ("mem_1",)
+    assert house.memory("mem_1").tags == ["ops"]
+
+
+def test_a_line_with_a_sighting_twice_loses_no_other_line(mesh: MemoryMesh) -> None:
+    done = mesh.import_memories(lines(sightings=[SEEN, SEEN]))
+    assert [one.line for one in done.failed] == [2]
+    assert texts(mesh.get_all()) == ["The lantern"]
+
+
+def test_a_memory_passes_to_a_sighting_without_a_last_time(house: House, mesh: MemoryMesh) -> None:
+    mesh.import_memories(lines(sightings=[{"agent_id": "bob", "created_at": AT}]))
+    mesh.delete_all(agent_id="ann")
+    assert house.memory("mem_1").last_observed == AT
+
+
+@pytest.mark.parametrize("scope", [{"memory_type": "session"}, {"memory_type": "agent", "agent_id": None}, {"reach": "session"}])
+def test_a_memory_that_nobody_could_see_is_not_imported(house: House, mesh: MemoryMesh, scope: dict[str, object]) -> None:
+    done = mesh.import_memories(lines(**scope)[:2])
+    assert "no agent could see it" in done.failed[0].reason
+    assert not house.memories()
