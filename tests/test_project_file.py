@@ -4,6 +4,7 @@ import json
 import os
 import stat
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -121,7 +122,9 @@ def test_a_refusal_opens_no_mesh_and_creates_nothing(place: Place, monkeypatch: 
     place.write("agent_id = 'planner'")
     with MemoryMesh(embedder="none") as mesh:
         mesh.add("My mail is ana@example.org.")
-        assert "ana@example.org" not in str(mesh.get_all())
+        (stored,) = mesh.get_all()
+        assert stored.content.startswith("My mail is ")
+        assert "ana@example.org" not in str(asdict(stored))
     assert (place.home / "memory.db").exists()
     assert not (place.project / "theirs.db").exists()
 

@@ -1,7 +1,8 @@
 """Several meshes over one store, with a fixed clock and predictable ids."""
 
+import json
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 
 from memory_mesh import MemoryMesh, MemoryRecord
 from memory_mesh.core.audit import Sound, chain_name
@@ -46,3 +47,8 @@ class House:
 
 def texts(found: Iterable[MemoryRecord]) -> list[str]:
     return sorted(record.content for record in found)
+
+
+def whole(*values: object) -> str:
+    """Every field of records and of lists of them, uncut. Their `repr` is short: what it does not show may still be there."""
+    return json.dumps(values, default=asdict, ensure_ascii=False)

@@ -24,7 +24,7 @@ from memory_mesh.core.errors import (
 from memory_mesh.core.ports import Prompt, Reply, Tokens
 from memory_mesh.testing.fakes import ScriptedChat
 
-from .house import House, texts
+from .house import House, texts, whole
 
 TEXT = "We met on Monday. Ana said that the deploy key rotates on Fridays now, and that she likes tea."
 KEY_ITEM = {"text": "The deploy key rotates on Fridays.", "category": "decision", "importance": 0.9, "tags": ["ops"]}
@@ -452,4 +452,4 @@ def test_the_key_shows_nowhere(house: House, caplog):
     done = mesh.extract(TEXT)
     assert done.stored_whole, "nobody listens there"
     context = mesh._context()
-    assert key not in f"{caplog.text}{done!r}{mesh!r}{context!r}{vars(mesh)!r}"
+    assert key not in f"{caplog.text}{whole(done)}{mesh!r}{context!r}{vars(mesh)!r}"

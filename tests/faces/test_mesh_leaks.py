@@ -7,7 +7,7 @@ import pytest
 from memory_mesh import MemoryMesh, MemoryRecord
 from memory_mesh.core.errors import InvalidFilter, InvalidInput, NotFound
 
-from .house import House, texts
+from .house import House, texts, whole
 
 USERS, AGENTS, SESSIONS = ("u1", "u2", None), ("ann", "bob"), ("s1", "s2")
 TYPES = ("global", "agent", "session", "lesson", "reflection")
@@ -200,6 +200,6 @@ def test_errors_do_not_tell_whether_a_foreign_memory_exists(house: House) -> Non
             with pytest.raises(NotFound) as refused:
                 call(id_)
             answers.append(str(refused.value).replace(id_, "ID"))
-        return [*answers, str(ann.get(id_)), str(ann.erase(id_))]
+        return [*answers, whole(ann.get(id_), ann.erase(id_))]
 
     assert outcomes(stored.id) == outcomes("mem_1_ffffff")

@@ -18,7 +18,7 @@ from memory_mesh.core.model import Kind, Vector
 from memory_mesh.stores import open_store
 from memory_mesh.testing.fakes import NEW_YEAR, Recorder
 
-from .house import House
+from .house import House, whole
 
 LESSON: dict[str, object] = {
     "situation": "The deploy failed with 401.",
@@ -158,7 +158,7 @@ def test_no_field_of_a_lesson_keeps_a_secret(house: House, mode: str) -> None:
         mesh = home.mesh(**options)
         told = mesh.distill_lesson(given)
         mesh.distill_lesson({**given, "confidence": 0.9})
-        everything = repr([home.store.find(kind) for kind in Kind]) + repr(told) + repr(mesh.query_lessons())
+        everything = repr([home.store.find(kind) for kind in Kind]) + whole(told, mesh.query_lessons())
         kept = home is open_house
         assert ("@example.org" in everything, "ghp_" in everything) == (kept, kept)
     assert house.sound()
@@ -403,8 +403,9 @@ def test_what_one_agent_may_not_see_is_not_told_to_it_by_the_cycle(house: House)
     house.mesh("ann").add("The deploy failed.", {**FAILURE, "error_pattern": "shared"})
     done = house.mesh("ann").distill()
     assert (rules(done.learnt), done.unseen, done.candidates) == (["Refresh the token first."], 1, 2)
-    assert "secret" not in repr(done)
+    assert "secret" not in whole(done)
     assert "Bob's secret rule." in rules(house.mesh("bob").query_lessons())
+    assert "Bob's secret rule." in whole(house.mesh("bob").distill())
 
 
 # --- asking ---
@@ -452,7 +453,7 @@ def test_an_empty_query_lists_the_worst_first_and_among_equals_the_newest(taught
 def test_a_lesson_query_returns_only_lessons_with_enough_confidence(taught: MemoryMesh, house: House) -> None:
     found = rules(taught.query_lessons("deploy token"))
     assert sorted(rule[:6] for rule in found) == ["Rule 0", "Rule 1", "Rule 2", "Rule 4"]
-    assert "Rule 3" in repr(taught.search("deploy token")), "it is kept, and a search finds it"
+    assert "Rule 3" in whole(taught.search("deploy token")), "it is kept, and a search finds it"
     assert "The deploy token is blue." in [result.content for result in taught.search("deploy token")]
     strict = house.mesh(lesson_min_confidence=0.85)
     assert [rule[:6] for rule in rules(strict.query_lessons("deploy token"))] == ["Rule 2"]
