@@ -56,6 +56,33 @@ def test_an_update_does_not_move_a_key_onto_another(mesh: MemoryMesh, change: di
     assert mesh.add("v3", change, key="profile").id == first.id
 
 
+# --- sightings ---
+
+SOON, LATER = "2027-01-01T00:00:00.000Z", "2028-01-01T00:00:00.000Z"
+
+
+@pytest.mark.parametrize(
+    ("stored", "erased", "left"),
+    [
+        ({"ann": SOON, "bob": None}, "bob", SOON),
+        ({"ann": SOON, "bob": LATER}, "bob", SOON),
+        ({"ann": SOON, "bob": SOON, "cleo": LATER}, "ann", LATER),
+        ({"ann": SOON, "bob": SOON, "cleo": None}, "ann", None),
+        ({"ann": None, "bob": SOON}, "ann", SOON),
+    ],
+)
+def test_a_memory_expires_with_the_last_of_those_who_are_left(
+    house: House, stored: dict[str, str | None], erased: str, left: str | None
+) -> None:
+    for agent, expires in stored.items():
+        house.clock.advance(seconds=1)
+        id_ = house.mesh(agent).add("The door code is on the fridge.", {"expires_at": expires} if expires else None).id
+    assert house.memory(id_).expires_at == (None if None in stored.values() else max(map(str, stored.values())))
+    house.mesh().delete_all(agent_id=erased)
+    assert house.memory(id_).expires_at == left
+    assert house.sound()
+
+
 # --- import ---
 
 

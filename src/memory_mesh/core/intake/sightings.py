@@ -12,7 +12,7 @@ from memory_mesh.core.intake.drafts import columns_of
 from memory_mesh.core.model import Memory, Reader, Sighting, Value
 
 # What the metadata of a sighting fills when a memory passes to it. The other columns are equal in all sightings of a text.
-_FROM_METADATA = ("category", "tags", "importance", "confidence", "valid_from", "valid_until", "expires_at")
+_FROM_METADATA = ("category", "tags", "importance", "confidence", "valid_from", "valid_until")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,9 @@ def keep_without(memory: Memory, rows: Sequence[Sighting], scope: Mapping[str, s
     left = [row for row in every_sighting(memory, rows) if not Author.of(row).within(scope)]
     if not left:
         return None
+    expiries = [_columns(row)["expires_at"] for row in left]
     heard = {
+        "expires_at": None if None in expiries else max(map(str, expiries)),
         "times_observed": sum(row.times_observed for row in left),
         "last_observed": max(row.last_observed or row.created_at for row in left),
         "trust": best_trust(*(row.trust for row in left)),
@@ -88,9 +90,12 @@ def keep_without(memory: Memory, rows: Sequence[Sighting], scope: Mapping[str, s
 
 
 def _owned_by(next_: Sighting) -> dict[str, Any]:
-    owner = Reader(next_.user_id, next_.agent_id, next_.session_id)
-    columns: dict[str, Value] = columns_of(next_.metadata, owner)
+    columns = _columns(next_)
     return {
         "agent_id": next_.agent_id, "session_id": next_.session_id, "metadata": next_.metadata, "created_at": next_.created_at,
         **{name: columns[name] for name in _FROM_METADATA},
     }  # fmt: skip
+
+
+def _columns(row: Sighting) -> dict[str, Value]:
+    return columns_of(row.metadata, Reader(row.user_id, row.agent_id, row.session_id))
