@@ -29,6 +29,7 @@ setup: $(READY) ## make .venv, install the package and its tools into it, and fe
 
 demo: $(READY) ## store, find, erase and verify in a throw-away memory
 	@$(BIN)/memory-mesh demo
+	@echo "Here the command is $(BIN)/memory-mesh; pip install . puts memory-mesh into your own environment."
 
 test: $(READY) ## run the tests, with few examples: the same in every run, at most 6 minutes of CPU time
 	$(PYTEST)

@@ -384,6 +384,33 @@ def test_a_key_that_would_be_masked_still_tells_two_people_apart(house: House, m
     assert "example.com" not in all_text(house)
 
 
+def test_a_memory_is_read_and_erased_by_its_key_in_its_own_scope(house: House) -> None:
+    mesh = house.mesh()
+    key = "profile of ana@example.com"  # stored masked
+    mesh.add("Ana likes tea.", key=key)
+    latest = mesh.add("Ana likes coffee.", key=key)
+    other = mesh.scoped(project="p").add("Ana plans a trip.", key=key)
+    own = mesh.scoped(user_id="ana").add("I like cake.", key=key)
+    private = mesh.add("A secret of the agent.", {"type": "agent"}, key="private")
+    assert mesh.get(key=key) == latest
+    assert mesh.scoped(project="p").get(key=key) == other
+    assert mesh.scoped(user_id="ana").get(key=key) == own
+    assert mesh.get(key="private") == private
+    assert mesh.scoped(agent_id="other").get(key="private") is None
+    assert mesh.get(key="unknown") is None
+    assert mesh.erase(key="unknown").memories == ()
+    assert mesh.erase(key=key).memories == (latest.id,)
+    mesh.scoped(project="p").delete(key=key)
+    assert (mesh.get(key=key), mesh.get(other.id), mesh.scoped(user_id="ana").get(key=key)) == (None, None, own)
+
+
+@pytest.mark.parametrize("wrong", [{}, {"id": "mem_1_000000", "key": "k"}, {"key": ""}, {"key": 5}])
+def test_a_memory_is_named_by_an_id_or_by_a_key(mesh: MemoryMesh, wrong: dict[str, Any]) -> None:
+    for method in (mesh.get, mesh.delete, mesh.erase):
+        with pytest.raises(InvalidInput):
+            method(**wrong)
+
+
 def test_items_of_a_batch_may_have_keys(house: House, mesh: MemoryMesh) -> None:
     mesh.add("Ana likes tea.", key="ana")
     items = [{"content": text, "key": key} for text, key in (("one", "ana"), ("two", "bob"), ("three", "ana"), ("one", "ana"))]

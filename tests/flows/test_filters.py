@@ -3,6 +3,7 @@
 import logging
 from contextlib import suppress
 from datetime import UTC, datetime
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from memory_mesh import MemoryMesh
 from memory_mesh.core.errors import InvalidFilter
 from memory_mesh.core.model import ANYTHING, FILTERABLE, INT_MAX, And, Compare, In, IsNull, Kind, Like, Not, Or, Row, Type, Where
-from memory_mesh.flows.filters import parse, where_of
+from memory_mesh.flows.filters import parse, text_of, where_of
 
 ONE, TWO = Compare("turn", "=", 1), Compare("turn", "=", 2)
 
@@ -309,14 +310,37 @@ def test_a_filter_is_a_text_or_a_mapping(given: Any) -> None:
         ({"source": "runbook"}, "metadata.source = 'runbook'"),
         ({"metadata.source": ("runbook", 2)}, "metadata.source IN ('runbook', 2)"),
         ({"turn": INT_MAX + 1}, f"turn = {INT_MAX + 1}"),
+        ({"n": {"$gt": 3}}, "metadata.n > 3"),
+        ({"n": {"$gte": 3, "$lt": 5}}, "metadata.n >= 3 AND metadata.n < 5"),
+        ({"importance": {"$lte": 0.5}, "tags": "ops"}, "importance <= 0.5 AND tags = 'ops'"),
+        ({"source": {"$eq": "wiki"}}, "metadata.source = 'wiki'"),
+        ({"source": {"$ne": "wiki"}}, "NOT metadata.source = 'wiki'"),
+        ({"source": {"$ne": None}}, "metadata.source IS NOT NULL"),
+        ({"tags": {"$in": ["a", "b"]}}, "tags IN ('a', 'b')"),
+        ({"tags": {"$nin": ["a", "b"]}}, "NOT tags IN ('a', 'b')"),
+        ({"$or": [{"n": 1}, {"n": 2}]}, "metadata.n = 1 OR metadata.n = 2"),
+        ({"$and": [{"n": {"$gt": 1}}, {"$or": [{"a": 1}, {"b": 2}]}]}, "metadata.n > 1 AND (metadata.a = 1 OR metadata.b = 2)"),
     ],
 )
 def test_a_mapping_is_the_same_condition_as_its_text(mapping: dict[str, object], text: str) -> None:
     assert where_of(mapping) == where_of(text)
 
 
+def test_mappings_that_differ_have_different_texts_for_the_cache() -> None:
+    nested = [{"n": MappingProxyType({"$gt": 3})}, {"n": {"$gt": 4}}, {"$or": [{"n": 3}]}, {"$and": [{"n": 3}]}]
+    assert len({text_of(mapping) for mapping in nested}) == len(nested)
+    assert text_of(nested[0]) == '{"n": {"$gt": 3}}'
+
+
 def test_an_empty_mapping_and_none_are_no_condition() -> None:
     assert where_of({}) is where_of(None) is ANYTHING
+
+
+def _nested(depth: int) -> dict[str, object]:
+    inner: dict[str, object] = {"tags": "ops"}
+    for _ in range(depth):
+        inner = {"$and": [inner]}
+    return inner
 
 
 @pytest.mark.parametrize(
@@ -328,7 +352,19 @@ def test_an_empty_mapping_and_none_are_no_condition() -> None:
         ({"created_at": "soon"}, "ISO 8601"),
         ({"created_at": 3}, "a time"),
         ({"source": datetime(2026, 3, 1, tzinfo=UTC)}, "a text, a number"),
-        ({"importance": {"$gt": 0.5}}, "write other conditions as a text: importance > 3"),
+        ({"importance": {"$near": 0.5}}, "one of $eq, $ne, $in, $nin, $gt, $gte, $lt, $lte"),
+        ({"importance": {"gt": 0.5}}, "one of $eq"),
+        ({"importance": {3: 0.5}}, "one of $eq"),
+        ({"importance": {}}, "an operator such as"),
+        ({"importance": {"$gt": None}}, "a text, a number"),
+        ({"importance": {"$gt": [1]}}, "a text, a number"),
+        ({"importance": {"$gt": "high"}}, "expected a number"),
+        ({"done": {"$gt": True}}, "$eq or $ne"),
+        ({"tags": {"$in": []}}, "one value or more"),
+        ({"$and": []}, "a list of mappings"),
+        ({"$and": {"tags": "ops"}}, "a list of mappings"),
+        ({"$or": ["tags"]}, "a list of mappings"),
+        (_nested(100), "nested at most 60 deep"),
         ({"tags": []}, "one value or more"),
         ({"tags": [["ops"]]}, "a text, a number"),
         ({"tags": object()}, "a text, a number"),

@@ -326,7 +326,7 @@ def test_files_are_written_and_embedded_in_batches(context: Context) -> None:
     assert counts(done) == (130, 0, 0)
     assert embedder.batches == [64, 64, 2]
     assert steps.count("flow.applied") == 3
-    assert reports == [("files", 64, 131), ("files", 128, 131), ("files", 131, 131)]
+    assert reports == [("files", 0, 131), ("files", 64, 131), ("files", 128, 131), ("files", 131, 131)]
 
 
 def test_long_files_come_in_smaller_batches(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -45,7 +45,8 @@ def test_a_user_is_forgotten_after_a_confirmation(cli: Cli) -> None:
     said = cli("forget", "--user", "ana", "--verify", "--yes")
     assert (said.code, said.out) == (
         0,
-        "[MemoryMesh] Forgot user ana: 1 memories, 1 rows\nLooked for 1 texts (1 of them were in the files before): 0 found\n",
+        "[MemoryMesh] Forgot user ana: 1 memory erased\n"
+        "Looked for 1 erased text in the files (1 were there before): 0 found now\n",
     )
     assert not cli("list", "--user", "ana", "--jsonl").out.strip()
 

@@ -111,6 +111,7 @@ def test_the_examples_in_the_help_run(cli, monkeypatch, name):
         id_ = cli("store", "--content", "The deploy key rotates.", *scope).id
         cli("store", "--content", "The deploy key rotates.", "--store", "sqlite:///memory.db")
         head = cli("audit", "head", "--agent", "planner").out.splitlines()[1].split()[0]
+        cli("store", "Ana is on holiday.", "--key", "ana/status")
         if "--file" in line:
             cli("audit", "export", "--out", "trail.jsonl")
         if "trust" in line:

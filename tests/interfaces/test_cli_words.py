@@ -6,6 +6,8 @@ import sys
 
 import pytest
 
+from memory_mesh.core.errors import NOT_YET
+from memory_mesh.interfaces import cli as cli_module
 from memory_mesh.interfaces.operations import COMMANDS, OPERATIONS, Kind, parameters
 
 
@@ -25,6 +27,35 @@ def test_a_text_and_an_id_need_no_flag(cli):
     assert cli("get", id_).out == cli("get", "--id", id_).out
     assert cli("delete", id_).out == f"[MemoryMesh] Deleted record {id_}\n"
     assert cli("get", id_).code == 4
+
+
+def test_a_key_names_a_memory_too(cli):
+    id_ = cli("store", "Ana is on holiday.", "--key", "ana/status").id
+    assert cli("get", "--key", "ana/status").out == cli("get", id_).out
+    assert (cli("get", id_, "--key", "ana/status").code, cli("get").code) == (2, 2)
+    assert cli("delete", "--key", "ana/status").out == f"[MemoryMesh] Deleted record {id_}\n"
+    gone = cli("delete", "--key", "ana/status")
+    assert (gone.code, gone.err) == (
+        4, "[MemoryMesh Error] no memory with the key 'ana/status'; check the key, the user and the project\n",
+    )  # fmt: skip
+
+
+def test_help_is_also_a_command(cli):
+    assert cli("help").out == cli("--help").out
+    assert cli("help", "audit").out == cli("audit").out
+    assert cli("help", "audit", "log").out == cli("audit", "log", "--help").out
+    assert cli("help", "stor").err == "[MemoryMesh Error] unknown command 'stor'; did you mean store?\n"
+
+
+@pytest.mark.parametrize(("typed", "meant"), [("add", "store"), ("remember", "store"), ("find", "search"), ("rm", "delete")])
+def test_words_of_other_programs_are_understood_as_mistakes(cli, typed, meant):
+    said = cli(typed, "x")
+    assert (said.code, said.err) == (2, f"[MemoryMesh Error] unknown command '{typed}'; did you mean {meant}?\n")
+
+
+def test_every_word_of_other_programs_leads_to_a_command():
+    assert set(cli_module._SYNONYMS.values()) - {"--version"} <= COMMANDS.keys()
+    assert not cli_module._SYNONYMS.keys() & (COMMANDS.keys() | NOT_YET)
 
 
 def test_a_dash_reads_standard_input(cli, monkeypatch):

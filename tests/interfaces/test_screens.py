@@ -19,7 +19,8 @@ from rich.cells import cell_len
 from memory_mesh.core.model import SearchResult, iso, millis
 from memory_mesh.core.redaction import KINDS
 from memory_mesh.interfaces import screens
-from memory_mesh.interfaces.screens import age, counted, masked_values, next_page
+from memory_mesh.interfaces.render import counted
+from memory_mesh.interfaces.screens import age, masked_values, next_page
 
 from .conftest import Said
 

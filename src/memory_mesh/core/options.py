@@ -264,12 +264,17 @@ _TYPES: Mapping[type, tuple[str, Callable[[Any], bool]]] = {
 }
 
 
+_NAMES_OF_STORE = ("path", "file", "url", "uri", "db", "database", "db_path")  # in other libraries
+
+
 def checked_name(name: str) -> str:
     """Return the name if an option has it, or raise a `SettingsError` that suggests the nearest one."""
     if name in BY_NAME:
         return name
-    near = nearest(name, NAMES)
-    raise SettingsError(f"unknown option {shown(name)}", remedy=f"did you mean {near!r}?" if near else "")
+    near = "store" if name in _NAMES_OF_STORE else nearest(name, NAMES)
+    raise SettingsError(
+        f"unknown option {shown(name)}", remedy=f"did you mean {near!r}?" if near else "see memory-mesh config show"
+    )
 
 
 def validate(name: str, value: Any) -> Any:

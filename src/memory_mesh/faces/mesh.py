@@ -222,13 +222,15 @@ class Mesh:
         """Pin a memory, so that it never decays, or unpin it. Raises `NotFound` if it is not visible."""
         return write.set_columns(self._context(), id, action="pin" if pinned else "unpin", pinned=pinned).record()
 
-    def delete(self, id: str) -> None:
-        """Erase a memory for good. Does nothing for an unknown id."""
-        self.erase(id)
+    def delete(self, id: str | None = None, *, key: str | None = None) -> None:
+        """Erase a memory for good, named by its id or by the key of your own. Does nothing if there is none."""
+        self.erase(id, key=key)
 
-    def erase(self, id: str) -> Erasure:
+    def erase(self, id: str | None = None, *, key: str | None = None) -> Erasure:
         """Erase a memory for good, and return what was erased and the audit blocks that record it."""
-        return erase.erase(self._context(), [id])
+        context = self._context()
+        named = search.named(context, id, key)
+        return Erasure() if named is None else erase.erase(context, [named])
 
     def delete_all(
         self, *, user_id: str | None = None, agent_id: str | None = None, session_id: str | None = None,
@@ -254,9 +256,11 @@ class Mesh:
 
     # --- reading ---
 
-    def get(self, id: str, *, session_id: str | None = None) -> MemoryRecord | None:
-        """Return a memory of any status, or None if it is not visible."""
-        memory = search.get(self._in_session(session_id), id)
+    def get(self, id: str | None = None, *, key: str | None = None, session_id: str | None = None) -> MemoryRecord | None:
+        """Return a memory of any status by its id, or the current one with a key of your own; None if it is not visible."""
+        context = self._in_session(session_id)
+        named = search.named(context, id, key)
+        memory = None if named is None else search.get(context, named)
         return memory.record() if memory else None
 
     def get_all(

@@ -1,7 +1,7 @@
 """Parse filters into conditions: known columns, literals, AND, OR, NOT, comparisons, LIKE, IN, BETWEEN and IS NULL.
 
-A filter is a text, or a mapping of columns and metadata keys to the values that they must have. The text is never part of a query
-of the store.
+A filter is a text, or a mapping of columns and metadata keys to the values that they must have, or to operators such as `$gt`, as
+in Chroma and LangGraph. The text is never part of a query of the store.
 """
 
 import json
@@ -21,6 +21,9 @@ _ALLOWED = "columns, literals, AND, OR, NOT, comparisons, LIKE, IN and IS NULL"
 _OPS: dict[str, Op] = {"eq": "=", "neq": "<>", "lt": "<", "lte": "<=", "gt": ">", "gte": ">="}
 _OPERANDS = {"this", "expression", "expressions", "low", "high", "query"}
 _MODIFIERS = {"like": {"negate"}}
+_ORDERS: dict[str, Op] = {"$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}
+_OPERATORS = ("$eq", "$ne", "$in", "$nin", *_ORDERS)
+_JOINS: dict[str, type[And | Or]] = {"$and": And, "$or": Or}
 _FLIPPED: dict[Op, Op] = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
@@ -62,25 +65,59 @@ def _check_text(text: str) -> None:
 
 
 def _of_mapping(given: Mapping[str, object]) -> Where:
-    where = model.all_of(*(_entry(key, value) for key, value in given.items()))
+    where = _entries(given, _MAX_DEPTH)
     _check_text(text_of(given) or "")
     return where
 
 
-def _entry(key: object, value: object) -> Where:
+def _entries(given: Mapping[str, object], depth: int) -> Where:
+    return model.all_of(*(_entry(key, value, depth) for key, value in given.items()))
+
+
+def _entry(key: object, value: object, depth: int) -> Where:
     """Return the condition of one entry. A key that is not a column is a key of the metadata."""
     if not isinstance(key, str) or not key.removeprefix(METADATA).strip():
         raise InvalidFilter(f"the filter has the key {shown(key)}", expected="the name of a column or of a metadata key")
+    if key in _JOINS:
+        return _joined(key, value, depth - 1)
     _check_text(key)
     column = FILTERABLE.get(key)
     name = column.name if column else METADATA + key.removeprefix(METADATA)
+    operations = value if isinstance(value, Mapping) and value else {"$eq": value}
+    return model.all_of(*(_operation(name, column.type if column else None, *each) for each in operations.items()))
+
+
+def _joined(key: str, value: object, depth: int) -> Where:
+    expected = f"a list of mappings, nested at most {_MAX_DEPTH} deep"
+    if not isinstance(value, list | tuple) or not value or depth == 0:
+        raise InvalidFilter(f"{key} is {shown(value)}", expected=expected)
+    for part in value:
+        if not isinstance(part, Mapping):
+            raise InvalidFilter(f"{key} has {shown(part)}", expected=expected)
+    return _JOINS[key](tuple(_entries(part, depth) for part in value))
+
+
+def _operation(name: str, type_: Type | None, operator: object, value: object) -> Where:
+    if operator in ("$eq", "$in"):
+        return _equal(name, type_, value)
+    if operator in ("$ne", "$nin"):
+        return Not(_equal(name, type_, value))
+    if not isinstance(operator, str) or operator not in _ORDERS:
+        raise InvalidFilter(f"unknown operator {shown(operator)} of {name}", expected=f"one of {', '.join(_OPERATORS)}")
+    limit = _value(name, type_, value)
+    if isinstance(limit, bool):
+        raise InvalidFilter(f"{operator} orders true and false", expected="$eq or $ne")
+    return Compare(name, _ORDERS[operator], limit)
+
+
+def _equal(name: str, type_: Type | None, value: object) -> Where:
     if value is None:
         return IsNull(name)
     if not isinstance(value, list | tuple | set | frozenset):
-        return Compare(name, "=", _value(name, column.type if column else None, value))
+        return Compare(name, "=", _value(name, type_, value))
     if not value:
         raise InvalidFilter(f"{name} is compared with an empty list", expected="one value or more")
-    return In(name, tuple(_value(name, column.type if column else None, item) for item in value))
+    return In(name, tuple(_value(name, type_, item) for item in value))
 
 
 def _value(name: str, type_: Type | None, value: object) -> Scalar:
@@ -90,11 +127,13 @@ def _value(name: str, type_: Type | None, value: object) -> Scalar:
         return _checked(name, type_, value)
     if isinstance(value, int | float):
         return _checked(name, type_, _finite(value))
-    expected = "a text, a number, true, false, None or a list of them"
-    raise InvalidFilter(f"{name} is {shown(value)}", expected=expected, remedy=f"write other conditions as a text: {name} > 3")
+    expected = 'a text, a number, true, false, None, a list of them, or an operator such as {"$gt": 3}'
+    raise InvalidFilter(f"{name} is {shown(value)}", expected=expected)
 
 
 def _listed(value: object) -> object:
+    if isinstance(value, Mapping):
+        return dict(value)
     return sorted(value, key=str) if isinstance(value, set | frozenset) else str(value)
 
 
@@ -200,8 +239,7 @@ def _column(node: Any) -> tuple[str, Type | None]:
     name = ".".join(parts)[:80]
     raise InvalidFilter(
         f"unknown column {name!r}",
-        expected=f"one of {', '.join(sorted(FILTERABLE))}",
-        remedy=f"write metadata.{name} for a key of the metadata",
+        expected=f"metadata.{name} for a key of the metadata, or one of {', '.join(sorted(FILTERABLE))}",
     )
 
 

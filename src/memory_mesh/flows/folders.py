@@ -18,7 +18,7 @@ from memory_mesh.flows.context import Context, Plan, commit, intact
 from memory_mesh.flows.embed import Vectors
 from memory_mesh.flows.write import plan_add, prepare, update
 
-BATCH_FILES, BATCH_CHARS = 64, 1_000_000
+BATCH_FILES, BATCH_CHARS = 64, 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +60,7 @@ def ingest(context: Context, path: str, selection: Selection, *, type_: str | No
     context.check_enabled()
     run = _Run(context, context.open_folder(path), selection, type_)
     listed = list(run.folder.files(selection))
+    progress("files", 0, len(listed))
     for files, done in run.batches(listed):
         run.store(files)
         progress("files", done, len(listed))

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 from memory_mesh.core import audit, model
 from memory_mesh.core.checks import fraction, listed, whole_number
 from memory_mesh.core.errors import InvalidInput, NotFound, shown
-from memory_mesh.core.intake import normal_text
+from memory_mesh.core.intake import key_prefix, normal_text
 from memory_mesh.core.masks import without_masks
 from memory_mesh.core.model import (
     ANYTHING,
     Change,
+    Compare,
     In,
     Kind,
     Memory,
@@ -88,6 +89,19 @@ def get(context: Context, memory_id: str) -> Memory | None:
     """Return a memory of any status by its id, or None if the reader cannot see it."""
     memory = find_memory(context, memory_id)
     return usage.with_counts(context, [memory])[0] if memory else None
+
+
+def named(context: Context, memory_id: str | None, key: str | None) -> str | None:
+    """Return the id that the caller gives, or that of the newest memory with the caller's own key in the reader's project."""
+    if (memory_id is None) == (key is None):
+        raise InvalidInput("id and key are both given" if key is not None else "no id is given", expected="an id or a key")
+    if key is None:
+        return memory_id
+    # By its fingerprint: the key itself may be stored masked.
+    prefix = key_prefix(key)
+    has_key = all_of(Compare("fingerprint", ">=", prefix), Compare("fingerprint", "<", f"{prefix}~"))
+    where = all_of(has_key, equals("project", context.reader.project))
+    return next((memory.id for memory in get_all(context, limit=1, where=where)), None)
 
 
 def get_all(
@@ -232,7 +246,9 @@ def explain(context: Context, request: Request) -> Explanation:
 
 
 def _check(request: Request) -> None:
-    if not isinstance(request.query, str) or not request.query.strip():
+    if not isinstance(request.query, str):
+        raise InvalidInput(f"the query is {shown(request.query)}", expected="a text")
+    if not request.query.strip():
         raise InvalidInput("the query is blank", expected="some words to look for")
     if len(request.query) > MAX_QUERY_LENGTH:
         what = f"the query has {len(request.query):,} characters"

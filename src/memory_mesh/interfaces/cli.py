@@ -24,6 +24,12 @@ _ROOT_FLAGS = {
     "--debug": "show the traceback of an unexpected error",
     "--help": "show this help; after a command, the help of that command",
 }
+# Words of other programs, and what they are here.
+_SYNONYMS = {
+    "add": "store", "put": "store", "save": "store", "remember": "store", "upsert": "store", "ingest": "store",
+    "find": "search", "query": "search", "recall": "search", "ask": "search", "show": "get", "ls": "list", "get-all": "list",
+    "rm": "delete", "remove": "delete", "edit": "update", "set": "update", "version": "--version",
+}  # fmt: skip
 _HEADINGS = ((re.compile(r"^(?:usage|[A-Z][a-z ]+):(?=$| memory-mesh)", re.MULTILINE), "1"),)
 
 
@@ -31,6 +37,8 @@ def dispatch(words: list[str]) -> int:
     """Run the command that the words name, or show help, and return the exit code."""
     if words[:1] == ["--"]:
         words = words[1:]
+    if words[:1] == ["help"]:
+        words = [*words[1:], "--help"]
     if not words or words[0] in _HELP:
         return _print(root_help())
     command, rest = _resolve(words)
@@ -60,7 +68,9 @@ def _resolve(words: list[str]) -> tuple[str, list[str]]:
     if first.startswith("-") and first != "-":
         known = _HELP if group else _ROOT_FLAGS
         raise _unknown_flag(first, known, f"flags stand behind their command; see memory-mesh {group}--help")
-    hint = did_you_mean(group + first, (*COMMANDS, *GROUPS), before=group) or f"see memory-mesh {group}--help"
+    meant = _SYNONYMS.get(group + first)
+    hint = f"did you mean {meant}?" if meant else did_you_mean(group + first, (*COMMANDS, *GROUPS), before=group)
+    hint = hint or f"see memory-mesh {group}--help"
     raise InvalidInput(f"unknown command {shown(group + first)}", remedy=hint)
 
 

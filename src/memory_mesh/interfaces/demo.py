@@ -60,7 +60,7 @@ def play() -> Answer:
             stage = Stage(Path(folder), _agent(store, "planner"), _agent(store, "writer"), _has_model())
             for number, (title, scene) in enumerate(SCENES.items(), start=1):
                 lines += ["", f"{number}. {title}", *(f"   {line}" for line in scene(stage))]
-    lines += ["", "Start your own memory with: memory-mesh store --content “…”   and see all commands with: memory-mesh --help"]
+    lines += ["", 'Start your own memory: memory-mesh store "Ana prefers tea."   All commands: memory-mesh --help']
     text = "\n".join(lines)
     failed = text.count("✗")
     data = {"ok": not failed, "story": lines}
@@ -106,8 +106,8 @@ def share(stage: Stage) -> Iterator[str]:
     finds = {
         mesh: _CODE in (result.content for result in mesh.search(_VAULT)) for mesh in (stage.writer, stage.planner)
     }  # fmt: skip
-    yield _check(not finds[stage.writer], "writer asks for the vault: " + _best(stage.writer, _VAULT))
-    yield _check(finds[stage.planner], "planner asks for the vault: " + _best(stage.planner, _VAULT))
+    yield _check(not finds[stage.writer], f"writer asks “{_VAULT}” and does not find it")
+    yield _check(finds[stage.planner], f"planner asks the same: {_best(stage.planner, _VAULT)}")
 
 
 def learn(stage: Stage) -> Iterator[str]:

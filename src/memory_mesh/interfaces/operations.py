@@ -153,12 +153,15 @@ GROUPS = {
 
 TARGET = {
     "store": Parameter(
-        "store", "a file such as memory.db, or a URL", kind=Kind.URL, default_help="as configured, else in the home"
+        "store",
+        "a file such as memory.db, or a URL",
+        kind=Kind.URL,
+        default_help="as configured, else memory.db in the home folder",
     ),
     "agent": Parameter("agent", "read and write as this agent", metavar="NAME"),
     "user": Parameter("user", "the user whose memory it is", metavar="NAME"),
     "session": Parameter("session", "the current session", metavar="NAME"),
-    "project": Parameter("project", "store in this project, and show its memories and those of none", metavar="NAME"),
+    "project": Parameter("project", "store in this project, and show its memories and those without a project", metavar="NAME"),
 }
 
 
@@ -173,6 +176,7 @@ def _words(*words: str) -> Mapping[str, object]:
 
 _SAMPLE = "mem_1760000000000_3fa9c2"
 _ID = Parameter("id", "the id of the memory", metavar="ID", required=True, bare=True)
+_ID_OR_KEY = (replace(_ID, required=False), Parameter("key", "its key, instead of the id", metavar="KEY"))
 _LIMIT = Parameter("limit", "the maximum number", kind=Kind.INTEGER, default=10)
 _METADATA = Parameter("metadata", "further metadata, as a JSON object", kind=Kind.OBJECT)
 _REPEATABLE = Parameter("idempotency_key", "a repeated call with this key stores once", metavar="KEY")
@@ -220,7 +224,9 @@ _MAX_CHARS = Parameter(
     kind=Kind.INTEGER,
     default_help="no limit",
 )
-_MAX_TOKENS = Parameter("max_tokens", "the most tokens of the text for the model", kind=Kind.INTEGER, option=True)
+_MAX_TOKENS = Parameter(
+    "max_tokens", "with --for-model: the maximum number of tokens of the whole text", kind=Kind.INTEGER, option=True
+)
 _JOBS = (
     Parameter(
         "jobs", "run this job only; may be repeated", flag="--job", metavar="NAME", repeated=True,
@@ -242,7 +248,7 @@ OPERATIONS = (
             Parameter("tags", "a tag; may be repeated", flag="--tag", metavar="TAG", repeated=True, into="metadata"),
             _METADATA,
             Parameter("key", "a key of yours: what is stored under it is replaced", metavar="KEY"),
-            Parameter("deduplicate", "no: store it again even if it is stored already", metavar="YES|NO",
+            Parameter("deduplicate", "whether a text that is stored already is counted instead of stored again", metavar="YES_NO",
                       choices={"yes": True, "no": False}, default_help="as configured"),
             _REPEATABLE,
         ),
@@ -294,8 +300,8 @@ OPERATIONS = (
         parameters=(*_SEARCH, _MAX_CHARS, _MAX_TOKENS),
     ),
     Operation(
-        name="get", method="get", view="record", heading=READ, exposed=EVERYWHERE, parameters=(_ID,),
-        summary="Show one memory, whatever its status.", examples=(f"get {_SAMPLE}",),
+        name="get", method="get", view="record", heading=READ, exposed=EVERYWHERE, parameters=_ID_OR_KEY,
+        summary="Show one memory, whatever its status.", examples=(f"get {_SAMPLE}", "get --key ana/status"),
     ),
     Operation(
         name="list", method="get_all", view="listed", heading=READ, exposed=EVERYWHERE,
@@ -373,7 +379,7 @@ OPERATIONS = (
     Operation(
         name="delete", method="erase", view="deleted", heading=DELETE, effect=Effect.DESTRUCTIVE, exposed=EVERYWHERE,
         summary="Erase a memory for good: its text, its history, and everything derived from it alone.",
-        parameters=(_ID,), examples=(f"delete {_SAMPLE}",),
+        parameters=_ID_OR_KEY, examples=(f"delete {_SAMPLE}", "delete --key ana/status"),
     ),
     Operation(
         name="delete-all", method="delete_all", view="deleted_all", heading=DELETE, effect=Effect.DESTRUCTIVE,
@@ -475,7 +481,7 @@ OPERATIONS = (
     Operation(
         name="audit anchor", method="audit_anchor", view="anchored", heading=MAINTAIN, effect=Effect.WRITE,
         summary="Append the last block of each chain to a file, or send it to a URL. audit verify --anchor compares it later.",
-        parameters=(Parameter("to", "a file, or a URL", kind=Kind.PATH, metavar="FILE|URL", default_help="as configured"),),
+        parameters=(Parameter("to", "a file, or a URL", kind=Kind.PATH, metavar="FILE_OR_URL", default_help="as configured"),),
         examples=("audit anchor --to anchors.jsonl",),
     ),
     Operation(

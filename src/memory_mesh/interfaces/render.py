@@ -252,6 +252,12 @@ def safe(text: str) -> str:
     return _UNSAFE.sub(lambda match: _spelled(match.group()), text.replace("\r\n", "\n"))
 
 
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun, in the plural unless it is 1."""
+    plural = f"{noun[:-1]}ies" if noun.endswith("ry") else f"{noun}es" if noun.endswith("s") else f"{noun}s"
+    return f"{number} {noun if number == 1 else plural}"
+
+
 def one_line(text: str) -> str:
     """Return a message as one line, without the passwords of URLs."""
     return without_passwords(safe(" ".join(text.split())))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from memory_mesh.core.model import MemoryRecord, SearchResult, millis
 from memory_mesh.core.search.marks import marked
-from memory_mesh.interfaces.render import NAME, one_line, paint, preview, safe
+from memory_mesh.interfaces.render import NAME, counted, one_line, paint, preview, safe
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -91,12 +91,6 @@ def age(at: str, now: int) -> str:
         return "just now"
     amount = counted(int(abs(seconds) // size), unit)
     return f"{amount} ago" if seconds > 0 else f"in {amount}"
-
-
-def counted(number: int, noun: str) -> str:
-    """Return a number with its noun, in the plural unless it is 1."""
-    plural = f"{noun[:-1]}ies" if noun.endswith("ry") else f"{noun}es" if noun.endswith("s") else f"{noun}s"
-    return f"{number} {noun if number == 1 else plural}"
 
 
 def next_page(typed: Iterable[str], last: str) -> str:

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from memory_mesh.core.model import BackedUp, Imported
 from memory_mesh.flows.erase import Forgotten
 from memory_mesh.interfaces.audit_views import write_export
-from memory_mesh.interfaces.render import NAME, Answer, one_line, size
+from memory_mesh.interfaces.render import NAME, Answer, counted, one_line, size
 from memory_mesh.interfaces.values import Call
 
 
@@ -30,14 +30,14 @@ def imported(done: Imported, call: Call) -> Answer:
 
 def forgotten(proof: Forgotten, call: Call) -> Answer:
     """Render what was erased, and what was looked for; the exit code is 1 if something is left."""
-    lines = [f"{NAME} Forgot user {one_line(str(call.arguments['user_id']))}: {len(proof.memories)} memories, {proof.rows} rows"]
+    lines = [f"{NAME} Forgot user {one_line(str(call.arguments['user_id']))}: {counted(len(proof.memories), 'memory')} erased"]
     lines += [] if proof.bytes_freed else ["The bytes are still in the store's files: `memory-mesh compact` frees them."]
     lines += [f"The chain {one_line(chain)} is broken and keeps its queries; see `audit verify`." for chain in proof.damaged]
     if check := proof.check:
-        before = f"{check.found_before} of them were in the files before"
-        lines.append(f"Looked for {check.texts} texts ({before}): {len(check.found)} found")
+        before = f"{check.found_before} were there before"
+        lines.append(f"Looked for {counted(check.texts, 'erased text')} in the files ({before}): {len(check.found)} found now")
         lines += [f"Found: {one_line(id_)} in {one_line(file)}" for id_, file in check.found]
-        lines += [f"{check.shared} are also in memories of other users"] if check.shared else []
-        lines += [f"{check.too_short} are too short to be looked for"] if check.too_short else []
+        lines += [f"{check.shared} are left in memories of other users, who stored the same words"] if check.shared else []
+        lines += [f"{check.too_short} are too short to look for"] if check.too_short else []
     left = proof.damaged or (proof.check and not (proof.check.clean and proof.bytes_freed))
     return Answer(text="\n".join(lines), data=asdict(proof), code=1 if left else 0)

@@ -17,7 +17,7 @@ from memory_mesh.flows.erase import Erasure
 from memory_mesh.flows.folders import Gone, Ingested
 from memory_mesh.flows.models import Checked
 from memory_mesh.interfaces.audit_views import anchored, blocks, exported, heads, rekeyed, verdicts  # noqa: F401  (found by name)
-from memory_mesh.interfaces.render import NAME, Answer, aligned, one_line, preview, table
+from memory_mesh.interfaces.render import NAME, Answer, aligned, counted, one_line, preview, table
 from memory_mesh.interfaces.transfer_views import backed_up, forgotten, memories_exported  # noqa: F401  (found by name)
 from memory_mesh.interfaces.values import Call
 
@@ -134,7 +134,7 @@ def deleted(proof: Erasure, call: Call) -> Answer:
     """Render the ids of the erased memories, the given one first."""
     if not proof.memories:
         raise _unknown(call)
-    ids = sorted(proof.memories, key=lambda id_: id_ != call.arguments["id"])
+    ids = sorted(proof.memories, key=lambda id_: id_ != call.arguments.get("id"))
     return _erased(proof, [f"{NAME} Deleted record {id_}" for id_ in ids])
 
 
@@ -171,19 +171,19 @@ def extracted(done: Extraction, call: Call) -> Answer:
 def explained(explanation: Explanation, call: Call) -> Answer:
     """Render a search with its reasons: the query, the signals of each memory, and what was left out."""
     vectors = f"vectors of {explanation.model}" if explanation.model else "no vectors"
-    left_out = ", ".join(f"{count} by {reason}" for reason, count in sorted(explanation.left_out.items())) or "nothing"
+    left_out = ", ".join(f"{count} ({reason})" for reason, count in sorted(explanation.left_out.items())) or "nothing"
     lines = [
-        f"{NAME} {len(explanation.answers)} answers of {explanation.candidates} candidates, "
-        f"among {explanation.documents} memories",
+        f"{NAME} {counted(len(explanation.answers), 'result')} of {counted(explanation.candidates, 'candidate')}, "
+        f"among {counted(explanation.documents, 'memory')}",
         f"Query: {one_line(explanation.query)[:200]}",
         f"Words: {', '.join(explanation.tokens[:20]) or 'none'}",
-        f"Ranker: {explanation.ranker}, keywords and {vectors}, minimum score {explanation.min_score:.2f}",
+        f"Ranker: {explanation.ranker}, keywords and {vectors}, minimum score {explanation.min_score:g}",
         f"Left out: {left_out}",
     ]
     for n, hit in enumerate(explanation.answers, start=1):
         lines += ["", f"--- MEMORY {n}: {hit.result.id} [IMPORTANCE: {hit.result.score:.2f}] ---", *_signals(hit)]
     if explanation.nearly:
-        lines += ["", f"Below the minimum score of {explanation.min_score:.2f}:"]
+        lines += ["", f"Below the minimum score of {explanation.min_score:g}:"]
         lines += [f"  {hit.result.score:.2f}  {hit.result.id}  {one_line(hit.result.content)[:80]}" for hit in explanation.nearly]
     data = asdict(explanation)
     for name, hits in (("answers", explanation.answers), ("nearly", explanation.nearly)):
@@ -298,6 +298,8 @@ def _results(results: Sequence[SearchResult], text: str) -> Answer:
 
 
 def _unknown(call: Call) -> NotFound:
+    if key := call.arguments.get("key"):
+        return NotFound(f"no memory with the key {shown(key, max_length=80)}", remedy="check the key, the user and the project")
     return NotFound(f"no memory {shown(call.arguments['id'], max_length=80)}", remedy="check the id, the agent and the session")
 
 

@@ -310,9 +310,9 @@ class AsyncMemoryMesh:
         """
     async def pin(self, id: str, *, pinned: bool = True) -> MemoryRecord:
         """Pin a memory, so that it never decays, or unpin it. Raises `NotFound` if it is not visible."""
-    async def delete(self, id: str) -> None:
-        """Erase a memory for good. Does nothing for an unknown id."""
-    async def erase(self, id: str) -> Erasure:
+    async def delete(self, id: str | None = None, *, key: str | None = None) -> None:
+        """Erase a memory for good, named by its id or by the key of your own. Does nothing if there is none."""
+    async def erase(self, id: str | None = None, *, key: str | None = None) -> Erasure:
         """Erase a memory for good, and return what was erased and the audit blocks that record it."""
     async def delete_all(
         self,
@@ -334,8 +334,8 @@ class AsyncMemoryMesh:
         With `verify`, look afterwards for a part of each erased text in the files of the store; `check` of the result says
         what was found. Raises `InvalidInput` on the mesh of another user.
         """
-    async def get(self, id: str, *, session_id: str | None = None) -> MemoryRecord | None:
-        """Return a memory of any status, or None if it is not visible."""
+    async def get(self, id: str | None = None, *, key: str | None = None, session_id: str | None = None) -> MemoryRecord | None:
+        """Return a memory of any status by its id, or the current one with a key of your own; None if it is not visible."""
     async def get_all(
         self,
         limit: int | None = None,

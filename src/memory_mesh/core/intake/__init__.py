@@ -12,7 +12,7 @@ from memory_mesh.core.intake.messages import (
 )
 from memory_mesh.core.intake.turns import Turn, count_known
 from memory_mesh.core.intake.prints import (
-    fingerprint, fingerprints, has_own_print, key_print, read_key, updated_print,
+    fingerprint, fingerprints, has_own_print, key_prefix, key_print, read_key, updated_print,
 )
 from memory_mesh.core.intake.sightings import (
     Author, Kept, best_trust, every_sighting, keep_without, own_sighting, retired,
@@ -21,6 +21,6 @@ from memory_mesh.core.intake.sightings import (
 __all__ = ["ALONE", "CATEGORIES", "DEFAULT_CATEGORY", "IMPORTANCE", "TAXONOMY", "Author", "Draft", "Given", "Item"]
 __all__ += ["Kept", "Limits", "Message", "MessageObject", "Metadata", "Selection", "Turn", "best_trust", "columns_of"]
 __all__ += ["count_known", "draft", "every_sighting", "file_print", "fingerprint", "folder_print", "has_own_print"]
-__all__ += ["fingerprints", "is_file_print", "is_list", "keep_without", "key_print", "normal_text", "numbered"]
+__all__ += ["fingerprints", "is_file_print", "is_list", "keep_without", "key_prefix", "key_print", "normal_text", "numbered"]
 __all__ += ["own_sighting", "read_content", "read_items", "read_key", "read_metadata", "read_one", "retired"]
 __all__ += ["updated_print"]

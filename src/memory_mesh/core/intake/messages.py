@@ -122,7 +122,8 @@ def _read(given: object, metadata: object, thread: int, calls: dict[str, object]
     elif isinstance(item, str):
         yield Given(item, metadata, item=at)
     else:
-        raise InvalidInput(f"it is {shown(item)}", expected=_EXPECTED)
+        several = "`add_many` stores several texts" if isinstance(item, list | tuple) and item else ""
+        raise InvalidInput(f"content is {shown(item)}", expected=_EXPECTED, remedy=several)
 
 
 def _plain(item: Any) -> object:

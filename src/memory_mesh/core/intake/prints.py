@@ -37,6 +37,11 @@ def key_print(reader: Reader, draft: Draft, key: str) -> str:
     return _scoped_key(reader, draft, _digest([key]))
 
 
+def key_prefix(key: object) -> str:
+    """Return the beginning of the fingerprints of all memories with this key, whatever their scope."""
+    return f"{_KEY}{_digest([read_key(key)])}:"
+
+
 def updated_print(old: str | None, reader: Reader, draft: Draft) -> str:
     """Return the fingerprint of a changed memory. One with a key keeps the key, and the memory of a file the file."""
     if old and old.startswith(_KEY):
