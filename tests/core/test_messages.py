@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_mesh.core.errors import InvalidInput
-from memory_mesh.core.intake import ALONE, Given, is_list, read_items, read_one
+from memory_mesh.core.intake import SINGLE, NewText, is_list, read_items, read_texts
 from memory_mesh.core.intake.messages import MAX_MESSAGES
+from memory_mesh.core.safety import BASE_TRUST
 
 USER = {"role": "user", "content": "hello"}
 CALL = {"id": "c1", "type": "function", "function": {"name": "weather", "arguments": '{"city": "Lisbon"}'}}
@@ -27,7 +28,7 @@ class Dumped:
         return self.fields
 
 
-def texts(given_: list[Given]) -> list[object]:
+def texts(given_: list[NewText]) -> list[object]:
     return [one.content for one in given_]
 
 
@@ -44,8 +45,8 @@ def texts(given_: list[Given]) -> list[object]:
 )
 def test_a_text_is_read_in_every_form(item: object, content: str, metadata: object) -> None:
     assert not is_list(item)
-    assert read_one(item) == [Given(content, metadata)]
-    assert read_items(["x", item])[1] == Given(content, metadata, item=1)
+    assert read_texts(item) == [NewText(content, metadata)]
+    assert read_items(["x", item])[1] == NewText(content, metadata, item=1)
 
 
 def test_the_metadata_of_a_call_is_added_to_that_of_each_item() -> None:
@@ -62,13 +63,13 @@ def test_the_metadata_of_a_call_is_added_to_that_of_each_item() -> None:
     ],
 )  # fmt: skip
 def test_the_role_of_a_message_decides_its_provenance(role: str, kept: str, source: str) -> None:
-    (one,) = read_one({"role": role, "content": "x", "metadata": {"provenance": {"source": "user_explicit"}, "role": "king"}})
+    (one,) = read_texts({"role": role, "content": "x", "metadata": {"provenance": {"source": "user_explicit"}, "role": "king"}})
     assert one.metadata == {"role": kept, "speaker": kept, "provenance": {"source": source}}
-    assert (one.source, one.thread) == (source, ALONE)
+    assert (one.trust, one.thread) == (BASE_TRUST[source], SINGLE)
 
 
 def test_the_name_of_a_message_is_its_speaker_and_its_timestamp_the_time() -> None:
-    (one,) = read_one({**USER, "name": "Ana", "timestamp": "2026-03-01T09:30:00+01:00"}, {"session_id": "s"})
+    (one,) = read_texts({**USER, "name": "Ana", "timestamp": "2026-03-01T09:30:00+01:00"}, {"session_id": "s"})
     assert one.metadata["speaker"] == "Ana"
     assert one.metadata["event_time"] == "2026-03-01T08:30:00.000Z"
     assert one.metadata["session_id"] == "s"
@@ -85,7 +86,7 @@ def test_the_name_of_a_message_is_its_speaker_and_its_timestamp_the_time() -> No
     ],
 )  # fmt: skip
 def test_a_timestamp_is_a_text_a_datetime_or_seconds(timestamp: object, expected: str) -> None:
-    (one,) = read_one({**USER, "timestamp": timestamp})
+    (one,) = read_texts({**USER, "timestamp": timestamp})
     assert one.metadata["event_time"] == expected
 
 
@@ -98,7 +99,7 @@ def test_system_messages_and_messages_without_text_are_left_out_of_a_list() -> N
     assert texts(read_items([*left_out, USER])) == ["hello"]
     for message in left_out:
         with pytest.raises(InvalidInput, match="not stored"):
-            read_one(message)
+            read_texts(message)
 
 
 def test_the_texts_of_the_parts_are_the_text_of_a_message() -> None:
@@ -106,7 +107,7 @@ def test_the_texts_of_the_parts_are_the_text_of_a_message() -> None:
         {"type": "text", "text": "Look at"}, {"type": "image_url", "image_url": {"url": "data:"}}, "this,",
         {"type": "input_text", "text": "please"}, {"type": "thinking", "thinking": "hm"}, {"text": "now"},
     ]  # fmt: skip
-    (one,) = read_one({"role": "user", "content": parts})
+    (one,) = read_texts({"role": "user", "content": parts})
     assert one.content == "Look at\nthis,\nplease\nnow"
     assert one.metadata["attachments"] == ["image_url"]
 
@@ -131,7 +132,7 @@ def test_calls_and_results_of_anthropic_are_turns_of_the_tool() -> None:
     given_ = read_items([{"role": "assistant", "content": [use]}, {"role": "user", "name": "Ana", "content": results}])
     assert texts(given_) == ["sunny", "24 degrees", "Thanks"]
     assert [one.metadata["speaker"] for one in given_] == ["tool", "tool", "Ana"]
-    assert [one.source for one in given_] == ["tool_output", "tool_output", "user_implicit"]
+    assert [one.trust for one in given_] == [0.85, 0.85, 0.7]
     assert [one.metadata.get("tool_calls") for one in given_] == [[KEPT_CALL], None, None]
     assert [one.metadata.get("tool_call_id") for one in given_] == ["c1", "c0", None]
 
@@ -167,7 +168,7 @@ def test_message_objects_of_libraries_are_read() -> None:
 def test_long_arguments_of_a_call_are_left_out_whole(arguments: object, kept: str) -> None:
     """A value that is cut could hide a secret from masking: a key without its last letter."""
     call = {"id": "c", "name": "write", "arguments": arguments}
-    (one,) = read_one({"role": "assistant", "content": "I write it.", "tool_calls": [call]})
+    (one,) = read_texts({"role": "assistant", "content": "I write it.", "tool_calls": [call]})
     assert one.metadata["tool_calls"][0]["arguments"] == kept
 
 
@@ -179,7 +180,7 @@ def test_nested_pairs_are_no_text() -> None:
     own[0] = own
     for item in (nested, own):
         assert not is_list(item)
-        assert read_one(item)[0].content is item[0]  # type: ignore[index]
+        assert read_texts(item)[0].content is item[0]  # type: ignore[index]
 
 
 def test_lists_of_messages_are_conversations_of_their_own() -> None:
@@ -238,7 +239,7 @@ def test_arguments_that_contain_themselves_are_refused() -> None:
     endless["x"] = endless
     for arguments in (endless, {(1, 2): 3}):
         with pytest.raises(InvalidInput, match="arguments of a tool call"):
-            read_one({**USER, "tool_calls": [{"id": "c", "args": arguments}]})
+            read_texts({**USER, "tool_calls": [{"id": "c", "args": arguments}]})
 
 
 def test_too_many_messages_are_refused_and_as_many_texts_are_not() -> None:
@@ -265,5 +266,5 @@ def test_any_json_is_read_or_refused(items: list[object]) -> None:
         given_ = read_items(items)
     except InvalidInput:
         return
-    assert json.dumps([one.metadata for one in given_ if one.source])
-    assert all(isinstance(one.content, str) and one.content.strip() for one in given_ if one.source)
+    assert json.dumps([one.metadata for one in given_ if one.thread is not None])
+    assert all(isinstance(one.content, str) and one.content.strip() for one in given_ if one.thread is not None)

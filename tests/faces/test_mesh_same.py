@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_mesh import InvalidInput, MemoryMesh, NotFound, Sound
-from memory_mesh.core.intake import Given
+from memory_mesh.core.intake import NewText
 from memory_mesh.core.model import Kind
 from memory_mesh.flows import write
 from memory_mesh.models import HashingEmbedder
@@ -157,7 +157,7 @@ def test_the_trust_of_a_memory_is_that_of_its_best_author(
 ) -> None:
     def add(agent: str, trust: float | None) -> str:
         context = house.mesh(agent)._context()
-        prepared = write.prepare(context, [Given(TEA)], request=agent, trust=trust)
+        prepared = write.prepare(context, [NewText(TEA, trust=trust)], request=agent)
         return write.commit(context, lambda: write.plan_add(context, prepared, write.Vectors()))[0].id
 
     kept = add("ann", stored)

@@ -15,7 +15,7 @@ from memory_mesh.core import checks
 from memory_mesh.core.audit import Anchored, Rekeyed, Verdict
 from memory_mesh.core.checks import whole_number
 from memory_mesh.core.errors import NOT_YET, InvalidInput, not_yet, shown
-from memory_mesh.core.intake import Item, Message, Metadata, Selection, is_list
+from memory_mesh.core.intake import Item, Message, Metadata, NewText, Selection, is_list, read_items, read_texts
 from memory_mesh.core.learning import Distilled, Heartbeat, JobRun, LessonBlock, LessonContext, Spending
 from memory_mesh.core.model import (
     MIN_IMPORTANCE,
@@ -153,11 +153,7 @@ class Mesh:
         Raises `InvalidInput` for invalid content or metadata, and `KeyReused` if the idempotency key was used for another
         request.
         """
-        given = write.add(
-            self._context(), content, metadata, own_key=key, deduplicate=deduplicate, key=idempotency_key,
-            progress=as_progress(progress),
-        )  # fmt: skip
-        records = [memory.record() for memory in given]
+        records = self._add(read_texts(content, metadata, key), deduplicate, idempotency_key, progress)
         return records if is_list(content) else records[-1]
 
     ingest = add  # the name that RFC-0011 uses
@@ -174,10 +170,15 @@ class Mesh:
 
         Raises what `add` raises; the message names the position of the invalid item, from 0.
         """
-        given = write.add_many(
-            self._context(), items, metadata, deduplicate=deduplicate, key=idempotency_key, progress=as_progress(progress)
-        )
-        return [memory.record() for memory in given]
+        return self._add(read_items(items, metadata), deduplicate, idempotency_key, progress)
+
+    def _add(
+        self, texts: Sequence[NewText], deduplicate: object, idempotency_key: str | None, progress: Progress | None
+    ) -> list[MemoryRecord]:
+        update = as_progress(progress)
+        context = self._context()
+        memories = write.add(context, texts, deduplicate=deduplicate, idempotency_key=idempotency_key, progress=update)
+        return [memory.record() for memory in memories]
 
     def ingest_dir(
         self, path: str | PathLike[str], *, extension: str | Sequence[str] = ".md", type: str | None = None,

@@ -12,7 +12,7 @@ from memory_mesh.core import errors
 from memory_mesh.core.cancel import check_cancelled
 from memory_mesh.core.checks import fraction
 from memory_mesh.core.errors import AnswerUnreadable, BudgetSpent, CallError, CallRefused, InvalidInput
-from memory_mesh.core.intake import Given, read_metadata
+from memory_mesh.core.intake import NewText, read_metadata
 from memory_mesh.core.model import MIN_IMPORTANCE, Extraction, Kind, Memory, MemoryRecord, Receipt
 from memory_mesh.core.ports import ChatModel, Progress, no_progress
 from memory_mesh.core.prompts import extraction
@@ -23,8 +23,9 @@ from memory_mesh.core.scrubbing import split_chunks
 from memory_mesh.core.text import estimate
 from memory_mesh.flows.context import Context, Plan, commit, require_memory
 from memory_mesh.flows.embed import Vectors
+from memory_mesh.flows.prepare import Prepared, prepare
 from memory_mesh.flows.receipts import find_replayed, receipt_id, replayed_id, request_hash
-from memory_mesh.flows.write import Prepared, plan_add, prepare
+from memory_mesh.flows.write import plan_add
 
 # Of a text that is stored unchanged.
 _DOCUMENT: Mapping[str, object] = {"importance": 0.5, "provenance": {"source": Source.DOCUMENT.value}}
@@ -83,7 +84,7 @@ def extract(
 def _validate(context: Context, text: object, min_importance: object, metadata: object) -> _Request:
     """Raise `InvalidInput` for anything that is wrong with the arguments, before a model is paid to read them."""
     minimum = fraction("min_importance", min_importance)
-    draft = prepare(context, [Given(text, metadata)])[0].draft
+    draft = prepare(context, [NewText(text, metadata)])[0].draft
     read_metadata({**_DOCUMENT, **draft.metadata, "flagged": list(InjectionKind)}, context.limits)
     hash_ = request_hash("extract", draft.content, draft.metadata, minimum)
     return _Request(
@@ -151,9 +152,9 @@ def _prepare_item(context: Context, item: Item, request: _Request) -> Prepared |
     tags = request.metadata.get("tags")
     if item.tags or tags:
         metadata["tags"] = list(dict.fromkeys([*(tags if isinstance(tags, list) else []), *item.tags]))
-    given = Given(item.text, _with_flags(item.text, metadata))
+    given = NewText(item.text, _with_flags(item.text, metadata), BASE_TRUST[Source.INFERENCE])
     try:
-        return prepare(context, [given], request=request.hash, trust=BASE_TRUST[Source.INFERENCE])[0]
+        return prepare(context, [given], request=request.hash)[0]
     except InvalidInput:
         return None
 
@@ -164,7 +165,8 @@ def _prepare_unchanged(context: Context, parts: Sequence[_Part], request: _Reque
     # They were valid before. A mask may be longer than the text it replaced, so the limit is raised.
     max_chars = max([context.limits.content_chars, *(len(text) for text, _ in pairs)])
     context = context.with_options(max_content_chars=max_chars)
-    return prepare(context, [Given(*pair) for pair in pairs], request=request.hash, trust=BASE_TRUST[Source.DOCUMENT])
+    trust = BASE_TRUST[Source.DOCUMENT]
+    return prepare(context, [NewText(*pair, trust) for pair in pairs], request=request.hash)
 
 
 def _with_flags(text: str, metadata: dict[str, object]) -> dict[str, object]:

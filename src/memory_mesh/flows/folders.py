@@ -10,13 +10,14 @@ from dataclasses import dataclass, field, replace
 from hashlib import sha256
 
 from memory_mesh.core.errors import InvalidInput, NotFound
-from memory_mesh.core.intake import Given, Selection, draft, file_print, folder_print, read_content
+from memory_mesh.core.intake import NewText, Selection, draft, file_print, folder_print, read_content
 from memory_mesh.core.model import Compare, In, Kind, Memory, Status, Value, all_of, batches, equals, iso, not_expired, partitions
 from memory_mesh.core.ports import Folder, Listed, Progress
 from memory_mesh.core.reprs import short_repr
 from memory_mesh.flows.context import Context, Plan, commit, intact
 from memory_mesh.flows.embed import Vectors
-from memory_mesh.flows.write import plan_add, prepare, update
+from memory_mesh.flows.prepare import prepare
+from memory_mesh.flows.write import plan_add, update
 
 BATCH_FILES, BATCH_CHARS = 64, 100_000
 
@@ -166,9 +167,9 @@ class _Run:
         """Store these files. Return the memories that a concurrent run has stored for some of them."""
         context, vectors = self._context, Vectors()
         common = {**self._given, "source_root": self.folder.root}
-        given = [Given(file.text, {**common, "source": file.source, "source_hash": file.hash}) for file in files]
+        given = [NewText(file.text, {**common, "source": file.source, "source_hash": file.hash}) for file in files]
         pairs = zip(prepare(context, given), files, strict=True)
-        prepared = [replace(item, prints=(file.fingerprint,), deduplicate=False) for item, file in pairs]
+        prepared = [replace(item, fingerprint=file.fingerprint, same=()) for item, file in pairs]
 
         def decide() -> Plan[tuple[dict[str, Memory], list[Memory]]]:
             seen = {name: context.store.version(name) for name in partitions(context.reader)}

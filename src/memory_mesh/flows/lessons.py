@@ -15,7 +15,7 @@ from memory_mesh.core import audit, learning, model
 from memory_mesh.core.audit import Entry, blocks
 from memory_mesh.core.cancel import check_cancelled
 from memory_mesh.core.errors import AnswerUnreadable, BudgetSpent, CallError, InvalidInput, NotFound, shown
-from memory_mesh.core.intake import Given
+from memory_mesh.core.intake import NewText
 from memory_mesh.core.learning import Distilled, LessonBlock, LessonContext, Skipped, by_confidence, by_severity, narrowness
 from memory_mesh.core.model import Block, Compare, In, Kind, Memory, MemoryType, Reach, Reader, Status, Value, all_of, equals, iso
 from memory_mesh.core.safety import BASE_TRUST, Source
@@ -23,6 +23,7 @@ from memory_mesh.flows import receipts, usage, write
 from memory_mesh.flows.chains import new_entry, own_audit_rows
 from memory_mesh.flows.context import Context, Plan, check_texts, commit, find_memory, intact, require_memory
 from memory_mesh.flows.embed import Vectors, passage_rows
+from memory_mesh.flows.prepare import Prepared, prepare
 from memory_mesh.flows.search import Request, checked_limit, readable, search
 
 ORDERS = (None, "relevance", "severity DESC")
@@ -53,7 +54,7 @@ def learn(
     request = receipts.request_hash("distill_lesson", lesson.text, lesson.pattern_id, lesson.confidence, lesson.severity)
     metadata = learning.lesson_metadata(lesson, Source.INFERENCE if inferred else None)
     trust = BASE_TRUST[Source.INFERENCE] if inferred else None
-    prepared = write.prepare(context, [Given(lesson.text, metadata)], request=request, trust=trust)[0]
+    prepared = prepare(context, [NewText(lesson.text, metadata, trust)], request=request)[0]
     vectors = Vectors()
 
     def decide() -> Plan[tuple[Memory, bool]]:
@@ -127,7 +128,7 @@ def _plan_archiving(context: Context, memory_id: str, cutoff: str) -> Plan[bool]
 def _store(
     context: Context,
     lesson: LessonContext,
-    prepared: write.Prepared,
+    prepared: Prepared,
     known: Sequence[Memory],
     sources: Sequence[Memory],
     vectors: Vectors,

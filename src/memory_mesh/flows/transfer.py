@@ -11,7 +11,7 @@ from pathlib import Path
 
 from memory_mesh.core import checks, transfer
 from memory_mesh.core.errors import InvalidInput, shown
-from memory_mesh.core.intake import Draft, draft, file_print, fingerprint, folder_print, key_print, numbered, read_key
+from memory_mesh.core.intake import Draft, draft, file_print, fingerprint, folder_print, numbered, read_key
 from memory_mesh.core.model import (
     BackedUp,
     Change,
@@ -165,7 +165,7 @@ def _print(owner: Reader, memory: Memory) -> str:
     columns = {column.name: getattr(memory, column.name) for column in fields(memory)}
     as_draft = Draft(content=memory.content, metadata=memory.metadata, columns=columns)
     if memory.key is not None:
-        return key_print(owner, as_draft, read_key(memory.key))
+        return fingerprint(owner, as_draft, read_key(memory.key))
     root, source, hash_ = (memory.metadata.get(name) for name in _FILE)
     if isinstance(root, str) and isinstance(source, str) and hash_:
         return file_print(folder_print(owner, root, memory.memory_type), source)

@@ -3,7 +3,7 @@
 The audit entry of a memory is here too: every flow that writes memories needs it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -13,149 +13,44 @@ from memory_mesh.core.audit import Entry, blocks
 from memory_mesh.core.errors import InvalidInput, shown
 from memory_mesh.core.intake import (
     Author,
-    Draft,
-    Given,
+    NewText,
     best_trust,
     draft,
-    fingerprints,
     has_own_print,
-    is_list,
-    key_print,
-    numbered,
     read_content,
-    read_items,
-    read_key,
     read_metadata,
-    read_one,
     updated_print,
 )
-from memory_mesh.core.model import In, Key, Kind, Memory, MemoryType, Reader, Receipt, Row, Status, Value, all_of, equals, iso
+from memory_mesh.core.model import In, Key, Kind, Memory, Reader, Receipt, Row, Status, Value, all_of, equals, iso
 from memory_mesh.core.ports import Progress, no_progress
-from memory_mesh.core.safety import BASE_TRUST
 from memory_mesh.core.search import tokens
 from memory_mesh.flows.chains import new_entry, own_audit_rows
 from memory_mesh.flows.context import Context, Plan, check_texts, commit, intact, require_memory
 from memory_mesh.flows.embed import Embedded, EmbeddedPassage, Vectors, passage_row, passage_rows, replace_passages
-from memory_mesh.flows.receipts import find_replayed, receipt_id, receipt_rows, replayed_id, request_hash
+from memory_mesh.flows.prepare import Prepared, prepare
+from memory_mesh.flows.receipts import find_replayed, receipt_rows, replayed_id, request_hash
 from memory_mesh.flows.sightings import Sightings, retired_sightings
-from memory_mesh.flows.turns import Said, number_turns
+from memory_mesh.flows.turns import number_turns
 
 # The metadata that the audit block repeats: distillation looks for failures in blocks.
 _METADATA_IN_BLOCK = ("status", "tags", "error_pattern")
-_CHECKED_AT_ONCE = 256  # items between two reports of progress
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Prepared:
-    """A valid, cleaned item with everything that can be computed before the store is read."""
-
-    draft: Draft
-    own_key: str | None = None  # the caller's own key, masked
-    prints: tuple[str, ...]  # its fingerprint, and the one that an earlier version would have given it
-    deduplicate: bool = True
-    keywords: list[str]
-    receipt_id: str | None
-    request: str
-    thread: int | None = None  # of a message: the list that it came in; its turn is decided with the stored turns
-
-    @property
-    def fingerprint(self) -> str:
-        return self.prints[0]
-
-    @property
-    def known_by(self) -> tuple[str, ...]:
-        """The fingerprints of the memory that it would be stored as again. Lessons are compared by their pattern instead."""
-        deduplicated = self.deduplicate and self.draft.memory_type != MemoryType.LESSON
-        return self.prints if deduplicated or self.own_key else ()
-
-    def author(self, context: Context) -> Author:
-        session_id = self.draft.columns.get("session_id")
-        return Author(context.reader.agent_id, None if session_id is None else str(session_id))
 
 
 def add(
-    context: Context, content: object, metadata: object = None, *, own_key: object = None, deduplicate: object = None,
-    key: str | None = None, progress: Progress = no_progress,
-) -> list[Memory]:  # fmt: skip
-    """Store one item, or all items of a list, with the metadata.
-
-    `own_key` is the caller's own key of a single text, and `key` an idempotency key.
-    """
-    given = read_items(content, metadata) if is_list(content) else read_one(content, metadata)
-    if own_key is not None:
-        if is_list(content) or len(given) != 1 or given[0].thread is not None:
-            raise InvalidInput("a key names one memory", expected="a single text", remedy="leave out the key of messages")
-        given = [replace(given[0], key=own_key)]
-    return _store(context, given, key, deduplicate, progress)
-
-
-def add_many(
-    context: Context, items: object, metadata: object = None, *, deduplicate: object = None, key: str | None = None,
+    context: Context, texts: Sequence[NewText], *, deduplicate: object = None, idempotency_key: str | None = None,
     progress: Progress = no_progress,
 ) -> list[Memory]:  # fmt: skip
-    """Store each item, or count it as observed again if it is known. Writes all of them or none.
+    """Store each text, or count it as observed again if it is known. Writes all of them or none.
 
     Return the memory of each text, and of each message that is new.
     """
-    return _store(context, read_items(items, metadata), key, deduplicate, progress)
-
-
-def _store(context: Context, given: Sequence[Given], key: str | None, deduplicate: object, progress: Progress) -> list[Memory]:
-    if deduplicate not in (None, True, False):
-        raise InvalidInput(f"deduplicate is {shown(deduplicate)}", expected="True or False")
     if deduplicate is not None:
+        if not isinstance(deduplicate, bool):
+            raise InvalidInput(f"deduplicate is {shown(deduplicate)}", expected="True or False")
         context = context.with_options(deduplicate=deduplicate)
-    prepared = prepare(context, given, key=key, progress=progress)
-    if not prepared:
-        return []
+    prepared = prepare(context, texts, idempotency_key=idempotency_key, progress=progress)
     vectors = Vectors(progress)
-    return commit(context, lambda: plan_add(context, prepared, vectors))
-
-
-def prepare(
-    context: Context, items: Sequence[Given], *, key: str | None = None, request: str | None = None, trust: float | None = None,
-    progress: Progress = no_progress,
-) -> list[Prepared]:  # fmt: skip
-    """Validate and clean texts and their metadata. Raise `InvalidInput` for the first invalid one.
-
-    A flow that generates the items passes the hash of its own request and the trust; metadata cannot set them.
-    """
-    prepared: list[Prepared] = []
-    for at, item in enumerate(items, start=1):
-        prepared.append(_prepare_one(context, item, receipt_id(context, key, *([] if len(items) == 1 else [at - 1]))))
-        if at % _CHECKED_AT_ONCE == 0 or at == len(items) > 1:
-            progress("checking", at, len(items))
-    context.step("flow.validated")
-    if request is None:
-        return _with_common_request(prepared) if key else prepared
-    return [
-        replace(item, draft=replace(item.draft, columns={**item.draft.columns, "trust": trust}), request=request)
-        for item in prepared
-    ]
-
-
-def _with_common_request(prepared: Sequence[Prepared]) -> list[Prepared]:
-    """Give the messages of a list the same request: the list is repeated as a whole."""
-    whole = request_hash("messages", [[item.draft.content, item.draft.metadata] for item in prepared if item.thread is not None])
-    return [item if item.thread is None else replace(item, request=whole) for item in prepared]
-
-
-def _prepare_one(context: Context, item: Given, receipt: str | None) -> Prepared:
-    with numbered("item", item.item):
-        checked = draft(item.content, item.metadata, context.reader, context.limits, context.gate())
-        own_key = None if item.key is None else read_key(item.key)
-    if item.source:
-        checked = replace(checked, columns={**checked.columns, "trust": BASE_TRUST[item.source]})
-    return Prepared(
-        draft=checked,
-        own_key=own_key and context.gate().redact(own_key),
-        prints=(key_print(context.reader, checked, own_key),) if own_key else fingerprints(context.reader, checked),
-        deduplicate=context.options.deduplicate,
-        keywords=tokens(checked.content, language=context.options.stemmer_language),
-        receipt_id=receipt,
-        request=request_hash("add", checked.content, checked.metadata, *([own_key] if own_key else [])),
-        thread=item.thread,
-    )
+    return commit(context, lambda: plan_add(context, prepared, vectors)) if prepared else []
 
 
 # --- deciding ---
@@ -167,34 +62,28 @@ class _Batch:
 
     vectors: Vectors
     sightings: Sightings
+    numbers: dict[str, int]  # the last number of each partition
     stored: dict[str, Memory]  # the known memories, as they are stored
-    memories: dict[str, Memory] = field(default_factory=dict)
-    by_fingerprint: dict[str, str] = field(default_factory=dict)
-    numbers: dict[str, int] = field(default_factory=dict)  # the last number of each partition
+    memories: dict[str, Memory]
+    by_fingerprint: dict[str, str]
     entries: list[Entry] = field(default_factory=list)
     other_rows: list[Row] = field(default_factory=list)
     answers: list[Memory] = field(default_factory=list)
-    changed: set[str] = field(default_factory=set)
-
-    def put(self, memory: Memory) -> None:
-        self.memories[memory.id] = memory
-        self.by_fingerprint[str(memory.fingerprint)] = memory.id
 
     def known(self, item: Prepared) -> Memory | None:
         """Return the memory that an item would be stored as again, stored or earlier in this batch."""
-        found = (self.memories[self.by_fingerprint[each]] for each in item.known_by if each in self.by_fingerprint)
-        return next((memory for memory in found if memory.key == item.own_key), None)
+        found = (self.memories[self.by_fingerprint[each]] for each in item.same if each in self.by_fingerprint)
+        return next((memory for memory in found if memory.key == item.key), None)
 
 
 def plan_add(context: Context, prepared: Sequence[Prepared], vectors: Vectors) -> Plan[list[Memory]]:
     """Decide what to write under the current state of the store. Vectors of an earlier attempt are reused."""
-    seen = {name: context.store.version(name) for name in {_partition(context, item) for item in prepared}}
+    seen = {name: context.store.version(name) for name in {item.partition for item in prepared}}
     receipts = context.store.get(Kind.RECEIPT, [item.receipt_id for item in prepared if item.receipt_id])
-    prepared = _with_turns(context, prepared, receipts)
+    prepared = number_turns(context, prepared, receipts)
     known = _known(context, prepared)
-    batch = _Batch(vectors, Sightings(context, known), {memory.id: memory for memory in known}, numbers=dict(seen))
-    for memory in known:
-        batch.put(memory)
+    stored, by_fingerprint = ({memory.id: memory for memory in known}, {str(memory.fingerprint): memory.id for memory in known})
+    batch = _Batch(vectors, Sightings(context, known), dict(seen), stored, dict(stored), by_fingerprint)
     new = [item for item in prepared if batch.known(item) is None and item.receipt_id not in receipts]
     vectors.embed(context, [item.draft.content for item in new])
     context.step("flow.embedded")
@@ -202,46 +91,27 @@ def plan_add(context: Context, prepared: Sequence[Prepared], vectors: Vectors) -
         _add_one(context, batch, item, receipts.get(item.receipt_id or ""))
     deletes: list[Key] = []
     memories: list[Row] = []
-    for memory, before in ((batch.memories[id_], batch.stored.get(id_)) for id_ in sorted(batch.changed)):
-        passages, dropped = plan_passages(context, before, memory, vectors.get(memory.content))
-        memories += [memory.row(replaces=before.revision if before else 0), *passages]
-        deletes += dropped
+    for id_, memory in sorted(batch.memories.items()):
+        if (before := stored.get(id_)) is not memory:
+            passages, dropped = plan_passages(context, before, memory, vectors.get(memory.content))
+            memories += [memory.row(replaces=before.revision if before else 0), *passages]
+            deletes += dropped
     model_rows = vectors.model_rows(context) if memories else []
     puts = [*memories, *batch.other_rows, *batch.sightings.rows(), *model_rows, *own_audit_rows(context, batch.entries)]
     answers = (_reporting(memory, item.draft.redactions) for memory, item in zip(batch.answers, prepared, strict=True))
     return Plan(list(answers), puts, deletes, seen if puts else {})
 
 
-def _with_turns(context: Context, prepared: Sequence[Prepared], receipts: Mapping[str, Row]) -> Sequence[Prepared]:
-    """Give each new message the number of its turn, and leave out the messages that are stored already."""
-    replayed = {at for at, item in enumerate(prepared) if item.receipt_id in receipts}
-    messages = {
-        at: Said(item.thread, _partition(context, item), item.draft)
-        for at, item in enumerate(prepared)
-        if item.thread is not None and item.draft.columns["turn"] is None  # else the caller numbers its turns
-    }
-    if not messages:
-        return prepared
-    numbers = number_turns(context, messages, replayed)
-    kept = [(item, numbers.get(at)) for at, item in enumerate(prepared) if at not in messages or at in numbers or at in replayed]
-    return [item if number is None else _as_turn(context, item, number) for item, number in kept]
-
-
-def _as_turn(context: Context, item: Prepared, number: int) -> Prepared:
-    metadata, columns = {**item.draft.metadata, "turn": number}, {**item.draft.columns, "turn": number}
-    turn = replace(item.draft, metadata=metadata, columns=columns)
-    return replace(item, draft=turn, prints=fingerprints(context.reader, turn))
-
-
 def _known(context: Context, prepared: Sequence[Prepared]) -> list[Memory]:
     """Return the active memories that items would be stored as again."""
-    prints = tuple({each for item in prepared for each in item.known_by})
-    if not prints:
-        return []
-    active = all_of(equals("status", Status.ACTIVE), model.not_expired(iso(context.clock())))
-    rows = intact(context, context.store.find(Kind.MEMORY, all_of(In("fingerprint", prints), active)))
+    rows = intact(context, _find_active(context, {each for item in prepared for each in item.same}))
     # No block seals a fingerprint: with a forged one, a new text would be lost, or counted in another scope.
     return [memory for memory in map(Memory.of, rows) if has_own_print(memory)]
+
+
+def _find_active(context: Context, fingerprints: Collection[str]) -> list[Row]:
+    active = all_of(equals("status", Status.ACTIVE), model.not_expired(iso(context.clock())))
+    return context.store.find(Kind.MEMORY, all_of(In("fingerprint", tuple(fingerprints)), active)) if fingerprints else []
 
 
 def _reporting(memory: Memory, redactions: dict[str, int]) -> Memory:
@@ -254,7 +124,7 @@ def _add_one(context: Context, batch: _Batch, item: Prepared, receipt: Row | Non
         id_ = replayed_id(Receipt.of(receipt), item.request)
         # A caller may write memories for a session that it cannot read, and repeats such a call too: visibility is not checked.
         if id_ not in batch.memories:
-            batch.memories[id_] = require_memory(context, id_, any_reader=True)
+            batch.memories[id_] = batch.stored[id_] = require_memory(context, id_, any_reader=True)
         batch.answers.append(batch.memories[id_])
         return
     ms = context.clock()
@@ -262,13 +132,12 @@ def _add_one(context: Context, batch: _Batch, item: Prepared, receipt: Row | Non
         memory, change, entry = (_replace if _is_replaced(known, item) else _observe)(context, batch, item, known, ms)
         batch.other_rows.append(change)
     else:
-        name = _partition(context, item)
-        batch.numbers[name] += 1
-        memory = new_memory(context, item, batch.vectors[item.draft.content], ms=ms, number=batch.numbers[name])
+        batch.numbers[item.partition] += 1
+        memory = new_memory(context, item, batch.vectors[item.draft.content], ms=ms, number=batch.numbers[item.partition])
         entry = retain_entry(context, ms, memory, "add")
     batch.entries.append(entry)
-    batch.put(memory)
-    batch.changed.add(memory.id)
+    batch.memories[memory.id] = memory
+    batch.by_fingerprint[str(memory.fingerprint)] = memory.id
     batch.answers.append(memory)
     if item.receipt_id:
         used = Receipt(id=item.receipt_id, created_at=memory.created_at, ref=memory.id, request=item.request)
@@ -276,12 +145,12 @@ def _add_one(context: Context, batch: _Batch, item: Prepared, receipt: Row | Non
 
 
 def _is_replaced(known: Memory, item: Prepared) -> bool:
-    return item.own_key is not None and (known.content, known.metadata) != (item.draft.content, item.draft.metadata)
+    return item.key is not None and (known.content, known.metadata) != (item.draft.content, item.draft.metadata)
 
 
 def _observe(context: Context, batch: _Batch, item: Prepared, known: Memory, ms: int) -> tuple[Memory, Row, Entry]:
     """Return the known memory as observed once more, its history row and its audit entry."""
-    author, metadata, trust = item.author(context), item.draft.metadata, item.draft.columns.get("trust")
+    author, metadata, trust = _author(context, item), item.draft.metadata, item.draft.columns.get("trust")
     updates: dict[str, Any] = {"times_observed": known.times_observed + 1, "last_observed": iso(ms)}
     if isinstance(trust, float):
         updates["trust"] = best_trust(known.trust, trust)
@@ -304,7 +173,7 @@ def _replace(context: Context, batch: _Batch, item: Prepared, known: Memory, ms:
         batch.vectors.embed(context, [item.draft.content])
         embedded = batch.vectors[item.draft.content]
         columns |= {"vector": embedded.own, "pending": embedded.pending}
-    batch.sightings.replace(known, item.author(context), at=iso(ms))
+    batch.sightings.replace(known, _author(context, item), at=iso(ms))
     return revise(context, ms, known, action="replace", **columns)
 
 
@@ -322,7 +191,7 @@ def new_memory(context: Context, item: Prepared, vectors: Embedded, *, ms: int, 
         agent_id=context.reader.agent_id,
         last_observed=at,
         number=number,
-        key=item.own_key,
+        key=item.key,
         fingerprint=item.fingerprint,
         salt=context.ids.salt(),
         keywords=item.keywords,
@@ -333,8 +202,9 @@ def new_memory(context: Context, item: Prepared, vectors: Embedded, *, ms: int, 
     )
 
 
-def _partition(context: Context, item: Prepared) -> str:
-    return model.partition_for(context.reader.user_id, context.reader.agent_id, item.draft.memory_type, None)
+def _author(context: Context, item: Prepared) -> Author:
+    session_id = item.draft.columns["session_id"]
+    return Author(context.reader.agent_id, None if session_id is None else str(session_id))
 
 
 # --- changing ---
@@ -422,8 +292,9 @@ def _plan_update(
     new = replace(new, columns={**{name: getattr(memory, name) for name in new.columns}, **columns})
     columns["keywords"] = tokens(new.content, language=context.options.stemmer_language)
     columns["fingerprint"] = updated_print(memory.fingerprint, owner, new)
-    if memory.key and columns["fingerprint"] != memory.fingerprint:
-        _check_key_unused(context, memory.key, columns["fingerprint"])
+    if memory.key and columns["fingerprint"] != memory.fingerprint and _find_active(context, [columns["fingerprint"]]):
+        remedy = "delete that one first, or keep the type and the project"
+        raise InvalidInput(f"another memory has the key {shown(memory.key)} there", remedy=remedy)
     if new.content != memory.content:
         vectors.embed(context, [new.content])
         columns |= {"vector": vectors[new.content].own, "pending": vectors[new.content].pending}
@@ -432,14 +303,6 @@ def _plan_update(
     sightings = retired_sightings(context, memory, plan.answer)
     model_rows = vectors.model_rows(context) if vectors else []
     return replace(plan, puts=[*plan.puts, *model_rows, *passages, *sightings], deletes=deletes)
-
-
-def _check_key_unused(context: Context, own_key: str, key_fingerprint: str) -> None:
-    """Raise `InvalidInput` if another active memory of the new scope has the key."""
-    active = all_of(equals("status", Status.ACTIVE), model.not_expired(iso(context.clock())))
-    if context.store.count(Kind.MEMORY, all_of(equals("fingerprint", key_fingerprint), active)):
-        remedy = "delete that one first, or keep the type and the project"
-        raise InvalidInput(f"another memory has the key {shown(own_key)} there", remedy=remedy)
 
 
 def plan_passages(

@@ -45,7 +45,8 @@ class Layer0:
             rules = self.scrub.validation
             expected = f"{rules.min_length} to {rules.max_length:,} characters (scrub.validation)"
             raise InvalidInput(f"the text is rejected: it has {len(scrubbed.text):,} characters", expected=expected)
-        return self.redact(scrubbed.text) if scrubbed.text.strip() else redacted
+        is_changed = scrubbed.text != redacted and scrubbed.text.strip()
+        return self.redact(scrubbed.text) if is_changed else redacted
 
     def _without_hiding_tags(self, text: str) -> str:
         """Return the text; without its tags if they hide what must be masked, also in comments, scripts and attributes."""

@@ -1,19 +1,19 @@
 """Read what a caller gives to `add`: a text, a pair of text and metadata, a mapping, a chat message, or a list of these.
 
-Messages are read in the forms of OpenAI, Anthropic and LangChain. A message becomes one text; who said it, when, and the calls of
-tools go into its metadata. System messages and messages without text are not stored.
+Messages are read in the forms of OpenAI, Anthropic and LangChain. A message becomes one text; its author, its time and the calls
+of tools go into the metadata. System messages and messages without text are not stored.
 """
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
 
 from memory_mesh.core.checks import is_number, listed, number
 from memory_mesh.core.errors import InvalidInput, shown
 from memory_mesh.core.model import iso, parse_time
-from memory_mesh.core.safety import Source
+from memory_mesh.core.safety import BASE_TRUST, Source
 
 
 @runtime_checkable
@@ -27,63 +27,65 @@ Metadata = Mapping[str, object]
 Message = Mapping[str, object] | MessageObject
 Item = str | Message | tuple[str, Metadata | None] | tuple[Sequence[Message], Metadata | None] | Sequence[Message]
 
-ALONE = -1  # the thread of a message that was given by itself
+SINGLE = -1  # the thread of a message that was not given in a list
 MAX_MESSAGES = 10_000
 _SOURCES = {"user": Source.USER_IMPLICIT, "assistant": Source.INFERENCE, "tool": Source.TOOL_OUTPUT}
 _UNSTORED_ROLES = ("system", "developer")
 _ALIASES = {"human": "user", "ai": "assistant", "model": "assistant", "function": "tool"}
 _TEXT_PARTS = ("text", "input_text", "output_text")
-_THOUGHTS = ("thinking", "redacted_thinking", "reasoning")
+_UNNAMED_PARTS = (*_TEXT_PARTS, "tool_use", "tool_result", "thinking", "redacted_thinking", "reasoning")
 _EXPECTED = "a text, a pair of text and metadata, a message, or a list of messages"
 _MAX_ARGUMENTS = 4_000  # characters of the arguments of one call; they may contain whole files
 _MAX_VALUE = 1_000  # characters of one argument of a call that has too many
-_YEAR_10000 = 253_402_300_799
+_MAX_TIME = 253_402_300_799_000  # the end of the year 9999 in milliseconds
 _MILLISECONDS = 1e11  # a larger timestamp is in milliseconds: as seconds it would be after the year 5000
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
-    """One text to store and its metadata, neither of them checked yet."""
+class NewText:
+    """A text to store and its metadata, neither of them checked yet."""
 
     content: object
     metadata: object = None
-    source: Source | None = None  # of a message: it decides the trust
-    thread: int | None = None  # of a message: the list that it came in; messages of a list are compared with the stored turns
+    trust: float | None = None
+    thread: int | None = None  # of a message: the list that it came in, which is compared with the stored turns
     item: int | None = None  # its position in the call, for errors; None if it is the only one
     key: object = None  # the caller's own key of the memory
 
 
 def is_list(content: object) -> bool:
     """Return whether the argument of `add` is a list of items rather than one of them."""
-    return _is_list(content) or (isinstance(content, list | tuple) and _is_list(content[0]))
+    pair = _as_pair(content)
+    return isinstance(pair[0] if pair else content, list | tuple) and not (pair and _as_pair(pair[0]))
 
 
-def _is_list(content: object) -> bool:
-    return isinstance(content, list | tuple) and not _is_pair(content)
-
-
-def read_one(item: object, metadata: object = None) -> list[Given]:
-    """Return the texts of one item; a message with several results of tools has several. Raise `InvalidInput` if it has none."""
-    given = list(_read(item, metadata, ALONE, {}))
-    if not given:
+def read_texts(content: object, metadata: object = None, key: object = None) -> list[NewText]:
+    """Return the texts of the argument of `add`. Raise `InvalidInput` for a single item without text."""
+    if is_list(content):
+        texts = read_items([content] if _as_pair(content) else content, metadata)
+    elif not (texts := list(_read(content, metadata, SINGLE, {}, None))):
         remedy = "leave it out, or give the list of messages that it is part of"
         raise InvalidInput("system messages and messages without text are not stored", remedy=remedy)
-    return given
+    if key is None:
+        return texts
+    if is_list(content) or texts[0].thread is not None:
+        raise InvalidInput("a key names one memory", expected="a single text", remedy="leave out the key of messages")
+    return [replace(texts[0], key=key)]
 
 
-def read_items(items: object, metadata: object = None) -> list[Given]:
+def read_items(items: object, metadata: object = None) -> list[NewText]:
     """Return the texts of a batch; `metadata` is added to that of each item. An error names the position of the item."""
     every: list[object] = listed("items", items, expected="a list; `add` takes a single item")
-    given: list[Given] = []
+    texts: list[NewText] = []
     calls: dict[str, object] = {}
     for n, item in enumerate(every):
         at = n if len(every) > 1 else None
         with numbered("item", at):
-            given += _read(item, metadata, 0, calls, at)
-    if sum(one.thread is not None for one in given) > MAX_MESSAGES:
+            texts += _read(item, metadata, 0, calls, at)
+    if sum(text.thread is not None for text in texts) > MAX_MESSAGES:
         remedy = "give the rest in further calls, in order"
         raise InvalidInput("too many messages in one call", expected=f"at most {MAX_MESSAGES:,}", remedy=remedy)
-    return given
+    return texts
 
 
 @contextmanager
@@ -97,30 +99,28 @@ def numbered(name: str, at: int | None) -> Iterator[None]:
         raise type(error)(f"{name} {at}: {error.what}", expected=error.expected, remedy=error.remedy) from None
 
 
-def _read(given: object, metadata: object, thread: int, calls: dict[str, object], at: int | None = None) -> Iterator[Given]:
+def _read(given: object, metadata: object, thread: int, calls: dict[str, object], at: int | None) -> Iterator[NewText]:
     """Yield the texts of an item. `calls` keeps the calls of messages without text until the results of their tools follow."""
     item = _plain(given)
-    if isinstance(item, Mapping) and (role := _role(item)):
-        for text, own, source in _turns(role, item, metadata, calls):
-            yield Given(text, own, source, thread, at)
+    if pair := _as_pair(item):
+        item, metadata = _plain(pair[0]), _merged(metadata, pair[1])
+    if isinstance(item, str):
+        yield NewText(item, metadata, item=at)
+    elif isinstance(item, Mapping) and (role := _role(item)):
+        for source, text, own in _turns(role, item, metadata, calls):
+            yield NewText(text, own, BASE_TRUST[source], thread, at)
     elif isinstance(item, Mapping):
         if unknown := [key for key in item if key not in ("content", "metadata", "key")]:
             expected = "content, metadata and key, or a message with role and content"
             raise InvalidInput(f"unknown key {shown(unknown[0])}", expected=expected)
-        yield Given(item.get("content"), _merged(metadata, item.get("metadata")), item=at, key=item.get("key"))
-    elif isinstance(item, list | tuple) and _is_pair(item):
-        content, merged = _plain(item[0]), _merged(metadata, item[1])
-        if isinstance(content, Mapping) or _is_list(content):
-            yield from _read(content, merged, thread, calls, at)
-        else:
-            yield Given(content, merged, item=at)
+        yield NewText(item.get("content"), _merged(metadata, item.get("metadata")), item=at, key=item.get("key"))
     elif isinstance(item, list | tuple) and item and all(isinstance(_plain(one), Mapping) for one in item):
         inner: dict[str, object] = {}
         for n, message in enumerate(item):
             with numbered("message", n):
                 yield from _read(message, metadata, 1 + (at or 0), inner, at)
-    elif isinstance(item, str):
-        yield Given(item, metadata, item=at)
+    elif pair:
+        yield NewText(item, metadata, item=at)  # refused with the other contents
     else:
         several = "`add_many` stores several texts" if isinstance(item, list | tuple) and item else ""
         raise InvalidInput(f"content is {shown(item)}", expected=_EXPECTED, remedy=several)
@@ -133,15 +133,14 @@ def _plain(item: Any) -> object:
     return item.model_dump()
 
 
-def _is_pair(item: Sequence[object]) -> bool:
-    """Return whether a sequence is a content with its metadata. The second of two messages is not metadata."""
-    if len(item) != 2:
-        return False
-    first, second = item
-    keys = {"role", "content"} & second.keys() if isinstance(second, Mapping) else set()
-    if isinstance(first, str):
-        return isinstance(item, tuple) or not (isinstance(second, str) or len(keys) == 2)
-    return second is None or (isinstance(second, Mapping) and not keys)
+def _as_pair(item: object) -> tuple[object, object] | None:
+    """Return a content with its metadata; None for anything else. The second of two messages is not metadata."""
+    if not isinstance(item, list | tuple) or len(item) != 2:
+        return None
+    content, metadata = item
+    is_text = isinstance(item, tuple) and isinstance(content, str)
+    is_metadata = metadata is None or (isinstance(metadata, Mapping) and not {"role", "content"} & metadata.keys())
+    return (content, metadata) if is_text or is_metadata else None
 
 
 def _merged(common: object, own: object) -> object:
@@ -167,8 +166,8 @@ def _role(item: Mapping[Any, object]) -> str | None:
 
 def _turns(
     role: str, message: Mapping[Any, object], common: object, calls: dict[str, object]
-) -> Iterator[tuple[str, Metadata, Source]]:
-    """Yield text, metadata and source of each turn in a message. Anthropic puts results of tools into a user's message."""
+) -> Iterator[tuple[Source, str, Metadata]]:
+    """Yield source, text and metadata of each turn in a message."""
     if role in _UNSTORED_ROLES:
         return
     if "content" not in message and not message.get("tool_calls"):
@@ -176,60 +175,42 @@ def _turns(
     metadata = _merged(common, message.get("metadata")) or {}
     if not isinstance(metadata, Mapping):
         raise InvalidInput(f"metadata is {type(metadata).__name__}", expected="an object with text keys")
-    name, parts = message.get("name"), _Parts.of(message.get("content"), message.get("tool_calls"))
+    name, call_id, parts = message.get("name"), message.get("tool_call_id"), _read_parts(message.get("content"))
     if name is not None and (not isinstance(name, str) or not name.strip()):
         raise InvalidInput(f"name is {shown(name)}", expected="a non-empty text")
-    own = {**metadata, "event_time": _time(message.get("timestamp")) or metadata.get("event_time")}
-    said = [("tool", None, _Parts.of(result.get("content")), result.get("tool_use_id")) for result in parts.results]
-    for who, speaker, each, call_id in [*said, (role, name, parts, message.get("tool_call_id"))]:
-        if each.text:
-            called = [calls.pop(call_id)] if isinstance(call_id, str) and call_id in calls else []
-            own |= {"speaker": speaker or metadata.get("speaker") or who, "role": who, "tool_call_id": call_id}
-            own |= {"provenance": {"source": _SOURCES[who].value}, "attachments": each.others or None}
-            own["tool_calls"] = [*each.calls, *called] or None
-            yield each.text, {key: value for key, value in own.items() if value is not None}, _SOURCES[who]
-        else:
-            calls |= {str(call["id"]): call for call in each.calls if "id" in call}
+    for result in parts:  # Anthropic puts results of tools into a user's message
+        if result["type"] == "tool_result":
+            output = {**message, "content": result.get("content"), "tool_call_id": result.get("tool_use_id")}
+            yield from _turns("tool", {**output, "name": None, "tool_calls": None}, common, calls)
+    given_calls = listed("tool_calls", message.get("tool_calls") or [], expected="a list of calls")
+    own_calls = [_read_call(call) for call in (*given_calls, *(part for part in parts if part["type"] == "tool_use"))]
+    text = "\n".join(str(part["text"]) for part in parts if part["type"] in _TEXT_PARTS and str(part["text"]).strip())
+    if not text:
+        calls |= {str(call["id"]): call for call in own_calls if "id" in call}
+        return
+    answered = [calls.pop(call_id)] if isinstance(call_id, str) and call_id in calls else []
+    own = {
+        **metadata, "event_time": _time(message.get("timestamp")) or metadata.get("event_time"), "tool_call_id": call_id,
+        "speaker": name or metadata.get("speaker") or role, "role": role, "provenance": {"source": _SOURCES[role].value},
+        "tool_calls": [*own_calls, *answered] or None,
+        "attachments": [str(part["type"])[:60] for part in parts if part["type"] not in _UNNAMED_PARTS] or None,
+    }  # fmt: skip
+    yield _SOURCES[role], text, {key: value for key, value in own.items() if value is not None}
 
 
-@dataclass(slots=True)
-class _Parts:
-    """The content of a message, sorted."""
-
-    texts: list[str] = field(default_factory=list)
-    calls: list[dict[str, object]] = field(default_factory=list)
-    results: list[Mapping[Any, object]] = field(default_factory=list)  # of tools, as Anthropic sends them
-    others: list[str] = field(default_factory=list)  # the types of images, files and the like
-
-    @property
-    def text(self) -> str:
-        return "\n".join(text for text in self.texts if text.strip())
-
-    @classmethod
-    def of(cls, content: object, calls: object = None) -> "_Parts":
-        every = [content] if isinstance(content, str) else [] if content is None else content
-        if not isinstance(every, list | tuple):
-            raise InvalidInput(f"content is {type(content).__name__}", expected="a text, or a list of parts")
-        every_call = calls if isinstance(calls, list | tuple) else [] if calls is None else [calls]
-        parts = cls(calls=[_read_call(call) for call in every_call])
-        for part in map(_plain, every):
-            if not isinstance(part, str | Mapping):
-                raise InvalidInput(f"content has a part of type {type(part).__name__}", expected="texts and objects")
-            parts._add({"text": part} if isinstance(part, str) else part)
-        return parts
-
-    def _add(self, part: Mapping[Any, object]) -> None:
-        kind = part.get("type", "text" if "text" in part else "other")
-        if kind in _TEXT_PARTS:
-            if not isinstance(text := part.get("text"), str):
-                raise InvalidInput(f"the text of a part is {type(text).__name__}", expected="text")
-            self.texts.append(text)
-        elif kind == "tool_use":
-            self.calls.append(_read_call(part))
-        elif kind == "tool_result":
-            self.results.append(part)
-        elif kind not in _THOUGHTS:
-            self.others.append(str(kind)[:60])
+def _read_parts(content: object) -> list[Mapping[Any, object]]:
+    """Return the parts of a content, each with its type."""
+    given = [content] if isinstance(content, str) else [] if content is None else content
+    if not isinstance(given, list | tuple):
+        raise InvalidInput(f"content is {type(content).__name__}", expected="a text, or a list of parts")
+    parts: list[Mapping[Any, object]] = []
+    for part in ({"text": one} if isinstance(one, str) else _plain(one) for one in given):
+        if not isinstance(part, Mapping):
+            raise InvalidInput(f"content has a part of type {type(part).__name__}", expected="texts and objects")
+        parts.append({"type": "text" if "text" in part else "other", **part})
+        if parts[-1]["type"] in _TEXT_PARTS and not isinstance(text := part.get("text"), str):
+            raise InvalidInput(f"the text of a part is {type(text).__name__}", expected="text")
+    return parts
 
 
 def _read_call(given: object) -> dict[str, object]:
@@ -264,5 +245,5 @@ def _time(value: object) -> str | None:
     """Return the time of a message, given as ISO 8601, a datetime or seconds since 1970."""
     if value is None or not is_number(value):
         return None if value is None else parse_time(value, "timestamp")
-    seconds = number("timestamp", value, min_=0, max_=_YEAR_10000 * 1000, expected="seconds since 1970, or ISO 8601")
+    seconds = number("timestamp", value, min_=0, max_=_MAX_TIME, expected="seconds since 1970, or ISO 8601")
     return iso(round(seconds if seconds > _MILLISECONDS else seconds * 1000))

@@ -17,9 +17,12 @@ _TEXT, _KEY = "text:", "key:"
 _COLUMNS = ("session_id", "project", "memory_type", "event_time", "speaker")
 
 
-def fingerprint(reader: Reader, draft: Draft) -> str:
-    """Return a digest that is equal for texts that are one memory: in one scope and, in conversations, at one place."""
-    return fingerprints(reader, draft)[0]
+def fingerprint(reader: Reader, draft: Draft, key: str | None = None) -> str:
+    """Return a digest that is equal for texts that are one memory: in one scope and, in conversations, at one place.
+
+    With a key of the caller's own, what is stored under the key in one scope is one memory.
+    """
+    return fingerprints(reader, draft)[0] if key is None else _scoped_key(reader, draft, _digest([key]))
 
 
 def fingerprints(reader: Reader, draft: Draft) -> tuple[str, str]:
@@ -30,11 +33,6 @@ def fingerprints(reader: Reader, draft: Draft) -> tuple[str, str]:
     session = None if speaker is None and turn is None else columns.get("session_id")
     old = [reader.user_id, reader.agent_id, *map(columns.get, _COLUMNS), turn, normal]
     return _TEXT + _digest([*_scope(reader, draft), session, time, speaker, turn, normal]), _digest(old)
-
-
-def key_print(reader: Reader, draft: Draft, key: str) -> str:
-    """Return the fingerprint of a memory with a key of the caller's own."""
-    return _scoped_key(reader, draft, _digest([key]))
 
 
 def key_prefix(key: object) -> str:

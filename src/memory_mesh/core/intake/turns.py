@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 
 from memory_mesh.core.intake.drafts import Draft, normal_text
-from memory_mesh.core.model import Memory, Value
+from memory_mesh.core.model import Row, Value
 
 # Only lists that repeat one message hundreds of times need so many comparisons. Then all are new: storing twice loses nothing.
 _MAX_COMPARED = 300_000
@@ -31,10 +31,11 @@ class Turn:
         return cls(columns["speaker"], normal_text(draft.content), columns["event_time"], draft.metadata.get("tool_call_id"))
 
     @classmethod
-    def of_memory(cls, memory: Memory, *, altered: bool) -> "Turn":
-        changed = altered or memory.revision > 1
-        call = memory.metadata.get("tool_call_id")
-        return cls(memory.speaker, normal_text(memory.content), memory.event_time, call, changed)
+    def of_row(cls, row: Row, *, altered: bool) -> "Turn":
+        metadata = row.value("metadata")
+        call = metadata.get("tool_call_id") if isinstance(metadata, dict) else None
+        text = normal_text(str(row.value("content")))
+        return cls(row.value("speaker"), text, row.value("event_time"), call, altered or row.revision > 1)
 
     def is_equal(self, stored: "Turn | None") -> bool:
         """Return whether it has the speaker and text of a stored turn, and no other time or tool call."""

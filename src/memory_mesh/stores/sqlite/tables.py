@@ -62,7 +62,7 @@ _INDEXES = (
     "ON memories (user_id, status, partition, memory_type, reach, agent_id, session_id)",
     "CREATE INDEX IF NOT EXISTS memories_by_age ON memories (partition, created_at, number, id)",
     "CREATE INDEX IF NOT EXISTS memories_by_fingerprint ON memories (fingerprint) WHERE fingerprint IS NOT NULL",
-    "CREATE INDEX IF NOT EXISTS memories_by_turn ON memories (partition, session_id, turn) WHERE turn IS NOT NULL",
+    "CREATE INDEX IF NOT EXISTS memories_by_turn ON memories (partition, session_id, project, turn) WHERE turn IS NOT NULL",
     "CREATE INDEX IF NOT EXISTS memories_by_sources ON memories (user_id, sources)",
     "CREATE INDEX IF NOT EXISTS memories_to_take_up ON memories (id) WHERE partition IS NULL",
     "CREATE INDEX IF NOT EXISTS blocks_by_memory ON yamo_blocks (ref, memory_revision, content_hash) WHERE ref IS NOT NULL",

@@ -1,0 +1,88 @@
+"""Prepare what a call stores: validate, clean, and compute everything that does not depend on the store."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from memory_mesh.core import model
+from memory_mesh.core.intake import Draft, NewText, draft, fingerprint, fingerprints, numbered, read_key
+from memory_mesh.core.model import MemoryType
+from memory_mesh.core.ports import Progress, no_progress
+from memory_mesh.core.search import tokens
+from memory_mesh.flows.context import Context
+from memory_mesh.flows.receipts import receipt_id, request_hash
+
+_CHECKED_AT_ONCE = 256  # items between two reports of progress
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """A valid, cleaned item. A message without a turn has neither fingerprint nor keywords: most messages of a list are known."""
+
+    draft: Draft
+    partition: str
+    key: str | None = None  # the caller's own key, masked
+    thread: int | None = None  # of a message: the list that it came in
+    receipt_id: str | None = None  # with an idempotency key
+    request: str = ""
+    fingerprint: str = ""
+    same: tuple[str, ...] = ()  # the fingerprints of the stored memory that it is counted as, or that it replaces
+    keywords: list[str] = field(default_factory=list)
+
+    @property
+    def needs_turn(self) -> bool:
+        """Whether it is a message whose turn is not numbered by the caller."""
+        return self.thread is not None and self.draft.columns["turn"] is None
+
+    def as_turn(self, context: Context, number: int) -> "Prepared":
+        """Return a message as the turn with this number."""
+        metadata, columns = {**self.draft.metadata, "turn": number}, {**self.draft.columns, "turn": number}
+        return _with_prints(context, replace(self, draft=replace(self.draft, metadata=metadata, columns=columns)), None)
+
+
+def prepare(
+    context: Context, texts: Sequence[NewText], *, idempotency_key: str | None = None, request: str | None = None,
+    progress: Progress = no_progress,
+) -> list[Prepared]:  # fmt: skip
+    """Validate and clean texts and their metadata. Raise `InvalidInput` for the first invalid one.
+
+    A flow that generates the texts passes the hash of its own request.
+    """
+    prepared: list[Prepared] = []
+    for at, text in enumerate(texts):
+        receipt = receipt_id(context, idempotency_key, *([] if len(texts) == 1 else [at]))
+        prepared.append(_prepare_one(context, text, receipt, request))
+        if (at + 1) % _CHECKED_AT_ONCE == 0 or at + 1 == len(texts) > 1:
+            progress("checking", at + 1, len(texts))
+    context.step("flow.validated")
+    if idempotency_key is None:
+        return prepared
+    # The messages of a list are repeated as a whole: which of them were new depends on what was stored before.
+    whole = request_hash("messages", [[item.draft.content, item.draft.metadata] for item in prepared if item.thread is not None])
+    return [item if item.thread is None else replace(item, request=whole) for item in prepared]
+
+
+def _prepare_one(context: Context, text: NewText, receipt: str | None, request: str | None) -> Prepared:
+    with numbered("item", text.item):
+        checked = draft(text.content, text.metadata, context.reader, context.limits, context.gate())
+        key = None if text.key is None else read_key(text.key)
+    if text.trust is not None:
+        checked = replace(checked, columns={**checked.columns, "trust": text.trust})
+    if receipt and request is None:
+        request = request_hash("add", checked.content, checked.metadata, *([key] if key else []))
+    item = Prepared(
+        draft=checked,
+        partition=model.partition_for(context.reader.user_id, context.reader.agent_id, checked.memory_type, None),
+        key=key and context.gate().redact(key),
+        thread=text.thread,
+        receipt_id=receipt,
+        request=request or "",
+    )
+    return item if item.needs_turn else _with_prints(context, item, key)
+
+
+def _with_prints(context: Context, item: Prepared, key: str | None) -> Prepared:
+    same: tuple[str, ...] = (fingerprint(context.reader, item.draft, key),) if key else fingerprints(context.reader, item.draft)
+    # Lessons are compared by their pattern instead.
+    deduplicated = context.options.deduplicate and item.draft.memory_type != MemoryType.LESSON
+    keywords = tokens(item.draft.content, language=context.options.stemmer_language)
+    return replace(item, fingerprint=same[0], same=same if deduplicated or key else (), keywords=keywords)
