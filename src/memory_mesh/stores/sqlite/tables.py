@@ -7,10 +7,11 @@ A move is a put or a delete of a row that affects searches (`MOVING`). Each move
 """
 
 import json
+import re
 import secrets
 import sqlite3
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import cache
@@ -39,16 +40,20 @@ APPLICATION_ID = 0x4D4D5348  # "MMSH", in the header of our files: SQLite has th
 
 _TRIMMED_EVERY = 1_000  # moves; trimming the log less often keeps most changes fast
 
+# `{added}` is where our columns go.
 _TABLES = (
     """CREATE TABLE IF NOT EXISTS memories (
       id TEXT PRIMARY KEY, content TEXT NOT NULL, metadata TEXT, collection TEXT DEFAULT 'memory-lane', tags TEXT, embedding BLOB,
       decay_factor REAL DEFAULT 1.0, valid_from TEXT, valid_until TEXT, superseded_by TEXT, auto_tags TEXT, keywords TEXT,
-      created_at TEXT NOT NULL, updated_at TEXT NOT NULL)""",
+      created_at TEXT NOT NULL, updated_at TEXT NOT NULL{added})""",
     """CREATE TABLE IF NOT EXISTS yamo_blocks (
       id TEXT PRIMARY KEY, agent_id TEXT, operation_type TEXT NOT NULL, yamo_text TEXT NOT NULL, timestamp TEXT NOT NULL,
-      block_hash TEXT NOT NULL, prev_hash TEXT, metadata TEXT)""",
+      block_hash TEXT NOT NULL, prev_hash TEXT, metadata TEXT{added})""",
     """CREATE TABLE IF NOT EXISTS records (
-      kind TEXT NOT NULL, id TEXT NOT NULL, embedding BLOB, model TEXT, extra TEXT, PRIMARY KEY (kind, id)) WITHOUT ROWID""",
+      kind TEXT NOT NULL, id TEXT NOT NULL, embedding BLOB, model TEXT, extra TEXT{added},
+      PRIMARY KEY (kind, id)) WITHOUT ROWID""",
+)
+_LOG = (
     """CREATE TABLE IF NOT EXISTS partitions (
       partition TEXT PRIMARY KEY, version INTEGER NOT NULL, nonce TEXT NOT NULL) WITHOUT ROWID""",
     """CREATE TABLE IF NOT EXISTS moves (
@@ -122,9 +127,10 @@ def prepare(connection: sqlite3.Connection) -> None:
     old = columns_of(connection, "partitions") >= {"documents", "length"}
     if old:
         connection.execute("ALTER TABLE partitions RENAME TO partitions_1")
-    for statement in _TABLES:
+    for statement in _LOG:
         connection.execute(statement)
-    for table in (MEMORIES, BLOCKS, RECORDS):
+    for statement, table in zip(_TABLES, (MEMORIES, BLOCKS, RECORDS), strict=True):
+        connection.execute(_with_columns(statement, table))
         _complete(connection, table)
     for index in ("blocks_by_ref", "memories_by_status"):  # of schema 2
         connection.execute(f"DROP INDEX IF EXISTS {index}")
@@ -172,14 +178,23 @@ def mark_freed(connection: sqlite3.Connection) -> None:
     connection.execute("DELETE FROM mesh_meta WHERE key = 'unfreed'")
 
 
+def _with_columns(statement: str, table: Table) -> str:
+    """Return the statement that creates a table with all columns. To add them to a new table takes SQLite much longer."""
+    written = re.findall(r"(\w+) (?:TEXT|BLOB|REAL)", statement)
+    return statement.format(added="".join(f", {column}" for column in _missing_columns(table, written)))
+
+
 def _complete(connection: sqlite3.Connection, table: Table) -> None:
-    """Add the columns that the table lacks; all are nullable and come last."""
-    existing = columns_of(connection, table.name)
+    """Add the columns that a table of an earlier version lacks."""
+    for column in _missing_columns(table, columns_of(connection, table.name)):
+        connection.execute(f"ALTER TABLE {table.name} ADD COLUMN {column}")
+
+
+def _missing_columns(table: Table, existing: Collection[str]) -> list[str]:
+    """Return the definitions of the columns that are not in `existing`; all are nullable and come last."""
     columns = {table.physical(column.name): column.type for column in COLUMNS if column.name in table.columns}
     columns |= {"model": Type.TEXT, "extra": Type.JSON} if table is not BLOCKS else {}
-    for name, kind in columns.items():
-        if name not in existing:
-            connection.execute(f"ALTER TABLE {table.name} ADD COLUMN {name} {_TYPES.get(kind, 'TEXT')}")
+    return [f"{name} {_TYPES.get(kind, 'TEXT')}" for name, kind in columns.items() if name not in existing]
 
 
 def _fill_sealed_contents(connection: sqlite3.Connection) -> None:
