@@ -46,7 +46,7 @@ class Settings:
     home: Path
     caches: Path
     project: ProjectFile | None = None
-    cwd: Path = Path()  # the working folder: the relative path of a store starts there
+    cwd: Path = Path()  # the working folder: relative paths start there
 
     def displayed(self) -> list[tuple[str, str, str]]:
         """Return name, value and origin of each option; secrets and the passwords of URLs are not shown."""
@@ -62,21 +62,21 @@ class Settings:
     def audit_key_file(self) -> Path:
         """The file of the keys that sign the audit chains."""
         given = self.options.audit_key_file
-        return folder(given, "audit_key_file") if given else self.home / "audit.key"
+        return self.cwd / folder(given, "audit_key_file") if given else self.home / "audit.key"
 
     @property
     def cache(self) -> Path:
         """The folder for files that can be downloaded or built again."""
-        return folder(self.options.cache_dir, "cache_dir") if self.options.cache_dir else self.caches / "memory-mesh"
+        return self.cwd / folder(self.options.cache_dir, "cache_dir") if self.options.cache_dir else self.caches / "memory-mesh"
 
 
 def load(arguments: Mapping[str, object], *, environ: Mapping[str, str] | None = None, cwd: Path | None = None) -> Settings:
     """Combine all sources. Arguments that are None count as not given; every value is validated, also one that is overridden."""
     environ = os.environ if environ is None else environ
-    home = home_folder(environ)
+    cwd = cwd or _working_folder()
+    home = cwd / home_folder(environ)
     given = {name: value for name, value in arguments.items() if value is not None}
     own = _values(_origin(home / FILE), _parsed(home / FILE, _bytes(home / FILE))) if _is_file(home / FILE) else {}
-    cwd = cwd or _working_folder()
     project, project_values = _project(cwd, home, own)
     values: _Values = {}
     origins = dict.fromkeys(NAMES, "default")

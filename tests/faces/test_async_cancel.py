@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from threading import Event
+from time import sleep
 
 import pytest
 
@@ -179,6 +180,31 @@ def test_a_task_that_is_cancelled_twice_still_knows_what_was_stored(tmp_path: Pa
         return caught.value.__notes__
 
     assert "stored mem_" in asyncio.run(run())[0]
+
+
+def test_a_call_that_is_cancelled_with_all_other_tasks_knows_what_was_stored(tmp_path: Path) -> None:
+    reached, notes = Event(), list[str]()
+
+    def step(name: str) -> None:
+        if name == "store.put":
+            reached.set()
+            sleep(0.2)  # the loop cancels its tasks meanwhile
+
+    async def add(mesh: AsyncMemoryMesh) -> None:
+        try:
+            await mesh.add_many(["one text", "two text"])
+        except asyncio.CancelledError as error:
+            notes.extend(getattr(error, "__notes__", []))
+            raise
+
+    async def run() -> asyncio.Task[None]:
+        task = asyncio.create_task(add(AsyncMemoryMesh(tmp_path / "memory.db", embedder="none", step=step)))
+        await asyncio.to_thread(reached.wait)
+        return task  # the end of the loop cancels all tasks that are left
+
+    assert asyncio.run(run()).cancelled()
+    assert len(notes) == 1
+    assert notes[0].count("mem_") == 2
 
 
 def test_the_calls_of_a_cancellable_block_are_listed_and_cancelled() -> None:

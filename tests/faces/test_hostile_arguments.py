@@ -120,6 +120,9 @@ PLACES: dict[str, dict[str, str]] = {
     "the store is another file": {"MEMORY_MESH_STORE": "sqlite:///a-file"},
     "the store is a device": {"MEMORY_MESH_STORE": "sqlite:////dev/full"},
     "the key file is a folder": {"MEMORY_MESH_AUDIT_KEY_FILE": "odd"},
+    "the name of the store is too long": {"MEMORY_MESH_STORE": f"sqlite:///{'n' * 300}.db"},
+    "the name of the home is too long": {"MEMORY_MESH_HOME": "n" * 300},
+    "the name of the key file is too long": {"MEMORY_MESH_AUDIT_KEY_FILE": "n" * 300},
 }
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from os import PathLike
 from types import TracebackType
 from typing import TYPE_CHECKING, Never, Self, overload
+from weakref import ref
 
 from memory_mesh.core import checks
 from memory_mesh.core.audit import Anchored, Rekeyed, Verdict
@@ -73,10 +74,12 @@ class Mesh:
     `StoreMissing`.
     """
 
-    def __init__(self, source: Source, scope: Mapping[str, str | None]) -> None:
+    def __init__(self, source: Source, scope: Mapping[str, str | None], root: "ref[Mesh] | None" = None) -> None:
         self._source, self._scope = source, scope
+        self._root = root or ref(self)  # the mesh that this handle was made from
         self._shared: SharedContext | None = None
         self._opened: tuple[Context, Context] | None = None  # the shared context, and the same with the reader of this mesh
+        self._closed = False
 
     def __repr__(self) -> str:
         scope = "".join(f", {name}={value!r}" for name, value in self._scope.items() if value is not None)
@@ -90,13 +93,14 @@ class Mesh:
     ) -> Self:  # fmt: skip
         """Return a handle for another user, agent, session or project on the same store. What is not given is inherited.
 
-        A handle has all methods of a mesh, and takes a few microseconds to make. Closing one closes nothing that others use.
+        A handle has all methods of a mesh, and takes a few microseconds to make. Closing one closes nothing that others use, and
+        the store stays open until this mesh is closed too.
         Raises `SettingsError` for a blank name.
         """
         names = {"user_id": user_id, "agent_id": agent_id, "session_id": session_id, "project": project}
         given = {name: validate(name, value) for name, value in names.items() if value is not None}
         handle = copy(self)  # also of a subclass, with what that adds
-        Mesh.__init__(handle, self._source, {**self._scope, **given})
+        Mesh.__init__(handle, self._source, {**self._scope, **given}, self._root)
         return handle
 
     def init(self) -> None:
@@ -108,7 +112,7 @@ class Mesh:
 
         A store that was passed to the constructor as an object stays open.
         """
-        shared, opened, self._opened = self._shared, self._opened, None
+        shared, opened, self._opened, self._closed = self._shared, self._opened, None, True
         if shared and opened:
             try:
                 if shared.value is opened[0]:
@@ -570,10 +574,13 @@ class Mesh:
         """Return the context; open it first if needed."""
         shared, opened = self._shared, self._opened
         if shared is None or opened is None or shared.value is not opened[0]:  # not open, or not since a fork
-            reader = Reader(**self._scope)
+            reader, root = Reader(**self._scope), self._root()
+            if root is not None and root is not self and not root._closed:
+                root._context()  # so that closing this handle leaves the store open for the next one
             self._shared = shared = self._source.find()
             context = shared.use(self)
-            self._opened = opened = context, replace(context, reader=reader)
+            self._opened, self._closed = (context, replace(context, reader=reader)), False
+            return self._opened[1]
         return opened[1]
 
     def _reading(self) -> Context:
@@ -585,7 +592,8 @@ class Mesh:
     def _flushed(self) -> Context:
         """Return the context after all audit blocks of earlier searches are written."""
         context = self._reading()
-        usage.flush(context)
+        if self._shared:
+            self._shared.flush()
         return context
 
     def _in_session(self, session_id: str | None) -> Context:

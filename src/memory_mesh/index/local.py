@@ -13,6 +13,7 @@ from memory_mesh.core.errors import StoreError
 from memory_mesh.core.model import WITH_VECTOR, Key, Kind, Reader, Row, batches, equals, millis, partitions
 from memory_mesh.core.ports import Store
 from memory_mesh.core.search import Pool, Query
+from memory_mesh.forks import fork_safe
 from memory_mesh.index.files import Saved, file_of, forget, load, save
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ class LocalIndex:
 
     def __init__(self, store: Store, *, language: str = "english") -> None:
         self._store, self._language = store, language
-        self._lock = Lock()
+        self._lock = fork_safe(Lock())
         self._partitions: dict[str, Partition] = {}
 
     def candidates(self, query: Query, *, size: int) -> Pool:
@@ -65,8 +66,7 @@ class LocalIndex:
                 partition.close()
 
     def reset_after_fork(self) -> None:
-        """Replace the locks in a forked child. A partition that a thread of the parent was using may be incomplete: drop it."""
-        self._lock = Lock()
+        """Drop the partitions that a thread of the parent was using at the fork: they may be incomplete."""
         for name, partition in list(self._partitions.items()):
             if partition.lock.acquire(blocking=False):
                 partition.lock.release()

@@ -19,6 +19,7 @@ from memory_mesh.core.errors import EmbeddingError, SettingsError
 from memory_mesh.core.model import Vector
 from memory_mesh.core.search import tokens
 from memory_mesh.core.text import estimate
+from memory_mesh.forks import fork_safe
 from memory_mesh.models.model_files import MODEL, ModelPaths, find_model, show_download
 
 WINDOW = 256
@@ -35,7 +36,7 @@ class LocalEmbedder:
     def __init__(self, paths: ModelPaths, *, fetch: bool = True, workers: int | None = None) -> None:
         self._paths, self._fetch, self._workers = paths, fetch, workers or _count_cores()
         self._engine: Engine | None = None
-        self._lock = Lock()
+        self._lock = fork_safe(Lock())
 
     def count(self, text: str) -> int:
         return len(self._load().tokens(text))

@@ -13,6 +13,7 @@ from memory_mesh.core.checks import is_number
 from memory_mesh.core.errors import AnswerUnreadable, BudgetSpent, CallError, CallRefused, EmbeddingError, Unreachable
 from memory_mesh.core.model import Json, Vector
 from memory_mesh.core.ports import Embedder
+from memory_mesh.forks import fork_safe
 from memory_mesh.models.model_files import run_program
 from memory_mesh.models.providers import BYTES_PER_TOKEN, JsonClient, overestimate_tokens, replace_surrogates
 from memory_mesh.models.wrappers import WrappedEmbedder
@@ -45,7 +46,7 @@ class RemoteEmbedder:
     ) -> None:
         self.model, self.window = name, window
         self._client, self._model_name, self._dimension, self._batch_size = client, model, dimension, batch_size
-        self._lock = Lock()
+        self._lock = fork_safe(Lock())
 
     def count(self, text: str) -> int:
         return overestimate_tokens(text)  # so that a passage cut by this count fits in every script

@@ -18,6 +18,7 @@ from memory_mesh.core.errors import (
 )
 from memory_mesh.core.model import Json, Vector
 from memory_mesh.core.ports import NO_TOKENS, ChatModel, Embedder, Meter, Prompt, Reply, Tokens
+from memory_mesh.forks import fork_safe
 from memory_mesh.models.providers import JsonClient, overestimate_tokens, reported_tokens
 
 CACHE_SIZE = 1000
@@ -43,7 +44,7 @@ class CachedEmbedder(WrappedEmbedder):
         super().__init__(inner)
         self._size = size
         self._cache: OrderedDict[str, Vector] = OrderedDict()
-        self._lock = Lock()
+        self._lock = fork_safe(Lock())
 
     def embed(self, texts: Sequence[str]) -> list[Vector]:
         """Return a vector for each text. Each of them is then among the most recently used."""

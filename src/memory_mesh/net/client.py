@@ -31,6 +31,7 @@ from memory_mesh.core.errors import (
 from memory_mesh.core.model import Json
 from memory_mesh.core.ports import Secret
 from memory_mesh.core.safety.addresses import Target, host_refusal, parse_path, parse_url
+from memory_mesh.forks import fork_safe
 from memory_mesh.net.system import ALLOW_LOCAL_REMEDY, UNREACHED, DeadlineExceeded, System
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ class HttpClient:
         self._timeout, self._attempts, self._allow_local = timeout, attempts, allow_local
         self._system = system or System()
         self._limiter = _RateLimiter(per_minute, self._system.now)
-        self._lock = Lock()
+        self._lock = fork_safe(Lock())
         self._pool: httpcore2.ConnectionPool | None = None
         self._process, self._closed = 0, False
 
@@ -191,7 +192,7 @@ class _RateLimiter:
     def __init__(self, per_minute: int | None, now: Callable[[], float]) -> None:
         self._per_minute, self._now = per_minute, now
         self._starts: deque[float] = deque(maxlen=per_minute)
-        self._lock = Lock()
+        self._lock = fork_safe(Lock())
 
     def reserve(self, deadline: float) -> float:
         """Return the seconds to wait before the next call; raise `RateLimited` when that is after the deadline."""

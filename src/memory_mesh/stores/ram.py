@@ -12,6 +12,7 @@ from typing import Never
 from memory_mesh.core.errors import Conflict, IdTaken, MemoryDisabled, StoreClosed
 from memory_mesh.core.model import ANYTHING, MOVING, Hit, Key, Kind, Row, Sealed, Vector, Where
 from memory_mesh.core.ports import Applied, Changes
+from memory_mesh.forks import fork_safe
 from memory_mesh.stores.base import KEPT_MOVES, best_cosines, check_unique, keyword_scores, mark_of, version_in
 
 
@@ -27,7 +28,7 @@ class RamStore:
         self._versions: Counter[str] = Counter()
         self._moves: defaultdict[str, list[Key]] = defaultdict(list)  # the latest moves of each partition, oldest first
         self._nonce = secrets.token_hex(8)
-        self._lock = RLock()
+        self._lock = fork_safe(RLock())
         self._open = True
 
     def apply(self, puts: Sequence[Row] = (), deletes: Sequence[Key] = (), *, seen: Mapping[str, int] | None = None) -> Applied:

@@ -1,6 +1,7 @@
 """URLs and paths of stores: parse them, and open the store that one names."""
 
 from os import fsdecode, fsencode
+from os.path import isdir
 from pathlib import Path
 from urllib.parse import parse_qs, quote, unquote_to_bytes, urlsplit
 
@@ -30,7 +31,7 @@ def open_store(
         from memory_mesh.stores.sqlite import SqliteStore
 
         path, read_only = Path(folder or "", _path_of(url)), is_read_only(url)
-        if path.is_dir():
+        if isdir(path):  # not `path.is_dir()`, which raises for a name that is too long or a folder without access
             raise InvalidInput(f"store {shown(shown_url(url), max_length=120)} is a folder", expected="a file in it")
         return SqliteStore(path, read_only=read_only, must_exist=must_exist, busy_seconds=busy_seconds, step=step, url=url)
     if scheme in NOT_YET:

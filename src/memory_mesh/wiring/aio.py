@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import suppress
+from contextvars import copy_context
 from copy import copy
 from functools import wraps
 from inspect import getmembers, isfunction
@@ -36,7 +37,8 @@ async def to_thread(call: Callable[Given, Answer], *args: Given.args, **options:
             check_cancelled()
             return call(*args, **options)
 
-    thread = asyncio.ensure_future(asyncio.to_thread(run))
+    # Not `asyncio.to_thread` in a task: who cancels all tasks would cancel it too, and the thread would go on unseen.
+    thread = asyncio.get_running_loop().run_in_executor(None, copy_context().run, run)
     try:
         return await asyncio.shield(thread)
     except asyncio.CancelledError as error:

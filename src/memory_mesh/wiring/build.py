@@ -174,7 +174,7 @@ def model_paths(settings: Settings) -> "ModelPaths":
     from memory_mesh.models import ModelPaths
 
     given = settings.options.model_path
-    place = folder(given, "model_path") if given else None
+    place = settings.cwd / folder(given, "model_path") if given else None
     return ModelPaths(cache=settings.cache, model_path=place, offline=settings.options.offline)
 
 

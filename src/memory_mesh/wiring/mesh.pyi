@@ -189,7 +189,8 @@ class AsyncMemoryMesh:
     ) -> Self:
         """Return a handle for another user, agent, session or project on the same store. What is not given is inherited.
 
-        A handle has all methods of a mesh, and takes a few microseconds to make. Closing one closes nothing that others use.
+        A handle has all methods of a mesh, and takes a few microseconds to make. Closing one closes nothing that others use, and
+        the store stays open until this mesh is closed too.
         Raises `SettingsError` for a blank name.
         """
     async def init(self) -> None:

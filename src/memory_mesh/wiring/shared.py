@@ -1,22 +1,25 @@
 """What the meshes of a process share: open stores, and everything that meshes with equal options have in common.
 
 Meshes on one file share its store and index. If all their options but the scope are equal, they also share the embedder, caches,
-queues and counters. The first mesh opens, and the last one that is closed closes; a mesh that is garbage counts as closed. A mesh
-on a store in memory, on a store object or with steps of its own shares with its scoped handles only.
+queues and counters. The first mesh opens, and the last one that is closed closes. What only garbage used is closed when another
+mesh is opened, or at the end of the program: until then a mesh with equal options can use it again. A mesh on a store in memory,
+on a store object or with steps of its own shares with its scoped handles only.
 
 Nothing that depends on an option crosses between meshes whose options differ: no cached answer, no query that waits to be masked,
 no count against a daily limit.
 """
 
+import atexit
 import json
 import os
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from threading import RLock
 from time import time_ns
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 from weakref import WeakSet, WeakValueDictionary
 
 from memory_mesh.core.errors import InvalidInput, SettingsError
@@ -26,6 +29,7 @@ from memory_mesh.core.ports import ChatModel, Embedder, IdSource, Step, Store, n
 from memory_mesh.core.text import shown_url
 from memory_mesh.flows import usage
 from memory_mesh.flows.context import Context, State
+from memory_mesh.forks import fork_safe
 from memory_mesh.index import LocalIndex
 from memory_mesh.settings import Settings
 from memory_mesh.stores import normal_url, store_file
@@ -45,9 +49,7 @@ class Shared(ABC, Generic[Value]):
     def __init__(self) -> None:
         self.value: Value | None = None  # None: closed
         self._users: WeakValueDictionary[int, object] = WeakValueDictionary()  # by id: a user need not be hashable
-        self._lock = RLock()
-        with _lock:
-            _all.add(self)
+        self._lock = fork_safe(RLock())
 
     def use(self, user: object) -> Value:
         """Return the value; open it first if it is closed."""
@@ -57,17 +59,18 @@ class Shared(ABC, Generic[Value]):
             self._users[id(user)] = user
             return self.value
 
-    def release(self, user: object) -> None:
-        """End the use, and close the value if this was the last user."""
+    def release(self, user: object = None) -> None:
+        """End the use of a user, and close the value if it has no other user."""
         with self._lock:
             self._users.pop(id(user), None)
             if self.value is not None and not self._users:
                 value, self.value = self.value, None
                 self._close(value)
 
-    def reset_after_fork(self) -> None:
-        """Replace what a thread of the parent may have locked at the moment of the fork."""
-        self._lock = RLock()
+    @property
+    def is_abandoned(self) -> bool:
+        """Whether it is open and all its users are garbage."""
+        return self.value is not None and not self._users
 
     @abstractmethod
     def _open(self) -> Value: ...
@@ -95,7 +98,6 @@ class Source:
         no_scope = {name: getattr(_DEFAULTS, name) for name in SCOPE_NAMES}  # each handle has its own
         self.settings = replace(settings, options=replace(settings.options, **no_scope))
         self.objects = objects
-        self._keys: tuple[Hashable, Hashable] | None = None  # of the store and of the context
         self._own: SharedContext | None = None  # if it is not shared with other meshes
 
     @property
@@ -110,33 +112,36 @@ class Source:
 
     def find(self) -> "SharedContext":
         """Return the context of these settings, shared with other meshes of the process. It may be open or closed."""
-        place, key = self._keys = self._keys or (self._place(), self._key())
+        # The place is found each time: a link may lead to another file than before.
+        place = self._file and (os.path.realpath(self._file[0]), *self._file[1:])
         with _lock:
             if place is None:
-                self._own = self._own or SharedContext(self, SharedStore())
+                self._own = self._own or SharedContext(self, SharedStore(), None)
                 return self._own
             store = _stores.get(place)
             if store is None or store.was_replaced():
                 store = _stores[place] = SharedStore()
-            context = store.contexts.get(key)
-            if context is None:
-                context = store.contexts[key] = SharedContext(self, store)
-            return context
+            context = store.contexts.get(self._key) or SharedContext(self, store, self._key)
+        for other in list(_opened):
+            if other is not context and other.is_abandoned:
+                other.release()
+        return context
 
-    def _place(self) -> Hashable:
-        """Return the file of the store and how it is opened; None if the store is not shared with other meshes."""
+    @cached_property
+    def _file(self) -> tuple[str, bool, bool] | None:
+        """The file of the store and how it is opened; None if the store is not shared with other meshes."""
         settings, private = self.settings, self.objects.store is not None or self.objects.step is not no_step
         file = None if private or not settings.options.enable_memory else store_file(settings.store_url)
         if file is None:
             return None
-        path = os.path.realpath(settings.cwd / file)
-        return path, is_read_only(normal_url(settings.store_url)), settings.options.store is not None
+        return str(settings.cwd / file), is_read_only(normal_url(settings.store_url)), settings.options.store is not None
 
+    @cached_property
     def _key(self) -> Hashable:
         """What is equal for meshes that share a context: all options but the scope, and the objects of the caller."""
         options = [getattr(self.settings.options, name) for name in NAMES]
         given = (self.objects.embedder, self.objects.chat, self.objects.clock, self.objects.ids)
-        folders = (self.settings.home, self.settings.caches)
+        folders = (self.settings.home, self.settings.caches, self.settings.cwd)
         return json.dumps(options, sort_keys=True, default=repr), *folders, *map(id, given)
 
 
@@ -148,6 +153,8 @@ class SharedStore(Shared[tuple[Store, LocalIndex]]):
     def __init__(self) -> None:
         super().__init__()
         self.contexts: WeakValueDictionary[Hashable, SharedContext] = WeakValueDictionary()
+        with _lock:
+            _all.add(self)
 
     def use_with(self, user: object, source: Source) -> tuple[Store, LocalIndex]:
         """Return the store and its index. Raise `SettingsError` if they are open with other options."""
@@ -163,10 +170,20 @@ class SharedStore(Shared[tuple[Store, LocalIndex]]):
         value = self.value
         return value is not None and file_of(value[0]).was_replaced()
 
+    def flush(self) -> None:
+        """Write what the searches of all contexts left."""
+        with _lock:
+            contexts = [context.value for context in self.contexts.values()]
+        for context in contexts:
+            if context is not None:
+                usage.flush(context)
+
     def reset_after_fork(self) -> None:
-        super().reset_after_fork()
+        """Replace the locks of the index and the queues of the contexts."""
         if self.value is not None:
             self.value[1].reset_after_fork()
+        for context in self.contexts.values():
+            context.reset_after_fork()
 
     def _open(self) -> tuple[Store, LocalIndex]:
         source = self._source
@@ -176,25 +193,31 @@ class SharedStore(Shared[tuple[Store, LocalIndex]]):
 
     def _close(self, value: tuple[Store, LocalIndex]) -> None:
         store, index = value
-        index.close()
-        if store is not self._source.objects.store:
-            store.close()
+        try:
+            index.close()
+        finally:
+            if store is not self._source.objects.store:
+                store.close()
 
 
 class SharedContext(Shared[Context]):
     """The context of meshes with equal options; only the reader differs from mesh to mesh."""
 
-    def __init__(self, source: Source, store: SharedStore) -> None:
+    def __init__(self, source: Source, store: SharedStore, key: Hashable) -> None:
         super().__init__()
-        self._source, self._store = source, store
+        self._source, self._store, self._key = source, store, key
+        store.contexts[key] = self
         self._queues = State()  # outlives a close: a search that ends later is recorded by the next opening
 
     def reset_after_fork(self) -> None:
         """Start with empty queues and caches: the parent writes its own entries, and their locks may be held forever."""
-        super().reset_after_fork()
         self._queues = State()
         if self.value is not None:
             self.value = replace(self.value, state=State(ledger=self.value.state.ledger).with_queues(self._queues))
+
+    def flush(self) -> None:
+        """Write what the searches of all meshes on the store left."""
+        self._store.flush()
 
     def _open(self) -> Context:
         objects = self._source.objects
@@ -213,9 +236,12 @@ class SharedContext(Shared[Context]):
         except BaseException:
             self._store.release(self)
             raise
+        if self._key is not None:
+            _opened.add(self)
         return replace(context, state=context.state.with_queues(self._queues))
 
     def _close(self, value: Context) -> None:
+        _opened.discard(self)
         try:
             usage.close(value)
         finally:
@@ -238,6 +264,9 @@ class GivenContext:
     def release(self, user: object) -> None:
         """Do nothing."""
 
+    def flush(self) -> None:
+        usage.flush(self._context)
+
 
 def _check_equal(first: Source, second: Source) -> None:
     for name in (*_STORE_NAMES, *EMBEDDING_NAMES):
@@ -257,17 +286,24 @@ def _option(source: Source, name: str) -> tuple[object, str]:
 
 # --- the resources of this process ---
 
-_lock = RLock()
+_lock = fork_safe(RLock())
 _stores: WeakValueDictionary[Hashable, SharedStore] = WeakValueDictionary()
-_all: WeakSet[Shared[Any]] = WeakSet()
+_all: WeakSet[SharedStore] = WeakSet()
+_opened: set[SharedContext] = set()  # those that meshes may share, so that garbage does not take their queues with it
+
+
+@atexit.register
+def _flush_all() -> None:
+    """Write what the searches of meshes left that were never closed."""
+    for context in list(_opened):
+        if context.value is not None:
+            usage.close(context.value)
 
 
 def _reset_after_fork() -> None:
     """Keep stores and models in a forked child, without the locks of the parent's threads. Stores connect again by themselves."""
-    global _lock  # the old one may be held by a thread that the child does not have
-    _lock = RLock()
-    for shared in list(_all):
-        shared.reset_after_fork()
+    for store in list(_all):
+        store.reset_after_fork()
 
 
 if sys.platform != "win32":  # Windows has no fork
