@@ -13,7 +13,7 @@ from functools import partial
 from memory_mesh.core import audit
 from memory_mesh.core.audit import Entry, blocks
 from memory_mesh.core.errors import InvalidInput, shown
-from memory_mesh.core.intake import Author, Kept, keep_without
+from memory_mesh.core.intake import Kept, keep_without
 from memory_mesh.core.model import (
     Block,
     In,
@@ -22,7 +22,6 @@ from memory_mesh.core.model import (
     Memory,
     MemoryType,
     Row,
-    Sighting,
     all_of,
     batches,
     equals,
@@ -149,12 +148,14 @@ def _plan_erasure(context: Context, memory_ids: Sequence[str], scope: Mapping[st
     seen: dict[str, int] = {}
     rows = _read(context, In("id", tuple(memory_ids)), seen) if memory_ids else []
     rows = [row for row in rows if scope is not None or may_erase(context.reader, row)]
-    shared = _shared(context, [Memory.of(row) for row in rows], scope or {})
+    sightings = sightings_of(context, [row.id for row in rows])
+    every = [keep_without(Memory.of(row), sightings.get(row.id, []), scope or {}) for row in rows]
+    shared = {kept.memory.id: kept for kept in every if kept}
     erased, derived = _with_derived(context, [row for row in rows if row.id not in shared], seen)
     kept = [one for id_, one in shared.items() if id_ not in {memory.id for memory in (*erased, *derived)}]
     if not erased and not kept:
         return Plan(Erasure())
-    forgotten = [*erased, *(one.memory for one in kept if one.kept.purged)]
+    forgotten = [*erased, *(one.memory for one in kept if one.purged)]
     past, about = (In("ref", tuple(memory.id for memory in some)) for some in (forgotten, erased))
     tombstones = [audit.tombstone(block) for row in context.store.find(Kind.BLOCK, past) if audit.quotes(block := Block.of(row))]
     puts = [tombstone.row(replaces=tombstone.revision - 1) for tombstone in tombstones]
@@ -230,35 +231,14 @@ def _without_sources(context: Context, memory: Memory, ids: Sequence[str]) -> _R
     return _Revised(entry, [newer.row(replaces=memory.revision), change])
 
 
-@dataclass(frozen=True, slots=True)
-class _Shared:
-    """A memory that is kept without the sightings of a scope."""
-
-    memory: Memory
-    kept: Kept
-    removed: Sequence[Sighting]
-
-
-def _shared(context: Context, memories: Sequence[Memory], scope: Mapping[str, str]) -> dict[str, _Shared]:
-    """Return the memories that agents or sessions outside the scope stored too."""
-    stored = sightings_of(context, [memory.id for memory in memories])
-    shared: dict[str, _Shared] = {}
-    for memory, rows in ((memory, stored.get(memory.id, [])) for memory in memories):
-        if kept := keep_without(memory, rows, scope):
-            # Without its past, a memory has nothing left of sightings of earlier texts.
-            gone = [row for row in rows if Author.of(row).within(scope) or (kept.purged and not row.times_observed)]
-            shared[memory.id] = _Shared(memory, kept, gone)
-    return shared
-
-
-def _without_sightings(context: Context, shared: _Shared) -> _Revised:
+def _without_sightings(context: Context, kept: Kept) -> _Revised:
     """Remove sightings from a memory. If its past is erased too, it begins anew with its first revision."""
-    ms, memory, updates = context.clock(), shared.memory, shared.kept.updates
-    deletes = [Key(Kind.SIGHTING, row.id) for row in shared.removed]
-    if not shared.kept.purged:
-        newer, change, entry = revise(context, ms, memory, action="sighting_erased", **updates)
+    ms, memory = context.clock(), kept.memory
+    deletes = [Key(Kind.SIGHTING, row.id) for row in kept.removed]
+    if not kept.purged:
+        newer, change, entry = revise(context, ms, memory, action="sighting_erased", **kept.updates)
         return _Revised(entry, [newer.row(replaces=memory.revision), change], deletes)
-    newer = replace(memory, **updates, revision=1, salt=context.ids.salt(), updated_at=iso(ms))
+    newer = replace(memory, **kept.updates, revision=1, salt=context.ids.salt(), updated_at=iso(ms))
     passages, dropped = plan_passages(context, memory, newer, None)
     entry = retain_entry(context, ms, newer, "pass")
     return _Revised(entry, [newer.row(replaces=memory.revision), *passages], [*deletes, *dropped])

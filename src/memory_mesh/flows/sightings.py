@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from memory_mesh.core.intake import Author, best_trust, every_sighting, own_sighting, retired
-from memory_mesh.core.model import In, Kind, Memory, Row, Sighting, Value, equals
+from memory_mesh.core.model import In, Kind, Memory, Row, Sighting, Value
 from memory_mesh.flows.context import Context, require_memory
 
 
@@ -26,9 +26,9 @@ def retired_sightings(context: Context, before: Memory, memory: Memory) -> list[
     """Return the rows of the sightings of a memory that has another text or scope now: they saw what the history has."""
     if (before.fingerprint, before.session_id, before.content) == (memory.fingerprint, memory.session_id, memory.content):
         return []
-    stored = context.store.find(Kind.SIGHTING, equals("ref", memory.id))
-    others = [row for row in map(Sighting.of, stored) if Author.of(row) != Author.of(memory)]
-    return [_next_row(retired(row), row, memory.partition) for row in others]
+    sightings = Sightings(context, [memory])
+    sightings.replace(memory, Author.of(memory), at=memory.updated_at)
+    return sightings.rows()
 
 
 class Sightings:
@@ -67,10 +67,8 @@ class Sightings:
 
     def rows(self) -> list[Row]:
         """Return the rows of the sightings that changed."""
-        changed = [row for id_, row in self._current.items() if row != self._stored.get(id_)]
-        return [_next_row(row, self._stored.get(row.id), self._partitions[row.ref]) for row in changed]
-
-
-def _next_row(sighting: Sighting, stored: Sighting | None, partition: str) -> Row:
-    revision = stored.revision if stored else 0
-    return replace(sighting, revision=revision + 1).row(partition, replaces=revision)
+        changed = [(row, self._stored.get(id_)) for id_, row in self._current.items() if row != self._stored.get(id_)]
+        revisions = ((row, stored.revision if stored else 0) for row, stored in changed)
+        return [
+            replace(row, revision=revision + 1).row(self._partitions[row.ref], replaces=revision) for row, revision in revisions
+        ]

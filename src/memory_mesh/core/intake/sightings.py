@@ -9,7 +9,7 @@ from hashlib import sha256
 from typing import Any
 
 from memory_mesh.core.intake.drafts import columns_of
-from memory_mesh.core.model import Memory, Reader, Sighting, Value
+from memory_mesh.core.model import Memory, Reader, Sighting
 
 # What the metadata of a sighting fills when a memory passes to it. The other columns are equal in all sightings of a text.
 _FROM_METADATA = ("category", "tags", "importance", "confidence", "valid_from", "valid_until")
@@ -67,35 +67,31 @@ def best_trust(first: float | None, *later: float | None) -> float | None:
 class Kept:
     """A memory that stays when the sightings of a scope are removed."""
 
+    memory: Memory
     updates: dict[str, Any]  # the columns that change
+    removed: Sequence[Sighting]
     purged: bool  # the past of the memory came from the removed sightings too, and is erased
 
 
 def keep_without(memory: Memory, rows: Sequence[Sighting], scope: Mapping[str, str]) -> Kept | None:
     """Decide what remains of a memory without the sightings of a scope: None if no other sighting has its text."""
-    others = [row for row in rows if Author.of(row) != Author.of(memory)]
     left = [row for row in every_sighting(memory, rows) if not Author.of(row).within(scope)]
     if not left:
         return None
-    expiries = [_columns(row)["expires_at"] for row in left]
-    heard = {
+    columns = [columns_of(row.metadata, Reader(row.user_id, row.agent_id, row.session_id)) for row in left]
+    expiries = [each["expires_at"] for each in columns]
+    updates: dict[str, Any] = {
         "expires_at": None if None in expiries else max(map(str, expiries)),
         "times_observed": sum(row.times_observed for row in left),
         "last_observed": max(row.last_observed or row.created_at for row in left),
         "trust": best_trust(*(row.trust for row in left)),
     }
-    if Author.of(memory).within(scope):
-        return Kept({**heard, **_owned_by(left[0])}, purged=True)
-    return Kept(heard, purged=any(Author.of(row).within(scope) and not row.times_observed for row in others))
-
-
-def _owned_by(next_: Sighting) -> dict[str, Any]:
-    columns = _columns(next_)
-    return {
-        "agent_id": next_.agent_id, "session_id": next_.session_id, "metadata": next_.metadata, "created_at": next_.created_at,
-        **{name: columns[name] for name in _FROM_METADATA},
-    }  # fmt: skip
-
-
-def _columns(row: Sighting) -> dict[str, Value]:
-    return columns_of(row.metadata, Reader(row.user_id, row.agent_id, row.session_id))
+    own = Author.of(memory)
+    if own.within(scope):  # it passes to the oldest sighting
+        updates |= {name: getattr(left[0], name) for name in ("agent_id", "session_id", "metadata", "created_at")}
+        updates |= {name: columns[0][name] for name in _FROM_METADATA}
+    within = [row for row in rows if Author.of(row).within(scope)]
+    purged = own.within(scope) or any(not row.times_observed for row in within if Author.of(row) != own)
+    # Without its past, a memory has nothing left of sightings of earlier texts.
+    past = [row for row in rows if purged and not row.times_observed and row not in within]
+    return Kept(memory, updates, [*within, *past], purged)
