@@ -172,6 +172,30 @@ def test_long_arguments_of_a_call_are_left_out_whole(arguments: object, kept: st
     assert one.metadata["tool_calls"][0]["arguments"] == kept
 
 
+@pytest.mark.parametrize(
+    ("arguments", "kept"),
+    [
+        (r'{"mail": "bob\u0040example.org"}', '{"mail": "bob@example.org"}'),
+        (r'{"url": "https:\/\/example.org"}', '{"url": "https://example.org"}'),
+        (r'{"half": "\ud83d"}', '{"half": "?"}'),
+        (r"\u0040 is not JSON", r"\u0040 is not JSON"),
+        (r'{"path": "C:\\x"}', r'{"path": "C:\\x"}'),
+    ],
+)
+def test_escaped_characters_of_arguments_are_written_out(arguments: str, kept: str) -> None:
+    """Masking would not find what is escaped."""
+    call = {"id": "c", "name": "send", "arguments": arguments}
+    (one,) = read_texts({"role": "assistant", "content": "I send it.", "tool_calls": [call]})
+    assert one.metadata["tool_calls"][0]["arguments"] == kept
+
+
+def test_a_result_of_a_tool_within_itself_is_read_once() -> None:
+    result: dict[str, object] = {"type": "tool_result", "tool_use_id": "c"}
+    result["content"] = ["sunny", result]
+    (one,) = read_texts({"role": "user", "content": [result]})
+    assert one.content == "sunny"
+
+
 def test_nested_pairs_are_no_text() -> None:
     nested: object = "a text"
     for _ in range(100_000):

@@ -178,8 +178,8 @@ def _turns(
     name, call_id, parts = message.get("name"), message.get("tool_call_id"), _read_parts(message.get("content"))
     if name is not None and (not isinstance(name, str) or not name.strip()):
         raise InvalidInput(f"name is {shown(name)}", expected="a non-empty text")
-    for result in parts:  # Anthropic puts results of tools into a user's message
-        if result["type"] == "tool_result":
+    for result in parts:  # Anthropic puts results of tools into a user's message; a result has no results of its own
+        if result["type"] == "tool_result" and role != "tool":
             output = {**message, "content": result.get("content"), "tool_call_id": result.get("tool_use_id")}
             yield from _turns("tool", {**output, "name": None, "tool_calls": None}, common, calls)
     given_calls = listed("tool_calls", message.get("tool_calls") or [], expected="a list of calls")
@@ -221,13 +221,22 @@ def _read_call(given: object) -> dict[str, object]:
     function = raw.get("function")
     call = function if isinstance(function, Mapping) else raw
     arguments = next((call[key] for key in ("arguments", "args", "input") if call.get(key) is not None), None)
-    try:
-        text = arguments if isinstance(arguments, str | None) else json.dumps(arguments, ensure_ascii=False, default=str)
-    except (TypeError, ValueError, RecursionError):
-        raise InvalidInput("the arguments of a tool call cannot be written as JSON", expected="an object") from None
-    kept = text if text is None or len(text) <= _MAX_ARGUMENTS else _without_long_values(text)
-    found = {"id": raw.get("id"), "name": call.get("name"), "arguments": kept}
+    found = {"id": raw.get("id"), "name": call.get("name"), "arguments": None if arguments is None else _json_text(arguments)}
     return {key: value for key, value in found.items() if value is not None}
+
+
+def _json_text(arguments: object) -> str:
+    """Return the arguments of a call as JSON text. Characters are not escaped: masking would not find `bob\\u0040example.org`."""
+    escaped = isinstance(arguments, str) and ("\\u" in arguments or "\\/" in arguments)
+    try:
+        given = json.loads(arguments) if escaped else arguments  # type: ignore[arg-type]
+        text = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False, default=str)
+    except (TypeError, ValueError, RecursionError):
+        if isinstance(arguments, str):  # not JSON
+            return arguments if len(arguments) <= _MAX_ARGUMENTS else "…"
+        raise InvalidInput("the arguments of a tool call cannot be written as JSON", expected="an object") from None
+    text = text.encode(errors="replace").decode()  # an escape may be half a pair
+    return text if len(text) <= _MAX_ARGUMENTS else _without_long_values(text)
 
 
 def _without_long_values(arguments: str) -> str:
