@@ -45,6 +45,9 @@ lint: $(READY) ## formatting, lint, types and the floors
 	$(BIN)/mypy
 	# The stub beside mesh.py hides it from mypy, so it is checked in place of the stub.
 	$(BIN)/mypy --shadow-file $(MESH)i $(MESH) $(MESH)i
+	# The examples that a newcomer copies first.
+	$(BIN)/python tools/page_examples.py build/pages
+	$(BIN)/mypy build/pages
 	$(BIN)/lint-imports
 
 conformance: $(RESULTS) ## list the tests that cover each requirement; writes docs/conformance.md

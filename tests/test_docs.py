@@ -102,7 +102,13 @@ SCORE = re.compile(r"(?m)(?<=IMPORTANCE:\\ )[01]\\\.\d\d|^[01]\\\.\d\d(?=\\ )")
 
 
 def _literal(text: str) -> str:
-    return SCORE.sub(r"[01]\\.\\d\\d", re.escape(text)).replace(ANY_LINES, ".*?")
+    return SCORE.sub(_near, re.escape(text)).replace(ANY_LINES, ".*?")
+
+
+def _near(score: re.Match[str]) -> str:
+    """A pattern of the scores that differ by at most 0.05."""
+    shown = round(float(score.group().replace("\\", "")) * 100)
+    return "(?:" + "|".join(re.escape(f"{near / 100:.2f}") for near in range(max(0, shown - 5), min(100, shown + 5) + 1)) + ")"
 
 
 @pytest.fixture
@@ -184,6 +190,14 @@ def test_a_name_of_a_page_stands_for_one_real_thing(tmp_path: Path) -> None:
     for wrong in ("mem_1_x mem_2_y mem_3_z", "mem_2_y mem_2_y mem_2_y", "mem_1_x mem_2_y mem_2_y and more"):
         with pytest.raises(AssertionError, match="the page shows"):
             reading.compare(f"{first} {second} {second}", wrong)
+
+
+def test_a_score_may_differ_a_little_from_the_page(tmp_path: Path) -> None:
+    reading = Reading(tmp_path, tmp_path / "home")
+    reading.compare("0.85 tea\n--- [IMPORTANCE: 1.00] ---", "0.82 tea\n--- [IMPORTANCE: 0.98] ---")
+    for wrong in ("0.77 tea\n--- [IMPORTANCE: 1.00] ---", "0.85 tea\n--- [IMPORTANCE: 0.90] ---"):
+        with pytest.raises(AssertionError, match="the page shows"):
+            reading.compare("0.85 tea\n--- [IMPORTANCE: 1.00] ---", wrong)
 
 
 def test_three_dots_stand_for_lines_and_only_where_they_stand_alone(tmp_path: Path) -> None:

@@ -100,8 +100,9 @@ def _headline(quality: Mapping[str, Any] | None, speed: Mapping[str, Any] | None
     if quality:
         found = {name: values["recall@10"] for name, values in quality["sets"]["locomo"]["parts"]["all"]["rankers"].items()}
         yield (
-            f"**Recall**: of LoCoMo's evidence, the first ten results hold {found['ours']:.1f} %. Keywords alone find "
-            f"{found['BM25']:.1f} %, and vectors alone, as in a vector store with the same model, {found['cosine']:.1f} %.\n\n"
+            f"**Recall** on LoCoMo, questions about long conversations: the first ten results contain {found['ours']:.1f} % of "
+            f"the evidence. Keywords alone find {found['BM25']:.1f} %, and vectors alone (a vector store with the same model) "
+            f"{found['cosine']:.1f} %.\n\n"
         )
     if speed:
         yield f"**Speed** with {speed['peers'][0]['memories']:,} memories, without the embedding, in one run:\n\n"

@@ -15,6 +15,8 @@ import venv
 import zipfile
 from pathlib import Path
 
+import page_examples
+
 ROOT = Path(__file__).parents[1]
 CONSTRAINTS = ROOT / "constraints.txt"
 PUBLIC = (
@@ -40,9 +42,9 @@ class Trial:
     def install(self, *what: str) -> None:
         self.run("python", "-m", "pip", "install", "--quiet", "--constraint", str(CONSTRAINTS), *what)
 
-    def run(self, command: str, *arguments: str, fails: bool = False) -> str:
+    def run(self, command: str, *arguments: str, fails: bool = False, cwd: Path | None = None) -> str:
         words = [str(self._bin / command), *arguments]
-        done = subprocess.run(words, cwd=self._cwd, env=self._environment, capture_output=True, text=True, check=False)
+        done = subprocess.run(words, cwd=cwd or self._cwd, env=self._environment, capture_output=True, text=True, check=False)
         if bool(done.returncode) != fails:
             sys.exit(f"{command} {' '.join(arguments)}\nended with {done.returncode}:\n{done.stdout}{done.stderr}")
         return done.stdout
@@ -57,6 +59,7 @@ def main() -> None:
         trial.install(str(wheel))
         check_installed(trial)
         use(trial)
+        run_pages(trial, folder)
         trial.install(f"{wheel}[testing]")
         trial.run("python", "-W", "error", "-c", "from memory_mesh.testing import FakeClock, StoreContract, machine_for")
         print(f"{wheel.name} works in a clean environment")
@@ -108,6 +111,18 @@ def use(trial: Trial) -> None:
     expect("Total Memories: 0" in trial.run("memory-mesh", "stats"), "delete left it there")
     trial.run("memory-mesh", "doctor")
     trial.run("memory-mesh", "get", "--id", id_, fails=True)
+
+
+def run_pages(trial: Trial, folder: Path) -> None:
+    """Run the Python examples of the first pages, each page in a folder of its own, and compare what they print."""
+    for page in page_examples.PAGES:
+        work = folder / "pages" / Path(page).stem
+        work.mkdir(parents=True)
+        (work / "page.py").write_text(page_examples.program(page), encoding="utf-8")
+        printed = trial.run("python", "page.py", cwd=work)
+        # The last digits of a score depend on the processor.
+        shown, real = (re.sub(r"(?m)^[01]\.\d\d ", "", text) for text in (page_examples.output(page), printed))
+        expect(bool(shown) and shown == real, f"{page} shows\n{shown}\nand its examples print\n{real}")
 
 
 def shown_id(text: str) -> str:

@@ -11,6 +11,7 @@ from memory_mesh import MemoryMesh, MemoryMeshError
 from memory_mesh.core.errors import NOT_YET, MemoryDisabled, NotFound, NotYet, SettingsError, StoreClosed
 from memory_mesh.core.model import Kind, as_clock
 from memory_mesh.core.options import Options
+from memory_mesh.faces.mesh import _ELSEWHERE
 from memory_mesh.flows import usage
 from memory_mesh.models import HashingEmbedder
 from memory_mesh.stores.ram import RamStore
@@ -312,3 +313,11 @@ def test_a_search_that_ends_after_a_close_is_told_and_counted_with_the_next_open
     mesh.close()
     assert mesh.get(id_).access_count == 2
     mesh.close()
+
+
+def test_a_method_of_another_library_names_the_one_here(mesh: MemoryMesh) -> None:
+    with pytest.raises(AttributeError, match=r"no attribute 'upsert'; use add\(…, key=…\)"):
+        mesh.upsert  # type: ignore[attr-defined]  # noqa: B018
+    with pytest.raises(AttributeError, match=r"no attribute 'foo'$"):
+        mesh.foo  # type: ignore[attr-defined]  # noqa: B018
+    assert not [name for name in _ELSEWHERE if name in dir(mesh) or name in NOT_YET]

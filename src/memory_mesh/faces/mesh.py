@@ -47,6 +47,12 @@ from memory_mesh.flows.folders import Ingested
 from memory_mesh.flows.models import Checked
 from memory_mesh.flows.search import Request
 
+# Methods of other libraries, and what to call here.
+_ELSEWHERE = {
+    "upsert": "add(…, key=…)", "put": "add(…, key=…)", "store": "add", "remember": "add", "query": "search", "recall": "search",
+    "count": "stats().total_memories", "clear": "delete_all or forget", "reset": "delete_all or forget",
+}  # fmt: skip
+
 
 @dataclass(frozen=True, slots=True)
 class MemoryStats:
@@ -568,7 +574,8 @@ class Mesh:
         def __getattr__(self, name: str) -> Never:
             if name in NOT_YET:
                 raise not_yet(name)
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            hint = f"; use {_ELSEWHERE[name]}" if name in _ELSEWHERE else ""
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{hint}")
 
     def _context(self) -> Context:
         """Return the context; open it first if needed."""

@@ -142,7 +142,8 @@ def model_status(call: Call) -> Answer:
     settings = load({})
     embedder, status = settings.options.embedder, status_of(model_paths(settings))
     rows = [("folder", str(status.folder))]
-    rows += [("size", size(status.size))] if status.size else []
+    made = " (made smaller from the download)" if status.state is State.READY else ""
+    rows += [("size", size(status.size) + made)] if status.size else []
     rows += [("hashes", "correct")] if status.usable else []
     rows += [(name, text) for name, text in (("detail", status.detail), ("remedy", status.remedy)) if text]
     if embedder != "local":

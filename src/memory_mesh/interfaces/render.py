@@ -227,7 +227,7 @@ def progress(style: str = "bar") -> Iterator["Progress"]:
 
 
 def _progress_line(what: str, done: int, of: int) -> None:
-    if done < of:  # the summary follows the last batch anyway
+    if 0 < done < of:  # the summary follows the last batch anyway
         sys.stderr.write(f"{NAME} {done} of {of} {what}\n")
         sys.stderr.flush()
 

@@ -21,7 +21,7 @@ _OBJECTS = ("store", "embedder")
 
 
 class MemoryMesh(Mesh):
-    """One memory for one agent.
+    """Memory for AI agents, in a file or in the process.
 
     ```python
     with MemoryMesh("memory.db", agent_id="planner") as mesh:

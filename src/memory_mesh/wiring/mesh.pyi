@@ -32,7 +32,7 @@ from memory_mesh.flows.folders import Ingested
 from memory_mesh.flows.models import Checked
 
 class MemoryMesh(Mesh):
-    """One memory for one agent.
+    """Memory for AI agents, in a file or in the process.
 
     ```python
     with MemoryMesh("memory.db", agent_id="planner") as mesh:
