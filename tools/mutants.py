@@ -32,7 +32,7 @@ MAY_SURVIVE = 2
 
 # A bug in one store cannot fail the tests of the other; a bug in shared code fails those of either.
 RAM = "TestRam or in_ram"
-CHOSEN = {"stores/ram.py": RAM, "stores/base.py": RAM}
+CHOSEN = {"stores/ram.py": RAM, "stores/base.py": RAM, "core/search/scores.py": RAM}
 
 # The tests of these folders start processes or wait for a disk: they come last.
 SLOW = ("tests/stores", "tests/interfaces", "tests/durability")

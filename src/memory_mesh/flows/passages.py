@@ -9,9 +9,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from hashlib import sha256
 
-from memory_mesh.core.model import In, Kind, Passage, Row, SearchResult, Vector
+from memory_mesh.core.model import In, Kind, Passage, Row, SearchResult
 from memory_mesh.core.search import Query
 from memory_mesh.core.search.passages import Piece, best_piece, fitting
+from memory_mesh.core.search.scores import best_cosines
 from memory_mesh.core.text import CHARACTERS_PER_TOKEN, estimate
 from memory_mesh.flows.context import Context
 from memory_mesh.flows.embed import passage_window
@@ -77,9 +78,12 @@ def _stored_pieces(query: Query, memory: Row, stored: Sequence[Row]) -> list[Pie
     head = content[: min(start for start, _ in vectors)]
     if head.strip():  # the first passage has no row of its own: its vector is the memory's
         vectors[len(head) - len(head.lstrip("\n")), len(head.rstrip())] = memory.vector
-    spans = sorted(vectors)
-    cosines = _cosines(query.vector, [vectors[span] for span in spans])
-    return [Piece(start, end, cosine) for (start, end), cosine in zip(spans, cosines, strict=True)]
+    cosines: dict[str, float] = {}
+    if own := query.vector:
+        same = {start: each for (start, _), each in vectors.items() if each and each.dimension == own.dimension}
+        data = [(str(start), each.data) for start, each in same.items() if each.model == model]
+        cosines = dict(best_cosines(own.data, data, len(data)))
+    return [Piece(start, end, cosines.get(str(start), 0.0)) for start, end in sorted(vectors)]
 
 
 def _span(row: Row, content: str) -> tuple[int, int] | None:
@@ -89,21 +93,6 @@ def _span(row: Row, content: str) -> tuple[int, int] | None:
         return None
     text = content[start:end].encode("utf-8", "replace")
     return (start, end) if sha256(text).hexdigest() == row.value("content_hash") else None
-
-
-def _cosines(query: Vector | None, vectors: Sequence[Vector | None]) -> list[float]:
-    """Return the cosine of the query and each vector; 0 for a missing one and for one of another model."""
-    if query is None:
-        return [0.0] * len(vectors)
-    import numpy as np
-
-    zeros = Vector(query.model, bytes(len(query.data)))
-    same = (each if each and (each.model, each.dimension) == (query.model, query.dimension) else zeros for each in vectors)
-    matrix = np.frombuffer(b"".join(each.data for each in same), "<f4").reshape(len(vectors), -1).astype(np.float64)
-    vector = np.frombuffer(query.data, "<f4").astype(np.float64)
-    lengths = np.linalg.norm(matrix, axis=1) * np.linalg.norm(vector)
-    cosines: list[float] = ((matrix @ vector) / np.where(lengths, lengths, 1.0)).tolist()
-    return cosines
 
 
 def _split(context: Context, content: str) -> list[Piece]:

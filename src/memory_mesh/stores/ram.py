@@ -12,8 +12,9 @@ from typing import Never
 from memory_mesh.core.errors import Conflict, IdTaken, MemoryDisabled, StoreClosed
 from memory_mesh.core.model import ANYTHING, MOVING, Hit, Key, Kind, Row, Sealed, Vector, Where
 from memory_mesh.core.ports import Applied, Changes
+from memory_mesh.core.search.scores import best_cosines, keyword_scores
 from memory_mesh.forks import fork_safe
-from memory_mesh.stores.base import KEPT_MOVES, best_cosines, check_unique, keyword_scores, mark_of, version_in
+from memory_mesh.stores.base import KEPT_MOVES, check_unique, mark_of, version_in
 
 
 class RamStore:

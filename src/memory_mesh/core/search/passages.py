@@ -1,14 +1,12 @@
 """Choose the piece of a long text that fits a query best, and the results that fit a limit."""
 
-from bisect import bisect_right
-from collections import Counter
 from collections.abc import Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
 from memory_mesh.core.model import SearchResult
-from memory_mesh.core.search.lexical import Corpus, Posting, bm25
-from memory_mesh.core.search.marks import occurrences
+from memory_mesh.core.search.lexical import tokens
+from memory_mesh.core.search.scores import keyword_scores
 
 _WORDS_WEIGHT = 0.4  # of the best BM25 among the pieces, compared with cosines; chosen on half of LoCoMo's conversations
 
@@ -23,7 +21,8 @@ class Piece(NamedTuple):
 
 def best_piece(text: str, pieces: Sequence[Piece], words: Sequence[str], *, language: str) -> Piece:
     """Return the piece that fits best, by the words of the query and by vectors; of equal pieces the first."""
-    scores = _word_scores(text, pieces, words, language)
+    documents = ((str(piece.start), tokens(text[piece.start : piece.end], language=language)) for piece in pieces)
+    scores = dict(keyword_scores(documents, words))
     highest = max(scores.values(), default=1.0)
     return max(pieces, key=lambda piece: _WORDS_WEIGHT * scores.get(str(piece.start), 0.0) / highest + piece.cosine)
 
@@ -32,19 +31,3 @@ def fitting(results: Sequence[SearchResult], max_chars: int) -> list[SearchResul
     """Return the first results whose texts have at most so many characters together."""
     totals = accumulate(len(result.excerpt) for result in results)
     return [result for result, total in zip(results, totals, strict=True) if total <= max_chars]
-
-
-def _word_scores(text: str, pieces: Sequence[Piece], words: Sequence[str], language: str) -> dict[str, float]:
-    """Return the BM25 of each piece, by its start, as if the pieces were all documents; their length is in characters."""
-    ordered = sorted(pieces)
-    starts = [piece.start for piece in ordered]
-    times = Counter(
-        (found.token, piece)
-        for found in occurrences(text, frozenset(words), language=language)
-        for piece in ordered[max(0, bisect_right(starts, found.start) - 1) :][:1]
-        if piece.start <= found.start < piece.end
-    )
-    postings: dict[str, list[Posting]] = {}
-    for (token, piece), count in times.items():
-        postings.setdefault(token, []).append(Posting(str(piece.start), count, piece.end - piece.start))
-    return bm25(postings, Corpus(len(pieces), sum(piece.end - piece.start for piece in pieces)), words)

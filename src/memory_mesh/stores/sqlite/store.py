@@ -39,7 +39,8 @@ from memory_mesh.core.errors import (
 )
 from memory_mesh.core.model import ANYTHING, Hit, In, Key, Kind, Row, Vector, Where, all_of, batches
 from memory_mesh.core.ports import Applied, Changes, Progress, Step, no_step
-from memory_mesh.stores.base import best_cosines, check_unique, keyword_scores
+from memory_mesh.core.search.scores import best_cosines, keyword_scores
+from memory_mesh.stores.base import check_unique
 from memory_mesh.stores.files import find_bytes, remove_parts, whole_file
 from memory_mesh.stores.sqlite import tables
 from memory_mesh.stores.sqlite.opening import (
