@@ -1,7 +1,7 @@
 """Cancellation of long calls. The caller provides an event; code that waits, loops or is about to write checks it."""
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from threading import Event
@@ -33,17 +33,18 @@ def cancellable(stop: Event) -> Iterator[Written]:
     A write that has begun is completed. The block gets a `Written`, which lists what its calls wrote.
     """
     written = Written()
-    token = _CALLS.set((*_CALLS.get(), (stop, written)))
-    try:
+    with _calls(*_CALLS.get(), (stop, written)):
         yield written
-    finally:
-        _CALLS.reset(token)
+
+
+def uncancellable() -> AbstractContextManager[None]:
+    """Do not cancel what is inside the block: bookkeeping that must be written also for a cancelled call."""
+    return _calls()
 
 
 @contextmanager
-def uncancellable() -> Iterator[None]:
-    """Do not cancel what is inside the block: bookkeeping that must be written also for a cancelled call."""
-    token = _CALLS.set(())
+def _calls(*calls: tuple[Event, Written]) -> Iterator[None]:
+    token = _CALLS.set(calls)
     try:
         yield
     finally:

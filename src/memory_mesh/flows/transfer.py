@@ -9,32 +9,20 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 
-from memory_mesh.core import checks, transfer
+from memory_mesh.core import checks, model, transfer
 from memory_mesh.core.errors import InvalidInput, shown
-from memory_mesh.core.intake import Draft, draft, file_print, fingerprint, folder_print, numbered, read_key
-from memory_mesh.core.model import (
-    BackedUp,
-    Change,
-    FailedLine,
-    Imported,
-    In,
-    Kind,
-    Memory,
-    Reader,
-    Row,
-    Sighting,
-    Status,
-    Usage,
-    all_of,
-    batches,
-    equals,
-    iso,
-    not_expired,
-    partition,
-    since_visible,
-    visible,
-    visible_to,
+from memory_mesh.core.intake import (
+    Draft,
+    columns_of,
+    draft,
+    file_print,
+    fingerprint,
+    folder_print,
+    numbered,
+    read_key,
+    read_metadata,
 )
+from memory_mesh.core.model import Change, FailedLine, Imported, In, Kind, Memory, Reader, Row, Sighting, batches, equals
 from memory_mesh.core.ports import Progress
 from memory_mesh.core.search import tokens
 from memory_mesh.core.transfer import Exported
@@ -49,10 +37,10 @@ _AT_ONCE = 500
 _FILE = ("source_root", "source", "source_hash")  # the metadata of the memory of a file
 
 
-def backup(context: Context, file: str, progress: Progress) -> BackedUp:
+def backup(context: Context, file: str, progress: Progress) -> model.BackedUp:
     """Copy the file of the store to a new file."""
     target = Path(file).expanduser().absolute()
-    return BackedUp(file=str(target), bytes=context.file.backup(target, progress))
+    return model.BackedUp(file=str(target), bytes=context.file.backup(target, progress))
 
 
 # --- export ---
@@ -61,16 +49,17 @@ def backup(context: Context, file: str, progress: Progress) -> BackedUp:
 def export(context: Context, progress: Progress) -> Iterator[str]:
     """Yield the lines of all visible memories, of every status, oldest first."""
     yield transfer.header()
-    ids = [row.id for row in paged(context, Kind.MEMORY, visible_to(context.reader))]
+    ids = [row.id for row in paged(context, Kind.MEMORY, model.visible_to(context.reader))]
     for done, batch in enumerate(batches(reversed(ids), _AT_ONCE)):
-        yield from (one.line() for one in _read(context, batch))
+        rows = context.store.get(Kind.MEMORY, batch)
+        yield from (one.line() for one in _read(context, intact(context, [rows[id_] for id_ in batch if id_ in rows])))
         progress("exporting", min((done + 1) * _AT_ONCE, len(ids)), len(ids))
 
 
-def _read(context: Context, ids: Sequence[str]) -> list[Exported]:
-    """Return the stored memories with these ids, in their order, with what the reader may see of their history."""
-    rows = context.store.get(Kind.MEMORY, ids)
-    memories = [Memory.of(row) for row in intact(context, [rows[id_] for id_ in ids if id_ in rows])]
+def _read(context: Context, rows: Iterable[Row]) -> list[Exported]:
+    """Return stored memories with what the reader may see of their history."""
+    memories = [Memory.of(row) for row in rows]
+    ids = [memory.id for memory in memories]
     histories: dict[str, list[Change]] = defaultdict(list)
     for row in context.store.find(Kind.CHANGE, In("ref", tuple(ids))):
         histories[str(row.value("ref"))].append(Change.of(row))
@@ -78,7 +67,7 @@ def _read(context: Context, ids: Sequence[str]) -> list[Exported]:
     return [
         Exported(
             memory,
-            since_visible(context.reader, memory, sorted(histories[memory.id], key=lambda change: change.number)),
+            model.since_visible(context.reader, memory, sorted(histories[memory.id], key=lambda change: change.number)),
             sorted(sightings.get(memory.id, []), key=lambda sighting: (sighting.created_at, sighting.id)),
         )
         for memory in usage.with_counts(context, memories)
@@ -137,45 +126,40 @@ def _cleaned(context: Context, given: Exported) -> tuple[Exported, dict[str, int
         keywords=tokens(memory.content, language=context.options.stemmer_language),
         salt=context.ids.salt(),
     )
-    if not visible(owner, memory.row()):  # also raises for what no store accepts
+    if not model.visible(owner, memory.row()):  # also raises for what no store accepts
         raise InvalidInput("no agent could see it: it has no agent_id or no session_id", expected="both, as its type needs")
-    history = [
-        replace(
-            change,
-            before=gate.clean_metadata(change.before),
-            detail=None if change.detail is None else gate.clean_metadata(change.detail),
-            why=change.why and gate.redact(change.why),
-        )
-        for change in given.history
-    ]
-    # The memory may pass to each of them, so their metadata must be what a memory can have.
-    sightings = [
-        replace(one, metadata=draft(memory.content, one.metadata, _author(owner, one), context.limits, gate).metadata)
-        for one in given.sightings
-    ]
-    return Exported(memory, history, sightings), checked.redactions
+    history = [_cleaned_change(context, change) for change in given.history]
+    return Exported(memory, history, [_cleaned_sighting(context, one) for one in given.sightings]), checked.redactions
 
 
-def _author(owner: Reader, sighting: Sighting) -> Reader:
-    return Reader(owner.user_id, sighting.agent_id, sighting.session_id)
+def _cleaned_change(context: Context, change: Change) -> Change:
+    gate = context.gate()
+    detail = None if change.detail is None else gate.clean_metadata(change.detail)
+    return replace(change, before=gate.clean_metadata(change.before), detail=detail, why=change.why and gate.redact(change.why))
+
+
+def _cleaned_sighting(context: Context, sighting: Sighting) -> Sighting:
+    metadata = context.gate().clean_metadata(read_metadata(sighting.metadata, context.limits))
+    # Raises for what a memory cannot have: it may pass to this agent and session.
+    columns_of(metadata, Reader(sighting.user_id, sighting.agent_id, sighting.session_id))
+    return replace(sighting, metadata=metadata)
 
 
 def _print(owner: Reader, memory: Memory) -> str:
     """Return the fingerprint by which `add` and `ingest_dir` find the memory again."""
     columns = {column.name: getattr(memory, column.name) for column in fields(memory)}
     as_draft = Draft(content=memory.content, metadata=memory.metadata, columns=columns)
-    if memory.key is not None:
-        return fingerprint(owner, as_draft, read_key(memory.key))
     root, source, hash_ = (memory.metadata.get(name) for name in _FILE)
-    if isinstance(root, str) and isinstance(source, str) and hash_:
+    if memory.key is None and hash_ and isinstance(root, str) and isinstance(source, str):
         return file_print(folder_print(owner, root, memory.memory_type), source)
-    return fingerprint(owner, as_draft)
+    return fingerprint(owner, as_draft, None if memory.key is None else read_key(memory.key))
 
 
 def _plan_import(context: Context, items: Sequence[tuple[int, Exported]], vectors: Vectors) -> Plan[Imported]:
     """Store the memories that are new. The answer counts them and the equal ones, and names those that cannot be stored."""
     seen = {name: context.store.version(name) for name in {item.memory.partition for _, item in items}}
-    known = {one.memory.id: one for one in _read(context, [item.memory.id for _, item in items])}
+    rows = context.store.get(Kind.MEMORY, [item.memory.id for _, item in items])
+    known = {one.memory.id: one for one in _read(context, rows.values())}
     key_used = _with_used_key(context, [item.memory for _, item in items])
     new: list[Exported] = []
     skipped, failed = 0, list[FailedLine]()
@@ -196,10 +180,10 @@ def _plan_import(context: Context, items: Sequence[tuple[int, Exported]], vector
 
 def _with_used_key(context: Context, memories: Sequence[Memory]) -> set[str]:
     """Return the ids of the memories whose key another one has: a stored one, or one before it."""
-    current = all_of(equals("status", Status.ACTIVE), not_expired(iso(context.clock())))
+    current = model.all_of(equals("status", model.Status.ACTIVE), model.not_expired(model.iso(context.clock())))
     keyed = {memory.id: str(memory.fingerprint) for memory in memories if memory.key and current.matches(memory.row())}
     owners = {key: id_ for id_, key in reversed(keyed.items())}
-    for row in context.store.find(Kind.MEMORY, all_of(In("fingerprint", tuple(owners)), current)) if owners else ():
+    for row in context.store.find(Kind.MEMORY, model.all_of(In("fingerprint", tuple(owners)), current)) if owners else ():
         owners[str(row.value("fingerprint"))] = row.id
     return {id_ for id_, key in keyed.items() if owners[key] != id_}
 
@@ -212,20 +196,14 @@ def _same(*items: Exported) -> bool:
 def _rows(context: Context, items: Sequence[Exported], vectors: Vectors, numbers: dict[str, int]) -> list[Row]:
     ms, rows, entries = context.clock(), list[Row](), []
     for item in items:
-        place = item.memory.partition
-        embedded = vectors[item.memory.content]
+        place, embedded = item.memory.partition, vectors[item.memory.content]
         numbers[place] += 1
         memory = replace(item.memory, number=numbers[place], vector=embedded.own, pending=embedded.pending)
         changes = [change.row(place) for change in item.history]
-        rows += [memory.row(), *changes, *passage_rows(memory, embedded), *_usage_rows(memory)]
-        rows += [sighting.row(place) for sighting in item.sightings]
+        rows += [memory.row(), *changes, *passage_rows(memory, embedded), *(sighting.row(place) for sighting in item.sightings)]
+        if memory.access_count:
+            at = memory.last_accessed or memory.created_at
+            counted = model.Usage(id=memory.id, created_at=at, ref=memory.id, access_count=memory.access_count, last_accessed=at)
+            rows.append(counted.row(model.partition(memory.user_id, None)))
         entries.append(retain_entry(context, ms, memory, "import", changes[-1] if changes else None))
     return [*rows, *(vectors.model_rows(context) if items else []), *own_audit_rows(context, entries)]
-
-
-def _usage_rows(memory: Memory) -> list[Row]:
-    if not memory.access_count:
-        return []
-    at = memory.last_accessed or memory.created_at
-    counted = Usage(id=memory.id, created_at=at, ref=memory.id, access_count=memory.access_count, last_accessed=at)
-    return [counted.row(partition(memory.user_id, None))]

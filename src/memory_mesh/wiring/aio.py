@@ -50,15 +50,10 @@ async def to_thread(call: Callable[Given, Answer], *args: Given.args, **options:
                 await asyncio.wait([thread])
         if not thread.cancelled():
             thread.exception()  # the caller is told of the cancellation only
-        if note := _note(written):
-            error.add_note(note)
+        parts = (("stored", written.stored), ("erased", written.erased))
+        if listed := [f"{verb} {', '.join(dict.fromkeys(ids))}" for verb, ids in parts if ids]:
+            error.add_note(f"memory-mesh had {' and '.join(listed)} before the call was cancelled")
         raise
-
-
-def _note(written: Written) -> str:
-    parts = (("stored", written.stored), ("erased", written.erased))
-    listed = [f"{verb} {', '.join(dict.fromkeys(ids))}" for verb, ids in parts if ids]
-    return f"memory-mesh had {' and '.join(listed)} before the call was cancelled" if listed else ""
 
 
 class AsyncProxy:

@@ -88,31 +88,24 @@ def fence_memories(
     """
     if not entries:
         return ""
-    parts = [(entry.content, _attributes(entry)) for entry in entries]
-    unused = unused_boundary(boundary, [text for content, attributes in parts for text in (content, *attributes.values())])
-    notice = NOTICE.format(boundary=unused)
-    blocks = [fence(content, unused, tag=MEMORY_TAG, attributes=attributes) for content, attributes in parts]
+    unused = unused_boundary(boundary, [text for entry in entries for text in (entry.content, *_attributes(entry).values())])
 
-    def fits(text: str) -> bool:
-        return max_tokens is None or count(text) <= max_tokens
+    def text(kept: Sequence[Entry]) -> str:
+        blocks = [fence(entry.content, unused, tag=MEMORY_TAG, attributes=_attributes(entry)) for entry in kept]
+        left_out = [LEFT_OUT.format(count=len(entries) - len(kept))] if len(kept) < len(entries) else []
+        return "\n\n".join([NOTICE.format(boundary=unused), *blocks, *left_out])
 
-    def first(kept: int) -> str:
-        return _with_notice(notice, blocks[:kept], len(blocks) - kept)
+    def cut(length: int) -> list[Entry]:
+        return [replace(entries[0], content=shortened(entries[0].content, length))]
 
-    def cut(length: int) -> str:
-        beginning = replace(entries[0], content=shortened(entries[0].content, length))
-        block = fence(beginning.content, unused, tag=MEMORY_TAG, attributes=_attributes(beginning))
-        return _with_notice(notice, [block], len(blocks) - 1)
-
-    if kept := _largest(len(blocks), lambda kept: fits(first(kept))):
-        return first(kept)
-    if length := _largest(len(entries[0].content), lambda length: fits(cut(length))):
-        return cut(length)
-    return line if fits(line := LEFT_OUT.format(count=len(blocks))) else ""
-
-
-def _with_notice(notice: str, blocks: Sequence[str], left_out: int) -> str:
-    return "\n\n".join([notice, *blocks, *([LEFT_OUT.format(count=left_out)] if left_out else [])])
+    if max_tokens is None:
+        return text(entries)
+    if kept := _largest(len(entries), lambda kept: count(text(entries[:kept])) <= max_tokens):
+        return text(entries[:kept])
+    if length := _largest(len(entries[0].content), lambda length: count(text(cut(length))) <= max_tokens):
+        return text(cut(length))
+    line = LEFT_OUT.format(count=len(entries))
+    return line if count(line) <= max_tokens else ""
 
 
 def _largest(highest: int, fits: Callable[[int], bool]) -> int:
