@@ -1,8 +1,9 @@
 """Export and import: the same memories in another store, nothing lost and nothing overwritten."""
 
 import json
+import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -206,6 +207,17 @@ def test_what_is_not_an_export_of_this_version_is_refused(lines: list[str], mess
         with pytest.raises(InvalidInput, match=message):
             mesh.import_memories(lines)
         assert mesh.get_all() == []
+
+
+def test_a_memory_that_another_program_changed_is_neither_exported_nor_replaced(tmp_path: Path) -> None:
+    with opened(store=f"sqlite:///{tmp_path / 'memory.db'}") as mesh:
+        id_ = mesh.add("The lantern needs oil").id
+        lines = [*mesh.export()]
+        with closing(sqlite3.connect(tmp_path / "memory.db")) as connection:
+            connection.execute("UPDATE memories SET content = 'The lantern needs water'")
+            connection.commit()
+        assert (len(lines), len([*mesh.export()])) == (2, 1)
+        assert f"{id_} is stored with other values" in mesh.import_memories(lines).failed[0].reason
 
 
 def test_an_import_is_redacted_like_every_write() -> None:

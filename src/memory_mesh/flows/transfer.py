@@ -11,17 +11,8 @@ from pathlib import Path
 
 from memory_mesh.core import checks, model, transfer
 from memory_mesh.core.errors import InvalidInput, shown
-from memory_mesh.core.intake import (
-    Draft,
-    columns_of,
-    draft,
-    file_print,
-    fingerprint,
-    folder_print,
-    numbered,
-    read_key,
-    read_metadata,
-)
+from memory_mesh.core.intake import Draft, draft, file_print, fingerprint, folder_print, numbered, read_key, read_metadata
+from memory_mesh.core.intake.drafts import columns_of
 from memory_mesh.core.model import Change, FailedLine, Imported, In, Kind, Memory, Reader, Row, Sighting, batches, equals
 from memory_mesh.core.ports import Progress
 from memory_mesh.core.search import tokens
