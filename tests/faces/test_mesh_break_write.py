@@ -56,6 +56,18 @@ def test_an_update_does_not_move_a_key_onto_another(mesh: MemoryMesh, change: di
     assert mesh.add("v3", change, key="profile").id == first.id
 
 
+def test_a_key_that_another_agent_uses_for_all_neither_hides_nor_replaces_the_own_one(house: House) -> None:
+    ann, bob = house.mesh("ann"), house.mesh("bob")
+    own = ann.add("Ann reviews on Mondays.", {"type": "agent"}, key="rule")
+    house.clock.advance(seconds=1)
+    shared = bob.add("Nobody reviews.", key="rule")
+    assert ann.get(key="rule") == own
+    assert bob.get(key="rule") == shared
+    ann.delete(key="rule")
+    assert [one.id for one in house.memories()] == [shared.id]
+    assert ann.get(key="rule") == shared
+
+
 # --- sightings ---
 
 SOON, LATER = "2027-01-01T00:00:00.000Z", "2028-01-01T00:00:00.000Z"

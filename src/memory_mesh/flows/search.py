@@ -22,6 +22,7 @@ from memory_mesh.core.model import (
     Kind,
     Memory,
     MemoryType,
+    Reach,
     Row,
     SearchResult,
     Status,
@@ -92,7 +93,11 @@ def get(context: Context, memory_id: str) -> Memory | None:
 
 
 def named(context: Context, memory_id: str | None, key: str | None) -> str | None:
-    """Return the id that the caller gives, or that of the newest memory with the caller's own key in the reader's project."""
+    """Return the id that the caller gives, or that of the memory with the caller's own key in the reader's project.
+
+    A memory that fewer agents see comes first: what others store under the key for all hides it from no reader, and an erasure
+    takes the reader's own.
+    """
     if (memory_id is None) == (key is None):
         raise InvalidInput("id and key are both given" if key is not None else "no id is given", expected="an id or a key")
     if key is None:
@@ -101,7 +106,9 @@ def named(context: Context, memory_id: str | None, key: str | None) -> str | Non
     prefix = key_prefix(key)
     has_key = all_of(Compare("fingerprint", ">=", prefix), Compare("fingerprint", "<", f"{prefix}~"))
     where = all_of(has_key, equals("project", context.reader.project))
-    return next((memory.id for memory in get_all(context, limit=1, where=where)), None)
+    found = get_all(context, limit=None, where=where)
+    narrowest = max(found, key=lambda memory: list(Reach).index(model.reach_of(memory.memory_type, memory.reach)), default=None)
+    return narrowest.id if narrowest else None
 
 
 def get_all(
