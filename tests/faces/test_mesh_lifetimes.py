@@ -98,6 +98,11 @@ def test_a_child_that_ends_without_close_writes_its_own_searches_only(file: Path
     assert searches(file) == (2, 2)
 
 
+def test_a_program_that_removes_its_store_ends_without_a_word(file: Path) -> None:
+    run(UNCLOSED + "import os\nos.remove(sys.argv[1])\n", file)
+    assert not file.exists()
+
+
 def run(program: str, *arguments: object) -> None:
     command = [sys.executable, "-c", program, *map(str, arguments)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)

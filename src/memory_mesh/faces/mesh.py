@@ -311,17 +311,8 @@ class Mesh:
         the content of a short memory) have at most so many characters together; a first one that is longer is shortened. Raises
         `InvalidInput` for a blank query, and `InvalidFilter` for an invalid filter.
         """
-        where = filters.where_of(filter)
-        request = Request(
-            query=query,
-            limit=limit,
-            filter=filters.text_of(filter),
-            where=where,
-            statuses=status,
-            min_score=min_score,
-            ranker=ranker,
-            max_chars=max_chars,
-        )
+        request = Request(query=query, limit=limit, statuses=status, min_score=min_score, ranker=ranker, max_chars=max_chars)
+        request = request.with_filter(filter)
         return search.search(self._in_session(session_id), request, use_cache=use_cache)
 
     def explain(
@@ -329,16 +320,7 @@ class Mesh:
         status: Sequence[str] = (Status.ACTIVE,), session_id: str | None = None, ranker: str | None = None,
     ) -> Explanation:  # fmt: skip
         """Search, and return for each result its rank in every channel and its features, and how many were left out and why."""
-        where = filters.where_of(filter)
-        request = Request(
-            query=query,
-            limit=limit,
-            filter=filters.text_of(filter),
-            where=where,
-            statuses=status,
-            min_score=min_score,
-            ranker=ranker,
-        )
+        request = Request(query=query, limit=limit, statuses=status, min_score=min_score, ranker=ranker).with_filter(filter)
         return search.explain(self._in_session(session_id), request)
 
     def reembed(self, *, progress: Progress | None = None) -> Reembedded:

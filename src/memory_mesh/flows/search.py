@@ -35,7 +35,7 @@ from memory_mesh.core.search import Explained, Explanation, Placing, Pool, Query
 from memory_mesh.core.search.query import proper_names, speaker_roles, time_spans, without_speakers
 from memory_mesh.flows import embed, usage
 from memory_mesh.flows.context import Context, check_texts, find_memory, intact, require_memory
-from memory_mesh.flows.filters import Filter, text_of
+from memory_mesh.flows.filters import Filter, text_of, where_of
 from memory_mesh.flows.passages import best_passages, within
 
 if TYPE_CHECKING:
@@ -176,12 +176,16 @@ class Request:
 
     query: str
     limit: int = 10
-    filter: Filter | None = None  # as the caller wrote it; `where` is the parsed condition
+    filter: str | None = None  # the text of the caller's filter; `where` is the parsed condition
     where: Where = ANYTHING
     statuses: Sequence[str] = (Status.ACTIVE,)
     min_score: float | None = None  # None: the ranker's default
     ranker: str | None = None
     max_chars: int | None = None  # of the texts of all results together
+
+    def with_filter(self, given: Filter | None) -> "Request":
+        """Return the same request with a filter. Raise `InvalidFilter` if it is not valid."""
+        return replace(self, where=where_of(given), filter=text_of(given))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -220,7 +224,7 @@ def search(context: Context, request: Request, *, use_cache: bool = True) -> lis
             ends = [model.millis(result.expires_at) for result in results if result.expires_at]
             context.state.cache.put(key, mark, results, at, until=min(ends, default=None))
     usage.count(context, [result.id for result in results])
-    usage.log_search(context, query=request.query, limit=request.limit, filter=text_of(request.filter), ms=at, results=results)
+    usage.log_search(context, query=request.query, limit=request.limit, filter=request.filter, ms=at, results=results)
     if not use_cache:
         return list(results)
     # Copies, so that changes to a result do not reach the cache.

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache, partial
+from threading import Lock
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
@@ -29,6 +30,7 @@ from memory_mesh.core.ports import (
 )
 from memory_mesh.flows.context import Context, State
 from memory_mesh.flows.models import Ledger, check_pseudonym_key, record_pseudonym_key
+from memory_mesh.forks import fork_safe
 from memory_mesh.index import LocalIndex
 from memory_mesh.settings import PREFIX, PROVIDER_KEYS, Settings, folder
 from memory_mesh.stores import open_store, store_file
@@ -142,6 +144,7 @@ def make_embedder(settings: Settings, *, meter: Meter | None = None) -> Embedder
 
 # The local embedders in use. A process loads the model once, however many stores are open.
 _local_embedders: "WeakValueDictionary[ModelPaths, CachedEmbedder]" = WeakValueDictionary()
+_local_lock = fork_safe(Lock())
 
 
 def _cached_embedder(settings: Settings, options: Options, meter: Meter | None) -> "CachedEmbedder":
@@ -149,7 +152,8 @@ def _cached_embedder(settings: Settings, options: Options, meter: Meter | None) 
 
     if options.embedder == "local":
         paths = model_paths(settings)
-        return _local_embedders.setdefault(paths, CachedEmbedder(LocalEmbedder(paths)))
+        with _local_lock:
+            return _local_embedders.setdefault(paths, CachedEmbedder(LocalEmbedder(paths)))
     return CachedEmbedder(HashingEmbedder() if options.embedder == "hash" else _remote_embedder(options, meter))
 
 

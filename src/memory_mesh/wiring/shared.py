@@ -15,6 +15,7 @@ import os
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Hashable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from threading import RLock
@@ -22,7 +23,7 @@ from time import time_ns
 from typing import Generic, TypeVar
 from weakref import WeakSet, WeakValueDictionary
 
-from memory_mesh.core.errors import InvalidInput, SettingsError
+from memory_mesh.core.errors import InvalidInput, SettingsError, StoreError
 from memory_mesh.core.model import GivenClock, Ids, as_clock
 from memory_mesh.core.options import EMBEDDING_NAMES, NAMES, SCOPE_NAMES, Options
 from memory_mesh.core.ports import ChatModel, Embedder, IdSource, Step, Store, no_step
@@ -294,10 +295,11 @@ _opened: set[SharedContext] = set()  # those that meshes may share, so that garb
 
 @atexit.register
 def _flush_all() -> None:
-    """Write what the searches of meshes left that were never closed."""
-    for context in list(_opened):
-        if context.value is not None:
-            usage.close(context.value)
+    """Write what the searches of meshes left that were never closed, unless their file is gone."""
+    for value in [context.value for context in _opened]:
+        with suppress(StoreError):
+            if value is not None and not value.file.was_replaced():
+                usage.close(value)
 
 
 def _reset_after_fork() -> None:
