@@ -9,24 +9,11 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
+from memory_mesh.core import model
 from memory_mesh.core.checks import fraction, whole_number
 from memory_mesh.core.errors import InvalidInput, shown
 from memory_mesh.core.intake import Author
-from memory_mesh.core.model import (
-    BY_NAME,
-    Change,
-    Memory,
-    MemoryRecord,
-    MemoryType,
-    Reach,
-    Sighting,
-    Status,
-    Type,
-    Value,
-    change_id,
-    fault,
-    parse_time,
-)
+from memory_mesh.core.model import BY_NAME, Change, Memory, MemoryRecord, Sighting, Type, Value, change_id, fault, parse_time
 
 FORMAT, VERSION = "memory-mesh memories", 1
 
@@ -36,7 +23,7 @@ _MEMORY = tuple(name for name in _MEMORY if name not in ("pending", "sealed", "r
 _CHANGE = ("created_at", "action", "agent_id", "why", "before", "detail")
 _SIGHTING = ("created_at", "agent_id", "session_id", "times_observed", "last_observed", "trust", "metadata")
 _BEFORE = {one.name for one in fields(Memory)} & BY_NAME.keys()
-_WORDS: dict[str, Collection[str]] = {"status": list(Status), "memory_type": list(MemoryType), "reach": list(Reach)}
+_WORDS = {"status": [*model.Status], "memory_type": [*model.MemoryType], "reach": [*model.Reach]}
 _MAX_ID = 500
 _EXPECTED = "a line of memory-mesh export"
 

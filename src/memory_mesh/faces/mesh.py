@@ -539,11 +539,11 @@ class Mesh:
         counts them, or else of four characters each. The best results are kept, and the text says how many were left out; if
         not even the first one fits, it is cut.
         """
-        from memory_mesh.core.safety.fence import Entry, fence_memories  # loads many patterns
+        from memory_mesh.core.safety.fence import fence_memories  # loads many patterns
 
         context, budget = self._context(), None if max_tokens is None else whole_number("max_tokens", max_tokens)
         return fence_memories(
-            [Entry.of(result) for result in _checked_results(results)],
+            _checked_results(results),
             context.ids.salt(),
             max_tokens=budget,
             count=embed.token_counter(context),

@@ -7,7 +7,6 @@ cannot close a tag; it does not contain the name of its fence; and the marks of 
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from hashlib import sha256
 from unicodedata import normalize
 
@@ -45,31 +44,6 @@ _NAMED_ENTITIES = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
 _PRINTABLE = range(32, 127)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
-    """A memory as it is shown to a model."""
-
-    id: str
-    content: str
-    created_at: str
-    kind: str
-    score: float | None = None
-    trust: float | None = None
-    section: str = ""  # the headings above it
-    part: str = ""  # which characters of a longer memory it is
-
-    @classmethod
-    def of(cls, result: SearchResult) -> "Entry":
-        """Return a search result as an entry: its passage, if it has one."""
-        passage = result.passage
-        return cls(
-            id=result.id, content=result.excerpt, created_at=result.event_time or result.created_at,
-            kind=str(result.metadata.get("type") or result.memory_type), score=result.score, trust=result.trust,
-            section=" > ".join(passage.section) if passage else "",
-            part=f"{passage.start}-{passage.end} of {len(result.content)}" if passage else "",
-        )  # fmt: skip
-
-
 def fence(text: str, boundary: str, *, tag: str = TAG, attributes: Mapping[str, str] | None = None) -> str:
     """Return the text between tags whose name ends in the boundary, or in a derived one if the text contains the boundary."""
     attributes = attributes or {}
@@ -79,32 +53,33 @@ def fence(text: str, boundary: str, *, tag: str = TAG, attributes: Mapping[str, 
 
 
 def fence_memories(
-    entries: Sequence[Entry], boundary: str, *, max_tokens: int | None = None, count: TokenCounter = estimate
+    results: Sequence[SearchResult], boundary: str, *, max_tokens: int | None = None, count: TokenCounter = estimate
 ) -> str:
-    """Return the memories in fences after a notice that they are data. Without memories the text is empty.
+    """Return search results in fences after a notice that they are data. Without results the text is empty.
 
-    With `max_tokens` the text has at most so many tokens: the first entries are kept, and a line says how many were left out. If
+    With `max_tokens` the text has at most so many tokens: the first results are kept, and a line says how many were left out. If
     not even the first one fits, it is cut; without room for the notice only that line remains, if it fits.
     """
-    if not entries:
+    if not results:
         return ""
-    unused = unused_boundary(boundary, [text for entry in entries for text in (entry.content, *_attributes(entry).values())])
+    every = [(result.excerpt, _attributes(result)) for result in results]
+    unused = unused_boundary(boundary, [text for content, attributes in every for text in (content, *attributes.values())])
 
-    def text(kept: Sequence[Entry]) -> str:
-        blocks = [fence(entry.content, unused, tag=MEMORY_TAG, attributes=_attributes(entry)) for entry in kept]
-        left_out = [LEFT_OUT.format(count=len(entries) - len(kept))] if len(kept) < len(entries) else []
+    def text(parts: Sequence[tuple[str, dict[str, str]]]) -> str:
+        blocks = [fence(content, unused, tag=MEMORY_TAG, attributes=attributes) for content, attributes in parts]
+        left_out = [LEFT_OUT.format(count=len(every) - len(parts))] if len(parts) < len(every) else []
         return "\n\n".join([NOTICE.format(boundary=unused), *blocks, *left_out])
 
-    def cut(length: int) -> list[Entry]:
-        return [replace(entries[0], content=shortened(entries[0].content, length))]
+    def cut(length: int) -> list[tuple[str, dict[str, str]]]:
+        return [(shortened(every[0][0], length), every[0][1])]
 
     if max_tokens is None:
-        return text(entries)
-    if kept := _largest(len(entries), lambda kept: count(text(entries[:kept])) <= max_tokens):
-        return text(entries[:kept])
-    if length := _largest(len(entries[0].content), lambda length: count(text(cut(length))) <= max_tokens):
+        return text(every)
+    if kept := _largest(len(every), lambda kept: count(text(every[:kept])) <= max_tokens):
+        return text(every[:kept])
+    if length := _largest(len(every[0][0]), lambda length: count(text(cut(length))) <= max_tokens):
         return text(cut(length))
-    line = LEFT_OUT.format(count=len(entries))
+    line = LEFT_OUT.format(count=len(every))
     return line if count(line) <= max_tokens else ""
 
 
@@ -154,14 +129,22 @@ def _attribute(value: str) -> str:
     return " ".join(escape(value[:_MAX_ATTRIBUTE_LENGTH]).split()).replace('"', "&#34;")
 
 
-def _attributes(entry: Entry) -> dict[str, str]:
-    attributes = {"id": entry.id, "date": entry.created_at, "type": entry.kind}
-    attributes |= {name: value for name in ("section", "part") if (value := getattr(entry, name))}
-    attributes |= {name: f"{value:.2f}" for name in ("score", "trust") if (value := getattr(entry, name)) is not None}
-    # The caller that stored the memory chose its kind as freely as its content.
-    chosen = (entry.content, entry.kind[:_MAX_ATTRIBUTE_LENGTH], entry.section[:_MAX_ATTRIBUTE_LENGTH])
-    suspicious = any(map(detect, chosen))
-    return attributes | ({"warning": WARNING} if suspicious else {})
+def _attributes(result: SearchResult) -> dict[str, str]:
+    kind, passage = str(result.metadata.get("type") or result.memory_type), result.passage
+    section = " > ".join(passage.section) if passage else ""
+    # The caller that stored the memory chose its type and its headings as freely as its content.
+    chosen = (result.excerpt, kind[:_MAX_ATTRIBUTE_LENGTH], section[:_MAX_ATTRIBUTE_LENGTH])
+    attributes = {
+        "id": result.id,
+        "date": result.event_time or result.created_at,
+        "type": kind,
+        "section": section,
+        "part": f"{passage.start}-{passage.end} of {len(result.content)}" if passage else "",
+        "score": f"{result.score:.2f}",
+        "trust": "" if result.trust is None else f"{result.trust:.2f}",
+        "warning": WARNING if any(map(detect, chosen)) else "",
+    }
+    return {name: value for name, value in attributes.items() if value or name in ("id", "date", "type")}
 
 
 # --- the RFC's block of memories ---
