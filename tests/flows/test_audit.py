@@ -18,6 +18,8 @@ from memory_mesh.flows.audit import ChainSelection
 from memory_mesh.flows.chains import audit_rows
 from memory_mesh.flows.context import Context
 
+from .adding import add_many
+
 
 @pytest.fixture
 def context(context: Context) -> Context:
@@ -26,7 +28,7 @@ def context(context: Context) -> Context:
 
 
 def add(context: Context, *contents: str, **metadata: object) -> list[Memory]:
-    return write.add_many(context, [(content, metadata) for content in contents])
+    return add_many(context, [(content, metadata) for content in contents])
 
 
 def own_chain(context: Context) -> str:

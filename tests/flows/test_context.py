@@ -11,6 +11,8 @@ from memory_mesh.core.ports import Applied
 from memory_mesh.flows import write
 from memory_mesh.flows.context import Context, Plan, commit, write_plan
 
+from .adding import add_many
+
 
 class Contended:
     """A store that others keep changing: the first so many writes are lost."""
@@ -79,7 +81,7 @@ def test_nothing_is_even_decided_where_memory_is_off(context: Context) -> None:
 
 def test_every_step_of_a_write_is_told(context: Context) -> None:
     steps: list[str] = []
-    write.add_many(replace(context, step=steps.append), [("text", None)])
+    add_many(replace(context, step=steps.append), [("text", None)])
     assert steps == ["flow.validated", "flow.embedded", "flow.decided", "flow.applied"]
 
 
@@ -93,9 +95,9 @@ class AlwaysTheSame:
 
 def test_a_source_that_never_gives_another_id_ends_in_an_error_and_not_in_a_loop(context: Context) -> None:
     stuck = replace(context, ids=AlwaysTheSame())
-    write.add_many(stuck, [("first", None)])
+    add_many(stuck, [("first", None)])
     with pytest.raises(StoreBusy):
-        write.add_many(stuck, [("second", None)])
+        add_many(stuck, [("second", None)])
     assert [row.value("content") for row in context.store.find(Kind.MEMORY)] == ["first"]
 
 
@@ -109,9 +111,9 @@ def test_two_writers_at_once_keep_one_chain_and_count_what_is_the_same(context: 
     def meddle(step: str) -> None:
         if step == "flow.decided" and not met:
             met.append(True)
-            write.add_many(context, [(other, None)])
+            add_many(context, [(other, None)])
 
-    (memory,) = write.add_many(replace(context, step=meddle), [("same text", None)])
+    (memory,) = add_many(replace(context, step=meddle), [("same text", None)])
     memories = [Memory.of(row) for row in context.store.find(Kind.MEMORY)]
     assert met == [True]
     assert sorted(memory.content for memory in memories) == sorted({"same text", other})
@@ -125,16 +127,16 @@ def test_two_calls_under_one_key_at_once_store_once(context: Context) -> None:
     def meddle(step: str) -> None:
         if step == "flow.decided" and not met:
             met.append(True)
-            write.add_many(context, [("text", None)], key="k")
+            add_many(context, [("text", None)], key="k")
 
-    (memory,) = write.add_many(replace(context, step=meddle), [("text", None)], key="k")
+    (memory,) = add_many(replace(context, step=meddle), [("text", None)], key="k")
     assert met == [True]
     assert memory.times_observed == 1
     assert context.store.count(Kind.MEMORY) == context.store.count(Kind.BLOCK) == 1
 
 
 def test_an_update_that_lost_the_race_is_made_of_what_is_there_now(context: Context) -> None:
-    (memory,) = write.add_many(context, [("text", {"a": 1})])
+    (memory,) = add_many(context, [("text", {"a": 1})])
     met: list[bool] = []
 
     def meddle(step: str) -> None:

@@ -14,6 +14,8 @@ from memory_mesh.flows import erase, lessons, write
 from memory_mesh.flows.context import Context
 from memory_mesh.testing.fakes import FakeClock, ScriptedChat
 
+from .adding import add_many
+
 TAUGHT = {"error_pattern": "token_expired", "preventative_rule": "Refresh the token first."}
 FAILED = {"status": "error", **TAUGHT}
 PROPOSAL = {
@@ -25,7 +27,7 @@ PROPOSAL = {
 
 
 def happened(context: Context, text: str = "The deploy failed.", notes: dict[str, object] | None = None) -> Memory:
-    return write.add_many(context, [(text, FAILED if notes is None else notes)])[0]
+    return add_many(context, [(text, FAILED if notes is None else notes)])[0]
 
 
 def as_(context: Context, agent: str, *, user: str | None = "u", session: str | None = None) -> Context:

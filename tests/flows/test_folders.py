@@ -13,6 +13,8 @@ from memory_mesh.flows import erase, folders, search, write
 from memory_mesh.flows.context import Context
 from memory_mesh.flows.folders import Failed, Gone, Ingested
 
+from .adding import add_many
+
 FLAT, DEEP = Selection(), Selection(recursive=True)
 
 
@@ -81,7 +83,7 @@ def test_unchanged_files_write_nothing(context: Context) -> None:
 
 def test_files_that_say_the_same_are_a_memory_each(context: Context) -> None:
     shelf = Shelf({"a.md": "The same.", "b.md": "The same.", "c.md": "the  same."})
-    write.add_many(context, [("The same.", {"source": "typed"})])
+    add_many(context, [("The same.", {"source": "typed"})])
     assert counts(ingest(context, shelf)) == (3, 0, 0)
     assert memories(context).keys() == {"typed", "a.md", "b.md", "c.md"}
     assert counts(ingest(context, shelf)) == (0, 0, 3)

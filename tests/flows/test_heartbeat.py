@@ -20,6 +20,8 @@ from memory_mesh.stores import open_store
 from memory_mesh.testing.fakes import DownEmbedder, FakeClock, no_pause, seeded_ids
 from stores.files import prepare
 
+from .adding import add_many
+
 NAMES = ["guard", "distillation", "retention", "reembedding", "compaction"]
 FAILED = {"status": "error", "error_pattern": "token_expired", "preventative_rule": "Refresh the token first."}
 LESSON: dict[str, object] = {
@@ -70,7 +72,7 @@ def test_jobs_run_in_the_order_of_their_priority_the_guard_first(context: Contex
 
 @pytest.mark.req("MESH-138")
 def test_a_beat_does_what_is_due_and_tells_what_it_did(context: Context) -> None:
-    write.add_many(context, [("The deploy failed.", FAILED)])
+    add_many(context, [("The deploy failed.", FAILED)])
     done = beat(context)
     assert set(outcomes(done).values()) == {"done"}
     assert {run.job: run.detail for run in done.runs} == {
@@ -132,7 +134,7 @@ def test_a_job_that_is_unknown_is_refused_before_anything_runs(context: Context,
 
 @pytest.mark.req("MESH-071", "MESH-068")
 def test_distillation_is_off_unless_the_settings_want_it_even_by_force(context: Context) -> None:
-    write.add_many(context, [("The deploy failed.", FAILED)])
+    add_many(context, [("The deploy failed.", FAILED)])
     off = context.with_options(enable_wisdom_distillation=False)
     for force in (False, True):
         done = beat(off, force=force)
@@ -184,7 +186,7 @@ def tampered(context: Context, how: str) -> None:
 @pytest.mark.req("MESH-139")
 @pytest.mark.parametrize("how", ["a text", "the last block", "a block within", "the first block", "the head"])
 def test_where_the_guard_finds_damage_nothing_else_runs_and_says_so(context: Context, how: str) -> None:
-    write.add_many(context, [(f"The deploy {n} failed.", {**FAILED, "error_pattern": f"p{n}"}) for n in range(3)])
+    add_many(context, [(f"The deploy {n} failed.", {**FAILED, "error_pattern": f"p{n}"}) for n in range(3)])
     assert beat(context, jobs=["guard"]).ok
     tampered(context, how)
     before = context.store.count(Kind.MEMORY), context.store.count(Kind.BLOCK)
@@ -200,7 +202,7 @@ def test_where_the_guard_finds_damage_nothing_else_runs_and_says_so(context: Con
 @pytest.mark.req("MESH-139")
 def test_damage_in_the_chain_of_another_agent_or_of_searches_stops_the_beat_too(context: Context) -> None:
     bob = replace(context.with_options(audit_recalls=True), reader=Reader("u", "bob"))
-    write.add_many(bob, [("The deploy failed.", FAILED)])
+    add_many(bob, [("The deploy failed.", FAILED)])
     search(bob, Request(query="deploy"))
     usage.flush(bob)
     assert beat(context, jobs=["guard"]).runs[0].detail == "1 memories, 2 chains"
@@ -210,7 +212,7 @@ def test_damage_in_the_chain_of_another_agent_or_of_searches_stops_the_beat_too(
 
 
 def test_damage_in_the_chain_of_another_user_is_that_users_concern(context: Context) -> None:
-    write.add_many(context, [("The deploy failed.", FAILED)])
+    add_many(context, [("The deploy failed.", FAILED)])
     tampered(context, "the head")
     assert not beat(context).ok
     assert beat(replace(context, reader=Reader("v", "ann"))).ok
@@ -226,7 +228,7 @@ class _Busily:
         found = self._inner.get(kind, ids)
         if kind is Kind.HEAD and self.left:
             self.left -= 1
-            write.add_many(self._context, [(f"Meanwhile {self.left}.", None)])
+            add_many(self._context, [(f"Meanwhile {self.left}.", None)])
         return found
 
     def __getattr__(self, name: str) -> object:
@@ -234,13 +236,13 @@ class _Busily:
 
 
 def test_a_chain_that_grows_while_the_guard_looks_is_not_damage(context: Context) -> None:
-    write.add_many(context, [("The deploy failed.", None)])
+    add_many(context, [("The deploy failed.", None)])
     for times in (1, 2, 5, 1000):
         assert beat(replace(context, store=_Busily(context, times)), jobs=["guard"]).ok  # type: ignore[arg-type]
 
 
 def test_the_guard_is_content_with_erasures_and_long_chains(context: Context) -> None:
-    ids = [made.id for made in write.add_many(context, [(f"Note {n}", None) for n in range(150)])]
+    ids = [made.id for made in add_many(context, [(f"Note {n}", None) for n in range(150)])]
     erase.erase(context, ids[140:])
     erase.erase(context, ids[:1])
     assert beat(context).ok
@@ -248,7 +250,7 @@ def test_the_guard_is_content_with_erasures_and_long_chains(context: Context) ->
 
 
 def test_when_the_damage_is_mended_everything_is_due_again(context: Context) -> None:
-    write.add_many(context, [("The deploy failed.", FAILED)])
+    add_many(context, [("The deploy failed.", FAILED)])
     (row,) = context.store.find(Kind.BLOCK)
     sound = Block.of(row)
     context.store.apply([replace(sound, yamo_text="changed", revision=2).row(replaces=1)])
@@ -523,10 +525,10 @@ def test_listing_all_lessons_is_not_meeting_them(context: Context) -> None:
 def test_a_pinned_lesson_and_memories_that_are_no_lessons_stay(context: Context) -> None:
     pinned = lessons.distill_lesson(context, LESSON)
     write.set_columns(context, pinned.memory_id, action="pin", pinned=True)
-    write.add_many(context, [("An old memory.", None)])
-    narrow = lessons.learn(
-        context, {**LESSON, "error_pattern": "own"}, sources=write.add_many(context, [("Own.", {"type": "agent"})])
-    )[0]
+    add_many(context, [("An old memory.", None)])
+    narrow = lessons.learn(context, {**LESSON, "error_pattern": "own"}, sources=add_many(context, [("Own.", {"type": "agent"})]))[
+        0
+    ]
     other = lessons.distill_lesson(replace(context, reader=Reader("v", "ann")), LESSON)
     pass_time(context, hours=1000 * DAY)
     assert lessons.archive_old(replace(context, reader=Reader("u", "bob"))) == [narrow.memory_id], "of whatever agent of the user"
@@ -553,7 +555,7 @@ def test_how_long_lessons_are_kept_is_a_setting(context: Context, days: int, arc
 
 def test_blocks_of_searches_are_removed_after_ninety_days(context: Context) -> None:
     listening = context.with_options(audit_recalls=True)
-    write.add_many(context, [("The deploy failed.", FAILED)])
+    add_many(context, [("The deploy failed.", FAILED)])
     for days in (0, 80):
         pass_time(context, hours=days * DAY)
         search(listening, Request(query="deploy"))
@@ -565,7 +567,7 @@ def test_blocks_of_searches_are_removed_after_ninety_days(context: Context) -> N
 
 def test_memories_that_wait_for_a_vector_get_it(context: Context) -> None:
     down = replace(context, embedder=DownEmbedder(HashingEmbedder().model))
-    (waiting,) = write.add_many(down, [("The deploy failed.", None)])
+    (waiting,) = add_many(down, [("The deploy failed.", None)])
     assert memory(context, waiting.id).pending
     up = replace(context, embedder=HashingEmbedder())
     assert beat(up).runs[3].detail == "1 memories embedded"
@@ -575,7 +577,7 @@ def test_memories_that_wait_for_a_vector_get_it(context: Context) -> None:
 
 def test_an_embedder_that_is_down_fails_one_job_until_it_is_back(context: Context) -> None:
     down = replace(context, embedder=DownEmbedder(HashingEmbedder().model))
-    write.add_many(down, [("The deploy failed.", None)])
+    add_many(down, [("The deploy failed.", None)])
     done = beat(down)
     assert outcomes(done) == {**dict.fromkeys(NAMES, "done"), "reembedding": "failed"}
     assert outcomes(beat(replace(context, embedder=HashingEmbedder())))["reembedding"] == "done"
@@ -583,7 +585,7 @@ def test_an_embedder_that_is_down_fails_one_job_until_it_is_back(context: Contex
 
 def test_a_beat_never_changes_the_model_of_a_store(context: Context) -> None:
     first, second = replace(context, embedder=HashingEmbedder()), replace(context, embedder=HashingEmbedder(128))
-    (kept,) = write.add_many(first, [("The deploy failed.", None)])
+    (kept,) = add_many(first, [("The deploy failed.", None)])
     vector = memory(context, kept.id).vector
     done = beat(second, force=True)
     assert done.runs[3].detail == "the store has vectors of another model"

@@ -25,6 +25,8 @@ from memory_mesh.index import LocalIndex
 from memory_mesh.stores.ram import RamStore
 from memory_mesh.testing.fakes import FakeClock, no_pause, seeded_ids
 
+from .adding import add_many
+
 
 @pytest.fixture
 def context(context: Context) -> Context:
@@ -76,7 +78,7 @@ def failing(context: Context, error: Exception, *, times: int = 10**6) -> Iterat
 
 @pytest.mark.req("MESH-056", "MESH-057", "MESH-044")
 def test_every_search_leaves_one_block_and_an_answer_from_the_cache_is_a_search(context: Context) -> None:
-    write.add_many(context, [("Tea is at four.", None)])
+    add_many(context, [("Tea is at four.", None)])
     found = search(context, Request(query="tea at four", limit=3, filter="tags = 'x' OR pinned = false"))
     search(context, Request(query="tea at four", limit=3, filter="tags = 'x' OR pinned = false"))
     search(context, Request(query="zebra"))
@@ -92,7 +94,7 @@ def test_every_search_leaves_one_block_and_an_answer_from_the_cache_is_a_search(
 
 
 def test_a_search_writes_nothing_itself(context: Context) -> None:
-    write.add_many(context, [("Tea is at four.", None)])
+    add_many(context, [("Tea is at four.", None)])
     with failing(context, AssertionError("a search waits for nothing")) as raised:
         search(context, Request(query="tea"))
     assert raised == []
@@ -331,7 +333,7 @@ def test_behind_a_younger_search_an_older_one_stays_for_a_chain_has_no_gap(conte
 
 
 def test_memories_and_other_users_keep_their_blocks(context: Context) -> None:
-    write.add_many(context, [("old", None)])
+    add_many(context, [("old", None)])
     other = replace(context, reader=Reader("v", "ann"))
     aged(other, 100)
     aged(replace(context, reader=Reader("u", "bob")), 100)
@@ -411,7 +413,7 @@ def lived(steps: list[tuple[str, int]]) -> Context:
         store=store, index=LocalIndex(store, language="english"), embedder=None,
         clock=FakeClock(), ids=seeded_ids(), reader=Reader("u", "ann"), pause=no_pause,
     )  # fmt: skip
-    write.add_many(context, [("the first", None)])
+    add_many(context, [("the first", None)])
     note(context, "first")
     usage.flush(context)
     for n, (what, which) in enumerate(steps):
@@ -430,7 +432,7 @@ def act(context: Context, n: int, what: str, which: int) -> None:
     elif what == "prune":
         trail.prune(context)
     elif what == "add" or not held:
-        write.add_many(context, [(f"text {n}", None)])
+        add_many(context, [(f"text {n}", None)])
     elif what == "change":
         write.update(context, held[which % len(held)], content=f"changed {n}")
     else:

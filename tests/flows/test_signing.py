@@ -20,7 +20,7 @@ from memory_mesh.core.errors import InvalidInput, SettingsError, StoreCorrupt
 from memory_mesh.core.model import Block, Head, Key, Kind, Reader, Row, iso
 from memory_mesh.core.options import Options
 from memory_mesh.flows import audit as trail
-from memory_mesh.flows import heartbeat, rekey, usage, write
+from memory_mesh.flows import heartbeat, rekey, usage
 from memory_mesh.flows.chains import blocks as chain_blocks
 from memory_mesh.flows.chains import head_of, new_entry, own_chain
 from memory_mesh.flows.context import Context
@@ -28,6 +28,8 @@ from memory_mesh.index import LocalIndex
 from memory_mesh.stores import open_store
 from memory_mesh.stores.audit_keys import AuditKeyFile
 from memory_mesh.testing.fakes import FakeClock, no_pause, seeded_ids
+
+from .adding import add_many
 
 EVE = SigningKey(b"e" * 32)
 
@@ -50,7 +52,7 @@ class Scene:
         return head
 
     def add(self, *contents: str, context: Context | None = None) -> None:
-        write.add_many(context or self.context, [(content, {}) for content in contents])
+        add_many(context or self.context, [(content, {}) for content in contents])
 
     def search(self, *queries: str) -> None:
         for query in queries:
@@ -153,7 +155,7 @@ def test_a_chain_that_was_not_signed_before_is_signed_from_the_next_block_on(sce
 def test_an_erased_first_block_hides_no_key(scene: Scene) -> None:
     from memory_mesh.flows import erase
 
-    (memory,) = write.add_many(scene.context, [("one", {})])
+    (memory,) = add_many(scene.context, [("one", {})])
     erase.erase(scene.context, [memory.id])
     assert str(getattr(scene.verdict(), "signature", None)) == "checked, from block 2 on"
     scene.forge(key=None, named=None)
