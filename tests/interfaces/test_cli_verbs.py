@@ -114,6 +114,8 @@ def test_the_examples_in_the_help_run(cli, monkeypatch, name):
         cli("store", "Ana is on holiday.", "--key", "ana/status")
         if "--file" in line:
             cli("audit", "export", "--out", "trail.jsonl")
+        if "--messages" in line:
+            Path("chat.jsonl").write_text('{"role": "user", "content": "Hello"}')
         if "trust" in line:
             Path("memory-mesh.toml").touch()
         if "untrust" in line:

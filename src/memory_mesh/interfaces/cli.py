@@ -123,6 +123,7 @@ def _named(command: str, words: list[str], given: Mapping[str, object]) -> dict[
     """Return the positional words by parameter, or raise `InvalidInput` if there are too many, or a required value is missing."""
     named: dict[str, list[str]] = {}
     missing: list[str] = []
+    needed = {one.word for one in _chosen(COMMANDS[command], given).parameters if one.required}
     see = f"see memory-mesh {command} --help"
     for one in parameters(command):
         if words and (one.positional or one.bare):
@@ -132,7 +133,7 @@ def _named(command: str, words: list[str], given: Mapping[str, object]) -> dict[
                 twice = f"{one.shown_metavar} is given twice: as {shown(named[one.word][0])} and by {one.word}"
                 raise InvalidInput(twice, expected="one of them")
             see = "write a text of several words in quotes" if one.kind is Kind.INPUT else see
-        elif one.required and one.word not in given:
+        elif one.word in needed and one.word not in given:
             missing.append(one.label)
     if words:
         raise InvalidInput(f"unexpected word {shown(words[0])}", expected=" ".join(missing), remedy=see)

@@ -1,15 +1,16 @@
 """Handlers: commands that do more than call the mesh once. Each takes a `Call` and returns an `Answer`."""
 
 import sys
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 from memory_mesh.core.cancel import wait
 from memory_mesh.core.errors import InvalidInput
 from memory_mesh.interfaces.operations import COMMANDS, GROUPS, Kind, parameters
-from memory_mesh.interfaces.render import NAME, Answer, aligned, progress, safe, show, size, table
+from memory_mesh.interfaces.render import NAME, Answer, aligned, counted, progress, safe, show, size, table
 from memory_mesh.interfaces.values import Call
 
 if TYPE_CHECKING:
@@ -81,30 +82,50 @@ def verify_file(call: Call) -> Answer:
     from memory_mesh.core.audit import verify_export
     from memory_mesh.interfaces.audit_views import verdicts
 
-    file = str(call.arguments["file"])
-    try:
-        with Path(file).open(encoding="utf-8-sig") as lines:  # some programs put a byte order mark before the first line
-            return verdicts(verify_export(lines, noted=call.arguments.get("head")), call)  # type: ignore[arg-type]
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror or error if isinstance(error, OSError) else "it is not UTF-8"
-        raise InvalidInput(f"{file} cannot be read: {reason}", expected="a file of memory-mesh audit export") from None
+    with _opened(Path(str(call.arguments["file"])), "a file of memory-mesh audit export") as lines:
+        return verdicts(verify_export(lines, noted=call.arguments.get("head")), call)  # type: ignore[arg-type]
 
 
 def import_file(call: Call) -> Answer:
     """Import the memories of a file, or of standard input."""
     from memory_mesh.interfaces.transfer_views import imported
 
-    file = str(call.arguments["file"])
+    # A byte that is not UTF-8 makes its own line fail, not the whole import.
+    with (
+        _opened(call.arguments["file"], "a file of memory-mesh export", errors="surrogateescape") as lines,
+        call.target.mesh() as mesh,
+        progress("lines") as update,
+    ):
+        return imported(mesh.import_memories(lines, progress=update), call)
+
+
+def store_messages(call: Call) -> Answer:
+    """Store the messages of a file, or of standard input: a JSON list, or one message on each line."""
+    import json
+
+    options, expected = dict(call.arguments), "a JSON list of messages, or one message on each line"
+    with _opened(options.pop("file"), expected) as file:
+        text = file.read().strip()
     try:
-        # A byte that is not UTF-8 makes its own line fail, not the whole import.
-        with (
-            nullcontext(sys.stdin) if file == "-" else Path(file).open(encoding="utf-8-sig", errors="surrogateescape") as lines,
-            call.target.mesh() as mesh,
-            progress("lines") as update,
-        ):
-            return imported(mesh.import_memories(lines, progress=update), call)
-    except OSError as error:
-        raise InvalidInput(f"{file} cannot be read: {error.strerror}", expected="a file of memory-mesh export") from None
+        messages = json.loads(text) if text.startswith("[") else [json.loads(line) for line in text.splitlines() if line.strip()]
+    except (ValueError, RecursionError) as error:
+        raise InvalidInput(f"the messages are not JSON: {error}", expected=expected) from None
+    with call.target.mesh() as mesh, progress("bar") as update:
+        new = mesh.add_many(messages, progress=update, **options)  # type: ignore[arg-type]
+    data = {"memories": [asdict(memory) for memory in new]}
+    return Answer(text=f"{NAME} Ingested {counted(len(new), 'new message')}", data=data, rows="memories")
+
+
+@contextmanager
+def _opened(file: object, expected: str, *, errors: str = "strict") -> Iterator[TextIO]:
+    """Open a file of text, or standard input for `-`."""
+    try:
+        # Some programs put a byte order mark before the first line.
+        with nullcontext(sys.stdin) if file == "-" else Path(str(file)).open(encoding="utf-8-sig", errors=errors) as lines:
+            yield lines
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror or error if isinstance(error, OSError) else "it is not UTF-8"
+        raise InvalidInput(f"{file} cannot be read: {reason}", expected=expected) from None
 
 
 # --- heartbeat --watch ---

@@ -257,6 +257,16 @@ OPERATIONS = (
             'store "Ana prefers tea." --type agent --tag people --agent concierge',
             'store - --metadata \'{"source": "minutes"}\' < minutes.txt',
             'store "Ana is on holiday." --key ana/status',
+            "store --messages chat.jsonl --session trip",
+        ),
+    ),
+    Operation(
+        name="store-messages", handler="store_messages", aliases={Interface.CLI: "store --messages"}, effect=Effect.WRITE,
+        summary="store the messages of a conversation; only those after the stored turns are added",
+        parameters=(
+            Parameter("file", "store chat messages: a file with a JSON list or JSON lines; - reads standard input",
+                      flag="--messages", kind=Kind.PATH, metavar="FILE"),
+            _METADATA, _REPEATABLE,
         ),
     ),
     Operation(
