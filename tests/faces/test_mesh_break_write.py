@@ -56,6 +56,24 @@ def test_an_update_does_not_move_a_key_onto_another(mesh: MemoryMesh, change: di
     assert mesh.add("v3", change, key="profile").id == first.id
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "stored"),
+    [
+        ({"redaction": "off"}, {"redaction": "mask"}, "profile of Ana Roe, [EMAIL]"),
+        ({"redaction": "mask"}, {"redaction": "off"}, "profile of Ana Roe, ana@example.org"),
+        ({}, {"redact_names": {"Ana Roe": "P1"}}, "profile of P1, [EMAIL]"),
+    ],
+)
+def test_a_key_is_the_same_under_other_settings_of_masking(
+    house: House, before: dict[str, Any], after: dict[str, Any], stored: str
+) -> None:
+    key = "profile of Ana Roe, ana@example.org"
+    first = house.mesh(**before).add("v1", key=key)
+    second = house.mesh(**after).add("v2", key=key)
+    assert (second.id, second.revision, second.key) == (first.id, 2, stored)
+    assert [one.content for one in house.memories()] == ["v2"]
+
+
 def test_a_key_that_another_agent_uses_for_all_neither_hides_nor_replaces_the_own_one(house: House) -> None:
     ann, bob = house.mesh("ann"), house.mesh("bob")
     own = ann.add("Ann reviews on Mondays.", {"type": "agent"}, key="rule")

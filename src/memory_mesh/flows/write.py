@@ -73,7 +73,8 @@ class _Batch:
     def known(self, item: Prepared) -> Memory | None:
         """Return the memory that an item would be stored as again, stored or earlier in this batch."""
         found = (self.memories[self.by_fingerprint[each]] for each in item.same if each in self.by_fingerprint)
-        return next((memory for memory in found if memory.key == item.key), None)
+        # Keys are compared by the fingerprint: what is stored of a key depends on the settings of masking.
+        return next((memory for memory in found if (memory.key is None) == (item.key is None)), None)
 
 
 def plan_add(context: Context, prepared: Sequence[Prepared], vectors: Vectors) -> Plan[list[Memory]]:
@@ -168,7 +169,7 @@ def _replace(context: Context, batch: _Batch, item: Prepared, known: Memory, ms:
     """Return the revision of a memory that an item with the same key replaces, its history row and its audit entry."""
     columns: dict[str, Any] = {"trust": None, **item.draft.columns, "agent_id": context.reader.agent_id}
     columns |= {"content": item.draft.content, "metadata": item.draft.metadata, "keywords": item.keywords}
-    columns |= {"updated_at": iso(ms), "last_observed": iso(ms)}
+    columns |= {"key": item.key, "updated_at": iso(ms), "last_observed": iso(ms)}
     if item.draft.content != known.content:
         batch.vectors.embed(context, [item.draft.content])
         embedded = batch.vectors[item.draft.content]
