@@ -56,6 +56,19 @@ def test_an_update_does_not_move_a_key_onto_another(mesh: MemoryMesh, change: di
     assert mesh.add("v3", change, key="profile").id == first.id
 
 
+@pytest.mark.parametrize("by", ["ann", "bob"])
+@pytest.mark.parametrize("others", [[], ["bob", "bob"], ["bob", "cleo"]])
+def test_what_replaces_a_text_was_stored_once(house: House, by: str, others: list[str]) -> None:
+    for agent in ["ann", "ann", *others]:
+        before = house.mesh(agent).add("v1", key="profile")
+    assert before.times_observed == sum(one.times_observed for one in house.mesh().sightings(before.id)) == 2 + len(others)
+    after = house.mesh(by).add("v2", key="profile")
+    assert (after.id, after.times_observed) == (before.id, 1)
+    assert [(one.agent_id, one.times_observed) for one in house.mesh().sightings(after.id)] == [(by, 1)]
+    assert house.mesh(by).add("v2", key="profile").times_observed == 2
+    assert house.sound()
+
+
 @pytest.mark.parametrize(
     ("before", "after", "stored"),
     [

@@ -57,13 +57,11 @@ class Sightings:
         self._current[id_] = replace(known, times_observed=times, last_observed=at, trust=best, metadata=metadata)
 
     def replace(self, memory: Memory, author: Author, *, at: str) -> None:
-        """Record that an author replaces a memory: all others stored what only its history has."""
+        """Record that an author replaces a memory: what was stored before is only in its history."""
         if author != Author.of(memory):
-            self.add(memory, author, at=at, metadata={}, trust=None)
-        own = author.sighting_id(memory.id)
-        for id_, row in self._current.items():
-            if row.ref == memory.id and id_ != own:
-                self._current[id_] = retired(row)
+            self._current.setdefault(own_sighting(memory).id, own_sighting(memory))
+        self._current |= {id_: retired(row) for id_, row in self._current.items() if row.ref == memory.id}
+        self.add(memory, author, at=at, metadata={}, trust=None)
 
     def rows(self) -> list[Row]:
         """Return the rows of the sightings that changed."""

@@ -169,7 +169,7 @@ def _replace(context: Context, batch: _Batch, item: Prepared, known: Memory, ms:
     """Return the revision of a memory that an item with the same key replaces, its history row and its audit entry."""
     columns: dict[str, Any] = {"trust": None, **item.draft.columns, "agent_id": context.reader.agent_id}
     columns |= {"content": item.draft.content, "metadata": item.draft.metadata, "keywords": item.keywords}
-    columns |= {"key": item.key, "updated_at": iso(ms), "last_observed": iso(ms)}
+    columns |= {"key": item.key, "updated_at": iso(ms), "last_observed": iso(ms), "times_observed": 1}
     if item.draft.content != known.content:
         batch.vectors.embed(context, [item.draft.content])
         embedded = batch.vectors[item.draft.content]
