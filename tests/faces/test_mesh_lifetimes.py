@@ -227,7 +227,7 @@ sys.exit(code)
 """
 
 
-@pytest.mark.parametrize("embedder", ["hash", "local"])
+@pytest.mark.parametrize("embedder", ["hash", pytest.param("local", marks=pytest.mark.deep)])
 def test_a_child_waits_for_no_lock_of_a_thread_of_its_parent(file: Path, embedder: str) -> None:
     run(FORKED, file, embedder)
 
@@ -235,7 +235,8 @@ def test_a_child_waits_for_no_lock_of_a_thread_of_its_parent(file: Path, embedde
 # --- threads ---
 
 
-def test_threads_open_drop_and_close_meshes_a_thousand_times(file: Path) -> None:
+def test_threads_open_drop_and_close_meshes_many_times(file: Path, deep: bool) -> None:
+    number = 1000 if deep else 150
     with MemoryMesh(file, embedder="none") as mesh:
         mesh.add("tea in the morning")
 
@@ -250,11 +251,11 @@ def test_threads_open_drop_and_close_meshes_a_thousand_times(file: Path) -> None
         return found
 
     with ThreadPoolExecutor(8) as pool:
-        assert set(map(tuple, pool.map(visit, range(1000)))) == {("tea in the morning",)}
+        assert set(map(tuple, pool.map(visit, range(number)))) == {("tea in the morning",)}
     gc.collect()
     with MemoryMesh(file, embedder="none") as mesh:
-        assert mesh.get_all()[0].access_count == 1000
-        assert len(mesh.audit_log(2000, recalls=True)) == 1000
+        assert mesh.get_all()[0].access_count == number
+        assert len(mesh.audit_log(2000, recalls=True)) == number
 
 
 def test_what_meshes_with_other_options_searched_is_in_the_log_and_forgotten(file: Path) -> None:
