@@ -43,7 +43,7 @@ def test_the_repr_of_a_memory_is_one_line_without_what_is_empty_internal_or_long
         tags=["a", "b", "c", "d"], metadata={"deep": {"er": 1}, "n": 1}, importance=1 / 3,
     )  # fmt: skip
     assert repr(memory) == (
-        "Memory(id='mem_1_a', content='first line\\nsecond line " + "x" * 36 + "…', metadata={'deep': <1 items>, 'n': 1}, "
+        "Memory(id='mem_1_a', content='first line\\nsecond line " + "x" * 36 + "…', metadata={'deep': <1 item>, 'n': 1}, "
         "created_at='2026-01-01T00:00:00Z', tags=['a', 'b', 'c', … 4 in all], importance=0.333)"
     )  # fmt: skip
 

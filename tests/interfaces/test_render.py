@@ -91,7 +91,7 @@ def test_a_terminal_gets_ticks_from_the_doctor(cli):
 def test_an_error_is_red_on_a_terminal_only(cli):
     words = ["get", "--id", "x\x1b[2J"]
     piped, seen = cli(*words).err, cli(*words, terminal=True).err
-    assert piped == "[MemoryMesh Error] no memory 'x\\x1b[2J'; check the id, the agent and the session\n"
+    assert piped == "[MemoryMesh Error] no memory 'x\\x1b[2J'; check the id, the user, the agent and the session\n"
     assert seen == piped.replace("[MemoryMesh Error]", "\x1b[1;31m[MemoryMesh Error]\x1b[0m")
     assert not CONTROL.search(COLOUR.sub("", cli("frobnicate\x1b[2J", terminal=True).err))
 

@@ -47,7 +47,7 @@ def _short(value: object) -> str:
 def _nested(value: object) -> str:
     """Return the `repr` of a value inside a list or mapping: what is inside of that is only counted."""
     if isinstance(value, Mapping | list | tuple):
-        return f"<{len(value):,} items>"
+        return f"<{len(value):,} item{'s' * (len(value) != 1)}>"
     return _short(value)
 
 

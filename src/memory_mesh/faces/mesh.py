@@ -15,7 +15,7 @@ from weakref import ref
 from memory_mesh.core import checks
 from memory_mesh.core.audit import Anchored, Rekeyed, Verdict
 from memory_mesh.core.checks import whole_number
-from memory_mesh.core.errors import NOT_YET, InvalidInput, not_yet, shown
+from memory_mesh.core.errors import NOT_YET, InvalidInput, not_yet
 from memory_mesh.core.intake import Item, Message, Metadata, NewText, Selection, is_list, read_items, read_texts
 from memory_mesh.core.learning import Distilled, Heartbeat, JobRun, LessonBlock, LessonContext, Spending
 from memory_mesh.core.model import (
@@ -595,5 +595,5 @@ def _checked_results(given: object) -> list[SearchResult]:
     results = checks.listed("results", given, expected=expected)
     for result in results:
         if not isinstance(result, SearchResult):
-            raise InvalidInput(f"a result is {shown(result)}", expected=expected)
+            raise InvalidInput(f"a result is {type(result).__name__}", expected=expected)
     return results

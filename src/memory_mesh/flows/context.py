@@ -211,5 +211,5 @@ def require_memory(context: Context, memory_id: str, *, any_reader: bool = False
     memory = find_memory(context, memory_id, any_reader=any_reader)
     if memory is None:
         what = f"no memory {shown(memory_id, max_length=80)} for agent {context.reader.agent_id}"
-        raise NotFound(what, remedy="check the id, the agent and the session")
+        raise NotFound(what, remedy="check the id, the user, the agent and the session")
     return memory

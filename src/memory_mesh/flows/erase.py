@@ -104,7 +104,7 @@ def erase_all(context: Context, scope: Mapping[str, str | None]) -> Erasure:
         raise InvalidInput(f"memory_type is {shown(given['memory_type'])}", expected=f"one of {', '.join(MemoryType)}")
     user_id = context.reader.user_id
     if given.get("user_id", user_id) != user_id:
-        raise InvalidInput(f"user {shown(given['user_id'])} is not this mesh's", remedy="open MemoryMesh(user_id=…) as that user")
+        raise InvalidInput(f"user {shown(given['user_id'])} is not this mesh's", remedy="call it on mesh.scoped(user_id=…)")
     proof = Erasure()
     while ids := _ids_within(context, {**given, "user_id": user_id}):
         for batch in batches(ids, _AT_ONCE):

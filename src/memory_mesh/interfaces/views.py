@@ -300,7 +300,9 @@ def _results(results: Sequence[SearchResult], text: str) -> Answer:
 def _unknown(call: Call) -> NotFound:
     if key := call.arguments.get("key"):
         return NotFound(f"no memory with the key {shown(key, max_length=80)}", remedy="check the key, the user and the project")
-    return NotFound(f"no memory {shown(call.arguments['id'], max_length=80)}", remedy="check the id, the agent and the session")
+    return NotFound(
+        f"no memory {shown(call.arguments['id'], max_length=80)}", remedy="check the id, the user, the agent and the session"
+    )
 
 
 def _erased(proof: Erasure, lines: list[str]) -> Answer:

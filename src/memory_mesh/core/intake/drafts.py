@@ -162,7 +162,7 @@ def columns_of(metadata: dict[str, Value], reader: Reader) -> dict[str, Value]:
     for name, own in (("user_id", reader.user_id), ("agent_id", reader.agent_id)):
         if (given := metadata.get(name)) is not None and given != own:
             what = f"metadata.{name} is {shown(given)} but this mesh writes as {own!r}"
-            raise InvalidInput(what, remedy=f"open MemoryMesh({name}=…) for it")
+            raise InvalidInput(what, remedy=f"add it to mesh.scoped({name}=…)")
     columns: dict[str, Value] = {name: _text_or_none(metadata, name) for name in _TEXTS}
     columns |= {name: None if (raw := metadata.get(name)) is None else parse_time(raw, name) for name in _TIMES}
     columns["session_id"] = columns["session_id"] or reader.session_id
