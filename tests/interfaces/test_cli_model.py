@@ -47,7 +47,7 @@ def test_a_missing_model_is_told_with_its_remedy_and_nothing_is_fetched(cli, fet
 def test_a_fetched_model_is_ready_and_a_second_fetch_does_nothing(cli, fetched):
     first = cli("model", "fetch")
     assert (first.code, first.err.count("\n")) == (0, 1)
-    assert first.err.startswith("[MemoryMesh] downloading Xenova/all-MiniLM-L6-v2 (84 MB) to ")
+    assert first.err.startswith("[MemoryMesh] memory-mesh is downloading Xenova/all-MiniLM-L6-v2 (84 MB) to ")
     assert first.out.startswith("[MemoryMesh] Xenova/all-MiniLM-L6-v2 is ready\n")
     assert cli("model", "fetch") == replace(first, err="") == cli("model", "status")
     assert len(fetched) == 1
@@ -75,7 +75,7 @@ def test_a_fetch_that_fails_is_one_line_with_each_reason(cli, fetched, monkeypat
     said = cli("model", "fetch")
     assert said.code == 13
     begun, failed = said.err.splitlines()
-    assert begun.startswith("[MemoryMesh] downloading ")
+    assert begun.startswith("[MemoryMesh] memory-mesh is downloading ")
     assert failed.startswith("[MemoryMesh Error] ")
     assert "a way: no network" in failed
 

