@@ -47,10 +47,7 @@ class Sightings:
             if id_ == own.id:
                 return  # the columns of the memory say it all
             self._current[own.id] = own
-        first = Sighting(
-            id=id_, ref=memory.id, user_id=memory.user_id, agent_id=author.agent_id, session_id=author.session_id, created_at=at,
-            times_observed=0,
-        )  # fmt: skip
+        first = replace(own, id=id_, agent_id=author.agent_id, session_id=author.session_id, created_at=at, times_observed=0)
         known = self._current.get(id_, first)
         given = trust if isinstance(trust, float) else None
         times, best = known.times_observed + 1, best_trust(known.trust, given) if known.times_observed else given
