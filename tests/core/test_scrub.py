@@ -330,6 +330,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_text_is_read_about_once(name: str) -> None:
     # Anything quadratic would meet the suite's time limit: 200,000 squared steps take hours.

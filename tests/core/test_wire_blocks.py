@@ -415,6 +415,7 @@ def test_any_text_in_any_field_stays_in_its_field_and_survives_the_way_there_and
 
 
 @pytest.mark.req("MESH-050", "MESH-052")
+@pytest.mark.sample(8)
 @every_kind
 @pytest.mark.parametrize("piece", [FORGED, "\u2028;", "👩‍🚀"], ids=ascii)
 def test_a_hundred_thousand_characters_are_no_more_than_a_field(kind: Kind, piece: str) -> None:

@@ -87,7 +87,7 @@ def test_the_recorder_hears_of_every_step_of_a_write() -> None:
     assert steps("erase")[1] == ["flow.decided", *inside, "store.freed", "flow.applied"]
 
 
-@pytest.mark.sample(8)
+@pytest.mark.sample(6)
 @pytest.mark.req("MESH-015", "MESH-044")
 @pytest.mark.parametrize(("name", "step"), [(name, step) for name in WRITES for step in steps(name)[1]])
 def test_a_write_killed_at_any_step_is_there_whole_or_not_at_all(tmp_path: Path, name: str, step: str) -> None:

@@ -81,7 +81,7 @@ def again(file: Path, folder: Path) -> tuple[int, int, int]:
     return done.added, done.updated, done.unchanged
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(2)
 @pytest.mark.req("MESH-152", "MESH-015")
 @pytest.mark.parametrize(("step", "nth"), points(steps_of_runs()[0]))
 def test_a_first_run_killed_at_any_step_is_finished_by_the_next_and_stores_nothing_twice(
@@ -96,7 +96,7 @@ def test_a_first_run_killed_at_any_step_is_finished_by_the_next_and_stores_nothi
     assert stored(file) == {f"{n:02}.md": (f"The drawer{n} holds buttons", 1, 1) for n in range(FILES)}
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(2)
 @pytest.mark.req("MESH-152", "MESH-015")
 @pytest.mark.parametrize(("step", "nth"), points(steps_of_runs()[1]))
 def test_a_later_run_killed_at_any_step_is_finished_by_the_next_and_changes_nothing_twice(
@@ -121,9 +121,9 @@ def test_processes_that_ingest_one_folder_at_once_store_each_file_once(tmp_path:
     call = ("ingest_dir", {"path": str(folder)})
     options = {"store": url(file), "agent": "keeper", "calls": [call], "together": True}
     with ExitStack() as stack:
-        children = together(stack, [options] * 4, "calls")
+        children = together(stack, [options] * 3, "calls")
         reported = [child.hear() for child in children]
-        assert [child.end() for child in children] == [0] * 4
+        assert [child.end() for child in children] == [0] * 3
     assert sum(added for added, _, _ in reported) == FILES
     assert {sum(counts) for counts in reported} == {FILES}
     assert {counts[1:] for counts in stored(file).values()} == {(1, 1)}

@@ -50,6 +50,7 @@ def called(address: str, calls: list[tuple[str, dict]], warm: Path) -> list[dict
     return answers
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("kind", ["ours", "lane", "lane-wal", "older"])
 @pytest.mark.parametrize("mode", ["", "?mode=ro"])
 def test_a_file_in_a_folder_that_is_not_writable_is_read_and_not_written(
@@ -133,6 +134,7 @@ def modes(folder: Path) -> dict[str, int]:
     return {str(path.relative_to(folder)): S_IMODE(path.lstat().st_mode) for path in folder.rglob("*")}
 
 
+@pytest.mark.sample(1)
 def test_files_and_folders_are_for_their_owner_only(tmp_path: Path, umask: None, monkeypatch: pytest.MonkeyPatch) -> None:
     place = tmp_path / "deep"
     monkeypatch.setenv("MEMORY_MESH_HOME", str(place / "home" / "of" / "mine"))

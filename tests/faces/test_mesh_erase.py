@@ -9,7 +9,7 @@ from memory_mesh import MemoryMesh
 from memory_mesh.core.audit import Broken
 from memory_mesh.core.errors import InvalidInput
 from memory_mesh.core.model import Kind, Row, Vector
-from memory_mesh.flows import write
+from memory_mesh.flows import erase, write
 
 from .house import House
 
@@ -284,8 +284,9 @@ def test_delete_all_takes_every_status_and_what_has_expired(house: House, mesh: 
     assert set(mesh.delete_all(project="p").memories) == set(ids)
 
 
-def test_delete_all_goes_on_until_nothing_is_left(house: House, mesh: MemoryMesh) -> None:
-    ids = [record.id for record in mesh.add_many([(f"text {n}", {"project": "p"}) for n in range(450)])]
+def test_delete_all_goes_on_until_nothing_is_left(house: House, mesh: MemoryMesh, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(erase, "_AT_ONCE", 10)
+    ids = [record.id for record in mesh.add_many([(f"text {n}", {"project": "p"}) for n in range(45)])]
     # Drawn from the oldest and the newest, which are not erased in the same step.
     digest = drawn(mesh, "digest", ids[0], ids[-1])
     proof = mesh.delete_all(project="p")

@@ -13,7 +13,7 @@ from memory_mesh.flows.search import is_readable, readable
 READERS = [Reader("u", "ann", "s"), Reader("u", "ann"), Reader("u", "bob", "s"), Reader("u"), Reader(None, "ann"), Reader()]
 
 
-@pytest.mark.sample(8)
+@pytest.mark.sample(4)
 @pytest.mark.req("MESH-009")
 @pytest.mark.parametrize("reader", READERS, ids=str)
 @pytest.mark.parametrize("statuses", [("active",), ("quarantined", "archived"), ()], ids=str)

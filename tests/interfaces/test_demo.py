@@ -3,8 +3,6 @@
 import re
 from pathlib import Path
 
-import pytest
-
 from memory_mesh.flows import anchor
 from memory_mesh.interfaces.demo import SCENES
 from memory_mesh.stores.sqlite import SqliteStore
@@ -42,9 +40,9 @@ def test_the_demo_fails_if_verify_finds_nothing(cli, monkeypatch):
     assert "✗ verify finds it: no break" in said.out
 
 
-@pytest.mark.parametrize("title", SCENES)
-def test_each_scene_is_told(cli, title):
-    assert f". {title}\n" in cli("demo").out
+def test_each_scene_is_told(cli):
+    out = cli("demo").out
+    assert [title for title in SCENES if f". {title}\n" not in out] == []
 
 
 def test_the_demo_needs_no_folder_of_the_user(cli, home, tmp_path: Path):

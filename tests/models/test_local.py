@@ -109,7 +109,7 @@ def test_many_threads_share_one_embedder_that_loads_once(
     monkeypatch.setattr(model_files, "read_model", lambda folder: reads.append(folder) or real(folder))
     embedder = LocalEmbedder(paths, fetch=False)
     with ThreadPoolExecutor(8) as pool:
-        made = list(pool.map(lambda n: embedder.embed(TEXTS[n % 3 :]), range(16)))
+        made = list(pool.map(lambda n: embedder.embed(TEXTS[n % 3 :]), range(8)))
     assert reads == [paths.built]
     for one, other in combinations(made, 2):
         assert one[-1] == other[-1]

@@ -57,6 +57,7 @@ def safetensors(tensors: dict[str, np.ndarray]) -> bytes:
     return b"".join([len(encoded).to_bytes(8, "little"), encoded, *numbers])
 
 
+@pytest.mark.deep
 def test_the_graph_computes_what_the_formulas_say(weights_file: Path, model: ModelFiles) -> None:
     given = random_weights()
     engine = Engine(onnx_graph.build(weights_file.read_bytes(), quantized=False), model.tokenizer)

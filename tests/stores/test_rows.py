@@ -68,6 +68,7 @@ def test_rows_that_are_drawn_together_can_stand_together(batch: list[Row]) -> No
     assert len({*places}) == len(places)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("kind", Kind)
 def test_every_field_of_a_kind_is_drawn_and_left_out(kind: Kind, deep: bool) -> None:
     some = drawn(rows([kind]), 1500 if deep else max(150, 12 * len(fields_of(kind))))
