@@ -5,6 +5,7 @@ import runpy
 from collections.abc import Callable
 from datetime import UTC, date, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 from memory_mesh import AsyncMemoryMesh, MemoryMesh, MemoryRecord
 from memory_mesh.core.errors import InvalidInput, KeyReused
+from memory_mesh.core.model import Kind, Row
 from memory_mesh.models import HashingEmbedder
 
 from .house import House
@@ -60,6 +62,28 @@ def test_a_single_message_is_always_a_new_turn(house: House, mesh: MemoryMesh) -
     assert [mesh.add(message).turn for _ in range(3)] == [1, 2, 3]
     assert mesh.add([message, *said("assistant: ok")])[0].turn == 4
     assert talk_of(house) == [(1, "yes"), (2, "yes"), (3, "yes"), (4, "ok")]
+
+
+def test_a_short_list_reads_only_the_ends_of_a_long_conversation(
+    house: House, mesh: MemoryMesh, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    history = said(*(f"user: message {n}" for n in range(1, 101)))
+    records = mesh.add(history)
+    mesh.delete(records[40].id)
+    find, rows = house.store.find, []
+
+    def counting(kind: Kind, *args: Any, **options: Any) -> list[Row]:
+        found = find(kind, *args, **options)
+        rows.extend(row for row in found if kind is Kind.MEMORY)
+        return found
+
+    monkeypatch.setattr(house.store, "find", counting)
+    assert [record.turn for record in mesh.add([*history[:2], *history[-2:], *said("user: new")])] == [101]
+    assert [mesh.add(said("user: newer"))[0].turn, mesh.add({"role": "user", "content": "newest"}).turn] == [102, 103]
+    assert 0 < len(rows) < 25
+    rows.clear()
+    assert mesh.add(history) == []
+    assert len(rows) > 99
 
 
 def test_sessions_projects_and_visibilities_are_conversations_of_their_own(house: House) -> None:
