@@ -189,6 +189,14 @@ def test_escaped_characters_of_arguments_are_written_out(arguments: str, kept: s
     assert one.metadata["tool_calls"][0]["arguments"] == kept
 
 
+@pytest.mark.parametrize("blank", ["", " ", "\u200b", "\x1b[0m", "\ufeff\n"])
+def test_a_message_without_a_visible_character_does_not_refuse_its_list(blank: str) -> None:
+    calls = {"role": "assistant", "content": blank, "tool_calls": [{"id": "c1", "name": "weather"}]}
+    given_ = read_items([USER, calls, {"role": "tool", "content": [blank, "sunny"], "tool_call_id": "c1"}])
+    assert texts(given_) == [USER["content"], "sunny"]
+    assert given_[1].metadata["tool_calls"] == [{"id": "c1", "name": "weather"}]
+
+
 def test_a_result_of_a_tool_within_itself_is_read_once() -> None:
     result: dict[str, object] = {"type": "tool_result", "tool_use_id": "c"}
     result["content"] = ["sunny", result]

@@ -14,6 +14,7 @@ from memory_mesh.core.checks import is_number, listed, number
 from memory_mesh.core.errors import InvalidInput, shown
 from memory_mesh.core.model import iso, parse_time
 from memory_mesh.core.safety import BASE_TRUST, Source
+from memory_mesh.core.text import is_blank
 
 
 @runtime_checkable
@@ -184,7 +185,7 @@ def _turns(
             yield from _turns("tool", {**output, "name": None, "tool_calls": None}, common, calls)
     given_calls = listed("tool_calls", message.get("tool_calls") or [], expected="a list of calls")
     own_calls = [_read_call(call) for call in (*given_calls, *(part for part in parts if part["type"] == "tool_use"))]
-    text = "\n".join(str(part["text"]) for part in parts if part["type"] in _TEXT_PARTS and str(part["text"]).strip())
+    text = "\n".join(str(part["text"]) for part in parts if part["type"] in _TEXT_PARTS and not is_blank(str(part["text"])))
     if not text:
         calls |= {str(call["id"]): call for call in own_calls if "id" in call}
         return
