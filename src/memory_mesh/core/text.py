@@ -5,9 +5,10 @@ Token counts, regular expressions compiled on first use, URLs without their pass
 
 import re
 from collections.abc import Callable, Iterator
-from functools import cached_property
 from sys import maxsize
 from unicodedata import category
+
+from memory_mesh.core.lazy import lazy_property
 
 TokenCounter = Callable[[str], int]
 
@@ -37,7 +38,7 @@ class LazyRegex:
     def __init__(self, source: str, flags: int = 0) -> None:
         self._source, self._flags = source, flags
 
-    @cached_property
+    @lazy_property
     def _pattern(self) -> re.Pattern[str]:
         return re.compile(self._source, self._flags)
 

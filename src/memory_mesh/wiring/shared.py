@@ -17,13 +17,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Hashable
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cached_property
 from threading import RLock
 from time import time_ns
 from typing import Generic, TypeVar
 from weakref import WeakSet, WeakValueDictionary
 
 from memory_mesh.core.errors import InvalidInput, SettingsError, StoreError
+from memory_mesh.core.lazy import lazy_property
 from memory_mesh.core.model import GivenClock, Ids, as_clock
 from memory_mesh.core.options import EMBEDDING_NAMES, NAMES, SCOPE_NAMES, Options
 from memory_mesh.core.ports import ChatModel, Embedder, IdSource, Step, Store, no_step
@@ -128,7 +128,7 @@ class Source:
                 other.release()
         return context
 
-    @cached_property
+    @lazy_property
     def _file(self) -> tuple[str, bool, bool] | None:
         """The file of the store and how it is opened; None if the store is not shared with other meshes."""
         settings, private = self.settings, self.objects.store is not None or self.objects.step is not no_step
@@ -137,7 +137,7 @@ class Source:
             return None
         return str(settings.cwd / file), is_read_only(normal_url(settings.store_url)), settings.options.store is not None
 
-    @cached_property
+    @lazy_property
     def _key(self) -> Hashable:
         """What is equal for meshes that share a context: all options but the scope, and the objects of the caller."""
         options = [getattr(self.settings.options, name) for name in NAMES]

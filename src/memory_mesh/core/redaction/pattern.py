@@ -8,9 +8,10 @@ import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import KW_ONLY, dataclass
-from functools import cache, cached_property
+from functools import cache
 from typing import AnyStr
 
+from memory_mesh.core.lazy import lazy_property
 from memory_mesh.core.masks import MASK
 from memory_mesh.core.text import LazyRegex
 
@@ -31,28 +32,28 @@ class Page:
         self._numbered: dict[tuple[str, ...], list[Span]] = {}
         self.ids: dict[str, list[Span]] | None = None  # the spans of national ids, which are searched together
 
-    @cached_property
+    @lazy_property
     def unmasked(self) -> str:
         """The text with masks blanked. The label of a mask is not a cue: what follows `[PHONE]` need not be a phone number."""
         return MASK.sub(lambda mask: "\ufffd" * len(mask[0]), self.text) if "[" in self.text else self.text
 
-    @cached_property
+    @lazy_property
     def folded(self) -> str:
         """The text without masks and in lower case, character by character, so that offsets in it are offsets in the text."""
         text = self.unmasked
         folded = text.casefold()
         return folded if len(folded) == len(text) else _expanding().sub("\ufffd", text).casefold()
 
-    @cached_property
+    @lazy_property
     def shape(self) -> bytes:
         """The text with 0 for each digit and A for each letter, so that `bytes.find` can search for a form."""
         return self.text.encode("latin-1", "replace").translate(_SHAPES)
 
-    @cached_property
+    @lazy_property
     def digits(self) -> int:
         return self.shape.count(b"0")
 
-    @cached_property
+    @lazy_property
     def long_words(self) -> str:
         """The words of at least 16 characters, the minimum for a key. Most texts have few, so searching them is quick."""
         return "\n".join(word[0] for word in _LONG_WORD.finditer(self.text))
