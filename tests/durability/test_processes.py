@@ -18,7 +18,7 @@ from .sound import assert_sound, faults
 @pytest.fixture
 def writers(deep: bool) -> int:
     """The number of processes that write at the same time."""
-    return 8 if deep else 3
+    return 8 if deep else 2
 
 
 def acknowledged(children: list[Child]) -> list[Any]:
