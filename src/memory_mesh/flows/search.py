@@ -340,8 +340,9 @@ def _results(context: Context, request: Request, ranked: _Ranked) -> list[Search
     # Copies of the results among the candidates that were not read.
     shown = {result.id for result in found.values() if not _is_distinct(result)}
     unread, read = best[at:], [each for each in best[:at] if each.id in shown]
-    for result in _read(context, ranked, ranked.ranking.twins(unread, read)) if unread and read else ():
-        _collapse(found, result, add=False)
+    if unread and read and (twins := ranked.ranking.twins(unread, read)):
+        for result in _read(context, ranked, twins):
+            _collapse(found, result, add=False)
     return list(found.values())
 
 
