@@ -36,7 +36,7 @@ def whole_number(name: str, value: object, *, min_: int = 1, max_: int | None = 
 
 
 def iterable(name: str, value: object, *, expected: str) -> Iterable[Any]:
-    """Return an iterable. A text or a mapping is not one: its letters or keys are hardly meant."""
+    """Return an iterable. A text or a mapping is refused: its letters or keys are hardly what the caller wants."""
     if isinstance(value, str | bytes | bytearray | Mapping) or not isinstance(value, Iterable):
         raise InvalidInput(f"{name} is {shown(value)}", expected=expected)
     return value

@@ -6,7 +6,7 @@ Audit blocks that quote an erased memory keep their number and hash and lose the
 erasure block that names it, so that every chain can be verified by itself.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -152,7 +152,9 @@ def _plan_erasure(context: Context, memory_ids: Sequence[str], scope: Mapping[st
     every = [keep_without(Memory.of(row), sightings.get(row.id, []), scope or {}) for row in rows]
     shared = {kept.memory.id: kept for kept in every if kept}
     erased, derived = _with_derived(context, [row for row in rows if row.id not in shared], seen)
-    kept = [one for id_, one in shared.items() if id_ not in {memory.id for memory in (*erased, *derived)}]
+    ids = {memory.id for memory in erased}
+    planned = ids | {memory.id for memory in derived}
+    kept = [one for id_, one in shared.items() if id_ not in planned]
     if not erased and not kept:
         return Plan(Erasure())
     forgotten = [*erased, *(one.memory for one in kept if one.purged)]
@@ -160,7 +162,7 @@ def _plan_erasure(context: Context, memory_ids: Sequence[str], scope: Mapping[st
     tombstones = [audit.tombstone(block) for row in context.store.find(Kind.BLOCK, past) if audit.quotes(block := Block.of(row))]
     puts = [tombstone.row(replaces=tombstone.revision - 1) for tombstone in tombstones]
     puts += [_clear_receipt(row) for row in context.store.find(Kind.RECEIPT, past) if row.value("request")]
-    revised = [_without_sources(context, memory, [memory.id for memory in erased]) for memory in derived]
+    revised = [_without_sources(context, memory, ids) for memory in derived]
     revised += [_without_sightings(context, one) for one in kept]
     erasure_rows = _erasure_rows(context, forgotten, tombstones, [one.entry for one in revised])
     deletes = [Key(Kind.CHANGE, id_) for id_ in context.store.ids(Kind.CHANGE, past)]
@@ -224,7 +226,7 @@ class _Revised:
     deletes: Sequence[Key] = ()
 
 
-def _without_sources(context: Context, memory: Memory, ids: Sequence[str]) -> _Revised:
+def _without_sources(context: Context, memory: Memory, ids: Set[str]) -> _Revised:
     """Remove erased sources from a memory. Once its last source is erased, it is erased too."""
     left = [source for source in memory.sources if source not in ids]
     newer, change, entry = revise(context, context.clock(), memory, action="source_erased", sources=left)

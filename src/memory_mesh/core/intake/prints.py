@@ -1,7 +1,7 @@
 """Fingerprints, by which a memory is found again: that of its text, of the caller's own key, or of a file (`files`).
 
 A fingerprint holds the scope, so that a memory is never taken for one of another user, project or visibility. No audit block
-seals it: whoever finds a memory by it compares the memory itself too (`has_own_print`).
+seals it, so a memory that was found by it is compared itself too (`has_own_print`).
 """
 
 import json

@@ -162,8 +162,8 @@ def _pin(text: str, name: Name) -> Span | None:
     pin = _DIGITS.match(text, at + opened) or _WIDE_DIGITS.match(text, at + opened)
     min_length = 3 if name.word != "pin" else 4
     if pin is None or sum(map(str.isdigit, pin[0])) < min_length or _UNIT.match(text, pin.end()):
-        if name.word == "passcode" and (said := _stated(text, name)):
-            return said
+        if name.word == "passcode" and (stated := _stated(text, name)):
+            return stated
         before = _PIN_BEFORE.search(text, max(0, name.start - 64), name.start)
         return before.span(1) if before else None
     postal = name.word == "pin code" and len(pin[0]) == _POSTAL and at - name.end == 1  # the code of a place in India

@@ -87,10 +87,10 @@ def _phone_from(page: Page, groups: list[Span], first: int) -> int | None:
         digits += groups[at][1] - groups[at][0] - (page.text[groups[at][0]] in "+(")
         if _MIN_DIGITS <= digits <= _MAX_DIGITS:
             ends.append(at)
-    said = evidence_before(page, start) if ends else Evidence.NONE
-    if said == Evidence.NONE and page.text[start] not in "+(0" and not _NANP.match(page.text, start):
+    evidence = evidence_before(page, start) if ends else Evidence.NONE
+    if evidence == Evidence.NONE and page.text[start] not in "+(0" and not _NANP.match(page.text, start):
         ends = [at for at in ends if at == len(groups) - 1]  # only a word after it can still make it a phone number
-    return next((at for at in reversed(ends) if _is_phone(page.text, start, groups[at][1], said)), None)
+    return next((at for at in reversed(ends) if _is_phone(page.text, start, groups[at][1], evidence)), None)
 
 
 def _starts(text: str, start: int) -> bool:
@@ -102,22 +102,22 @@ def _starts(text: str, start: int) -> bool:
     return not (len(head) == 2 and head[1] in "-/" and joined(head[0]) and text[start] != "+")
 
 
-def _is_phone(text: str, start: int, end: int, said: Evidence) -> bool:
+def _is_phone(text: str, start: int, end: int, evidence: Evidence) -> bool:
     number = text[start:end]
     if not _ends(text, end) or number.count("(") + _opened(text, start, end) != number.count(")"):
         return False
     if number[0] == "+":
         return _international(number)
-    if said == Evidence.OTHER or _AMOUNT_AFTER.match(text, end):
+    if evidence == Evidence.OTHER or _AMOUNT_AFTER.match(text, end):
         return False
     digits = sum(map(str.isdigit, number))
-    likely = said == Evidence.LIKELY or (said == Evidence.FAR and digits >= _MIN_FAR_DIGITS)
-    return said == Evidence.CLEAR or (likely and _likely_form(text, start, end)) or _asked(text, start, end, said)
+    likely = evidence == Evidence.LIKELY or (evidence == Evidence.FAR and digits >= _MIN_FAR_DIGITS)
+    return evidence == Evidence.CLEAR or (likely and _likely_form(text, start, end)) or _is_requested(text, start, end, evidence)
 
 
-def _asked(text: str, start: int, end: int, said: Evidence) -> bool:
+def _is_requested(text: str, start: int, end: int, evidence: Evidence) -> bool:
     """Accept a number that someone is called on, that a word follows, or in a written form that libphonenumber knows."""
-    if _formed(text, start, end) or (said >= Evidence.FAR and _REQUEST.search(text, max(0, start - REACH), start)):
+    if _formed(text, start, end) or (evidence >= Evidence.FAR and _REQUEST.search(text, max(0, start - REACH), start)):
         return True
     after = _WORD_AFTER.match(text, end)
     if after is None or not names_phone(after[1]):

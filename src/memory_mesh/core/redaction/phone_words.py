@@ -165,17 +165,17 @@ def _names_thing(before: str, words: list[tuple[str, int]], things: frozenset[st
 
 def _nearest(before: str, words: list[tuple[str, int]]) -> Evidence:
     """Return what the nearest word about phones says; only small words may stand between a clear one and the number."""
-    adjacent, numbered, said = True, False, Evidence.NONE
+    adjacent, numbered, evidence = True, False, Evidence.NONE
     for word, end in words:
         if word in _CLEAR or word.startswith(_CLEAR_STARTS):
-            return Evidence.CLEAR if adjacent else max(said, Evidence.FAR)
+            return Evidence.CLEAR if adjacent else max(evidence, Evidence.FAR)
         pointed = adjacent and (numbered or _POINTS.search(before, end) is not None)
         if pointed and (word in _MOBILE or (numbered and word in _POSSESSIVE)):
             return Evidence.CLEAR
         if pointed and word in _PLACE and (numbered or _SIGNS.search(before, end)):
             return Evidence.CLEAR  # but "the office is at 17031 Main St"
         if word in _MOBILE or word in _LIKELY:
-            said = max(said, Evidence.LIKELY if adjacent else Evidence.FAR)
+            evidence = max(evidence, Evidence.LIKELY if adjacent else Evidence.FAR)
         numbered = numbered or word in _NUMBER
         adjacent = adjacent and (word in _SMALL or word in _MOBILE or word in _PLACE)
-    return said
+    return evidence
