@@ -446,8 +446,8 @@ SEALED = [field.name for field in fields(Block) if field.name not in UNSEALED]
 
 def altered(block: Block, name: str, draw: Callable[[st.SearchStrategy[object]], object]) -> Block:
     was = getattr(block, name)
-    if name == "number":
-        other: object = was + draw(st.integers(-9, 9).filter(bool))
+    if name in ("number", "memory_revision"):
+        other: object = (was or 0) + draw(st.integers(-9, 9).filter(bool))
     elif name == "metadata":
         other = draw(st.sampled_from([{"action": "forged"}, {"action": None}, {}, None]))
     elif name == "id":
