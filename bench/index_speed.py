@@ -24,11 +24,12 @@ from numpy.typing import NDArray
 from bench.commit import measured_at
 from memory_mesh.core.model import ANYTHING, Key, Kind, Reader, Row, Value, Vector, Where, equals, iso, partition
 from memory_mesh.core.ports import Changes
-from memory_mesh.core.search.query import Query
+from memory_mesh.core.search.query import Pool, Query
 from memory_mesh.index import LocalIndex
 
 DIMENSION, VOCABULARY, TURNS, SPEAKERS = 384, 50_000, 20, 40
 POOL = 150
+READER = Reader(None, "agent")
 NAME = partition(None, None)
 Floats = NDArray[np.float32]
 
@@ -143,7 +144,7 @@ def measured(size: int, queries: int) -> dict[str, object]:
         sample = sample[half:]
         times = [timed(index, question.query) for question in sample]
         by_words = [timed(index, replace(question.query, vector=None)) for question in sample]
-        found = [(question.exact, frozenset(index.candidates(question.query, size=POOL).ids)) for question in sample]
+        found = [(question.exact, frozenset(candidates(index, question.query).ids)) for question in sample]
         adding = [added(store, index, question) for question in sample[:50]]
     return {
         "memories": size, "build_s": round(build, 2), "rows_s": round(rows, 2), "open_ms": ms(opening),
@@ -165,7 +166,7 @@ def questions(store: MadeUp, count: int) -> list[Question]:
         query = Query(
             tokens=words,
             vector=Vector("made-up", vector.astype(np.float32).tobytes()),
-            reader=Reader(None, "agent"),
+            reader=READER,
             at=iso(10**12),
         )
         made.append(Question(query, tuple(map(name, ids))))
@@ -191,7 +192,11 @@ def added(store: MadeUp, index: LocalIndex, question: Question) -> float:
 
 
 def timed(index: LocalIndex, query: Query) -> float:
-    return seconds(lambda: index.candidates(query, size=POOL))
+    return seconds(lambda: candidates(index, query))
+
+
+def candidates(index: LocalIndex, query: Query) -> Pool:
+    return index.snapshot(READER).candidates(query, size=POOL)
 
 
 def seconds(work: Callable[[], object]) -> float:

@@ -22,7 +22,7 @@ def pool(world: World, embedder: Embedder, *, by_vectors: bool) -> Pool:
     vectors = embedder.embed(texts)
     store = RamStore()
     store.apply([_row(said, number, vector) for number, (said, vector) in enumerate(zip(world.memories, vectors, strict=True))])
-    index = LocalIndex(store)
+    snapshot = LocalIndex(store).snapshot(_READER)
     text, at = world.question.text, world.question.at
     query = Query(
         tokens=tokens(text),
@@ -34,9 +34,9 @@ def pool(world: World, embedder: Embedder, *, by_vectors: bool) -> Pool:
         names=proper_names(text),
     )
     if by_vectors:
-        [vector] = embedder.embed([without_speakers(text, index.speakers(query))])
+        [vector] = embedder.embed([without_speakers(text, snapshot.speakers(query))])
         query = replace(query, vector=vector)
-    return index.candidates(query, size=_SIZE)
+    return snapshot.candidates(query, size=_SIZE)
 
 
 def _row(said: Said, number: int, vector: Vector) -> Row:

@@ -198,7 +198,9 @@ def _recall(subject: Subject, folder: Path) -> float:
 def _recall_of(subject: Subject, index: LocalIndex, everything: Floats, query: str) -> float:
     (vector,) = subject.embedder.embed([query])
     reader = Reader(None, Options().agent_id, None)
-    pool = index.candidates(Query(tokens=(), vector=vector, reader=reader, at=iso(time.time_ns() // 1_000_000)), size=_POOL)
+    pool = index.snapshot(reader).candidates(
+        Query(tokens=(), vector=vector, reader=reader, at=iso(time.time_ns() // 1_000_000)), size=_POOL
+    )
     best = np.argsort(-pool.signals["vectors"], kind="stable")[:_LIMIT]
     nearest = np.argsort(-(everything @ subject.embedder.floats(query)), kind="stable")[:_LIMIT]
     return len({pool.ids[at] for at in best} & {subject.ids[at] for at in nearest}) / _LIMIT

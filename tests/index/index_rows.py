@@ -7,9 +7,9 @@ from unittest.mock import patch
 import pytest
 from hypothesis import strategies as st
 
-from memory_mesh.core.model import Kind, Reader, Row, Value, Vector, iso, partition_for
+from memory_mesh.core.model import ANYTHING, In, Kind, Reader, Row, Value, Vector, Where, iso, partition_for
 from memory_mesh.core.ports import Index, Store
-from memory_mesh.core.search.query import SIGNALS, Query
+from memory_mesh.core.search.query import SIGNALS, Pool, Query
 
 from .reference import reference
 
@@ -86,6 +86,10 @@ def passages(draw: st.DrawFn, id_: str, owner: Row, replaces: int) -> Row:
     )
 
 
+def wheres() -> st.SearchStrategy[Where]:
+    return st.frozensets(st.sampled_from("abcdefgh")).map(lambda ids: In("id", tuple(sorted(ids))))
+
+
 @st.composite
 def queries(draw: st.DrawFn) -> Query:
     words = draw(st.lists(st.sampled_from((*WORDS, "bob", "absent")), max_size=4))
@@ -102,14 +106,18 @@ def queries(draw: st.DrawFn) -> Query:
         roles=draw(st.sampled_from((frozenset(), frozenset({"bob", "user"})))),
         names=draw(st.frozensets(st.sampled_from(words))) if words else frozenset(),
         statuses=draw(st.sampled_from((("active",), ("active", "quarantined"), ("archived",)))),
-        only=draw(st.none() | st.frozensets(st.sampled_from("abcdefgh"))),
+        where=draw(st.just(ANYTHING) | wheres()),
     )
+
+
+def find(index: Index, query: Query, *, size: int) -> Pool:
+    return index.snapshot(query.reader).candidates(query, size=size)
 
 
 def agrees(index: Index, store: Store, query: Query, *, size: int = LARGE) -> None:
     """Check that the signals of every candidate equal the reference, and that every memory that matches is a candidate."""
     rows = [*store.find(Kind.MEMORY), *store.find(Kind.PASSAGE)]
-    pool, right = index.candidates(query, size=size), reference(rows, query)
+    pool, right = find(index, query, size=size), reference(rows, query)
     assert (pool.documents, dict(pool.excluded), pool.without_vector) == (
         right.documents,
         dict(right.excluded),

@@ -85,7 +85,7 @@ class _Search:
         scoped = [row for row in memories if visible(query.reader, row)]
         right = [row for row in scoped if row.value("status") in query.statuses]
         self._readable = [row for row in right if not _expired(row, query.at)]
-        self._candidates = [row for row in self._readable if query.only is None or row.id in query.only]
+        self._candidates = [row for row in self._readable if query.where.matches(row)]
         self._excluded = Counter(
             status=len(scoped) - len(right),
             expired=len(right) - len(self._readable),

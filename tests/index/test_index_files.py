@@ -16,7 +16,7 @@ from memory_mesh.stores.ram import RamStore
 from memory_mesh.stores.sqlite import SqliteStore
 from memory_mesh.stores.sqlite import store as sqlite_store
 
-from .index_rows import agrees, asking, memory, tiny
+from .index_rows import agrees, asking, find, memory, tiny
 
 SHARED = partition(None, None)
 
@@ -50,7 +50,7 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Watched]:
 
 def saved(store: SqliteStore) -> Path:
     index = LocalIndex(store)
-    index.candidates(asking("red"), size=9)
+    find(index, asking("red"), size=9)
     index.close()
     return file_of(store.index_folder or Path(), SHARED)
 
@@ -64,7 +64,7 @@ def test_a_file_is_read_instead_of_the_rows(store: Watched) -> None:
     assert equals("partition", SHARED) in store.read
     store.read.clear()
     index = LocalIndex(store)
-    assert len(index.candidates(asking("red"), size=20).ids) == 9
+    assert len(find(index, asking("red"), size=20).ids) == 9
     assert equals("partition", SHARED) not in store.read
     agrees(index, store, asking("red word3", vector=[1.0, 2.0]))
 
@@ -113,12 +113,12 @@ def test_the_process_that_erases_a_memory_has_it_in_no_file(store: Watched) -> N
     wanted = (b"m5m4", hash64("word4").to_bytes(8, "little"))
     assert all(holds(folder, each) for each in wanted)
     index = LocalIndex(store)
-    index.candidates(asking("red"), size=9)
+    find(index, asking("red"), size=9)
     index.forget([SHARED])
     store.apply([], [Key(Kind.MEMORY, "m4")])
     index.forget([SHARED])
     assert not any(folder.iterdir())
-    index.candidates(asking("red"), size=9)
+    find(index, asking("red"), size=9)
     index.close()
     assert any(folder.iterdir())
     assert not any(holds(folder, each) for each in wanted)
@@ -128,7 +128,7 @@ def test_an_erased_memory_is_in_no_file_once_another_process_has_seen_it(store: 
     folder = saved(store).parent
     store.apply([], [Key(Kind.MEMORY, "m4")])  # by a process that has no index
     assert holds(folder, b"m5m4")
-    LocalIndex(store).candidates(asking("red"), size=9)
+    find(LocalIndex(store), asking("red"), size=9)
     assert not holds(folder, b"m5m4")
 
 
@@ -200,13 +200,13 @@ def test_an_index_can_be_closed_twice_and_used_again(store: Watched) -> None:
 
 def test_a_mark_changes_with_what_the_reader_sees_and_with_nothing_else(store: Watched) -> None:
     index, reader = LocalIndex(store), Reader(None, "a", "s")
-    marks = [index.mark(reader)]
+    marks = [index.snapshot(reader).mark]
     for session in ("t", "s", "t", "s"):
         store.apply([memory(f"m4{len(marks)}", "red", memory_type="session", session_id=session)])
-        marks.append(index.mark(reader))
+        marks.append(index.snapshot(reader).mark)
     assert marks[0] == marks[1] != marks[2] == marks[3] != marks[4]
     store.apply([], [Key(Kind.MEMORY, "m42")])
-    assert index.mark(reader) not in marks
+    assert index.snapshot(reader).mark not in marks
 
 
 def test_equal_marks_mean_equal_memories_also_for_an_index_opened_later(store: Watched) -> None:
@@ -214,11 +214,11 @@ def test_equal_marks_mean_equal_memories_also_for_an_index_opened_later(store: W
     reader, changes = Reader(None, "a"), [memory("m40", "red"), memory("m41", "red")]
     saved(store)
     first = LocalIndex(store)
-    marks = [first.mark(reader)]
+    marks = [first.snapshot(reader).mark]
     for row in changes:
         store.apply([row])
-        marks.append(first.mark(reader))
-    assert LocalIndex(store).mark(reader) not in marks[:-1]
+        marks.append(first.snapshot(reader).mark)
+    assert LocalIndex(store).snapshot(reader).mark not in marks[:-1]
     assert len(set(marks)) == 3
 
 

@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_mesh.core.model import Reader, Row, iso, visible
+from memory_mesh.core.model import ANYTHING, Reader, Row, iso, visible
 from memory_mesh.core.ports import Store
 from memory_mesh.core.search.query import Pool, Query
 from memory_mesh.index import LocalIndex
 from memory_mesh.index.table import Scope
 from memory_mesh.stores.ram import RamStore
 
-from .index_rows import LARGE, asking, memories, memory, queries, tiny
+from .index_rows import LARGE, asking, find, memories, memory, queries, tiny
 
 TALK = [memory(f"m{at}", text, vector=[1.0, at], session_id="s", turn=at) for at, text in ((1, "red"), (3, "apple"))]
 
@@ -23,7 +23,7 @@ TALK = [memory(f"m{at}", text, vector=[1.0, at], session_id="s", turn=at) for at
 def pool_of(rows: list[Row], query: Query) -> Pool:
     store: Store = RamStore()
     store.apply(rows)
-    return LocalIndex(store).candidates(query, size=LARGE)
+    return find(LocalIndex(store), query, size=LARGE)
 
 
 def answers_of(pool: Pool) -> object:
@@ -80,15 +80,15 @@ def test_a_hidden_memory_moves_no_signal_and_no_count(scale, data: st.DataObject
         store = RamStore()
         store.apply(kept)
         index = LocalIndex(store)
-        alone = answers_of(index.candidates(query, size=LARGE))
+        alone = answers_of(find(index, query, size=LARGE))
         assert answers_of(pool_of([*kept, *hidden], query)) == alone
         for row in hidden:
             store.apply([row])
-            assert answers_of(index.candidates(query, size=LARGE)) == alone
+            assert answers_of(find(index, query, size=LARGE)) == alone
         store.apply([replace(row, revision=2, replaces=1, fields={**row.fields, "keywords": ["red"]}) for row in hidden])
-        assert answers_of(index.candidates(query, size=LARGE)) == alone
+        assert answers_of(find(index, query, size=LARGE)) == alone
         store.apply(deletes=[row.key for row in hidden])
-        assert answers_of(index.candidates(query, size=LARGE)) == alone
+        assert answers_of(find(index, query, size=LARGE)) == alone
 
 
 def test_a_visible_memory_does_move_the_signals() -> None:
@@ -114,7 +114,7 @@ def test_hidden_vectors_do_not_push_a_visible_one_out_of_the_shortlist(count: in
 @given(data=st.data())
 def test_a_filter_does_not_change_a_signal(data: st.DataObject) -> None:
     rows, query = [data.draw(memories(id_, 0)) for id_ in "abcdef"], data.draw(queries())
-    everything, filtered = (signals_of(pool_of(rows, replace(query, only=only))) for only in (None, query.only))
+    everything, filtered = (signals_of(pool_of(rows, replace(query, where=where))) for where in (ANYTHING, query.where))
     for id_, signals in filtered.items():
         assert signals == everything.get(id_, signals)
 
@@ -125,8 +125,8 @@ def test_a_reader_is_compared_with_its_own_session_only_however_many_there_are()
     store.apply([memory(f"m{at}", "red", memory_type="session", session_id=f"s{at}") for at in range(5000)])
     index = LocalIndex(store)
     with patch.object(Scope, "visible_to", autospec=True, side_effect=Scope.visible_to) as decided:
-        assert index.candidates(asking("red", reader=Reader(None, "a", "s77")), size=9).ids == ["m77"]
-        assert index.candidates(asking("red", reader=Reader(None, "a", "s78")), size=9).ids == ["m78"]
+        assert find(index, asking("red", reader=Reader(None, "a", "s77")), size=9).ids == ["m77"]
+        assert find(index, asking("red", reader=Reader(None, "a", "s78")), size=9).ids == ["m78"]
     assert decided.call_count < 10
 
 
@@ -135,16 +135,16 @@ def test_a_view_is_shared_only_until_a_new_scope_appears() -> None:
     store = RamStore()
     store.apply([memory("m1", "red")])
     index, readers = LocalIndex(store), [Reader(None, "a", "s"), Reader(None, "a", "t")]
-    assert [index.candidates(asking("red", reader=reader), size=9).ids for reader in readers] == [["m1"], ["m1"]]
+    assert [find(index, asking("red", reader=reader), size=9).ids for reader in readers] == [["m1"], ["m1"]]
     store.apply([memory("m2", "red", memory_type="session", session_id="s")])
-    assert [sorted(index.candidates(asking("red", reader=reader), size=9).ids) for reader in readers] == [["m1", "m2"], ["m1"]]
+    assert [sorted(find(index, asking("red", reader=reader), size=9).ids) for reader in readers] == [["m1", "m2"], ["m1"]]
 
 
 def test_a_memory_expires_with_the_clock_and_returns_if_the_clock_is_set_back() -> None:
     store = RamStore()
     store.apply([memory("m1", "red", expires_at=iso(1000)), memory("m2", "red")])
     index = LocalIndex(store)
-    found = [sorted(index.candidates(replace(asking("red"), at=iso(now)), size=9).ids) for now in (999, 1000, 999)]
+    found = [sorted(find(index, replace(asking("red"), at=iso(now)), size=9).ids) for now in (999, 1000, 999)]
     assert found == [["m1", "m2"], ["m2"], ["m1", "m2"]]
 
 

@@ -8,12 +8,12 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
-from memory_mesh.core.model import Kind, Reader, Row
+from memory_mesh.core.model import In, Kind, Reader, Row
 from memory_mesh.core.search.query import Pool, Query
 from memory_mesh.index import LocalIndex, candidates, local
 from memory_mesh.stores.ram import RamStore
 
-from .index_rows import agrees, asking, memory
+from .index_rows import agrees, asking, find, memory
 
 MANY, DIMENSION = 4000, 192
 
@@ -51,9 +51,9 @@ def test_the_bits_find_nearly_all_similar_vectors(many: RamStore, queries: Seque
     fractions = []
     for query in queries:
         with patch.multiple(candidates, MAX_EXACT=100, MIN_SHORTLIST=400, COARSE=1000, COARSE_WORDS=2, COARSE_ONE_IN=4):
-            found = shortcut.candidates(query, size=100)
+            found = find(shortcut, query, size=100)
         with patch.multiple(candidates, MAX_EXACT=MANY):
-            right = best(plain.candidates(query, size=100), "vectors", 10)
+            right = best(find(plain, query, size=100), "vectors", 10)
         fractions.append(len({*right} & {*found.ids}) / 10)
     assert np.mean(fractions) >= 0.95
 
@@ -63,9 +63,9 @@ def test_skipping_common_words_finds_the_same_best_by_keywords(many: RamStore, q
     for words in (["w0", "w2", "w5", "w40"], ["w0", "w1"], ["w300", "w0", "w0"]):
         query = replace(queries[0], tokens=words, vector=None)
         with patch.multiple(candidates, MAX_DENSE_POSTINGS=0, SHORT_LIST=0):
-            found = index.candidates(query, size=30)
+            found = find(index, query, size=30)
         with patch.multiple(candidates, MAX_DENSE_POSTINGS=MANY):
-            right = index.candidates(query, size=30)
+            right = find(index, query, size=30)
         kept = [sorted(pool.signals["keywords"].tolist(), reverse=True)[:30] for pool in (found, right)]
         assert kept[0] == pytest.approx(kept[1])
 
@@ -73,7 +73,7 @@ def test_skipping_common_words_finds_the_same_best_by_keywords(many: RamStore, q
 def test_a_narrow_filter_is_searched_exactly(many: RamStore, queries: Sequence[Query]) -> None:
     only = frozenset(f"m{at}" for at in range(0, MANY, 400))
     with patch.multiple(candidates, MAX_EXACT=100):
-        pool = LocalIndex(many).candidates(replace(queries[0], only=only), size=50)
+        pool = find(LocalIndex(many), replace(queries[0], where=In("id", tuple(only))), size=50)
     assert set(pool.ids) == only
     assert pool.documents == len(only)
     assert pool.excluded == {"filter": MANY - len(only)}
@@ -82,7 +82,7 @@ def test_a_narrow_filter_is_searched_exactly(many: RamStore, queries: Sequence[Q
 def test_a_pool_has_at_most_three_times_the_requested_size(many: RamStore, queries: Sequence[Query]) -> None:
     index = LocalIndex(many)
     for query in queries[:5]:
-        assert 20 <= len(index.candidates(query, size=20).ids) <= 60
+        assert 20 <= len(find(index, query, size=20).ids) <= 60
 
 
 def test_threads_can_search_while_others_write() -> None:
@@ -97,7 +97,7 @@ def test_threads_can_search_while_others_write() -> None:
     def ask() -> None:
         try:
             for _ in range(40):
-                pool = index.candidates(asking("red", vector=[1.0, 5.0]), size=20)
+                pool = find(index, asking("red", vector=[1.0, 5.0]), size=20)
                 assert {len(signal) for signal in pool.signals.values()} == {len(pool.ids)}
         except Exception as error:  # noqa: BLE001  (the test reports any error)
             errors.append(error)
@@ -118,7 +118,7 @@ def test_a_partition_dropped_from_memory_is_read_again_when_needed() -> None:
     with patch.object(local, "MAX_PARTITIONS", 2):
         index = LocalIndex(store)
         for agent in ("a1", "b2", "c3", "a1"):
-            assert index.candidates(asking("red", reader=Reader(None, agent)), size=9).ids == [f"m{agent}"]
+            assert find(index, asking("red", reader=Reader(None, agent)), size=9).ids == [f"m{agent}"]
 
 
 def test_ids_of_every_kind_are_returned_unchanged() -> None:
@@ -128,6 +128,6 @@ def test_ids_of_every_kind_are_returned_unchanged() -> None:
     store.apply(rows)
     with patch.multiple(local, MAX_UNPACKED=1):
         index = LocalIndex(store)
-        assert sorted(index.candidates(asking("red"), size=20).ids) == sorted(ids)
+        assert sorted(find(index, asking("red"), size=20).ids) == sorted(ids)
         store.apply([memory("later", "red")])
-        assert sorted(index.candidates(asking("red"), size=20).ids) == sorted([*ids, "later"])
+        assert sorted(find(index, asking("red"), size=20).ids) == sorted([*ids, "later"])

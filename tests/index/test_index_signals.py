@@ -16,7 +16,7 @@ from memory_mesh.index import LocalIndex
 from memory_mesh.stores.ram import RamStore
 from memory_mesh.stores.sqlite import SqliteStore
 
-from .index_rows import agrees, asking, memories, memory, passages, queries, tiny
+from .index_rows import agrees, asking, find, memories, memory, passages, queries, tiny
 
 IDS = "abcdefgh"
 
@@ -90,14 +90,14 @@ def test_a_changed_memory_is_found_by_its_new_words_only() -> None:
     store, index = RamStore(), None
     store.apply([memory("m1", "red apple")])
     index = LocalIndex(store)
-    assert index.candidates(asking("apple"), size=9).ids == ["m1"]
+    assert find(index, asking("apple"), size=9).ids == ["m1"]
     store.apply([memory("m1", "green pear", replaces=1)])
-    assert index.candidates(asking("apple"), size=9).ids == []
-    assert index.candidates(asking("pear"), size=9).ids == ["m1"]
+    assert find(index, asking("apple"), size=9).ids == []
+    assert find(index, asking("pear"), size=9).ids == ["m1"]
 
 
 def test_an_empty_store_has_an_empty_pool() -> None:
-    pool = LocalIndex(RamStore()).candidates(asking("apple", vector=[1.0]), size=9)
+    pool = find(LocalIndex(RamStore()), asking("apple", vector=[1.0]), size=9)
     assert (pool.ids, pool.documents, pool.without_vector) == ([], 0, 0)
     assert {len(signal) for signal in pool.signals.values()} == {0}
 
@@ -107,7 +107,7 @@ def test_a_memory_counts_with_its_best_passage() -> None:
     store.apply([memory("m1", "red", vector=[1.0, 0.0]), memory("m2", "blue", vector=[1.0, 0.1])])
     passage = Row(kind=Kind.PASSAGE, id="p", partition=memory("m1").partition, created_at="", fields={"ref": "m1"})
     store.apply([replace(passage, vector=memory("x", vector=[0.0, 1.0]).vector)])
-    pool = LocalIndex(store).candidates(asking(vector=[0.0, 1.0]), size=9)
+    pool = find(LocalIndex(store), asking(vector=[0.0, 1.0]), size=9)
     assert dict(zip(pool.ids, pool.signals["vectors"].tolist(), strict=True)) == pytest.approx({"m1": 1.0, "m2": 0.1}, abs=0.01)
 
 
@@ -115,7 +115,7 @@ def test_the_neighbour_of_a_good_answer_is_a_candidate() -> None:
     store = RamStore()
     talk = ["where did you go?", "to the lake", "nice"]
     store.apply([memory(f"m{at}", text, session_id="s", turn=at) for at, text in enumerate(talk)])
-    pool = LocalIndex(store).candidates(asking("where"), size=9)
+    pool = find(LocalIndex(store), asking("where"), size=9)
     assert sorted(pool.ids) == ["m0", "m1"]
     assert pool.signals["question_before"].tolist()[pool.ids.index("m1")] == 1
 
@@ -123,7 +123,7 @@ def test_the_neighbour_of_a_good_answer_is_a_candidate() -> None:
 def test_a_speaker_matches_by_any_part_of_the_name() -> None:
     store = RamStore()
     store.apply([memory("m1", "red", speaker="Carol Smith"), memory("m2", "red", speaker="Bob"), memory("m3", "red")])
-    pool = LocalIndex(store).candidates(asking("red smith"), size=9)
+    pool = find(LocalIndex(store), asking("red smith"), size=9)
     speakers = {
         id_: (named, known)
         for id_, named, known in zip(pool.ids, *(pool.signals[s].tolist() for s in ("speaker", "speaker_known")), strict=True)

@@ -181,18 +181,28 @@ class _NoFile:
 NO_FILE: StoreFile = _NoFile()
 
 
+class Snapshot(Protocol):
+    """What one reader can see, for one search. The store is asked for changes once; later ones may show or not.
+
+    **mark** changes with the memories that the reader can see, and with no others. **speakers** returns the speakers of readable
+    memories whose names share a word with the query. **candidates** returns about `size` memories by keywords, as many by
+    vectors, and neighbours of the best, with their signals.
+    """
+
+    @property
+    def mark(self) -> Hashable: ...
+    def speakers(self, query: Query) -> frozenset[str]: ...
+    def candidates(self, query: Query, *, size: int) -> Pool: ...
+
+
 class Index(Protocol):
     """Finds the candidates for a query. An index is derived from a store and reflects every write of every process.
 
-    **candidates** returns about `size` memories by keywords, as many by vectors, and neighbours of the best, with their signals.
-    **speakers** returns the speakers of readable memories whose names share a word with the query. **mark** returns a value that
-    changes with the memories that a reader can see, and with no others. **forget** deletes the index files of partitions: they
-    may contain words and vectors of erased memories, and can be built again. **close** may be called twice.
+    **snapshot** brings the index up to date for a reader. **forget** deletes the index files of partitions: they may contain
+    words and vectors of erased memories, and can be built again. **close** may be called twice.
     """
 
-    def candidates(self, query: Query, *, size: int) -> Pool: ...
-    def speakers(self, query: Query) -> frozenset[str]: ...
-    def mark(self, reader: Reader) -> Hashable: ...
+    def snapshot(self, reader: Reader) -> Snapshot: ...
     def forget(self, partitions: Iterable[str]) -> None: ...
     def close(self) -> None: ...
 

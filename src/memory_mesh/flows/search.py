@@ -31,6 +31,7 @@ from memory_mesh.core.model import (
     equals,
     iso,
 )
+from memory_mesh.core.ports import Snapshot
 from memory_mesh.core.search import Explained, Explanation, Placing, Pool, Query, tokens
 from memory_mesh.core.search.query import proper_names, speaker_roles, time_spans, without_speakers
 from memory_mesh.flows import embed, usage
@@ -212,10 +213,11 @@ def search(context: Context, request: Request, *, use_cache: bool = True) -> lis
         request.where, context.reader, tuple(request.statuses), request.min_score, request.ranker,
         request.max_chars,
     )  # fmt: skip
-    mark = context.index.mark(context.reader) if use_cache else ()
+    snapshot = context.index.snapshot(context.reader)
+    mark = snapshot.mark
     results = context.state.cache.get(key, mark, at) if use_cache else None
     if results is None:
-        ranked = _ranked(context, request)
+        ranked = _ranked(context, snapshot, request)
         results = tuple(_results(context, request, ranked))
         if request.max_chars is not None:
             results = tuple(within(context, results, request.max_chars, ranked.query.tokens))
@@ -235,7 +237,7 @@ def explain(context: Context, request: Request) -> Explanation:
     """Run the same search and return it with its reasons. It does not count as a use of the results."""
     _check(request)
     request = _within_project(context, request)
-    ranked = _ranked(context, request)
+    ranked = _ranked(context, context.index.snapshot(context.reader), request)
     best, below = ranked.ranking.best(ranked.min_score), ranked.ranking.below(ranked.min_score)
     results = _results(context, request, ranked)
     explained = _explain(ranked, [*results, *_read(context, ranked, below[:_NEAR_MISSES])])
@@ -280,14 +282,14 @@ def _within_project(context: Context, request: Request) -> Request:
     return replace(request, where=all_of(request.where, model.in_project(project)))
 
 
-def _ranked(context: Context, request: Request) -> _Ranked:
+def _ranked(context: Context, snapshot: Snapshot, request: Request) -> _Ranked:
     from memory_mesh.core.search.ranker import rank  # it needs numpy, which only searches use
 
     # An embedder sees nothing that a store may not keep.
     # Unpaired surrogates are replaced: no store can hold them and no embedder can read them.
     text = context.query_gate().redact(request.query.encode("utf-8", "replace").decode())
-    query = _query(context, request, tokens(text, language=context.options.stemmer_language), without_masks(text))
-    pool = context.index.candidates(query, size=max(_POOL, 2 * request.limit))
+    query = _query(context, snapshot, request, tokens(text, language=context.options.stemmer_language), without_masks(text))
+    pool = snapshot.candidates(query, size=max(_POOL, 2 * request.limit))
     if query.vector and pool.without_vector:
         what = f"{pool.without_vector:,} memories have no vector of {query.vector.model} and are found by keywords"
         embed.warn_once(context, what)
@@ -302,13 +304,9 @@ def _ranked(context: Context, request: Request) -> _Ranked:
     )
 
 
-def _query(context: Context, request: Request, keywords: list[str], text: str) -> Query:
+def _query(context: Context, snapshot: Snapshot, request: Request, keywords: list[str], text: str) -> Query:
     """Return the query of a text without masks: a mask would match the masks of other people's values."""
     at, language = iso(context.clock()), context.options.stemmer_language
-    only: frozenset[str] | None = None
-    if request.where is not ANYTHING:  # the ids that the caller's filter allows, without regard to scope
-        in_partitions = In("partition", model.partitions(context.reader))
-        only = frozenset(context.store.ids(Kind.MEMORY, all_of(in_partitions, request.where)))
     query = Query(
         tokens=keywords,
         vector=None,
@@ -318,11 +316,11 @@ def _query(context: Context, request: Request, keywords: list[str], text: str) -
         roles=speaker_roles(text),
         names=proper_names(text, language=language),
         statuses=tuple(request.statuses),
-        only=only,
+        where=request.where,
     )
     if not text.strip():
         return query
-    speakers = context.index.speakers(query) if context.embedder else frozenset()
+    speakers = snapshot.speakers(query) if context.embedder else frozenset()
     return replace(query, vector=embed.embed_query(context, without_speakers(text, speakers, language=language)))
 
 

@@ -10,7 +10,6 @@ from math import log
 
 import numpy as np
 
-from memory_mesh.core.model import Kind
 from memory_mesh.core.search import K1, SIGNALS, B, Corpus, Pool, Query, Signal
 from memory_mesh.index.arrays import Array, Flags, Floats, Ints, distinct, highest, lowest, maxima, nth_highest, places_in
 from memory_mesh.index.table import MISSING, Table
@@ -36,10 +35,13 @@ _DAY = 86_400_000.0  # milliseconds
 _FADE = 2.0  # days outside of a named time that divide the signal by e
 
 
-def find_candidates(query: Query, partitions: Iterable[tuple[Table, View]], *, size: int) -> Pool:
-    """Return about `size` candidates by keywords, as many by vectors, and neighbours of the best."""
+def find_candidates(query: Query, partitions: Iterable[tuple[Table, View, Flags | None]], *, size: int) -> Pool:
+    """Return about `size` candidates by keywords, as many by vectors, and neighbours of the best.
+
+    The flags of a partition are by slot: whether the caller's filter allows it; None: there is no filter.
+    """
     words = dict(sorted(Counter(query.tokens).items()))
-    parts = [PartitionQuery.of(query, list(words), table, view) for table, view in partitions if len(table)]
+    parts = [PartitionQuery.of(query, list(words), table, view, flags) for table, view, flags in partitions if len(table)]
     corpus = sum((part.view.corpus for part in parts), Corpus(0, 0))
     counts = [sum(each) for each in zip(*(part.postings.counts for part in parts), strict=True)]
     bm25 = Bm25.of(corpus, counts, list(words.values()))
@@ -308,17 +310,13 @@ class PartitionQuery:
     similarity: Similarity | None  # None: the query has no vector, or the partition has none of its model
 
     @classmethod
-    def of(cls, query: Query, words: Sequence[str], table: Table, view: View) -> "PartitionQuery":
-        allowed, similarity = view.readable, None
-        if query.only is not None:
-            allowed = np.zeros(len(table), np.bool_)
-            allowed[table.slots_of(Kind.MEMORY, query.only)] = True
-            allowed &= view.readable
+    def of(cls, query: Query, words: Sequence[str], table: Table, view: View, flags: Flags | None) -> "PartitionQuery":
+        allowed, similarity = view.readable if flags is None else view.readable & flags, None
         if query.vector and (space := table.spaces.get((query.vector.model, query.vector.dimension))):
             visible = view.vectors(space)
-            allowed_vectors = visible if query.only is None else VisibleVectors.of(space, allowed, visible.context_lengths)
+            allowed_vectors = visible if flags is None else VisibleVectors.of(space, allowed, visible.context_lengths)
             similarity = Similarity(visible, allowed_vectors, query.vector.data)
-        return cls(table, view, query.only is not None, allowed, QueryPostings(table, view, words), similarity)
+        return cls(table, view, flags is not None, allowed, QueryPostings(table, view, words), similarity)
 
     @property
     def documents(self) -> int:

@@ -10,14 +10,27 @@ from threading import Lock, RLock
 from typing import TYPE_CHECKING
 
 from memory_mesh.core.errors import StoreError
-from memory_mesh.core.model import WITH_VECTOR, Key, Kind, Reader, Row, batches, equals, millis, partitions
+from memory_mesh.core.model import (
+    ANYTHING,
+    WITH_VECTOR,
+    Key,
+    Kind,
+    Reader,
+    Row,
+    Where,
+    all_of,
+    batches,
+    equals,
+    millis,
+    partitions,
+)
 from memory_mesh.core.ports import Store
 from memory_mesh.core.search import Pool, Query
 from memory_mesh.forks import fork_safe
 from memory_mesh.index.files import Saved, file_of, forget, load, save
 
 if TYPE_CHECKING:
-    from memory_mesh.index.arrays import Columns
+    from memory_mesh.index.arrays import Columns, Flags
     from memory_mesh.index.table import Names, Scope, Table
     from memory_mesh.index.view import View
 
@@ -36,22 +49,11 @@ class LocalIndex:
         self._lock = fork_safe(Lock())
         self._partitions: dict[str, Partition] = {}
 
-    def candidates(self, query: Query, *, size: int) -> Pool:
-        """Return about `size` candidates by keywords, as many by vectors, and neighbours of the best."""
-        from memory_mesh.index.candidates import find_candidates
-
-        with self._views(query) as views:
-            return find_candidates(query, views, size=size)
-
-    def speakers(self, query: Query) -> frozenset[str]:
-        """Return the speakers of readable memories whose names share a word with the query."""
-        with self._views(query) as views:
-            return frozenset(name for _, view in views for name in view.speakers(query.tokens))
-
-    def mark(self, reader: Reader) -> Hashable:
-        """Return a value that changes with the memories that a reader can see."""
-        with self._current(reader) as current:
-            return tuple(partition.mark(reader) for partition in current)
+    def snapshot(self, reader: Reader) -> "LocalSnapshot":
+        """Bring the partitions of a reader up to date."""
+        with self._lock:
+            parts = [self._partition(name) for name in sorted(partitions(reader))]
+        return LocalSnapshot(reader, parts)
 
     def forget(self, partitions: Iterable[str]) -> None:
         """Delete the files of these partitions."""
@@ -73,30 +75,45 @@ class LocalIndex:
             else:
                 del self._partitions[name]
 
-    @contextmanager
-    def _views(self, query: Query) -> Iterator[list[tuple["Table", "View"]]]:
-        """Yield what the reader sees of each partition, brought up to date."""
-        with self._current(query.reader) as current:
-            yield [(each.table, each.view(query)) for each in current if len(each.table)]
-
-    @contextmanager
-    def _current(self, reader: Reader) -> Iterator[list["Partition"]]:
-        """Lock the partitions of a reader, and bring them up to date."""
-        with self._lock:
-            locked = [self._partition(name) for name in sorted(partitions(reader))]
-        with ExitStack() as locks:
-            for partition in locked:  # always in the order of their names, so that two queries never wait for each other
-                locks.enter_context(partition.lock)
-            for partition in locked:
-                partition.refresh()
-            yield locked
-
     def _partition(self, name: str) -> "Partition":
         partition = self._partitions.pop(name, None) or Partition(name, self._store, self._language)
         self._partitions[name] = partition  # at the end: a dict keeps the order of insertion
         if len(self._partitions) > MAX_PARTITIONS:
             del self._partitions[next(iter(self._partitions))]
         return partition
+
+
+class LocalSnapshot:
+    """The partitions of one reader, brought up to date when it is made. They are locked only while they are read."""
+
+    def __init__(self, reader: Reader, parts: Sequence["Partition"]) -> None:
+        self._parts = parts  # in the order of their names, so that two queries never wait for each other
+        with self._locked(refresh=True):
+            self.mark: Hashable = tuple(partition.mark(reader) for partition in parts)
+
+    def candidates(self, query: Query, *, size: int) -> Pool:
+        """Return about `size` candidates by keywords, as many by vectors, and neighbours of the best."""
+        from memory_mesh.index.candidates import find_candidates
+
+        with self._locked():
+            parts = [(each.table, each.view(query), each.flags(query.where)) for each in self._parts if len(each.table)]
+            return find_candidates(query, parts, size=size)
+
+    def speakers(self, query: Query) -> frozenset[str]:
+        """Return the speakers of readable memories whose names share a word with the query."""
+        with self._locked():
+            views = [each.view(query) for each in self._parts if len(each.table)]
+            return frozenset(name for view in views for name in view.speakers(query.tokens))
+
+    @contextmanager
+    def _locked(self, *, refresh: bool = False) -> Iterator[None]:
+        with ExitStack() as locks:
+            for partition in self._parts:
+                locks.enter_context(partition.lock)
+            for partition in self._parts:
+                if refresh or partition.is_unbuilt:  # unbuilt: a refresh of another search failed since this one began
+                    partition.refresh()
+            yield
 
 
 class Partition:
@@ -115,6 +132,10 @@ class Partition:
         self._start: str | None = None  # the mark of the state that the table was built or opened from
         self._changed: dict[Scope, str | None] = {}  # by scope: the mark of the state that its last change since then led to
         self._replace_table()
+
+    @property
+    def is_unbuilt(self) -> bool:
+        return self._mark is None
 
     def refresh(self) -> None:
         """Bring the index up to date with the store."""
@@ -153,6 +174,17 @@ class Partition:
         self._views = [*(other for other in self._views if other is not view), view][-_MAX_VIEWS:]
         view.move_to(now)
         return view
+
+    def flags(self, where: Where) -> "Flags | None":
+        """Return by slot whether a filter allows the memory; None for no filter."""
+        if where == ANYTHING:
+            return None
+        import numpy as np
+
+        flags = np.zeros(len(self.table), np.bool_)
+        ids = self._store.ids(Kind.MEMORY, all_of(equals("partition", self._name), where))
+        flags[self.table.slots_of(Kind.MEMORY, ids)] = True
+        return flags
 
     def close(self) -> None:
         """Write a file for the next process, if it is worth it."""

@@ -13,7 +13,7 @@ from datetime import date, datetime
 from threading import Lock
 from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 
-from memory_mesh.core.model import Reader, SearchResult, Vector
+from memory_mesh.core.model import ANYTHING, Reader, SearchResult, Vector, Where
 from memory_mesh.core.reprs import short_repr
 from memory_mesh.core.search.lexical import tokens
 
@@ -37,7 +37,7 @@ class Query:
     spans: Sequence[Span] = ()  # the times that the text names
     roles: frozenset[str] = frozenset()  # speakers that the text refers to as "I" or "you", in lower case
     names: frozenset[str] = frozenset()  # the tokens that look like names
-    only: frozenset[str] | None = None  # the ids that the caller's filter allows; None: no filter
+    where: Where = ANYTHING  # the caller's filter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
