@@ -25,6 +25,13 @@ CASES = {
     "signs that carry meaning belong to the word": ("C++ or C#", "c# c++", ["C++", "C#"]),
     "a mask is not a word": ("[EMAIL] sent the email", "email", ["email"]),
     "a pseudonym stands for one value": ("[EMAIL:1a2b3c4d] wrote", "1a2b3c4d", ["1a2b3c4d"]),
+    "an emoji is marked with everything that it is joined with": (
+        "at work 👩🏽\u200d💻 with ☕️ and 🎉",
+        "💻 ☕",
+        ["👩🏽\u200d💻", "☕️"],
+    ),
+    "a letter is compared in each of its spellings": ("Mueller, Müller and Muller", "müller", ["Mueller", "Müller", "Muller"]),
+    "a plain spelling finds the letter": ("Søren and Łukasz", "soeren lukasz", ["Søren", "Łukasz"]),
     "emoji move no position": ("🦊👩\u200d💻 the deploy 🦊", "deploy", ["deploy"]),
     "without a word of the query nothing is marked": ("tea", "coffee", []),
 }

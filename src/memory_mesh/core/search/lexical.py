@@ -17,10 +17,23 @@ _SHORTEST_PLAIN_WORD = 3
 
 # A word with its suffix: C++ and C# stay whole, and an apostrophe does not split don't.
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*(?:\+\+|#(?!\w))?")
+# A flag is two letters. Skin tones, joiners and signs of gender are not part of it: 👩🏽‍💻 is 👩 and 💻.
+EMOJI = (
+    "[\U0001f1e6-\U0001f1ff]{2}|[\u231a\u231b\u23e9-\u23fa\u2600-\u263f\u2641\u2643-\u27bf\u2b05-\u2b07\u2b1b\u2b1c\u2b50\u2b55"
+    "\U0001f000-\U0001f1e5\U0001f200-\U0001f3fa\U0001f400-\U0001faff]"
+)
+_WORD_OR_EMOJI = re.compile(f"{_WORD.pattern}|{EMOJI}")
 # CamelCase: fooBar → foo Bar, HTTPServer → HTTP Server, v2beta stays whole.
 CAMEL_CASE = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 CJK = re.compile(r"([\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7af]+)")
 _PLAIN = re.compile(r"[a-z]+")
+# Letters that Unicode does not decompose, and letters that are also written as two: Müller is Muller and Mueller.
+_LETTERS = str.maketrans({
+    "ø": "o", "œ": "oe", "æ": "ae", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "ı": "i", "ħ": "h", "ŧ": "t", "ŋ": "n", "ə": "e",
+})  # fmt: skip
+_DIGRAPHS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ø": "oe", "å": "aa"})
+_FOLDED = "".join(map(chr, _LETTERS | _DIGRAPHS))
+_SPECIAL = re.compile(f"[{_FOLDED}{_FOLDED.upper()}]|{EMOJI}")
 
 STOP_WORDS = frozenset(
     """about above after again against all and any are aren't because been before being below between both but can can't
@@ -39,8 +52,8 @@ class _Stemmer(Protocol):
 
 def tokens(text: str, *, language: str = "english") -> list[str]:
     """Return the keywords of a text, in order, with repeats. Masks are not words, but a pseudonym stands for one value."""
-    stemmer, keywords = _stemmer(language), list[str]()
-    for word in _WORD.findall(unicodedata.normalize("NFKC", without_masks(text, keep_pseudonyms=True))):
+    stemmer, keywords, text = _stemmer(language), list[str](), without_masks(text, keep_pseudonyms=True)
+    for word in _WORD.findall(text) if text.isascii() else _WORD_OR_EMOJI.findall(unicodedata.normalize("NFKC", text)):
         # The fast path of most words makes a cache of words unnecessary: a text takes as long as with an empty cache.
         if word.isascii() and word.isalpha() and (word.islower() or word.istitle()):
             low = word.lower()
@@ -53,13 +66,34 @@ def tokens(text: str, *, language: str = "english") -> list[str]:
     return keywords
 
 
+def completed(keywords: list[str], text: str, *, language: str = "english") -> list[str]:
+    """Return the stored keywords of a text, with those that earlier versions left out: emoji, and other spellings of letters."""
+    if text.isascii() or not _SPECIAL.search(text := unicodedata.normalize("NFKC", text)):
+        return keywords
+    words = _WORD_OR_EMOJI.findall(without_masks(text, keep_pseudonyms=True))
+    special = " ".join(word for word in words if _SPECIAL.search(word))
+    return keywords + [word for word in tokens(special, language=language) if word not in keywords]
+
+
 def _word(word: str, stemmer: _Stemmer) -> list[str]:
+    if not word[0].isalnum():  # an emoji
+        return [word]
     if CJK.search(word):
         return _cjk(word, stemmer)
     low = word.casefold().replace("’", "'")
-    if not low.isascii():
-        decomposed = unicodedata.normalize("NFKD", low)
-        low = "".join(char for char in decomposed if not unicodedata.combining(char)) or low
+    if low.isascii():
+        return _keyword(low, stemmer, acronym=word.isupper())
+    spellings = _folded(low), _folded(low.translate(_DIGRAPHS))
+    return list(dict.fromkeys(keyword for each in spellings for keyword in _keyword(each, stemmer, acronym=word.isupper())))
+
+
+def _folded(low: str) -> str:
+    """Return a word without accents, in plain letters where it has such."""
+    decomposed = unicodedata.normalize("NFKD", low.translate(_LETTERS))
+    return "".join(char for char in decomposed if not unicodedata.combining(char)) or low
+
+
+def _keyword(low: str, stemmer: _Stemmer, *, acronym: bool) -> list[str]:
     if low in STOP_WORDS:
         return []
     low = low.removesuffix("'s")
@@ -68,7 +102,7 @@ def _word(word: str, stemmer: _Stemmer) -> list[str]:
     if len(low) >= _SHORTEST_PLAIN_WORD:
         return [stemmer.stemWord(low)]
     # A short word in capitals is an acronym (AI, UK); other short words carry no meaning.
-    return [low] if word.isupper() and len(low) > 1 else []
+    return [low] if acronym and len(low) > 1 else []
 
 
 def _cjk(word: str, stemmer: _Stemmer) -> list[str]:

@@ -4,12 +4,17 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from memory_mesh.core.masks import MASK
-from memory_mesh.core.search.lexical import CAMEL_CASE, CJK, tokens
+from memory_mesh.core.search.lexical import CAMEL_CASE, CJK, EMOJI, tokens
 from memory_mesh.core.text import LazyRegex
 
-# A run of CJK characters, or a word as in `lexical`. Accents may be separate characters: there the text is normalised first.
+# A run of CJK characters, a word or an emoji as in `lexical`. Accents may be separate characters: there the text is normalised
+# first. Of an emoji, everything that it is joined with is marked.
 _LETTERS = rf"(?:(?!{CJK.pattern})[^\W_]|[\u0300-\u036f])+"
-_WORD = LazyRegex(rf"(?P<cjk>{CJK.pattern})|{_LETTERS}(?:['’]{_LETTERS})*(?:\+\+|#(?!\w))?")
+_JOINED = "[\ufe0e\ufe0f\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f\u2640\u2642]"
+_WORD = LazyRegex(
+    rf"(?P<cjk>{CJK.pattern})|{_LETTERS}(?:['’]{_LETTERS})*(?:\+\+|#(?!\w))?"
+    rf"|(?:{EMOJI})(?:{_JOINED}|\u200d(?:{EMOJI}|{_JOINED}))*"
+)
 
 
 def marked(text: str, query: str, *, language: str = "english") -> list[tuple[int, int]]:
