@@ -131,3 +131,12 @@ def test_ids_of_every_kind_are_returned_unchanged() -> None:
         assert sorted(find(index, asking("red"), size=20).ids) == sorted(ids)
         store.apply([memory("later", "red")])
         assert sorted(find(index, asking("red"), size=20).ids) == sorted([*ids, "later"])
+
+
+def test_a_memory_that_an_earlier_version_stored_is_found_by_emoji_and_by_each_spelling() -> None:
+    store = RamStore()
+    store.apply([memory("old", "Müller 🎉", keywords=["muller"]), memory("other", "plain", keywords=["plain"])])
+    for word in ("🎉", "mueller", "muller"):
+        pool = find(LocalIndex(store), asking(word), size=9)
+        assert dict(zip(pool.ids, pool.signals["coverage"].tolist(), strict=True)).get("old") == 1
+    assert "old" not in find(LocalIndex(store), asking("plain"), size=9).ids

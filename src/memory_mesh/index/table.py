@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from memory_mesh.core.model import Kind, Reach, Reader, Row, millis, reach_of, visible
-from memory_mesh.core.search import tokens
+from memory_mesh.core.search import completed, tokens
 from memory_mesh.index.arrays import (
     Array,
     Columns,
@@ -200,21 +200,22 @@ class Table:
         changed = self.drop(kind, [row.id for row in rows])
         new, speakers = np.arange(len(self), len(self) + len(rows)), len(self.names.speakers)
         scopes = len(self.names.scopes)
-        for name, values in self._values(kind, rows, new).items():
+        keywords = [completed(row.keywords, _text(row, "content") or "", language=self._language) for row in rows]
+        for name, values in self._values(kind, rows, new, keywords).items():
             self._columns[name].extend(np.array(values, _COLUMNS[name]))
         self._alive.grow(len(self) + len(rows), value=True)
         self.by_scope.grow(len(self.names.scopes), 0)
         self._add_scopes(scopes)
         self._add_speakers(speakers)
         self._add_vectors(new, rows)
-        for row, slot, key, owner, session in zip(
-            rows, new.tolist(), *(self.column(name)[new].tolist() for name in ("key", "owner", "session")), strict=True
+        for row, words, slot, key, owner, session in zip(
+            rows, keywords, new.tolist(), *(self.column(name)[new].tolist() for name in ("key", "owner", "session")), strict=True
         ):
             self.ids.append(row.id)
             self._keys.set(key, slot)
             self._set_owner(slot, owner)
             if kind is Kind.MEMORY:
-                self._postings.add(slot, row.keywords)
+                self._postings.add(slot, words)
                 self.members.add(session, slot)
                 for passage in self._passages.get(key, ()):
                     self._set_owner(passage, slot)
@@ -268,7 +269,9 @@ class Table:
             models=models,
         )
 
-    def _values(self, kind: Kind, rows: Sequence[Row], slots: Ints) -> dict[str, Sequence[object] | Array]:
+    def _values(
+        self, kind: Kind, rows: Sequence[Row], slots: Ints, keywords: Sequence[Sequence[str]]
+    ) -> dict[str, Sequence[object] | Array]:
         """Return the values of the columns for new rows."""
         owners = slots
         if kind is Kind.PASSAGE:
@@ -282,7 +285,7 @@ class Table:
         return {
             "key": _keys_of(kind, [row.id for row in rows]),
             "owner": owners,
-            "length": [len(row.keywords) for row in rows],
+            "length": [len(words) for words in keywords],
             "scope": [self._code(self.names.scopes, Scope.of(row)) for row in rows],
             "session": [self._code(self.names.sessions, None if text is None else hash64(text)) for text in sessions],
             "turn": [turn if isinstance(turn, int) else MISSING for turn in turns],
