@@ -8,6 +8,7 @@ LoCoMo's licence keeps what is learnt on it from being shipped; a few settings b
 """
 
 import argparse
+import json
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -32,7 +33,7 @@ TARGET = Path(__file__).parents[1] / "src" / "memory_mesh" / "core" / "search" /
 MARKER = "# --- written by bench.train_ranker ---\n\n"
 
 # Settings, chosen on LongMemEval's chats and on LoCoMo's conversations 1–5.
-MIN_SCORE = 0.004
+MIN_SCORES = {"recall": 0.004, "precise": 0.05}
 FIXED = {"speaker": 0.9}  # in our talks only one of two people is ever asked about, so what a name is worth cannot be learnt
 RIDGE = 1e-2
 RANKED = {"talk": 4.0, "chat": 0.5}  # what the order is learnt on
@@ -236,7 +237,7 @@ def written(learnt: Mapping[str, Weights]) -> str:
     head = TARGET.read_text(encoding="utf-8").partition(MARKER)[0] + MARKER
     return (
         head
-        + f"DEFAULT_MIN_SCORE = {MIN_SCORE}\n"
+        + f"MIN_SCORES = {json.dumps(MIN_SCORES)}\n"
         + "".join(f"\n{name} = {_shown(weights)}\n" for name, weights in learnt.items())
     )
 

@@ -19,7 +19,7 @@ from bench.quality.plain import PLAIN, Plain
 from bench.quality.sets import SETS, Question, Space
 from bench.quality.vectors import local
 from memory_mesh.core.ports import Embedder
-from memory_mesh.core.search.weights import DEFAULT_MIN_SCORE
+from memory_mesh.core.search.weights import MIN_SCORES
 
 OURS, OURS_ALL = "ours", "ours, min_score 0"
 _CHOSEN_ON = 5  # conversations
@@ -63,8 +63,8 @@ def _measured(name: str, spaces: Sequence[Space], embedder: Embedder) -> dict[st
     result: dict[str, Any] = {"parts": {part: _table(some) for part, some in _parts(name, asked).items()}}
     # Our search returns nothing when no memory scores high enough. LongMemEval's people share sessions: no name is unknown there.
     if name.startswith("locomo"):
-        empty = 100 * sum(score < DEFAULT_MIN_SCORE for score in wrong) / len(wrong)
-        result["wrong"] = {"empty": round(empty, 1), "auc": told_apart(right, wrong), "min_score": DEFAULT_MIN_SCORE}
+        empty = 100 * sum(score < MIN_SCORES["recall"] for score in wrong) / len(wrong)
+        result["wrong"] = {"empty": round(empty, 1), "auc": told_apart(right, wrong), "min_score": MIN_SCORES["recall"]}
     return result
 
 
@@ -74,7 +74,7 @@ def _answers(space: Space, ours: Ours, plain: Plain) -> tuple[list[Measured], li
     for question in space.questions:
         scored = ours.ranked(question)
         found = plain.ranked(question)
-        found[OURS] = [id_ for id_, score in scored if score >= DEFAULT_MIN_SCORE]
+        found[OURS] = [id_ for id_, score in scored if score >= MIN_SCORES["recall"]]
         found[OURS_ALL] = [id_ for id_, _ in scored]
         measured.append({ranker: figures(ids, question.gold) for ranker, ids in found.items()})
         best.append(scored[0][1] if scored else 0.0)

@@ -150,7 +150,7 @@ def test_a_memory_that_matches_by_words_and_by_vectors_scores_high() -> None:
 
 def test_if_no_memory_matches_all_scores_are_below_the_minimum() -> None:
     pool_ = _talk(40, stranger=[1.0] * 40)
-    assert scores(pool_).max() < ranker.DEFAULT_MIN_SCORE < scores(_talk(40, **ANSWER)).max()
+    assert scores(pool_).max() < ranker.MIN_SCORES["recall"] < scores(_talk(40, **ANSWER)).max()
 
 
 def test_an_unknown_name_lowers_every_score() -> None:
@@ -168,7 +168,7 @@ def test_the_order_is_the_same_without_vectors_where_words_decide() -> None:
     by_words = {name: values for name, values in ANSWER.items() if not name.startswith("vectors")}
     found = scores(_talk(40, **by_words, **{name: [0.0] * 40 for name in SIGNALS if name.startswith("vectors")}))
     assert found.argmax() == 0
-    assert found[0] > ranker.DEFAULT_MIN_SCORE
+    assert found[0] > ranker.MIN_SCORES["recall"]
 
 
 def test_memories_without_sessions_and_speakers_are_ranked_too() -> None:

@@ -482,7 +482,7 @@ def test_the_worst_is_told_first_even_where_others_bear_on_the_query_more(house:
     mesh.distill_lesson({**LESSON, "error_pattern": "leak", "applicable_scope": "everywhere", **grave})
     asked = "rotate the deploy token"
     assert "critical" not in [lesson.severity for lesson in mesh.query_lessons(asked, limit=5)]
-    found = mesh.query_lessons(asked, limit=5, order_by="severity DESC")
+    found = mesh.query_lessons(asked, limit=5, order_by="severity DESC", mode="recall")
     assert [lesson.severity for lesson in found] == ["critical", "low", "low", "low", "low"]
 
 

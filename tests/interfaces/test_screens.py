@@ -44,8 +44,8 @@ def hit(**fields: object) -> SearchResult:
     return SearchResult(**{**given, **fields})  # type: ignore[arg-type]
 
 
-def drawn(*found: SearchResult, query: str = "key", min_score: float = 0.05) -> str:
-    return screens.results(found, query, min_score=min_score, language="english")
+def drawn(*found: SearchResult, query: str = "key") -> str:
+    return screens.results(found, query, language="english", hint="--mode recall shows weaker matches.")
 
 
 # --- search ---
@@ -66,22 +66,17 @@ def test_a_person_sees_score_age_tags_source_and_the_words_marked_and_a_pipe_the
     assert "\x1b" not in piped
 
 
-def test_nothing_relevant_is_said_as_such(cli, monkeypatch):
+def test_nothing_relevant_is_said_as_such_with_what_shows_weaker_matches(cli, monkeypatch):
     cli("store", "The key rotates.")
     monkeypatch.setenv("MEMORY_MESH_EMBEDDER", "none")
+    nothing, hint = "[MemoryMesh] Nothing relevant to “zeppelin”", "shows weaker matches."
     assert plain(cli("search", "key", terminal=True))[0] == "[MemoryMesh] 1 memory about “key”"
-    assert plain(cli("search", "zeppelin", terminal=True)) == ["[MemoryMesh] Nothing relevant to “zeppelin”"]
-
-
-def test_weak_results_are_counted_and_shown_on_request(cli):
-    weak = [hit(score=0.9), hit(score=0.04), hit(score=0.01)]
-    assert COLOUR.sub("", drawn(*weak)).splitlines()[-1] == "Not shown: 2 with a score below 0.05; --min-score 0 shows them."
-    assert COLOUR.sub("", drawn(*weak[1:])).splitlines() == [
-        "[MemoryMesh] Nothing relevant to “key”", "Not shown: 2 with a score below 0.05; --min-score 0 shows them.",
-    ]  # fmt: skip
-    assert "Not shown" not in drawn(*weak, min_score=0)
-    cli("store", "deploy key")
-    assert "1 memory" in plain(cli("search", "zeppelin", "--min-score", "0", terminal=True))[0]
+    assert plain(cli("search", "zeppelin", terminal=True)) == [nothing, f"--mode recall {hint}"]
+    assert plain(cli("search", "zeppelin", "--min-score", "0.5", terminal=True)) == [nothing, f"--min-score 0 {hint}"]
+    for flags in (["--mode", "recall"], ["--min-score", "0"]):  # nothing is below these
+        assert plain(cli("search", "zeppelin", *flags, terminal=True)) == [nothing]
+    assert cli("search", "zeppelin").out == "[MemoryMesh] Found 0 matches.\n"
+    assert json.loads(cli("search", "zeppelin", "--json").out)["results"] == []
 
 
 def test_a_long_memory_shows_the_passage_around_the_first_word(cli, tmp_path):

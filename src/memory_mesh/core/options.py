@@ -19,6 +19,7 @@ from memory_mesh.core.text import shown_url, without_passwords
 
 CHAT_PROVIDERS = ("openai", "anthropic", "cohere", "ollama", "lmstudio", "llamacpp")
 EMBEDDERS = ("local", "hash", "none", "openai", "cohere", "ollama", "lmstudio")
+SEARCH_MODES = ("recall", "precise")
 DEFAULT_ANSWER_TOKENS = 2048
 _MAX_NUMBER = 10**12  # larger values are typing mistakes, and some would overflow
 
@@ -126,6 +127,10 @@ class SearchOptions:
     ranker: str = option(
         "learnt", "how candidates are ranked: learnt, or rrf as in RFC-0011", choices=("learnt", "rrf"), project=Project.YES
     )
+    search_mode: str = option(
+        "recall", "what searches of a program leave out: recall, very little; precise, all that is probably irrelevant",
+        choices=SEARCH_MODES, project=Project.YES,
+    )  # fmt: skip
     channel_weights: dict[str, float] | None = option(
         None, "weights of keywords and vectors under rrf; 1 each by default", check=_weights, project=Project.YES
     )

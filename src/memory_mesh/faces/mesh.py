@@ -301,26 +301,32 @@ class Mesh:
 
     def search(
         self, query: str, limit: int = 10, filter: Filter | None = None, *, use_cache: bool = True,
-        min_score: float | None = None, status: Sequence[str] = (Status.ACTIVE,), session_id: str | None = None,
-        ranker: str | None = None, max_chars: int | None = None,
+        mode: str | None = None, min_score: float | None = None, status: Sequence[str] = (Status.ACTIVE,),
+        session_id: str | None = None, ranker: str | None = None, max_chars: int | None = None,
     ) -> list[SearchResult]:  # fmt: skip
         """Return the memories that are most relevant to a query, highest score first, or an empty list.
 
-        Memories that score below `min_score` are left out; the default depends on the ranker. A long memory has a `passage`, the
+        `mode` says what is left out: "recall" very little, for programs that rank the results themselves; "precise" all that is
+        probably irrelevant, for prompts. The default is the option `search_mode`, "recall". `min_score`, if given, replaces the
+        minimum score of the mode. A long memory has a `passage`, the
         piece of its content that fits the query best. With `max_chars`, results are returned while their texts (the passage, or
         the content of a short memory) have at most so many characters together; a first one that is longer is shortened. Raises
         `InvalidInput` for a blank query, and `InvalidFilter` for an invalid filter.
         """
-        request = Request(query=query, limit=limit, statuses=status, min_score=min_score, ranker=ranker, max_chars=max_chars)
-        request = request.with_filter(filter)
+        request = Request(
+            query=query, limit=limit, statuses=status, mode=mode, min_score=min_score, ranker=ranker, max_chars=max_chars
+        ).with_filter(filter)
         return search.search(self._in_session(session_id), request, use_cache=use_cache)
 
     def explain(
-        self, query: str, limit: int = 10, filter: Filter | None = None, *, min_score: float | None = None,
-        status: Sequence[str] = (Status.ACTIVE,), session_id: str | None = None, ranker: str | None = None,
+        self, query: str, limit: int = 10, filter: Filter | None = None, *, mode: str | None = None,
+        min_score: float | None = None, status: Sequence[str] = (Status.ACTIVE,), session_id: str | None = None,
+        ranker: str | None = None,
     ) -> Explanation:  # fmt: skip
         """Search, and return for each result its rank in every channel and its features, and how many were left out and why."""
-        request = Request(query=query, limit=limit, statuses=status, min_score=min_score, ranker=ranker).with_filter(filter)
+        request = Request(query=query, limit=limit, statuses=status, mode=mode, min_score=min_score, ranker=ranker).with_filter(
+            filter
+        )
         return search.explain(self._in_session(session_id), request)
 
     def reembed(self, *, progress: Progress | None = None) -> Reembedded:
@@ -342,13 +348,15 @@ class Mesh:
         return lessons.distill_lesson(self._context(), context, key=idempotency_key)
 
     def query_lessons(
-        self, query: str = "", *, limit: int = 10, order_by: str | None = None, session_id: str | None = None
-    ) -> list[LessonBlock]:
-        """Return the lessons relevant to a query, or all of them for an empty query, most severe first.
+        self, query: str = "", *, limit: int = 10, order_by: str | None = None, mode: str = "precise",
+        session_id: str | None = None,
+    ) -> list[LessonBlock]:  # fmt: skip
+        """Return the lessons relevant to a query with their scores, or all of them for an empty query, most severe first.
 
-        `order_by` is "relevance" or "severity DESC". Lessons below the option `lesson_min_confidence` are left out.
+        `order_by` is "relevance" or "severity DESC". With a query, `mode` says what is left out, as in `search`. Lessons below
+        the option `lesson_min_confidence` are always left out.
         """
-        return lessons.query(self._in_session(session_id), query, limit=limit, order_by=order_by)
+        return lessons.query(self._in_session(session_id), query, limit=limit, order_by=order_by, mode=mode)
 
     def get_memories_by_pattern(self, pattern_id: str) -> list[MemoryRecord]:
         """Return the lessons of a pattern as memories, highest confidence first."""

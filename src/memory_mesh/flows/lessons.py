@@ -24,7 +24,7 @@ from memory_mesh.flows.chains import new_entry, own_audit_rows
 from memory_mesh.flows.context import Context, Plan, check_texts, commit, find_memory, intact, require_memory
 from memory_mesh.flows.embed import Vectors, passage_rows
 from memory_mesh.flows.prepare import Prepared, prepare
-from memory_mesh.flows.search import Request, checked_limit, readable, search
+from memory_mesh.flows.search import Request, checked_limit, known_mode, readable, search
 
 ORDERS = (None, "relevance", "severity DESC")
 _DAY = 86_400_000
@@ -75,7 +75,7 @@ def learn(
     memory, new = commit(context, decide)
     if not new:
         usage.count(context, [memory.id])  # seen again: its retention starts anew
-    return _with_blocks(context, [memory])[0], new
+    return _with_blocks(context, [memory], {})[0], new
 
 
 def by_pattern(context: Context, pattern_id: object) -> list[Memory]:
@@ -85,21 +85,25 @@ def by_pattern(context: Context, pattern_id: object) -> list[Memory]:
     return by_confidence(Memory.of(row) for row in intact(context, rows))
 
 
-def query(context: Context, text: object, *, limit: int = 10, order_by: str | None = None) -> list[LessonBlock]:
-    """Return relevant lessons with enough confidence; an empty text lists all, the most severe first."""
+def query(
+    context: Context, text: object, *, limit: int = 10, order_by: str | None = None, mode: str = "precise"
+) -> list[LessonBlock]:
+    """Return relevant lessons with enough confidence; an empty text lists all in either mode, the most severe first."""
     if order_by not in ORDERS:
         raise InvalidInput(f"order_by is {shown(order_by)}", expected="relevance or severity DESC")
     if not isinstance(text, str):
         raise InvalidInput(f"the query is {shown(text)}", expected="text; empty lists all lessons")
-    max_lessons = checked_limit(limit)
+    max_lessons, mode, scores = checked_limit(limit), known_mode(mode), dict[str, float]()
     if not text.strip():
         confident = all_of(readable(context), _LESSON, Compare("confidence", ">=", context.options.lesson_min_confidence))
         memories = by_severity(Memory.of(row) for row in intact(context, context.store.find(Kind.MEMORY, confident)))
-    elif order_by == "severity DESC":
-        memories = by_severity(_search(context, text, max(max_lessons, _CANDIDATES)))
     else:
-        memories = _search(context, text, max_lessons)
-    return _with_blocks(context, memories[:max_lessons])
+        severe_first = order_by == "severity DESC"
+        scores = _search(context, text, mode, max(max_lessons, _CANDIDATES) if severe_first else max_lessons)
+        stored = context.store.get(Kind.MEMORY, list(scores))
+        memories = [Memory.of(stored[id_]) for id_ in scores if id_ in stored]
+        memories = by_severity(memories) if severe_first else memories
+    return _with_blocks(context, memories[:max_lessons], scores)
 
 
 def archive_old(context: Context) -> list[str]:
@@ -180,22 +184,22 @@ def _redacted(context: Context, lesson: LessonContext) -> LessonContext:
     return replace(lesson, **redacted)
 
 
-def _search(context: Context, text: str, limit: int) -> list[Memory]:
+def _search(context: Context, text: str, mode: str, limit: int) -> dict[str, float]:
+    """Return the scores of the relevant lessons by id, best first."""
     min_confidence = context.options.lesson_min_confidence
     where = all_of(_LESSON, Compare("confidence", ">=", min_confidence))
     # The filter as text only appears in the audit chain.
     filter_ = f"memory_type = 'lesson' AND confidence >= {min_confidence}"
-    ids = [result.id for result in search(context, Request(query=text, limit=limit, filter=filter_, where=where))]
-    stored = context.store.get(Kind.MEMORY, ids)
-    return [Memory.of(stored[id_]) for id_ in ids if id_ in stored]
+    request = Request(query=text, limit=limit, filter=filter_, where=where, mode=mode)
+    return {result.id: result.score for result in search(context, request)}
 
 
-def _with_blocks(context: Context, memories: Sequence[Memory]) -> list[LessonBlock]:
+def _with_blocks(context: Context, memories: Sequence[Memory], scores: Mapping[str, float]) -> list[LessonBlock]:
     """Return lessons with the texts of their blocks."""
     ids = tuple(memory.id for memory in memories)
     rows = context.store.find(Kind.BLOCK, all_of(In("ref", ids), equals("operation_type", "lesson"))) if ids else []
     texts = {row.value("ref"): str(row.value("yamo_text")) for row in rows}
-    return [LessonBlock.of(memory, texts.get(memory.id)) for memory in memories]
+    return [LessonBlock.of(memory, texts.get(memory.id), scores.get(memory.id)) for memory in memories]
 
 
 # --- distillation ---

@@ -31,6 +31,7 @@ from memory_mesh.core.model import (
     equals,
     iso,
 )
+from memory_mesh.core.options import SEARCH_MODES
 from memory_mesh.core.ports import Snapshot
 from memory_mesh.core.search import Explained, Explanation, Placing, Pool, Query, tokens
 from memory_mesh.core.search.query import proper_names, speaker_roles, time_spans, without_speakers
@@ -80,6 +81,13 @@ def known_statuses(statuses: Sequence[str]) -> tuple[str, ...]:
         if not isinstance(status, str) or status not in known:
             raise InvalidInput(f"unknown status {shown(status)}", expected=f"one of {', '.join(known)}")
     return tuple(given)
+
+
+def known_mode(mode: object) -> str:
+    """Return the search mode, or raise InvalidInput if it does not exist."""
+    if not isinstance(mode, str) or mode not in SEARCH_MODES:
+        raise InvalidInput(f"mode is {shown(mode)}", expected=f"one of {', '.join(SEARCH_MODES)}")
+    return mode
 
 
 def checked_limit(limit: object) -> int:
@@ -180,7 +188,8 @@ class Request:
     filter: str | None = None  # the text of the caller's filter; `where` is the parsed condition
     where: Where = ANYTHING
     statuses: Sequence[str] = (Status.ACTIVE,)
-    min_score: float | None = None  # None: the ranker's default
+    mode: str | None = None  # None: the option `search_mode`
+    min_score: float | None = None  # None: that of the mode
     ranker: str | None = None
     max_chars: int | None = None  # of the texts of all results together
 
@@ -212,6 +221,7 @@ def search(context: Context, request: Request, *, use_cache: bool = True) -> lis
         f"search:{request.query}:{request.limit}:{request.filter}",
         request.where, context.reader, tuple(request.statuses), request.min_score, request.ranker,
         request.max_chars,
+        request.mode,
     )  # fmt: skip
     snapshot = context.index.snapshot(context.reader)
     mark = snapshot.mark
@@ -249,6 +259,7 @@ def explain(context: Context, request: Request) -> Explanation:
         tokens=list(ranked.query.tokens),
         ranker=ranked.ranker,
         model=ranked.query.vector.model if ranked.query.vector and ranked.by_vector else None,
+        mode=_mode(context, request) if request.min_score is None else None,
         min_score=ranked.min_score,
         documents=ranked.pool.documents,
         candidates=len(ranked.pool.ids),
@@ -268,6 +279,8 @@ def _check(request: Request) -> None:
         raise InvalidInput(what, expected=f"at most {MAX_QUERY_LENGTH:,}", remedy="shorten it to the part that matters")
     if request.min_score is not None:
         fraction("min_score", request.min_score)
+    if request.mode is not None:
+        known_mode(request.mode)
     if request.max_chars is not None:
         whole_number("max_chars", request.max_chars)
     if request.ranker is not None and not (isinstance(request.ranker, str) and request.ranker in RANKERS):
@@ -297,11 +310,16 @@ def _ranked(context: Context, snapshot: Snapshot, request: Request) -> _Ranked:
     by_vector = query.vector is not None and pool.without_vector < pool.documents
     ranker = request.ranker or context.options.ranker
     ranking = rank(ranker, pool, depth=2 * request.limit, by_vector=by_vector, weights=context.options.channel_weights)
-    min_score = ranking.default_min_score if request.min_score is None else request.min_score
+    by_mode = ranking.min_scores.get(_mode(context, request), 0.0)
+    min_score = by_mode if request.min_score is None else request.min_score
     test = is_readable(context, request.statuses, request.where)
     return _Ranked(
         text=text, query=query, pool=pool, ranker=ranker, ranking=ranking, by_vector=by_vector, min_score=min_score, readable=test
     )
+
+
+def _mode(context: Context, request: Request) -> str:
+    return request.mode or context.options.search_mode
 
 
 def _query(context: Context, snapshot: Snapshot, request: Request, keywords: list[str], text: str) -> Query:

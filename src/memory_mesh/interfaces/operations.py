@@ -210,11 +210,16 @@ _EXPORT = (
 )  # fmt: skip
 # It shows the texts of every scope, so operations with it are separate entries that no server exposes.
 _AUDITOR = Parameter("auditor", "show the texts of every agent and session; a block records this name", metavar="NAME")
+_MODE = Parameter(
+    "mode", "recall: leave out very little; precise: leave out all that is probably irrelevant", metavar="MODE",
+    choices=_words("recall", "precise"), cli_default="precise",
+)  # fmt: skip
 _SEARCH = (
     Parameter("query", "words to search for", kind=Kind.WORDS, metavar="QUERY", positional=True, required=True),
     _LIMIT,
     _FILTER,
-    Parameter("min_score", "the lowest score to show", kind=Kind.FRACTION, default_help="set by the ranker"),
+    _MODE,
+    Parameter("min_score", "the lowest score to show, whatever the mode", kind=Kind.FRACTION, default_help="set by the mode"),
     Parameter("ranker", "how to rank", metavar="NAME", choices=_words("learnt", "rrf"), default_help="as configured"),
     _STATUS,
 )
@@ -336,6 +341,7 @@ OPERATIONS = (
             Parameter("query", "what they should be relevant to", kind=Kind.WORDS, metavar="QUERY", positional=True, default=""),
             _LIMIT,
             Parameter("order_by", "the order", metavar="ORDER", choices=_words("relevance", "severity DESC")),
+            replace(_MODE, default="precise"),
         ),
         examples=("lessons", "lessons deploying to production --limit 5", 'lessons deploy --order-by "severity DESC"'),
     ),

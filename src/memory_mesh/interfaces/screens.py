@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 _INDENT = 4
 _MAX_LINES = 8  # of the text of a result
-WEAK = 0.05  # results below it are almost never relevant: a person sees only how many there are
 _AGES = ((365 * 86_400, "year"), (30 * 86_400, "month"), (7 * 86_400, "week"), (86_400, "day"), (3600, "hour"), (60, "minute"))
 _KINDS = {
     "email": "e-mail address", "ip": "IP address", "phone": "phone number", "card": "card number", "api_key": "API key",
@@ -25,22 +24,23 @@ _KINDS = {
 }  # fmt: skip
 
 
-def results(found: Sequence[SearchResult], query: str, *, min_score: float, language: str) -> str:
-    """Return search results, each with its score, age, tags and source, and the words of the query marked in its text."""
+def results(found: Sequence[SearchResult], query: str, *, language: str, hint: str = "") -> str:
+    """Return search results, each with its score, age, tags and source, and the words of the query marked in its text.
+
+    If nothing is relevant, say so, with the hint.
+    """
     from rich.text import Text
 
-    shown, now = [result for result in found if result.score >= min_score], _now()
-    about = f"“{preview(one_line(query))}”"
-    summary = f"{counted(len(shown), 'memory')} about {about}" if shown else f"Nothing relevant to {about}"
+    about, now = f"“{preview(one_line(query))}”", _now()
+    summary = f"{counted(len(found), 'memory')} about {about}" if found else f"Nothing relevant to {about}"
     blocks = [Text.from_ansi(paint(f"{NAME} {summary}"))]
-    for result in shown:
+    for result in found:
         text = safe(result.passage.text if result.passage else result.content)
         spans = marked(text, query, language=language)
         blocks.append(Text("\n").join([*_wrapped(_headline(result, now)), *_excerpt(text, spans)]))
-    if len(shown) < len(found):
-        hidden = f"Not shown: {len(found) - len(shown)} with a score below {min_score:.2f}; --min-score 0 shows them."
-        blocks.append(Text(hidden, "dim"))
-    return _rendered(Text("\n\n" if shown else "\n").join(blocks))
+    if hint and not found:
+        blocks.append(Text(hint, "dim"))
+    return _rendered(Text("\n\n" if found else "\n").join(blocks))
 
 
 def listing(memories: Sequence[MemoryRecord], next_page: str) -> str:

@@ -47,8 +47,7 @@ def found(results: Sequence[SearchResult], text: str, call: Call) -> Answer:
         from memory_mesh.settings import load
 
         language = load(call.target.arguments).options.stemmer_language
-        min_score = 0 if "min_score" in call.arguments else screens.WEAK
-        return screens.results(results, str(call.arguments["query"]), min_score=min_score, language=language)
+        return screens.results(results, str(call.arguments["query"]), language=language, hint=_weaker(call))
 
     return replace(_results(results, f"{NAME} Found {len(results)} matches." + (f"\n\n{text}" if results else "")), draw=draw)
 
@@ -170,6 +169,7 @@ def extracted(done: Extraction, call: Call) -> Answer:
 
 def explained(explanation: Explanation, call: Call) -> Answer:
     """Render a search with its reasons: the query, the signals of each memory, and what was left out."""
+    mode = f"mode {explanation.mode}, " if explanation.mode else ""
     vectors = f"vectors of {explanation.model}" if explanation.model else "no vectors"
     left_out = ", ".join(f"{count} ({reason})" for reason, count in sorted(explanation.left_out.items())) or "nothing"
     lines = [
@@ -177,13 +177,14 @@ def explained(explanation: Explanation, call: Call) -> Answer:
         f"among {counted(explanation.documents, 'memory')}",
         f"Query: {one_line(explanation.query)[:200]}",
         f"Words: {', '.join(explanation.tokens[:20]) or 'none'}",
-        f"Ranker: {explanation.ranker}, keywords and {vectors}, minimum score {explanation.min_score:g}",
+        f"Ranker: {explanation.ranker}, keywords and {vectors}, {mode}minimum score {explanation.min_score:g}",
         f"Left out: {left_out}",
     ]
     for n, hit in enumerate(explanation.answers, start=1):
         lines += ["", f"--- MEMORY {n}: {hit.result.id} [IMPORTANCE: {hit.result.score:.2f}] ---", *_signals(hit)]
     if explanation.nearly:
-        lines += ["", f"Below the minimum score of {explanation.min_score:g}:"]
+        below = counted(explanation.left_out.get("min_score", 0), "memory")
+        lines += ["", f"Below the minimum score of {explanation.min_score:g}: {below}, the best of them:"]
         lines += [f"  {hit.result.score:.2f}  {hit.result.id}  {one_line(hit.result.content)[:80]}" for hit in explanation.nearly]
     data = asdict(explanation)
     for name, hits in (("answers", explanation.answers), ("nearly", explanation.nearly)):
@@ -371,6 +372,13 @@ def _spent(spent: Spending, calls_today: int) -> str:
 def _check(check: Checked) -> str:
     named = f"{check.model} {check.detail}" if check.model else check.detail
     return one_line(f"{named}; {check.remedy}" if check.remedy else named)
+
+
+def _weaker(call: Call) -> str:
+    """Return how a search that found nothing shows weaker matches, or an empty text."""
+    if "min_score" in call.arguments:
+        return "--min-score 0 shows weaker matches." if call.arguments["min_score"] else ""
+    return "--mode recall shows weaker matches." if call.arguments.get("mode") == "precise" else ""
 
 
 def _lesson_row(one: LessonBlock) -> tuple[str, str, str, str]:

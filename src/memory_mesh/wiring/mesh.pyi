@@ -61,6 +61,7 @@ class MemoryMesh(Mesh):
         redact_names: dict[str, str] | None = None,
         scrub: dict[str, object] | None = None,
         ranker: str | None = None,
+        search_mode: str | None = None,
         channel_weights: dict[str, float] | None = None,
         stemmer_language: str | None = None,
         embedder: str | Embedder | None = None,
@@ -130,6 +131,7 @@ class AsyncMemoryMesh:
         redact_names: dict[str, str] | None = None,
         scrub: dict[str, object] | None = None,
         ranker: str | None = None,
+        search_mode: str | None = None,
         channel_weights: dict[str, float] | None = None,
         stemmer_language: str | None = None,
         embedder: str | Embedder | None = None,
@@ -366,6 +368,7 @@ class AsyncMemoryMesh:
         filter: Filter | None = None,
         *,
         use_cache: bool = True,
+        mode: str | None = None,
         min_score: float | None = None,
         status: Sequence[str] = (Status.ACTIVE,),
         session_id: str | None = None,
@@ -374,7 +377,9 @@ class AsyncMemoryMesh:
     ) -> list[SearchResult]:
         """Return the memories that are most relevant to a query, highest score first, or an empty list.
 
-        Memories that score below `min_score` are left out; the default depends on the ranker. A long memory has a `passage`, the
+        `mode` says what is left out: "recall" very little, for programs that rank the results themselves; "precise" all that is
+        probably irrelevant, for prompts. The default is the option `search_mode`, "recall". `min_score`, if given, replaces the
+        minimum score of the mode. A long memory has a `passage`, the
         piece of its content that fits the query best. With `max_chars`, results are returned while their texts (the passage, or
         the content of a short memory) have at most so many characters together; a first one that is longer is shortened. Raises
         `InvalidInput` for a blank query, and `InvalidFilter` for an invalid filter.
@@ -385,6 +390,7 @@ class AsyncMemoryMesh:
         limit: int = 10,
         filter: Filter | None = None,
         *,
+        mode: str | None = None,
         min_score: float | None = None,
         status: Sequence[str] = (Status.ACTIVE,),
         session_id: str | None = None,
@@ -404,11 +410,18 @@ class AsyncMemoryMesh:
         superseded. Raises `InvalidInput` for an incomplete context.
         """
     async def query_lessons(
-        self, query: str = "", *, limit: int = 10, order_by: str | None = None, session_id: str | None = None
+        self,
+        query: str = "",
+        *,
+        limit: int = 10,
+        order_by: str | None = None,
+        mode: str = "precise",
+        session_id: str | None = None,
     ) -> list[LessonBlock]:
-        """Return the lessons relevant to a query, or all of them for an empty query, most severe first.
+        """Return the lessons relevant to a query with their scores, or all of them for an empty query, most severe first.
 
-        `order_by` is "relevance" or "severity DESC". Lessons below the option `lesson_min_confidence` are left out.
+        `order_by` is "relevance" or "severity DESC". With a query, `mode` says what is left out, as in `search`. Lessons below
+        the option `lesson_min_confidence` are always left out.
         """
     async def get_memories_by_pattern(self, pattern_id: str) -> list[MemoryRecord]:
         """Return the lessons of a pattern as memories, highest confidence first."""

@@ -67,14 +67,16 @@ class LessonBlock:
     applicable_scope: str
     wire_format: str | None = field(repr=False)  # the text of the block; None: no block was written
     memory_id: str
+    # The estimated probability that it is relevant to the query; None without one. The same lesson is equal whatever the query.
+    score: float | None = field(default=None, compare=False)
 
     @classmethod
-    def of(cls, memory: Memory, wire_format: str | None) -> Self:
+    def of(cls, memory: Memory, wire_format: str | None, score: float | None = None) -> Self:
         """Read a lesson from its memory. A lesson that was stored as a plain memory may lack fields; these are empty."""
         texts = {name: str(memory.metadata.get(name) or "") for name in ("lesson_id", "preventative_rule", "applicable_scope")}
         return cls(
             **texts, pattern_id=memory.lesson_pattern_id or "", severity=severity_of(memory), memory_id=memory.id,
-            rule_confidence=memory.confidence or 0.0, wire_format=wire_format,
+            rule_confidence=memory.confidence or 0.0, wire_format=wire_format, score=score,
         )  # fmt: skip
 
 

@@ -110,6 +110,7 @@ class Explanation:
     tokens: Sequence[str]
     ranker: str
     model: str | None  # whose vectors were compared; None: keywords only
+    mode: str | None  # the search mode that set the minimum score; None: the caller did
     min_score: float
     documents: int  # memories that could have been results
     candidates: int  # memories that were ranked

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memory_mesh.core.search.query import Pool, Signal
-from memory_mesh.core.search.weights import BY_KEYWORDS, BY_VECTORS, DEFAULT_MIN_SCORE
+from memory_mesh.core.search.weights import BY_KEYWORDS, BY_VECTORS, MIN_SCORES
 
 K = 60  # the constant of reciprocal rank fusion
 
@@ -49,7 +49,7 @@ class Ranking:
 
     pool: Pool
     scores: NDArray[np.floating[Any]]
-    default_min_score: float = 0.0
+    min_scores: Mapping[str, float] = field(default_factory=dict)  # by search mode; 0 for a mode that is not here
     features: Mapping[str, Signal] = field(default_factory=dict)
 
     def best(self, min_score: float) -> list[ScoredCandidate]:
@@ -79,7 +79,7 @@ def rank(ranker: str, pool: Pool, *, depth: int, by_vector: bool, weights: Mappi
         fused = rrf(channels, weights)
         return Ranking(pool, np.array([fused.get(id_, -1.0) for id_ in pool.ids], np.float64))
     pool_features = features(pool)
-    return Ranking(pool, scores(pool_features), DEFAULT_MIN_SCORE, pool_features)
+    return Ranking(pool, scores(pool_features), MIN_SCORES, pool_features)
 
 
 def order(pool: Pool, channel: str, depth: int | None = None) -> Sequence[str]:

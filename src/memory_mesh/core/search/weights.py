@@ -29,7 +29,7 @@ class Weights:
 
 # --- written by bench.train_ranker ---
 
-DEFAULT_MIN_SCORE = 0.004
+MIN_SCORES = {"recall": 0.004, "precise": 0.05}
 
 BY_VECTORS = Weights(
     candidate={
