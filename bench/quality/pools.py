@@ -7,7 +7,8 @@ from bench.quality.sets import Said
 from memory_mesh.core.model import Kind, MemoryType, Reader, Row, Vector, partition_for
 from memory_mesh.core.ports import Embedder
 from memory_mesh.core.search import Pool, Query, tokens
-from memory_mesh.core.search.query import proper_names, speaker_roles, time_spans, without_speakers
+from memory_mesh.core.search.people import proper_names, speaker_roles, without_speakers
+from memory_mesh.core.search.times import time_spans
 from memory_mesh.index import LocalIndex
 from memory_mesh.stores.ram import RamStore
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_mesh.core.search.query import proper_names, speaker_roles, without_speakers
+from memory_mesh.core.search.people import proper_names, speaker_roles, without_speakers
 
 PEOPLE = ("Caroline", "Melanie Jones", "Will")
 

@@ -34,7 +34,8 @@ from memory_mesh.core.model import (
 from memory_mesh.core.options import SEARCH_MODES
 from memory_mesh.core.ports import Snapshot
 from memory_mesh.core.search import Explained, Explanation, Placing, Pool, Query, tokens
-from memory_mesh.core.search.query import proper_names, speaker_roles, time_spans, without_speakers
+from memory_mesh.core.search.people import proper_names, speaker_roles, without_speakers
+from memory_mesh.core.search.times import time_spans
 from memory_mesh.flows import embed, usage
 from memory_mesh.flows.context import Context, check_texts, find_memory, intact, require_memory
 from memory_mesh.flows.filters import Filter, text_of, where_of

@@ -76,13 +76,13 @@ def completed(keywords: list[str], text: str, *, language: str = "english") -> l
 
 
 def _word(word: str, stemmer: _Stemmer) -> list[str]:
+    if word.isascii():
+        return _keyword(word.lower(), stemmer, acronym=word.isupper())
     if not word[0].isalnum():  # an emoji
         return [word]
     if CJK.search(word):
         return _cjk(word, stemmer)
     low = word.casefold().replace("’", "'")
-    if low.isascii():
-        return _keyword(low, stemmer, acronym=word.isupper())
     spellings = _folded(low), _folded(low.translate(_DIGRAPHS))
     return list(dict.fromkeys(keyword for each in spellings for keyword in _keyword(each, stemmer, acronym=word.isupper())))
 
