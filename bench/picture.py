@@ -1,9 +1,10 @@
-"""Draw an SVG chart of lines over two logarithmic axes, readable on a light and on a dark background."""
+"""Draw SVG charts of lines, over two logarithmic axes or from 0 to 1, readable on a light and on a dark background."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 from math import ceil, floor, log10
+from typing import Protocol
 
 _WIDTH, _HEIGHT = 760, 440
 _LEFT, _RIGHT, _TOP, _BOTTOM = 70, 210, 48, 56
@@ -22,22 +23,38 @@ class Line:
 
 def chart(title: str, lines: Sequence[Line], *, x: str, y: str) -> str:
     """Return the chart of these lines as SVG; all values must be above zero."""
-    across = _Axis([at for line in lines for at, _ in line.points], _LEFT, _WIDTH - _RIGHT)
-    up = _Axis([at for line in lines for _, at in line.points], _HEIGHT - _BOTTOM, _TOP)
-    middle = (_TOP + _HEIGHT - _BOTTOM) / 2
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" font-family="sans-serif" font-size="13">',
-        _text(_LEFT, 24, title, size=16),
-        *_grid(across, up),
-        _text((_LEFT + _WIDTH - _RIGHT) / 2, _HEIGHT - 14, x, anchor="middle"),
-        f'<g transform="rotate(-90 18 {middle})">{_text(18, middle, y, anchor="middle")}</g>',
-        *_draw_lines(lines, across, up),
-        "</svg>",
-    ]
-    return "\n".join(parts) + "\n"
+    across = _LogAxis([at for line in lines for at, _ in line.points], _LEFT, _WIDTH - _RIGHT)
+    up = _LogAxis([at for line in lines for _, at in line.points], _HEIGHT - _BOTTOM, _TOP)
+    return _draw(title, lines, across, up, x=x, y=y)
 
 
-class _Axis:
+def unit_chart(title: str, lines: Sequence[Line], *, x: str, y: str) -> str:
+    """Return the chart of these lines as SVG; all values must be from 0 to 1."""
+    return _draw(title, lines, _UnitAxis(_LEFT, _WIDTH - _RIGHT), _UnitAxis(_HEIGHT - _BOTTOM, _TOP), x=x, y=y)
+
+
+class _Axis(Protocol):
+    """The place of a value on the page, and the values that are marked."""
+
+    @property
+    def ticks(self) -> Sequence[float]: ...
+
+    def at(self, value: float) -> float: ...
+
+
+class _UnitAxis:
+    """A linear axis from 0 to 1."""
+
+    ticks: Sequence[float] = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
+
+    def __init__(self, start: float, end: float) -> None:
+        self._start, self._scale = start, end - start
+
+    def at(self, value: float) -> float:
+        return round(self._start + value * self._scale, 1)
+
+
+class _LogAxis:
     """A logarithmic axis between two powers of ten."""
 
     def __init__(self, values: Iterable[float], start: float, end: float) -> None:
@@ -52,6 +69,20 @@ class _Axis:
     @property
     def ticks(self) -> list[float]:
         return [10.0**power for power in range(self.low, self.high + 1)]
+
+
+def _draw(title: str, lines: Sequence[Line], across: _Axis, up: _Axis, *, x: str, y: str) -> str:
+    middle = (_TOP + _HEIGHT - _BOTTOM) / 2
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" font-family="sans-serif" font-size="13">',
+        _text(_LEFT, 24, title, size=16),
+        *_grid(across, up),
+        _text((_LEFT + _WIDTH - _RIGHT) / 2, _HEIGHT - 14, x, anchor="middle"),
+        f'<g transform="rotate(-90 18 {middle})">{_text(18, middle, y, anchor="middle")}</g>',
+        *_draw_lines(lines, across, up),
+        "</svg>",
+    ]
+    return "\n".join(parts) + "\n"
 
 
 def _grid(across: _Axis, up: _Axis) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Figures of a ranking: recall, complete recall, nDCG and MRR, and the confidence of a difference."""
+"""Figures of a ranking: recall, complete recall, nDCG, MRR and the first result, and the confidence of a difference."""
 
 from collections.abc import Mapping, Sequence
 from math import log2
@@ -6,8 +6,10 @@ from math import log2
 import numpy as np
 
 DEPTH = 10
-FIGURES = ("recall@5", "recall@10", "all@10", "nDCG@10", "MRR")
+FIGURES = ("recall@5", "recall@10", "all@10", "nDCG@10", "MRR", "first")
 _DRAWS = 2000
+
+Judged = tuple[float, bool]  # the score of a result, and whether the result is right
 
 
 def figures(ranked: Sequence[str], gold: frozenset[str]) -> dict[str, float]:
@@ -20,6 +22,7 @@ def figures(ranked: Sequence[str], gold: frozenset[str]) -> dict[str, float]:
         "all@10": float(sum(found) == len(gold)),
         "nDCG@10": sum(1 / log2(at + 2) for at, right in enumerate(found) if right) / ideal,
         "MRR": next((1 / at for at, right in enumerate(found, start=1) if right), 0.0),
+        "first": float(any(found[:1])),
     }
 
 

@@ -1,7 +1,7 @@
 """memory-mesh itself: memories are added and searched through the public API, with the default settings."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from datetime import datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,38 +14,37 @@ from memory_mesh.core.ports import Embedder
 
 Scored = list[tuple[str, float]]
 _BATCH = 500
+_NOW = "2026-01-01T00:00:00.000Z"  # of memories without questions
 
 
 class Ours:
     """The memories of one person, in a separate mesh."""
 
-    def __init__(self, mesh: MemoryMesh, space: Space) -> None:
-        self._mesh = mesh
+    def __init__(self, path: Path, space: Space, embedder: Embedder) -> None:
+        self._now = space.questions[0].at if space.questions else _NOW
+        self._mesh = MemoryMesh(store=f"sqlite:///{path}", user_id=space.name, embedder=embedder, clock=self._clock)
         self._names: dict[str, str] = {}  # by the mesh's id
         for batch in batches(space.memories, _BATCH):
-            kept = mesh.add_many([(said.text, said.metadata) for said in batch])
+            kept = self._mesh.add_many([(said.text, said.metadata) for said in batch])
             for record, said in zip(kept, batch, strict=True):
                 self._names.setdefault(record.id, said.id)  # a text that occurs twice is stored once
 
     def ranked(self, question: Question) -> Scored:
-        """Return the best ids and their scores, low ones included; callers can cut at the default `min_score`."""
+        """Return the best ids and their scores at the time of the question, low scores included; callers cut them."""
+        self._now = question.at
         found = self._mesh.search(question.text, limit=DEPTH, min_score=0.0, use_cache=False)
         return [(self._names[result.id], result.score) for result in found]
+
+    def close(self) -> None:
+        self._mesh.close()
+
+    def _clock(self) -> datetime:
+        return datetime.fromisoformat(self._now)
 
 
 @contextmanager
 def opened(spaces: Sequence[Space], embedder: Embedder) -> Iterator[list[Ours]]:
     """Open one store in which each person is a user."""
-    with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        meshes = [_mesh(Path(folder) / "quality.db", space, embedder) for space in spaces]
-        try:
-            yield [Ours(mesh, space) for mesh, space in zip(meshes, spaces, strict=True)]
-        finally:
-            for mesh in meshes:
-                mesh.close()
-
-
-def _mesh(path: Path, space: Space, embedder: Embedder) -> MemoryMesh:
-    # All questions of a person are searched at one time; in LongMemEval each person has a single question.
-    now = datetime.fromisoformat(space.questions[0].at)
-    return MemoryMesh(store=f"sqlite:///{path}", user_id=space.name, embedder=embedder, clock=lambda: now)
+    with TemporaryDirectory(ignore_cleanup_errors=True) as folder, ExitStack() as opened_meshes:
+        path = Path(folder) / "quality.db"
+        yield [opened_meshes.enter_context(closing(Ours(path, space, embedder))) for space in spaces]

@@ -9,12 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from bench.commit import measured_at
+from bench.quality.evaluating import Evaluation
 from bench.quality.measuring import FIGURES
+from bench.quality.reliability import diagram
+from memory_mesh.core.search.weights import MIN_SCORES
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "bench" / "results"
 _PACKAGES = ("memory-mesh", "numpy", "onnxruntime", "tokenizers", "PyStemmer")
-_COLOURS = ("#56b4e9", "#e69f00", "#cc79a7", "#0072b2", "#009e73")  # distinguishable for colour-blind readers
+_COLOURS = ("#56b4e9", "#e69f00", "#cc79a7", "#0072b2", "#009e73", "#d55e00")  # distinguishable for colour-blind readers
 _INK = "#7a7a7a"
 _LEFT, _TOP, _BAR, _GAP, _FULL = 170, 60, 18, 22, 460
 
@@ -30,22 +33,43 @@ def show(name: str, result: Mapping[str, Any]) -> None:
             print(f"{ranker:28s}" + "".join(f"{figures[figure]:11.1f}" for figure in FIGURES))
         for figure, (best, low, high) in table["ahead"].items():
             print(f"  ours − {best} ({figure}): {low:+.1f} to {high:+.1f}")
-    if "wrong" in result:
-        wrong = result["wrong"]
-        print(f"\n{name}, asked of another's memories: {wrong['empty']:.1f} % answered empty, AUC {wrong['auc']:.4f}")
 
 
-def keep(results: Mapping[str, Any], command: str, picture: str) -> None:
-    """Write the result that later runs are compared with."""
-    written = {
+def show_nothing(nothing: Mapping[str, Any]) -> None:
+    """Print what questions get that no memory answers."""
+    for part, rows in nothing.items():
+        for name, row in rows.items() if part != "mixed" else ((f"{row['memories']} memories", row) for row in rows):
+            print(f"{part}, {name}: {json.dumps(row, ensure_ascii=False)}")
+
+
+def keep(evaluation: Evaluation, command: str, folder: Path = RESULTS) -> None:
+    """Write the result that later runs are compared with, and its charts."""
+    tables = {name: result["parts"]["all"]["rankers"] for name, result in evaluation.sets.items()}
+    _write(
+        folder / "quality.json", command, sets=evaluation.sets, min_scores=MIN_SCORES, nothing=evaluation.nothing,
+        reliability=evaluation.reliability,
+    )  # fmt: skip
+    (folder / "quality.svg").write_text(picture(tables, "recall@10"), encoding="utf-8")
+    (folder / "reliability.svg").write_text(diagram(evaluation.reliability), encoding="utf-8")
+
+
+def keep_peers(sets: Mapping[str, Any], command: str, folder: Path = RESULTS) -> None:
+    """Print and write the figures of other stores."""
+    for name, result in sets.items():
+        print(f"\n{name}: {result['questions']:,} questions")
+        for store, row in result["stores"].items():
+            print(f"{store:42s} {row.get('figures') or row['failure']}")
+    _write(folder / "quality_peers.json", command, sets=sets)
+
+
+def _write(path: Path, command: str, **result: object) -> None:
+    head = {
         "command": command,
         **measured_at(),
         "machine": f"{platform.system()} {platform.machine()}, Python {platform.python_version()}",
         "versions": {name: version(name) for name in _PACKAGES},
-        "sets": results,
     }
-    (RESULTS / "quality.json").write_text(json.dumps(written, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    (RESULTS / "quality.svg").write_text(picture, encoding="utf-8")
+    path.write_text(json.dumps({**head, **result}, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def picture(tables: Mapping[str, Table], figure: str) -> str:

@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,10 @@ Reader = Callable[[Path], list[Space]]
 
 _EVIDENCE = re.compile(r"D(\d+):(\d+)")
 _KINDS = {1: "multi-hop", 2: "temporal", 3: "open domain", 4: "single-hop", 5: "adversarial"}
+_FACT = re.compile(r"^(\d+)\. (.+)$", re.MULTILINE)
+_WORD = re.compile(r"\w+")
+_SAME_SUBJECT = 0.2  # of the words of a fact before its value
+_FIRST_FACT = datetime(2025, 1, 1, tzinfo=UTC)
 
 
 def locomo_turns(folder: Path) -> list[Space]:
@@ -70,10 +75,32 @@ def longmemeval_s_lite(folder: Path) -> list[Space]:
     return [_haystack(row, texts) for row in lines(within / "questions.jsonl") if not row["question_id"].endswith("_abs")]
 
 
+def longmemeval_oracle_turns(folder: Path) -> list[Space]:
+    """Return one person with a memory for each turn of all evidence sessions, the assistant's turns included."""
+    rows = read(folder / "longmemeval_oracle" / "longmemeval_oracle.json")
+    sessions = {
+        key: (chat_time(at), turns)
+        for row in rows
+        for key, at, turns in zip(row["haystack_session_ids"], row["haystack_dates"], row["haystack_sessions"], strict=True)
+    }
+    memories = [said for key, (at, turns) in sorted(sessions.items(), key=_by_time) for said in chat_turns(key, at, turns)]
+    questions = [_turn_question(row) for row in rows if not row["question_id"].endswith("_abs")]
+    return [Space(name="all", memories=memories, questions=[each for each in questions if each.gold])]
+
+
+def fact_consolidation(folder: Path) -> list[Space]:
+    """Return a person for each size of FactConsolidation, single hop: numbered facts, of which a later one replaces an earlier
+    one, and questions whose gold is the newest fact."""
+    rows = import_module("pyarrow.parquet").read_table(folder / "memagentbench" / "Conflict_Resolution.parquet").to_pylist()
+    return [facts_of(row) for row in rows if "_sh_" in row["metadata"]["source"]]
+
+
 SETS: Mapping[str, Reader] = {
     "locomo": locomo_turns,
     "locomo-sessions": locomo_sessions,
     "longmemeval-s-lite": longmemeval_s_lite,
+    "longmemeval-oracle-turns": longmemeval_oracle_turns,
+    "fact-consolidation": fact_consolidation,
 }
 
 
@@ -89,6 +116,60 @@ def lines(path: Path) -> Iterator[Any]:
 def chat_time(text: str) -> str:
     """Parse a time as LongMemEval writes it: 2023/05/20 (Sat) 02:21."""
     return parse_time(datetime.strptime(re.sub(r"\(\w+\) ", "", text), "%Y/%m/%d %H:%M").replace(tzinfo=UTC), "date")
+
+
+def chat_turns(key: str, at: str, turns: Sequence[Any]) -> Iterator[Said]:
+    """Yield the turns of a chat between a user and an assistant, in full."""
+    for turn, row in enumerate(turns):
+        text = f"{row['role']}: {row['content']}"
+        yield Said(id=f"{key}:{turn}", text=text, at=at, session=key, speaker=row["role"], turn=turn)
+
+
+def evidence_turns(row: Any) -> frozenset[str]:
+    """Return the ids of the turns that contain the answer of a LongMemEval question."""
+    sessions = zip(row["haystack_session_ids"], row["haystack_sessions"], strict=True)
+    return frozenset(f"{key}:{turn}" for key, turns in sessions for turn, each in enumerate(turns) if each.get("has_answer"))
+
+
+def _by_time(session: tuple[str, tuple[str, Any]]) -> tuple[str, str]:
+    key, (at, _) = session
+    return at, key
+
+
+def _turn_question(row: Any) -> Question:
+    return Question(
+        text=row["question"], gold=evidence_turns(row), kind=row["question_type"], at=chat_time(row["question_date"])
+    )  # fmt: skip
+
+
+def facts_of(row: Any) -> Space:
+    """Return the facts of one size without their numbers, in their order, and the questions about them."""
+    facts = [text for _, text in _FACT.findall(row["context"])]
+    memories = [
+        Said(id=str(number), text=text, at=parse_time(_FIRST_FACT + timedelta(minutes=number), "at"))
+        for number, text in enumerate(facts)
+    ]
+    at = parse_time(_FIRST_FACT + timedelta(minutes=len(facts)), "at")
+    size = row["metadata"]["source"].rsplit("_", 1)[1]
+    found = [(text, newest_fact(facts, text, answers)) for text, answers in zip(row["questions"], row["answers"], strict=True)]
+    questions = [
+        Question(text=text, gold=frozenset({str(gold)}), kind=f"{size} tokens", at=at) for text, gold in found if gold is not None
+    ]
+    return Space(name=size, memories=memories, questions=questions)
+
+
+def newest_fact(facts: Sequence[str], question: str, answers: Sequence[str]) -> int | None:
+    """Return the place of the last fact that has an answer and most of the question's words; None if there is none."""
+    asked = set(_WORD.findall(question.lower()))
+    best, place = 0.0, None
+    for at, fact in enumerate(facts):
+        answer = next((each for each in answers if fact.rstrip(".").endswith(each.rstrip("."))), None)
+        if answer is not None:
+            words = _WORD.findall(fact.rstrip(".").removesuffix(answer.rstrip(".")).lower())
+            share = sum(word in asked for word in words) / max(len(words), 1)
+            if share >= max(best, _SAME_SUBJECT):
+                best, place = share, at
+    return place
 
 
 def _conversation(one: Any, *, by_session: bool) -> Space:

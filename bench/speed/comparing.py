@@ -65,7 +65,7 @@ def _measure(name: str, count: int, versions: dict[str, str]) -> PeerResult:
         peer = PEERS[name].make(Path(folder), embedder)
         ingest_s = _ingest(peer, keyed[:count], embedder)
         embedder.prepare([*queries, *(item.text for item in items[count:])])
-        hits = mean(peer.search(query) for query in queries[:_WARM_UP])
+        hits = mean(len(peer.search(query)) for query in queries[:_WARM_UP])
         search = time_calls(peer.search, queries)
         add = time_calls(lambda one: peer.add([one]), keyed[count:])
         peer.close()

@@ -14,20 +14,30 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from bench.speed.embedding import DIMENSION, Floats, PreparedEmbedder
+from bench.speed.embedding import DIMENSION, Floats
 from bench.speed.ours import url
-from bench.speed.texts import Item
 from memory_mesh import MemoryMesh
+from memory_mesh.core.ports import Embedder
 
 LIMIT = 10
 
 
+class Text(Protocol):
+    """A text with metadata; both stay as they are."""
+
+    @property
+    def text(self) -> str: ...
+
+    @property
+    def metadata(self) -> dict[str, Any]: ...
+
+
 class Peer(Protocol):
-    """A store under measurement. Stores that accept ids get those of the caller."""
+    """A store under measurement. `search` returns the ids of the caller; memory-mesh returns its own."""
 
-    def add(self, items: Sequence[tuple[str, Item]]) -> None: ...
+    def add(self, items: Sequence[tuple[str, Text]]) -> None: ...
 
-    def search(self, query: str) -> int: ...
+    def search(self, query: str) -> list[str]: ...
 
     def close(self) -> None: ...
 
@@ -35,17 +45,17 @@ class Peer(Protocol):
 class Ours:
     """memory-mesh: redacts, deduplicates, audits; searches by keywords and vectors."""
 
-    def __init__(self, folder: Path, embedder: PreparedEmbedder) -> None:
+    def __init__(self, folder: Path, embedder: Embedder) -> None:
         self._mesh = MemoryMesh(store=url(folder), embedder=embedder)
 
-    def add(self, items: Sequence[tuple[str, Item]]) -> None:
+    def add(self, items: Sequence[tuple[str, Text]]) -> None:
         if len(items) == 1:
             self._mesh.add(items[0][1].text, items[0][1].metadata)
         else:
             self._mesh.add_many([(item.text, item.metadata) for _, item in items])
 
-    def search(self, query: str) -> int:
-        return len(self._mesh.search(query, LIMIT, use_cache=False))
+    def search(self, query: str) -> list[str]:
+        return [result.id for result in self._mesh.search(query, LIMIT, use_cache=False)]
 
     def close(self) -> None:
         self._mesh.close()
@@ -54,7 +64,7 @@ class Ours:
 class Chroma:
     """Chroma on disk, with cosine similarity."""
 
-    def __init__(self, folder: Path, embedder: PreparedEmbedder) -> None:
+    def __init__(self, folder: Path, embedder: Embedder) -> None:
         chromadb = import_module("chromadb")
         settings = import_module("chromadb.config").Settings(anonymized_telemetry=False)
         self._embedder = embedder
@@ -63,7 +73,7 @@ class Chroma:
             "memories", configuration={"hnsw": {"space": "cosine"}}, embedding_function=None
         )
 
-    def add(self, items: Sequence[tuple[str, Item]]) -> None:
+    def add(self, items: Sequence[tuple[str, Text]]) -> None:
         self._collection.add(
             ids=[key for key, _ in items],
             embeddings=[floats(self._embedder, item.text) for _, item in items],
@@ -71,9 +81,9 @@ class Chroma:
             metadatas=[item.metadata for _, item in items],
         )
 
-    def search(self, query: str) -> int:
+    def search(self, query: str) -> list[str]:
         result = self._collection.query(query_embeddings=[floats(self._embedder, query)], n_results=LIMIT)
-        return len(result["documents"][0])
+        return list(result["ids"][0])
 
     def close(self) -> None:
         self._client.close()
@@ -82,7 +92,7 @@ class Chroma:
 class Lance:
     """LanceDB without an index, its default: each search scans all vectors."""
 
-    def __init__(self, folder: Path, embedder: PreparedEmbedder) -> None:
+    def __init__(self, folder: Path, embedder: Embedder) -> None:
         arrow = import_module("pyarrow")
         names = {"key": arrow.string(), "text": arrow.string(), "turn": arrow.int64()}
         names |= dict.fromkeys(("session_id", "speaker", "event_time"), arrow.string())
@@ -90,13 +100,14 @@ class Lance:
         self._embedder = embedder
         self._table = import_module("lancedb").connect(str(folder)).create_table("memories", schema=schema)
 
-    def add(self, items: Sequence[tuple[str, Item]]) -> None:
+    def add(self, items: Sequence[tuple[str, Text]]) -> None:
         self._table.add(
             [{"key": key, "text": item.text, "vector": floats(self._embedder, item.text), **item.metadata} for key, item in items]
         )
 
-    def search(self, query: str) -> int:
-        return len(self._table.search(floats(self._embedder, query)).distance_type("cosine").limit(LIMIT).to_list())
+    def search(self, query: str) -> list[str]:
+        found = self._table.search(floats(self._embedder, query)).distance_type("cosine").limit(LIMIT).to_list()
+        return [row["key"] for row in found]
 
     def close(self) -> None:
         pass  # nothing to close
@@ -105,16 +116,16 @@ class Lance:
 class LangGraph:
     """LangGraph's store in memory, with an index. It is not durable."""
 
-    def __init__(self, folder: Path, embedder: PreparedEmbedder) -> None:
+    def __init__(self, folder: Path, embedder: Embedder) -> None:
         self._put = import_module("langgraph.store.base").PutOp
         index = {"dims": DIMENSION, "embed": lambda texts: [as_list(embedder, text) for text in texts], "fields": ["text"]}
         self._store = import_module("langgraph.store.memory").InMemoryStore(index=index)
 
-    def add(self, items: Sequence[tuple[str, Item]]) -> None:
+    def add(self, items: Sequence[tuple[str, Text]]) -> None:
         self._store.batch([self._put(("memories",), key, {"text": item.text, **item.metadata}) for key, item in items])
 
-    def search(self, query: str) -> int:
-        return len(self._store.search(("memories",), query=query, limit=LIMIT))
+    def search(self, query: str) -> list[str]:
+        return [item.key for item in self._store.search(("memories",), query=query, limit=LIMIT)]
 
     def close(self) -> None:
         pass  # nothing to close
@@ -126,7 +137,7 @@ class Mem0:
     Its keyword channel and its entities need further models, which it downloads; here it searches by vectors only.
     """
 
-    def __init__(self, folder: Path, embedder: PreparedEmbedder) -> None:
+    def __init__(self, folder: Path, embedder: Embedder) -> None:
         # mem0 reads these on import: no telemetry, and no files outside the folder.
         os.environ |= {"MEM0_TELEMETRY": "False", "MEM0_DIR": str(folder / "mem0")}
         keyed = {"api_key": "not used"}
@@ -141,12 +152,13 @@ class Mem0:
         )
         self._memory.embedding_model = _ForMem0(embedder)
 
-    def add(self, items: Sequence[tuple[str, Item]]) -> None:
-        for _, item in items:
-            self._memory.add(item.text, user_id="bench", metadata=item.metadata, infer=False)
+    def add(self, items: Sequence[tuple[str, Text]]) -> None:
+        for key, item in items:
+            self._memory.add(item.text, user_id="bench", metadata={**item.metadata, "key": key}, infer=False)
 
-    def search(self, query: str) -> int:
-        return len(self._memory.search(query, filters={"user_id": "bench"}, top_k=LIMIT)["results"])
+    def search(self, query: str) -> list[str]:
+        found = self._memory.search(query, filters={"user_id": "bench"}, top_k=LIMIT)["results"]
+        return [row["metadata"]["key"] for row in found]
 
     def close(self) -> None:
         self._memory.vector_store.client.close()
@@ -156,7 +168,7 @@ class Mem0:
 class _ForMem0:
     """The prepared vectors, with the methods that mem0 calls."""
 
-    def __init__(self, embedder: PreparedEmbedder) -> None:
+    def __init__(self, embedder: Embedder) -> None:
         self._embedder = embedder
 
     def embed(self, text: str, memory_action: str | None = None) -> list[float]:
@@ -170,7 +182,7 @@ class _ForMem0:
 class PeerSpec:
     """How to create a store, the packages that it needs, and whether it is durable."""
 
-    make: Callable[[Path, PreparedEmbedder], Peer]
+    make: Callable[[Path, Embedder], Peer]
     packages: tuple[str, ...]
     durable: bool = True
 
@@ -193,10 +205,10 @@ def installed_versions(name: str) -> dict[str, str] | None:
         return None
 
 
-def floats(embedder: PreparedEmbedder, text: str) -> Floats:
+def floats(embedder: Embedder, text: str) -> Floats:
     return np.frombuffer(embedder.embed([text])[0].data, "<f4")
 
 
-def as_list(embedder: PreparedEmbedder, text: str) -> list[float]:
+def as_list(embedder: Embedder, text: str) -> list[float]:
     values: list[float] = floats(embedder, text).tolist()
     return values

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import accumulate
 from random import Random
+from typing import Any
 
 SEED = 11
 TURNS = 20  # of a session, on average
@@ -35,7 +36,7 @@ class Item:
     """A turn of a conversation: the text and metadata of a memory."""
 
     text: str
-    metadata: dict[str, object]
+    metadata: dict[str, Any]
 
 
 class Conversations:

@@ -1,0 +1,75 @@
+"""The retrieval of other stores beside ours, with the same texts and the same vectors."""
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import monotonic
+from typing import Any
+
+from bench.quality.evaluating import OURS, ask
+from bench.quality.measuring import FIGURES, figures, interval, mean
+from bench.quality.sets import Space
+from bench.speed.peers import LIMIT, Chroma, Lance, LangGraph, Mem0, Peer, floats, installed_versions
+from memory_mesh.core.model import batches
+from memory_mesh.core.ports import Embedder
+
+_BATCH = 500
+Figures = list[dict[str, float]]  # of each question
+
+
+class LanceHybrid(Lance):
+    """LanceDB with its full-text index and its vectors, fused by its default reranker."""
+
+    _indexed = False
+
+    def search(self, query: str) -> list[str]:
+        if not self._indexed:
+            self._table.create_fts_index("text", replace=True)
+            self._indexed = True
+        asked = self._table.search(query_type="hybrid").vector(floats(self._embedder, query)).text(query)
+        return [row["key"] for row in asked.limit(LIMIT).to_list()]
+
+
+RETRIEVAL: Mapping[str, tuple[str, Callable[[Path, Embedder], Peer]]] = {
+    "mem0 (infer=False, local Qdrant)": ("mem0 (infer=False, local Qdrant)", Mem0),
+    "Chroma": ("Chroma (persistent)", Chroma),
+    "LanceDB (hybrid, its default reranker)": ("LanceDB (no index)", LanceHybrid),
+    "LangGraph InMemoryStore": ("LangGraph InMemoryStore", LangGraph),
+}
+
+
+def measure_peers(sets: Mapping[str, Sequence[Space]], embedder: Embedder) -> dict[str, Any]:
+    """Return for each data set the figures of each store, and of ours minus each."""
+    result: dict[str, Any] = {}
+    for name, spaces in sets.items():
+        people = [space for space in spaces if space.questions]
+        ours = [each.measured[OURS] for each in ask(name, people, embedder)]
+        rows = {OURS: {"figures": mean(ours)}}
+        for peer in RETRIEVAL:
+            rows[peer] = _row(peer, people, embedder, ours)
+        result[name] = {"questions": len(ours), "stores": rows}
+    return result
+
+
+def _row(peer: str, people: Sequence[Space], embedder: Embedder, ours: Sequence[Mapping[str, float]]) -> dict[str, Any]:
+    speed_name, make = RETRIEVAL[peer]
+    versions = installed_versions(speed_name)
+    if versions is None:
+        return {"failure": "not installed"}
+    start = monotonic()
+    found = [each for space in people for each in _answers(make, space, embedder)]
+    print(f"{peer}: {len(found):,} questions, {monotonic() - start:.0f} s", file=sys.stderr)
+    ahead = {name: interval([one[name] for one in ours], [one[name] for one in found]) for name in FIGURES}
+    return {"versions": versions, "figures": mean(found), "ahead": ahead}
+
+
+def _answers(make: Callable[[Path, Embedder], Peer], space: Space, embedder: Embedder) -> Figures:
+    """Return the figures of one person's questions. A store that is missing or fails stops the run: the texts are fixed."""
+    with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        peer = make(Path(folder), embedder)
+        for batch in batches(space.memories, _BATCH):
+            peer.add([(said.id, said) for said in batch])
+        found = [figures(peer.search(question.text), question.gold) for question in space.questions]
+        peer.close()
+    return found

@@ -1,0 +1,150 @@
+"""Ask the questions of the data sets, of the memories that answer them and of others, and collect the figures."""
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from time import monotonic
+from typing import Any
+
+from bench.quality.measuring import FIGURES, figures, interval, mean
+from bench.quality.nothing import SIZES, Mixed, ask_mixed, separation, speakers, swapped
+from bench.quality.ours import Ours, Scored, opened
+from bench.quality.plain import PLAIN, Plain
+from bench.quality.reliability import reliability
+from bench.quality.sets import Question, Space
+from memory_mesh.core.ports import Embedder
+from memory_mesh.core.search.weights import MIN_SCORES
+
+OURS, PRECISE, UNCUT = "ours", "ours, precise mode", "ours, min_score 0"
+CUTS = {OURS: MIN_SCORES["recall"], PRECISE: MIN_SCORES["precise"], UNCUT: 0.0}
+_CHOSEN_ON, _HELD_OUT = 5, "conversations 6–10"
+_MANY = 40  # people whose stores are open at a time
+_EVERY_S = 10.0  # between two lines of progress
+_TURNS = "locomo"  # the set of the questions that nothing answers, and of the reliability
+
+Measured = Mapping[str, Mapping[str, float]]  # of one question, by ranker
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """A question of one person, the figures of each ranker, and our best scores for it in other people's memories."""
+
+    person: int
+    question: Question
+    measured: Measured
+    ours: Scored
+    wrong: Scored
+    swapped: Scored
+
+
+@dataclass(slots=True)
+class Evaluation:
+    """Everything that a run measures, as it goes into the result file."""
+
+    embedder: Embedder
+    sets: dict[str, Any] = field(default_factory=dict)
+    nothing: dict[str, Any] = field(default_factory=dict)
+    reliability: dict[str, Any] = field(default_factory=dict)
+
+    def measure(self, name: str, spaces: Sequence[Space]) -> dict[str, Any]:
+        """Measure one data set; LoCoMo's questions are asked of the wrong conversations too."""
+        asked = ask(name, [space for space in spaces if space.questions], self.embedder)
+        parts = {part: _table(some) for part, some in _parts(name, asked).items()}
+        self.sets[name] = {"parts": parts, "memories": sum(len(space.memories) for space in spaces)}
+        if name == _TURNS:
+            self._add_nothing(asked)
+        return {"parts": parts}
+
+    def measure_mixed(self, mixed: Mixed, sizes: Sequence[int] = SIZES) -> None:
+        """Ask unrelated questions of mixed memories."""
+        rows, judged = ask_mixed(mixed, self.embedder, sizes)
+        self.nothing["mixed"] = rows
+        self.reliability["control and unrelated questions over mixed memories"] = reliability(judged)
+
+    def _add_nothing(self, asked: Sequence[Asked]) -> None:
+        parts = {"all": asked, _HELD_OUT: [each for each in asked if each.person >= _CHOSEN_ON]}
+        for part, some in parts.items():
+            if not some:
+                continue
+            right = [_best(each.ours) for each in some]
+            self.nothing[part] = {
+                "wrong conversation": separation(right, [_best(each.wrong) for each in some]),
+                "wrong conversation, its names in the question": separation(right, [_best(each.swapped) for each in some]),
+                "recall@5 kept": {mode: _kept(some, ranker) for mode, ranker in (("recall", OURS), ("precise", PRECISE))},
+            }
+        real = [(score, id_ in each.question.gold) for each in asked for id_, score in each.ours]
+        wrong = [(score, False) for each in asked for _, score in each.swapped]
+        self.reliability["questions of the conversation"] = reliability(real)
+        self.reliability["the same, and as many with swapped names"] = reliability([*real, *wrong])
+
+
+def ask(name: str, people: Sequence[Space], embedder: Embedder) -> list[Asked]:
+    """Ask every question of its own memories, and LoCoMo's of the next conversation."""
+    progress = _Progress(name, sum(len(space.questions) for space in people))
+    asked: list[Asked] = []
+    for at in range(0, len(people), _MANY):
+        some = people[at : at + _MANY]
+        with opened(some, embedder) as meshes:
+            for which, (space, ours) in enumerate(zip(some, meshes, strict=True)):
+                plain, next_ = Plain(space.memories, embedder), (which + 1) % len(some)
+                other = (some[next_], meshes[next_]) if name == _TURNS and len(some) > 1 else None
+                for question in space.questions:
+                    asked.append(_asked(at + which, question, ours, plain, space, other))
+                    progress.show(len(asked))
+    return asked
+
+
+def _asked(
+    person: int, question: Question, ours: Ours, plain: Plain, space: Space, other: tuple[Space, Ours] | None
+) -> Asked:  # fmt: skip
+    scored, found = ours.ranked(question), plain.ranked(question)
+    for ranker, cut in CUTS.items():
+        found[ranker] = [id_ for id_, score in scored if score >= cut]
+    wrong: Scored = []
+    renamed: Scored = []
+    if other:
+        wrong = other[1].ranked(question)
+        renamed = other[1].ranked(swapped(question, speakers(space), speakers(other[0])))
+    measured = {ranker: figures(ids, question.gold) for ranker, ids in found.items()}
+    return Asked(person=person, question=question, measured=measured, ours=scored, wrong=wrong, swapped=renamed)
+
+
+def _parts(name: str, asked: Sequence[Asked]) -> dict[str, list[Measured]]:
+    parts = {"all": [each.measured for each in asked]}
+    if name.startswith("locomo"):
+        parts[f"conversations 1–{_CHOSEN_ON}"] = [each.measured for each in asked if each.person < _CHOSEN_ON]
+        parts[_HELD_OUT] = [each.measured for each in asked if each.person >= _CHOSEN_ON]
+    for kind in sorted({each.question.kind for each in asked}):
+        parts[kind] = [each.measured for each in asked if each.question.kind == kind]
+    return {part: some for part, some in parts.items() if some}
+
+
+def _table(asked: Sequence[Measured]) -> dict[str, Any]:
+    rankers = {ranker: mean([one[ranker] for one in asked]) for ranker in (*PLAIN, *CUTS)}
+    ahead = {}
+    for figure in FIGURES:
+        best = max(PLAIN, key=lambda ranker: rankers[ranker][figure])
+        ahead[figure] = (best, *interval([one[OURS][figure] for one in asked], [one[best][figure] for one in asked]))
+    return {"questions": len(asked), "rankers": rankers, "ahead": ahead}
+
+
+def _best(scored: Scored) -> float:
+    return max((score for _, score in scored), default=0.0)
+
+
+def _kept(asked: Sequence[Asked], ranker: str) -> float:
+    """Return the percentage of recall@5 that is left after a cut."""
+    left, all_ = (sum(each.measured[name]["recall@5"] for each in asked) for name in (ranker, UNCUT))
+    return round(100 * left / all_, 1) if all_ else 0.0
+
+
+class _Progress:
+    """Prints how many questions were asked, every few seconds and at the end."""
+
+    def __init__(self, name: str, of: int) -> None:
+        self._name, self._of, self._start, self._next = name, of, monotonic(), monotonic() + _EVERY_S
+
+    def show(self, asked: int) -> None:
+        if (now := monotonic()) >= self._next or asked == self._of:
+            self._next = now + _EVERY_S
+            print(f"{self._name}: {asked:,} of {self._of:,} questions, {now - self._start:.0f} s", file=sys.stderr)

@@ -1,0 +1,117 @@
+"""Questions that no memory answers: of another conversation, with and without its names, and unrelated ones."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from bench.quality.measuring import Judged, told_apart
+from bench.quality.ours import Scored, opened
+from bench.quality.sets import Question, Said, Space, lines
+from memory_mesh.core.ports import Embedder
+from memory_mesh.core.search.weights import MIN_SCORES
+
+DATA = Path(__file__).parent / "data"
+SIZES = (5, 50, 500)
+_HIGH = 0.3  # no unrelated question may score more
+_AT = "2026-01-01T12:00:00.000Z"
+
+
+def speakers(space: Space) -> list[str]:
+    """Return the speakers of a conversation in the order of their first turns."""
+    return list(dict.fromkeys(said.speaker for said in space.memories if said.speaker))
+
+
+def swapped(question: Question, own: Sequence[str], others: Sequence[str]) -> Question:
+    """Return the question with the names of its own speakers replaced by those of another conversation."""
+    names = dict(zip(own, others, strict=False))
+    pattern = re.compile(rf"\b({'|'.join(map(re.escape, names))})\b") if names else None
+    text = pattern.sub(lambda found: names[found[1]], question.text) if pattern else question.text
+    return replace(question, text=text, gold=frozenset())
+
+
+def separation(right: Sequence[float], wrong: Sequence[float]) -> dict[str, Any]:
+    """Return how well the best scores tell answered questions from others, and how many of the others stay empty."""
+    empty = {mode: _percent([score < cut for score in wrong]) for mode, cut in MIN_SCORES.items()}
+    return {"questions": len(wrong), "auc": told_apart(right, wrong), "empty": empty}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mixed:
+    """Memories of many kinds, unrelated questions by kind, and control questions that one of the memories answers."""
+
+    memories: Sequence[Said]
+    unrelated: Sequence[Question]
+    controls: Sequence[Question]
+
+
+def read_mixed(folder: Path = DATA) -> Mixed:
+    """Read the files of this repository. A kind may name the language after a colon, as in `trivia:de`."""
+    memories = [Said(id=row["id"], text=row["text"], at=_AT) for row in lines(folder / "mixed_memories.jsonl")]
+    rows = list(lines(folder / "unrelated.jsonl"))
+    return Mixed(
+        memories=memories,
+        unrelated=[_asked(row, row["kind"]) for row in rows if "answer" not in row],
+        controls=[_asked(row, row.get("kind", "control")) for row in rows if "answer" in row],
+    )
+
+
+def ask_mixed(mixed: Mixed, embedder: Embedder, sizes: Sequence[int]) -> tuple[list[dict[str, Any]], list[Judged]]:
+    """Ask all questions of stores of each size. Return a row for each size, and all judged scores."""
+    rows: list[dict[str, Any]] = []
+    judged: list[Judged] = []
+    for size in sizes:
+        spaces = [_space(at, mixed.memories[at : at + size]) for at in range(0, len(mixed.memories) - size + 1, size)]
+        with opened(spaces, embedder) as meshes:
+            homes = {said.id: mesh for space, mesh in zip(spaces, meshes, strict=True) for said in space.memories}
+            found = [meshes[at % len(meshes)].ranked(question) for at, question in enumerate(mixed.unrelated)]
+            held = [question for question in mixed.controls if question.gold & homes.keys()]
+            right = [homes[next(iter(question.gold))].ranked(question) for question in held]
+        rows.append({"memories": size, "stores": len(spaces), **_mixed_row(mixed.unrelated, found, held, right)})
+        judged += [(score, False) for scored in found for _, score in scored]
+        judged += [(score, id_ in each.gold) for each, scored in zip(held, right, strict=True) for id_, score in scored]
+    return rows, judged
+
+
+def _mixed_row(
+    unrelated: Sequence[Question], found: Sequence[Scored], held: Sequence[Question], right: Sequence[Scored]
+) -> dict[str, Any]:
+    best = [max((score for _, score in scored), default=0.0) for scored in found]
+    kinds: dict[str, list[float]] = {}
+    for question, score in zip(unrelated, best, strict=True):
+        kinds.setdefault(question.kind, []).append(score)
+    return {
+        **_unrelated_row(best),
+        "controls": {"questions": len(held), **{mode: _first(held, right, cut) for mode, cut in MIN_SCORES.items()}},
+        "kinds": {kind: _unrelated_row(scores) for kind, scores in sorted(kinds.items())},
+    }
+
+
+def _unrelated_row(best: Sequence[float]) -> dict[str, Any]:
+    return {
+        "questions": len(best),
+        "empty": {mode: _percent([score < cut for score in best]) for mode, cut in MIN_SCORES.items()},
+        "highest": round(max(best, default=0.0), 3),
+        "high": sum(score > _HIGH for score in best),
+    }
+
+
+def _first(held: Sequence[Question], right: Sequence[Scored], cut: float) -> float:
+    """Return the percentage of control questions whose memory is the first result."""
+    firsts = [scored[:1] for scored in right]
+    return _percent(
+        [any(id_ in each.gold and score >= cut for id_, score in first) for each, first in zip(held, firsts, strict=True)]
+    )
+
+
+def _asked(row: Mapping[str, str], kind: str) -> Question:
+    return Question(text=row["text"], gold=frozenset({row["answer"]} if "answer" in row else ()), kind=kind, at=_AT)
+
+
+def _space(at: int, memories: Sequence[Said]) -> Space:
+    return Space(name=f"mixed {len(memories)} {at}", memories=memories, questions=[])
+
+
+def _percent(flags: Sequence[bool]) -> float:
+    return round(100 * sum(flags) / len(flags), 1) if flags else 0.0
