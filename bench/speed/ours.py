@@ -19,7 +19,7 @@ from memory_mesh.core.model import Reader, batches, iso
 from memory_mesh.core.options import Options
 from memory_mesh.core.search.query import Query
 from memory_mesh.index import LocalIndex
-from memory_mesh.index.candidates import COARSE, MAX_EXACT
+from memory_mesh.index.space import MAX_EXACT
 from memory_mesh.stores import open_store
 
 BATCH = 500
@@ -145,7 +145,7 @@ def engine(count: int) -> str:
     """Return how the vector channel finds its candidates in a partition of this size."""
     if count <= MAX_EXACT:
         return "bytes, all"
-    return "bits, then bytes" if count <= COARSE else "some bits, all bits, then bytes"
+    return "bits, then bytes"
 
 
 def measure_footprint(folder: Path) -> Footprint:

@@ -140,14 +140,8 @@ def tiny() -> AbstractContextManager[object]:
     stack = ExitStack()
     for module, settings in {
         "local": {"MAX_UNPACKED": 3, "MIN_FILE_SIZE": 1, "BATCH": 2},
-        "candidates": {
-            "MAX_EXACT": 1,
-            "COARSE": 2,
-            "COARSE_WORDS": 1,
-            "MAX_DENSE_POSTINGS": 0,
-            "SHORT_LIST": 0,
-            "MAX_FLAGS": 0,
-        },
+        "candidates": {"MAX_DENSE_POSTINGS": 0, "SHORT_LIST": 0, "MAX_FLAGS": 0},
+        "space": {"MAX_EXACT": 1},
     }.items():
         stack.enter_context(patch.multiple(f"memory_mesh.index.{module}", **settings))  # type: ignore[arg-type]
     return stack

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from memory_mesh.core.model import ANYTHING, Reader, Row, iso, visible
 from memory_mesh.core.ports import Store
 from memory_mesh.core.search.query import Pool, Query
-from memory_mesh.index import LocalIndex
+from memory_mesh.index import LocalIndex, local
 from memory_mesh.index.table import Scope
 from memory_mesh.stores.ram import RamStore
 
@@ -98,14 +98,13 @@ def test_a_visible_memory_does_move_the_signals() -> None:
     assert signals_of(pool_of([*TALK, more], query))["m1"] != signals_of(pool_of(TALK, query))["m1"]
 
 
-@pytest.mark.parametrize("coarse", [15, 10_000], ids=["by some bits first", "by all bits"])
 @pytest.mark.parametrize("count", [1, 7, 60, 500])
-def test_hidden_vectors_do_not_push_a_visible_one_out_of_the_shortlist(count: int, coarse: int) -> None:
+def test_hidden_vectors_do_not_push_a_visible_one_out_of_the_shortlist(count: int) -> None:
     own = [memory(f"m{at}", vector=[1.0, at / 1000], memory_type="session", session_id="s") for at in range(20)]
     # Nearer than the visible ones, and read before them: the newest rows have the first slots.
     nearer = [memory(f"h{1000 + at}", vector=[1.0, 0.0], memory_type="session", session_id="t") for at in range(count)]
     query = asking(vector=[1.0, 0.0])
-    with patch.multiple("memory_mesh.index.candidates", MAX_EXACT=10, MIN_SHORTLIST=30, COARSE=coarse, COARSE_ONE_IN=1):
+    with patch.multiple("memory_mesh.index.space", MAX_EXACT=10, MIN_SHORTLIST=30), patch.object(local, "MAX_UNPACKED", 0):
         alone, among = pool_of(own, query), pool_of([*own, *nearer], query)
     assert sorted(among.ids) == sorted(alone.ids) == sorted(row.id for row in own)
     assert signals_of(among) == signals_of(alone)

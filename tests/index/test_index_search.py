@@ -10,7 +10,7 @@ import pytest
 
 from memory_mesh.core.model import In, Kind, Reader, Row
 from memory_mesh.core.search.query import Pool, Query
-from memory_mesh.index import LocalIndex, candidates, local
+from memory_mesh.index import LocalIndex, candidates, local, space
 from memory_mesh.stores.ram import RamStore
 
 from .index_rows import agrees, asking, find, memory
@@ -33,6 +33,15 @@ def many() -> RamStore:
     return store
 
 
+@pytest.fixture(params=["numkong", "numpy"])
+def kernels(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compare vectors with numkong, and as on a system that it does not support."""
+    if request.param == "numpy":
+        monkeypatch.setattr(space, "simd", None)
+    else:
+        assert space.simd is not None
+
+
 @pytest.fixture(scope="module")
 def queries(many: RamStore) -> list[Query]:
     """Return queries that each resemble a memory."""
@@ -46,16 +55,25 @@ def best(pool: Pool, signal: str, first: int) -> list[str]:
     return sorted(pool.ids, key=lambda id_: -values[id_])[:first]
 
 
-def test_the_bits_find_nearly_all_similar_vectors(many: RamStore, queries: Sequence[Query]) -> None:
-    shortcut, plain = LocalIndex(many), LocalIndex(many)
-    fractions = []
+def test_the_bits_find_nearly_all_similar_vectors(many: RamStore, queries: Sequence[Query], kernels: object) -> None:
+    plain = LocalIndex(many)
+    with patch.multiple(space, MAX_EXACT=100, MIN_SHORTLIST=400, ONE_IN=10):
+        shortcut = LocalIndex(many)
+        found = [find(shortcut, query, size=100) for query in queries]
+    right = [best(find(plain, query, size=100), "vectors", 10) for query in queries]
+    assert np.mean([len({*first} & {*pool.ids}) / 10 for first, pool in zip(right, found, strict=True)]) >= 0.98
+
+
+def test_ten_thousand_vectors_are_compared_exactly(many: RamStore, queries: Sequence[Query], kernels: object) -> None:
+    rows = many.find(Kind.MEMORY)
+    vectors = np.stack([np.frombuffer(row.vector.data, "<f4") for row in rows if row.vector])
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    index = LocalIndex(many)
     for query in queries:
-        with patch.multiple(candidates, MAX_EXACT=100, MIN_SHORTLIST=400, COARSE=1000, COARSE_WORDS=2, COARSE_ONE_IN=4):
-            found = find(shortcut, query, size=100)
-        with patch.multiple(candidates, MAX_EXACT=MANY):
-            right = best(find(plain, query, size=100), "vectors", 10)
-        fractions.append(len({*right} & {*found.ids}) / 10)
-    assert np.mean(fractions) >= 0.95
+        assert query.vector
+        cosines = vectors @ np.frombuffer(query.vector.data, "<f4")
+        nearest = {rows[at].id for at in np.argsort(-cosines)[:50]}
+        assert nearest <= {*find(index, query, size=60).ids}
 
 
 def test_skipping_common_words_finds_the_same_best_by_keywords(many: RamStore, queries: Sequence[Query]) -> None:
@@ -72,7 +90,7 @@ def test_skipping_common_words_finds_the_same_best_by_keywords(many: RamStore, q
 
 def test_a_narrow_filter_is_searched_exactly(many: RamStore, queries: Sequence[Query]) -> None:
     only = frozenset(f"m{at}" for at in range(0, MANY, 400))
-    with patch.multiple(candidates, MAX_EXACT=100):
+    with patch.multiple(space, MAX_EXACT=100):
         pool = find(LocalIndex(many), replace(queries[0], where=In("id", tuple(only))), size=50)
     assert set(pool.ids) == only
     assert pool.documents == len(only)

@@ -11,7 +11,8 @@ from math import log
 import numpy as np
 
 from memory_mesh.core.search import K1, SIGNALS, B, Corpus, Pool, Query, Signal
-from memory_mesh.index.arrays import Array, Flags, Floats, Ints, distinct, highest, lowest, maxima, nth_highest, places_in
+from memory_mesh.index.arrays import Array, Flags, Floats, Ints, distinct, highest, maxima, nth_highest, places_in
+from memory_mesh.index.space import QueryVector
 from memory_mesh.index.table import MISSING, Table
 from memory_mesh.index.view import View, VisibleVectors
 
@@ -19,15 +20,7 @@ from memory_mesh.index.view import View, VisibleVectors
 # list of up to `SHORT_LIST` postings is always scored.
 MAX_DENSE_POSTINGS, MAX_DENSE_SLOTS, SHORT_LIST = 100_000, 200_000, 2000
 MAX_FLAGS = 4_000_000  # in a table of flags; beyond this, sorting is faster
-# Up to this number all vectors are compared. Beyond it, their bits select the ones that are.
-MAX_EXACT = 1500
-# Vectors selected by their bits: one in eighty, within these bounds. Of 17,000 real sentences that finds 99 % of the first ten
-# and 93 % of the first hundred.
-ONE_IN, MIN_SHORTLIST, MAX_SHORTLIST = 80, 500, 2000
-# Beyond this number of vectors, the first words of their bits select one in so many, and the other bits are read of those only.
-COARSE, COARSE_WORDS, COARSE_ONE_IN = 60_000, 3, 32
 MAX_MEMBERS = 4000  # memories of the candidates' sessions that are compared although the filter excludes them
-_SPARSE = 4  # the bits of fewer rows than one in so many are read row by row
 _MAX_GROWTH = 3  # a pool has at most this many times the requested size
 _CONTEXT = 3  # memories in a context: one and its two neighbours
 _TINY = 1e-3  # the vectors of a memory and its neighbours can add up to zero, except for rounding
@@ -207,27 +200,33 @@ def _count_distinct(groups: Ints, values: Ints, count: int, limit: int) -> Ints:
 class Similarity:
     """The similarity of a query's vector to the vectors of one partition, of the same model."""
 
-    def __init__(self, visible: VisibleVectors, allowed: VisibleVectors, query: bytes) -> None:
-        self._visible, self.allowed, self._space = visible, allowed, visible.space
-        wide = np.frombuffer(query, "<f4").astype(np.float64)
-        length = float(np.sqrt(np.vecdot(wide, wide)))
-        self._query: Floats = (wide / length if length > 0 else np.zeros_like(wide)).astype(np.float32)
-        few = len(self._space) <= MAX_EXACT
-        self._all = self._space.cosines(np.arange(len(self._space)), self._query) if few else None
-        self._compared: list[tuple[Ints, Floats]] = []  # slots and their cosines
+    def __init__(self, visible: VisibleVectors, allowed: Flags | None, query: bytes) -> None:
+        self._visible, self._space = visible, visible.space
+        self._allowed = visible.rows  # by row
+        if allowed is not None:
+            self._allowed = self._allowed & allowed.take(self._space.owners, mode="clip")
+        self._query = QueryVector.of(query)
+        self._all = self._space.all_cosines(self._query) if self._space.is_small else None
+        self._compared: list[tuple[Ints, Floats]] = []  # rows and their cosines, in a space that is not small
 
     def best(self, size: int) -> tuple[Ints, Floats]:
         """Return the most similar allowed memories, best first, and their cosines."""
-        space, rows = self._space, self.allowed.rows
-        if len(rows) > MAX_EXACT:
-            rows = self._shortlist(rows)
-        owners = space.owners[rows]
-        cosines = self._compare(owners, rows)
+        space = self._space
+        if self._all is not None:
+            rows = self._allowed.nonzero()[0]
+        else:
+            rows = space.shortlist(self._query, self._allowed, self._visible.count)
+        owners, cosines = space.owners[rows], self._cosines(rows)
         order = highest(cosines, len(cosines) if space.passages else size)
         if space.passages:  # a memory counts once, with its best passage
             _, firsts = np.unique(owners[order], return_index=True)
             order = order[np.sort(firsts)][:size]
         return owners[order], cosines[order]
+
+    def count(self, allowed: Flags | None) -> int:
+        """Return the number of these memories, by slot, that have a vector; None: of all readable ones."""
+        visible = self._visible
+        return visible.memory_count if allowed is None else int(np.count_nonzero(visible.memories & allowed))
 
     def of(self, slots: Ints, wanted: Ints) -> tuple[Floats, Floats]:
         """Return the cosines of these memories, by their best passage and by their own vector, for the places in `wanted`.
@@ -239,13 +238,13 @@ class Similarity:
         at = some[:-1].nonzero()[0]
         rows = self._space.rows[slots[at]]
         own_at, own = at[rows >= 0], np.zeros(len(some), np.float32)
-        own[own_at] = self._compare(slots[own_at], rows[rows >= 0])
+        own[own_at] = self._cosines(rows[rows >= 0])
         if not (passages := self._space.passages):
             return own, own
         memories = zip(at.tolist(), slots[at].tolist(), strict=True)
         pairs = [(place, row) for place, slot in memories for row in passages.get(slot, ())]
         places, passage_rows = np.array(pairs, np.int32).reshape(-1, 2).T
-        parts = ((own_at, own[own_at]), (places, self._compare(slots[places], passage_rows)))
+        parts = ((own_at, own[own_at]), (places, self._cosines(passage_rows)))
         return maxima(len(some), parts), own
 
     def context_lengths(self, *slots: Ints) -> Floats:
@@ -261,38 +260,28 @@ class Similarity:
         return lengths[slots[0]]
 
     def of_sessions(self, count: int, place: Ints, session_of: Ints) -> Floats:
-        """Return the best cosine of each of `count` sessions, among all memories compared so far; 0 if there are none.
+        """Return the best cosine of each of `count` sessions, among all readable memories compared so far; 0 if there are none.
 
         `place` is by session: its place among the `count`; -1: none, as in its last place. `session_of` is by slot.
         """
-        groups = ((place[session_of[slots]], cosines) for slots, cosines in self._compared)
+        compared = self._compared
+        if self._all is not None:
+            rows = self._visible.rows.nonzero()[0]
+            compared = [(rows, self._all[rows])]
+        groups = ((place[session_of[self._space.owners[rows]]], cosines) for rows, cosines in compared)
         return maxima(count, ((at[at >= 0], cosines[at >= 0]) for at, cosines in groups))
 
-    def _compare(self, slots: Ints, rows: Ints) -> Floats:
-        cosines = self._space.cosines(rows, self._query) if self._all is None else self._all[rows]
-        self._compared.append((slots, cosines))
+    @property
+    def knows_all(self) -> bool:
+        """Whether every vector was compared."""
+        return self._all is not None
+
+    def _cosines(self, rows: Ints) -> Floats:
+        if self._all is not None:
+            return self._all[rows]
+        cosines = self._space.cosines(rows, self._query)
+        self._compared.append((rows, cosines))
         return cosines
-
-    def _shortlist(self, rows: Ints) -> Ints:
-        """Return those of the allowed rows whose bits differ least from the query's.
-
-        Other rows are removed before anything is counted, so that they neither push out an allowed one nor change the size.
-        """
-        space, coarse = self._space, len(rows) > COARSE
-        bits = space.query_bits(self._query)
-        words = slice(COARSE_WORDS if coarse else None)
-        if len(rows) * _SPARSE < len(space):
-            distances = space.distances_of(rows, bits, words)
-        else:
-            distances = space.distances(bits, words)
-            distances = distances if len(rows) == len(space) else distances.take(rows)
-        visible = len(self._visible.rows)
-        size = min(max(visible // ONE_IN, MIN_SHORTLIST), MAX_SHORTLIST)
-        near = lowest(distances, max(visible // COARSE_ONE_IN, 4 * size) if coarse else size)
-        rows = rows[near]
-        if not coarse:
-            return rows
-        return rows[lowest(distances[near] + space.distances_of(rows, bits, slice(COARSE_WORDS, None)), size)]
 
 
 # --- candidates ---
@@ -313,9 +302,7 @@ class PartitionQuery:
     def of(cls, query: Query, words: Sequence[str], table: Table, view: View, flags: Flags | None) -> "PartitionQuery":
         allowed, similarity = view.readable if flags is None else view.readable & flags, None
         if query.vector and (space := table.spaces.get((query.vector.model, query.vector.dimension))):
-            visible = view.vectors(space)
-            allowed_vectors = visible if flags is None else VisibleVectors.of(space, allowed, visible.context_lengths)
-            similarity = Similarity(visible, allowed_vectors, query.vector.data)
+            similarity = Similarity(view.vectors(space), None if flags is None else allowed, query.vector.data)
         return cls(table, view, flags is not None, allowed, QueryPostings(table, view, words), similarity)
 
     @property
@@ -328,7 +315,7 @@ class PartitionQuery:
 
     @property
     def without_vector(self) -> int:
-        return self.documents - (self.similarity.allowed.memories if self.similarity else 0)
+        return self.documents - (self.similarity.count(self.allowed if self.filtered else None) if self.similarity else 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -446,7 +433,7 @@ def _vector_signals(candidates: Candidates) -> dict[str, Signal]:
     best, plain = similarity.of(candidates.around, np.concatenate((own, before, after)))
     mixed = plain[own] + (plain[before] + plain[after]) / 2
     length = similarity.context_lengths(candidates.slots, candidates.before, candidates.after)
-    if part.filtered:  # only allowed memories were compared so far, but all of a session count
+    if part.filtered and not similarity.knows_all:  # only allowed memories were compared so far, but all of a session count
         members, _ = part.table.members.of(candidates.sessions)
         members = members[part.view.readable[members]][:MAX_MEMBERS]
         similarity.of(members, np.arange(len(members)))

@@ -23,10 +23,10 @@ from memory_mesh.index.arrays import (
     Model,
     Postings,
     SessionMembers,
-    Space,
     Texts,
     hash64,
 )  # fmt: skip
+from memory_mesh.index.space import Space
 
 T = TypeVar("T")
 
@@ -225,21 +225,23 @@ class Table:
         return changed + new.tolist()
 
     def drop(self, kind: Kind, ids: Iterable[str]) -> list[int]:
-        """Remove the rows of these ids. Return their slots."""
-        slots = self.slots_of(kind, ids)
+        """Remove the rows of these ids. Return their slots, and those of the passages or the memory that belong to them."""
+        slots, touched = self.slots_of(kind, ids), list[int]()
         self.alive[slots] = False
         self.dead += len(slots)
         for slot, key in zip(slots.tolist(), self.column("key")[slots].tolist(), strict=True):
             self._keys.set(key, -1)
-            self._set_owner(slot, -1)
             if kind is Kind.PASSAGE:
                 self._passages[self._refs.pop(slot)].remove(slot)
+                touched += [owner for owner in (int(self.column("owner")[slot]),) if owner >= 0]
             else:
+                touched += self._passages.get(key, ())
                 for passage in self._passages.get(key, ()):
                     self._set_owner(passage, -1)
+            self._set_owner(slot, -1)
         if kind is Kind.MEMORY:
             self._count(slots, -1)
-        return list(slots.tolist())
+        return [*slots.tolist(), *touched]
 
     def packed(self) -> tuple[Columns, Names]:
         """Return everything as a new base, without dead slots and unused names."""

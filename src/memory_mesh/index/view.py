@@ -5,32 +5,66 @@ So no score changes with a memory that the reader cannot see.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from memory_mesh.core.model import Reader
 from memory_mesh.core.search import Corpus
-from memory_mesh.index.arrays import Array, Flags, Floats, GrowingArray, Ints, Model, Space, distinct
+from memory_mesh.index.arrays import Array, Flags, Floats, GrowingArray, Ints, Model, distinct
+from memory_mesh.index.space import Space
 from memory_mesh.index.table import MISSING, Table
 
 
-@dataclass(frozen=True, slots=True)
 class VisibleVectors:
-    """The vectors of a space that belong to some memories of a view."""
+    """The vectors of a space that belong to the readable memories of a view."""
 
-    space: Space
-    rows: Ints  # ascending
-    memories: int  # the number of those memories
-    context_lengths: Floats  # by slot: the length of ½ · previous + own + ½ · next; NaN: not computed yet
+    def __init__(self, space: Space, readable: Flags) -> None:
+        self.space = space
+        self._rows = GrowingArray(np.zeros(0, np.bool_))
+        self._memories = GrowingArray(np.zeros(0, np.bool_))
+        # By slot: the length of ½ · previous + own + ½ · next; NaN: not computed yet.
+        self._context_lengths = GrowingArray(np.zeros(0, np.float32))
+        self.count, self.memory_count = 0, 0
+        self._set(np.arange(len(space)), np.arange(len(readable)), readable)
 
-    @classmethod
-    def of(cls, space: Space, slots: Flags, context_lengths: Floats) -> "VisibleVectors":
-        has_vector = space.rows >= 0
-        has_vector[list(space.passages)] = True
-        memories = int(np.count_nonzero(has_vector & slots))
-        owned = (space.owners >= 0) & slots.take(space.owners, mode="clip")
-        return cls(space, owned.nonzero()[0], memories, context_lengths)
+    @property
+    def rows(self) -> Flags:
+        """By row: whether the vector belongs to a readable memory."""
+        return self._rows.values
+
+    @property
+    def memories(self) -> Flags:
+        """By slot: whether it is a readable memory with a vector."""
+        return self._memories.values
+
+    @property
+    def context_lengths(self) -> Floats:
+        return self._context_lengths.values
+
+    def update(self, slots: Ints, readable: Flags) -> None:
+        """Look at the vectors of these slots again."""
+        space = self.space
+        rows = space.rows[slots]
+        passages = [row for slot in slots.tolist() for row in space.passages.get(slot, ())]
+        rows = distinct(rows[rows >= 0], np.array(passages, np.int32))
+        owners = space.owners[rows]
+        self._set(rows, distinct(slots, owners[owners >= 0]), readable)
+
+    def _set(self, rows: Ints, slots: Ints, readable: Flags) -> None:
+        space = self.space
+        self._rows.grow(len(space), value=False)
+        self._memories.grow(len(readable), value=False)
+        self._context_lengths.grow(len(readable), np.nan)
+        owners = space.owners[rows]
+        seen = (owners >= 0) & readable.take(owners, mode="clip") if len(readable) else owners >= 0
+        self.count += int(np.count_nonzero(seen)) - int(np.count_nonzero(self.rows[rows]))
+        self.rows[rows] = seen
+        has_vector = space.rows[slots] >= 0
+        if space.passages:
+            has_vector |= np.fromiter((slot in space.passages for slot in slots.tolist()), np.bool_, len(slots))
+        has_vector &= readable[slots]
+        self.memory_count += int(np.count_nonzero(has_vector)) - int(np.count_nonzero(self.memories[slots]))
+        self.memories[slots] = has_vector
 
 
 class View:
@@ -54,7 +88,6 @@ class View:
         self._alone = Corpus(0, 0)  # memories without a session, each a session by itself
         self.sessions = Corpus(0, 0)
         self._vectors: dict[Model, VisibleVectors] = {}
-        self._context_lengths: dict[Model, GrowingArray] = {}
         self.update(np.arange(len(table)))
 
     @property
@@ -102,9 +135,7 @@ class View:
     def vectors(self, space: Space) -> VisibleVectors:
         """Return the readable part of a space of this table."""
         if space.model not in self._vectors:
-            lengths = self._context_lengths.setdefault(space.model, GrowingArray(np.zeros(0, np.float32)))
-            lengths.grow(len(self._table), np.nan)
-            self._vectors[space.model] = VisibleVectors.of(space, self.readable, lengths.values)
+            self._vectors[space.model] = VisibleVectors(space, self.readable)
         return self._vectors[space.model]
 
     def move_to(self, now: float) -> None:
@@ -120,6 +151,7 @@ class View:
     def update(self, changed: Sequence[int] | Array) -> None:
         """Decide again whether these slots, each given once, are readable: they are new, dead or expired."""
         table, slots = self._table, np.asarray(changed)
+        everything = slots
         self._grow()
         in_scope = self._in_scope[table.column("scope")[slots]]
         self._visible.values[slots] = in_scope
@@ -140,7 +172,8 @@ class View:
         self._alone += Corpus(int(change[alone].sum()), int(lengths[alone].sum()))
         together = self.session_lengths.values
         self.sessions = self._alone + Corpus(int(np.count_nonzero(together)), int(together.sum()))
-        self._vectors.clear()
+        for vectors in self._vectors.values():
+            vectors.update(everything, self.readable)
 
     def _grow(self) -> None:
         names, slots = self._table.names, len(self._table)
@@ -166,8 +199,8 @@ class View:
         self._before.values[slots] = np.concatenate(([-1], np.where(together, slots[:-1], -1)))[: len(slots)]
         self._after.values[slots] = np.concatenate((np.where(together, slots[1:], -1), [-1]))[: len(slots)]
         self._linked.values[sessions] = True
-        for lengths in self._context_lengths.values():
-            lengths.values[slots[slots < lengths.size]] = np.nan
+        for vectors in self._vectors.values():
+            vectors.context_lengths[slots] = np.nan
 
 
 def _session_order(table: Table, slots: Ints, groups: Ints) -> Ints:
