@@ -20,7 +20,7 @@ TESTED := $(filter-out docs/conformance.md docs/mutations.md,$(shell find src te
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test test-deep lint conformance mutants batteries bench bench-peers clean
+.PHONY: help setup demo test test-deep lint conformance mutants batteries bench bench-peers bench-quality clean
 
 help: ## list these words
 	@grep -hE '^[a-z-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -69,6 +69,10 @@ bench: $(READY) ## cold start, many users, speed and, with DATA=folder of data s
 
 bench-peers: $(PEERS)/.ready ## speed beside others, which are installed into .venv-peers; writes bench/results/
 	$(PEERS)/bin/python -m bench.speed --peers $(if $(SIZES),--sizes $(SIZES))
+
+bench-quality: $(PEERS)/.ready ## with DATA=folder of data sets, quality, ours and beside others; VECTORS=file keeps vectors between runs
+	$(PEERS)/bin/python -m bench.quality --data $(DATA) $(if $(VECTORS),--vectors $(VECTORS))
+	$(PEERS)/bin/python -m bench.quality --peers --data $(DATA) $(if $(VECTORS),--vectors $(VECTORS))
 
 clean: ## remove what was built, .venv included
 	rm -rf $(VENV) $(PEERS) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage .coverage.*

@@ -76,6 +76,7 @@ def test_the_gold_of_a_question_is_the_last_fact_with_its_answer() -> None:
     assert [(each.gold, each.kind) for each in space.questions] == [(frozenset({"3"}), "6k tokens")]
     assert newest_fact([*FACTS, FACTS[3]], "Which city does Ada live in?", ["Rome"]) == 4
     assert newest_fact(FACTS, "Which city does Ada live in?", ["Paris"]) is None
+    assert newest_fact(FACTS, "Which city does Ada live in?", ["Bern"]) is None, "a later fact contradicts this label"
 
 
 def test_the_figure_first_looks_at_the_first_result_only() -> None:

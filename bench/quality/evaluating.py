@@ -48,7 +48,8 @@ class Evaluation:
 
     def measure(self, name: str, spaces: Sequence[Space]) -> dict[str, Any]:
         """Measure one data set; LoCoMo's questions are asked of the wrong conversations too."""
-        asked = ask(name, [space for space in spaces if space.questions], self.embedder)
+        people = [space for space in spaces if space.questions]
+        asked = ask(name, people, self.embedder, elsewhere=name == _TURNS)
         parts = {part: _table(some) for part, some in _parts(name, asked).items()}
         self.sets[name] = {"parts": parts, "memories": sum(len(space.memories) for space in spaces)}
         if name == _TURNS:
@@ -78,8 +79,8 @@ class Evaluation:
         self.reliability["the same, and as many with swapped names"] = reliability([*real, *wrong])
 
 
-def ask(name: str, people: Sequence[Space], embedder: Embedder) -> list[Asked]:
-    """Ask every question of its own memories, and LoCoMo's of the next conversation."""
+def ask(name: str, people: Sequence[Space], embedder: Embedder, *, elsewhere: bool = False) -> list[Asked]:
+    """Ask every question of its own memories and, with `elsewhere`, of those of the next person."""
     progress = _Progress(name, sum(len(space.questions) for space in people))
     asked: list[Asked] = []
     for at in range(0, len(people), _MANY):
@@ -87,7 +88,7 @@ def ask(name: str, people: Sequence[Space], embedder: Embedder) -> list[Asked]:
         with opened(some, embedder) as meshes:
             for which, (space, ours) in enumerate(zip(some, meshes, strict=True)):
                 plain, next_ = Plain(space.memories, embedder), (which + 1) % len(some)
-                other = (some[next_], meshes[next_]) if name == _TURNS and len(some) > 1 else None
+                other = (some[next_], meshes[next_]) if elsewhere and len(some) > 1 else None
                 for question in space.questions:
                     asked.append(_asked(at + which, question, ours, plain, space, other))
                     progress.show(len(asked))

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from memory_mesh.core.model import parse_time
+from memory_mesh.core.search import tokens
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,8 +54,6 @@ Reader = Callable[[Path], list[Space]]
 _EVIDENCE = re.compile(r"D(\d+):(\d+)")
 _KINDS = {1: "multi-hop", 2: "temporal", 3: "open domain", 4: "single-hop", 5: "adversarial"}
 _FACT = re.compile(r"^(\d+)\. (.+)$", re.MULTILINE)
-_WORD = re.compile(r"\w+")
-_SAME_SUBJECT = 0.2  # of the words of a fact before its value
 _FIRST_FACT = datetime(2025, 1, 1, tzinfo=UTC)
 
 
@@ -159,17 +158,23 @@ def facts_of(row: Any) -> Space:
 
 
 def newest_fact(facts: Sequence[str], question: str, answers: Sequence[str]) -> int | None:
-    """Return the place of the last fact that has an answer and most of the question's words; None if there is none."""
-    asked = set(_WORD.findall(question.lower()))
-    best, place = 0.0, None
-    for at, fact in enumerate(facts):
-        answer = next((each for each in answers if fact.rstrip(".").endswith(each.rstrip("."))), None)
-        if answer is not None:
-            words = _WORD.findall(fact.rstrip(".").removesuffix(answer.rstrip(".")).lower())
-            share = sum(word in asked for word in words) / max(len(words), 1)
-            if share >= max(best, _SAME_SUBJECT):
-                best, place = share, at
-    return place
+    """Return the place of the fact that answers the question; None if there is none, or if a later one contradicts it."""
+    asked = set(tokens(question))
+    stems = {
+        at: stem for at, fact in enumerate(facts) for answer in answers if (stem := _before_value(fact, answer)) is not None
+    }  # fmt: skip
+    words = {at: set(tokens(stem)) for at, stem in stems.items()}
+    # The most words of the question, then the fewest others, then the last.
+    place = max(words, key=lambda at: (len(asked & words[at]), -len(words[at]), at), default=None)
+    if place is None or not asked & words[place]:
+        return None
+    return place if not any(fact.startswith(stems[place]) for fact in facts[place + 1 :]) else None
+
+
+def _before_value(fact: str, answer: str) -> str | None:
+    """Return a fact without its value at the end, or None if that is another one."""
+    stated, value = fact.rstrip("."), answer.rstrip(".")
+    return stated.removesuffix(value) if stated.endswith(f" {value}") else None
 
 
 def _conversation(one: Any, *, by_session: bool) -> Space:
