@@ -25,7 +25,7 @@ from memory_mesh.stores import open_store
 BATCH = 500
 CALLS = 200  # of each timed operation
 _AFTER_WRITES = 100
-_DELETES = 50  # each may rewrite the whole file of a small store
+_DELETES = 50
 _WARM_UP = 20
 _RECALLS = 100
 _LIMIT = 10

@@ -42,7 +42,7 @@ def perform(mesh: MemoryMesh, call: Call) -> list[Any]:
         return [record.id for record in answer]
     if name == "ingest_dir":
         return [answer.added, answer.updated, answer.unchanged]
-    return list(answer.memories) if name == "erase" else [answer.id]
+    return list(answer.memories) if name == "erase" else [answer.id] if answer else []
 
 
 # --- the programs ---

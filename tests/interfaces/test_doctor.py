@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from memory_mesh import MemoryMesh
 from stores.files import lane_file, older_file, snapshot
 
 PLANNER = ["--agent", "planner", "--user", "ana"]
@@ -197,8 +198,10 @@ def test_a_lost_pseudonym_key_is_named(cli, home, monkeypatch):
 
 def test_bytes_that_wait_to_be_freed_are_named(cli, store, monkeypatch):
     id_ = cli("store", "--content", "The heron nests here.").id
-    monkeypatch.setattr("memory_mesh.stores.sqlite.store._MAX_REWRITTEN", 0)
-    assert "memory-mesh compact" in cli("delete", "--id", id_).out
+    monkeypatch.setattr("memory_mesh.stores.sqlite.store._MAX_REWRITTEN_ON_OPENING", 0)
+    with MemoryMesh(store=f"sqlite:///{store}") as mesh:
+        monkeypatch.setattr("memory_mesh.stores.sqlite.store._MAX_REWRITTEN_ON_CLOSING", 0)
+        mesh.delete(id_)
     assert failed(cli("doctor", "--json")).keys() == {"bytes"}
     assert cli("compact").code == 0
     assert failed(cli("doctor", "--json")) == {}

@@ -44,21 +44,23 @@ class TestSqlite(StoreContract):
     def open(self, place: Path) -> Store:
         return SqliteStore(place / "memory.db")
 
-    def test_what_is_deleted_is_in_no_byte_of_any_file(self, store: Store, place: Path) -> None:
+    def test_what_is_deleted_is_in_no_byte_of_any_file_after_the_close(self, store: Store, place: Path) -> None:
         secret = memory("secret", ["quetzal"], content="the quetzal nests " * 40, metadata={"bird": "quetzal"})
         store.apply([*_crowd(), secret, passage("x1", "secret", [0.5, 0.25])])
         assert b"quetzal" in _bytes(place)
-        assert store.apply(deletes=[Key(Kind.MEMORY, "secret"), Key(Kind.PASSAGE, "x1")]).bytes_freed
+        assert not store.apply(deletes=[Key(Kind.MEMORY, "secret"), Key(Kind.PASSAGE, "x1")]).bytes_freed
+        store.close()
         assert b"quetzal" not in _bytes(place)
         assert b"finch" in _bytes(place)
 
-    def test_what_a_tombstone_replaces_is_in_no_byte_of_any_file(self, store: Store, place: Path) -> None:
+    def test_what_a_tombstone_replaces_is_in_no_byte_of_any_file_after_the_close(self, store: Store, place: Path) -> None:
         block = plain(Kind.BLOCK, "b1")
         quoting = {**block.fields, "yamo_text": "preview;the quetzal nests;"}
         store.apply([*_crowd(), replace(block, fields=quoting)])
         assert b"quetzal" in _bytes(place)
         tomb = plain(Kind.BLOCK, "b1", revision=2, replaces=1)
-        assert store.apply([replace(tomb, fields={**tomb.fields, "yamo_text": "erased"})]).bytes_freed
+        assert not store.apply([replace(tomb, fields={**tomb.fields, "yamo_text": "erased"})]).bytes_freed
+        store.close()
         assert b"quetzal" not in _bytes(place)
 
     def test_bytes_that_an_update_replaced_are_not_called_gone_until_they_are_compacted(self, store: Store, place: Path) -> None:

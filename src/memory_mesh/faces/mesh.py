@@ -234,11 +234,18 @@ class Mesh:
         return write.set_columns(self._context(), id, action="pin" if pinned else "unpin", pinned=pinned).record()
 
     def delete(self, id: str | None = None, *, key: str | None = None) -> None:
-        """Erase a memory for good, named by its id or by the key of your own. Does nothing if there is none."""
-        self.erase(id, key=key)
+        """Erase a memory for good, named by its id or by the key of your own. Does nothing if there is none.
+
+        No call finds it any more. Its bytes are freed later, together with those of other deletions: when the store is closed
+        or opened, and by `compact`, `erase` and the heartbeat.
+        """
+        context = self._context()
+        named = search.named(context, id, key)
+        if named is not None:
+            erase.delete(context, [named])
 
     def erase(self, id: str | None = None, *, key: str | None = None) -> Erasure:
-        """Erase a memory for good, and return what was erased and the audit blocks that record it."""
+        """Erase a memory for good, free its bytes, and return what was erased and the audit blocks that record it."""
         context = self._context()
         named = search.named(context, id, key)
         return Erasure() if named is None else erase.erase(context, [named])
@@ -412,9 +419,9 @@ class Mesh:
         return self._context().state.cache.stats()
 
     def compact(self) -> bool:
-        """Free the bytes of deleted memories, and return whether they are freed.
+        """Free the bytes of deleted and replaced memories now, and return whether they are freed.
 
-        Only needed for large stores: small ones are compacted by each deletion.
+        Closing a store does it too, up to 512 MiB.
         """
         return self._context().store.compact()
 

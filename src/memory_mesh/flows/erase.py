@@ -50,7 +50,7 @@ class Erasure:
     tombstones: tuple[str, ...] = ()  # blocks that lost their text
     blocks: tuple[str, ...] = ()  # erasure blocks that were written
     kept: tuple[str, ...] = ()  # memories that agents or sessions outside the scope stored too
-    bytes_freed: bool = True  # False: the bytes stay in the files until `compact`
+    bytes_freed: bool = True  # False: the bytes stay in the files until the store is closed, or until `compact`
 
     def __add__(self, other: "Erasure") -> "Erasure":
         sums = {name: getattr(self, name) + getattr(other, name) for name in ("memories", "rows", "tombstones", "blocks", "kept")}
@@ -84,14 +84,24 @@ class Forgotten(Erasure):
 
 
 def erase(context: Context, memory_ids: Sequence[str]) -> Erasure:
-    """Erase these memories. Ids that are unknown, or that the reader may not erase, are ignored."""
+    """Erase these memories, and free their bytes. Ids that are unknown, or that the reader may not erase, are ignored."""
+    return _free(context, delete(context, memory_ids))
+
+
+def erase_all(context: Context, scope: Mapping[str, str | None]) -> Erasure:
+    """Erase what `delete_all` deletes, and free the bytes."""
+    return _free(context, delete_all(context, scope))
+
+
+def delete(context: Context, memory_ids: Sequence[str]) -> Erasure:
+    """Erase these memories from everything that is read. Their bytes are freed later, together with those of others."""
     for memory_id in memory_ids:
         check_texts(id=memory_id)
     return _erase(context, memory_ids)
 
 
-def erase_all(context: Context, scope: Mapping[str, str | None]) -> Erasure:
-    """Erase all memories of a scope within the reader's user, of every agent. Raise `InvalidInput` for an empty scope.
+def delete_all(context: Context, scope: Mapping[str, str | None]) -> Erasure:
+    """Delete all memories of a scope within the reader's user, of every agent. Raise `InvalidInput` for an empty scope.
 
     A memory that agents or sessions outside the scope stored too is kept for them.
     """
@@ -110,6 +120,10 @@ def erase_all(context: Context, scope: Mapping[str, str | None]) -> Erasure:
         for batch in batches(ids, _AT_ONCE):
             proof += _erase(context, batch, scope={name: given[name] for name in _AUTHOR if name in given})
     return replace(proof, kept=tuple(dict.fromkeys(proof.kept)))
+
+
+def _free(context: Context, proof: Erasure) -> Erasure:
+    return proof if proof.bytes_freed else replace(proof, bytes_freed=context.store.compact())
 
 
 def _ids_within(context: Context, scope: Mapping[str, str | None]) -> list[str]:

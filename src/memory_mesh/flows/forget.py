@@ -10,7 +10,7 @@ from memory_mesh.core.errors import InvalidInput, shown
 from memory_mesh.core.model import ANYTHING, Kind, Reader, equals, iso, partition
 from memory_mesh.flows.audit import heads, prune_before
 from memory_mesh.flows.context import Context, Plan, check_texts, commit, paged
-from memory_mesh.flows.erase import ErasureCheck, Forgotten, erase_all
+from memory_mesh.flows.erase import ErasureCheck, Forgotten, delete_all
 
 # A part of a text that every place writes the same: rows as they are, history and blocks as JSON and in wire format.
 _RUN = re.compile(r'[^"\\;\x00-\x1f]+')
@@ -30,7 +30,7 @@ def forget(context: Context, user_id: str, *, verify: bool) -> Forgotten:
     sampled = [(id_, _sample(text)) for id_, text in _texts(owner)] if verify else []
     samples = {sample: id_ for id_, sample in reversed(sampled) if sample}
     before = context.file.find_bytes(samples)
-    proof = erase_all(owner, {"user_id": user_id})
+    proof = delete_all(owner, {"user_id": user_id})
     pruned = prune_before(owner, iso(context.clock() + 1))
     # Idempotency keys have no column for the user, but their partition names it.
     receipts = [row.key for row in paged(owner, Kind.RECEIPT, ANYTHING) if json.loads(row.partition)[0] == user_id]

@@ -424,7 +424,7 @@ OPERATIONS = (
     ),
     Operation(
         name="compact", method="compact", view="compacted", heading=DELETE, effect=Effect.WRITE,
-        summary="Free the bytes of deleted memories in the files of a large store.",
+        summary="Free the bytes that deleted memories left in the files.",
         examples=("compact", "compact --store sqlite:///memory.db"),
     ),
     Operation(

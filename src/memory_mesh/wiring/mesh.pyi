@@ -314,9 +314,13 @@ class AsyncMemoryMesh:
     async def pin(self, id: str, *, pinned: bool = True) -> MemoryRecord:
         """Pin a memory, so that it never decays, or unpin it. Raises `NotFound` if it is not visible."""
     async def delete(self, id: str | None = None, *, key: str | None = None) -> None:
-        """Erase a memory for good, named by its id or by the key of your own. Does nothing if there is none."""
+        """Erase a memory for good, named by its id or by the key of your own. Does nothing if there is none.
+
+        No call finds it any more. Its bytes are freed later, together with those of other deletions: when the store is closed
+        or opened, and by `compact`, `erase` and the heartbeat.
+        """
     async def erase(self, id: str | None = None, *, key: str | None = None) -> Erasure:
-        """Erase a memory for good, and return what was erased and the audit blocks that record it."""
+        """Erase a memory for good, free its bytes, and return what was erased and the audit blocks that record it."""
     async def delete_all(
         self,
         *,
@@ -444,9 +448,9 @@ class AsyncMemoryMesh:
     async def get_cache_stats(self) -> CacheStats:
         """Return the size, hits and misses of the search cache. It keeps up to 500 results for five minutes each."""
     async def compact(self) -> bool:
-        """Free the bytes of deleted memories, and return whether they are freed.
+        """Free the bytes of deleted and replaced memories now, and return whether they are freed.
 
-        Only needed for large stores: small ones are compacted by each deletion.
+        Closing a store does it too, up to 512 MiB.
         """
     def export(self, *, progress: Progress | None = None) -> AsyncIterator[str]:
         """Yield the memories that this agent and session can see, of every status, as lines of JSON, oldest first.

@@ -122,10 +122,11 @@ class Compiler:
             return Sql("NULL")
         expression = self._column(column)
         if is_list(column):
-            # Most lists are empty (`[]`), and checking the length is much cheaper than parsing them.
+            # Most lists are empty (`[]`). The first term selects the index that leaves them out; without one, checking the
+            # length is still much cheaper than parsing them.
             text = (
-                f"CASE WHEN length({expression}) < 3 THEN 0 WHEN {expression} IS NOT NULL THEN EXISTS "
-                f"(SELECT 1 FROM json_each({expression}) WHERE {test.format('value')}) END"
+                f"length({expression}) > 2 AND CASE WHEN length({expression}) < 3 THEN 0 WHEN {expression} IS NOT NULL "
+                f"THEN EXISTS (SELECT 1 FROM json_each({expression}) WHERE {test.format('value')}) END"
             )
             return Sql(text, values)
         return Sql(test.format(expression), values)

@@ -1,8 +1,8 @@
 """The SQLite store: one file, several processes, one transaction for each change.
 
-WAL with synchronous=FULL: a change that `apply` acknowledged survives a power cut. `secure_delete`, rewriting the file and
-truncating its log after each deletion remove erased bytes from the files. There is no table of keywords: the index in memory
-follows `changes`, and `matching` reads the memories themselves.
+WAL with synchronous=FULL: a change that `apply` acknowledged survives a power cut. Deleted bytes stay in the files until the
+file is rewritten and its log truncated, for many deletions at once: by `compact`, on closing, or by the next opening. There is no
+table of keywords: the index in memory follows `changes`, and `matching` reads the memories themselves.
 
 A fork must not inherit a SQLite connection. The child would inherit the count of locks that only the parent holds; when the
 parent closes, it removes the log under the writes of the child, and they are lost without an error. So every open store closes
@@ -59,8 +59,8 @@ from memory_mesh.stores.sqlite.opening import (
 )
 from memory_mesh.stores.sqlite.queries import condition_on, documents_of, near, page
 
-# Freeing bytes rewrites the file. Up to this size a deletion does it at once; for larger files `compact` does.
-_MAX_REWRITTEN = 64 * 1024 * 1024
+# Freeing bytes rewrites the file. Larger files are rewritten by `compact` only: nobody expects to wait long here.
+_MAX_REWRITTEN_ON_OPENING, _MAX_REWRITTEN_ON_CLOSING = 64 * 1024 * 1024, 512 * 1024 * 1024
 _PAUSES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05)  # seconds between attempts to write; the last one repeats
 _CHECKED_FOR = 0.1  # seconds during which reads do not look again whether the file was replaced; every write does
 _INDEXED_FROM = 1_000  # moves of a partition; a smaller one is read from the store as fast as from the files of an index
@@ -123,9 +123,7 @@ class SqliteStore:
             self._step("store.committed")
             if size >= _INDEXED_FROM:
                 self._make_index_folder()
-            if deletes or replaced:
-                return Applied(bytes_freed=self._free_deleted(connection))
-            return Applied(bytes_freed=not any(row.replaces for row in puts))
+            return Applied(bytes_freed=not (deletes or any(row.replaces for row in puts)))
 
     def version(self, partition: str) -> int:
         with self._use() as connection:
@@ -182,12 +180,13 @@ class SqliteStore:
             if opened.file is None:
                 return True
         with self._use(writing=True) as connection:
-            return self._free(connection)
+            return self._free(connection, wait_seconds=self._busy_seconds)
 
     def close(self) -> None:
         with self._lock:
             if not self._closed:
                 self._closed = True
+                self._free_pending(_MAX_REWRITTEN_ON_CLOSING)
                 self._disconnect()
 
     # --- the index ---
@@ -214,7 +213,7 @@ class SqliteStore:
     def has_deleted_bytes(self) -> bool:
         """Return whether bytes of deleted rows are still in the files."""
         with self._using() as opened:
-            return opened.prepared and tables.unfreed(opened.connection)
+            return opened.prepared and tables.unfreed(opened.connection) is not None
 
     def backup(self, target: Path, progress: Progress) -> int:
         """Copy the file while others read and write. The copy has the state of the moment at which it began."""
@@ -289,10 +288,9 @@ class SqliteStore:
         return opened
 
     def _adopt(self, opened: Opened) -> Opened:
-        """Use a file that was opened, and free the bytes that a deletion could not free."""
+        """Use a file that was opened, and free the bytes that its last user did not free."""
         self._opened, self._file = opened, opened.file
-        if opened.writable and not self._read_only and tables.unfreed(opened.connection) and self._is_small():
-            self._free(opened.connection)
+        self._free_pending(_MAX_REWRITTEN_ON_OPENING)
         return opened
 
     def _check_file(self) -> FileId | None:
@@ -318,36 +316,38 @@ class SqliteStore:
         with self._use() as connection:
             return [row[0] for row in connection.execute(query, condition.params)]
 
-    def _is_small(self) -> bool:
-        return self._path.stat().st_size <= _MAX_REWRITTEN
+    def _free_pending(self, max_size: int) -> None:
+        """Free deleted bytes, unless the file is larger or others use it now: then a later user frees them."""
+        opened = self._opened
+        if opened is None or not opened.writable or self._read_only:
+            return
+        with suppress(sqlite3.Error, OSError):  # neither opening nor closing fails because of it
+            if tables.unfreed(opened.connection) and not self.was_replaced() and self._path.stat().st_size <= max_size:
+                self._free(opened.connection, wait_seconds=0)
 
-    def _free_deleted(self, connection: sqlite3.Connection) -> bool:
-        """Free the bytes of a deletion: all of them in a small file, only those in the log of a large one."""
-        if self._is_small():
-            return self._free(connection)
-        with suppress(sqlite3.OperationalError):  # the change itself is durable
-            self._truncate_log(connection)
-        return False
-
-    def _free(self, connection: sqlite3.Connection) -> bool:
-        """Remove all deleted bytes. Return False if that must wait for the next deletion or opening."""
+    def _free(self, connection: sqlite3.Connection, *, wait_seconds: float) -> bool:
+        """Remove all deleted bytes. Return False if that must be done later."""
+        connection.execute(f"PRAGMA busy_timeout = {round(wait_seconds * 1000)}")
         try:
+            pending = tables.unfreed(connection)
             # Pages that SQLite rebuilt keep stray copies of rows that moved away, even with secure_delete. Only rewriting the
             # file removes them, and truncating the log removes the old pages.
             connection.execute("VACUUM")
-            if not self._truncate_log(connection):
+            if not self._truncate_log(connection, wait_seconds):
                 return False
-            tables.mark_freed(connection)
+            tables.mark_freed(connection, pending)
         except sqlite3.OperationalError:
             return False  # no space, or others use the file; the change itself is durable
+        finally:
+            connection.execute(f"PRAGMA busy_timeout = {round(self._busy_seconds * 1000)}")
         self._step("store.freed")
         return True
 
-    def _truncate_log(self, connection: sqlite3.Connection) -> bool:
+    def _truncate_log(self, connection: sqlite3.Connection, wait_seconds: float) -> bool:
         """Move all pages of the log into the file and empty it. SQLite waits for readers, but not for another checkpoint."""
-        until = time.monotonic() + self._busy_seconds
+        until = time.monotonic() + wait_seconds
         while connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
-            if time.monotonic() > until:
+            if time.monotonic() >= until:
                 return False
             time.sleep(0.01)
         return True

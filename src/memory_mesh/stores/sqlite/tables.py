@@ -35,7 +35,7 @@ from memory_mesh.core.model import (
 from memory_mesh.core.ports import Changes
 from memory_mesh.stores.base import BEGINNING, KEPT_MOVES, mark_of, version_in
 
-VERSION = 4
+VERSION = 5
 APPLICATION_ID = 0x4D4D5348  # "MMSH", in the header of our files: SQLite has this field to tell programs apart
 
 _TRIMMED_EVERY = 1_000  # moves; trimming the log less often keeps most changes fast
@@ -68,7 +68,7 @@ _INDEXES = (
     "CREATE INDEX IF NOT EXISTS memories_by_age ON memories (partition, created_at, number, id)",
     "CREATE INDEX IF NOT EXISTS memories_by_fingerprint ON memories (fingerprint) WHERE fingerprint IS NOT NULL",
     "CREATE INDEX IF NOT EXISTS memories_by_turn ON memories (partition, session_id, project, turn) WHERE turn IS NOT NULL",
-    "CREATE INDEX IF NOT EXISTS memories_by_sources ON memories (user_id, sources)",
+    "CREATE INDEX IF NOT EXISTS memories_with_sources ON memories (user_id, sources) WHERE length(sources) > 2",  # not []
     "CREATE INDEX IF NOT EXISTS memories_to_take_up ON memories (id) WHERE partition IS NULL",
     "CREATE INDEX IF NOT EXISTS blocks_by_memory ON yamo_blocks (ref, memory_revision, content_hash) WHERE ref IS NOT NULL",
     "CREATE UNIQUE INDEX IF NOT EXISTS blocks_by_number ON yamo_blocks (chain, number)",
@@ -132,7 +132,7 @@ def prepare(connection: sqlite3.Connection) -> None:
     for statement, table in zip(_TABLES, (MEMORIES, BLOCKS, RECORDS), strict=True):
         connection.execute(_with_columns(statement, table))
         _complete(connection, table)
-    for index in ("blocks_by_ref", "memories_by_status"):  # of schema 2
+    for index in ("blocks_by_ref", "memories_by_status", "memories_by_sources"):  # of schemas 2 and 4
         connection.execute(f"DROP INDEX IF EXISTS {index}")
     for statement in (*_INDEXES, TRIGGER.replace("TRIGGER", "TRIGGER IF NOT EXISTS", 1)):
         connection.execute(statement)
@@ -165,17 +165,18 @@ def schema_of(connection: sqlite3.Connection) -> str | None:
 
 def mark_unfreed(connection: sqlite3.Connection) -> None:
     """Record, in the transaction of a deletion, that its bytes must still be freed: a crash may come before that."""
-    connection.execute("INSERT OR IGNORE INTO mesh_meta VALUES ('unfreed', 'yes')")
+    connection.execute("INSERT OR REPLACE INTO mesh_meta VALUES ('unfreed', ?)", (secrets.token_hex(8),))
 
 
-def unfreed(connection: sqlite3.Connection) -> bool:
-    """Return whether the bytes of a deletion must still be freed."""
-    return connection.execute("SELECT 1 FROM mesh_meta WHERE key = 'unfreed'").fetchone() is not None
+def unfreed(connection: sqlite3.Connection) -> str | None:
+    """Return the mark of the last deletion whose bytes must still be freed, or None."""
+    row = connection.execute("SELECT value FROM mesh_meta WHERE key = 'unfreed'").fetchone()
+    return str(row[0]) if row else None
 
 
-def mark_freed(connection: sqlite3.Connection) -> None:
-    """Record that no bytes must be freed."""
-    connection.execute("DELETE FROM mesh_meta WHERE key = 'unfreed'")
+def mark_freed(connection: sqlite3.Connection, pending: str | None) -> None:
+    """Record that bytes were freed. The mark of a deletion that came during the rewrite stays."""
+    connection.execute("DELETE FROM mesh_meta WHERE key = 'unfreed' AND value = ?", (pending,))
 
 
 def _with_columns(statement: str, table: Table) -> str:
