@@ -104,6 +104,11 @@ def test_each_setting_comes_from_where_it_is_set(place: Place) -> None:
     assert (settings.agent_id, settings.session_id, settings.user_id) == ("p", "p", "h")
 
 
+def test_a_project_that_is_not_trusted_may_set_the_search_mode(place: Place) -> None:
+    place.set_project("search_mode = 'precise'")
+    assert place.load().options.search_mode == "precise"
+
+
 def test_an_argument_of_none_was_not_given(place: Place) -> None:
     place.set_home("agent_id = 'h'")
     assert place.load(agent_id=None).options.agent_id == "h"

@@ -17,7 +17,7 @@ from memory_mesh.flows.erase import Erasure
 from memory_mesh.flows.folders import Gone, Ingested
 from memory_mesh.flows.models import Checked
 from memory_mesh.interfaces.audit_views import anchored, blocks, exported, heads, rekeyed, verdicts  # noqa: F401  (found by name)
-from memory_mesh.interfaces.render import NAME, Answer, aligned, counted, one_line, preview, table
+from memory_mesh.interfaces.render import NAME, Answer, aligned, counted, one_line, paint, preview, table
 from memory_mesh.interfaces.transfer_views import backed_up, forgotten, memories_exported  # noqa: F401  (found by name)
 from memory_mesh.interfaces.values import Call
 
@@ -241,11 +241,17 @@ def lessons(found: Sequence[LessonBlock], call: Call) -> Answer:
     """Render lessons, one on each line: severity, confidence, rule, scope."""
     rows = [_lesson_row(one) for one in found]
     columns = ("severity", "sure", "rule", "applies to")
+
+    def draw() -> str:
+        if rows:
+            return table(f"{len(found)} lessons", columns, rows)
+        return "\n".join(filter(None, [paint(f"{NAME} 0 lessons."), _weaker(call) if call.arguments.get("query") else ""]))
+
     return Answer(
         text=f"{NAME} {len(found)} lessons." + (f"\n{aligned(rows)}" if rows else ""),
         data={"count": len(found), "lessons": [asdict(one) for one in found]},
         rows="lessons",
-        draw=(lambda: table(f"{len(found)} lessons", columns, rows)) if rows else None,
+        draw=draw,
     )
 
 

@@ -1,0 +1,227 @@
+"""Search modes: what recall and precise leave out, in searches, explanations and lessons."""
+
+import asyncio
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from memory_mesh import AsyncMemoryMesh, MemoryMesh
+from memory_mesh.core.errors import InvalidInput, SettingsError
+from memory_mesh.core.options import SEARCH_MODES
+from memory_mesh.core.search import ranker
+from memory_mesh.core.search.weights import MIN_SCORES
+from memory_mesh.models import HashingEmbedder
+
+from .house import House
+
+QUERY = "when does the deploy key rotate?"
+FACTS = [
+    "The deploy key rotates on Mondays.",
+    "The deploy key is in the vault.",
+    "A deploy takes an hour.",
+    "The key of the house is lost.",
+    "Ana prefers green tea.",
+    "Backups run every night at two.",
+]
+WORDS = ["when", "does", "deploy", "key", "rotate", "tea", "vault", "Ana", "backups", "night", "zeppelin"]
+LESSON: dict[str, object] = {
+    "situation": "The deploy failed with 401.", "error_pattern": "token_expired", "oversight": "Nobody looked at the expiry.",
+    "fix": "A new token.", "preventative_rule": "Refresh the token before a deploy.", "severity": "high",
+    "applicable_scope": "deploys",
+}  # fmt: skip
+Cuts = Mapping[str, float]
+
+
+@pytest.fixture
+def mesh(house: House) -> MemoryMesh:
+    filled = house.mesh(embedder=HashingEmbedder())
+    filled.add_many(FACTS)
+    return filled
+
+
+@pytest.fixture
+def cuts(mesh: MemoryMesh, monkeypatch: pytest.MonkeyPatch) -> Cuts:
+    """Minimum scores that keep two results in precise mode and four in recall mode, whatever the weights are."""
+    scores = [hit.score for hit in mesh.search(QUERY, min_score=0, use_cache=False)]
+    chosen = {"precise": (scores[1] + scores[2]) / 2, "recall": (scores[3] + scores[4]) / 2}
+    monkeypatch.setattr(ranker, "MIN_SCORES", chosen)
+    return chosen
+
+
+# --- searches ---
+
+
+def test_every_mode_has_a_minimum_score_and_precise_the_higher_one() -> None:
+    assert MIN_SCORES.keys() == set(SEARCH_MODES)
+    assert 0 < MIN_SCORES["recall"] < MIN_SCORES["precise"] < 1
+
+
+def test_precise_leaves_out_more_than_recall_and_recall_is_the_default(mesh: MemoryMesh, cuts: Cuts) -> None:
+    assert len(mesh.search(QUERY, mode="precise")) == 2
+    assert len(mesh.search(QUERY, mode="recall")) == len(mesh.search(QUERY)) == 4
+    assert min(hit.score for hit in mesh.search(QUERY, mode="precise")) >= cuts["precise"]
+
+
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    words=st.lists(
+        st.sampled_from(["when", "does", "deploy", "key", "rotate", "tea", "vault", "Ana", "backups", "night", "zeppelin"]),
+        min_size=1,
+    ),
+    limit=st.integers(1, 6),
+)
+def test_the_precise_results_are_the_first_ones_of_recall_with_equal_scores(
+    words: list[str], limit: int, filled: MemoryMesh
+) -> None:
+    precise, recall = (
+        [(hit.id, hit.score) for hit in filled.search(" ".join(words), limit, mode=mode)] for mode in ("precise", "recall")
+    )
+    assert precise == [pair for pair in recall if pair[1] >= MIN_SCORES["precise"]] == recall[: len(precise)]
+
+
+@pytest.fixture(scope="module")
+def filled() -> MemoryMesh:
+    mesh = MemoryMesh("memory://", embedder=HashingEmbedder())
+    mesh.add_many(FACTS)
+    return mesh
+
+
+@pytest.mark.usefixtures("cuts")
+@pytest.mark.parametrize("mode", [*SEARCH_MODES, None])
+def test_a_minimum_score_wins_over_the_mode(mesh: MemoryMesh, mode: str | None) -> None:
+    everything = mesh.search(QUERY, mode=mode, min_score=0)
+    assert len(everything) == len(FACTS)
+    assert [hit.id for hit in mesh.search(QUERY, mode=mode, min_score=everything[0].score)] == [everything[0].id]
+
+
+@pytest.mark.usefixtures("cuts")
+def test_the_option_sets_the_mode_and_the_argument_wins(house: House, mesh: MemoryMesh) -> None:
+    strict = house.mesh(embedder=HashingEmbedder(), search_mode="precise")
+    assert len(strict.search(QUERY)) == 2
+    assert len(strict.search(QUERY, mode="recall")) == 4
+    assert strict.explain(QUERY).mode == "precise"
+    with pytest.raises(SettingsError, match=r"search_mode 'precisely' is not valid.*did you mean 'precise'"):
+        house.mesh(search_mode="precisely")
+
+
+def test_under_rrf_neither_mode_leaves_anything_out(mesh: MemoryMesh) -> None:
+    found = [[hit.id for hit in mesh.search(QUERY, ranker="rrf", mode=mode)] for mode in SEARCH_MODES]
+    assert found[0] == found[1]
+    assert len(found[0]) == len(FACTS)
+    assert mesh.explain(QUERY, ranker="rrf", mode="precise").min_score == 0
+
+
+@pytest.mark.parametrize("mode", ["", "Precise", "exact", 1, True, ["recall"], b"recall"], ids=str)
+def test_an_unknown_mode_is_refused_with_the_two_that_exist(mesh: MemoryMesh, mode: object) -> None:
+    mesh.distill_lesson(LESSON)
+    for call in (mesh.search, mesh.explain, mesh.query_lessons):
+        for query in (QUERY, "") if call == mesh.query_lessons else (QUERY,):
+            with pytest.raises(InvalidInput, match=r"^mode is .*; expected one of recall, precise$"):
+                call(query, mode=mode)
+
+
+@pytest.mark.req("MESH-113")
+@pytest.mark.usefixtures("cuts")
+@pytest.mark.parametrize("first", SEARCH_MODES)
+def test_a_cached_search_of_one_mode_is_not_the_result_of_the_other(mesh: MemoryMesh, first: str) -> None:
+    second = SEARCH_MODES[1 - SEARCH_MODES.index(first)]
+    sizes = {"precise": 2, "recall": 4}
+    for mode in (first, second, first, second):
+        assert len(mesh.search(QUERY, mode=mode)) == sizes[mode]
+    assert mesh.get_cache_stats().hits == 2
+
+
+@pytest.mark.usefixtures("cuts")
+def test_what_the_mode_leaves_out_does_not_count_as_accessed(mesh: MemoryMesh) -> None:
+    def counts() -> list[int]:
+        by_text = {record.content: record.access_count for record in mesh.get_all()}
+        return [by_text[fact] for fact in FACTS]
+
+    before = counts()
+    mesh.search(QUERY, mode="precise")
+    mesh.explain(QUERY, mode="recall")  # its near misses are shown, which is no access either
+    after = counts()
+    assert [now - then for now, then in zip(after, before, strict=True)] == [1, 1, 0, 0, 0, 0]
+    mesh.search(QUERY, mode="recall")
+    assert sum(counts()) - sum(after) == 4
+
+
+def test_the_asynchronous_mesh_has_the_same_modes(tmp_path: Path) -> None:
+    async def sizes() -> list[int]:
+        async with AsyncMemoryMesh(tmp_path / "memory.db", embedder=HashingEmbedder()) as mesh:
+            await mesh.add_many(FACTS)
+            await mesh.distill_lesson(LESSON)
+            found = [await mesh.search(QUERY, mode=mode) for mode in SEARCH_MODES]
+            explained = [(await mesh.explain(QUERY, mode=mode)).answers for mode in SEARCH_MODES]
+            lessons = [await mesh.query_lessons("refresh the token", mode=mode) for mode in SEARCH_MODES]
+            return [len(each) for each in (*found, *explained, *lessons)]
+
+    with MemoryMesh(tmp_path / "plain.db", embedder=HashingEmbedder()) as mesh:
+        mesh.add_many(FACTS)
+        mesh.distill_lesson(LESSON)
+        found = [len(mesh.search(QUERY, mode=mode)) for mode in SEARCH_MODES]
+    assert asyncio.run(sizes()) == [*found, *found, 1, 1]
+
+
+# --- explanations ---
+
+
+def test_an_explanation_names_the_mode_its_cut_and_the_near_misses(mesh: MemoryMesh, cuts: Cuts) -> None:
+    for mode, left_out in (("precise", 4), ("recall", 2)):
+        explained = mesh.explain(QUERY, mode=mode)
+        assert (explained.mode, explained.min_score) == (mode, cuts[mode])
+        assert explained.left_out["min_score"] == left_out
+        assert len(explained.answers) == len(FACTS) - left_out
+        assert len(explained.nearly) == min(left_out, 3)
+        assert max(hit.result.score for hit in explained.nearly) < cuts[mode]
+
+
+@pytest.mark.usefixtures("cuts")
+def test_an_explanation_of_a_given_minimum_score_names_no_mode(mesh: MemoryMesh) -> None:
+    explained = mesh.explain(QUERY, mode="precise", min_score=0)
+    assert (explained.mode, explained.min_score, len(explained.answers)) == (None, 0, len(FACTS))
+
+
+# --- lessons ---
+
+
+@pytest.fixture
+def taught(mesh: MemoryMesh) -> MemoryMesh:
+    rules = {"Refresh the token before a deploy.": "low", "Ask before you order tea for guests.": "critical"}
+    for rule, severity in rules.items():
+        mesh.distill_lesson({**LESSON, "error_pattern": rule, "preventative_rule": rule, "severity": severity})
+    return mesh
+
+
+def test_a_lesson_found_by_a_query_has_its_score_and_is_equal_to_the_listed_one(taught: MemoryMesh) -> None:
+    found = taught.query_lessons("refresh the token", mode="recall")
+    scores = {hit.id: hit.score for hit in taught.search("refresh the token", filter="memory_type = 'lesson'")}
+    assert {lesson.memory_id: lesson.score for lesson in found} == scores
+    assert [lesson.score for lesson in taught.query_lessons()] == [None, None]
+    assert taught.query_lessons()[1] == found[0]
+
+
+def test_lessons_are_cut_as_in_precise_mode_unless_recall_is_given(taught: MemoryMesh, monkeypatch: pytest.MonkeyPatch) -> None:
+    best, other = (lesson.score for lesson in taught.query_lessons("refresh the token", mode="recall"))
+    assert best
+    assert other
+    assert best > other
+    monkeypatch.setattr(ranker, "MIN_SCORES", {"precise": (best + other) / 2, "recall": 0.0})
+    taught.clear_cache()
+    assert [lesson.score for lesson in taught.query_lessons("refresh the token")] == [best]
+    by_severity = [taught.query_lessons("refresh the token", order_by="severity DESC", mode=mode) for mode in SEARCH_MODES]
+    assert [[lesson.score for lesson in lessons] for lessons in by_severity] == [[other, best], [best]]
+    for mode in SEARCH_MODES:  # an empty query lists all
+        assert [lesson.severity for lesson in taught.query_lessons("", mode=mode)] == ["critical", "low"]
+
+
+def test_the_option_does_not_change_the_mode_of_lessons(
+    house: House, taught: MemoryMesh, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ranker, "MIN_SCORES", {"precise": 1.0, "recall": 0.0})
+    loose = house.mesh(embedder=HashingEmbedder(), search_mode="recall")
+    assert loose.query_lessons("refresh the token") == []
+    assert len(loose.query_lessons("refresh the token", mode="recall")) == 2
