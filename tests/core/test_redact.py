@@ -1,6 +1,8 @@
 """The redactor as a whole: what it writes, in both modes, for any text and any value, and that twice is the same as once."""
 
 import json
+import re
+from datetime import date, time
 from hashlib import blake2b
 from itertools import pairwise
 
@@ -8,7 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_mesh.core.redaction import KINDS, MASK, Redactor, find
+from memory_mesh.core.redaction import KINDS, MASK, Redactor, engine, find
+from memory_mesh.core.redaction.engine import PATTERNS
+from memory_mesh.core.redaction.pattern import Page
 from redaction_docs import load_entries
 
 MASKING = Redactor()
@@ -289,8 +293,8 @@ def test_a_redactor_remembers_digests_of_clean_texts_only_and_keeps_them_to_itse
     first = one.redact_value(value)
     assert one.redact_value(value) == first == {**value, "password": "[SECRET]"}
     assert {len(digest) for digest in one._clean} == {16}
-    assert blake2b(b"speaker", digest_size=16).digest() in one._clean
-    assert blake2b(b"password: hunter2", digest_size=16).digest() not in one._clean
+    assert blake2b(b"speaker\0Zacharias", digest_size=16).digest() in one._clean
+    assert blake2b(b"password\0hunter2", digest_size=16).digest() not in one._clean
     assert other._clean == set()
 
 
@@ -300,3 +304,44 @@ def test_what_a_redactor_remembers_is_bounded(monkeypatch: pytest.MonkeyPatch) -
     for number in range(100):
         redactor.redact_value(f"word {number}")
     assert len(redactor._clean) <= 10
+
+
+WORDS = st.sampled_from(PIECES) | st.text(max_size=8)
+METADATA = st.dictionaries(WORDS, WORDS, max_size=4)
+
+
+@given(st.lists(METADATA, max_size=4))
+def test_what_a_redactor_remembers_changes_no_result(values: list[dict[str, str]]) -> None:
+    used = Redactor()
+    twice = [used.redact_value(value) for value in [*values, *values]]  # type: ignore[arg-type]
+    assert twice == 2 * [Redactor().redact_value(value) for value in values]  # type: ignore[arg-type]
+
+
+@given(
+    key=st.sampled_from(sorted(engine._TIME_KEYS)),
+    day=st.dates(date(1000, 1, 1), date(2999, 12, 31)),
+    at=st.times().map(time.isoformat) | st.times().map(lambda at: at.isoformat(timespec="minutes")),
+    sign=st.sampled_from("T "),
+    zone=st.sampled_from(["", "Z", "+00:00", "+05:30", "-11:00"]),
+)
+def test_no_pattern_finds_anything_in_a_time_so_it_is_not_searched(key: str, day: date, at: str, sign: str, zone: str) -> None:
+    for text in (str(day), f"{day}{sign}{at}{zone}"):
+        assert engine._TIME.fullmatch(text)
+        assert find(text) == find(f"{key}: {text}") == []
+
+
+def test_a_name_is_replaced_in_a_time_too_and_a_time_key_may_hold_a_secret() -> None:
+    assert Redactor(names={"2024": "the-year"}).redact_value({"event_time": "2024-05-01"}) == {"event_time": "the-year-05-01"}
+    assert MASKING.redact_value({"event_time": "ann@example.org"}) == {"event_time": "[EMAIL]"}
+
+
+@given(st.lists(st.sampled_from(PIECES) | st.text(alphabet="0123456789 .-+/Aa:", max_size=12), max_size=3).map(" ".join))
+def test_the_number_of_digits_that_a_pattern_requires_hides_nothing_that_it_would_find(text: str) -> None:
+    page = Page(text)
+    for pattern in PATTERNS:
+        assert page.digits >= pattern.digits or not list(pattern.finds(page))
+
+
+@given(st.text(alphabet="aZ0.\u3000\u200b\x1c \n", max_size=80))
+def test_the_long_words_are_all_runs_of_sixteen_characters_and_more(text: str) -> None:
+    assert Page(text).long_words == "\n".join(re.findall(r"(?<!\S)\S{16,}", text))

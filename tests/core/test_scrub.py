@@ -344,3 +344,13 @@ def test_a_text_in_too_many_wrappings_is_refused() -> None:
         text = "<p>" + text.replace("&", "&amp;").replace("<", "&lt;") + "</p>"
     with pytest.raises(InvalidInput, match="layers of markup"):
         clean(text)
+
+
+CUT = MESH.merged({"chunking": {"max_tokens": 8, "hard_max_tokens": 12}, "validation": {"max_length": 24}})
+
+
+@given(st.lists(st.sampled_from(["# A\n", "word ", "\n", "#", "x" * 9, " ", "\t"]), max_size=9).map("".join))
+def test_a_text_is_valid_if_it_has_a_valid_chunk(text: str) -> None:
+    for settings in (DEFAULT, MESH, CUT, CUT.merged({"enabled": False}), CUT.merged({"validation": {"reject_empty": False}})):
+        clean = pipeline.cleaned(text, settings)
+        assert not clean.strip() or pipeline.is_valid(clean, settings) == bool(scrub(clean, settings).chunks)

@@ -1,5 +1,7 @@
 """The wire format: blocks as the document's examples write them, to the byte."""
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -229,3 +231,9 @@ def test_a_memory_cannot_pardon_a_tombstone(forged: str) -> None:
     assert blocks.erased_blocks(ERASE) != []
     for text in (retain(content=forged), retain(hypothesis=forged), retain(memory_id=forged), retain(agent=forged)):
         assert blocks.erased_blocks(text) == []
+
+
+@given(st.text(alphabet=st.sampled_from("aé;\n\r\v\f\x1c\x1d\x1e\x1f\x85\u2028\u2029\0\ud800\udfff\u200b ,")))
+def test_a_value_has_no_line_break_no_semicolon_and_nothing_that_cannot_be_stored(text: str) -> None:
+    breaks = re.sub("[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]+", " ", text)
+    assert wire_value(text) == re.sub("[\0\ud800-\udfff]", "\ufffd", breaks).replace(";", ",")

@@ -8,6 +8,7 @@ text that two readers could understand differently must not be accepted.
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TypeVar
 
 from memory_mesh.core.errors import InvalidInput, shown
@@ -58,9 +59,9 @@ class Yamo:
             raise InvalidInput(f"invalid priority {shown(self.priority)}", expected=", ".join(LEVELS))
         if not self.meta or not any(map(str, self.log)) or not self.handoff.strip():
             raise InvalidInput("a block lacks meta, log or handoff", expected="all three")
-        pairs = [*self.context, *self.constraints, *self.output, *self.meta]
-        for key in (pair[0] for pair in pairs if not isinstance(pair, str) and not _KEY.fullmatch(pair[0])):
-            raise InvalidInput(f"invalid key {shown(key)}", expected="a word without semicolons and line breaks")
+        for pair in (*self.context, *self.constraints, *self.output, *self.meta):
+            if not isinstance(pair, str) and not _is_key(pair[0]):
+                raise InvalidInput(f"invalid key {shown(pair[0])}", expected="a word without semicolons and line breaks")
 
     def text(self) -> str:
         """Return the block as text."""
@@ -74,6 +75,12 @@ class Yamo:
         return "\n".join(lines) + "\n"
 
 
+@lru_cache(maxsize=256)  # our own blocks have few keys
+def _is_key(text: str) -> bool:
+    return _KEY.fullmatch(text) is not None
+
+
+@lru_cache(maxsize=256)
 def agent_name(agent_id: str) -> str:
     """Return the agent in the alphabet of the grammar."""
     return "MemoryMesh_" + re.sub(r"[^A-Za-z0-9_]", "_", agent_id)
@@ -81,7 +88,10 @@ def agent_name(agent_id: str) -> str:
 
 def wire_value(raw: object) -> str:
     """Return a value as one field: semicolons become commas and line breaks become spaces."""
-    return _UNSTORABLE_CHAR.sub("\ufffd", _BREAKS.sub(" ", str(raw))).replace(";", ",")
+    text = str(raw)
+    if not text.isprintable():
+        text = _UNSTORABLE_CHAR.sub("\ufffd", _BREAKS.sub(" ", text))
+    return text.replace(";", ",")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,8 +110,10 @@ class Seal:
 
 
 def _section(name: str, fields: Sequence[Constraint]) -> list[str]:
-    lines = (f"- {wire_value(field)}" if isinstance(field, str) else f"{field[0]};{wire_value(field[1])}" for field in fields)
-    return [f"{name}:", *(f"  {line};" for line in lines)] if fields else []
+    if not fields:
+        return []
+    pairs = [(f"- {wire_value(one)}" if isinstance(one, str) else f"{one[0]};{wire_value(one[1])}") for one in fields]
+    return [f"{name}:", *[f"  {pair};" for pair in pairs]]
 
 
 # --- parsing ---

@@ -12,7 +12,7 @@ from html import unescape
 from memory_mesh.core.errors import InvalidInput
 from memory_mesh.core.model import Value
 from memory_mesh.core.redaction import Redactor
-from memory_mesh.core.scrubbing import MESH_OVERRIDES, ScrubSettings, joined_words, scrub, without_tags
+from memory_mesh.core.scrubbing import MESH_OVERRIDES, ScrubSettings, cleaned, is_valid, joined_words, without_tags
 
 # Keys that define the scope of a memory. Masking them would merge two readers, which is worse than an address in an id.
 SCOPE_KEYS = frozenset({"user_id", "agent_id", "session_id", "project"})
@@ -38,15 +38,15 @@ class Layer0:
     def _cleaned(self, text: str) -> str:
         redacted = self.redact(text)
         try:
-            scrubbed = scrub(redacted, self.scrub)
+            scrubbed = cleaned(redacted, self.scrub)
         except InvalidInput:
             return redacted
-        if scrubbed.text.strip() and not scrubbed.chunks:
+        if scrubbed.strip() and not is_valid(scrubbed, self.scrub):
             rules = self.scrub.validation
             expected = f"{rules.min_length} to {rules.max_length:,} characters (scrub.validation)"
-            raise InvalidInput(f"the text is rejected: it has {len(scrubbed.text):,} characters", expected=expected)
-        is_changed = scrubbed.text != redacted and scrubbed.text.strip()
-        return self.redact(scrubbed.text) if is_changed else redacted
+            raise InvalidInput(f"the text is rejected: it has {len(scrubbed):,} characters", expected=expected)
+        is_changed = scrubbed != redacted and scrubbed.strip()
+        return self.redact(scrubbed) if is_changed else redacted
 
     def _without_hiding_tags(self, text: str) -> str:
         """Return the text; without its tags if they hide what must be masked, also in comments, scripts and attributes."""

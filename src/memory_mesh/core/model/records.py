@@ -1,13 +1,15 @@
 """Frozen records, which flows use and faces return, and their conversion from and to rows. A change makes a new record."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
+from functools import cache
+from operator import attrgetter
 from typing import Any, ClassVar, Protocol, Self, TypeVar
 
 from memory_mesh.core.errors import InvalidInput, StoreCorrupt, shown
-from memory_mesh.core.model.rows import Kind, Row, Value, Vector, checked, fields_of
+from memory_mesh.core.model.rows import Kind, Row, Value, Vector, check_base, checked, checked_fields, fields_of
 from memory_mesh.core.model.scope import MemoryType, Reader, partition_for, visible
 from memory_mesh.core.reprs import short_repr
 
@@ -196,7 +198,7 @@ class Memory(MemoryRecord):
 
     def record(self) -> MemoryRecord:
         """Return the public part."""
-        return MemoryRecord(**{name: getattr(self, name) for name in _PUBLIC})
+        return MemoryRecord(**dict(zip(_PUBLIC_NAMES, _public_values(self), strict=True)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -433,18 +435,28 @@ def change_id(memory_id: str, revision: int) -> str:
     return f"{memory_id}#{revision}"
 
 
-_PUBLIC = frozenset(f.name for f in fields(MemoryRecord))
+_PUBLIC_NAMES = tuple(f.name for f in fields(MemoryRecord))
+_PUBLIC = frozenset(_PUBLIC_NAMES)
+_public_values = attrgetter(*_PUBLIC_NAMES)
 
 
 def _row(record: Any, kind: Kind, partition: str, replaces: int = 0) -> Row:
-    values = {f.name: getattr(record, f.name) for f in fields(record)}
-    plain = {name: str(value) if isinstance(value, StrEnum) else value for name, value in values.items()}
+    names, values = _columns_of(record.__class__, kind)
     row = Row(
         kind=kind, id=record.id, partition=partition, created_at=record.created_at, revision=record.revision, replaces=replaces,
-        number=values.get("number", 0), vector=values.get("vector"),
-        fields={column.name: plain[column.name] for column in fields_of(kind) if column.name in values},
+        number=getattr(record, "number", 0), vector=getattr(record, "vector", None),
+        fields=checked_fields(kind, zip(names, values(record), strict=True)),
     )  # fmt: skip
-    return checked(row)
+    check_base(row)
+    return row
+
+
+@cache
+def _columns_of(record: type, kind: Kind) -> tuple[tuple[str, ...], Callable[[Any], tuple[Value, ...]]]:
+    """Return the columns of a kind that a type of record has, and the function that returns their values."""
+    own = {f.name for f in fields(record)}
+    names = tuple(column.name for column in fields_of(kind) if column.name in own)
+    return names, attrgetter(*names) if len(names) > 1 else lambda one: tuple(getattr(one, name) for name in names)
 
 
 def _checked_record(cls: type[Record], row: Row) -> Record:

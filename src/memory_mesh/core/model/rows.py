@@ -160,8 +160,10 @@ class Vector:
 
     @property
     def finite(self) -> bool:
-        # One value that is not finite makes the sum not finite. Finite 32-bit floats cannot: 64 bits have room for their sum.
-        return isfinite(sum(array("f", self.data)))
+        # The last byte of a value that is not finite is 7F or FF, and hardly any finite one has it. One such value makes the sum
+        # not finite. Finite 32-bit floats cannot: 64 bits have room for their sum.
+        last = self.data[3::4]
+        return not (b"\x7f" in last or b"\xff" in last) or isfinite(sum(array("f", self.data)))
 
     @classmethod
     def of(cls, model: str, values: list[float]) -> "Vector":
@@ -243,22 +245,35 @@ def batches(items: Iterable[T], size: int) -> Iterator[list[T]]:
 
 def checked(row: Row) -> Row:
     """Return the row without empty fields, or raise `InvalidInput` if a field or vector does not belong to its kind or type."""
-    fields = {name: value for name, value in row.fields.items() if value is not None}
-    checks = _checks(row.kind)
-    for name, value in fields.items():
+    row = replace(row, fields=checked_fields(row.kind, row.fields.items()))
+    check_base(row)
+    return row
+
+
+def checked_fields(kind: Kind, items: Iterable[tuple[str, Value]]) -> dict[str, Value]:
+    """Return the fields that have a value, or raise `InvalidInput` for one that does not belong to the kind or its type."""
+    fields, checks = dict[str, Value](), _checks(kind)
+    for name, value in items:
+        if value is None:
+            continue
         fits = checks.get(name)
         if fits is None:
-            raise InvalidInput(f"a {row.kind} has no field {name!r}")
+            raise InvalidInput(f"a {kind} has no field {name!r}")
         if not fits(value):
             raise InvalidInput(str(fault(BY_NAME[name], value)))
+        fields[name] = str(value) if isinstance(value, StrEnum) else value
+    return fields
+
+
+def check_base(row: Row) -> None:
+    """Raise `InvalidInput` if a row with checked fields lacks one, or if its other attributes are wrong."""
     for name, fits in _BASE_CHECKS.items():
         if not fits(value := getattr(row, name)):
             raise InvalidInput(str(fault(BY_NAME[name], value)))
-    if missing := [name for name in REQUIRED.get(row.kind, ()) if name not in fields]:
+    if missing := [name for name in REQUIRED.get(row.kind, ()) if name not in row.fields]:
         raise InvalidInput(f"a {row.kind} needs {', '.join(missing)}")
     if row.vector:
         _check_vector(row.kind, row.vector)
-    return replace(row, fields=fields)
 
 
 @cache  # hashing an Enum for each field of each row is slow
@@ -285,6 +300,8 @@ def _is_text(value: Value) -> bool:
     # PostgreSQL rejects NUL in a text, and no store can encode half a surrogate pair.
     if not isinstance(value, str) or "\0" in value:
         return False
+    if value.isascii():
+        return True
     try:
         value.encode()
     except UnicodeEncodeError:
@@ -294,7 +311,7 @@ def _is_text(value: Value) -> bool:
 
 def _are_texts(values: list[Value]) -> bool:
     # Checked as one joined text because a memory has many keywords. The space stops two surrogate halves from forming a pair.
-    return all(type(value) is str for value in values) and _is_text(" ".join(values))  # type: ignore[arg-type]
+    return not values or (set(map(type, values)) == {str} and _is_text(" ".join(values)))  # type: ignore[arg-type]
 
 
 def _is_int(value: Value) -> bool:

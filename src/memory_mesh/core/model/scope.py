@@ -121,6 +121,7 @@ def partitions(reader: Reader) -> tuple[str, ...]:
     return (shared,) if reader.agent_id is None else (shared, partition(reader.user_id, reader.agent_id))
 
 
+@lru_cache(maxsize=1024)
 def partition(user_id: str | None, agent_id: str | None) -> str:
     """Return the name of the partition of a user's agent, or of the partition that all agents of the user share."""
     return json.dumps([user_id, agent_id], ensure_ascii=False)

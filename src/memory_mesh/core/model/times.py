@@ -6,6 +6,7 @@ A time is a text: ISO 8601 in UTC with milliseconds and `Z`. On every store thes
 
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
+from functools import lru_cache
 from itertools import count
 from secrets import randbits
 
@@ -22,6 +23,7 @@ _SPACE = 1 << 24
 _ID = LazyRegex(r"[a-z_]+_([0-9]{1,14})_[0-9a-f]{6}")
 
 
+@lru_cache(maxsize=64)  # the rows of one write have the same time
 def iso(ms: int) -> str:
     """Format Unix milliseconds as text."""
     return _text(EPOCH + timedelta(milliseconds=ms))

@@ -31,6 +31,7 @@ from memory_mesh.core.redaction import (
 )
 from memory_mesh.core.redaction.pattern import Finding, Page, Pattern, Span, merged
 from memory_mesh.core.redaction.plain import Plain
+from memory_mesh.core.text import LazyRegex
 
 if TYPE_CHECKING:
     from memory_mesh.core.model import Value
@@ -41,17 +42,29 @@ PATTERNS: tuple[Pattern, ...] = (
     *phone.PATTERNS, *keys.GENERAL,
     *assignments.PATTERNS, *commands.PATTERNS, *pairs.PATTERNS, *tables.PATTERNS,
 )  # fmt: skip
-# Patterns with the same precondition, so that it is checked once per text.
+# Patterns with the same precondition, so that it is checked once per text, and the preconditions by hint.
 _GATES: dict[tuple[int, bool, tuple[str, ...], Callable[[Page], bool] | None], list[tuple[int, Pattern]]] = {}
 for _rank, _pattern in enumerate(PATTERNS):
     if not _pattern.prefixes:
         _gate = (_pattern.digits, _pattern.long_word, _pattern.hints, _pattern.when)
         _GATES.setdefault(_gate, []).append((_rank, _pattern))
+_BY_NUMBER = [(*gate, patterns) for gate, patterns in _GATES.items()]
+_WITHOUT_HINTS = [number for number, gate in enumerate(_GATES) if not gate[2]]
+_HINTS = [
+    (hint, {n for n, gate in enumerate(_GATES) if hint in gate[2]}) for hint in {hint for gate in _GATES for hint in gate[2]}
+]
+_ASCII_HINTS = [(hint, numbers) for hint, numbers in _HINTS if hint.isascii()]
 _PREFIXED = [(prefix, rank) for rank, pattern in enumerate(PATTERNS) for prefix in pattern.prefixes]
 _BY_ID = {pattern.id: pattern for pattern in PATTERNS}
 _MAX_ROUNDS = 12
 _AROUND, _EDGE = 2048, 256
-_MAX_REMEMBERED_CHARS, _MAX_REMEMBERED = 64, 10_000
+_MAX_REMEMBERED_CHARS, _MAX_REMEMBERED = 200, 10_000
+# Most metadata has a time, and no two are equal. No pattern finds anything in one, nor after its key.
+_TIME_KEYS = frozenset({"event_time", "valid_from", "valid_until", "expires_at", "timestamp"})
+_TIME = LazyRegex(
+    r"[12][0-9]{3}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])"
+    r"(?:[T ](?:[01][0-9]|2[0-3]):[0-5][0-9](?::[0-5][0-9](?:\.[0-9]{1,6})?)?(?:Z|[+-][01][0-9]:[0-5][0-9])?)?"
+)
 
 Mode = Literal["mask", "pseudonym"]
 
@@ -63,11 +76,12 @@ def find(text: str, *, off: frozenset[str] = frozenset()) -> list[Finding]:
     """
     plain = Plain.of(text)
     page = Page(plain.text)
+    folded, digits = page.folded, page.digits
+    hinted = {number for hint, numbers in (_ASCII_HINTS if folded.isascii() else _HINTS) if hint in folded for number in numbers}
     spans = [
         (start, end, rank)
-        for (digits, long_word, hints, when), patterns in _GATES.items()
-        if page.digits >= digits and (page.long_words or not long_word) and (not hints or page.holds(hints))
-        if when is None or when(page)
+        for min_digits, long_word, _, when, patterns in map(_BY_NUMBER.__getitem__, (*_WITHOUT_HINTS, *hinted))
+        if digits >= min_digits and (page.long_words or not long_word) and (when is None or when(page))
         for rank, pattern in patterns
         if not off or pattern.kind not in off
         for start, end in pattern.finds(page)
@@ -117,7 +131,18 @@ class Redactor:
 
     def redact(self, text: str) -> str:
         """Return the text with every finding and name replaced."""
-        return self._replaced(text, find(text, off=self.off))
+        findings = find(text, off=self.off)
+        if not findings and self._names_regex is None:
+            return text
+        for _ in range(_MAX_ROUNDS):
+            masked, masks = self._masked(text, findings)
+            renamed = self._renamed(masked)
+            if renamed == text:
+                return text
+            # A mask changes the context of the rest of the text, so the search repeats until it finds nothing.
+            findings = _find_near(renamed, masks, self.off) if renamed == masked else find(renamed, off=self.off)
+            text = renamed
+        return "[REDACTED]"  # only a text built for this needs so many rounds
 
     def count(self, before: str, after: str) -> dict[str, int]:
         """Return how many values of each kind were replaced between two versions of a text; names have the kind `name`."""
@@ -133,17 +158,6 @@ class Redactor:
             counts["name"] = len(self._ids_regex.findall(text))
         return counts
 
-    def _replaced(self, text: str, findings: list[Finding]) -> str:
-        for _ in range(_MAX_ROUNDS):
-            masked, masks = self._masked(text, findings)
-            renamed = self._renamed(masked)
-            if renamed == text:
-                return text
-            # A mask changes the context of the rest of the text, so the search repeats until it finds nothing.
-            findings = _find_near(renamed, masks, self.off) if renamed == masked else find(renamed, off=self.off)
-            text = renamed
-        return "[REDACTED]"  # only a text built for this needs so many rounds
-
     def redact_value(self, value: "Value", key: str = "") -> "Value":
         """Redact every text in a JSON value, keys included. A key is a cue for its value, even for a number."""
         if isinstance(value, str):
@@ -158,8 +172,11 @@ class Redactor:
         return value
 
     def _object(self, value: "dict[str, Value]") -> "dict[str, Value]":
+        digest = _digest(*value)
+        if digest in self._clean:
+            return {key: self.redact_value(item, key) for key, item in value.items()}
         result: dict[str, Value] = {}
-        masked = {key: self._replaced(key, self._find_short(key)) for key in value}
+        masked = {key: self.redact(key) for key in value}
         taken, numbers = set(masked.values()), Counter[str]()
         for key, item in value.items():
             same = unique = masked[key]
@@ -168,33 +185,32 @@ class Redactor:
                 numbers[same] += 1
                 unique = f"{same} {numbers[same] + 1}"
             result[unique] = self.redact_value(item, unique)
+        if taken == set(value):
+            self._remember(digest)
         return result
 
     def _text_of_key(self, value: str, key: str) -> str:
         """Redact a value together with its key: `{"password": "hunter2"}` reads like `password: hunter2`."""
-        lead = f"{key}: "
+        digest = _digest(key, value)
+        if digest in self._clean or (key in _TIME_KEYS and self._names_regex is None and _TIME.fullmatch(value)):
+            return value
+        lead, given = f"{key}: ", value
         for _ in range(_MAX_ROUNDS):
-            findings = [one for one in self._find_short(lead + value) if one.start >= len(lead)] if key else []
-            masked = self._masked(lead + value, findings)[0][len(lead) :]
-            redacted = self._replaced(masked, self._find_short(masked))
+            findings = [one for one in find(lead + value, off=self.off) if one.start >= len(lead)] if key else []
+            redacted = self.redact(self._masked(lead + value, findings)[0][len(lead) :])
             if redacted == value:
+                if value == given:
+                    self._remember(digest)
                 return value
             value = redacted
         return "[REDACTED]"
 
-    def _find_short(self, text: str) -> list[Finding]:
-        """Like `find`, but remember the digests of short texts without findings: keys, speakers and tags repeat in every call."""
-        if len(text) > _MAX_REMEMBERED_CHARS:
-            return find(text, off=self.off)
-        digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
-        if digest in self._clean:
-            return []
-        findings = find(text, off=self.off)
-        if not findings:
-            if len(self._clean) >= _MAX_REMEMBERED:
-                self._clean.clear()
+    def _remember(self, digest: bytes | None) -> None:
+        """Remember the digest of texts without findings: keys, speakers and tags repeat in every call."""
+        if len(self._clean) >= _MAX_REMEMBERED:
+            self._clean.clear()
+        if digest:
             self._clean.add(digest)
-        return findings
 
     def _masked(self, text: str, findings: list[Finding]) -> tuple[str, list[Span]]:
         """Return the text with a mask for each finding, and the spans of the masks."""
@@ -227,6 +243,14 @@ class Redactor:
             return name[0] if _cuts(name.span(), masks) else self._ids.get(_folded(name[0]), "[REDACTED]")
 
         return self._names_regex.sub(replacement, text)
+
+
+def _digest(*texts: str) -> bytes | None:
+    """Return a digest of a few short texts; None for longer ones, which seldom repeat."""
+    joint = "\0".join(texts)
+    if len(joint) > _MAX_REMEMBERED_CHARS or joint.count("\0") >= max(1, len(texts)):
+        return None
+    return blake2b(joint.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
 def masked(text: str) -> str:

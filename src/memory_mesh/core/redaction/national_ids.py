@@ -335,7 +335,8 @@ def _dense() -> re.Pattern[bytes]:
 
 
 def _may_have_ids(page: Page) -> bool:
-    return _dense().search(page.shape) is not None
+    # The forms with fewer than six digits have a letter right after a digit.
+    return (page.digits >= 6 or b"0A" in page.shape) and _dense().search(page.shape) is not None
 
 
 def _found(page: Page) -> dict[str, list[Span]]:
@@ -350,7 +351,7 @@ def _found(page: Page) -> dict[str, list[Span]]:
 
 
 def _pattern(one: _Id) -> Pattern:
-    return Pattern(one.id, one.label, lambda page: _found(page).get(one.id, ()), when=_may_have_ids, normal=compact)
+    return Pattern(one.id, one.label, lambda page: _found(page).get(one.id, ()), digits=3, when=_may_have_ids, normal=compact)
 
 
 NATIONAL_IDS = tuple(map(_pattern, _IDS))

@@ -137,5 +137,5 @@ def _mod97(iban: str) -> bool:
 
 CARDS = (
     Pattern("iban", "IBAN", _ibans, digits=2, normal=compact),
-    Pattern("card", "CARD", _cards, normal=compact),
+    Pattern("card", "CARD", _cards, digits=_MIN_DIGITS, normal=compact),
 )

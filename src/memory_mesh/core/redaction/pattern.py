@@ -18,6 +18,7 @@ from memory_mesh.core.text import LazyRegex
 Span = tuple[int, int]
 
 _MIN_DIGITS, _MAX_ID_CHARS = 4, 24
+_MIN_LONG_WORD = 16  # characters of a key
 BEFORE, AFTER = 48, 24  # how far a cue word reaches: most cues stand before the value
 # Parts of character classes. Patterns search the plain form of a text, which has only ASCII digits and one kind of space.
 SPACES, DASHES, DIGIT = " ", "\\-\u2012\u2013", "[0-9]"  # an explicit class is searched faster than \\d
@@ -55,8 +56,8 @@ class Page:
 
     @lazy_property
     def long_words(self) -> str:
-        """The words of at least 16 characters, the minimum for a key. Most texts have few, so searching them is quick."""
-        return "\n".join(word[0] for word in _LONG_WORD.finditer(self.text))
+        """The words that are long enough for a key. Most texts have few, so searching them is quick."""
+        return "\n".join(word for word in self.text.split() if len(word) >= _MIN_LONG_WORD)
 
     def holds(self, stems: tuple[str, ...]) -> bool:
         """Return whether any of the stems (in lower case) occurs."""
@@ -125,7 +126,6 @@ class Cue:
         return bool(found or (after and self.words.search(text, end, end + after)))
 
 
-_LONG_WORD = LazyRegex(r"(?<!\S)\S{16,}")
 _SHAPES = bytes(48 if chr(code).isdigit() and code < 128 else 65 if chr(code).isalpha() else code for code in range(256))
 
 

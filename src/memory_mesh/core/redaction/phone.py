@@ -206,4 +206,4 @@ def _e164(value: str) -> str:
     return format_number(parse("+" + number.lstrip("+0") if abroad else number, region), PhoneNumberFormat.E164)
 
 
-PATTERNS = (Pattern("phone", "PHONE", find_phones, normal=_e164),)
+PATTERNS = (Pattern("phone", "PHONE", find_phones, digits=_MIN_DIGITS, normal=_e164),)

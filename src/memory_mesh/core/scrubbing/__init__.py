@@ -1,10 +1,21 @@
 """The scrubber of RFC-0011: six stages that clean a text before it is stored."""
 
 from memory_mesh.core.scrubbing.cleaning import joined_words, without_tags
-from memory_mesh.core.scrubbing.pipeline import Chunk, Scrubbed, annotate, is_heading, scrub, section_at, split_chunks, validate
+from memory_mesh.core.scrubbing.pipeline import (
+    Chunk,
+    Scrubbed,
+    annotate,
+    cleaned,
+    is_heading,
+    is_valid,
+    scrub,
+    section_at,
+    split_chunks,
+    validate,
+)  # fmt: skip
 from memory_mesh.core.scrubbing.settings import MESH_OVERRIDES, Chunking, ScrubSettings
 
 __all__ = [
-    "MESH_OVERRIDES", "Chunk", "Chunking", "ScrubSettings", "Scrubbed", "annotate", "is_heading", "joined_words", "scrub",
-    "section_at", "split_chunks", "validate", "without_tags",
+    "MESH_OVERRIDES", "Chunk", "Chunking", "ScrubSettings", "Scrubbed", "annotate", "cleaned", "is_heading", "is_valid",
+    "joined_words", "scrub", "section_at", "split_chunks", "validate", "without_tags",
 ]  # fmt: skip

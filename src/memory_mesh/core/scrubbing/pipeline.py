@@ -16,7 +16,7 @@ from hashlib import sha256
 from memory_mesh.core.errors import InvalidInput
 from memory_mesh.core.scrubbing import cleaning
 from memory_mesh.core.scrubbing.cleaning import HEADING, blocks, title
-from memory_mesh.core.scrubbing.settings import Chunking, ScrubSettings
+from memory_mesh.core.scrubbing.settings import Chunking, ScrubSettings, Validation
 from memory_mesh.core.text import TokenCounter, estimate, is_blank
 
 _STAGES = (cleaning.clean_structure, cleaning.filter_noise, cleaning.normalise)
@@ -54,7 +54,7 @@ def scrub(
     text: str, settings: ScrubSettings, *, source: str | None = None, at: str | None = None, count: TokenCounter = estimate
 ) -> Scrubbed:
     """Return the clean text and its chunks."""
-    clean = _cleaned(text, settings) if settings.enabled else text
+    clean = cleaned(text, settings)
     chunks = annotate(split_chunks(clean, settings.chunking, count), source, at)
     return Scrubbed(clean, validate(chunks, settings) if settings.enabled else chunks)
 
@@ -69,13 +69,27 @@ def annotate(chunks: tuple[Chunk, ...], source: str | None = None, at: str | Non
 
 def validate(chunks: tuple[Chunk, ...], settings: ScrubSettings) -> tuple[Chunk, ...]:
     """Stage 6: reject chunks that are empty or too long, or too short if a minimum is enforced."""
-    rules = settings.validation
+    return tuple(chunk for chunk in chunks if _is_valid(chunk.text, settings.validation))
+
+
+def _is_valid(chunk: str, rules: Validation) -> bool:
     shortest = rules.min_length if rules.enforce_min_length else 0
-    valid = (chunk for chunk in chunks if shortest <= len(chunk.text) <= rules.max_length)
-    return tuple(chunk for chunk in valid if chunk.text.strip() or not rules.reject_empty)
+    return shortest <= len(chunk) <= rules.max_length and bool(chunk.strip() or not rules.reject_empty)
 
 
-def _cleaned(text: str, settings: ScrubSettings) -> str:
+def is_valid(clean: str, settings: ScrubSettings) -> bool:
+    """Return whether a clean text that is not blank has a valid chunk."""
+    if not settings.enabled:
+        return True
+    if "#" in clean or estimate(clean) > settings.chunking.max_tokens:
+        return bool(validate(split_chunks(clean, settings.chunking, estimate), settings))
+    return _is_valid(clean.lstrip("\n").rstrip(), settings.validation)  # one chunk: it is short and has no heading
+
+
+def cleaned(text: str, settings: ScrubSettings) -> str:
+    """Return the clean text: stages 1 to 3."""
+    if not settings.enabled:
+        return text
     for _ in range(_MAX_ROUNDS):
         before = text
         for stage in _STAGES if _NEEDS_WORK.search(text) else ():
