@@ -7,14 +7,35 @@ from unittest.mock import patch
 import pytest
 from hypothesis import strategies as st
 
-from memory_mesh.core.model import ANYTHING, In, Kind, Reader, Row, Value, Vector, Where, iso, partition_for
+from memory_mesh.core.model import (
+    ANYTHING,
+    And,
+    Compare,
+    In,
+    IsNull,
+    Kind,
+    Like,
+    Not,
+    Op,
+    Or,
+    Reader,
+    Row,
+    Value,
+    Vector,
+    Where,
+    iso,
+    partition_for,
+)
 from memory_mesh.core.ports import Index, Store
 from memory_mesh.core.search.query import SIGNALS, Pool, Query
+from memory_mesh.index.table import FACETS
 
 from .reference import reference
 
 WORDS = ("red", "apple", "carol", "漢字", "key", "c++")
 SPEAKERS = ("Carol", "Bob Key", "漢字")
+_FILTERED = ("session_id", "speaker", "status", "memory_type", "created_at", "event_time", "turn", "metadata.k")
+_OPERANDS = ("a", "s", "global", "active", "Carol", "x", "", iso(0), iso(1), "1970", 1, 0.5, 2, True, False)
 LARGE = 1000  # a pool with room for every candidate
 
 
@@ -50,6 +71,17 @@ _vectors = st.builds(
 )
 
 
+_FACETS: dict[str, st.SearchStrategy[Value]] = {
+    "category": st.sampled_from(("a", "x", "")),
+    "project": st.sampled_from(("a", "s")),
+    "importance": st.sampled_from((0, 0.5, 1, 1.0)),
+    "trust": st.sampled_from((0.5, 2)),
+    "pinned": st.booleans(),
+    "tags": st.lists(st.sampled_from(("a", "x", "s")), max_size=2),
+    "metadata": st.fixed_dictionaries({}, optional={"k": st.sampled_from(("a", 1, True, None))}),
+}
+
+
 @st.composite
 def memories(draw: st.DrawFn, id_: str, replaces: int) -> Row:
     """Draw a memory of any scope, status, session and position in the session."""
@@ -67,6 +99,7 @@ def memories(draw: st.DrawFn, id_: str, replaces: int) -> Row:
         turn=draw(st.none() | st.integers(0, 3)),
         event_time=draw(st.none() | st.integers(0, 2).map(iso)),
         expires_at=draw(st.sampled_from((None, None, None, iso(500), iso(1000), iso(1500)))),
+        **draw(st.fixed_dictionaries({}, optional=_FACETS)),
     )
     return _but(row, created_at=iso(draw(st.integers(0, 2))), vector=draw(st.none() | _vectors))
 
@@ -87,7 +120,22 @@ def passages(draw: st.DrawFn, id_: str, owner: Row, replaces: int) -> Row:
 
 
 def wheres() -> st.SearchStrategy[Where]:
-    return st.frozensets(st.sampled_from("abcdefgh")).map(lambda ids: In("id", tuple(sorted(ids))))
+    """Draw conditions on columns that an index has, and on some that it lacks (`id`, `turn`, metadata)."""
+    operators: st.SearchStrategy[Op] = st.sampled_from(("=", "<>", "<", "<=", ">", ">="))
+    columns, values = st.sampled_from((*FACETS, *_FILTERED)), st.sampled_from(_OPERANDS)
+    leaf = st.one_of(
+        st.builds(Compare, columns, operators, values),
+        st.builds(In, columns, st.lists(values, max_size=3).map(tuple)),
+        st.builds(Like, columns, st.sampled_from(("%", "a", "_", "19%", "%o%"))),
+        st.builds(IsNull, columns),
+        st.frozensets(st.sampled_from("abcdefgh")).map(lambda ids: In("id", tuple(sorted(ids)))),
+    )
+    parts = st.recursive(leaf, lambda part: st.one_of(_joined(And, part), _joined(Or, part), part.map(Not)), max_leaves=4)
+    return st.just(ANYTHING) | parts
+
+
+def _joined(join: type[And] | type[Or], part: st.SearchStrategy[Where]) -> st.SearchStrategy[Where]:
+    return st.lists(part, max_size=3).map(lambda parts: join(tuple(parts)))
 
 
 @st.composite
@@ -106,7 +154,7 @@ def queries(draw: st.DrawFn) -> Query:
         roles=draw(st.sampled_from((frozenset(), frozenset({"bob", "user"})))),
         names=draw(st.frozensets(st.sampled_from(words))) if words else frozenset(),
         statuses=draw(st.sampled_from((("active",), ("active", "quarantined"), ("archived",)))),
-        where=draw(st.just(ANYTHING) | wheres()),
+        where=draw(wheres()),
     )
 
 

@@ -96,7 +96,7 @@ def load(path: Path) -> Saved | None:
             name: np.frombuffer(mapped, dtype, prod(shape), start).reshape(shape)
             for name, (start, dtype, shape) in head["columns"].items()
         }
-        return Saved(head["mark"], head["language"], Names(scopes, names["sessions"], names["speakers"], models), columns)
+        return Saved(head["mark"], head["language"], Names(**{**names, "scopes": scopes, "models": models}), columns)
     except (OSError, ValueError, KeyError, TypeError):
         return None
 

@@ -30,7 +30,7 @@ from memory_mesh.forks import fork_safe
 from memory_mesh.index.files import Saved, file_of, forget, load, save
 
 if TYPE_CHECKING:
-    from memory_mesh.index.arrays import Columns, Flags
+    from memory_mesh.index.arrays import Columns, Flags, GrowingArray
     from memory_mesh.index.table import Names, Scope, Table
     from memory_mesh.index.view import View
 
@@ -39,6 +39,8 @@ BATCH = 2000  # rows read together
 MAX_UNPACKED = 2000  # slots outside of the base, however small it is; otherwise a fifth of it
 MIN_FILE_SIZE = 1000  # fewer memories are read from the store as fast as from a file
 _MAX_VIEWS = 4
+_MAX_FILTERS = 16  # whose results are kept, and updated after a write of up to so many memories:
+_MAX_FILTERED = 50
 
 
 class LocalIndex:
@@ -129,6 +131,7 @@ class Partition:
         self._name, self._store, self._language = name, store, language
         self._mark: str | None = None
         self._views: list[View] = []
+        self._filters: dict[str, tuple[Where, GrowingArray]] = {}  # by slot, whether a filter allows it
         self._start: str | None = None  # the mark of the state that the table was built or opened from
         self._changed: dict[Scope, str | None] = {}  # by scope: the mark of the state that its last change since then led to
         self._replace_table()
@@ -179,12 +182,25 @@ class Partition:
         """Return by slot whether a filter allows the memory; None for no filter."""
         if where == ANYTHING:
             return None
+        key = repr(where)  # conditions on True and on 1 are equal, but do not mean the same
+        flags = self._filters.pop(key)[1] if key in self._filters else self._evaluate(where)
+        self._filters[key] = where, flags  # at the end, as the most recently used
+        if len(self._filters) > _MAX_FILTERS:
+            del self._filters[next(iter(self._filters))]
+        return flags.values
+
+    def _evaluate(self, where: Where) -> "GrowingArray":
         import numpy as np
 
-        flags = np.zeros(len(self.table), np.bool_)
-        ids = self._store.ids(Kind.MEMORY, all_of(equals("partition", self._name), where))
-        flags[self.table.slots_of(Kind.MEMORY, ids)] = True
-        return flags
+        from memory_mesh.index.arrays import GrowingArray
+        from memory_mesh.index.filters import flags_of
+
+        flags = flags_of(where, self.table)
+        if flags is None:
+            flags = np.zeros(len(self.table), np.bool_)
+            ids = self._store.ids(Kind.MEMORY, all_of(equals("partition", self._name), where))
+            flags[self.table.slots_of(Kind.MEMORY, ids)] = True
+        return GrowingArray(flags)
 
     def close(self) -> None:
         """Write a file for the next process, if it is worth it."""
@@ -215,11 +231,21 @@ class Partition:
                 if dropped := self.table.drop(kind, set(ids) - {row.id for row in rows}):
                     forget(self._store.index_folder, [self._name])  # the file may contain what was erased
                 changed.update(dropped, self.table.put(kind, rows))
+                self._update_filters(rows if kind is Kind.MEMORY else ())
         if changed:
             for code in set(self.table.column("scope")[list(changed)].tolist()):
                 self._changed[self.table.names.scopes[code]] = self._mark
             for view in self._views:
                 view.update(sorted(changed))
+
+    def _update_filters(self, memories: Sequence[Row]) -> None:
+        if len(memories) > _MAX_FILTERED:
+            self._filters.clear()
+        slots = self.table.slots_of(Kind.MEMORY, [row.id for row in memories]).tolist() if self._filters else []
+        for where, flags in self._filters.values():
+            flags.grow(len(self.table), value=False)
+            for slot, row in zip(slots, memories, strict=True):
+                flags.values[slot] = where.matches(row)
 
     def _start_marks(self) -> None:
         self._start = self._mark
@@ -271,3 +297,4 @@ class Partition:
 
         self.table = Table(self._language, columns, names)
         self._views.clear()
+        self._filters.clear()

@@ -4,14 +4,14 @@ Each row has a slot. A changed row gets a new slot, and the old one stays dead u
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
 from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from memory_mesh.core.model import Kind, Reach, Reader, Row, millis, reach_of, visible
+from memory_mesh.core.model import Kind, Reach, Reader, Row, Value, iso, millis, reach_of, visible
 from memory_mesh.core.search import completed, tokens
 from memory_mesh.index.arrays import (
     Array,
@@ -50,12 +50,15 @@ _COLUMNS: Mapping[str, type] = {
     "question": np.bool_,
     "speaker": np.int32,  # -1: none
 }
+# Further columns that filters often name. One code per slot for each; -1: none.
+FACETS = ("agent_id", "category", "project", "importance", "confidence", "trust", "pinned", "tags")
 _EMPTY: Columns = {name: np.zeros(0, dtype) for name, dtype in _COLUMNS.items()} | {
     "id_bytes": np.zeros(0, np.uint8), "id_ends": np.zeros(0, np.int64),
     "keys": np.zeros(0, np.uint64), "key_slots": np.zeros(0, np.int32),
     "word_keys": np.zeros(0, np.uint64), "word_ends": np.zeros(0, np.int64),
     "word_slots": np.zeros(0, np.int32), "word_times": np.zeros(0, np.uint16),
     "passage_slots": np.zeros(0, np.int32), "passage_refs": np.zeros(0, np.uint64),
+    "facets": np.zeros((0, len(FACETS)), np.int32),
 }  # fmt: skip
 
 
@@ -101,6 +104,17 @@ def _time(text: str | None) -> int:
         return MISSING
 
 
+def _hashable(value: Value) -> Hashable:
+    return tuple(value) if isinstance(value, list) else value  # type: ignore[return-value]
+
+
+def _renumbered(codes: Ints) -> tuple[Ints, Ints]:
+    """Return the codes in use, and the place of each code among them; -1 stays -1."""
+    used, places = np.unique(codes, return_inverse=True)
+    negative = np.count_nonzero(used < 0)
+    return used[negative:], (places - negative).astype(np.int32)
+
+
 def _keys_of(kind: Kind, ids: Iterable[str]) -> list[int]:
     return [hash64(f"{kind}\0{id_}") for id_ in ids]
 
@@ -116,6 +130,8 @@ class Names:
     sessions: list[int] = field(default_factory=list)
     speakers: list[str] = field(default_factory=list)
     models: list[Model] = field(default_factory=list)
+    facets: list[list[Value]] = field(default_factory=lambda: [[] for _ in FACETS])
+    odd_times: list[str] = field(default_factory=list)  # columns with a text that is not the usual form of its time
 
 
 class Table:
@@ -135,6 +151,8 @@ class Table:
         self._codes: dict[object, int] = {}  # of scopes, sessions and speakers, whose types differ
         for values in (self.names.scopes, self.names.sessions, self.names.speakers):
             self._codes |= {value: code for code, value in enumerate(values)}
+        self._facets = GrowingArray(np.array(base["facets"], np.int32))
+        self._facet_codes = [{_hashable(value): code for code, value in enumerate(values)} for values in self.names.facets]
         self.speakers_by_word: dict[str, list[int]] = defaultdict(list)  # by keyword of their name
         self._add_speakers(0)
         self._refs: dict[int, int] = dict(zip(base["passage_slots"].tolist(), base["passage_refs"].tolist(), strict=True))
@@ -172,6 +190,19 @@ class Table:
     def column(self, name: str) -> Array:
         return self._columns[name].values
 
+    def coded(self, column: str) -> tuple[Ints, Sequence[Value]] | None:
+        """Return the codes of a column by slot, -1 for none, and the value of each code; None if the table lacks the column."""
+        if column in FACETS:
+            at = FACETS.index(column)
+            return self._facets.values[:, at], self.names.facets[at]
+        if column in ("user_id", "memory_type", "reach", "status"):  # the fields of a scope that are never left out
+            return self.column("scope"), [getattr(scope, column) for scope in self.names.scopes]
+        return (self.column("speaker"), self.names.speakers) if column == "speaker" else None
+
+    def session_code(self, session_id: str) -> int:
+        """Return the code of a session; -1: unknown."""
+        return self._codes.get(hash64(session_id), -1)
+
     def slots_of(self, kind: Kind, ids: Iterable[str]) -> Ints:
         """Return the slots of those rows that exist."""
         slots = self._keys.places(_keys_of(kind, ids))
@@ -203,6 +234,7 @@ class Table:
         keywords = [completed(row.keywords, _text(row, "content") or "", language=self._language) for row in rows]
         for name, values in self._values(kind, rows, new, keywords).items():
             self._columns[name].extend(np.array(values, _COLUMNS[name]))
+        self._facets.extend(np.array([self._facet_row(row) for row in rows], np.int32).reshape(-1, len(FACETS)))
         self._alive.grow(len(self) + len(rows), value=True)
         self.by_scope.grow(len(self.names.scopes), 0)
         self._add_scopes(scopes)
@@ -250,12 +282,11 @@ class Table:
         columns = {name: self.column(name)[keep] for name in _COLUMNS}
         used: dict[str, Array] = {}
         for name in ("scope", "session", "speaker"):
-            codes, places = np.unique(columns[name], return_inverse=True)
-            negative = np.count_nonzero(codes < 0)  # -1 stays -1
-            used[name], columns[name] = codes[negative:], (places - negative).astype(np.int32)
+            used[name], columns[name] = _renumbered(columns[name])
         owners = columns["owner"]
         columns["owner"] = np.where(owners >= 0, new_slots.take(owners, mode="clip"), -1).astype(np.int32)
         columns["id_bytes"], columns["id_ends"] = self.ids.packed(keep)
+        columns["facets"], facets = self._packed_facets(keep)
         order = np.argsort(columns["key"], kind="stable")
         columns["keys"], columns["key_slots"] = columns["key"][order], order.astype(np.int32)
         columns |= self._postings.packed(keep, new_slots)
@@ -269,7 +300,16 @@ class Table:
             sessions=[self.names.sessions[code] for code in used["session"]],
             speakers=[self.names.speakers[code] for code in used["speaker"]],
             models=models,
+            facets=facets,
+            odd_times=self.names.odd_times,
         )
+
+    def _packed_facets(self, keep: Flags) -> tuple[Array, list[list[Value]]]:
+        codes, kept = self._facets.values[keep], list[list[Value]]()
+        for at, values in enumerate(self.names.facets):
+            used, codes[:, at] = _renumbered(codes[:, at])
+            kept.append([values[code] for code in used.tolist()])
+        return codes, kept
 
     def _values(
         self, kind: Kind, rows: Sequence[Row], slots: Ints, keywords: Sequence[Sequence[str]]
@@ -291,13 +331,31 @@ class Table:
             "scope": [self._code(self.names.scopes, Scope.of(row)) for row in rows],
             "session": [self._code(self.names.sessions, None if text is None else hash64(text)) for text in sessions],
             "turn": [turn if isinstance(turn, int) else MISSING for turn in turns],
-            "event": [_time(_text(row, "event_time")) for row in rows],
-            "created": [_time(row.created_at) for row in rows],
+            "event": self._times("event_time", rows),
+            "created": self._times("created_at", rows),
             "number": [row.number for row in rows],
             "expires": [inf if end == MISSING else end for end in ends],
             "question": [(_text(row, "content") or "").rstrip(_CLOSERS).endswith(_QUESTION_MARKS) for row in rows],
             "speaker": [self._code(self.names.speakers, _text(row, "speaker")) for row in rows],
         }
+
+    def _times(self, column: str, rows: Sequence[Row]) -> list[int]:
+        texts = [_text(row, column) for row in rows]
+        times = [_time(text) for text in texts]
+        usual = all(text is None or (ms != MISSING and iso(ms) == text) for text, ms in zip(texts, times, strict=True))
+        if not usual and column not in self.names.odd_times:
+            self.names.odd_times.append(column)
+        return times
+
+    def _facet_row(self, row: Row) -> list[int]:
+        codes = []
+        for name, values, known in zip(FACETS, self.names.facets, self._facet_codes, strict=True):
+            value = row.value(name)
+            code = -1 if value is None else known.setdefault(_hashable(value), len(values))
+            if code == len(values):
+                values.append(value)
+            codes.append(code)
+        return codes
 
     def _add_vectors(self, slots: Ints, rows: Sequence[Row]) -> None:
         vectors: dict[Model, dict[int, bytes]] = defaultdict(dict)
