@@ -33,6 +33,27 @@ def mesh(house: House, recorder: RecordingEmbedder) -> MemoryMesh:
     return filled
 
 
+# --- words ---
+
+
+def test_a_misspelt_word_is_found_and_explained(mesh: MemoryMesh) -> None:
+    assert mesh.explain("graniet quay", ranker="rrf").corrections == {"graniet": "granit"}
+    assert mesh.explain("granite quay", ranker="rrf").corrections == {}
+    assert mesh.search("granitte", ranker="rrf")[0].content == FACTS[2]
+
+
+def test_emoji_and_each_spelling_of_a_letter_are_found(house: House) -> None:
+    mesh = house.mesh(embedder="none")
+    mesh.add_many([("Frau Müller feiert 🎉", None), ("Herr Mueller zahlt", None), ("Søren sier hei", None)])
+
+    def found(query: str) -> set[str]:
+        return {hit.content.split()[1] if "sier" not in hit.content else "Søren" for hit in mesh.search(query, min_score=0)}
+
+    assert [found(query) for query in ("🎉", "muller", "mueller", "Müller", "soren", "SOEREN")] == [
+        {"Müller"}, {"Müller"}, {"Müller", "Mueller"}, {"Müller", "Mueller"}, {"Søren"}, {"Søren"},
+    ]  # fmt: skip
+
+
 # --- rankers and scores ---
 
 

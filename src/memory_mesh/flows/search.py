@@ -258,6 +258,7 @@ def explain(context: Context, request: Request) -> Explanation:
     return Explanation(
         query=ranked.text,
         tokens=list(ranked.query.tokens),
+        corrections=dict(ranked.pool.corrections),
         ranker=ranked.ranker,
         model=ranked.query.vector.model if ranked.query.vector and ranked.by_vector else None,
         mode=_mode(context, request) if request.min_score is None else None,

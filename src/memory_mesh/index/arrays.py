@@ -1,7 +1,6 @@
 """Array structures of the index. The base of each may lie in a memory-mapped file; later additions lie in memory."""
 
-from array import array
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from hashlib import blake2b
 from typing import Any, TypeAlias
@@ -19,7 +18,6 @@ Model: TypeAlias = tuple[str, int]  # of vectors: name and dimension
 
 _MIN_CAPACITY = 16
 _MAX_LISTED = 50_000
-_MAX_COUNT = 65535
 _SAMPLE = 8192
 
 
@@ -104,53 +102,6 @@ class Keys:
         if self._later:
             places[:] = [self._later.get(key, place) for key, place in zip(keys, places.tolist(), strict=True)]
         return places
-
-
-class Postings:
-    """For each keyword the slots that contain it, ascending, and how often: sorted arrays for the base, lists for additions."""
-
-    def __init__(self, base: Columns) -> None:
-        self._keys, self._ends = base["word_keys"], base["word_ends"]
-        self._slots, self._counts = base["word_slots"], base["word_times"]
-        self._later: dict[str, tuple[array[int], array[int]]] = {}
-
-    def add(self, slot: int, words: Sequence[str]) -> None:
-        for word, count in Counter(words).items():
-            lists = self._later.get(word)
-            if lists is None:
-                lists = self._later[word] = (array("i"), array("H"))
-            lists[0].append(slot)
-            lists[1].append(min(count, _MAX_COUNT))
-
-    def of(self, word: str) -> tuple[Ints, Array]:
-        """Return the slots that contain a word, dead ones included, and how often each does."""
-        key, span = hash64(word), slice(0)
-        at = int(np.searchsorted(self._keys, np.uint64(key)))
-        if at < len(self._keys) and int(self._keys[at]) == key:
-            span = slice(int(self._ends[at - 1]) if at else 0, int(self._ends[at]))
-        slots, counts = self._slots[span], self._counts[span]
-        if (later := self._later.get(word)) is None:
-            return slots, counts
-        # Copied: an array.array cannot grow while numpy holds a view of it.
-        return np.concatenate((slots, np.array(later[0], np.int32))), np.concatenate((counts, np.array(later[1], np.uint16)))
-
-    def packed(self, keep: Flags, new_slots: Array) -> Columns:
-        """Return all postings as a new base, without dead slots."""
-        later = sorted((hash64(word), *lists) for word, lists in self._later.items())
-        later_keys, later_sizes = [key for key, *_ in later], [len(slots) for _, slots, _ in later]
-        keys = np.concatenate((
-            self._keys.repeat(np.diff(self._ends, prepend=0)),
-            np.array(later_keys, np.uint64).repeat(np.array(later_sizes, np.int64)),
-        ))  # fmt: skip
-        slots = np.concatenate((self._slots, *(np.frombuffer(slots, np.int32) for _, slots, _ in later)))
-        counts = np.concatenate((self._counts, *(np.frombuffer(counts, np.uint16) for _, _, counts in later)))
-        living = keep[slots].nonzero()[0]
-        order = living[np.argsort(keys[living], kind="stable")]  # two sorted parts, which this sort merges
-        keys = keys[order]
-        ends = np.flatnonzero(np.diff(keys, append=~keys[-1:])) + 1
-        return {
-            "word_keys": keys[ends - 1], "word_ends": ends, "word_slots": new_slots[slots[order]], "word_times": counts[order],
-        }  # fmt: skip
 
 
 class SessionMembers:

@@ -5,13 +5,14 @@ All partitions that a reader sees form one corpus and give one pool; a session l
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import log
 
 import numpy as np
 
 from memory_mesh.core.search import K1, SIGNALS, B, Corpus, Pool, Query, Signal
 from memory_mesh.index.arrays import Array, Flags, Floats, Ints, distinct, highest, maxima, nth_highest, places_in
+from memory_mesh.index.readings import find_corrections, with_corrections
 from memory_mesh.index.space import QueryVector
 from memory_mesh.index.table import MISSING, Table
 from memory_mesh.index.view import View, VisibleVectors
@@ -33,10 +34,15 @@ def find_candidates(query: Query, partitions: Iterable[tuple[Table, View, Flags 
 
     The flags of a partition are by slot: whether the caller's filter allows it; None: there is no filter.
     """
-    words = dict(sorted(Counter(query.tokens).items()))
+    words: dict[str, float] = dict(sorted(Counter(query.tokens).items()))
     parts = [PartitionQuery.of(query, list(words), table, view, flags) for table, view, flags in partitions if len(table)]
+    counts = _document_counts(parts)
+    views = [(part.table, part.view) for part in parts]
+    if corrections := find_corrections([word for word, count in zip(words, counts, strict=False) if not count], views):
+        words = with_corrections(words, corrections)
+        parts = [replace(part, postings=QueryPostings(part.table, part.view, list(words))) for part in parts]
+        counts = _document_counts(parts)
     corpus = sum((part.view.corpus for part in parts), Corpus(0, 0))
-    counts = [sum(each) for each in zip(*(part.postings.counts for part in parts), strict=True)]
     bm25 = Bm25.of(corpus, counts, list(words.values()))
     chosen = _choose(parts, bm25, size)
     candidates = [Candidates.of(part, slots) for part, slots in zip(parts, chosen, strict=True)]
@@ -57,6 +63,7 @@ def find_candidates(query: Query, partitions: Iterable[tuple[Table, View, Flags 
         documents=sum(part.documents for part in parts),
         excluded=dict(sum((part.excluded for part in parts), Counter())),  # without zero counts
         without_vector=sum(part.without_vector for part in parts) if query.vector else 0,
+        corrections=corrections,
     )
 
 
@@ -67,6 +74,11 @@ def _joined(parts: Sequence[Signal]) -> Signal:
 # --- keywords ---
 
 
+def _document_counts(parts: Sequence["PartitionQuery"]) -> list[int]:
+    """Return how many memories contain each word, in all partitions."""
+    return [sum(each) for each in zip(*(part.postings.counts for part in parts), strict=True)]
+
+
 @dataclass(frozen=True, slots=True)
 class Bm25:
     """The weights of a query's words among some documents; the scores are those of `core.search.bm25`."""
@@ -75,7 +87,7 @@ class Bm25:
     average: float  # keywords in a document
 
     @classmethod
-    def of(cls, corpus: Corpus, document_counts: Sequence[int], query_counts: Sequence[int]) -> "Bm25":
+    def of(cls, corpus: Corpus, document_counts: Sequence[int], query_counts: Sequence[float]) -> "Bm25":
         """Return the weights; `document_counts` is by word, and empty without a partition."""
         rarities = [log(1 + (corpus.documents - count + 0.5) / (count + 0.5)) for count in document_counts]
         weights = [count * rarity for count, rarity in zip(query_counts, rarities, strict=False)]
@@ -407,7 +419,7 @@ def _keyword_signals(candidates: Candidates, bm25: Bm25) -> dict[str, Signal]:
     }
 
 
-def _session_signals(candidates: Sequence[Candidates], query_counts: Sequence[int]) -> list[Signal]:
+def _session_signals(candidates: Sequence[Candidates], query_counts: Sequence[float]) -> list[Signal]:
     counted = [each.part.postings.session_counts(each.place, len(each.sessions)) for each in candidates]
     corpus = sum((each.part.view.sessions for each in candidates), Corpus(0, 0))
     document_counts = [sum(each) for each in zip(*(counts for _, counts in counted), strict=True)]

@@ -21,12 +21,12 @@ from memory_mesh.index.arrays import (
     Ints,
     Keys,
     Model,
-    Postings,
     SessionMembers,
     Texts,
     hash64,
 )  # fmt: skip
 from memory_mesh.index.space import Space
+from memory_mesh.index.words import Postings, Vocabulary
 
 T = TypeVar("T")
 
@@ -57,6 +57,7 @@ _EMPTY: Columns = {name: np.zeros(0, dtype) for name, dtype in _COLUMNS.items()}
     "keys": np.zeros(0, np.uint64), "key_slots": np.zeros(0, np.int32),
     "word_keys": np.zeros(0, np.uint64), "word_ends": np.zeros(0, np.int64),
     "word_slots": np.zeros(0, np.int32), "word_times": np.zeros(0, np.uint16),
+    "word_letters": np.zeros(0, np.uint8), "word_lengths": np.zeros(0, np.uint8),
     "passage_slots": np.zeros(0, np.int32), "passage_refs": np.zeros(0, np.uint64),
     "facets": np.zeros((0, len(FACETS)), np.int32),
 }  # fmt: skip
@@ -225,6 +226,11 @@ class Table:
             living = self.alive[slots]
             slots, counts = slots[living], counts[living]
         return slots, counts
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """The words of letters, those of dead memories included."""
+        return self._postings.vocabulary
 
     def put(self, kind: Kind, rows: Sequence[Row]) -> list[int]:
         """Add rows of one kind, replacing those with the same ids. Return the slots that changed."""

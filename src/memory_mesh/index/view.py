@@ -107,6 +107,10 @@ class View:
             slots, counts = slots[seen], counts[seen]
         return slots, counts
 
+    def count(self, word: str) -> int:
+        """Return how many readable memories contain a keyword."""
+        return int(np.count_nonzero(self.readable[self._table.postings(word)[0]]))
+
     def excluded(self) -> dict[str, int]:
         """Return how many memories of the reader's scope are excluded, by reason."""
         with_status = int(self._table.by_scope.values[self._with_status, 0].sum())

@@ -172,11 +172,13 @@ def explained(explanation: Explanation, call: Call) -> Answer:
     mode = f"mode {explanation.mode}, " if explanation.mode else ""
     vectors = f"vectors of {explanation.model}" if explanation.model else "no vectors"
     left_out = ", ".join(f"{count} ({reason})" for reason, count in sorted(explanation.left_out.items())) or "nothing"
+    corrections = explanation.corrections
+    words = [f"{word} → {corrections[word]}" if word in corrections else word for word in explanation.tokens[:20]]
     lines = [
         f"{NAME} {counted(len(explanation.answers), 'result')} of {counted(explanation.candidates, 'candidate')}, "
         f"among {counted(explanation.documents, 'memory')}",
         f"Query: {one_line(explanation.query)[:200]}",
-        f"Words: {', '.join(explanation.tokens[:20]) or 'none'}",
+        f"Words: {', '.join(words) or 'none'}",
         f"Ranker: {explanation.ranker}, keywords and {vectors}, {mode}minimum score {explanation.min_score:g}",
         f"Left out: {left_out}",
     ]

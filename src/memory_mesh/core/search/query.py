@@ -44,6 +44,7 @@ class Pool:
     documents: int  # memories that the reader can see, with these statuses and this filter
     excluded: Mapping[str, int] = field(default_factory=dict)  # number of memories excluded before scoring, by reason
     without_vector: int = 0  # memories without a vector of the query's model
+    corrections: Mapping[str, str] = field(default_factory=dict)  # by misspelt word of the query: the word that was searched
 
 
 # A missing neighbour or vector counts as 0; a memory without a session forms a session by itself. A neighbour is the previous or
@@ -103,6 +104,7 @@ class Explanation:
 
     query: str  # as it was searched: personal data masked
     tokens: Sequence[str]
+    corrections: Mapping[str, str]  # by misspelt token: the word of a memory that was searched instead
     ranker: str
     model: str | None  # whose vectors were compared; None: keywords only
     mode: str | None  # the search mode that set the minimum score; None: the caller did
