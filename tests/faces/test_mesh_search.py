@@ -260,8 +260,14 @@ def test_a_cached_answer_is_invalid_once_one_of_its_memories_expires(house: Hous
 
 
 def test_changing_a_result_does_not_change_the_cache(mesh: MemoryMesh) -> None:
-    mesh.search("deploy key").clear()
-    assert mesh.search("deploy key")
+    first = mesh.search("deploy key")
+    assert first[0].tags == ["ops"]
+    first[0].tags.append("changed")
+    first[0].metadata["more"] = "changed"
+    first.clear()
+    again = mesh.search("deploy key")
+    assert (again[0].tags, again[0].metadata) == (["ops"], {"tags": ["ops"]})
+    assert mesh.get_cache_stats().hits == 1
 
 
 def test_an_erased_memory_is_in_no_cached_answer(mesh: MemoryMesh) -> None:
@@ -304,6 +310,15 @@ def test_every_result_of_a_search_counts_as_used(mesh: MemoryMesh) -> None:
     counts = {record.id: (record.access_count, record.last_accessed is not None) for record in mesh.get_all()}
     assert len(found) == 3
     assert counts == {id_: (1, True) if id_ in {hit.id for hit in found} else (0, False) for id_ in counts}
+
+
+@pytest.mark.req("MESH-034")
+@pytest.mark.parametrize("cut", [{"limit": 1}, {"min_score": 0.9}, {"max_chars": len(FACTS[1])}])
+def test_what_is_cut_off_does_not_count_as_used(mesh: MemoryMesh, cut: dict[str, float]) -> None:
+    everything = mesh.explain(FACTS[1], ranker="rrf", min_score=0.0)
+    assert len(everything.answers) > 1  # without the cut there are more
+    (found,) = mesh.search(FACTS[1], ranker="rrf", **cut)  # type: ignore[arg-type]
+    assert [record.id for record in mesh.get_all() if record.access_count] == [found.id]
 
 
 @pytest.mark.req("MESH-034")

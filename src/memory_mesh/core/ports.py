@@ -85,7 +85,10 @@ class Store(Protocol):
     the `memory_revision` and `content_hash` of the one with the highest revision, read in the same state as the memory; None
     without such a block. It is not written.
 
-    **version** returns the version of a partition. **get** returns the rows with these ids that exist.
+    **used** of a memory that `get` or `find` returns comes in the same way from the row of its usage, which has the same id.
+
+    **version** returns the version of a partition. **data_version** returns a value that every write of any process changes:
+    equal values mean that nothing was written in between. **get** returns the rows with these ids that exist.
 
     **find**, **count** and **ids** read one kind. **find** returns the newest rows first (by creation time, partition, number and
     id), at most `limit`, and continues after the row `after`. **ids** returns the ids of the matching rows in any order, without
@@ -119,6 +122,7 @@ class Store(Protocol):
         self, puts: Sequence[Row] = (), deletes: Sequence[Key] = (), *, seen: Mapping[str, int] | None = None
     ) -> Applied: ...
     def version(self, partition: str) -> int: ...
+    def data_version(self) -> Hashable: ...
     def get(self, kind: Kind, ids: Sequence[str]) -> dict[str, Row]: ...
     def find(self, kind: Kind, where: Where = ANYTHING, *, limit: int | None = None, after: Row | None = None) -> list[Row]: ...
     def count(self, kind: Kind, where: Where = ANYTHING) -> int: ...
@@ -184,13 +188,16 @@ NO_FILE: StoreFile = _NoFile()
 class Snapshot(Protocol):
     """What one reader can see, for one search. The store is asked for changes once; later ones may show or not.
 
-    **mark** changes with the memories that the reader can see, and with no others. **speakers** returns the speakers of readable
+    **mark** changes with the memories that the reader can see, and with no others. **data_version** is that of the store, of the
+    moment before it was asked. **speakers** returns the speakers of readable
     memories whose names share a word with the query. **candidates** returns about `size` memories by keywords, as many by
     vectors, and neighbours of the best, with their signals.
     """
 
     @property
     def mark(self) -> Hashable: ...
+    @property
+    def data_version(self) -> Hashable: ...
     def speakers(self, query: Query) -> frozenset[str]: ...
     def candidates(self, query: Query, *, size: int) -> Pool: ...
 

@@ -1,7 +1,7 @@
 """The context that every flow gets, and `commit`, which writes what a flow decided."""
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from threading import Event
@@ -53,6 +53,7 @@ class State:
     cache: SearchCache[tuple[SearchResult, ...]] = field(default_factory=SearchCache)
     usage: UsageCounter = field(default_factory=UsageCounter)
     search_log: SearchLog = field(default_factory=SearchLog)  # searches whose audit block is not written yet
+    model: tuple[Hashable, str | None] = (None, None)  # the data version at which the model of the store's vectors was read
     ledger: Accounts | None = None  # None: no paid model
     down: set[str] = field(default_factory=set)  # what was logged since the embedder failed
     warned: Event = field(default_factory=Event)  # set after the one warning about vectors of another model

@@ -5,7 +5,7 @@ one of its first vector. Vectors of two models are never mixed or compared.
 """
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
@@ -103,9 +103,12 @@ def _embed_passages(context: Context, embedder: Embedder, texts: Sequence[str]) 
     return [one if all(passage.vector.model == embedder.model for passage in one.passages) else pending for one in embedded]
 
 
-def embed_query(context: Context, query: str) -> Vector | None:
-    """Return the vector of a query, or None if only keywords can be searched."""
-    model = store_model(context)
+def embed_query(context: Context, query: str, data_version: Hashable) -> Vector | None:
+    """Return the vector of a query, or None if only keywords can be searched. The store's model is read once a data version."""
+    known, model = context.state.model
+    if known != data_version:
+        model = store_model(context)
+        context.state.model = data_version, model
     if context.embedder is None or model != context.embedder.model:
         if context.embedder and model:
             warn_once(context, f"the store has vectors of {model}, not of {context.embedder.model}: searched by keywords only")

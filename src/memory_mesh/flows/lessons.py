@@ -121,8 +121,8 @@ def _plan_archiving(context: Context, memory_id: str, cutoff: str) -> Plan[bool]
     if memory is None:
         return Plan(answer=False)
     seen = {memory.partition: context.store.version(memory.partition)}
-    seen_at = usage.usage_of(context, [memory_id]).get(memory_id, {}).get("last_accessed") or memory.created_at
-    if memory.status != Status.ACTIVE or memory.pinned or max(str(seen_at), memory.last_observed or "") >= cutoff:
+    seen_at = usage.with_counts(context, [memory])[0].last_accessed or memory.created_at
+    if memory.status != Status.ACTIVE or memory.pinned or max(seen_at, memory.last_observed or "") >= cutoff:
         return Plan(answer=False)
     why = f"not seen for {context.options.lesson_retention_days} days"
     plan = write.plan_revision(context, memory, action="archive", why=why, status=Status.ARCHIVED.value)

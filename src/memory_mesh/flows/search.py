@@ -6,8 +6,8 @@ never show one that the reader may not see.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from memory_mesh.core import audit, model
 from memory_mesh.core.checks import fraction, listed, whole_number
@@ -49,7 +49,6 @@ MAX_LIMIT = 10_000
 MAX_QUERY_LENGTH = 100_000
 _POOL = 150  # candidates of each channel; in our evaluation they contain 95 % of the evidence
 _NEAR_MISSES = 3
-_FIELDS = tuple(field.name for field in fields(SearchResult))
 _CHANNELS = ("keywords", "keywords_context", "keywords_session", "vectors", "vectors_context")
 
 
@@ -241,7 +240,7 @@ def search(context: Context, request: Request, *, use_cache: bool = True) -> lis
     if not use_cache:
         return list(results)
     # Copies, so that changes to a result do not reach the cache.
-    return [SearchResult(**{name: _copied(getattr(result, name)) for name in _FIELDS}) for result in results]
+    return [result.copied() for result in results]
 
 
 def explain(context: Context, request: Request) -> Explanation:
@@ -341,7 +340,8 @@ def _query(context: Context, snapshot: Snapshot, request: Request, keywords: lis
     if not text.strip():
         return query
     speakers = snapshot.speakers(query) if context.embedder else frozenset()
-    return replace(query, vector=embed.embed_query(context, without_speakers(text, speakers, language=language)))
+    spoken = without_speakers(text, speakers, language=language)
+    return replace(query, vector=embed.embed_query(context, spoken, snapshot.data_version))
 
 
 def _results(context: Context, request: Request, ranked: _Ranked) -> list[SearchResult]:
@@ -383,12 +383,9 @@ def _read(context: Context, ranked: _Ranked, candidates: Sequence["ScoredCandida
     rows = context.store.get(Kind.MEMORY, [each.id for each in candidates])
     readable = {row.id: row for row in intact(context, filter(ranked.readable, rows.values()))}
     shown = [(readable[each.id], each) for each in candidates if each.id in readable]
-    counts = usage.usage_of(context, [row.id for row, _ in shown])
     passages = best_passages(context, ranked.query, [row for row, _ in shown])
-    return [
-        SearchResult.of(row, each.score, _similarity(ranked, each.at), passage=passages.get(row.id), **counts.get(row.id, {}))
-        for row, each in shown
-    ]
+    results = [SearchResult.of(row, each.score, _similarity(ranked, each.at), passages.get(row.id)) for row, each in shown]
+    return usage.with_counts(context, results)
 
 
 def _similarity(ranked: _Ranked, at: int) -> float | None:
@@ -397,13 +394,6 @@ def _similarity(ranked: _Ranked, at: int) -> float | None:
     if not ranked.by_vector or cosine == 0:  # exactly 0: it has no vector of this model
         return None
     return max(0.0, min(1.0, (1 + cosine) / 2))
-
-
-def _copied(value: Any) -> Any:
-    """Copy a JSON value; `deepcopy` takes several times as long."""
-    if isinstance(value, dict):
-        return {name: _copied(part) for name, part in value.items()}
-    return [_copied(part) for part in value] if isinstance(value, list) else value
 
 
 def _explain(ranked: _Ranked, results: Sequence[SearchResult]) -> list[Explained]:

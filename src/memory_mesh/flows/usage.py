@@ -9,12 +9,12 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TypeVar
 
 from memory_mesh.core.audit import Entry, blocks, chain_name
 from memory_mesh.core.cancel import uncancellable
 from memory_mesh.core.errors import SettingsError, StoreBusy, StoreClosed, StoreError, StoreReadOnly
-from memory_mesh.core.model import In, Kind, Memory, Row, SearchResult, Usage, batches, iso, partitions
+from memory_mesh.core.model import In, Kind, MemoryRecord, Row, SearchResult, Usage, batches, iso, partitions
 from memory_mesh.core.pending import Found, SearchEntry
 from memory_mesh.core.text import shown_url
 from memory_mesh.flows.chains import audit_rows, new_entry
@@ -22,6 +22,7 @@ from memory_mesh.flows.context import Context, Plan, commit
 
 _HOMES = 20  # readers whose counts are written together: each of their partitions may change meanwhile
 
+Record = TypeVar("Record", bound=MemoryRecord)
 _log = logging.getLogger(__name__)
 
 
@@ -65,24 +66,13 @@ def close(context: Context) -> None:
 # --- usage counts ---
 
 
-def with_counts(context: Context, memories: Sequence[Memory]) -> list[Memory]:
-    """Return the memories with their usage counts, including those that are not written yet."""
-    counts = usage_of(context, [memory.id for memory in memories])
-    return [replace(memory, **counts[memory.id]) if memory.id in counts else memory for memory in memories]
-
-
-def usage_of(context: Context, ids: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Return `access_count` and `last_accessed` of each memory that was ever found."""
-    pending = context.state.usage
-    stored = {id_: Usage.of(row) for id_, row in context.store.get(Kind.USAGE, ids).items()} if ids else {}
-    usage: dict[str, dict[str, Any]] = {}
-    for id_ in ids:
-        old = stored.get(id_)
-        new = pending.found.get(id_)
-        if count := (old.access_count if old else 0) + (new.times if new else 0):
-            latest = new.at if new else old.last_accessed if old else None
-            usage[id_] = {"access_count": count, "last_accessed": latest}
-    return usage
+def with_counts(context: Context, records: Sequence[Record]) -> list[Record]:
+    """Return the memories with the usage counts that are not written yet added to the stored ones."""
+    found = context.state.usage.found
+    return [
+        one.copied(access_count=one.access_count + new.times, last_accessed=new.at) if (new := found.get(one.id)) else one
+        for one in records
+    ]
 
 
 def _write_counts(context: Context) -> None:

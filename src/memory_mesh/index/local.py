@@ -53,9 +53,10 @@ class LocalIndex:
 
     def snapshot(self, reader: Reader) -> "LocalSnapshot":
         """Bring the partitions of a reader up to date."""
+        data_version = self._store.data_version()
         with self._lock:
             parts = [self._partition(name) for name in sorted(partitions(reader))]
-        return LocalSnapshot(reader, parts)
+        return LocalSnapshot(reader, parts, data_version)
 
     def forget(self, partitions: Iterable[str]) -> None:
         """Delete the files of these partitions."""
@@ -88,9 +89,10 @@ class LocalIndex:
 class LocalSnapshot:
     """The partitions of one reader, brought up to date when it is made. They are locked only while they are read."""
 
-    def __init__(self, reader: Reader, parts: Sequence["Partition"]) -> None:
+    def __init__(self, reader: Reader, parts: Sequence["Partition"], data_version: Hashable) -> None:
         self._parts = parts  # in the order of their names, so that two queries never wait for each other
-        with self._locked(refresh=True):
+        self.data_version = data_version
+        with self._locked():
             self.mark: Hashable = tuple(partition.mark(reader) for partition in parts)
 
     def candidates(self, query: Query, *, size: int) -> Pool:
@@ -108,13 +110,12 @@ class LocalSnapshot:
             return frozenset(name for view in views for name in view.speakers(query.tokens))
 
     @contextmanager
-    def _locked(self, *, refresh: bool = False) -> Iterator[None]:
+    def _locked(self) -> Iterator[None]:
         with ExitStack() as locks:
             for partition in self._parts:
                 locks.enter_context(partition.lock)
             for partition in self._parts:
-                if refresh or partition.is_unbuilt:  # unbuilt: a refresh of another search failed since this one began
-                    partition.refresh()
+                partition.refresh(self.data_version)
             yield
 
 
@@ -130,23 +131,23 @@ class Partition:
         self.lock = RLock()
         self._name, self._store, self._language = name, store, language
         self._mark: str | None = None
+        self._data_version: Hashable = None  # of the store, before it was asked for changes
         self._views: list[View] = []
         self._filters: dict[str, tuple[Where, GrowingArray]] = {}  # by slot, whether a filter allows it
         self._start: str | None = None  # the mark of the state that the table was built or opened from
         self._changed: dict[Scope, str | None] = {}  # by scope: the mark of the state that its last change since then led to
         self._replace_table()
 
-    @property
-    def is_unbuilt(self) -> bool:
-        return self._mark is None
-
-    def refresh(self) -> None:
-        """Bring the index up to date with the store."""
+    def refresh(self, data_version: Hashable) -> None:
+        """Bring the index up to date with a store that has this data version, unless it is."""
+        if data_version == self._data_version:
+            return
         try:
             self._refresh()
+            self._data_version = data_version
         except BaseException:
             # Half of a change would lose memories silently, so the next query builds everything again.
-            self._mark = None
+            self._mark = self._data_version = None
             self._replace_table()
             raise
 

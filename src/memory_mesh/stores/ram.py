@@ -2,7 +2,7 @@
 
 import secrets
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from itertools import islice
@@ -10,7 +10,7 @@ from threading import RLock
 from typing import Never
 
 from memory_mesh.core.errors import Conflict, IdTaken, MemoryDisabled, StoreClosed
-from memory_mesh.core.model import ANYTHING, MOVING, Hit, Key, Kind, Row, Sealed, Vector, Where
+from memory_mesh.core.model import ANYTHING, MOVING, Hit, Key, Kind, Row, Sealed, Used, Vector, Where
 from memory_mesh.core.ports import Applied, Changes
 from memory_mesh.core.search.scores import best_cosines, keyword_scores
 from memory_mesh.forks import fork_safe
@@ -28,6 +28,7 @@ class RamStore:
         self._sealed: defaultdict[str, dict[str, Sealed]] = defaultdict(dict)  # memory → block → what it sealed
         self._versions: Counter[str] = Counter()
         self._moves: defaultdict[str, list[Key]] = defaultdict(list)  # the latest moves of each partition, oldest first
+        self._writes = 0
         self._nonce = secrets.token_hex(8)
         self._lock = fork_safe(RLock())
         self._open = True
@@ -51,12 +52,18 @@ class RamStore:
                 self._seal(row)
             for partition, key in moved:
                 self._log(partition, key)
+            self._writes += 1
         return Applied(bytes_freed=True)
 
     def version(self, partition: str) -> int:
         with self._lock:
             self._check_open()
             return self._versions[partition]
+
+    def data_version(self) -> Hashable:
+        with self._lock:
+            self._check_open()
+            return self._nonce, self._writes
 
     def get(self, kind: Kind, ids: Sequence[str]) -> dict[str, Row]:
         with self._lock:
@@ -115,9 +122,11 @@ class RamStore:
         return (row for row in rows if where.matches(row))
 
     def _read(self, row: Row) -> Row:
-        """Return a copy of the row; a memory with what its latest block sealed."""
-        sealed = self._sealed.get(row.id, {}).values() if row.kind is Kind.MEMORY else ()
-        return replace(_copy(row), sealed=max(sealed, default=None))
+        """Return a copy of the row; a memory with what its latest block sealed, and its usage."""
+        if row.kind is not Kind.MEMORY:
+            return _copy(row)
+        usage, sealed = self._rows.get(Key(Kind.USAGE, row.id)), self._sealed.get(row.id, {}).values()
+        return replace(_copy(row), sealed=max(sealed, default=None), used=Used.of(usage.fields) if usage else None)
 
     def _seal(self, row: Row) -> None:
         """Remember what a block sealed."""

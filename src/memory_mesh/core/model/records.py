@@ -1,6 +1,5 @@
 """Frozen records, which flows use and faces return, and their conversion from and to rows. A change makes a new record."""
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
@@ -28,7 +27,7 @@ class Status(StrEnum):
     ARCHIVED = "archived"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)  # without slots: `made` fills the dict of a record at once
 class MemoryRecord:
     """A memory as callers see it. Times are ISO 8601 texts in UTC."""
 
@@ -76,6 +75,39 @@ class MemoryRecord:
     # In the result of a write: how many values of each kind it masked. Not stored, and not part of the memory.
     redactions: dict[str, int] = field(default_factory=dict, compare=False)
 
+    @classmethod
+    def made(cls, row: Row, values: Mapping[str, Any]) -> Self:
+        """Make the record of a row from its fields that are in `values`.
+
+        The generated `__init__` sets forty fields one by one, which takes ten times as long.
+        """
+        if not values.keys() >= _REQUIRED:
+            raise _unreadable(row, TypeError())
+        record = cls.__new__(cls)
+        own = {"id": row.id, "created_at": row.created_at, "revision": row.revision, "sealed": row.is_sealed}
+        if row.used:
+            own["access_count"], own["last_accessed"] = row.used
+        mutable = {name: new() for name, new in _MUTABLE.items()}
+        record.__dict__.update({**mutable, **values, **own})
+        return record
+
+    def copied(self, **changes: Any) -> Self:
+        """Return a copy with some fields changed. Its lists and objects are copies too."""
+        record = type(self).__new__(type(self))
+        record.__dict__.update({**{name: _copied(value) for name, value in vars(self).items()}, **changes})
+        return record
+
+
+_REQUIRED = frozenset({"content", "updated_at"})
+_MUTABLE = {"metadata": dict, "tags": list, "supersedes": list, "sources": list, "redactions": dict}
+
+
+def _copied(value: Any) -> Any:
+    """Copy a JSON value; `deepcopy` takes several times as long."""
+    if isinstance(value, dict):
+        return {name: _copied(part) for name, part in value.items()}
+    return [_copied(part) for part in value] if isinstance(value, list) else value
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Passage:
@@ -89,7 +121,7 @@ class Passage:
     end: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class SearchResult(MemoryRecord):
     """A memory with its relevance to a query (0–1) and the similarity of its vector (0–1; None without vectors)."""
 
@@ -106,65 +138,13 @@ class SearchResult(MemoryRecord):
         return self.passage.text if self.passage else self.content
 
     @classmethod
-    def of(cls, row: Row, score: float, similarity: float | None = None, **further: Any) -> Self:
-        """Make a result from the row of a memory; `further` holds its usage counters and its passage."""
-        values: dict[str, Any] = {name: value for name, value in row.fields.items() if name in _PUBLIC} | further
-        values |= {"id": row.id, "created_at": row.created_at, "revision": row.revision, "sealed": row.is_sealed}
-        return cls(**values, score=score, similarity=similarity)
+    def of(cls, row: Row, score: float, similarity: float | None = None, passage: Passage | None = None) -> Self:
+        """Make a result from the row of a memory."""
+        public = {name: value for name, value in row.fields.items() if name in _SHOWN}
+        return cls.made(row, {**public, "score": score, "similarity": similarity, "passage": passage})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Extraction:
-    """The result of extracting memories from a text."""
-
-    __repr__ = short_repr
-
-    memories: tuple[MemoryRecord, ...]
-    dropped: int = 0  # proposed by the model, but not important enough
-    unusable: int = 0  # in the answer of the model, but not a usable memory
-    stored_whole: str | None = None  # why the text, or a part of it, was stored unchanged
-    flagged: tuple[str, ...] = ()  # kinds of prompt injection found in the text
-    redactions: dict[str, int] = field(default_factory=dict)  # how many values of each kind were masked in the text
-    repeated: bool = False  # the idempotency key was used before; no model was called and nothing was stored
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BackedUp:
-    """A copy of a store's file, and its size."""
-
-    __repr__ = short_repr
-
-    file: str
-    bytes: int
-
-
-@dataclass(frozen=True, slots=True)
-class FailedLine:
-    """A line that was not imported, and why."""
-
-    __repr__ = short_repr
-
-    line: int
-    reason: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Imported:
-    """The result of an import: how many memories were stored, how many were stored already, and which lines failed."""
-
-    __repr__ = short_repr
-
-    imported: int = 0
-    skipped: int = 0
-    failed: tuple[FailedLine, ...] = ()
-    redactions: dict[str, int] = field(default_factory=dict)  # how many values of each kind were masked
-
-    def __add__(self, other: "Imported") -> "Imported":
-        sums = {name: getattr(self, name) + getattr(other, name) for name in ("imported", "skipped", "failed")}
-        return Imported(**sums, redactions=dict(Counter(self.redactions) + Counter(other.redactions)))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Memory(MemoryRecord):
     """A memory with its internal fields: keywords, vector, fingerprint, salt, reach and position."""
 
@@ -191,14 +171,15 @@ class Memory(MemoryRecord):
 
     @classmethod
     def of(cls, row: Row) -> Self:
-        try:
-            return cls(**_values(row), vector=row.vector, sealed=row.is_sealed)
-        except TypeError as error:
-            raise _unreadable(row, error) from error
+        if not row.fields.keys() <= _FIELDS:
+            raise _unreadable(row, TypeError())
+        return cls.made(row, {"keywords": [], **row.fields, "number": row.number, "vector": row.vector})
 
     def record(self) -> MemoryRecord:
         """Return the public part."""
-        return MemoryRecord(**dict(zip(_PUBLIC_NAMES, _public_values(self), strict=True)))
+        record = MemoryRecord.__new__(MemoryRecord)
+        record.__dict__.update({name: value for name, value in vars(self).items() if name in _PUBLIC})
+        return record
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -435,9 +416,9 @@ def change_id(memory_id: str, revision: int) -> str:
     return f"{memory_id}#{revision}"
 
 
-_PUBLIC_NAMES = tuple(f.name for f in fields(MemoryRecord))
-_PUBLIC = frozenset(_PUBLIC_NAMES)
-_public_values = attrgetter(*_PUBLIC_NAMES)
+_PUBLIC = frozenset(f.name for f in fields(MemoryRecord))
+_FIELDS = frozenset(column.name for column in fields_of(Kind.MEMORY))
+_SHOWN = _PUBLIC & _FIELDS
 
 
 def _row(record: Any, kind: Kind, partition: str, replaces: int = 0) -> Row:

@@ -178,6 +178,19 @@ class Sealed(NamedTuple):
     content_hash: str
 
 
+class Used(NamedTuple):
+    """How often a memory was found, and when last."""
+
+    access_count: int
+    last_accessed: str
+
+    @classmethod
+    def of(cls, fields: Mapping[str, Value]) -> "Used | None":
+        """Return the usage that these fields of a row contain; None if they were edited by hand."""
+        times, last = fields.get("access_count"), fields.get("last_accessed")
+        return cls(times, last) if isinstance(times, int) and isinstance(last, str) else None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
     """One row of a store. In a put, `replaces` is the revision that the row replaces; 0 means that the row is new."""
@@ -192,6 +205,7 @@ class Row:
     vector: Vector | None = None
     replaces: int = field(default=0, compare=False)  # an instruction to the store; not stored
     sealed: Sealed | None = field(default=None, compare=False)  # from the audit blocks, in the memories that a store returns
+    used: Used | None = field(default=None, compare=False)  # likewise, from the row of its usage
 
     @property
     def key(self) -> "Key":

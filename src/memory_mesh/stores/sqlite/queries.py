@@ -5,6 +5,7 @@ The text has only our own column names and placeholders; every value is a parame
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from memory_mesh.core.model import (
     BASE,
@@ -31,7 +32,7 @@ from memory_mesh.core.model import (
     is_list,
     like,
 )
-from memory_mesh.stores.sqlite.tables import of_kind, table_of
+from memory_mesh.stores.sqlite.tables import of_kind, reading_of, table_of
 
 # SQLite rejects a thousand terms in a row. Bracketed in groups of a hundred, ten thousand are accepted.
 _MAX_TERMS = 100
@@ -182,9 +183,16 @@ def page(kind: Kind, where: Where, *, limit: int | None, after: Row | None) -> S
     params = tuple(param for select in selects for param in select.params)
     if kind is not Kind.MEMORY:
         return Sql(f"{text} {order}{limited}", params)
-    # Around the limit: only for the rows that are returned.
+    # Around the limit: what blocks and usage add is read only for the rows that are returned.
     inner = f"{text} {order}{limited}" if limited else text
-    return Sql(f"SELECT *, {_SEALED} FROM ({inner}) AS memories {order}", params)
+    return Sql(f"SELECT {reading_of(kind).columns} FROM ({inner}) AS memories {order}", params)
+
+
+@cache
+def with_ids(kind: Kind) -> str:
+    """Build the query of `get`: rows with the ids of a JSON list. One text for any number, so that it is compiled once."""
+    given = "id IN (SELECT value FROM json_each(?))"
+    return f"SELECT {reading_of(kind).columns} FROM {table_of(kind).name} WHERE {of_kind(kind)}{given}"
 
 
 def near(kind: Kind, vector: Vector, where: Where) -> Sql:
@@ -205,17 +213,11 @@ def documents_of(visible: Where) -> Sql:
     return Sql(f"SELECT id, keywords FROM memories WHERE ({condition.text}) AND keywords IS NOT NULL", condition.params)
 
 
-# What the latest block of a memory sealed. Read in the same statement, so that memory and block are of the same state.
-_SEALED = (
-    "(SELECT memory_revision || ' ' || content_hash FROM yamo_blocks WHERE ref = memories.id AND content_hash IS NOT NULL "
-    "AND typeof(memory_revision) = 'integer' ORDER BY memory_revision DESC, content_hash DESC LIMIT 1) AS sealed"
-)
-
-
 def _select(kind: Kind, source: str, where: Where, after: Row | None) -> Sql:
     created = table_of(kind).physical("created_at")
     condition = condition_on(kind, where)
-    text, params = f"SELECT * FROM {source} WHERE {condition.text}", condition.params
+    columns = "*" if kind is Kind.MEMORY else reading_of(kind).columns
+    text, params = f"SELECT {columns} FROM {source} WHERE {condition.text}", condition.params
     if after is None:
         return Sql(text, params)
     return Sql(f"{text} AND ({created}, partition, number, id) < (?, ?, ?, ?)", (*params, *after.age_key))

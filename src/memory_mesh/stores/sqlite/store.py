@@ -16,7 +16,7 @@ import os
 import sqlite3
 import sys
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import chain, repeat
@@ -57,7 +57,7 @@ from memory_mesh.stores.sqlite.opening import (
     replaced,
     transaction,
 )
-from memory_mesh.stores.sqlite.queries import condition_on, documents_of, near, page
+from memory_mesh.stores.sqlite.queries import condition_on, documents_of, near, page, with_ids
 
 # Freeing bytes rewrites the file. Larger files are rewritten by `compact` only: nobody expects to wait long here.
 _MAX_REWRITTEN_ON_OPENING, _MAX_REWRITTEN_ON_CLOSING = 64 * 1024 * 1024, 512 * 1024 * 1024
@@ -129,11 +129,17 @@ class SqliteStore:
         with self._use() as connection:
             return tables.state_of(connection, partition)[0]
 
+    def data_version(self) -> Hashable:
+        with self._use() as connection:
+            # The pragma tells of the writes of other connections, the counter of those of this one.
+            return connection, connection.total_changes, connection.execute("PRAGMA data_version").fetchone()[0]
+
     def get(self, kind: Kind, ids: Sequence[str]) -> dict[str, Row]:
-        if len(ids) <= _BATCH:  # a single query reads one snapshot
-            return {row.id: row for row in self.find(kind, In("id", tuple(ids)))} if ids else {}
-        with self._use() as connection, transaction(connection, "BEGIN"):
-            return {row.id: row for batch in batches(ids, _BATCH) for row in self.find(kind, In("id", tuple(batch)))}
+        if not ids:
+            return {}
+        with self._use() as connection:
+            rows = {row.id: row for row in tables.rows_of(kind, connection.execute(with_ids(kind), (json.dumps(ids),)))}
+        return {id_: rows[id_] for id_ in ids if id_ in rows}
 
     def find(self, kind: Kind, where: Where = ANYTHING, *, limit: int | None = None, after: Row | None = None) -> list[Row]:
         query = page(kind, where, limit=limit, after=after)

@@ -11,7 +11,7 @@ import re
 import secrets
 import sqlite3
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import cache
@@ -28,6 +28,7 @@ from memory_mesh.core.model import (
     Row,
     Sealed,
     Type,
+    Used,
     Value,
     Vector,
     fields_of,
@@ -330,32 +331,58 @@ _READERS: Mapping[Type, Callable[[Any], Value]] = {
 }
 
 
-def rows_of(kind: Kind, cursor: sqlite3.Cursor) -> list[Row]:
-    """Return the rows of a query that selects all columns."""
-    table, at = table_of(kind), {column[0]: place for place, column in enumerate(cursor.description)}
-    columns = [column for column in fields_of(kind) if column.name in table.columns]
-    # Computed once for all rows: there are forty columns, and a large partition has many rows.
-    places = [(at[table.physical(column.name)], column.name, _READERS.get(column.type)) for column in columns]
-    base = [at[table.physical(name)] for name in ("id", "partition", "created_at", "revision", "number")]
-    embedding, model, extra, sealed = (at.get(name) for name in ("embedding", "model", "extra", "sealed"))
+# What the latest block of a memory sealed, and its usage. Read in the same statement, so that all are of the same state.
+_SEALED = (
+    "(SELECT memory_revision || ' ' || content_hash FROM yamo_blocks WHERE ref = memories.id AND content_hash IS NOT NULL "
+    "AND typeof(memory_revision) = 'integer' ORDER BY memory_revision DESC, content_hash DESC LIMIT 1)"
+)
+_USED = "(SELECT extra FROM records WHERE kind = 'usage' AND id = memories.id)"
 
-    def row(values: Sequence[Any]) -> Row:
-        fields: dict[str, Any] = json.loads(values[extra]) if extra is not None and values[extra] else {}
-        id_, partition, created_at, revision, number = (values[place] for place in base)
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How rows of a kind are read: the columns to select, the fields that the last of them contain, and how to convert those."""
+
+    columns: str
+    fields: tuple[str, ...]
+    converted: tuple[tuple[str, Callable[[Any], Value]], ...]
+
+
+@cache
+def reading_of(kind: Kind) -> Reading:
+    """Return how a kind is read. It is computed once, like `layout_of`."""
+    table = table_of(kind)
+    own = [column for column in fields_of(kind) if column.name in table.columns]
+    base = [table.physical(name) for name in ("id", "partition", "created_at", "revision", "number")]
+    further = ["NULL"] * 3 if table is BLOCKS else ["embedding", "model", "extra"]
+    derived = [_SEALED, _USED] if table is MEMORIES else ["NULL"] * 2
+    return Reading(
+        ", ".join([*base, *further, *derived, *(table.physical(column.name) for column in own)]),
+        tuple(column.name for column in own),
+        tuple((column.name, _READERS[column.type]) for column in own if column.type in _READERS),
+    )
+
+
+def rows_of(kind: Kind, cursor: Iterable[Sequence[Any]]) -> list[Row]:
+    """Return the rows of a query that selects the columns of `reading_of`."""
+    reading, rows = reading_of(kind), list[Row]()
+    for id_, partition, created_at, revision, number, data, model, extra, sealed, used, *values in cursor:
+        fields: dict[str, Any] = json.loads(extra) if extra else {}
         if type(revision) is not int or type(fields) is not dict:  # edited by hand
             raise StoreCorrupt(f"the {kind} {shown(id_)} cannot be read: unexpected columns", remedy="restore a backup")
-        for place, name, read in places:
-            value = values[place]
-            if value is not None and (value := read(value) if read else value) is not None:
+        fields |= {name: value for name, value in zip(reading.fields, values, strict=True) if value is not None}
+        for name, convert in reading.converted:
+            if name in fields and (value := convert(fields[name])) is not None:
                 fields[name] = value
-        data, of = (values[embedding], values[model]) if embedding is not None and model is not None else (None, None)
-        return Row(
+            else:
+                fields.pop(name, None)
+        row = Row(
             kind=kind, id=id_, partition=partition, created_at=created_at, revision=revision, number=number, fields=fields,
-            vector=Vector(of, data) if data is not None and of is not None else None,
-            sealed=_sealed(values[sealed]) if sealed is not None and values[sealed] else None,
+            vector=Vector(model, data) if data is not None and model is not None else None,
+            sealed=_sealed(sealed) if sealed else None, used=Used.of(json.loads(used)) if used else None,
         )  # fmt: skip
-
-    return [row(values) for values in cursor]
+        rows.append(row)
+    return rows
 
 
 def _sealed(text: str) -> Sealed:

@@ -12,7 +12,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_mesh.core.errors import Conflict, IdTaken, StoreClosed
-from memory_mesh.core.model import ANYTHING, And, Compare, In, IsNull, Json, Key, Kind, Like, Not, Or, Row, Sealed, Vector, Where
+from memory_mesh.core.model import (
+    ANYTHING,
+    And,
+    Compare,
+    In,
+    IsNull,
+    Json,
+    Key,
+    Kind,
+    Like,
+    Not,
+    Or,
+    Row,
+    Sealed,
+    Used,
+    Vector,
+    Where,
+)
 from memory_mesh.core.ports import Store
 from memory_mesh.testing.rows import (
     Subject,
@@ -72,6 +89,23 @@ class FindsInOrder(Subject):
         assert [row.sealed for row in store.find(Kind.BLOCK)] == [None] * 4
         store.apply(deletes=[Key(Kind.BLOCK, "2")])
         assert store.get(Kind.MEMORY, ["a"])["a"].sealed == Sealed(2, "z")
+
+    def test_a_memory_comes_with_its_usage(self, store: Store) -> None:
+        def usage(id_: str, times: int, revision: int) -> Row:
+            fields: dict[str, Json] = {"ref": id_, "access_count": times, "last_accessed": "2026-01-01T00:00:00.000Z"}
+            return replace(plain(Kind.USAGE, id_), fields=fields, revision=revision, replaces=revision - 1)
+
+        store.apply([memory("a"), memory("b"), usage("a", 1, 1)])
+        store.apply([usage("a", 3, 2)])
+        expected = {"a": Used(3, "2026-01-01T00:00:00.000Z"), "b": None}
+        assert {id_: row.used for id_, row in store.get(Kind.MEMORY, ["a", "b"]).items()} == expected
+        assert {row.id: row.used for row in store.find(Kind.MEMORY)} == expected
+
+    def test_rows_come_in_the_order_of_the_ids_and_each_once(self, store: Store) -> None:
+        store.apply([memory(f"m{n}") for n in range(1200)])
+        wanted = [f"m{n}" for n in (1199, *range(700), 3)]
+        assert list(store.get(Kind.MEMORY, wanted)) == wanted[:-1]
+        assert store.get(Kind.MEMORY, ["m1\0", "m", "m1%", '"m1"']) == {}
 
     @pytest.mark.parametrize("page", [1, 2, 3, 99])
     def test_the_pages_of_some_partitions_are_in_the_same_order(self, store: Store, page: int) -> None:
@@ -338,6 +372,22 @@ class IsShared(Subject):
             assert len(other.nearest(Kind.MEMORY, query(1, 0), limit=99)) == turn
         store.apply(deletes=[Key(Kind.MEMORY, "m1")])
         assert other.get(Kind.MEMORY, ["m1", "m2"]).keys() == {"m2"}
+
+    def test_every_write_changes_the_data_version_of_every_handle(self, store: Store, other: Store) -> None:
+        seen = {store: [store.data_version()], other: [other.data_version()]}
+        writes: list[Callable[[], object]] = [
+            lambda: store.apply([memory("m1")]),
+            lambda: other.apply([plain(Kind.META, "m2")]),
+            lambda: store.apply([memory("m1", revision=2, replaces=1)]),
+            lambda: other.apply(deletes=[Key(Kind.MEMORY, "m1")]),
+        ]
+        for write in writes:
+            write()
+            for handle, versions in seen.items():
+                assert handle.data_version() not in versions
+                versions.append(handle.data_version())
+                handle.get(Kind.MEMORY, ["m1"])
+                assert handle.data_version() == versions[-1]
 
     def test_a_second_handle_is_held_to_what_the_first_wrote(self, store: Store, other: Store) -> None:
         """Ids, versions and revisions belong to the store, not to the handle."""
