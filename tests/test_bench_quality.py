@@ -47,7 +47,7 @@ def conversations() -> list[Space]:
 def mixed() -> Mixed:
     texts = ["The boiler was serviced in October", "Deploys run on Fridays", "The pie needs six apples", "The bike is locked"]
     memories = [Said(id=f"m{at}", text=text, at=AT) for at, text in enumerate(texts)]
-    unrelated = [question("Quelle est la capitale du Pérou ?", kind="trivia, French"), question("zzyzx qwrtp", kind="noise")]
+    unrelated = [question("Quelle est la capitale du Pérou ?", kind="trivia:fr"), question("zzyzx qwrtp", kind="noise")]
     return Mixed(memories=memories, unrelated=unrelated, controls=[question("When was the boiler serviced?", "m0")])
 
 
@@ -145,7 +145,8 @@ def test_a_run_is_measured_written_and_shown_on_the_page(
     for text in (
         "| Chroma | not installed |",
         "| locomo | temporal | 1 |",
-        "| trivia, French | 1 |",
+        "| trivia:fr | 1 |",
+        "| all in other languages | 1 |",
         "reliability.svg",
         "commit 0123456",
     ):

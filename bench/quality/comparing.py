@@ -10,7 +10,7 @@ from typing import Any
 from bench.quality.evaluating import OURS, ask
 from bench.quality.measuring import FIGURES, figures, interval, mean
 from bench.quality.sets import Space
-from bench.speed.peers import LIMIT, Chroma, Lance, LangGraph, Mem0, Peer, floats, installed_versions
+from bench.speed.peers import LIMIT, Chroma, Lance, LangGraph, Mem0, Peer, Text, floats, installed_versions
 from memory_mesh.core.model import batches
 from memory_mesh.core.ports import Embedder
 
@@ -31,11 +31,19 @@ class LanceHybrid(Lance):
         return [row["key"] for row in asked.limit(LIMIT).to_list()]
 
 
+class LangGraphSingly(LangGraph):
+    """LangGraph's store; it refuses a batch in which a text occurs twice."""
+
+    def add(self, items: Sequence[tuple[str, Text]]) -> None:
+        for item in items:
+            super().add([item])
+
+
 RETRIEVAL: Mapping[str, tuple[str, Callable[[Path, Embedder], Peer]]] = {
     "mem0 (infer=False, local Qdrant)": ("mem0 (infer=False, local Qdrant)", Mem0),
     "Chroma": ("Chroma (persistent)", Chroma),
     "LanceDB (hybrid, its default reranker)": ("LanceDB (no index)", LanceHybrid),
-    "LangGraph InMemoryStore": ("LangGraph InMemoryStore", LangGraph),
+    "LangGraph InMemoryStore": ("LangGraph InMemoryStore", LangGraphSingly),
 }
 
 
@@ -58,14 +66,17 @@ def _row(peer: str, people: Sequence[Space], embedder: Embedder, ours: Sequence[
     if versions is None:
         return {"failure": "not installed"}
     start = monotonic()
-    found = [each for space in people for each in _answers(make, space, embedder)]
+    try:
+        found = [each for space in people for each in _answers(make, space, embedder)]
+    except Exception as error:  # noqa: BLE001  (any error of another library is reported in its line of the table)
+        return {"failure": f"{type(error).__name__}: {error}"[:200]}
     print(f"{peer}: {len(found):,} questions, {monotonic() - start:.0f} s", file=sys.stderr)
     ahead = {name: interval([one[name] for one in ours], [one[name] for one in found]) for name in FIGURES}
     return {"versions": versions, "figures": mean(found), "ahead": ahead}
 
 
 def _answers(make: Callable[[Path, Embedder], Peer], space: Space, embedder: Embedder) -> Figures:
-    """Return the figures of one person's questions. A store that is missing or fails stops the run: the texts are fixed."""
+    """Return the figures of one person's questions, asked of a store with that person's memories."""
     with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         peer = make(Path(folder), embedder)
         for batch in batches(space.memories, _BATCH):

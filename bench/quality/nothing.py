@@ -47,7 +47,7 @@ class Mixed:
 
 
 def read_mixed(folder: Path = DATA) -> Mixed:
-    """Read the files of this repository. A kind may name the language after a colon, as in `trivia:de`."""
+    """Read the files of this repository. The kind of a question in another language than English ends with it: `trivia:de`."""
     memories = [Said(id=row["id"], text=row["text"], at=_AT) for row in lines(folder / "mixed_memories.jsonl")]
     rows = list(lines(folder / "unrelated.jsonl"))
     return Mixed(
@@ -80,7 +80,9 @@ def _mixed_row(
     best = [max((score for _, score in scored), default=0.0) for scored in found]
     kinds: dict[str, list[float]] = {}
     for question, score in zip(unrelated, best, strict=True):
-        kinds.setdefault(question.kind, []).append(score)
+        language = "all in other languages" if ":" in question.kind else "all in English"
+        for kind in (language, question.kind):
+            kinds.setdefault(kind, []).append(score)
     return {
         **_unrelated_row(best),
         "controls": {"questions": len(held), **{mode: _first(held, right, cut) for mode, cut in MIN_SCORES.items()}},
