@@ -315,10 +315,10 @@ class Mesh:
 
         `mode` says what is left out: "recall" very little, for programs that rank the results themselves; "precise" all that is
         probably irrelevant, for prompts. The default is the option `search_mode`, "recall". `min_score`, if given, replaces the
-        minimum score of the mode. A long memory has a `passage`, the
-        piece of its content that fits the query best. With `max_chars`, results are returned while their texts (the passage, or
-        the content of a short memory) have at most so many characters together; a first one that is longer is shortened. Raises
-        `InvalidInput` for a blank query, and `InvalidFilter` for an invalid filter.
+        minimum score of the mode. A long memory has a `passage`, the piece of its content that fits the query best. With
+        `max_chars`, results are returned while their texts (the passage, or the content of a short memory) have at most so many
+        characters together; a first one that is longer is shortened. Raises `InvalidInput` for a blank query, and
+        `InvalidFilter` for an invalid filter.
         """
         request = Request(
             query=query, limit=limit, statuses=status, mode=mode, min_score=min_score, ranker=ranker, max_chars=max_chars
