@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from memory_mesh.core.errors import SettingsError
 from memory_mesh.core.search.lexical import STOP_WORDS, Corpus, Posting, best, bm25, completed, tokens
+from memory_mesh.core.search.marks import marked
 
 # --- words ---
 
@@ -139,6 +140,7 @@ def test_each_emoji_is_a_keyword_without_variants_and_skin_tones(text: str, word
         (["москвы"], "Москвы", []),
         (["cafe"], "the café", []),
         (["parti"], "party", []),
+        (["न", "ल"], "नीला", ["नीला"]),
     ],
 )
 def test_keywords_of_earlier_versions_are_completed(stored: list[str], text: str, missing: list[str]) -> None:
@@ -146,7 +148,7 @@ def test_keywords_of_earlier_versions_are_completed(stored: list[str], text: str
     assert completed(tokens(text), text) == tokens(text)
 
 
-@given(st.text(max_size=30) | st.text(st.sampled_from("aäÖø é🎉🇩🇪漢.'\u200d\ufe0f"), max_size=30))
+@given(st.text(max_size=30) | st.text(st.sampled_from("aäÖø é🎉🇩🇪漢नीกุ้مُ.'\u200d\ufe0f"), max_size=30))
 def test_keywords_of_this_version_are_complete(text: str) -> None:
     assert completed(tokens(text), text) == tokens(text)
 
@@ -179,10 +181,29 @@ def test_forms_of_a_word_share_one_stem(forms: tuple[str, ...]) -> None:
         ("Python入門", ["python", "入門"]),
         ("第3章", ["第", "3", "章"]),
         ("入門running", ["入門", "run"]),
+        ("ภาษาไทย", ["ภา", "าษ", "ษา", "าไ", "ไท", "ทย"]),
+        ("ລາວ", ["ລາ", "າວ"]),
+        ("ខ្មែរ", ["ខ្", "្ម", "មែ", "ែរ"]),
     ],
 )
-def test_chinese_japanese_and_korean_texts_become_pairs_of_characters(text: str, words: list[str]) -> None:
+def test_texts_without_spaces_between_words_become_pairs_of_characters(text: str, words: list[str]) -> None:
     assert tokens(text) == words
+
+
+@pytest.mark.req("MESH-111")
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("आसमान नीला है।", ["आसमान", "नीला", "है"]),
+        ("বাংলা ভাষা", ["বাংলা", "ভাষা"]),
+        ("வணக்கம் உலகம்", ["வணககம", "உலகம"]),  # the sign that silences a vowel is folded, like an accent
+        ("مُحَمَّد", ["محمد"]),
+        ("שָׁלוֹם", ["שלום"]),
+    ],
+)
+def test_the_signs_of_a_script_do_not_split_its_words(text: str, words: list[str]) -> None:
+    assert tokens(text) == words
+    assert marked(text, text) != []
 
 
 @pytest.mark.req("MESH-112")

@@ -22,10 +22,18 @@ EMOJI = (
     "[\U0001f1e6-\U0001f1ff]{2}|[\u231a\u231b\u23e9-\u23fa\u2600-\u263f\u2641\u2643-\u27bf\u2b05-\u2b07\u2b1b\u2b1c\u2b50\u2b55"
     "\U0001f000-\U0001f1e5\U0001f200-\U0001f3fa\U0001f400-\U0001faff]"
 )
-_WORD_OR_EMOJI = re.compile(f"{_WORD.pattern}|{EMOJI}")
+# Signs after a letter that belong to its word: accents, Hebrew and Arabic points, and vowels from Devanagari to Khmer.
+MARKS = (
+    "\u0300-\u036f\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06dc\u06df-\u06e4\u06e7\u06e8\u06ea-\u06ed"
+    "\u0900-\u0963\u0971-\u0dff\u0e31\u0e34-\u0e3a\u0e47-\u0e4e\u0eb1\u0eb4-\u0ebc\u0ec8-\u0ece\u102b-\u103e\u1056-\u109d\u17b4-\u17d3\u17dd"
+)
+_WITH_MARKS = rf"[^\W_]+(?:[{MARKS}]+[^\W_]*)*"
+_WORD_OR_EMOJI = re.compile(_WORD.pattern.replace(r"[^\W_]+", _WITH_MARKS) + f"|{EMOJI}")
 # CamelCase: fooBar → foo Bar, HTTPServer → HTTP Server, v2beta stays whole.
 CAMEL_CASE = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
-CJK = re.compile(r"([\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7af]+)")
+# Chinese, Japanese and Korean; and Thai, Lao, Burmese and Khmer, which do not separate words either.
+_SOUTH_EAST = "\u0e01-\u0e3a\u0e40-\u0e4e\u0e81-\u0ece\u1000-\u103f\u1050-\u109d\u1780-\u17d3"
+CJK = re.compile(f"([\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7af{_SOUTH_EAST}]+)")
 _PLAIN = re.compile(r"[a-z]+")
 # Letters that Unicode does not decompose, and letters that are also written as two: Müller is Muller and Mueller.
 _LETTERS = str.maketrans({
@@ -33,7 +41,7 @@ _LETTERS = str.maketrans({
 })  # fmt: skip
 _DIGRAPHS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ø": "oe", "å": "aa"})
 _FOLDED = "".join(map(chr, _LETTERS | _DIGRAPHS))
-_SPECIAL = re.compile(f"[{_FOLDED}{_FOLDED.upper()}]|{EMOJI}")
+_SPECIAL = re.compile(f"[{_FOLDED}{_FOLDED.upper()}{MARKS}{_SOUTH_EAST}]|{EMOJI}")
 
 STOP_WORDS = frozenset(
     """about above after again against all and any are aren't because been before being below between both but can can't
@@ -67,7 +75,7 @@ def tokens(text: str, *, language: str = "english") -> list[str]:
 
 
 def completed(keywords: list[str], text: str, *, language: str = "english") -> list[str]:
-    """Return the stored keywords of a text, with those that earlier versions left out: emoji, and other spellings of letters."""
+    """Return the stored keywords of a text and those that earlier versions left out: emoji, other spellings, words with signs."""
     if text.isascii() or not _SPECIAL.search(text := unicodedata.normalize("NFKC", text)):
         return keywords
     words = _WORD_OR_EMOJI.findall(without_masks(text, keep_pseudonyms=True))

@@ -4,12 +4,12 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from memory_mesh.core.masks import MASK
-from memory_mesh.core.search.lexical import CAMEL_CASE, CJK, EMOJI, tokens
+from memory_mesh.core.search.lexical import CAMEL_CASE, CJK, EMOJI, MARKS, tokens
 from memory_mesh.core.text import LazyRegex
 
 # A run of CJK characters, a word or an emoji as in `lexical`. Accents may be separate characters: there the text is normalised
 # first. Of an emoji, everything that it is joined with is marked.
-_LETTERS = rf"(?:(?!{CJK.pattern})[^\W_]|[\u0300-\u036f])+"
+_LETTERS = rf"(?:(?!{CJK.pattern})[^\W_]|[{MARKS}])+"
 _JOINED = "[\ufe0e\ufe0f\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f\u2640\u2642]"
 _WORD = LazyRegex(
     rf"(?P<cjk>{CJK.pattern})|{_LETTERS}(?:['’]{_LETTERS})*(?:\+\+|#(?!\w))?"
