@@ -10,6 +10,7 @@ MAX_SEARCH_MS = {10_000: 1.0, 100_000: 5.0, 1_000_000: 15.0}
 MIN_REMAINING = {10_000: 0.9, 100_000: 0.7}
 _FROM = 10_000
 MIN_RECALL, MAX_ADD_MS, MAX_BYTES, MIN_TIMES = 0.95, 3.0, 1536, 2.0
+MAX_DELETE_MS, MAX_DISK_BYTES = 10.0, 3000
 MAX_COLD_S = {"stats": 0.3, "search, keywords": 1.0, "search, local model": 1.0}
 
 
@@ -54,6 +55,9 @@ def _of_size(run: Run, cost: EmbeddingCost | str) -> Iterator[Goal]:
     if figures.memories >= _FROM:  # below, the constant memory of a process outweighs the records
         largest = max(run.footprint.resident, run.footprint.index_files)
         yield _at_most(f"memory per record at {size}", largest, MAX_BYTES, "bytes")
+        yield _at_most(f"database per record at {size}", run.footprint.database, MAX_DISK_BYTES, "bytes")
+    if figures.delete:
+        yield _at_most(f"delete p50 at {size}", figures.delete.p50_ms, MAX_DELETE_MS, "ms")
     for command, duration in run.cold.items():
         yield _at_most(f"cold {command} at {size}", duration, MAX_COLD_S[command], "s")
 

@@ -30,7 +30,7 @@ _WARM_UP = 20
 _RECALLS = 100
 _LIMIT = 10
 _POOL = 150  # the number of candidates that a search requests
-_CHANGED_AT = 10_000  # the size at which changes and filters are measured
+_CHANGED_FROM = 10_000  # the size from which changes and filters are measured
 _COLD_RUNS = 5
 _COMMAND = str(Path(sys.executable).with_name("memory-mesh"))
 
@@ -126,7 +126,7 @@ def measure(count: int, folder: Path) -> Figures:
         hits = mean(subject.search(query) for query in subject.queries[:_WARM_UP])
         search = time_calls(subject.search, subject.queries)
         recall = _recall(subject, folder)
-        changes = _changes(subject) if count == _CHANGED_AT else {}
+        changes = _changes(subject) if count >= _CHANGED_FROM else {}
         return Figures(
             memories=count,
             engine=engine(count),

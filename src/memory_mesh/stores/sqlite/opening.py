@@ -18,6 +18,10 @@ from memory_mesh.stores.files import create_file
 from memory_mesh.stores.sqlite import lane, tables
 from memory_mesh.stores.sqlite.queries import exactly_like
 
+# A row with its vector is longer than such a page and continues on others, which it fills. Two rows do not fit on a page of 4,096
+# bytes, the default, so that half of the file would be empty. A file keeps the size with which it was created.
+_PAGE_SIZE = 1024
+_MAX_LOG = 4 * 1024 * 1024  # bytes after which the pages of the log are moved into the file
 _WAL_ATTEMPTS = 100  # each may fail because another process opens the file at the same time
 _COPIED_AT_ONCE = 1000  # pages
 LOGS = ("-wal", "-journal")  # their pages belong to the database
@@ -109,6 +113,7 @@ def open_for_writing(path: Path, *, busy_seconds: float) -> Opened:
         _check_same(path, file)
         contents_of(connection, path)  # refuse a file of another program before anything is changed
         tables.check_version(connection)
+        connection.execute(f"PRAGMA page_size = {_PAGE_SIZE}")  # of a file without tables
         _switch_to_wal(connection)
         with transaction(connection):
             contents_of(connection, path)
@@ -242,6 +247,8 @@ def _connect(path: Path, options: str, busy_seconds: float) -> sqlite3.Connectio
     with _closed_on_error(connection):
         _configure(connection)
         connection.execute("SELECT 1 FROM sqlite_master").fetchone()  # SQLite opens the file now
+        (page_size,) = connection.execute("PRAGMA page_size").fetchone()
+        connection.execute(f"PRAGMA wal_autocheckpoint = {_MAX_LOG // page_size}")
     return connection
 
 
