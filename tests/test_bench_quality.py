@@ -4,12 +4,14 @@ import json
 from pathlib import Path
 
 import pytest
-from bench.quality import evaluating, report
+from bench.quality import __main__ as command
+from bench.quality import evaluating
 from bench.quality.evaluating import Evaluation
 from bench.quality.measuring import figures
 from bench.quality.nothing import Mixed, read_mixed, separation, swapped
 from bench.quality.reliability import diagram, reliability
 from bench.quality.sets import Question, Said, Space, facts_of, longmemeval_oracle_turns, newest_fact
+from bench.quality.vectors import KeptEmbedder
 
 import bench_docs
 from memory_mesh.core.search.weights import MIN_SCORES
@@ -121,37 +123,39 @@ def test_mixed_memories_and_questions_are_read_with_their_kinds(tmp_path: Path) 
     assert [each.gold for each in found.controls] == [frozenset({"m1"})]
 
 
-def test_a_run_is_measured_written_and_shown_on_the_page(
+def test_mixed_questions_are_asked_of_stores_of_every_size() -> None:
+    evaluation = Evaluation(HashingEmbedder())
+    evaluation.measure_mixed(mixed(), sizes=(2, 4))
+    rows = evaluation.nothing["mixed"]
+    assert [(row["memories"], row["stores"], row["questions"]) for row in rows] == [(2, 2, 2), (4, 1, 2)]
+    assert [row["controls"]["questions"] for row in rows] == [1, 1]
+    assert set(rows[0]["kinds"]) == {"trivia:fr", "noise", "all in English", "all in other languages"}
+
+
+def test_the_two_commands_write_results_that_the_page_shows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, conversations: list[Space]
 ) -> None:
-    evaluation = Evaluation(HashingEmbedder())
-    report.show("locomo", evaluation.measure("locomo", conversations))
-    evaluation.measure_mixed(mixed(), sizes=(2, 4))
-    report.show_nothing(evaluation.nothing)
-    assert evaluation.sets["locomo"]["parts"]["all"]["rankers"][evaluating.UNCUT]["recall@5"] == 100
-    own, other = evaluation.nothing["all"]["wrong conversation"], evaluation.nothing["mixed"]
-    assert own["questions"] == 3
-    assert [(row["memories"], row["stores"], row["questions"]) for row in other] == [(2, 2, 2), (4, 1, 2)]
-    assert [row["controls"]["questions"] for row in other] == [1, 1]
-
-    report.keep(evaluation, "python -m bench.quality", tmp_path)
-    stores = {"ours": {"figures": {"recall@5": 100.0}}, "Chroma": {"failure": "not installed"}}
-    report.keep_peers({"locomo": {"questions": 3, "stores": stores}}, "python -m bench.quality --peers", tmp_path)
+    monkeypatch.setattr(command, "SETS", {"locomo": lambda folder: conversations})
+    monkeypatch.setattr(command, "local", lambda path: KeptEmbedder(HashingEmbedder(), path))
+    monkeypatch.setattr(command, "read_mixed", mixed)
+    monkeypatch.setattr(evaluating, "SIZES", (4,))
+    given = ["bench.quality", "--data", "unused", "--vectors", str(tmp_path / "vectors.npz"), "--out", str(tmp_path)]
+    for words in (given, [*given, "--peers"]):
+        monkeypatch.setattr("sys.argv", words)
+        command.main()
     for name in ("quality", "quality_peers"):  # as if measured at a commit
         path = tmp_path / f"{name}.json"
         path.write_text(json.dumps({**json.loads(path.read_text()), "commit": "0123456789abcdef", "clean": True}))
+
+    result = json.loads((tmp_path / "quality.json").read_text())
+    assert result["sets"]["locomo"]["parts"]["all"]["rankers"][evaluating.UNCUT]["recall@5"] == 100
+    assert result["nothing"]["all"]["wrong conversation"]["questions"] == 3
+    assert (tmp_path / "reliability.svg").exists()
     monkeypatch.setattr(bench_docs, "RESULTS", tmp_path)
     page = bench_docs.page()
-    for text in (
-        "| Chroma | not installed |",
-        "| locomo | temporal | 1 |",
-        "| trivia:fr | 1 |",
-        "| all in other languages | 1 |",
-        "reliability.svg",
-        "commit 0123456",
-    ):
+    rows = ("| Chroma", "| locomo | temporal | 1 |", "| trivia:fr | 1 |", "| all in other languages | 1 |")
+    for text in (*rows, "reliability.svg", "commit 0123456", "names swapped: AUC"):
         assert text in page
-    assert (tmp_path / "reliability.svg").exists()
 
 
 def test_a_loss_beyond_chance_is_bold_in_the_table_of_kinds() -> None:

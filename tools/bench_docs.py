@@ -14,7 +14,9 @@ ROOT = Path(__file__).parents[1]
 PAGE, README, RESULTS = ROOT / "docs" / "benchmarks.md", ROOT / "README.md", ROOT / "bench" / "results"
 _BEGIN, _END = "<!-- figures: written by tools/bench_docs.py -->\n", "<!-- end of figures -->"
 _FIGURES = ("recall@5", "recall@10", "all@10", "nDCG@10", "MRR", "first")
-_BY_KIND = ("recall@5", "recall@10", "nDCG@10")
+_BY_KIND = ("recall@5", "recall@10", "nDCG@10", "first")
+_SHOWN = ("all", "conversations 6–10")  # parts with a table of their own; thresholds were chosen on conversations 1–5
+_IN_SAMPLE = ("longmemeval-s-lite", "longmemeval-oracle-turns")
 _QUALITY_GOALS = (
     ("locomo", "all", "recall@5", 82),
     ("locomo", "all", "recall@10", 90),
@@ -82,9 +84,13 @@ control questions that one of the memories answers.
 _RELIABILITY = """\
 ### Is the score a probability?
 
-Results are grouped by score. If scores are probabilities, then the fraction of right results is the mean score. The
-questions are LoCoMo's, which the calibration has not seen, with the ten best results of each. Evidence is labelled sparsely: a
-result that answers the question but is not in the labels counts as wrong. The last column has the questions of the section above.
+Results are grouped by score, with the ten best results of each question. If scores are probabilities, then the fraction of right
+results is the mean score.
+
+- *Own conversation*: LoCoMo's questions. Neither the ranker nor its calibration has seen these conversations.
+- *Own, and swapped names*: the same, and as many questions that nothing answers, with names that occur in the conversation.
+- *Mixed memories*: the unrelated questions of the section above and their control questions.
+- Evidence is labelled sparsely: a result that answers the question but is not in the labels counts as wrong.
 """
 _SPEED = """\
 ## How fast it is
@@ -177,9 +183,9 @@ def _quality(result: Mapping[str, Any] | None, peers: Mapping[str, Any] | None) 
         yield f"Other stores: {_source(peers['command'], peers)}"
     for name, data_set in result["sets"].items():
         for part, table in data_set["parts"].items():
-            if part == "all" or part.startswith("conversations"):
+            if part in _SHOWN:
                 stores = peers["sets"].get(name) if peers and part == "all" else None
-                yield from _rankers(f"{name}, {part}", table, stores)
+                yield from _rankers(f"{_set(name)}, {part}", table, stores)
     yield "![recall at 10](../bench/results/quality.svg)\n"
     yield _KINDS
     yield _table(["set", "kind", "questions", *_BY_KIND], list(_kinds(result["sets"])))
@@ -188,6 +194,7 @@ def _quality(result: Mapping[str, Any] | None, peers: Mapping[str, Any] | None) 
     if reliability := result.get("reliability"):
         yield from _reliability(reliability)
     if goals := list(_quality_goals(result)):
+        yield "### Goals of quality\n"
         yield _goals(goals)
 
 
@@ -213,10 +220,16 @@ def _kinds(sets: Mapping[str, Any]) -> Iterator[list[str]]:
     for name, data_set in sets.items():
         for part, table in data_set["parts"].items():
             if part != "all" and not part.startswith("conversations"):
-                yield [name, part, f"{table['questions']:,}", *(_against(table, figure) for figure in _BY_KIND)]
+                yield [_set(name), part, f"{table['questions']:,}", *(_against(table, figure) for figure in _BY_KIND)]
+
+
+def _set(name: str) -> str:
+    return f"{name} (in-sample)" if name in _IN_SAMPLE else name
 
 
 def _against(table: Mapping[str, Any], figure: str) -> str:
+    if figure not in table["ahead"]:
+        return "–"
     best, low, high = table["ahead"][figure]
     cell = f"{table['rankers']['ours'][figure]:.1f}, {best} {table['rankers'][best][figure]:.1f} ({low:+.1f} to {high:+.1f})"
     return f"**{cell}**" if high < 0 else cell

@@ -56,11 +56,11 @@ class Evaluation:
             self._add_nothing(asked)
         return {"parts": parts}
 
-    def measure_mixed(self, mixed: Mixed, sizes: Sequence[int] = SIZES) -> None:
+    def measure_mixed(self, mixed: Mixed, sizes: Sequence[int] | None = None) -> None:
         """Ask unrelated questions of mixed memories."""
-        rows, judged = ask_mixed(mixed, self.embedder, sizes)
+        rows, judged = ask_mixed(mixed, self.embedder, sizes or SIZES)
         self.nothing["mixed"] = rows
-        self.reliability["control and unrelated questions over mixed memories"] = reliability(judged)
+        self.reliability["mixed memories"] = reliability(judged)
 
     def _add_nothing(self, asked: Sequence[Asked]) -> None:
         parts = {"all": asked, _HELD_OUT: [each for each in asked if each.person >= _CHOSEN_ON]}
@@ -75,8 +75,8 @@ class Evaluation:
             }
         real = [(score, id_ in each.question.gold) for each in asked for id_, score in each.ours]
         wrong = [(score, False) for each in asked for _, score in each.swapped]
-        self.reliability["questions of the conversation"] = reliability(real)
-        self.reliability["the same, and as many with swapped names"] = reliability([*real, *wrong])
+        self.reliability["own conversation"] = reliability(real)
+        self.reliability["own, and swapped names"] = reliability([*real, *wrong])
 
 
 def ask(name: str, people: Sequence[Space], embedder: Embedder, *, elsewhere: bool = False) -> list[Asked]:
