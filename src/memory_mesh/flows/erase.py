@@ -27,6 +27,7 @@ from memory_mesh.core.model import (
     equals,
     iso,
     may_erase,
+    partitions,
 )
 from memory_mesh.core.reprs import short_repr
 from memory_mesh.flows.chains import audit_rows, needed_entries, new_entry, own_chain
@@ -217,17 +218,19 @@ def _with_derived(context: Context, rows: list[Row], seen: dict[str, int]) -> tu
 def _read(context: Context, where: In, seen: dict[str, int]) -> list[Row]:
     """Return the user's memories that match, all read under the versions in `seen`.
 
-    A memory that was changed, or moved to another partition, during the read would survive the erasure, so rows are read again
-    until no new partition appears.
+    A memory that was changed, or moved to another partition, during the read would survive the erasure. So the versions come
+    first, those of the reader's partitions by default, and rows are read again until no other partition appears.
     """
     own = all_of(equals("user_id", context.reader.user_id), where)
     # Counting is cheaper than reading rows, and a slow erasure loses every race against concurrent writers.
     if not context.store.count(Kind.MEMORY, own):
         return []
+    versions = {name: context.store.version(name) for name in partitions(context.reader)} | seen
     rows = context.store.find(Kind.MEMORY, own)
-    while new := {row.partition for row in rows} - seen.keys():
-        seen.update({name: context.store.version(name) for name in new})
+    while new := {row.partition for row in rows} - versions.keys():
+        versions |= {name: context.store.version(name) for name in new}
         rows = context.store.find(Kind.MEMORY, own)
+    seen.update({row.partition: versions[row.partition] for row in rows})
     return rows
 
 
@@ -275,7 +278,9 @@ def _erasure_rows(context: Context, erased: Sequence[Memory], tombstones: Sequen
     rows: list[Row] = []
     for chain in sorted({own, *(tombstone.chain for tombstone in tombstones)}):
         here = [tombstone for tombstone in tombstones if tombstone.chain == chain]
-        named = {memory.id: [(block.id, block.block_hash) for block in here if block.ref == memory.id] for memory in erased}
+        named: dict[str, list[tuple[str, str]]] = {memory.id: [] for memory in erased}
+        for block in here:
+            named[str(block.ref)].append((block.id, block.block_hash))
         # A tombstone without its erasure block looks like tampering, so it gets one even if audit blocks are disabled.
         every = chain == own and (bool(here) or context.options.enable_yamo)
         entries = [_erasure_entry(context, chain, id_, lost) for id_, lost in named.items() if lost or every]
