@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from memory_mesh.core import model
 from memory_mesh.core.intake import Draft, NewText, draft, fingerprint, fingerprints, numbered, read_key
-from memory_mesh.core.model import MemoryType
+from memory_mesh.core.model import MemoryType, batches
 from memory_mesh.core.ports import Progress, no_progress
 from memory_mesh.core.search import tokens
 from memory_mesh.flows.context import Context
@@ -36,7 +37,8 @@ class Prepared:
     def as_turn(self, context: Context, number: int) -> "Prepared":
         """Return a message as the turn with this number."""
         metadata, columns = {**self.draft.metadata, "turn": number}, {**self.draft.columns, "turn": number}
-        return _with_prints(context, replace(self, draft=replace(self.draft, metadata=metadata, columns=columns)), None)
+        turn = replace(self.draft, metadata=metadata, columns=columns)
+        return replace(self, draft=turn, **_prints(context, turn, None))
 
 
 def prepare(
@@ -48,11 +50,14 @@ def prepare(
     A flow that generates the texts passes the hash of its own request.
     """
     prepared: list[Prepared] = []
-    for at, text in enumerate(texts):
-        receipt = receipt_id(context, idempotency_key, *([] if len(texts) == 1 else [at]))
-        prepared.append(_prepare_one(context, text, receipt, request))
-        if (at + 1) % _CHECKED_AT_ONCE == 0 or at + 1 == len(texts) > 1:
-            progress("checking", at + 1, len(texts))
+    for batch in batches(enumerate(texts), _CHECKED_AT_ONCE):
+        # One step after the other for all of them: a processor runs that faster.
+        receipts = [receipt_id(context, idempotency_key, *([] if len(texts) == 1 else [at])) for at, _ in batch]
+        drafts = [_draft(context, text) for _, text in batch]
+        parts = zip(batch, drafts, receipts, strict=True)
+        prepared += [_prepare_one(context, text, checked, receipt, request) for (_, text), checked, receipt in parts]
+        if len(texts) > 1:
+            progress("checking", len(prepared), len(texts))
     context.step("flow.validated")
     if idempotency_key is None:
         return prepared
@@ -61,28 +66,36 @@ def prepare(
     return [item if item.thread is None else replace(item, request=whole) for item in prepared]
 
 
-def _prepare_one(context: Context, text: NewText, receipt: str | None, request: str | None) -> Prepared:
+def _draft(context: Context, text: NewText) -> Draft:
     with numbered("item", text.item):
         checked = draft(text.content, text.metadata, context.reader, context.limits, context.gate())
-        key = None if text.key is None else read_key(text.key)
+        if text.key is not None:
+            read_key(text.key)
+    return checked
+
+
+def _prepare_one(context: Context, text: NewText, checked: Draft, receipt: str | None, request: str | None) -> Prepared:
+    key = None if text.key is None else read_key(text.key)
     if text.trust is not None:
         checked = replace(checked, columns={**checked.columns, "trust": text.trust})
     if receipt and request is None:
         request = request_hash("add", checked.content, checked.metadata, *([key] if key else []))
-    item = Prepared(
+    known = {} if text.thread is not None and checked.columns["turn"] is None else _prints(context, checked, key)
+    return Prepared(
         draft=checked,
         partition=model.partition_for(context.reader.user_id, context.reader.agent_id, checked.memory_type, None),
         key=key and context.gate().redact(key),
         thread=text.thread,
         receipt_id=receipt,
         request=request or "",
+        **known,
     )
-    return item if item.needs_turn else _with_prints(context, item, key)
 
 
-def _with_prints(context: Context, item: Prepared, key: str | None) -> Prepared:
-    same: tuple[str, ...] = (fingerprint(context.reader, item.draft, key),) if key else fingerprints(context.reader, item.draft)
+def _prints(context: Context, draft: Draft, key: str | None) -> dict[str, Any]:
+    """Return the fingerprints and the keywords of an item."""
+    same: tuple[str, ...] = (fingerprint(context.reader, draft, key),) if key else fingerprints(context.reader, draft)
     # Lessons are compared by their pattern instead.
-    deduplicated = context.options.deduplicate and item.draft.memory_type != MemoryType.LESSON
-    keywords = tokens(item.draft.content, language=context.options.stemmer_language)
-    return replace(item, fingerprint=same[0], same=same if deduplicated or key else (), keywords=keywords)
+    deduplicated = context.options.deduplicate and draft.memory_type != MemoryType.LESSON
+    keywords = tokens(draft.content, language=context.options.stemmer_language)
+    return {"fingerprint": same[0], "same": same if deduplicated or key else (), "keywords": keywords}

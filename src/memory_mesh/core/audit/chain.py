@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from hashlib import sha256
+from typing import Any
 
 from memory_mesh.core.audit.seals import block_digest, block_seal, content_hash
 from memory_mesh.core.audit.wire import ERASED, Seal
@@ -88,14 +89,15 @@ def _next_block(chain: str, number: int, prev_hash: str | None, prev_seal: str |
     memory, metadata = entry.memory, dict(entry.metadata) if entry.metadata else None
     hashed = content_hash(memory.salt or "", memory.content) if memory else None
     text = entry.write(Seal(content_hash=hashed, prev_block=prev_hash, prev_seal=prev_seal, signing_key=key_id))
-    block = Block(
-        id=entry.id, created_at=iso(entry.ms), chain=chain, number=number, operation_type=entry.operation_type, yamo_text=text,
-        block_hash=text_hash(text), prev_hash=prev_hash, user_id=user_id, agent_id=agent_id, session_id=entry.session_id,
-        metadata=metadata, ref=memory.id if memory else entry.ref, content_hash=hashed,
-        memory_revision=memory.revision if memory else None,
-    )  # fmt: skip
-    block = replace(block, digest=block_digest(block, memory, entry.change))
-    return replace(block, seal=block_seal(block, prev_seal))
+    values: dict[str, Any] = {
+        "id": entry.id, "created_at": iso(entry.ms), "chain": chain, "number": number, "operation_type": entry.operation_type,
+        "yamo_text": text, "block_hash": text_hash(text), "prev_hash": prev_hash, "user_id": user_id, "agent_id": agent_id,
+        "session_id": entry.session_id, "metadata": metadata, "ref": memory.id if memory else entry.ref, "content_hash": hashed,
+        "memory_revision": memory.revision if memory else None,
+    }  # fmt: skip
+    block = Block(**values)
+    digest = block_digest(block, memory, entry.change)
+    return Block(**values, digest=digest, seal=block_seal(block, prev_seal, digest))
 
 
 def quotes(block: Block) -> bool:

@@ -50,9 +50,11 @@ def block_digest(block: Block, memory: Memory | None = None, change: Row | None 
     return _hash([salt, *columns, _memory_values(memory) if memory else None, _change_values(change) if change else None])
 
 
-def block_seal(block: Block, previous: str | None) -> str:
-    """Hash a block and the seal of the previous one. Everything in it stays when the text of the block is erased."""
-    columns = [block.chain, block.number, block.id, block.operation_type, block.created_at, block.block_hash, block.digest]
+def block_seal(block: Block, previous: str | None, digest: str | None = None) -> str:
+    """Hash a block and the seal of the previous one. Everything in it stays when the text of the block is erased. A block that
+    has no digest yet gets this one."""
+    digest = block.digest if digest is None else digest
+    columns = [block.chain, block.number, block.id, block.operation_type, block.created_at, block.block_hash, digest]
     return _hash([*columns, previous])
 
 
@@ -84,7 +86,7 @@ def _change_values(change: Row) -> dict[str, object]:
 
 def _with_value(items: Iterable[tuple[str, object]]) -> dict[str, object]:
     """Leave out None, False and empty lists, so that a column of a later version does not change the hashes of this one."""
-    return {name: value for name, value in items if value or (value in (0, "") and value is not False)}
+    return {name: value for name, value in items if value or (value is not None and value is not False and value in (0, ""))}
 
 
 def _hash(value: object) -> str:
@@ -92,11 +94,13 @@ def _hash(value: object) -> str:
 
 
 def _canonical(value: object) -> str:
-    return _ENCODER.encode(_plain(value))
+    """Return equal values as the same text: a store may return 1.0 as 1."""
+    text = _ENCODER.encode(value)
+    whole_float = any(end in text for end in (".0,", ".0}", ".0]", "e+"))
+    return _ENCODER.encode(_plain(value)) if whole_float else text
 
 
 def _plain(value: object) -> object:
-    """Return equal values in the same form: a store may return 1.0 as 1."""
     if value is None or isinstance(value, str):
         return value
     if isinstance(value, float) and value.is_integer():

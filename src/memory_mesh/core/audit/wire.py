@@ -71,7 +71,7 @@ class Yamo:
         lines += [f"priority: {self.priority};"] if self.priority else []
         lines += _section("output", self.output)
         lines += _section("meta", self.meta)
-        lines += [f"log: {';'.join(wire_value(part) for part in self.log)};", f"handoff: {wire_value(self.handoff)};"]
+        lines += [f"log: {';'.join(map(wire_value, self.log))};", f"handoff: {wire_value(self.handoff)};"]
         return "\n".join(lines) + "\n"
 
 
@@ -112,8 +112,8 @@ class Seal:
 def _section(name: str, fields: Sequence[Constraint]) -> list[str]:
     if not fields:
         return []
-    pairs = [(f"- {wire_value(one)}" if isinstance(one, str) else f"{one[0]};{wire_value(one[1])}") for one in fields]
-    return [f"{name}:", *[f"  {pair};" for pair in pairs]]
+    lines = [f"  - {wire_value(one)};" if isinstance(one, str) else f"  {one[0]};{wire_value(one[1])};" for one in fields]
+    return [f"{name}:", *lines]
 
 
 # --- parsing ---

@@ -87,6 +87,8 @@ def read_content(content: object, limits: Limits) -> str:
 def _check_text(value: str, name: str) -> None:
     if "\0" in value:
         raise InvalidInput(f"{name} contains a NUL character", expected="text without NUL")
+    if value.isascii():
+        return
     try:
         value.encode()
     except UnicodeEncodeError as error:
@@ -99,10 +101,12 @@ def read_metadata(metadata: object, limits: Limits) -> dict[str, Value]:
         return {}
     if not isinstance(metadata, Mapping):
         raise InvalidInput(f"metadata is {type(metadata).__name__}", expected="an object with text keys")
-    checked = _object(metadata, "metadata", limits.metadata_depth, _Budget(limits.metadata_bytes))
-    size = len(json.dumps(checked, ensure_ascii=False).encode())
-    if size > limits.metadata_bytes:
-        raise InvalidInput(f"metadata has {size:,} bytes", expected=f"at most {limits.metadata_bytes:,}")
+    budget = _Budget(limits.metadata_bytes)
+    checked = _object(metadata, "metadata", limits.metadata_depth, budget)
+    if budget.may_exceed(limits.metadata_bytes):
+        size = len(json.dumps(checked, ensure_ascii=False).encode())
+        if size > limits.metadata_bytes:
+            raise InvalidInput(f"metadata has {size:,} bytes", expected=f"at most {limits.metadata_bytes:,}")
     return checked
 
 
@@ -111,11 +115,17 @@ class _Budget:
     """The bytes that may still be read. Nested references to one list are small to pass and huge to copy, so reading counts."""
 
     bytes_left: int
+    taken: int = 0
 
     def take(self, size: int) -> None:
         self.bytes_left -= size
+        self.taken += 1
         if self.bytes_left < 0:
             raise InvalidInput("metadata has too many bytes", expected="fewer or shorter values")
+
+    def may_exceed(self, max_bytes: int) -> bool:
+        """Return whether the JSON of what was read may be larger. A character has at most 6 bytes in it, and a number 24."""
+        return 6 * (max_bytes - self.bytes_left) + 32 * self.taken > max_bytes
 
 
 def _object(raw: Mapping[object, object], path: str, depth: int, budget: _Budget) -> dict[str, Value]:
@@ -135,15 +145,15 @@ def _object(raw: Mapping[object, object], path: str, depth: int, budget: _Budget
 
 def _item(item: object, path: str, depth: int, budget: _Budget) -> Value:
     budget.take(len(item) if isinstance(item, str) else 1)
+    if isinstance(item, str):
+        _check_text(item, path[:80])
+        return str(item)
     if isinstance(item, Mapping):
         return dict(_object(item, path, depth, budget))
     if isinstance(item, list | tuple):
         if depth == 0:
             raise InvalidInput(f"{path[:80]} is nested too deeply", expected="fewer levels of metadata")
         return [_item(part, f"{path}[{at}]", depth - 1, budget) for at, part in enumerate(item)]
-    if isinstance(item, str):
-        _check_text(item, path[:80])
-        return str(item)
     if item is None or isinstance(item, bool):
         return item
     if isinstance(item, date):
@@ -163,7 +173,7 @@ def columns_of(metadata: dict[str, Value], reader: Reader) -> dict[str, Value]:
         if (given := metadata.get(name)) is not None and given != own:
             what = f"metadata.{name} is {shown(given)} but this mesh writes as {own!r}"
             raise InvalidInput(what, remedy=f"add it to mesh.scoped({name}=…)")
-    columns: dict[str, Value] = {name: _text_or_none(metadata, name) for name in _TEXTS}
+    columns: dict[str, Value] = {name: _text_or_none(metadata, name) if name in metadata else None for name in _TEXTS}
     columns |= {name: None if (raw := metadata.get(name)) is None else parse_time(raw, name) for name in _TIMES}
     columns["session_id"] = columns["session_id"] or reader.session_id
     columns["project"] = columns["project"] or reader.project

@@ -111,10 +111,9 @@ class SqliteStore:
                 for key in deletes:
                     change.delete(key)
                 self._step("store.deleted")
-                for row in puts:
-                    change.put(row)
+                change.put(puts)
                 self._step("store.put")
-                size = tables.record_moves(connection, change.moved)
+                size = tables.record_moves(connection, change.moved, seen)
                 replaced = any(row.replaces and row.kind is Kind.BLOCK for row in puts)
                 if deletes or replaced:
                     tables.mark_unfreed(connection)

@@ -11,10 +11,12 @@ import re
 import secrets
 import sqlite3
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -241,17 +243,38 @@ class Writing:
             self._connection.execute(f"DELETE FROM {table_of(key.kind).name} WHERE {of_kind(key.kind)}id = ?", (key.id,))
             self._move(key, stored[0])
 
-    def put(self, row: Row) -> None:
-        layout, values, stored = layout_of(row.kind), _encoded(row), self._stored(row.key)
-        if row.replaces:
-            if stored is None or stored[1] != row.replaces:
-                raise Conflict(f"{row.kind} {row.id} is not at revision {row.replaces}")
-            self._connection.execute(layout.update, (*values, row.id))
-        else:
-            if stored:
-                raise IdTaken(f"{row.kind} {row.id} already exists")
-            self._connection.execute(layout.insert, values)
-        self._move(row.key, row.partition, *([stored[0]] if stored else []))
+    def put(self, rows: Sequence[Row]) -> None:
+        """Write rows in their order, and consecutive new rows of a kind with one statement."""
+        for kind, same in groupby(rows, lambda row: None if row.replaces else row.kind):
+            if kind is None:
+                for row in same:
+                    self._replace(row)
+            else:
+                self._insert(kind, [*same])
+
+    def _replace(self, row: Row) -> None:
+        stored, layout = self._stored(row.key), layout_of(row.kind)
+        if stored is None or stored[1] != row.replaces:
+            raise Conflict(f"{row.kind} {row.id} is not at revision {row.replaces}")
+        self._connection.execute(layout.update, (*_encoded(row, layout), row.id))
+        self._move(row.key, row.partition, stored[0])
+
+    def _insert(self, kind: Kind, rows: Sequence[Row]) -> None:
+        layout, last = layout_of(kind), rows[0]
+
+        def values() -> Iterator[list[Any]]:
+            nonlocal last
+            for last in rows:
+                yield _encoded(last, layout)
+
+        try:
+            self._connection.executemany(layout.insert, values())
+        except sqlite3.IntegrityError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY:
+                raise
+            raise IdTaken(f"{kind} {last.id} already exists") from error
+        for row in rows if kind in MOVING else ():
+            self.moved[row.partition].append(row.key)
 
     def _stored(self, key: Key) -> tuple[str, int] | None:
         """Return the partition and revision of the stored row."""
@@ -263,8 +286,12 @@ class Writing:
             self.moved[name].append(key)
 
 
+_encode_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode  # making an encoder takes longer than using it
+_encode_extra = json.JSONEncoder(ensure_ascii=False).encode
+
+
 def _dumped(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return _encode_json(value) if value != [] else "[]"
 
 
 # How a value is stored, by type; other types need no conversion.
@@ -280,8 +307,9 @@ _WRITERS: Mapping[Type, Callable[[Any], str | int | float]] = {
 class Layout:
     """How rows of a kind are written: which parts of a row go into columns, which into `extra`, and the statements."""
 
-    base: tuple[str, ...]
-    own: tuple[tuple[str, Callable[[Any], str | int | float] | None], ...]
+    base: Callable[[Row], tuple[Any, ...]]  # returns the attributes that are columns
+    own: tuple[str, ...]
+    writers: tuple[tuple[int, Callable[[Any], str | int | float]], ...]  # of the values at these places
     extra: tuple[str, ...]
     insert: str
     update: str
@@ -293,33 +321,35 @@ def layout_of(kind: Kind) -> Layout:
     """Return the layout of a kind. It is computed once: a write of forty columns would spend its time on it."""
     table, fields = table_of(kind), fields_of(kind)
     base = tuple(name for name in BASE if name in table.columns)
-    own = tuple((column.name, _WRITERS.get(column.type)) for column in fields if column.name in table.columns)
-    columns = [table.physical(name) for name in (*base, *(name for name, _ in own))]
+    own = [column for column in fields if column.name in table.columns]
+    writers = ((place, _WRITERS.get(column.type)) for place, column in enumerate(own, start=len(base)))
+    columns = [table.physical(name) for name in (*base, *(column.name for column in own))]
     columns += ["extra", "embedding", "model"] if table is not BLOCKS else []
     columns += ["collection"] if table is MEMORIES else []
     names, marks, same = ", ".join(columns), ", ".join("?" * len(columns)), f"WHERE {of_kind(kind)}id = ?"
     return Layout(
-        base, own, tuple(column.name for column in fields if column.name not in table.columns),
+        attrgetter(*base), tuple(column.name for column in own), tuple((place, write) for place, write in writers if write),
+        tuple(column.name for column in fields if column.name not in table.columns),
         insert=f"INSERT INTO {table.name} ({names}) VALUES ({marks})",
         update=f"UPDATE {table.name} SET ({names}) = ({marks}) {same}",
         stored=f"SELECT partition, revision FROM {table.name} {same}",
     )  # fmt: skip
 
 
-def _encoded(row: Row) -> tuple[Any, ...]:
+def _encoded(row: Row, layout: Layout) -> list[Any]:
     """Return the values of a row in the order of its layout."""
-    layout, table, fields = layout_of(row.kind), table_of(row.kind), row.fields
-    values: list[Any] = [getattr(row, name) for name in layout.base]
-    for name, write in layout.own:
-        value = fields.get(name)
-        values.append(value if value is None or write is None else write(value))
+    table, fields = table_of(row.kind), row.fields
+    values = [*layout.base(row), *map(fields.get, layout.own)]
+    for place, write in layout.writers:
+        if values[place] is not None:
+            values[place] = write(values[place])
     if table is not BLOCKS:
         extra = {name: fields[name] for name in layout.extra if fields.get(name) is not None}
-        values.append(json.dumps(extra, ensure_ascii=False) if extra else None)
+        values.append(_encode_extra(extra) if extra else None)
         values += (row.vector.data, row.vector.model) if row.vector else (None, None)
     if table is MEMORIES:
         values.append(fields.get("project") or "memory-lane")
-    return tuple(values)
+    return values
 
 
 # How a stored value is read back, by type; other types need no conversion.
@@ -399,12 +429,15 @@ def state_of(connection: sqlite3.Connection, partition: str) -> tuple[int, str]:
     return connection.execute(query, (partition,)).fetchone() or (0, "")
 
 
-def record_moves(connection: sqlite3.Connection, moved: Mapping[str, Sequence[Key]]) -> int:
-    """Raise the version of each partition by its moves, and log them, in the caller's transaction. Return the highest version."""
+def record_moves(
+    connection: sqlite3.Connection, moved: Mapping[str, Sequence[Key]], versions: Mapping[str, int] | None = None
+) -> int:
+    """Raise the version of each partition by its moves, and log them, in the caller's transaction. Return the highest version.
+    `versions` has those that the transaction has read already."""
     highest = 0
     nonce = secrets.token_hex(8)  # the random function of SQLite would repeat itself on both sides of a fork
     for name, keys in moved.items():
-        before = state_of(connection, name)[0]
+        before = versions[name] if versions and name in versions else state_of(connection, name)[0]
         after = before + len(keys)
         connection.execute("INSERT OR REPLACE INTO partitions VALUES (?, ?, ?)", (name, after, nonce))
         connection.executemany(
