@@ -151,10 +151,12 @@ def test_the_two_commands_write_results_that_the_page_shows(
     assert result["sets"]["locomo"]["parts"]["all"]["rankers"][evaluating.UNCUT]["recall@5"] == 100
     assert result["nothing"]["all"]["wrong conversation"]["questions"] == 3
     assert (tmp_path / "reliability.svg").exists()
+    (tmp_path / "tried.md").write_text("- wider windows\n")
     monkeypatch.setattr(bench_docs, "RESULTS", tmp_path)
+    monkeypatch.setattr(bench_docs, "TRIED", tmp_path / "tried.md")
     page = bench_docs.page()
     rows = ("| Chroma", "| locomo | temporal | 1 |", "| trivia:fr | 1 |", "| all in other languages | 1 |")
-    for text in (*rows, "reliability.svg", "commit 0123456", "names swapped: AUC"):
+    for text in (*rows, "reliability.svg", "commit 0123456", "names swapped: AUC", "- wider windows"):
         assert text in page
 
 

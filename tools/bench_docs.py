@@ -12,6 +12,7 @@ from typing import Any
 
 ROOT = Path(__file__).parents[1]
 PAGE, README, RESULTS = ROOT / "docs" / "benchmarks.md", ROOT / "README.md", ROOT / "bench" / "results"
+TRIED = ROOT / "bench" / "tried.md"
 _BEGIN, _END = "<!-- figures: written by tools/bench_docs.py -->\n", "<!-- end of figures -->"
 _FIGURES = ("recall@5", "recall@10", "all@10", "nDCG@10", "MRR", "first")
 _BY_KIND = ("recall@5", "recall@10", "nDCG@10", "first")
@@ -136,6 +137,7 @@ def page() -> str:
         [
             _INTRO,
             *_quality(_read("quality"), _read("quality_peers")),
+            *_tried(),
             *_speed(_read("speed")),
             *_peers(_read("speed_peers")),
             *_users(_read("users")),
@@ -196,6 +198,13 @@ def _quality(result: Mapping[str, Any] | None, peers: Mapping[str, Any] | None) 
     if goals := list(_quality_goals(result)):
         yield "### Goals of quality\n"
         yield _goals(goals)
+
+
+def _tried() -> Iterator[str]:
+    """Yield the section that people write: a list, in bench/tried.md."""
+    if TRIED.exists():
+        yield "## What was tried and did not help\n"
+        yield TRIED.read_text(encoding="utf-8")
 
 
 def _rankers(title: str, table: Mapping[str, Any], stores: Mapping[str, Any] | None) -> Iterator[str]:

@@ -85,6 +85,7 @@ def ask(name: str, people: Sequence[Space], embedder: Embedder, *, elsewhere: bo
     asked: list[Asked] = []
     for at in range(0, len(people), _MANY):
         some = people[at : at + _MANY]
+        print(f"{name}: storing {sum(len(space.memories) for space in some):,} memories", file=sys.stderr)
         with opened(some, embedder) as meshes:
             for which, (space, ours) in enumerate(zip(some, meshes, strict=True)):
                 plain, next_ = Plain(space.memories, embedder), (which + 1) % len(some)
