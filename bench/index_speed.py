@@ -86,6 +86,9 @@ class MadeUp:
     def get(self, kind: Kind, ids: Sequence[str]) -> dict[str, Row]:
         return {row.id: row for row in self.added if row.id in ids and row.kind is kind}
 
+    def data_version(self) -> int:
+        return len(self.added)
+
     def changes(self, of: str, since: str | None = None) -> Changes:
         if of != NAME:
             return Changes("0", () if since == "0" else None)

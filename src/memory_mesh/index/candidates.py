@@ -11,11 +11,11 @@ from math import log
 import numpy as np
 
 from memory_mesh.core.search import K1, SIGNALS, B, Corpus, Pool, Query, Signal
-from memory_mesh.index.arrays import Array, Flags, Floats, Ints, distinct, highest, maxima, nth_highest, places_in
+from memory_mesh.index.arrays import Array, Flags, Floats, Ints, distinct, highest, nth_highest, places_in
 from memory_mesh.index.readings import find_corrections, with_corrections
-from memory_mesh.index.space import QueryVector
+from memory_mesh.index.similarity import Similarity
 from memory_mesh.index.table import MISSING, Table
-from memory_mesh.index.view import View, VisibleVectors
+from memory_mesh.index.view import View
 
 # Scoring all postings is faster than selecting some, up to this number of postings and up to this number of visible memories. A
 # list of up to `SHORT_LIST` postings is always scored.
@@ -105,15 +105,17 @@ class Bm25:
         return part
 
     def scores(self, counts: Floats, lengths: Array) -> Floats:
-        """Return the scores of documents; `counts` has a row for each."""
-        scores: Floats = np.vecdot(counts / (counts + self._damping(lengths)[:, None]), self.limits)
+        """Return the scores of documents; `counts` is by word and document."""
+        parts = counts / (counts + self._damping(lengths))
+        parts *= self.limits[:, None]
+        scores: Floats = parts.sum(axis=0)
         return scores
 
     def coverage(self, counts: Floats) -> Floats:
-        """Return the fraction of the query's weight whose words occur."""
+        """Return the fraction of the query's weight whose words occur in each document; `counts` is by word and document."""
         total = float(self.weights.sum())
-        covered: Floats = np.vecdot((counts > 0).astype(np.float32), self.weights)
-        return covered / np.float32(total) if total > 0 else np.zeros(len(counts), np.float32)
+        covered: Floats = ((counts > 0) * self.weights[:, None]).sum(axis=0)
+        return covered / np.float32(total) if total > 0 else np.zeros_like(covered)
 
     def _damping(self, lengths: Array) -> Floats:
         damping: Floats = lengths * np.float32(K1 * B / self.average)
@@ -146,16 +148,18 @@ class QueryPostings:
         best = slots[highest(scores[slots], size)]
         return best, scores[best]
 
-    def word_counts(self, place: Ints, count: int) -> Floats:
-        """Return how often each of `count` memories contains each word; `place` is by slot: its place among them, or `count`."""
-        counted = np.zeros((count + 1, self._word_count), np.float32)
-        at = place.take(self._slots)
-        there = (at < count).nonzero()[0]
-        counted[at[there], self._words[there]] = self._times[there]
+    def word_counts(self, wanted: Flags, place: Ints, count: int) -> Floats:
+        """Return how often each word occurs in each of `count` memories.
+
+        By slot: `wanted` says whether it is one of them, and `place` is its place. One more place at the end has no words.
+        """
+        counted = np.zeros((self._word_count, count + 1), np.float32)
+        there = wanted.take(self._slots).nonzero()[0]
+        counted[self._words[there], place.take(self._slots[there])] = self._times[there]
         return counted
 
     def session_counts(self, place: Ints, count: int) -> tuple[Floats, list[int]]:
-        """Return how often the readable memories of each of `count` sessions contain each word, and how many sessions contain it.
+        """Return how often each word occurs in the readable memories of `count` sessions, and how many sessions contain it.
 
         `place` is by session: its place among the `count`; -1: none. A memory without a session counts as a session.
         """
@@ -167,8 +171,8 @@ class QueryPostings:
         at = place.take(codes)
         listed = (at >= 0).nonzero()[0]
         times = self._times[together[listed]]
-        counted = np.bincount(at[listed] * self._word_count + words[listed], times, minlength=count * self._word_count)
-        return counted.astype(np.float32).reshape(count, self._word_count), document_counts.tolist()
+        counted = np.bincount(words[listed] * count + at[listed], times, minlength=count * self._word_count)
+        return counted.astype(np.float32).reshape(self._word_count, count), document_counts.tolist()
 
     def _best_of_many(self, bm25: Bm25, allowed: Flags, size: int) -> tuple[Ints, Floats]:
         """Return slots among which the best are, and scores by slot, without scoring every slot. Rare words come first; common
@@ -204,96 +208,6 @@ def _count_distinct(groups: Ints, values: Ints, count: int, limit: int) -> Ints:
     flags = np.zeros((count, limit), np.bool_)
     flags.reshape(-1)[keys] = True
     return np.asarray(np.count_nonzero(flags, axis=1))
-
-
-# --- vectors ---
-
-
-class Similarity:
-    """The similarity of a query's vector to the vectors of one partition, of the same model."""
-
-    def __init__(self, visible: VisibleVectors, allowed: Flags | None, query: bytes) -> None:
-        self._visible, self._space = visible, visible.space
-        self._allowed = visible.rows  # by row
-        if allowed is not None:
-            self._allowed = self._allowed & allowed.take(self._space.owners, mode="clip")
-        self._query = QueryVector.of(query)
-        self._all = self._space.all_cosines(self._query) if self._space.is_small else None
-        self._compared: list[tuple[Ints, Floats]] = []  # rows and their cosines, in a space that is not small
-
-    def best(self, size: int) -> tuple[Ints, Floats]:
-        """Return the most similar allowed memories, best first, and their cosines."""
-        space = self._space
-        if self._all is not None:
-            rows = self._allowed.nonzero()[0]
-        else:
-            rows = space.shortlist(self._query, self._allowed, self._visible.count)
-        owners, cosines = space.owners[rows], self._cosines(rows)
-        order = highest(cosines, len(cosines) if space.passages else size)
-        if space.passages:  # a memory counts once, with its best passage
-            _, firsts = np.unique(owners[order], return_index=True)
-            order = order[np.sort(firsts)][:size]
-        return owners[order], cosines[order]
-
-    def count(self, allowed: Flags | None) -> int:
-        """Return the number of these memories, by slot, that have a vector; None: of all readable ones."""
-        visible = self._visible
-        return visible.memory_count if allowed is None else int(np.count_nonzero(visible.memories & allowed))
-
-    def of(self, slots: Ints, wanted: Ints) -> tuple[Floats, Floats]:
-        """Return the cosines of these memories, by their best passage and by their own vector, for the places in `wanted`.
-
-        0 for a memory without a vector, and in one more place at the end.
-        """
-        some = np.zeros(len(slots) + 1, np.bool_)
-        some[wanted] = True
-        at = some[:-1].nonzero()[0]
-        rows = self._space.rows[slots[at]]
-        own_at, own = at[rows >= 0], np.zeros(len(some), np.float32)
-        own[own_at] = self._cosines(rows[rows >= 0])
-        if not (passages := self._space.passages):
-            return own, own
-        memories = zip(at.tolist(), slots[at].tolist(), strict=True)
-        pairs = [(place, row) for place, slot in memories for row in passages.get(slot, ())]
-        places, passage_rows = np.array(pairs, np.int32).reshape(-1, 2).T
-        parts = ((own_at, own[own_at]), (places, self._cosines(passage_rows)))
-        return maxima(len(some), parts), own
-
-    def context_lengths(self, *slots: Ints) -> Floats:
-        """Return the length of own + ½ · before + ½ · after, for vectors of length one, of these memories."""
-        lengths, space = self._visible.context_lengths, self._space
-        new = np.isnan(lengths[slots[0]]).nonzero()[0]
-        if len(new):
-            own, before, after = (np.where(which[new] >= 0, space.rows[which[new]], -1) for which in slots)
-            square = space.lengths(own) + (space.lengths(before) + space.lengths(after)) / 4
-            square += space.products(own, before) + space.products(own, after)
-            square += space.products(before, after) / 2
-            lengths[slots[0][new]] = np.sqrt(np.maximum(square, 0))
-        return lengths[slots[0]]
-
-    def of_sessions(self, count: int, place: Ints, session_of: Ints) -> Floats:
-        """Return the best cosine of each of `count` sessions, among all readable memories compared so far; 0 if there are none.
-
-        `place` is by session: its place among the `count`; -1: none, as in its last place. `session_of` is by slot.
-        """
-        compared = self._compared
-        if self._all is not None:
-            rows = self._visible.rows.nonzero()[0]
-            compared = [(rows, self._all[rows])]
-        groups = ((place[session_of[self._space.owners[rows]]], cosines) for rows, cosines in compared)
-        return maxima(count, ((at[at >= 0], cosines[at >= 0]) for at, cosines in groups))
-
-    @property
-    def knows_all(self) -> bool:
-        """Whether every vector was compared."""
-        return self._all is not None
-
-    def _cosines(self, rows: Ints) -> Floats:
-        if self._all is not None:
-            return self._all[rows]
-        cosines = self._space.cosines(rows, self._query)
-        self._compared.append((rows, cosines))
-        return cosines
 
 
 # --- candidates ---
@@ -345,9 +259,9 @@ class Candidates:
     place: Ints  # by session: its place in `sessions`; -1: none
     session: Ints  # by candidate: the place of its session in `sessions`; -1: none
     around: Ints  # the slots of the surroundings, each once
-    counts: Floats  # by place in the surroundings and word
+    counts: Floats  # by word and place in the surroundings
     lengths: Floats  # keywords, by place in the surroundings
-    places: Sequence[Ints]  # by candidate the places of: itself, previous, next, the one before the previous, after the next
+    places: Ints  # of candidates (in a row each): themselves, previous, next, the ones before the previous, after the next
 
     @classmethod
     def of(cls, part: PartitionQuery, slots: Ints) -> "Candidates":
@@ -357,16 +271,16 @@ class Candidates:
         place = np.full(len(part.table.names.sessions) + 1, -1, np.int32)  # the last one: of memories without a session
         place[sessions] = np.arange(len(sessions))
         before, after = part.view.neighbours(slots)
-        groups = (slots, before, after, *part.view.beyond(before, after))
-        around = distinct(*groups)
-        around = around[around.searchsorted(0) :]
-        place_around = np.full(len(part.table) + 1, len(around), np.int32)  # the last one: of a missing neighbour
-        place_around[around] = np.arange(len(around))
+        groups = np.stack((slots, before, after, *part.view.beyond(before, after)))
+        wanted = np.zeros(len(part.table) + 1, np.bool_)  # by slot; the last one: a missing neighbour
+        wanted[groups] = True
+        around = wanted[:-1].nonzero()[0]
+        place_around = np.empty(len(wanted), np.int32)  # only the places of wanted slots are set and read
+        place_around[around], place_around[-1] = np.arange(len(around)), len(around)
         lengths = np.zeros(len(around) + 1, np.float32)
         lengths[:-1] = part.table.column("length")[around]
-        counts = part.postings.word_counts(place_around, len(around))
-        places = [place_around[group] for group in groups]
-        return cls(part, slots, before, after, sessions, place, place[codes], around, counts, lengths, places)
+        counts = part.postings.word_counts(wanted, place_around, len(around))
+        return cls(part, slots, before, after, sessions, place, place[codes], around, counts, lengths, place_around[groups])
 
 
 def _choose(parts: Sequence[PartitionQuery], bm25: Bm25, size: int) -> list[Ints]:
@@ -379,12 +293,11 @@ def _choose(parts: Sequence[PartitionQuery], bm25: Bm25, size: int) -> list[Ints
     for part, matching, similar in zip(parts, by_keywords, by_vectors, strict=True):
         best = np.concatenate((matching[: size // 3], similar[: size // 3]))
         near = np.concatenate(part.view.neighbours(best))
-        near = near[near >= 0]
-        near = near[part.allowed[near]]
-        found = distinct(matching, similar)
-        near = near[places_in(found, near) == len(found)]
-        slots = distinct(found, near)
+        near = near[(near >= 0) & part.allowed[near]]
+        slots = distinct(matching, similar, near)
         if len(slots) > room:
+            found = distinct(matching, similar)
+            near = near[places_in(found, near) == len(found)]
             slots = distinct(found, near[: max(0, room - len(found))])
         room -= len(slots)
         chosen.append(slots)
@@ -403,19 +316,20 @@ def _best_of_all(lists: Sequence[tuple[Ints, Floats]], size: int) -> list[Ints]:
 
 def _keyword_signals(candidates: Candidates, bm25: Bm25) -> dict[str, Signal]:
     lengths, places = candidates.lengths, candidates.places
-    scores = bm25.scores(candidates.counts, lengths)
-    own, before, after, first, last = (candidates.counts.take(at, axis=0) for at in places)
+    scores = bm25.scores(candidates.counts, lengths).take(places[:3])
+    own, before, after, first, last = candidates.counts.take(places, axis=1).swapaxes(0, 1)
     context = own + before + after
-    length = lengths[places[0]] + lengths[places[1]] + lengths[places[2]]
+    near = lengths.take(places[:3])
+    coverage = bm25.coverage(np.concatenate((own, context, context + first + last), axis=1)).reshape(3, -1)
     return {
-        "keywords": scores[places[0]],
-        "keywords_before": scores[places[1]],
-        "keywords_behind": scores[places[2]],
-        "keywords_context": bm25.scores(context, length / _CONTEXT),
-        "coverage": bm25.coverage(own),
-        "coverage_context": bm25.coverage(context),
-        "coverage_wide": bm25.coverage(context + first + last),
-        "length": lengths[places[0]],
+        "keywords": scores[0],
+        "keywords_before": scores[1],
+        "keywords_behind": scores[2],
+        "keywords_context": bm25.scores(context, (near[0] + near[1] + near[2]) / _CONTEXT),
+        "coverage": coverage[0],
+        "coverage_context": coverage[1],
+        "coverage_wide": coverage[2],
+        "length": near[0],
     }
 
 
@@ -433,7 +347,7 @@ def _session_signal(candidates: Candidates, counts: Floats, bm25: Bm25) -> Signa
     alone = (candidates.session < 0).nonzero()[0]
     if len(alone):
         own = candidates.places[0][alone]
-        signal[alone] = bm25.scores(candidates.counts[own], candidates.lengths[own])
+        signal[alone] = bm25.scores(candidates.counts[:, own], candidates.lengths[own])
     return signal
 
 
@@ -441,22 +355,23 @@ def _vector_signals(candidates: Candidates) -> dict[str, Signal]:
     part, similarity = candidates.part, candidates.part.similarity
     if similarity is None:
         return {name: np.zeros(len(candidates.slots), np.float32) for name in SIGNALS if name.startswith("vectors")}
-    own, before, after, *_ = candidates.places
-    best, plain = similarity.of(candidates.around, np.concatenate((own, before, after)))
-    mixed = plain[own] + (plain[before] + plain[after]) / 2
+    places = candidates.places[:3]
+    best, plain = similarity.of(candidates.around, places)
+    (own, before, after), (mixed, *mixed_in) = best.take(places), plain.take(places)
+    mixed += (mixed_in[0] + mixed_in[1]) / 2
     length = similarity.context_lengths(candidates.slots, candidates.before, candidates.after)
     if part.filtered and not similarity.knows_all:  # only allowed memories were compared so far, but all of a session count
         members, _ = part.table.members.of(candidates.sessions)
         members = members[part.view.readable[members]][:MAX_MEMBERS]
         similarity.of(members, np.arange(len(members)))
-    by_session = similarity.of_sessions(len(candidates.sessions), candidates.place, part.table.column("session"))
+    by_session = similarity.of_sessions(len(candidates.sessions), candidates.place)
     in_session = np.append(by_session, np.float32(0))[candidates.session]
     return {
-        "vectors": best[own],
-        "vectors_before": best[before],
-        "vectors_behind": best[after],
+        "vectors": own,
+        "vectors_before": before,
+        "vectors_behind": after,
         "vectors_context": np.divide(mixed, length, out=np.zeros_like(mixed), where=length > _TINY),
-        "vectors_session": np.where(candidates.session >= 0, in_session, best[own]),
+        "vectors_session": np.where(candidates.session >= 0, in_session, own),
     }
 
 

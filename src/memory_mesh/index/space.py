@@ -6,6 +6,7 @@ bit per dimension (above or below the mean), which shows at a sixth of the cost 
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import inf, sqrt
 
 import numpy as np
 
@@ -21,6 +22,7 @@ MAX_EXACT = 20_000  # vectors that are all compared; in a larger space, their bi
 MIN_SHORTLIST, ONE_IN = 3000, 100
 _SPARSE = 16  # the bits of fewer rows than one in so many are read row by row
 _STEPS = 127
+_MIN_PEAK = 1e-30
 _BLOCK = 1024  # vectors that fit into the processor's cache
 _MEAN_SAMPLE = 20_000
 
@@ -35,9 +37,15 @@ class QueryVector:
 
     @classmethod
     def of(cls, data: bytes) -> "QueryVector":
-        codes, weights = _quantised(np.frombuffer(data, "<f4")[None, :])
-        weight = float(weights[0])
-        return cls(codes[0], weight, codes[0] * np.float32(weight))
+        vector = np.frombuffer(data, "<f4")
+        peak = float(np.abs(vector).max(initial=0))
+        if not _MIN_PEAK < peak < inf:
+            vector, peak = np.nan_to_num(vector), float(np.abs(np.nan_to_num(vector)).max(initial=0))
+        unit = np.rint(vector * np.float32(_STEPS / max(peak, _MIN_PEAK)))
+        codes, length = unit.astype(np.int8), sqrt(float(np.vecdot(unit, unit)))
+        weight = 1 / length if length else 0.0
+        unit *= np.float32(weight)
+        return cls(codes, weight, unit)
 
 
 class Space:
@@ -240,11 +248,14 @@ def _pair_dots(left: Array, right: Array) -> Floats:
 
 def _quantised(vectors: Array) -> tuple[Array, Floats]:
     """Return the vectors as bytes, and for each the factor that makes its length one."""
-    wide = np.nan_to_num(vectors.astype(np.float64))
+    wide = vectors.astype(np.float64)
     peaks = np.abs(wide).max(axis=1, keepdims=True)
-    codes = np.rint(np.divide(wide * _STEPS, peaks, out=np.zeros_like(wide), where=peaks > 0)).astype(np.int8)
-    lengths = np.linalg.norm(codes.astype(np.float32), axis=1)
-    return codes, np.divide(1, lengths, out=np.zeros(len(codes), np.float32), where=lengths > 0)
+    if not np.isfinite(peaks).all():
+        return _quantised(np.nan_to_num(vectors))
+    wide *= _STEPS / np.where(peaks > 0, peaks, 1)
+    codes = np.rint(wide, out=wide).astype(np.int8)
+    lengths = np.sqrt(np.vecdot(codes, codes, dtype=np.float32))
+    return codes, (1 / np.where(lengths > 0, lengths, np.inf)).astype(np.float32)
 
 
 def _packed_bits(flags: Flags) -> Array:

@@ -18,14 +18,15 @@ from memory_mesh.index.table import MISSING, Table
 class VisibleVectors:
     """The vectors of a space that belong to the readable memories of a view."""
 
-    def __init__(self, space: Space, readable: Flags) -> None:
+    def __init__(self, space: Space, readable: Flags, session_of: Ints) -> None:
         self.space = space
         self._rows = GrowingArray(np.zeros(0, np.bool_))
         self._memories = GrowingArray(np.zeros(0, np.bool_))
         # By slot: the length of ½ · previous + own + ½ · next; NaN: not computed yet.
         self._context_lengths = GrowingArray(np.zeros(0, np.float32))
+        self._sessions = GrowingArray(np.zeros(0, np.int32))
         self.count, self.memory_count = 0, 0
-        self._set(np.arange(len(space)), np.arange(len(readable)), readable)
+        self._set(np.arange(len(space)), np.arange(len(readable)), readable, session_of)
 
     @property
     def rows(self) -> Flags:
@@ -41,22 +42,29 @@ class VisibleVectors:
     def context_lengths(self) -> Floats:
         return self._context_lengths.values
 
-    def update(self, slots: Ints, readable: Flags) -> None:
-        """Look at the vectors of these slots again."""
+    @property
+    def sessions(self) -> Ints:
+        """By row: the session of the readable memory; -1: none."""
+        return self._sessions.values
+
+    def update(self, slots: Ints, readable: Flags, session_of: Ints) -> None:
+        """Look at the vectors of these slots again; `readable` and `session_of` are by slot."""
         space = self.space
         rows = space.rows[slots]
         passages = [row for slot in slots.tolist() for row in space.passages.get(slot, ())]
         rows = distinct(rows[rows >= 0], np.array(passages, np.int32))
         owners = space.owners[rows]
-        self._set(rows, distinct(slots, owners[owners >= 0]), readable)
+        self._set(rows, distinct(slots, owners[owners >= 0]), readable, session_of)
 
-    def _set(self, rows: Ints, slots: Ints, readable: Flags) -> None:
+    def _set(self, rows: Ints, slots: Ints, readable: Flags, session_of: Ints) -> None:
         space = self.space
         self._rows.grow(len(space), value=False)
         self._memories.grow(len(readable), value=False)
         self._context_lengths.grow(len(readable), np.nan)
         owners = space.owners[rows]
-        seen = (owners >= 0) & readable.take(owners, mode="clip") if len(readable) else owners >= 0
+        seen = (owners >= 0) & readable.take(owners, mode="clip")
+        self._sessions.grow(len(space), -1)
+        self.sessions[rows] = np.where(seen, session_of.take(owners, mode="clip"), -1)
         self.count += int(np.count_nonzero(seen)) - int(np.count_nonzero(self.rows[rows]))
         self.rows[rows] = seen
         has_vector = space.rows[slots] >= 0
@@ -120,9 +128,9 @@ class View:
         """Return the readable memory before and after each of these readable ones in its session; -1: none."""
         sessions = self._table.column("session")[slots]
         sessions = sessions[sessions >= 0]
-        unlinked = sessions[~self._linked.values[sessions]]
-        if len(unlinked):
-            self._link(distinct(unlinked))
+        linked = self._linked.values[sessions]
+        if not linked.all():
+            self._link(distinct(sessions[~linked]))
         return self._before.values[slots], self._after.values[slots]
 
     def beyond(self, before: Ints, after: Ints) -> tuple[Ints, Ints]:
@@ -139,7 +147,7 @@ class View:
     def vectors(self, space: Space) -> VisibleVectors:
         """Return the readable part of a space of this table."""
         if space.model not in self._vectors:
-            self._vectors[space.model] = VisibleVectors(space, self.readable)
+            self._vectors[space.model] = VisibleVectors(space, self.readable, self._table.column("session"))
         return self._vectors[space.model]
 
     def move_to(self, now: float) -> None:
@@ -177,7 +185,7 @@ class View:
         together = self.session_lengths.values
         self.sessions = self._alone + Corpus(int(np.count_nonzero(together)), int(together.sum()))
         for vectors in self._vectors.values():
-            vectors.update(everything, self.readable)
+            vectors.update(everything, self.readable, table.column("session"))
 
     def _grow(self) -> None:
         names, slots = self._table.names, len(self._table)

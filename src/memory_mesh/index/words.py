@@ -18,6 +18,7 @@ MIN_LETTERS = 4  # of a word that may be misspelt
 _LONG_WORD = 8  # of so many letters the first one may be wrong too
 _MAX_LETTERS = 24
 _MAX_BITS = 6
+_MAX_SPANS = 5000
 _HALF = 32
 
 
@@ -28,6 +29,7 @@ class Postings:
         self._keys, self._ends = base["word_keys"], base["word_ends"]
         self._slots, self._counts = base["word_slots"], base["word_times"]
         self._later: dict[str, tuple[array[int], array[int]]] = {}
+        self._spans: dict[str, slice] = {}
         self.vocabulary = Vocabulary(base)
 
     def add(self, slot: int, words: Sequence[str]) -> None:
@@ -41,15 +43,23 @@ class Postings:
 
     def of(self, word: str) -> tuple[Ints, Array]:
         """Return the slots that contain a word, dead ones included, and how often each does."""
-        key, span = hash64(word), slice(0)
-        at = int(np.searchsorted(self._keys, np.uint64(key)))
-        if at < len(self._keys) and int(self._keys[at]) == key:
-            span = slice(int(self._ends[at - 1]) if at else 0, int(self._ends[at]))
+        span = self._span(word)
         slots, counts = self._slots[span], self._counts[span]
         if (later := self._later.get(word)) is None:
             return slots, counts
         # Copied: an array.array cannot grow while numpy holds a view of it.
         return np.concatenate((slots, np.array(later[0], np.int32))), np.concatenate((counts, np.array(later[1], np.uint16)))
+
+    def _span(self, word: str) -> slice:
+        """Return where the base has the slots of a word. Names and frequent words come back, so some are remembered."""
+        if (span := self._spans.get(word)) is None:
+            key, span = hash64(word), slice(0)
+            at = int(np.searchsorted(self._keys, np.uint64(key)))
+            if at < len(self._keys) and int(self._keys[at]) == key:
+                span = slice(int(self._ends[at - 1]) if at else 0, int(self._ends[at]))
+            if len(self._spans) < _MAX_SPANS:
+                self._spans[word] = span
+        return span
 
     def packed(self, keep: Flags, new_slots: Array) -> dict[str, Array]:
         """Return all postings as a new base, without dead slots."""
