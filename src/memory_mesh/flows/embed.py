@@ -244,7 +244,7 @@ def _embedding_errors(embedder: Embedder) -> Iterator[None]:
 # stopped continues where it was. Memories that another process adds meanwhile are found by the next round.
 
 _STAGED_AT_ONCE = 64  # memories in one batch: the most that a stopped run loses
-_MOVED_AT_ONCE = 500  # more, because a store may rewrite its file after each deletion of staged passages
+_MOVED_AT_ONCE = 500  # more: nothing is embedded, so a stopped run loses little
 _MAX_ROUNDS = 100  # each round finds only what others wrote during the one before
 
 
