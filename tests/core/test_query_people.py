@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_mesh.core.search.people import proper_names, speaker_roles, without_speakers
+from memory_mesh.core.search import tokens
+from memory_mesh.core.search.people import addressee, closeness, proper_names, speaker_roles, without_speakers
 
 PEOPLE = ("Caroline", "Melanie Jones", "Will")
 
@@ -66,6 +67,64 @@ def test_names_are_capitalised_words_within_a_sentence() -> None:
     assert proper_names("What did Caroline say? Did Melanie hear it?") == {"carolin", "melani"}
     assert proper_names("What? Nothing. When: Never") == frozenset()
     assert proper_names("what did caroline say") == frozenset()
+    assert proper_names("Kate's plan, and what NASA and iPhone users say") == {"kate"}
+    assert proper_names("Was sagt Łukasz zu Müller?") == {"lukasz", "muller", "mueller"}
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("Hey Kate! Long time no see.", "kate"),
+        ("Thanks, Mel! That helps.", "mel"),
+        ("I am glad. Thank you, Søren.", "soren"),
+        ("good morning Ana", "ana"),
+        ("Hey there, how are you?", None),
+        ("Hi! Kate is here.", None),
+        ("Kate thanks you", None),
+        ("Thanks NASA", None),
+        ("", None),
+    ],
+)
+def test_a_greeting_names_whom_it_addresses(text: str, name: str | None) -> None:
+    assert addressee(text) == name
+
+
+def close(one: str, other: str) -> float:
+    return max(closeness(left, right) for left in tokens(one) for right in tokens(other))
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("Kate", "Katherine"),
+        ("Bob", "Robert"),
+        ("Liz", "Elizabeth"),
+        ("Bill", "William"),
+        ("Mel", "Melanie"),
+        ("Ben", "Benjamin"),
+        ("Carolyne", "Caroline"),
+        ("Melany", "Melanie"),
+        ("Jhon", "John"),
+        ("Katerina", "Katarina"),
+        ("Mueller", "Müller"),
+        ("Владимр", "Владимир"),
+    ],
+)
+def test_nicknames_beginnings_and_typos_are_close(names: tuple[str, str]) -> None:
+    assert close(*names) == close(*reversed(names)) >= 0.5
+    assert close(names[0], names[0]) == 1
+
+
+@pytest.mark.parametrize(
+    "names", [("Ana", "Ann"), ("Bob", "Rob"), ("Mark", "Clara"), ("Caroline", "Melanie"), ("Al", "Alan"), ("Tim", "Tom")]
+)
+def test_other_names_are_not_close(names: tuple[str, str]) -> None:
+    assert max((closeness(left, right) for left in tokens(names[0]) for right in tokens(names[1])), default=0.0) == 0
+
+
+@given(st.text(max_size=10), st.text(max_size=10))
+def test_closeness_is_a_symmetric_fraction(one: str, other: str) -> None:
+    assert 0 <= closeness(one, other) == closeness(other, one) <= 1
 
 
 @given(st.text(max_size=40), st.lists(st.text(max_size=10), max_size=3))

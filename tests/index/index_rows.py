@@ -140,7 +140,7 @@ def _joined(join: type[And] | type[Or], part: st.SearchStrategy[Where]) -> st.Se
 
 @st.composite
 def queries(draw: st.DrawFn) -> Query:
-    words = draw(st.lists(st.sampled_from((*WORDS, "bob", "absent")), max_size=4))
+    words = draw(st.lists(st.sampled_from((*WORDS, "bob", "carl", "aple", "applle", "absent")), max_size=4))
     return Query(
         tokens=words,
         vector=draw(

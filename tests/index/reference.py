@@ -13,6 +13,9 @@ from typing import Any
 
 from memory_mesh.core.model import Kind, Row, millis, partitions, visible
 from memory_mesh.core.search import K1, B, Query, tokens
+from memory_mesh.core.search.people import closeness
+from memory_mesh.core.search.spelling import edits
+from memory_mesh.index.words import MIN_LETTERS, is_likely_typo
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +59,10 @@ class _Text:
 class _Bm25:
     """BM25 among some documents."""
 
-    def __init__(self, texts: Sequence[_Text], words: Sequence[str]) -> None:
+    def __init__(self, texts: Sequence[_Text], words: Mapping[str, float]) -> None:
         self._average = sum(text.length for text in texts) / len(texts) if texts else 1.0
         self._weights = {}
-        for word, times in Counter(words).items():
+        for word, times in words.items():
             containing = sum(1 for text in texts if word in text.words)
             self._weights[word] = times * log(1 + (len(texts) - containing + 0.5) / (containing + 0.5))
 
@@ -93,7 +96,8 @@ class _Search:
         )
         self._passages = [row for row in rows if row.kind is Kind.PASSAGE]
         self._corpus = [text for text in map(_Text.of, scoped) if text.length]
-        self._bm25 = _Bm25(self._corpus, query.tokens)
+        self._words = self._corrected()
+        self._bm25 = _Bm25(self._corpus, self._words)
         self._sessions: dict[tuple[str, str], list[Row]] = {}
         for row in self._readable:
             if row.value("session_id") is not None:
@@ -102,12 +106,36 @@ class _Search:
         # A memory without a session counts as a session.
         alone = [_Text.of(row) for row in self._readable if row.value("session_id") is None]
         together = [_whole(members) for members in self._sessions.values()]
-        self._session_bm25 = _Bm25([text for text in (*alone, *together) if text.length], query.tokens)
+        self._session_bm25 = _Bm25([text for text in (*alone, *together) if text.length], self._words)
+
+    def _corrected(self) -> dict[str, float]:
+        """Return the words of the query with their weights; one that no memory contains may be a typo of another."""
+        words: dict[str, float] = dict(Counter(self._query.tokens))
+        readable = Counter(word for row in self._readable for word in _Text.of(row).words)
+        for word in [word for word in words if not any(word in text.words for text in self._corpus)]:
+            near = [(count, other) for other, count in readable.items() if _is_typo(word, other)]
+            if near:
+                count = words.pop(word)
+                words.setdefault(max(near)[1], 0.8 * count)
+        return words
+
+    def _named(self, row: Row, names: Iterable[str]) -> float:
+        """Return how surely one of these names means the speaker of a memory."""
+        parts = tokens(str(row.value("speaker") or ""), language=self._language)
+        return max((closeness(name, part) for name in names for part in parts), default=0.0)
+
+    @property
+    def _unknown(self) -> list[str]:
+        """Return the names that no readable memory contains, and that are no speaker's."""
+        names = [name for name in self._query.names if not any(name in _Text.of(row).words for row in self._readable)]
+        return [name for name in names if not any(self._named(row, [name]) == 1 for row in self._readable)]
 
     @property
     def _stranger(self) -> float:
-        unknown = [name for name in self._query.names if not any(name in _Text.of(row).words for row in self._readable)]
-        return len(unknown) / len(self._query.names) if self._query.names else 0.0
+        unknown = [1 - max((self._named(row, [name]) for row in self._readable), default=0.0) for name in self._unknown]
+        typos = [name not in self._words for name in self._unknown]
+        unknown = [min(each, 0.2) if typo else each for each, typo in zip(unknown, typos, strict=True)]
+        return sum(unknown) / (len(self._query.names) + 1)
 
     def answer(self) -> Reference:
         comparable = sum(1 for row in self._candidates if self._cosines(row))
@@ -138,7 +166,7 @@ class _Search:
             "length": _Text.of(row).length,
             "question": _asks(row),
             "question_before": _asks(before),
-            "speaker": float(bool({*tokens(str(speaker or ""), language=self._language)} & {*self._query.tokens})),
+            "speaker": max(float(self._named(row, self._query.tokens) == 1), self._named(row, self._unknown)),
             "speaker_known": float(speaker is not None),
             "role": float(str(speaker or "").casefold() in self._query.roles),
             "stranger": self._stranger,
@@ -181,6 +209,10 @@ class _Search:
 
 
 _TINY = 1e-3
+
+
+def _is_typo(word: str, other: str) -> bool:
+    return len(word) >= MIN_LETTERS and (word + other).isalpha() and is_likely_typo(word, other) and edits(word, other, 1) == 1
 
 
 def _expired(row: Row, now: str) -> bool:

@@ -190,8 +190,8 @@ class Snapshot(Protocol):
 
     **mark** changes with the memories that the reader can see, and with no others. **data_version** is that of the store, of the
     moment before it was asked. **speakers** returns the speakers of readable
-    memories whose names share a word with the query. **candidates** returns about `size` memories by keywords, as many by
-    vectors, and neighbours of the best, with their signals.
+    memories that the query names, and the tokens that it names them by. **candidates** returns about `size` memories by
+    keywords, as many by vectors, and neighbours of the best, with their signals.
     """
 
     @property

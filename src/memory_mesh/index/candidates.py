@@ -4,7 +4,7 @@ All partitions that a reader sees form one corpus and give one pool; a session l
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import log
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from memory_mesh.core.search import K1, SIGNALS, B, Corpus, Pool, Query, Signal
 from memory_mesh.index.arrays import Array, Flags, Floats, Ints, distinct, highest, nth_highest, places_in
-from memory_mesh.index.readings import find_corrections, with_corrections
+from memory_mesh.index.readings import find_corrections, find_people, with_corrections
 from memory_mesh.index.similarity import Similarity
 from memory_mesh.index.table import MISSING, Table
 from memory_mesh.index.view import View
@@ -46,16 +46,18 @@ def find_candidates(query: Query, partitions: Iterable[tuple[Table, View, Flags 
     bm25 = Bm25.of(corpus, counts, list(words.values()))
     chosen = _choose(parts, bm25, size)
     candidates = [Candidates.of(part, slots) for part, slots in zip(parts, chosen, strict=True)]
-    unknown = _unknown_names(query, parts)
+    people = find_people(query, views, corrections)
     signals = [
         {
             **_keyword_signals(each, bm25),
             **_vector_signals(each),
-            **_other_signals(query, each),
+            **_other_signals(query, each, speakers),
             "keywords_session": session,
-            "stranger": np.full(len(each.slots), unknown, np.float32),
+            "stranger": np.full(len(each.slots), people.stranger, np.float32),
         }
-        for each, session in zip(candidates, _session_signals(candidates, list(words.values())), strict=True)
+        for each, session, speakers in zip(
+            candidates, _session_signals(candidates, list(words.values())), people.speakers, strict=True
+        )
     ]
     return Pool(
         ids=[id_ for part, slots in zip(parts, chosen, strict=True) for id_ in part.table.ids.at(slots)],
@@ -375,12 +377,12 @@ def _vector_signals(candidates: Candidates) -> dict[str, Signal]:
     }
 
 
-def _other_signals(query: Query, candidates: Candidates) -> dict[str, Signal]:
+def _other_signals(query: Query, candidates: Candidates, named_speakers: Mapping[int, float]) -> dict[str, Signal]:
     table, slots, before = candidates.part.table, candidates.slots, candidates.before
     questions, names = table.column("question"), table.names.speakers
     speakers = table.column("speaker")[slots]
     named, in_role = np.zeros((2, len(names) + 1), np.float32)  # by speaker; the last one: no speaker
-    named[[code for word in query.tokens for code in table.speakers_by_word.get(word, ())]] = 1
+    named[list(named_speakers)] = list(named_speakers.values())
     if query.roles:
         in_role[:-1] = [name.casefold() in query.roles for name in names]
     return {
@@ -401,9 +403,3 @@ def _when(spans: Sequence[tuple[float, float]], events: Array) -> Signal:
         outside = np.maximum(np.maximum(first - days, days - last), 0)
         fits = np.maximum(fits, np.exp(-outside / _FADE))
     return np.where(events == MISSING, 0, fits).astype(np.float32)
-
-
-def _unknown_names(query: Query, parts: Sequence[PartitionQuery]) -> float:
-    """Return the fraction of the query's names that no readable memory contains."""
-    unknown = sum(not any(part.view.readable[part.table.postings(name)[0]].any() for part in parts) for name in query.names)
-    return unknown / len(query.names) if query.names else 0.0

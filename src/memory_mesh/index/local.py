@@ -104,10 +104,12 @@ class LocalSnapshot:
             return find_candidates(query, parts, size=size)
 
     def speakers(self, query: Query) -> frozenset[str]:
-        """Return the speakers of readable memories whose names share a word with the query."""
+        """Return the speakers of readable memories that the query names, and the tokens that it names them by."""
+        from memory_mesh.index.readings import find_people
+
         with self._locked():
-            views = [each.view(query) for each in self._parts if len(each.table)]
-            return frozenset(name for view in views for name in view.speakers(query.tokens))
+            views = [(each.table, each.view(query)) for each in self._parts if len(each.table)]
+            return find_people(query, views).names(views)
 
     @contextmanager
     def _locked(self) -> Iterator[None]:

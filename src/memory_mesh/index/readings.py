@@ -1,14 +1,20 @@
 """What the words of a query stand for among the memories that a reader sees."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
 
+from memory_mesh.core.search import Query
+from memory_mesh.core.search.people import NICKNAME
 from memory_mesh.index.table import Table
 from memory_mesh.index.view import View
+
+Views: TypeAlias = Sequence[tuple[Table, View]]  # of each partition
 
 CORRECTED = 0.8  # the weight of a word that is one edit away from the word of the query
 
 
-def find_corrections(unknown: Iterable[str], views: Sequence[tuple[Table, View]]) -> dict[str, str]:
+def find_corrections(unknown: Iterable[str], views: Views) -> dict[str, str]:
     """Return the most frequent of the readable memories' words that each misspelt word may stand for."""
     corrections: dict[str, str] = {}
     for word in unknown:
@@ -23,3 +29,44 @@ def with_corrections(words: Mapping[str, float], corrections: Mapping[str, str])
     """Replace the misspelt words of a query, given with their counts; a correction counts less than a word."""
     right = {corrections[word]: CORRECTED * count for word, count in words.items() if word in corrections}
     return dict(sorted((right | {word: count for word, count in words.items() if word not in corrections}).items()))
+
+
+@dataclass(frozen=True, slots=True)
+class People:
+    """The people that a query names."""
+
+    speakers: Sequence[Mapping[int, float]]  # by partition: how surely it names a speaker, by the code of the speaker
+    nicknames: frozenset[str]  # tokens of the query that stand for a speaker of another name
+    stranger: float  # see `SIGNALS`
+
+    def names(self, views: Views) -> frozenset[str]:
+        """Return the names of the speakers as they are stored, and the nicknames."""
+        known = (table.names.speakers[code] for (table, _), codes in zip(views, self.speakers, strict=True) for code in codes)
+        return self.nicknames.union(known)
+
+
+def find_people(query: Query, views: Views, corrections: Mapping[str, str] | None = None) -> People:
+    """Return the people that a query names, among the speakers of readable memories."""
+    speakers = [_exact(query.tokens, table, view) for table, view in views]
+    if not query.names:
+        return People(speakers, frozenset(), 0.0)
+    exact = {word for word in query.names for (table, _), codes in zip(views, speakers, strict=True)
+             if not codes.keys().isdisjoint(table.speakers_by_word.get(word, ()))}  # fmt: skip
+    nicknames, unknown = set[str](), 0.0
+    for name in sorted(query.names - exact):
+        is_known, surest = any(view.count(name) for _, view in views), 0.0
+        for (table, view), codes in zip(views, speakers, strict=True):
+            close = dict.fromkeys(view.addressed(name), NICKNAME) or ({} if is_known else table.speakers_like(name))
+            for code, grade in close.items():
+                if view.has_speaker(code):
+                    codes[code], surest = max(codes.get(code, 0.0), grade), max(surest, grade)
+        if surest:
+            nicknames.add(name)
+        if not is_known:
+            unknown += 1 - max(surest, CORRECTED if name in (corrections or {}) else 0.0)
+    return People(speakers, frozenset(nicknames), unknown / (len(query.names) + 1))
+
+
+def _exact(words: Iterable[str], table: Table, view: View) -> dict[int, float]:
+    codes = (code for word in words for code in table.speakers_by_word.get(word, ()))
+    return {code: 1.0 for code in codes if view.has_speaker(code)}

@@ -13,6 +13,7 @@ import numpy as np
 
 from memory_mesh.core.model import Kind, Reach, Reader, Row, Value, iso, millis, reach_of, visible
 from memory_mesh.core.search import completed, tokens
+from memory_mesh.core.search.people import addressee, closeness
 from memory_mesh.index.arrays import (
     Array,
     Columns,
@@ -33,6 +34,7 @@ T = TypeVar("T")
 MISSING = -(2**62)  # an unknown turn or time
 _CLOSERS = " \t\r\n\"'”’»)]}*_`"
 _MAX_READERS = 256
+_NAME_CODES = 2**32 - 1
 _QUESTION_MARKS = ("?", "？", "؟", "\u037e")
 
 # One entry per slot.
@@ -49,6 +51,7 @@ _COLUMNS: Mapping[str, type] = {
     "expires": np.float64,
     "question": np.bool_,
     "speaker": np.int32,  # -1: none
+    "addressee": np.uint32,  # the code of the name that it greets or thanks; 0: none
 }
 # Further columns that filters often name. One code per slot for each; -1: none.
 FACETS = ("agent_id", "category", "project", "importance", "confidence", "trust", "pinned", "tags")
@@ -116,6 +119,11 @@ def _renumbered(codes: Ints) -> tuple[Ints, Ints]:
     return used[negative:], (places - negative).astype(np.int32)
 
 
+def name_code(name: str) -> int:
+    """Return a number for the token of a name; not 0."""
+    return hash64(name) % _NAME_CODES + 1
+
+
 def _keys_of(kind: Kind, ids: Iterable[str]) -> list[int]:
     return [hash64(f"{kind}\0{id_}") for id_ in ids]
 
@@ -155,6 +163,7 @@ class Table:
         self._facets = GrowingArray(np.array(base["facets"], np.int32))
         self._facet_codes = [{_hashable(value): code for code, value in enumerate(values)} for values in self.names.facets]
         self.speakers_by_word: dict[str, list[int]] = defaultdict(list)  # by keyword of their name
+        self._speakers_like: dict[str, Mapping[int, float]] = {}
         self._add_speakers(0)
         self._refs: dict[int, int] = dict(zip(base["passage_slots"].tolist(), base["passage_refs"].tolist(), strict=True))
         self._passages: dict[int, list[int]] = defaultdict(list)  # by the key of the memory: slots of its passages
@@ -343,6 +352,7 @@ class Table:
             "expires": [inf if end == MISSING else end for end in ends],
             "question": [(_text(row, "content") or "").rstrip(_CLOSERS).endswith(_QUESTION_MARKS) for row in rows],
             "speaker": [self._code(self.names.speakers, _text(row, "speaker")) for row in rows],
+            "addressee": [self._addressee(row) for row in rows],
         }
 
     def _times(self, column: str, rows: Sequence[Row]) -> list[int]:
@@ -363,6 +373,10 @@ class Table:
             codes.append(code)
         return codes
 
+    def _addressee(self, row: Row) -> int:
+        name = addressee(_text(row, "content") or "", language=self._language) if _text(row, "speaker") else None
+        return name_code(name) if name else 0
+
     def _add_vectors(self, slots: Ints, rows: Sequence[Row]) -> None:
         vectors: dict[Model, dict[int, bytes]] = defaultdict(dict)
         for slot, row in zip(slots.tolist(), rows, strict=True):
@@ -380,10 +394,21 @@ class Table:
             self._scopes_of_session[scope.session_id].append(code)
             self._visible_scopes.clear()
 
+    def speakers_like(self, name: str) -> Mapping[int, float]:
+        """Return the codes of the speakers whose names are close to a name, and how close; hidden ones included."""
+        if name not in self._speakers_like:
+            if len(self._speakers_like) >= _MAX_READERS:
+                self._speakers_like.clear()
+            words = {word: closeness(name, word, language=self._language) for word in self.speakers_by_word}
+            close = sorted((grade, code) for word, grade in words.items() if grade for code in self.speakers_by_word[word])
+            self._speakers_like[name] = {code: grade for grade, code in close}
+        return self._speakers_like[name]
+
     def _add_speakers(self, first: int) -> None:
         for code, speaker in enumerate(self.names.speakers[first:], start=first):
             for word in set(tokens(speaker, language=self._language)):
                 self.speakers_by_word[word].append(code)
+            self._speakers_like.clear()
 
     def _count(self, slots: Ints, by: int) -> None:
         """Count memories that are new (`by` is 1) or gone (-1)."""

@@ -4,7 +4,7 @@ The statistics of keywords are counted by scope (agent or session, with a status
 So no score changes with a memory that the reader cannot see.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from memory_mesh.core.model import Reader
 from memory_mesh.core.search import Corpus
 from memory_mesh.index.arrays import Array, Flags, Floats, GrowingArray, Ints, Model, distinct
 from memory_mesh.index.space import Space
-from memory_mesh.index.table import MISSING, Table
+from memory_mesh.index.table import MISSING, Table, name_code
 
 
 class VisibleVectors:
@@ -95,6 +95,7 @@ class View:
         self.documents = 0  # readable memories
         self._alone = Corpus(0, 0)  # memories without a session, each a session by itself
         self.sessions = Corpus(0, 0)
+        self._slot_of_speaker: dict[int, int] = {}  # by code: a memory, which was readable
         self._vectors: dict[Model, VisibleVectors] = {}
         self.update(np.arange(len(table)))
 
@@ -138,11 +139,27 @@ class View:
         first, last = self._before.values[before], self._after.values[after]
         return np.where(before >= 0, first, -1), np.where(after >= 0, last, -1)
 
-    def speakers(self, words: Iterable[str]) -> list[str]:
-        """Return the speakers of readable memories whose names contain one of these keywords."""
-        codes = dict.fromkeys(code for word in words for code in self._table.speakers_by_word.get(word, ()))
-        column = self._table.column("speaker")
-        return [self._table.names.speakers[code] for code in codes if (self.readable & (column == code)).any()]
+    def has_speaker(self, code: int) -> bool:
+        """Return whether a readable memory has this speaker."""
+        slot = self._slot_of_speaker.get(code)
+        if slot is not None and self.readable[slot]:
+            return True
+        said = (self._table.column("speaker") == code) & self.readable
+        if found := bool(said.any()):
+            self._slot_of_speaker[code] = int(said.argmax())
+        return found
+
+    def addressed(self, name: str) -> list[int]:
+        """Return the codes of the speakers that readable memories address by a name: of each session the one who spoke before."""
+        table = self._table
+        slots = ((table.column("addressee") == name_code(name)) & self.readable).nonzero()[0]
+        if not len(slots):
+            return []
+        speakers, (before, after) = table.column("speaker"), self.neighbours(slots)
+        own, partners = speakers[slots], np.where(before >= 0, speakers[before], -1)
+        partners = np.where((partners >= 0) & (partners != own), partners, np.where(after >= 0, speakers[after], -1))
+        codes, votes = np.unique(partners[(partners >= 0) & (partners != own)], return_counts=True)
+        return [int(code) for code in codes[votes * 2 > votes.sum()]]  # the one that most of them address
 
     def vectors(self, space: Space) -> VisibleVectors:
         """Return the readable part of a space of this table."""

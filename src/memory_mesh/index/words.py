@@ -146,7 +146,7 @@ class _Words:
 def is_likely_typo(word: str, other: str) -> bool:
     """Return whether one edit may be a typo. In a short word it mostly makes another word: mother, other; paint, print."""
     size, difference = len(word), len(other) - len(word)
-    if size < _LONG_WORD and word[0] != other[0] and word[:2] != other[1::-1]:
+    if size < _LONG_WORD and word[0] != other[0] and (difference or word[:2] != other[1::-1]):
         return False
     if size == MIN_LETTERS:
         return difference > 0

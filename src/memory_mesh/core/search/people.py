@@ -1,17 +1,44 @@
-"""The people that a query refers to."""
+"""The people that a text refers to: speakers of a chat, names, nicknames and misspelt names."""
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from functools import cache
 
 from memory_mesh.core.search.lexical import tokens
+from memory_mesh.core.search.spelling import edits
 
 _USER = frozenset({"user", "human"})
 _ASSISTANT = frozenset({"assistant", "ai", "bot", "model"})
 _I = re.compile(r"\b(?:i|me|my|mine|myself)\b", re.IGNORECASE)
 _YOU = re.compile(r"\b(?:you|your|yours|yourself)\b", re.IGNORECASE)
 _NAME = re.compile(r"([^\W\d_]+)(?:['’]s?\b)?")
-_PROPER_NAME = re.compile(r"(?<![.?!:]\s)(?<!^)\b[A-Z][a-z]+")
+_INNER_WORD = re.compile(r"(?<![.?!:]\s)(?<!^)\b[^\W\d_]{2,}")  # not at the start of a sentence
+_POSSESSIVE = re.compile(r"\b([^\W\d_]{2,})['’]s\b")
 _BLANKS = re.compile(r"\s+(?=[?.!,;:]|$)|(?<=\s)\s+")
+_GREETING = re.compile(
+    r"\b(?:hey|hi|hello|thanks|thank you|dear|bye|congrats|congratulations|morning|evening|night),?\s+([^\W\d_]{2,})\b",
+    re.IGNORECASE,
+)
+
+NICKNAME = 0.9  # how surely a nickname means a person
+_BEGINNING, _MIN_BEGINNING = 0.8, 3  # Mel, Melanie
+_MIN_CLOSENESS = 0.5
+_MAX_EDITS = 2
+# English given names and their nicknames, except those that are the beginning of the name.
+_NICKNAMES = """
+abigail abby gail|albert bert|alexander sasha xander|alexandra sandra sasha|amanda mandy|andrew andy drew|anthony tony|
+caroline carrie|catherine kate katie kitty kathy|charles charlie chuck|christine tina|christopher kit|cynthia cindy|
+deborah debbie|dorothy dot dolly|edward eddie ned ted|eleanor ellie nell nora|elizabeth liz beth betty lizzie libby|
+emily millie|eugene gene|evelyn evie|frances fran|francis frank|franklin frank|gabriel gabe|gerald jerry|
+harold harry hal|helen nell|henry harry hank|isabella bella izzy|jacob jake|james jim jimmy jamie|jennifer jenny|
+joanna jo|john jack johnny|jonathan johnny|joseph joe joey|josephine josie|judith judy|katherine kate katie kathy kitty|
+kathleen kathy kate|lawrence larry|lillian lily|louis louie|madeline maddie|margaret maggie meg peggy greta rita|
+melissa missy|michael mike mick|michelle shelly|nancy nan|nathaniel nate|nicholas nick nicky|nicole nicky|
+patricia patty trish tricia|patrick paddy|peter pete|rebecca becky becca|richard rick dick ricky|robert bob bobby robbie|
+ronald ronnie|rosemary rosie|samuel sammy|samantha sammy|sarah sally sadie|stephen steve|steven steve|susan sue susie|
+teresa terry tess|theodore ted teddy|thomas tom tommy|victoria vicky tori|vincent vince|virginia ginny|
+william bill billy liam|zachary zack
+"""
 
 
 def speaker_roles(text: str) -> frozenset[str]:
@@ -21,8 +48,33 @@ def speaker_roles(text: str) -> frozenset[str]:
 
 
 def proper_names(text: str, *, language: str = "english") -> frozenset[str]:
-    """Return the tokens of words that look like names: capitalised, and not at the start of a sentence."""
-    return frozenset(token for word in _PROPER_NAME.findall(text) for token in tokens(word, language=language))
+    """Return the tokens of words that look like names: capitalised, within a sentence or in the possessive."""
+    words = {*_INNER_WORD.findall(text), *_POSSESSIVE.findall(text)}
+    names = (word for word in words if word[0].isupper() and word[1:].islower())
+    return frozenset(token for word in names for token in tokens(word, language=language))
+
+
+def addressee(text: str, *, language: str = "english") -> str | None:
+    """Return the token of the name that a text greets or thanks ("Hey Kate"), if there is one."""
+    for match in _GREETING.finditer(text):
+        word = match[1]
+        if word[0].isupper() and word[1:].islower() and (found := tokens(word, language=language)):
+            return found[0]
+    return None
+
+
+def closeness(name: str, other: str, *, language: str = "english") -> float:
+    """Return how surely two names mean the same person, 0–1, by their tokens: nicknames, beginnings and typos."""
+    if name == other:
+        return 1.0
+    groups = _nickname_groups(language)
+    if groups.get(name, frozenset()) & groups.get(other, frozenset()):
+        return NICKNAME
+    shorter, longer = sorted((name, other), key=len)
+    if len(shorter) >= _MIN_BEGINNING and longer.startswith(shorter):
+        return _BEGINNING
+    likeness = 1 - 2 * edits(name, other, _MAX_EDITS) / len(longer) if longer else 0.0
+    return likeness if likeness >= _MIN_CLOSENESS else 0.0
 
 
 def without_speakers(text: str, speakers: Collection[str], *, language: str = "english") -> str:
@@ -48,3 +100,13 @@ def without_speakers(text: str, speakers: Collection[str], *, language: str = "e
         return text
     rest = _BLANKS.sub("", rest).strip()
     return rest if tokens(rest, language=language) else text
+
+
+@cache
+def _nickname_groups(language: str) -> Mapping[str, frozenset[int]]:
+    """Return the numbers of the groups that each name belongs to."""
+    groups: dict[str, frozenset[int]] = {}
+    for number, names in enumerate(_NICKNAMES.split("|")):
+        for token in tokens(names.title(), language=language):
+            groups[token] = groups.get(token, frozenset()) | {number}
+    return groups

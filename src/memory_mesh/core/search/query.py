@@ -66,10 +66,12 @@ SIGNALS = (
     "length",  # number of keywords
     "question",  # 1 if its text ends as a question
     "question_before",  # 1 if the previous neighbour's text does
-    "speaker",  # 1 if the query names its speaker
+    "speaker",  # 1 if the query names its speaker, less if by a nickname or with a typo
     "speaker_known",  # 1 if it has a speaker
     "role",  # 1 if the query refers to its speaker as "I" or "you"
-    "stranger",  # fraction of the query's names that no memory visible to the reader contains
+    # The names of the query that no readable memory contains, less if they are close to a known one, divided by one more than all
+    # its names: one unknown name weakens a query, and only several make it one about others.
+    "stranger",
     "when",  # 1 if its event lies within a time that the query names, less with each day outside, 0 if either is missing
     "when_asked",  # 1 if the query names a time
 )
