@@ -186,8 +186,9 @@ def _quality(result: Mapping[str, Any] | None, peers: Mapping[str, Any] | None) 
     for name, data_set in result["sets"].items():
         for part, table in data_set["parts"].items():
             if part in _SHOWN:
-                stores = peers["sets"].get(name) if peers and part == "all" else None
-                yield from _rankers(f"{_set(name)}, {part}", table, stores)
+                stores = peers["sets"].get(name, {}).get("stores", {}) if peers and part == "all" else {}
+                others = {store: row for store, row in stores.items() if store != "ours"}
+                yield from _rankers(f"{_set(name)}, {part}", table, others)
     yield "![recall at 10](../bench/results/quality.svg)\n"
     yield _KINDS
     yield _table(["set", "kind", "questions", *_BY_KIND], list(_kinds(result["sets"])))
@@ -207,16 +208,16 @@ def _tried() -> Iterator[str]:
         yield TRIED.read_text(encoding="utf-8")
 
 
-def _rankers(title: str, table: Mapping[str, Any], stores: Mapping[str, Any] | None) -> Iterator[str]:
+def _rankers(title: str, table: Mapping[str, Any], stores: Mapping[str, Any]) -> Iterator[str]:
     yield f"**{title}** ({table['questions']:,} questions)\n"
     figures = [figure for figure in _FIGURES if figure in next(iter(table["rankers"].values()))]
     rows = [[ranker, *(f"{values[figure]:.1f}" for figure in figures)] for ranker, values in table["rankers"].items()]
-    for store, row in stores["stores"].items() if stores else ():
-        if store != "ours":
-            rows.append(_store(store, row, figures))
-    yield _table(["", *figures], rows)
+    yield _table(["", *figures], [*rows, *(_store(store, row, figures) for store, row in stores.items())])
     ahead = (f"{figure} {low:+.1f} to {high:+.1f} (against {best})" for figure, (best, low, high) in table["ahead"].items())
     yield f"Ours minus the best baseline, 95 % interval of paired bootstraps: {'; '.join(ahead)}.\n"
+    if apart := {store: row["ahead"]["recall@10"] for store, row in stores.items() if "ahead" in row}:
+        shown = (f"{low:+.1f} to {high:+.1f} (against {store})" for store, (low, high) in apart.items())
+        yield f"Ours minus other stores, recall@10: {'; '.join(shown)}.\n"
 
 
 def _store(store: str, row: Mapping[str, Any], figures: Sequence[str]) -> list[str]:
