@@ -47,7 +47,8 @@ class UsageCounter(WriteBehind):
     def add(self, ids: Sequence[str], at: str, partitions: tuple[str, ...]) -> bool:
         """Count memories and return whether it is time to write."""
         with self.lock:
-            self._add({id_: Found(1, at, partitions) for id_ in ids})
+            for id_ in ids:
+                self._add(id_, Found(1, at, partitions))
             return self.total >= USAGE_BATCH
 
     def take(self) -> dict[str, Found]:
@@ -59,13 +60,13 @@ class UsageCounter(WriteBehind):
     def put_back(self, taken: Mapping[str, Found]) -> None:
         """Add counts that could not be written, for the next attempt."""
         with self.lock:
-            self._add(taken)
+            for id_, found in taken.items():
+                self._add(id_, found)
 
-    def _add(self, more: Mapping[str, Found]) -> None:
-        for id_, (times, at, partitions) in more.items():
-            known = self.found.get(id_, Found(0, at, partitions))
-            self.found[id_] = Found(known.times + times, max(at, known.at), partitions)
-            self.total += times
+    def _add(self, id_: str, new: Found) -> None:
+        known = self.found.get(id_)
+        self.found[id_] = Found(known.times + new.times, max(new.at, known.at), new.partitions) if known else new
+        self.total += new.times
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from memory_mesh.core.search.ranker import Ranking, ScoredCandidate
 
 RANKERS = ("learnt", "rrf")
+_STATUSES = ", ".join(Status)
 MAX_LIMIT = 10_000
 MAX_QUERY_LENGTH = 100_000
 _POOL = 150  # candidates of each channel; in our evaluation they contain 95 % of the evidence
@@ -66,20 +67,19 @@ def is_readable(context: Context, statuses: Sequence[str], where: Where) -> Call
     allowed, at = frozenset(known_statuses(statuses)), iso(context.clock())
 
     def test(row: Row) -> bool:
-        valid = (expires := row.value("expires_at")) is None or str(expires) > at
+        valid = (expires := row.fields.get("expires_at")) is None or str(expires) > at
         matches = where is ANYTHING or where.matches(row)
-        return model.visible(context.reader, row) and row.value("status") in allowed and valid and matches
+        return model.visible(context.reader, row) and row.fields.get("status") in allowed and valid and matches
 
     return test
 
 
 def known_statuses(statuses: Sequence[str]) -> tuple[str, ...]:
     """Return the statuses, or raise InvalidInput if one of them does not exist."""
-    known = [status.value for status in Status]
-    given = listed("status", statuses, expected=f"a list of {', '.join(known)}")
+    given = listed("status", statuses, expected=f"a list of {_STATUSES}")
     for status in given:
-        if not isinstance(status, str) or status not in known:
-            raise InvalidInput(f"unknown status {shown(status)}", expected=f"one of {', '.join(known)}")
+        if not isinstance(status, str) or status not in Status.__members__.values():
+            raise InvalidInput(f"unknown status {shown(status)}", expected=f"one of {_STATUSES}")
     return tuple(given)
 
 

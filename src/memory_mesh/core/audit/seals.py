@@ -37,10 +37,10 @@ def is_altered(row: Row) -> bool:
     A revision before the sealed one is an older copy of the memory, put back. A later one without a salt was written by Memory
     Lane, which seals nothing.
     """
-    if row.sealed is None or (row.value("salt") is None and row.revision > row.sealed.revision):
+    sealed, salt = row.sealed, row.fields.get("salt")
+    if sealed is None or (salt is None and row.revision > sealed.revision):
         return False
-    actual = content_hash(str(row.value("salt") or ""), str(row.value("content")))
-    return actual != row.sealed.content_hash or row.revision < row.sealed.revision
+    return row.revision < sealed.revision or content_hash(str(salt or ""), str(row.fields.get("content"))) != sealed.content_hash
 
 
 def block_digest(block: Block, memory: Memory | None = None, change: Row | None = None) -> str:

@@ -76,30 +76,34 @@ class MemoryRecord:
     redactions: dict[str, int] = field(default_factory=dict, compare=False)
 
     @classmethod
-    def made(cls, row: Row, values: Mapping[str, Any]) -> Self:
-        """Make the record of a row from its fields that are in `values`.
+    def made(cls, row: Row, values: dict[str, Any]) -> Self:
+        """Make the record of a row from its fields that are in `values`, which the record keeps.
 
         The generated `__init__` sets forty fields one by one, which takes ten times as long.
         """
-        if not values.keys() >= _REQUIRED:
+        if "content" not in values or "updated_at" not in values:
             raise _unreadable(row, TypeError())
-        record = cls.__new__(cls)
-        own = {"id": row.id, "created_at": row.created_at, "revision": row.revision, "sealed": row.is_sealed}
+        for name, new in _MUTABLE:
+            if name not in values:
+                values[name] = new()
+        values["id"], values["created_at"], values["revision"] = row.id, row.created_at, row.revision
+        values["sealed"] = row.is_sealed
         if row.used:
-            own["access_count"], own["last_accessed"] = row.used
-        mutable = {name: new() for name, new in _MUTABLE.items()}
-        record.__dict__.update({**mutable, **values, **own})
-        return record
+            values["access_count"], values["last_accessed"] = row.used
+        return _with_dict(cls, values)
 
     def copied(self, **changes: Any) -> Self:
         """Return a copy with some fields changed. Its lists and objects are copies too."""
-        record = type(self).__new__(type(self))
-        record.__dict__.update({**{name: _copied(value) for name, value in vars(self).items()}, **changes})
-        return record
+        return _with_dict(type(self), {**{name: _copied(value) for name, value in vars(self).items()}, **changes})
 
 
-_REQUIRED = frozenset({"content", "updated_at"})
-_MUTABLE = {"metadata": dict, "tags": list, "supersedes": list, "sources": list, "redactions": dict}
+_MUTABLE = (("metadata", dict), ("tags", list), ("supersedes", list), ("sources", list), ("redactions", dict))
+
+
+def _with_dict(cls: type[Record], values: dict[str, Any]) -> Record:
+    record = cls.__new__(cls)
+    object.__setattr__(record, "__dict__", values)  # it is frozen
+    return record
 
 
 def _copied(value: Any) -> Any:
@@ -140,8 +144,9 @@ class SearchResult(MemoryRecord):
     @classmethod
     def of(cls, row: Row, score: float, similarity: float | None = None, passage: Passage | None = None) -> Self:
         """Make a result from the row of a memory."""
-        public = {name: value for name, value in row.fields.items() if name in _SHOWN}
-        return cls.made(row, {**public, "score": score, "similarity": similarity, "passage": passage})
+        values: dict[str, Any] = {name: value for name, value in row.fields.items() if name in _SHOWN}
+        values["score"], values["similarity"], values["passage"] = score, similarity, passage
+        return cls.made(row, values)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -177,9 +182,7 @@ class Memory(MemoryRecord):
 
     def record(self) -> MemoryRecord:
         """Return the public part."""
-        record = MemoryRecord.__new__(MemoryRecord)
-        record.__dict__.update({name: value for name, value in vars(self).items() if name in _PUBLIC})
-        return record
+        return _with_dict(MemoryRecord, {name: value for name, value in vars(self).items() if name in _PUBLIC})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -68,21 +68,24 @@ def reach_of(memory_type: Value, reach: Value) -> Reach:
     """Return the narrower of the reach of the type and the reach of the row. An unknown value, which only another program can
     have written, is the narrowest."""
     by_type = _BY_TYPE.get(str(memory_type), Reach.SESSION) if memory_type else Reach.GLOBAL
-    own = _BY_NAME.get(str(reach), Reach.SESSION) if reach else Reach.GLOBAL
+    if not reach:
+        return by_type
+    own = _BY_NAME.get(str(reach), Reach.SESSION)
     return max(by_type, own, key=_ORDER.index)
 
 
 def visible(reader: Reader, row: Row) -> bool:
     """Return whether the reader may see the row."""
-    if row.value("user_id") != reader.user_id:
+    fields = row.fields
+    if fields.get("user_id") != reader.user_id:
         return False
-    reach = reach_of(row.value("memory_type"), row.value("reach"))
+    reach = reach_of(fields.get("memory_type"), fields.get("reach"))
     if reach is Reach.GLOBAL:
         return True
-    same_agent = reader.agent_id is not None and row.value("agent_id") == reader.agent_id
+    same_agent = reader.agent_id is not None and fields.get("agent_id") == reader.agent_id
     if reach is Reach.AGENT:
         return same_agent
-    return same_agent and reader.session_id is not None and row.value("session_id") == reader.session_id
+    return same_agent and reader.session_id is not None and fields.get("session_id") == reader.session_id
 
 
 def may_erase(reader: Reader, row: Row) -> bool:

@@ -84,6 +84,8 @@ def without_speakers(text: str, speakers: Collection[str], *, language: str = "e
     """
     roles = _USER | _ASSISTANT
     words = {part for name in speakers if name.casefold() not in roles for part in _NAME.findall(name.casefold())}
+    if not words:
+        return text
     # Stems are compared too: of other names an index has only the stem.
     stems = {token for word in words for token in tokens(word, language=language)}
     # Will, Rose and Mark are also words: if the query has capitals at all, a name starts with one.

@@ -129,15 +129,16 @@ class SqliteStore:
             return tables.state_of(connection, partition)[0]
 
     def data_version(self) -> Hashable:
-        with self._use() as connection:
+        with self._using() as opened:
+            connection = opened.connection
             # The pragma tells of the writes of other connections, the counter of those of this one.
             return connection, connection.total_changes, connection.execute("PRAGMA data_version").fetchone()[0]
 
     def get(self, kind: Kind, ids: Sequence[str]) -> dict[str, Row]:
         if not ids:
             return {}
-        with self._use() as connection:
-            rows = {row.id: row for row in tables.rows_of(kind, connection.execute(with_ids(kind), (json.dumps(ids),)))}
+        with self._using() as opened:
+            rows = {row.id: row for row in tables.rows_of(kind, opened.connection.execute(with_ids(kind), (json.dumps(ids),)))}
         return {id_: rows[id_] for id_ in ids if id_ in rows}
 
     def find(self, kind: Kind, where: Where = ANYTHING, *, limit: int | None = None, after: Row | None = None) -> list[Row]:
@@ -227,9 +228,11 @@ class SqliteStore:
                 raise missing(self._path)
         try:
             remove_parts(target)
-            with whole_file(target) as part, self._translated():
+            with whole_file(target) as part:
                 copy_file(self._path, part, busy_seconds=self._busy_seconds, progress=partial(progress, "backing up"))
             return target.stat().st_size
+        except sqlite3.Error as error:
+            raise self._translated(error) from error
         except FileExistsError:
             raise InvalidInput(f"{target} exists", expected="a file that does not exist yet") from None
         except OSError as error:
@@ -367,18 +370,16 @@ class SqliteStore:
         with self._lock:
             if self._closed:
                 raise StoreClosed(f"{self._path} is closed", remedy="open it again")
-            with self._translated():
+            try:
                 yield self._current(writing=writing)
+            except (sqlite3.Error, UnicodeDecodeError, json.JSONDecodeError) as error:
+                raise self._translated(error) from error
 
-    @contextmanager
-    def _translated(self) -> Iterator[None]:
-        """Turn the errors of SQLite into ours."""
-        try:
-            yield
-        except (sqlite3.Error, UnicodeDecodeError, json.JSONDecodeError) as error:
-            unknown = (StoreUnavailable, f"failed: {error}", "see `memory-mesh doctor`")
-            kind, what, remedy = _ERRORS.get(code_of(error), unknown)
-            raise kind(f"{self._path} {what}", remedy=remedy) from error
+    def _translated(self, error: Exception) -> StoreError:
+        """Return our error for one of SQLite."""
+        unknown = (StoreUnavailable, f"failed: {error}", "see `memory-mesh doctor`")
+        kind, what, remedy = _ERRORS.get(code_of(error), unknown)
+        return kind(f"{self._path} {what}", remedy=remedy)
 
     @contextmanager
     def _write_transaction(self) -> Iterator[sqlite3.Connection]:

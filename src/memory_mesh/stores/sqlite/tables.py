@@ -397,18 +397,17 @@ def rows_of(kind: Kind, cursor: Iterable[Sequence[Any]]) -> list[Row]:
     """Return the rows of a query that selects the columns of `reading_of`."""
     reading, rows = reading_of(kind), list[Row]()
     for id_, partition, created_at, revision, number, data, model, extra, sealed, used, *values in cursor:
-        fields: dict[str, Any] = json.loads(extra) if extra else {}
-        if type(revision) is not int or type(fields) is not dict:  # edited by hand
+        more = json.loads(extra) if extra else {}
+        if type(revision) is not int or type(more) is not dict:  # edited by hand
             raise StoreCorrupt(f"the {kind} {shown(id_)} cannot be read: unexpected columns", remedy="restore a backup")
-        fields |= {name: value for name, value in zip(reading.fields, values, strict=True) if value is not None}
+        fields = {name: value for name, value in zip(reading.fields, values, strict=True) if value is not None}
         for name, convert in reading.converted:
-            if name in fields and (value := convert(fields[name])) is not None:
+            if name in fields and (value := convert(fields.pop(name))) is not None:
                 fields[name] = value
-            else:
-                fields.pop(name, None)
-        row = Row(
+        fields = {**more, **fields} if more else fields
+        row = Row.made(
             kind=kind, id=id_, partition=partition, created_at=created_at, revision=revision, number=number, fields=fields,
-            vector=Vector(model, data) if data is not None and model is not None else None,
+            vector=Vector(model, data) if data is not None and model is not None else None, replaces=0,
             sealed=_sealed(sealed) if sealed else None, used=Used.of(json.loads(used)) if used else None,
         )  # fmt: skip
         rows.append(row)
