@@ -13,10 +13,10 @@ from bench.quality.plain import PLAIN, Plain
 from bench.quality.reliability import reliability
 from bench.quality.sets import Question, Space
 from memory_mesh.core.ports import Embedder
-from memory_mesh.core.search.weights import MIN_SCORES
+from memory_mesh.core.search.ranker import min_scores
 
 OURS, PRECISE, UNCUT = "ours", "ours, precise mode", "ours, min_score 0"
-CUTS = {OURS: MIN_SCORES["recall"], PRECISE: MIN_SCORES["precise"], UNCUT: 0.0}
+MODES = {OURS: "recall", PRECISE: "precise"}
 _CHOSEN_ON, _HELD_OUT = 5, "conversations 6–10"
 _MANY = 40  # people whose stores are open at a time
 _EVERY_S = 10.0  # between two lines of progress
@@ -100,7 +100,8 @@ def _asked(
     person: int, question: Question, ours: Ours, plain: Plain, space: Space, other: tuple[Space, Ours] | None
 ) -> Asked:  # fmt: skip
     scored, found = ours.ranked(question), plain.ranked(question)
-    for ranker, cut in CUTS.items():
+    cuts = min_scores(_best(scored))
+    for ranker, cut in {**{ranker: cuts[mode] for ranker, mode in MODES.items()}, UNCUT: 0.0}.items():
         found[ranker] = [id_ for id_, score in scored if score >= cut]
     wrong: Scored = []
     renamed: Scored = []
@@ -122,7 +123,7 @@ def _parts(name: str, asked: Sequence[Asked]) -> dict[str, list[Measured]]:
 
 
 def _table(asked: Sequence[Measured]) -> dict[str, Any]:
-    rankers = {ranker: mean([one[ranker] for one in asked]) for ranker in (*PLAIN, *CUTS)}
+    rankers = {ranker: mean([one[ranker] for one in asked]) for ranker in (*PLAIN, *MODES, UNCUT)}
     ahead = {}
     for figure in FIGURES:
         best = max(PLAIN, key=lambda ranker: rankers[ranker][figure])

@@ -26,51 +26,72 @@ class _Adam:
         return found
 
 
+def by_kind(rows: Floats, kinds: Floats) -> Floats:
+    """Return the columns, then the same columns times each kind; `kinds` has a row for each row."""
+    return np.concatenate([rows, *(rows * kind[:, None] for kind in kinds.T)], axis=1)
+
+
+def bounded(weights: Floats, free: Flags) -> Floats:
+    """Return weights, first those of the columns and then what each kind adds, of which no sum for a column is below zero,
+    unless it is `free`."""
+    base, *added = weights.reshape(-1, len(free))
+    base = np.where(free, base, np.maximum(base, 0))
+    lowest = np.where(free, -np.inf, -base / max(len(added), 1))
+    return np.concatenate([base, *(np.maximum(each, lowest) for each in added)])
+
+
 def listwise(
     tables: Sequence[Floats],
     right: Sequence[Flags],
     weights: Floats,
     *,
+    kinds: Floats,
     fixed_at: Floats,
     free: Flags,
-    ridge: float,
+    ridge: tuple[float, float],
     steps: int = 250,
 ) -> Floats:
-    """Return weights under which the right rows of each table score above the others. Weights with a number in `fixed_at` keep it
-    (NaN: not fixed); the others, unless `free`, never go below zero."""
-    rows = np.concatenate(tables)
-    starts = np.cumsum([0, *map(len, tables)])[:-1]
+    """Return weights under which the right rows of each table score above the others, one row for the columns and one for each
+    kind. Weights with a number in `fixed_at` keep it (NaN: not fixed); the others, unless `free`, never go below zero. `ridge`
+    keeps weights small: those of the columns, and what a kind adds."""
     which = np.repeat(np.arange(len(tables)), [len(table) for table in tables])
+    starts = np.cumsum([0, *map(len, tables)])[:-1]
+    rows = by_kind(np.concatenate(tables), kinds[which])
     aims = np.concatenate([each / each.sum() for each in right])
     shares = (weights / weights.sum())[which]
-    scale = rows.std(axis=0) + 1e-6
-    rows = rows / scale
-    fixed = ~np.isnan(fixed_at)
-    found: Floats = np.where(fixed, np.nan_to_num(fixed_at) * scale, 0.0)
+    scale = np.tile(rows[:, : len(free)].std(axis=0) + 1e-6, 1 + kinds.shape[1])
+    rows /= scale
+    values = np.concatenate([fixed_at, *(np.where(np.isnan(fixed_at), np.nan, 0.0) for _ in kinds.T)]) * scale
+    ridges = np.repeat(ridge, [len(free), len(free) * kinds.shape[1]])
+    found: Floats = np.nan_to_num(values)
     adam = _Adam(steps, 0.08)
     for at in range(1, steps + 1):
         points = rows @ found
         parts = np.exp(points - np.maximum.reduceat(points, starts)[which])
         chances = parts / np.add.reduceat(parts, starts)[which]
-        moved = found - adam.step(at, rows.T @ ((chances - aims) * shares) + 2 * ridge * found)
-        found = np.where(fixed, found, np.where(free, moved, np.maximum(moved, 0)))
-    learnt: Floats = found / scale
+        found = found - adam.step(at, rows.T @ ((chances - aims) * shares) + 2 * ridges * found)
+        found = bounded(np.where(np.isnan(values), found, values), free)
+    learnt: Floats = (found / scale).reshape(-1, len(free))
     return learnt
 
 
-def logistic(rows: Floats, right: Floats, weights: Floats, *, steps: int = 600) -> tuple[Floats, float]:
-    """Return weights that are never below zero, and a bias, for the probability that a row is right."""
+def logistic(rows: Floats, right: Floats, weights: Floats, *, kinds: Floats, free: Flags, steps: int = 600) -> Floats:
+    """Return weights for the probability that a row is right, one row for the columns and one for each kind. Unless `free`,
+    none goes below zero. The last column is constant: the bias."""
     middle, scale = rows.mean(axis=0), rows.std(axis=0) + 1e-6
-    rows = np.column_stack(((rows - middle) / scale, np.ones(len(rows))))
+    middle[-1], scale[-1] = 0.0, 1.0
+    wide = by_kind((rows - middle) / scale, kinds)
     weights = weights / weights.sum()
-    found = np.zeros(rows.shape[1])
+    ridges = np.full(wide.shape[1], 1e-3)
+    ridges[len(free) - 1] = 0
+    found = np.zeros(wide.shape[1])
     adam = _Adam(steps, 0.05)
     for at in range(1, steps + 1):
-        chances = 1 / (1 + np.exp(-rows @ found))
-        found = found - adam.step(at, rows.T @ ((chances - right) * weights) * 100 + 1e-3 * found)
-        found[:-1] = np.maximum(found[:-1], 0)
-    learnt = found[:-1] / scale
-    return learnt, float(found[-1] - learnt @ middle)
+        chances = 1 / (1 + np.exp(-np.clip(wide @ found, -30, 30)))
+        found = bounded(found - adam.step(at, wide.T @ ((chances - right) * weights) + 2 * ridges * found), free)
+    learnt: Floats = found.reshape(-1, len(free)) / scale
+    learnt[:, -1] -= learnt @ middle
+    return learnt
 
 
 def newton(rows: Floats, right: Floats, weights: Floats, *, steps: int = 50, ridge: float = 1e-4) -> Floats:

@@ -4,11 +4,16 @@
 - **talk**: the same sessions as two people would talk: the user's turns in single sentences, of each reply its end, both by
   name, and the question by name as well. Assistants are long and never hold what users tell of themselves; a ranker that sees
   only them learns who speaks instead of what is said.
-- **few**: up to six memories of no session and no speaker.
+- **few**: up to sixty memories of no session and no speaker, mostly up to six.
+- **chats**: all evidence sessions at once.
 
-A question is also asked **away**: of other people's sessions, where no answer is.
+A question is also asked **away**, where no answer is: of the same people without the sessions that contain it ("gone"), of two
+other people by their own names ("swapped"), or by a name that is unknown there ("strangers"). **Unrelated** questions are asked
+of memories of all these kinds.
 """
 
+import json
+import lzma
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,7 +22,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from bench.quality.sets import Question, Said, chat_time, read
+from bench.quality.sets import Question, Said, chat_time, chat_turns, evidence_turns, longmemeval_oracle_turns, read
 from memory_mesh.core.search import tokens
 
 _PEOPLE = (
@@ -28,7 +33,13 @@ _SENTENCE = re.compile(r"(?<=[.!?])\s+")
 _SHORTEST, _REPLY = 25, 200  # characters
 _HALF = 0.5
 _DATED = 0.15  # the fraction of questions that contain the date of their answer
-_SIZES = (3, 25, 60)  # sessions besides the question's own
+_SIZES = (3, 25, 50)  # sessions besides the question's own
+_FEW, _MANY, _OFTEN = 5, (10, 60), 0.6  # other memories in a world of few, and how often there are really few
+AWAY = ("gone", "swapped", "strangers")
+_UNRELATED = ("squad", "nq", "strategyqa", "qed", "qmsum", "schema_guided_dialogue")  # sources of question_pairs
+_EACH = 75  # unrelated questions of each source
+_STORES = (5, 50, 500)  # memories
+_REPEATED = 15  # unrelated questions to the same stores
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,41 +81,64 @@ class Lessons:
                 self._owner.setdefault(key, asked)
         self._talk = {key: list(self._said_by_name(key)) for key in self._turns}
 
-    def chat(self, *, away: bool = False) -> Iterator[World]:
-        """Build a world of one user and an assistant."""
+    def chats(self, folder: Path) -> Iterator[World]:
+        """Build one world of all sessions for all questions."""
+        [space] = longmemeval_oracle_turns(folder)
+        numbers = {asked.row["question"]: asked.number for asked in self._rows}
+        yield from (World(memories=space.memories, question=each, number=numbers[each.text]) for each in space.questions)
+
+    def chat(self, *, away: bool = False, every: int = 1) -> Iterator[World]:
+        """Build a world of one user and an assistant, for one in `every` questions."""
         draw = Random(f"chat {away}")  # noqa: S311  (training data, not a secret)
-        for asked in self._rows:
+        for asked in self._rows[::every]:
             keys = self._drawn(draw, asked, _SIZES[1], list(self._turns), away=away)
-            gold = frozenset() if away else _evidence(asked)
+            gold = frozenset() if away else evidence_turns(asked.row)
             memories = [said for key in keys for said in self._said(key)]
             yield World(memories=memories, question=_question(draw, asked, asked.row["question"], gold, {}), number=asked.number)
 
-    def talk(self, *, away: bool = False) -> Iterator[World]:
-        """Build a world of two named people. With `away`, the question is about two others."""
+    def talk(self, *, away: str = "", sizes: Sequence[int] = _SIZES) -> Iterator[World]:
+        """Build a world of two named people; `away` is empty or in `AWAY`."""
         draw = Random(f"talk {away}")  # noqa: S311
         for asked in self._rows:
             gold = self._told(asked)
             if not gold:
                 continue
-            people = asked.people if not away else draw.choice([each for each in _PEOPLE if each != asked.people])
+            others = [each for each in _PEOPLE if each != asked.people]
+            people = draw.choice(others) if away in ("swapped", "strangers") else asked.people
             near = [key for key, owner in self._owner.items() if owner.people == people]
             days = {said.id: said.at for key in asked.own for said in self._talk[key]}
-            for size in _SIZES[1:2] if away else _SIZES:
-                keys = self._drawn(draw, asked, size, near, away=away)
+            text = _about(asked.row["question"], people[0] if away == "swapped" else asked.people[0])
+            for size in _SIZES[1:2] if away else sizes:
+                keys = self._drawn(draw, asked, size, near, away=bool(away))
                 memories = [said for key in keys for said in self._talk[key]]
-                text = _about(asked.row["question"], asked.people[0])
                 question = _question(draw, asked, text, frozenset() if away else gold, days)
                 yield World(memories=memories, question=question, number=asked.number)
 
     def few(self, *, away: bool = False) -> Iterator[World]:
-        """Build a world of very few memories without sessions."""
+        """Build a world of few memories without sessions."""
         draw = Random(f"few {away}")  # noqa: S311
-        for world in (*self.chat(away=away), *self.talk(away=away)):
+        for world in (*self.chat(away=away, every=3), *self.talk(away="swapped" if away else "", sizes=_SIZES[1:2])):
             right = [said for said in world.memories if said.id in world.question.gold][:1]
-            others = draw.sample(world.memories, draw.randint(0 if right else 1, 5))
-            kept = {said.id: replace(said, session=None, speaker=None, turn=None) for said in (*others, *right)}
+            number = draw.randint(0 if right else 1, _FEW) if draw.random() < _OFTEN else draw.randint(*_MANY)
+            others = draw.sample(world.memories, min(number, len(world.memories)))
+            kept = {said.id: _alone(said) for said in (*others, *right)}
             question = replace(world.question, gold=world.question.gold & kept.keys())
             yield replace(world, memories=list(kept.values()), question=question)
+
+    def unrelated(self, folder: Path) -> Iterator[World]:
+        """Ask questions about other things, of stores of several sizes, with and without sessions."""
+        draw = Random("unrelated")  # noqa: S311
+        chats = [said for key in self._turns for said in self._said(key)]
+        kinds = (chats, [said for talk in self._talk.values() for said in talk])
+        stores: list[list[Said]] = []
+        for number, text in enumerate(_unrelated_questions(folder, draw)):
+            if number % _REPEATED == 0:
+                starts = [draw.randrange(len(each) - max(_STORES)) for each in kinds]
+                stores = [each[at : at + size] for each, at in zip(kinds, starts, strict=True) for size in _STORES]
+                stores += [[_alone(each) for each in draw.sample(kind, size)] for kind in kinds for size in _STORES]
+            at = max(each.at for each in stores[-1])
+            question = Question(text=text, gold=frozenset(), kind="unrelated", at=at)
+            yield World(memories=draw.choice(stores), question=question, number=number)
 
     def _drawn(self, draw: Random, asked: _Row, size: int, near: Sequence[str], *, away: bool) -> list[str]:
         """Return the sessions in order of their dates."""
@@ -115,9 +149,7 @@ class Lessons:
 
     def _said(self, key: str) -> Iterator[Said]:
         at, turns = self._turns[key]
-        for turn, row in enumerate(turns):
-            text = f"{row['role']}: {row['content']}"
-            yield Said(id=f"{key}:{turn}", text=text, at=at, session=key, speaker=row["role"], turn=turn)
+        return chat_turns(key, at, turns)
 
     def _said_by_name(self, key: str) -> Iterator[Said]:
         (user, other), (at, turns) = self._owner[key].people, self._turns[key]
@@ -133,7 +165,7 @@ class Lessons:
     def _told(self, asked: _Row) -> frozenset[str]:
         """Return the sentences that contain the answer; none if that is unknown, or if the assistant gave it."""
         gold: set[str] = set()
-        for evidence in _evidence(asked):
+        for evidence in evidence_turns(asked.row):
             key, turn = evidence.rsplit(":", 1)
             if self._turns[key][1][int(turn)]["role"] != "user":
                 return frozenset()
@@ -144,9 +176,20 @@ class Lessons:
         return frozenset(gold)
 
 
-def _evidence(asked: _Row) -> frozenset[str]:
-    sessions = zip(asked.own, asked.row["haystack_sessions"], strict=True)
-    return frozenset(f"{key}:{turn}" for key, turns in sessions for turn, row in enumerate(turns) if row.get("has_answer"))
+def _alone(said: Said) -> Said:
+    return replace(said, session=None, speaker=None, turn=None)
+
+
+def _unrelated_questions(folder: Path, draw: Random) -> list[str]:
+    """Return questions of other data, half of them with a capital letter."""
+    by_source: dict[str, list[str]] = {source: [] for source in _UNRELATED}
+    with lzma.open(folder / "question_pairs" / "questions.jsonl.xz", "rt", encoding="utf-8") as file:
+        for row in map(json.loads, file):
+            if row["source"] in by_source:
+                by_source[row["source"]].append(row["question"])
+    texts = [text for questions in by_source.values() for text in draw.sample(questions, _EACH)]
+    draw.shuffle(texts)
+    return [text if draw.random() < _HALF else text[:1].upper() + text[1:] for text in texts]
 
 
 def _containing(sentences: Sequence[Said], answer: str) -> set[str]:

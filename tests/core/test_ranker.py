@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from memory_mesh.core.search import SIGNALS, Pool, Signal, ranker
 from memory_mesh.core.search.ranker import rrf
-from memory_mesh.core.search.weights import BY_KEYWORDS, BY_VECTORS
+from memory_mesh.core.search.weights import BY_KEYWORDS, BY_VECTORS, NOTHING
 
 FLAGS = {"question", "question_before", "speaker", "speaker_known", "role", "when", "when_asked", "stranger"}
 NEIGHBOURS = {f"{channel}_{side}" for channel in ("keywords", "vectors") for side in ("before", "behind")} | {"question_before"}
@@ -24,7 +24,8 @@ def pool(**signals: list[float]) -> Pool:
 
 
 def scores(pool_: Pool) -> Signal:
-    return ranker.scores(ranker.features(pool_))
+    found = ranker.features(pool_)
+    return ranker.model(by_vectors=found.by_vectors).scores(found)
 
 
 @st.composite
@@ -58,7 +59,7 @@ def test_every_candidate_has_a_probability_between_zero_and_one(pool_: Pool) -> 
 @given(pools())
 def test_equal_pools_are_scored_equally(pool_: Pool) -> None:
     assert (scores(pool_) == scores(pool_)).all()
-    assert all(np.isfinite(values).all() for values in ranker.features(pool_).values())
+    assert all(np.isfinite(values).all() for values in ranker.features(pool_).named().values())
 
 
 @given(pools(least=2), st.randoms(use_true_random=False))
@@ -75,12 +76,13 @@ def test_the_order_of_the_candidates_does_not_matter(pool_: Pool, draw: object) 
 
 def test_an_empty_pool_has_no_scores() -> None:
     assert len(scores(pool(keywords=[]))) == 0
-    assert all(len(values) == 0 for values in ranker.features(pool(keywords=[])).values())
+    assert all(len(values) == 0 for values in ranker.features(pool(keywords=[])).named().values())
 
 
 def test_every_weight_has_a_feature() -> None:
-    found = ranker.features(pool(keywords=[1.0], vectors=[0.5]))
+    found = ranker.FEATURES
     assert set(BY_VECTORS.candidate) | set(BY_KEYWORDS.candidate) <= set(found)
+    assert set(BY_VECTORS.pool) | set(BY_KEYWORDS.pool) <= set(ranker.POOL_FEATURES)
     assert "coverage_context" in BY_VECTORS.candidate
     assert not [name for name in (*BY_KEYWORDS.candidate, *BY_KEYWORDS.pool) if "vectors" in name]
 
@@ -89,9 +91,8 @@ def test_every_weight_has_a_feature() -> None:
 @pytest.mark.parametrize("by_vectors", [True, False])
 def test_signals_that_favour_a_memory_have_no_negative_weight(name: str, by_vectors: bool) -> None:
     weights = BY_VECTORS if by_vectors else BY_KEYWORDS
-    counted = {each: weights.candidate.get(each, 0.0) for each in (name, f"{name}_share", f"{name}_z")}
-    assert all(value >= 0 for value in counted.values())
-    assert all(value >= 0 for value in weights.pool.values())
+    counted = [weights.candidate.get(each, NOTHING) for each in (name, f"{name}_share", f"{name}_z")]
+    assert all(base + min(long, 0) + min(alone, 0) >= 0 for base, long, alone in counted)
 
 
 @given(pools(least=3), st.sampled_from(FOR_IT), st.sampled_from([0.01, 0.1, 0.5]))
@@ -153,6 +154,12 @@ def test_if_no_memory_matches_all_scores_are_below_the_minimum() -> None:
     assert scores(pool_).max() < ranker.MIN_SCORES["recall"] < scores(_talk(40, **ANSWER)).max()
 
 
+def test_if_the_best_reaches_the_minimum_score_the_others_need_a_fraction_of_it() -> None:
+    for mode, cut in ranker.MIN_SCORES.items():
+        assert ranker.min_scores(cut * 0.99)[mode] == cut
+        assert 0 < ranker.min_scores(cut)[mode] == cut * ranker.FOLLOWING < cut
+
+
 def test_an_unknown_name_lowers_every_score() -> None:
     known, unknown = (scores(_talk(40, **ANSWER, stranger=[fraction] * 40)) for fraction in (0.0, 1.0))
     assert (unknown < known).all()
@@ -196,10 +203,10 @@ def test_a_single_memory_that_does_not_match_scores_low_although_it_is_the_best(
 
 
 def test_a_memory_whose_vector_is_pending_counts_as_the_mean_of_the_others() -> None:
-    waiting = ranker.features(pool(keywords=[1.0, 1.0, 1.0], vectors=[0.0, 0.2, 0.6]))
+    waiting = ranker.features(pool(keywords=[1.0, 1.0, 1.0], vectors=[0.0, 0.2, 0.6])).named()
     assert waiting["vectors"].tolist() == pytest.approx([0.4, 0.2, 0.6])
     no_vectors = ranker.features(pool(keywords=[1.0, 1.0], vectors=[0.0, 0.0]))
-    assert no_vectors["by_vectors"].tolist() == [0.0, 0.0]
+    assert not no_vectors.by_vectors
 
 
 def test_memories_of_the_named_speaker_role_and_time_come_first() -> None:

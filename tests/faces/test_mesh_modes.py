@@ -48,6 +48,7 @@ def cuts(mesh: MemoryMesh, monkeypatch: pytest.MonkeyPatch) -> Cuts:
     scores = [hit.score for hit in mesh.search(QUERY, min_score=0, use_cache=False)]
     chosen = {"precise": (scores[1] + scores[2]) / 2, "recall": (scores[3] + scores[4]) / 2}
     monkeypatch.setattr(ranker, "MIN_SCORES", chosen)
+    monkeypatch.setattr(ranker, "FOLLOWING", 1.0)
     return chosen
 
 
@@ -79,7 +80,8 @@ def test_the_precise_results_are_the_first_ones_of_recall_with_equal_scores(
     precise, recall = (
         [(hit.id, hit.score) for hit in filled.search(" ".join(words), limit, mode=mode)] for mode in ("precise", "recall")
     )
-    assert precise == [pair for pair in recall if pair[1] >= MIN_SCORES["precise"]] == recall[: len(precise)]
+    cut = ranker.min_scores(max((score for _, score in recall), default=0.0))["precise"]
+    assert precise == [pair for pair in recall if pair[1] >= cut] == recall[: len(precise)]
 
 
 @pytest.fixture(scope="module")
@@ -210,6 +212,7 @@ def test_lessons_are_cut_as_in_precise_mode_unless_recall_is_given(taught: Memor
     assert other
     assert best > other
     monkeypatch.setattr(ranker, "MIN_SCORES", {"precise": (best + other) / 2, "recall": 0.0})
+    monkeypatch.setattr(ranker, "FOLLOWING", 1.0)
     taught.clear_cache()
     assert [lesson.score for lesson in taught.query_lessons("refresh the token")] == [best]
     by_severity = [taught.query_lessons("refresh the token", order_by="severity DESC", mode=mode) for mode in SEARCH_MODES]

@@ -20,7 +20,7 @@ from memory_mesh.core.text import TokenCounter, estimate
 from memory_mesh.flows.context import Context, Plan
 
 if TYPE_CHECKING:
-    from memory_mesh.core.scrubbing import Chunk
+    from memory_mesh.core.scrubbing import Chunk, ScrubSettings
 
 _META = "embedding"
 _EMBEDDED_AT_ONCE = 256  # texts of one write between two reports of progress
@@ -95,7 +95,7 @@ class Vectors(dict[str, Embedded]):
 
 def _embed_passages(context: Context, embedder: Embedder, texts: Sequence[str]) -> list[Embedded]:
     """Return the vectors of the passages of each text, embedded in one batch."""
-    split = [split_passages(context, embedder, text) for text in texts]
+    split = [split_passages(lambda: context.gate().scrub, embedder, text) for text in texts]
     vectors = iter(embed_texts(embedder, [text for parts in split for text, _ in parts]) if texts else ())
     embedded = [Embedded(tuple(EmbeddedPassage(next(vectors), place) for _, place in parts)) for parts in split]
     # The vectors of a fallback have the name of its model. If it differs, the memory waits for the right model.
@@ -147,7 +147,9 @@ def _warn_down(context: Context, what: str, error: EmbeddingError) -> None:
     context.state.down.add(what)
 
 
-def split_passages(context: Context, embedder: Embedder, text: str) -> list[tuple[str, dict[str, Value]]]:
+def split_passages(
+    scrub_settings: Callable[[], "ScrubSettings"], embedder: Embedder, text: str
+) -> list[tuple[str, dict[str, Value]]]:
     """Split a text into passages that fit the embedder's window, each with its place. Nearly every text is a single passage."""
     with _embedding_errors(embedder):
         window = embedder.window
@@ -156,7 +158,7 @@ def split_passages(context: Context, embedder: Embedder, text: str) -> list[tupl
             return [(text, {})]
         from memory_mesh.core.scrubbing import annotate, split_chunks, validate  # few texts are that long
 
-        settings = context.gate().scrub
+        settings = scrub_settings()
         max_tokens = min(settings.chunking.max_tokens, window)
         rules = replace(settings.chunking, min_tokens=1, max_tokens=max_tokens, hard_max_tokens=max_tokens)
         chunks = validate(annotate(split_chunks(text, rules, embedder.count)), settings)

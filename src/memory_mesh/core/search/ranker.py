@@ -5,30 +5,52 @@
   throughout.
 - Which candidate is it? A linear model. Each channel counts as a fraction of the pool's best and by its deviation from the mean;
   coverage and similarity count as they are, and so do speaker, time and form. Channels, coverage and times never lower a score.
+Every weight is a sum: its value for short turns of a talk, and what is added as far as the memories are long, or stand alone.
 `weights` holds the numbers.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
+from math import log1p
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from memory_mesh.core.search.query import Pool, Signal
-from memory_mesh.core.search.weights import BY_KEYWORDS, BY_VECTORS, MIN_SCORES
+from memory_mesh.core.search.weights import BY_KEYWORDS, BY_VECTORS, FOLLOWING, KINDS, MIN_SCORES, NOTHING, Weights
 
 K = 60  # the constant of reciprocal rank fusion
 
+# The rows of signals, in groups, and the features made of them.
 _CHANNELS = ("keywords", "keywords_context", "keywords_session", "vectors", "vectors_context", "vectors_session")
 _COVERAGE = ("coverage", "coverage_context", "coverage_wide")
 _NEIGHBOURS = ("keywords_before", "keywords_behind", "vectors_before", "vectors_behind")
-_UNCHANGED = (*_COVERAGE, "vectors", "vectors_context", "question", "question_before", "speaker", "role", "when")
+_OTHERS = ("question", "speaker", "role", "when", "question_before", "length", "speaker_known", "stranger")
+_SIGNALS = (*_COVERAGE, *_CHANNELS, *_NEIGHBOURS, *_OTHERS)
+_AT = {name: at for at, name in enumerate(_SIGNALS)}
+_DEVIATIONS, _FRACTIONS = (*_COVERAGE, *_CHANNELS), (*_CHANNELS, *_NEIGHBOURS)
+_UNCHANGED = (*_COVERAGE, "vectors", "vectors_context", "question", "speaker", "role", "when")
 _MAY_BE_PENDING = ("vectors", "vectors_context", "vectors_session")
+
+FEATURES = (
+    *(f"{name}_z" for name in _DEVIATIONS), *(f"{name}_share" for name in _FRACTIONS), *_UNCHANGED,
+    "length", "long", "short", "answer_keywords", "answer_vectors", "stranger",
+)  # fmt: skip
+_ROW = {name: at for at, name in enumerate(FEATURES)}
+_MAXIMA = ("coverage", "vectors", "vectors_context", "speaker")
+_OF_BEST = ("coverage_context", "vectors_context")
+POOL_FEATURES = (*(f"max_{name}" for name in _MAXIMA), *(f"best_{name}" for name in _OF_BEST), "no_stranger", "documents", "bias")
+ODDS = ("slope", "bias")
+_UNCHANGED_AT, _NEIGHBOURS_AT = [_AT[name] for name in _UNCHANGED], [_AT[name] for name in _NEIGHBOURS]
+_MAXIMA_AT, _OF_BEST_AT = [_ROW[name] for name in _MAXIMA], [_ROW[name] for name in _OF_BEST]
 
 _MAX_DEVIATION = 4.0
 _SMALL_POOL = 10.0  # in a pool of this size a deviation counts half
-_SHORT, _LONG, _LONGEST = 8.0, 24.0, 400.0  # keywords
+_LONGEST = 400.0  # keywords
+_SHORT, _LONG = np.log1p(np.array([8, 24], np.float32))
+_TALK, _CHAT = np.log1p([12.0, 60.0])  # the mean length of memories in a talk and in a chat with an assistant
 _TINY = 1e-6
 _DIGITS = 4  # in which cosines of equal vectors agree
 _MAX_LOG_ODDS = 9.0  # of one among many; a model of a few hundred questions is never surer than that
@@ -68,8 +90,14 @@ class Ranking:
         return [each for each, twin in zip(candidates, alike.tolist(), strict=True) if twin]
 
     def _sorted(self, chosen: NDArray[np.bool_]) -> list[ScoredCandidate]:
-        positions = chosen.nonzero()[0].tolist()
-        return sorted((ScoredCandidate(float(self.scores[at]), self.pool.ids[at], at) for at in positions), reverse=True)
+        at = chosen.nonzero()[0]
+        scores = self.scores[at]
+        order = np.argsort(-scores, kind="stable")
+        places, ids = at[order].tolist(), self.pool.ids
+        found = [ScoredCandidate(score, ids[place], place) for score, place in zip(scores[order].tolist(), places, strict=True)]
+        if (np.diff(scores[order]) == 0).any():  # only equal scores are compared by id
+            found.sort(reverse=True)
+        return found
 
 
 def rank(ranker: str, pool: Pool, *, depth: int, by_vector: bool, weights: Mapping[str, float] | None = None) -> Ranking:
@@ -78,8 +106,17 @@ def rank(ranker: str, pool: Pool, *, depth: int, by_vector: bool, weights: Mappi
         channels = {name: order(pool, name, depth) for name in (("keywords", "vectors") if by_vector else ("keywords",))}
         fused = rrf(channels, weights)
         return Ranking(pool, np.array([fused.get(id_, -1.0) for id_ in pool.ids], np.float64))
-    pool_features = features(pool)
-    return Ranking(pool, scores(pool_features), MIN_SCORES, pool_features)
+    found = features(pool)
+    scores = model(by_vectors=found.by_vectors).scores(found)
+    return Ranking(pool, scores, min_scores(float(scores.max(initial=0))), found.named())
+
+
+def min_scores(best: float) -> dict[str, float]:
+    """Return the minimum score of each mode for a pool with this best score.
+
+    The best candidate has to reach the mode's own. If it does, the answer is there, and the others need only a fraction of it.
+    """
+    return {mode: cut * FOLLOWING if best >= cut else cut for mode, cut in MIN_SCORES.items()}
 
 
 def order(pool: Pool, channel: str, depth: int | None = None) -> Sequence[str]:
@@ -105,50 +142,76 @@ def rrf(channels: Mapping[str, Sequence[str]], weights: Mapping[str, float] | No
 # --- the learnt ranker ---
 
 
-def features(pool: Pool) -> dict[str, Signal]:
-    """Return the features of a pool by name, one array entry for each candidate."""
+@dataclass(frozen=True, slots=True)
+class Features:
+    """The features of a pool: a row for each name in `FEATURES`, an entry for each candidate."""
+
+    rows: Signal
+    kinds: Signal  # 1, then how far the pool is of each kind in `weights.KINDS`, 0–1
+    by_vectors: bool = False
+    documents: int = 0  # memories that could have been candidates: the more, the better the best of them matches by chance
+
+    def named(self) -> dict[str, Signal]:
+        """Return the features by name."""
+        return dict(zip(FEATURES, self.rows, strict=True))
+
+
+class Model:
+    """Weights as arrays."""
+
+    def __init__(self, weights: Weights) -> None:
+        parts = ((weights.candidate, FEATURES), (weights.odds, ODDS), (weights.pool, POOL_FEATURES))
+        self._candidate, self._odds, self._pool = (
+            np.array([table.get(name, NOTHING) for name in names], np.float32).T for table, names in parts
+        )
+
+    def points(self, features: Features) -> Signal:
+        """Return the weighted sum of each candidate's features."""
+        return np.asarray(features.kinds @ self._candidate @ features.rows, np.float32)
+
+    def scores(self, features: Features) -> Signal:
+        """Return the probability of each candidate, 0–1."""
+        if not features.rows.shape[1]:
+            return np.zeros(0, np.float32)
+        points = self.points(features)
+        slope, bias = (features.kinds @ self._odds).tolist()
+        odds = np.asarray(log_odds(points) * slope + bias, np.float32)
+        in_pool = np.asarray(features.kinds @ self._pool @ pool_features(features, points), np.float32)
+        return np.asarray(_probability(odds) * _probability(in_pool), np.float32)
+
+
+@cache
+def model(*, by_vectors: bool) -> Model:
+    """Return the model for pools with or without vectors."""
+    return Model(BY_VECTORS if by_vectors else BY_KEYWORDS)
+
+
+def features(pool: Pool) -> Features:
+    """Return the features of a pool."""
     size = len(pool.ids)
-    nothing = np.zeros(size, np.float32)
-    names = (*_CHANNELS, *_NEIGHBOURS, *_UNCHANGED, "length", "speaker_known", "stranger")
-    signals = {name: pool.signals.get(name, nothing) for name in names}
-    by_vectors = bool(signals["vectors"].any())
-    if by_vectors:
-        signals.update({name: _with_pending(signals[name]) for name in _MAY_BE_PENDING})
-    parts = np.stack([signals[name] for name in (*_CHANNELS, *_NEIGHBOURS)])
-    best = parts.max(axis=1, keepdims=True, initial=0)
-    fractions = np.divide(parts.clip(0), best, out=np.zeros_like(parts), where=best > _TINY)
-    named = {f"{name}_share": row for name, row in zip((*_CHANNELS, *_NEIGHBOURS), fractions, strict=True)}
-    deviations = _deviations(np.stack([signals[name] for name in (*_CHANNELS, *_COVERAGE)]))
-    named |= {f"{name}_z": row for name, row in zip((*_CHANNELS, *_COVERAGE), deviations, strict=True)}
-    named |= {name: signals[name] for name in _UNCHANGED}
-    named["length"] = np.log1p(np.minimum(signals["length"], _LONGEST))
-    named["long"] = np.maximum(named["length"] - np.float32(np.log1p(_LONG)), 0)
-    named["short"] = np.maximum(np.float32(np.log1p(_SHORT)) - named["length"], 0)
-    named["answer_keywords"] = signals["question_before"] * named["keywords_before_share"]
-    named["answer_vectors"] = signals["question_before"] * named["vectors_before_share"]
+    rows = np.empty((len(FEATURES), size), np.float32)
+    if not size:
+        return Features(rows, np.zeros(1 + len(KINDS), np.float32))
+    signals = np.array([pool.signals[name] for name in _SIGNALS])
+    by_vectors = bool(signals[_AT["vectors"]].any())
+    for name in _MAY_BE_PENDING if by_vectors else ():
+        _fill_pending(signals[_AT[name]])
+    first, second = len(_DEVIATIONS), len(_DEVIATIONS) + len(_FRACTIONS)
+    _deviations(signals[:first], rows[:first])
+    _fractions(signals[len(_COVERAGE) : len(_COVERAGE) + len(_FRACTIONS)], rows[first:second])
+    rows[second : second + len(_UNCHANGED)] = signals[_UNCHANGED_AT]
+    length, long, short, by_keywords, by_cosine, stranger = rows[second + len(_UNCHANGED) :]
+    np.log1p(np.minimum(signals[_AT["length"]], _LONGEST), out=length)
+    np.maximum(length - _LONG, 0, out=long)
+    np.maximum(_SHORT - length, 0, out=short)
+    asked = signals[_AT["question_before"]]
+    np.multiply(asked, rows[_ROW["keywords_before_share"]], out=by_keywords)
+    np.multiply(asked, rows[_ROW["vectors_before_share"]], out=by_cosine)
     # Only if memories have speakers does an unknown name mean that the query is about somebody else.
-    named["stranger"] = signals["stranger"] * signals["speaker_known"].max(initial=0)
-    named["by_vectors"] = np.full(size, by_vectors, np.float32)
-    return named
-
-
-def scores(features: Mapping[str, Signal]) -> Signal:
-    """Return the probability of each candidate, 0–1."""
-    if not len(features["by_vectors"]):
-        return np.zeros(0, np.float32)
-    weights = BY_VECTORS if features["by_vectors"].any() else BY_KEYWORDS
-    candidate_points = points(features, weights.candidate)
-    line, alone = weights.odds, fraction_alone(features)
-    odds = log_odds(candidate_points) * (line.slope + alone * line.alone_slope) + (line.bias + alone * line.alone_bias)
-    pool = pool_features(features, candidate_points)
-    in_pool = sum(weight * pool[name] for name, weight in weights.pool.items()) + weights.pool_bias
-    return _probability(odds) * _probability(np.array(in_pool, np.float32))
-
-
-def points(features: Mapping[str, Signal], weights: Mapping[str, float]) -> Signal:
-    """Return the weighted sum of each candidate's features."""
-    weighted: Signal = np.array(list(weights.values()), np.float32) @ np.stack([features[name] for name in weights])
-    return weighted
+    stranger[:] = signals[_AT["stranger"]] * signals[_AT["speaker_known"]].max()
+    alone = np.mean(~signals[_NEIGHBOURS_AT].any(axis=0))
+    is_long = min(max((float(length.mean()) - _TALK) / (_CHAT - _TALK), 0.0), 1.0)
+    return Features(rows, np.array((1, is_long, alone), np.float32), by_vectors, pool.documents)
 
 
 def log_odds(points: Signal) -> Signal:
@@ -156,38 +219,41 @@ def log_odds(points: Signal) -> Signal:
     parts = np.exp(points - points.max())
     rest = np.maximum(parts.sum() - parts, _TINY)
     odds: Signal = np.log(np.maximum(parts, _TINY) / rest)
-    return odds.clip(-_MAX_LOG_ODDS, _MAX_LOG_ODDS)
+    return np.clip(odds, -_MAX_LOG_ODDS, _MAX_LOG_ODDS, out=odds)
 
 
-def fraction_alone(features: Mapping[str, Signal]) -> float:
-    """Return the fraction of candidates without neighbours, which have fewer features to tell them apart."""
-    return float(np.mean(np.abs([features[f"{name}_share"] for name in _NEIGHBOURS]).sum(axis=0) < _TINY))
-
-
-def pool_features(features: Mapping[str, Signal], points: Signal) -> dict[str, float]:
-    """Return the features that tell whether the answer is in the pool: maxima, and values of the best candidate."""
-    best = points.argmax()
-    named = {f"max_{name}": float(features[name].max()) for name in ("coverage", "vectors", "vectors_context", "speaker")}
-    named |= {f"best_{name}": float(features[name][best]) for name in ("coverage_context", "vectors_context")}
-    return named | {"no_stranger": 1 - float(features["stranger"].max())}
+def pool_features(features: Features, points: Signal) -> Signal:
+    """Return the features that tell whether the answer is in the pool, in the order of `POOL_FEATURES`."""
+    rows, best = features.rows, points.argmax()
+    maxima = rows[_MAXIMA_AT].max(axis=1)
+    others = (1 - rows[-1].max(), log1p(features.documents), 1)
+    return np.concatenate((maxima, rows[_OF_BEST_AT, best], others)).astype(np.float32)
 
 
 def _probability(odds: Signal) -> Signal:
-    return np.asarray(1 / (1 + np.exp(-odds.clip(-_MAX_EXPONENT, _MAX_EXPONENT))), np.float32)
+    return np.asarray(1 / (1 + np.exp(-np.clip(odds, -_MAX_EXPONENT, _MAX_EXPONENT))), np.float32)
 
 
-def _deviations(rows: Signal) -> Signal:
-    """Return how many standard deviations each value lies above the mean of its row."""
+def _fractions(rows: Signal, out: Signal) -> None:
+    """Write each value as a fraction of the best of its row."""
+    best = rows.max(axis=1)
+    factors = np.divide(1, best, out=np.zeros_like(best), where=best > _TINY)
+    np.maximum(np.multiply(rows, factors[:, None], out=out), 0, out=out)
+
+
+def _deviations(rows: Signal, out: Signal) -> None:
+    """Write how many standard deviations each value lies above the mean of its row."""
     size = rows.shape[1]
-    if not size:
-        return rows
-    differences = rows - rows.mean(axis=1, keepdims=True)
-    spread = np.sqrt((differences * differences).mean(axis=1, keepdims=True))
-    deviations: Signal = np.divide(differences, spread, out=np.zeros_like(rows), where=spread > _TINY)
-    return deviations.clip(-_MAX_DEVIATION, _MAX_DEVIATION) * np.float32(size / (size + _SMALL_POOL))
+    np.subtract(rows, rows.mean(axis=1, keepdims=True), out=out)
+    spread = np.sqrt(np.vecdot(out, out) / size)
+    weight = size / (size + _SMALL_POOL)
+    factors = np.divide(weight, spread, out=np.zeros_like(spread), where=spread > _TINY)
+    np.multiply(out, factors[:, None], out=out)
+    np.clip(out, -_MAX_DEVIATION * weight, _MAX_DEVIATION * weight, out=out)
 
 
-def _with_pending(cosines: Signal) -> Signal:
+def _fill_pending(cosines: Signal) -> None:
     """Replace the 0 of memories whose vector is pending by the mean of the others."""
     missing = cosines == 0
-    return np.where(missing, cosines[~missing].mean(), cosines) if missing.any() and not missing.all() else cosines
+    if missing.any() and not missing.all():
+        cosines[missing] = cosines[~missing].mean()
