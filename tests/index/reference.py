@@ -14,7 +14,7 @@ from typing import Any
 from memory_mesh.core.model import Kind, Row, millis, partitions, visible
 from memory_mesh.core.search import K1, B, Query, tokens
 from memory_mesh.core.search.people import closeness
-from memory_mesh.core.search.spelling import edits
+from memory_mesh.core.search.spelling import edits, hidden_stems
 from memory_mesh.index.words import MIN_LETTERS, is_likely_typo
 
 
@@ -113,7 +113,9 @@ class _Search:
         words: dict[str, float] = dict(Counter(self._query.tokens))
         readable = Counter(word for row in self._readable for word in _Text.of(row).words)
         for word in [word for word in words if not any(word in text.words for text in self._corpus)]:
+            stems = hidden_stems(word, language=self._language)
             near = [(count, other) for other, count in readable.items() if _is_typo(word, other)]
+            near = near or [(count, other) for other, count in readable.items() if other in stems]
             if near:
                 count = words.pop(word)
                 words.setdefault(max(near)[1], 0.8 * count)

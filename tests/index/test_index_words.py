@@ -70,6 +70,16 @@ def test_short_words_have_fewer_typos_than_long_ones(typo: str, word: str) -> No
     assert pool_of(typo, word).corrections == {typo: word}
 
 
+def test_a_typo_in_an_ending_is_corrected_to_the_stem() -> None:
+    assert pool_of("learnnig", "learn").corrections == {"learnnig": "learn"}
+    assert pool_of("learnnig", "learn learning").corrections == {"learnnig": "learning"}  # one edit comes first
+
+
+def test_of_a_long_query_the_first_unknown_words_are_corrected() -> None:
+    typos = [f"kubernete{letter}" for letter in "abcdefghijklmnopqrtuvwxyz"]
+    assert pool_of(" ".join(typos), "kubernetes").corrections == dict.fromkeys(typos[:16], "kubernetes")
+
+
 def test_a_correction_counts_less_than_the_word_itself() -> None:
     right, wrong = (pool_of(word, "kubernetes", "other") for word in ("kubernetes", "kubernets"))
     assert 0 < wrong.signals["keywords"][0] < right.signals["keywords"][0]
@@ -84,9 +94,9 @@ def test_a_correction_that_the_query_contains_is_not_counted_twice() -> None:
 @pytest.mark.parametrize("why", HIDDEN)
 def test_no_word_of_a_hidden_memory_corrects_a_query(why: str) -> None:
     store = RamStore()
-    store.apply([memory("seen", "secrets"), memory("hidden", "kubernetes", **HIDDEN[why])])
-    pool = find(LocalIndex(store), asking("kubernets secrest"), size=9)
-    assert pool.corrections == {"secrest": "secrets"}
+    store.apply([memory("seen", "secrets learn"), memory("hidden", "kubernetes learning", **HIDDEN[why])])
+    pool = find(LocalIndex(store), asking("kubernets secrest learnnig"), size=9)
+    assert pool.corrections == {"secrest": "secrets", "learnnig": "learn"}
     store.apply([memory("seen", "secrets kubernetes", replaces=1)])
     assert "kubernets" in find(LocalIndex(store), asking("kubernets"), size=9).corrections
 

@@ -2,27 +2,37 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import TypeAlias
 
 from memory_mesh.core.search import Query
 from memory_mesh.core.search.people import NICKNAME
+from memory_mesh.core.search.spelling import hidden_stems
 from memory_mesh.index.table import Table
 from memory_mesh.index.view import View
 
 Views: TypeAlias = Sequence[tuple[Table, View]]  # of each partition
 
+_MAX_UNKNOWN = 16  # words of a query that are looked up: a long text as a query has many
 CORRECTED = 0.8  # the weight of a word that is one edit away from the word of the query
 
 
 def find_corrections(unknown: Iterable[str], views: Views) -> dict[str, str]:
     """Return the most frequent of the readable memories' words that each misspelt word may stand for."""
     corrections: dict[str, str] = {}
-    for word in unknown:
+    for word in islice(unknown, _MAX_UNKNOWN):
         near = {other for table, _ in views for other in table.vocabulary.near(word)}
-        counts = {other: sum(view.count(other) for _, view in views) for other in near}
-        if found := [(count, other) for other, count in counts.items() if count]:
-            corrections[word] = max(found)[1]
+        found = _most_frequent(near, views) or _most_frequent(hidden_stems(word, language=views[0][0].language), views)
+        if found:
+            corrections[word] = found
     return corrections
+
+
+def _most_frequent(words: Iterable[str], views: Views) -> str | None:
+    """Return the word that most readable memories contain; None if they contain none of the words."""
+    counts = ((sum(view.count(word) for _, view in views), word) for word in words)
+    count, word = max(counts, default=(0, ""))
+    return word if count else None
 
 
 def with_corrections(words: Mapping[str, float], corrections: Mapping[str, str]) -> dict[str, float]:

@@ -147,7 +147,7 @@ class Table:
     """The slots of a partition."""
 
     def __init__(self, language: str, base: Columns | None = None, names: Names | None = None) -> None:
-        self._language = language
+        self.language = language
         self.names = names or Names()
         base = base or _EMPTY
         self._columns = {name: GrowingArray(np.array(base[name], dtype)) for name, dtype in _COLUMNS.items()}
@@ -246,7 +246,7 @@ class Table:
         changed = self.drop(kind, [row.id for row in rows])
         new, speakers = np.arange(len(self), len(self) + len(rows)), len(self.names.speakers)
         scopes = len(self.names.scopes)
-        keywords = [completed(row.keywords, _text(row, "content") or "", language=self._language) for row in rows]
+        keywords = [completed(row.keywords, _text(row, "content") or "", language=self.language) for row in rows]
         for name, values in self._values(kind, rows, new, keywords).items():
             self._columns[name].extend(np.array(values, _COLUMNS[name]))
         self._facets.extend(np.array([self._facet_row(row) for row in rows], np.int32).reshape(-1, len(FACETS)))
@@ -374,7 +374,7 @@ class Table:
         return codes
 
     def _addressee(self, row: Row) -> int:
-        name = addressee(_text(row, "content") or "", language=self._language) if _text(row, "speaker") else None
+        name = addressee(_text(row, "content") or "", language=self.language) if _text(row, "speaker") else None
         return name_code(name) if name else 0
 
     def _add_vectors(self, slots: Ints, rows: Sequence[Row]) -> None:
@@ -399,14 +399,14 @@ class Table:
         if name not in self._speakers_like:
             if len(self._speakers_like) >= _MAX_READERS:
                 self._speakers_like.clear()
-            words = {word: closeness(name, word, language=self._language) for word in self.speakers_by_word}
+            words = {word: closeness(name, word, language=self.language) for word in self.speakers_by_word}
             close = sorted((grade, code) for word, grade in words.items() if grade for code in self.speakers_by_word[word])
             self._speakers_like[name] = {code: grade for grade, code in close}
         return self._speakers_like[name]
 
     def _add_speakers(self, first: int) -> None:
         for code, speaker in enumerate(self.names.speakers[first:], start=first):
-            for word in set(tokens(speaker, language=self._language)):
+            for word in set(tokens(speaker, language=self.language)):
                 self.speakers_by_word[word].append(code)
             self._speakers_like.clear()
 

@@ -7,6 +7,7 @@ a comparison of marks leaves a few words whose letters are compared.
 from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 
 import numpy as np
 
@@ -102,7 +103,7 @@ class Vocabulary:
         """Return the words that are one edit away, if the edit is a likely typo."""
         if len(word) < MIN_LETTERS or not _is_plain(word):
             return set()
-        mark = _marks(word, np.array([len(word)]))[0]
+        mark = _mark(word)
         self._sorted = self._sorted or _Words(self._letters, self._lengths)
         near = {*self._sorted.near(mark, len(word)), *self._near_later(mark)}
         return {other for other in near if is_likely_typo(word, other) and edits(word, other, 1) == 1}
@@ -160,6 +161,16 @@ def _is_plain(word: str) -> bool:
 def _alike(marks: Array, mark: np.uint64) -> Ints:
     alike: Ints = (np.bitwise_count(marks ^ mark) <= _MAX_BITS).nonzero()[0]
     return alike
+
+
+def _mark(word: str) -> np.uint64:
+    """Return what `_marks` returns for one word, faster."""
+    codes, mark = [ord(letter) for letter in word], 0
+    for code in codes:
+        mark |= 1 << code % _HALF
+    for one, other in pairwise(codes):
+        mark |= 1 << _HALF + (one * 5 + other) % _HALF
+    return np.uint64(mark)
 
 
 def _marks(text: str, lengths: Array | Sequence[int]) -> Array:

@@ -56,11 +56,12 @@ STOP_WORDS = frozenset(
 
 class _Stemmer(Protocol):
     def stemWord(self, word: str) -> str: ...  # noqa: N802  (the library's own name)
+    def stemWords(self, words: Sequence[str]) -> list[str]: ...  # noqa: N802
 
 
 def tokens(text: str, *, language: str = "english") -> list[str]:
     """Return the keywords of a text, in order, with repeats. Masks are not words, but a pseudonym stands for one value."""
-    stemmer, keywords, text = _stemmer(language), list[str](), without_masks(text, keep_pseudonyms=True)
+    stemmer, keywords, text = stemmer_of(language), list[str](), without_masks(text, keep_pseudonyms=True)
     for word in _WORD.findall(text) if text.isascii() else _WORD_OR_EMOJI.findall(unicodedata.normalize("NFKC", text)):
         # The fast path of most words makes a cache of words unnecessary: a text takes as long as with an empty cache.
         if word.isascii() and word.isalpha() and (word.islower() or word.istitle()):
@@ -125,7 +126,8 @@ def _cjk(word: str, stemmer: _Stemmer) -> list[str]:
 
 
 @cache
-def _stemmer(language: str) -> _Stemmer:
+def stemmer_of(language: str) -> _Stemmer:
+    """Return the stemmer of a language, or raise `SettingsError`."""
     import Stemmer  # loaded by the first text that is tokenized
 
     if language not in (known := Stemmer.algorithms()):

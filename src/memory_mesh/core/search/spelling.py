@@ -1,4 +1,10 @@
-"""Compare spellings: how many single edits lie between two words."""
+"""Compare spellings: the edits between two words, and the stems that a misspelt ending hides."""
+
+from memory_mesh.core.search.lexical import stemmer_of
+
+_MIN_STEM, _MAX_LETTERS = 4, 24
+_ENDING = 4  # letters in which one may be missing or wrong
+_ENDING_LETTERS = "deginlty"  # of -ing, -ed, -ly and -tion
 
 
 def edits(one: str, other: str, limit: int) -> int:
@@ -17,6 +23,19 @@ def edits(one: str, other: str, limit: int) -> int:
     if longer <= 1 or (longer == 2 and one == other[::-1]):
         return min(longer, 1)
     return min(_distance(one, other), limit + 1) if limit > 1 else limit + 1
+
+
+def hidden_stems(word: str, *, language: str = "english") -> set[str]:
+    """Return the stems of a word that a typo in its ending keeps from being stemmed: learn of "learnnig"."""
+    size = len(word)
+    if not (_MIN_STEM + 2 <= size <= _MAX_LETTERS and word.isascii() and word.isalpha()):
+        return set()
+    respelt = [word[:at] + word[at + 1] + word[at] + word[at + 2 :] for at in range(1, size - 1)]
+    respelt += [word[:at] + word[at + 1 :] for at in range(1, size)]
+    for at in range(size - _ENDING, size):
+        before, behind = word[:at], (word[at:], word[at + 1 :])
+        respelt += [before + letter + rest for rest in behind for letter in _ENDING_LETTERS]
+    return {stem for stem in stemmer_of(language).stemWords(respelt) if _MIN_STEM <= len(stem) <= size - 2}
 
 
 def _distance(one: str, other: str) -> int:
