@@ -57,7 +57,7 @@ def best(pool: Pool, signal: str, first: int) -> list[str]:
 
 def test_the_bits_find_nearly_all_similar_vectors(many: RamStore, queries: Sequence[Query], kernels: object) -> None:
     plain = LocalIndex(many)
-    with patch.multiple(space, MAX_EXACT=100, MIN_SHORTLIST=400, ONE_IN=10):
+    with patch.multiple(space, MAX_EXACT=100, SHORTLIST=400):
         shortcut = LocalIndex(many)
         found = [find(shortcut, query, size=100) for query in queries]
     right = [best(find(plain, query, size=100), "vectors", 10) for query in queries]

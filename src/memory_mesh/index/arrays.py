@@ -20,6 +20,7 @@ _MIN_CAPACITY = 16
 _MAX_LISTED = 50_000
 _SAMPLE = 8192
 _GROUP = 16
+_ASCII = 128
 
 
 class GrowingArray:
@@ -54,6 +55,9 @@ class Texts:
 
     def __init__(self, joined: Array, ends: Array) -> None:
         self._joined, self._ends = joined, ends
+        width = len(joined) // len(ends) if len(ends) else 0
+        same = width and joined.max() < _ASCII and bool((ends == np.arange(1, len(ends) + 1) * width).all())
+        self._width = width if same else 0  # ids of ours all have the same length; 0: these have not
         few = len(ends) <= _MAX_LISTED  # few enough to decode all of them at once
         self._listed: list[str] = self._decoded(np.arange(len(ends))) if few else []
         self._first_listed = 0 if few else len(ends)
@@ -63,17 +67,18 @@ class Texts:
         first, listed = self._first_listed, self._listed
         if not first:
             return [listed[at] for at in places.tolist()]
+        if not listed:
+            return self._decoded(places)
         base = iter(self._decoded(places[places < first]))
         return [next(base) if at < first else listed[at - first] for at in places.tolist()]
 
     def _decoded(self, places: Ints) -> list[str]:
-        ends = self._ends[places]
-        lengths = ends - np.where(places > 0, self._ends[places - 1], 0)
-        stops = np.cumsum(lengths)
-        data = self._joined[np.arange(int(lengths.sum())) + np.repeat(ends - stops, lengths)].tobytes()
-        text = data.decode() if data.isascii() else None  # slicing one text is faster than decoding many
-        spans = [slice(stop - length, stop) for stop, length in zip(stops.tolist(), lengths.tolist(), strict=True)]
-        return [data[span].decode() for span in spans] if text is None else [text[span] for span in spans]
+        if width := self._width:
+            text = self._joined.reshape(-1, width)[places].tobytes().decode()
+            return [text[at : at + width] for at in range(0, len(text), width)]
+        starts = np.where(places > 0, self._ends[places - 1], 0)
+        spans = zip(starts.tolist(), self._ends[places].tolist(), strict=True)
+        return [self._joined[start:end].tobytes().decode() for start, end in spans]
 
     def append(self, text: str) -> None:
         self._listed.append(text)
@@ -164,14 +169,14 @@ def highest(values: Floats, count: int) -> Ints:
     return order
 
 
-def lowest(values: Ints, count: int) -> Ints:
-    """Return the places of about `count` of the lowest values, ascending; a few more where many are equal."""
-    if len(values) <= count:
-        return np.arange(len(values))
-    sample = values[:: max(1, len(values) // _SAMPLE)]
-    highest = int(np.bincount(sample).cumsum().searchsorted(count * len(sample) // len(values)))
-    places: Ints = (values <= highest).nonzero()[0]
-    return places[: 2 * count]
+def lowest(values: Ints, allowed: Flags, count: int) -> Ints:
+    """Return the places of about `count` of the lowest allowed values, ascending; a few more where many are equal."""
+    step = max(1, len(values) // _SAMPLE)
+    sample = values[::step][allowed[::step]]
+    highest = int(np.bincount(sample).cumsum().searchsorted(count // step))
+    low = values <= highest
+    low &= allowed
+    return low.nonzero()[0][: 2 * count]
 
 
 def maxima(count: int, groups: Iterable[tuple[Ints, Floats]]) -> Floats:

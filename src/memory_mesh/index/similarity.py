@@ -26,7 +26,7 @@ class Similarity:
         if self._all is not None:
             rows, cosines = None, np.where(self._allowed, self._all, _NOT_ALLOWED)
         else:
-            rows = self._space.shortlist(self._query, self._allowed, self._visible.count)
+            rows = self._space.shortlist(self._query, self._allowed)
             cosines = self._cosines(rows)
         passages = len(self._space.passages) > 0
         order = highest(cosines, len(cosines) if passages else size)

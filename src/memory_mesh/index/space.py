@@ -18,8 +18,9 @@ except ImportError:  # without a wheel for the system, numpy computes the same n
     simd = None  # type: ignore[assignment]
 
 MAX_EXACT = 20_000  # vectors that are all compared; in a larger space, their bits select the ones that are
-# Vectors selected by their bits. Of 115,000 embedded sentences that finds all of the first ten and 99 % of the first hundred.
-MIN_SHORTLIST, ONE_IN = 3000, 100
+# Vectors selected by their bits. Of a million mixtures of embedded sentences that finds all of the first ten, and 99 % of the
+# first hundred.
+SHORTLIST = 2500
 _SPARSE = 16  # the bits of fewer rows than one in so many are read row by row
 _STEPS = 127
 _MIN_PEAK = 1e-30
@@ -158,23 +159,21 @@ class Space:
         cosines *= np.float32(query.weight)
         return cosines
 
-    def shortlist(self, query: QueryVector, allowed: Flags, count: int) -> Ints:
+    def shortlist(self, query: QueryVector, allowed: Flags) -> Ints:
         """Return those of the allowed rows that are worth comparing: the nearest by their bits, and all later additions.
 
         Other rows are removed before anything is counted, so that they neither push out an allowed one nor change the number.
-        `count` is the number of vectors that the reader sees.
         """
-        old, size = len(self._base), max(MIN_SHORTLIST, count // ONE_IN)
+        old = len(self._base)
         later = allowed[old:].nonzero()[0] + old
         in_base = int(np.count_nonzero(allowed[:old]))
-        if self._bits is None or in_base <= size:
+        if self._bits is None or in_base <= SHORTLIST:
             return np.concatenate((allowed[:old].nonzero()[0], later))
         if in_base * _SPARSE < old:
             rows = allowed[:old].nonzero()[0]
-            near = rows[lowest(self._bits.differences_of(rows, query.unit), size)]
+            near = rows[lowest(self._bits.differences_of(rows, query.unit), np.ones(len(rows), np.bool_), SHORTLIST)]
         else:
-            differing = self._bits.differences(query.unit)
-            near = lowest(differing if in_base == old else np.where(allowed[:old], differing, self.model[1] + 1), size)
+            near = lowest(self._bits.differences(query.unit), allowed[:old], SHORTLIST)
         return np.concatenate((near, later))
 
     def products(self, left: Ints, right: Ints) -> Floats:
