@@ -75,7 +75,7 @@ def test_the_gold_of_a_question_is_the_last_fact_with_its_answer() -> None:
     }  # fmt: skip
     space = facts_of(row)
     assert [said.text for said in space.memories] == FACTS
-    assert [(each.gold, each.kind) for each in space.questions] == [(frozenset({"3"}), "6k tokens")]
+    assert [(each.gold, each.kind) for each in space.questions] == [(frozenset({space.memories[3].id}), "6k tokens")]
     assert newest_fact([*FACTS, FACTS[3]], "Which city does Ada live in?", ["Rome"]) == 4
     assert newest_fact(FACTS, "Which city does Ada live in?", ["Paris"]) is None
     assert newest_fact(FACTS, "Which city does Ada live in?", ["Bern"]) is None, "a later fact contradicts this label"

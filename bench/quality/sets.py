@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from importlib import import_module
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 from memory_mesh.core.model import parse_time
 from memory_mesh.core.search import tokens
@@ -145,16 +146,23 @@ def facts_of(row: Any) -> Space:
     """Return the facts of one size without their numbers, in their order, and the questions about them."""
     facts = [text for _, text in _FACT.findall(row["context"])]
     memories = [
-        Said(id=str(number), text=text, at=parse_time(_FIRST_FACT + timedelta(minutes=number), "at"))
+        Said(id=_unordered(number), text=text, at=parse_time(_FIRST_FACT + timedelta(minutes=number), "at"))
         for number, text in enumerate(facts)
     ]
     at = parse_time(_FIRST_FACT + timedelta(minutes=len(facts)), "at")
     size = row["metadata"]["source"].rsplit("_", 1)[1]
     found = [(text, newest_fact(facts, text, answers)) for text, answers in zip(row["questions"], row["answers"], strict=True)]
     questions = [
-        Question(text=text, gold=frozenset({str(gold)}), kind=f"{size} tokens", at=at) for text, gold in found if gold is not None
+        Question(text=text, gold=frozenset({_unordered(gold)}), kind=f"{size} tokens", at=at)
+        for text, gold in found
+        if gold is not None
     ]
     return Space(name=size, memories=memories, questions=questions)
+
+
+def _unordered(number: int) -> str:
+    """Return an id that does not sort by age: the baselines break ties by id, which must not tell them what is newest."""
+    return f"{crc32(str(number).encode()):08x}:{number}"
 
 
 def newest_fact(facts: Sequence[str], question: str, answers: Sequence[str]) -> int | None:
