@@ -82,7 +82,8 @@ def _weights(value: dict[object, object]) -> str:
     return "" if numbers and value.keys() <= {"keywords", "vectors"} else "numbers from 0 for keywords and vectors"
 
 
-@dataclass(frozen=True, kw_only=True)
+# Only `Options` is instantiated. To generate the methods of the groups too would take half of the time of importing this module.
+@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class ScopeOptions:
     """Whose memories are read and written."""
 
@@ -94,7 +95,7 @@ class ScopeOptions:
     )
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class StoreOptions:
     """Where memories are stored."""
 
@@ -106,7 +107,7 @@ class StoreOptions:
     max_content_chars: int = option(1_000_000, "the longest text of one memory, in characters", project=Project.LOWER)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class PrivacyOptions:
     """What is cleaned and masked before it is stored."""
 
@@ -120,7 +121,7 @@ class PrivacyOptions:
     scrub: dict[str, object] | None = option(None, "settings of the scrubber, by group")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class SearchOptions:
     """How memories are found and ranked."""
 
@@ -137,7 +138,7 @@ class SearchOptions:
     stemmer_language: str = option("english", "the language whose words are stemmed", check=_stemmer, project=Project.YES)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class EmbeddingOptions:
     """What turns texts into vectors."""
 
@@ -156,7 +157,7 @@ class EmbeddingOptions:
     cache_dir: str | None = option(None, "the folder for files that can be downloaded or built again, such as the local model")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class LlmOptions:
     """The language model, if there is one."""
 
@@ -187,7 +188,7 @@ class LlmOptions:
         return self.llm_max_tokens or DEFAULT_ANSWER_TOKENS
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class AuditOptions:
     """What the audit chain records."""
 
@@ -200,7 +201,7 @@ class AuditOptions:
     audit_anchor: str | None = option(None, "a file or URL to which the heartbeat writes the heads of the chains")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class LearningOptions:
     """Lessons, skills and heritage."""
 
@@ -212,7 +213,7 @@ class LearningOptions:
     max_heritage_depth: int = option(5, "how many entries of a heritage are kept")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class FolderOptions:
     """Folders of Markdown files."""
 
@@ -220,7 +221,7 @@ class FolderOptions:
     traces_dir: str | None = option(None, "the folder of traces")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Options(
     FolderOptions, LearningOptions, AuditOptions, LlmOptions, EmbeddingOptions, SearchOptions, PrivacyOptions, StoreOptions,
     ScopeOptions,

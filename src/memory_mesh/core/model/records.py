@@ -27,7 +27,7 @@ class Status(StrEnum):
     ARCHIVED = "archived"
 
 
-@dataclass(frozen=True, kw_only=True)  # without slots: `made` fills the dict of a record at once
+@dataclass(frozen=True, kw_only=True, repr=False)  # without slots: `made` fills the dict of a record at once
 class MemoryRecord:
     """A memory as callers see it. Times are ISO 8601 texts in UTC."""
 
@@ -113,7 +113,7 @@ def _copied(value: Any) -> Any:
     return [_copied(part) for part in value] if isinstance(value, list) else value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Passage:
     """A piece of a long memory: `content[start:end]` is its text."""
 
@@ -125,7 +125,7 @@ class Passage:
     end: int
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class SearchResult(MemoryRecord):
     """A memory with its relevance to a query (0–1) and the similarity of its vector (0–1; None without vectors)."""
 
@@ -149,7 +149,7 @@ class SearchResult(MemoryRecord):
         return cls.made(row, values)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Memory(MemoryRecord):
     """A memory with its internal fields: keywords, vector, fingerprint, salt, reach and position."""
 
@@ -203,7 +203,7 @@ class _AboutMemory:
         return cls(**_values(row))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Change(_AboutMemory):
     """One step in the history of a memory: when, what, by whom, why, and the values that it replaced."""
 
@@ -235,7 +235,7 @@ class _OfChain:
         return _checked_record(cls, row)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Block(_OfChain):
     """One sealed line of an audit chain."""
 
@@ -268,7 +268,7 @@ class Block(_OfChain):
         return _row(self, Kind.BLOCK, self.chain, replaces)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Head(_OfChain):
     """The last block of a chain. Each append writes the next revision, so of two concurrent appends one is a conflict."""
 
@@ -308,7 +308,7 @@ class Usage(_AboutMemory):
     revision: int = 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Sighting(_AboutMemory):
     """An agent and session that stored the text of a memory: how often, when first (`created_at`) and when last.
 

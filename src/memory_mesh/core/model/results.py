@@ -7,7 +7,7 @@ from memory_mesh.core.model.records import MemoryRecord
 from memory_mesh.core.reprs import short_repr
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Extraction:
     """The result of extracting memories from a text."""
 
@@ -22,7 +22,7 @@ class Extraction:
     repeated: bool = False  # the idempotency key was used before; no model was called and nothing was stored
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class BackedUp:
     """A copy of a store's file, and its size."""
 
@@ -32,7 +32,7 @@ class BackedUp:
     bytes: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class FailedLine:
     """A line that was not imported, and why."""
 
@@ -42,7 +42,7 @@ class FailedLine:
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Imported:
     """The result of an import: how many memories were stored, how many were stored already, and which lines failed."""
 
