@@ -274,6 +274,8 @@ class Table:
     def drop(self, kind: Kind, ids: Iterable[str]) -> list[int]:
         """Remove the rows of these ids. Return their slots, and those of the passages or the memory that belong to them."""
         slots, touched = self.slots_of(kind, ids), list[int]()
+        if not len(slots):
+            return touched
         self.alive[slots] = False
         self.dead += len(slots)
         for slot, key in zip(slots.tolist(), self.column("key")[slots].tolist(), strict=True):
