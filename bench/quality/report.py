@@ -39,7 +39,7 @@ def show_nothing(nothing: Mapping[str, Any]) -> None:
     """Print what questions get that no memory answers."""
     for part, rows in nothing.items():
         for name, row in rows.items() if part != "mixed" else ((f"{row['memories']} memories", row) for row in rows):
-            print(f"{part}, {name}: {json.dumps(row, ensure_ascii=False)}")
+            print(f"{part}, {name}: {json.dumps({key: row[key] for key in row if key != 'kinds'}, ensure_ascii=False)}")
 
 
 def keep(evaluation: Evaluation, command: str, folder: Path = RESULTS) -> None:
