@@ -1,7 +1,8 @@
 """Search modes: what recall and precise leave out, in searches, explanations and lessons."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 from memory_mesh import AsyncMemoryMesh, MemoryMesh
 from memory_mesh.core.errors import InvalidInput, SettingsError
+from memory_mesh.core.model import Vector
 from memory_mesh.core.options import SEARCH_MODES
 from memory_mesh.core.search import ranker
 from memory_mesh.core.search.weights import MIN_SCORES
@@ -166,6 +168,47 @@ def test_the_asynchronous_mesh_has_the_same_modes(tmp_path: Path) -> None:
         mesh.distill_lesson(LESSON)
         found = [len(mesh.search(QUERY, mode=mode)) for mode in SEARCH_MODES]
     assert asyncio.run(sizes()) == [*found, *found, 1, 1]
+
+
+# --- scripts that the embedder cannot read ---
+
+
+@dataclass(frozen=True)
+class English:
+    """An embedder that reads Greek as an English model does: all such texts are nearly the same to it."""
+
+    tokens_for_a_letter: float
+    model: str = "english"
+    window: int = 256
+
+    def count(self, text: str) -> int:
+        return round(self.tokens_for_a_letter * sum(map(str.isalpha, text)))
+
+    def embed(self, texts: Sequence[str]) -> list[Vector]:
+        return [Vector.of(self.model, [1.0, 2.0 * ("νερ" in text), float(text.isascii())]) for text in texts]
+
+
+GREEK = ["Η Ελένη μένει στον Πειραιά.", "Το γραφείο κλείνει νωρίς.", "Πίνουμε νερό."]
+
+
+@pytest.mark.parametrize("tokens_for_a_letter", [1.0, 0.05])
+def test_a_query_that_the_embedder_only_spells_is_judged_by_its_words(house: House, tokens_for_a_letter: float) -> None:
+    mesh = house.mesh(embedder=English(tokens_for_a_letter))
+    mesh.add_many(GREEK)
+    knows = house.mesh(embedder=English(0.3))
+    assert knows.search("γιατί φυσάει;", mode="precise") != []  # to an embedder that knows the words, equal vectors are an answer
+    assert mesh.search("γιατί φυσάει;", mode="precise") == []
+    assert max(hit.score for hit in mesh.search("γιατί φυσάει;", min_score=0)) < 0.05
+    assert mesh.search("πού μένει η Ελένη;", mode="precise")[0].content == GREEK[0]
+    assert mesh.search("νερά", mode="recall")[0].content == GREEK[2]  # another form of the word, found by its letters
+
+
+@pytest.mark.parametrize("query", ["Why is it windy?", "Größe im Café?", "🎉🎉", "123 ½"])
+def test_a_latin_query_is_never_taken_as_spelled(house: House, query: str) -> None:
+    mesh, knows = (house.mesh(embedder=English(rate)) for rate in (0.9, 0.3))
+    mesh.add_many(GREEK)
+    found, expected = ([hit.score for hit in each.search(query, min_score=0, use_cache=False)] for each in (mesh, knows))
+    assert found == expected
 
 
 # --- explanations ---

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from memory_mesh.core.scrubbing import Chunk, ScrubSettings
 
 _META = "embedding"
+_LAST_LATIN = "\u02ff"
+_WORDS = 0.15, 0.8  # tokens for each letter where a model knows the words of a script
 _EMBEDDED_AT_ONCE = 256  # texts of one write between two reports of progress
 _log = logging.getLogger("memory_mesh")
 
@@ -172,6 +174,16 @@ def _place_of(chunk: "Chunk") -> dict[str, Value]:
 def token_counter(context: Context) -> TokenCounter:
     """Return the counter of all budgets: the embedder's tokenizer; without one, or if it fails, an estimate."""
     return lambda text: _of_embedder(context, lambda embedder: embedder.count(text), otherwise=lambda: estimate(text))
+
+
+def is_spelled(context: Context, text: str) -> bool:
+    """Return whether the embedder has no words for the script of a text: it reads it letter by letter, or as one unknown word.
+
+    A model that was trained on English does so with Greek or Chinese. Vectors of such texts compare letters, not meanings.
+    """
+    if text.isascii() or max(text) <= _LAST_LATIN or not (letters := sum(map(str.isalpha, text))):
+        return False
+    return not _WORDS[0] <= token_counter(context)(text) / letters <= _WORDS[1]
 
 
 def passage_window(context: Context, otherwise: int) -> int:

@@ -310,7 +310,10 @@ def _ranked(context: Context, snapshot: Snapshot, request: Request) -> _Ranked:
     # Without a vector among the visible memories, vectors count for nothing, whatever others have stored.
     by_vector = query.vector is not None and pool.without_vector < pool.documents
     ranker = request.ranker or context.options.ranker
-    ranking = rank(ranker, pool, depth=2 * request.limit, by_vector=by_vector, weights=context.options.channel_weights)
+    spelled = by_vector and embed.is_spelled(context, text)
+    ranking = rank(
+        ranker, pool, depth=2 * request.limit, by_vector=by_vector, spelled=spelled, weights=context.options.channel_weights
+    )
     by_mode = ranking.min_scores.get(_mode(context, request), 0.0)
     min_score = by_mode if request.min_score is None else request.min_score
     test = is_readable(context, request.statuses, request.where)

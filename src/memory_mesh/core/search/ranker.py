@@ -52,6 +52,7 @@ _LONGEST = 400.0  # keywords
 _SHORT, _LONG = np.log1p(np.array([8, 24], np.float32))
 _TALK, _CHAT = np.log1p([12.0, 60.0])  # the mean length of memories in a talk and in a chat with an assistant
 _TINY = 1e-6
+_MIN_CHANCE = 0.03  # of a query that was only spelled: other forms of its words may have been found by their letters
 _DIGITS = 4  # in which cosines of equal vectors agree
 _MAX_LOG_ODDS = 9.0  # of one among many; a model of a few hundred questions is never surer than that
 _MAX_EXPONENT = 30.0  # beyond this, 32-bit floats round to 0 and 1
@@ -100,14 +101,20 @@ class Ranking:
         return found
 
 
-def rank(ranker: str, pool: Pool, *, depth: int, by_vector: bool, weights: Mapping[str, float] | None = None) -> Ranking:
-    """Score a pool. `depth` and `weights` are for `rrf`: candidates taken from each channel, and the weight of each channel."""
+def rank(
+    ranker: str, pool: Pool, *, depth: int, by_vector: bool, spelled: bool = False, weights: Mapping[str, float] | None = None
+) -> Ranking:
+    """Score a pool. `depth` and `weights` are for `rrf`: candidates taken from each channel, and the weight of each channel.
+
+    If the embedder only spelled the query, its vector tells letters, not meanings: it still orders the candidates, but whether
+    the answer is among them is judged by keywords.
+    """
     if ranker == "rrf":
         channels = {name: order(pool, name, depth) for name in (("keywords", "vectors") if by_vector else ("keywords",))}
         fused = rrf(channels, weights)
         return Ranking(pool, np.array([fused.get(id_, -1.0) for id_ in pool.ids], np.float64))
     found = features(pool)
-    scores = model(by_vectors=found.by_vectors).scores(found)
+    scores = model(by_vectors=found.by_vectors).scores(found, spelled=spelled)
     return Ranking(pool, scores, min_scores(float(scores.max(initial=0))), found.named())
 
 
@@ -169,15 +176,24 @@ class Model:
         """Return the weighted sum of each candidate's features."""
         return np.asarray(features.kinds @ self._candidate @ features.rows, np.float32)
 
-    def scores(self, features: Features) -> Signal:
+    def scores(self, features: Features, *, spelled: bool = False) -> Signal:
         """Return the probability of each candidate, 0–1."""
         if not features.rows.shape[1]:
             return np.zeros(0, np.float32)
         points = self.points(features)
         slope, bias = (features.kinds @ self._odds).tolist()
         odds = np.asarray(log_odds(points) * slope + bias, np.float32)
-        in_pool = np.asarray(features.kinds @ self._pool @ pool_features(features, points), np.float32)
-        return np.asarray(_probability(odds) * _probability(in_pool), np.float32)
+        chance = model(by_vectors=False)._chance_by_words(features, points) if spelled else self._chance(features, points)
+        return np.asarray(_probability(odds) * chance, np.float32)
+
+    def _chance(self, features: Features, points: Signal) -> Signal:
+        """Return the probability that the answer is in the pool."""
+        return _probability(np.asarray(features.kinds @ self._pool @ pool_features(features, points), np.float32))
+
+    def _chance_by_words(self, features: Features, points: Signal) -> Signal:
+        """Return the same for a query that was only spelled: without a common word there is little chance."""
+        chance = self._chance(features, points) if features.rows[_ROW["coverage"]].any() else np.float32(0)
+        return np.maximum(chance, np.float32(_MIN_CHANCE))
 
 
 @cache
