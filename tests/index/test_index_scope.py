@@ -98,13 +98,14 @@ def test_a_visible_memory_does_move_the_signals() -> None:
     assert signals_of(pool_of([*TALK, more], query))["m1"] != signals_of(pool_of(TALK, query))["m1"]
 
 
+@pytest.mark.parametrize("exact", [10, 25], ids=["by a shortlist", "exactly"])
 @pytest.mark.parametrize("count", [1, 7, 60, 500])
-def test_hidden_vectors_do_not_push_a_visible_one_out_of_the_shortlist(count: int) -> None:
+def test_hidden_vectors_do_not_push_a_visible_one_out_of_the_shortlist(count: int, exact: int) -> None:
     own = [memory(f"m{at}", vector=[1.0, at / 1000], memory_type="session", session_id="s") for at in range(20)]
     # Nearer than the visible ones, and read before them: the newest rows have the first slots.
     nearer = [memory(f"h{1000 + at}", vector=[1.0, 0.0], memory_type="session", session_id="t") for at in range(count)]
     query = asking(vector=[1.0, 0.0])
-    with patch.multiple("memory_mesh.index.space", MAX_EXACT=10, SHORTLIST=30), patch.object(local, "MAX_UNPACKED", 0):
+    with patch.multiple("memory_mesh.index.space", MAX_EXACT=exact, SHORTLIST=30), patch.object(local, "MAX_UNPACKED", 0):
         alone, among = pool_of(own, query), pool_of([*own, *nearer], query)
     assert sorted(among.ids) == sorted(alone.ids) == sorted(row.id for row in own)
     assert signals_of(among) == signals_of(alone)

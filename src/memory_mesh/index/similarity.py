@@ -3,10 +3,10 @@
 import numpy as np
 
 from memory_mesh.index.arrays import Flags, Floats, Ints, highest, maxima
-from memory_mesh.index.space import QueryVector
+from memory_mesh.index.space import QueryVector, are_few
 from memory_mesh.index.view import VisibleVectors
 
-_NOT_ALLOWED = np.float32(-2)  # below every cosine
+_SPARSE = 4  # if fewer than one in so many vectors of a space are visible, only those are compared
 
 
 class Similarity:
@@ -18,26 +18,22 @@ class Similarity:
         if allowed is not None:
             self._allowed = self._allowed & allowed.take(self._space.owners, mode="clip")
         self._query = QueryVector.of(query)
-        self._all = self._space.all_cosines(self._query) if self._space.is_small else None
-        self._compared: list[tuple[Ints | slice, Floats]] = []  # rows and their cosines, in a space that is not small
+        self._compared: list[tuple[Ints | slice, Floats]] = []  # rows and their cosines
+        # By row, unless the reader sees too many: then a shortlist is compared. Hidden vectors do not decide this.
+        self._all = self._compare_all() if are_few(visible.count) else None
 
     def best(self, size: int) -> tuple[Ints, Floats]:
         """Return the most similar allowed memories, best first, and their cosines."""
-        if self._all is not None:
-            rows, cosines = None, np.where(self._allowed, self._all, _NOT_ALLOWED)
-        else:
-            rows = self._space.shortlist(self._query, self._allowed)
-            cosines = self._cosines(rows)
+        rows = self._allowed.nonzero()[0] if self._all is not None else self._space.shortlist(self._query, self._allowed)
+        cosines = self._cosines(rows)
         passages = len(self._space.passages) > 0
         order = highest(cosines, len(cosines) if passages else size)
-        cosines = cosines[order]
-        order = order[: np.count_nonzero(cosines > _NOT_ALLOWED)]
-        owners = self._space.owners[order if rows is None else rows[order]]
+        owners, cosines = self._space.owners[rows[order]], cosines[order]
         if passages:  # a memory counts once, with its best passage
             _, firsts = np.unique(owners, return_index=True)
             firsts = np.sort(firsts)[:size]
             return owners[firsts], cosines[firsts]
-        return owners, cosines[: len(owners)]
+        return owners, cosines
 
     def count(self, allowed: Flags | None) -> int:
         """Return the number of these memories, by slot, that have a vector; None: of all readable ones."""
@@ -82,8 +78,7 @@ class Similarity:
         `place` is by session: its place among the `count`; -1: none, as in its last place.
         """
         sessions = self._visible.sessions
-        compared = self._compared if self._all is None else [(slice(None), self._all)]
-        groups = [(place.take(sessions[rows]), cosines) for rows, cosines in compared]
+        groups = [(place.take(sessions[rows]), cosines) for rows, cosines in self._compared]
         some = [((at >= 0).nonzero()[0], at, cosines) for at, cosines in groups]
         return maxima(count, ((at[there], cosines[there]) for there, at, cosines in some))
 
@@ -91,6 +86,17 @@ class Similarity:
     def knows_all(self) -> bool:
         """Whether every vector was compared."""
         return self._all is not None
+
+    def _compare_all(self) -> Floats:
+        """Compare all visible vectors, or all of the space where that is faster; return the cosines by row."""
+        if len(self._space) <= _SPARSE * self._visible.count:
+            cosines = self._space.all_cosines(self._query)
+            self._compared.append((slice(None), cosines))
+            return cosines
+        rows, cosines = self._visible.rows.nonzero()[0], np.zeros(len(self._space), np.float32)
+        cosines[rows] = self._space.cosines(rows, self._query)
+        self._compared.append((rows, cosines[rows]))
+        return cosines
 
     def _cosines(self, rows: Ints) -> Floats:
         if self._all is not None:

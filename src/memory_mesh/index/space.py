@@ -17,7 +17,7 @@ try:
 except ImportError:  # without a wheel for the system, numpy computes the same numbers, about six times as slowly
     simd = None  # type: ignore[assignment]
 
-MAX_EXACT = 20_000  # vectors that are all compared; in a larger space, their bits select the ones that are
+MAX_EXACT = 20_000  # visible vectors that are all compared; of more, their bits select the ones that are
 # Vectors selected by their bits. Of a million mixtures of embedded sentences that finds all of the first ten, and 99 % of the
 # first hundred.
 SHORTLIST = 2500
@@ -26,6 +26,11 @@ _STEPS = 127
 _MIN_PEAK = 1e-30
 _BLOCK = 1024  # vectors that fit into the processor's cache
 _MEAN_SAMPLE = 20_000
+
+
+def are_few(count: int) -> bool:
+    """Return whether so many visible vectors are all compared."""
+    return count <= MAX_EXACT
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,11 +90,6 @@ class Space:
     def rows(self) -> Ints:
         """By slot: the row of its own vector; -1: none."""
         return self._rows.values
-
-    @property
-    def is_small(self) -> bool:
-        """Whether a query is compared with every vector."""
-        return len(self) <= MAX_EXACT or self._bits is None
 
     # --- changes ---
 

@@ -25,7 +25,7 @@ class VisibleVectors:
         # By slot: the length of ½ · previous + own + ½ · next; NaN: not computed yet.
         self._context_lengths = GrowingArray(np.zeros(0, np.float32))
         self._sessions = GrowingArray(np.zeros(0, np.int32))
-        self.memory_count = 0
+        self.count, self.memory_count = 0, 0
         self._set(np.arange(len(space)), np.arange(len(readable)), readable, session_of)
 
     @property
@@ -65,6 +65,7 @@ class VisibleVectors:
         seen = (owners >= 0) & readable.take(owners, mode="clip")
         self._sessions.grow(len(space), -1)
         self.sessions[rows] = np.where(seen, session_of.take(owners, mode="clip"), -1)
+        self.count += int(np.count_nonzero(seen)) - int(np.count_nonzero(self.rows[rows]))
         self.rows[rows] = seen
         has_vector = space.rows[slots] >= 0
         if space.passages:
