@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple, Never, Protocol
 
 from memory_mesh.core.audit.signing import Keys, SigningKey
@@ -51,6 +52,9 @@ class Applied(NamedTuple):
     """The result of `Store.apply`."""
 
     bytes_freed: bool  # the bytes of deleted and replaced rows are gone from the medium too, not only from results
+    before: Hashable = None  # the data version that was changed; None: unknown
+    after: Hashable = None  # the new one
+    versions: Mapping[str, int] = MappingProxyType({})  # the new versions of partitions
 
 
 class Changes(NamedTuple):

@@ -1,7 +1,7 @@
 """Append blocks to the audit chains, and read the blocks of a chain in order."""
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -12,7 +12,7 @@ from memory_mesh.core.audit.signing import SigningKey
 from memory_mesh.core.errors import StoreCorrupt
 from memory_mesh.core.model import ANYTHING, Block, Compare, Head, In, Kind, Row, Where, all_of, equals, iso
 from memory_mesh.flows import signing
-from memory_mesh.flows.context import Context
+from memory_mesh.flows.context import Context, read_once
 
 _WINDOW = 2000  # blocks read at once: chains grow long
 
@@ -75,9 +75,12 @@ def _sealing_entry(context: Context, chain: str, head: Head, ms: int) -> Entry:
     return new_entry(context, operation, ms, write, metadata={"action": "seal_old_blocks"})
 
 
-def own_audit_rows(context: Context, entries: Sequence[Entry]) -> list[Row]:
-    """Return the rows that append the needed entries to the reader's own chain."""
-    return audit_rows(context, own_chain(context), needed_entries(context, entries))
+def own_audit_rows(context: Context, entries: Sequence[Entry], data_version: Hashable = None) -> list[Row]:
+    """Return the rows that append the needed entries to the reader's own chain. With a data version its head is read once."""
+    chain, needed = own_chain(context), needed_entries(context, entries)
+    known = needed and data_version is not None
+    head = read_once(context, data_version, (Kind.HEAD, chain), lambda: head_of(context, chain)) if known else None
+    return audit_rows(context, chain, needed, head=head)
 
 
 def needed_entries(context: Context, entries: Sequence[Entry]) -> Sequence[Entry]:

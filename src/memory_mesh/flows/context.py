@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from threading import Event
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
@@ -12,11 +12,12 @@ from memory_mesh.core.cancel import check_cancelled, record_written
 from memory_mesh.core.errors import Conflict, ContentAltered, InvalidInput, MemoryDisabled, NotFound, StoreBusy, shown
 from memory_mesh.core.intake import Limits
 from memory_mesh.core.learning import Accounts
-from memory_mesh.core.model import BY_NAME, Key, Kind, Memory, Reader, Row, SearchResult, Where, fault, visible
+from memory_mesh.core.model import BY_NAME, Head, Key, Kind, Memory, Reader, Row, SearchResult, Where, fault, visible
 from memory_mesh.core.options import Options
 from memory_mesh.core.pending import SearchLog, UsageCounter
 from memory_mesh.core.ports import (
     NO_FILE,
+    Applied,
     ChatModel,
     Clock,
     Embedder,
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 # With eight processes on one audit chain, a write loses a few races. A hundred lost races are a fault.
 _MAX_ATTEMPTS = 100
 _PAGE = 500
+_MAX_READS = 100  # values kept from one write to the next
 
 Answer = TypeVar("Answer")
 _log = logging.getLogger("memory_mesh")
@@ -53,7 +55,10 @@ class State:
     cache: SearchCache[tuple[SearchResult, ...]] = field(default_factory=SearchCache)
     usage: UsageCounter = field(default_factory=UsageCounter)
     search_log: SearchLog = field(default_factory=SearchLog)  # searches whose audit block is not written yet
-    model: tuple[Hashable, str | None] = (None, None)  # the data version at which the model of the store's vectors was read
+    reads: tuple[Hashable, dict[Hashable, Any]] = (
+        None,
+        {},
+    )  # a data version of the store, and what was read at it; see `read_once`
     ledger: Accounts | None = None  # None: no paid model
     down: set[str] = field(default_factory=set)  # what was logged since the embedder failed
     warned: Event = field(default_factory=Event)  # set after the one warning about vectors of another model
@@ -139,12 +144,44 @@ class Plan(Generic[Answer]):
 def commit(context: Context, decide: Callable[[], Plan[Answer]]) -> Answer:
     """Decide and write once. If the store changed in between, decide again. Return the answer of the plan."""
     context.check_enabled()
-    return write_plan(context.store, decide, pause=context.pause, step=context.step)[0]
+    keep = partial(_keep_reads, context.state)
+    return write_plan(context.store, decide, pause=context.pause, step=context.step, keep=keep)[0]
+
+
+def read_once(context: Context, data_version: Hashable, name: Hashable, read: Callable[[], Answer]) -> Answer:
+    """Return what `read` returns, which is called once a data version. The data version must have been read before."""
+    known, values = context.state.reads
+    if known != data_version:
+        values = {}
+        context.state.reads = data_version, values
+    if name not in values:
+        values[name] = read()
+    return values[name]  # type: ignore[no-any-return]
+
+
+def already_read(context: Context, data_version: Hashable) -> dict[Hashable, Any]:
+    """Return what `read_once` has read so far at a data version."""
+    known, values = context.state.reads
+    return dict(values) if known == data_version else {}
+
+
+def _keep_reads(state: State, plan: Plan[Any], applied: Applied) -> None:
+    """Keep for the next write what was read before this one, and what it wrote itself."""
+    if applied.after is None:
+        return
+    known, values = state.reads
+    written = [row for row in plan.puts if row.kind in (Kind.HEAD, Kind.META)]
+    is_same = known == applied.before and not plan.deletes and not any(row.kind is Kind.META for row in written)
+    kept = dict(values) if is_same and len(values) < _MAX_READS else {}
+    kept.update(applied.versions)
+    kept.update(((Kind.HEAD, row.id), Head.of(row)) for row in written if row.kind is Kind.HEAD)
+    state.reads = applied.after, kept
 
 
 def write_plan(
-    store: Store, decide: Callable[[], Plan[Answer]], *, pause: Callable[[int], None], step: Step = no_step
-) -> tuple[Answer, bool]:
+    store: Store, decide: Callable[[], Plan[Answer]], *, pause: Callable[[int], None], step: Step = no_step,
+    keep: Callable[[Plan[Answer], Applied], None] = lambda plan, applied: None,
+) -> tuple[Answer, bool]:  # fmt: skip
     """Write the plan that `decide` returns. After a `Conflict`, pause and decide again; raise `StoreBusy` after the last try.
 
     A call that is cancelled before the write writes nothing; later the write is completed, and recorded for the caller. Return
@@ -162,6 +199,7 @@ def write_plan(
             pause(attempt)
             continue
         record_written(plan.puts, plan.deletes)
+        keep(plan, applied)
         step("flow.applied")
         return plan.answer, applied.bytes_freed
     raise StoreBusy(f"{shown_url(store.url)}: other writers kept changing it", remedy="try again")

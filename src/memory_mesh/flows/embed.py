@@ -17,7 +17,7 @@ from memory_mesh.core.model import In, Key, Kind, Memory, Meta, Row, Value, Vect
 from memory_mesh.core.ports import Embedder, Progress, no_progress
 from memory_mesh.core.reprs import short_repr
 from memory_mesh.core.text import TokenCounter, estimate
-from memory_mesh.flows.context import Context, Plan
+from memory_mesh.flows.context import Context, Plan, read_once
 
 if TYPE_CHECKING:
     from memory_mesh.core.scrubbing import Chunk, ScrubSettings
@@ -66,10 +66,11 @@ class Vectors(dict[str, Embedded]):
         self._store_model: str | None = None
         self._progress = progress
 
-    def embed(self, context: Context, texts: Sequence[str]) -> None:
-        """Embed the texts that are new. The model of the store is read each time: it may change between two attempts."""
+    def embed(self, context: Context, texts: Sequence[str], data_version: Hashable = None) -> None:
+        """Embed the texts that are new. The model of the store is read each time, unless nothing was written since the data
+        version: it may change between two attempts."""
         embedder = context.embedder
-        self._store_model = store_model(context) if embedder and (texts or self) else None
+        self._store_model = store_model(context, data_version) if embedder and (texts or self) else None
         if embedder and self._store_model and self._store_model != embedder.model:
             raise ModelMismatch(
                 f"the store has vectors of {self._store_model}, and the embedder is {embedder.model}",
@@ -107,10 +108,7 @@ def _embed_passages(context: Context, embedder: Embedder, texts: Sequence[str]) 
 
 def embed_query(context: Context, query: str, data_version: Hashable) -> Vector | None:
     """Return the vector of a query, or None if only keywords can be searched. The store's model is read once a data version."""
-    known, model = context.state.model
-    if known != data_version:
-        model = store_model(context)
-        context.state.model = data_version, model
+    model = store_model(context, data_version)
     if context.embedder is None or model != context.embedder.model:
         if context.embedder and model:
             warn_once(context, f"the store has vectors of {model}, not of {context.embedder.model}: searched by keywords only")
@@ -201,8 +199,10 @@ def _of_embedder(context: Context, ask: Callable[[Embedder], int], *, otherwise:
         return otherwise()
 
 
-def store_model(context: Context) -> str | None:
-    """Return the model of the store's vectors; None before the first vector."""
+def store_model(context: Context, data_version: Hashable = None) -> str | None:
+    """Return the model of the store's vectors; None before the first vector. With a data version it is read once at it."""
+    if data_version is not None:
+        return read_once(context, data_version, _META, lambda: store_model(context))
     model = Meta.read(context.store, _META).detail.get("model")
     return str(model) if model else None
 

@@ -3,7 +3,7 @@
 The audit entry of a memory is here too: every flow that writes memories needs it.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -25,7 +25,7 @@ from memory_mesh.core.model import In, Key, Kind, Memory, Reader, Receipt, Row, 
 from memory_mesh.core.ports import Progress, no_progress
 from memory_mesh.core.search import tokens
 from memory_mesh.flows.chains import new_entry, own_audit_rows
-from memory_mesh.flows.context import Context, Plan, check_texts, commit, intact, require_memory
+from memory_mesh.flows.context import Context, Plan, already_read, check_texts, commit, intact, read_once, require_memory
 from memory_mesh.flows.embed import Embedded, EmbeddedPassage, Vectors, passage_row, passage_rows, replace_passages
 from memory_mesh.flows.prepare import Prepared, prepare
 from memory_mesh.flows.receipts import find_replayed, receipt_rows, replayed_id, request_hash
@@ -79,14 +79,15 @@ class _Batch:
 
 def plan_add(context: Context, prepared: Sequence[Prepared], vectors: Vectors) -> Plan[list[Memory]]:
     """Decide what to write under the current state of the store. Vectors of an earlier attempt are reused."""
-    seen = {name: context.store.version(name) for name in {item.partition for item in prepared}}
+    current, version = context.store.data_version(), context.store.version
+    seen = {name: read_once(context, current, name, partial(version, name)) for name in {item.partition for item in prepared}}
     receipts = context.store.get(Kind.RECEIPT, [item.receipt_id for item in prepared if item.receipt_id])
     prepared = number_turns(context, prepared, receipts)
     known = _known(context, prepared)
     stored, by_fingerprint = ({memory.id: memory for memory in known}, {str(memory.fingerprint): memory.id for memory in known})
     batch = _Batch(vectors, Sightings(context, known), dict(seen), stored, dict(stored), by_fingerprint)
     new = [item for item in prepared if batch.known(item) is None and item.receipt_id not in receipts]
-    vectors.embed(context, [item.draft.content for item in new])
+    vectors.embed(context, [item.draft.content for item in new], current)
     context.step("flow.embedded")
     for item in prepared:
         _add_one(context, batch, item, receipts.get(item.receipt_id or ""))
@@ -98,7 +99,7 @@ def plan_add(context: Context, prepared: Sequence[Prepared], vectors: Vectors) -
             memories += [memory.row(replaces=before.revision if before else 0), *passages]
             deletes += dropped
     model_rows = vectors.model_rows(context) if memories else []
-    puts = [*memories, *batch.other_rows, *batch.sightings.rows(), *model_rows, *own_audit_rows(context, batch.entries)]
+    puts = [*memories, *batch.other_rows, *batch.sightings.rows(), *model_rows, *own_audit_rows(context, batch.entries, current)]
     answers = (_reporting(memory, item.draft.redactions) for memory, item in zip(batch.answers, prepared, strict=True))
     return Plan(list(answers), puts, deletes, seen if puts else {})
 
@@ -111,8 +112,11 @@ def _known(context: Context, prepared: Sequence[Prepared]) -> list[Memory]:
 
 
 def _find_active(context: Context, fingerprints: Collection[str]) -> list[Row]:
-    active = all_of(equals("status", Status.ACTIVE), model.not_expired(iso(context.clock())))
-    return context.store.find(Kind.MEMORY, all_of(In("fingerprint", tuple(fingerprints)), active)) if fingerprints else []
+    if not fingerprints:
+        return []
+    valid = model.not_expired(iso(context.clock()))
+    found = context.store.find(Kind.MEMORY, all_of(In("fingerprint", tuple(fingerprints)), equals("status", Status.ACTIVE)))
+    return [row for row in found if valid.matches(row)]
 
 
 def _reporting(memory: Memory, redactions: dict[str, int]) -> Memory:
@@ -226,10 +230,10 @@ def update(
     vectors = Vectors()
 
     def decide() -> Plan[Memory]:
-        memory, seen = _read(context, memory_id)
+        memory, seen, current = _read(context, memory_id)
         if find_replayed(context, key, request):
             return Plan(memory)
-        plan = _plan_update(context, memory, text, changed, why, vectors)
+        plan = _plan_update(context, memory, text, changed, why, vectors, current)
         receipt = receipt_rows(context, key, memory_id, request)
         # A receipt alone would survive a concurrent erasure, so the unchanged memory is written with it.
         unchanged = [memory.row(replaces=memory.revision)] if receipt and not plan.puts else []
@@ -242,20 +246,22 @@ def set_columns(context: Context, memory_id: str, *, action: str, **columns: Any
     """Set columns of a memory (pinned, status, …). Nothing is written if they have these values already."""
 
     def decide() -> Plan[Memory]:
-        memory, seen = _read(context, memory_id)
+        memory, seen, current = _read(context, memory_id)
         if _has(memory, columns):
             return Plan(memory)
-        return replace(plan_revision(context, memory, action=action, **columns), seen=seen)
+        return replace(plan_revision(context, memory, current, action=action, **columns), seen=seen)
 
     return commit(context, decide)
 
 
-def plan_revision(context: Context, memory: Memory, *, action: str, why: str | None = None, **updates: Any) -> Plan[Memory]:
+def plan_revision(
+    context: Context, memory: Memory, data_version: Hashable = None, *, action: str, why: str | None = None, **updates: Any
+) -> Plan[Memory]:
     """Return the plan that writes the next revision of a memory with its history and its audit block."""
     ms = context.clock()
     reason = context.gate().redact(why) if why else None
     newer, change, entry = revise(context, ms, memory, action=action, why=reason, **updates)
-    return Plan(newer, [newer.row(replaces=memory.revision), change, *own_audit_rows(context, [entry])])
+    return Plan(newer, [newer.row(replaces=memory.revision), change, *own_audit_rows(context, [entry], data_version)])
 
 
 def revise(context: Context, ms: int, memory: Memory, *, action: str, **given: Any) -> tuple[Memory, Row, Entry]:
@@ -267,20 +273,22 @@ def revise(context: Context, ms: int, memory: Memory, *, action: str, **given: A
     return newer, row, retain_entry(context, ms, newer, action, row)
 
 
-def _read(context: Context, memory_id: str) -> tuple[Memory, dict[str, int]]:
-    """Return a memory and the version of its partition.
+def _read(context: Context, memory_id: str) -> tuple[Memory, dict[str, int], Hashable]:
+    """Return a memory, the version of its partition, and the data version.
 
     The revision is not enough: `reembed` replaces the vector without a new revision, and a concurrent change must not undo that.
     """
-    seen: dict[str, int] = {}
+    current = context.store.data_version()
+    seen = already_read(context, current)  # before the memory
     while (memory := require_memory(context, memory_id)).partition not in seen:
-        seen = {memory.partition: context.store.version(memory.partition)}
-    return memory, seen
+        seen = {memory.partition: read_once(context, current, memory.partition, partial(context.store.version, memory.partition))}
+    return memory, {memory.partition: seen[memory.partition]}, current
 
 
 def _plan_update(
-    context: Context, memory: Memory, content: str | None, metadata: dict[str, Value], why: str | None, vectors: Vectors
-) -> Plan[Memory]:
+    context: Context, memory: Memory, content: str | None, metadata: dict[str, Value], why: str | None, vectors: Vectors,
+    data_version: Hashable,
+) -> Plan[Memory]:  # fmt: skip
     removed = {name for name, value in metadata.items() if value is None}
     merged = {name: value for name, value in {**memory.metadata, **metadata}.items() if name not in removed}
     # The owner stays the same, also when another agent makes the change. A session_id in the metadata replaces the old one.
@@ -297,9 +305,9 @@ def _plan_update(
         remedy = "delete that one first, or keep the type and the project"
         raise InvalidInput(f"another memory has the key {shown(memory.key)} there", remedy=remedy)
     if new.content != memory.content:
-        vectors.embed(context, [new.content])
+        vectors.embed(context, [new.content], data_version)
         columns |= {"vector": vectors[new.content].own, "pending": vectors[new.content].pending}
-    plan = plan_revision(context, memory, action="update", why=why, updated_at=iso(context.clock()), **columns)
+    plan = plan_revision(context, memory, data_version, action="update", why=why, updated_at=iso(context.clock()), **columns)
     passages, deletes = plan_passages(context, memory, plan.answer, vectors.get(new.content))
     sightings = retired_sightings(context, memory, plan.answer)
     model_rows = vectors.model_rows(context) if vectors else []

@@ -19,6 +19,7 @@ from memory_mesh.core.model import Block, Head
 from memory_mesh.core.reprs import short_repr
 
 KEY_BYTES = 32
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
 _SIGNING_KEY = re.compile(r"^  signing_key;([0-9a-f]{16});$", flags=re.MULTILINE)
 
 
@@ -56,8 +57,7 @@ class SigningKey:
 
     def sign(self, **parts: str | int | None) -> str:
         """Return the HMAC-SHA256 of the parts."""
-        message = json.dumps(parts, sort_keys=True, separators=(",", ":")).encode("ascii")
-        return hmac.digest(self.secret, message, "sha256").hex()
+        return hmac.digest(self.secret, _ENCODER.encode(parts).encode("ascii"), "sha256").hex()
 
     def signed(self, head: Head) -> Head:
         """Return the head with its signature."""

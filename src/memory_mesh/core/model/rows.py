@@ -351,6 +351,8 @@ def _is_real(value: Value) -> bool:
 
 
 def _is_json(value: Value) -> bool:
+    if type(value) is str:
+        return _is_text(value)
     if isinstance(value, dict):
         return all(map(_is_text, value)) and all(map(_is_json, value.values()))
     if isinstance(value, list):

@@ -103,6 +103,7 @@ class SqliteStore:
         self.check_writable()
         with self._write_transaction() as connection:
             with transaction(connection):
+                before = _data_version(connection)
                 self._step("store.begun")
                 for partition, version in (seen or {}).items():
                     if tables.state_of(connection, partition)[0] != version:
@@ -113,16 +114,17 @@ class SqliteStore:
                 self._step("store.deleted")
                 change.put(puts)
                 self._step("store.put")
-                size = tables.record_moves(connection, change.moved, seen)
+                versions = tables.record_moves(connection, change.moved, seen)
                 replaced = any(row.replaces and row.kind is Kind.BLOCK for row in puts)
                 if deletes or replaced:
                     tables.mark_unfreed(connection)
                 self._step("store.counted")
+                after = (connection, connection.total_changes, before[2])
             self._check_file()
             self._step("store.committed")
-            if size >= _INDEXED_FROM:
+            if max(versions.values(), default=0) >= _INDEXED_FROM:
                 self._make_index_folder()
-            return Applied(bytes_freed=not (deletes or any(row.replaces for row in puts)))
+            return Applied(not (deletes or any(row.replaces for row in puts)), before, after, versions)
 
     def version(self, partition: str) -> int:
         with self._use() as connection:
@@ -130,9 +132,7 @@ class SqliteStore:
 
     def data_version(self) -> Hashable:
         with self._using() as opened:
-            connection = opened.connection
-            # The pragma tells of the writes of other connections, the counter of those of this one.
-            return connection, connection.total_changes, connection.execute("PRAGMA data_version").fetchone()[0]
+            return _data_version(opened.connection)
 
     def get(self, kind: Kind, ids: Sequence[str]) -> dict[str, Row]:
         if not ids:
@@ -406,6 +406,11 @@ class SqliteStore:
         finally:
             connection.execute(f"PRAGMA busy_timeout = {round(self._busy_seconds * 1000)}")
         return True
+
+
+def _data_version(connection: sqlite3.Connection) -> tuple[sqlite3.Connection, int, int]:
+    # The pragma tells of the writes of other connections, the counter of those of this one.
+    return connection, connection.total_changes, connection.execute("PRAGMA data_version").fetchone()[0]
 
 
 # --- errors ---

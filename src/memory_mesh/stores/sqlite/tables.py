@@ -290,14 +290,18 @@ _encode_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encod
 _encode_extra = json.JSONEncoder(ensure_ascii=False).encode
 
 
-def _dumped(value: Any) -> str:
-    return _encode_json(value) if value != [] else "[]"
+def _dumped_texts(texts: list[str]) -> str:
+    """Return a list of texts as JSON. Most need no escapes, and to join them is much faster than an encoder."""
+    joint = '","'.join(texts)
+    if not joint.isprintable() or "\\" in joint or joint.count('"') != 2 * max(len(texts) - 1, 0):
+        return _encode_json(texts)
+    return f'["{joint}"]' if texts else "[]"
 
 
 # How a value is stored, by type; other types need no conversion.
 _WRITERS: Mapping[Type, Callable[[Any], str | int | float]] = {
-    Type.TEXTS: _dumped,
-    Type.JSON: _dumped,
+    Type.TEXTS: _dumped_texts,
+    Type.JSON: _encode_json,
     Type.REAL: float,
     Type.BOOL: int,
 }
@@ -430,10 +434,10 @@ def state_of(connection: sqlite3.Connection, partition: str) -> tuple[int, str]:
 
 def record_moves(
     connection: sqlite3.Connection, moved: Mapping[str, Sequence[Key]], versions: Mapping[str, int] | None = None
-) -> int:
-    """Raise the version of each partition by its moves, and log them, in the caller's transaction. Return the highest version.
+) -> dict[str, int]:
+    """Raise the version of each partition by its moves, and log them, in the caller's transaction. Return the new versions.
     `versions` has those that the transaction has read already."""
-    highest = 0
+    new: dict[str, int] = {}
     nonce = secrets.token_hex(8)  # the random function of SQLite would repeat itself on both sides of a fork
     for name, keys in moved.items():
         before = versions[name] if versions and name in versions else state_of(connection, name)[0]
@@ -445,8 +449,8 @@ def record_moves(
         )
         if after // _TRIMMED_EVERY > before // _TRIMMED_EVERY:
             connection.execute("DELETE FROM moves WHERE partition = ? AND version <= ?", (name, after - KEPT_MOVES))
-        highest = max(highest, after)
-    return highest
+        new[name] = after
+    return new
 
 
 def forget_moves(connection: sqlite3.Connection) -> None:
