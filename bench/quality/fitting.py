@@ -33,11 +33,11 @@ def by_kind(rows: Floats, kinds: Floats) -> Floats:
 
 def bounded(weights: Floats, free: Flags) -> Floats:
     """Return weights, first those of the columns and then what each kind adds, of which no sum for a column is below zero,
-    unless it is `free`."""
+    unless it is `free`. Only the first kind lowers a weight: the others have too few examples for that."""
     base, *added = weights.reshape(-1, len(free))
     base = np.where(free, base, np.maximum(base, 0))
-    lowest = np.where(free, -np.inf, -base / max(len(added), 1))
-    return np.concatenate([base, *(np.maximum(each, lowest) for each in added)])
+    lowest = [np.where(free, -np.inf, -base if first else 0.0) for first in (True, *[False] * len(added))]
+    return np.concatenate([base, *map(np.maximum, added, lowest)])
 
 
 def listwise(

@@ -12,7 +12,7 @@ Every weight is a sum: its value for short turns of a talk, and what is added as
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from math import log1p
+from math import exp, log1p
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,7 +32,6 @@ _SIGNALS = (*_COVERAGE, *_CHANNELS, *_NEIGHBOURS, *_OTHERS)
 _AT = {name: at for at, name in enumerate(_SIGNALS)}
 _DEVIATIONS, _FRACTIONS = (*_COVERAGE, *_CHANNELS), (*_CHANNELS, *_NEIGHBOURS)
 _UNCHANGED = (*_COVERAGE, "vectors", "vectors_context", "question", "speaker", "role", "when")
-_MAY_BE_PENDING = ("vectors", "vectors_context", "vectors_session")
 
 FEATURES = (
     *(f"{name}_z" for name in _DEVIATIONS), *(f"{name}_share" for name in _FRACTIONS), *_UNCHANGED,
@@ -41,9 +40,12 @@ FEATURES = (
 _ROW = {name: at for at, name in enumerate(FEATURES)}
 _MAXIMA = ("coverage", "vectors", "vectors_context", "speaker")
 _OF_BEST = ("coverage_context", "vectors_context")
-POOL_FEATURES = (*(f"max_{name}" for name in _MAXIMA), *(f"best_{name}" for name in _OF_BEST), "no_stranger", "documents", "bias")
+POOL_FEATURES = (
+    *(f"max_{name}" for name in _MAXIMA), *(f"best_{name}" for name in _OF_BEST), "no_stranger", "words", "documents", "bias",
+)  # fmt: skip
 ODDS = ("slope", "bias")
 _UNCHANGED_AT, _NEIGHBOURS_AT = [_AT[name] for name in _UNCHANGED], [_AT[name] for name in _NEIGHBOURS]
+_MAY_BE_PENDING_AT = [_AT[name] for name in ("vectors", "vectors_context", "vectors_session")]
 _MAXIMA_AT, _OF_BEST_AT = [_ROW[name] for name in _MAXIMA], [_ROW[name] for name in _OF_BEST]
 
 _MAX_DEVIATION = 4.0
@@ -51,8 +53,11 @@ _SMALL_POOL = 10.0  # in a pool of this size a deviation counts half
 _LONGEST = 400.0  # keywords
 _SHORT, _LONG = np.log1p(np.array([8, 24], np.float32))
 _TALK, _CHAT = np.log1p([12.0, 60.0])  # the mean length of memories in a talk and in a chat with an assistant
+_SOME_WORDS = 0.1  # coverage
 _TINY = 1e-6
 _MIN_CHANCE = 0.03  # of a query that was only spelled: other forms of its words may have been found by their letters
+# If even the best cosine is low, it is no match, and the best by keywords may be one.
+_LOWEST_BEST = np.array([0.3 if name.startswith("vectors") else _TINY for name in _FRACTIONS], np.float32)
 _DIGITS = 4  # in which cosines of equal vectors agree
 _MAX_LOG_ODDS = 9.0  # of one among many; a model of a few hundred questions is never surer than that
 _MAX_EXPONENT = 30.0  # beyond this, 32-bit floats round to 0 and 1
@@ -182,18 +187,18 @@ class Model:
             return np.zeros(0, np.float32)
         points = self.points(features)
         slope, bias = (features.kinds @ self._odds).tolist()
-        odds = np.asarray(log_odds(points) * slope + bias, np.float32)
         chance = model(by_vectors=False)._chance_by_words(features, points) if spelled else self._chance(features, points)
-        return np.asarray(_probability(odds) * chance, np.float32)
+        return np.asarray(chance / (1 + np.exp(-bias - slope * log_odds(points))), np.float32)
 
-    def _chance(self, features: Features, points: Signal) -> Signal:
+    def _chance(self, features: Features, points: Signal) -> float:
         """Return the probability that the answer is in the pool."""
-        return _probability(np.asarray(features.kinds @ self._pool @ pool_features(features, points), np.float32))
+        odds = float(features.kinds @ self._pool @ pool_features(features, points))
+        return 1 / (1 + exp(-min(max(odds, -_MAX_EXPONENT), _MAX_EXPONENT)))
 
-    def _chance_by_words(self, features: Features, points: Signal) -> Signal:
+    def _chance_by_words(self, features: Features, points: Signal) -> float:
         """Return the same for a query that was only spelled: without a common word there is little chance."""
-        chance = self._chance(features, points) if features.rows[_ROW["coverage"]].any() else np.float32(0)
-        return np.maximum(chance, np.float32(_MIN_CHANCE))
+        chance = self._chance(features, points) if features.rows[_ROW["coverage"]].any() else 0.0
+        return max(chance, _MIN_CHANCE)
 
 
 @cache
@@ -210,8 +215,9 @@ def features(pool: Pool) -> Features:
         return Features(rows, np.zeros(1 + len(KINDS), np.float32))
     signals = np.array([pool.signals[name] for name in _SIGNALS])
     by_vectors = bool(signals[_AT["vectors"]].any())
-    for name in _MAY_BE_PENDING if by_vectors else ():
-        _fill_pending(signals[_AT[name]])
+    if by_vectors and not signals[_MAY_BE_PENDING_AT].all():
+        for at in _MAY_BE_PENDING_AT:
+            _fill_pending(signals[at])
     first, second = len(_DEVIATIONS), len(_DEVIATIONS) + len(_FRACTIONS)
     _deviations(signals[:first], rows[:first])
     _fractions(signals[len(_COVERAGE) : len(_COVERAGE) + len(_FRACTIONS)], rows[first:second])
@@ -242,19 +248,16 @@ def pool_features(features: Features, points: Signal) -> Signal:
     """Return the features that tell whether the answer is in the pool, in the order of `POOL_FEATURES`."""
     rows, best = features.rows, points.argmax()
     maxima = rows[_MAXIMA_AT].max(axis=1)
-    others = (1 - rows[-1].max(), log1p(features.documents), 1)
+    # In a script that the embedder hardly reads, all texts are similar: without any common word a cosine says little.
+    words = min(maxima[0] / _SOME_WORDS, 1)
+    others = (1 - rows[-1].max(), words, log1p(features.documents), 1)
     return np.concatenate((maxima, rows[_OF_BEST_AT, best], others)).astype(np.float32)
 
 
-def _probability(odds: Signal) -> Signal:
-    return np.asarray(1 / (1 + np.exp(-np.clip(odds, -_MAX_EXPONENT, _MAX_EXPONENT))), np.float32)
-
-
 def _fractions(rows: Signal, out: Signal) -> None:
-    """Write each value as a fraction of the best of its row."""
-    best = rows.max(axis=1)
-    factors = np.divide(1, best, out=np.zeros_like(best), where=best > _TINY)
-    np.maximum(np.multiply(rows, factors[:, None], out=out), 0, out=out)
+    """Write each value as a fraction of the best of its row, which is at least the row's of `_LOWEST_BEST`."""
+    best = np.maximum(rows.max(axis=1), _LOWEST_BEST)
+    np.maximum(np.divide(rows, best[:, None], out=out), 0, out=out)
 
 
 def _deviations(rows: Signal, out: Signal) -> None:
