@@ -23,6 +23,7 @@ ALLOWED = {
     "project": ("'apollo'", "apollo"),
     "max_content_chars": ("5000", 5000),
     "ranker": ("'rrf'", "rrf"),
+    "search_mode": ("'precise'", "precise"),
     "channel_weights": ("{keywords = 2}", {"keywords": 2}),
     "stemmer_language": ("'german'", "german"),
     "offline": ("true", True),

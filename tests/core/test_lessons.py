@@ -164,7 +164,7 @@ def test_a_lesson_stored_by_hand_is_told_with_what_it_says() -> None:
 
 @pytest.mark.req("MESH-088")
 def test_a_lesson_block_has_the_documents_fields() -> None:
-    wanted = "lesson_id pattern_id severity preventative_rule rule_confidence applicable_scope wire_format memory_id"
+    wanted = "lesson_id pattern_id severity preventative_rule rule_confidence applicable_scope wire_format memory_id score"
     assert [field.name for field in fields(LessonBlock)] == wanted.split()
 
 

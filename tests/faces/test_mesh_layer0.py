@@ -184,7 +184,7 @@ def test_where_scrubbing_fails_the_redacted_text_is_stored(mesh: MemoryMesh, mon
     def fails(*_: object) -> None:
         raise InvalidInput("no")
 
-    monkeypatch.setattr(gate, "scrub", fails)
+    monkeypatch.setattr(gate, "cleaned", fails)
     assert mesh.add("<p>write to bob@example.com</p>").content == "<p>write to [EMAIL]</p>"
 
 

@@ -27,7 +27,7 @@ def test_no_setting_of_the_user_reaches_the_story(cli, monkeypatch):
 
 def test_a_store_that_keeps_erased_bytes_is_told(cli, monkeypatch):
     # As if nothing were overwritten: the bytes stay in the log.
-    monkeypatch.setattr(SqliteStore, "_free", lambda self, connection: True)
+    monkeypatch.setattr(SqliteStore, "_free", lambda self, connection, wait_seconds: True)
     said = cli("demo")
     assert said.code == 1
     assert re.search(r"✗ the files hold the secret [1-9]", said.out)
