@@ -149,6 +149,15 @@ def test_a_memory_that_matches_by_words_and_by_vectors_scores_high() -> None:
     assert found[0] > 0.5 > 0.1 > found[1:].max()
 
 
+def test_each_of_several_memories_that_match_equally_well_scores_as_one_of_them_would_alone() -> None:
+    alone = scores(_talk(40, **ANSWER))[0]
+    several = scores(_talk(60, **{name: [values[0]] * 20 + [values[1]] * 40 for name, values in ANSWER.items()}))
+    assert several[:20].min() > ranker.MIN_SCORES["precise"]
+    assert several[:20] == pytest.approx([several[0]] * 20)
+    assert several[0] > alone / 2
+    assert several[20:].max() < ranker.MIN_SCORES["precise"]
+
+
 def test_if_no_memory_matches_all_scores_are_below_the_minimum() -> None:
     pool_ = _talk(40, stranger=[1.0] * 40)
     assert scores(pool_).max() < ranker.MIN_SCORES["recall"] < scores(_talk(40, **ANSWER)).max()

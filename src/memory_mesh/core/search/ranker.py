@@ -59,6 +59,7 @@ _MIN_CHANCE = 0.03  # of a query that was only spelled: other forms of its words
 # If even the best cosine is low, it is no match, and the best by keywords may be one.
 _LOWEST_BEST = np.array([0.3 if name.startswith("vectors") else _TINY for name in _FRACTIONS], np.float32)
 _DIGITS = 4  # in which cosines of equal vectors agree
+_EQUAL = 1e-3  # relative difference of candidates that match equally well
 _MAX_LOG_ODDS = 9.0  # of one among many; a model of a few hundred questions is never surer than that
 _MAX_EXPONENT = 30.0  # beyond this, 32-bit floats round to 0 and 1
 
@@ -237,9 +238,13 @@ def features(pool: Pool) -> Features:
 
 
 def log_odds(points: Signal) -> Signal:
-    """Return the log odds of each candidate, given that the answer is in the pool."""
+    """Return the log odds of each candidate, given that the answer is in the pool.
+
+    Several that match best, and equally well, are not rivals: of ten memories of one text, each is as right as it would be alone.
+    """
     parts = np.exp(points - points.max())
-    rest = np.maximum(parts.sum() - parts, _TINY)
+    equals = np.count_nonzero(parts > 1 - _EQUAL) - 1
+    rest = np.maximum(parts.sum() - equals - parts, _TINY)
     odds: Signal = np.log(np.maximum(parts, _TINY) / rest)
     return np.clip(odds, -_MAX_LOG_ODDS, _MAX_LOG_ODDS, out=odds)
 
