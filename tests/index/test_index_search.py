@@ -76,6 +76,18 @@ def test_ten_thousand_vectors_are_compared_exactly(many: RamStore, queries: Sequ
         assert nearest <= {*find(index, query, size=60).ids}
 
 
+@pytest.mark.parametrize("exact", [100, MANY], ids=["by a shortlist", "exactly"])
+def test_numpy_computes_what_numkong_computes(many: RamStore, queries: Sequence[Query], exact: int) -> None:
+    with patch.multiple(space, MAX_EXACT=exact, SHORTLIST=400):
+        fast = [find(LocalIndex(many), query, size=60) for query in queries[:3]]
+        with patch.object(space, "simd", None):
+            plain = [find(LocalIndex(many), query, size=60) for query in queries[:3]]
+    for one, other in zip(fast, plain, strict=True):
+        assert one.ids == other.ids
+        for name, signal in one.signals.items():
+            assert signal == pytest.approx(other.signals[name], abs=1e-5), name
+
+
 def test_skipping_common_words_finds_the_same_best_by_keywords(many: RamStore, queries: Sequence[Query]) -> None:
     index = LocalIndex(many)
     for words in (["w0", "w2", "w5", "w40"], ["w0", "w1"], ["w300", "w0", "w0"]):
