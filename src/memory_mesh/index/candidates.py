@@ -109,20 +109,24 @@ class Bm25:
     def scores(self, counts: Floats, lengths: Array) -> Floats:
         """Return the scores of documents; `counts` is by word and document."""
         parts = counts / (counts + self._damping(lengths))
-        parts *= self.limits[:, None]
+        parts *= _by_word(self.limits, counts)
         scores: Floats = parts.sum(axis=0)
         return scores
 
     def coverage(self, counts: Floats) -> Floats:
         """Return the fraction of the query's weight whose words occur in each document; `counts` is by word and document."""
         total = float(self.weights.sum())
-        covered: Floats = ((counts > 0) * self.weights[:, None]).sum(axis=0)
+        covered: Floats = ((counts > 0) * _by_word(self.weights, counts)).sum(axis=0)
         return covered / np.float32(total) if total > 0 else np.zeros_like(covered)
 
     def _damping(self, lengths: Array) -> Floats:
         damping: Floats = lengths * np.float32(K1 * B / self.average)
         damping += np.float32(K1 * (1 - B))
         return damping
+
+
+def _by_word(values: Floats, counts: Floats) -> Floats:
+    return values.reshape(-1, *(1,) * (counts.ndim - 1))
 
 
 class QueryPostings:
@@ -150,31 +154,32 @@ class QueryPostings:
         best = slots[highest(scores[slots], size)]
         return best, scores[best]
 
-    def word_counts(self, wanted: Flags, place: Ints, count: int) -> Floats:
-        """Return how often each word occurs in each of `count` memories.
+    def word_counts(self, place: Ints, count: int) -> Floats:
+        """Return how often each word occurs in each of `count` memories. One more place at the end has no words.
 
-        By slot: `wanted` says whether it is one of them, and `place` is its place. One more place at the end has no words.
+        `place` is by slot: its place among the `count`; -1: none.
         """
+        at = place.take(self._slots)
+        there = (at >= 0).nonzero()[0]
         counted = np.zeros((self._word_count, count + 1), np.float32)
-        there = wanted.take(self._slots).nonzero()[0]
-        counted[self._words[there], place.take(self._slots[there])] = self._times[there]
+        counted.reshape(-1)[self._words.take(there) * (count + 1) + at.take(there)] = self._times.take(there)
         return counted
 
     def session_counts(self, place: Ints, count: int) -> tuple[Floats, list[int]]:
         """Return how often each word occurs in the readable memories of `count` sessions, and how many sessions contain it.
 
-        `place` is by session: its place among the `count`; -1: none. A memory without a session counts as a session.
+        `place` is by session: its place among the `count`; `count`: none, as in its last two places. One more place at the end
+        has no words. A memory without a session counts as a session.
         """
-        codes, readable = self._table.column("session").take(self._slots), self._view.readable.take(self._slots)
-        alone = np.bincount(self._words[readable & (codes < 0)], minlength=self._word_count)
-        together = (readable & (codes >= 0)).nonzero()[0]
-        codes, words = codes[together], self._words[together]
-        document_counts = alone + _count_distinct(words, codes, self._word_count, len(place))
-        at = place.take(codes)
-        listed = (at >= 0).nonzero()[0]
-        times = self._times[together[listed]]
-        counted = np.bincount(words[listed] * count + at[listed], times, minlength=count * self._word_count)
-        return counted.astype(np.float32).reshape(self._word_count, count), document_counts.tolist()
+        codes = self._view.session_codes.take(self._slots)
+        document_counts = _count_distinct(self._words, codes, self._word_count, len(place))
+        if self._view.has_memories_alone:
+            document_counts += np.bincount(self._words[codes == -1], minlength=self._word_count)
+        keys = self._words * (count + 1) + place.take(codes)
+        counted = np.bincount(keys, self._times, minlength=(count + 1) * self._word_count).astype(np.float32)
+        counted = counted.reshape(self._word_count, count + 1)
+        counted[:, -1] = 0
+        return counted, document_counts.tolist()
 
     def _best_of_many(self, bm25: Bm25, allowed: Flags, size: int) -> tuple[Ints, Floats]:
         """Return slots among which the best are, and scores by slot, without scoring every slot. Rare words come first; common
@@ -203,13 +208,14 @@ class QueryPostings:
 
 
 def _count_distinct(groups: Ints, values: Ints, count: int, limit: int) -> Ints:
-    """Return the number of different values, all below `limit`, in each of `count` groups."""
+    """Return the number of different values, all below `limit` - 2, in each of `count` groups; -1 and -2 do not count."""
     keys = groups * limit + values
     if count * limit > MAX_FLAGS:
-        return np.bincount(distinct(keys) // limit, minlength=count)
+        keys = distinct(keys[values >= 0])
+        return np.bincount(keys // limit, minlength=count)
     flags = np.zeros((count, limit), np.bool_)
-    flags.reshape(-1)[keys] = True
-    return np.asarray(np.count_nonzero(flags, axis=1))
+    flags.reshape(-1)[keys] = True  # -1 and -2 fall into the last two places of some group
+    return np.asarray(np.count_nonzero(flags[:, :-2], axis=1))
 
 
 # --- candidates ---
@@ -254,35 +260,41 @@ class Candidates:
     """
 
     part: PartitionQuery
-    slots: Ints
-    before: Ints  # the slots of neighbours; -1: none
-    after: Ints
+    groups: Ints  # the slots of (in a row each) candidates, the previous, the next, the ones before the previous, after the next
     sessions: Ints  # codes, each once
-    place: Ints  # by session: its place in `sessions`; -1: none
-    session: Ints  # by candidate: the place of its session in `sessions`; -1: none
-    around: Ints  # the slots of the surroundings, each once
+    place: Ints  # by session, with two more places for none: its place in `sessions`; their number: it is not one of them
+    session: Ints  # by candidate: the place of its session in `sessions`
     counts: Floats  # by word and place in the surroundings
     lengths: Floats  # keywords, by place in the surroundings
-    places: Ints  # of candidates (in a row each): themselves, previous, next, the ones before the previous, after the next
+    places: Ints  # of `groups` in the surroundings
+
+    @property
+    def slots(self) -> Ints:
+        slots: Ints = self.groups[0]
+        return slots
 
     @classmethod
     def of(cls, part: PartitionQuery, slots: Ints) -> "Candidates":
         """Return the candidates in these slots."""
-        codes = part.table.column("session")[slots]
-        sessions = distinct(codes[codes >= 0])
-        place = np.full(len(part.table.names.sessions) + 1, -1, np.int32)  # the last one: of memories without a session
+        codes = part.view.session_codes.take(slots)
+        sessions = _without_none(distinct(codes))
+        place = np.full(len(part.table.names.sessions) + 2, len(sessions), np.int32)
         place[sessions] = np.arange(len(sessions))
-        before, after = part.view.neighbours(slots)
-        groups = np.stack((slots, before, after, *part.view.beyond(before, after)))
-        wanted = np.zeros(len(part.table) + 1, np.bool_)  # by slot; the last one: a missing neighbour
-        wanted[groups] = True
-        around = wanted[:-1].nonzero()[0]
-        place_around = np.empty(len(wanted), np.int32)  # only the places of wanted slots are set and read
-        place_around[around], place_around[-1] = np.arange(len(around)), len(around)
+        groups, place_around = part.view.around(slots), part.view.scratch
+        around = _without_none(distinct(groups.reshape(-1)))
         lengths = np.zeros(len(around) + 1, np.float32)
-        lengths[:-1] = part.table.column("length")[around]
-        counts = part.postings.word_counts(wanted, place_around, len(around))
-        return cls(part, slots, before, after, sessions, place, place[codes], around, counts, lengths, place_around[groups])
+        lengths[:-1] = part.table.column("length").take(around)
+        try:
+            place_around[around] = np.arange(len(around))
+            counts, places = part.postings.word_counts(place_around, len(around)), place_around.take(groups)
+        finally:
+            place_around[around] = -1
+        return cls(part, groups, sessions, place, place.take(codes), counts, lengths, places)
+
+
+def _without_none(values: Ints) -> Ints:
+    """Return ascending values without the -1 at the start, if it is there."""
+    return values[1:] if len(values) and values[0] < 0 else values
 
 
 def _choose(parts: Sequence[PartitionQuery], bm25: Bm25, size: int) -> list[Ints]:
@@ -317,21 +329,23 @@ def _best_of_all(lists: Sequence[tuple[Ints, Floats]], size: int) -> list[Ints]:
 
 
 def _keyword_signals(candidates: Candidates, bm25: Bm25) -> dict[str, Signal]:
-    lengths, places = candidates.lengths, candidates.places
-    scores = bm25.scores(candidates.counts, lengths).take(places[:3])
-    own, before, after, first, last = candidates.counts.take(places, axis=1).swapaxes(0, 1)
-    context = own + before + after
-    near = lengths.take(places[:3])
-    coverage = bm25.coverage(np.concatenate((own, context, context + first + last), axis=1)).reshape(3, -1)
+    counts = candidates.counts.take(candidates.places, axis=1)  # by word, group and candidate
+    lengths = candidates.lengths.take(candidates.places[:4])
+    # In place of the ones further away: the context, then everything.
+    counts[:, 4] += counts[:, 3]
+    counts[:, :3].sum(axis=1, out=counts[:, 3])
+    counts[:, 4] += counts[:, 3]
+    lengths[3] = (lengths[0] + lengths[1] + lengths[2]) / _CONTEXT
+    scores, coverage = bm25.scores(counts[:, :4], lengths), bm25.coverage(counts)
     return {
         "keywords": scores[0],
         "keywords_before": scores[1],
         "keywords_behind": scores[2],
-        "keywords_context": bm25.scores(context, (near[0] + near[1] + near[2]) / _CONTEXT),
+        "keywords_context": scores[3],
         "coverage": coverage[0],
-        "coverage_context": coverage[1],
-        "coverage_wide": coverage[2],
-        "length": near[0],
+        "coverage_context": coverage[3],
+        "coverage_wide": coverage[4],
+        "length": lengths[0],
     }
 
 
@@ -344,9 +358,10 @@ def _session_signals(candidates: Sequence[Candidates], query_counts: Sequence[fl
 
 
 def _session_signal(candidates: Candidates, counts: Floats, bm25: Bm25) -> Signal:
-    scores = bm25.scores(counts, candidates.part.view.session_lengths.values[candidates.sessions])
-    signal: Signal = np.append(scores, np.float32(0))[candidates.session]
-    alone = (candidates.session < 0).nonzero()[0]
+    lengths = np.zeros(counts.shape[1], np.float32)
+    lengths[:-1] = candidates.part.view.session_lengths.values.take(candidates.sessions)
+    signal: Signal = bm25.scores(counts, lengths).take(candidates.session)
+    alone = (candidates.session == len(candidates.sessions)).nonzero()[0]
     if len(alone):
         own = candidates.places[0][alone]
         signal[alone] = bm25.scores(candidates.counts[:, own], candidates.lengths[own])
@@ -357,28 +372,25 @@ def _vector_signals(candidates: Candidates) -> dict[str, Signal]:
     part, similarity = candidates.part, candidates.part.similarity
     if similarity is None:
         return {name: np.zeros(len(candidates.slots), np.float32) for name in SIGNALS if name.startswith("vectors")}
-    places = candidates.places[:3]
-    best, plain = similarity.of(candidates.around, places)
-    (own, before, after), (mixed, *mixed_in) = best.take(places), plain.take(places)
-    mixed += (mixed_in[0] + mixed_in[1]) / 2
-    length = similarity.context_lengths(candidates.slots, candidates.before, candidates.after)
+    near, count = candidates.groups[:3], len(candidates.sessions)
+    (own, before, after), (mixed, *mixed_in) = similarity.of(near)
+    mixed = mixed + (mixed_in[0] + mixed_in[1]) / 2
+    length = similarity.context_lengths(*near)
     if part.filtered and not similarity.knows_all:  # only allowed memories were compared so far, but all of a session count
         members, _ = part.table.members.of(candidates.sessions)
-        members = members[part.view.readable[members]][:MAX_MEMBERS]
-        similarity.of(members, np.arange(len(members)))
-    by_session = similarity.of_sessions(len(candidates.sessions), candidates.place)
-    in_session = np.append(by_session, np.float32(0))[candidates.session]
+        similarity.compare(members[part.view.readable[members]][:MAX_MEMBERS])
+    in_session = similarity.of_sessions(count, candidates.place).take(candidates.session)
     return {
         "vectors": own,
         "vectors_before": before,
         "vectors_behind": after,
         "vectors_context": np.divide(mixed, length, out=np.zeros_like(mixed), where=length > _TINY),
-        "vectors_session": np.where(candidates.session >= 0, in_session, own),
+        "vectors_session": np.where(candidates.session < count, in_session, own),
     }
 
 
 def _other_signals(query: Query, candidates: Candidates, named_speakers: Mapping[int, float]) -> dict[str, Signal]:
-    table, slots, before = candidates.part.table, candidates.slots, candidates.before
+    table, (slots, before, *_) = candidates.part.table, candidates.groups
     questions, names = table.column("question"), table.names.speakers
     speakers = table.column("speaker")[slots]
     named, in_role = np.zeros((2, len(names) + 1), np.float32)  # by speaker; the last one: no speaker

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from memory_mesh.index.arrays import Flags, Floats, Ints, highest, maxima
+from memory_mesh.index.arrays import Flags, Floats, Ints, distinct, highest, maxima, places_in
 from memory_mesh.index.space import QueryVector, are_few
 from memory_mesh.index.view import VisibleVectors
 
@@ -18,69 +18,97 @@ class Similarity:
         if allowed is not None:
             self._allowed = self._allowed & allowed.take(self._space.owners, mode="clip")
         self._query = QueryVector.of(query)
-        self._compared: list[tuple[Ints | slice, Floats]] = []  # rows and their cosines
-        # By row, unless the reader sees too many: then a shortlist is compared. Hidden vectors do not decide this.
+        self._filtered = allowed is not None
+        self._compared: list[tuple[Ints, Floats]] = []  # rows and their cosines, unless all were compared
+        # By row, with a 0 at the end, unless the reader sees too many: then a shortlist is compared. Hidden vectors do not decide
+        # this.
         self._all = self._compare_all() if are_few(visible.count) else None
 
     def best(self, size: int) -> tuple[Ints, Floats]:
         """Return the most similar allowed memories, best first, and their cosines."""
-        rows = self._allowed.nonzero()[0] if self._all is not None else self._space.shortlist(self._query, self._allowed)
-        cosines = self._cosines(rows)
-        passages = len(self._space.passages) > 0
-        order = highest(cosines, len(cosines) if passages else size)
-        owners, cosines = self._space.owners[rows[order]], cosines[order]
-        if passages:  # a memory counts once, with its best passage
+        if self._all is None:
+            rows = self._space.shortlist(self._query, self._allowed)
+            return self._best(rows, self._cosines(rows), size)
+        cosines = self._all[:-1]
+        if self._filtered or self._visible.count < len(cosines):
+            rows = self._allowed.nonzero()[0]
+            return self._best(rows, cosines.take(rows), size)
+        return self._best(None, cosines, size)
+
+    def _best(self, rows: Ints | None, cosines: Floats, size: int) -> tuple[Ints, Floats]:
+        """Return the owners and the cosines of the highest of these rows, or of all. A memory counts once, with its best
+        passage."""
+        count = size
+        while True:
+            order = highest(cosines, count)
+            owners = self._space.owners.take(order if rows is None else rows.take(order))
+            if not self._space.passages:
+                return owners, cosines.take(order)
             _, firsts = np.unique(owners, return_index=True)
-            firsts = np.sort(firsts)[:size]
-            return owners[firsts], cosines[firsts]
-        return owners, cosines
+            if len(firsts) >= size or count >= len(cosines):
+                firsts = np.sort(firsts)[:size]
+                return owners[firsts], cosines.take(order[firsts])
+            count *= 4
 
     def count(self, allowed: Flags | None) -> int:
         """Return the number of these memories, by slot, that have a vector; None: of all readable ones."""
         visible = self._visible
         return visible.memory_count if allowed is None else int(np.count_nonzero(visible.memories & allowed))
 
-    def of(self, slots: Ints, wanted: Ints) -> tuple[Floats, Floats]:
-        """Return the cosines of these memories, by their best passage and by their own vector, for the places in `wanted`.
+    def of(self, slots: Ints) -> tuple[Floats, Floats]:
+        """Return the cosines of memories, by their best passage and by their own vector; 0 for -1 and without a vector."""
+        if self._all is not None and not self._space.passages:
+            rows = self._space.rows.take(slots)
+            rows[slots < 0] = -1
+            own = self._all.take(rows)
+            return own, own
+        memories = distinct(slots.reshape(-1))
+        memories = memories[memories >= 0]
+        best, own = self.compare(memories)
+        places = places_in(memories, slots)
+        return best.take(places), own.take(places)
 
-        0 for a memory without a vector, and in one more place at the end.
-        """
-        some = np.zeros(len(slots) + 1, np.bool_)
-        some[wanted] = True
-        at = some[:-1].nonzero()[0]
-        rows = self._space.rows[slots[at]]
-        there = rows >= 0
-        own_at, own = at[there], np.zeros(len(some), np.float32)
-        own[own_at] = self._cosines(rows[there])
+    def compare(self, slots: Ints) -> tuple[Floats, Floats]:
+        """Return the same for these memories, and 0 in one more place at the end."""
+        rows = self._space.rows[slots]
+        own_at = (rows >= 0).nonzero()[0]
+        own = np.zeros(len(slots) + 1, np.float32)
+        own[own_at] = self._cosines(rows[own_at])
         if not (passages := self._space.passages):
             return own, own
-        memories = zip(at.tolist(), slots[at].tolist(), strict=True)
-        pairs = [(place, row) for place, slot in memories for row in passages.get(slot, ())]
+        pairs = [(place, row) for place, slot in enumerate(slots.tolist()) for row in passages.get(slot, ())]
         places, passage_rows = np.array(pairs, np.int32).reshape(-1, 2).T
         parts = ((own_at, own[own_at]), (places, self._cosines(passage_rows)))
-        return maxima(len(some), parts), own
+        return maxima(len(own), parts), own
 
     def context_lengths(self, *slots: Ints) -> Floats:
         """Return the length of own + ½ · before + ½ · after, for vectors of length one, of these memories."""
         lengths, space = self._visible.context_lengths, self._space
-        new = np.isnan(lengths[slots[0]]).nonzero()[0]
+        found = lengths.take(slots[0])
+        new = np.isnan(found).nonzero()[0]
         if len(new):
             own, before, after = (np.where(which[new] >= 0, space.rows[which[new]], -1) for which in slots)
             square = space.lengths(own) + (space.lengths(before) + space.lengths(after)) / 4
             square += space.products(own, before) + space.products(own, after)
             square += space.products(before, after) / 2
-            lengths[slots[0][new]] = np.sqrt(np.maximum(square, 0))
-        return lengths[slots[0]]
+            found[new] = np.sqrt(np.maximum(square, 0))
+            lengths[slots[0][new]] = found[new]
+        return found
 
     def of_sessions(self, count: int, place: Ints) -> Floats:
-        """Return the best cosine of each of `count` sessions, among all readable memories compared so far; 0 if there are none.
+        """Return the best cosine of each of `count` sessions, among all readable memories compared so far; 0 if there are none,
+        and in one more place at the end.
 
-        `place` is by session: its place among the `count`; -1: none, as in its last place.
+        `place` is by session, and in its last place for none: its place among the `count`; `count`: it is not one of them.
         """
-        sessions = self._visible.sessions
-        groups = [(place.take(sessions[rows]), cosines) for rows, cosines in self._compared]
-        some = [((at >= 0).nonzero()[0], at, cosines) for at, cosines in groups]
-        return maxima(count, ((at[there], cosines[there]) for there, at, cosines in some))
+        best = np.full(count + 1, -np.inf, np.float32)
+        if self._all is not None and not self._compared:
+            starts, sessions = self._visible.runs
+            np.maximum.at(best, place.take(sessions), np.maximum.reduceat(self._all[:-1], starts))
+        for rows, cosines in self._compared:
+            np.maximum.at(best, place.take(self._visible.sessions.take(rows)), cosines)
+        best[-1] = 0
+        return np.where(np.isfinite(best), best, np.float32(0))
 
     @property
     def knows_all(self) -> bool:
@@ -88,12 +116,10 @@ class Similarity:
         return self._all is not None
 
     def _compare_all(self) -> Floats:
-        """Compare all visible vectors, or all of the space where that is faster; return the cosines by row."""
+        """Compare all visible vectors, or all of the space where that is faster; return the cosines by row, and a 0."""
         if len(self._space) <= _SPARSE * self._visible.count:
-            cosines = self._space.all_cosines(self._query)
-            self._compared.append((slice(None), cosines))
-            return cosines
-        rows, cosines = self._visible.rows.nonzero()[0], np.zeros(len(self._space), np.float32)
+            return self._space.all_cosines(self._query)
+        rows, cosines = self._visible.rows.nonzero()[0], np.zeros(len(self._space) + 1, np.float32)
         cosines[rows] = self._space.cosines(rows, self._query)
         self._compared.append((rows, cosines[rows]))
         return cosines

@@ -142,13 +142,14 @@ class Space:
     # --- comparisons ---
 
     def all_cosines(self, query: QueryVector) -> Floats:
-        """Return the cosine of each vector with the query, by row."""
-        cosines, old = np.empty(len(self), np.float32), len(self._base)
+        """Return the cosine of each vector with the query, by row, and a 0."""
+        padded, old = np.empty(len(self) + 1, np.float32), len(self._base)
+        cosines, padded[-1] = padded[:-1], 0
         _dot(query.codes, self._base, cosines[:old])
         _dot(query.codes, self._codes.values, cosines[old:])
         cosines *= self._weights.values
         cosines *= np.float32(query.weight)
-        return cosines
+        return padded
 
     def cosines(self, rows: Ints, query: QueryVector) -> Floats:
         """Return the cosine of each of these rows with the query."""

@@ -26,6 +26,7 @@ class VisibleVectors:
         self._context_lengths = GrowingArray(np.zeros(0, np.float32))
         self._sessions = GrowingArray(np.zeros(0, np.int32))
         self.count, self.memory_count = 0, 0
+        self._runs: tuple[Ints, Ints] | None = None
         self._set(np.arange(len(space)), np.arange(len(readable)), readable, session_of)
 
     @property
@@ -47,6 +48,14 @@ class VisibleVectors:
         """By row: the session of the readable memory; -1: none."""
         return self._sessions.values
 
+    @property
+    def runs(self) -> tuple[Ints, Ints]:
+        """The first row of each run of rows of one session, and the session of each run; -1: none."""
+        if self._runs is None:
+            starts = np.concatenate(([0], (self.sessions[1:] != self.sessions[:-1]).nonzero()[0] + 1))
+            self._runs = starts, self.sessions[starts]
+        return self._runs
+
     def update(self, slots: Ints, readable: Flags, session_of: Ints) -> None:
         """Look at the vectors of these slots again; `readable` and `session_of` are by slot."""
         space = self.space
@@ -64,6 +73,7 @@ class VisibleVectors:
         owners = space.owners[rows]
         seen = (owners >= 0) & readable.take(owners, mode="clip")
         self._sessions.grow(len(space), -1)
+        self._runs = None
         self.sessions[rows] = np.where(seen, session_of.take(owners, mode="clip"), -1)
         self.count += int(np.count_nonzero(seen)) - int(np.count_nonzero(self.rows[rows]))
         self.rows[rows] = seen
@@ -88,9 +98,11 @@ class View:
         self._in_scope, self._with_status = np.zeros((2, 0), np.bool_)  # by scope; the second one: and has one of the statuses
         self._visible = GrowingArray(np.zeros(0, np.bool_))  # by slot: in scope, with any status
         self._readable = GrowingArray(np.zeros(0, np.bool_))
-        self._before, self._after = GrowingArray(np.zeros(0, np.int32)), GrowingArray(np.zeros(0, np.int32))
+        self._codes = GrowingArray(np.zeros(0, np.int32))
+        self._around = GrowingArray(np.zeros((0, 5), np.int32))
+        self._scratch = GrowingArray(np.zeros(0, np.int32))
         self.session_lengths = GrowingArray(np.zeros(0, np.int64))  # by session: keywords in its readable memories
-        self._linked = GrowingArray(np.zeros(0, np.bool_))  # by session: whether `_before` and `_after` are known
+        self._linked = GrowingArray(np.zeros(0, np.bool_))  # by session: whether its part of `_around` is known
         self.memories, self.corpus = 0, Corpus(0, 0)  # in scope, with any status; BM25 scores against those with keywords
         self.documents = 0  # readable memories
         self._alone = Corpus(0, 0)  # memories without a session, each a session by itself
@@ -103,6 +115,21 @@ class View:
     def readable(self) -> Flags:
         """By slot."""
         return self._readable.values
+
+    @property
+    def session_codes(self) -> Ints:
+        """By slot: the session of a readable memory; -1: it has none, -2: the slot is not readable."""
+        return self._codes.values
+
+    @property
+    def scratch(self) -> Ints:
+        """An array for one query at a time, which leaves -1 everywhere: by slot, with one more place at the end."""
+        return self._scratch.values
+
+    @property
+    def has_memories_alone(self) -> bool:
+        """Whether some readable memory with keywords has no session."""
+        return self._alone.documents > 0
 
     def serves(self, reader: Reader, statuses: frozenset[str]) -> bool:
         """Return whether a reader sees exactly the same with these statuses."""
@@ -127,17 +154,17 @@ class View:
 
     def neighbours(self, slots: Ints) -> tuple[Ints, Ints]:
         """Return the readable memory before and after each of these readable ones in its session; -1: none."""
-        sessions = self._table.column("session")[slots]
-        sessions = sessions[sessions >= 0]
-        linked = self._linked.values[sessions]
-        if not linked.all():
-            self._link(distinct(sessions[~linked]))
-        return self._before.values[slots], self._after.values[slots]
+        _, before, after, *_ = self.around(slots)
+        return before, after
 
-    def beyond(self, before: Ints, after: Ints) -> tuple[Ints, Ints]:
-        """Return the neighbours one step further away."""
-        first, last = self._before.values[before], self._after.values[after]
-        return np.where(before >= 0, first, -1), np.where(after >= 0, last, -1)
+    def around(self, slots: Ints) -> Ints:
+        """Return these readable memories, the previous and the next one of each in its session, the ones before the previous and
+        after the next, in a row each; -1: none."""
+        codes = self.session_codes.take(slots)
+        linked = self._linked.values.take(codes)
+        if not linked.all():
+            self._link(distinct(codes[~linked]))
+        return np.ascontiguousarray(self._around.values.take(slots, axis=0).T)
 
     def has_speaker(self, code: int) -> bool:
         """Return whether a readable memory has this speaker."""
@@ -194,6 +221,7 @@ class View:
         self.memories, with_keywords, length = table.by_scope.values[list(self._scopes)].sum(axis=0).tolist()
         self.corpus = Corpus(with_keywords, length)
         sessions, lengths = table.column("session")[slots], change * table.column("length")[slots]
+        self.session_codes[slots] = np.where(readable, sessions, -2)
         moved = (sessions >= 0) & (change != 0)
         np.add.at(self.session_lengths.values, sessions[moved], lengths[moved])
         self._linked.values[sessions[moved]] = False
@@ -213,10 +241,15 @@ class View:
             self._with_status[[code for code in self._scopes if names.scopes[code].status in self._statuses]] = True
         self._visible.grow(slots, value=False)
         self._readable.grow(slots, value=False)
-        self._before.grow(slots, -1)
-        self._after.grow(slots, -1)
+        self._codes.grow(slots, -2)
+        self._scratch.grow(slots + 1, -1)
+        known = self._around.size
+        self._around.grow(slots, -1)
+        self._around.values[known:, 0] = np.arange(known, slots)
         self.session_lengths.grow(len(names.sessions), 0)
-        self._linked.grow(len(names.sessions), value=False)
+        self._linked.values[-1:] = False
+        self._linked.grow(len(names.sessions) + 1, value=False)
+        self._linked.values[-1] = True  # of memories without a session
 
     def _link(self, sessions: Ints) -> None:
         slots, groups = self._table.members.of(sessions)
@@ -224,9 +257,13 @@ class View:
         slots, groups = slots[readable], groups[readable]
         order = _session_order(self._table, slots, groups)
         slots, groups = slots[order], groups[order]
-        together = groups[1:] == groups[:-1]
-        self._before.values[slots] = np.concatenate(([-1], np.where(together, slots[:-1], -1)))[: len(slots)]
-        self._after.values[slots] = np.concatenate((np.where(together, slots[1:], -1), [-1]))[: len(slots)]
+        around = np.full((len(slots), 5), -1, np.int32)
+        around[:, 0] = slots
+        for steps in (1, 2):
+            together = groups[steps:] == groups[:-steps]
+            around[steps:, 2 * steps - 1] = np.where(together, slots[:-steps], -1)
+            around[:-steps, 2 * steps] = np.where(together, slots[steps:], -1)
+        self._around.values[slots] = around
         self._linked.values[sessions] = True
         for vectors in self._vectors.values():
             vectors.context_lengths[slots] = np.nan
