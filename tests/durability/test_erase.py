@@ -71,6 +71,20 @@ def test_no_byte_is_left_of_an_erased_memory(file: Path, mesh: MemoryMesh) -> No
     assert_sound(file)
 
 
+def test_an_erasure_frees_what_an_earlier_deletion_left(file: Path, mesh: MemoryMesh) -> None:
+    by_id, by_key = mesh.add("Quetzals glitter").id, mesh.add("Toucans glitter", key="toucan").id
+    for id_, word, erase in (
+        (by_id, "Quetzals", lambda: mesh.erase(by_id)),
+        (by_key, "Toucans", lambda: mesh.erase(key="toucan")),
+        (mesh.add("Motmots glitter").id, "Motmots", lambda: mesh.delete_all(agent_id="nobody")),
+    ):
+        mesh.delete(id_)
+        assert present(file, word) == {word}, "a deletion leaves bytes"
+        proof = erase()
+        assert (proof.memories, proof.bytes_freed) == ((), True)
+        assert present(file, word) == set()
+
+
 def test_no_byte_is_left_of_older_revisions_or_of_what_later_sightings_said(file: Path, mesh: MemoryMesh) -> None:
     id_ = mesh.add("Quetzals nest in hollow trunks", {"place": "Monteverde"}).id
     mesh.add("Quetzals nest in hollow trunks", {"place": "Monteverde", "observer": "Humboldt"})

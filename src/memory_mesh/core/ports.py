@@ -149,7 +149,8 @@ class StoreFile(Protocol):
 
     **backup** copies the store to a new file, as it is at one moment, while others read and write, and returns its size in bytes.
     The file appears under its name when it is complete and durable. **find_bytes** returns which of these bytes are in the files
-    of the store and its index, and in which file each is; an empty mapping without files.
+    of the store and its index, and in which file each is; an empty mapping without files. **has_deleted_bytes** returns whether
+    bytes of deleted rows are still in the files.
     """
 
     def require_file(self) -> None: ...
@@ -159,6 +160,7 @@ class StoreFile(Protocol):
     def was_replaced(self) -> bool: ...
     def backup(self, target: Path, progress: Progress) -> int: ...
     def find_bytes(self, samples: Collection[bytes]) -> dict[bytes, str]: ...
+    def has_deleted_bytes(self) -> bool: ...
 
 
 class _NoFile:
@@ -184,6 +186,9 @@ class _NoFile:
 
     def find_bytes(self, samples: Collection[bytes]) -> dict[bytes, str]:
         return {}
+
+    def has_deleted_bytes(self) -> bool:
+        return False
 
 
 NO_FILE: StoreFile = _NoFile()

@@ -248,7 +248,7 @@ class Mesh:
         """Erase a memory for good, free its bytes, and return what was erased and the audit blocks that record it."""
         context = self._context()
         named = search.named(context, id, key)
-        return Erasure() if named is None else erase.erase(context, [named])
+        return erase.erase(context, [] if named is None else [named])
 
     def delete_all(
         self, *, user_id: str | None = None, agent_id: str | None = None, session_id: str | None = None,

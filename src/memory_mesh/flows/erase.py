@@ -124,7 +124,9 @@ def delete_all(context: Context, scope: Mapping[str, str | None]) -> Erasure:
 
 
 def _free(context: Context, proof: Erasure) -> Erasure:
-    return proof if proof.bytes_freed else replace(proof, bytes_freed=context.store.compact())
+    # An earlier deletion may have left bytes too, also of these memories.
+    pending = not proof.bytes_freed or context.file.has_deleted_bytes()
+    return replace(proof, bytes_freed=context.store.compact()) if pending else proof
 
 
 def _ids_within(context: Context, scope: Mapping[str, str | None]) -> list[str]:

@@ -172,7 +172,7 @@ class Redactor:
         return value
 
     def _object(self, value: "dict[str, Value]") -> "dict[str, Value]":
-        digest = _digest(*value)
+        digest = _digest(*value, of=b"keys")
         if digest in self._clean:
             return {key: self.redact_value(item, key) for key, item in value.items()}
         result: dict[str, Value] = {}
@@ -191,7 +191,7 @@ class Redactor:
 
     def _text_of_key(self, value: str, key: str) -> str:
         """Redact a value together with its key: `{"password": "hunter2"}` reads like `password: hunter2`."""
-        digest = _digest(key, value)
+        digest = _digest(key, value, of=b"value")
         if digest in self._clean or (key in _TIME_KEYS and self._names_regex is None and _TIME.fullmatch(value)):
             return value
         lead, given = f"{key}: ", value
@@ -245,12 +245,12 @@ class Redactor:
         return self._names_regex.sub(replacement, text)
 
 
-def _digest(*texts: str) -> bytes | None:
+def _digest(*texts: str, of: bytes) -> bytes | None:
     """Return a digest of a few short texts; None for longer ones, which seldom repeat."""
     joint = "\0".join(texts)
     if len(joint) > _MAX_REMEMBERED_CHARS or joint.count("\0") >= max(1, len(texts)):
         return None
-    return blake2b(joint.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+    return blake2b(joint.encode("utf-8", "surrogatepass"), digest_size=16, person=of).digest()
 
 
 def masked(text: str) -> str:
