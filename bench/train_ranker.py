@@ -32,7 +32,7 @@ TARGET = Path(__file__).parents[1] / "src" / "memory_mesh" / "core" / "search" /
 MARKER = "# --- written by bench.train_ranker ---\n\n"
 
 # Settings, chosen on LongMemEval's chats and on LoCoMo's conversations 1–5.
-MIN_SCORES = {"recall": 0.015, "precise": 0.17}  # of the best result
+MIN_SCORES = {"recall": 0.005, "precise": 0.17}  # of the best result
 FOLLOWING = 0.2  # what fraction of it suffices for the others
 FIXED = {"speaker": 0.9}  # in our talks only one of two people is ever asked about, so what a name is worth cannot be learnt
 RIDGE = (1e-2, 2e-3)  # of weights, and of what a kind of pool adds to them

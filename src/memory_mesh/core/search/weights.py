@@ -23,7 +23,7 @@ class Weights:
 
 # --- written by bench.train_ranker ---
 
-MIN_SCORES = {"recall": 0.015, "precise": 0.17}
+MIN_SCORES = {"recall": 0.005, "precise": 0.17}
 FOLLOWING = 0.2
 
 BY_VECTORS = Weights(
