@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from bench.quality.fitting import Floats, bounded, listwise, logistic, newton
 from bench.quality.lessons import AWAY, Lessons, World
-from bench.quality.measuring import figures, mean, told_apart
+from bench.quality.measuring import auc, figures, mean
 from bench.quality.pools import Pools
 from bench.quality.sets import longmemeval_s_lite
 from bench.quality.vectors import KeptEmbedder, local
@@ -235,7 +235,7 @@ def check(name: str, examples: Sequence[Example]) -> None:
         right = [(example, values) for example, values in tested if example.kind == kind and not example.away]
         ranked = [[example.ids[at] for at in np.argsort(-values, kind="stable")] for example, values in right]
         means = mean([figures(ids, example.gold) for ids, (example, _) in zip(ranked, right, strict=True) if example.gold])
-        apart = {each: told_apart([float(values.max()) for _, values in right], scores) for each, scores in wrong.items()}
+        apart = {each: auc([float(values.max()) for _, values in right], scores) for each, scores in wrong.items()}
         print(f"{kind:10s} {means}  AUC right against away {apart}")
         print(f"{'':10s} predicted → observed: {reliability(right)}")
 

@@ -3,10 +3,10 @@
     python -m bench.quality --data DIR [--sets locomo,locomo-sessions,…] [--vectors FILE] [--out FOLDER]
     python -m bench.quality --peers --data DIR [--sets locomo] [--vectors FILE] [--out FOLDER]
 
-DIR holds the folders of the data sets. "Ours" is the product as it comes; the others are plain code over the same tokens and
-vectors. Thresholds were chosen on LoCoMo's conversations 1–5, so 6–10 are told apart. The second form measures the retrieval of
-other stores with the same vectors. FILE keeps vectors between runs. FactConsolidation and the other stores need the packages of
-`make bench-peers`. A run of all sets writes its result to FOLDER.
+DIR has the folders of the data sets. "Ours" is the product as installed; the others are plain code over the same tokens and
+vectors. Thresholds were chosen on LoCoMo's conversations 1–5, so 6–10 are also shown separately. The second form measures the
+retrieval of other stores with the same vectors. FILE keeps vectors between runs. FactConsolidation and the other stores need the
+packages of `make bench-peers`. A run of all sets writes its result to FOLDER.
 """
 
 import argparse

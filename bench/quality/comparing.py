@@ -27,8 +27,8 @@ class LanceHybrid(Lance):
         if not self._indexed:
             self._table.create_fts_index("text", replace=True)
             self._indexed = True
-        asked = self._table.search(query_type="hybrid").vector(floats(self._embedder, query)).text(query)
-        return [row["key"] for row in asked.limit(LIMIT).to_list()]
+        request = self._table.search(query_type="hybrid").vector(floats(self._embedder, query)).text(query)
+        return [row["key"] for row in request.limit(LIMIT).to_list()]
 
 
 class LangGraphSingly(LangGraph):

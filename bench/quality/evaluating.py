@@ -18,7 +18,7 @@ from memory_mesh.core.search.ranker import min_scores
 OURS, PRECISE, UNCUT = "ours", "ours, precise mode", "ours, min_score 0"
 MODES = {OURS: "recall", PRECISE: "precise"}
 _CHOSEN_ON, _HELD_OUT = 5, "conversations 6–10"
-_MANY = 40  # people whose stores are open at a time
+_OPEN_AT_ONCE = 40  # people whose stores are open at a time
 _EVERY_S = 10.0  # between two lines of progress
 _TURNS = "locomo"  # the set of the questions that nothing answers, and of the reliability
 
@@ -26,7 +26,7 @@ Measured = Mapping[str, Mapping[str, float]]  # of one question, by ranker
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class QuestionResult:
     """A question of one person, the figures of each ranker, and our best scores for it in other people's memories."""
 
     person: int
@@ -47,13 +47,13 @@ class Evaluation:
     reliability: dict[str, Any] = field(default_factory=dict)
 
     def measure(self, name: str, spaces: Sequence[Space]) -> dict[str, Any]:
-        """Measure one data set; LoCoMo's questions are asked of the wrong conversations too."""
+        """Measure one data set; LoCoMo's questions are also asked of the wrong conversations."""
         people = [space for space in spaces if space.questions]
-        asked = ask(name, people, self.embedder, elsewhere=name == _TURNS)
-        parts = {part: _table(some) for part, some in _parts(name, asked).items()}
+        results = ask(name, people, self.embedder, elsewhere=name == _TURNS)
+        parts = {part: _table(some) for part, some in _parts(name, results).items()}
         self.sets[name] = {"parts": parts, "memories": sum(len(space.memories) for space in spaces)}
         if name == _TURNS:
-            self._add_nothing(asked)
+            self._add_nothing(results)
         return {"parts": parts}
 
     def measure_mixed(self, mixed: Mixed, sizes: Sequence[int] | None = None) -> None:
@@ -62,8 +62,8 @@ class Evaluation:
         self.nothing["mixed"] = rows
         self.reliability["mixed memories"] = reliability(judged)
 
-    def _add_nothing(self, asked: Sequence[Asked]) -> None:
-        parts = {"all": asked, _HELD_OUT: [each for each in asked if each.person >= _CHOSEN_ON]}
+    def _add_nothing(self, results: Sequence[QuestionResult]) -> None:
+        parts = {"all": results, _HELD_OUT: [each for each in results if each.person >= _CHOSEN_ON]}
         for part, some in parts.items():
             if not some:
                 continue
@@ -73,32 +73,32 @@ class Evaluation:
                 "wrong conversation, its names in the question": separation(right, [_best(each.swapped) for each in some]),
                 "recall@5 kept": {mode: _kept(some, ranker) for mode, ranker in (("recall", OURS), ("precise", PRECISE))},
             }
-        real = [(score, id_ in each.question.gold) for each in asked for id_, score in each.ours]
-        wrong = [(score, False) for each in asked for _, score in each.swapped]
+        real = [(score, id_ in each.question.gold) for each in results for id_, score in each.ours]
+        wrong = [(score, False) for each in results for _, score in each.swapped]
         self.reliability["own conversation"] = reliability(real)
         self.reliability["own, and swapped names"] = reliability([*real, *wrong])
 
 
-def ask(name: str, people: Sequence[Space], embedder: Embedder, *, elsewhere: bool = False) -> list[Asked]:
+def ask(name: str, people: Sequence[Space], embedder: Embedder, *, elsewhere: bool = False) -> list[QuestionResult]:
     """Ask every question of its own memories and, with `elsewhere`, of those of the next person."""
     progress = _Progress(name, sum(len(space.questions) for space in people))
-    asked: list[Asked] = []
-    for at in range(0, len(people), _MANY):
-        some = people[at : at + _MANY]
+    results: list[QuestionResult] = []
+    for at in range(0, len(people), _OPEN_AT_ONCE):
+        some = people[at : at + _OPEN_AT_ONCE]
         print(f"{name}: storing {sum(len(space.memories) for space in some):,} memories", file=sys.stderr)
         with opened(some, embedder) as meshes:
             for which, (space, ours) in enumerate(zip(some, meshes, strict=True)):
                 plain, next_ = Plain(space.memories, embedder), (which + 1) % len(some)
                 other = (some[next_], meshes[next_]) if elsewhere and len(some) > 1 else None
                 for question in space.questions:
-                    asked.append(_asked(at + which, question, ours, plain, space, other))
-                    progress.show(len(asked))
-    return asked
+                    results.append(_measure(at + which, question, ours, plain, space, other))
+                    progress.show(len(results))
+    return results
 
 
-def _asked(
+def _measure(
     person: int, question: Question, ours: Ours, plain: Plain, space: Space, other: tuple[Space, Ours] | None
-) -> Asked:  # fmt: skip
+) -> QuestionResult:  # fmt: skip
     scored, found = ours.ranked(question), plain.ranked(question)
     cuts = min_scores(_best(scored))
     for ranker, cut in {**{ranker: cuts[mode] for ranker, mode in MODES.items()}, UNCUT: 0.0}.items():
@@ -109,35 +109,35 @@ def _asked(
         wrong = other[1].ranked(question)
         renamed = other[1].ranked(swapped(question, speakers(space), speakers(other[0])))
     measured = {ranker: figures(ids, question.gold) for ranker, ids in found.items()}
-    return Asked(person=person, question=question, measured=measured, ours=scored, wrong=wrong, swapped=renamed)
+    return QuestionResult(person=person, question=question, measured=measured, ours=scored, wrong=wrong, swapped=renamed)
 
 
-def _parts(name: str, asked: Sequence[Asked]) -> dict[str, list[Measured]]:
-    parts = {"all": [each.measured for each in asked]}
+def _parts(name: str, results: Sequence[QuestionResult]) -> dict[str, list[Measured]]:
+    parts = {"all": [each.measured for each in results]}
     if name.startswith("locomo"):
-        parts[f"conversations 1–{_CHOSEN_ON}"] = [each.measured for each in asked if each.person < _CHOSEN_ON]
-        parts[_HELD_OUT] = [each.measured for each in asked if each.person >= _CHOSEN_ON]
-    for kind in sorted({each.question.kind for each in asked}):
-        parts[kind] = [each.measured for each in asked if each.question.kind == kind]
+        parts[f"conversations 1–{_CHOSEN_ON}"] = [each.measured for each in results if each.person < _CHOSEN_ON]
+        parts[_HELD_OUT] = [each.measured for each in results if each.person >= _CHOSEN_ON]
+    for kind in sorted({each.question.kind for each in results}):
+        parts[kind] = [each.measured for each in results if each.question.kind == kind]
     return {part: some for part, some in parts.items() if some}
 
 
-def _table(asked: Sequence[Measured]) -> dict[str, Any]:
-    rankers = {ranker: mean([one[ranker] for one in asked]) for ranker in (*PLAIN, *MODES, UNCUT)}
+def _table(results: Sequence[Measured]) -> dict[str, Any]:
+    rankers = {ranker: mean([one[ranker] for one in results]) for ranker in (*PLAIN, *MODES, UNCUT)}
     ahead = {}
     for figure in FIGURES:
         best = max(PLAIN, key=lambda ranker: rankers[ranker][figure])
-        ahead[figure] = (best, *interval([one[OURS][figure] for one in asked], [one[best][figure] for one in asked]))
-    return {"questions": len(asked), "rankers": rankers, "ahead": ahead}
+        ahead[figure] = (best, *interval([one[OURS][figure] for one in results], [one[best][figure] for one in results]))
+    return {"questions": len(results), "rankers": rankers, "ahead": ahead}
 
 
 def _best(scored: Scored) -> float:
     return max((score for _, score in scored), default=0.0)
 
 
-def _kept(asked: Sequence[Asked], ranker: str) -> float:
+def _kept(results: Sequence[QuestionResult], ranker: str) -> float:
     """Return the percentage of recall@5 that is left after a cut."""
-    left, all_ = (sum(each.measured[name]["recall@5"] for each in asked) for name in (ranker, UNCUT))
+    left, all_ = (sum(each.measured[name]["recall@5"] for each in results) for name in (ranker, UNCUT))
     return round(100 * left / all_, 1) if all_ else 0.0
 
 

@@ -39,7 +39,7 @@ def interval(ours: Sequence[float], theirs: Sequence[float]) -> tuple[float, flo
     return round(float(low), 1), round(float(high), 1)
 
 
-def told_apart(right: Sequence[float], wrong: Sequence[float]) -> float:
+def auc(right: Sequence[float], wrong: Sequence[float]) -> float:
     """Return the probability that a right value is larger than a wrong one (the area under the ROC curve)."""
     ordered = np.sort(np.array(wrong))
     below, up_to = np.searchsorted(ordered, right, "left"), np.searchsorted(ordered, right, "right")

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from bench.quality.measuring import Judged, told_apart
+from bench.quality.measuring import Judged, auc
 from bench.quality.ours import Scored, opened
 from bench.quality.sets import Question, Said, Space, lines
 from memory_mesh.core.ports import Embedder
@@ -34,7 +34,7 @@ def swapped(question: Question, own: Sequence[str], others: Sequence[str]) -> Qu
 def separation(right: Sequence[float], wrong: Sequence[float]) -> dict[str, Any]:
     """Return how well the best scores tell answered questions from others, and how many of the others stay empty."""
     empty = {mode: _percent([score < cut for score in wrong]) for mode, cut in MIN_SCORES.items()}
-    return {"questions": len(wrong), "auc": told_apart(right, wrong), "empty": empty}
+    return {"questions": len(wrong), "auc": auc(right, wrong), "empty": empty}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,8 +52,8 @@ def read_mixed(folder: Path = DATA) -> Mixed:
     rows = list(lines(folder / "unrelated.jsonl"))
     return Mixed(
         memories=memories,
-        unrelated=[_asked(row, row["kind"]) for row in rows if "answer" not in row],
-        controls=[_asked(row, row.get("kind", "control")) for row in rows if "answer" in row],
+        unrelated=[_question(row, row["kind"]) for row in rows if "answer" not in row],
+        controls=[_question(row, row.get("kind", "control")) for row in rows if "answer" in row],
     )
 
 
@@ -66,16 +66,16 @@ def ask_mixed(mixed: Mixed, embedder: Embedder, sizes: Sequence[int]) -> tuple[l
         with opened(spaces, embedder) as meshes:
             homes = {said.id: mesh for space, mesh in zip(spaces, meshes, strict=True) for said in space.memories}
             found = [meshes[at % len(meshes)].ranked(question) for at, question in enumerate(mixed.unrelated)]
-            held = [question for question in mixed.controls if question.gold & homes.keys()]
-            right = [homes[next(iter(question.gold))].ranked(question) for question in held]
-        rows.append({"memories": size, "stores": len(spaces), **_mixed_row(mixed.unrelated, found, held, right)})
+            controls = [question for question in mixed.controls if question.gold & homes.keys()]
+            right = [homes[next(iter(question.gold))].ranked(question) for question in controls]
+        rows.append({"memories": size, "stores": len(spaces), **_mixed_row(mixed.unrelated, found, controls, right)})
         judged += [(score, False) for scored in found for _, score in scored]
-        judged += [(score, id_ in each.gold) for each, scored in zip(held, right, strict=True) for id_, score in scored]
+        judged += [(score, id_ in each.gold) for each, scored in zip(controls, right, strict=True) for id_, score in scored]
     return rows, judged
 
 
 def _mixed_row(
-    unrelated: Sequence[Question], found: Sequence[Scored], held: Sequence[Question], right: Sequence[Scored]
+    unrelated: Sequence[Question], found: Sequence[Scored], controls: Sequence[Question], right: Sequence[Scored]
 ) -> dict[str, Any]:
     best = [max((score for _, score in scored), default=0.0) for scored in found]
     kinds: dict[str, list[float]] = {}
@@ -85,7 +85,7 @@ def _mixed_row(
             kinds.setdefault(kind, []).append(score)
     return {
         **_unrelated_row(best),
-        "controls": {"questions": len(held), **{mode: _first(held, right, cut) for mode, cut in MIN_SCORES.items()}},
+        "controls": {"questions": len(controls), **{mode: _first(controls, right, cut) for mode, cut in MIN_SCORES.items()}},
         "kinds": {kind: _unrelated_row(scores) for kind, scores in sorted(kinds.items())},
     }
 
@@ -99,15 +99,15 @@ def _unrelated_row(best: Sequence[float]) -> dict[str, Any]:
     }
 
 
-def _first(held: Sequence[Question], right: Sequence[Scored], cut: float) -> float:
+def _first(controls: Sequence[Question], right: Sequence[Scored], cut: float) -> float:
     """Return the percentage of control questions whose memory is the first result."""
     firsts = [scored[:1] for scored in right]
     return _percent(
-        [any(id_ in each.gold and score >= cut for id_, score in first) for each, first in zip(held, firsts, strict=True)]
+        [any(id_ in each.gold and score >= cut for id_, score in first) for each, first in zip(controls, firsts, strict=True)]
     )
 
 
-def _asked(row: Mapping[str, str], kind: str) -> Question:
+def _question(row: Mapping[str, str], kind: str) -> Question:
     return Question(text=row["text"], gold=frozenset({row["answer"]} if "answer" in row else ()), kind=kind, at=_AT)
 
 

@@ -8,7 +8,7 @@ from bench.picture import Line, unit_chart
 from bench.quality.measuring import Judged
 
 EDGES = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
-_FEWEST = 20  # results of a bin that is drawn
+_MIN_RESULTS = 20  # results of a bin that is drawn
 
 
 def reliability(judged: Sequence[Judged]) -> dict[str, Any]:
@@ -21,7 +21,7 @@ def reliability(judged: Sequence[Judged]) -> dict[str, Any]:
 def diagram(groups: Mapping[str, Mapping[str, Any]]) -> str:
     """Draw predicted against observed, a line for each group of questions, as SVG."""
     shown = [
-        Line(name, [(each["predicted"], each["observed"]) for each in group["bins"] if each["results"] >= _FEWEST])
+        Line(name, [(each["predicted"], each["observed"]) for each in group["bins"] if each["results"] >= _MIN_RESULTS])
         for name, group in groups.items()
     ]
     perfect = Line("perfectly calibrated", [(0.0, 0.0), (1.0, 1.0)], dashed=True)

@@ -353,4 +353,4 @@ CUT = MESH.merged({"chunking": {"max_tokens": 8, "hard_max_tokens": 12}, "valida
 def test_a_text_is_valid_if_it_has_a_valid_chunk(text: str) -> None:
     for settings in (DEFAULT, MESH, CUT, CUT.merged({"enabled": False}), CUT.merged({"validation": {"reject_empty": False}})):
         clean = pipeline.cleaned(text, settings)
-        assert not clean.strip() or pipeline.is_valid(clean, settings) == bool(scrub(clean, settings).chunks)
+        assert not clean.strip() or pipeline.has_valid_chunk(clean, settings) == bool(scrub(clean, settings).chunks)

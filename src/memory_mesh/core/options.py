@@ -82,7 +82,7 @@ def _weights(value: dict[object, object]) -> str:
     return "" if numbers and value.keys() <= {"keywords", "vectors"} else "numbers from 0 for keywords and vectors"
 
 
-# Only `Options` is instantiated. To generate the methods of the groups too would take half of the time of importing this module.
+# Only `Options` is instantiated. Generating the methods of the groups too would double the import time of this module.
 @dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class ScopeOptions:
     """Whose memories are read and written."""
@@ -129,7 +129,7 @@ class SearchOptions:
         "learnt", "how candidates are ranked: learnt, or rrf as in RFC-0011", choices=("learnt", "rrf"), project=Project.YES
     )
     search_mode: str = option(
-        "recall", "what searches of a program leave out: recall, very little; precise, all that is probably irrelevant",
+        "recall", "what searches in Python leave out: recall, very little; precise, what is probably irrelevant",
         choices=SEARCH_MODES, project=Project.YES,
     )  # fmt: skip
     channel_weights: dict[str, float] | None = option(

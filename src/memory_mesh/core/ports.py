@@ -92,7 +92,8 @@ class Store(Protocol):
     **used** of a memory that `get` or `find` returns comes in the same way from the row of its usage, which has the same id.
 
     **version** returns the version of a partition. **data_version** returns a value that every write of any process changes:
-    equal values mean that nothing was written in between. **get** returns the rows with these ids that exist.
+    equal values mean that nothing was written in between. **get** returns the rows with these ids that exist, in the order of the
+    ids.
 
     **find**, **count** and **ids** read one kind. **find** returns the newest rows first (by creation time, partition, number and
     id), at most `limit`, and continues after the row `after`. **ids** returns the ids of the matching rows in any order, without
@@ -195,12 +196,12 @@ NO_FILE: StoreFile = _NoFile()
 
 
 class Snapshot(Protocol):
-    """What one reader can see, for one search. The store is asked for changes once; later ones may show or not.
+    """The memories that one reader can see, for one search. Writes that come after it was made may be missing.
 
-    **mark** changes with the memories that the reader can see, and with no others. **data_version** is that of the store, of the
-    moment before it was asked. **speakers** returns the speakers of readable
-    memories that the query names, and the tokens that it names them by. **candidates** returns about `size` memories by
-    keywords, as many by vectors, and neighbours of the best, with their signals.
+    **mark** changes with the memories that the reader can see, and with no others. **data_version** is that of the store, read
+    before its changes were. **speakers** returns the speakers of readable memories that the query names, and the tokens that it
+    names them by. **candidates** returns about `size` memories by keywords, as many by vectors, and neighbours of the best, with
+    their signals.
     """
 
     @property

@@ -76,7 +76,10 @@ def _sealing_entry(context: Context, chain: str, head: Head, ms: int) -> Entry:
 
 
 def own_audit_rows(context: Context, entries: Sequence[Entry], data_version: Hashable = None) -> list[Row]:
-    """Return the rows that append the needed entries to the reader's own chain. With a data version its head is read once."""
+    """Return the rows that append the needed entries to the reader's own chain.
+
+    With a data version, the head is read only if it was not read at that version.
+    """
     chain, needed = own_chain(context), needed_entries(context, entries)
     known = needed and data_version is not None
     head = read_once(context, data_version, (Kind.HEAD, chain), lambda: head_of(context, chain)) if known else None

@@ -55,10 +55,7 @@ class State:
     cache: SearchCache[tuple[SearchResult, ...]] = field(default_factory=SearchCache)
     usage: UsageCounter = field(default_factory=UsageCounter)
     search_log: SearchLog = field(default_factory=SearchLog)  # searches whose audit block is not written yet
-    reads: tuple[Hashable, dict[Hashable, Any]] = (
-        None,
-        {},
-    )  # a data version of the store, and what was read at it; see `read_once`
+    reads: tuple[Hashable, dict[Hashable, Any]] = (None, {})  # a data version, and what was read at it; see `read_once`
     ledger: Accounts | None = None  # None: no paid model
     down: set[str] = field(default_factory=set)  # what was logged since the embedder failed
     warned: Event = field(default_factory=Event)  # set after the one warning about vectors of another model
@@ -149,7 +146,7 @@ def commit(context: Context, decide: Callable[[], Plan[Answer]]) -> Answer:
 
 
 def read_once(context: Context, data_version: Hashable, name: Hashable, read: Callable[[], Answer]) -> Answer:
-    """Return what `read` returns, which is called once a data version. The data version must have been read before."""
+    """Call `read`, or return what it returned at the same data version. The caller reads the data version first."""
     known, values = context.state.reads
     if known != data_version:
         values = {}

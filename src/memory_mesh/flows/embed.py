@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _META = "embedding"
 _LAST_LATIN = "\u02ff"
-_WORDS = 0.15, 0.8  # tokens for each letter where a model knows the words of a script
+_MIN_TOKENS, _MAX_TOKENS = 0.15, 0.8  # per letter, if a model has words for the script
 _EMBEDDED_AT_ONCE = 256  # texts of one write between two reports of progress
 _log = logging.getLogger("memory_mesh")
 
@@ -67,8 +67,10 @@ class Vectors(dict[str, Embedded]):
         self._progress = progress
 
     def embed(self, context: Context, texts: Sequence[str], data_version: Hashable = None) -> None:
-        """Embed the texts that are new. The model of the store is read each time, unless nothing was written since the data
-        version: it may change between two attempts."""
+        """Embed the texts that are new.
+
+        The model of the store is read each time, because it may change between two attempts; with a data version, once for it.
+        """
         embedder = context.embedder
         self._store_model = store_model(context, data_version) if embedder and (texts or self) else None
         if embedder and self._store_model and self._store_model != embedder.model:
@@ -107,7 +109,7 @@ def _embed_passages(context: Context, embedder: Embedder, texts: Sequence[str]) 
 
 
 def embed_query(context: Context, query: str, data_version: Hashable) -> Vector | None:
-    """Return the vector of a query, or None if only keywords can be searched. The store's model is read once a data version."""
+    """Return the vector of a query, or None if only keywords can be searched. The store's model is read once per data version."""
     model = store_model(context, data_version)
     if context.embedder is None or model != context.embedder.model:
         if context.embedder and model:
@@ -181,7 +183,7 @@ def is_spelled(context: Context, text: str) -> bool:
     """
     if text.isascii() or max(text) <= _LAST_LATIN or not (letters := sum(map(str.isalpha, text))):
         return False
-    return not _WORDS[0] <= token_counter(context)(text) / letters <= _WORDS[1]
+    return not _MIN_TOKENS <= token_counter(context)(text) / letters <= _MAX_TOKENS
 
 
 def passage_window(context: Context, otherwise: int) -> int:
@@ -200,7 +202,7 @@ def _of_embedder(context: Context, ask: Callable[[Embedder], int], *, otherwise:
 
 
 def store_model(context: Context, data_version: Hashable = None) -> str | None:
-    """Return the model of the store's vectors; None before the first vector. With a data version it is read once at it."""
+    """Return the model of the store's vectors; None before the first vector. With a data version, it is read once for it."""
     if data_version is not None:
         return read_once(context, data_version, _META, lambda: store_model(context))
     model = Meta.read(context.store, _META).detail.get("model")

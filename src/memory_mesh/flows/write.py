@@ -279,7 +279,7 @@ def _read(context: Context, memory_id: str) -> tuple[Memory, dict[str, int], Has
     The revision is not enough: `reembed` replaces the vector without a new revision, and a concurrent change must not undo that.
     """
     current = context.store.data_version()
-    seen = already_read(context, current)  # before the memory
+    seen = already_read(context, current)  # a version counts only if it was read before the memory
     while (memory := require_memory(context, memory_id)).partition not in seen:
         seen = {memory.partition: read_once(context, current, memory.partition, partial(context.store.version, memory.partition))}
     return memory, {memory.partition: seen[memory.partition]}, current

@@ -211,7 +211,7 @@ _EXPORT = (
 # It shows the texts of every scope, so operations with it are separate entries that no server exposes.
 _AUDITOR = Parameter("auditor", "show the texts of every agent and session; a block records this name", metavar="NAME")
 _MODE = Parameter(
-    "mode", "leave out all that is probably irrelevant, or with recall very little", metavar="MODE",
+    "mode", "precise leaves out what is probably irrelevant, recall very little", metavar="MODE",
     choices=_words("recall", "precise"), cli_default="precise",
 )  # fmt: skip
 _SEARCH = (

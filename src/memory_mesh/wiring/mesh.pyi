@@ -381,7 +381,7 @@ class AsyncMemoryMesh:
     ) -> list[SearchResult]:
         """Return the memories that are most relevant to a query, highest score first, or an empty list.
 
-        `mode` says what is left out: "recall" very little, for programs that rank the results themselves; "precise" all that is
+        `mode` says what is left out: "recall" very little, for programs that rank the results themselves; "precise" what is
         probably irrelevant, for prompts. The default is the option `search_mode`, "recall". `min_score`, if given, replaces the
         minimum score of the mode. A long memory has a `passage`, the piece of its content that fits the query best. With
         `max_chars`, results are returned while their texts (the passage, or the content of a short memory) have at most so many
@@ -450,7 +450,7 @@ class AsyncMemoryMesh:
     async def compact(self) -> bool:
         """Free the bytes of deleted and replaced memories now, and return whether they are freed.
 
-        Closing a store does it too, up to 512 MiB.
+        Closing a store does it too, unless its file is larger than 512 MiB.
         """
     def export(self, *, progress: Progress | None = None) -> AsyncIterator[str]:
         """Yield the memories that this agent and session can see, of every status, as lines of JSON, oldest first.

@@ -51,8 +51,10 @@ def block_digest(block: Block, memory: Memory | None = None, change: Row | None 
 
 
 def block_seal(block: Block, previous: str | None, digest: str | None = None) -> str:
-    """Hash a block and the seal of the previous one. Everything in it stays when the text of the block is erased. A block that
-    has no digest yet gets this one."""
+    """Hash a block and the seal of the previous one. Everything in it stays when the text of the block is erased.
+
+    `digest` is for a block that does not contain its digest yet.
+    """
     digest = block.digest if digest is None else digest
     columns = [block.chain, block.number, block.id, block.operation_type, block.created_at, block.block_hash, digest]
     return _hash([*columns, previous])

@@ -12,7 +12,7 @@ from html import unescape
 from memory_mesh.core.errors import InvalidInput
 from memory_mesh.core.model import Value
 from memory_mesh.core.redaction import Redactor
-from memory_mesh.core.scrubbing import MESH_OVERRIDES, ScrubSettings, cleaned, is_valid, joined_words, without_tags
+from memory_mesh.core.scrubbing import MESH_OVERRIDES, ScrubSettings, cleaned, has_valid_chunk, joined_words, without_tags
 
 # Keys that define the scope of a memory. Masking them would merge two readers, which is worse than an address in an id.
 SCOPE_KEYS = frozenset({"user_id", "agent_id", "session_id", "project"})
@@ -41,7 +41,7 @@ class Layer0:
             scrubbed = cleaned(redacted, self.scrub)
         except InvalidInput:
             return redacted
-        if scrubbed.strip() and not is_valid(scrubbed, self.scrub):
+        if scrubbed.strip() and not has_valid_chunk(scrubbed, self.scrub):
             rules = self.scrub.validation
             expected = f"{rules.min_length} to {rules.max_length:,} characters (scrub.validation)"
             raise InvalidInput(f"the text is rejected: it has {len(scrubbed):,} characters", expected=expected)

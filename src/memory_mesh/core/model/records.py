@@ -27,7 +27,7 @@ class Status(StrEnum):
     ARCHIVED = "archived"
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)  # without slots: `made` fills the dict of a record at once
+@dataclass(frozen=True, kw_only=True, repr=False)  # without slots: `from_fields` fills the dict of a record at once
 class MemoryRecord:
     """A memory as callers see it. Times are ISO 8601 texts in UTC."""
 
@@ -76,7 +76,7 @@ class MemoryRecord:
     redactions: dict[str, int] = field(default_factory=dict, compare=False)
 
     @classmethod
-    def made(cls, row: Row, values: dict[str, Any]) -> Self:
+    def from_fields(cls, row: Row, values: dict[str, Any]) -> Self:
         """Make the record of a row from its fields that are in `values`, which the record keeps.
 
         The generated `__init__` sets forty fields one by one, which takes ten times as long.
@@ -146,7 +146,7 @@ class SearchResult(MemoryRecord):
         """Make a result from the row of a memory."""
         values: dict[str, Any] = {name: value for name, value in row.fields.items() if name in _SHOWN}
         values["score"], values["similarity"], values["passage"] = score, similarity, passage
-        return cls.made(row, values)
+        return cls.from_fields(row, values)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -178,7 +178,7 @@ class Memory(MemoryRecord):
     def of(cls, row: Row) -> Self:
         if not row.fields.keys() <= _FIELDS:
             raise _unreadable(row, TypeError())
-        return cls.made(row, {"keywords": [], **row.fields, "number": row.number, "vector": row.vector})
+        return cls.from_fields(row, {"keywords": [], **row.fields, "number": row.number, "vector": row.vector})
 
     def record(self) -> MemoryRecord:
         """Return the public part."""

@@ -191,7 +191,7 @@ class Used(NamedTuple):
         return cls(times, last) if isinstance(times, int) and isinstance(last, str) else None
 
 
-@dataclass(frozen=True, kw_only=True)  # without slots: `made` fills the dict of a row at once
+@dataclass(frozen=True, kw_only=True)  # without slots: `from_fields` fills the dict of a row at once
 class Row:
     """One row of a store. In a put, `replaces` is the revision that the row replaces; 0 means that the row is new."""
 
@@ -208,7 +208,7 @@ class Row:
     used: Used | None = field(default=None, compare=False)  # likewise, from the row of its usage
 
     @classmethod
-    def made(cls, **fields: object) -> "Row":
+    def from_fields(cls, **fields: object) -> "Row":
         """Make a row of all its fields. The generated `__init__` takes four times as long."""
         row = cls.__new__(cls)
         row.__dict__.update(fields)

@@ -42,7 +42,7 @@ PATTERNS: tuple[Pattern, ...] = (
     *phone.PATTERNS, *keys.GENERAL,
     *assignments.PATTERNS, *commands.PATTERNS, *pairs.PATTERNS, *tables.PATTERNS,
 )  # fmt: skip
-# Patterns with the same precondition, so that it is checked once per text, and the preconditions by hint.
+# Patterns with the same precondition (gate), so that it is checked once per text. Gates are numbered, to find them by hint.
 _GATES: dict[tuple[int, bool, tuple[str, ...], Callable[[Page], bool] | None], list[tuple[int, Pattern]]] = {}
 for _rank, _pattern in enumerate(PATTERNS):
     if not _pattern.prefixes:
@@ -59,7 +59,7 @@ _BY_ID = {pattern.id: pattern for pattern in PATTERNS}
 _MAX_ROUNDS = 12
 _AROUND, _EDGE = 2048, 256
 _MAX_REMEMBERED_CHARS, _MAX_REMEMBERED = 200, 10_000
-# Most metadata has a time, and no two are equal. No pattern finds anything in one, nor after its key.
+# Times are skipped: most metadata has one, few are equal, and no pattern matches a time, with or without its key.
 _TIME_KEYS = frozenset({"event_time", "valid_from", "valid_until", "expires_at", "timestamp"})
 _TIME = LazyRegex(
     r"[12][0-9]{3}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])"

@@ -6,8 +6,8 @@ from memory_mesh.core.scrubbing.pipeline import (
     Scrubbed,
     annotate,
     cleaned,
+    has_valid_chunk,
     is_heading,
-    is_valid,
     scrub,
     section_at,
     split_chunks,
@@ -16,6 +16,6 @@ from memory_mesh.core.scrubbing.pipeline import (
 from memory_mesh.core.scrubbing.settings import MESH_OVERRIDES, Chunking, ScrubSettings
 
 __all__ = [
-    "MESH_OVERRIDES", "Chunk", "Chunking", "ScrubSettings", "Scrubbed", "annotate", "cleaned", "is_heading", "is_valid",
+    "MESH_OVERRIDES", "Chunk", "Chunking", "ScrubSettings", "Scrubbed", "annotate", "cleaned", "has_valid_chunk", "is_heading",
     "joined_words", "scrub", "section_at", "split_chunks", "validate", "without_tags",
 ]  # fmt: skip

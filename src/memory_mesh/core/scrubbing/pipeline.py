@@ -69,21 +69,21 @@ def annotate(chunks: tuple[Chunk, ...], source: str | None = None, at: str | Non
 
 def validate(chunks: tuple[Chunk, ...], settings: ScrubSettings) -> tuple[Chunk, ...]:
     """Stage 6: reject chunks that are empty or too long, or too short if a minimum is enforced."""
-    return tuple(chunk for chunk in chunks if _is_valid(chunk.text, settings.validation))
+    return tuple(chunk for chunk in chunks if _is_valid_chunk(chunk.text, settings.validation))
 
 
-def _is_valid(chunk: str, rules: Validation) -> bool:
+def _is_valid_chunk(chunk: str, rules: Validation) -> bool:
     shortest = rules.min_length if rules.enforce_min_length else 0
     return shortest <= len(chunk) <= rules.max_length and bool(chunk.strip() or not rules.reject_empty)
 
 
-def is_valid(clean: str, settings: ScrubSettings) -> bool:
+def has_valid_chunk(clean: str, settings: ScrubSettings) -> bool:
     """Return whether a clean text that is not blank has a valid chunk."""
     if not settings.enabled:
         return True
     if "#" in clean or estimate(clean) > settings.chunking.max_tokens:
         return bool(validate(split_chunks(clean, settings.chunking, estimate), settings))
-    return _is_valid(clean.lstrip("\n").rstrip(), settings.validation)  # one chunk: it is short and has no heading
+    return _is_valid_chunk(clean.lstrip("\n").rstrip(), settings.validation)  # one chunk: it is short and has no heading
 
 
 def cleaned(text: str, settings: ScrubSettings) -> str:

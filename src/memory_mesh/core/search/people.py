@@ -20,7 +20,7 @@ _GREETING = re.compile(
     re.IGNORECASE,
 )
 
-NICKNAME = 0.9  # how surely a nickname means a person
+NICKNAME = 0.9  # the closeness of a name and its nickname
 _BEGINNING, _MIN_BEGINNING = 0.8, 3  # Mel, Melanie
 _MIN_CLOSENESS = 0.5
 _MAX_EDITS = 2

@@ -157,6 +157,7 @@ def _relative_spans(text: str, query_day: date) -> Iterator[Span]:
     for match in _WEEKDAY.finditer(text):
         wanted = _WEEKDAYS.index(match["weekday"])
         before, after = (weekday - wanted - 1) % 7 + 1, (wanted - weekday - 1) % 7 + 1
+        # Without last or next: the days before and after, or today and a week ago.
         days = {-before} if match["which"] in _PAST else {after} if match["which"] in _FUTURE else {-before, before % 7 and after}
         yield from ((day + each, day + each) for each in days)
 

@@ -59,7 +59,7 @@ from memory_mesh.stores.sqlite.opening import (
 )
 from memory_mesh.stores.sqlite.queries import condition_on, documents_of, near, page, with_ids
 
-# Freeing bytes rewrites the file. Larger files are rewritten by `compact` only: nobody expects to wait long here.
+# Freeing bytes rewrites the file. Larger files are rewritten by `compact` only, so that opening and closing stay quick.
 _MAX_REWRITTEN_ON_OPENING, _MAX_REWRITTEN_ON_CLOSING = 64 * 1024 * 1024, 512 * 1024 * 1024
 _PAUSES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05)  # seconds between attempts to write; the last one repeats
 _CHECKED_FOR = 0.1  # seconds during which reads do not look again whether the file was replaced; every write does
@@ -409,7 +409,7 @@ class SqliteStore:
 
 
 def _data_version(connection: sqlite3.Connection) -> tuple[sqlite3.Connection, int, int]:
-    # The pragma tells of the writes of other connections, the counter of those of this one.
+    # The pragma changes with the writes of other connections, the counter with those of this one.
     return connection, connection.total_changes, connection.execute("PRAGMA data_version").fetchone()[0]
 
 

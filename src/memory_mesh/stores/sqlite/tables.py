@@ -409,7 +409,7 @@ def rows_of(kind: Kind, cursor: Iterable[Sequence[Any]]) -> list[Row]:
             if name in fields and (value := convert(fields.pop(name))) is not None:
                 fields[name] = value
         fields = {**more, **fields} if more else fields
-        row = Row.made(
+        row = Row.from_fields(
             kind=kind, id=id_, partition=partition, created_at=created_at, revision=revision, number=number, fields=fields,
             vector=Vector(model, data) if data is not None and model is not None else None, replaces=0,
             sealed=_sealed(sealed) if sealed else None, used=Used.of(json.loads(used)) if used else None,
