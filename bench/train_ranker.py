@@ -2,10 +2,10 @@
 
     python -m bench.train_ranker --data DIR [--vectors FILE] [--check]
 
-Learnt on LongMemEval alone (MIT): the evidence sessions as they are and as two people would talk, and the haystacks of S lite.
-Questions of question_pairs are asked only where nothing answers them. LoCoMo's licence keeps what is learnt on it from being
-shipped; the minimum scores and a few settings below were chosen by looking at its conversations 1–5. The same data give the same
-numbers. `--check` learns on half of the questions, tests on the other half, and writes nothing.
+Learnt on LongMemEval (MIT): the evidence sessions as they are and as two people would talk, and the haystacks of S lite.
+Questions of question_pairs serve only as questions that no memory answers; NOTICE names their sources. What is learnt on LoCoMo
+may not be shipped, by its licence; the minimum scores and a few settings below were chosen by looking at its conversations 1–5.
+The same data give the same numbers. `--check` learns on half of the questions, tests on the other half, and writes nothing.
 """
 
 import argparse

@@ -55,7 +55,8 @@ How to read it:
 - *recall@k* is the fraction of the evidence in the first k results, *all@10* the fraction of questions with all of it, and
   *first* the fraction whose first result is right.
 - The ranker was trained on LongMemEval, as it is and rewritten as talk of two people; its licence allows shipping the result.
-  LoCoMo's does not, so nothing was learnt from it: its conversations 1–5 chose thresholds and a few settings. So conversations
+  Questions of other open data served as questions that no memory answers; NOTICE names them. LoCoMo's licence does not allow
+  shipping, so nothing was learnt from it: thresholds and a few settings were chosen on its conversations 1–5. So conversations
   6–10 are the honest figures.
 - The two LongMemEval sets have the questions whose evidence the ranker was trained on. For them all our figures are in-sample.
 - *longmemeval-oracle-turns* is one store with every turn of all 940 evidence sessions, the assistant's long replies included.
