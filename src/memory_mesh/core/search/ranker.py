@@ -44,9 +44,10 @@ POOL_FEATURES = (
     *(f"max_{name}" for name in _MAXIMA), *(f"best_{name}" for name in _OF_BEST), "no_stranger", "words", "documents", "bias",
 )  # fmt: skip
 ODDS = ("slope", "bias")
-_UNCHANGED_AT, _NEIGHBOURS_AT = [_AT[name] for name in _UNCHANGED], [_AT[name] for name in _NEIGHBOURS]
+_UNCHANGED_AT = np.array([_AT[name] for name in _UNCHANGED])
+_NEIGHBOURS_SPAN = slice(_AT[_NEIGHBOURS[0]], _AT[_NEIGHBOURS[-1]] + 1)
 _MAY_BE_PENDING_AT = [_AT[name] for name in ("vectors", "vectors_context", "vectors_session")]
-_MAXIMA_AT, _OF_BEST_AT = [_ROW[name] for name in _MAXIMA], [_ROW[name] for name in _OF_BEST]
+_MAXIMA_AT, _OF_BEST_AT = (np.array([_ROW[name] for name in names]) for names in (_MAXIMA, _OF_BEST))
 
 _MAX_DEVIATION = 4.0
 _SMALL_POOL = 10.0  # in a pool of this size a deviation counts half
@@ -79,7 +80,12 @@ class Ranking:
     pool: Pool
     scores: NDArray[np.floating[Any]]
     min_scores: Mapping[str, float] = field(default_factory=dict)  # by search mode; 0 for a mode that is not here
-    features: Mapping[str, Signal] = field(default_factory=dict)
+    found: "Features | None" = None  # None under `rrf`
+
+    @property
+    def features(self) -> dict[str, Signal]:
+        """The features by name."""
+        return self.found.named() if self.found else {}
 
     def best(self, min_score: float) -> list[ScoredCandidate]:
         """Return the candidates with at least this score, best first; equal scores by id, descending."""
@@ -121,7 +127,7 @@ def rank(
         return Ranking(pool, np.array([fused.get(id_, -1.0) for id_ in pool.ids], np.float64))
     found = features(pool)
     scores = model(by_vectors=found.by_vectors).scores(found, spelled=spelled)
-    return Ranking(pool, scores, min_scores(float(scores.max(initial=0))), found.named())
+    return Ranking(pool, scores, min_scores(float(scores.max(initial=0))), found)
 
 
 def min_scores(best: float) -> dict[str, float]:
@@ -216,13 +222,13 @@ def features(pool: Pool) -> Features:
         return Features(rows, np.zeros(1 + len(KINDS), np.float32))
     signals = np.array([pool.signals[name] for name in _SIGNALS])
     by_vectors = bool(signals[_AT["vectors"]].any())
-    if by_vectors and not signals[_MAY_BE_PENDING_AT].all():
+    if by_vectors:
         for at in _MAY_BE_PENDING_AT:
             _fill_pending(signals[at])
     first, second = len(_DEVIATIONS), len(_DEVIATIONS) + len(_FRACTIONS)
     _deviations(signals[:first], rows[:first])
     _fractions(signals[len(_COVERAGE) : len(_COVERAGE) + len(_FRACTIONS)], rows[first:second])
-    rows[second : second + len(_UNCHANGED)] = signals[_UNCHANGED_AT]
+    signals.take(_UNCHANGED_AT, axis=0, out=rows[second : second + len(_UNCHANGED)], mode="clip")
     length, long, short, by_keywords, by_cosine, stranger = rows[second + len(_UNCHANGED) :]
     np.log1p(np.minimum(signals[_AT["length"]], _LONGEST), out=length)
     np.maximum(length - _LONG, 0, out=long)
@@ -232,8 +238,8 @@ def features(pool: Pool) -> Features:
     np.multiply(asked, rows[_ROW["vectors_before_share"]], out=by_cosine)
     # Only if memories have speakers does an unknown name mean that the query is about somebody else.
     stranger[:] = signals[_AT["stranger"]] * signals[_AT["speaker_known"]].max()
-    alone = np.mean(~signals[_NEIGHBOURS_AT].any(axis=0))
-    is_long = min(max((float(length.mean()) - _TALK) / (_CHAT - _TALK), 0.0), 1.0)
+    alone = 1 - np.count_nonzero(signals[_NEIGHBOURS_SPAN].any(axis=0)) / size
+    is_long = min(max((float(np.add.reduce(length)) / size - _TALK) / (_CHAT - _TALK), 0.0), 1.0)
     return Features(rows, np.array((1, is_long, alone), np.float32), by_vectors, pool.documents)
 
 
@@ -252,7 +258,7 @@ def log_odds(points: Signal) -> Signal:
 def pool_features(features: Features, points: Signal) -> Signal:
     """Return the features that tell whether the answer is in the pool, in the order of `POOL_FEATURES`."""
     rows, best = features.rows, points.argmax()
-    maxima = rows[_MAXIMA_AT].max(axis=1)
+    maxima = rows.take(_MAXIMA_AT, axis=0).max(axis=1)
     # In a script that the embedder hardly reads, all texts are similar: without any common word a cosine says little.
     words = min(maxima[0] / _SOME_WORDS, 1)
     others = (1 - rows[-1].max(), words, log1p(features.documents), 1)
@@ -268,7 +274,7 @@ def _fractions(rows: Signal, out: Signal) -> None:
 def _deviations(rows: Signal, out: Signal) -> None:
     """Write how many standard deviations each value lies above the mean of its row."""
     size = rows.shape[1]
-    np.subtract(rows, rows.mean(axis=1, keepdims=True), out=out)
+    np.subtract(rows, np.add.reduce(rows, axis=1, keepdims=True) / np.float32(size), out=out)
     spread = np.sqrt(np.vecdot(out, out) / size)
     weight = size / (size + _SMALL_POOL)
     factors = np.divide(weight, spread, out=np.zeros_like(spread), where=spread > _TINY)
@@ -278,6 +284,8 @@ def _deviations(rows: Signal, out: Signal) -> None:
 
 def _fill_pending(cosines: Signal) -> None:
     """Replace the 0 of memories whose vector is pending by the mean of the others."""
+    if cosines.all():
+        return
     missing = cosines == 0
-    if missing.any() and not missing.all():
+    if not missing.all():
         cosines[missing] = cosines[~missing].mean()
