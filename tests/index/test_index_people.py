@@ -87,6 +87,16 @@ def test_an_unknown_name_weakens_a_query_and_never_rules_it_out() -> None:
     assert stranger("zebedia", "katherin") == pytest.approx(1 / 3)
 
 
+def test_a_text_with_many_names_is_compared_by_the_first_of_them_only() -> None:
+    strangers = [f"bo{chr(ord('a') + at)}zz" for at in range(16)]
+    named_too = pool_of(TALK, "kate", *strangers[1:])
+    assert named_too.signals["speaker"].max() == pytest.approx(0.9)
+    assert named_too.signals["stranger"].max() == pytest.approx((15 + 0.1) / 17)
+    too_many = pool_of(TALK, "kate", *strangers)
+    assert too_many.signals["speaker"].max() == 0
+    assert too_many.signals["stranger"].max() == pytest.approx(16 / 17)
+
+
 def test_a_misspelt_name_is_hardly_a_stranger() -> None:
     assert stranger("kathrin") == pytest.approx(0.25 / 2)
     assert stranger("carrol") == pytest.approx(0.2 / 2)  # a word of the memories

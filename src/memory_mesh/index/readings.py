@@ -13,7 +13,7 @@ from memory_mesh.index.view import View
 
 Views: TypeAlias = Sequence[tuple[Table, View]]  # of each partition
 
-_MAX_UNKNOWN = 16  # words of a query that are looked up: a long text as a query has many
+_MAX_UNKNOWN = 16  # words and names of a query that are looked up: a long text as a query has many
 CORRECTED = 0.8  # the weight of a word that is one edit away from the word of the query
 
 
@@ -62,8 +62,9 @@ def find_people(query: Query, views: Views, corrections: Mapping[str, str] | Non
         return People(speakers, frozenset(), 0.0)
     exact = {word for word in query.names for (table, _), codes in zip(views, speakers, strict=True)
              if not codes.keys().isdisjoint(table.speakers_by_word.get(word, ()))}  # fmt: skip
+    others = sorted(query.names - exact)[:_MAX_UNKNOWN]  # each is compared with all speakers
     nicknames, unknown = set[str](), 0.0
-    for name in sorted(query.names - exact):
+    for name in others:
         is_known, surest = any(view.count(name) for _, view in views), 0.0
         for (table, view), codes in zip(views, speakers, strict=True):
             close = dict.fromkeys(view.addressed(name), NICKNAME) or ({} if is_known else table.speakers_like(name))
@@ -74,7 +75,7 @@ def find_people(query: Query, views: Views, corrections: Mapping[str, str] | Non
             nicknames.add(name)
         if not is_known:
             unknown += 1 - max(surest, CORRECTED if name in (corrections or {}) else 0.0)
-    return People(speakers, frozenset(nicknames), unknown / (len(query.names) + 1))
+    return People(speakers, frozenset(nicknames), unknown / (len(exact) + len(others) + 1))
 
 
 def _exact(words: Iterable[str], table: Table, view: View) -> dict[int, float]:
