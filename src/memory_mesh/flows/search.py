@@ -352,7 +352,12 @@ def _results(context: Context, request: Request, ranked: _Ranked) -> list[Search
 
     Rows are read in batches: the first one nearly always suffices.
     """
-    best, found, at = ranked.ranking.best(ranked.min_score), dict[str, SearchResult](), 0
+    first, found, at = ranked.ranking.best(ranked.min_score, request.limit), dict[str, SearchResult](), request.limit
+    for result in _read(context, ranked, first):
+        _collapse(found, result, add=True)
+    if len(first) < request.limit or (len(found) == request.limit and all(map(_is_distinct, found.values()))):
+        return list(found.values())
+    best = ranked.ranking.best(ranked.min_score)
     while len(found) < request.limit and at < len(best):
         batch = _read(context, ranked, best[at : at + request.limit])
         at += request.limit

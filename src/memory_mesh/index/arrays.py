@@ -66,7 +66,7 @@ class Texts:
         """Return the texts at these places."""
         first, listed = self._first_listed, self._listed
         if not first:
-            return [listed[at] for at in places.tolist()]
+            return list(map(listed.__getitem__, places.tolist()))
         if not listed:
             return self._decoded(places)
         base = iter(self._decoded(places[places < first]))

@@ -150,9 +150,9 @@ class QueryPostings:
             parts = bm25.parts(self._times, bm25.limits.take(self._words), lengths)
             scores = np.bincount(self._slots, parts, minlength=len(self._table))
             slots = (scores > 0).nonzero()[0]  # faster on flags than on numbers
-        slots = slots[allowed[slots]]
-        best = slots[highest(scores[slots], size)]
-        return best, scores[best]
+        slots = slots[allowed.take(slots)]
+        best = slots.take(highest(scores.take(slots), size)).astype(np.int32)
+        return best, scores.take(best)
 
     def word_counts(self, place: Ints, count: int) -> Floats:
         """Return how often each word occurs in each of `count` memories. One more place at the end has no words.
@@ -306,8 +306,8 @@ def _choose(parts: Sequence[PartitionQuery], bm25: Bm25, size: int) -> list[Ints
     chosen = []
     for part, matching, similar in zip(parts, by_keywords, by_vectors, strict=True):
         best = np.concatenate((matching[: size // 3], similar[: size // 3]))
-        near = np.concatenate(part.view.neighbours(best))
-        near = near[(near >= 0) & part.allowed[near]]
+        near = part.view.around(best)[1:3].reshape(-1)
+        near = near[(near >= 0) & part.allowed.take(near)]
         slots = distinct(matching, similar, near)
         if len(slots) > room:
             found = distinct(matching, similar)
@@ -320,6 +320,8 @@ def _choose(parts: Sequence[PartitionQuery], bm25: Bm25, size: int) -> list[Ints
 
 def _best_of_all(lists: Sequence[tuple[Ints, Floats]], size: int) -> list[Ints]:
     """Return the part of each list, best first, that belongs to the best of all lists."""
+    if len(lists) == 1 and len(lists[0][0]) <= size:
+        return [lists[0][0]]
     values = np.concatenate([np.zeros(0, np.float32), *(scores for _, scores in lists)])
     needed = nth_highest(values, size) if len(values) > size else -np.inf
     return [slots[scores >= needed] for slots, scores in lists]

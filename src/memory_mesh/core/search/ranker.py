@@ -87,9 +87,9 @@ class Ranking:
         """The features by name."""
         return self.found.named() if self.found else {}
 
-    def best(self, min_score: float) -> list[ScoredCandidate]:
-        """Return the candidates with at least this score, best first; equal scores by id, descending."""
-        return self._sorted(self.scores >= min_score)
+    def best(self, min_score: float, first: int | None = None) -> list[ScoredCandidate]:
+        """Return the candidates with at least this score, or the first ones, best first; equal scores by id, descending."""
+        return self._sorted(self.scores >= min_score, first)
 
     def below(self, min_score: float) -> list[ScoredCandidate]:
         """Return the other candidates, best first."""
@@ -102,15 +102,18 @@ class Ranking:
         alike = np.isin(among, known) & (among != 0)
         return [each for each, twin in zip(candidates, alike.tolist(), strict=True) if twin]
 
-    def _sorted(self, chosen: NDArray[np.bool_]) -> list[ScoredCandidate]:
+    def _sorted(self, chosen: NDArray[np.bool_], first: int | None = None) -> list[ScoredCandidate]:
         at = chosen.nonzero()[0]
         scores = self.scores[at]
         order = np.argsort(-scores, kind="stable")
-        places, ids = at[order].tolist(), self.pool.ids
-        found = [ScoredCandidate(score, ids[place], place) for score, place in zip(scores[order].tolist(), places, strict=True)]
-        if (np.diff(scores[order]) == 0).any():  # only equal scores are compared by id
+        if first is not None and first < len(order):
+            order = order[: np.count_nonzero(scores >= scores[order[first - 1]])]  # all that are equal to the last one
+        places, scores = at[order].tolist(), scores[order]
+        ids = map(self.pool.ids.__getitem__, places)
+        found = list(map(ScoredCandidate._make, zip(scores.tolist(), ids, places, strict=True)))
+        if (scores[1:] == scores[:-1]).any():  # only equal scores are compared by id
             found.sort(reverse=True)
-        return found
+        return found[:first]
 
 
 def rank(
