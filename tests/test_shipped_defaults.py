@@ -73,8 +73,8 @@ def test_the_mesh_finds_lessons_by_meaning() -> None:
     with MemoryMesh() as mesh:
         mesh.distill_lesson(BILLING)
         mesh.distill_lesson(OVEN)
-        assert mesh.query_lessons("prepare a dessert")[0].preventative_rule == OVEN["preventative_rule"]
-        assert mesh.query_lessons("release the invoicing application")[0].preventative_rule == BILLING["preventative_rule"]
+        assert mesh.query_lessons("cook cookies")[0].preventative_rule == OVEN["preventative_rule"]
+        assert mesh.query_lessons("credentials are out of date")[0].preventative_rule == BILLING["preventative_rule"]
 
 
 def test_without_a_language_model_extract_stores_the_whole_text_and_it_is_found_by_meaning() -> None:
@@ -89,7 +89,7 @@ def test_the_async_mesh_finds_by_meaning() -> None:
         async with AsyncMemoryMesh() as mesh:
             await mesh.add_many([(fact, None) for fact in FACTS])
             await mesh.distill_lesson(OVEN)
-            assert [lesson.severity for lesson in await mesh.query_lessons("prepare a dessert")] == ["high"]
+            assert [lesson.severity for lesson in await mesh.query_lessons("cook cookies")] == ["high"]
             return [result.content for result in await mesh.search(QUESTION)]
 
     assert asyncio.run(answers())[0] == FERRY
@@ -106,4 +106,4 @@ def test_the_command_line_finds_by_meaning() -> None:
 def test_the_command_line_finds_lessons_by_meaning() -> None:
     for lesson in (BILLING, OVEN):
         command("distill", *(word for name, text in lesson.items() for word in (f"--{FLAGS.get(name, name)}", text)))
-    assert OVEN["preventative_rule"] in command("lessons", "prepare a dessert").splitlines()[1]
+    assert OVEN["preventative_rule"] in command("lessons", "cook cookies").splitlines()[1]
