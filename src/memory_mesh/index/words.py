@@ -175,7 +175,7 @@ def _mark(word: str) -> np.uint64:
 
 def _marks(text: str, lengths: Array | Sequence[int]) -> Array:
     """Return the mark of each of the words that a text joins."""
-    codes = np.frombuffer(text.encode("utf-32-le"), np.uint32).astype(np.uint64)
+    codes = np.array([text]).view(np.uint32).astype(np.uint64)[: len(text)]
     ends = np.cumsum(lengths, dtype=np.int64)
     bits = np.uint64(1) << (codes % _HALF)
     pairs = np.uint64(1) << (_HALF + (codes[:-1] * 5 + codes[1:]) % _HALF)
