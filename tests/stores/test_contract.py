@@ -53,13 +53,14 @@ class TestSqlite(StoreContract):
         assert b"quetzal" not in _bytes(place)
         assert b"finch" in _bytes(place)
 
-    def test_what_a_tombstone_replaces_is_in_no_byte_of_any_file_after_the_close(self, store: Store, place: Path) -> None:
+    def test_what_a_tombstone_replaces_is_in_no_byte_of_any_file_after_the_close(self, store: SqliteStore, place: Path) -> None:
         block = plain(Kind.BLOCK, "b1")
         quoting = {**block.fields, "yamo_text": "preview;the quetzal nests;"}
         store.apply([*_crowd(), replace(block, fields=quoting)])
         assert b"quetzal" in _bytes(place)
         tomb = plain(Kind.BLOCK, "b1", revision=2, replaces=1)
         assert not store.apply([replace(tomb, fields={**tomb.fields, "yamo_text": "erased"})]).bytes_freed
+        assert store.has_deleted_bytes()
         store.close()
         assert b"quetzal" not in _bytes(place)
 
