@@ -9,7 +9,7 @@ from memory_mesh.core.search import SIGNALS, Pool, Signal, ranker
 from memory_mesh.core.search.ranker import rrf
 from memory_mesh.core.search.weights import BY_KEYWORDS, BY_VECTORS, NOTHING
 
-FLAGS = {"question", "question_before", "speaker", "speaker_known", "role", "when", "when_asked", "stranger"}
+FLAGS = {"question", "question_before", "speaker", "speaker_known", "role", "when", "stranger"}
 NEIGHBOURS = {f"{channel}_{side}" for channel in ("keywords", "vectors") for side in ("before", "behind")} | {"question_before"}
 # Signals that may never lower the score of a memory.
 FOR_IT = ("keywords", "keywords_context", "keywords_session", "coverage", "coverage_context", "coverage_wide", "vectors",

@@ -173,7 +173,6 @@ class _Search:
             "role": float(str(speaker or "").casefold() in self._query.roles),
             "stranger": self._stranger,
             "when": max((_fit(span, row.value("event_time")) for span in self._query.spans), default=0.0),
-            "when_asked": float(bool(self._query.spans)),
         }
 
     def _cosines(self, row: Row | None) -> list[float]:

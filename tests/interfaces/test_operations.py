@@ -17,6 +17,7 @@ import pytest
 from memory_mesh.core.audit import OPERATIONS as AUDIT_OPERATIONS
 from memory_mesh.core.learning import SEVERITIES, LessonContext
 from memory_mesh.core.model import MemoryType, Status
+from memory_mesh.core.options import SEARCH_MODES
 from memory_mesh.faces.mesh import Mesh
 from memory_mesh.flows.heartbeat import JOBS
 from memory_mesh.flows.lessons import ORDERS
@@ -181,6 +182,7 @@ def test_the_choices_are_those_of_the_code() -> None:
     assert choices["list", "status"] == tuple(Status)
     assert choices["delete-all", "memory_type"] == tuple(MemoryType)
     assert choices["search", "ranker"] == tuple(RANKERS)
+    assert choices["search", "mode"] == SEARCH_MODES
     assert choices["distill-lesson", "severity"] == tuple(SEVERITIES)
     assert choices["audit log", "operation"] == tuple(AUDIT_OPERATIONS)
     assert choices["heartbeat", "jobs"] == tuple(job.name for job in JOBS)

@@ -29,4 +29,4 @@ class StubClient:
 
 def refusal(status: int, said: Json) -> CallRefused:
     """A refusal as the HTTP client raises it."""
-    return CallRefused("it will not", status=status, said=said)
+    return CallRefused("it will not", status=status, body=said)

@@ -263,7 +263,7 @@ def test_a_refusal_is_final_and_carries_status_and_message(body: object, message
     with served(Answer(status=404, body=body), GOOD) as (client, server, pauses):  # type: ignore[arg-type]
         with pytest.raises(CallRefused, match=message) as caught:
             client.post("a", {})
-        assert (caught.value.status, caught.value.said) == (404, body)
+        assert (caught.value.status, caught.value.body) == (404, body)
         assert isinstance(caught.value, CallRefused)
         assert (len(server.requests), pauses) == (1, [])
 
@@ -277,9 +277,9 @@ def test_a_long_message_is_cut_and_an_html_page_is_left_out() -> None:
 
 
 def test_a_refusal_survives_pickling() -> None:
-    error = CallRefused("no", expected="yes", remedy="ask", status=422, said={"error": ["a", 1]})
+    error = CallRefused("no", expected="yes", remedy="ask", status=422, body={"error": ["a", 1]})
     again = pickle.loads(pickle.dumps(error))  # noqa: S301
-    assert (type(again), str(again), again.status, again.said) == (CallRefused, "no; expected yes; ask", 422, {"error": ["a", 1]})
+    assert (type(again), str(again), again.status, again.body) == (CallRefused, "no; expected yes; ask", 422, {"error": ["a", 1]})
 
 
 @pytest.mark.req("GRAPH-83")

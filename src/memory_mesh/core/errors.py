@@ -90,15 +90,15 @@ class Unreachable(CallError):
 class CallRefused(CallError):
     """The server refused the call: a wrong key, an unknown model, an unsupported request.
 
-    `status` is the HTTP status, `said` the body of the response: JSON, or else text.
+    `status` is the HTTP status, `body` what the response contains: JSON, or else text.
     """
 
-    def __init__(self, what: str, *, expected: str = "", remedy: str = "", status: int = 0, said: object = None) -> None:
+    def __init__(self, what: str, *, expected: str = "", remedy: str = "", status: int = 0, body: object = None) -> None:
         super().__init__(what, expected=expected, remedy=remedy)
-        self.status, self.said = status, said
+        self.status, self.body = status, body
 
     def __reduce__(self) -> tuple[object, ...]:
-        rebuild = partial(CallRefused, expected=self.expected, remedy=self.remedy, status=self.status, said=self.said)
+        rebuild = partial(CallRefused, expected=self.expected, remedy=self.remedy, status=self.status, body=self.body)
         return rebuild, (self.what,)
 
 

@@ -406,7 +406,6 @@ def _other_signals(query: Query, candidates: Candidates, named_speakers: Mapping
         "speaker_known": (speakers >= 0).astype(np.float32),
         "role": in_role[speakers],
         "when": _when(query.spans, table.column("event")[slots]),
-        "when_asked": np.full(len(slots), bool(query.spans), np.float32),
     }
 
 

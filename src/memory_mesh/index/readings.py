@@ -1,4 +1,4 @@
-"""What the words of a query stand for among the memories that a reader sees."""
+"""Corrections of misspelt words and the speakers that a query names, from the memories that the reader can see."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

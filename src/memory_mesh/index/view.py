@@ -171,9 +171,9 @@ class View:
         slot = self._slot_of_speaker.get(code)
         if slot is not None and self.readable[slot]:
             return True
-        said = (self._table.column("speaker") == code) & self.readable
-        if found := bool(said.any()):
-            self._slot_of_speaker[code] = int(said.argmax())
+        spoken = (self._table.column("speaker") == code) & self.readable
+        if found := bool(spoken.any()):
+            self._slot_of_speaker[code] = int(spoken.argmax())
         return found
 
     def addressed(self, name: str) -> list[int]:

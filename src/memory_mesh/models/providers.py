@@ -140,7 +140,7 @@ class AdaptiveClient:
     def _find_refused(self, error: CallRefused, names: Set[str]) -> str | None:
         if error.status not in _PARAMETER_REFUSED:
             return None
-        message = json.dumps(error.said)
+        message = json.dumps(error.body)
         mentioned = [name for name in sorted(names) if re.search(rf"(?<!\w){name}(?!\w)", message)]
         if optional := [name for name in mentioned if name in self.optional]:
             return optional[0]

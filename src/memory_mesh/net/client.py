@@ -294,7 +294,7 @@ def _parse_response(response: _Response, address: str, hide: Hide, clock: float)
             raise _Retryable(RateLimited(what, remedy=f"try again {when}"), after)
         raise _Retryable(CallError(what, remedy="try again later"), after)
     if 400 <= response.status < 500:
-        raise CallRefused(what, remedy=_REMEDIES.get(response.status, ""), status=response.status, said=content)
+        raise CallRefused(what, remedy=_REMEDIES.get(response.status, ""), status=response.status, body=content)
     raise CallError(what)
 
 

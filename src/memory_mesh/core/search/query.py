@@ -73,7 +73,6 @@ SIGNALS = (
     # its names: one unknown name weakens a query, and only several make it one about others.
     "stranger",
     "when",  # 1 if its event lies within a time that the query names, less with each day outside, 0 if either is missing
-    "when_asked",  # 1 if the query names a time
 )
 
 

@@ -57,7 +57,7 @@ _TALK, _CHAT = np.log1p([12.0, 60.0])  # the mean length of memories in a talk a
 _SOME_WORDS = 0.1  # coverage
 _TINY = 1e-6
 _MIN_CHANCE = 0.03  # of a query that was only spelled: other forms of its words may have been found by their letters
-# If even the best cosine is low, it is no match, and the best by keywords may be one.
+# A low best cosine does not count as a full match: the best by keywords may be better.
 _LOWEST_BEST = np.array([0.3 if name.startswith("vectors") else _TINY for name in _FRACTIONS], np.float32)
 _DIGITS = 4  # in which cosines of equal vectors agree
 _EQUAL = 1e-3  # relative difference of candidates that match equally well
@@ -121,7 +121,7 @@ def rank(
 ) -> Ranking:
     """Score a pool. `depth` and `weights` are for `rrf`: candidates taken from each channel, and the weight of each channel.
 
-    If the embedder only spelled the query, its vector tells letters, not meanings: it still orders the candidates, but whether
+    If the embedder only spelled the query, its vector reflects letters, not meanings: it still orders the candidates, but whether
     the answer is among them is judged by keywords.
     """
     if ranker == "rrf":
@@ -259,7 +259,7 @@ def log_odds(points: Signal) -> Signal:
 
 
 def pool_features(features: Features, points: Signal) -> Signal:
-    """Return the features that tell whether the answer is in the pool, in the order of `POOL_FEATURES`."""
+    """Return the features that predict whether the answer is in the pool, in the order of `POOL_FEATURES`."""
     rows, best = features.rows, points.argmax()
     maxima = rows.take(_MAXIMA_AT, axis=0).max(axis=1)
     # In a script that the embedder hardly reads, all texts are similar: without any common word a cosine says little.
