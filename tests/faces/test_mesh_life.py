@@ -11,7 +11,7 @@ from memory_mesh import MemoryMesh, MemoryMeshError
 from memory_mesh.core.errors import NOT_YET, MemoryDisabled, NotFound, NotYet, SettingsError, StoreClosed
 from memory_mesh.core.model import Kind, as_clock
 from memory_mesh.core.options import Options
-from memory_mesh.faces.mesh import _ELSEWHERE
+from memory_mesh.faces.handle import _ELSEWHERE
 from memory_mesh.flows import usage
 from memory_mesh.models import HashingEmbedder
 from memory_mesh.stores.ram import RamStore

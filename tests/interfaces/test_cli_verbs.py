@@ -7,14 +7,15 @@ import shlex
 import sys
 from dataclasses import fields
 from functools import wraps
-from inspect import isfunction
+from inspect import getmembers, isfunction
 from pathlib import Path
 
 import pytest
 
 from memory_mesh.core.model import Change, Extraction, MemoryRecord, SearchResult
 from memory_mesh.faces.mesh import Mesh
-from memory_mesh.interfaces.operations import COMMANDS, GROUPS, Kind, parameters
+from memory_mesh.interfaces.operation import Kind
+from memory_mesh.interfaces.operations import COMMANDS, GROUPS, parameters
 
 # Each with the reason why no command reaches it.
 UNREACHED = {
@@ -49,7 +50,7 @@ def reached(monkeypatch: pytest.MonkeyPatch) -> set[str]:
 
 
 def public(face: type) -> set[str]:
-    return {name for name, member in vars(face).items() if isfunction(member) and not name.startswith("_")}
+    return {name for name, _ in getmembers(face, isfunction) if not name.startswith("_")}
 
 
 def recording(method, called):

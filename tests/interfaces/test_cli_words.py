@@ -8,7 +8,8 @@ import pytest
 
 from memory_mesh.core.errors import NOT_YET
 from memory_mesh.interfaces import cli as cli_module
-from memory_mesh.interfaces.operations import COMMANDS, OPERATIONS, Kind, parameters
+from memory_mesh.interfaces.operation import Kind
+from memory_mesh.interfaces.operations import COMMANDS, OPERATIONS, parameters
 
 
 def content(cli, id_: str) -> str:

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from inspect import Parameter as Declared
-from inspect import isfunction, signature
+from inspect import getmembers, isfunction, signature
 from os import PathLike
 from pathlib import Path
 from types import UnionType
@@ -23,19 +23,9 @@ from memory_mesh.flows.heartbeat import JOBS
 from memory_mesh.flows.lessons import ORDERS
 from memory_mesh.flows.search import RANKERS
 from memory_mesh.interfaces import audit_views, handlers, operations, render, transfer_views, views
-from memory_mesh.interfaces.operations import (
-    GROUPS,
-    JSON,
-    LOCAL_KINDS,
-    OPERATIONS,
-    TARGET,
-    YES,
-    Effect,
-    Interface,
-    Kind,
-    Operation,
-    Parameter,
-)
+from memory_mesh.interfaces import operation as operation_types
+from memory_mesh.interfaces.operation import LOCAL_KINDS, Effect, Interface, Kind, Operation, Parameter
+from memory_mesh.interfaces.operations import GROUPS, JSON, OPERATIONS, TARGET, YES
 
 # Methods of the mesh that are no operation, each with the reason.
 NO_OPERATION = {
@@ -66,7 +56,7 @@ ANY_KIND = {  # the types that a value of a kind may have
 
 
 def public(face: type) -> set[str]:
-    return {name for name, member in vars(face).items() if isfunction(member) and not name.startswith("_")}
+    return {name for name, _ in getmembers(face, isfunction) if not name.startswith("_")}
 
 
 def unlisted(face: type) -> set[str]:
@@ -245,9 +235,9 @@ def test_what_reads_works_on_a_read_only_store_and_what_writes_does_not(cli, ope
 
 
 def test_the_table_is_plain_data_without_imports_of_ours() -> None:
-    tree = ast.parse(Path(operations.__file__).read_text(encoding="utf-8"))
-    named = [node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
-    assert [name for name in named if name.startswith("memory_mesh")] == []
+    trees = [ast.parse(Path(module.__file__ or "").read_text(encoding="utf-8")) for module in (operation_types, operations)]
+    named = {node.module or "" for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    assert {name for name in named if name.startswith("memory_mesh")} == {"memory_mesh.interfaces.operation"}
 
 
 def test_the_exit_codes_of_the_help_are_those_of_the_table() -> None:

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from memory_mesh.interfaces.operations import COMMANDS, OPERATIONS, Effect, Operation
+from memory_mesh.interfaces.operation import Effect, Operation
+from memory_mesh.interfaces.operations import COMMANDS, OPERATIONS
 from stores.files import FOREIGN, foreign_file, lane_file, older_file, snapshot
 
 READS = [one for one in OPERATIONS if one.effect is Effect.READ]

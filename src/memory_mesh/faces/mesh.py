@@ -1,57 +1,43 @@
 """The methods of `MemoryMesh`. Each parses its arguments and calls one flow.
 
 The docstrings are the reference of the public API; `tools/stubs.py` copies them to the asynchronous mesh.
-It is over 500 lines because all methods stand in one class, with their docstrings.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from copy import copy
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from os import PathLike
-from types import TracebackType
-from typing import TYPE_CHECKING, Never, Self, overload
-from weakref import ref
+from typing import overload
 
 from memory_mesh.core import checks
-from memory_mesh.core.audit import Anchored, Rekeyed, Verdict
 from memory_mesh.core.checks import whole_number
-from memory_mesh.core.errors import NOT_YET, InvalidInput, not_yet
+from memory_mesh.core.errors import InvalidInput
 from memory_mesh.core.intake import Item, Message, Metadata, NewText, Selection, is_list, read_items, read_texts
-from memory_mesh.core.learning import Distilled, Heartbeat, JobRun, LessonBlock, LessonContext, Spending
+from memory_mesh.core.learning import Spending
 from memory_mesh.core.model import (
     MIN_IMPORTANCE,
     BackedUp,
-    Block,
     Change,
     Extraction,
-    Head,
     Imported,
     MemoryRecord,
-    Reader,
     SearchResult,
     Sighting,
     Status,
 )
-from memory_mesh.core.options import validate
 from memory_mesh.core.ports import Progress, as_progress
 from memory_mesh.core.reprs import short_repr
 from memory_mesh.core.search import CacheStats, Explanation
 from memory_mesh.core.search.passages import fitting
 from memory_mesh.core.text import shortened, shown_url
-from memory_mesh.flows import embed, erase, filters, folders, lessons, models, search, sightings, usage, write
-from memory_mesh.flows.context import Context, SharedContext, Source
+from memory_mesh.faces.auditing import Auditing
+from memory_mesh.faces.learning import Learning
+from memory_mesh.flows import embed, erase, filters, folders, models, search, sightings, write
 from memory_mesh.flows.embed import Reembedded
 from memory_mesh.flows.erase import Erasure, Forgotten
 from memory_mesh.flows.filters import Filter
 from memory_mesh.flows.folders import Ingested
 from memory_mesh.flows.models import Checked
 from memory_mesh.flows.search import Request
-
-# Methods of other libraries, and what to call here.
-_ELSEWHERE = {
-    "upsert": "add(…, key=…)", "put": "add(…, key=…)", "store": "add", "remember": "add", "query": "search", "recall": "search",
-    "count": "stats().total_memories", "clear": "delete_all or forget", "reset": "delete_all or forget",
-}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,65 +59,12 @@ class MemoryStats:
         return "connected" if self.connected else "disconnected"
 
 
-class Mesh:
+class Mesh(Learning, Auditing):
     """The memory of one agent. The first call opens the store; use it as a context manager, or call `close`.
 
     The first write creates the file of the store, and so does `init`. Reading a named file that does not exist raises
     `StoreMissing`.
     """
-
-    def __init__(self, source: Source, scope: Mapping[str, str | None], root: "ref[Mesh] | None" = None) -> None:
-        self._source, self._scope = source, scope
-        self._root = root or ref(self)  # the mesh that this handle was made from
-        self._shared: SharedContext | None = None
-        self._opened: tuple[Context, Context] | None = None  # the shared context, and the same with the reader of this mesh
-        self._closed = False
-
-    def __repr__(self) -> str:
-        scope = "".join(f", {name}={value!r}" for name, value in self._scope.items() if value is not None)
-        return f"{type(self).__name__}({self._source.url!r}{scope})"
-
-    # --- lifecycle ---
-
-    def scoped(
-        self, *, user_id: str | None = None, agent_id: str | None = None, session_id: str | None = None,
-        project: str | None = None,
-    ) -> Self:  # fmt: skip
-        """Return a handle for another user, agent, session or project on the same store. What is not given is inherited.
-
-        A handle has all methods of a mesh, and takes a few microseconds to make. Closing one closes nothing that others use, and
-        the store stays open until this mesh is closed too.
-        Raises `SettingsError` for a blank name.
-        """
-        names = {"user_id": user_id, "agent_id": agent_id, "session_id": session_id, "project": project}
-        given = {name: validate(name, value) for name, value in names.items() if value is not None}
-        handle = copy(self)  # also of a subclass, with what that adds
-        Mesh.__init__(handle, self._source, {**self._scope, **given}, self._root)
-        return handle
-
-    def init(self) -> None:
-        """Open the store now instead of at the first use, and create its file if there is none."""
-        self._context().file.create_file()
-
-    def close(self) -> None:
-        """Write what is pending and close the store, unless other meshes use it. A later call opens it again.
-
-        A store that was passed to the constructor as an object stays open.
-        """
-        shared, opened, self._opened, self._closed = self._shared, self._opened, None, True
-        if shared and opened:
-            try:
-                if shared.value is opened[0]:
-                    usage.flush(opened[1])
-            finally:
-                shared.release(self)
-
-    def __enter__(self) -> Self:
-        self._context()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.close()
 
     # --- writing ---
 
@@ -344,51 +277,6 @@ class Mesh:
         """
         return embed.reembed(self._context(), as_progress(progress))
 
-    # --- lessons and scheduled jobs ---
-
-    def distill_lesson(self, context: LessonContext | Metadata, *, idempotency_key: str | None = None) -> LessonBlock:
-        """Store the lesson of a failure and return it.
-
-        A known lesson of the same pattern with at least the same confidence is returned instead; one with less confidence is
-        superseded. Raises `InvalidInput` for an incomplete context.
-        """
-        return lessons.distill_lesson(self._context(), context, key=idempotency_key)
-
-    def query_lessons(
-        self, query: str = "", *, limit: int = 10, order_by: str | None = None, mode: str = "precise",
-        session_id: str | None = None,
-    ) -> list[LessonBlock]:  # fmt: skip
-        """Return the lessons relevant to a query with their scores, or all of them for an empty query, most severe first.
-
-        `order_by` is "relevance" or "severity DESC". With a query, `mode` says what is left out, as in `search`. Lessons below
-        the option `lesson_min_confidence` are always left out.
-        """
-        return lessons.query(self._in_session(session_id), query, limit=limit, order_by=order_by, mode=mode)
-
-    def get_memories_by_pattern(self, pattern_id: str) -> list[MemoryRecord]:
-        """Return the lessons of a pattern as memories, highest confidence first."""
-        return [memory.record() for memory in lessons.by_pattern(self._reading(), pattern_id)]
-
-    def heartbeat(self, *, jobs: Sequence[str] | None = None, force: bool = False) -> Heartbeat:
-        """Run the scheduled jobs that are due, and return their results.
-
-        `jobs` names the only ones to run; `force` runs them even if they are not due. The guard runs first: if it finds damage,
-        no other job runs. Each job is run by one process at a time.
-        """
-        from memory_mesh.flows.heartbeat import beat  # loads all jobs
-
-        return beat(self._context(), jobs=jobs, force=force)
-
-    def heartbeat_log(self, *, limit: int = 20) -> list[JobRun]:
-        """Return the latest runs of the scheduled jobs, newest first."""
-        from memory_mesh.flows.heartbeat import log
-
-        return log(self._reading(), limit=limit)
-
-    def distill(self) -> Distilled:
-        """Distill lessons from the failures of the last day now, and return what was distilled and skipped."""
-        return lessons.run_distillation(self._context())
-
     # --- diagnostics ---
 
     def stats(self) -> MemoryStats:
@@ -456,81 +344,6 @@ class Mesh:
 
         return transfer.backup(self._flushed(), checks.path("file", file), as_progress(progress))
 
-    # --- audit ---
-
-    def verify(
-        self, *, agent_id: str | None = None, recalls: bool | None = None, head: tuple[int, str] | None = None,
-        anchor: str | PathLike[str] | None = None, progress: Progress | None = None,
-    ) -> list[Verdict]:  # fmt: skip
-        """Verify the audit chains of this user, and return `Sound` or `Broken` for each.
-
-        A `Broken` names the first block that was changed. `agent_id` selects the chains of one agent; `recalls` selects only
-        the chains of searches (True) or only the others (False). `head` is the number and the seal (or hash) of an earlier head,
-        and `anchor` a file of `audit_anchor`, whose heads are all compared. `Sound.signature` says whether the signature of the
-        chain was checked, and why not.
-        """
-        from memory_mesh.flows.anchor import verify
-        from memory_mesh.flows.audit import ChainSelection
-
-        selection = ChainSelection(agent_id=agent_id, recalls=recalls)
-        file = None if anchor is None else checks.path("anchor", anchor)
-        return verify(self._reading(), selection, noted=head, file=file, progress=as_progress(progress))
-
-    def audit_heads(self, *, agent_id: str | None = None, recalls: bool | None = None) -> list[Head]:
-        """Return the last block of each audit chain of this user.
-
-        Store it elsewhere: `verify(head=…)` then detects if the end of the chain was removed.
-        """
-        from memory_mesh.flows.audit import ChainSelection, heads
-
-        return heads(self._flushed(), ChainSelection(agent_id=agent_id, recalls=recalls))
-
-    def audit_anchor(self, to: str | PathLike[str] | None = None) -> Anchored:
-        """Append the heads of this user's chains to a file, or send them to a URL. The default is the option `audit_anchor`.
-
-        `verify(anchor=…)` compares them later, and finds an older copy of the store. Raises `InvalidInput` for a file that cannot
-        be used, and `CallError` if the URL cannot be called.
-        """
-        from memory_mesh.flows.anchor import anchor
-
-        return anchor(self._flushed(), None if to is None else checks.path("to", to))
-
-    def audit_rekey(self) -> Rekeyed:
-        """Make a new key for the signatures of the audit chains, and move every chain of this user to it.
-
-        The old key stays in the key file. Raises `SettingsError` if a chain is signed with a key that is not in the file.
-        """
-        from memory_mesh.flows.rekey import rekey
-
-        return rekey(self._flushed())
-
-    def audit_log(
-        self, limit: int = 20, *, operation: str | None = None, agent_id: str | None = None, recalls: bool | None = None,
-        auditor: str | None = None,
-    ) -> list[Block]:  # fmt: skip
-        """Return the latest audit blocks of this user, newest first.
-
-        Texts of memories and queries that this agent and session may not see are `withheld`. `auditor`, the name of a person,
-        shows all of them; an audit block records that first.
-        """
-        from memory_mesh.flows.audit import ChainSelection, log
-
-        selection = ChainSelection(agent_id=agent_id, recalls=recalls)
-        return log(self._flushed(), selection=selection, operation=operation, limit=limit, auditor=auditor)
-
-    def audit_export(
-        self, *, as_json: bool = True, agent_id: str | None = None, recalls: bool | None = None, auditor: str | None = None,
-        progress: Progress | None = None,
-    ) -> Iterator[str]:  # fmt: skip
-        """Yield the audit chains of this user as lines of JSON, which can be verified without the store, or in wire format.
-
-        Texts are withheld as in `audit_log`; the wire format leaves out such blocks. `auditor` shows all of them.
-        """
-        from memory_mesh.flows.audit import ChainSelection, export
-
-        selection, update = ChainSelection(agent_id=agent_id, recalls=recalls), as_progress(progress)
-        return export(self._flushed(), selection=selection, as_json=as_json, auditor=auditor, progress=update)
-
     # --- formatting ---
 
     def format_results(self, results: Sequence[SearchResult], *, max_chars: int | None = None) -> str:
@@ -563,46 +376,6 @@ class Mesh:
             max_tokens=budget,
             count=embed.token_counter(context),
         )
-
-    # --- internals ---
-
-    if not TYPE_CHECKING:  # otherwise type checkers would accept every misspelt method
-
-        def __getattr__(self, name: str) -> Never:
-            if name in NOT_YET:
-                raise not_yet(name)
-            hint = f"; use {_ELSEWHERE[name]}" if name in _ELSEWHERE else ""
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{hint}")
-
-    def _context(self) -> Context:
-        """Return the context; open it first if needed."""
-        shared, opened = self._shared, self._opened
-        if shared is None or opened is None or shared.value is not opened[0]:  # not open, or not since a fork
-            reader, root = Reader(**self._scope), self._root()
-            if root is not None and root is not self and not root._closed:
-                root._context()  # so that closing this handle leaves the store open for the next one
-            self._shared = shared = self._source.find()
-            context = shared.use(self)
-            self._opened, self._closed = (context, replace(context, reader=reader)), False
-            return self._opened[1]
-        return opened[1]
-
-    def _reading(self) -> Context:
-        """Return the context, or raise `StoreMissing` if the file of a store that was named does not exist."""
-        context = self._context()
-        context.file.require_file()
-        return context
-
-    def _flushed(self) -> Context:
-        """Return the context after all audit blocks of earlier searches are written."""
-        context = self._reading()
-        if self._shared:
-            self._shared.flush()
-        return context
-
-    def _in_session(self, session_id: str | None) -> Context:
-        context = self._reading()
-        return context if session_id is None else replace(context, reader=replace(context.reader, session_id=session_id))
 
 
 def _checked_results(given: object) -> list[SearchResult]:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from memory_mesh.core.errors import InvalidInput, shown
 from memory_mesh.interfaces import render
-from memory_mesh.interfaces.operations import COMMANDS, GROUPS, JSON, JSONL, TARGET, YES, Kind, Operation, Parameter, parameters
+from memory_mesh.interfaces.operation import Kind, Operation, Parameter
+from memory_mesh.interfaces.operations import COMMANDS, GROUPS, JSON, JSONL, TARGET, YES, parameters
 from memory_mesh.interfaces.render import Answer, Form
 from memory_mesh.interfaces.values import Call, Target, confirm, did_you_mean, merged, read
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, TextIO
 
 from memory_mesh.core.cancel import wait
 from memory_mesh.core.errors import InvalidInput
-from memory_mesh.interfaces.operations import COMMANDS, GROUPS, Kind, parameters
+from memory_mesh.interfaces.operation import Kind
+from memory_mesh.interfaces.operations import COMMANDS, GROUPS, parameters
 from memory_mesh.interfaces.render import NAME, Answer, aligned, counted, progress, safe, show, size, table
 from memory_mesh.interfaces.values import Call
 

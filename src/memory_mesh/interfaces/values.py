@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from memory_mesh.core.checks import fraction, nearest
 from memory_mesh.core.errors import InvalidInput, MemoryMeshError, shown
-from memory_mesh.interfaces.operations import Kind, Operation, Parameter
+from memory_mesh.interfaces.operation import Kind, Operation, Parameter
 from memory_mesh.interfaces.render import NAME, Form, one_line
 
 if TYPE_CHECKING:

@@ -1,0 +1,58 @@
+"""The methods of `MemoryMesh` that learn: lessons and scheduled jobs."""
+
+from collections.abc import Sequence
+
+from memory_mesh.core.intake import Metadata
+from memory_mesh.core.learning import Distilled, Heartbeat, JobRun, LessonBlock, LessonContext
+from memory_mesh.core.model import (
+    MemoryRecord,
+)
+from memory_mesh.faces.handle import Handle
+from memory_mesh.flows import lessons
+
+
+class Learning(Handle):
+    """A mesh that learns from what happened."""
+
+    def distill_lesson(self, context: LessonContext | Metadata, *, idempotency_key: str | None = None) -> LessonBlock:
+        """Store the lesson of a failure and return it.
+
+        A known lesson of the same pattern with at least the same confidence is returned instead; one with less confidence is
+        superseded. Raises `InvalidInput` for an incomplete context.
+        """
+        return lessons.distill_lesson(self._context(), context, key=idempotency_key)
+
+    def query_lessons(
+        self, query: str = "", *, limit: int = 10, order_by: str | None = None, mode: str = "precise",
+        session_id: str | None = None,
+    ) -> list[LessonBlock]:  # fmt: skip
+        """Return the lessons relevant to a query with their scores, or all of them for an empty query, most severe first.
+
+        `order_by` is "relevance" or "severity DESC". With a query, `mode` says what is left out, as in `search`. Lessons below
+        the option `lesson_min_confidence` are always left out.
+        """
+        return lessons.query(self._in_session(session_id), query, limit=limit, order_by=order_by, mode=mode)
+
+    def get_memories_by_pattern(self, pattern_id: str) -> list[MemoryRecord]:
+        """Return the lessons of a pattern as memories, highest confidence first."""
+        return [memory.record() for memory in lessons.by_pattern(self._reading(), pattern_id)]
+
+    def heartbeat(self, *, jobs: Sequence[str] | None = None, force: bool = False) -> Heartbeat:
+        """Run the scheduled jobs that are due, and return their results.
+
+        `jobs` names the only ones to run; `force` runs them even if they are not due. The guard runs first: if it finds damage,
+        no other job runs. Each job is run by one process at a time.
+        """
+        from memory_mesh.flows.heartbeat import beat  # loads all jobs
+
+        return beat(self._context(), jobs=jobs, force=force)
+
+    def heartbeat_log(self, *, limit: int = 20) -> list[JobRun]:
+        """Return the latest runs of the scheduled jobs, newest first."""
+        from memory_mesh.flows.heartbeat import log
+
+        return log(self._reading(), limit=limit)
+
+    def distill(self) -> Distilled:
+        """Distill lessons from the failures of the last day now, and return what was distilled and skipped."""
+        return lessons.run_distillation(self._context())

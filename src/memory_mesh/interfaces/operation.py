@@ -1,0 +1,137 @@
+"""What an operation and its parameters are: plain values, from which every interface is generated.
+
+This module imports nothing of memory-mesh.
+"""
+
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass, field
+from enum import StrEnum
+
+
+class Interface(StrEnum):
+    """An interface that offers operations."""
+
+    CLI = "cli"
+    REST = "rest"
+    MCP = "mcp"
+
+
+class Effect(StrEnum):
+    """The effect of an operation on stored data."""
+
+    READ = "read"
+    WRITE = "write"
+    DESTRUCTIVE = "destructive"
+
+
+class Kind(StrEnum):
+    """The type of a parameter."""
+
+    TEXT = "text"
+    INPUT = "input"  # a text that may be long; on the command line, `-` reads it from standard input
+    WORDS = "words"  # positional words, joined by spaces
+    INTEGER = "integer"
+    FRACTION = "fraction"  # a number from 0 to 1
+    OBJECT = "object"  # a JSON object
+    DURATION = "duration"  # such as 8h or 30m; in seconds
+    HEAD = "head"  # the end of an audit chain, as `audit head` prints it
+    SWITCH = "switch"  # takes no value; giving it means the opposite of its default
+    PATH = "path"
+    URL = "url"
+
+
+_METAVARS = {
+    Kind.INPUT: "TEXT", Kind.WORDS: "WORD", Kind.INTEGER: "N", Kind.FRACTION: "X", Kind.OBJECT: "JSON", Kind.HEAD: "NUMBER:HASH",
+}  # fmt: skip
+# Values that refer to this machine: a server must not accept them from its clients.
+LOCAL_KINDS = frozenset({Kind.PATH, Kind.URL})
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A parameter of an operation. `name` and `default` are those of the method."""
+
+    name: str
+    help: str
+    _: KW_ONLY
+    kind: Kind = Kind.TEXT
+    flag: str = ""  # default: the name
+    metavar: str = ""  # default: that of the kind
+    default: object = None
+    cli_default: object = None  # another default on the command line
+    default_help: str = ""  # what happens without it, if the default does not say it
+    choices: Mapping[str, object] = field(default_factory=dict)  # each word, and the value it stands for
+    required: bool = False
+    repeated: bool = False
+    positional: bool = False
+    bare: bool = False  # on the command line its value may also stand without the flag: `get ID` is `get --id ID`
+    into: str = ""  # the parameter of the method, an object, that takes this one as a key
+    option: bool = False  # not passed to the method, but used by the formatter or the view
+    shared: bool = False  # passed to the method and to the formatter
+
+    @property
+    def word(self) -> str:
+        """Its name on the command line: `--min-score`, or `QUERY` for a positional parameter."""
+        return self.shown_metavar if self.positional else self.flag or f"--{self.name.replace('_', '-')}"
+
+    @property
+    def label(self) -> str:
+        """Its name where a value is missing: `--metadata JSON`, or `ID` for one that needs no flag."""
+        return self.shown_metavar if self.positional or self.bare else f"{self.word} {self.shown_metavar}"
+
+    @property
+    def shown_metavar(self) -> str:
+        return self.metavar or _METAVARS.get(self.kind, self.kind.upper())
+
+    @property
+    def shown_default(self) -> str:
+        """The default as help texts show it; empty when there is none."""
+        default = self.cli_default or self.default
+        if self.kind is Kind.SWITCH or default in (None, ""):
+            return self.default_help
+        if self.kind is Kind.DURATION and isinstance(default, int):
+            return f"{default // 3600}h"
+        named = next((word for word, value in self.choices.items() if value == default), None)
+        return named or (", ".join(default) if isinstance(default, tuple) else str(default))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation:
+    """One operation. `aliases` gives it another name in an interface.
+
+    On the command line an alias may end with a flag: `explain` is `search --explain` there. Such an entry is a variant of the
+    command before the flag, chosen when the flag is given. A variant without a flag is chosen by its `into` parameters.
+    """
+
+    name: str
+    summary: str
+    heading: str = ""
+    method: str = ""
+    view: str = ""
+    formatter: str = ""  # a method of the mesh that turns the result into text for the view
+    handler: str = ""
+    effect: Effect = Effect.READ
+    exposed: frozenset[Interface] = frozenset({Interface.CLI})
+    aliases: Mapping[Interface, str] = field(default_factory=dict)
+    parameters: tuple[Parameter, ...] = ()
+    target: tuple[str, ...] = ("store", "agent", "user", "session", "project")  # flags of the command line
+    progress: str = ""  # `bar`: a bar on a terminal only; `lines`: elsewhere one line for each batch
+    confirm: str = ""  # the question to ask before it runs; `{given}` stands for the given scope, a name for an argument
+    examples: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if bool(self.handler) == bool(self.method and self.view):
+            raise ValueError(f"{self.name}: needs a method and a view, or a handler")
+        if self.exposed - {Interface.CLI} and (self.handler or any(one.kind in LOCAL_KINDS for one in self.parameters)):
+            raise ValueError(f"{self.name}: a handler, a path or a URL of this machine cannot be exposed by a server")
+
+    @property
+    def command(self) -> str:
+        """The words of its command, such as `audit verify`."""
+        return self.aliases.get(Interface.CLI, self.name).partition(" --")[0]
+
+    @property
+    def switch(self) -> str:
+        """The flag that chooses this variant of its command, or an empty text."""
+        _, dashes, flag = self.aliases.get(Interface.CLI, self.name).partition(" --")
+        return f"--{flag}" if dashes else ""
