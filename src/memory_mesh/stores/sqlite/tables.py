@@ -36,7 +36,7 @@ from memory_mesh.core.model import (
     fields_of,
 )
 from memory_mesh.core.ports import Changes
-from memory_mesh.stores.base import BEGINNING, KEPT_MOVES, mark_of, version_in
+from memory_mesh.stores.base import BEGINNING, KEPT_MOVES, dumped_texts, encode_json, mark_of, version_in
 
 VERSION = 5
 APPLICATION_ID = 0x4D4D5348  # "MMSH", in the header of our files: SQLite has this field to tell programs apart
@@ -286,22 +286,12 @@ class Writing:
             self.moved[name].append(key)
 
 
-_encode_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode  # making an encoder takes longer than using it
 _encode_extra = json.JSONEncoder(ensure_ascii=False).encode
-
-
-def _dumped_texts(texts: list[str]) -> str:
-    """Return a list of texts as JSON. Most need no escapes, and to join them is much faster than an encoder."""
-    joint = '","'.join(texts)
-    if not joint.isprintable() or "\\" in joint or joint.count('"') != 2 * max(len(texts) - 1, 0):
-        return _encode_json(texts)
-    return f'["{joint}"]' if texts else "[]"
-
 
 # How a value is stored, by type; other types need no conversion.
 _WRITERS: Mapping[Type, Callable[[Any], str | int | float]] = {
-    Type.TEXTS: _dumped_texts,
-    Type.JSON: _encode_json,
+    Type.TEXTS: dumped_texts,
+    Type.JSON: encode_json,
     Type.REAL: float,
     Type.BOOL: int,
 }
