@@ -10,6 +10,7 @@ from memory_mesh.core.model import COLUMNS, REQUIRED, Kind, Row, Type, Vector, c
 AT = "2026-01-01T00:00:00.000Z"
 NEEDED = {
     Kind.MEMORY: {"content": "c", "updated_at": AT},
+    Kind.SKILL: {"name": "n", "intent": "i", "content": "c", "updated_at": AT},
     Kind.BLOCK: {"chain": "c", "operation_type": "retain", "yamo_text": "t", "block_hash": "h"},
 }
 
@@ -42,8 +43,8 @@ def test_an_empty_field_is_no_field() -> None:
     assert checked(row(Kind.MEMORY, tags=[], metadata={})).fields["tags"] == []
 
 
-@pytest.mark.parametrize("kind", [kind for kind in Kind if kind not in (Kind.MEMORY, Kind.PASSAGE)])
-def test_only_memories_and_passages_have_a_vector(kind: Kind) -> None:
+@pytest.mark.parametrize("kind", [kind for kind in Kind if kind not in (Kind.MEMORY, Kind.SKILL, Kind.PASSAGE)])
+def test_only_memories_skills_and_passages_have_a_vector(kind: Kind) -> None:
     vector = Vector.of("model", [1.0])
     assert checked(replace(row(Kind.MEMORY), vector=vector)).vector.dimension == 1
     with pytest.raises(InvalidInput, match="vector"):

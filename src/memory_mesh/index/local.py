@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from memory_mesh.core.errors import StoreError
 from memory_mesh.core.model import (
     ANYTHING,
-    WITH_VECTOR,
     Key,
     Kind,
     Reader,
@@ -40,6 +39,7 @@ MAX_PARTITIONS = 4096  # in memory; the least recently used one is dropped, and 
 BATCH = 2000  # rows read together
 MAX_UNPACKED = 2000  # slots outside of the base, however small it is; otherwise a fifth of it
 MIN_FILE_SIZE = 1000  # fewer memories are read from the store as fast as from a file
+_KINDS = (Kind.MEMORY, Kind.PASSAGE)  # of the rows in the index
 _MAX_VIEWS = 4
 _MAX_FILTERS = 16  # whose results are kept, and updated after a write of up to so many memories:
 _MAX_FILTERED = 50
@@ -220,7 +220,7 @@ class Partition:
     def _build(self) -> None:
         self._replace_table()
         self._start_marks()
-        for kind in WITH_VECTOR:
+        for kind in _KINDS:
             last = None
             while rows := self._store.find(kind, equals("partition", self._name), limit=BATCH, after=last):
                 self.table.put(kind, rows)
@@ -230,7 +230,7 @@ class Partition:
 
     def _apply(self, keys: Sequence[Key]) -> None:
         changed: set[int] = set()
-        for kind in WITH_VECTOR:
+        for kind in _KINDS:
             for ids in batches([key.id for key in keys if key.kind is kind], BATCH):
                 rows = self._rows(kind, ids)
                 if dropped := self.table.drop(kind, set(ids) - {row.id for row in rows}):
@@ -291,7 +291,7 @@ class Partition:
         """Delete the file if something was erased while it was written: the eraser may have looked for it too early."""
         try:
             keys = self._store.changes(self._name, self._mark).keys
-            for kind in WITH_VECTOR:
+            for kind in _KINDS:
                 ids = {key.id for key in keys or () if key.kind is kind}
                 if keys is None or ids - {row.id for row in self._rows(kind, sorted(ids))}:
                     forget(self._store.index_folder, [self._name])

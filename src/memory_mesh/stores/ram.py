@@ -10,7 +10,7 @@ from threading import RLock
 from typing import Never
 
 from memory_mesh.core.errors import Conflict, IdTaken, MemoryDisabled, StoreClosed
-from memory_mesh.core.model import ANYTHING, MOVING, Hit, Key, Kind, Row, Sealed, Used, Vector, Where
+from memory_mesh.core.model import ANYTHING, CONTENTS, MOVING, Hit, Key, Kind, Row, Sealed, Used, Vector, Where
 from memory_mesh.core.ports import Applied, Changes
 from memory_mesh.core.search.scores import best_cosines, keyword_scores
 from memory_mesh.forks import fork_safe
@@ -122,8 +122,8 @@ class RamStore:
         return (row for row in rows if where.matches(row))
 
     def _read(self, row: Row) -> Row:
-        """Return a copy of the row; a memory with what its latest block sealed, and its usage."""
-        if row.kind is not Kind.MEMORY:
+        """Return a copy of the row; a memory or a skill with what its latest block sealed, and its usage."""
+        if row.kind not in CONTENTS:
             return _copy(row)
         usage, sealed = self._rows.get(Key(Kind.USAGE, row.id)), self._sealed.get(row.id, {}).values()
         return replace(_copy(row), sealed=max(sealed, default=None), used=Used.of(usage.fields) if usage else None)

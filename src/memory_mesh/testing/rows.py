@@ -306,6 +306,7 @@ def plain(kind: Kind, id_: str = "r1", *, partition: str = "p", number: int = 0,
     """Return a row of a kind with only its required fields."""
     fields: dict[Kind, dict[str, Value]] = {
         Kind.MEMORY: {"content": "c", "updated_at": iso(NEW_YEAR)},
+        Kind.SKILL: {"name": "n", "intent": "i", "content": "c", "updated_at": iso(NEW_YEAR)},
         Kind.BLOCK: {"chain": partition, "operation_type": "retain", "yamo_text": "t", "block_hash": "h"},
     }
     return Row(

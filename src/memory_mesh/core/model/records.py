@@ -8,7 +8,18 @@ from operator import attrgetter
 from typing import Any, ClassVar, Protocol, Self, TypeVar
 
 from memory_mesh.core.errors import InvalidInput, StoreCorrupt, shown
-from memory_mesh.core.model.rows import Kind, Row, Value, Vector, check_base, checked, checked_fields, fields_of
+from memory_mesh.core.model.rows import (
+    CONTENTS,
+    REQUIRED,
+    Kind,
+    Row,
+    Value,
+    Vector,
+    check_base,
+    checked,
+    checked_fields,
+    fields_of,
+)
 from memory_mesh.core.model.scope import MemoryType, Reader, partition_for, visible
 from memory_mesh.core.reprs import short_repr
 
@@ -81,7 +92,7 @@ class MemoryRecord:
 
         The generated `__init__` sets forty fields one by one, which takes ten times as long.
         """
-        if "content" not in values or "updated_at" not in values:
+        if not values.keys() >= _REQUIRED[row.kind]:
             raise _unreadable(row, TypeError())
         for name, new in _MUTABLE:
             if name not in values:
@@ -154,6 +165,7 @@ class Memory(MemoryRecord):
     """A memory with its internal fields: keywords, vector, fingerprint, salt, reach and position."""
 
     __repr__ = short_repr
+    kind: ClassVar[Kind] = Kind.MEMORY
 
     reach: str | None = None
     number: int = field(default=0, repr=False)
@@ -172,17 +184,30 @@ class Memory(MemoryRecord):
         return {name: getattr(self, name) for name in ("user_id", "agent_id", "session_id", "memory_type", "reach")}
 
     def row(self, *, replaces: int = 0) -> Row:
-        return _row(self, Kind.MEMORY, self.partition, replaces)
+        return _row(self, self.kind, self.partition, replaces)
 
     @classmethod
-    def of(cls, row: Row) -> Self:
-        if not row.fields.keys() <= _FIELDS:
+    def of(cls, row: Row) -> "Memory":
+        """Make the record of a memory or of a skill."""
+        kind = Skill if row.kind is Kind.SKILL else Memory
+        if not row.fields.keys() <= _FIELDS[kind.kind]:
             raise _unreadable(row, TypeError())
-        return cls.from_fields(row, {"keywords": [], **row.fields, "number": row.number, "vector": row.vector})
+        return kind.from_fields(row, {"keywords": [], **row.fields, "number": row.number, "vector": row.vector})
 
     def record(self) -> MemoryRecord:
         """Return the public part."""
         return _with_dict(MemoryRecord, {name: value for name, value in vars(self).items() if name in _PUBLIC})
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Skill(Memory):
+    """A memory that tells how to do something. Its content is the whole definition, and its vector is that of the intent."""
+
+    __repr__ = short_repr
+    kind: ClassVar[Kind] = Kind.SKILL
+
+    name: str
+    intent: str  # what it is for, in one sentence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -420,8 +445,9 @@ def change_id(memory_id: str, revision: int) -> str:
 
 
 _PUBLIC = frozenset(f.name for f in fields(MemoryRecord))
-_FIELDS = frozenset(column.name for column in fields_of(Kind.MEMORY))
-_SHOWN = _PUBLIC & _FIELDS
+_FIELDS = {kind: frozenset(column.name for column in fields_of(kind)) for kind in CONTENTS}
+_REQUIRED = {kind: frozenset(REQUIRED[kind]) for kind in CONTENTS}
+_SHOWN = _PUBLIC & _FIELDS[Kind.MEMORY]
 
 
 def _row(record: Any, kind: Kind, partition: str, replaces: int = 0) -> Row:

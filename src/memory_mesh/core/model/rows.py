@@ -27,6 +27,7 @@ class Kind(StrEnum):
     """The kind of a row."""
 
     MEMORY = "memory"
+    SKILL = "skill"  # a memory that tells how to do something; its vector is that of `intent`
     PASSAGE = "passage"  # a further vector of a long memory; `ref` is the memory
     LINK = "link"  # from `ref` to `target`
     CHANGE = "change"  # one step in the history of a memory; `ref` is the memory
@@ -39,10 +40,13 @@ class Kind(StrEnum):
 
 
 # Kinds that affect search results. Writing one raises the version of its partition; bookkeeping does not.
-MOVING = frozenset({Kind.MEMORY, Kind.PASSAGE, Kind.LINK})
+MOVING = frozenset({Kind.MEMORY, Kind.SKILL, Kind.PASSAGE, Kind.LINK})
 
 # Kinds that may have a vector.
-WITH_VECTOR = frozenset({Kind.MEMORY, Kind.PASSAGE})
+WITH_VECTOR = frozenset({Kind.MEMORY, Kind.SKILL, Kind.PASSAGE})
+
+# Kinds with contents, which audit blocks seal and a history follows.
+CONTENTS = (Kind.MEMORY, Kind.SKILL)
 
 
 class Type(Enum):
@@ -75,7 +79,7 @@ def _columns(*kinds: Kind, **types: Type) -> Iterator[Column]:
     return (Column(name, type_, frozenset(kinds), _ALIASES.get(name)) for name, type_ in types.items())
 
 
-_ALL, _OWNED, _MEMORY = tuple(Kind), (Kind.MEMORY, Kind.PASSAGE, Kind.LINK), Kind.MEMORY
+_ALL, _OWNED = tuple(Kind), (*CONTENTS, Kind.PASSAGE, Kind.LINK)
 TEXT, INT, REAL, BOOL, TIME, TEXTS, JSON = Type
 
 # These are attributes of every row; all others are keys of `Row.fields`.
@@ -85,23 +89,24 @@ COLUMNS: tuple[Column, ...] = (
     *_columns(*_ALL, id=TEXT, kind=TEXT, partition=TEXT, revision=INT, number=INT, created_at=TIME),
     # scope
     *_columns(*_ALL, user_id=TEXT, agent_id=TEXT, session_id=TEXT),
-    *_columns(_MEMORY, project=TEXT),
+    *_columns(*CONTENTS, project=TEXT),
     *_columns(*_OWNED, memory_type=TEXT, reach=TEXT),
-    *_columns(*(kind for kind in Kind if kind is not _MEMORY), ref=TEXT),
+    *_columns(*(kind for kind in Kind if kind not in CONTENTS), ref=TEXT),
     # content
-    *_columns(_MEMORY, content=TEXT),
-    *_columns(_MEMORY, Kind.BLOCK, Kind.SIGHTING, metadata=JSON),
-    *_columns(_MEMORY, tags=TEXTS, category=TEXT, keywords=TEXTS, speaker=TEXT, turn=INT),
+    *_columns(Kind.SKILL, name=TEXT, intent=TEXT),
+    *_columns(*CONTENTS, content=TEXT),
+    *_columns(*CONTENTS, Kind.BLOCK, Kind.SIGHTING, metadata=JSON),
+    *_columns(*CONTENTS, tags=TEXTS, category=TEXT, keywords=TEXTS, speaker=TEXT, turn=INT),
     # three independent numbers; relevance belongs to a query, not to a memory
-    *_columns(_MEMORY, importance=REAL, confidence=REAL),
-    *_columns(_MEMORY, Kind.SIGHTING, trust=REAL),
+    *_columns(*CONTENTS, importance=REAL, confidence=REAL),
+    *_columns(*CONTENTS, Kind.SIGHTING, trust=REAL),
     # times
-    *_columns(_MEMORY, updated_at=TIME, event_time=TIME, valid_from=TIME, valid_until=TIME, expires_at=TIME),
-    *_columns(_MEMORY, Kind.SIGHTING, last_observed=TIME, times_observed=INT),
+    *_columns(*CONTENTS, updated_at=TIME, event_time=TIME, valid_from=TIME, valid_until=TIME, expires_at=TIME),
+    *_columns(*CONTENTS, Kind.SIGHTING, last_observed=TIME, times_observed=INT),
     # status; a pending memory has no vector yet
-    *_columns(_MEMORY, status=TEXT, pinned=BOOL, pending=BOOL, superseded_by=TEXT, supersedes=TEXTS),
-    *_columns(_MEMORY, sources=TEXTS, heritage_chain=JSON, lesson_pattern_id=TEXT, source_skill_id=TEXT),
-    *_columns(_MEMORY, key=TEXT, fingerprint=TEXT, salt=TEXT),
+    *_columns(*CONTENTS, status=TEXT, pinned=BOOL, pending=BOOL, superseded_by=TEXT, supersedes=TEXTS),
+    *_columns(*CONTENTS, sources=TEXTS, heritage_chain=JSON, lesson_pattern_id=TEXT, source_skill_id=TEXT),
+    *_columns(*CONTENTS, key=TEXT, fingerprint=TEXT, salt=TEXT),
     # passages: the position of a part of a long memory in its text
     *_columns(Kind.PASSAGE, Kind.BLOCK, content_hash=TEXT),
     *_columns(Kind.PASSAGE, source=TEXT, section=TEXTS, text_start=INT, text_end=INT),
@@ -137,6 +142,7 @@ FILTERABLE: Mapping[str, Column] = {
 # The NOT NULL columns of the documents' tables.
 REQUIRED: Mapping[Kind, tuple[str, ...]] = {
     Kind.MEMORY: ("content", "updated_at"),
+    Kind.SKILL: ("name", "intent", "content", "updated_at"),
     Kind.BLOCK: ("chain", "operation_type", "yamo_text", "block_hash"),
 }
 

@@ -150,19 +150,17 @@ RECORDS = Table(
     "mesh_records", _records,
     (*BASE, "user_id", "agent_id", "session_id", "memory_type", "reach", "ref", "target"), {}, {},
 )  # fmt: skip
-# The table of the document for skills; rows of that kind go into it as soon as the core has the kind.
 SKILLS = Table(
-    "synthesized_skills", _skills, _own(Kind("skill")) if "skill" in [*Kind] else BASE[:1], _TEXTUAL,
-    {"created_at": _time_of("created_at")},
-)  # fmt: skip
+    "synthesized_skills", _skills, _own(Kind.SKILL), {**_TEXTUAL, "content": "yamo_text"}, {"created_at": _time_of("created_at")}
+)
 
 TABLES = (MEMORIES, BLOCKS, SKILLS, RECORDS)
-_TABLE_OF = {"memory": MEMORIES, "block": BLOCKS, "skill": SKILLS}
+_TABLE_OF = {Kind.MEMORY: MEMORIES, Kind.BLOCK: BLOCKS, Kind.SKILL: SKILLS}
 
 
 def table_of(kind: Kind) -> Table:
     """Return the table that has the rows of a kind."""
-    return _TABLE_OF.get(kind.value, RECORDS)
+    return _TABLE_OF.get(kind, RECORDS)
 
 
 @cache

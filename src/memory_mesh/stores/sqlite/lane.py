@@ -10,7 +10,7 @@ from contextlib import suppress
 from memory_mesh.core.errors import InvalidInput
 from memory_mesh.core.model import Key, Kind, MemoryType, Value, iso, parse_time, partition
 from memory_mesh.core.search import tokens
-from memory_mesh.stores.sqlite.tables import forget_moves, record_moves
+from memory_mesh.stores.sqlite.moves import forget_moves, record_moves
 
 # The columns of Memory Lane's table, by which its files are recognised.
 COLUMNS = frozenset(

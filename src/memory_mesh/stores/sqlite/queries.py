@@ -197,10 +197,10 @@ def with_ids(kind: Kind) -> str:
 
 def near(kind: Kind, vector: Vector, where: Where) -> Sql:
     """Build the query for ids and vectors of one model and dimension; a passage has the id of its memory."""
-    condition = condition_on(kind, where)
+    condition, column = condition_on(kind, where), table_of(kind).vector
     owners = f"FROM {table_of(kind).name} WHERE ({condition.text})"
-    same = "model = ? AND length(embedding) = ?"
-    text, params = f"SELECT id, embedding {owners} AND {same}", (*condition.params, vector.model, len(vector.data))
+    same = f"model = ? AND length({column}) = ?"
+    text, params = f"SELECT id, {column} {owners} AND {same}", (*condition.params, vector.model, len(vector.data))
     if kind is Kind.MEMORY:
         text += f" UNION ALL SELECT ref, embedding FROM records WHERE kind = 'passage' AND {same} AND ref IN (SELECT id {owners})"
         params = (*params, vector.model, len(vector.data), *condition.params)

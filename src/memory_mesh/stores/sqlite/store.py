@@ -42,7 +42,7 @@ from memory_mesh.core.ports import Applied, Changes, Progress, Step, no_step
 from memory_mesh.core.search.scores import best_cosines, keyword_scores
 from memory_mesh.stores.base import check_unique
 from memory_mesh.stores.files import find_bytes, remove_parts, whole_file
-from memory_mesh.stores.sqlite import tables
+from memory_mesh.stores.sqlite import moves, tables
 from memory_mesh.stores.sqlite.opening import (
     LOGS,
     FileId,
@@ -106,7 +106,7 @@ class SqliteStore:
                 before = _data_version(connection)
                 self._step("store.begun")
                 for partition, version in (seen or {}).items():
-                    if tables.state_of(connection, partition)[0] != version:
+                    if moves.state_of(connection, partition)[0] != version:
                         raise Conflict(f"partition {partition} has changed")
                 change = tables.Writing(connection)
                 for key in deletes:
@@ -114,7 +114,7 @@ class SqliteStore:
                 self._step("store.deleted")
                 change.put(puts)
                 self._step("store.put")
-                versions = tables.record_moves(connection, change.moved, seen)
+                versions = moves.record_moves(connection, change.moved, seen)
                 replaced = any(row.replaces and row.kind is Kind.BLOCK for row in puts)
                 if deletes or replaced:
                     tables.mark_unfreed(connection)
@@ -128,7 +128,7 @@ class SqliteStore:
 
     def version(self, partition: str) -> int:
         with self._use() as connection:
-            return tables.state_of(connection, partition)[0]
+            return moves.state_of(connection, partition)[0]
 
     def data_version(self) -> Hashable:
         with self._using() as opened:
@@ -154,7 +154,7 @@ class SqliteStore:
 
     def changes(self, partition: str, since: str | None = None) -> Changes:
         with self._use() as connection:
-            return tables.changes_of(connection, partition, since)
+            return moves.changes_of(connection, partition, since)
 
     def nearest(self, kind: Kind, vector: Vector, where: Where = ANYTHING, *, limit: int) -> list[Hit]:
         if kind is Kind.BLOCK:

@@ -1,9 +1,7 @@
-"""The tables of the SQLite store: create and upgrade them, write and read rows, and log the moves.
+"""The tables of the SQLite store: create and upgrade them, write and read rows.
 
 `memories` is the table of Memory Lane with our columns added, so its files open here and its program can read what we write;
-see `lane`. `yamo_blocks` is the table of RFC-0011.
-
-A move is a put or a delete of a row that affects searches (`MOVING`). Each move raises the version of its partition by one.
+see `lane`. `yamo_blocks` and `synthesized_skills` are the tables of RFC-0011.
 """
 
 import json
@@ -12,18 +10,17 @@ import secrets
 import sqlite3
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import groupby
 from operator import attrgetter
-from pathlib import Path
 from typing import Any
 
 from memory_mesh.core.errors import Conflict, IdTaken, StoreCorrupt, StoreTooNew, shown
 from memory_mesh.core.model import (
     BASE,
     COLUMNS,
+    CONTENTS,
     MOVING,
     Key,
     Kind,
@@ -35,13 +32,11 @@ from memory_mesh.core.model import (
     Vector,
     fields_of,
 )
-from memory_mesh.core.ports import Changes
-from memory_mesh.stores.base import BEGINNING, KEPT_MOVES, dumped_texts, encode_json, mark_of, version_in
+from memory_mesh.stores.base import dumped_texts, encode_json
+from memory_mesh.stores.sqlite import moves
 
-VERSION = 5
+VERSION = 6
 APPLICATION_ID = 0x4D4D5348  # "MMSH", in the header of our files: SQLite has this field to tell programs apart
-
-_TRIMMED_EVERY = 1_000  # moves; trimming the log less often keeps most changes fast
 
 # `{added}` is where our columns go.
 _TABLES = (
@@ -52,16 +47,12 @@ _TABLES = (
     """CREATE TABLE IF NOT EXISTS yamo_blocks (
       id TEXT PRIMARY KEY, agent_id TEXT, operation_type TEXT NOT NULL, yamo_text TEXT NOT NULL, timestamp TEXT NOT NULL,
       block_hash TEXT NOT NULL, prev_hash TEXT, metadata TEXT{added})""",
+    """CREATE TABLE IF NOT EXISTS synthesized_skills (
+      id TEXT PRIMARY KEY, name TEXT NOT NULL, intent TEXT NOT NULL, yamo_text TEXT NOT NULL, vector BLOB, metadata TEXT,
+      created_at TEXT NOT NULL{added})""",
     """CREATE TABLE IF NOT EXISTS records (
       kind TEXT NOT NULL, id TEXT NOT NULL, embedding BLOB, model TEXT, extra TEXT{added},
       PRIMARY KEY (kind, id)) WITHOUT ROWID""",
-)
-_LOG = (
-    """CREATE TABLE IF NOT EXISTS partitions (
-      partition TEXT PRIMARY KEY, version INTEGER NOT NULL, nonce TEXT NOT NULL) WITHOUT ROWID""",
-    """CREATE TABLE IF NOT EXISTS moves (
-      partition TEXT NOT NULL, version INTEGER NOT NULL, nonce TEXT NOT NULL, kind TEXT NOT NULL, id TEXT NOT NULL,
-      PRIMARY KEY (partition, version)) WITHOUT ROWID""",
 )
 
 _INDEXES = (
@@ -96,6 +87,7 @@ class Table:
     name: str
     columns: frozenset[str]
     renamed: Mapping[str, str] = field(default_factory=dict)
+    vector: str = "embedding"
 
     def physical(self, column: str) -> str:
         return self.renamed.get(column, column)
@@ -111,11 +103,18 @@ def _promoted(kind: Kind) -> frozenset[str]:
 
 MEMORIES = Table("memories", _promoted(Kind.MEMORY))
 BLOCKS = Table("yamo_blocks", _promoted(Kind.BLOCK), {"created_at": "timestamp"})
-RECORDS = Table("records", frozenset({*BASE, "user_id", "agent_id", "session_id", "memory_type", "reach", "ref", "target"}))
+_SCOPE = ("user_id", "agent_id", "session_id", "memory_type", "reach")
+SKILLS = Table(
+    "synthesized_skills",
+    frozenset({*BASE, *_SCOPE, "name", "intent", "content", "metadata", "tags", "status", "sources", "fingerprint"}) - {"kind"},
+    {"content": "yamo_text"},
+    vector="vector",
+)
+RECORDS = Table("records", frozenset({*BASE, *_SCOPE, "ref", "target"}))
 
 
 def table_of(kind: Kind) -> Table:
-    return {Kind.MEMORY: MEMORIES, Kind.BLOCK: BLOCKS}.get(kind, RECORDS)
+    return {Kind.MEMORY: MEMORIES, Kind.BLOCK: BLOCKS, Kind.SKILL: SKILLS}.get(kind, RECORDS)
 
 
 def of_kind(kind: Kind) -> str:
@@ -130,9 +129,9 @@ def prepare(connection: sqlite3.Connection) -> None:
     old = columns_of(connection, "partitions") >= {"documents", "length"}
     if old:
         connection.execute("ALTER TABLE partitions RENAME TO partitions_1")
-    for statement in _LOG:
+    for statement in moves.TABLES:
         connection.execute(statement)
-    for statement, table in zip(_TABLES, (MEMORIES, BLOCKS, RECORDS), strict=True):
+    for statement, table in zip(_TABLES, (MEMORIES, BLOCKS, SKILLS, RECORDS), strict=True):
         connection.execute(_with_columns(statement, table))
         _complete(connection, table)
     for index in ("blocks_by_ref", "memories_by_status", "memories_by_sources"):  # of schemas 2 and 4
@@ -144,7 +143,7 @@ def prepare(connection: sqlite3.Connection) -> None:
         connection.execute("INSERT INTO partitions SELECT partition, version, '' FROM partitions_1")
         connection.execute("DROP TABLE partitions_1")
         connection.execute("DROP TABLE IF EXISTS postings")
-        forget_moves(connection)
+        moves.forget_moves(connection)
         mark_unfreed(connection)
     connection.execute("INSERT OR REPLACE INTO mesh_meta VALUES ('schema', ?)", (str(VERSION),))
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
@@ -318,7 +317,7 @@ def layout_of(kind: Kind) -> Layout:
     own = [column for column in fields if column.name in table.columns]
     writers = ((place, _WRITERS.get(column.type)) for place, column in enumerate(own, start=len(base)))
     columns = [table.physical(name) for name in (*base, *(column.name for column in own))]
-    columns += ["extra", "embedding", "model"] if table is not BLOCKS else []
+    columns += ["extra", table.vector, "model"] if table is not BLOCKS else []
     columns += ["collection"] if table is MEMORIES else []
     names, marks, same = ", ".join(columns), ", ".join("?" * len(columns)), f"WHERE {of_kind(kind)}id = ?"
     return Layout(
@@ -357,10 +356,10 @@ _READERS: Mapping[Type, Callable[[Any], Value]] = {
 
 # What the latest block of a memory sealed, and its usage. Read in the same statement, so that all are of the same state.
 _SEALED = (
-    "(SELECT memory_revision || ' ' || content_hash FROM yamo_blocks WHERE ref = memories.id AND content_hash IS NOT NULL "
+    "(SELECT memory_revision || ' ' || content_hash FROM yamo_blocks WHERE ref = {table}.id AND content_hash IS NOT NULL "
     "AND typeof(memory_revision) = 'integer' ORDER BY memory_revision DESC, content_hash DESC LIMIT 1)"
 )
-_USED = "(SELECT extra FROM records WHERE kind = 'usage' AND id = memories.id)"
+_USED = "(SELECT extra FROM records WHERE kind = 'usage' AND id = {table}.id)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -378,8 +377,8 @@ def reading_of(kind: Kind) -> Reading:
     table = table_of(kind)
     own = [column for column in fields_of(kind) if column.name in table.columns]
     base = [table.physical(name) for name in ("id", "partition", "created_at", "revision", "number")]
-    further = ["NULL"] * 3 if table is BLOCKS else ["embedding", "model", "extra"]
-    derived = [_SEALED, _USED] if table is MEMORIES else ["NULL"] * 2
+    further = ["NULL"] * 3 if table is BLOCKS else [table.vector, "model", "extra"]
+    derived = [_SEALED.format(table=table.name), _USED.format(table=table.name)] if kind in CONTENTS else ["NULL"] * 2
     return Reading(
         ", ".join([*base, *further, *derived, *(table.physical(column.name) for column in own)]),
         tuple(column.name for column in own),
@@ -411,80 +410,3 @@ def rows_of(kind: Kind, cursor: Iterable[Sequence[Any]]) -> list[Row]:
 def _sealed(text: str) -> Sealed:
     revision, _, hash_ = text.partition(" ")
     return Sealed(int(revision), hash_)
-
-
-# --- moves ---
-
-
-def state_of(connection: sqlite3.Connection, partition: str) -> tuple[int, str]:
-    """Return the version of a partition and the nonce of its last change."""
-    query = "SELECT version, nonce FROM partitions WHERE partition = ?"
-    return connection.execute(query, (partition,)).fetchone() or (0, "")
-
-
-def record_moves(
-    connection: sqlite3.Connection, moved: Mapping[str, Sequence[Key]], versions: Mapping[str, int] | None = None
-) -> dict[str, int]:
-    """Raise the version of each partition by its moves, and log them, in the caller's transaction. Return the new versions.
-    `versions` has those that the transaction has read already."""
-    new: dict[str, int] = {}
-    nonce = secrets.token_hex(8)  # the random function of SQLite would repeat itself on both sides of a fork
-    for name, keys in moved.items():
-        before = versions[name] if versions and name in versions else state_of(connection, name)[0]
-        after = before + len(keys)
-        connection.execute("INSERT OR REPLACE INTO partitions VALUES (?, ?, ?)", (name, after, nonce))
-        connection.executemany(
-            "INSERT INTO moves VALUES (?, ?, ?, ?, ?)",
-            [(name, at, nonce, key.kind.value, key.id) for at, key in enumerate(keys, before + 1)],
-        )
-        if after // _TRIMMED_EVERY > before // _TRIMMED_EVERY:
-            connection.execute("DELETE FROM moves WHERE partition = ? AND version <= ?", (name, after - KEPT_MOVES))
-        new[name] = after
-    return new
-
-
-def forget_moves(connection: sqlite3.Connection) -> None:
-    """Clear the log and raise every version: readers that follow a partition must read all of it again."""
-    connection.execute("DELETE FROM moves")
-    connection.execute("UPDATE partitions SET version = version + 1, nonce = ?", (secrets.token_hex(8),))
-    # The new log starts with an entry without a row, so that readers can follow from this state.
-    connection.execute("INSERT INTO moves SELECT partition, version, nonce, '', '' FROM partitions")
-
-
-def changes_of(connection: sqlite3.Connection, partition: str, since: str | None) -> Changes:
-    """Return the moves since a mark, or None for the keys when the mark is unknown."""
-    now, version = mark_of(*state_of(connection, partition)), version_in(since)
-    if since == now:
-        return Changes(now, ())
-    if version is None:
-        return Changes(now, None)
-    # One statement reads one snapshot: its first move produced the old mark, its last move produces the new one.
-    query = "SELECT version, nonce, kind, id FROM moves WHERE partition = ? AND version >= ? ORDER BY version"
-    moves = connection.execute(query, (partition, version)).fetchall()
-    if since == BEGINNING and moves and moves[0][0] == 1:
-        new = moves
-    elif moves and mark_of(*moves[0][:2]) == since:
-        new = moves[1:]
-    else:
-        return Changes(now, None)
-    return Changes(mark_of(*moves[-1][:2]), [Key(Kind(kind), id_) for _, _, kind, id_ in new])
-
-
-_FAULTS = {
-    "memories with unreadable keywords": """
-        SELECT count(*) FROM memories
-        WHERE partition IS NOT NULL AND CASE json_valid(keywords) WHEN 1 THEN json_type(keywords) END IS NOT 'array'""",
-    "memories in partitions without a version": """
-        SELECT count(*) FROM memories WHERE partition IS NOT NULL AND partition NOT IN (SELECT partition FROM partitions)""",
-    "partitions whose log does not end at their version": """
-        SELECT count(*) FROM (SELECT partition, max(version) AS version, nonce FROM moves GROUP BY partition) AS last
-        LEFT JOIN partitions USING (partition) WHERE (last.version, last.nonce) IS NOT (partitions.version, partitions.nonce)""",
-}
-
-
-def derived_faults(file: Path) -> list[str]:
-    """Return what is wrong with the keywords, versions and logs of a store file. A fault makes searches miss memories."""
-    with closing(sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True)) as connection:
-        connection.execute("BEGIN")
-        counts = {what: connection.execute(query).fetchone()[0] for what, query in _FAULTS.items()}
-    return [f"{number} {what}" for what, number in counts.items() if number]

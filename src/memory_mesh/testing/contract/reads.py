@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from memory_mesh.core.errors import Conflict, IdTaken, StoreClosed
 from memory_mesh.core.model import (
     ANYTHING,
+    CONTENTS,
     And,
     Compare,
     In,
@@ -76,19 +77,20 @@ class FindsInOrder(Subject):
         assert ids(store.find(kind, limit=2, after=first[-1])) == ["c", "b"]
         assert store.find(kind, after=store.find(kind)[-1]) == []
 
-    def test_a_memory_comes_with_what_its_latest_block_sealed(self, store: Store) -> None:
+    @pytest.mark.parametrize("kind", CONTENTS)
+    def test_a_memory_or_skill_comes_with_what_its_latest_block_sealed(self, store: Store, kind: Kind) -> None:
         def block(id_: str, ref: str, hash_: str | None, revision: int | None) -> Row:
             row = plain(Kind.BLOCK, id_, number=int(id_))
             return replace(row, fields={**row.fields, "ref": ref, "content_hash": hash_, "memory_revision": revision})
 
-        store.apply([memory(id_) for id_ in "abc"])
+        store.apply([plain(kind, id_) for id_ in "abc"])
         store.apply([block("1", "a", "x", 1), block("2", "a", "y", 10), block("3", "a", "z", 2), block("4", "b", None, None)])
         expected = {"a": Sealed(10, "y"), "b": None, "c": None}
-        assert {id_: row.sealed for id_, row in store.get(Kind.MEMORY, list("abc")).items()} == expected
-        assert {row.id: row.sealed for row in store.find(Kind.MEMORY, limit=9)} == expected
+        assert {id_: row.sealed for id_, row in store.get(kind, list("abc")).items()} == expected
+        assert {row.id: row.sealed for row in store.find(kind, limit=9)} == expected
         assert [row.sealed for row in store.find(Kind.BLOCK)] == [None] * 4
         store.apply(deletes=[Key(Kind.BLOCK, "2")])
-        assert store.get(Kind.MEMORY, ["a"])["a"].sealed == Sealed(2, "z")
+        assert store.get(kind, ["a"])["a"].sealed == Sealed(2, "z")
 
     def test_a_memory_comes_with_its_usage(self, store: Store) -> None:
         def usage(id_: str, times: int, revision: int) -> Row:

@@ -32,6 +32,7 @@ from memory_mesh.testing.rows import (
     ids,
     memory,
     passage,
+    plain,
     property_test,
     query,
     scores,
@@ -103,8 +104,14 @@ class RanksByCosine(Subject):
         store.apply([memory("m1", vector=[1, 0]), passage("x1", "m1", [0, 1])])
         assert _rounded(store.nearest(Kind.PASSAGE, query(0, 1), limit=9)) == [("x1", 1.0)]
 
-    @pytest.mark.parametrize("kind", sorted(frozenset(Kind) - {Kind.MEMORY, Kind.PASSAGE}))
-    def test_a_kind_without_vectors_has_nothing_near(self, store: Store, kind: Kind) -> None:
+    def test_skills_are_looked_for_by_themselves(self, store: Store) -> None:
+        skills = [replace(plain(Kind.SKILL, id_), vector=query(*values)) for id_, values in {"s1": (1, 0), "s2": (0, 1)}.items()]
+        store.apply([*skills, memory("m1", vector=[1, 0])])
+        assert _rounded(store.nearest(Kind.SKILL, query(1, 0), limit=9)) == [("s1", 1.0), ("s2", 0.0)]
+        assert ids(_nearest(store, 1, 0)) == ["m1"]
+
+    @pytest.mark.parametrize("kind", sorted(frozenset(Kind) - {Kind.MEMORY}))
+    def test_the_vector_of_a_memory_is_near_to_no_other_kind(self, store: Store, kind: Kind) -> None:
         store.apply([memory("m1", vector=[1, 0])])
         assert store.nearest(kind, query(1, 0), limit=9) == []
 
