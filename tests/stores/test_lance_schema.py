@@ -58,7 +58,7 @@ def test_the_version_of_a_schema_is_told_by_the_session_id() -> None:
     assert [is_schema_v1(memories_v2()), is_schema_v2(memories_v2())] == [False, True]
     assert is_schema_v2(MEMORIES.schema(384))
     assert is_schema_v2(pa.schema([pa.field("session_id", TEXT)]))
-    assert not is_schema_v1(pa.schema([pa.field("id", TEXT)]))
+    assert is_schema_v1(pa.schema([pa.field("id", TEXT)]))
 
 
 @pytest.mark.req("MESH-036")

@@ -73,15 +73,16 @@ def whole_file(path: Path) -> Iterator[Path]:
     os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
     try:
         yield part
-        _sync(part)
+        sync(part)
         os.link(part, path)  # atomic, and never replaces an existing file
     finally:
         part.unlink(missing_ok=True)
     with suppress(PermissionError):  # Windows opens no folders
-        _sync(path.parent)
+        sync(path.parent)
 
 
-def _sync(path: Path) -> None:
+def sync(path: Path) -> None:
+    """Write what the system still has in memory of a file or folder to the disk. Raises `OSError`."""
     opened = os.open(path, os.O_RDWR if path.is_file() else os.O_RDONLY)
     try:
         os.fsync(opened)

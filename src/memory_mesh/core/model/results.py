@@ -56,3 +56,30 @@ class Imported:
     def __add__(self, other: "Imported") -> "Imported":
         sums = {name: getattr(self, name) + getattr(other, name) for name in ("imported", "skipped", "failed")}
         return Imported(**sums, redactions=dict(Counter(self.redactions) + Counter(other.redactions)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class DamagedRow:
+    """A row of a table that cannot be read as a whole memory, and why. Rows are counted from 1."""
+
+    __repr__ = short_repr
+
+    row: int
+    id: str | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Migration:
+    """The result of migrating the tables of a LanceDB folder: what was done, or would be done by a run that is not dry."""
+
+    __repr__ = short_repr
+
+    action: str = "none"  # `migrate`, `roll back`, or `none` if the tables are of the current version
+    rows: int = 0  # in the table of memories
+    damaged: tuple[DamagedRow, ...] = ()  # copied as they are
+    backup: str | None = None  # the table that was put aside
+    backup_until: str | None = None  # when it may be removed
+    left_behind: int = 0  # memories that were stored after the migration; a rollback leaves them in the table put aside
+    removed: tuple[str, ...] = ()  # tables that were put aside more than 30 days ago
+    dry_run: bool = False

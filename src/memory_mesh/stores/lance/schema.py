@@ -52,8 +52,8 @@ def memories_v2(dimension: int = DIMENSION) -> pa.Schema:
 
 
 def is_schema_v1(schema: pa.Schema) -> bool:
-    """Return whether a schema of `memory_entries` has the columns of V1 and none of V2."""
-    return set(memories_v1().names) <= set(schema.names) and not is_schema_v2(schema)
+    """Return whether a schema of `memory_entries` is V1: whether it has no field `session_id`."""
+    return not is_schema_v2(schema)
 
 
 def is_schema_v2(schema: pa.Schema) -> bool:

@@ -1,0 +1,273 @@
+"""The migration of `memory_entries` from schema V1 of RFC-0011 to V2 (section 11), and the rollback.
+
+LanceDB cannot rename a table, so the folders of the tables are renamed. Before the first rename, a file lists all of them; the
+next process that opens the folder finishes them. Before that the V1 table is untouched, and the next run starts again.
+"""
+
+import json
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from errno import EACCES, EFBIG, ENOSPC, EROFS
+from pathlib import Path
+from typing import Any
+
+import lance
+import pyarrow as pa
+
+from memory_mesh.core.cancel import check_cancelled
+from memory_mesh.core.errors import StoreCorrupt, StoreForeign, StoreFull, StoreMissing, StoreTooNew, StoreUnavailable, shown
+from memory_mesh.core.model import Migration, iso
+from memory_mesh.core.ports import Progress, Step, no_progress, no_step
+from memory_mesh.stores.files import sync
+from memory_mesh.stores.lance.schema import is_schema_v2
+from memory_mesh.stores.lance.v1_rows import ROWS, as_v2, damaged_rows, difference, ids_of, v2_schema
+
+TABLE, BACKUP = "memory_entries", "memory_entries_v1_backup"
+KEPT_MS = 30 * 86_400_000
+_NEW = "memory_entries_v2_new"  # the copy, until it is complete
+_ROLLED_BACK = "memory_entries_v2_rolled_back_"  # and the time: the V2 table after a rollback
+_RECORD, _VERSION = "memory_entries_migration.json", 1
+_AGAIN = "run memory-mesh migrate again; nothing was changed"
+
+
+def migrate(
+    folder: Path, *, now: int, dry_run: bool = False, progress: Progress = no_progress, step: Step = no_step
+) -> Migration:
+    """Copy the V1 table of a folder to a V2 table, compare the two, and exchange them. A V2 table stays as it is.
+
+    Rows that are damaged are copied as they are, and reported. The caller holds the lock of the folder.
+    """
+    removed = _clean(folder, now, dry_run=dry_run)
+    with _translated(folder):
+        table = _open(folder, TABLE)
+        done = Migration(rows=table.count_rows(), removed=removed, dry_run=dry_run)
+        if is_schema_v2(table.schema):
+            return replace(done, backup_until=_kept_until(folder))
+        if _path(folder, BACKUP).exists():
+            what = f"{folder} has the table {BACKUP} of an earlier migration, and a V1 table again"
+            raise StoreForeign(what, expected="one of them", remedy=f"move {BACKUP}.lance to another folder")
+        schema = v2_schema(table.schema)
+        damaged = tuple(damaged_rows(_converted(table, schema), progress, done.rows))
+        done = replace(done, action="migrate", damaged=damaged, backup=BACKUP, backup_until=iso(now + KEPT_MS))
+        if not dry_run:
+            _copy(folder, table, schema, progress, step)
+            _switch(folder, ((TABLE, BACKUP), (_NEW, TABLE)), step, **{BACKUP: now})
+        return done
+
+
+def roll_back(folder: Path, *, now: int, dry_run: bool = False, step: Step = no_step) -> Migration:
+    """Restore the V1 table from its backup. The V2 table is kept under another name for 30 days. The caller holds the lock."""
+    removed = _clean(folder, now, dry_run=dry_run)
+    with _translated(folder):
+        table = _open(folder, TABLE)
+        if not _path(folder, BACKUP).exists():
+            why = "it is kept for 30 days after a migration" if is_schema_v2(table.schema) else "its memories are in a V1 table"
+            raise StoreMissing(f"{folder} has no table {BACKUP}", remedy=why)
+        backup, aside = _open(folder, BACKUP), f"{_ROLLED_BACK}{now}"
+        if is_schema_v2(backup.schema) or not is_schema_v2(table.schema):
+            what = f"{BACKUP} in {folder} does not belong to {TABLE}"
+            raise StoreForeign(what, expected="a V1 table and the V2 table made of it")
+        later = len(ids_of(table) - ids_of(backup))
+        if not dry_run:
+            _switch(folder, ((TABLE, aside), (BACKUP, TABLE)), step, **{aside: now})
+        return Migration(
+            action="roll back", rows=backup.count_rows(), left_behind=later, backup=aside, backup_until=iso(now + KEPT_MS),
+            removed=removed, dry_run=dry_run,
+        )  # fmt: skip
+
+
+def is_unfinished(folder: Path) -> bool:
+    """Return whether a process died between two renames, so that `finish` has something to do."""
+    return bool(_read(folder).renames)
+
+
+def finish(folder: Path) -> None:
+    """Finish the renames that a process began. The caller holds the lock."""
+    record = _read(folder)
+    if record.renames:
+        with _translated(folder):
+            _rename(folder, record, no_step)
+
+
+def remove_expired(folder: Path, now: int) -> tuple[str, ...]:
+    """Remove the tables that were put aside 30 days ago, and return their names. The caller holds the lock."""
+    record = _read(folder)
+    expired = tuple(name for name, since in record.kept.items() if now - since >= KEPT_MS)
+    for name in expired:
+        shutil.rmtree(_path(folder, name), ignore_errors=True)
+    kept = {name: since for name, since in record.kept.items() if _path(folder, name).exists()}
+    if kept != record.kept:
+        with _translated(folder):
+            _write(folder, replace(record, kept=kept))
+    return expired
+
+
+def tables_put_aside(folder: Path) -> list[Path]:
+    """Return the folders of the backup and of rolled-back tables; a memory that is erased is erased there too."""
+    return [path for name in _read(folder).kept if (path := _path(folder, name)).exists()]
+
+
+# --- the steps ---
+
+
+def _clean(folder: Path, now: int, *, dry_run: bool) -> tuple[str, ...]:
+    """Finish the renames of an earlier run, or remove its unfinished copy; then remove tables that were put aside 30 days ago."""
+    if dry_run:
+        if is_unfinished(folder):
+            raise StoreUnavailable(f"a migration of {folder} was interrupted", remedy="run it without --dry-run to finish it")
+        return ()
+    finish(folder)
+    shutil.rmtree(_path(folder, _NEW), ignore_errors=True)
+    return remove_expired(folder, now)
+
+
+def _copy(folder: Path, table: Any, schema: pa.Schema, progress: Progress, step: Step) -> None:
+    """Write the V2 table, compare it with the V1 table, and make it durable; or leave nothing of it."""
+    total, size = table.count_rows(), sum(file.stat().st_size for file in _path(folder, TABLE).rglob("*"))
+    if (free := shutil.disk_usage(folder).free) < size:
+        raise OSError(ENOSPC, f"the table takes {size} bytes, and {free} are free")
+    step("migration.begun")
+    new = _path(folder, _NEW)
+    try:
+        copy = _write_copy(new, table, schema, progress, step)
+        row = difference(_converted(table, schema), copy.to_batches(batch_size=ROWS), progress, total)
+        for path in (*new.rglob("*"), new, folder):
+            sync(path)
+        _check_copied(folder, row, table)
+    except BaseException:
+        shutil.rmtree(new, ignore_errors=True)
+        raise
+    step("migration.compared")
+
+
+def _write_copy(new: Path, table: Any, schema: pa.Schema, progress: Progress, step: Step) -> Any:
+    total, copied, stopped = table.count_rows(), 0, list[BaseException]()
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        nonlocal copied
+        try:
+            for batch in _converted(table, schema):
+                yield batch
+                copied += batch.num_rows
+                progress("memories copied", copied, total)
+                step("migration.copying")
+        except BaseException as error:
+            stopped.append(error)
+            raise
+
+    try:
+        copy = lance.write_dataset(pa.RecordBatchReader.from_batches(schema, batches()), new)
+    except (OSError, ValueError, RuntimeError):
+        if stopped:  # Lance raised an error of its own in place of ours
+            raise stopped[0] from None
+        raise
+    step("migration.copied")
+    return copy
+
+
+def _check_copied(folder: Path, row: int | None, table: Any) -> None:
+    if lance.dataset(_path(folder, TABLE)).version != table.version:
+        raise StoreUnavailable(f"another program wrote to {folder} meanwhile", remedy=f"stop it and {_AGAIN}")
+    if row is not None:
+        raise StoreCorrupt(f"the copy of {TABLE} differs from row {row} on", remedy=_AGAIN)
+
+
+def _converted(table: Any, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    for batch in table.to_batches(batch_size=ROWS):
+        check_cancelled()
+        yield as_v2(batch, schema)
+
+
+def _switch(folder: Path, renames: tuple[tuple[str, str], ...], step: Step, **put_aside: int) -> None:
+    record = _Record(renames=renames, kept=_read(folder).kept | put_aside)
+    _write(folder, record)
+    step("migration.recorded")
+    _rename(folder, record, step)
+
+
+def _rename(folder: Path, record: "_Record", step: Step) -> None:
+    """Do the renames that are left. They are done in order: when the source of the last one is gone, none is left."""
+    last, _ = record.renames[-1]
+    for source, target in record.renames:
+        if _path(folder, last).exists() and not _path(folder, target).exists():
+            os.rename(_path(folder, source), _path(folder, target))
+            sync(folder)
+            step("migration.renamed")
+    _write(folder, replace(record, renames=()))
+    step("migration.finished")
+
+
+# --- files ---
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Record:
+    """The record file: the renames that have begun, and when each table was put aside, in Unix milliseconds."""
+
+    renames: tuple[tuple[str, str], ...] = ()
+    kept: dict[str, int]
+
+
+def _path(folder: Path, name: str) -> Path:
+    return folder / f"{name}.lance"
+
+
+def _open(folder: Path, name: str) -> Any:
+    if not _path(folder, name).is_dir():
+        raise StoreMissing(f"{folder} has no table {name}", remedy="check the name of the folder")
+    return lance.dataset(_path(folder, name))
+
+
+def _kept_until(folder: Path) -> str | None:
+    since = _read(folder).kept.get(BACKUP)
+    return None if since is None else iso(since + KEPT_MS)
+
+
+def _read(folder: Path) -> _Record:
+    file = folder / _RECORD
+    try:
+        stored = json.loads(file.read_bytes())
+        if stored["version"] > _VERSION:
+            raise StoreTooNew(f"a newer version of memory-mesh migrated {folder}", remedy="update memory-mesh")
+        renames = tuple((str(source), str(target)) for source, target in stored["renames"])
+        kept = {str(name): int(since) for name, since in stored["kept"].items()}
+    except FileNotFoundError:
+        return _Record(kept={})
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise StoreCorrupt(f"{file} cannot be read: {shown(error)}", remedy="restore a backup of the folder") from error
+    # No other table, and no path that leads out of the folder, is ever renamed or removed.
+    names = {name for rename in renames for name in rename} - {TABLE, _NEW} | kept.keys()
+    if not all(re.fullmatch(rf"{BACKUP}|{_ROLLED_BACK}[0-9]+", name) for name in names):
+        raise StoreCorrupt(f"{file} names other tables", remedy="restore a backup of the folder")
+    return _Record(renames=renames, kept=kept)
+
+
+def _write(folder: Path, record: _Record) -> None:
+    """Replace the record file, durable and at once."""
+    part = folder / f"{_RECORD}.part"
+    part.write_text(json.dumps({"version": _VERSION, "renames": record.renames, "kept": record.kept}), encoding="ascii")
+    sync(part)
+    os.replace(part, folder / _RECORD)
+    sync(folder)
+
+
+@contextmanager
+def _translated(folder: Path) -> Iterator[None]:
+    """Raise errors of Lance and of the disk as errors of the store."""
+    try:
+        yield
+    except (OSError, ValueError, RuntimeError, pa.ArrowException) as error:
+        text = str(error)  # Lance gives no number, but quotes the system
+        code = error.errno if isinstance(error, OSError) else None
+        code = next((one for one in (ENOSPC, EFBIG, EACCES, EROFS) if code == one or f"os error {one})" in text), None)
+        if code in (ENOSPC, EFBIG):
+            raise StoreFull(f"no space left in {folder}", remedy=f"free as much as the table takes, then {_AGAIN}") from error
+        if code:
+            what = f"{folder} cannot be written: {os.strerror(code)}"
+            raise StoreUnavailable(what, remedy="check its permissions") from error
+        what = f"the tables in {folder} cannot be read: {shown(text, max_length=200)}"
+        raise StoreCorrupt(what, remedy="restore a backup; nothing was changed") from error
