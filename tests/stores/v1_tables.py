@@ -32,7 +32,7 @@ SOUND: list[dict[str, Any]] = [
     }
     for number, (content, metadata) in enumerate(
         [
-            ("The lighthouse keeper counts gulls.", {"type": "event", "source": "log", "tags": ["coast"], "deep": {"n": [1, None]}}),
+            ("The lighthouse keeper counts gulls.", {"type": "event", "source": "log", "tags": ["coast"], "more": {"n": [1]}}),
             ("This session is about the harbour.", {"type": "session", "session_id": "s1", "skill_name": "pilot"}),
             ("Check the tide before leaving. Ünïcode ✓", {"type": "lesson", "tags": ["#lesson_learned"]}),
         ]
@@ -61,9 +61,9 @@ DAMAGED: dict[str, dict[str, Any]] = {
 }
 
 
-def make(folder: Path, rows: Sequence[dict[str, Any]] = SOUND, *, schema: pa.Schema = SCHEMA, name: str = "memory_entries") -> Path:
+def make(folder: Path, rows: Sequence[dict[str, Any]] = SOUND, *, schema: pa.Schema = SCHEMA) -> Path:
     """Append rows to a table, in a fragment of its own."""
-    lance.write_dataset(pa.Table.from_pylist(rows, schema), folder / f"{name}.lance", mode="append")
+    lance.write_dataset(pa.Table.from_pylist(rows, schema), folder / "memory_entries.lance", mode="append")
     return folder
 
 
