@@ -229,7 +229,7 @@ def from_arrow(table: Table, data: pa.Table) -> list[Row]:
     columns = {name: data[table.physical(name)].to_pylist() for name in table.fields if table.physical(name) in have}
     nothing = [None] * data.num_rows
     extras, models, others = (data[name].to_pylist() if name in have else nothing for name in ("extra", "model", "other_vector"))
-    vectors = _vector_bytes(data["vector"]) if "vector" in have else nothing
+    vectors = packed_vectors(data["vector"]) if "vector" in have else nothing
     kinds = list(map(Kind, columns.pop("kind"))) if table is RECORDS else [*kinds_of(table)] * data.num_rows
     rows: list[Row] = []
     for place, kind in enumerate(kinds):
@@ -260,7 +260,7 @@ def _readers(kind: Kind) -> dict[str, Callable[[Any], Value]]:
     return {column.name: _READERS[column.type] for column in fields_of(kind) if column.type in _READERS}
 
 
-def _vector_bytes(column: pa.ChunkedArray) -> list[bytes | None]:
+def packed_vectors(column: pa.ChunkedArray) -> list[bytes | None]:
     """Return the packed vectors of a column."""
     found: list[bytes | None] = []
     for chunk in column.chunks:
