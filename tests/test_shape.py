@@ -459,8 +459,6 @@ RFC_METHODS = {
 A_VALUE: dict[str, object] = {
     "skill_directories": ["skills"],
     "db_dir": "lance",
-    "enable_heritage_tracking": True,
-    "max_heritage_depth": 3,
     "notes_dir": "notes",
     "traces_dir": "traces",
 }
@@ -508,7 +506,7 @@ def test_the_async_mesh_says_so_too(promised: str) -> None:
 
 
 # The document's commands, beside those of ours that are promised.
-@pytest.mark.parametrize("promised", [*COMMANDS, "reflect", "synthesize"])
+@pytest.mark.parametrize("promised", COMMANDS)
 def test_the_command_line_says_so_too(promised: str, capsys: pytest.CaptureFixture[str]) -> None:
     code = run([promised, "--some", "flag"])
     assert capsys.readouterr().err == f"[MemoryMesh Error] {promised} is not in this version; it comes with {NOT_YET[promised]}\n"

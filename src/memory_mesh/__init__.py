@@ -46,9 +46,11 @@ if TYPE_CHECKING:
     from memory_mesh.core.errors import UnsafeAddress as UnsafeAddress
     from memory_mesh.core.learning import Distilled as Distilled
     from memory_mesh.core.learning import Heartbeat as Heartbeat
+    from memory_mesh.core.learning import HeritageChain as HeritageChain
     from memory_mesh.core.learning import JobRun as JobRun
     from memory_mesh.core.learning import LessonBlock as LessonBlock
     from memory_mesh.core.learning import LessonContext as LessonContext
+    from memory_mesh.core.learning import ReflectionResult as ReflectionResult
     from memory_mesh.core.model import BackedUp as BackedUp
     from memory_mesh.core.model import Extraction as Extraction
     from memory_mesh.core.model import Imported as Imported
@@ -77,7 +79,7 @@ _NAMES = {
         "NotYet RateLimited SettingsError StoreBusy StoreClosed StoreCorrupt StoreError StoreForeign StoreFull "
         "StoreMissing StoreReadOnly StoreReplaced StoreTooNew StoreUnavailable Unreachable UnsafeAddress"
     ),
-    "core.learning": "Distilled Heartbeat JobRun LessonBlock LessonContext",
+    "core.learning": "Distilled Heartbeat HeritageChain JobRun LessonBlock LessonContext ReflectionResult",
     "core.model": "BackedUp Extraction Imported MemoryRecord Passage SearchResult Sighting",
     "core.search": "CacheStats Explanation",
     "faces.mesh": "MemoryStats",

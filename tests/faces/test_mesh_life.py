@@ -138,7 +138,6 @@ def test_with_yamo_off_no_block_is_written(house: House) -> None:
 
 COMMANDS = {name for name in NOT_YET if "-" in name}
 METHODS = [
-    *("reflect", "synthesize", "insert_heritage"),
     *("ingest_skill", "search_skills", "list_skills", "update_skill_reliability", "prune_skills"),
     *("graph", "lane", "notes", "traces"),
 ]
@@ -175,7 +174,7 @@ def test_an_option_at_its_default_is_taken_and_any_other_value_says_what_it_wait
     }
     assert {name: getattr(Options(), name) for name in defaults} == defaults
     MemoryMesh(store="memory://", **defaults)
-    for option, value in {"max_heritage_depth": 6, "db_dir": "d"}.items():
+    for option, value in {"db_dir": "d"}.items():
         with pytest.raises(NotYet, match=option):
             MemoryMesh(**{option: value})
 

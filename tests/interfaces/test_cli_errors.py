@@ -14,7 +14,7 @@ from memory_mesh.interfaces.operations import COMMANDS
 from memory_mesh.interfaces.render import OUTCOMES, outcome
 
 LATER = [
-    "reflect", "synthesize", "ingest-skill", "search-skills", "list-skills", "skill-feedback", "skill-prune",
+    "ingest-skill", "search-skills", "list-skills", "skill-feedback", "skill-prune",
 ]  # fmt: skip
 
 STORE = ["store", "--content"]

@@ -22,7 +22,7 @@ from memory_mesh.faces.mesh import Mesh
 from memory_mesh.flows.heartbeat import JOBS
 from memory_mesh.flows.lessons import ORDERS
 from memory_mesh.flows.search import RANKERS
-from memory_mesh.interfaces import audit_views, handlers, operations, render, transfer_views, views
+from memory_mesh.interfaces import audit_views, handlers, operations, reflection_views, render, transfer_views, views
 from memory_mesh.interfaces import operation as operation_types
 from memory_mesh.interfaces.operation import LOCAL_KINDS, Effect, Interface, Kind, Operation, Parameter
 from memory_mesh.interfaces.operations import GROUPS, JSON, OPERATIONS, TARGET, YES
@@ -126,7 +126,7 @@ def test_every_method_view_and_handler_that_is_named_exists() -> None:
 
 
 def test_every_view_is_used() -> None:
-    modules = (views.__name__, audit_views.__name__, transfer_views.__name__)
+    modules = (views.__name__, audit_views.__name__, reflection_views.__name__, transfer_views.__name__)
     here = {name for name, one in vars(views).items() if isfunction(one) and one.__module__ in modules and name[0] != "_"}
     assert here == {operation.view for operation in OPERATIONS if operation.view}
 

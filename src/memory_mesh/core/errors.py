@@ -186,8 +186,6 @@ class IdTaken(Conflict):
 # The features that the documents promise and this version lacks, with their methods, faces, commands, options and stores.
 # Using one raises `NotYet`; nothing is silently ignored.
 _FEATURES = {
-    "reflection": "reflect synthesize",
-    "heritage": "insert_heritage enable_heritage_tracking max_heritage_depth",
     "skills": "ingest_skill search_skills list_skills update_skill_reliability prune_skills skill_directories"
     " ingest-skill search-skills list-skills skill-feedback skill-prune",
     "the graph face": "graph",

@@ -1,14 +1,14 @@
-"""The methods of `MemoryMesh` that learn: lessons and scheduled jobs."""
+"""The methods of `MemoryMesh` that learn: lessons, reflections, heritage and scheduled jobs."""
 
 from collections.abc import Sequence
 
 from memory_mesh.core.intake import Metadata
-from memory_mesh.core.learning import Distilled, Heartbeat, JobRun, LessonBlock, LessonContext
+from memory_mesh.core.learning import Distilled, Heartbeat, HeritageChain, JobRun, LessonBlock, LessonContext, ReflectionResult
 from memory_mesh.core.model import (
     MemoryRecord,
 )
 from memory_mesh.faces.handle import Handle
-from memory_mesh.flows import lessons
+from memory_mesh.flows import lessons, write
 
 
 class Learning(Handle):
@@ -36,6 +36,41 @@ class Learning(Handle):
     def get_memories_by_pattern(self, pattern_id: str) -> list[MemoryRecord]:
         """Return the lessons of a pattern as memories, highest confidence first."""
         return [memory.record() for memory in lessons.by_pattern(self._reading(), pattern_id)]
+
+    def reflect(
+        self, topic: str | None = None, lookback: int = 10, *, include_reflections: bool = False,
+        idempotency_key: str | None = None,
+    ) -> ReflectionResult:  # fmt: skip
+        """Store the main statements of recent memories as a memory of type `reflection`, and return them with their sources.
+
+        `lookback` is the number of memories to read: those found for the topic, or the newest ones. Without a language model,
+        or if it fails, up to five of their sentences are quoted. If nothing is found, nothing is stored, and `note` of the
+        result says so. Reflections are not read, unless `include_reflections` is set. An earlier reflection of this agent on the
+        same topic is superseded.
+        """
+        from memory_mesh.flows.reflect import REFLECT, reflect
+
+        options = {"topic": topic, "lookback": lookback, "include_reflections": include_reflections}
+        return reflect(self._context(), REFLECT, **options, key=idempotency_key)
+
+    def synthesize(
+        self, topic: str | None = None, *, include_reflections: bool = False, idempotency_key: str | None = None
+    ) -> ReflectionResult:
+        """Store what up to 100 memories on a topic, or the newest 100, say together. Like `reflect`, with up to 15 statements."""
+        from memory_mesh.flows.reflect import SYNTHESIZE, reflect
+
+        options = {"topic": topic, "include_reflections": include_reflections}
+        return reflect(self._context(), SYNTHESIZE, **options, key=idempotency_key)
+
+    def insert_heritage(self, memory_id: str, heritage: HeritageChain | Metadata) -> None:
+        """Set the heritage of a memory: the intents, hypotheses and rationales that led to it, oldest first.
+
+        Of lists longer than the option `max_heritage_depth` the last entries are kept. An earlier heritage is replaced; the
+        history keeps it. Raises `NotFound` if the memory is not visible, and `InvalidInput` for anything but lists of texts.
+        """
+        context, chain = self._context(), HeritageChain.parse(heritage)
+        stored = context.gate().clean_metadata(chain.stored(context.options.max_heritage_depth))
+        write.set_columns(context, memory_id, action="heritage", heritage_chain=stored)
 
     def heartbeat(self, *, jobs: Sequence[str] | None = None, force: bool = False) -> Heartbeat:
         """Run the scheduled jobs that are due, and return their results.

@@ -1,5 +1,8 @@
 """Erase memories for good: every revision, vector, passage and link, and the memories derived from them alone.
 
+A reflection that quotes other memories too loses the sentences of the erased ones, and its past. If a language model wrote it,
+its words cannot be told apart, and it is erased.
+
 A memory whose text agents or sessions outside an erased scope stored too is kept for them, without what the scope stored of it.
 
 Audit blocks that quote an erased memory keep their number and hash and lose their text. Each chain with such a block gets an
@@ -10,10 +13,11 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import partial
 
-from memory_mesh.core import audit
+from memory_mesh.core import audit, learning
 from memory_mesh.core.audit import Entry, blocks
 from memory_mesh.core.errors import InvalidInput, shown
 from memory_mesh.core.intake import Kept, keep_without
+from memory_mesh.core.learning import Statement
 from memory_mesh.core.model import (
     Block,
     In,
@@ -30,6 +34,7 @@ from memory_mesh.core.model import (
     partitions,
 )
 from memory_mesh.core.reprs import short_repr
+from memory_mesh.core.search import tokens
 from memory_mesh.flows.chains import audit_rows, needed_entries, new_entry, own_chain
 from memory_mesh.flows.context import Context, Plan, check_texts, write_plan
 from memory_mesh.flows.sightings import sightings_of
@@ -174,12 +179,14 @@ def _plan_erasure(context: Context, memory_ids: Sequence[str], scope: Mapping[st
     kept = [one for id_, one in shared.items() if id_ not in planned]
     if not erased and not kept:
         return Plan(Erasure())
-    forgotten = [*erased, *(one.memory for one in kept if one.purged)]
+    redrawn = {memory.id: left for memory in derived if (left := learning.without_sources(memory, ids)) is not None}
+    forgotten = [*erased, *(one.memory for one in kept if one.purged), *(one for one in derived if one.id in redrawn)]
     past, about = (In("ref", tuple(memory.id for memory in some)) for some in (forgotten, erased))
     tombstones = [audit.tombstone(block) for row in context.store.find(Kind.BLOCK, past) if audit.quotes(block := Block.of(row))]
     puts = [tombstone.row(replaces=tombstone.revision - 1) for tombstone in tombstones]
     puts += [_clear_receipt(row) for row in context.store.find(Kind.RECEIPT, past) if row.value("request")]
-    revised = [_without_sources(context, memory, ids) for memory in derived]
+    revised = [_without_sources(context, memory, ids) for memory in derived if memory.id not in redrawn]
+    revised += [_without_statements(context, memory, redrawn[memory.id]) for memory in derived if memory.id in redrawn]
     revised += [_without_sightings(context, one) for one in kept]
     erasure_rows = _erasure_rows(context, forgotten, tombstones, [one.entry for one in revised])
     deletes = [Key(Kind.CHANGE, id_) for id_ in context.store.ids(Kind.CHANGE, past)]
@@ -213,8 +220,14 @@ def _with_derived(context: Context, rows: list[Row], seen: dict[str, int]) -> tu
         erased |= {row.id: Memory.of(row) for row in rows}
         next_rows = _read(context, In("sources", tuple(row.id for row in rows)), seen)
         derived |= {row.id: Memory.of(row) for row in next_rows}
-        rows = [row for row in next_rows if row.id not in erased and set(derived[row.id].sources) <= erased.keys()]
+        rows = [row for row in next_rows if row.id not in erased and not _survives(derived[row.id], erased.keys())]
     return list(erased.values()), [memory for id_, memory in derived.items() if id_ not in erased]
+
+
+def _survives(memory: Memory, erased: Set[str]) -> bool:
+    """Return whether a memory has other sources; of a reflection, whether a statement of them is left."""
+    statements = learning.without_sources(memory, erased)
+    return bool(set(memory.sources) - erased if statements is None else statements)
 
 
 def _read(context: Context, where: In, seen: dict[str, int]) -> list[Row]:
@@ -250,6 +263,20 @@ def _without_sources(context: Context, memory: Memory, ids: Set[str]) -> _Revise
     left = [source for source in memory.sources if source not in ids]
     newer, change, entry = revise(context, context.clock(), memory, action="source_erased", sources=left)
     return _Revised(entry, [newer.row(replaces=memory.revision), change])
+
+
+def _without_statements(context: Context, memory: Memory, statements: Sequence[Statement]) -> _Revised:
+    """Write a reflection anew with the statements that are left. Its vector, of the erased words too, is computed later."""
+    ms, content = context.clock(), learning.render(statements)
+    newer = replace(
+        memory, content=content, metadata={**memory.metadata, "statements": learning.as_metadata(statements)},
+        sources=[id_ for id_ in memory.sources if any(id_ in one.sources for one in statements)],
+        keywords=tokens(content, language=context.options.stemmer_language), vector=None, pending=memory.vector is not None,
+        fingerprint=None, revision=1, salt=context.ids.salt(), updated_at=iso(ms),
+    )  # fmt: skip
+    passages = [Key(Kind.PASSAGE, id_) for id_ in context.store.ids(Kind.PASSAGE, equals("ref", memory.id))]
+    entry = retain_entry(context, ms, newer, "source_erased")
+    return _Revised(entry, [newer.row(replaces=memory.revision)], passages)
 
 
 def _without_sightings(context: Context, kept: Kept) -> _Revised:

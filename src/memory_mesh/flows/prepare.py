@@ -6,6 +6,7 @@ from typing import Any
 
 from memory_mesh.core import model
 from memory_mesh.core.intake import Draft, NewText, draft, fingerprint, fingerprints, numbered, read_key
+from memory_mesh.core.learning import added_heritage
 from memory_mesh.core.model import MemoryType, batches
 from memory_mesh.core.ports import Progress, no_progress
 from memory_mesh.core.search import tokens
@@ -78,6 +79,9 @@ def _prepare_one(
 ) -> Prepared:
     if text.trust is not None:
         checked = replace(checked, columns={**checked.columns, "trust": text.trust})
+    if context.options.enable_heritage_tracking:
+        heritage = added_heritage(checked.metadata, context.options.max_heritage_depth)
+        checked = replace(checked, columns={**checked.columns, "heritage_chain": heritage})
     if receipt and request is None:
         request = request_hash("add", checked.content, checked.metadata, *([key] if key else []))
     derived = {} if text.thread is not None and checked.columns["turn"] is None else _derived(context, checked, key)

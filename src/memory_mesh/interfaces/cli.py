@@ -220,6 +220,9 @@ def _arguments(entry: Operation, values: Mapping[str, object]) -> dict[str, obje
         keys = {one.name: values[one.word] for one in entry.parameters if one.into == into and one.word in values}
         if keys:
             arguments[into] = merged(words.get(into, into), arguments.get(into), keys)
+        elif into not in words:
+            flags = ", ".join(one.word for one in entry.parameters if one.into == into)
+            raise InvalidInput(f"{entry.command} has nothing to set", expected=f"one of {flags}")
     return arguments
 
 

@@ -103,6 +103,11 @@ _MAX_CHARS = Parameter(
 _MAX_TOKENS = Parameter(
     "max_tokens", "with --for-model: the maximum number of tokens of the whole text", kind=Kind.INTEGER, option=True
 )
+_TOPIC = (
+    Parameter("topic", "what it is about", default_help="the newest memories"),
+    Parameter("include_reflections", "also read earlier reflections", kind=Kind.SWITCH, default=False),
+    _REPEATABLE,
+)
 _JOBS = (
     Parameter(
         "jobs", "run this job only; may be repeated", flag="--job", metavar="NAME", repeated=True,
@@ -241,6 +246,29 @@ OPERATIONS = (
             Parameter("confidence", "how sure the rule is", kind=Kind.FRACTION, into="context", default_help="0.7"),
             _REPEATABLE,
         ),
+    ),
+    Operation(
+        name="reflect", method="reflect", view="reflection", heading=LEARN, effect=Effect.WRITE, exposed=EVERYWHERE,
+        summary="State what recent memories say, with their ids, and store it as a reflection.",
+        parameters=(*_TOPIC[:1], Parameter("lookback", "how many memories to read", kind=Kind.INTEGER, default=10), *_TOPIC[1:]),
+        examples=("reflect", "reflect --topic deploys --lookback 20"),
+    ),
+    Operation(
+        name="synthesize", method="synthesize", view="reflection", heading=LEARN, effect=Effect.WRITE, exposed=EVERYWHERE,
+        summary="State what up to 100 memories on a topic, or the newest, say together, and store it.", parameters=_TOPIC,
+        examples=("synthesize --topic deploys",),
+    ),
+    Operation(
+        name="heritage", method="insert_heritage", view="heritage", heading=CHANGE, effect=Effect.WRITE, exposed=EVERYWHERE,
+        summary="Set what led to a memory, oldest first; get shows it. The lists replace an earlier heritage.",
+        parameters=(
+            Parameter("memory_id", _ID.help, flag="--id", metavar="ID", required=True, bare=True),
+            *(Parameter(name, f"{what}; may be repeated", flag=flag, repeated=True, into="heritage") for name, flag, what in (
+                ("intent_chain", "--intent", "an intent"), ("hypotheses", "--hypothesis", "what was expected"),
+                ("rationales", "--rationale", "why it was decided"),
+            )),
+        ),
+        examples=(f'heritage {_SAMPLE} --intent "ship 1.2" --hypothesis "the cache is stale" --rationale "two reports"',),
     ),
     Operation(
         name="update", method="update", view="updated", heading=CHANGE, effect=Effect.WRITE, exposed=EVERYWHERE,

@@ -1,6 +1,7 @@
 """Views: each renders the result of one operation of the table as an `Answer`, with a text and the data for JSON.
 
-Those of the audit trail are in `audit_views`, those of backups and exports in `transfer_views`.
+Those of the audit trail are in `audit_views`, of reflections and heritage in `reflection_views`, of backups and exports in
+`transfer_views`.
 """
 
 import json
@@ -17,6 +18,9 @@ from memory_mesh.flows.erase import Erasure
 from memory_mesh.flows.folders import Gone, Ingested
 from memory_mesh.flows.models import Checked
 from memory_mesh.interfaces.audit_views import anchored, blocks, exported, heads, rekeyed, verdicts  # noqa: F401  (found by name)
+from memory_mesh.interfaces.reflection_views import heritage, reflection  # noqa: F401  (found by name)
+from memory_mesh.interfaces.reflection_views import heritage_lines as _heritage_lines
+from memory_mesh.interfaces.reflection_views import with_heritage as _with_heritage
 from memory_mesh.interfaces.render import NAME, Answer, aligned, counted, one_line, paint, preview, table
 from memory_mesh.interfaces.transfer_views import backed_up, forgotten, memories_exported  # noqa: F401  (found by name)
 from memory_mesh.interfaces.values import Call
@@ -72,7 +76,7 @@ def record(memory: MemoryRecord | None, call: Call) -> Answer:
     lines = [f"{NAME} Record {memory.id}", _pairs(facts), _pairs(owner)]
     if memory.metadata:
         lines.append(f"Metadata: {json.dumps(memory.metadata, ensure_ascii=False)}")
-    return Answer(text="\n".join([*lines, "", memory.content]), data=asdict(memory))
+    return _with_heritage(memory, lines, ["", memory.content], asdict(memory))
 
 
 def listed(memories: Sequence[MemoryRecord], call: Call) -> Answer:
@@ -360,7 +364,7 @@ def _extraction(done: Extraction) -> str:
 def _signals(hit: Explained) -> list[str]:
     channels = [(name, f"rank {placing.rank}", f"{placing.score:.3f}") for name, placing in hit.channels.items()]
     features = ", ".join(f"{name} {value:.2f}" for name, value in hit.features.items() if value)
-    lines = [one_line(hit.result.content)[:200], *aligned(channels).splitlines()]
+    lines = [one_line(hit.result.content)[:200], *aligned(channels).splitlines(), *_heritage_lines(hit.result)]
     return [*lines, f"Features: {features}"] if features else lines
 
 

@@ -7,7 +7,7 @@ from typing import Self, overload
 
 from memory_mesh.core.audit import Anchored, Rekeyed, Verdict
 from memory_mesh.core.intake import Item, Message, Metadata
-from memory_mesh.core.learning import Distilled, Heartbeat, JobRun, LessonBlock, LessonContext
+from memory_mesh.core.learning import Distilled, Heartbeat, HeritageChain, JobRun, LessonBlock, LessonContext, ReflectionResult
 from memory_mesh.core.model import (
     MIN_IMPORTANCE,
     BackedUp,
@@ -472,6 +472,31 @@ class AsyncMemoryMesh:
         """
     async def get_memories_by_pattern(self, pattern_id: str) -> list[MemoryRecord]:
         """Return the lessons of a pattern as memories, highest confidence first."""
+    async def reflect(
+        self,
+        topic: str | None = None,
+        lookback: int = 10,
+        *,
+        include_reflections: bool = False,
+        idempotency_key: str | None = None,
+    ) -> ReflectionResult:
+        """Store the main statements of recent memories as a memory of type `reflection`, and return them with their sources.
+
+        `lookback` is the number of memories to read: those found for the topic, or the newest ones. Without a language model,
+        or if it fails, up to five of their sentences are quoted. If nothing is found, nothing is stored, and `note` of the
+        result says so. Reflections are not read, unless `include_reflections` is set. An earlier reflection of this agent on the
+        same topic is superseded.
+        """
+    async def synthesize(
+        self, topic: str | None = None, *, include_reflections: bool = False, idempotency_key: str | None = None
+    ) -> ReflectionResult:
+        """Store what up to 100 memories on a topic, or the newest 100, say together. Like `reflect`, with up to 15 statements."""
+    async def insert_heritage(self, memory_id: str, heritage: HeritageChain | Metadata) -> None:
+        """Set the heritage of a memory: the intents, hypotheses and rationales that led to it, oldest first.
+
+        Of lists longer than the option `max_heritage_depth` the last entries are kept. An earlier heritage is replaced; the
+        history keeps it. Raises `NotFound` if the memory is not visible, and `InvalidInput` for anything but lists of texts.
+        """
     async def heartbeat(self, *, jobs: Sequence[str] | None = None, force: bool = False) -> Heartbeat:
         """Run the scheduled jobs that are due, and return their results.
 

@@ -1,0 +1,230 @@
+"""Reflections: the main statements of several memories, each with the memories that it is drawn from.
+
+Without a language model a reflection is extractive: it quotes sentences. Memories with similar vectors, or without vectors with
+common words, form a theme. The next sentence is the one with the most content words that no chosen sentence has, divided by the
+square root of its length and by the number of sentences already chosen of its theme. Equal input gives equal output.
+"""
+
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass, field
+from math import sqrt
+from typing import Self
+
+from memory_mesh.core.model import Memory, MemoryType, Value, Vector
+from memory_mesh.core.reprs import short_repr
+from memory_mesh.core.search import tokens
+from memory_mesh.core.text import LazyRegex, shortened
+
+MIN_COSINE, MIN_OVERLAP, MIN_SHARED = 0.6, 0.4, 2  # of two memories of one theme: their vectors, or their words
+_MIN_WORDS = 3  # of a sentence
+_MAX_SENTENCE, _MAX_SENTENCES = 400, 200  # characters of a sentence, sentences of a memory
+_SENTENCE_END = LazyRegex(r"(?<=[.!?…])[\"'”’)\]]*\s+(?=\S)|(?<=[。！？])|\n+")
+_QUESTION = ("?", "？")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceText:
+    """A memory that a reflection may be drawn from."""
+
+    id: str
+    text: str
+    sources: tuple[str, ...]  # its id, and of a reflection also those that it was drawn from
+    relevance: float = 1.0
+    speaker: str | None = None
+    vector: Vector | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statement:
+    """A statement of a reflection."""
+
+    __repr__ = short_repr
+
+    text: str
+    sources: tuple[str, ...]  # the memories that it is drawn from
+    similar: tuple[str, ...] = ()  # other memories of the same theme
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReflectionResult:
+    """A reflection or synthesis. If no memory was found, it has no id and no content, and `note` says so."""
+
+    __repr__ = short_repr
+
+    id: str | None = None  # `reflect_…` or `synthesis_…`
+    memory_id: str | None = None
+    topic: str | None = None
+    content: str = ""
+    statements: tuple[Statement, ...] = ()
+    sources: tuple[str, ...] = ()
+    confidence: float = 0.0
+    method: str = "extractive"  # or `model`
+    note: str | None = None  # why nothing was stored, or why the language model was not used
+    wire_format: str | None = field(default=None, repr=False)  # the text of the audit block; None: no block was written
+
+    @classmethod
+    def of(cls, memory: Memory, wire_format: str | None, note: str | None = None) -> Self:
+        """Read a reflection from its memory."""
+        metadata = memory.metadata
+        topic, id_ = metadata.get("topic"), metadata.get("reflection_id")
+        return cls(
+            id=str(id_), memory_id=memory.id, topic=None if topic is None else str(topic), content=memory.content,
+            statements=statements_of(memory) or (), sources=tuple(memory.sources), confidence=memory.confidence or 0.0,
+            method=str(metadata.get("method")), note=note, wire_format=wire_format,
+        )  # fmt: skip
+
+
+def extract(found: Sequence[SourceText], *, max_statements: int, language: str = "english") -> list[Statement]:
+    """Return the sentences that say most of what the memories say, by theme, the largest and most relevant theme first."""
+    themes = group(found, language=language)
+    candidates = [
+        (at, sentence, words)
+        for at, one in enumerate(found)
+        for sentence in sentences(one.text)
+        if len(words := set(tokens(sentence, language=language))) >= _MIN_WORDS
+    ]
+    # Questions state nothing, but a memory may consist of them alone.
+    candidates = [each for each in candidates if not each[1].endswith(_QUESTION)] or candidates
+    covered: set[str] = set()
+    chosen: list[int] = []
+    while len(chosen) < max_statements:
+        used = [themes[candidates[n][0]] for n in chosen]
+        gains = [
+            len(words - covered) / sqrt(len(words)) * found[at].relevance / (1 + used.count(themes[at]))
+            for at, _, words in candidates
+        ]
+        best = max(range(len(gains)), key=gains.__getitem__, default=None)
+        if best is None or gains[best] <= 0:
+            break
+        chosen.append(best)
+        covered |= candidates[best][2]
+    weights = {theme: sum(one.relevance for at, one in enumerate(found) if themes[at] == theme) for theme in themes}
+    chosen.sort(key=lambda n: (-weights[themes[candidates[n][0]]], themes[candidates[n][0]], n))
+    return [_statement(found, themes, *candidates[n][:2]) for n in chosen]
+
+
+def _statement(found: Sequence[SourceText], themes: Sequence[int], at: int, sentence: str) -> Statement:
+    one = found[at]
+    text = f"{one.speaker}: {sentence}" if one.speaker else sentence
+    return Statement(text=text, sources=one.sources, similar=similar(found, themes, {at}))
+
+
+def similar(found: Sequence[SourceText], themes: Sequence[int], cited: Set[int]) -> tuple[str, ...]:
+    """Return the other memories of the themes of the cited ones, given by position."""
+    wanted = {themes[at] for at in cited}
+    return tuple(one.id for at, one in enumerate(found) if themes[at] in wanted and at not in cited)
+
+
+def sentences(text: str) -> list[str]:
+    """Split a text into sentences. Lines are sentences too; a long one is shortened."""
+    parts, start = list[str](), 0
+    for end in _SENTENCE_END.finditer(text):
+        parts.append(text[start : end.start()] + end.group().rstrip())
+        start = end.end()
+    every = (" ".join(part.split()) for part in [*parts, text[start:]])
+    return [shortened(part, _MAX_SENTENCE) for part in every if part][:_MAX_SENTENCES]
+
+
+def group(found: Sequence[SourceText], *, language: str = "english") -> list[int]:
+    """Return the number of the theme of each memory. A memory joins the theme with the highest mean similarity that suffices."""
+    likeness = _by_vectors(found) or _by_words(found, language)
+    themes: list[int] = []
+    for at in range(len(found)):
+        members = {theme: [other for other in range(at) if themes[other] == theme] for theme in themes}
+        means = {theme: sum(likeness[at][other] for other in others) / len(others) for theme, others in members.items()}
+        best = max(means, key=lambda theme: (means[theme], -theme), default=None)
+        themes.append(len(members) if best is None or means[best] < 1 else best)
+    return themes
+
+
+def _by_vectors(found: Sequence[SourceText]) -> list[list[float]] | None:
+    """Return the cosines of all pairs, divided by the minimum for one theme; None unless all have a vector of one model."""
+    vectors = [one.vector for one in found if one.vector]
+    if len(vectors) < len(found) or len({(vector.model, vector.dimension) for vector in vectors}) != 1:
+        return None
+    import numpy as np  # loaded by searches too, but not by a reflection on keywords alone
+
+    matrix = np.array([np.frombuffer(vector.data, dtype="<f4") for vector in vectors], dtype=np.float64)
+    matrix /= np.maximum(np.linalg.norm(matrix, axis=1, keepdims=True), 1e-12)
+    return [[float(value) for value in row] for row in np.round(matrix @ matrix.T, 6) / MIN_COSINE]
+
+
+def _by_words(found: Sequence[SourceText], language: str) -> list[list[float]]:
+    """Return the fraction of the shorter text's words that all pairs have in common, divided by the minimum for one theme."""
+    words = [set(tokens(one.text, language=language)) for one in found]
+
+    def likeness(first: Set[str], second: Set[str]) -> float:
+        shared = len(first & second)
+        return shared / min(len(first), len(second)) / MIN_OVERLAP if shared >= MIN_SHARED else 0.0
+
+    return [[likeness(first, second) for second in words] for first in words]
+
+
+def confidence(found: Sequence[SourceText], statements: Sequence[Statement], *, language: str = "english") -> float:
+    """Return relevance × (1 + agreement) ÷ 2.
+
+    Relevance is the mean of the cited memories. The agreement of a statement is the largest fraction of its content words that
+    another memory has, other than its first source; their mean over all statements counts.
+    """
+    relevance = {one.id: one.relevance for one in found}
+    cited = sorted({id_ for statement in statements for id_ in statement.sources if id_ in relevance})
+    if not cited:
+        return 0.0
+    words = {one.id: set(tokens(one.text, language=language)) for one in found}
+    agreed = 0.0
+    for statement in statements:
+        own = set(tokens(statement.text, language=language))
+        shared = (len(own & others) for id_, others in words.items() if id_ != statement.sources[0])
+        agreed += max(shared, default=0) / max(len(own), 1)
+    return round(sum(relevance[id_] for id_ in cited) / len(cited) * (1 + agreed / len(statements)) / 2, 4)
+
+
+def least_trust(trusts: Sequence[float | None]) -> float | None:
+    """Return the lowest trust of the sources; None if none of them has a trust."""
+    return min((trust for trust in trusts if trust is not None), default=None)
+
+
+# --- the stored form ---
+
+
+def render(statements: Sequence[Statement]) -> str:
+    """Return the content of a reflection: a line for each statement."""
+    return "\n".join(statement.text for statement in statements)
+
+
+def as_metadata(statements: Sequence[Statement]) -> list[Value]:
+    return [{"text": one.text, "sources": list(one.sources), "similar": list(one.similar)} for one in statements]
+
+
+def statements_of(memory: Memory) -> tuple[Statement, ...] | None:
+    """Return the statements that a reflection was stored with; None for any other memory."""
+    stored = memory.metadata.get("statements")
+    if memory.memory_type != MemoryType.REFLECTION or not isinstance(stored, list):
+        return None
+    return tuple(
+        Statement(text=str(one.get("text")), sources=_ids(one.get("sources")), similar=_ids(one.get("similar")))
+        for one in stored
+        if isinstance(one, Mapping)
+    )
+
+
+def _ids(value: Value) -> tuple[str, ...]:
+    return tuple(map(str, value)) if isinstance(value, list) else ()
+
+
+def without_sources(memory: Memory, erased: Set[str]) -> tuple[Statement, ...] | None:
+    """Return the statements that contain no words of the erased memories; None if the memory is not a stored reflection.
+
+    Empty if its words cannot be told apart: those of a language model, or a content that was changed later.
+    """
+    statements = statements_of(memory)
+    if statements is None:
+        return None
+    if memory.metadata.get("method") != "extractive" or memory.content != render(statements):
+        return ()
+    kept = (one for one in statements if erased.isdisjoint(one.sources))
+    return tuple(Statement(text=one.text, sources=one.sources, similar=_left(one.similar, erased)) for one in kept)
+
+
+def _left(ids: Sequence[str], erased: Set[str]) -> tuple[str, ...]:
+    return tuple(id_ for id_ in ids if id_ not in erased)

@@ -1,0 +1,266 @@
+"""Reflect on memories: find them, state what they say, and store that with its sources and an audit block.
+
+The statements are quoted sentences, or those of the language model if there is one. If it fails, they are quoted, and the result
+says why. A reflection is as narrow as the narrowest of its sources and trusted no more than the least trusted one.
+"""
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import accumulate
+
+from memory_mesh.core import audit, learning, model
+from memory_mesh.core.audit import blocks
+from memory_mesh.core.checks import whole_number
+from memory_mesh.core.errors import AnswerUnreadable, BudgetSpent, CallError, InvalidInput, StoreBusy, shown
+from memory_mesh.core.intake import NewText
+from memory_mesh.core.learning import ReflectionResult, SourceText, Statement, narrowness
+from memory_mesh.core.model import (
+    ANYTHING,
+    Compare,
+    Kind,
+    Memory,
+    MemoryType,
+    Reach,
+    Status,
+    Value,
+    Where,
+    all_of,
+    equals,
+    iso,
+)
+from memory_mesh.core.ports import ChatModel
+from memory_mesh.core.safety import BASE_TRUST, Source
+from memory_mesh.core.text import estimate
+from memory_mesh.flows import receipts, search, write
+from memory_mesh.flows.chains import new_entry, own_audit_rows
+from memory_mesh.flows.context import Context, Plan, commit, intact, require_memory
+from memory_mesh.flows.embed import Vectors, passage_rows
+from memory_mesh.flows.prepare import Prepared, prepare
+
+MAX_LOOKBACK = 1000
+_MAX_TOPIC = 1000
+_log = logging.getLogger("memory_mesh")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """What distinguishes a reflection from a synthesis: its names, and how much it reads and states."""
+
+    operation: str
+    prefix: str  # of its id
+    category: str
+    max_statements: int
+    topic: str | None = None
+    lookback: int = 100
+    include_reflections: bool = False
+
+
+REFLECT = Task(operation="reflect", prefix="reflect", category="insight", max_statements=5)
+SYNTHESIZE = Task(operation="synthesize", prefix="synthesis", category="digest", max_statements=15)
+
+
+def reflect(
+    context: Context, task: Task, *, topic: object = None, lookback: object = 100, include_reflections: object = False,
+    key: str | None = None,
+) -> ReflectionResult:  # fmt: skip
+    """Reflect on the memories that are relevant to a topic, or on the newest ones, and store the result."""
+    context.check_enabled()
+    task = _checked(context, task, topic, lookback, include_reflections)
+    request = receipts.request_hash(task.operation, task.topic, task.lookback, task.include_reflections)
+    if replayed := receipts.find_replayed(context, key, request):
+        return _result(context, require_memory(context, replayed), None)
+    memories, found = _find(context, task)
+    statements, method, note = _draw(context, task, found)
+    if not statements:
+        about = f"no memory is relevant to {shown(task.topic)}" if task.topic else "there is no memory to reflect on"
+        nothing = "the memories found have no sentence to quote" if found else about
+        return ReflectionResult(topic=task.topic, note=f"{nothing}; nothing was stored")
+    cited = {id_ for statement in statements for id_ in statement.sources}
+    sources = [memory for memory in memories if memory.id in cited]
+    given = _as_text(context, task, found, statements, method, sources)
+    prepared, vectors = prepare(context, [given], request=request)[0], Vectors()
+
+    def decide() -> Plan[Memory]:
+        if replayed := receipts.find_replayed(context, key, request):
+            return Plan(require_memory(context, replayed, any_reader=True))
+        seen = {name: context.store.version(name) for name in model.partitions(context.reader)}
+        _check_sources(context, sources)
+        plan = _store(context, task, prepared, sources, cited, vectors)
+        receipt = receipts.receipt_rows(context, key, plan.answer.id, request)
+        return Plan(plan.answer, [*plan.puts, *receipt], seen=seen if plan.puts or receipt else {})
+
+    return _result(context, commit(context, decide), note)
+
+
+def _checked(context: Context, task: Task, topic: object, lookback: object, include_reflections: object) -> Task:
+    if topic is not None and (not isinstance(topic, str) or not topic.strip() or len(topic) > _MAX_TOPIC):
+        raise InvalidInput(f"topic is {shown(topic)}", expected=f"a non-empty text of at most {_MAX_TOPIC:,} characters, or None")
+    if not isinstance(include_reflections, bool):
+        raise InvalidInput(f"include_reflections is {shown(include_reflections)}", expected="True or False")
+    text = None if topic is None else context.gate().redact(" ".join(topic.encode("utf-8", "replace").decode().split()))
+    count = whole_number("lookback", lookback, max_=MAX_LOOKBACK)
+    return replace(task, topic=text, lookback=count, include_reflections=include_reflections)
+
+
+# --- finding ---
+
+
+def _find(context: Context, task: Task) -> tuple[list[Memory], list[SourceText]]:
+    """Return the memories to reflect on, most relevant or newest first, and their texts."""
+    where: Where = ANYTHING if task.include_reflections else Compare("memory_type", "<>", MemoryType.REFLECTION)
+    if task.topic is None:
+        memories = search.get_all(context, limit=task.lookback, where=where)
+        scores: Mapping[str, float] = {}
+    else:
+        filter_ = None if task.include_reflections else "memory_type <> 'reflection'"  # for the audit chain
+        request = search.Request(query=task.topic, limit=task.lookback, mode="precise", where=where, filter=filter_)
+        scores = {result.id: result.score for result in search.search(context, request, use_cache=False)}
+        rows = {row.id: row for row in intact(context, context.store.get(Kind.MEMORY, list(scores)).values())}
+        memories = [Memory.of(rows[id_]) for id_ in scores if id_ in rows]
+    return memories, [_source_text(memory, scores.get(memory.id, 1.0)) for memory in memories]
+
+
+def _source_text(memory: Memory, relevance: float) -> SourceText:
+    # What a reflection quotes of a reflection are the words of that one's sources.
+    derived = memory.sources if memory.memory_type == MemoryType.REFLECTION else []
+    return SourceText(
+        id=memory.id, text=memory.content, sources=(memory.id, *derived), relevance=relevance, speaker=memory.speaker,
+        vector=memory.vector,
+    )  # fmt: skip
+
+
+def _check_sources(context: Context, sources: Sequence[Memory]) -> None:
+    """Raise `StoreBusy` if a source was erased, changed or hidden since it was read."""
+    readable = search.is_readable(context, (Status.ACTIVE,), ANYTHING)
+    rows = context.store.get(Kind.MEMORY, [source.id for source in sources])
+    current = {id_: row.value("content") for id_, row in rows.items() if readable(row)}
+    if any(current.get(source.id) != source.content for source in sources):
+        raise StoreBusy("the memories changed while they were reflected on", remedy="try again")
+
+
+# --- stating ---
+
+
+def _draw(context: Context, task: Task, found: Sequence[SourceText]) -> tuple[list[Statement], str, str | None]:
+    """Return the statements, the method that made them, and why the language model was not used.
+
+    A sentence that contains instructions to a model is left out: agents read reflections as their own beliefs.
+    """
+    from memory_mesh.core.safety.injection import detect  # loads many patterns
+
+    clean = [replace(one, text="\n".join(part for part in learning.sentences(one.text) if not detect(part))) for one in found]
+    note = None
+    if context.chat is not None and found:
+        try:
+            return _ask(context, context.chat, task, clean), "model", None
+        except (CallError, BudgetSpent, AnswerUnreadable) as error:
+            _log.warning("%s: sentences are quoted, because %s", task.operation, error)
+            note = f"sentences are quoted, because {error.what}"
+    language = context.options.stemmer_language
+    return learning.extract(clean, max_statements=task.max_statements, language=language), "extractive", note
+
+
+def _ask(context: Context, chat: ChatModel, task: Task, found: Sequence[SourceText]) -> list[Statement]:
+    """Return the statements of the language model, which reads as many memories as its input has room for."""
+    from memory_mesh.core.prompts import reflection as prompt
+    from memory_mesh.core.safety.injection import detect
+
+    texts = [f"{one.speaker}: {one.text}" if one.speaker else one.text for one in found]
+    room = sum(total <= context.options.llm_input_tokens for total in accumulate(map(estimate, texts)))
+    if not room:
+        raise AnswerUnreadable("the first memory is too long for the language model", remedy="raise llm_input_tokens")
+    limit = task.max_statements
+    asked = prompt.build_prompt(
+        task.operation, texts[:room], task.topic, context.ids.salt(), max_statements=limit,
+        max_tokens=context.options.answer_tokens,
+    )  # fmt: skip
+    read = prompt.read_reply(chat.reply(asked), room, max_statements=limit)
+    if any(detect(text) for text, _ in read):
+        raise AnswerUnreadable("the model's answer contains instructions to a model")
+    themes = learning.group(found, language=context.options.stemmer_language)
+    return [
+        Statement(
+            text=text,
+            sources=tuple(dict.fromkeys(id_ for at in cited for id_ in found[at].sources)),
+            similar=learning.similar(found, themes, set(cited)),
+        )
+        for text, cited in read
+    ]
+
+
+# --- storing ---
+
+
+def _as_text(
+    context: Context, task: Task, found: Sequence[SourceText], statements: Sequence[Statement], method: str,
+    sources: Sequence[Memory],
+) -> NewText:  # fmt: skip
+    language = context.options.stemmer_language
+    metadata: dict[str, Value] = {
+        "type": MemoryType.REFLECTION.value, "category": task.category, "operation": task.operation, "method": method,
+        "confidence": learning.confidence(found, statements, language=language), "statements": learning.as_metadata(statements),
+    }  # fmt: skip
+    metadata |= {"topic": task.topic} if task.topic else {}
+    trusts = [memory.trust for memory in sources]
+    if method == "model":
+        metadata["provenance"] = {"source": Source.INFERENCE.value}
+        trusts.append(BASE_TRUST[Source.INFERENCE])
+    return NewText(learning.render(statements), metadata, learning.least_trust(trusts))
+
+
+def _store(
+    context: Context, task: Task, prepared: Prepared, sources: Sequence[Memory], cited: set[str], vectors: Vectors
+) -> Plan[Memory]:
+    """Return the plan that stores a reflection. An earlier one that says the same is kept instead; others on the same topic are
+    superseded."""
+    ms, reader = context.clock(), context.reader
+    narrow = learning.narrowest(sources)
+    reach = model.reach_of(narrow.memory_type, narrow.reach) if narrow else Reach.GLOBAL
+    earlier = [old for old in _earlier(context, task, prepared) if narrowness(old) >= list(Reach).index(reach)]
+    ids = [memory.id for memory in sources] + sorted(cited - {memory.id for memory in sources})
+    for old in earlier:
+        if (old.content, old.sources) == (prepared.draft.content, ids):
+            return Plan(old)
+    vectors.embed(context, [prepared.draft.content])
+    embedded = vectors[prepared.draft.content]
+    partition = model.partition_for(reader.user_id, reader.agent_id, MemoryType.REFLECTION, reach)
+    memory = write.new_memory(
+        context, prepared, embedded, ms=ms, number=context.store.version(partition) + 1, sources=ids,
+        supersedes=[old.id for old in earlier], reach=reach.value if narrow else None,
+        session_id=narrow.session_id if narrow else prepared.draft.columns.get("session_id"),
+    )  # fmt: skip
+    memory = replace(memory, metadata={**memory.metadata, "reflection_id": audit.derived_id(memory.id, task.prefix)})
+    revised = [
+        write.revise(
+            context, ms, old, action="supersede", why=f"superseded by a later {task.operation}",
+            status=Status.SUPERSEDED.value, superseded_by=memory.id,
+        )
+        for old in earlier
+    ]  # fmt: skip
+    rows = [memory.row(), *passage_rows(memory, embedded), *vectors.model_rows(context)]
+    for old, (newer, change, _) in zip(earlier, revised, strict=True):
+        rows += [newer.row(replaces=old.revision), change]
+    write_text = partial(
+        blocks.reflect if task.operation == "reflect" else blocks.synthesize, agent=str(reader.agent_id), topic=task.topic,
+        source_count=len(ids), at=iso(ms), id_=str(memory.metadata["reflection_id"]), insight=memory.content,
+        confidence=memory.confidence or 0.0, memory_id=memory.id,
+    )  # fmt: skip
+    entry = new_entry(context, task.operation, ms, write_text, memory=memory, metadata={"method": memory.metadata["method"]})
+    return Plan(memory, [*rows, *own_audit_rows(context, [*(each[2] for each in revised), entry])])
+
+
+def _earlier(context: Context, task: Task, prepared: Prepared) -> list[Memory]:
+    """Return this agent's earlier reflections on the topic; without a topic, those with the same text."""
+    about = equals("metadata.topic", task.topic) if task.topic else equals("fingerprint", prepared.fingerprint)
+    own = all_of(equals("memory_type", MemoryType.REFLECTION), equals("agent_id", context.reader.agent_id), about)
+    same = all_of(search.readable(context), own, equals("metadata.operation", task.operation))
+    rows = intact(context, context.store.find(Kind.MEMORY, all_of(same, equals("project", context.reader.project))))
+    return [Memory.of(row) for row in rows]
+
+
+def _result(context: Context, memory: Memory, note: str | None) -> ReflectionResult:
+    operation = str(memory.metadata.get("operation"))
+    rows = context.store.find(Kind.BLOCK, all_of(equals("ref", memory.id), equals("operation_type", operation)))
+    return ReflectionResult.of(memory, str(rows[0].value("yamo_text")) if rows else None, note)
