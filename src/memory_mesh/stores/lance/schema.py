@@ -255,6 +255,11 @@ def _read(kind: Kind, values: dict[str, Any], extra: str | None) -> dict[str, An
     return {name: value for name, value in fields.items() if value is not None}
 
 
+def reader_of(name: str) -> Callable[[Any], Value]:
+    """Return the function that converts a value of a column to that of its field."""
+    return _READERS.get(BY_NAME[name].type, lambda value: value)
+
+
 @cache
 def _readers(kind: Kind) -> dict[str, Callable[[Any], Value]]:
     return {column.name: _READERS[column.type] for column in fields_of(kind) if column.type in _READERS}

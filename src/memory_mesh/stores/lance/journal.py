@@ -1,0 +1,308 @@
+"""The files of a LanceDB store beside its tables, in the folder `memory_mesh`: state, journal, log of moves, and lock.
+
+A change is durable when its record is in the journal. `flush` in `store` writes the changes of the journal into the tables, and
+then replaces the state, which names the version of each table and the journal that continues it. So a reader that reads the state
+and its journal sees whole changes only, whatever a writer does meanwhile or left unfinished.
+"""
+
+import json
+import os
+import secrets
+import sys
+import time
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, field
+from itertools import chain, repeat
+from pathlib import Path
+from struct import Struct
+from typing import Any
+from zlib import crc32
+
+from memory_mesh.core.cancel import wait
+from memory_mesh.core.errors import StoreBusy, StoreCorrupt, StoreTooNew
+from memory_mesh.core.model import Key, Kind, Row, Vector
+from memory_mesh.stores.base import BEGINNING, KEPT_MOVES, encode_json, mark_of
+
+FORMAT = 1
+OWN = "memory_mesh"  # the folder of these files, beside the folders of the tables
+STATE, LOCK, FLUSHING = "state.json", "lock", "flushing.json"
+
+_HEADER = Struct("<II")  # length and checksum of a record
+_PAUSES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05)  # seconds between attempts to lock; the last one repeats
+_MIN_TRIMMED = 4 * 1024 * 1024  # bytes of the log of moves
+
+
+@dataclass(slots=True)
+class State:
+    """What the tables contain: their versions, those of the partitions, and which journal and log of moves belong to them."""
+
+    format: int = FORMAT
+    generation: int = 0  # the number of the journal
+    tables: dict[str, int] = field(default_factory=dict)
+    partitions: dict[str, tuple[int, str]] = field(default_factory=dict)  # version and nonce
+    moves: int = 0  # the number of the log of moves
+    moves_length: int = 0  # in bytes; what follows was never committed
+    moves_trimmed: int = 0  # its length after it was trimmed last
+    writes: int = 0
+    nonce: str = ""  # of the last change
+    unfreed: bool = False  # bytes of deleted rows may be in the files
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One record of the journal."""
+
+    puts: Sequence[Row]
+    deletes: Sequence[Key]
+    moves: Mapping[str, Sequence[Key]]  # by partition
+    nonce: str
+    frees: bool  # it deletes or replaces a row that was stored
+
+
+@dataclass(frozen=True, slots=True)
+class Moves:
+    """The moves of one change in a partition, whose version they raised to `version`."""
+
+    version: int
+    nonce: str
+    keys: Sequence[Key]
+
+    @property
+    def mark(self) -> str:
+        return mark_of(self.version, self.nonce)
+
+
+def since(moves: Sequence[Moves], mark: str | None) -> list[Key] | None:
+    """Return the keys that moved after a mark, or None if these moves do not lead on from it."""
+    if mark == BEGINNING and moves and moves[0].version == len(moves[0].keys):
+        return [key for one in moves for key in one.keys]
+    for place in reversed(range(len(moves))):
+        if moves[place].mark == mark:
+            return [key for one in moves[place + 1 :] for key in one.keys]
+    return None
+
+
+# --- the state ---
+
+
+def read_state(own: Path) -> State | None:
+    """Return the state, or None if there is none. A state of a newer version raises `StoreTooNew`."""
+    try:
+        given = json.loads((own / STATE).read_bytes())
+        if given["format"] > FORMAT:
+            what = f"the store {own.parent} has format {given['format']}"
+            raise StoreTooNew(what, expected=f"at most {FORMAT}", remedy="upgrade memory-mesh")
+        state = State(**given)
+        state.partitions = {name: (version, nonce) for name, (version, nonce) in state.partitions.items()}
+    except FileNotFoundError:
+        return None
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise StoreCorrupt(f"{own / STATE} is damaged", remedy="restore a backup") from error
+    return state
+
+
+def write_state(own: Path, state: State) -> None:
+    """Replace the state, durably and at once."""
+    part = own / f".{STATE}"
+    with part.open("wb") as file:
+        file.write(encode_json(asdict(state)).encode())
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(part, own / STATE)
+    sync_folder(own)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the names in a folder durable."""
+    with suppress(PermissionError):  # Windows opens no folders
+        opened = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(opened)
+        finally:
+            os.close(opened)
+
+
+# --- the journal ---
+
+
+def journal_of(own: Path, generation: int) -> Path:
+    return own / f"journal-{generation}"
+
+
+def encode(change: Change) -> bytes:
+    """Return the record of a change."""
+    body = encode_json(
+        {
+            "puts": [_encoded(row) for row in change.puts],
+            "deletes": change.deletes,
+            "moves": change.moves,
+            "nonce": change.nonce,
+            "frees": change.frees,
+        }
+    ).encode()
+    return _HEADER.pack(len(body), crc32(body)) + body
+
+
+def _encoded(row: Row) -> list[object]:
+    vector = [row.vector.model, b64encode(row.vector.data).decode()] if row.vector else None
+    return [row.kind, row.id, row.partition, row.created_at, row.revision, row.number, row.fields, vector]
+
+
+def read_journal(descriptor: int, at: int, name: Path) -> tuple[list[Change], int]:
+    """Return the changes in a journal from a place on, and the place after them.
+
+    A last record that is incomplete is being written, or the process that wrote it died: it was never acknowledged.
+    """
+    size, changes = os.fstat(descriptor).st_size, list[Change]()
+    data = os.pread(descriptor, size - at, at) if size > at else b""
+    place = 0
+    while place + _HEADER.size <= len(data):
+        length, checksum = _HEADER.unpack_from(data, place)
+        body = data[place + _HEADER.size : place + _HEADER.size + length]
+        end = place + _HEADER.size + length
+        if len(body) < length or crc32(body) != checksum:
+            if end < len(data):
+                raise StoreCorrupt(f"{name} is damaged at byte {at + place}", remedy="restore a backup")
+            break
+        changes.append(_change(json.loads(body)))
+        place = end
+    return changes, at + place
+
+
+def _change(given: Mapping[str, Any]) -> Change:
+    moves = {name: [_key(key) for key in keys] for name, keys in given["moves"].items()}
+    deletes = [_key(key) for key in given["deletes"]]
+    return Change([_row(*one) for one in given["puts"]], deletes, moves, given["nonce"], given["frees"])
+
+
+def _key(given: Sequence[str]) -> Key:
+    return Key(Kind(given[0]), given[1])
+
+
+def _row(
+    kind: str, id_: str, partition: str, created: str, revision: int, number: int, fields: dict[str, Any], vector: list[str] | None
+) -> Row:
+    packed = Vector(vector[0], b64decode(vector[1])) if vector else None
+    return Row(
+        kind=Kind(kind), id=id_, partition=partition, created_at=created, revision=revision, number=number, fields=fields,
+        vector=packed,
+    )  # fmt: skip
+
+
+def append(file: Path, record: bytes, *, at: int) -> None:
+    """Write a record at the end of a journal, durable when this returns. If it cannot, the journal is as it was."""
+    opened = os.open(file, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o600)
+    try:
+        os.ftruncate(opened, at)  # what a process that died wrote by half
+        os.lseek(opened, at, os.SEEK_SET)
+        with memoryview(record) as left:
+            while left:
+                left = left[os.write(opened, left) :]
+        os.fsync(opened)
+    except OSError:
+        with suppress(OSError):
+            os.ftruncate(opened, at)
+        raise
+    finally:
+        os.close(opened)
+
+
+# --- the log of moves ---
+
+
+def moves_of(own: Path, number: int) -> Path:
+    return own / f"moves-{number}"
+
+
+def read_moves(own: Path, state: State) -> dict[str, list[Moves]]:
+    """Return the moves that were flushed, by partition, oldest first."""
+    found: dict[str, list[Moves]] = {}
+    file = moves_of(own, state.moves)
+    data = file.read_bytes()[: state.moves_length] if state.moves_length else b""
+    try:
+        for line in data.splitlines():
+            name, version, nonce, keys = json.loads(line)
+            found.setdefault(name, []).append(Moves(version, nonce, [_key(key) for key in keys]))
+    except ValueError as error:
+        raise StoreCorrupt(f"{file} is damaged", remedy="restore a backup") from error
+    return found
+
+
+def log_moves(own: Path, state: State, moved: Mapping[str, Sequence[Moves]]) -> None:
+    """Append moves to the log, durably. The state that names its new length commits them. A long log is trimmed into a new file."""
+    trimmed = state.moves_length > 2 * state.moves_trimmed + _MIN_TRIMMED
+    if trimmed:
+        kept = read_moves(own, state)
+        for name, new in moved.items():
+            kept.setdefault(name, []).extend(new)
+        moved = {name: _latest(some) for name, some in kept.items()}
+        state.moves, state.moves_length = state.moves + 1, 0
+    lines = [encode_json([name, one.version, one.nonce, one.keys]) for name, some in moved.items() for one in some]
+    data = "".join(f"{line}\n" for line in lines).encode()
+    append(moves_of(own, state.moves), data, at=state.moves_length)
+    state.moves_length += len(data)
+    state.moves_trimmed = state.moves_length if trimmed else state.moves_trimmed
+
+
+def _latest(moves: Sequence[Moves]) -> list[Moves]:
+    """Return the last moves, about as many as a partition must remember."""
+    oldest = moves[-1].version - KEPT_MOVES
+    return [one for one in moves if one.version > oldest]
+
+
+# --- the lock ---
+
+
+@contextmanager
+def locked(own: Path, *, busy_seconds: float) -> Iterator[None]:
+    """Hold the lock that every writer of any process takes. Raises `StoreBusy` if it is not free in time."""
+    opened, until = os.open(own / LOCK, os.O_RDWR | os.O_CREAT, 0o600), time.monotonic() + busy_seconds
+    try:
+        for pause in chain(_PAUSES, repeat(_PAUSES[-1])):
+            if _try_lock(opened):
+                break
+            if time.monotonic() >= until:
+                raise StoreBusy(f"{own.parent} is locked by another process", remedy="try again, or stop the process that holds it")
+            wait(pause)
+        try:
+            yield
+        finally:
+            _unlock(opened)
+    finally:
+        os.close(opened)
+
+
+_try_lock: Callable[[int], bool]
+_unlock: Callable[[int], None]
+if sys.platform == "win32":
+    import msvcrt
+
+    def _try_lock(opened: int) -> bool:
+        try:
+            msvcrt.locking(opened, msvcrt.LK_NBLCK, 1)
+        except OSError:
+            return False
+        return True
+
+    def _unlock(opened: int) -> None:
+        os.lseek(opened, 0, os.SEEK_SET)
+        msvcrt.locking(opened, msvcrt.LK_UNLCK, 1)
+else:
+    import fcntl
+
+    def _try_lock(opened: int) -> bool:
+        try:
+            fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
+    def _unlock(opened: int) -> None:
+        # Also for the child of a fork that inherited the descriptor.
+        fcntl.flock(opened, fcntl.LOCK_UN)
+
+
+def new_nonce() -> str:
+    return secrets.token_hex(8)

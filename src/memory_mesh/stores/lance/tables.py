@@ -1,0 +1,332 @@
+"""The tables of a LanceDB store: read one at a version, select rows by a condition, and write changes into it.
+
+Columns that conditions read are kept in memory, because Lance takes milliseconds for each scan. Texts that are long, and
+vectors, are read for the selected rows only.
+"""
+
+import json
+import os
+import re
+import shutil
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import timedelta
+from functools import reduce
+from pathlib import Path
+from typing import Any
+
+import lance
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from memory_mesh.core.errors import StoreCorrupt, StoreError, StoreForeign, StoreFull
+from memory_mesh.core.model import (
+    BASE, BY_NAME, METADATA, And, Anything, Compare, In, IsNull, Kind, Not, Or, Row, Scalar, Type, Where, batches, fields_of,
+    is_list,
+)  # fmt: skip
+from memory_mesh.core.ports import Step
+from memory_mesh.stores.lance.journal import sync_folder
+from memory_mesh.stores.lance.schema import DIMENSION, RECORDS, Table, from_arrow, packed_vectors, reader_of, table_of, to_arrow
+
+Positions = npt.NDArray[np.int64]  # of rows in a table
+
+# Lance raises its errors as these. A panic in it is not an `Exception`.
+LANCE_ERRORS = (OSError, ValueError, RuntimeError, pa.ArrowException)
+
+_LONG = frozenset({"content", "metadata", "keywords", "extra", "yamo_text", "heritage_chain"})  # columns that are not kept
+_FEW = 0.2  # fraction of the rows up to which they are read one by one
+_MAX_FRAGMENTS = 24  # small files of a table; more are merged
+_MERGED_ROWS = 16_384  # rows of a merged file; larger ones stay as they are, so that merging is quick
+_DELETED_AT_ONCE = 5_000  # ids in one condition
+_OPS = {
+    "=": pc.equal, "<>": pc.not_equal, "<": pc.less, "<=": pc.less_equal, ">": pc.greater, ">=": pc.greater_equal
+}  # fmt: skip
+
+
+@contextmanager
+def named(name: str) -> Iterator[None]:
+    """Translate errors of Lance; they name the table."""
+    try:
+        yield
+    except LANCE_ERRORS as error:
+        if "No space left" in str(error) or "File too large" in str(error):
+            raise StoreFull(f"the table {name} cannot grow: the disk is full", remedy="free some space") from error
+        why = str(error).partition(", /")[0]  # without the place in the source of Lance
+        raise StoreCorrupt(f"the table {name} is damaged: {why[:200]}", remedy="restore a backup") from error
+
+
+def folder_of(root: Path, table: Table) -> Path:
+    return root / f"{table.name}.lance"
+
+
+def latest_version(root: Path, table: Table) -> int | None:
+    """Return the newest version of a table; None without a table."""
+    return max((version for version, _ in _manifests(root, table)), default=None)
+
+
+def _manifests(root: Path, table: Table) -> list[tuple[int, Path]]:
+    """Return the versions of a table with their files. Lance names them by the version, or by the distance to the largest one."""
+    found: list[tuple[int, Path]] = []
+    for file in folder_of(root, table).glob("_versions/*.manifest"):
+        if re.fullmatch(r"\d{1,20}", file.stem):
+            number = int(file.stem)
+            found.append((2**64 - 1 - number if number >= 2**63 else number, file))
+    return found
+
+
+def roll_back(root: Path, table: Table, version: int | None) -> None:
+    """Remove the versions of a table after this one, which a process that died began; without a version, remove the table."""
+    if version is None:
+        shutil.rmtree(folder_of(root, table), ignore_errors=True)
+        return
+    for number, file in _manifests(root, table):
+        if number > version:
+            file.unlink()
+    (folder_of(root, table) / "_versions" / "latest_version_hint.json").unlink(missing_ok=True)
+
+
+class Frame:
+    """One table at one version."""
+
+    def __init__(self, root: Path, table: Table, version: int | None) -> None:
+        self.table, self.version, self._root = table, version, root
+        self._columns: dict[str, pa.Array] = {}
+        with named(table.name):
+            self._data = None if version is None else lance.dataset(str(folder_of(root, table)), version=version)
+            self.rows = self._data.count_rows() if self._data else 0
+            self.schema: pa.Schema = self._data.schema if self._data else table.schema(DIMENSION)
+        vector = self.schema.field("vector").type if "vector" in self.schema.names else pa.list_(pa.float32(), DIMENSION)
+        if not pa.types.is_fixed_size_list(vector) or vector.value_type != pa.float32():
+            expected = "vectors of 32-bit floats with a fixed size, as in RFC-0011"
+            raise StoreForeign(f"the table {table.name} has vectors of type {vector}", expected=expected)
+        self.dimension: int = vector.list_size
+
+    # --- reading ---
+
+    def column(self, name: str) -> pa.Array:
+        """Return all values of a column; nulls if the table, which another program made, does not have it."""
+        if name in self._columns:
+            return self._columns[name]
+        if self._data is None or name not in self.schema.names:
+            type_ = self.table.schema(self.dimension).field(name).type
+            found = pa.nulls(self.rows, type_)
+        else:
+            with named(self.table.name):
+                found = self._data.to_table(columns=[name])[name].combine_chunks()
+        if name not in _LONG:
+            self._columns[name] = found
+        return found
+
+    def select(self, kind: Kind, where: Where) -> Positions:
+        """Return the positions of the rows of a kind that satisfy a condition."""
+        at = np.arange(self.rows)
+        if self.table is RECORDS:
+            at = np.flatnonzero(pc.equal(self.column("kind"), kind.value).to_numpy(zero_copy_only=False))
+        for part in where.parts if isinstance(where, And) else (where,):
+            if not len(at):
+                break
+            truth = self._truth(kind, part, at)
+            at = at[pc.fill_null(truth, fill_value=False).to_numpy(zero_copy_only=False)]
+        return at
+
+    def ids(self, at: Positions) -> list[str]:
+        found: list[str] = self.column("id").take(pa.array(at)).to_pylist()
+        return found
+
+    def values(self, at: Positions, *names: str) -> list[tuple[Any, ...]]:
+        """Return the values of some columns of the rows at these positions."""
+        return list(zip(*(column.to_pylist() for column in self._read(at, names)), strict=True))
+
+    def read(self, at: Positions) -> list[Row]:
+        """Return the rows at these positions."""
+        return from_arrow(self.table, self._read(at, self.schema.names)) if len(at) else []
+
+    def vectors(self, at: Positions) -> list[bytes | None]:
+        """Return the packed vectors of the rows at these positions, whatever their dimension."""
+        data = self._read(at, ("vector", "other_vector"))
+        return [other or own for own, other in zip(packed_vectors(data["vector"]), data["other_vector"].to_pylist(), strict=True)]
+
+    def newest(self, at: Positions, limit: int) -> Positions:
+        """Return the positions of the newest rows, in any order."""
+        if len(at) <= limit:
+            return at
+        names = [self.table.physical(name) for name in ("created_at", "partition", "number", "id")]
+        data = pa.table({name: self.column(name).take(pa.array(at)) for name in names})
+        best = pc.select_k_unstable(data, k=limit, sort_keys=[(name, "descending") for name in names])
+        return at[best.to_numpy()]
+
+    def _read(self, at: Positions, names: Sequence[str]) -> pa.Table:
+        kept = [name for name in names if name in self._columns or name not in self.schema.names]
+        wanted = [name for name in names if name not in kept]
+        columns = {name: self.column(name).take(pa.array(at)) for name in kept}
+        if wanted and len(at) and self._data:
+            with named(self.table.name):
+                if len(at) > _FEW * self.rows:
+                    data = self._data.to_table(columns=wanted).take(pa.array(at))
+                else:
+                    order = np.argsort(at)
+                    data = self._data.take(at[order].tolist(), columns=wanted).take(pa.array(np.argsort(order)))
+            columns |= {name: data[name] for name in wanted}
+        elif wanted:
+            columns |= {name: pa.nulls(0, self.schema.field(name).type) for name in wanted}
+        return pa.table({name: columns[name] for name in names})
+
+    # --- conditions ---
+
+    def _truth(self, kind: Kind, where: Where, at: Positions) -> pa.Array:
+        """Evaluate a condition for the rows at these positions, in three-valued logic, as `Where.truth` does for one row."""
+        match where:
+            case Anything():
+                return pa.array(np.ones(len(at), bool))
+            case And(parts) | Or(parts):
+                combine, start = (pc.and_kleene, True) if isinstance(where, And) else (pc.or_kleene, False)
+                return reduce(combine, (self._truth(kind, part, at) for part in parts), pa.array(np.full(len(at), start)))
+            case Not(part):
+                return pc.invert(self._truth(kind, part, at))
+        column = where.column
+        if column == "kind" or not _has(kind, column):  # the same for all rows
+            same = where.truth(Row(kind=kind, id="", partition="", created_at=""))
+            return pa.nulls(len(at), pa.bool_()) if same is None else pa.array(np.full(len(at), same))
+        if column in self.table.fields and not is_list(column):
+            values = self.column(self.table.physical(column)).take(pa.array(at))
+            match where:
+                case IsNull():
+                    return pc.is_null(values)
+                case Compare(op=op, value=value):
+                    return _compare(column, values, op, value)
+                case In(values=among):
+                    return _among(column, values, among)
+        return self._truth_by_row(kind, where, column, at)
+
+    def _truth_by_row(self, kind: Kind, where: Any, column: str, at: Positions) -> pa.Array:
+        """Evaluate a condition row by row: on a list, on a key of the metadata, on what has no column, or LIKE."""
+        name = "metadata" if column.startswith(METADATA) else column
+        own = name in self.table.fields
+        (values,) = self._read(at, [self.table.physical(name) if own else "extra"])
+        read = reader_of(name) if own else lambda text: json.loads(text).get(name)
+        # Values repeat, so each is evaluated once.
+        coded = values.combine_chunks().dictionary_encode() if isinstance(values, pa.ChunkedArray) else values.dictionary_encode()
+        known = [where.truth(_with(kind, name, read(value))) for value in coded.dictionary.to_pylist()]
+        null = where.truth(_with(kind, name, None))
+        return pa.array([null if code is None else known[code] for code in coded.indices.to_pylist()], pa.bool_())
+
+    # --- writing ---
+
+    def write(self, puts: Sequence[Row], gone: Mapping[Kind, Collection[str]], step: Step) -> "Frame":
+        """Delete the rows with these ids, append rows, and merge small files. Returns the table as it is then."""
+        frame, uri = self, str(folder_of(self._root, self.table))
+        with named(self.table.name):
+            for kind, ids in gone.items() if self._data else ():
+                for some in batches(sorted(ids), _DELETED_AT_ONCE):
+                    listed = ", ".join("'" + id_.replace("'", "''") + "'" for id_ in some)
+                    among = f"id IN ({listed})"
+                    self._latest().delete(f"kind = '{kind.value}' AND {among}" if self.table is RECORDS else among)
+            step(f"flush.{self.table.name}.deleted")
+            if puts:
+                frame = self._fitting(puts)
+                data = to_arrow(self.table, puts, frame.dimension)
+                lance.write_dataset(data, uri, mode="append" if frame._data else "create")
+                step(f"flush.{self.table.name}.appended")
+            dataset = frame._latest()
+            if len(dataset.get_fragments()) > _MAX_FRAGMENTS:
+                dataset.optimize.compact_files(target_rows_per_fragment=_MERGED_ROWS)
+                step(f"flush.{self.table.name}.merged")
+        return self._reopened()
+
+    def compacted(self) -> "Frame":
+        """Rewrite the files that contain deleted rows."""
+        with named(self.table.name):
+            if self._data:
+                self._latest().optimize.compact_files(materialize_deletions_threshold=0.0)
+        return self._reopened()
+
+    def remove_old_versions(self) -> None:
+        """Remove all files that the newest version does not use."""
+        with named(self.table.name):
+            if self._data:
+                self._latest().cleanup_old_versions(older_than=timedelta(0), delete_unverified=True)
+
+    def _latest(self) -> Any:
+        return lance.dataset(str(folder_of(self._root, self.table)))
+
+    def _reopened(self) -> "Frame":
+        return Frame(self._root, self.table, latest_version(self._root, self.table))
+
+    def _fitting(self, puts: Sequence[Row]) -> "Frame":
+        """Return the table with all our columns. While it has no vector, its dimension becomes that of the first ones."""
+        sizes = Counter(row.vector.dimension for row in puts if row.vector)
+        frame = self._reopened()
+        if frame._data is None:
+            frame.dimension = sizes.most_common(1)[0][0] if sizes else DIMENSION
+            return frame
+        missing = [field for field in self.table.schema(frame.dimension) if field.name not in frame.schema.names]
+        if missing:
+            frame._data.add_columns(missing)
+        if "vector" in frame.schema.names and not frame.schema.field("vector").nullable:
+            frame._latest().alter_columns({"path": "vector", "nullable": True})
+        if sizes and frame.dimension not in sizes and not frame._latest().count_rows("vector IS NOT NULL"):
+            rows = frame._reopened().read(np.arange(frame.rows))
+            data = to_arrow(self.table, rows, sizes.most_common(1)[0][0])
+            lance.write_dataset(data, str(folder_of(self._root, self.table)), mode="overwrite")
+        return frame._reopened()
+
+
+def sync(root: Path, table: Table, synced: set[str]) -> None:
+    """Make the files of a table durable that are not known to be: Lance never does."""
+    for folder, _, files in os.walk(folder_of(root, table)):
+        new = [path for path in (os.path.join(folder, name) for name in files) if path not in synced]
+        for path in new:
+            opened = os.open(path, os.O_RDWR)
+            try:
+                os.fsync(opened)
+            finally:
+                os.close(opened)
+        if new:
+            sync_folder(Path(folder))
+            sync_folder(Path(folder).parent)
+        synced.update(path for path in new if not path.endswith(".json"))
+
+
+def _has(kind: Kind, column: str) -> bool:
+    name = "metadata" if column.startswith(METADATA) else column
+    return name in BASE or name in {field.name for field in fields_of(kind)}
+
+
+def _with(kind: Kind, name: str, value: Any) -> Row:
+    """Return a row with this value only."""
+    base = {"id": "", "partition": "", "created_at": "", "revision": 1, "number": 0}
+    fields = {} if name in BASE else {name: value}
+    return Row.from_fields(**(base | ({name: value} if name in BASE else {})), kind=kind, fields=fields, vector=None)
+
+
+def _comparable(column: str, value: Scalar) -> bool:
+    """Return whether a column has the type of the literal; if not, the condition is unknown for every row."""
+    kind = BY_NAME[column].type
+    if isinstance(value, bool):
+        return kind is Type.BOOL
+    return kind in (Type.TEXT, Type.TIME) if isinstance(value, str) else kind in (Type.INT, Type.REAL)
+
+
+def _compare(column: str, values: pa.Array, op: str, value: Scalar) -> pa.Array:
+    if not _comparable(column, value):
+        return pa.nulls(len(values), pa.bool_())
+    if isinstance(value, str):
+        return _OPS[op](values, pa.scalar(value))
+    return _OPS[op](values.cast(pa.float64()), pa.scalar(float(value)))
+
+
+def _among(column: str, values: pa.Array, among: Sequence[Scalar]) -> pa.Array:
+    if not among:
+        return pa.array(np.zeros(len(values), bool))
+    given = [value for value in among if _comparable(column, value)]
+    if not given:
+        return pa.nulls(len(values), pa.bool_())
+    if isinstance(given[0], str):
+        found = pc.is_in(values, value_set=pa.array(given, pa.utf8()))
+    else:
+        found = pc.is_in(values.cast(pa.float64()), value_set=pa.array([float(value) for value in given]))
+    unknown = pc.is_null(values) if len(given) == len(among) else pa.array(np.ones(len(values), bool))
+    return pc.if_else(pc.and_(pc.invert(found), unknown), pa.scalar(None, pa.bool_()), found)
