@@ -105,13 +105,18 @@ def read_state(own: Path) -> State | None:
 
 def write_state(own: Path, state: State) -> None:
     """Replace the state, durably and at once."""
-    part = own / f".{STATE}"
-    with part.open("wb") as file:
-        file.write(encode_json(asdict(state)).encode())
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(part, own / STATE)
-    sync_folder(own)
+    write_json(own / STATE, asdict(state))
+
+
+def write_json(file: Path, value: Mapping[str, Any]) -> None:
+    """Replace a file by JSON, durably and at once."""
+    part = file.with_name(f".{file.name}")
+    with part.open("wb") as opened:
+        opened.write(encode_json(value).encode())
+        opened.flush()
+        os.fsync(opened.fileno())
+    os.replace(part, file)
+    sync_folder(file.parent)
 
 
 def sync_folder(folder: Path) -> None:
@@ -143,6 +148,11 @@ def encode(change: Change) -> bytes:
         }
     ).encode()
     return _HEADER.pack(len(body), crc32(body)) + body
+
+
+def decode(record: bytes) -> Change:
+    """Return the change of a record."""
+    return _change(json.loads(record[_HEADER.size :]))
 
 
 def _encoded(row: Row) -> list[object]:
@@ -182,7 +192,14 @@ def _key(given: Sequence[str]) -> Key:
 
 
 def _row(
-    kind: str, id_: str, partition: str, created: str, revision: int, number: int, fields: dict[str, Any], vector: list[str] | None
+    kind: str,
+    id_: str,
+    partition: str,
+    created: str,
+    revision: int,
+    number: int,
+    fields: dict[str, Any],
+    vector: list[str] | None,
 ) -> Row:
     packed = Vector(vector[0], b64decode(vector[1])) if vector else None
     return Row(
@@ -231,7 +248,7 @@ def read_moves(own: Path, state: State) -> dict[str, list[Moves]]:
 
 
 def log_moves(own: Path, state: State, moved: Mapping[str, Sequence[Moves]]) -> None:
-    """Append moves to the log, durably. The state that names its new length commits them. A long log is trimmed into a new file."""
+    """Append moves to the log, durably; the state that names its new length commits them. A long log is trimmed."""
     trimmed = state.moves_length > 2 * state.moves_trimmed + _MIN_TRIMMED
     if trimmed:
         kept = read_moves(own, state)
@@ -264,7 +281,9 @@ def locked(own: Path, *, busy_seconds: float) -> Iterator[None]:
             if _try_lock(opened):
                 break
             if time.monotonic() >= until:
-                raise StoreBusy(f"{own.parent} is locked by another process", remedy="try again, or stop the process that holds it")
+                raise StoreBusy(
+                    f"{own.parent} is locked by another process", remedy="try again, or stop the process that holds it"
+                )
             wait(pause)
         try:
             yield

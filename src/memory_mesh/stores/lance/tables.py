@@ -22,14 +22,30 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from memory_mesh.core.errors import StoreCorrupt, StoreError, StoreForeign, StoreFull
+from memory_mesh.core.errors import StoreCorrupt, StoreForeign, StoreFull
 from memory_mesh.core.model import (
-    BASE, BY_NAME, METADATA, And, Anything, Compare, In, IsNull, Kind, Not, Or, Row, Scalar, Type, Where, batches, fields_of,
+    BASE,
+    BY_NAME,
+    METADATA,
+    And,
+    Anything,
+    Compare,
+    In,
+    IsNull,
+    Kind,
+    Not,
+    Or,
+    Row,
+    Scalar,
+    Type,
+    Where,
+    batches,
+    fields_of,
     is_list,
 )  # fmt: skip
 from memory_mesh.core.ports import Step
 from memory_mesh.stores.lance.journal import sync_folder
-from memory_mesh.stores.lance.schema import DIMENSION, RECORDS, Table, from_arrow, packed_vectors, reader_of, table_of, to_arrow
+from memory_mesh.stores.lance.schema import DIMENSION, RECORDS, Table, from_arrow, packed_vectors, reader_of, to_arrow
 
 Positions = npt.NDArray[np.int64]  # of rows in a table
 
@@ -40,6 +56,7 @@ _LONG = frozenset({"content", "metadata", "keywords", "extra", "yamo_text", "her
 _FEW = 0.2  # fraction of the rows up to which they are read one by one
 _MAX_FRAGMENTS = 24  # small files of a table; more are merged
 _MERGED_ROWS = 16_384  # rows of a merged file; larger ones stay as they are, so that merging is quick
+_MAX_VERSIONS = 60  # of a table; more are removed with the files that only they use
 _DELETED_AT_ONCE = 5_000  # ids in one condition
 _OPS = {
     "=": pc.equal, "<>": pc.not_equal, "<": pc.less, "<=": pc.less_equal, ">": pc.greater, ">=": pc.greater_equal
@@ -96,8 +113,8 @@ class Frame:
         self._columns: dict[str, pa.Array] = {}
         with named(table.name):
             self._data = None if version is None else lance.dataset(str(folder_of(root, table)), version=version)
-            self.rows = self._data.count_rows() if self._data else 0
-            self.schema: pa.Schema = self._data.schema if self._data else table.schema(DIMENSION)
+            self.rows = self._data.count_rows() if self._data is not None else 0
+            self.schema: pa.Schema = self._data.schema if self._data is not None else table.schema(DIMENSION)
         vector = self.schema.field("vector").type if "vector" in self.schema.names else pa.list_(pa.float32(), DIMENSION)
         if not pa.types.is_fixed_size_list(vector) or vector.value_type != pa.float32():
             expected = "vectors of 32-bit floats with a fixed size, as in RFC-0011"
@@ -120,11 +137,21 @@ class Frame:
             self._columns[name] = found
         return found
 
+    def _taken(self, name: str, at: Positions) -> pa.Array:
+        return self.column(name) if len(at) == self.rows else self.column(name).take(pa.array(at))
+
+    def with_ids(self, ids: Collection[str]) -> Positions:
+        """Return the positions of the rows with these ids, of any kind."""
+        found = pc.is_in(self.column("id"), value_set=pa.array(ids, pa.utf8()))
+        return np.flatnonzero(found.to_numpy(zero_copy_only=False))
+
     def select(self, kind: Kind, where: Where) -> Positions:
         """Return the positions of the rows of a kind that satisfy a condition."""
         at = np.arange(self.rows)
-        if self.table is RECORDS:
-            at = np.flatnonzero(pc.equal(self.column("kind"), kind.value).to_numpy(zero_copy_only=False))
+        if self.rows and (self.table is RECORDS or self.column("partition").null_count):
+            # A row without a partition is of another program: see `foreign`.
+            ours = pc.equal(self.column("kind"), kind.value) if self.table is RECORDS else pc.is_valid(self.column("partition"))
+            at = np.flatnonzero(ours.to_numpy(zero_copy_only=False))
         for part in where.parts if isinstance(where, And) else (where,):
             if not len(at):
                 break
@@ -133,12 +160,12 @@ class Frame:
         return at
 
     def ids(self, at: Positions) -> list[str]:
-        found: list[str] = self.column("id").take(pa.array(at)).to_pylist()
+        found: list[str] = self._taken("id", at).to_pylist()
         return found
 
     def values(self, at: Positions, *names: str) -> list[tuple[Any, ...]]:
         """Return the values of some columns of the rows at these positions."""
-        return list(zip(*(column.to_pylist() for column in self._read(at, names)), strict=True))
+        return list(zip(*(column.to_pylist() for column in self._read(at, names).columns), strict=True))
 
     def read(self, at: Positions) -> list[Row]:
         """Return the rows at these positions."""
@@ -154,18 +181,20 @@ class Frame:
         if len(at) <= limit:
             return at
         names = [self.table.physical(name) for name in ("created_at", "partition", "number", "id")]
-        data = pa.table({name: self.column(name).take(pa.array(at)) for name in names})
+        data = pa.table({name: self._taken(name, at) for name in names})
         best = pc.select_k_unstable(data, k=limit, sort_keys=[(name, "descending") for name in names])
-        return at[best.to_numpy()]
+        found: Positions = at[best.to_numpy()]
+        return found
 
     def _read(self, at: Positions, names: Sequence[str]) -> pa.Table:
         kept = [name for name in names if name in self._columns or name not in self.schema.names]
         wanted = [name for name in names if name not in kept]
-        columns = {name: self.column(name).take(pa.array(at)) for name in kept}
-        if wanted and len(at) and self._data:
+        columns = {name: self._taken(name, at) for name in kept}
+        if wanted and len(at) and self._data is not None:
             with named(self.table.name):
                 if len(at) > _FEW * self.rows:
-                    data = self._data.to_table(columns=wanted).take(pa.array(at))
+                    data = self._data.to_table(columns=wanted)
+                    data = data if len(at) == self.rows else data.take(pa.array(at))
                 else:
                     order = np.argsort(at)
                     data = self._data.take(at[order].tolist(), columns=wanted).take(pa.array(np.argsort(order)))
@@ -191,7 +220,7 @@ class Frame:
             same = where.truth(Row(kind=kind, id="", partition="", created_at=""))
             return pa.nulls(len(at), pa.bool_()) if same is None else pa.array(np.full(len(at), same))
         if column in self.table.fields and not is_list(column):
-            values = self.column(self.table.physical(column)).take(pa.array(at))
+            values = self._taken(self.table.physical(column), at)
             match where:
                 case IsNull():
                     return pc.is_null(values)
@@ -205,10 +234,10 @@ class Frame:
         """Evaluate a condition row by row: on a list, on a key of the metadata, on what has no column, or LIKE."""
         name = "metadata" if column.startswith(METADATA) else column
         own = name in self.table.fields
-        (values,) = self._read(at, [self.table.physical(name) if own else "extra"])
+        values = self._read(at, [self.table.physical(name) if own else "extra"]).column(0).combine_chunks()
         read = reader_of(name) if own else lambda text: json.loads(text).get(name)
         # Values repeat, so each is evaluated once.
-        coded = values.combine_chunks().dictionary_encode() if isinstance(values, pa.ChunkedArray) else values.dictionary_encode()
+        coded = values.dictionary_encode()
         known = [where.truth(_with(kind, name, read(value))) for value in coded.dictionary.to_pylist()]
         null = where.truth(_with(kind, name, None))
         return pa.array([null if code is None else known[code] for code in coded.indices.to_pylist()], pa.bool_())
@@ -219,7 +248,7 @@ class Frame:
         """Delete the rows with these ids, append rows, and merge small files. Returns the table as it is then."""
         frame, uri = self, str(folder_of(self._root, self.table))
         with named(self.table.name):
-            for kind, ids in gone.items() if self._data else ():
+            for kind, ids in gone.items():
                 for some in batches(sorted(ids), _DELETED_AT_ONCE):
                     listed = ", ".join("'" + id_.replace("'", "''") + "'" for id_ in some)
                     among = f"id IN ({listed})"
@@ -228,7 +257,7 @@ class Frame:
             if puts:
                 frame = self._fitting(puts)
                 data = to_arrow(self.table, puts, frame.dimension)
-                lance.write_dataset(data, uri, mode="append" if frame._data else "create")
+                lance.write_dataset(data, uri, mode="create" if frame._data is None else "append")
                 step(f"flush.{self.table.name}.appended")
             dataset = frame._latest()
             if len(dataset.get_fragments()) > _MAX_FRAGMENTS:
@@ -236,17 +265,34 @@ class Frame:
                 step(f"flush.{self.table.name}.merged")
         return self._reopened()
 
+    def having(self, kind: Kind, ids: Collection[str]) -> set[str]:
+        """Return which of these ids of a kind are in the table."""
+        at = self.with_ids(ids)
+        if self.table is RECORDS:
+            return {id_ for id_, found in self.values(at, "id", "kind") if found == kind}
+        return set(self.ids(at))
+
+    @property
+    def has_many_versions(self) -> bool:
+        return len(_manifests(self._root, self.table)) > _MAX_VERSIONS
+
+    def check(self) -> None:
+        """Read everything once."""
+        with named(self.table.name):
+            for _ in self._data.to_batches() if self._data is not None else ():
+                pass
+
     def compacted(self) -> "Frame":
         """Rewrite the files that contain deleted rows."""
         with named(self.table.name):
-            if self._data:
+            if self._data is not None:
                 self._latest().optimize.compact_files(materialize_deletions_threshold=0.0)
         return self._reopened()
 
     def remove_old_versions(self) -> None:
         """Remove all files that the newest version does not use."""
         with named(self.table.name):
-            if self._data:
+            if self._data is not None:
                 self._latest().cleanup_old_versions(older_than=timedelta(0), delete_unverified=True)
 
     def _latest(self) -> Any:

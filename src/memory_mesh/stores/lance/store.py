@@ -1,0 +1,504 @@
+"""The LanceDB store: a folder of Lance tables, several processes, one record of a journal for each change.
+
+Lance has no transaction over several tables, never calls fsync, and takes milliseconds for each commit. So a change is a record
+of a journal, durable when `apply` returns, and many changes are written into the tables at once: when they are many, on
+`compact`, and on closing. Reads put the changes of the journal over the tables. Other programs see a row when it is in its table.
+
+Reads create nothing. Lance keeps the bytes of deleted rows until its files are rewritten: by `compact`, or on closing.
+"""
+
+import json
+import os
+import shutil
+from collections import defaultdict
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from errno import EACCES, EDQUOT, EFBIG, ENOSPC, EPERM, EROFS
+from pathlib import Path
+from threading import RLock
+from typing import TypeVar
+
+from memory_mesh.core.cancel import check_cancelled
+from memory_mesh.core.errors import (
+    Conflict,
+    IdTaken,
+    InvalidInput,
+    StoreClosed,
+    StoreCorrupt,
+    StoreError,
+    StoreForeign,
+    StoreFull,
+    StoreMissing,
+    StoreReadOnly,
+    StoreReplaced,
+    StoreUnavailable,
+)  # fmt: skip
+from memory_mesh.core.model import ANYTHING, MOVING, Hit, Key, Kind, Row, Vector, Where
+from memory_mesh.core.ports import Applied, Changes, Progress, Step, no_step
+from memory_mesh.forks import fork_safe
+from memory_mesh.stores.base import check_unique
+from memory_mesh.stores.files import create_folder, find_bytes
+from memory_mesh.stores.lance import journal
+from memory_mesh.stores.lance.journal import FLUSHING, OWN, STATE, Change, State, journal_of, locked, read_journal, read_state
+from memory_mesh.stores.lance.schema import TABLES, Table, table_of
+from memory_mesh.stores.lance.tables import LANCE_ERRORS, Frame, folder_of, latest_version, roll_back, sync
+from memory_mesh.stores.lance.view import View, versions_of
+
+T = TypeVar("T")
+
+_FLUSHED_ROWS = 512  # in the journal; more are written into the tables
+_INDEXED_FROM = 1_000  # moves of a partition; a smaller one is read from the store as fast as from the files of an index
+_MAX_COMPACTED_ON_CLOSING = 512 * 1024 * 1024  # bytes of the tables
+_ATTEMPTS = 20  # to read a state that others replace meanwhile
+
+Signature = tuple[int, int, int] | None  # of the file of the state
+
+
+class LanceStore:
+    """Rows in the Lance tables of one folder."""
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        read_only: bool = False,
+        must_exist: bool = True,
+        busy_seconds: float = 30.0,
+        step: Step = no_step,
+        url: str = "",
+        flush_rows: int = _FLUSHED_ROWS,
+    ) -> None:
+        self.url = url or f"lancedb:///{path}"
+        self._root, self._read_only, self._must_exist = path.absolute(), read_only, must_exist
+        self._own = self._root / OWN
+        self._busy_seconds, self._step = busy_seconds, step
+        self._lock = fork_safe(RLock())
+        self._closed = False
+        self._view: View | None = None
+        self._signature: Signature = None
+        self._folder: tuple[int, int] | None = None  # device and inode of the folder that was opened
+        self._synced: set[str] = set()
+        self._flush_rows = self._flush_at = flush_rows
+        self._reading(lambda view: None)
+
+    # --- the port ---
+
+    @property
+    def index_folder(self) -> Path | None:
+        folder = self._own / "index"
+        return folder if folder.is_dir() and os.access(folder, os.W_OK | os.X_OK) else None
+
+    def apply(self, puts: Sequence[Row] = (), deletes: Sequence[Key] = (), *, seen: Mapping[str, int] | None = None) -> Applied:
+        check_unique(puts, deletes)
+        self.check_writable()
+        with self._writing() as view:
+            before = view.data_version
+            self._step("store.begun")
+            for partition, version in (seen or {}).items():
+                if view.partitions.get(partition, (0, ""))[0] != version:
+                    raise Conflict(f"partition {partition} has changed")
+            change = self._decided(view, puts, deletes)
+            self._append(view, change)
+            self._step("store.committed")
+            versions = {name: view.partitions[name][0] for name in change.moves}
+            if max(versions.values(), default=0) >= _INDEXED_FROM:
+                with suppress(OSError):
+                    (self._own / "index").mkdir(mode=0o700, exist_ok=True)
+            if view.size >= self._flush_at:
+                self._flush_if_possible(view)
+            return Applied(not change.frees, before, view.data_version, versions)
+
+    def version(self, partition: str) -> int:
+        return self._reading(lambda view: view.partitions.get(partition, (0, ""))[0])
+
+    def data_version(self) -> Hashable:
+        return self._reading(lambda view: view.data_version)
+
+    def get(self, kind: Kind, ids: Sequence[str]) -> dict[str, Row]:
+        return self._reading(lambda view: view.get(kind, ids)) if ids else {}
+
+    def find(self, kind: Kind, where: Where = ANYTHING, *, limit: int | None = None, after: Row | None = None) -> list[Row]:
+        return self._reading(lambda view: view.find(kind, where, limit, after))
+
+    def count(self, kind: Kind, where: Where = ANYTHING) -> int:
+        return self._reading(lambda view: view.count(kind, where))
+
+    def ids(self, kind: Kind, where: Where = ANYTHING) -> list[str]:
+        return self._reading(lambda view: view.ids(kind, where))
+
+    def changes(self, partition: str, since: str | None = None) -> Changes:
+        return self._reading(lambda view: view.moved(partition, since))
+
+    def nearest(self, kind: Kind, vector: Vector, where: Where = ANYTHING, *, limit: int) -> list[Hit]:
+        return self._reading(lambda view: view.nearest(kind, vector, where, limit))
+
+    def matching(self, tokens: Sequence[str], visible: Where, where: Where = ANYTHING, *, limit: int) -> list[Hit]:
+        return self._reading(lambda view: view.matching(tokens, visible, where, limit))
+
+    def compact(self) -> bool:
+        self.check_writable()
+        if self._reading(lambda view: not self._exists()):
+            return True
+        with self._writing() as view:
+            try:
+                self._flush(view, rewrite=True)
+            except (StoreFull, OSError):
+                return False
+        return True
+
+    def close(self) -> None:
+        with self._lock:
+            if self._closed:
+                return
+            with suppress(StoreError, OSError):  # what could not be flushed is in the journal
+                if not self._read_only and self._exists() and self._view and (self._view.size or self._view.unfreed):
+                    with self._writing(wait=False) as view:
+                        small = self._size() <= _MAX_COMPACTED_ON_CLOSING
+                        self._flush(view, rewrite=view.unfreed and small)
+            self._closed, self._view = True, None
+
+    # --- changes ---
+
+    def _decided(self, view: View, puts: Sequence[Row], deletes: Sequence[Key]) -> Change:
+        """Return the change that these puts and deletes are, or raise `Conflict`."""
+        stored = view.stored([*deletes, *(row.key for row in puts)])
+        gone = [key for key in deletes if key in stored]
+        moves: defaultdict[str, list[Key]] = defaultdict(list)
+        for key in gone:
+            if key.kind in MOVING:
+                moves[stored[key][0]].append(key)
+        for row in puts:
+            known = stored.get(row.key)
+            if row.replaces == 0 and known:
+                raise IdTaken(f"{row.kind} {row.id} already exists")
+            if row.replaces and (known is None or known[1] != row.replaces):
+                raise Conflict(f"{row.kind} {row.id} is not at revision {row.replaces}")
+            for partition in {row.partition, known[0] if known else row.partition} if row.kind in MOVING else ():
+                moves[partition].append(row.key)
+        return Change(puts, gone, moves, journal.new_nonce(), bool(gone) or any(row.replaces for row in puts))
+
+    def _append(self, view: View, change: Change) -> None:
+        """Write a change to the journal and add it to the view."""
+        record = journal.encode(change)
+        with self._translated():
+            journal.append(journal_of(self._own, view.state.generation), record, at=view.journal_end)
+            if not view.journal_end:
+                journal.sync_folder(self._own)
+        # The view gets a copy: later changes to the lists of the caller must not change it.
+        view.replay(journal.decode(record))
+        view.journal_end += len(record)
+
+    def _flush_if_possible(self, view: View) -> None:
+        """Flush; if it fails, try again when there is more to flush. The change itself is durable."""
+        try:
+            self._flush(view)
+            self._flush_at = self._flush_rows
+        except (StoreError, OSError):
+            self._flush_at = 2 * view.size
+
+    def _flush(self, view: View, *, rewrite: bool = False) -> None:
+        """Write the changes of the journal into the tables, and begin a new journal. `rewrite` also frees deleted bytes."""
+        if not view.size and not rewrite:
+            return
+        started = {table.name: latest_version(self._root, table) for table in TABLES}
+        with self._translated():
+            try:
+                journal.write_json(self._own / FLUSHING, {"generation": view.state.generation, "tables": started})
+                self._step("flush.begun")
+                frames = [self._written(view, table, rewrite=rewrite) for table in TABLES]
+                self._step("flush.synced")
+                state = self._commit(view, frames, rewrite=rewrite)
+            except (StoreError, *LANCE_ERRORS):
+                self._roll_back()
+                raise
+            self._step("flush.committed")
+            self._cut(view.state, state)
+            self._step("flush.cut")
+        for frame in frames:
+            if rewrite or frame.has_many_versions:
+                with suppress(StoreError):
+                    frame.remove_old_versions()
+        self._step("store.freed")
+
+    def _written(self, view: View, table: Table, *, rewrite: bool) -> Frame:
+        """Write the changes of one table, durably."""
+        frame = view.frame(table)
+        kinds = [kind for kind in Kind if table_of(kind) is table]
+        puts = [row for kind in kinds for row in view.changes[kind].values() if row]
+        gone = {kind: frame.having(kind, view.changes[kind]) for kind in kinds if view.changes[kind]}
+        if puts or any(gone.values()):
+            frame = frame.write(view.with_usage(puts), {kind: ids for kind, ids in gone.items() if ids}, self._step)
+        if rewrite:
+            frame = frame.compacted()
+        sync(self._root, table, self._synced)
+        return frame
+
+    def _commit(self, view: View, frames: Sequence[Frame], *, rewrite: bool) -> State:
+        """Replace the state by one that names the tables as they are now and an empty journal."""
+        old = view.state
+        state = State(
+            generation=old.generation + 1, tables={frame.table.name: frame.version for frame in frames if frame.version},
+            partitions=view.partitions, moves=old.moves, moves_length=old.moves_length, moves_trimmed=old.moves_trimmed,
+            writes=view.writes, nonce=view.nonce, unfreed=view.unfreed and not rewrite,
+        )  # fmt: skip
+        journal.log_moves(self._own, state, view.recent)
+        journal.append(journal_of(self._own, state.generation), b"", at=0)
+        journal.sync_folder(self._own)
+        self._step("flush.logged")
+        journal.write_state(self._own, state)
+        return state
+
+    def _cut(self, old: State, new: State) -> None:
+        """Remove the files of the old state."""
+        journal_of(self._own, old.generation).unlink(missing_ok=True)
+        if old.moves != new.moves:
+            journal.moves_of(self._own, old.moves).unlink(missing_ok=True)
+        (self._own / FLUSHING).unlink()
+
+    def _roll_back(self) -> None:
+        """Undo a flush that a process began and did not commit. Its changes are in the journal."""
+        try:
+            begun = json.loads((self._own / FLUSHING).read_bytes())
+        except FileNotFoundError:
+            return
+        state = read_state(self._own) or State()
+        if begun["generation"] == state.generation:
+            for table in TABLES:
+                roll_back(self._root, table, begun["tables"].get(table.name))
+        self._synced.clear()  # Lance may use the names again
+        (self._own / FLUSHING).unlink()
+
+    # --- views ---
+
+    def _reading(self, read: Callable[[View], T]) -> T:
+        """Return what a function reads from the current state; again, if others replaced it meanwhile."""
+        for _ in range(_ATTEMPTS):
+            with self._lock, self._translated():
+                view = self._refreshed()
+                try:
+                    return read(view)
+                except (StoreCorrupt, FileNotFoundError):
+                    if self._sign() == self._signature:
+                        raise
+        raise StoreUnavailable(f"{self._root} changes too fast to be read", remedy="try again")
+
+    @contextmanager
+    def _writing(self, *, wait: bool = True) -> Iterator[View]:
+        """Yield the current state while no other process or thread writes."""
+        with self._translated():
+            self._create()
+            # Waiting for others must not stop the threads that read, so the lock of the file comes first.
+            with locked(self._own, busy_seconds=self._busy_seconds if wait else 0), self._lock:
+                self._roll_back()
+                yield self._refreshed()
+
+    def _refreshed(self) -> View:
+        """Return the view with all that is committed."""
+        if self._closed:
+            raise StoreClosed(f"{self._root} is closed", remedy="open it again")
+        signature = self._sign()
+        view = self._view
+        if view is None or signature != self._signature:
+            view = self._loaded()
+        file = journal_of(self._own, view.state.generation)
+        try:
+            opened = os.open(file, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+        except FileNotFoundError:
+            if view.state.generation and self._sign() == self._signature:
+                raise StoreCorrupt(f"{file} is missing", remedy="restore a backup") from None
+            return view if not view.state.generation else self._refreshed()
+        try:
+            if os.fstat(opened).st_size < view.journal_end:  # a write failed after this handle had read it
+                view = self._loaded()
+            changes, view.journal_end = read_journal(opened, view.journal_end, file)
+        finally:
+            os.close(opened)
+        for change in changes:
+            view.replay(change)
+        return view
+
+    def _loaded(self) -> View:
+        """Read the state anew."""
+        self._signature = self._sign()
+        self._check_folder()
+        state = read_state(self._own) or State()
+        self._view = View(self._root, self._own, state, versions_of(state), self._view)
+        return self._view
+
+    def _sign(self) -> Signature:
+        """Return what changes with every state; None without one. Raises `StoreReplaced` for another folder, or none."""
+        with suppress(FileNotFoundError, NotADirectoryError):
+            found = os.stat(self._root)
+            if self._folder is None:
+                self._folder = found.st_dev, found.st_ino
+            if self._folder == (found.st_dev, found.st_ino):
+                with suppress(FileNotFoundError):
+                    state = os.stat(self._own / STATE)
+                    return state.st_ino, state.st_mtime_ns, state.st_size
+                if self._signature is None:
+                    return None
+        if self._folder is None:
+            if self._read_only:
+                raise self._missing()
+            return None
+        how = "replaced" if self._root.exists() else "removed"
+        raise StoreReplaced(
+            f"{self._root} was {how} while it was open", remedy="nothing was written; close the store and open it again"
+        )
+
+    def _check_folder(self) -> None:
+        """Raise `StoreForeign` if the folder is of another program."""
+        if self._signature or not self._root.exists():
+            return
+        names = (
+            [entry.name for entry in os.scandir(self._root) if not entry.name.startswith(".")] if self._root.is_dir() else ["."]
+        )
+        if names and OWN not in names and not any(name.endswith(".lance") for name in names):
+            expected = "a folder of LanceDB, an empty one, or none"
+            raise StoreForeign(f"{self._root} is not a folder of LanceDB", expected=expected, remedy="name another folder")
+
+    def _create(self) -> None:
+        """Create the folder and its state, unless they exist."""
+        with self._lock:
+            if self._sign():
+                return
+            self._check_folder()
+        create_folder(self._own)
+        with locked(self._own, busy_seconds=self._busy_seconds):
+            if not (self._own / STATE).exists():
+                journal.write_state(self._own, State())
+                journal.sync_folder(self._root)
+                journal.sync_folder(self._root.parent)
+
+    # --- the file ---
+
+    def require_file(self) -> None:
+        """Raise `StoreMissing` if there is no folder, unless the store was opened with `must_exist=False`."""
+        if self._must_exist and not self._root.exists():
+            raise self._missing()
+
+    def is_prepared(self) -> bool:
+        """Return whether the folder has a state of this version, so that nothing must be created."""
+        return self._reading(lambda view: self._signature is not None)
+
+    def create_file(self) -> None:
+        """Create the folder if there is none and the store may be written to."""
+        if not self._read_only and not self._root.exists():
+            self.prepare()
+
+    def prepare(self) -> None:
+        """Create the folder and its state if they are missing. Every write does that."""
+        self.check_writable()
+        with self._writing():
+            pass
+
+    def check_writable(self) -> None:
+        """Raise `StoreReadOnly` if the store was opened for reading only."""
+        if self._read_only:
+            raise StoreReadOnly(f"{self._root} is opened read-only", remedy="open it without ?mode=ro to write")
+
+    def was_replaced(self) -> bool:
+        """Return whether another folder, or none, is now at the path of the folder that was opened."""
+        try:
+            found = os.stat(self._root)
+        except FileNotFoundError:
+            return self._folder is not None
+        return self._folder is not None and self._folder != (found.st_dev, found.st_ino)
+
+    def has_deleted_bytes(self) -> bool:
+        """Return whether bytes of deleted rows are still in the files."""
+        return self._reading(lambda view: view.unfreed)
+
+    def damage(self) -> list[str]:
+        """Read every table and return what cannot be read."""
+        found: list[str] = []
+        for table in TABLES:
+            try:
+                self._reading(lambda view, table=table: view.frame(table).check())  # type: ignore[misc]
+            except StoreCorrupt as error:
+                found.append(str(error))
+        return found
+
+    def backup(self, target: Path, progress: Progress) -> int:
+        """Copy the folder, as it is between two changes. Others read meanwhile, and write afterwards."""
+        if not self._exists():
+            raise self._missing()
+        if os.path.lexists(target):
+            raise InvalidInput(f"{target} exists", expected="a folder that does not exist yet")
+        with self._writing():
+            try:
+                return copy_folder(self._root, target, [OWN, *(folder_of(self._root, table).name for table in TABLES)], progress)
+            except OSError as error:
+                expected = "a folder with enough space"
+                raise InvalidInput(f"{target} cannot be written: {error.strerror}", expected=expected) from error
+
+    def find_bytes(self, samples: Collection[bytes]) -> dict[bytes, str]:
+        """Return the samples that are in the tables, the journal or the index, each with the name of a file."""
+        found: dict[bytes, str] = {}
+        # The journal is JSON: a text with quotes or lines is there in another form.
+        forms = {sample: sample for sample in samples} | {_as_json(sample): sample for sample in samples}
+        for file in self._files() if samples else ():
+            with suppress(FileNotFoundError, IsADirectoryError), file.open("rb") as opened:
+                found |= {forms[form]: file.name for form in find_bytes(opened.fileno(), forms)}
+        return found
+
+    def _files(self) -> Iterator[Path]:
+        for folder in (self._own, *(folder_of(self._root, table) for table in TABLES)):
+            yield from (path for path in folder.rglob("*") if path.is_file())
+
+    def _size(self) -> int:
+        return sum(path.stat().st_size for path in self._files())
+
+    def _exists(self) -> bool:
+        return self._signature is not None
+
+    def _missing(self) -> StoreMissing:
+        what = f"the store {self._root} does not exist"
+        return StoreMissing(what, remedy="check the name; `memory-mesh store`, `mesh.add` or `mesh.init` create it")
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        """Raise our error for one of the system."""
+        try:
+            yield
+        except OSError as error:
+            if error.errno in (ENOSPC, EDQUOT, EFBIG):
+                raise StoreFull(
+                    f"{self._root} cannot grow: the disk is full", remedy="free some space; nothing was changed"
+                ) from error
+            if error.errno in (EACCES, EPERM, EROFS):
+                raise StoreReadOnly(f"{self._root} is not writable", remedy="check its permissions") from error
+            what = f"{self._root} could not be read or written: {error.strerror or error}"
+            raise StoreUnavailable(what, remedy="check the path, the disk and its free space") from error
+
+
+def _as_json(sample: bytes) -> bytes:
+    return json.dumps(sample.decode(errors="replace"), ensure_ascii=False)[1:-1].encode()
+
+
+def copy_folder(source: Path, target: Path, names: Sequence[str], progress: Progress) -> int:
+    """Copy parts of a folder, durably; it gets its name when it is complete. Returns its size. Raises `OSError`."""
+    create_folder(target.parent)
+    part = target.with_name(f".{target.name}.{journal.new_nonce()}")
+    files = [path for name in names for path in sorted((source / name).rglob("*")) if path.is_file()]
+    files = [
+        path for path in files if path.name not in (journal.LOCK, FLUSHING) and "index" not in path.relative_to(source).parts
+    ]
+    size = 0
+    try:
+        for done, path in enumerate(files):
+            check_cancelled()
+            progress("backing up", done, len(files))
+            copy = part / path.relative_to(source)
+            create_folder(copy.parent)
+            shutil.copyfile(path, copy)
+            with copy.open("rb+") as opened:
+                os.fsync(opened.fileno())
+            size += copy.stat().st_size
+        for folder in {path.parent for path in part.rglob("*")}:
+            journal.sync_folder(folder)
+        os.rename(part, target)
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+    journal.sync_folder(target.parent)
+    return size

@@ -1,0 +1,234 @@
+"""What one handle of a LanceDB store sees: the tables at the versions of a state, with the changes of the journal over them."""
+
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from memory_mesh.core.model import (
+    ANYTHING,
+    CONTENTS,
+    WITH_VECTOR,
+    And,
+    Compare,
+    Hit,
+    In,
+    Key,
+    Kind,
+    Or,
+    Row,
+    Scalar,
+    Sealed,
+    Used,
+    Vector,
+    Where,
+    all_of,
+)  # fmt: skip
+from memory_mesh.core.ports import Changes
+from memory_mesh.core.search.scores import best_cosines, keyword_scores
+from memory_mesh.stores.base import mark_of
+from memory_mesh.stores.lance.journal import Change, Moves, State, read_moves, since
+from memory_mesh.stores.lance.schema import RECORDS, TABLES, Table, reader_of, table_of
+from memory_mesh.stores.lance.tables import Frame, Positions
+
+Stored = tuple[str, int]  # partition and revision
+
+
+class View:
+    """One state of the store, to which the changes of its journal are added as they are read or written."""
+
+    def __init__(self, root: Path, own: Path, state: State, versions: Mapping[str, int | None], before: "View | None") -> None:
+        self.state, self.versions, self._root, self._own = state, versions, root, own
+        self.journal_end = 0
+        self.changes: dict[Kind, dict[str, Row | None]] = {kind: {} for kind in Kind}  # None: deleted
+        self.size = 0  # rows in these changes
+        self.recent: defaultdict[str, list[Moves]] = defaultdict(list)
+        self.partitions = dict(state.partitions)
+        self.writes, self.nonce, self.unfreed = state.writes, state.nonce, state.unfreed
+        self._flushed: dict[str, list[Moves]] | None = None
+        kept: Iterable[Frame] = before._frames.values() if before else ()
+        self._frames: dict[Table, Frame] = {
+            frame.table: frame for frame in kept if frame.version == versions.get(frame.table.name)
+        }
+
+    @property
+    def data_version(self) -> Hashable:
+        return self.writes, self.nonce
+
+    def replay(self, change: Change) -> None:
+        """Add a change."""
+        for key in change.deletes:
+            self.changes[key.kind][key.id] = None
+        for row in change.puts:
+            self.changes[row.kind][row.id] = row
+        self.size += len(change.deletes) + len(change.puts)
+        for name, keys in change.moves.items():
+            version = self.partitions.get(name, (0, ""))[0] + len(keys)
+            self.partitions[name] = version, change.nonce
+            self.recent[name].append(Moves(version, change.nonce, keys))
+        self.writes, self.nonce, self.unfreed = self.writes + 1, change.nonce, self.unfreed or change.frees
+
+    def frame(self, table: Table) -> Frame:
+        """Return a table. It is opened when it is first needed."""
+        if table not in self._frames:
+            self._frames[table] = Frame(self._root, table, self.versions.get(table.name))
+        return self._frames[table]
+
+    def adopt(self, frame: Frame) -> None:
+        """Use a table that was just written."""
+        self._frames[frame.table] = frame
+
+    # --- reads ---
+
+    def stored(self, keys: Iterable[Key]) -> dict[Key, Stored]:
+        """Return the partitions and revisions of the rows with these keys that exist."""
+        found: dict[Key, Stored] = {}
+        in_tables: defaultdict[Table, set[Key]] = defaultdict(set)
+        for key in keys:
+            if key.id not in self.changes[key.kind]:
+                in_tables[table_of(key.kind)].add(key)
+            elif row := self.changes[key.kind][key.id]:
+                found[key] = row.partition, row.revision
+        for table, some in in_tables.items():
+            frame = self.frame(table)
+            at = frame.with_ids({key.id for key in some})
+            kinds = frame.values(at, "kind") if table is RECORDS else [(key.kind,) for key in islice(some, 1)] * len(at)
+            for (kind,), (id_, *stored) in zip(kinds, frame.values(at, "id", "partition", "revision"), strict=True):
+                if (key := Key(Kind(kind), id_)) in some and stored[0] is not None:
+                    found[key] = stored[0], stored[1]
+        return found
+
+    def get(self, kind: Kind, ids: Sequence[str]) -> dict[str, Row]:
+        changed = self.changes[kind]
+        rows = {id_: _copy(row) for id_ in ids if (row := changed.get(id_))}
+        if others := {id_ for id_ in ids if id_ not in changed}:
+            frame = self.frame(table_of(kind))
+            rows |= {row.id: row for row in frame.read(frame.with_ids(others)) if row.kind is kind and row.partition is not None}
+        complete = {row.id: row for row in self._completed(kind, list(rows.values()))}
+        return {id_: complete[id_] for id_ in ids if id_ in complete}
+
+    def find(self, kind: Kind, where: Where, limit: int | None, after: Row | None) -> list[Row]:
+        if after:
+            where = all_of(where, _older(after))
+        at, changed = self._select(kind, where)
+        frame = self.frame(table_of(kind))
+        if limit is not None:
+            at = frame.newest(at, limit)
+        rows = sorted([*frame.read(at), *map(_copy, changed)], key=lambda row: row.age_key, reverse=True)[:limit]
+        return self._completed(kind, rows)
+
+    def count(self, kind: Kind, where: Where) -> int:
+        at, changed = self._select(kind, where)
+        return len(at) + len(changed)
+
+    def ids(self, kind: Kind, where: Where) -> list[str]:
+        at, changed = self._select(kind, where)
+        return [*self.frame(table_of(kind)).ids(at), *(row.id for row in changed)]
+
+    def nearest(self, kind: Kind, vector: Vector, where: Where, limit: int) -> list[Hit]:
+        if kind not in WITH_VECTOR:
+            return []
+        vectors = self._vectors(kind, vector, where)
+        if kind is Kind.MEMORY:
+            owners = set(self.ids(kind, where))
+            passages = self._vectors(Kind.PASSAGE, vector, ANYTHING, "ref")
+            vectors += [(owner, data) for owner, data in passages if owner in owners]
+        return best_cosines(vector.data, vectors, limit)
+
+    def matching(self, tokens: Sequence[str], visible: Where, where: Where, limit: int) -> list[Hit]:
+        at, changed = self._select(Kind.MEMORY, visible)
+        frame, read = self.frame(table_of(Kind.MEMORY)), reader_of("keywords")
+        documents: list[tuple[str, Any]] = [
+            (id_, read(words)) for id_, words in frame.values(at, "id", "keywords") if words is not None
+        ]
+        documents += [(row.id, row.keywords) for row in changed]
+        scored = keyword_scores(documents, tokens)
+        allowed = set(self.ids(Kind.MEMORY, all_of(In("id", tuple(id_ for id_, _ in scored)), where)))
+        return [Hit(id_, score) for id_, score in scored if id_ in allowed][:limit]
+
+    def moved(self, partition: str, mark: str | None) -> Changes:
+        now = mark_of(*self.partitions.get(partition, (0, "")))
+        if mark == now:
+            return Changes(now, ())
+        keys = since(self.recent[partition], mark) if self.recent.get(partition) else None
+        if keys is None and mark is not None:
+            if self._flushed is None:
+                self._flushed = read_moves(self._own, self.state)
+            keys = since([*self._flushed.get(partition, ()), *self.recent.get(partition, ())], mark)
+        return Changes(now, keys)
+
+    def with_usage(self, rows: Sequence[Row]) -> list[Row]:
+        """Return the rows; memories with their usage, which the document's table shows."""
+        used = self._used(tuple(row.id for row in rows if row.kind is Kind.MEMORY))
+        return [replace(row, used=used.get(row.id)) if row.kind is Kind.MEMORY else row for row in rows]
+
+    # --- parts of them ---
+
+    def _select(self, kind: Kind, where: Where) -> tuple[Positions, list[Row]]:
+        """Return the rows of a kind that match: positions in the table, and rows of the changes."""
+        frame, changes = self.frame(table_of(kind)), self.changes[kind]
+        at = frame.select(kind, where)
+        if changes and len(at):
+            at = at[np.fromiter((id_ not in changes for id_ in frame.ids(at)), bool, len(at))]
+        return at, [row for row in changes.values() if row and where.matches(row)]
+
+    def _vectors(self, kind: Kind, like: Vector, where: Where, owner: str = "id") -> list[tuple[str, bytes]]:
+        """Return owners and packed vectors of the rows that match, of the same model and dimension."""
+        frame = self.frame(table_of(kind))
+        at, changed = self._select(kind, where)
+        at = at[np.fromiter((model == like.model for (model,) in frame.values(at, "model")), bool, len(at))]
+        found = zip(frame.values(at, owner), frame.vectors(at), strict=True)
+        vectors = [(id_, data) for (id_,), data in found if data and len(data) == len(like.data)]
+        for row in changed:
+            if row.vector and (row.vector.model, len(row.vector.data)) == (like.model, len(like.data)):
+                vectors.append((str(row.value(owner)), row.vector.data))
+        return vectors
+
+    def _completed(self, kind: Kind, rows: list[Row]) -> list[Row]:
+        """Return the rows; those with contents have what their latest block sealed, and their usage."""
+        if kind not in CONTENTS or not rows:
+            return rows
+        ids = tuple(row.id for row in rows)
+        sealed, used = self._sealed(ids), self._used(ids)
+        return [replace(row, sealed=sealed.get(row.id), used=used.get(row.id)) for row in rows]
+
+    def _sealed(self, ids: tuple[str, ...]) -> dict[str, Sealed]:
+        at, changed = self._select(Kind.BLOCK, In("ref", ids))
+        blocks = self.frame(table_of(Kind.BLOCK)).values(at, "ref", "memory_revision", "content_hash")
+        names = ("ref", "memory_revision", "content_hash")
+        found: dict[str, Sealed] = {}
+        for ref, revision, hash_ in [*blocks, *(tuple(row.value(name) for name in names) for row in changed)]:
+            if isinstance(revision, int) and isinstance(hash_, str):
+                one = Sealed(revision, hash_)
+                found[ref] = max(one, found.get(ref, one))
+        return found
+
+    def _used(self, ids: tuple[str, ...]) -> dict[str, Used]:
+        at, changed = self._select(Kind.USAGE, In("id", ids))
+        rows = [*self.frame(RECORDS).read(at), *changed]
+        return {row.id: used for row in rows if (used := Used.of(row.fields))}
+
+
+def _copy(row: Row) -> Row:
+    """Return a deep copy: a caller may change the lists of a row that it read."""
+    return replace(row, fields=deepcopy(dict(row.fields)))
+
+
+def _older(row: Row) -> Where:
+    """Return the condition that a row comes after this one in the order of `find`."""
+    cases: list[Where] = []
+    same: tuple[Where, ...] = ()
+    ages: tuple[Scalar, ...] = row.age_key
+    for name, value in zip(("created_at", "partition", "number", "id"), ages, strict=True):
+        cases.append(And((*same, Compare(name, "<", value))))
+        same = (*same, Compare(name, "=", value))
+    return Or(tuple(cases))
+
+
+def versions_of(state: State) -> dict[str, int | None]:
+    return {table.name: state.tables.get(table.name) for table in TABLES}
