@@ -1,4 +1,4 @@
-"""Both stores pass the contract, and SQLite leaves no deleted bytes in its files."""
+"""Every store passes the contract, and no store leaves deleted bytes in its files."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -9,6 +9,7 @@ import pytest
 
 from memory_mesh.core.model import Compare, Key, Kind, Row
 from memory_mesh.core.ports import Store
+from memory_mesh.stores.lance import LanceStore
 from memory_mesh.stores.ram import RamStore
 from memory_mesh.stores.sqlite import SqliteStore
 from memory_mesh.testing import StoreContract
@@ -38,11 +39,8 @@ class TestRam(StoreContract):
         return self.stores.setdefault(place, RamStore())
 
 
-class TestSqlite(StoreContract):
-    """Rows in a file."""
-
-    def open(self, place: Path) -> Store:
-        return SqliteStore(place / "memory.db")
+class FreesBytes(StoreContract):
+    """A store with files."""
 
     def test_what_is_deleted_is_in_no_byte_of_any_file_after_the_close(self, store: Store, place: Path) -> None:
         secret = memory("secret", ["quetzal"], content="the quetzal nests " * 40, metadata={"bird": "quetzal"})
@@ -53,7 +51,7 @@ class TestSqlite(StoreContract):
         assert b"quetzal" not in _bytes(place)
         assert b"finch" in _bytes(place)
 
-    def test_what_a_tombstone_replaces_is_in_no_byte_of_any_file_after_the_close(self, store: SqliteStore, place: Path) -> None:
+    def test_what_a_tombstone_replaces_is_in_no_byte_of_any_file_after_the_close(self, store: SqliteStore | LanceStore, place: Path) -> None:
         block = plain(Kind.BLOCK, "b1")
         quoting = {**block.fields, "yamo_text": "preview;the quetzal nests;"}
         store.apply([*_crowd(), replace(block, fields=quoting)])
@@ -72,6 +70,13 @@ class TestSqlite(StoreContract):
         assert store.compact()
         assert b"quetzal" not in _bytes(place)
 
+
+class TestSqlite(FreesBytes):
+    """Rows in a file."""
+
+    def open(self, place: Path) -> Store:
+        return SqliteStore(place / "memory.db")
+
     def test_a_write_during_changes_is_returned_by_that_call_or_the_next(self, store: SqliteStore, other: Store) -> None:
         store.apply([memory("m0")])
         mark = store.changes("p").mark
@@ -89,6 +94,21 @@ class TestSqlite(StoreContract):
         with _meanwhile(store, "INDEXED BY", lambda: other.apply([hidden])):
             assert [hit.id for hit in store.matching(["word"], within("p"), active, limit=9)] == ["m1"]
         assert store.matching(["word"], within("p"), active, limit=9) == []
+
+
+class TestLance(FreesBytes):
+    """Rows in Lance tables; those of the last few changes are in the journal."""
+
+    def open(self, place: Path) -> Store:
+        return LanceStore(place / "memory", flush_rows=8)
+
+
+@pytest.mark.deep
+class TestLanceTables(FreesBytes):
+    """Rows in Lance tables after every change."""
+
+    def open(self, place: Path) -> Store:
+        return LanceStore(place / "memory", flush_rows=1)
 
 
 @contextmanager

@@ -1,10 +1,12 @@
-"""Random histories have the same effect on both stores as on a dict."""
+"""Random histories have the same effect on every store as on a dict."""
 
 from pathlib import Path
 
+import pytest
 from hypothesis import settings
 from hypothesis.stateful import run_state_machine_as_test
 
+from memory_mesh.stores.lance import LanceStore
 from memory_mesh.stores.ram import RamStore
 from memory_mesh.stores.sqlite import SqliteStore
 from memory_mesh.testing import machine_for
@@ -21,3 +23,9 @@ def test_any_history_in_ram_is_a_history_of_a_dict() -> None:
 
 def test_any_history_in_sqlite_is_a_history_of_a_dict() -> None:
     run_state_machine_as_test(machine_for(lambda place: SqliteStore(place / "memory.db")), settings=EFFORT)
+
+
+@pytest.mark.sample(1)
+@pytest.mark.parametrize("flush_rows", [1, 6, 500])
+def test_any_history_in_lance_is_a_history_of_a_dict(flush_rows: int) -> None:
+    run_state_machine_as_test(machine_for(lambda place: LanceStore(place / "memory", flush_rows=flush_rows)), settings=EFFORT)
