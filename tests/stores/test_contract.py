@@ -13,6 +13,7 @@ from memory_mesh.stores.lance import LanceStore
 from memory_mesh.stores.ram import RamStore
 from memory_mesh.stores.sqlite import SqliteStore
 from memory_mesh.testing import StoreContract
+from memory_mesh.testing.contract import KeepsRows, MeansWhatItSays
 from memory_mesh.testing.rows import memory, passage, plain, within
 
 # The contract is published without ids; these are what its sentences hold here.
@@ -51,7 +52,9 @@ class FreesBytes(StoreContract):
         assert b"quetzal" not in _bytes(place)
         assert b"finch" in _bytes(place)
 
-    def test_what_a_tombstone_replaces_is_in_no_byte_of_any_file_after_the_close(self, store: SqliteStore | LanceStore, place: Path) -> None:
+    def test_what_a_tombstone_replaces_is_in_no_byte_of_any_file_after_the_close(
+        self, store: SqliteStore | LanceStore, place: Path
+    ) -> None:
         block = plain(Kind.BLOCK, "b1")
         quoting = {**block.fields, "yamo_text": "preview;the quetzal nests;"}
         store.apply([*_crowd(), replace(block, fields=quoting)])
@@ -96,11 +99,19 @@ class TestSqlite(FreesBytes):
         assert store.matching(["word"], within("p"), active, limit=9) == []
 
 
-class TestLance(FreesBytes):
+class TestLanceBriefly(KeepsRows, MeansWhatItSays):
     """Rows in Lance tables; those of the last few changes are in the journal."""
 
     def open(self, place: Path) -> Store:
-        return LanceStore(place / "memory", flush_rows=8)
+        return LanceStore(place / "memory", flush_rows=6)
+
+
+@pytest.mark.deep
+class TestLance(FreesBytes):
+    """The same, with the whole contract."""
+
+    def open(self, place: Path) -> Store:
+        return LanceStore(place / "memory", flush_rows=6)
 
 
 @pytest.mark.deep

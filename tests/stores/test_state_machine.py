@@ -25,7 +25,6 @@ def test_any_history_in_sqlite_is_a_history_of_a_dict() -> None:
     run_state_machine_as_test(machine_for(lambda place: SqliteStore(place / "memory.db")), settings=EFFORT)
 
 
-@pytest.mark.sample(1)
-@pytest.mark.parametrize("flush_rows", [1, 6, 500])
+@pytest.mark.parametrize("flush_rows", [pytest.param(1, marks=pytest.mark.deep), 6, pytest.param(500, marks=pytest.mark.deep)])
 def test_any_history_in_lance_is_a_history_of_a_dict(flush_rows: int) -> None:
     run_state_machine_as_test(machine_for(lambda place: LanceStore(place / "memory", flush_rows=flush_rows)), settings=EFFORT)

@@ -100,6 +100,7 @@ class Table:
         """Return the name of the column of a field."""
         return self.renamed.get(field, field)
 
+    @cache  # noqa: B019  (the tables are constants)
     def schema(self, dimension: int) -> pa.Schema:
         """Return the whole schema, with vectors of this dimension. A memory may wait for its vector, so it may be null."""
         first = [field.with_nullable(nullable=True) if field.name == "vector" else field for field in self.document(dimension)]
