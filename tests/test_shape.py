@@ -458,11 +458,10 @@ RFC_METHODS = {
 }
 A_VALUE: dict[str, object] = {
     "skill_directories": ["skills"],
-    "db_dir": "lance",
     "notes_dir": "notes",
     "traces_dir": "traces",
 }
-SCHEMES = ("lancedb", "s3", "postgresql", "supabase", "json")
+SCHEMES = ("s3", "postgresql", "supabase", "json")
 
 
 def test_every_option_of_the_document_exists_with_its_default() -> None:

@@ -29,6 +29,7 @@ PREFIX = "MEMORY_MESH_"
 PROVIDER_KEYS = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY", "cohere": "CO_API_KEY"}
 _KEYED = (("llm_provider", "llm_api_key", "llm_base_url"), ("embedder", "embedding_api_key", "embedding_url"))
 _BOOLEANS = {**dict.fromkeys(("1", "true", "yes", "on"), True), **dict.fromkeys(("0", "false", "no", "off"), False)}
+_STORES = frozenset({"store", "db_dir"})  # two names of one thing
 _MAX_FILE_BYTES = 2**20
 _MAX_UNTRUSTED_BYTES = 2**14  # the time of parsing TOML grows with the square of the dots in a key
 
@@ -56,7 +57,14 @@ class Settings:
     @property
     def store_url(self) -> str:
         """The URL of the store."""
-        return self.options.store or f"sqlite:///{quote(os.fsencode((self.home / 'memory.db').absolute()))}"
+        if self.options.db_dir:
+            return f"lancedb:///{_quoted(self.cwd / folder(self.options.db_dir, 'db_dir'))}"
+        return self.options.store or f"sqlite:///{_quoted(self.home / 'memory.db')}"
+
+    @property
+    def names_store(self) -> bool:
+        """Whether a store is named; if not, it is the one of the home, which reads as empty before the first write."""
+        return self.options.store is not None or self.options.db_dir is not None
 
     @property
     def audit_key_file(self) -> Path:
@@ -86,10 +94,20 @@ def load(arguments: Mapping[str, object], *, environ: Mapping[str, str] | None =
         *_environment(environ),
         ("argument", _values("argument", given)),
     ):
+        if stores := source.keys() & _STORES:
+            if len(stores) > 1:
+                raise SettingsError(f"both store and db_dir are given by {origin}", expected="one of them")
+            for name in _STORES:  # one overrides the other
+                values.pop(name, None)
+                origins[name] = "default"
         values |= source
         origins |= dict.fromkeys(source, origin)
     _add_provider_keys(values, origins, environ)
     return Settings(Options(**values), origins, home, _caches(environ, home), project, cwd)
+
+
+def _quoted(path: Path) -> str:
+    return quote(os.fsencode(path.absolute()))
 
 
 def home_folder(environ: Mapping[str, str] | None = None) -> Path:

@@ -192,7 +192,7 @@ _FEATURES = {
     "the lane face": "lane",
     "the notes face": "notes notes_dir",
     "the traces face": "traces traces_dir",
-    "the LanceDB store": "lancedb s3 db_dir",
+    "LanceDB on object storage": "s3",
     "the PostgreSQL store": "postgresql",
     "the Supabase store": "supabase",
     "the JSON store": "json",

@@ -151,7 +151,7 @@ class StoreFile(Protocol):
     **backup** copies the store to a new file, as it is at one moment, while others read and write, and returns its size in bytes.
     The file appears under its name when it is complete and durable. **find_bytes** returns which of these bytes are in the files
     of the store and its index, and in which file each is; an empty mapping without files. **has_deleted_bytes** returns whether
-    bytes of deleted rows are still in the files.
+    bytes of deleted rows are still in the files. **damage** reads everything and returns what is wrong with the files.
     """
 
     def require_file(self) -> None: ...
@@ -162,6 +162,7 @@ class StoreFile(Protocol):
     def backup(self, target: Path, progress: Progress) -> int: ...
     def find_bytes(self, samples: Collection[bytes]) -> dict[bytes, str]: ...
     def has_deleted_bytes(self) -> bool: ...
+    def damage(self) -> list[str]: ...
 
 
 class _NoFile:
@@ -190,6 +191,9 @@ class _NoFile:
 
     def has_deleted_bytes(self) -> bool:
         return False
+
+    def damage(self) -> list[str]:
+        return []
 
 
 NO_FILE: StoreFile = _NoFile()

@@ -23,7 +23,7 @@ from memory_mesh.interfaces.values import Target
 from memory_mesh.models import model_status
 from memory_mesh.models.chat import KeylessChat
 from memory_mesh.settings import Settings, load
-from memory_mesh.stores import open_store, store_file
+from memory_mesh.stores import is_store_file, open_store, store_file
 from memory_mesh.stores.files import KEY_FILE, read_key
 from memory_mesh.stores.sqlite import VERSION, SqliteStore, derived_faults
 from memory_mesh.wiring.build import check_models, context_over, make_chat, model_paths, signing_keys
@@ -94,14 +94,15 @@ def _store_checks(settings: Settings) -> Iterator[Check]:
         yield _failed("store", error)
         return
     with closing(store):
-        prepared = not isinstance(store, SqliteStore) or store.is_prepared()
-        schema = f"schema {VERSION}" if prepared else "of an older version or of Memory Lane; the next write upgrades it"
-        about = f", {size(file.stat().st_size)}, {schema}" if file else ""
+        prepared = not is_store_file(store) or store.is_prepared()
+        schema = f"schema {VERSION}" if isinstance(store, SqliteStore) else "schema V2 of RFC-0011"
+        schema = schema if prepared else "of an older version or of another program; the next write upgrades it"
+        about = f", {size(_bytes_in(file))}, {schema}" if file else ""
         yield Check("store", ok=True, detail=f"{shown_url(store.url)}{about}")
         signing = signing_keys(settings, store)
         yield _try("pseudonyms", partial(_pseudonyms, store, settings))
         yield _try("file", partial(_file, store))
-        yield _try("keywords", partial(_keywords, file if prepared else None))
+        yield _try("keywords", partial(_keywords, file if prepared and isinstance(store, SqliteStore) else None))
         yield _try("audit", partial(_chains, store, signing))
         yield _try("signatures", partial(_audit_key, store, signing))
         yield _try("bytes", partial(_bytes, store))
@@ -179,6 +180,10 @@ def _private_paths(settings: Settings) -> Iterator[Path]:
             yield from (inner.absolute() for inner in path.rglob("*"))
 
 
+def _bytes_in(path: Path) -> int:
+    return sum(file.stat().st_size for file in (path, *path.rglob("*")) if file.is_file())
+
+
 def _space(file: Path) -> Check:
     folder = next(folder for folder in file.absolute().parents if folder.is_dir())
     free = shutil.disk_usage(folder).free
@@ -195,7 +200,7 @@ def _pseudonyms(store: Store, settings: Settings) -> Check:
 
 
 def _file(store: Store) -> Check:
-    damage = store.damage() if isinstance(store, SqliteStore) else []
+    damage = store.damage() if is_store_file(store) else []
     return _check("file", not damage, "; ".join(damage) or "intact", "restore a backup")
 
 
@@ -233,7 +238,7 @@ def _chains(store: Store, signing: SigningKeys | None = None) -> Check:
 
 
 def _bytes(store: Store) -> Check:
-    left = isinstance(store, SqliteStore) and store.has_deleted_bytes()
+    left = is_store_file(store) and store.has_deleted_bytes()
     detail = "bytes of deleted memories are still in the files" if left else "no deleted bytes are left in the files"
     return _check("bytes", not left, detail, "run memory-mesh compact")
 

@@ -3,14 +3,19 @@
 from os import fsdecode, fsencode
 from os.path import isdir
 from pathlib import Path
+from typing import TYPE_CHECKING, TypeGuard
 from urllib.parse import parse_qs, quote, unquote_to_bytes, urlsplit
 
 from memory_mesh.core import checks
-from memory_mesh.core.errors import NOT_YET, InvalidInput, not_yet, shown
-from memory_mesh.core.ports import Step, Store, no_step
+from memory_mesh.core.errors import NOT_YET, InvalidInput, StoreUnavailable, not_yet, shown
+from memory_mesh.core.ports import Step, Store, StoreFile, no_step
 from memory_mesh.core.text import shown_url
 
-_URLS = "a file such as memory.db or ./memory, sqlite:///relative.db, sqlite:////absolute.db, or memory://"
+if TYPE_CHECKING:
+    from memory_mesh.stores.lance import LanceStore
+
+_URLS = "a file such as memory.db or ./memory, sqlite:///relative.db, sqlite:////absolute.db, lancedb:///folder, or memory://"
+_FILES = ("sqlite", "lancedb")  # the schemes of stores with files
 _SUFFIXES = (".db", ".sqlite", ".sqlite3")
 
 
@@ -34,9 +39,28 @@ def open_store(
         if isdir(path):  # not `path.is_dir()`, which raises for a name that is too long or a folder without access
             raise InvalidInput(f"store {shown(shown_url(url), max_length=120)} is a folder", expected="a file in it")
         return SqliteStore(path, read_only=read_only, must_exist=must_exist, busy_seconds=busy_seconds, step=step, url=url)
+    if scheme == "lancedb":
+        path, read_only = Path(folder or "", _path_of(url)), is_read_only(url)
+        return _lance()(path, read_only=read_only, must_exist=must_exist, busy_seconds=busy_seconds, step=step, url=url)
     if scheme in NOT_YET:
         raise not_yet(scheme)
     raise InvalidInput(f"unknown store {shown(shown_url(url), max_length=120)}", expected=_URLS)
+
+
+def is_store_file(store: Store) -> TypeGuard[StoreFile]:
+    """Return whether this is a store of ours with files."""
+    from memory_mesh.stores.sqlite import SqliteStore
+
+    return isinstance(store, SqliteStore) or (store.url.startswith("lancedb:") and isinstance(store, _lance()))
+
+
+def _lance() -> "type[LanceStore]":
+    try:
+        from memory_mesh.stores.lance import LanceStore
+    except ModuleNotFoundError as error:
+        what = f"a LanceDB store needs the package {error.name}"
+        raise StoreUnavailable(what, remedy="install it with pip install 'memory-mesh[lance]'") from error
+    return LanceStore
 
 
 def normal_url(given: str) -> str:
@@ -50,9 +74,9 @@ def path_url(path: str) -> str:
 
 
 def store_file(url: str) -> Path | None:
-    """Return the file that a URL or a path names, or None for a store without a file."""
+    """Return the file or folder that a URL or a path names, or None for a store without files."""
     url = normal_url(url)
-    return _path_of(url) if urlsplit(url).scheme == "sqlite" else None
+    return _path_of(url) if urlsplit(url).scheme in _FILES else None
 
 
 def is_read_only(url: str) -> bool:

@@ -33,7 +33,7 @@ from memory_mesh.flows.models import Ledger, check_pseudonym_key, record_pseudon
 from memory_mesh.forks import fork_safe
 from memory_mesh.index import LocalIndex
 from memory_mesh.settings import PREFIX, PROVIDER_KEYS, Settings, folder
-from memory_mesh.stores import open_store, store_file
+from memory_mesh.stores import is_store_file, open_store, store_file
 from memory_mesh.stores.audit_keys import AuditKeyFile
 from memory_mesh.stores.files import DiskFolder, make_key, read_key
 
@@ -219,16 +219,13 @@ def open_configured(settings: Settings, step: Step) -> Store:
         from memory_mesh.stores.ram import DisabledStore
 
         return DisabledStore()
-    named = settings.options.store is not None  # the store of the home reads as empty before the first write
     url, busy_seconds = settings.store_url, settings.options.busy_seconds
-    return open_store(url, folder=settings.cwd, busy_seconds=busy_seconds, step=step, must_exist=named)
+    return open_store(url, folder=settings.cwd, busy_seconds=busy_seconds, step=step, must_exist=settings.names_store)
 
 
 def file_of(store: Store) -> StoreFile:
     """Return the file of a store; `NO_FILE` for a store without one."""
-    from memory_mesh.stores.sqlite import SqliteStore
-
-    return store if isinstance(store, SqliteStore) else NO_FILE
+    return store if is_store_file(store) else NO_FILE
 
 
 _Gate = Callable[[], "Layer0"]

@@ -135,7 +135,7 @@ class Source:
         file = None if private or not settings.options.enable_memory else store_file(settings.store_url)
         if file is None:
             return None
-        return str(settings.cwd / file), is_read_only(normal_url(settings.store_url)), settings.options.store is not None
+        return str(settings.cwd / file), is_read_only(normal_url(settings.store_url)), settings.names_store
 
     @lazy_property
     def _key(self) -> Hashable:

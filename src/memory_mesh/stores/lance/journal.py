@@ -111,7 +111,7 @@ def write_state(own: Path, state: State) -> None:
 def write_json(file: Path, value: Mapping[str, Any]) -> None:
     """Replace a file by JSON, durably and at once."""
     part = file.with_name(f".{file.name}")
-    with part.open("wb") as opened:
+    with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as opened:
         opened.write(encode_json(value).encode())
         opened.flush()
         os.fsync(opened.fileno())

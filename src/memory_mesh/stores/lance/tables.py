@@ -327,9 +327,13 @@ def sync(root: Path, table: Table, synced: set[str]) -> None:
         for path in new:
             opened = os.open(path, os.O_RDWR)
             try:
+                os.chmod(path, 0o600)  # Lance leaves that to the umask
                 os.fsync(opened)
             finally:
                 os.close(opened)
+        if folder not in synced:
+            os.chmod(folder, 0o700)
+            synced.add(folder)
         if new:
             sync_folder(Path(folder))
             sync_folder(Path(folder).parent)
