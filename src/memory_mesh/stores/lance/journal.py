@@ -187,6 +187,11 @@ def _change(given: Mapping[str, Any]) -> Change:
     return Change([_row(*one) for one in given["puts"]], deletes, moves, given["nonce"], given["frees"])
 
 
+def as_json(sample: bytes) -> bytes:
+    """Return the form that a text has in the journal."""
+    return encode_json(sample.decode(errors="replace"))[1:-1].encode()
+
+
 def _key(given: Sequence[str]) -> Key:
     return Key(Kind(given[0]), given[1])
 

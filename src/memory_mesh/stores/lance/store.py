@@ -7,9 +7,7 @@ of a journal, durable when `apply` returns, and many changes are written into th
 Reads create nothing. Lance keeps the bytes of deleted rows until its files are rewritten: by `compact`, or on closing.
 """
 
-import json
 import os
-import shutil
 from collections import defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -18,7 +16,6 @@ from pathlib import Path
 from threading import RLock
 from typing import TypeVar
 
-from memory_mesh.core.cancel import check_cancelled
 from memory_mesh.core.errors import (
     Conflict,
     IdTaken,
@@ -39,9 +36,10 @@ from memory_mesh.forks import fork_safe
 from memory_mesh.stores.base import check_unique
 from memory_mesh.stores.files import create_folder, find_bytes
 from memory_mesh.stores.lance import journal
-from memory_mesh.stores.lance.journal import FLUSHING, OWN, STATE, Change, State, journal_of, locked, read_journal, read_state
-from memory_mesh.stores.lance.schema import TABLES, Table, table_of
-from memory_mesh.stores.lance.tables import LANCE_ERRORS, Frame, folder_of, latest_version, roll_back, sync
+from memory_mesh.stores.lance.flush import copy_folder, flush, roll_back
+from memory_mesh.stores.lance.journal import OWN, STATE, Change, State, journal_of, locked, read_journal, read_state
+from memory_mesh.stores.lance.schema import TABLES
+from memory_mesh.stores.lance.tables import folder_of
 from memory_mesh.stores.lance.view import View, versions_of
 
 T = TypeVar("T")
@@ -197,76 +195,9 @@ class LanceStore:
             self._flush_at = 2 * view.size
 
     def _flush(self, view: View, *, rewrite: bool = False) -> None:
-        """Write the changes of the journal into the tables, and begin a new journal. `rewrite` also frees deleted bytes."""
-        if not view.size and not rewrite:
-            return
-        started = {table.name: latest_version(self._root, table) for table in TABLES}
-        with self._translated():
-            try:
-                journal.write_json(self._own / FLUSHING, {"generation": view.state.generation, "tables": started})
-                self._step("flush.begun")
-                frames = [self._written(view, table, rewrite=rewrite) for table in TABLES]
-                self._step("flush.synced")
-                state = self._commit(view, frames, rewrite=rewrite)
-            except (StoreError, *LANCE_ERRORS):
-                self._roll_back()
-                raise
-            self._step("flush.committed")
-            self._cut(view.state, state)
-            self._step("flush.cut")
-        for frame in frames:
-            if rewrite or frame.has_many_versions:
-                with suppress(StoreError):
-                    frame.remove_old_versions()
-        self._step("store.freed")
-
-    def _written(self, view: View, table: Table, *, rewrite: bool) -> Frame:
-        """Write the changes of one table, durably."""
-        frame = view.frame(table)
-        kinds = [kind for kind in Kind if table_of(kind) is table]
-        puts = [row for kind in kinds for row in view.changes[kind].values() if row]
-        gone = {kind: frame.having(kind, view.changes[kind]) for kind in kinds if view.changes[kind]}
-        if puts or any(gone.values()):
-            frame = frame.write(view.with_usage(puts), {kind: ids for kind, ids in gone.items() if ids}, self._step)
-        if rewrite:
-            frame = frame.compacted()
-        sync(self._root, table, self._synced)
-        return frame
-
-    def _commit(self, view: View, frames: Sequence[Frame], *, rewrite: bool) -> State:
-        """Replace the state by one that names the tables as they are now and an empty journal."""
-        old = view.state
-        state = State(
-            generation=old.generation + 1, tables={frame.table.name: frame.version for frame in frames if frame.version},
-            partitions=view.partitions, moves=old.moves, moves_length=old.moves_length, moves_trimmed=old.moves_trimmed,
-            writes=view.writes, nonce=view.nonce, unfreed=view.unfreed and not rewrite,
-        )  # fmt: skip
-        journal.log_moves(self._own, state, view.recent)
-        journal.append(journal_of(self._own, state.generation), b"", at=0)
-        journal.sync_folder(self._own)
-        self._step("flush.logged")
-        journal.write_state(self._own, state)
-        return state
-
-    def _cut(self, old: State, new: State) -> None:
-        """Remove the files of the old state."""
-        journal_of(self._own, old.generation).unlink(missing_ok=True)
-        if old.moves != new.moves:
-            journal.moves_of(self._own, old.moves).unlink(missing_ok=True)
-        (self._own / FLUSHING).unlink()
-
-    def _roll_back(self) -> None:
-        """Undo a flush that a process began and did not commit. Its changes are in the journal."""
-        try:
-            begun = json.loads((self._own / FLUSHING).read_bytes())
-        except FileNotFoundError:
-            return
-        state = read_state(self._own) or State()
-        if begun["generation"] == state.generation:
-            for table in TABLES:
-                roll_back(self._root, table, begun["tables"].get(table.name))
-        self._synced.clear()  # Lance may use the names again
-        (self._own / FLUSHING).unlink()
+        if view.size or rewrite:
+            with self._translated():
+                flush(self._root, view, rewrite=rewrite, synced=self._synced, step=self._step)
 
     # --- views ---
 
@@ -289,7 +220,7 @@ class LanceStore:
             self._create()
             # Waiting for others must not stop the threads that read, so the lock of the file comes first.
             with locked(self._own, busy_seconds=self._busy_seconds if wait else 0), self._lock:
-                self._roll_back()
+                roll_back(self._root)
                 yield self._refreshed()
 
     def _refreshed(self) -> View:
@@ -436,7 +367,7 @@ class LanceStore:
         """Return the samples that are in the tables, the journal or the index, each with the name of a file."""
         found: dict[bytes, str] = {}
         # The journal is JSON: a text with quotes or lines is there in another form.
-        forms = {sample: sample for sample in samples} | {_as_json(sample): sample for sample in samples}
+        forms = {sample: sample for sample in samples} | {journal.as_json(sample): sample for sample in samples}
         for file in self._files() if samples else ():
             with suppress(FileNotFoundError, IsADirectoryError), file.open("rb") as opened:
                 found |= {forms[form]: file.name for form in find_bytes(opened.fileno(), forms)}
@@ -470,35 +401,3 @@ class LanceStore:
                 raise StoreReadOnly(f"{self._root} is not writable", remedy="check its permissions") from error
             what = f"{self._root} could not be read or written: {error.strerror or error}"
             raise StoreUnavailable(what, remedy="check the path, the disk and its free space") from error
-
-
-def _as_json(sample: bytes) -> bytes:
-    return json.dumps(sample.decode(errors="replace"), ensure_ascii=False)[1:-1].encode()
-
-
-def copy_folder(source: Path, target: Path, names: Sequence[str], progress: Progress) -> int:
-    """Copy parts of a folder, durably; it gets its name when it is complete. Returns its size. Raises `OSError`."""
-    create_folder(target.parent)
-    part = target.with_name(f".{target.name}.{journal.new_nonce()}")
-    files = [path for name in names for path in sorted((source / name).rglob("*")) if path.is_file()]
-    files = [
-        path for path in files if path.name not in (journal.LOCK, FLUSHING) and "index" not in path.relative_to(source).parts
-    ]
-    size = 0
-    try:
-        for done, path in enumerate(files):
-            check_cancelled()
-            progress("backing up", done, len(files))
-            copy = part / path.relative_to(source)
-            create_folder(copy.parent)
-            shutil.copyfile(path, copy)
-            with copy.open("rb+") as opened:
-                os.fsync(opened.fileno())
-            size += copy.stat().st_size
-        for folder in {path.parent for path in part.rglob("*")}:
-            journal.sync_folder(folder)
-        os.rename(part, target)
-    finally:
-        shutil.rmtree(part, ignore_errors=True)
-    journal.sync_folder(target.parent)
-    return size

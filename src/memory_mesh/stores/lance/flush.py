@@ -1,0 +1,121 @@
+"""Write the changes of the journal into the tables, undo that if it was interrupted, and copy the whole folder."""
+
+import json
+import os
+import shutil
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from memory_mesh.core.cancel import check_cancelled
+from memory_mesh.core.errors import StoreError
+from memory_mesh.core.ports import Progress, Step
+from memory_mesh.stores.files import create_folder
+from memory_mesh.stores.lance import journal, tables
+from memory_mesh.stores.lance.journal import FLUSHING, LOCK, OWN, State, journal_of, moves_of, read_state
+from memory_mesh.stores.lance.schema import TABLES, Table, kinds_of
+from memory_mesh.stores.lance.tables import LANCE_ERRORS, Frame, latest_version
+from memory_mesh.stores.lance.view import View
+
+
+def flush(root: Path, view: View, *, rewrite: bool, synced: set[str], step: Step) -> None:
+    """Write the changes of the journal into the tables, and begin a new journal. `rewrite` also frees deleted bytes.
+
+    The caller holds the lock. The new state commits all of it: before that, a failure or the next writer undoes it.
+    """
+    own, old = root / OWN, view.state
+    started = {table.name: latest_version(root, table) for table in TABLES}
+    try:
+        journal.write_json(own / FLUSHING, {"generation": old.generation, "tables": started})
+        step("flush.begun")
+        frames = [_written(root, view, table, rewrite=rewrite, synced=synced, step=step) for table in TABLES]
+        step("flush.synced")
+        new = _prepared(own, view, frames, rewrite=rewrite)
+        step("flush.logged")
+        journal.write_state(own, new)
+    except (StoreError, *LANCE_ERRORS):
+        synced.clear()  # Lance may use the names again
+        roll_back(root)
+        raise
+    step("flush.committed")
+    journal_of(own, old.generation).unlink(missing_ok=True)
+    if old.moves != new.moves:
+        moves_of(own, old.moves).unlink(missing_ok=True)
+    step("flush.cut")
+    (own / FLUSHING).unlink()
+    for frame in frames:
+        if rewrite or frame.has_many_versions:
+            with suppress(StoreError):
+                frame.remove_old_versions()
+    step("store.freed")
+
+
+def roll_back(root: Path) -> None:
+    """Undo a flush that a process began and did not commit. Its changes are in the journal. The caller holds the lock."""
+    try:
+        begun = json.loads((root / OWN / FLUSHING).read_bytes())
+    except FileNotFoundError:
+        return
+    state = read_state(root / OWN) or State()
+    if begun["generation"] == state.generation:
+        for table in TABLES:
+            tables.roll_back(root, table, begun["tables"].get(table.name))
+        # The next flush writes these files anew.
+        journal_of(root / OWN, state.generation + 1).unlink(missing_ok=True)
+    else:
+        journal_of(root / OWN, begun["generation"]).unlink(missing_ok=True)
+    (root / OWN / FLUSHING).unlink()
+
+
+def _written(root: Path, view: View, table: Table, *, rewrite: bool, synced: set[str], step: Step) -> Frame:
+    """Write the changes of one table, durably."""
+    frame, kinds = view.frame(table), kinds_of(table)
+    puts = [row for kind in kinds for row in view.changes[kind].values() if row]
+    gone = {kind: frame.having(kind, view.changes[kind]) for kind in kinds if view.changes[kind]}
+    if puts or any(gone.values()):
+        frame = frame.write(view.with_usage(puts), {kind: ids for kind, ids in gone.items() if ids}, step)
+    if rewrite:
+        frame = frame.compacted()
+        step(f"flush.{table.name}.rewritten")
+    tables.sync(root, table, synced)
+    return frame
+
+
+def _prepared(own: Path, view: View, frames: Sequence[Frame], *, rewrite: bool) -> State:
+    """Return the state that names the tables as they are now, and write the files that belong to it."""
+    old = view.state
+    new = State(
+        generation=old.generation + 1, tables={frame.table.name: frame.version for frame in frames if frame.version},
+        partitions=view.partitions, moves=old.moves, moves_length=old.moves_length, moves_trimmed=old.moves_trimmed,
+        writes=view.writes, nonce=view.nonce, unfreed=view.unfreed and not rewrite,
+    )  # fmt: skip
+    journal.log_moves(own, new, view.recent)
+    journal.append(journal_of(own, new.generation), b"", at=0)
+    journal.sync_folder(own)
+    return new
+
+
+def copy_folder(source: Path, target: Path, names: Sequence[str], progress: Progress) -> int:
+    """Copy parts of a folder, durably; it gets its name when it is complete. Returns its size. Raises `OSError`."""
+    create_folder(target.parent)
+    part = target.with_name(f".{target.name}.{journal.new_nonce()}")
+    files = [path for name in names for path in sorted((source / name).rglob("*")) if path.is_file()]
+    files = [path for path in files if path.name not in (LOCK, FLUSHING) and "index" not in path.relative_to(source).parts]
+    size = 0
+    try:
+        for done, path in enumerate(files):
+            check_cancelled()
+            progress("backing up", done, len(files))
+            copy = part / path.relative_to(source)
+            create_folder(copy.parent)
+            shutil.copyfile(path, copy)
+            with copy.open("rb+") as opened:
+                os.fsync(opened.fileno())
+            size += copy.stat().st_size
+        for folder in {path.parent for path in part.rglob("*")}:
+            journal.sync_folder(folder)
+        os.rename(part, target)
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+    journal.sync_folder(target.parent)
+    return size
