@@ -83,6 +83,7 @@ def unforked(blocks: list[tuple[int, str, str | None]]) -> bool:
     return list(numbers) == list(range(1, len(blocks) + 1)) and list(before) == [None, *hashes[:-1]]
 
 
+@pytest.mark.deep
 @pytest.mark.req("MESH-041", "MESH-043", "MESH-044")
 def test_processes_that_add_and_search_leave_one_block_for_each_search_and_no_chain_forks(tmp_path: Path) -> None:
     file = tmp_path / "memory.db"

@@ -115,6 +115,7 @@ def test_a_later_run_killed_at_any_step_is_finished_by_the_next_and_changes_noth
     assert {(revision, observed) for _, revision, observed in after.values()} == {(1, 1), (2, 1)}
 
 
+@pytest.mark.deep
 def test_processes_that_ingest_one_folder_at_once_store_each_file_once(tmp_path: Path) -> None:
     file, folder = tmp_path / "memory.db", tmp_path / "notes"
     fill(folder)

@@ -49,6 +49,7 @@ def once(file: Path, **options: object) -> dict[str, Any]:
     return heard
 
 
+@pytest.mark.deep
 @pytest.mark.req("MESH-138")
 def test_of_four_processes_that_beat_at_once_one_runs_each_job(file: Path) -> None:
     options = [{"store": url(file), "agent": f"agent{n}", "ms": NEW_YEAR + 1000} for n in range(4)]

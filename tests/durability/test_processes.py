@@ -92,6 +92,7 @@ def test_one_text_from_several_processes_is_one_memory_that_counts_them_all(tmp_
         assert [change.action for change in mesh.history(record.id)] == ["add"] + ["observe"] * (writers * 3 - 1)
 
 
+@pytest.mark.deep
 @pytest.mark.req("MESH-078")
 def test_one_text_from_several_agents_and_one_key_end_in_one_memory_each(tmp_path: Path, writers: int) -> None:
     file = tmp_path / "memory.db"
@@ -118,6 +119,7 @@ def test_one_text_from_several_agents_and_one_key_end_in_one_memory_each(tmp_pat
     assert_sound(file)
 
 
+@pytest.mark.deep
 def test_one_call_repeated_by_several_processes_under_its_key_stores_once(tmp_path: Path, writers: int) -> None:
     file = tmp_path / "memory.db"
     call = ("add_many", {"items": [["Tea is at four.", None], ["Cake is at five.", None]], "idempotency_key": "tea"})
@@ -130,6 +132,7 @@ def test_one_call_repeated_by_several_processes_under_its_key_stores_once(tmp_pa
     assert_sound(file)
 
 
+@pytest.mark.deep
 @pytest.mark.req("MESH-007")
 def test_processes_whose_ids_clash_all_store_and_no_memory_takes_the_place_of_another(tmp_path: Path) -> None:
     file = tmp_path / "memory.db"
@@ -144,6 +147,7 @@ def test_processes_whose_ids_clash_all_store_and_no_memory_takes_the_place_of_an
     assert_sound(file)
 
 
+@pytest.mark.deep
 @pytest.mark.req("MESH-043")
 def test_processes_of_one_agent_that_change_memories_of_their_own_write_one_chain(tmp_path: Path, writers: int) -> None:
     file = tmp_path / "memory.db"
@@ -182,6 +186,7 @@ def test_a_reader_never_sees_half_a_change(tmp_path: Path) -> None:
     assert len(seen) > 2  # it did look while others wrote
 
 
+@pytest.mark.deep
 @pytest.mark.req("MESH-042")
 def test_a_chain_that_grows_while_it_is_verified_is_not_taken_for_a_broken_one(tmp_path: Path) -> None:
     file = tmp_path / "memory.db"
@@ -206,6 +211,7 @@ def test_a_process_that_forks_goes_on_writing_on_both_sides(tmp_path: Path) -> N
     assert_sound(file)
 
 
+@pytest.mark.deep
 def test_processes_that_send_one_history_at_once_store_each_turn_once(tmp_path: Path, writers: int) -> None:
     file = tmp_path / "memory.db"
     roles = ("user", "assistant")

@@ -173,6 +173,7 @@ def test_searches_that_were_pruned_leave_a_signed_chain(scene: Scene) -> None:
     assert isinstance(scene.verdict(recalls), Broken)
 
 
+@pytest.mark.deep
 def test_two_processes_with_the_same_key_append_to_one_chain(tmp_path: Path) -> None:
     url, key_file = f"sqlite:///{tmp_path / 'shared.db'}", str(tmp_path / "shared.key")
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:

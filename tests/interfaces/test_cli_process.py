@@ -49,6 +49,7 @@ def test_every_character_is_written_in_the_poorest_locale(environ, locale):
     assert found.stderr == b""
 
 
+@pytest.mark.deep
 def test_a_home_with_letters_that_the_locale_does_not_know_is_used(environ, tmp_path):
     poor = {**environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "MEMORY_MESH_HOME": str(tmp_path / "Ωmé")}
     stored = ran(poor, COMMAND, "store", "--content", "an elephant")
