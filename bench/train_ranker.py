@@ -33,7 +33,7 @@ MARKER = "# --- written by bench.train_ranker ---\n\n"
 
 # Settings, chosen on LongMemEval's chats and on LoCoMo's conversations 1–5.
 MIN_SCORES = {"recall": 0.005, "precise": 0.17}  # of the best result
-FOLLOWING = 0.2  # what fraction of it suffices for the others
+OTHERS_FRACTION = 0.2  # of the minimum score: enough for the other results if the best one reaches it
 FIXED = {"speaker": 0.9}  # in our talks only one of two people is ever asked about, so what a name is worth cannot be learnt
 RIDGE = (1e-2, 2e-3)  # of weights, and of what a kind of pool adds to them
 # What each is learnt on, and how much a kind of world counts: the order, and the chances if the answer is there and if it is not.
@@ -45,7 +45,7 @@ RIVALS = 150  # candidates that are compared with the right ones
 # May count against a memory; everything else is a reason for it.
 FREE = frozenset({
     "length", "long", "short", "question", "answer_keywords", "answer_vectors", "documents", "bias",
-    "keywords_before_share", "keywords_behind_share", "vectors_before_share", "vectors_behind_share",
+    *(f"{channel}_{place}_fraction_of_best" for channel in ("keywords", "vectors") for place in ("before", "behind")),
 })  # fmt: skip
 _ORDERED = [FEATURES.index(name) for name in ("vectors_z", "coverage_context_z", "keywords_context_z")]
 
@@ -100,7 +100,7 @@ def _order(examples: Sequence[Example], *, by_vectors: bool) -> dict[str, Weight
     found = listwise(
         [example.features.rows[columns][:, rivals].T.astype(float) for example, rivals in chosen],
         [example.right[rivals] for example, rivals in chosen],
-        _shares([example for example, _ in chosen], RANKED),
+        _example_weights([example for example, _ in chosen], RANKED),
         kinds=_kinds([example for example, _ in chosen]),
         fixed_at=np.array([FIXED.get(name, np.nan) for name in names]),
         free=np.array([name in FREE for name in names]),
@@ -143,7 +143,7 @@ def _line(examples: Sequence[Example], scored: Sequence[Signal]) -> dict[str, We
     sizes = [len(each) for _, each in pairs]
     kinds = np.repeat(_kinds([example for example, _ in pairs]), sizes, axis=0)
     odds = np.concatenate([log_odds(each) for _, each in pairs])
-    shares = np.repeat(_shares([example for example, _ in pairs], TRUSTED), sizes)
+    shares = np.repeat(_example_weights([example for example, _ in pairs], TRUSTED), sizes)
     right = np.concatenate([example.right for example, _ in pairs]).astype(float)
     *found, bias = newton(np.column_stack((odds, odds[:, None] * kinds, kinds)), right, shares)
     slopes, biases = found[: 1 + len(KINDS)], [bias, *found[1 + len(KINDS) :]]
@@ -158,13 +158,13 @@ def _in_pool(examples: Sequence[Example], scored: Sequence[Signal], *, by_vector
     rows = np.array([pool_features(example.features, each)[columns] for example, each in pairs], np.float64)
     used = [example for example, _ in pairs]
     away = np.array([example.away for example in used])
-    weights = np.where(away, _shares(used, DOUBTED), _shares(used, TRUSTED))
+    weights = np.where(away, _example_weights(used, DOUBTED), _example_weights(used, TRUSTED))
     weights = np.where(away, weights / weights[away].sum(), weights / weights[~away].sum())
     free = np.array([name in FREE for name in names])
     return _named(names, logistic(rows, 1.0 - away, weights, kinds=_kinds(used), free=free))
 
 
-def _shares(examples: Sequence[Example], heavy: Mapping[str, float]) -> Floats:
+def _example_weights(examples: Sequence[Example], heavy: Mapping[str, float]) -> Floats:
     """Return the weight of each example: a kind weighs the same, however many examples it has."""
     kinds = [(example.kind, example.away) for example in examples]
     counts = Counter(kinds)
@@ -254,7 +254,7 @@ def written(learnt: Mapping[str, Weights]) -> str:
     head = TARGET.read_text(encoding="utf-8").partition(MARKER)[0] + MARKER
     cuts = "{" + ", ".join(f'"{mode}": {cut}' for mode, cut in MIN_SCORES.items()) + "}"
     models = "".join(f"\n{name} = {_shown(weights)}\n" for name, weights in learnt.items())
-    return f"{head}MIN_SCORES = {cuts}\nFOLLOWING = {FOLLOWING}\n{models}"
+    return f"{head}MIN_SCORES = {cuts}\nOTHERS_FRACTION = {OTHERS_FRACTION}\n{models}"
 
 
 def _shown(weights: Weights) -> str:

@@ -91,7 +91,7 @@ def test_every_weight_has_a_feature() -> None:
 @pytest.mark.parametrize("by_vectors", [True, False])
 def test_signals_that_favour_a_memory_have_no_negative_weight(name: str, by_vectors: bool) -> None:
     weights = BY_VECTORS if by_vectors else BY_KEYWORDS
-    counted = [weights.candidate.get(each, NOTHING) for each in (name, f"{name}_share", f"{name}_z")]
+    counted = [weights.candidate.get(each, NOTHING) for each in (name, f"{name}_fraction_of_best", f"{name}_z")]
     assert all(base + min(long, 0) + min(alone, 0) >= 0 for base, long, alone in counted)
 
 
@@ -166,7 +166,7 @@ def test_if_no_memory_matches_all_scores_are_below_the_minimum() -> None:
 def test_if_the_best_reaches_the_minimum_score_the_others_need_a_fraction_of_it() -> None:
     for mode, cut in ranker.MIN_SCORES.items():
         assert ranker.min_scores(cut * 0.99)[mode] == cut
-        assert 0 < ranker.min_scores(cut)[mode] == cut * ranker.FOLLOWING < cut
+        assert 0 < ranker.min_scores(cut)[mode] == cut * ranker.OTHERS_FRACTION < cut
 
 
 def test_an_unknown_name_lowers_every_score() -> None:

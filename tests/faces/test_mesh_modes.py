@@ -50,7 +50,7 @@ def cuts(mesh: MemoryMesh, monkeypatch: pytest.MonkeyPatch) -> Cuts:
     scores = [hit.score for hit in mesh.search(QUERY, min_score=0, use_cache=False)]
     chosen = {"precise": (scores[1] + scores[2]) / 2, "recall": (scores[3] + scores[4]) / 2}
     monkeypatch.setattr(ranker, "MIN_SCORES", chosen)
-    monkeypatch.setattr(ranker, "FOLLOWING", 1.0)
+    monkeypatch.setattr(ranker, "OTHERS_FRACTION", 1.0)
     return chosen
 
 
@@ -255,7 +255,7 @@ def test_lessons_are_cut_as_in_precise_mode_unless_recall_is_given(taught: Memor
     assert other
     assert best > other
     monkeypatch.setattr(ranker, "MIN_SCORES", {"precise": (best + other) / 2, "recall": 0.0})
-    monkeypatch.setattr(ranker, "FOLLOWING", 1.0)
+    monkeypatch.setattr(ranker, "OTHERS_FRACTION", 1.0)
     taught.clear_cache()
     assert [lesson.score for lesson in taught.query_lessons("refresh the token")] == [best]
     by_severity = [taught.query_lessons("refresh the token", order_by="severity DESC", mode=mode) for mode in SEARCH_MODES]

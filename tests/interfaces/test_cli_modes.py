@@ -17,7 +17,7 @@ def filled(cli, monkeypatch):
     scores = [hit["score"] for hit in json.loads(cli("search", "deploy", "key", "--min-score", "0", "--json").out)["results"]]
     assert len(scores) == len(TEXTS)
     monkeypatch.setattr(ranker, "MIN_SCORES", {"precise": (scores[0] + scores[1]) / 2, "recall": scores[2] / 2})
-    monkeypatch.setattr(ranker, "FOLLOWING", 1.0)
+    monkeypatch.setattr(ranker, "OTHERS_FRACTION", 1.0)
     return cli
 
 

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memory_mesh.core.search.query import Pool, Signal
-from memory_mesh.core.search.weights import BY_KEYWORDS, BY_VECTORS, FOLLOWING, KINDS, MIN_SCORES, NOTHING, Weights
+from memory_mesh.core.search.weights import BY_KEYWORDS, BY_VECTORS, KINDS, MIN_SCORES, NOTHING, OTHERS_FRACTION, Weights
 
 K = 60  # the constant of reciprocal rank fusion
 
@@ -34,7 +34,7 @@ _DEVIATIONS, _FRACTIONS = (*_COVERAGE, *_CHANNELS), (*_CHANNELS, *_NEIGHBOURS)
 _UNCHANGED = (*_COVERAGE, "vectors", "vectors_context", "question", "speaker", "role", "when")
 
 FEATURES = (
-    *(f"{name}_z" for name in _DEVIATIONS), *(f"{name}_share" for name in _FRACTIONS), *_UNCHANGED,
+    *(f"{name}_z" for name in _DEVIATIONS), *(f"{name}_fraction_of_best" for name in _FRACTIONS), *_UNCHANGED,
     "length", "long", "short", "answer_keywords", "answer_vectors", "stranger",
 )  # fmt: skip
 _ROW = {name: at for at, name in enumerate(FEATURES)}
@@ -138,7 +138,7 @@ def min_scores(best: float) -> dict[str, float]:
 
     The best candidate has to reach the mode's own. If it does, the answer is there, and the others need only a fraction of it.
     """
-    return {mode: cut * FOLLOWING if best >= cut else cut for mode, cut in MIN_SCORES.items()}
+    return {mode: cut * OTHERS_FRACTION if best >= cut else cut for mode, cut in MIN_SCORES.items()}
 
 
 def order(pool: Pool, channel: str, depth: int | None = None) -> Sequence[str]:
@@ -237,8 +237,8 @@ def features(pool: Pool) -> Features:
     np.maximum(length - _LONG, 0, out=long)
     np.maximum(_SHORT - length, 0, out=short)
     asked = signals[_AT["question_before"]]
-    np.multiply(asked, rows[_ROW["keywords_before_share"]], out=by_keywords)
-    np.multiply(asked, rows[_ROW["vectors_before_share"]], out=by_cosine)
+    np.multiply(asked, rows[_ROW["keywords_before_fraction_of_best"]], out=by_keywords)
+    np.multiply(asked, rows[_ROW["vectors_before_fraction_of_best"]], out=by_cosine)
     # Only if memories have speakers does an unknown name mean that the query is about somebody else.
     stranger[:] = signals[_AT["stranger"]] * signals[_AT["speaker_known"]].max()
     alone = 1 - np.count_nonzero(signals[_NEIGHBOURS_SPAN].any(axis=0)) / size

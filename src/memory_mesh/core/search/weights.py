@@ -24,7 +24,7 @@ class Weights:
 # --- written by bench.train_ranker ---
 
 MIN_SCORES = {"recall": 0.005, "precise": 0.17}
-FOLLOWING = 0.2
+OTHERS_FRACTION = 0.2
 
 BY_VECTORS = Weights(
     candidate={
@@ -36,13 +36,13 @@ BY_VECTORS = Weights(
         "vectors_z": (0.3961, -0.3157, 0.0),
         "vectors_context_z": (0.3312, -0.0841, 0.0),
         "vectors_session_z": (0.1911, 0.2626, 0.0),
-        "vectors_share": (0.8908, -0.8908, 0.0),
-        "vectors_context_share": (0.6535, -0.6535, 0.0),
-        "vectors_session_share": (0.0, 0.2652, 0.0),
-        "keywords_before_share": (-0.2184, -0.4952, 0.0),
-        "keywords_behind_share": (-0.505, -0.4562, 0.0),
-        "vectors_before_share": (-0.4978, -0.3667, 0.0),
-        "vectors_behind_share": (0.1834, -0.1493, 0.0),
+        "vectors_fraction_of_best": (0.8908, -0.8908, 0.0),
+        "vectors_context_fraction_of_best": (0.6535, -0.6535, 0.0),
+        "vectors_session_fraction_of_best": (0.0, 0.2652, 0.0),
+        "keywords_before_fraction_of_best": (-0.2184, -0.4952, 0.0),
+        "keywords_behind_fraction_of_best": (-0.505, -0.4562, 0.0),
+        "vectors_before_fraction_of_best": (-0.4978, -0.3667, 0.0),
+        "vectors_behind_fraction_of_best": (0.1834, -0.1493, 0.0),
         "coverage": (0.0252, 1.544, 0.0),
         "coverage_context": (0.9677, -0.4366, 0.0),
         "coverage_wide": (0.8141, -0.8141, 0.0),
@@ -83,11 +83,11 @@ BY_KEYWORDS = Weights(
         "keywords_z": (0.2468, 0.3883, 0.0),
         "keywords_context_z": (0.163, -0.163, 0.0),
         "keywords_session_z": (0.4442, 0.0767, 0.0),
-        "keywords_share": (0.0, 1.3171, 0.0),
-        "keywords_context_share": (0.0, 0.0649, 0.0),
-        "keywords_session_share": (0.3209, -0.105, 0.0),
-        "keywords_before_share": (-0.1997, -0.5967, -1.3107),
-        "keywords_behind_share": (0.0103, -0.5796, 0.7343),
+        "keywords_fraction_of_best": (0.0, 1.3171, 0.0),
+        "keywords_context_fraction_of_best": (0.0, 0.0649, 0.0),
+        "keywords_session_fraction_of_best": (0.3209, -0.105, 0.0),
+        "keywords_before_fraction_of_best": (-0.1997, -0.5967, -1.3107),
+        "keywords_behind_fraction_of_best": (0.0103, -0.5796, 0.7343),
         "coverage": (1.4444, -0.3301, 0.0),
         "coverage_context": (0.9303, -0.2262, 0.0),
         "coverage_wide": (0.8382, -0.8382, 0.0),
