@@ -472,3 +472,29 @@ def test_a_name_that_only_another_session_mentions_is_unknown(house: House) -> N
     mesh.add("Zebulon dislikes tea.", {"type": "session", "session_id": "s1"})
     assert told("s2") == 0.5
     assert told("s1") == 0.0
+
+
+# --- versions of a statement ---
+
+
+@pytest.mark.req("MESH-109")
+def test_an_older_version_of_a_statement_is_below_the_newer_one_and_explained(house: House) -> None:
+    mesh = house.mesh(embedder=None)
+    # The older text is shorter, so that BM25 prefers it.
+    old = mesh.add("The staging database listens on port 5432.")
+    new = mesh.add("The staging database listens on port 6543 of the second host.")
+    mesh.add_many([f"The harbour has {number} cranes." for number in range(20)])
+    for limit in (1, 5):
+        assert mesh.search("on which port does the staging database listen?", limit=limit)[0].id == new.id
+    found = mesh.explain("on which port does the staging database listen?").answers[:2]
+    assert [(each.result.id, each.newer) for each in found] == [(new.id, None), (old.id, new.id)]
+    assert found[0].result.score > found[1].result.score
+    assert mesh.search("on which port does the staging database listen?", ranker="rrf")[0].id == old.id
+
+
+def test_a_newer_version_that_the_reader_cannot_see_changes_nothing(house: House) -> None:
+    mine, theirs = (house.mesh(embedder=None, agent_id=agent) for agent in ("one", "two"))
+    old = mine.add("The staging database listens on port 5432.", {"type": "agent"})
+    theirs.add("The staging database listens on port 6543.", {"type": "agent"})
+    [found] = mine.explain("staging database port").answers
+    assert (found.result.id, found.newer) == (old.id, None)

@@ -5,8 +5,8 @@ proposes. Results are read from the store under the reader's condition, so a wro
 never show one that the reader may not see.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from memory_mesh.core import audit, model
@@ -210,6 +210,7 @@ class _Ranked:
     by_vector: bool  # whether vectors were compared
     min_score: float
     readable: Callable[[Row], bool]  # scope, status, expiry and the caller's filter
+    rows: Mapping[str, Row] = field(default_factory=dict)  # readable ones that have been read already
 
 
 def search(context: Context, request: Request, *, use_cache: bool = True) -> list[SearchResult]:
@@ -317,9 +318,25 @@ def _ranked(context: Context, snapshot: Snapshot, request: Request) -> _Ranked:
     by_mode = ranking.min_scores.get(_mode(context, request), 0.0)
     min_score = by_mode if request.min_score is None else request.min_score
     test = is_readable(context, request.statuses, request.where)
-    return _Ranked(
+    ranked = _Ranked(
         text=text, query=query, pool=pool, ranker=ranker, ranking=ranking, by_vector=by_vector, min_score=min_score, readable=test
     )
+    return _newest_first(context, ranked, request.limit)
+
+
+def _newest_first(context: Context, ranked: _Ranked, limit: int) -> _Ranked:
+    """Return the same candidates with the newest of several versions of a statement above the older ones."""
+    from memory_mesh.core.search.versions import versions
+
+    alike = ranked.ranking.alike(limit)
+    if not alike:
+        return ranked
+    candidates = {each.id: each for group in alike for each in group}
+    rows = _rows(context, ranked, list(candidates))
+    in_groups = [[rows[each.id] for each in group if each.id in rows] for group in alike]
+    found = [version for group in in_groups for version in versions(group, ranked.query.tokens)]
+    ordered = [[candidates[row.id] for row in version] for version in found]
+    return replace(ranked, ranking=ranked.ranking.newest_first(ordered) if ordered else ranked.ranking, rows=rows)
 
 
 def _mode(context: Context, request: Request) -> str:
@@ -387,13 +404,18 @@ def _is_distinct(result: SearchResult) -> bool:
 
 
 def _read(context: Context, ranked: _Ranked, candidates: Sequence["ScoredCandidate"]) -> list[SearchResult]:
-    # Checked again: a row may have changed since the index proposed it.
-    rows = context.store.get(Kind.MEMORY, [each.id for each in candidates])
-    readable = {row.id: row for row in intact(context, filter(ranked.readable, rows.values()))}
-    shown = [(readable[each.id], each) for each in candidates if each.id in readable]
+    rows = _rows(context, ranked, [each.id for each in candidates])
+    shown = [(rows[each.id], each) for each in candidates if each.id in rows]
     passages = best_passages(context, ranked.query, [row for row, _ in shown])
     results = [SearchResult.of(row, each.score, _similarity(ranked, each.at), passages.get(row.id)) for row, each in shown]
     return usage.with_counts(context, results)
+
+
+def _rows(context: Context, ranked: _Ranked, ids: Sequence[str]) -> dict[str, Row]:
+    """Return the readable rows of these ids. They are checked again: a row may have changed since the index proposed it."""
+    missing = [id_ for id_ in ids if id_ not in ranked.rows]
+    rows = context.store.get(Kind.MEMORY, missing) if missing else {}
+    return {**ranked.rows, **{row.id: row for row in intact(context, filter(ranked.readable, rows.values()))}}
 
 
 def _similarity(ranked: _Ranked, at: int) -> float | None:
@@ -415,5 +437,6 @@ def _explain(ranked: _Ranked, results: Sequence[SearchResult]) -> list[Explained
     for id_, at, result in ((result.id, positions[result.id], result) for result in results):
         placings = {name: Placing(rank[id_], float(pool.signals[name][at])) for name, rank in ranks.items() if id_ in rank}
         features = {name: float(values[at]) for name, values in ranked.ranking.features.items()}
-        explained.append(Explained(result=result, channels=placings, features=features))
+        newer = ranked.ranking.newer.get(id_)
+        explained.append(Explained(result=result, channels=placings, features=features, newer=newer))
     return explained

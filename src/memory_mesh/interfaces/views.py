@@ -365,12 +365,13 @@ def _signals(hit: Explained) -> list[str]:
     channels = [(name, f"rank {placing.rank}", f"{placing.score:.3f}") for name, placing in hit.channels.items()]
     features = ", ".join(f"{name} {value:.2f}" for name, value in hit.features.items() if value)
     lines = [one_line(hit.result.content)[:200], *aligned(channels).splitlines(), *_heritage_lines(hit.result)]
+    lines += [f"A newer memory has another value: {hit.newer}"] if hit.newer else []
     return [*lines, f"Features: {features}"] if features else lines
 
 
 def _explained_data(hit: Explained) -> dict[str, object]:
     channels = {name: asdict(placing) for name, placing in hit.channels.items()}
-    return {**asdict(hit.result), "channels": channels, "features": dict(hit.features)}
+    return {**asdict(hit.result), "channels": channels, "features": dict(hit.features), "newer": hit.newer}
 
 
 def _spent(spent: Spending, calls_today: int) -> str:

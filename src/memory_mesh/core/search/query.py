@@ -95,6 +95,7 @@ class Explained:
     result: SearchResult
     channels: Mapping[str, Placing] = field(default_factory=dict)
     features: Mapping[str, float] = field(default_factory=dict, repr=False)
+    newer: str | None = None  # the id of a newer memory that says the same with another value, and so has a higher score
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,8 +9,8 @@ Every weight is a sum: its value for short turns of a talk, and what is added as
 `weights` holds the numbers.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache
 from math import exp, log1p
 from typing import Any, NamedTuple
@@ -63,6 +63,9 @@ _DIGITS = 4  # in which cosines of equal vectors agree
 _EQUAL = 1e-3  # relative difference of candidates that match equally well
 _MAX_LOG_ODDS = 9.0  # of one among many; a model of a few hundred questions is never surer than that
 _MAX_EXPONENT = 30.0  # beyond this, 32-bit floats round to 0 and 1
+# Where older versions of a statement are looked for: among the first results and as many candidates behind them, if they contain
+# so much of the query.
+_MAX_FIRST, _FURTHER, _MIN_COVERAGE = 50, 10, 0.3
 
 
 class ScoredCandidate(NamedTuple):
@@ -81,6 +84,7 @@ class Ranking:
     scores: NDArray[np.floating[Any]]
     min_scores: Mapping[str, float] = field(default_factory=dict)  # by search mode; 0 for a mode that is not here
     found: "Features | None" = None  # None under `rrf`
+    newer: Mapping[str, str] = field(default_factory=dict)  # by the id of an older version: the id of the newest one
 
     @property
     def features(self) -> dict[str, Signal]:
@@ -101,6 +105,29 @@ class Ranking:
         among, known = (marks[[each.at for each in some]] for some in (candidates, found))
         alike = np.isin(among, known) & (among != 0)
         return [each for each, twin in zip(candidates, alike.tolist(), strict=True) if twin]
+
+    def alike(self, first: int) -> list[list[ScoredCandidate]]:
+        """Return groups of the best candidates that contain the same words of the query; turns of conversations are left out."""
+        coverage, groups = self.pool.signals["coverage"], dict[float, list[ScoredCandidate]]()
+        spoken = self.pool.signals["speaker_known"]
+        if self.found is None or spoken.all():
+            return []
+        for each in self.best(0, min(first, _MAX_FIRST) + _FURTHER):
+            covered = round(float(coverage[each.at]), _DIGITS)
+            if covered >= _MIN_COVERAGE and not spoken[each.at]:
+                groups.setdefault(covered, []).append(each)
+        return [group for group in groups.values() if len(group) > 1]
+
+    def newest_first(self, versions: Iterable[Sequence[ScoredCandidate]]) -> "Ranking":
+        """Return the same ranking in which the versions of a statement, given newest first, have their scores in this order."""
+        scores, newer = self.scores.copy(), dict[str, str]()
+        for group in versions:
+            above = np.inf
+            for each, score in zip(group, sorted((each.score for each in group), reverse=True), strict=True):
+                # Never equal: equal scores would be ordered by id.
+                above = scores[each.at] = min(scores.dtype.type(score), np.nextafter(scores.dtype.type(above), 0))
+            newer |= {each.id: group[0].id for each in group[1:]}
+        return replace(self, scores=scores, newer=newer)
 
     def _sorted(self, chosen: NDArray[np.bool_], first: int | None = None) -> list[ScoredCandidate]:
         at = chosen.nonzero()[0]

@@ -1,0 +1,66 @@
+"""Versions of a statement: memories that say the same of the same subject except for a value. The newest of them comes first."""
+
+from collections.abc import Collection, Sequence
+from itertools import takewhile
+
+from memory_mesh.core.model import MemoryType, Row
+
+_MIN_COMMON = 2  # keywords: a subject, and what is said of it
+
+
+def versions(rows: Sequence[Row], query: Collection[str]) -> list[list[Row]]:
+    """Return the groups of at least two versions among memories that contain the same words of a query, each newest first.
+
+    Turns of a conversation and lessons are not versions of each other.
+    """
+    groups: list[list[Row]] = []
+    for row in filter(_is_statement, rows):
+        group = next((group for group in groups if _same_but_for_a_value(group[0], row, query)), None)
+        if group is None:
+            groups.append([row])
+        else:
+            group.append(row)
+    return [sorted(group, key=_age, reverse=True) for group in groups if len(group) > 1]
+
+
+def _is_statement(row: Row) -> bool:
+    fields = row.fields
+    is_turn = fields.get("speaker") is not None or fields.get("turn") is not None
+    return not is_turn and fields.get("memory_type") != MemoryType.LESSON
+
+
+def _same_but_for_a_value(row: Row, other: Row, query: Collection[str]) -> bool:
+    """Return whether two texts begin alike and differ in one stretch of words that adds no word of the query.
+
+    At least half of the shorter text has to be common, small words included: "Ana is a citizen of France" and "Ana is famous for
+    her songs" state different things of one subject.
+    """
+    if row.fields.get("status") != other.fields.get("status"):
+        return False
+    one, two = (_words(each, "keywords") for each in (row, other))
+    start, end = _common(one, two)
+    common, values = {*one[:start], *one[len(one) - end :]}, {*one[start : len(one) - end], *two[start : len(two) - end]}
+    if not start or start + end < _MIN_COMMON or not (values - common).isdisjoint(query):
+        return False
+    one, two = (_words(each, "content") for each in (row, other))
+    return one != two and 2 * sum(_common(one, two)) >= min(len(one), len(two))
+
+
+def _words(row: Row, field: str) -> list[str]:
+    value = row.fields.get(field)
+    return value.casefold().split() if isinstance(value, str) else [str(word) for word in value or ()]  # type: ignore[union-attr]
+
+
+def _common(one: Sequence[str], other: Sequence[str]) -> tuple[int, int]:
+    """Return how many words are the same at the beginning, and how many of the rest at the end."""
+    start = _same(one, other)
+    return start, min(_same(one[::-1], other[::-1]), len(one) - start, len(other) - start)
+
+
+def _same(one: Sequence[str], other: Sequence[str]) -> int:
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
+
+
+def _age(row: Row) -> tuple[str, str, int, str]:
+    """Return what versions are ordered by: the time of the event, else of creation; then as memories are listed."""
+    return str(row.fields.get("event_time") or row.created_at), row.created_at, row.number, row.id
