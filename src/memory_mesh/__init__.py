@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from memory_mesh.core.errors import StoreReadOnly as StoreReadOnly
     from memory_mesh.core.errors import StoreReplaced as StoreReplaced
     from memory_mesh.core.errors import StoreTooNew as StoreTooNew
+    from memory_mesh.core.errors import StoreTooOld as StoreTooOld
     from memory_mesh.core.errors import StoreUnavailable as StoreUnavailable
     from memory_mesh.core.errors import Unreachable as Unreachable
     from memory_mesh.core.errors import UnsafeAddress as UnsafeAddress
@@ -52,9 +53,11 @@ if TYPE_CHECKING:
     from memory_mesh.core.learning import LessonContext as LessonContext
     from memory_mesh.core.learning import ReflectionResult as ReflectionResult
     from memory_mesh.core.model import BackedUp as BackedUp
+    from memory_mesh.core.model import DamagedRow as DamagedRow
     from memory_mesh.core.model import Extraction as Extraction
     from memory_mesh.core.model import Imported as Imported
     from memory_mesh.core.model import MemoryRecord as MemoryRecord
+    from memory_mesh.core.model import Migration as Migration
     from memory_mesh.core.model import Passage as Passage
     from memory_mesh.core.model import SearchResult as SearchResult
     from memory_mesh.core.model import Sighting as Sighting
@@ -67,6 +70,7 @@ if TYPE_CHECKING:
     from memory_mesh.flows.folders import Ingested as Ingested
     from memory_mesh.wiring.mesh import AsyncMemoryMesh as AsyncMemoryMesh
     from memory_mesh.wiring.mesh import MemoryMesh as MemoryMesh
+    from memory_mesh.wiring.migration import migrate as migrate
 
 __version__ = "0.1.0"
 
@@ -77,16 +81,17 @@ _NAMES = {
         "AnswerUnreadable BudgetSpent CallError CallRefused CallTimedOut Cancelled Conflict ContentAltered EmbeddingError "
         "IdTaken InvalidFilter InvalidInput KeyReused MemoryDisabled MemoryMeshError ModelMismatch ModelMissing NotFound "
         "NotYet RateLimited SettingsError StoreBusy StoreClosed StoreCorrupt StoreError StoreForeign StoreFull "
-        "StoreMissing StoreReadOnly StoreReplaced StoreTooNew StoreUnavailable Unreachable UnsafeAddress"
+        "StoreMissing StoreReadOnly StoreReplaced StoreTooNew StoreTooOld StoreUnavailable Unreachable UnsafeAddress"
     ),
     "core.learning": "Distilled Heartbeat HeritageChain JobRun LessonBlock LessonContext ReflectionResult",
-    "core.model": "BackedUp Extraction Imported MemoryRecord Passage SearchResult Sighting",
+    "core.model": "BackedUp DamagedRow Extraction Imported MemoryRecord Migration Passage SearchResult Sighting",
     "core.search": "CacheStats Explanation",
     "faces.mesh": "MemoryStats",
     "flows.embed": "Reembedded",
     "flows.erase": "Erasure Forgotten",
     "flows.folders": "Ingested",
     "wiring.mesh": "AsyncMemoryMesh MemoryMesh",
+    "wiring.migration": "migrate",
 }
 _MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}
 

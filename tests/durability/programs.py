@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Callable
 from itertools import count
+from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
 
@@ -189,13 +190,36 @@ def forked(*, store: str, agent: str) -> None:
     os.waitpid(child, 0)
 
 
+def migrate(
+    *, folder: str, rollback: bool = False, crash: tuple[str, int] | None = None, halt: str = "", most_bytes: int = 0
+) -> None:
+    """Migrate a LanceDB folder; die at the nth time of a step, or wait at one; or where no file may grow beyond a size."""
+    from memory_mesh.stores.lance.migration import migrate_folder
+
+    def step(name: str) -> None:
+        if name == halt:
+            say(name)
+            wait()
+        if crash:
+            crash_step(name)
+
+    crash_step = crash_at(crash[0], nth=crash[1]) if crash else no_step
+    if most_bytes:
+        _limit(most_bytes)
+    try:
+        done = migrate_folder(Path(folder), rollback=rollback, now=1_800_000_000_000, busy_seconds=0.1, step=step)
+        say({"ok": True, "action": done.action, "rows": done.rows})
+    except MemoryMeshError as error:
+        say({"ok": False, "error": type(error).__name__, "text": str(error)})
+
+
 def _limit(most_bytes: int) -> None:
     sys.dont_write_bytecode = True  # a module compiled now would be cut off too, and break every later run
     resource.setrlimit(resource.RLIMIT_FSIZE, (most_bytes, resource.RLIM_INFINITY))
 
 
 PROGRAMS: dict[str, Callable[..., None]] = {
-    program.__name__: program for program in (calls, stream, write, backup, unprivileged, hold, sit, cramped, forked)
+    program.__name__: program for program in (calls, stream, write, backup, unprivileged, hold, sit, cramped, forked, migrate)
 }
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ import pytest
 from memory_mesh.core.cancel import cancellable
 from memory_mesh.core.errors import Cancelled, StoreCorrupt, StoreForeign, StoreFull, StoreMissing, StoreTooNew, StoreUnavailable
 from memory_mesh.stores.lance import migration
-from memory_mesh.stores.lance.migration import BACKUP, finish, is_unfinished, migrate, remove_expired, roll_back
+from memory_mesh.stores.lance.migration import BACKUP, is_unfinished, migrate, remove_expired, roll_back
 from memory_mesh.stores.lance.schema import is_schema_v1, is_schema_v2, memories_v2
 
 from . import v1_tables
@@ -21,7 +21,7 @@ from .v1_tables import CREATED, DAMAGED, SOUND, make, read, tree, values
 DAY = 86_400_000
 NOW = CREATED + 100 * DAY
 V1, V2 = v1_tables.SCHEMA.names, memories_v2().names
-STEPS = ("begun", "copying", "copied", "compared", "recorded", "renamed", "finished")
+STEPS = ("begun", "copying", "copied", "compared", "recorded", "renamed", "noted", "finished")
 
 
 class Died(BaseException):
@@ -126,23 +126,22 @@ def test_a_migration_that_was_cut_short_is_finished_or_begun_again(folder: Path,
     before = values(folder)
     with pytest.raises(Died):
         migrate(folder, now=NOW, step=dies_at(place))
-    renaming = place in ("recorded", "renamed")
-    assert is_unfinished(folder) == renaming
-    finish(folder)
-    assert is_schema_v2(read(folder).schema) == (renaming or place == "finished")
-    assert migrate(folder, now=NOW).rows == len(before)
+    assert is_unfinished(folder) == (place in ("recorded", "renamed", "noted"))
+    again = migrate(folder, now=NOW + DAY)
+    assert (again.action, again.rows) == ("none" if place == "finished" else "migrate", len(before))
     assert [{name: row[name] for name in V1} for row in values(folder)] == before
     assert values(folder, BACKUP) == before
-    assert not is_unfinished(folder)
+    assert migrate(folder, now=NOW).action == "none"
 
 
-@pytest.mark.parametrize(("place", "nth"), [("recorded", 1), ("renamed", 1), ("renamed", 2), ("finished", 1)])
-def test_a_rollback_that_was_cut_short_is_finished(folder: Path, place: str, nth: int) -> None:
+@pytest.mark.parametrize("run", [migrate, roll_back])
+@pytest.mark.parametrize(("place", "nth"), [("recorded", 1), ("renamed", 1), ("renamed", 2), ("noted", 1)])
+def test_a_rollback_that_was_cut_short_is_finished(folder: Path, place: str, nth: int, run) -> None:
     before = tree(folder)
     migrate(folder, now=NOW)
     with pytest.raises(Died):
         roll_back(folder, now=NOW, step=dies_at(place, nth))
-    finish(folder)
+    assert run(folder, now=NOW).action == "roll back"
     assert {name: data for name, data in tree(folder).items() if name.startswith("memory_entries.lance")} == before
     assert not is_unfinished(folder)
 

@@ -166,6 +166,10 @@ class StoreTooNew(StoreError):
     """A newer version wrote the store."""
 
 
+class StoreTooOld(StoreError):
+    """The tables have an older schema, which only `memory-mesh migrate` changes."""
+
+
 class StoreClosed(StoreError):
     """The store was used after `close`."""
 

@@ -100,6 +100,15 @@ def import_file(call: Call) -> Answer:
         return imported(mesh.import_memories(lines, progress=update), call)
 
 
+def migrate(call: Call) -> Answer:
+    """Migrate the tables of a LanceDB folder; a folder that is not migrated cannot be opened as a mesh."""
+    from memory_mesh.interfaces.transfer_views import migrated
+    from memory_mesh.wiring.migration import migrate as run
+
+    with progress("lines") as update:
+        return migrated(run(call.target.store, progress=update, **call.arguments), call)  # type: ignore[arg-type]
+
+
 def store_messages(call: Call) -> Answer:
     """Store the messages of a file, or of standard input: a JSON list, or one message on each line."""
     import json

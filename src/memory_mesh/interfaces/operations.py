@@ -372,6 +372,15 @@ OPERATIONS = (
         examples=("backup memory-2026-01-31.db", "backup copy.db --store sqlite:///memory.db"),
     ),
     Operation(
+        name="migrate", handler="migrate", heading=MAINTAIN, effect=Effect.WRITE, target=("store",),
+        summary="Bring the memories in a LanceDB folder from schema V1 of RFC-0011 to V2. The V1 table is kept for 30 days.",
+        parameters=(
+            Parameter("rollback", "restore the V1 table instead", kind=Kind.SWITCH, default=False),
+            Parameter("dry_run", "show what would be done, and change nothing", kind=Kind.SWITCH, default=False),
+        ),
+        examples=("migrate --store lancedb:///yamo --dry-run", "migrate --store lancedb:///yamo --rollback"),
+    ),
+    Operation(
         name="audit verify", method="verify", view="verdicts", heading=MAINTAIN, progress="bar",
         summary="Verify every audit chain, or those of --agent. Exits with 1 on a break and names the block.",
         parameters=(

@@ -56,6 +56,7 @@ OUTCOMES: Mapping[type[MemoryMeshError], Outcome] = {
     errors.ContentAltered: Outcome(11, 500),
     errors.StoreForeign: Outcome(11, 500),
     errors.StoreTooNew: Outcome(12, 500),
+    errors.StoreTooOld: Outcome(12, 500),
     errors.EmbeddingError: Outcome(13, 503),
     errors.ModelMissing: Outcome(13, 503),
     errors.ModelMismatch: Outcome(14, 409),
@@ -73,7 +74,7 @@ OUTCOMES: Mapping[type[MemoryMeshError], Outcome] = {
 
 EXIT_CODES = """\
 Exit codes: 0 success, 1 failure, 2 wrong usage, 3 wrong settings, 4 no such memory, 5 not in this version, 6 memory is disabled,
-130 interrupted. The store: 7 unavailable, 8 read-only, 9 busy, 10 full, 11 damaged, 12 too new. The embedder: 13 no vector,
+130 interrupted. The store: 7 unavailable, 8 read-only, 9 busy, 10 full, 11 damaged, 12 wrong version. The embedder: 13 no vector,
 14 another model. Calls to other machines: 15 failed, 16 refused as unsafe, 17 over the budget, 18 cancelled."""
 PIPE_CLOSED = 141  # what shells expect when the reader of a pipe is gone
 

@@ -1,9 +1,9 @@
-"""Views of backups, exports and imports: each renders the result of one operation of the table as an `Answer`."""
+"""Views of backups, exports, imports and migrations: each renders the result of one operation of the table as an `Answer`."""
 
 from collections.abc import Iterable
 from dataclasses import asdict
 
-from memory_mesh.core.model import BackedUp, Imported
+from memory_mesh.core.model import BackedUp, Imported, Migration
 from memory_mesh.flows.erase import Forgotten
 from memory_mesh.interfaces.audit_views import write_export
 from memory_mesh.interfaces.render import NAME, Answer, counted, one_line, size
@@ -26,6 +26,33 @@ def imported(done: Imported, call: Call) -> Answer:
         code=1 if done.failed else 0,
         problems=[f"line {failed.line}: {failed.reason}" for failed in done.failed],
     )
+
+
+_MAX_DAMAGED_LINES = 20
+_MIGRATED = {"migrate": ("Migrated", "Would migrate"), "roll back": ("Rolled back to V1:", "Would roll back to V1:")}
+
+
+def migrated(done: Migration, call: Call) -> Answer:
+    """Render what a migration did, or would do, and the damaged rows that it copied as they are."""
+    memories = counted(done.rows, "memory")
+    if done.action == "none":
+        lines = [f"{NAME} Nothing to migrate: the table has schema V2, with {memories}"]
+    else:
+        lines = [f"{NAME} {_MIGRATED[done.action][done.dry_run]} {memories}{' to V2' if done.action == 'migrate' else ''}"]
+    if done.damaged:
+        lines.append(f"{counted(len(done.damaged), 'damaged row')}, copied as they are:")
+        lines += [f"row {one.row} ({one_line(one.id or 'no id')}): {one.reason}" for one in done.damaged[:_MAX_DAMAGED_LINES]]
+        more = len(done.damaged) - _MAX_DAMAGED_LINES
+        lines += [f"… and {more} more; --json shows all"] if more > 0 else []
+    if done.left_behind:
+        lines.append(f"{counted(done.left_behind, 'memory')} stored since the migration: only in the V2 table")
+    if done.backup_until:
+        table = (
+            f"V2 table is kept as {done.backup}" if done.action == "roll back" else "V1 table is kept as memory_entries_v1_backup"
+        )
+        lines.append(f"The {table} until {done.backup_until[:10]}; memory-mesh migrate and the heartbeat remove it then")
+    lines += [f"Removed {name}, which was put aside 30 days ago" for name in done.removed]
+    return Answer(text="\n".join(lines), data=asdict(done))
 
 
 def forgotten(proof: Forgotten, call: Call) -> Answer:

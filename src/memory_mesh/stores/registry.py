@@ -41,7 +41,7 @@ def open_store(
         return SqliteStore(path, read_only=read_only, must_exist=must_exist, busy_seconds=busy_seconds, step=step, url=url)
     if scheme == "lancedb":
         path, read_only = Path(folder or "", _path_of(url)), is_read_only(url)
-        return _lance()(path, read_only=read_only, must_exist=must_exist, busy_seconds=busy_seconds, step=step, url=url)
+        return lance_store()(path, read_only=read_only, must_exist=must_exist, busy_seconds=busy_seconds, step=step, url=url)
     if scheme in NOT_YET:
         raise not_yet(scheme)
     raise InvalidInput(f"unknown store {shown(shown_url(url), max_length=120)}", expected=_URLS)
@@ -51,10 +51,11 @@ def is_store_file(store: Store) -> TypeGuard[StoreFile]:
     """Return whether this is a store of ours with files."""
     from memory_mesh.stores.sqlite import SqliteStore
 
-    return isinstance(store, SqliteStore) or (store.url.startswith("lancedb:") and isinstance(store, _lance()))
+    return isinstance(store, SqliteStore) or (store.url.startswith("lancedb:") and isinstance(store, lance_store()))
 
 
-def _lance() -> "type[LanceStore]":
+def lance_store() -> "type[LanceStore]":
+    """Return the class of the LanceDB store, or raise `StoreUnavailable` if its packages are not installed."""
     try:
         from memory_mesh.stores.lance import LanceStore
     except ModuleNotFoundError as error:

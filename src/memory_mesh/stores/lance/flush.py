@@ -9,11 +9,13 @@ from pathlib import Path
 
 from memory_mesh.core.cancel import check_cancelled
 from memory_mesh.core.errors import StoreError
+from memory_mesh.core.model import Kind
 from memory_mesh.core.ports import Progress, Step
 from memory_mesh.stores.files import create_folder
 from memory_mesh.stores.lance import journal, tables
 from memory_mesh.stores.lance.journal import FLUSHING, LOCK, OWN, State, journal_of, moves_of, read_state
-from memory_mesh.stores.lance.schema import TABLES, Table, kinds_of
+from memory_mesh.stores.lance.migration import tables_put_aside
+from memory_mesh.stores.lance.schema import MEMORIES, TABLES, Table, kinds_of
 from memory_mesh.stores.lance.tables import LANCE_ERRORS, Frame, latest_version
 from memory_mesh.stores.lance.view import View
 
@@ -74,6 +76,9 @@ def _written(root: Path, view: View, table: Table, *, rewrite: bool, synced: set
     gone = {kind: frame.having(kind, view.changes[kind]) for kind in kinds if view.changes[kind]}
     if puts or any(gone.values()):
         frame = frame.write(view.with_usage(puts), {kind: ids for kind, ids in gone.items() if ids}, step)
+    if table is MEMORIES and (erased := [id_ for id_, row in view.changes[Kind.MEMORY].items() if row is None]):
+        for aside in tables_put_aside(root):
+            tables.erase(aside, erased)
     if rewrite:
         frame = frame.compacted()
         step(f"flush.{table.name}.rewritten")

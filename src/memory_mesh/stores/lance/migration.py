@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from errno import EACCES, EFBIG, ENOSPC, EROFS
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +20,20 @@ import lance
 import pyarrow as pa
 
 from memory_mesh.core.cancel import check_cancelled
-from memory_mesh.core.errors import StoreCorrupt, StoreForeign, StoreFull, StoreMissing, StoreTooNew, StoreUnavailable, shown
+from memory_mesh.core.errors import (
+    StoreBusy,
+    StoreCorrupt,
+    StoreForeign,
+    StoreFull,
+    StoreMissing,
+    StoreTooNew,
+    StoreUnavailable,
+    shown,
+)
 from memory_mesh.core.model import Migration, iso
 from memory_mesh.core.ports import Progress, Step, no_progress, no_step
-from memory_mesh.stores.files import sync
+from memory_mesh.stores.files import create_folder, sync
+from memory_mesh.stores.lance.journal import OWN, journal_of, locked, new_nonce, read_state, write_state
 from memory_mesh.stores.lance.schema import is_schema_v2
 from memory_mesh.stores.lance.v1_rows import ROWS, as_v2, damaged_rows, difference, ids_of, v2_schema
 
@@ -34,6 +45,32 @@ _RECORD, _VERSION = "memory_entries_migration.json", 1
 _AGAIN = "run memory-mesh migrate again; nothing was changed"
 
 
+def migrate_folder(
+    folder: Path,
+    *,
+    rollback: bool = False,
+    dry_run: bool = False,
+    now: int,
+    busy_seconds: float = 30.0,
+    progress: Progress = no_progress,
+    step: Step = no_step,
+) -> Migration:
+    """Migrate a folder, or roll it back, while no other process of memory-mesh writes to it."""
+    if not _path(folder, TABLE).is_dir() and not is_unfinished(folder):
+        raise StoreMissing(f"{folder} has no table {TABLE}", remedy="check the name of the folder")
+    run = partial(roll_back, folder) if rollback else partial(migrate, folder, progress=progress)
+    if dry_run:
+        return run(now=now, dry_run=True)
+    with _translated(folder):
+        create_folder(folder / OWN)
+        with locked(folder / OWN, busy_seconds=busy_seconds):
+            state = read_state(folder / OWN)
+            journal = journal_of(folder / OWN, state.generation) if state else None
+            if journal and journal.exists() and journal.stat().st_size:
+                raise StoreBusy(f"another process writes to {folder}", remedy="stop it and run memory-mesh migrate again")
+            return run(now=now, step=step)
+
+
 def migrate(
     folder: Path, *, now: int, dry_run: bool = False, progress: Progress = no_progress, step: Step = no_step
 ) -> Migration:
@@ -41,16 +78,18 @@ def migrate(
 
     Rows that are damaged are copied as they are, and reported. The caller holds the lock of the folder.
     """
-    removed = _clean(folder, now, dry_run=dry_run)
     with _translated(folder):
+        if finished := _finish(folder, dry_run=dry_run):
+            return finished
+        removed = () if dry_run else _clean(folder, now)
         table = _open(folder, TABLE)
         done = Migration(rows=table.count_rows(), removed=removed, dry_run=dry_run)
         if is_schema_v2(table.schema):
-            return replace(done, backup_until=_kept_until(folder))
+            return replace(done, backup_until=_kept_until(folder, BACKUP))
         if _path(folder, BACKUP).exists():
             what = f"{folder} has the table {BACKUP} of an earlier migration, and a V1 table again"
             raise StoreForeign(what, expected="one of them", remedy=f"move {BACKUP}.lance to another folder")
-        schema = v2_schema(table.schema)
+        schema, progress = v2_schema(table.schema), _seldom(progress)
         damaged = tuple(damaged_rows(_converted(table, schema), progress, done.rows))
         done = replace(done, action="migrate", damaged=damaged, backup=BACKUP, backup_until=iso(now + KEPT_MS))
         if not dry_run:
@@ -61,8 +100,11 @@ def migrate(
 
 def roll_back(folder: Path, *, now: int, dry_run: bool = False, step: Step = no_step) -> Migration:
     """Restore the V1 table from its backup. The V2 table is kept under another name for 30 days. The caller holds the lock."""
-    removed = _clean(folder, now, dry_run=dry_run)
     with _translated(folder):
+        finished = _finish(folder, dry_run=dry_run)
+        if finished and finished.action == "roll back":
+            return finished
+        removed = () if dry_run else _clean(folder, now)
         table = _open(folder, TABLE)
         if not _path(folder, BACKUP).exists():
             why = "it is kept for 30 days after a migration" if is_schema_v2(table.schema) else "its memories are in a V1 table"
@@ -81,16 +123,14 @@ def roll_back(folder: Path, *, now: int, dry_run: bool = False, step: Step = no_
 
 
 def is_unfinished(folder: Path) -> bool:
-    """Return whether a process died between two renames, so that `finish` has something to do."""
+    """Return whether a process died between two renames; the next run of `migrate` or `roll_back` finishes them."""
     return bool(_read(folder).renames)
 
 
-def finish(folder: Path) -> None:
-    """Finish the renames that a process began. The caller holds the lock."""
-    record = _read(folder)
-    if record.renames:
-        with _translated(folder):
-            _rename(folder, record, no_step)
+def check_finished(folder: Path) -> None:
+    """Raise `StoreUnavailable` if a migration of the folder was interrupted between two renames."""
+    if is_unfinished(folder):
+        raise StoreUnavailable(f"a migration of {folder} was interrupted", remedy="run memory-mesh migrate on it to finish it")
 
 
 def remove_expired(folder: Path, now: int) -> tuple[str, ...]:
@@ -114,15 +154,36 @@ def tables_put_aside(folder: Path) -> list[Path]:
 # --- the steps ---
 
 
-def _clean(folder: Path, now: int, *, dry_run: bool) -> tuple[str, ...]:
-    """Finish the renames of an earlier run, or remove its unfinished copy; then remove tables that were put aside 30 days ago."""
+def _finish(folder: Path, *, dry_run: bool) -> Migration | None:
+    """Finish the renames of a run that was interrupted, and return what that run did."""
+    record = _read(folder)
+    if not record.renames:
+        return None
     if dry_run:
-        if is_unfinished(folder):
-            raise StoreUnavailable(f"a migration of {folder} was interrupted", remedy="run it without --dry-run to finish it")
-        return ()
-    finish(folder)
+        raise StoreUnavailable(f"a migration of {folder} was interrupted", remedy="run it without --dry-run to finish it")
+    _rename(folder, record, no_step)
+    _, aside = record.renames[0]
+    action = "migrate" if aside == BACKUP else "roll back"
+    return Migration(action=action, rows=_open(folder, TABLE).count_rows(), backup=aside, backup_until=_kept_until(folder, aside))
+
+
+def _clean(folder: Path, now: int) -> tuple[str, ...]:
+    """Remove an unfinished copy, and tables that were put aside 30 days ago."""
     shutil.rmtree(_path(folder, _NEW), ignore_errors=True)
     return remove_expired(folder, now)
+
+
+def _seldom(progress: Progress) -> Progress:
+    """Return a function that passes on about twenty reports of each kind of work, if there are many rows."""
+    last: dict[str, int] = {}
+
+    def report(what: str, done: int, of: int) -> None:
+        part = 20 * done // of
+        if done == of or (done >= ROWS and part > last.get(what, 0)):
+            last[what] = part
+            progress(what, done, of)
+
+    return report
 
 
 def _copy(folder: Path, table: Any, schema: pa.Schema, progress: Progress, step: Step) -> None:
@@ -197,8 +258,21 @@ def _rename(folder: Path, record: "_Record", step: Step) -> None:
             os.rename(_path(folder, source), _path(folder, target))
             sync(folder)
             step("migration.renamed")
+    _note_table(folder)
+    step("migration.noted")
     _write(folder, replace(record, renames=()))
     step("migration.finished")
+
+
+def _note_table(folder: Path) -> None:
+    """Let the state of the store name the new table. What others remember of the partitions does not hold any more."""
+    if state := read_state(folder / OWN):
+        nonce = new_nonce()
+        state.tables[TABLE] = _open(folder, TABLE).version
+        state.partitions = {name: (version + 1, nonce) for name, (version, _) in state.partitions.items()}
+        state.moves, state.moves_length, state.moves_trimmed = state.moves + 1, 0, 0
+        state.writes, state.nonce = state.writes + 1, nonce
+        write_state(folder / OWN, state)
 
 
 # --- files ---
@@ -222,8 +296,8 @@ def _open(folder: Path, name: str) -> Any:
     return lance.dataset(_path(folder, name))
 
 
-def _kept_until(folder: Path) -> str | None:
-    since = _read(folder).kept.get(BACKUP)
+def _kept_until(folder: Path, name: str) -> str | None:
+    since = _read(folder).kept.get(name)
     return None if since is None else iso(since + KEPT_MS)
 
 
@@ -249,7 +323,9 @@ def _read(folder: Path) -> _Record:
 def _write(folder: Path, record: _Record) -> None:
     """Replace the record file, durable and at once."""
     part = folder / f"{_RECORD}.part"
-    part.write_text(json.dumps({"version": _VERSION, "renames": record.renames, "kept": record.kept}), encoding="ascii")
+    text = json.dumps({"version": _VERSION, "renames": record.renames, "kept": record.kept})
+    with open(os.open(part, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600), "w", encoding="ascii") as file:
+        file.write(text)
     sync(part)
     os.replace(part, folder / _RECORD)
     sync(folder)

@@ -8,6 +8,7 @@ Reads create nothing. Lance keeps the bytes of deleted rows until its files are 
 """
 
 import os
+import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -38,8 +39,9 @@ from memory_mesh.stores.files import create_folder, find_bytes
 from memory_mesh.stores.lance import journal
 from memory_mesh.stores.lance.flush import copy_folder, flush, roll_back
 from memory_mesh.stores.lance.journal import OWN, STATE, Change, State, journal_of, locked, read_journal, read_state
+from memory_mesh.stores.lance.migration import check_finished, remove_expired, tables_put_aside
 from memory_mesh.stores.lance.schema import TABLES
-from memory_mesh.stores.lance.tables import folder_of
+from memory_mesh.stores.lance.tables import folder_of, latest_version
 from memory_mesh.stores.lance.view import View, versions_of
 
 T = TypeVar("T")
@@ -138,6 +140,7 @@ class LanceStore:
         if self._reading(lambda view: not self._exists()):
             return True
         with self._writing() as view:
+            remove_expired(self._root, time.time_ns() // 1_000_000)
             try:
                 self._flush(view, rewrite=True)
             except (StoreFull, OSError):
@@ -221,7 +224,11 @@ class LanceStore:
             # Waiting for others must not stop the threads that read, so the lock of the file comes first.
             with locked(self._own, busy_seconds=self._busy_seconds if wait else 0), self._lock:
                 roll_back(self._root)
-                yield self._refreshed()
+                view = self._refreshed()
+                if view.has_foreign:
+                    self._flush(view)
+                    view = self._refreshed()
+                yield view
 
     def _refreshed(self) -> View:
         """Return the view with all that is committed."""
@@ -252,9 +259,18 @@ class LanceStore:
         """Read the state anew."""
         self._signature = self._sign()
         self._check_folder()
-        state = read_state(self._own) or State()
-        self._view = View(self._root, self._own, state, versions_of(state), self._view)
+        check_finished(self._root)
+        state = read_state(self._own) or self._first_state()
+        # A migration changes the tables behind their version numbers, and begins a new log of moves.
+        before = self._view if self._view and self._view.state.moves == state.moves else None
+        self._view = View(self._root, self._own, state, versions_of(state), before)
+        self._view.adopt_foreign()
         return self._view
+
+    def _first_state(self) -> State:
+        """Return the state of a folder without one: its tables are of other programs."""
+        found = {table.name: latest_version(self._root, table) for table in TABLES}
+        return State(tables={name: version for name, version in found.items() if version})
 
     def _sign(self) -> Signature:
         """Return what changes with every state; None without one. Raises `StoreReplaced` for another folder, or none."""
@@ -297,7 +313,7 @@ class LanceStore:
         create_folder(self._own)
         with locked(self._own, busy_seconds=self._busy_seconds):
             if not (self._own / STATE).exists():
-                journal.write_state(self._own, State())
+                journal.write_state(self._own, self._first_state())
                 journal.sync_folder(self._root)
                 journal.sync_folder(self._root.parent)
 
@@ -374,7 +390,8 @@ class LanceStore:
         return found
 
     def _files(self) -> Iterator[Path]:
-        for folder in (self._own, *(folder_of(self._root, table) for table in TABLES)):
+        tables = (*(folder_of(self._root, table) for table in TABLES), *tables_put_aside(self._root))
+        for folder in (self._own, *tables):
             yield from (path for path in folder.rglob("*") if path.is_file())
 
     def _size(self) -> int:

@@ -22,7 +22,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from memory_mesh.core.errors import StoreCorrupt, StoreForeign, StoreFull
+from memory_mesh.core.errors import StoreCorrupt, StoreForeign, StoreFull, StoreTooOld
 from memory_mesh.core.model import (
     BASE,
     BY_NAME,
@@ -45,7 +45,17 @@ from memory_mesh.core.model import (
 )  # fmt: skip
 from memory_mesh.core.ports import Step
 from memory_mesh.stores.lance.journal import sync_folder
-from memory_mesh.stores.lance.schema import DIMENSION, RECORDS, Table, from_arrow, packed_vectors, reader_of, to_arrow
+from memory_mesh.stores.lance.schema import (
+    DIMENSION,
+    MEMORIES,
+    RECORDS,
+    Table,
+    from_arrow,
+    is_schema_v1,
+    packed_vectors,
+    reader_of,
+    to_arrow,
+)
 
 Positions = npt.NDArray[np.int64]  # of rows in a table
 
@@ -120,6 +130,9 @@ class Frame:
             expected = "vectors of 32-bit floats with a fixed size, as in RFC-0011"
             raise StoreForeign(f"the table {table.name} has vectors of type {vector}", expected=expected)
         self.dimension: int = vector.list_size
+        if table is MEMORIES and is_schema_v1(self.schema):
+            what = f"{root} has memories with schema V1 of RFC-0011"
+            raise StoreTooOld(what, expected="schema V2", remedy="run memory-mesh migrate on it; it keeps a backup")
 
     # --- reading ---
 
@@ -203,6 +216,16 @@ class Frame:
             columns |= {name: pa.nulls(0, self.schema.field(name).type) for name in wanted}
         return pa.table({name: columns[name] for name in names})
 
+    def foreign(self) -> tuple[pa.Table, set[str]] | None:
+        """Return the rows of a table of memories that other programs wrote, and the ids of ours; None if there are none."""
+        if not self.rows or not self.column("partition").null_count:
+            return None
+        ours = pc.is_valid(self.column("partition")).to_numpy(zero_copy_only=False)
+        known = pc.fill_null(pc.not_equal(self.column("id"), ""), fill_value=False).to_numpy(zero_copy_only=False)
+        at = np.flatnonzero(~ours & known)
+        names = [name for name in self.table.document(self.dimension).names if name in self.schema.names]
+        return (self._read(at, names), set(self.ids(np.flatnonzero(ours)))) if len(at) else None
+
     # --- conditions ---
 
     def _truth(self, kind: Kind, where: Where, at: Positions) -> pa.Array:
@@ -249,9 +272,7 @@ class Frame:
         frame, uri = self, str(folder_of(self._root, self.table))
         with named(self.table.name):
             for kind, ids in gone.items():
-                for some in batches(sorted(ids), _DELETED_AT_ONCE):
-                    listed = ", ".join("'" + id_.replace("'", "''") + "'" for id_ in some)
-                    among = f"id IN ({listed})"
+                for among in _conditions(ids):
                     self._latest().delete(f"kind = '{kind.value}' AND {among}" if self.table is RECORDS else among)
             step(f"flush.{self.table.name}.deleted")
             if puts:
@@ -318,6 +339,22 @@ class Frame:
             data = to_arrow(self.table, rows, sizes.most_common(1)[0][0])
             lance.write_dataset(data, str(folder_of(self._root, self.table)), mode="overwrite")
         return frame._reopened()
+
+
+def erase(path: Path, ids: Collection[str]) -> None:
+    """Delete the rows with these ids from a table that is not in use, with their bytes."""
+    with named(path.stem):
+        data = lance.dataset(str(path))
+        for among in _conditions(ids):
+            data.delete(among)
+        data.optimize.compact_files(materialize_deletions_threshold=0.0)
+        data.cleanup_old_versions(older_than=timedelta(0), delete_unverified=True)
+
+
+def _conditions(ids: Collection[str]) -> Iterator[str]:
+    """Yield conditions that select the rows with these ids, some ids in each."""
+    for some in batches(sorted(ids), _DELETED_AT_ONCE):
+        yield "id IN ({})".format(", ".join("'" + id_.replace("'", "''") + "'" for id_ in some))
 
 
 def sync(root: Path, table: Table, synced: set[str]) -> None:

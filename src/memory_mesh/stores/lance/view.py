@@ -13,6 +13,7 @@ import numpy as np
 from memory_mesh.core.model import (
     ANYTHING,
     CONTENTS,
+    MOVING,
     WITH_VECTOR,
     And,
     Compare,
@@ -32,8 +33,9 @@ from memory_mesh.core.model import (
 from memory_mesh.core.ports import Changes
 from memory_mesh.core.search.scores import best_cosines, keyword_scores
 from memory_mesh.stores.base import mark_of
+from memory_mesh.stores.lance.foreign import adopted
 from memory_mesh.stores.lance.journal import Change, Moves, State, read_moves, since
-from memory_mesh.stores.lance.schema import RECORDS, TABLES, Table, reader_of, table_of
+from memory_mesh.stores.lance.schema import MEMORIES, RECORDS, TABLES, Table, reader_of, table_of
 from memory_mesh.stores.lance.tables import Frame, Positions
 
 Stored = tuple[str, int]  # partition and revision
@@ -50,6 +52,7 @@ class View:
         self.recent: defaultdict[str, list[Moves]] = defaultdict(list)
         self.partitions = dict(state.partitions)
         self.writes, self.nonce, self.unfreed = state.writes, state.nonce, state.unfreed
+        self.has_foreign = False  # it has memories of other programs, which the next write writes into the table as ours
         self._flushed: dict[str, list[Moves]] | None = None
         kept: Iterable[Frame] = before._frames.values() if before else ()
         self._frames: dict[Table, Frame] = {
@@ -72,6 +75,27 @@ class View:
             self.partitions[name] = version, change.nonce
             self.recent[name].append(Moves(version, change.nonce, keys))
         self.writes, self.nonce, self.unfreed = self.writes + 1, change.nonce, self.unfreed or change.frees
+
+    def adopt_foreign(self) -> None:
+        """Add the memories that other programs wrote into the table."""
+        if found := self.frame(MEMORIES).foreign():
+            data, ours = found
+            rows = [*adopted(data, ours, self._next_revisions(data["id"].to_pylist()))]
+            moves: defaultdict[str, list[Key]] = defaultdict(list)
+            for row in rows:
+                if row.kind in MOVING:
+                    moves[row.partition].append(row.key)
+            # The nonce is the same for every process that reads this table.
+            self.replay(Change(rows, (), moves, f"{self.versions[MEMORIES.name]:016x}", frees=False))
+            self.has_foreign = True
+
+    def _next_revisions(self, ids: list[str]) -> dict[str, int]:
+        """Return the revision after that of the history and the blocks, for memories that were stored before."""
+        among = In("ref", tuple(ids))
+        at, _ = self._select(Kind.CHANGE, among)
+        found = [(str(row.value("ref")), row.number) for row in self.frame(RECORDS).read(at)]
+        found += [(id_, sealed.revision) for id_, sealed in self._sealed(tuple(ids)).items()]
+        return {id_: revision + 1 for id_, revision in sorted(found)}
 
     def frame(self, table: Table) -> Frame:
         """Return a table. It is opened when it is first needed."""
