@@ -64,7 +64,7 @@ def together(stack: ExitStack, options: list[dict[str, Any]], program: str = "wr
 
 
 def url(file: Path) -> str:
-    return f"sqlite:///{file}"
+    return f"sqlite:///{file}" if file.suffix == ".db" else f"lancedb:///{file}"
 
 
 def bytes_of(file: Path) -> bytes:

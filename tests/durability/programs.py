@@ -11,7 +11,8 @@ import signal
 import sqlite3
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from itertools import count
 from pathlib import Path
 from tempfile import mkdtemp
@@ -20,7 +21,7 @@ from typing import Any
 from memory_mesh import MemoryMesh
 from memory_mesh.core.errors import MemoryMeshError
 from memory_mesh.core.model import Ids
-from memory_mesh.core.ports import no_step
+from memory_mesh.core.ports import Step, no_step
 from memory_mesh.testing.fakes import crash_at
 
 Call = tuple[str, dict[str, Any]]
@@ -46,6 +47,20 @@ def perform(mesh: MemoryMesh, call: Call) -> list[Any]:
     return list(answer.memories) if name == "erase" else [answer.id] if answer else []
 
 
+@contextmanager
+def opened(store: str, agent: str, step: Step = no_step, **options: Any) -> Iterator[MemoryMesh]:
+    """A mesh on a store. A LanceDB store writes into its tables after every change, so that tests kill it there."""
+    if not store.startswith("lancedb:"):
+        with MemoryMesh(store=store, agent_id=agent, step=step, **options) as mesh:
+            yield mesh
+        return
+    from memory_mesh.stores.lance import LanceStore
+
+    path = Path(store.removeprefix("lancedb:///"))
+    with closing(LanceStore(path, step=step, flush_rows=1)) as own, MemoryMesh(own, agent_id=agent, step=step, **options) as mesh:
+        yield mesh
+
+
 # --- the programs ---
 
 
@@ -57,7 +72,7 @@ def calls(
     if together:
         say("ready")
         wait()
-    with MemoryMesh(store=store, agent_id=agent, step=step) as mesh:
+    with opened(store, agent, step) as mesh:
         for call in calls:
             say(perform(mesh, call))
         if hold:
@@ -66,7 +81,7 @@ def calls(
 
 def stream(*, store: str, agent: str) -> None:
     """Add, change and erase for ever; say what is about to be done, and then that it was done."""
-    with MemoryMesh(store=store, agent_id=agent) as mesh:
+    with opened(store, agent) as mesh:
         for n in count():
             content = f"{agent} notes item{n}"
             say(["add", content])
@@ -88,7 +103,7 @@ def write(*, store: str, agent: str, texts: list[str], behind: float = 0.0, alik
     clock: Callable[[], float] = (lambda: 1_767_225_600.0) if alike else (lambda: time.time() - behind)
     say("ready")
     wait()
-    with MemoryMesh(store=store, agent_id=agent, clock=clock, ids=ids, enable_yamo=audited) as mesh:
+    with opened(store, agent, clock=clock, ids=ids, enable_yamo=audited) as mesh:
         for text in texts:
             say(mesh.add(text).id)
 
@@ -157,7 +172,7 @@ def cramped(*, store: str, agent: str, most_bytes: int, calls: list[Call], from_
         if name == from_step:
             _limit(most_bytes)
 
-    with MemoryMesh(store=store, agent_id=agent, step=step) as mesh:
+    with opened(store, agent, step) as mesh:
         mesh.init()
         if from_step is None:
             _limit(most_bytes)

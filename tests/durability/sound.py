@@ -1,50 +1,109 @@
-"""Invariants of every store file at every moment, checked by plain SQL: no write is there by half."""
+"""Invariants of every store at every moment: no write is there by half. SQLite is read by plain SQL."""
 
 import json
 import sqlite3
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from memory_mesh import MemoryMesh, Sound
+from memory_mesh.core.model import ANYTHING, Kind, Row
 from memory_mesh.core.search.lexical import tokens
+from memory_mesh.stores.lance import LanceStore
+from memory_mesh.stores.lance.journal import read_moves
+from memory_mesh.stores.lance.view import View
 
 from .children import url
 
 Rows = list[dict[str, Any]]
 
 
+@dataclass(frozen=True)
+class Contents:
+    """All rows of a store at one moment."""
+
+    memories: Rows
+    records: Rows
+    blocks: Rows
+    partitions: Rows
+    moves: Rows
+
+
 def assert_sound(file: Path) -> None:
     """Every row has what belongs to it, and every chain of every agent verifies."""
-    with closing(sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True)) as connection:
-        assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-        assert list(faults(connection)) == []
+    if file.suffix == ".db":
+        with closing(sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True)) as connection:
+            assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+    else:
+        with closing(LanceStore(file, read_only=True)) as store:
+            assert store.damage() == []
+    assert list(faults(contents_of(file))) == []
     with MemoryMesh(store=url(file), agent_id="auditor") as mesh:
         assert [verdict for verdict in mesh.verify() if not isinstance(verdict, Sound)] == []
 
 
-def faults(connection: sqlite3.Connection) -> Iterator[str]:
-    """What is there by half, as one moment shows it."""
+def contents_of(file: Path) -> Contents:
+    """What a store contains, as one moment shows it."""
+    if file.suffix == ".db":
+        with closing(sqlite3.connect(file)) as connection:
+            return contents_in(connection)
+    with closing(LanceStore(file, read_only=True)) as store:
+        return store._reading(_contents_of_view)
+
+
+def contents_in(connection: sqlite3.Connection) -> Contents:
+    queries = ("memories WHERE id IS NOT NULL", "records", "yamo_blocks", "partitions", "moves ORDER BY version")
+    connection.isolation_level = None
     connection.execute("BEGIN")
-    derived = list(derived_faults(connection))
-    memories = _rows(connection, "SELECT * FROM memories")
-    records = _rows(connection, "SELECT * FROM records")
-    blocks = _rows(connection, "SELECT * FROM yamo_blocks")
+    found = Contents(*(_rows(connection, f"SELECT * FROM {query}") for query in queries))
     connection.execute("COMMIT")
-    yield from derived
-    yield from _histories(memories, records, blocks)
-    yield from _heads(records, blocks)
-    yield from _receipts(memories, records)
+    return found
 
 
-def derived_faults(connection: sqlite3.Connection) -> Iterator[str]:
+def _contents_of_view(view: View) -> Contents:
+    rows = {kind: [_flat(row) for row in view.find(kind, ANYTHING, None, None)] for kind in Kind}
+    others = [row for kind in Kind if kind not in (Kind.MEMORY, Kind.BLOCK) for row in rows[kind]]
+    names = ("partition", "version", "nonce")
+    partitions = [dict(zip(names, (name, *state), strict=True)) for name, state in view.partitions.items()]
+    moves: Rows = []
+    for name in view.partitions:
+        flushed = read_moves(view._own, view.state).get(name, [])
+        for move in [*flushed, *view.recent.get(name, [])]:
+            first = move.version - len(move.keys) + 1
+            moves += [
+                {"partition": name, "version": at, "nonce": move.nonce, "kind": key.kind, "id": key.id}
+                for at, key in enumerate(move.keys, first)
+            ]
+    return Contents(rows[Kind.MEMORY], others, rows[Kind.BLOCK], partitions, moves)
+
+
+def _flat(row: Row) -> dict[str, Any]:
+    """A row as the tables of SQLite have it."""
+    known = {name: row.value(name) for name in ("kind", "id", "partition", "revision", "number", "ref", "yamo_text")}
+    return (
+        known
+        | {"timestamp": row.created_at}
+        | dict(row.fields)
+        | {"keywords": json.dumps(row.keywords), "extra": json.dumps(dict(row.fields))}
+    )
+
+
+def faults(found: Contents) -> Iterator[str]:
+    """What is there by half."""
+    yield from derived_faults(found)
+    yield from _histories(found.memories, found.records, found.blocks)
+    yield from _heads(found.records, found.blocks)
+    yield from _receipts(found.memories, found.records)
+
+
+def derived_faults(found: Contents) -> Iterator[str]:
     """Where keywords, versions and the log of moves disagree with the memories."""
-    memories = _rows(connection, "SELECT * FROM memories WHERE id IS NOT NULL")
-    partitions = {row["partition"]: row for row in _rows(connection, "SELECT * FROM partitions")}
+    memories, partitions = found.memories, {row["partition"]: row for row in found.partitions}
     moves: dict[str, Rows] = {name: [] for name in partitions}
-    for move in _rows(connection, "SELECT * FROM moves ORDER BY version"):
+    for move in found.moves:
         moves[move["partition"]].append(move)
     yield from (
         f"{row['id']}: its keywords are not its own" for row in memories if json.loads(row["keywords"]) != tokens(row["content"])

@@ -16,8 +16,8 @@ from memory_mesh import MemoryMesh
 from memory_mesh.testing.fakes import Recorder
 
 from .children import Child, bytes_of, url
-from .programs import Call, perform
-from .sound import assert_sound, faults
+from .programs import Call, opened, perform
+from .sound import assert_sound, contents_in, faults
 
 BEFORE: Call = ("add", {"content": "The lighthouse keeper counts gulls", "metadata": {"tags": ["coast"]}})
 
@@ -70,11 +70,11 @@ def stored(mesh: MemoryMesh, id_: str) -> Any:
 
 
 @cache
-def steps(name: str) -> tuple[list[str], list[str]]:
+def steps(name: str, file: str = "memory.db") -> tuple[list[str], list[str]]:
     """The steps of what comes before, and those of the write."""
     with TemporaryDirectory() as folder:
         recorder = Recorder()
-        with MemoryMesh(store=url(Path(folder) / "memory.db"), agent_id="keeper", step=recorder) as mesh:
+        with opened(url(Path(folder) / file), "keeper", recorder) as mesh:
             (id_,) = perform(mesh, BEFORE)
             first = [*recorder.names]
             perform(mesh, WRITES[name].on(id_))
@@ -87,22 +87,45 @@ def test_the_recorder_hears_of_every_step_of_a_write() -> None:
     assert steps("erase")[1] == ["flow.decided", *inside, "flow.applied", "store.freed"]
 
 
+KILLED = [("memory.db", name, step) for name in WRITES for step in dict.fromkeys(steps(name)[1])]
+# The steps of LanceDB are written down: to find them takes Lance, which is slow to load. A test below compares them.
+FLUSH = [
+    "flush.begun", "flush.memory_entries.deleted", "flush.memory_entries.appended", "flush.yamo_blocks.deleted",
+    "flush.yamo_blocks.appended", "flush.mesh_records.deleted", "flush.mesh_records.appended", "flush.synced", "flush.logged",
+    "flush.committed", "flush.cut",
+]  # fmt: skip
+LANCE = ["store.begun", "store.committed", *FLUSH, "flow.applied"]
+KILLED_IN_LANCE = [
+    ("memory.lance", name, step) for name in WRITES for step in LANCE if name != "erase" or "memory_entries.app" not in step
+]
+
+
+@pytest.mark.deep
+def test_the_steps_of_lance_are_those_at_which_it_is_killed() -> None:
+    for name in WRITES:
+        wanted = {step for _, killed, step in KILLED_IN_LANCE if killed == name}
+        assert wanted <= {*steps(name, "memory.lance")[1]}
+        assert {*FLUSH} <= {*steps("update", "memory.lance")[1]}
+
+
 @pytest.mark.sample(6)
 @pytest.mark.req("MESH-015", "MESH-044")
-@pytest.mark.parametrize(("name", "step"), [(name, step) for name in WRITES for step in steps(name)[1]])
-def test_a_write_killed_at_any_step_is_there_whole_or_not_at_all(tmp_path: Path, name: str, step: str) -> None:
-    write, file = WRITES[name], tmp_path / "memory.db"
-    with MemoryMesh(store=url(file), agent_id="keeper") as mesh:
+@pytest.mark.parametrize(
+    ("place", "name", "step"), [*KILLED, *(pytest.param(*one, marks=pytest.mark.deep) for one in KILLED_IN_LANCE)]
+)
+def test_a_write_killed_at_any_step_is_there_whole_or_not_at_all(tmp_path: Path, place: str, name: str, step: str) -> None:
+    write, file = WRITES[name], tmp_path / place
+    with opened(url(file), "keeper") as mesh:
         (id_,) = perform(mesh, BEFORE)
     acknowledged: Call = ("add", {"content": "The foghorn sounds twice", "metadata": {"tags": ["sound"]}})
-    nth = steps("add")[1].count(step) + 1
+    nth = steps("add", place)[1].count(step) + 1
     with Child("calls", store=url(file), agent="keeper", calls=[acknowledged, write.on(id_)], crash=(step, nth)) as child:
         heard, ended = child.rest(), child.end()
     assert ended == -SIGKILL
     assert len(heard) == 1  # the first call was acknowledged, the second was not
     assert_sound(file)
-    committed = step in ("store.committed", "store.freed", "flow.applied")
-    with MemoryMesh(store=url(file), agent_id="keeper") as mesh:
+    committed = step in ("store.committed", "store.freed", "flow.applied") or step.startswith("flush.")
+    with opened(url(file), "keeper") as mesh:
         assert stored(mesh, heard[0][0]).content == "The foghorn sounds twice"
         assert found(mesh, "foghorn") == ["The foghorn sounds twice"]
         assert write.done(mesh, id_) is committed
@@ -159,9 +182,10 @@ class Ledger:
 
 @pytest.mark.sample(2)
 @pytest.mark.req("MESH-015")
+@pytest.mark.parametrize("place", ["memory.db", pytest.param("memory.lance", marks=pytest.mark.deep)])
 @pytest.mark.parametrize("lines", [3, 11, 20, 28, 37])
-def test_a_process_killed_at_any_moment_loses_nothing_that_it_acknowledged(tmp_path: Path, lines: int) -> None:
-    file, ledgers = tmp_path / "memory.db", [Ledger(), Ledger()]
+def test_a_process_killed_at_any_moment_loses_nothing_that_it_acknowledged(tmp_path: Path, lines: int, place: str) -> None:
+    file, ledgers = tmp_path / place, [Ledger(), Ledger()]
     with Child("stream", store=url(file), agent="ada") as ada, Child("stream", store=url(file), agent="bob") as bob:
         for child, ledger, heard in zip((ada, bob), ledgers, (lines, 40 - lines), strict=True):
             for _ in range(heard):
@@ -200,6 +224,6 @@ def test_the_check_of_these_tests_finds_what_is_there_by_half(tmp_path: Path, ha
         mesh.add("The lighthouse keeper sleeps", idempotency_key="one")
         mesh.pin(id_)
     with closing(sqlite3.connect(file, isolation_level=None)) as connection:
-        assert list(faults(connection)) == []
+        assert list(faults(contents_in(connection))) == []
         connection.execute(HALVES[half])
-        assert list(faults(connection)) != []
+        assert list(faults(contents_in(connection))) != []

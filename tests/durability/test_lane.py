@@ -18,7 +18,7 @@ from memory_mesh.testing.rows import memory
 from stores.files import prepare
 
 from .children import bytes_of, url
-from .sound import derived_faults
+from .sound import contents_in, derived_faults
 
 # The document's own words.
 TABLE = """
@@ -150,7 +150,7 @@ def test_every_row_is_read_and_found_by_its_words(file: Path) -> None:
         assert (record.times_observed, record.created_at, record.metadata["confidence_score"]) == (3, NEW_YEAR, 70)
     prepare(file)
     with lane(file) as connection:
-        assert list(derived_faults(connection)) == []
+        assert list(derived_faults(contents_in(connection))) == []
 
 
 @pytest.mark.req("LANE-02")
@@ -246,7 +246,7 @@ def test_rows_that_it_writes_while_we_are_away_are_taken_up_at_the_next_opening(
         mesh.update("late", content="The chimney is swept")
     assert rows(file)["late"]["content"] == "The chimney is swept"
     with lane(file) as connection:
-        assert list(derived_faults(connection)) == []
+        assert list(derived_faults(contents_in(connection))) == []
 
 
 @pytest.mark.req("LANE-02")
@@ -262,7 +262,7 @@ def test_rows_that_it_replaces_or_deletes_while_we_are_away_are_found_as_they_ar
         mesh.update("plain", content="The chimney is swept")
         assert [change.action for change in mesh.history("plain")] == ["add", "update", "update"]
     with lane(file) as connection:
-        assert list(derived_faults(connection)) == []
+        assert list(derived_faults(contents_in(connection))) == []
 
 
 def test_after_memory_lane_wrote_changes_asks_readers_to_read_the_partition_again(file: Path) -> None:

@@ -1,8 +1,7 @@
 """Several processes on one file: nothing is lost or doubled, and no process sees half a change."""
 
-import sqlite3
 import time
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,13 @@ import pytest
 from memory_mesh import MemoryMesh, MemoryRecord, Sound
 
 from .children import Child, together, url
-from .sound import assert_sound, faults
+from .sound import assert_sound, contents_of, faults
+
+
+@pytest.fixture(params=["memory.db", pytest.param("memory.lance", marks=pytest.mark.deep)])
+def file(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
+    """The file or folder of a store that does not exist yet."""
+    return tmp_path / "new" / str(request.param)
 
 
 @pytest.fixture
@@ -35,17 +40,14 @@ def everything(file: Path) -> list[MemoryRecord]:
 
 def chains(file: Path) -> dict[str, list[tuple[str, str | None, str]]]:
     """Of each agent: hash, hash before and time of its blocks, in their order."""
-    query = "SELECT agent_id, block_hash, prev_hash, timestamp FROM yamo_blocks ORDER BY chain, number"
     found: dict[str, list[tuple[str, str | None, str]]] = {}
-    with closing(sqlite3.connect(file)) as connection:
-        for agent, *block in connection.execute(query):
-            found.setdefault(agent, []).append(tuple(block))
+    for block in sorted(contents_of(file).blocks, key=lambda block: (block["chain"], block["number"])):
+        found.setdefault(block["agent_id"], []).append((block["block_hash"], block.get("prev_hash"), block["timestamp"]))
     return found
 
 
 @pytest.mark.req("MESH-015", "MESH-043")
-def test_what_several_processes_store_in_a_file_that_none_had_made_is_all_there(tmp_path: Path, writers: int) -> None:
-    file = tmp_path / "new" / "memory.db"
+def test_what_several_processes_store_in_a_file_that_none_had_made_is_all_there(file: Path, writers: int) -> None:
     with ExitStack() as stack:
         texts = {f"agent{n}": [f"agent{n} saw comet{n}x{at}" for at in range(4)] for n in range(writers)}
         children = together(stack, [{"store": url(file), "agent": agent, "texts": own} for agent, own in texts.items()])
@@ -58,8 +60,7 @@ def test_what_several_processes_store_in_a_file_that_none_had_made_is_all_there(
 
 
 @pytest.mark.req("MESH-043")
-def test_processes_of_one_agent_write_one_chain_though_some_clocks_are_set_back(tmp_path: Path, writers: int) -> None:
-    file = tmp_path / "memory.db"
+def test_processes_of_one_agent_write_one_chain_though_some_clocks_are_set_back(file: Path, writers: int) -> None:
     with MemoryMesh(store=url(file), agent_id="one", clock=lambda: time.time() + 86_400) as mesh:
         mesh.add("written by a clock that all others are behind")
     with ExitStack() as stack:
@@ -80,8 +81,7 @@ def test_processes_of_one_agent_write_one_chain_though_some_clocks_are_set_back(
 @pytest.mark.sample(1)
 @pytest.mark.req("MESH-078")
 @pytest.mark.parametrize("audited", [True, False])
-def test_one_text_from_several_processes_is_one_memory_that_counts_them_all(tmp_path: Path, writers: int, audited: bool) -> None:
-    file = tmp_path / "memory.db"
+def test_one_text_from_several_processes_is_one_memory_that_counts_them_all(file: Path, writers: int, audited: bool) -> None:
     options = {"store": url(file), "agent": "one", "texts": ["Tea is at four."] * 3, "audited": audited}
     with ExitStack() as stack:
         ids = acknowledged(together(stack, [options] * writers))
@@ -94,8 +94,7 @@ def test_one_text_from_several_processes_is_one_memory_that_counts_them_all(tmp_
 
 @pytest.mark.deep
 @pytest.mark.req("MESH-078")
-def test_one_text_from_several_agents_and_one_key_end_in_one_memory_each(tmp_path: Path, writers: int) -> None:
-    file = tmp_path / "memory.db"
+def test_one_text_from_several_agents_and_one_key_end_in_one_memory_each(file: Path, writers: int) -> None:
     with ExitStack() as stack:
         options = []
         for n in range(writers):
@@ -120,8 +119,7 @@ def test_one_text_from_several_agents_and_one_key_end_in_one_memory_each(tmp_pat
 
 
 @pytest.mark.deep
-def test_one_call_repeated_by_several_processes_under_its_key_stores_once(tmp_path: Path, writers: int) -> None:
-    file = tmp_path / "memory.db"
+def test_one_call_repeated_by_several_processes_under_its_key_stores_once(file: Path, writers: int) -> None:
     call = ("add_many", {"items": [["Tea is at four.", None], ["Cake is at five.", None]], "idempotency_key": "tea"})
     with ExitStack() as stack:
         options = [{"store": url(file), "agent": "one", "calls": [call], "together": True}] * writers
@@ -134,8 +132,7 @@ def test_one_call_repeated_by_several_processes_under_its_key_stores_once(tmp_pa
 
 @pytest.mark.deep
 @pytest.mark.req("MESH-007")
-def test_processes_whose_ids_clash_all_store_and_no_memory_takes_the_place_of_another(tmp_path: Path) -> None:
-    file = tmp_path / "memory.db"
+def test_processes_whose_ids_clash_all_store_and_no_memory_takes_the_place_of_another(file: Path) -> None:
     with ExitStack() as stack:
         options = [
             {"store": url(file), "agent": f"agent{n}", "texts": [f"stone{n}x{at}" for at in range(3)], "alike": True}
@@ -149,8 +146,7 @@ def test_processes_whose_ids_clash_all_store_and_no_memory_takes_the_place_of_an
 
 @pytest.mark.deep
 @pytest.mark.req("MESH-043")
-def test_processes_of_one_agent_that_change_memories_of_their_own_write_one_chain(tmp_path: Path, writers: int) -> None:
-    file = tmp_path / "memory.db"
+def test_processes_of_one_agent_that_change_memories_of_their_own_write_one_chain(file: Path, writers: int) -> None:
     with MemoryMesh(store=url(file), agent_id="one") as mesh:
         ids = [mesh.add(f"The kettle{n} is cold").id for n in range(writers)]
     with ExitStack() as stack:
@@ -168,28 +164,27 @@ def test_processes_of_one_agent_that_change_memories_of_their_own_write_one_chai
 
 
 @pytest.mark.req("MESH-044")
-def test_a_reader_never_sees_half_a_change(tmp_path: Path) -> None:
-    file, calls = tmp_path / "memory.db", []
+def test_a_reader_never_sees_half_a_change(file: Path) -> None:
+    calls: list[Any] = []
     with MemoryMesh(store=url(file), agent_id="one") as mesh:
         ids = [mesh.add(f"The garden has bed{n}").id for n in range(6)]
     for n, id_ in enumerate(ids):
         calls += [("add", {"content": f"A new tree{n}"}), ("update", {"id": id_, "content": f"The garden has path{n}"})]
         calls += [("pin", {"id": id_}), ("erase", {"id": id_})]
     seen = set()
-    with Child("calls", store=url(file), agent="one", calls=calls) as child, closing(sqlite3.connect(file)) as connection:
-        connection.isolation_level = None
+    with Child("calls", store=url(file), agent="one", calls=calls) as child:
         for _ in calls:
             child.hear()
-            assert list(faults(connection)) == []
-            seen.add(connection.execute("SELECT sum(version) FROM partitions").fetchone())
+            found = contents_of(file)
+            assert list(faults(found)) == []
+            seen.add(sum(partition["version"] for partition in found.partitions))
         assert child.end() == 0
     assert len(seen) > 2  # it did look while others wrote
 
 
 @pytest.mark.deep
 @pytest.mark.req("MESH-042")
-def test_a_chain_that_grows_while_it_is_verified_is_not_taken_for_a_broken_one(tmp_path: Path) -> None:
-    file = tmp_path / "memory.db"
+def test_a_chain_that_grows_while_it_is_verified_is_not_taken_for_a_broken_one(file: Path) -> None:
     with MemoryMesh(store=url(file), agent_id="one") as mesh:
         id_ = mesh.add("The counter stands at 0").id
         calls = [("update", {"id": id_, "content": f"The counter stands at {n}"}) for n in range(1, 61)]
@@ -201,8 +196,7 @@ def test_a_chain_that_grows_while_it_is_verified_is_not_taken_for_a_broken_one(t
         assert [verdict.number for verdict in mesh.verify() if isinstance(verdict, Sound)] == [61]
 
 
-def test_a_process_that_forks_goes_on_writing_on_both_sides(tmp_path: Path) -> None:
-    file = tmp_path / "memory.db"
+def test_a_process_that_forks_goes_on_writing_on_both_sides(file: Path) -> None:
     with Child("forked", store=url(file), agent="one") as child:
         ids = child.rest()
         assert child.end() == 0
@@ -212,8 +206,7 @@ def test_a_process_that_forks_goes_on_writing_on_both_sides(tmp_path: Path) -> N
 
 
 @pytest.mark.deep
-def test_processes_that_send_one_history_at_once_store_each_turn_once(tmp_path: Path, writers: int) -> None:
-    file = tmp_path / "memory.db"
+def test_processes_that_send_one_history_at_once_store_each_turn_once(file: Path, writers: int) -> None:
     roles = ("user", "assistant")
     talk = [{"role": roles[n % 2], "content": ("yes", "ok", f"message {n}")[n % 3]} for n in range(9)]
     # Every process sends a growing history: some are ahead of what others have stored, some behind.
