@@ -53,7 +53,7 @@ def test_the_page_names_the_commit_and_says_what_was_not_recorded(
     assert shown in bench_docs.page()
 
 
-@pytest.mark.parametrize("name", ["quality", "quality_peers", "speed", "speed_peers", "users", "redaction"])
+@pytest.mark.parametrize("name", ["quality", "quality_peers", "speed", "speed_peers", "users", "reflect", "redaction"])
 def test_a_result_of_uncommitted_changes_is_refused_in_the_docs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:

@@ -55,16 +55,22 @@ def test_a_memory_of_questions_alone_is_quoted_all_the_same() -> None:
     ]
 
 
-def test_a_second_theme_is_quoted_before_the_first_one_again() -> None:
+def test_statements_of_one_theme_stand_together_and_the_largest_theme_first() -> None:
     near, far = of([1.0, 0.0]), of([0.0, 1.0])
     found = [
+        SourceText(id="c", text="kilo lima mike november oscar papa", sources=("c",), vector=far),
         SourceText(id="a", text="alpha bravo charlie delta echo", sources=("a",), vector=near),
         SourceText(id="b", text="foxtrot golf hotel india juliet", sources=("b",), vector=near),
-        SourceText(id="c", text="kilo lima mike november", sources=("c",), vector=far),
     ]
-    chosen = extract(found, max_statements=2)
-    assert [one.sources for one in chosen] == [("a",), ("c",)]
-    assert [one.similar for one in chosen] == [("b",), ()]
+    chosen = extract(found, max_statements=3)
+    assert [one.sources for one in chosen] == [("a",), ("b",), ("c",)]
+    assert [one.similar for one in chosen] == [("b",), ("a",), ()]
+
+
+def test_a_sentence_with_words_of_the_topic_is_preferred() -> None:
+    found = texts("alpha bravo charlie delta", "echo foxtrot golf hotel")
+    assert [one.sources for one in extract(found, max_statements=1, topic="golf")] == [("m1",)]
+    assert [one.sources for one in extract(found, max_statements=1, topic="tea")] == [("m0",)]
 
 
 def test_a_sentence_that_says_nothing_new_is_not_quoted_twice() -> None:

@@ -5,7 +5,7 @@ says why. A reflection is as narrow as the narrowest of its sources and trusted 
 """
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import accumulate
@@ -32,6 +32,7 @@ from memory_mesh.core.model import (
 )
 from memory_mesh.core.ports import ChatModel
 from memory_mesh.core.safety import BASE_TRUST, Source
+from memory_mesh.core.search import tokens
 from memory_mesh.core.text import estimate
 from memory_mesh.flows import receipts, search, write
 from memory_mesh.flows.chains import new_entry, own_audit_rows
@@ -41,6 +42,7 @@ from memory_mesh.flows.prepare import Prepared, prepare
 
 MAX_LOOKBACK = 1000
 _MAX_TOPIC = 1000
+_MIN_SHARE = 0.5  # of the topic's words
 _log = logging.getLogger("memory_mesh")
 
 
@@ -112,14 +114,18 @@ def _find(context: Context, task: Task) -> tuple[list[Memory], list[SourceText]]
     where: Where = ANYTHING if task.include_reflections else Compare("memory_type", "<>", MemoryType.REFLECTION)
     if task.topic is None:
         memories = search.get_all(context, limit=task.lookback, where=where)
-        scores: Mapping[str, float] = {}
-    else:
-        filter_ = None if task.include_reflections else "memory_type <> 'reflection'"  # for the audit chain
-        request = search.Request(query=task.topic, limit=task.lookback, mode="precise", where=where, filter=filter_)
-        scores = {result.id: result.score for result in search.search(context, request, use_cache=False)}
-        rows = {row.id: row for row in intact(context, context.store.get(Kind.MEMORY, list(scores)).values())}
-        memories = [Memory.of(rows[id_]) for id_ in scores if id_ in rows]
-    return memories, [_source_text(memory, scores.get(memory.id, 1.0)) for memory in memories]
+        return memories, [_source_text(memory, 1.0) for memory in memories]
+    filter_ = None if task.include_reflections else "memory_type <> 'reflection'"  # for the audit chain
+    request = search.Request(query=task.topic, limit=task.lookback, mode="recall", where=where, filter=filter_)
+    scores = {result.id: result.score for result in search.search(context, request, use_cache=False)}
+    relevant = {hit.result.id for hit in search.explain(context, replace(request, mode="precise")).answers}
+    # A topic is shorter than a question, and a precise search finds little for it: a memory with its words is relevant too.
+    topic = set(tokens(task.topic, language=context.options.stemmer_language))
+    rows = {row.id: row for row in intact(context, context.store.get(Kind.MEMORY, list(scores)).values())}
+    every = [Memory.of(rows[id_]) for id_ in scores if id_ in rows]
+    shares = {one.id: len(topic.intersection(one.keywords)) / max(len(topic), 1) for one in every}
+    memories = [one for one in every if one.id in relevant or shares[one.id] >= _MIN_SHARE]
+    return memories, [_source_text(memory, max(scores[memory.id], shares[memory.id])) for memory in memories]
 
 
 def _source_text(memory: Memory, relevance: float) -> SourceText:
@@ -159,7 +165,7 @@ def _draw(context: Context, task: Task, found: Sequence[SourceText]) -> tuple[li
             _log.warning("%s: sentences are quoted, because %s", task.operation, error)
             note = f"sentences are quoted, because {error.what}"
     language = context.options.stemmer_language
-    return learning.extract(clean, max_statements=task.max_statements, language=language), "extractive", note
+    return learning.extract(clean, max_statements=task.max_statements, topic=task.topic, language=language), "extractive", note
 
 
 def _ask(context: Context, chat: ChatModel, task: Task, found: Sequence[SourceText]) -> list[Statement]:

@@ -1,8 +1,9 @@
 """Reflections: the main statements of several memories, each with the memories that it is drawn from.
 
-Without a language model a reflection is extractive: it quotes sentences. Memories with similar vectors, or without vectors with
-common words, form a theme. The next sentence is the one with the most content words that no chosen sentence has, divided by the
-square root of its length and by the number of sentences already chosen of its theme. Equal input gives equal output.
+Without a language model a reflection is extractive: it quotes sentences. The next one is the sentence with the most content words
+that no chosen sentence has, divided by the square root of its length; relevant memories and words of the topic count more.
+Memories with similar vectors, or without vectors with common words, form a theme, by which the sentences are sorted. Equal input
+gives equal output.
 """
 
 from collections.abc import Mapping, Sequence, Set
@@ -74,9 +75,11 @@ class ReflectionResult:
         )  # fmt: skip
 
 
-def extract(found: Sequence[SourceText], *, max_statements: int, language: str = "english") -> list[Statement]:
+def extract(
+    found: Sequence[SourceText], *, max_statements: int, topic: str | None = None, language: str = "english"
+) -> list[Statement]:
     """Return the sentences that say most of what the memories say, by theme, the largest and most relevant theme first."""
-    themes = group(found, language=language)
+    themes, about = group(found, language=language), set(tokens(topic or "", language=language))
     candidates = [
         (at, sentence, words)
         for at, one in enumerate(found)
@@ -88,9 +91,8 @@ def extract(found: Sequence[SourceText], *, max_statements: int, language: str =
     covered: set[str] = set()
     chosen: list[int] = []
     while len(chosen) < max_statements:
-        used = [themes[candidates[n][0]] for n in chosen]
         gains = [
-            len(words - covered) / sqrt(len(words)) * found[at].relevance / (1 + used.count(themes[at]))
+            len(words - covered) * sqrt(found[at].relevance / len(words)) * (1 + len(words & about) / max(len(about), 1))
             for at, _, words in candidates
         ]
         best = max(range(len(gains)), key=gains.__getitem__, default=None)

@@ -1,0 +1,1 @@
+"""Measure how many facts of a reference the reflections without a language model contain."""
