@@ -54,7 +54,9 @@ if TYPE_CHECKING:
     from memory_mesh.core.learning import ReflectionResult as ReflectionResult
     from memory_mesh.core.model import BackedUp as BackedUp
     from memory_mesh.core.model import DamagedRow as DamagedRow
+    from memory_mesh.core.model import EndedSession as EndedSession
     from memory_mesh.core.model import Extraction as Extraction
+    from memory_mesh.core.model import HealthStatus as HealthStatus
     from memory_mesh.core.model import Imported as Imported
     from memory_mesh.core.model import MemoryRecord as MemoryRecord
     from memory_mesh.core.model import Migration as Migration
@@ -68,6 +70,8 @@ if TYPE_CHECKING:
     from memory_mesh.flows.erase import Erasure as Erasure
     from memory_mesh.flows.erase import Forgotten as Forgotten
     from memory_mesh.flows.folders import Ingested as Ingested
+    from memory_mesh.wiring.context_manager import AsyncMemoryContextManager as AsyncMemoryContextManager
+    from memory_mesh.wiring.context_manager import MemoryContextManager as MemoryContextManager
     from memory_mesh.wiring.mesh import AsyncMemoryMesh as AsyncMemoryMesh
     from memory_mesh.wiring.mesh import MemoryMesh as MemoryMesh
     from memory_mesh.wiring.migration import migrate as migrate
@@ -84,12 +88,15 @@ _NAMES = {
         "StoreMissing StoreReadOnly StoreReplaced StoreTooNew StoreTooOld StoreUnavailable Unreachable UnsafeAddress"
     ),
     "core.learning": "Distilled Heartbeat HeritageChain JobRun LessonBlock LessonContext ReflectionResult",
-    "core.model": "BackedUp DamagedRow Extraction Imported MemoryRecord Migration Passage SearchResult Sighting",
+    "core.model": (
+        "BackedUp DamagedRow EndedSession Extraction HealthStatus Imported MemoryRecord Migration Passage SearchResult Sighting"
+    ),
     "core.search": "CacheStats Explanation",
     "faces.mesh": "MemoryStats",
     "flows.embed": "Reembedded",
     "flows.erase": "Erasure Forgotten",
     "flows.folders": "Ingested",
+    "wiring.context_manager": "AsyncMemoryContextManager MemoryContextManager",
     "wiring.mesh": "AsyncMemoryMesh MemoryMesh",
     "wiring.migration": "migrate",
 }

@@ -89,6 +89,7 @@ WRITES: dict[str, Callable[[MemoryMesh, str], object]] = {
     "distill_lesson": lambda mesh, _: mesh.distill_lesson(lesson_of_secrets(), idempotency_key=DETAILS + "l"),
     "query_lessons": lambda mesh, _: mesh.query_lessons(DETAILS),
     "distill": lambda mesh, _: (mesh.add(DETAILS + " failed", FAILED), mesh.distill()),
+    "end_session": lambda mesh, _: (mesh.add(DETAILS, {"type": "session", "session_id": "s1"}), mesh.end_session("s1")),
     "heartbeat": lambda mesh, _: (mesh.add(DETAILS + " failed", FAILED), mesh.heartbeat(force=True)),
     "update": lambda mesh, id_: mesh.update(
         id_, content=DETAILS, metadata=dict(NOTES), why=DETAILS, idempotency_key=DETAILS + "u"

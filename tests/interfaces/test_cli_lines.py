@@ -134,6 +134,7 @@ def test_the_first_line_of_every_command_bears_the_name(cli):
         "compact": [], "reembed": [], "lessons": [], "distill": [], "heartbeat": [], "ingest-dir": ["notes"],
         "extract": ["--content", "Ana likes tea."],
         "history": ["--id", id_], "update": ["--id", id_, "--content", "anew"], "pin": ["--id", id_], "demo": [],
+        "end-session": ["s0"],
         "delete": ["--id", id_], "delete-all": ["--session", "none", "--yes"], "config show": [], "model check": [],
         "config trust": ["."], "config untrust": ["."],
         "audit verify": [], "audit head": [], "audit log": [], "audit export": ["--out", "trail.jsonl"],
@@ -143,6 +144,7 @@ def test_the_first_line_of_every_command_bears_the_name(cli):
     }  # fmt: skip
     # The model commands have tests of their own; a completion script is read by a shell.
     assert words.keys() == COMMANDS.keys() - {"model status", "model fetch", "completion"}
+    cli("store", "a turn", "--session", "s0")
     Path("notes").mkdir()
     Path("memory-mesh.toml").touch()
     for name, flags in words.items():
@@ -250,3 +252,15 @@ def test_add_update_and_extract_say_what_they_masked_and_json_has_the_counts(cli
     updated = cli("update", "--id", record["id"], "--content", "host 203.0.113.43 of ann@example.org")
     assert updated.out.splitlines()[1:] == ["[MemoryMesh] Masked: 1 email, 1 ip"]
     assert "Masked: 1 email" in cli("extract", "--content", "ann@example.org wrote").out
+
+
+@pytest.mark.req("MESH-026")
+def test_end_session_says_how_many_memories_it_archived(cli):
+    for n in range(2):
+        cli("store", f"turn {n}", "--type", "session", "--session", "s1")
+    assert cli("end-session", "--session", "s1").out == "[MemoryMesh] Ended session s1: 2 memories archived\n"
+    again = cli("end-session", "s1", "--json")
+    assert json.loads(again.out) == {"session_id": "s1", "archived": []}
+    unknown = cli("end-session", "s2")
+    assert (unknown.code, unknown.out) == (4, "")
+    assert unknown.err.startswith("[MemoryMesh Error] no memories of session 's2'")

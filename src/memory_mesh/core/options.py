@@ -104,6 +104,9 @@ class StoreOptions:
     busy_seconds: float = option(30.0, "how long to wait for other processes")
     enable_memory: bool = option(True, "store memories at all")
     deduplicate: bool = option(True, "count a text that is stored already instead of storing it again")
+    duplicate_similarity: float = option(
+        0.85, "the lowest cosine of two interactions that count as one, if their words say the same", check=_fraction
+    )
     max_content_chars: int = option(1_000_000, "the longest text of one memory, in characters", project=Project.LOWER)
 
 

@@ -17,6 +17,7 @@ from memory_mesh.core.model import (
     MIN_IMPORTANCE,
     BackedUp,
     Change,
+    EndedSession,
     Extraction,
     Imported,
     MemoryRecord,
@@ -194,6 +195,16 @@ class Mesh(Learning, Auditing):
         """
         scope = {"user_id": user_id, "agent_id": agent_id, "session_id": session_id, "project": project}
         return erase.erase_all(self._context(), {**scope, "memory_type": memory_type})
+
+    def end_session(self, session_id: str) -> EndedSession:
+        """Archive the memories of type `session` that this agent stored in a session, and return their ids.
+
+        Memories of other types stay active. A session that ended already has nothing left to archive. Raises `NotFound` if
+        this agent has no memory of the session.
+        """
+        from memory_mesh.flows.conversations import end_session
+
+        return end_session(self._reading(), session_id)
 
     def forget(self, *, user_id: str, verify: bool = False) -> Forgotten:
         """Erase everything of a user for good: memories of every agent, session and status, searches and idempotency keys.

@@ -106,12 +106,13 @@ def plan_add(context: Context, prepared: Sequence[Prepared], vectors: Vectors) -
 
 def _known(context: Context, prepared: Sequence[Prepared]) -> list[Memory]:
     """Return the active memories that items would be stored as again."""
-    rows = intact(context, _find_active(context, {each for item in prepared for each in item.same}))
+    rows = intact(context, find_active(context, {each for item in prepared for each in item.same}))
     # No block seals a fingerprint: with a forged one, a new text would be lost, or counted in another scope.
     return [memory for memory in map(Memory.of, rows) if has_own_print(memory)]
 
 
-def _find_active(context: Context, fingerprints: Collection[str]) -> list[Row]:
+def find_active(context: Context, fingerprints: Collection[str]) -> list[Row]:
+    """Return the active memories with one of these fingerprints, of any scope that they stand for."""
     if not fingerprints:
         return []
     valid = model.not_expired(iso(context.clock()))
@@ -134,7 +135,10 @@ def _add_one(context: Context, batch: _Batch, item: Prepared, receipt: Row | Non
         return
     ms = context.clock()
     if known := batch.known(item):
-        memory, change, entry = (_replace if _is_replaced(known, item) else _observe)(context, batch, item, known, ms)
+        if _is_replaced(known, item):
+            memory, change, entry = _replace(context, batch, item, known, ms)
+        else:
+            memory, change, entry = _observe(context, batch.sightings, item, known, ms)
         batch.other_rows.append(change)
     else:
         batch.numbers[item.partition] += 1
@@ -153,7 +157,14 @@ def _is_replaced(known: Memory, item: Prepared) -> bool:
     return item.key is not None and (known.content, known.metadata) != (item.draft.content, item.draft.metadata)
 
 
-def _observe(context: Context, batch: _Batch, item: Prepared, known: Memory, ms: int) -> tuple[Memory, Row, Entry]:
+def plan_observation(context: Context, item: Prepared, known: Memory) -> Plan[Memory]:
+    """Return the plan that counts a memory as observed once more, by an item that says the same in other words."""
+    sightings, same = Sightings(context, [known]), replace(item, fingerprint=str(known.fingerprint))
+    newer, change, entry = _observe(context, sightings, same, known, context.clock())
+    return Plan(newer, [newer.row(replaces=known.revision), change, *sightings.rows(), *own_audit_rows(context, [entry])])
+
+
+def _observe(context: Context, sightings: Sightings, item: Prepared, known: Memory, ms: int) -> tuple[Memory, Row, Entry]:
     """Return the known memory as observed once more, its history row and its audit entry."""
     author, metadata, trust = _author(context, item), item.draft.metadata, item.draft.columns.get("trust")
     updates: dict[str, Any] = {"times_observed": known.times_observed + 1, "last_observed": iso(ms)}
@@ -165,7 +176,7 @@ def _observe(context: Context, batch: _Batch, item: Prepared, known: Memory, ms:
     elif known.expires_at:  # what an author stores does not end with what another one stored for a shorter time
         expires = item.draft.columns.get("expires_at")
         updates["expires_at"] = max(known.expires_at, str(expires)) if expires else None
-    batch.sightings.add(known, author, at=iso(ms), metadata=metadata, trust=trust)
+    sightings.add(known, author, at=iso(ms), metadata=metadata, trust=trust)
     return revise(context, ms, known, action="observe", fingerprint=item.fingerprint, **updates)
 
 
@@ -301,7 +312,7 @@ def _plan_update(
     new = replace(new, columns={**{name: getattr(memory, name) for name in new.columns}, **columns})
     columns["keywords"] = tokens(new.content, language=context.options.stemmer_language)
     columns["fingerprint"] = updated_print(memory.fingerprint, owner, new)
-    if memory.key and columns["fingerprint"] != memory.fingerprint and _find_active(context, [columns["fingerprint"]]):
+    if memory.key and columns["fingerprint"] != memory.fingerprint and find_active(context, [columns["fingerprint"]]):
         remedy = "delete that one first, or keep the type and the project"
         raise InvalidInput(f"another memory has the key {shown(memory.key)} there", remedy=remedy)
     if new.content != memory.content:

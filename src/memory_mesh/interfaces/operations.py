@@ -292,6 +292,14 @@ OPERATIONS = (
         examples=(f"pin {_SAMPLE}", f"pin {_SAMPLE} --off"),
     ),
     Operation(
+        name="end-session", method="end_session", view="ended_session", heading=CHANGE, effect=Effect.WRITE, exposed=EVERYWHERE,
+        summary="End a session: archive the memories of type session that this agent stored in it.",
+        parameters=(
+            Parameter("session_id", "the session to end", flag="--session", metavar="NAME", required=True, bare=True),
+        ),
+        target=("store", "agent", "user"), examples=("end-session s42", "end-session --session s42 --agent planner"),
+    ),
+    Operation(
         name="delete", method="erase", view="deleted", heading=DELETE, effect=Effect.DESTRUCTIVE, exposed=EVERYWHERE,
         summary="Erase a memory for good: its text, its history, and everything derived from it alone.",
         parameters=_ID_OR_KEY, examples=(f"delete {_SAMPLE}", "delete --key ana/status"),

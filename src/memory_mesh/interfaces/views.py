@@ -10,7 +10,7 @@ from dataclasses import asdict, replace
 
 from memory_mesh.core.errors import NotFound, shown
 from memory_mesh.core.learning import Distilled, Heartbeat, JobRun, LessonBlock, Spending
-from memory_mesh.core.model import Change, Extraction, MemoryRecord, SearchResult, Sighting
+from memory_mesh.core.model import Change, EndedSession, Extraction, MemoryRecord, SearchResult, Sighting
 from memory_mesh.core.search import Explained, Explanation
 from memory_mesh.faces.mesh import MemoryStats
 from memory_mesh.flows.embed import Reembedded
@@ -131,6 +131,11 @@ def updated(memory: MemoryRecord, call: Call) -> Answer:
 
 def pinned(memory: MemoryRecord, call: Call) -> Answer:
     return Answer(text=f"{NAME} {'Pinned' if memory.pinned else 'Unpinned'} record {memory.id}", data=asdict(memory))
+
+
+def ended_session(done: EndedSession, call: Call) -> Answer:
+    archived = counted(len(done.archived), "memory")
+    return Answer(text=f"{NAME} Ended session {one_line(done.session_id)}: {archived} archived", data=asdict(done))
 
 
 def deleted(proof: Erasure, call: Call) -> Answer:

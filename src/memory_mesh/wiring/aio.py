@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, ParamSpec, Self, TypeVar, get_origin
 from memory_mesh.core.cancel import Written, cancellable, check_cancelled
 
 if TYPE_CHECKING:
-    from memory_mesh.faces.mesh import Mesh
+    from memory_mesh.faces.handle import Handle
 
 Given = ParamSpec("Given")
 Answer = TypeVar("Answer")
@@ -72,7 +72,7 @@ class AsyncProxy:
                 wrapped = _handing if returns is Self else _iterating if get_origin(returns) is Iterator else _awaiting
                 setattr(cls, name, wrapped(method))
 
-    def __init__(self, face: "Mesh") -> None:
+    def __init__(self, face: "Handle") -> None:
         self._face = face
 
     def __repr__(self) -> str:
@@ -99,7 +99,7 @@ def _awaiting(method: Callable[..., object]) -> Callable[..., object]:
     return call
 
 
-def _handing(method: Callable[..., "Mesh"]) -> Callable[..., object]:
+def _handing(method: Callable[..., "Handle"]) -> Callable[..., object]:
     @wraps(method)
     def call(self: AsyncProxy, *args: object, **options: object) -> AsyncProxy:
         handle = copy(self)

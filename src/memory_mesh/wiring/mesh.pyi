@@ -7,12 +7,21 @@ from typing import Self, overload
 
 from memory_mesh.core.audit import Anchored, Rekeyed, Verdict
 from memory_mesh.core.intake import Item, Message, Metadata
-from memory_mesh.core.learning import Distilled, Heartbeat, HeritageChain, JobRun, LessonBlock, LessonContext, ReflectionResult
+from memory_mesh.core.learning import (
+    Distilled,
+    Heartbeat,
+    HeritageChain,
+    JobRun,
+    LessonBlock,
+    LessonContext,
+    ReflectionResult,
+)
 from memory_mesh.core.model import (
     MIN_IMPORTANCE,
     BackedUp,
     Block,
     Change,
+    EndedSession,
     Extraction,
     GivenClock,
     Head,
@@ -55,6 +64,7 @@ class MemoryMesh(Mesh):
         busy_seconds: float | None = None,
         enable_memory: bool | None = None,
         deduplicate: bool | None = None,
+        duplicate_similarity: float | None = None,
         max_content_chars: int | None = None,
         redaction: str | None = None,
         redaction_kinds: dict[str, bool] | None = None,
@@ -125,6 +135,7 @@ class AsyncMemoryMesh:
         busy_seconds: float | None = None,
         enable_memory: bool | None = None,
         deduplicate: bool | None = None,
+        duplicate_similarity: float | None = None,
         max_content_chars: int | None = None,
         redaction: str | None = None,
         redaction_kinds: dict[str, bool] | None = None,
@@ -334,6 +345,12 @@ class AsyncMemoryMesh:
 
         A memory whose text an agent or session outside the scope stored too is kept for that one, and listed in `kept`.
         Raises `InvalidInput` if no scope is given, or if `user_id` is not the user of this mesh.
+        """
+    async def end_session(self, session_id: str) -> EndedSession:
+        """Archive the memories of type `session` that this agent stored in a session, and return their ids.
+
+        Memories of other types stay active. A session that ended already has nothing left to archive. Raises `NotFound` if
+        this agent has no memory of the session.
         """
     async def forget(self, *, user_id: str, verify: bool = False) -> Forgotten:
         """Erase everything of a user for good: memories of every agent, session and status, searches and idempotency keys.

@@ -8,7 +8,8 @@ from memory_mesh.core.intake.drafts import (
 )
 from memory_mesh.core.intake.files import Selection, file_print, folder_print, is_file_print
 from memory_mesh.core.intake.messages import (
-    SINGLE, Item, Message, MessageObject, Metadata, NewText, is_list, numbered, read_items, read_texts,
+    SINGLE, Item, Message, MessageObject, Metadata, NewText, is_list, numbered, read_interaction, read_items,
+    read_texts,
 )
 from memory_mesh.core.intake.turns import Turn, count_known
 from memory_mesh.core.intake.prints import (
@@ -22,4 +23,4 @@ __all__ = ["CATEGORIES", "DEFAULT_CATEGORY", "IMPORTANCE", "SINGLE", "TAXONOMY",
 __all__ += ["Message", "MessageObject", "Metadata", "NewText", "Selection", "Turn", "best_trust", "count_known"]
 __all__ += ["draft", "every_sighting", "file_print", "fingerprint", "fingerprints", "folder_print", "has_own_print"]
 __all__ += ["is_file_print", "is_list", "keep_without", "key_prefix", "normal_text", "numbered", "own_sighting", "read_content"]
-__all__ += ["read_items", "read_key", "read_metadata", "read_texts", "retired", "updated_print"]
+__all__ += ["read_interaction", "read_items", "read_key", "read_metadata", "read_texts", "retired", "updated_print"]

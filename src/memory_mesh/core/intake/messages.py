@@ -89,6 +89,14 @@ def read_items(items: object, metadata: object = None) -> list[NewText]:
     return texts
 
 
+def read_interaction(prompt: object, response: object, context: object = None) -> NewText:
+    """Return the text of a prompt and its response. The context becomes the metadata."""
+    for name, text in (("prompt", prompt), ("response", response)):
+        if not isinstance(text, str) or is_blank(text):
+            raise InvalidInput(f"the {name} is {shown(text)}", expected="some text")
+    return NewText(f"Prompt: {prompt}\nResponse: {response}", _merged({"type": "interaction"}, context))
+
+
 @contextmanager
 def numbered(name: str, at: int | None) -> Iterator[None]:
     """Add the position of an item to the errors of the block."""

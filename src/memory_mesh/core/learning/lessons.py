@@ -16,7 +16,7 @@ from memory_mesh.core.model import BY_NAME, Memory, MemoryType, Reach, Value, fa
 from memory_mesh.core.reprs import short_repr
 from memory_mesh.core.safety import Source
 
-TAG = "#lesson_learned"
+LESSON_TAG = "#lesson_learned"
 CANDIDATE_TAG = "#lesson_learned_candidate"
 SEVERITIES = ("critical", "high", "medium", "low")
 DEFAULT_CONFIDENCE = 0.7
@@ -170,7 +170,7 @@ def lesson_metadata(context: LessonContext, source: Source | None = None) -> dic
     optional |= {"provenance": {"source": source.value}} if source else {}
     return {
         **texts, **optional, "severity": context.severity, "confidence": context.confidence,
-        "type": MemoryType.LESSON.value, "tags": [TAG], "importance": IMPORTANCE[context.severity],
+        "type": MemoryType.LESSON.value, "tags": [LESSON_TAG], "importance": IMPORTANCE[context.severity],
     }  # fmt: skip
 
 

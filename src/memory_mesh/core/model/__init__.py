@@ -6,7 +6,9 @@ from memory_mesh.core.model.records import (
     MIN_IMPORTANCE, Block, Change, Head, Memory, MemoryRecord, Meta, Passage, Receipt, SearchResult, Sighting, Skill, Status,
     Usage, change_id, creation, revise, since_visible, visible_from,
 )
-from memory_mesh.core.model.results import BackedUp, DamagedRow, Extraction, FailedLine, Imported, Migration
+from memory_mesh.core.model.results import (
+    BackedUp, DamagedRow, EndedSession, Extraction, FailedLine, HealthStatus, Imported, Migration,
+)
 from memory_mesh.core.model.rows import (
     BASE, BY_NAME, COLUMNS, CONTENTS, FILTERABLE, INT_MAX, MOVING, REQUIRED, WITH_VECTOR, Column, Hit, Json, Key, Kind, Row,
     Scalar, Sealed, Type, Used, Value, Vector, batches, checked, fault, fields_of,
@@ -22,11 +24,12 @@ from memory_mesh.core.model.where import (
 
 __all__ = [
     "ANYTHING", "BASE", "BY_NAME", "COLUMNS", "CONTENTS", "FILTERABLE", "INT_MAX", "METADATA", "MIN_IMPORTANCE", "MOVING",
-    "REQUIRED", "WITH_VECTOR", "And", "Anything", "BackedUp", "Block", "Change", "Column", "Compare", "DamagedRow", "Extraction",
-    "FailedLine", "GivenClock", "Head", "Hit", "Ids", "Imported", "In", "IsNull", "Json", "Key", "Kind", "Like", "Memory",
-    "MemoryRecord", "MemoryType", "Meta", "Migration", "Not", "Op", "Or", "Passage", "Reach", "Reader", "Receipt", "Row",
-    "Scalar", "Sealed", "SearchResult", "Sighting", "Skill", "Status", "Type", "Usage", "Used", "Value", "Vector", "Where",
-    "all_of", "as_clock", "batches", "change_id", "checked", "creation", "equals", "fault", "fields_of", "in_project", "is_list",
-    "iso", "like", "may_erase", "millis", "not_expired", "parse_time", "partition", "partition_for", "partitions", "reach_of",
-    "revise", "since_visible", "time_of_id", "visible", "visible_from", "visible_to",
+    "REQUIRED", "WITH_VECTOR", "And", "Anything", "BackedUp", "Block", "Change", "Column", "Compare", "DamagedRow",
+    "EndedSession", "Extraction", "FailedLine", "GivenClock", "Head", "HealthStatus", "Hit", "Ids", "Imported", "In",
+    "IsNull", "Json", "Key", "Kind", "Like", "Memory", "MemoryRecord", "MemoryType", "Meta", "Migration", "Not", "Op", "Or",
+    "Passage", "Reach", "Reader", "Receipt", "Row", "Scalar", "Sealed", "SearchResult", "Sighting", "Skill", "Status",
+    "Type", "Usage", "Used", "Value", "Vector", "Where", "all_of", "as_clock", "batches", "change_id", "checked",
+    "creation", "equals", "fault", "fields_of", "in_project", "is_list", "iso", "like", "may_erase", "millis",
+    "not_expired", "parse_time", "partition", "partition_for", "partitions", "reach_of", "revise", "since_visible",
+    "time_of_id", "visible", "visible_from", "visible_to",
 ]

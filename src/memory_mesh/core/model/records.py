@@ -103,6 +103,11 @@ class MemoryRecord:
             values["access_count"], values["last_accessed"] = row.used
         return _with_dict(cls, values)
 
+    @property
+    def excerpt(self) -> str:
+        """The text to show."""
+        return self.content
+
     def copied(self, **changes: Any) -> Self:
         """Return a copy with some fields changed. Its lists and objects are copies too."""
         return _with_dict(type(self), {**{name: _copied(value) for name, value in vars(self).items()}, **changes})

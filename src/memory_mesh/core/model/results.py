@@ -83,3 +83,31 @@ class Migration:
     left_behind: int = 0  # memories that were stored after the migration; a rollback leaves them in the table put aside
     removed: tuple[str, ...] = ()  # tables that were put aside more than 30 days ago
     dry_run: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class EndedSession:
+    """A session that ended, and the memories that were archived with it."""
+
+    __repr__ = short_repr
+
+    session_id: str
+    archived: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class HealthStatus:
+    """Whether memories can be stored and found: healthy, degraded (by keywords only) or unhealthy, and why."""
+
+    __repr__ = short_repr
+
+    status: str
+    store: str = ""
+    total_memories: int = 0
+    pending: int = 0  # memories that wait for a vector
+    embedder: str | None = None  # its model
+    problems: tuple[str, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        return self.status == "healthy"

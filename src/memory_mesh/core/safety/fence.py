@@ -11,7 +11,7 @@ from hashlib import sha256
 from unicodedata import normalize
 
 from memory_mesh.core.errors import InvalidInput
-from memory_mesh.core.model import SearchResult
+from memory_mesh.core.model import MemoryRecord, SearchResult
 from memory_mesh.core.safety.injection import detect
 from memory_mesh.core.text import TokenCounter, estimate, shortened, visible
 
@@ -53,9 +53,9 @@ def fence(text: str, boundary: str, *, tag: str = TAG, attributes: Mapping[str, 
 
 
 def fence_memories(
-    results: Sequence[SearchResult], boundary: str, *, max_tokens: int | None = None, count: TokenCounter = estimate
+    results: Sequence[MemoryRecord], boundary: str, *, max_tokens: int | None = None, count: TokenCounter = estimate
 ) -> str:
-    """Return search results in fences after a notice that they are data. Without results the text is empty.
+    """Return memories or search results in fences after a notice that they are data. Without results the text is empty.
 
     With `max_tokens` the text has at most so many tokens: the first results are kept, and a line says how many were left out. If
     not even the first one fits, it is cut; without room for the notice only that line remains, if it fits.
@@ -129,8 +129,9 @@ def _attribute(value: str) -> str:
     return " ".join(escape(value[:_MAX_ATTRIBUTE_LENGTH]).split()).replace('"', "&#34;")
 
 
-def _attributes(result: SearchResult) -> dict[str, str]:
-    kind, passage = str(result.metadata.get("type") or result.memory_type), result.passage
+def _attributes(result: MemoryRecord) -> dict[str, str]:
+    kind = str(result.metadata.get("type") or result.memory_type)
+    passage, score = (result.passage, f"{result.score:.2f}") if isinstance(result, SearchResult) else (None, "")
     section = " > ".join(passage.section) if passage else ""
     # The caller that stored the memory chose its type and its headings as freely as its content.
     chosen = (result.excerpt, kind[:_MAX_ATTRIBUTE_LENGTH], section[:_MAX_ATTRIBUTE_LENGTH])
@@ -140,7 +141,7 @@ def _attributes(result: SearchResult) -> dict[str, str]:
         "type": kind,
         "section": section,
         "part": f"{passage.start}-{passage.end} of {len(result.content)}" if passage else "",
-        "score": f"{result.score:.2f}",
+        "score": score,
         "trust": "" if result.trust is None else f"{result.trust:.2f}",
         "warning": WARNING if any(map(detect, chosen)) else "",
     }

@@ -1,0 +1,152 @@
+"""Decide whether two texts say the same, so that one of them is enough.
+
+The similarity of vectors cannot decide it: "port 5432" and "port 5433" have a cosine of .996. So the words decide: two texts are
+near-duplicates only if they differ in nothing but case, punctuation, articles, contractions, polite words, and a phrase of time
+or place that stands at the beginning of a sentence in one text and at its end in the other. Every other difference counts: a
+number, a name, a unit, a negation, a sign, any word.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+from itertools import chain
+
+from memory_mesh.core.model import MemoryRecord, MemoryType
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+# A number, date or time with its sign; a word, address or file name; a comma, which a negation may depend on; the signs
+# of flags (-v), code (!ready, .env), differences (5 - 3), feet and inches; every other sign that is not punctuation.
+_TOKEN = re.compile(
+    r"(?:(?<![^\s(])[-+]?\.?)?\d+(?:[.,:/-]\d+)*|[^\W\d_][^\W_]*(?:['._@/\\:]+[^\W_]+)*|[,;:]"
+    r"|(?<!\S)(?:--?|\.)(?=[\w/])|!(?=[\w(=])|(?<=\d )-(?= \d)|(?<=\d)['\"]"
+    r"|[^\s\w.!?¡¿\"'()\[\]{}…。！？、，；：「」『』（）-]|_"
+)
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+|[。！？]|\n+")
+_QUOTES = str.maketrans({"’": "'", "‘": "'", "“": '"', "”": '"', "„": '"', "«": '"', "»": '"', "−": "-", "–": "-", "—": "-"})
+
+_POLITE = re.compile(
+    r"(?:^|(?<=[.!?:]\s))(?:(?:hi|hello|hey|hallo)(?: there)?[,!]\s+|(?:please|kindly|bitte|por favor)\b,?\s+)+(?=\w)"
+    r"|(?:(?<=can you)|(?<=ill you)|(?<=ould you))\s+please\b"
+    r"|,?\s+(?<!\bto )(?<!\byou )(?:please|bitte|por favor)(?=[\s.!?]*$)"
+    r"|[,;.!-]\s*(?:many thanks|thanks(?: a lot| so much)?|thank you(?: very much| so much)?|danke(?: schön)?|gracias|merci)"
+    r"(?=[\s.!]*$)",
+    re.IGNORECASE | re.MULTILINE,
+)
+_NOT = re.compile(r"(do|does|did|is|was|are|were|have|has|had|could|would|should|must|need|might)n'?t")
+_ENDINGS = {"'re": "are", "'ve": "have", "'ll": "will", "'m": "am"}
+_WHOLE = {
+    "can't": "can not", "cannot": "can not", "won't": "will not", "shan't": "shall not", "let's": "let us", "i'm": "i am",
+}  # fmt: skip
+_BEFORE_IS = _words("he's she's it's that's what's there's who's where's here's how's when's")
+_AFTER_HAS = _words("been got had become")
+_AFTER_WOULD = _words("like love prefer rather appreciate want be")
+
+# Words that tell another language, in which `a` is no article.
+_NOT_ENGLISH = _words("el los las del al que le les il lo un une una der das ein eine di gli em um uma och")
+# Few is the opposite of a few, and a third is not the third.
+_COUNTED = _words("few little number second third fourth fifth sixth seventh eighth ninth tenth quarter")
+_ACRONYMS = _words("us it who aids")  # also words
+_NEGATIONS = _words("no not never none nobody nothing neither nor without nicht kein keine nie pas ne non nunca sin")
+_ASKING = _words(
+    "what when where who why how which whose whom is are was were do does did can could will would should has have may shall am"
+    " wer wann wo warum wie"
+)
+# What begins a phrase that may stand at either end of a sentence, and what may bind such a phrase to a part of it only.
+_MOVABLE = _words(
+    "on in at by every during since until before after for when if while unless today tomorrow yesterday tonight usually normally"
+    " currently"
+)
+_BINDING = _words(
+    "say says said tell tells told think thinks thought believe believes know knows knew hope hopes want wants wanted plan plans"
+    " planned promise promised agreed decided ask asked claims that which who whose whom and but or because only not never before"
+    " after when if while until unless since"
+)
+_UNIT_LENGTH = 3
+
+
+def is_near_duplicate(one: MemoryRecord, other: MemoryRecord, *, cosine: float | None, min_cosine: float) -> bool:
+    """Return whether two memories of one scope say the same. `cosine` is that of their vectors, or None if one has none.
+
+    Turns of a conversation, lessons, memories with a key and memories of different times are never near-duplicates.
+    """
+    if any(each.speaker or each.turn is not None or each.key or each.memory_type == MemoryType.LESSON for each in (one, other)):
+        return False
+    if one.event_time != other.event_time or (cosine is not None and cosine < min_cosine):
+        return False
+    return says_the_same(one.content, other.content)
+
+
+def says_the_same(one: str, other: str) -> bool:
+    """Return whether two texts differ only in what carries no meaning."""
+    first, second = list(_sentences(one)), list(_sentences(other))
+    if not first or not second:
+        return one.split() == other.split()
+    if list(chain(*first)) == list(chain(*second)):
+        return True
+    return len(first) == len(second) and all(map(_is_same_sentence, first, second))
+
+
+def _is_same_sentence(one: Sequence[str], other: Sequence[str]) -> bool:
+    return one == other or (len(one) == len(other) and any(_is_moved(one, other, at) for at in range(1, len(one))))
+
+
+def _is_moved(one: Sequence[str], other: Sequence[str], at: int) -> bool:
+    """Return whether the part of a sentence from `at` on stands at the beginning of the other one."""
+    front, back = one[:at], one[at:]
+    phrase, clause = (front, back) if front[0] in _MOVABLE else (back, front)
+    return [*back, *front] == other and phrase[0] in _MOVABLE and not _BINDING & {*clause}
+
+
+def _sentences(text: str) -> Iterator[list[str]]:
+    """Yield the words of each sentence that carry meaning."""
+    plain = _POLITE.sub("", unicodedata.normalize("NFC", text).translate(_QUOTES).strip())
+    capitals = plain.isupper()
+    for sentence in _SENTENCE_END.split(plain):
+        found = _TOKEN.findall(sentence.lower() if capitals else sentence)
+        words = list(_with_long_forms(_without_articles(found)))
+        kept = words if _NEGATIONS & {*words} else [word for word in words if word not in ",;:"]
+        while kept and kept[-1] in ",;:":
+            kept.pop()
+        first = words[2:3] if words[1:2] == [":"] else words[:1]  # a label may stand before it
+        if sentence.rstrip().endswith("?") and kept and not _ASKING & {*first}:
+            kept.append("?")  # a statement turned into a question
+        if kept:
+            yield kept
+
+
+def _without_articles(words: Sequence[str]) -> Iterator[str]:
+    """Yield words in lower case without English articles. A unit keeps its case: Mb is not MB."""
+    lower = [word.lower() for word in words]
+    english = not _NOT_ENGLISH & {*lower}
+    for at, (word, low) in enumerate(zip(words, lower, strict=True)):
+        behind = lower[at + 1] if at + 1 < len(words) else ""
+        after_number = at > 0 and words[at - 1][-1].isdigit()
+        if low in ("a", "an", "the") and english and behind[:1].isalnum():
+            if low != "the" and (after_number or behind in _COUNTED or (word == "A" and at > 0)):
+                yield low
+        else:
+            unit = after_number and len(word) <= _UNIT_LENGTH and low not in ("am", "pm")
+            yield word if unit or (word.isupper() and low in _ACRONYMS) else low
+
+
+def _with_long_forms(words: Iterator[str]) -> Iterator[str]:
+    """Yield words with contractions written out."""
+    every = list(words)
+    for word, behind in zip(every, [*every[1:], ""], strict=False):
+        ending = word[word.find("'") :] if "'" in word else ""
+        if word in _WHOLE:
+            yield from _WHOLE[word].split()
+        elif match := _NOT.fullmatch(word):
+            yield from (match[1], "not")
+        elif word in _BEFORE_IS:
+            yield from (word[:-2], "has" if behind in _AFTER_HAS else "is")
+        elif ending in _ENDINGS:
+            yield from (word.removesuffix(ending), _ENDINGS[ending])
+        elif ending == "'d" and behind in _AFTER_WOULD:
+            yield from (word[:-2], "would")
+        else:
+            yield word

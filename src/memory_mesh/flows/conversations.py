@@ -1,0 +1,178 @@
+"""Conversations of an agent: store an interaction unless it is known, recall memories for the next prompt, end a session."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+
+from memory_mesh.core import model
+from memory_mesh.core.errors import EmbeddingError, InvalidInput, MemoryMeshError, NotFound, shown
+from memory_mesh.core.intake import NewText
+from memory_mesh.core.learning import LESSON_TAG
+from memory_mesh.core.model import (
+    Compare,
+    EndedSession,
+    HealthStatus,
+    In,
+    Kind,
+    Memory,
+    MemoryType,
+    Not,
+    Or,
+    Row,
+    SearchResult,
+    Status,
+    Where,
+    all_of,
+    batches,
+    equals,
+    iso,
+)
+from memory_mesh.core.search import Query
+from memory_mesh.core.text import shown_url
+from memory_mesh.flows import embed, write
+from memory_mesh.flows.chains import own_audit_rows
+from memory_mesh.flows.context import Context, Plan, check_texts, commit, intact
+from memory_mesh.flows.embed import Vectors
+from memory_mesh.flows.filters import text_of
+from memory_mesh.flows.prepare import prepare
+from memory_mesh.flows.search import Request, count_by_status, is_readable, readable, search
+
+_NEAREST = 20  # candidates of each channel that are compared with a new interaction
+_ARCHIVED_AT_ONCE = 500
+_LESSON = equals("memory_type", MemoryType.LESSON)
+_TAGGED = In("tags", (LESSON_TAG,))
+
+
+# --- interactions ---
+
+
+def capture(context: Context, interaction: NewText) -> Memory | None:
+    """Store an interaction and return its memory. A near-duplicate of a stored one is counted as observed there; then None."""
+    # Words and vectors decide what is known, not the fingerprint alone.
+    prepared = prepare(context.with_options(deduplicate=False), [interaction])
+    vectors = Vectors()
+
+    def decide() -> Plan[Memory | None]:
+        plan = write.plan_add(context, prepared, vectors)
+        new = plan.answer[0]
+        known = near_duplicate(context, new) if context.options.deduplicate else None
+        if known is None:
+            return Plan(new, plan.puts, plan.deletes, plan.seen)
+        observed = write.plan_observation(context, prepared[0], known)
+        return Plan(None, observed.puts, observed.deletes, plan.seen)
+
+    return commit(context, decide)
+
+
+def near_duplicate(context: Context, new: Memory) -> Memory | None:
+    """Return the stored memory of the same scope and skill that says the same as a new one, or None."""
+    from memory_mesh.core.intake.similar import is_near_duplicate  # compiles patterns
+
+    reader, limit = replace(context.reader, session_id=new.session_id), context.options.duplicate_similarity
+    where = all_of(equals("memory_type", new.memory_type), equals("project", new.project))
+    query = Query(tokens=new.keywords, vector=new.vector, reader=reader, at=iso(context.clock()), where=where)
+    pool = context.index.snapshot(reader).candidates(query, size=_NEAREST)
+    cosines = {id_: float(cosine) or None for id_, cosine in zip(pool.ids, pool.signals["vectors"], strict=True)}
+    similar = [id_ for id_, cosine in cosines.items() if cosine is None or cosine >= limit]
+    rows = [*write.find_active(context, [str(new.fingerprint)]), *context.store.get(Kind.MEMORY, similar).values()]
+    test = is_readable(replace(context, reader=reader), (Status.ACTIVE,), where)
+    for known in map(Memory.of, intact(context, filter(test, rows))):
+        same_skill = known.metadata.get("skill_name") == new.metadata.get("skill_name")
+        if same_skill and is_near_duplicate(new, known, cosine=cosines.get(known.id), min_cosine=limit):
+            return known
+    return None
+
+
+def recall(
+    context: Context, query: str, *, limit: int, use_cache: bool, memory_type: str | None, skill_name: str | None,
+    include_lessons: bool,
+) -> list[SearchResult]:  # fmt: skip
+    """Return the memories that are relevant to a query, in precise mode; lessons only with `include_lessons`."""
+    if memory_type is not None and memory_type not in list(MemoryType):
+        raise InvalidInput(f"memory_type is {shown(memory_type)}", expected=f"one of {', '.join(MemoryType)}")
+    if memory_type == MemoryType.LESSON and not include_lessons:
+        raise InvalidInput("memory_type is 'lesson', and lessons are left out", remedy="set include_lessons=True")
+    given = {"memory_type": memory_type, "metadata.skill_name": skill_name}
+    restrictions = [equals(name, value) for name, value in given.items() if value is not None]
+    where = all_of(*restrictions, *([] if memory_type == MemoryType.LESSON else [Not(_LESSON), Not(_TAGGED)]))
+    if include_lessons:
+        where = Or((where, _injectable(context)))
+    used = {name: value for name, value in given.items() if value is not None}
+    filter_ = text_of({**used, "include_lessons": include_lessons})  # for the audit chain
+    return search(context, Request(query=query, limit=limit, filter=filter_, where=where, mode="precise"), use_cache=use_cache)
+
+
+def _injectable(context: Context) -> Where:
+    """Return the condition of lessons that an agent may follow."""
+    confident = Compare("confidence", ">=", context.options.lesson_min_confidence)
+    return all_of(_TAGGED, Or((Not(_LESSON), confident)))
+
+
+# --- sessions ---
+
+
+def end_session(context: Context, session_id: str) -> EndedSession:
+    """Archive the reader's memories of type `session` of a session. Raise `NotFound` if nothing was ever stored in it."""
+    check_texts(session_id=session_id)
+    context.check_enabled()
+    own = replace(context, reader=replace(context.reader, session_id=session_id))
+    theirs = all_of(equals("session_id", session_id), model.visible_to(own.reader))
+    if not context.store.count(Kind.MEMORY, theirs):
+        what = f"no memories of session {shown(session_id)} for agent {context.reader.agent_id}"
+        raise NotFound(what, remedy="check the name of the session, the agent and the user")
+    active = all_of(theirs, equals("memory_type", MemoryType.SESSION), equals("status", Status.ACTIVE))
+    ids = context.store.ids(Kind.MEMORY, active)
+    archived = (commit(own, partial(_plan_archiving, own, batch)) for batch in batches(ids, _ARCHIVED_AT_ONCE))
+    return EndedSession(session_id=session_id, archived=tuple(id_ for batch in archived for id_ in batch))
+
+
+def _plan_archiving(context: Context, ids: list[str]) -> Plan[list[str]]:
+    partition = model.partition(context.reader.user_id, context.reader.agent_id)
+    seen, ms, entries = {partition: context.store.version(partition)}, context.clock(), []
+    rows: list[Row] = []
+    stored = (Memory.of(row) for row in intact(context, context.store.get(Kind.MEMORY, ids).values()))
+    memories = [memory for memory in stored if memory.status == Status.ACTIVE]
+    for memory in memories:
+        newer, change, entry = write.revise(
+            context, ms, memory, action="archive", why="the session ended", status=Status.ARCHIVED.value
+        )
+        rows += [newer.row(replaces=memory.revision), change]
+        entries.append(entry)
+    return Plan([memory.id for memory in memories], [*rows, *own_audit_rows(context, entries)], seen=seen)
+
+
+# --- health ---
+
+
+def check_health(open_: Callable[[], Context]) -> HealthStatus:
+    """Open the store, count its memories and embed one word. Problems are reported, not raised."""
+    try:
+        context = open_()
+        context.check_enabled()
+        total = sum(count_by_status(context).values())
+        waiting = context.store.count(Kind.MEMORY, all_of(readable(context), equals("pending", value=True)))
+    except MemoryMeshError as error:
+        return HealthStatus(status="unhealthy", problems=(str(error),))
+    problems = tuple(_problems(context, waiting))
+    return HealthStatus(
+        status="degraded" if problems else "healthy",
+        store=shown_url(context.store.url),
+        total_memories=total,
+        pending=waiting,
+        embedder=context.embedder.model if context.embedder else None,
+        problems=problems,
+    )
+
+
+def _problems(context: Context, waiting: int) -> Iterator[str]:
+    if waiting:
+        yield f"{waiting:,} memories have no vector; run `memory-mesh reembed`"
+    if context.embedder is None:
+        return
+    stored = embed.store_model(context)
+    if stored and stored != context.embedder.model:
+        yield f"the store has vectors of {stored}, and the embedder is {context.embedder.model}; run `memory-mesh reembed`"
+    try:
+        embed.embed_texts(context.embedder, ["health"])
+    except EmbeddingError as error:
+        yield f"the embedder fails: {error}"

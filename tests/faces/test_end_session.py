@@ -1,0 +1,88 @@
+"""`end_session` archives the memories of type session of one agent in one session, and nothing else."""
+
+import pytest
+
+from memory_mesh import Broken, InvalidInput, MemoryDisabled, NotFound, Sound
+
+from .house import House, texts
+
+
+@pytest.mark.req("MESH-010", "MESH-026")
+def test_ending_a_session_archives_its_session_memories_and_keeps_all_others(house: House) -> None:
+    mesh = house.mesh(session_id="s1")
+    turns = [mesh.add(f"turn {n}", {"type": "session"}).id for n in range(3)]
+    for type_ in ("global", "agent", "event", "reflection"):
+        mesh.add(f"a memory of type {type_}", {"type": type_})
+    ended = mesh.end_session("s1")
+    assert (ended.session_id, sorted(ended.archived)) == ("s1", sorted(turns))
+    assert texts(mesh.get_all()) == [f"a memory of type {type_}" for type_ in ("agent", "event", "global", "reflection")]
+    assert mesh.search("turn") == []
+    assert texts(mesh.search("turn", status=["archived"])) == ["turn 0", "turn 1", "turn 2"]
+    archived = mesh.get(turns[0])
+    assert (archived.content, archived.status) == ("turn 0", "archived")
+    last = mesh.history(turns[0])[-1]
+    assert (last.action, last.why, last.before["status"]) == ("archive", "the session ended", "active")
+
+
+@pytest.mark.req("MESH-026")
+def test_each_archived_memory_has_a_block_and_the_chain_is_sound(house: House) -> None:
+    mesh = house.mesh(session_id="s1")
+    turns = {mesh.add(f"turn {n}", {"type": "session"}).id for n in range(3)}
+    mesh.end_session("s1")
+    blocks = [block for block in house.blocks() if block.metadata["action"] == "archive"]
+    assert {block.ref for block in blocks} == turns
+    assert {block.operation_type for block in blocks} == {"retain"}
+    assert house.sound()
+    house.change(next(iter(turns)), status="active")  # as an intruder would
+    assert [type(verdict) for verdict in house.mesh().verify()] != [Sound]
+    assert any(isinstance(verdict, Broken) for verdict in house.mesh().verify())
+
+
+@pytest.mark.req("MESH-026")
+def test_ending_a_session_again_does_nothing_and_an_unknown_one_is_an_error(house: House) -> None:
+    mesh = house.mesh()
+    mesh.add("turn 0", {"type": "session", "session_id": "s1"})
+    mesh.add("a note", {"session_id": "s2"})
+    assert len(mesh.end_session("s1").archived) == 1
+    blocks = len(house.blocks())
+    assert mesh.end_session("s1").archived == ()
+    assert mesh.end_session("s2").archived == ()  # only a global memory: it stays
+    assert len(house.blocks()) == blocks
+    with pytest.raises(NotFound, match="no memories of session 's9' for agent ann; check the name of the session"):
+        mesh.end_session("s9")
+    for wrong in (None, 5, "a\0b"):
+        with pytest.raises(InvalidInput):
+            mesh.end_session(wrong)
+
+
+@pytest.mark.req("MESH-026")
+def test_sessions_of_other_agents_users_and_names_go_on(house: House) -> None:
+    meshes = [house.mesh(), house.mesh("bob"), house.mesh(user_id="eve"), house.mesh()]
+    for mesh, session in zip(meshes, ("s1", "s1", "s1", "s2"), strict=True):
+        mesh.add("turn 0", {"type": "session", "session_id": session})
+    assert len(house.mesh().end_session("s1").archived) == 1
+    assert [memory.status for memory in house.memories()].count("active") == 3
+    with pytest.raises(NotFound):
+        house.mesh("carl").end_session("s1")
+
+
+@pytest.mark.req("MESH-026")
+def test_a_text_said_again_after_the_end_is_a_new_memory(house: House) -> None:
+    mesh = house.mesh(session_id="s1")
+    first = mesh.add("turn 0", {"type": "session"})
+    mesh.end_session("s1")
+    assert mesh.add("turn 0", {"type": "session"}).id != first.id
+    assert len(mesh.end_session("s1").archived) == 1
+
+
+def test_a_long_session_ends_in_several_writes(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("memory_mesh.flows.conversations._ARCHIVED_AT_ONCE", 2)
+    mesh = house.mesh(session_id="s1")
+    mesh.add_many([f"turn {n}" for n in range(5)], {"type": "session"})
+    assert len(mesh.end_session("s1").archived) == 5
+    assert house.sound()
+
+
+def test_a_memory_that_is_switched_off_has_no_sessions(house: House) -> None:
+    with pytest.raises(MemoryDisabled):
+        house.mesh(enable_memory=False).end_session("s1")
