@@ -196,13 +196,12 @@ def test_a_recall_that_could_find_nothing_says_so(filled: MemoryContextManager) 
 
 def test_recall_is_precise(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     mesh = house.mesh(embedder="none")
-    mesh.add_many(["The deploy key rotates on Mondays.", "Ana lost a key.", "A deploy takes an hour."])
-    query = "when does the deploy key rotate?"
-    best, second, *_ = (found.score for found in mesh.search(query, min_score=0))
-    monkeypatch.setattr(ranker, "MIN_SCORES", {"precise": (best + second) / 2, "recall": 0.0})
-    monkeypatch.setattr(ranker, "FOLLOWING", 1.0)
-    assert len(mesh.search(query, mode="recall", use_cache=False)) == 3
-    assert texts(MemoryContextManager(mesh=mesh).recall_memories(query)) == ["The deploy key rotates on Mondays."]
+    mesh.add("The deploy key rotates on Mondays.")
+    manager, query = MemoryContextManager(mesh=mesh), "when does the deploy key rotate?"
+    assert len(manager.recall_memories(query, use_cache=False)) == 1
+    monkeypatch.setattr(ranker, "MIN_SCORES", {"precise": 1.0, "recall": 0.0})  # nothing is relevant enough for precise
+    assert len(mesh.search(query, mode="recall", use_cache=False)) == 1
+    assert manager.recall_memories(query, use_cache=False) == []
 
 
 # --- showing ---

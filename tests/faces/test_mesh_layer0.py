@@ -89,6 +89,11 @@ WRITES: dict[str, Callable[[MemoryMesh, str], object]] = {
     "distill_lesson": lambda mesh, _: mesh.distill_lesson(lesson_of_secrets(), idempotency_key=DETAILS + "l"),
     "query_lessons": lambda mesh, _: mesh.query_lessons(DETAILS),
     "distill": lambda mesh, _: (mesh.add(DETAILS + " failed", FAILED), mesh.distill()),
+    "reflect": lambda mesh, _: (mesh.add(DETAILS), mesh.reflect(DETAILS, idempotency_key=DETAILS + "r")),
+    "synthesize": lambda mesh, _: (mesh.add(DETAILS), mesh.synthesize(DETAILS, idempotency_key=DETAILS + "s")),
+    "insert_heritage": lambda mesh, id_: mesh.insert_heritage(
+        id_, {"intent_chain": [DETAILS], "hypotheses": [DETAILS], "rationales": [DETAILS]}
+    ),
     "end_session": lambda mesh, _: (mesh.add(DETAILS, {"type": "session", "session_id": "s1"}), mesh.end_session("s1")),
     "heartbeat": lambda mesh, _: (mesh.add(DETAILS + " failed", FAILED), mesh.heartbeat(force=True)),
     "update": lambda mesh, id_: mesh.update(

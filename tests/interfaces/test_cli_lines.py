@@ -134,7 +134,7 @@ def test_the_first_line_of_every_command_bears_the_name(cli):
         "compact": [], "reembed": [], "lessons": [], "distill": [], "heartbeat": [], "ingest-dir": ["notes"],
         "extract": ["--content", "Ana likes tea."],
         "history": ["--id", id_], "update": ["--id", id_, "--content", "anew"], "pin": ["--id", id_], "demo": [],
-        "end-session": ["s0"],
+        "end-session": ["s0"], "reflect": [], "synthesize": [], "heritage": ["--id", id_, "--intent", "ship it"],
         "delete": ["--id", id_], "delete-all": ["--session", "none", "--yes"], "config show": [], "model check": [],
         "config trust": ["."], "config untrust": ["."],
         "audit verify": [], "audit head": [], "audit log": [], "audit export": ["--out", "trail.jsonl"],
@@ -142,8 +142,8 @@ def test_the_first_line_of_every_command_bears_the_name(cli):
         "backup": ["copy.db"], "export": ["--out", "memories.jsonl"], "import": ["memories.jsonl"],
         "forget": ["--user", "ana", "--yes"],
     }  # fmt: skip
-    # The model commands have tests of their own; a completion script is read by a shell.
-    assert words.keys() == COMMANDS.keys() - {"model status", "model fetch", "completion"}
+    # The model commands and the migration have tests of their own; a completion script is read by a shell.
+    assert words.keys() == COMMANDS.keys() - {"model status", "model fetch", "migrate", "completion"}
     cli("store", "a turn", "--session", "s0")
     Path("notes").mkdir()
     Path("memory-mesh.toml").touch()
