@@ -26,13 +26,14 @@ def flush(root: Path, view: View, *, rewrite: bool, synced: set[str], step: Step
     The caller holds the lock. The new state commits all of it: before that, a failure or the next writer undoes it.
     """
     own, old = root / OWN, view.state
-    started = {table.name: latest_version(root, table) for table in TABLES}
+    started = {table.name: version for table in TABLES if (version := latest_version(root, table))}
     try:
         journal.write_json(own / FLUSHING, {"generation": old.generation, "tables": started})
         step("flush.begun")
         frames = [_written(root, view, table, rewrite=rewrite, synced=synced, step=step) for table in TABLES]
         step("flush.synced")
         new = _prepared(own, view, frames, rewrite=rewrite)
+        new.foreign = started != old.tables  # another program wrote to them since the view was read
         step("flush.logged")
         journal.write_state(own, new)
     except (StoreError, *LANCE_ERRORS):
@@ -41,8 +42,8 @@ def flush(root: Path, view: View, *, rewrite: bool, synced: set[str], step: Step
         raise
     step("flush.committed")
     journal_of(own, old.generation).unlink(missing_ok=True)
-    if old.moves != new.moves:
-        moves_of(own, old.moves).unlink(missing_ok=True)
+    for moves in {*own.glob("moves-*")} - {moves_of(own, new.moves)}:
+        moves.unlink(missing_ok=True)
     step("flush.cut")
     (own / FLUSHING).unlink()
     for frame in frames:
@@ -74,6 +75,8 @@ def _written(root: Path, view: View, table: Table, *, rewrite: bool, synced: set
     frame, kinds = view.frame(table), kinds_of(table)
     puts = [row for kind in kinds for row in view.changes[kind].values() if row]
     gone = {kind: frame.having(kind, view.changes[kind]) for kind in kinds if view.changes[kind]}
+    if table is MEMORIES and view.has_foreign:
+        frame.delete_foreign()
     if puts or any(gone.values()):
         frame = frame.write(view.with_usage(puts), {kind: ids for kind, ids in gone.items() if ids}, step)
     if table is MEMORIES and (erased := [id_ for id_, row in view.changes[Kind.MEMORY].items() if row is None]):
@@ -105,7 +108,7 @@ def copy_folder(source: Path, target: Path, names: Sequence[str], progress: Prog
     create_folder(target.parent)
     part = target.with_name(f".{target.name}.{journal.new_nonce()}")
     files = [path for name in names for path in sorted((source / name).rglob("*")) if path.is_file()]
-    files = [path for path in files if path.name not in (LOCK, FLUSHING) and "index" not in path.relative_to(source).parts]
+    files = [path for path in files if path.name != LOCK and "index" not in path.relative_to(source).parts]
     size = 0
     try:
         for done, path in enumerate(files):

@@ -13,7 +13,8 @@ import time
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
+from hashlib import sha256
 from itertools import chain, repeat
 from pathlib import Path
 from struct import Struct
@@ -48,6 +49,19 @@ class State:
     writes: int = 0
     nonce: str = ""  # of the last change
     unfreed: bool = False  # bytes of deleted rows may be in the files
+    foreign: bool = False  # another program may have written to the tables
+
+    def after_others(self, tables: dict[str, int]) -> "State":
+        """Return the state after another program wrote to the tables. Nobody knows which rows it moved.
+
+        It is the same for every process that reads these tables.
+        """
+        nonce = sha256(encode_json(sorted(tables.items())).encode()).hexdigest()[:16]
+        moved = {name: (version + 1, nonce) for name, (version, _) in self.partitions.items()}
+        return replace(
+            self, tables=tables, partitions=moved, moves=self.moves + 1, moves_length=0, moves_trimmed=0, writes=self.writes + 1,
+            nonce=nonce, foreign=True,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

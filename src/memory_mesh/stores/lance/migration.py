@@ -271,7 +271,7 @@ def _note_table(folder: Path) -> None:
         state.tables[TABLE] = _open(folder, TABLE).version
         state.partitions = {name: (version + 1, nonce) for name, (version, _) in state.partitions.items()}
         state.moves, state.moves_length, state.moves_trimmed = state.moves + 1, 0, 0
-        state.writes, state.nonce = state.writes + 1, nonce
+        state.writes, state.nonce, state.foreign = state.writes + 1, nonce, True
         write_state(folder / OWN, state)
 
 

@@ -11,7 +11,7 @@ import os
 import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from errno import EACCES, EDQUOT, EFBIG, ENOSPC, EPERM, EROFS
 from pathlib import Path
 from threading import RLock
@@ -38,7 +38,18 @@ from memory_mesh.stores.base import check_unique
 from memory_mesh.stores.files import create_folder, find_bytes
 from memory_mesh.stores.lance import journal
 from memory_mesh.stores.lance.flush import copy_folder, flush, roll_back
-from memory_mesh.stores.lance.journal import OWN, STATE, Change, State, journal_of, locked, read_journal, read_state
+from memory_mesh.stores.lance.journal import (
+    FLUSHING,
+    LOCK,
+    OWN,
+    STATE,
+    Change,
+    State,
+    journal_of,
+    locked,
+    read_journal,
+    read_state,
+)
 from memory_mesh.stores.lance.migration import check_finished, remove_expired, tables_put_aside
 from memory_mesh.stores.lance.schema import TABLES
 from memory_mesh.stores.lance.tables import folder_of, latest_version
@@ -49,6 +60,7 @@ T = TypeVar("T")
 _FLUSHED_ROWS = 512  # in the journal; more are written into the tables
 _INDEXED_FROM = 1_000  # moves of a partition; a smaller one is read from the store as fast as from the files of an index
 _MAX_COMPACTED_ON_CLOSING = 512 * 1024 * 1024  # bytes of the tables
+_CHECKED_FOR = 0.1  # seconds during which reads do not look again whether another program wrote to a table
 _ATTEMPTS = 20  # to read a state that others replace meanwhile
 
 Signature = tuple[int, int, int] | None  # of the file of the state
@@ -78,6 +90,7 @@ class LanceStore:
         self._signature: Signature = None
         self._folder: tuple[int, int] | None = None  # device and inode of the folder that was opened
         self._synced: set[str] = set()
+        self._checked_until = 0.0
         self._flush_rows = self._flush_at = flush_rows
         self._reading(lambda view: None)
 
@@ -198,7 +211,7 @@ class LanceStore:
             self._flush_at = 2 * view.size
 
     def _flush(self, view: View, *, rewrite: bool = False) -> None:
-        if view.size or rewrite:
+        if view.size or rewrite or view.has_foreign:
             with self._translated():
                 flush(self._root, view, rewrite=rewrite, synced=self._synced, step=self._step)
 
@@ -224,6 +237,7 @@ class LanceStore:
             # Waiting for others must not stop the threads that read, so the lock of the file comes first.
             with locked(self._own, busy_seconds=self._busy_seconds if wait else 0), self._lock:
                 roll_back(self._root)
+                self._checked_until = 0.0
                 view = self._refreshed()
                 if view.has_foreign:
                     self._flush(view)
@@ -236,7 +250,7 @@ class LanceStore:
             raise StoreClosed(f"{self._root} is closed", remedy="open it again")
         signature = self._sign()
         view = self._view
-        if view is None or signature != self._signature:
+        if view is None or signature != self._signature or self._is_changed_by_others(view):
             view = self._loaded()
         file = journal_of(self._own, view.state.generation)
         try:
@@ -260,17 +274,29 @@ class LanceStore:
         self._signature = self._sign()
         self._check_folder()
         check_finished(self._root)
-        state = read_state(self._own) or self._first_state()
+        state = read_state(self._own) or State()
+        found = self._versions()
+        if found != state.tables and not (self._own / FLUSHING).exists():
+            state = state.after_others(found)
         # A migration changes the tables behind their version numbers, and begins a new log of moves.
         before = self._view if self._view and self._view.state.moves == state.moves else None
         self._view = View(self._root, self._own, state, versions_of(state), before)
         self._view.adopt_foreign()
         return self._view
 
-    def _first_state(self) -> State:
-        """Return the state of a folder without one: its tables are of other programs."""
+    def _is_changed_by_others(self, view: View) -> bool:
+        """Return whether another program wrote to a table. Reads look for that from time to time, and writes always."""
+        now = time.monotonic()
+        if now < self._checked_until:
+            return False
+        self._checked_until = now + _CHECKED_FOR
+        # In this order: a flush of ours ends by writing the state and removing that file.
+        return self._versions() != view.state.tables and not (self._own / FLUSHING).exists() and self._sign() == self._signature
+
+    def _versions(self) -> dict[str, int]:
+        """Return the newest version of each table."""
         found = {table.name: latest_version(self._root, table) for table in TABLES}
-        return State(tables={name: version for name, version in found.items() if version})
+        return {name: version for name, version in found.items() if version}
 
     def _sign(self) -> Signature:
         """Return what changes with every state; None without one. Raises `StoreReplaced` for another folder, or none."""
@@ -279,7 +305,7 @@ class LanceStore:
             if self._folder is None:
                 self._folder = found.st_dev, found.st_ino
             if self._folder == (found.st_dev, found.st_ino):
-                with suppress(FileNotFoundError):
+                with suppress(FileNotFoundError, NotADirectoryError):
                     state = os.stat(self._own / STATE)
                     return state.st_ino, state.st_mtime_ns, state.st_size
                 if self._signature is None:
@@ -313,7 +339,7 @@ class LanceStore:
         create_folder(self._own)
         with locked(self._own, busy_seconds=self._busy_seconds):
             if not (self._own / STATE).exists():
-                journal.write_state(self._own, self._first_state())
+                journal.write_state(self._own, State())
                 journal.sync_folder(self._root)
                 journal.sync_folder(self._root.parent)
 
@@ -372,7 +398,8 @@ class LanceStore:
             raise self._missing()
         if os.path.lexists(target):
             raise InvalidInput(f"{target} exists", expected="a folder that does not exist yet")
-        with self._writing():
+        writable = os.access(self._own / LOCK, os.W_OK)
+        with self._translated(), locked(self._own, busy_seconds=self._busy_seconds) if writable else nullcontext():
             try:
                 return copy_folder(self._root, target, [OWN, *(folder_of(self._root, table).name for table in TABLES)], progress)
             except OSError as error:

@@ -10,7 +10,7 @@ import re
 import shutil
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from functools import reduce
 from pathlib import Path
@@ -96,11 +96,12 @@ def latest_version(root: Path, table: Table) -> int | None:
 
 def _manifests(root: Path, table: Table) -> list[tuple[int, Path]]:
     """Return the versions of a table with their files. Lance names them by the version, or by the distance to the largest one."""
-    found: list[tuple[int, Path]] = []
-    for file in folder_of(root, table).glob("_versions/*.manifest"):
-        if re.fullmatch(r"\d{1,20}", file.stem):
-            number = int(file.stem)
-            found.append((2**64 - 1 - number if number >= 2**63 else number, file))
+    folder, found = folder_of(root, table) / "_versions", list[tuple[int, Path]]()
+    with suppress(FileNotFoundError, NotADirectoryError):
+        for name in os.listdir(folder):
+            if match := re.fullmatch(r"(\d{1,20})\.manifest", name):
+                number = int(match[1])
+                found.append((2**64 - 1 - number if number >= 2**63 else number, folder / name))
     return found
 
 
@@ -267,6 +268,12 @@ class Frame:
 
     # --- writing ---
 
+    def delete_foreign(self) -> None:
+        """Delete the rows that other programs wrote; those without an id stay, because they are no memories."""
+        if self._data is not None and "partition" in self.schema.names:
+            with named(self.table.name):
+                self._latest().delete("partition IS NULL AND id IS NOT NULL AND id <> ''")
+
     def write(self, puts: Sequence[Row], gone: Mapping[Kind, Collection[str]], step: Step) -> "Frame":
         """Delete the rows with these ids, append rows, and merge small files. Returns the table as it is then."""
         frame, uri = self, str(folder_of(self._root, self.table))
@@ -277,7 +284,7 @@ class Frame:
             step(f"flush.{self.table.name}.deleted")
             if puts:
                 frame = self._fitting(puts)
-                data = to_arrow(self.table, puts, frame.dimension)
+                data = self._with_unknown(to_arrow(self.table, puts, frame.dimension))
                 lance.write_dataset(data, uri, mode="create" if frame._data is None else "append")
                 step(f"flush.{self.table.name}.appended")
             dataset = frame._latest()
@@ -322,6 +329,18 @@ class Frame:
     def _reopened(self) -> "Frame":
         return Frame(self._root, self.table, latest_version(self._root, self.table))
 
+    def _with_unknown(self, data: pa.Table) -> pa.Table:
+        """Return rows with the values that columns of other programs have in this table."""
+        names = [name for name in self.schema.names if name not in data.column_names]
+        if not names:
+            return data
+        at = self.with_ids(data["id"].to_pylist())
+        place = {id_: place for place, id_ in enumerate(self.ids(at))}
+        old = self._read(at, names).take(pa.array([place.get(id_) for id_ in data["id"].to_pylist()], pa.int64()))
+        for name in names:
+            data = data.append_column(name, old[name])
+        return data
+
     def _fitting(self, puts: Sequence[Row]) -> "Frame":
         """Return the table with all our columns. While it has no vector, its dimension becomes that of the first ones."""
         sizes = Counter(row.vector.dimension for row in puts if row.vector)
@@ -332,11 +351,14 @@ class Frame:
         missing = [field for field in self.table.schema(frame.dimension) if field.name not in frame.schema.names]
         if missing:
             frame._data.add_columns(missing)
-        if "vector" in frame.schema.names and not frame.schema.field("vector").nullable:
-            frame._latest().alter_columns({"path": "vector", "nullable": True})
+        ours = self.table.schema(frame.dimension)
+        for field in frame.schema:
+            if not field.nullable and (field.name not in ours.names or ours.field(field.name).nullable):
+                frame._latest().alter_columns({"path": field.name, "nullable": True})
         if sizes and frame.dimension not in sizes and not frame._latest().count_rows("vector IS NOT NULL"):
-            rows = frame._reopened().read(np.arange(frame.rows))
-            data = to_arrow(self.table, rows, sizes.most_common(1)[0][0])
+            frame = frame._reopened()
+            rows = frame.read(np.arange(frame.rows))
+            data = frame._with_unknown(to_arrow(self.table, rows, sizes.most_common(1)[0][0]))
             lance.write_dataset(data, str(folder_of(self._root, self.table)), mode="overwrite")
         return frame._reopened()
 

@@ -52,7 +52,7 @@ class View:
         self.recent: defaultdict[str, list[Moves]] = defaultdict(list)
         self.partitions = dict(state.partitions)
         self.writes, self.nonce, self.unfreed = state.writes, state.nonce, state.unfreed
-        self.has_foreign = False  # it has memories of other programs, which the next write writes into the table as ours
+        self.has_foreign = state.foreign  # the next write makes the memories of other programs ours
         self._flushed: dict[str, list[Moves]] | None = None
         kept: Iterable[Frame] = before._frames.values() if before else ()
         self._frames: dict[Table, Frame] = {
@@ -78,7 +78,7 @@ class View:
 
     def adopt_foreign(self) -> None:
         """Add the memories that other programs wrote into the table."""
-        if found := self.frame(MEMORIES).foreign():
+        if self.has_foreign and (found := self.frame(MEMORIES).foreign()):
             data, ours = found
             rows = [*adopted(data, ours, self._next_revisions(data["id"].to_pylist()))]
             moves: defaultdict[str, list[Key]] = defaultdict(list)
@@ -87,7 +87,6 @@ class View:
                     moves[row.partition].append(row.key)
             # The nonce is the same for every process that reads this table.
             self.replay(Change(rows, (), moves, f"{self.versions[MEMORIES.name]:016x}", frees=False))
-            self.has_foreign = True
 
     def _next_revisions(self, ids: list[str]) -> dict[str, int]:
         """Return the revision after that of the history and the blocks, for memories that were stored before."""
@@ -102,10 +101,6 @@ class View:
         if table not in self._frames:
             self._frames[table] = Frame(self._root, table, self.versions.get(table.name))
         return self._frames[table]
-
-    def adopt(self, frame: Frame) -> None:
-        """Use a table that was just written."""
-        self._frames[frame.table] = frame
 
     # --- reads ---
 
