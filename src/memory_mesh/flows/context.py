@@ -171,8 +171,14 @@ def _keep_reads(state: State, plan: Plan[Any], applied: Applied) -> None:
     is_same = known == applied.before and not plan.deletes and not any(row.kind is Kind.META for row in written)
     kept = dict(values) if is_same and len(values) < _MAX_READS else {}
     kept.update(applied.versions)
-    kept.update(((Kind.HEAD, row.id), Head.of(row)) for row in written if row.kind is Kind.HEAD)
+    kept.update(((Kind.HEAD, row.id), _head(row)) for row in written if row.kind is Kind.HEAD)
     state.reads = applied.after, kept
+
+
+def _head(row: Row) -> Head:
+    """Return the head of a row that was just written, which needs no check."""
+    values: dict[str, Any] = {**row.fields}
+    return Head(id=row.id, created_at=row.created_at, number=row.number, revision=row.revision, **values)
 
 
 def write_plan(

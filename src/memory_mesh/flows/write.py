@@ -72,9 +72,11 @@ class _Batch:
 
     def known(self, item: Prepared) -> Memory | None:
         """Return the memory that an item would be stored as again, stored or earlier in this batch."""
-        found = (self.memories[self.by_fingerprint[each]] for each in item.same if each in self.by_fingerprint)
-        # Keys are compared by the fingerprint: what is stored of a key depends on the settings of masking.
-        return next((memory for memory in found if (memory.key is None) == (item.key is None)), None)
+        for known in filter(None, map(self.by_fingerprint.get, item.same)):
+            # Keys are compared by the fingerprint: what is stored of a key depends on the settings of masking.
+            if ((memory := self.memories[known]).key is None) == (item.key is None):
+                return memory
+        return None
 
 
 def plan_add(context: Context, prepared: Sequence[Prepared], vectors: Vectors) -> Plan[list[Memory]]:
@@ -197,7 +199,7 @@ def new_memory(context: Context, item: Prepared, vectors: Embedded, *, ms: int, 
     """Return the memory of a prepared item; `more` sets further columns."""
     at = iso(ms)
     columns: dict[str, Any] = {name: value for name, value in item.draft.columns.items() if value is not None}
-    return Memory(
+    return Memory.new(
         id=context.ids.new("mem", ms),
         content=item.draft.content,
         metadata=item.draft.metadata,

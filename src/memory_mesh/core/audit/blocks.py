@@ -7,9 +7,9 @@ its seal, and an erasure finds every block that quotes the memory.
 
 import re
 from collections.abc import Iterable, Sequence
-from functools import partial
+from functools import lru_cache, partial
 
-from memory_mesh.core.audit.wire import LEVELS, PREVIEW, Constraint, Pair, Seal, Yamo, agent_name
+from memory_mesh.core.audit.wire import LEVELS, PREVIEW, Constraint, Pair, Seal, Yamo, agent_name, wire_value
 from memory_mesh.core.checks import fraction
 from memory_mesh.core.errors import InvalidInput, shown
 
@@ -72,22 +72,32 @@ def retain(
     revision: int,
 ) -> str:  # fmt: skip
     """Write the block of a stored or changed memory; a change also names its action and revision."""
-    size = len(content.encode())
-    changed: list[Pair] = [] if action == "add" else [("action", action), ("revision", revision)]
+    pairs = seal.pairs()
+    changed = () if action == "add" else ("action", "revision")
+    return _retain_form(agent, changed, tuple(name for name, _ in pairs)).format(
+        id=wire_value(memory_id), type=wire_value(memory_type), at=at, size=len(content.encode()), action=wire_value(action),
+        revision=revision, hypothesis=wire_value(hypothesis), preview=wire_value(content[:PREVIEW]), **dict(pairs),
+    )  # fmt: skip
+
+
+@lru_cache(maxsize=256)  # most blocks are of this kind
+def _retain_form(agent: str, changed: tuple[str, ...], hashes: tuple[str, ...]) -> str:
+    """Return the text of these blocks, with a name in braces for each value that is another one in every block."""
+    more: list[list[Pair]] = [[(name, f"{{{name}}}") for name in names] for names in (changed, hashes)]
     return Yamo(
         agent=agent_name(agent),
         intent=RETAIN,
-        context=[("memory_id", memory_id), ("memory_type", memory_type), ("timestamp", at), ("content_length", size), *changed],
-        constraints=[("hypothesis", hypothesis)],
+        context=[("memory_id", "{id}"), ("memory_type", "{type}"), ("timestamp", "{at}"), ("content_length", "{size}"), *more[0]],
+        constraints=[("hypothesis", "{hypothesis}")],
         priority="medium",
-        output=[("memory_stored", memory_id), ("content_preview", content[:PREVIEW])],
+        output=[("memory_stored", "{id}"), ("content_preview", "{preview}")],
         meta=[
             ("rationale", "Memory persisted for semantic search and retrieval"),
             ("observation", "Content vectorized and stored in LanceDB"),
             ("confidence", "1.0"),
-            *seal.pairs(),
+            *more[1],
         ],
-        log=["memory_retained", "timestamp", at, "id", memory_id, "type", memory_type],
+        log=["memory_retained", "timestamp", "{at}", "id", "{id}", "type", "{type}"],
     ).text()
 
 

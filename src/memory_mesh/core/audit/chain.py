@@ -11,9 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from hashlib import sha256
-from typing import Any
 
-from memory_mesh.core.audit.seals import block_digest, block_seal, content_hash
+from memory_mesh.core.audit.seals import content_hash, digest_of, seal_of
 from memory_mesh.core.audit.wire import ERASED, Seal
 from memory_mesh.core.model import Block, Head, Memory, Row, Value, iso
 
@@ -89,15 +88,14 @@ def _next_block(chain: str, number: int, prev_hash: str | None, prev_seal: str |
     memory, metadata = entry.memory, dict(entry.metadata) if entry.metadata else None
     hashed = content_hash(memory.salt or "", memory.content) if memory else None
     text = entry.write(Seal(content_hash=hashed, prev_block=prev_hash, prev_seal=prev_seal, signing_key=key_id))
-    values: dict[str, Any] = {
-        "id": entry.id, "created_at": iso(entry.ms), "chain": chain, "number": number, "operation_type": entry.operation_type,
-        "yamo_text": text, "block_hash": text_hash(text), "prev_hash": prev_hash, "user_id": user_id, "agent_id": agent_id,
-        "session_id": entry.session_id, "metadata": metadata, "ref": memory.id if memory else entry.ref, "content_hash": hashed,
-        "memory_revision": memory.revision if memory else None,
-    }  # fmt: skip
-    block = Block(**values)
-    digest = block_digest(block, memory, entry.change)
-    return Block(**values, digest=digest, seal=block_seal(block, prev_seal, digest))
+    at, operation, block_hash = iso(entry.ms), entry.operation_type, text_hash(text)
+    digest = digest_of((agent_id, entry.session_id, operation, at, metadata), memory, entry.change)
+    return Block(
+        id=entry.id, created_at=at, chain=chain, number=number, operation_type=operation, yamo_text=text, block_hash=block_hash,
+        prev_hash=prev_hash, user_id=user_id, agent_id=agent_id, session_id=entry.session_id, metadata=metadata,
+        ref=memory.id if memory else entry.ref, content_hash=hashed, memory_revision=memory.revision if memory else None,
+        digest=digest, seal=seal_of(chain, number, entry.id, operation, at, block_hash, digest, prev_seal),
+    )  # fmt: skip
 
 
 def quotes(block: Block) -> bool:

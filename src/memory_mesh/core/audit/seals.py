@@ -45,19 +45,23 @@ def is_altered(row: Row) -> bool:
 
 def block_digest(block: Block, memory: Memory | None = None, change: Row | None = None) -> str:
     """Hash the columns of a block, the memory that it records and the history row of the change."""
+    return digest_of(_DIGESTED(block), memory, change)
+
+
+def digest_of(columns: Iterable[object], memory: Memory | None, change: Row | None) -> str:
+    """Hash what the digest of a block covers: the columns are its agent, session, operation, time and metadata."""
     salt = (memory.salt or "") if memory else ""
-    columns = [block.agent_id, block.session_id, block.operation_type, block.created_at, block.metadata]
     return _hash([salt, *columns, _memory_values(memory) if memory else None, _change_values(change) if change else None])
 
 
-def block_seal(block: Block, previous: str | None, digest: str | None = None) -> str:
-    """Hash a block and the seal of the previous one. Everything in it stays when the text of the block is erased.
+def block_seal(block: Block, previous: str | None) -> str:
+    """Hash a block and the seal of the previous one. Everything in it stays when the text of the block is erased."""
+    return seal_of(*_IN_SEAL(block), previous)
 
-    `digest` is for a block that does not contain its digest yet.
-    """
-    digest = block.digest if digest is None else digest
-    columns = [block.chain, block.number, block.id, block.operation_type, block.created_at, block.block_hash, digest]
-    return _hash([*columns, previous])
+
+def seal_of(*columns: object) -> str:
+    """Hash what a seal covers: chain, number, id, operation, time, hash and digest of the block, and the previous seal."""
+    return _hash([*columns])
 
 
 class RowsDigest:
@@ -98,7 +102,7 @@ def _hash(value: object) -> str:
 def _canonical(value: object) -> str:
     """Return equal values as the same text: a store may return 1.0 as 1."""
     text = _ENCODER.encode(value)
-    whole_float = any(end in text for end in (".0,", ".0}", ".0]", "e+"))
+    whole_float = ".0," in text or ".0}" in text or ".0]" in text or "e+" in text
     return _ENCODER.encode(_plain(value)) if whole_float else text
 
 
@@ -113,5 +117,7 @@ def _plain(value: object) -> object:
 
 
 _SEALED_VALUES = attrgetter(*SEALED)
+_DIGESTED = attrgetter("agent_id", "session_id", "operation_type", "created_at", "metadata")
+_IN_SEAL = attrgetter("chain", "number", "id", "operation_type", "created_at", "block_hash", "digest")
 # What no store of ours returns (bytes, after a change by hand) must differ, not raise.
 _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=repr)

@@ -157,17 +157,16 @@ def _comparable(column: str, value: Scalar) -> bool:
 
 def condition_on(kind: Kind, where: Where) -> Sql:
     """Compile a condition on the rows of a kind."""
-    table = table_of(kind)
-    fields = {column.name for column in fields_of(kind)}
-
-    def expression(column: str) -> str:
-        if column == "kind":
-            return f"'{kind.value}'"
-        known = column in fields or column in BASE
-        return table.expression(column) if known else "NULL"  # the kind lacks the field, so every row does
-
-    compiled = Compiler(expression).where(where)
+    compiled = _compiler(kind).where(where)
     return Sql(f"{of_kind(kind)}({compiled.text})", compiled.params)
+
+
+@cache
+def _compiler(kind: Kind) -> Compiler:
+    """Return the compiler of conditions on a kind. A field that the kind lacks is NULL in every row."""
+    table, known = table_of(kind), {*BASE, *(column.name for column in fields_of(kind))}
+    columns = {name: table.expression(name) if name in known else "NULL" for name in BY_NAME}
+    return Compiler({**columns, "kind": f"'{kind.value}'"}.__getitem__)
 
 
 def page(kind: Kind, where: Where, *, limit: int | None, after: Row | None) -> Sql:

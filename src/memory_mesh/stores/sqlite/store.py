@@ -86,6 +86,7 @@ class SqliteStore:
         self._lock = RLock()
         self._closed = self._indexed = False
         self._checked_until = 0.0
+        self._written: tuple[Hashable, dict[str, int]] = (None, {})  # the data version and versions after our last write
         self._opened: Opened | None = None
         self._file: FileId | None = None  # the file that was opened first; another one at the path is an error
         with self._use(), _fork_lock:
@@ -105,8 +106,9 @@ class SqliteStore:
             with transaction(connection):
                 before = _data_version(connection)
                 self._step("store.begun")
+                known = self._written[1] if self._written[0] == before else {}
                 for partition, version in (seen or {}).items():
-                    if moves.state_of(connection, partition)[0] != version:
+                    if (known.get(partition) or moves.state_of(connection, partition)[0]) != version:
                         raise Conflict(f"partition {partition} has changed")
                 change = tables.Writing(connection)
                 for key in deletes:
@@ -121,6 +123,7 @@ class SqliteStore:
                 self._step("store.counted")
                 after = (connection, connection.total_changes, before[2])
             self._check_file()
+            self._written = after, versions
             self._step("store.committed")
             if max(versions.values(), default=0) >= _INDEXED_FROM:
                 self._make_index_folder()

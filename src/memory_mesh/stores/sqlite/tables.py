@@ -252,11 +252,11 @@ class Writing:
                 self._insert(kind, [*same])
 
     def _replace(self, row: Row) -> None:
-        stored, layout = self._stored(row.key), layout_of(row.kind)
-        if stored is None or stored[1] != row.replaces:
+        stored, layout = self._stored(row.key) if row.kind in MOVING else None, layout_of(row.kind)
+        if not self._connection.execute(layout.update, (*_encoded(row, layout), row.id, row.replaces)).rowcount:
             raise Conflict(f"{row.kind} {row.id} is not at revision {row.replaces}")
-        self._connection.execute(layout.update, (*_encoded(row, layout), row.id))
-        self._move(row.key, row.partition, stored[0])
+        if stored:
+            self._move(row.key, row.partition, stored[0])
 
     def _insert(self, kind: Kind, rows: Sequence[Row]) -> None:
         layout, last = layout_of(kind), rows[0]
@@ -289,7 +289,7 @@ _encode_extra = json.JSONEncoder(ensure_ascii=False).encode
 
 # How a value is stored, by type; other types need no conversion.
 _WRITERS: Mapping[Type, Callable[[Any], str | int | float]] = {
-    Type.TEXTS: dumped_texts,
+    Type.TEXTS: lambda texts: dumped_texts(texts) if texts else "[]",  # most lists are empty
     Type.JSON: encode_json,
     Type.REAL: float,
     Type.BOOL: int,
@@ -324,7 +324,7 @@ def layout_of(kind: Kind) -> Layout:
         attrgetter(*base), tuple(column.name for column in own), tuple((place, write) for place, write in writers if write),
         tuple(column.name for column in fields if column.name not in table.columns),
         insert=f"INSERT INTO {table.name} ({names}) VALUES ({marks})",
-        update=f"UPDATE {table.name} SET ({names}) = ({marks}) {same}",
+        update=f"UPDATE {table.name} SET ({names}) = ({marks}) {same} AND revision = ?",
         stored=f"SELECT partition, revision FROM {table.name} {same}",
     )  # fmt: skip
 
