@@ -234,14 +234,15 @@ OPERATIONS = (
         name="distill-lesson", method="distill_lesson", view="lesson", aliases={Interface.CLI: "distill"},
         effect=Effect.WRITE, exposed=EVERYWHERE, summary="Store one lesson.",
         parameters=(
-            Parameter("error_pattern", "a stable name of the error", flag="--pattern", metavar="NAME", into="context"),
-            Parameter("preventative_rule", "what to do or avoid in future", flag="--rule", into="context"),
-            Parameter("situation", "what happened", into="context"),
-            Parameter("oversight", "what was missed", into="context"),
-            Parameter("fix", "how it was resolved", into="context"),
-            Parameter("severity", "how bad it was", metavar="LEVEL", into="context",
+            Parameter("error_pattern", "a stable name of the error", flag="--pattern", metavar="NAME", into="context",
+                      required=True),
+            Parameter("preventative_rule", "what to do or avoid in future", flag="--rule", into="context", required=True),
+            Parameter("situation", "what happened", into="context", required=True),
+            Parameter("oversight", "what was missed", into="context", required=True),
+            Parameter("fix", "how it was resolved", into="context", required=True),
+            Parameter("severity", "how bad it was", metavar="LEVEL", into="context", required=True,
                       choices=_words("critical", "high", "medium", "low")),
-            Parameter("applicable_scope", "when and where the rule applies", flag="--scope", into="context"),
+            Parameter("applicable_scope", "when and where the rule applies", flag="--scope", into="context", required=True),
             Parameter("inverse_lesson", "what succeeds instead", flag="--inverse", into="context"),
             Parameter("confidence", "how sure the rule is", kind=Kind.FRACTION, into="context", default_help="0.7"),
             _REPEATABLE,
@@ -509,7 +510,9 @@ COMMANDS = _commands()
 def parameters(command: str) -> list[Parameter]:
     """Return every parameter that a command accepts: its own and those of its variants, each once, and the common ones."""
     entries = COMMANDS[command]
-    known = {one.word: one for entry in entries for one in entry.parameters}
+    own = {one.word for one in entries[0].parameters}
+    # What only a variant requires, the command by itself does not.
+    known = {one.word: one if one.word in own else replace(one, required=False) for entry in entries for one in entry.parameters}
     for entry in entries:
         if entry.switch and entry.switch not in known:
             known[entry.switch] = Parameter(entry.switch.removeprefix("--"), entry.summary, kind=Kind.SWITCH, default=False)

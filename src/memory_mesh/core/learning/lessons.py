@@ -117,7 +117,9 @@ def parse_lesson(given: object) -> LessonContext:
         raise InvalidInput(f"the lesson is {shown(given)}", expected=f"an object with {', '.join(_TEXTS)} and severity")
     if unknown := sorted(set(map(str, given)) - _FIELDS):
         raise InvalidInput(f"unknown field {shown(unknown[0])} in the lesson", expected=f"of {', '.join(sorted(_FIELDS))}")
-    texts = {name: _check_text(given.get(name), name) for name in _TEXTS}
+    if missing := [name for name in (*_TEXTS, "severity") if given.get(name) is None]:
+        raise InvalidInput(f"the lesson has no {', '.join(missing)}", expected="all of them")
+    texts = {name: _check_text(given[name], name) for name in _TEXTS}
     severity, inverse = given.get("severity"), given.get("inverse_lesson")
     if severity not in SEVERITIES:
         raise InvalidInput(f"the lesson's severity is {shown(severity)}", expected=f"one of {', '.join(SEVERITIES)}")
