@@ -114,6 +114,22 @@ def test_other_skills_projects_sessions_and_users_have_interactions_of_their_own
     assert manager.scoped(user_id="eve").capture_interaction(*given) is not None
 
 
+@pytest.mark.req("MESH-101")
+def test_of_two_writers_with_the_same_interaction_one_stores_it(house: House) -> None:
+    given, late = ("Where is the key?", "In the vault."), []
+    other = MemoryContextManager(mesh=house.mesh("bob", embedder=HashingEmbedder()))
+    other.capture_interaction("Who likes tea?", "Ana does.")
+
+    def step(name: str) -> None:
+        if name == "flow.decided" and not late:  # the first has decided to store it, and has not written yet
+            late.append(other.capture_interaction("where is the key", "In the vault!"))
+
+    first = MemoryContextManager(mesh=house.mesh(embedder=HashingEmbedder(), step=step)).capture_interaction(*given)
+    assert first is None
+    assert len(house.memories()) == 2
+    assert house.memory(late[0].id).times_observed == 2
+
+
 def test_without_deduplication_every_interaction_is_stored(house: House) -> None:
     manager = MemoryContextManager(mesh=house.mesh(embedder=HashingEmbedder(), deduplicate=False))
     assert [manager.capture_interaction("a question", "an answer") is None for _ in range(2)] == [False, False]
@@ -261,7 +277,7 @@ def test_a_failing_embedder_and_foreign_vectors_degrade_health(house: House) -> 
     broken = MemoryContextManager(mesh=house.mesh(embedder=DownEmbedder("hashing/256")))
     assert broken.capture_interaction("a question", "an answer").pending
     ill = broken.health_check()
-    assert (ill.status, ill.pending) == ("degraded", 1)
+    assert (ill.status, ill.pending, len(ill.problems)) == ("degraded", 1, 2)
     assert ill.problems[0].startswith("1 memories have no vector; ")
     assert ill.problems[1].startswith("the embedder fails: ")
     house.mesh(embedder=HashingEmbedder()).add("with a vector")

@@ -76,7 +76,7 @@ ERRORS = {
         "--situation TEXT, --oversight TEXT, --fix TEXT, --scope TEXT is missing; see memory-mesh distill --help"
     ),
     "distill --pattern p --rule r --situation s --oversight o --fix f --scope x --severity awful": (
-        "--severity is 'awful'; expected one of critical, high, medium, low"
+        "unknown value 'awful' of --severity; expected one of critical, high, medium, low"
     ),
     "reflect --lookback 0": "lookback is 0; expected a whole number",
     "stats --nonsense": "unknown flag '--nonsense'",

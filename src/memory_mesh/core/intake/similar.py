@@ -18,11 +18,11 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-# A number, date or time with its sign; a word, address or file name; a comma, which a negation may depend on; the signs
-# of flags (-v), code (!ready, .env), differences (5 - 3), feet and inches; every other sign that is not punctuation.
+# A number, date or time; a word, address or file name; a comma, which a negation may depend on; the signs of numbers (-5, .5),
+# flags (-v), code (!ready, .env), differences (5 - 3), feet and inches; every other sign that is not punctuation.
 _TOKEN = re.compile(
-    r"(?:(?<![^\s(])[-+]?\.?)?\d+(?:[.,:/-]\d+)*|[^\W\d_][^\W_]*(?:['._@/\\:]+[^\W_]+)*|[,;:]"
-    r"|(?<!\S)(?:--?|\.)(?=[\w/])|!(?=[\w(=])|(?<=\d )-(?= \d)|(?<=\d)['\"]"
+    r"\d+(?:[.,:/-]\d+)*|[^\W\d_][^\W_]*(?:['._@/\\:]+[^\W_]+)*|[,;:]"
+    r"|(?<![^\s(])(?:--?|\.)(?=[\w/.])|!(?=[\w(=])|(?<=\d )-(?= \d)|(?<=\d)['\"]"
     r"|[^\s\w.!?¡¿\"'()\[\]{}…。！？、，；：「」『』（）-]|_"
 )
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|[。！？]|\n+")
@@ -66,6 +66,7 @@ _BINDING = _words(
     " after when if while until unless since"
 )
 _UNIT_LENGTH = 3
+_MAX_MOVED = 60  # words of a sentence in which a phrase may move
 
 
 def is_near_duplicate(one: MemoryRecord, other: MemoryRecord, *, cosine: float | None, min_cosine: float) -> bool:
@@ -91,7 +92,8 @@ def says_the_same(one: str, other: str) -> bool:
 
 
 def _is_same_sentence(one: Sequence[str], other: Sequence[str]) -> bool:
-    return one == other or (len(one) == len(other) and any(_is_moved(one, other, at) for at in range(1, len(one))))
+    short = len(one) == len(other) <= _MAX_MOVED
+    return one == other or (short and any(_is_moved(one, other, at) for at in range(1, len(one))))
 
 
 def _is_moved(one: Sequence[str], other: Sequence[str], at: int) -> bool:
@@ -103,7 +105,8 @@ def _is_moved(one: Sequence[str], other: Sequence[str], at: int) -> bool:
 
 def _sentences(text: str) -> Iterator[list[str]]:
     """Yield the words of each sentence that carry meaning."""
-    plain = _POLITE.sub("", unicodedata.normalize("NFC", text).translate(_QUOTES).strip())
+    lines = (" ".join(line.split()) for line in unicodedata.normalize("NFC", text).translate(_QUOTES).splitlines())
+    plain = _POLITE.sub("", "\n".join(filter(None, lines)))
     capitals = plain.isupper()
     for sentence in _SENTENCE_END.split(plain):
         found = _TOKEN.findall(sentence.lower() if capitals else sentence)
