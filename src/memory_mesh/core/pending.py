@@ -46,9 +46,10 @@ class UsageCounter(WriteBehind):
 
     def add(self, ids: Sequence[str], at: str, partitions: tuple[str, ...]) -> bool:
         """Count memories and return whether it is time to write."""
+        new = Found(1, at, partitions)
         with self.lock:
             for id_ in ids:
-                self._add(id_, Found(1, at, partitions))
+                self._add(id_, new)
             return self.total >= USAGE_BATCH
 
     def take(self) -> dict[str, Found]:

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from memory_mesh.core.search.ranker import Ranking, ScoredCandidate
 
 RANKERS = ("learnt", "rrf")
-_STATUSES = ", ".join(Status)
+_STATUSES, _KNOWN_STATUSES = ", ".join(Status), frozenset(Status)
 MAX_LIMIT = 10_000
 MAX_QUERY_LENGTH = 100_000
 _POOL = 150  # candidates of each channel; in our evaluation they contain 95 % of the evidence
@@ -78,7 +78,7 @@ def known_statuses(statuses: Sequence[str]) -> tuple[str, ...]:
     """Return the statuses, or raise InvalidInput if one of them does not exist."""
     given = listed("status", statuses, expected=f"a list of {_STATUSES}")
     for status in given:
-        if not isinstance(status, str) or status not in Status.__members__.values():
+        if not isinstance(status, str) or status not in _KNOWN_STATUSES:
             raise InvalidInput(f"unknown status {shown(status)}", expected=f"one of {_STATUSES}")
     return tuple(given)
 

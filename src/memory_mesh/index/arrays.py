@@ -80,6 +80,12 @@ class Texts:
         spans = zip(starts.tolist(), self._ends[places].tolist(), strict=True)
         return [self._joined[start:end].tobytes().decode() for start, end in spans]
 
+    def __getitem__(self, place: int) -> str:
+        if place >= self._first_listed:
+            return self._listed[place - self._first_listed]
+        start = int(self._ends[place - 1]) if place else 0
+        return self._joined[start : self._ends[place]].tobytes().decode()
+
     def append(self, text: str) -> None:
         self._listed.append(text)
 
@@ -158,13 +164,13 @@ def nth_highest(values: Floats, n: int) -> float:
 
 def highest(values: Floats, count: int) -> Ints:
     """Return the places of the highest values, best first; of equal values the first ones."""
-    groups = len(values) // _GROUP
+    if count >= len(values):
+        return (-values).argsort(kind="stable")
+    groups, best = len(values) // _GROUP, values
     if count < groups:
         # At least `count` values are as high as the `count`-th highest maximum of a group, and few others are.
-        maxima = values[: groups * _GROUP].reshape(_GROUP, groups).max(axis=0)
-        at = (values >= np.partition(maxima, groups - count)[groups - count]).nonzero()[0]
-    else:
-        at = np.arange(len(values))
+        best = np.maximum.reduce(values[: groups * _GROUP].reshape(_GROUP, groups))
+    at = (values >= np.partition(best, len(best) - count)[len(best) - count]).nonzero()[0]
     order: Ints = at[(-values[at]).argsort(kind="stable")[:count]]
     return order
 

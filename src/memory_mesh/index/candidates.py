@@ -4,18 +4,20 @@ All partitions that a reader sees form one corpus and give one pool; a session l
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from math import log
+from typing import overload
 
 import numpy as np
 
 from memory_mesh.core.search import K1, SIGNALS, B, Corpus, Pool, Query, Signal
-from memory_mesh.index.arrays import Array, Flags, Floats, Ints, distinct, highest, nth_highest, places_in
+from memory_mesh.index.arrays import Array, Flags, Floats, Ints, Texts, distinct, highest, nth_highest, places_in
 from memory_mesh.index.readings import find_corrections, find_people, with_corrections
 from memory_mesh.index.similarity import Similarity
 from memory_mesh.index.table import MISSING, Table
-from memory_mesh.index.view import View
+from memory_mesh.index.view import OWN, View
 
 # Scoring all postings is faster than selecting some, up to this number of postings and up to this number of visible memories. A
 # list of up to `SHORT_LIST` postings is always scored.
@@ -27,6 +29,11 @@ _CONTEXT = 3  # memories in a context: one and its two neighbours
 _TINY = 1e-3  # the vectors of a memory and its neighbours can add up to zero, except for rounding
 _DAY = 86_400_000.0  # milliseconds
 _FADE = 2.0  # days outside of a named time that divide the signal by e
+_AT = {name: at for at, name in enumerate(SIGNALS)}
+# Signals that are computed together: of the previous, the next and the memory itself, and for words of all three.
+_KEYWORDS = slice(_AT["keywords_before"], _AT["keywords_context"] + 1)
+_COVERAGE = slice(_AT["coverage"], _AT["coverage_wide"] + 1)
+_VECTORS = slice(_AT["vectors_before"], _AT["vectors"] + 1)
 
 
 def find_candidates(query: Query, partitions: Iterable[tuple[Table, View, Flags | None]], *, size: int) -> Pool:
@@ -47,21 +54,20 @@ def find_candidates(query: Query, partitions: Iterable[tuple[Table, View, Flags 
     chosen = _choose(parts, bm25, size)
     candidates = [Candidates.of(part, slots) for part, slots in zip(parts, chosen, strict=True)]
     people = find_people(query, views, corrections)
-    signals = [
-        {
-            **_keyword_signals(each, bm25),
-            **_vector_signals(each),
-            **_other_signals(query, each, speakers),
-            "keywords_session": session,
-            "stranger": np.full(len(each.slots), people.stranger, np.float32),
-        }
-        for each, session, speakers in zip(
-            candidates, _session_signals(candidates, list(words.values())), people.speakers, strict=True
-        )
-    ]
+    sessions = _session_signals(candidates, list(words.values()))
+    signals = np.zeros((len(SIGNALS), sum(map(len, chosen))), np.float32)
+    signals[_AT["stranger"]] = people.stranger
+    end = 0
+    for each, session, speakers in zip(candidates, sessions, people.speakers, strict=True):
+        start, end = end, end + len(each.slots)
+        own = signals[:, start:end]
+        own[_AT["keywords_session"]] = session
+        _write_keyword_signals(each, bm25, own)
+        _write_vector_signals(each, own)
+        _write_other_signals(query, each, speakers, own)
     return Pool(
-        ids=[id_ for part, slots in zip(parts, chosen, strict=True) for id_ in part.table.ids.at(slots)],
-        signals={name: _joined([each[name] for each in signals]) for name in SIGNALS},
+        ids=_Ids([(part.table.ids, slots) for part, slots in zip(parts, chosen, strict=True)]),
+        signals=dict(zip(SIGNALS, signals, strict=True)),
         documents=sum(part.documents for part in parts),
         excluded=dict(sum((part.excluded for part in parts), Counter())),  # without zero counts
         without_vector=sum(part.without_vector for part in parts) if query.vector else 0,
@@ -69,8 +75,35 @@ def find_candidates(query: Query, partitions: Iterable[tuple[Table, View, Flags 
     )
 
 
-def _joined(parts: Sequence[Signal]) -> Signal:
-    return parts[0] if len(parts) == 1 else np.concatenate([np.zeros(0, np.float32), *parts])
+class _Ids(Sequence[str]):
+    """The ids of the candidates. They are decoded when they are read: of hundreds, a search returns ten."""
+
+    def __init__(self, parts: Sequence[tuple[Texts, Ints]]) -> None:
+        self._parts, self._size = parts, sum(len(slots) for _, slots in parts)
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and [*self] == [*other]
+
+    __hash__ = None  # type: ignore[assignment]  # like a list
+
+    def __iter__(self) -> Iterator[str]:
+        return chain.from_iterable(texts.at(slots) for texts, slots in self._parts)
+
+    @overload
+    def __getitem__(self, at: int) -> str: ...
+    @overload
+    def __getitem__(self, at: slice) -> list[str]: ...
+    def __getitem__(self, at: int | slice) -> str | list[str]:
+        if isinstance(at, slice):
+            return list(self)[at]
+        for texts, slots in self._parts:
+            if 0 <= at < len(slots):
+                return texts[int(slots[at])]
+            at -= len(slots)
+        raise IndexError(at)
 
 
 # --- keywords ---
@@ -106,18 +139,18 @@ class Bm25:
         part /= counts + self._damping(lengths)
         return part
 
-    def scores(self, counts: Floats, lengths: Array) -> Floats:
+    def scores(self, counts: Floats, lengths: Array, out: Floats | None = None) -> Floats:
         """Return the scores of documents; `counts` is by word and document."""
-        parts = counts / (counts + self._damping(lengths))
+        parts = counts + self._damping(lengths)
+        np.divide(counts, parts, out=parts)
         parts *= _by_word(self.limits, counts)
-        scores: Floats = parts.sum(axis=0)
-        return scores
+        return np.add.reduce(parts, axis=0, out=out)
 
-    def coverage(self, counts: Floats) -> Floats:
-        """Return the fraction of the query's weight whose words occur in each document; `counts` is by word and document."""
-        total = float(self.weights.sum())
-        covered: Floats = ((counts > 0) * _by_word(self.weights, counts)).sum(axis=0)
-        return covered / np.float32(total) if total > 0 else np.zeros_like(covered)
+    def coverage(self, counts: Floats, out: Floats) -> None:
+        """Write the fraction of the query's weight whose words occur in each document; `counts` is by word and document."""
+        if (total := float(np.add.reduce(self.weights))) > 0:
+            np.add.reduce((counts > 0) * _by_word(self.weights, counts), axis=0, out=out)
+            out /= np.float32(total)
 
     def _damping(self, lengths: Array) -> Floats:
         damping: Floats = lengths * np.float32(K1 * B / self.average)
@@ -154,16 +187,18 @@ class QueryPostings:
         best = slots.take(highest(scores.take(slots), size)).astype(np.int32)
         return best, scores.take(best)
 
-    def word_counts(self, place: Ints, count: int) -> Floats:
-        """Return how often each word occurs in each of `count` memories. One more place at the end has no words.
-
-        `place` is by slot: its place among the `count`; -1: none.
-        """
-        at = place.take(self._slots)
+    def word_counts(self, slots: Ints) -> Floats:
+        """Return how often each word occurs in these memories; -1: in none."""
+        place, flat = self._view.scratch, slots.reshape(-1)
+        try:
+            place[flat] = np.arange(len(flat))  # a memory that is there several times is counted in one of its places
+            at, places = place.take(self._slots), place.take(flat)
+        finally:
+            place[flat] = -1
         there = (at >= 0).nonzero()[0]
-        counted = np.zeros((self._word_count, count + 1), np.float32)
-        counted.reshape(-1)[self._words.take(there) * (count + 1) + at.take(there)] = self._times.take(there)
-        return counted
+        counted = np.zeros((self._word_count, len(flat)), np.float32)
+        counted.reshape(-1)[self._words.take(there) * len(flat) + at.take(there)] = self._times.take(there)
+        return counted.take(places, axis=1).reshape(self._word_count, *slots.shape)
 
     def session_counts(self, place: Ints, count: int) -> tuple[Floats, list[int]]:
         """Return how often each word occurs in the readable memories of `count` sessions, and how many sessions contain it.
@@ -245,7 +280,7 @@ class PartitionQuery:
 
     @property
     def excluded(self) -> Counter[str]:
-        return Counter({**self.view.excluded(), "filter": self.view.documents - self.documents})
+        return Counter({**self.view.excluded, "filter": self.view.documents - self.documents})
 
     @property
     def without_vector(self) -> int:
@@ -254,47 +289,34 @@ class PartitionQuery:
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """The candidates of a partition, their sessions and their surroundings: their neighbours, and the neighbours of those.
-
-    One more place at the end of the surroundings, without words and vector, stands for a missing neighbour.
-    """
+    """The candidates of a partition, their sessions and their surroundings: their neighbours, and the neighbours of those."""
 
     part: PartitionQuery
-    groups: Ints  # the slots of (in a row each) candidates, the previous, the next, the ones before the previous, after the next
+    groups: Ints  # as `View.around` returns them
     sessions: Ints  # codes, each once
     place: Ints  # by session, with two more places for none: its place in `sessions`; their number: it is not one of them
     session: Ints  # by candidate: the place of its session in `sessions`
-    counts: Floats  # by word and place in the surroundings
-    lengths: Floats  # keywords, by place in the surroundings
-    places: Ints  # of `groups` in the surroundings
+    counts: Floats  # by word, group and candidate
+    lengths: Floats  # keywords, by group and candidate, of the previous, the next and the candidate itself
 
     @property
     def slots(self) -> Ints:
-        slots: Ints = self.groups[0]
+        slots: Ints = self.groups[OWN]
         return slots
 
     @classmethod
     def of(cls, part: PartitionQuery, slots: Ints) -> "Candidates":
         """Return the candidates in these slots."""
         codes = part.view.session_codes.take(slots)
-        sessions = _without_none(distinct(codes))
-        place = np.full(len(part.table.names.sessions) + 2, len(sessions), np.int32)
+        among = np.zeros(len(part.table.names.sessions) + 2, np.bool_)
+        among[codes] = True
+        sessions = among[:-2].nonzero()[0]
+        place = np.full(len(among), len(sessions), np.int32)
         place[sessions] = np.arange(len(sessions))
-        groups, place_around = part.view.around(slots), part.view.scratch
-        around = _without_none(distinct(groups.reshape(-1)))
-        lengths = np.zeros(len(around) + 1, np.float32)
-        lengths[:-1] = part.table.column("length").take(around)
-        try:
-            place_around[around] = np.arange(len(around))
-            counts, places = part.postings.word_counts(place_around, len(around)), place_around.take(groups)
-        finally:
-            place_around[around] = -1
-        return cls(part, groups, sessions, place, place.take(codes), counts, lengths, places)
-
-
-def _without_none(values: Ints) -> Ints:
-    """Return ascending values without the -1 at the start, if it is there."""
-    return values[1:] if len(values) and values[0] < 0 else values
+        groups = part.view.around(slots)
+        lengths = part.table.column("length").take(groups[:3]).astype(np.float32)
+        lengths[groups[:3] < 0] = 0
+        return cls(part, groups, sessions, place, place.take(codes), part.postings.word_counts(groups), lengths)
 
 
 def _choose(parts: Sequence[PartitionQuery], bm25: Bm25, size: int) -> list[Ints]:
@@ -306,7 +328,7 @@ def _choose(parts: Sequence[PartitionQuery], bm25: Bm25, size: int) -> list[Ints
     chosen = []
     for part, matching, similar in zip(parts, by_keywords, by_vectors, strict=True):
         best = np.concatenate((matching[: size // 3], similar[: size // 3]))
-        near = part.view.around(best)[1:3].reshape(-1)
+        near = part.view.around(best)[:OWN].reshape(-1)
         near = near[(near >= 0) & part.allowed.take(near)]
         slots = distinct(matching, similar, near)
         if len(slots) > room:
@@ -330,25 +352,18 @@ def _best_of_all(lists: Sequence[tuple[Ints, Floats]], size: int) -> list[Ints]:
 # --- signals; `core.search.query.SIGNALS` says what each means ---
 
 
-def _keyword_signals(candidates: Candidates, bm25: Bm25) -> dict[str, Signal]:
-    counts = candidates.counts.take(candidates.places, axis=1)  # by word, group and candidate
-    lengths = candidates.lengths.take(candidates.places[:4])
+def _write_keyword_signals(candidates: Candidates, bm25: Bm25, out: Floats) -> None:
+    counts, lengths = candidates.counts.copy(), np.empty((4, len(candidates.slots)), np.float32)
     # In place of the ones further away: the context, then everything.
     counts[:, 4] += counts[:, 3]
-    counts[:, :3].sum(axis=1, out=counts[:, 3])
+    np.add.reduce(counts[:, :3], axis=1, out=counts[:, 3])
     counts[:, 4] += counts[:, 3]
-    lengths[3] = (lengths[0] + lengths[1] + lengths[2]) / _CONTEXT
-    scores, coverage = bm25.scores(counts[:, :4], lengths), bm25.coverage(counts)
-    return {
-        "keywords": scores[0],
-        "keywords_before": scores[1],
-        "keywords_behind": scores[2],
-        "keywords_context": scores[3],
-        "coverage": coverage[0],
-        "coverage_context": coverage[3],
-        "coverage_wide": coverage[4],
-        "length": lengths[0],
-    }
+    lengths[:3] = candidates.lengths
+    np.add.reduce(candidates.lengths, out=lengths[3])
+    lengths[3] /= _CONTEXT
+    bm25.scores(counts[:, :4], lengths, out[_KEYWORDS])
+    bm25.coverage(counts[:, OWN:], out[_COVERAGE])
+    out[_AT["length"]] = lengths[OWN]
 
 
 def _session_signals(candidates: Sequence[Candidates], query_counts: Sequence[float]) -> list[Signal]:
@@ -365,48 +380,42 @@ def _session_signal(candidates: Candidates, counts: Floats, bm25: Bm25) -> Signa
     signal: Signal = bm25.scores(counts, lengths).take(candidates.session)
     alone = (candidates.session == len(candidates.sessions)).nonzero()[0]
     if len(alone):
-        own = candidates.places[0][alone]
-        signal[alone] = bm25.scores(candidates.counts[:, own], candidates.lengths[own])
+        signal[alone] = bm25.scores(candidates.counts[:, OWN, alone], candidates.lengths[OWN, alone])
     return signal
 
 
-def _vector_signals(candidates: Candidates) -> dict[str, Signal]:
+def _write_vector_signals(candidates: Candidates, out: Floats) -> None:
     part, similarity = candidates.part, candidates.part.similarity
     if similarity is None:
-        return {name: np.zeros(len(candidates.slots), np.float32) for name in SIGNALS if name.startswith("vectors")}
+        return
     near, count = candidates.groups[:3], len(candidates.sessions)
-    (own, before, after), (mixed, *mixed_in) = similarity.of(near)
-    mixed = mixed + (mixed_in[0] + mixed_in[1]) / 2
-    length = similarity.context_lengths(*near)
+    best, (before, after, own) = similarity.of(near)
+    out[_VECTORS] = best
+    mixed, length = own + (before + after) / 2, similarity.context_lengths(near)
+    np.divide(mixed, length, out=out[_AT["vectors_context"]], where=length > _TINY)
     if part.filtered and not similarity.knows_all:  # only allowed memories were compared so far, but all of a session count
         members, _ = part.table.members.of(candidates.sessions)
         similarity.compare(members[part.view.readable[members]][:MAX_MEMBERS])
     in_session = similarity.of_sessions(count, candidates.place).take(candidates.session)
-    return {
-        "vectors": own,
-        "vectors_before": before,
-        "vectors_behind": after,
-        "vectors_context": np.divide(mixed, length, out=np.zeros_like(mixed), where=length > _TINY),
-        "vectors_session": np.where(candidates.session < count, in_session, own),
-    }
+    out[_AT["vectors_session"]] = np.where(candidates.session < count, in_session, best[OWN])
 
 
-def _other_signals(query: Query, candidates: Candidates, named_speakers: Mapping[int, float]) -> dict[str, Signal]:
-    table, (slots, before, *_) = candidates.part.table, candidates.groups
+def _write_other_signals(query: Query, candidates: Candidates, named_speakers: Mapping[int, float], out: Floats) -> None:
+    table, before, slots = candidates.part.table, candidates.groups[0], candidates.slots
     questions, names = table.column("question"), table.names.speakers
-    speakers = table.column("speaker")[slots]
-    named, in_role = np.zeros((2, len(names) + 1), np.float32)  # by speaker; the last one: no speaker
-    named[list(named_speakers)] = list(named_speakers.values())
+    speakers = table.column("speaker").take(slots)
+    out[_AT["question"]] = questions.take(slots)
+    out[_AT["question_before"]] = questions.take(before) & (before >= 0)
+    out[_AT["speaker_known"]] = speakers >= 0
+    if named_speakers:
+        named = np.zeros(len(names) + 1, np.float32)  # by speaker; the last one: no speaker
+        named[list(named_speakers)] = list(named_speakers.values())
+        out[_AT["speaker"]] = named.take(speakers)
     if query.roles:
-        in_role[:-1] = [name.casefold() in query.roles for name in names]
-    return {
-        "question": questions[slots].astype(np.float32),
-        "question_before": (questions[before] & (before >= 0)).astype(np.float32),
-        "speaker": named[speakers],
-        "speaker_known": (speakers >= 0).astype(np.float32),
-        "role": in_role[speakers],
-        "when": _when(query.spans, table.column("event")[slots]),
-    }
+        in_role = np.array([*(name.casefold() in query.roles for name in names), False])
+        out[_AT["role"]] = in_role.take(speakers)
+    if query.spans:
+        out[_AT["when"]] = _when(query.spans, table.column("event").take(slots))
 
 
 def _when(spans: Sequence[tuple[float, float]], events: Array) -> Signal:

@@ -57,10 +57,10 @@ class Similarity:
 
     def of(self, slots: Ints) -> tuple[Floats, Floats]:
         """Return the cosines of memories, by their best passage and by their own vector; 0 for -1 and without a vector."""
-        if self._all is not None and not self._space.passages:
+        if not self._space.passages:
             rows = self._space.rows.take(slots)
             rows[slots < 0] = -1
-            own = self._all.take(rows)
+            own = self._all.take(rows) if self._all is not None else self._cosines_or_0(rows)
             return own, own
         memories = distinct(slots.reshape(-1))
         memories = memories[memories >= 0]
@@ -70,29 +70,28 @@ class Similarity:
 
     def compare(self, slots: Ints) -> tuple[Floats, Floats]:
         """Return the same for these memories, and 0 in one more place at the end."""
-        rows = self._space.rows[slots]
-        own_at = (rows >= 0).nonzero()[0]
-        own = np.zeros(len(slots) + 1, np.float32)
-        own[own_at] = self._cosines(rows[own_at])
-        if not (passages := self._space.passages):
+        rows, passages = np.append(self._space.rows[slots], -1), self._space.passages
+        own = self._cosines_or_0(rows)
+        if not passages:
             return own, own
         pairs = [(place, row) for place, slot in enumerate(slots.tolist()) for row in passages.get(slot, ())]
         places, passage_rows = np.array(pairs, np.int32).reshape(-1, 2).T
+        own_at = (rows >= 0).nonzero()[0]
         parts = ((own_at, own[own_at]), (places, self._cosines(passage_rows)))
         return maxima(len(own), parts), own
 
-    def context_lengths(self, *slots: Ints) -> Floats:
-        """Return the length of own + ½ · before + ½ · after, for vectors of length one, of these memories."""
+    def context_lengths(self, slots: Ints) -> Floats:
+        """Return the length of own + ½ · before + ½ · after, for vectors of length one; `slots` has a row of each, own last."""
         lengths, space = self._visible.context_lengths, self._space
-        found = lengths.take(slots[0])
+        found: Floats = lengths.take(slots[-1])
         new = np.isnan(found).nonzero()[0]
         if len(new):
-            own, before, after = (np.where(which[new] >= 0, space.rows[which[new]], -1) for which in slots)
+            before, after, own = (np.where(which[new] >= 0, space.rows[which[new]], -1) for which in slots)
             square = space.lengths(own) + (space.lengths(before) + space.lengths(after)) / 4
             square += space.products(own, before) + space.products(own, after)
             square += space.products(before, after) / 2
             found[new] = np.sqrt(np.maximum(square, 0))
-            lengths[slots[0][new]] = found[new]
+            lengths[slots[-1][new]] = found[new]
         return found
 
     def of_sessions(self, count: int, place: Ints) -> Floats:
@@ -122,6 +121,12 @@ class Similarity:
         rows, cosines = self._visible.rows.nonzero()[0], np.zeros(len(self._space) + 1, np.float32)
         cosines[rows] = self._space.cosines(rows, self._query)
         self._compared.append((rows, cosines[rows]))
+        return cosines
+
+    def _cosines_or_0(self, rows: Ints) -> Floats:
+        """Return the cosine of each of these rows; 0 where it is -1."""
+        cosines, there = np.zeros(rows.shape, np.float32), rows >= 0
+        cosines[there] = self._cosines(rows[there])
         return cosines
 
     def _cosines(self, rows: Ints) -> Floats:

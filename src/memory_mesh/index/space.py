@@ -65,6 +65,7 @@ class Space:
         self.model, dimension = model, model[1]
         base = base or {"codes": np.empty((0, dimension), np.int8), "weights": np.zeros(0), "vector_slots": np.zeros(0)}
         self._base = base["codes"]
+        self._packed: simd.PackedMatrix | None = None  # the base in the order that the kernel reads
         self._bits = _Bits(base["bits"], base["mean"]) if "bits" in base else None
         self._codes = GrowingArray(np.empty((0, dimension), np.int8))
         self._weights = GrowingArray(np.array(base["weights"], np.float32))
@@ -145,8 +146,13 @@ class Space:
         """Return the cosine of each vector with the query, by row, and a 0."""
         padded, old = np.empty(len(self) + 1, np.float32), len(self._base)
         cosines, padded[-1] = padded[:-1], 0
-        _dot(query.codes, self._base, cosines[:old])
-        _dot(query.codes, self._codes.values, cosines[old:])
+        if self._packed:
+            cosines[:old] = np.asarray(simd.dots_packed(query.codes[None, :], self._packed)).reshape(-1)
+        elif old:
+            _dot(query.codes, self._base, cosines[:old])
+            self._packed = simd.dots_pack(self._base, dtype="int8") if simd else None  # for the next query
+        if old < len(self):
+            _dot(query.codes, self._codes.values, cosines[old:])
         cosines *= self._weights.values
         cosines *= np.float32(query.weight)
         return padded

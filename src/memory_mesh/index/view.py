@@ -14,6 +14,9 @@ from memory_mesh.index.arrays import Array, Flags, Floats, GrowingArray, Ints, M
 from memory_mesh.index.space import Space
 from memory_mesh.index.table import MISSING, Table, name_code
 
+_MAX_NAMES = 256
+OWN = 2  # the row of the memories themselves in the result of `View.around`
+
 
 class VisibleVectors:
     """The vectors of a space that belong to the readable memories of a view."""
@@ -105,9 +108,11 @@ class View:
         self._linked = GrowingArray(np.zeros(0, np.bool_))  # by session: whether its part of `_around` is known
         self.memories, self.corpus = 0, Corpus(0, 0)  # in scope, with any status; BM25 scores against those with keywords
         self.documents = 0  # readable memories
+        self.excluded: dict[str, int] = {}  # by reason: memories in scope that are not readable
         self._alone = Corpus(0, 0)  # memories without a session, each a session by itself
         self.sessions = Corpus(0, 0)
         self._slot_of_speaker: dict[int, int] = {}  # by code: a memory, which was readable
+        self._addressed: dict[str, list[int]] = {}  # by name, since the last update
         self._vectors: dict[Model, VisibleVectors] = {}
         self.update(np.arange(len(table)))
 
@@ -147,19 +152,14 @@ class View:
         """Return how many readable memories contain a keyword."""
         return int(np.count_nonzero(self.readable[self._table.postings(word)[0]]))
 
-    def excluded(self) -> dict[str, int]:
-        """Return how many memories of the reader's scope are excluded, by reason."""
-        with_status = int(self._table.by_scope.values[self._with_status, 0].sum())
-        return {"status": self.memories - with_status, "expired": with_status - self.documents}
-
     def neighbours(self, slots: Ints) -> tuple[Ints, Ints]:
         """Return the readable memory before and after each of these readable ones in its session; -1: none."""
-        _, before, after, *_ = self.around(slots)
+        before, after, *_ = self.around(slots)
         return before, after
 
     def around(self, slots: Ints) -> Ints:
-        """Return these readable memories, the previous and the next one of each in its session, the ones before the previous and
-        after the next, in a row each; -1: none."""
+        """Return the previous and the next of each of these readable memories in its session, in row `OWN` the memories
+        themselves, then the ones before the previous and after the next; -1: none."""
         codes = self.session_codes.take(slots)
         linked = self._linked.values.take(codes)
         if not linked.all():
@@ -178,6 +178,13 @@ class View:
 
     def addressed(self, name: str) -> list[int]:
         """Return the codes of the speakers that readable memories address by a name: of each session the one who spoke before."""
+        if name not in self._addressed:
+            if len(self._addressed) >= _MAX_NAMES:
+                self._addressed.clear()
+            self._addressed[name] = self._find_addressed(name)
+        return self._addressed[name]
+
+    def _find_addressed(self, name: str) -> list[int]:
         table = self._table
         slots = ((table.column("addressee") == name_code(name)) & self.readable).nonzero()[0]
         if not len(slots):
@@ -208,6 +215,7 @@ class View:
         """Decide again whether these slots, each given once, are readable: they are new, dead or expired."""
         table, slots = self._table, np.asarray(changed)
         everything = slots
+        self._addressed.clear()
         self._grow()
         in_scope = self._in_scope[table.column("scope")[slots]]
         self._visible.values[slots] = in_scope
@@ -219,6 +227,8 @@ class View:
         self.readable[slots] = readable
         self.documents += int(change.sum())
         self.memories, with_keywords, length = table.by_scope.values[list(self._scopes)].sum(axis=0).tolist()
+        with_status = int(table.by_scope.values[self._with_status, 0].sum())
+        self.excluded = {"status": self.memories - with_status, "expired": with_status - self.documents}
         self.corpus = Corpus(with_keywords, length)
         sessions, lengths = table.column("session")[slots], change * table.column("length")[slots]
         self.session_codes[slots] = np.where(readable, sessions, -2)
@@ -245,7 +255,7 @@ class View:
         self._scratch.grow(slots + 1, -1)
         known = self._around.size
         self._around.grow(slots, -1)
-        self._around.values[known:, 0] = np.arange(known, slots)
+        self._around.values[known:, OWN] = np.arange(known, slots)
         self.session_lengths.grow(len(names.sessions), 0)
         self._linked.values[-1:] = False
         self._linked.grow(len(names.sessions) + 1, value=False)
@@ -258,11 +268,11 @@ class View:
         order = _session_order(self._table, slots, groups)
         slots, groups = slots[order], groups[order]
         around = np.full((len(slots), 5), -1, np.int32)
-        around[:, 0] = slots
-        for steps in (1, 2):
+        around[:, OWN] = slots
+        for steps, column in ((1, 0), (2, OWN + 1)):
             together = groups[steps:] == groups[:-steps]
-            around[steps:, 2 * steps - 1] = np.where(together, slots[:-steps], -1)
-            around[:-steps, 2 * steps] = np.where(together, slots[steps:], -1)
+            around[steps:, column] = np.where(together, slots[:-steps], -1)
+            around[:-steps, column + 1] = np.where(together, slots[steps:], -1)
         self._around.values[slots] = around
         self._linked.values[sessions] = True
         for vectors in self._vectors.values():

@@ -4,6 +4,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Sequence
+from typing import Any
 
 from memory_mesh.core.errors import InvalidInput
 from memory_mesh.core.model import Key, Row
@@ -22,6 +23,15 @@ def dumped_texts(texts: list[str]) -> str:
     if not joint.isprintable() or "\\" in joint or joint.count('"') != 2 * max(len(texts) - 1, 0):
         return encode_json(texts)
     return f'["{joint}"]' if texts else "[]"
+
+
+def loaded_texts(text: str) -> Any:
+    """Return a list of texts from JSON. Most are empty, and most others can be split, which is faster than a parser."""
+    if text == "[]":
+        return []
+    texts = text[2:-2].split('","')
+    is_joined = "\\" not in text and text.count('"') == 2 * len(texts) and text.startswith('["') and text.endswith('"]')
+    return texts if is_joined and text.isprintable() else json.loads(text)
 
 
 def mark_of(version: int, nonce: str) -> str:

@@ -94,8 +94,10 @@ def without_speakers(text: str, speakers: Collection[str], *, language: str = "e
     def is_speaker(word: str) -> bool:
         if has_capitals and not word[0].isupper():
             return False
+        if word.casefold() in words:
+            return True
         word_stems = tokens(word, language=language)
-        return word.casefold() in words or (bool(word_stems) and stems.issuperset(word_stems))
+        return bool(word_stems) and stems.issuperset(word_stems)
 
     rest = _NAME.sub(lambda match: "" if is_speaker(match.group(1)) else match.group(), text)
     if rest == text:

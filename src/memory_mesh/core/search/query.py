@@ -50,17 +50,17 @@ class Pool:
 # A missing neighbour or vector counts as 0; a memory without a session forms a session by itself. A neighbour is the previous or
 # the next memory of the same session that the reader can see with the same statuses.
 SIGNALS = (
-    "keywords",  # BM25 of the memory
     "keywords_before",  # BM25 of the previous neighbour
     "keywords_behind",  # BM25 of the next neighbour
+    "keywords",  # BM25 of the memory
     "keywords_context",  # BM25 of the memory and its neighbours as one document
     "keywords_session",  # BM25 of its whole session as one document among sessions
     "coverage",  # fraction of the query's weight whose words the memory contains, 0–1
     "coverage_context",  # the same for the memory and its neighbours
     "coverage_wide",  # the same for the memory and two neighbours on each side
-    "vectors",  # cosine of its best passage
     "vectors_before",
     "vectors_behind",
+    "vectors",  # cosine of its best passage
     "vectors_context",  # cosine of ½ · previous + own + ½ · next
     "vectors_session",  # best cosine within its session
     "length",  # number of keywords

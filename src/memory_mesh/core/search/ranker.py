@@ -46,7 +46,7 @@ POOL_FEATURES = (
 ODDS = ("slope", "bias")
 _UNCHANGED_AT = np.array([_AT[name] for name in _UNCHANGED])
 _NEIGHBOURS_SPAN = slice(_AT[_NEIGHBOURS[0]], _AT[_NEIGHBOURS[-1]] + 1)
-_MAY_BE_PENDING_AT = [_AT[name] for name in ("vectors", "vectors_context", "vectors_session")]
+_MAY_BE_PENDING = slice(_AT["vectors"], _AT["vectors_session"] + 1)
 _MAXIMA_AT, _OF_BEST_AT = (np.array([_ROW[name] for name in names]) for names in (_MAXIMA, _OF_BEST))
 
 _MAX_DEVIATION = 4.0
@@ -252,9 +252,9 @@ def features(pool: Pool) -> Features:
         return Features(rows, np.zeros(1 + len(KINDS), np.float32))
     signals = np.array([pool.signals[name] for name in _SIGNALS])
     by_vectors = bool(signals[_AT["vectors"]].any())
-    if by_vectors:
-        for at in _MAY_BE_PENDING_AT:
-            _fill_pending(signals[at])
+    if by_vectors and not signals[_MAY_BE_PENDING].all():
+        for cosines in signals[_MAY_BE_PENDING]:
+            _fill_pending(cosines)
     first, second = len(_DEVIATIONS), len(_DEVIATIONS) + len(_FRACTIONS)
     _deviations(signals[:first], rows[:first])
     _fractions(signals[len(_COVERAGE) : len(_COVERAGE) + len(_FRACTIONS)], rows[first:second])
@@ -309,13 +309,12 @@ def _deviations(rows: Signal, out: Signal) -> None:
     weight = size / (size + _SMALL_POOL)
     factors = np.divide(weight, spread, out=np.zeros_like(spread), where=spread > _TINY)
     np.multiply(out, factors[:, None], out=out)
-    np.clip(out, -_MAX_DEVIATION * weight, _MAX_DEVIATION * weight, out=out)
+    np.maximum(out, np.float32(-_MAX_DEVIATION * weight), out=out)
+    np.minimum(out, np.float32(_MAX_DEVIATION * weight), out=out)
 
 
 def _fill_pending(cosines: Signal) -> None:
     """Replace the 0 of memories whose vector is pending by the mean of the others."""
-    if cosines.all():
-        return
     missing = cosines == 0
-    if not missing.all():
+    if missing.any() and not missing.all():
         cosines[missing] = cosines[~missing].mean()

@@ -32,7 +32,7 @@ from memory_mesh.core.model import (
     Vector,
     fields_of,
 )
-from memory_mesh.stores.base import dumped_texts, encode_json
+from memory_mesh.stores.base import dumped_texts, encode_json, loaded_texts
 from memory_mesh.stores.sqlite import moves
 
 VERSION = 6
@@ -347,8 +347,7 @@ def _encoded(row: Row, layout: Layout) -> list[Any]:
 
 # How a stored value is read back, by type; other types need no conversion.
 _READERS: Mapping[Type, Callable[[Any], Value]] = {
-    # Most lists are empty; skip the parser for them.
-    Type.TEXTS: lambda text: [] if text == "[]" else json.loads(text),
+    Type.TEXTS: loaded_texts,
     Type.JSON: json.loads,
     Type.BOOL: bool,
 }
@@ -368,7 +367,7 @@ class Reading:
 
     columns: str
     fields: tuple[str, ...]
-    converted: tuple[tuple[str, Callable[[Any], Value]], ...]
+    converted: tuple[tuple[int, Callable[[Any], Value]], ...]  # at these places of `fields`
 
 
 @cache
@@ -382,7 +381,7 @@ def reading_of(kind: Kind) -> Reading:
     return Reading(
         ", ".join([*base, *further, *derived, *(table.physical(column.name) for column in own)]),
         tuple(column.name for column in own),
-        tuple((column.name, _READERS[column.type]) for column in own if column.type in _READERS),
+        tuple((place, _READERS[column.type]) for place, column in enumerate(own) if column.type in _READERS),
     )
 
 
@@ -393,11 +392,10 @@ def rows_of(kind: Kind, cursor: Iterable[Sequence[Any]]) -> list[Row]:
         more = json.loads(extra) if extra else {}
         if type(revision) is not int or type(more) is not dict:  # edited by hand
             raise StoreCorrupt(f"the {kind} {shown(id_)} cannot be read: unexpected columns", remedy="restore a backup")
-        fields = {name: value for name, value in zip(reading.fields, values, strict=True) if value is not None}
-        for name, convert in reading.converted:
-            if name in fields and (value := convert(fields.pop(name))) is not None:
-                fields[name] = value
-        fields = {**more, **fields} if more else fields
+        for place, convert in reading.converted:
+            if (value := values[place]) is not None:
+                values[place] = convert(value)
+        fields = more | {name: value for name, value in zip(reading.fields, values, strict=True) if value is not None}
         row = Row.from_fields(
             kind=kind, id=id_, partition=partition, created_at=created_at, revision=revision, number=number, fields=fields,
             vector=Vector(model, data) if data is not None and model is not None else None, replaces=0,
