@@ -55,21 +55,21 @@ if TYPE_CHECKING:
     from memory_mesh.core.model import BackedUp as BackedUp
     from memory_mesh.core.model import DamagedRow as DamagedRow
     from memory_mesh.core.model import EndedSession as EndedSession
+    from memory_mesh.core.model import Erasure as Erasure
     from memory_mesh.core.model import Extraction as Extraction
+    from memory_mesh.core.model import Forgotten as Forgotten
     from memory_mesh.core.model import HealthStatus as HealthStatus
     from memory_mesh.core.model import Imported as Imported
+    from memory_mesh.core.model import Ingested as Ingested
     from memory_mesh.core.model import MemoryRecord as MemoryRecord
     from memory_mesh.core.model import Migration as Migration
     from memory_mesh.core.model import Passage as Passage
+    from memory_mesh.core.model import Reembedded as Reembedded
     from memory_mesh.core.model import SearchResult as SearchResult
     from memory_mesh.core.model import Sighting as Sighting
     from memory_mesh.core.search import CacheStats as CacheStats
     from memory_mesh.core.search import Explanation as Explanation
     from memory_mesh.faces.mesh import MemoryStats as MemoryStats
-    from memory_mesh.flows.embed import Reembedded as Reembedded
-    from memory_mesh.flows.erase import Erasure as Erasure
-    from memory_mesh.flows.erase import Forgotten as Forgotten
-    from memory_mesh.flows.folders import Ingested as Ingested
     from memory_mesh.wiring.context_manager import AsyncMemoryContextManager as AsyncMemoryContextManager
     from memory_mesh.wiring.context_manager import MemoryContextManager as MemoryContextManager
     from memory_mesh.wiring.mesh import AsyncMemoryMesh as AsyncMemoryMesh
@@ -89,13 +89,11 @@ _NAMES = {
     ),
     "core.learning": "Distilled Heartbeat HeritageChain JobRun LessonBlock LessonContext ReflectionResult",
     "core.model": (
-        "BackedUp DamagedRow EndedSession Extraction HealthStatus Imported MemoryRecord Migration Passage SearchResult Sighting"
+        "BackedUp DamagedRow EndedSession Erasure Extraction Forgotten HealthStatus Imported Ingested MemoryRecord Migration "
+        "Passage Reembedded SearchResult Sighting"
     ),
     "core.search": "CacheStats Explanation",
     "faces.mesh": "MemoryStats",
-    "flows.embed": "Reembedded",
-    "flows.erase": "Erasure Forgotten",
-    "flows.folders": "Ingested",
     "wiring.context_manager": "AsyncMemoryContextManager MemoryContextManager",
     "wiring.mesh": "AsyncMemoryMesh MemoryMesh",
     "wiring.migration": "migrate",

@@ -114,6 +114,16 @@ def test_small_commands_load_nothing_heavy(environ):
     assert "sqlglot" in lines[1]
 
 
+def test_a_command_loads_only_the_flows_that_it_runs(environ):
+    code = (
+        "import sys; from memory_mesh.interfaces.main import run; flows = {'memory_mesh.flows.' + n for n in ('write', 'search', "
+        "'embed', 'lessons', 'erase', 'folders', 'filters')}; run(['stats']); print('loaded:', *(flows & sys.modules.keys())); "
+        "run(['store', '--content', 'x']); print('loaded:', 'memory_mesh.flows.write' in sys.modules)"
+    )
+    told = ran(environ, sys.executable, "-c", code).stdout.decode()
+    assert [line for line in told.splitlines() if line.startswith("loaded:")] == ["loaded:", "loaded: True"]
+
+
 @pytest.mark.sample(3)
 @pytest.mark.parametrize(
     ("command", "code", "error"),

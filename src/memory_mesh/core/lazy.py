@@ -1,6 +1,7 @@
-"""A property that is computed on first use."""
+"""A property that is computed on first use, and a module that is loaded on first use."""
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any, Generic, Self, TypeVar, overload
 
 Value = TypeVar("Value")
@@ -30,3 +31,13 @@ class lazy_property(Generic[Value]):  # noqa: N801 - used like `property`
         value: Value = self._compute(instance)
         instance.__dict__[self._name] = value
         return value
+
+
+class LazyModule:
+    """A module that is loaded when one of its names is used: a command that needs one flow does not wait for the others."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(import_module(self._name), name)

@@ -1,14 +1,20 @@
 """The methods of `MemoryMesh` that learn: lessons, reflections, heritage and scheduled jobs."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from memory_mesh.core.intake import Metadata
+from memory_mesh.core.lazy import LazyModule
 from memory_mesh.core.learning import Distilled, Heartbeat, HeritageChain, JobRun, LessonBlock, LessonContext, ReflectionResult
 from memory_mesh.core.model import (
     MemoryRecord,
 )
 from memory_mesh.faces.handle import Handle
-from memory_mesh.flows import lessons, write
+
+if TYPE_CHECKING:
+    from memory_mesh.flows import lessons, write
+else:
+    lessons, write = LazyModule("memory_mesh.flows.lessons"), LazyModule("memory_mesh.flows.write")
 
 
 class Learning(Handle):

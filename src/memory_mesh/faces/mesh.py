@@ -6,21 +6,28 @@ The docstrings are the reference of the public API; `tools/stubs.py` copies them
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from os import PathLike
-from typing import overload
+from typing import TYPE_CHECKING, overload
 
 from memory_mesh.core import checks
 from memory_mesh.core.checks import whole_number
 from memory_mesh.core.errors import InvalidInput
 from memory_mesh.core.intake import Item, Message, Metadata, NewText, Selection, is_list, read_items, read_texts
+from memory_mesh.core.lazy import LazyModule
 from memory_mesh.core.learning import Spending
 from memory_mesh.core.model import (
     MIN_IMPORTANCE,
     BackedUp,
     Change,
+    Checked,
     EndedSession,
+    Erasure,
     Extraction,
+    Filter,
+    Forgotten,
     Imported,
+    Ingested,
     MemoryRecord,
+    Reembedded,
     SearchResult,
     Sighting,
     Status,
@@ -32,13 +39,15 @@ from memory_mesh.core.search.passages import fitting
 from memory_mesh.core.text import shortened, shown_url
 from memory_mesh.faces.auditing import Auditing
 from memory_mesh.faces.learning import Learning
-from memory_mesh.flows import embed, erase, filters, folders, models, search, sightings, write
-from memory_mesh.flows.embed import Reembedded
-from memory_mesh.flows.erase import Erasure, Forgotten
-from memory_mesh.flows.filters import Filter
-from memory_mesh.flows.folders import Ingested
-from memory_mesh.flows.models import Checked
-from memory_mesh.flows.search import Request
+from memory_mesh.flows.context import count_by_status
+
+if TYPE_CHECKING:
+    from memory_mesh.flows import embed, erase, filters, folders, models, search, sightings, write
+else:
+    embed, erase, filters, folders, models, search, sightings, write = (
+        LazyModule(f"memory_mesh.flows.{name}")
+        for name in ("embed", "erase", "filters", "folders", "models", "search", "sightings", "write")
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,7 +273,7 @@ class Mesh(Learning, Auditing):
         characters together; a first one that is longer is shortened. Raises `InvalidInput` for a blank query, and
         `InvalidFilter` for an invalid filter.
         """
-        request = Request(
+        request = search.Request(
             query=query, limit=limit, statuses=status, mode=mode, min_score=min_score, ranker=ranker, max_chars=max_chars
         ).with_filter(filter)
         return search.search(self._in_session(session_id), request, use_cache=use_cache)
@@ -275,9 +284,9 @@ class Mesh(Learning, Auditing):
         ranker: str | None = None,
     ) -> Explanation:  # fmt: skip
         """Search, and return for each result its rank in every channel and its features, and how many were left out and why."""
-        request = Request(query=query, limit=limit, statuses=status, mode=mode, min_score=min_score, ranker=ranker).with_filter(
-            filter
-        )
+        request = search.Request(
+            query=query, limit=limit, statuses=status, mode=mode, min_score=min_score, ranker=ranker
+        ).with_filter(filter)
         return search.explain(self._in_session(session_id), request)
 
     def reembed(self, *, progress: Progress | None = None) -> Reembedded:
@@ -293,7 +302,7 @@ class Mesh(Learning, Auditing):
     def stats(self) -> MemoryStats:
         """Return how many memories are visible by status, where they are stored, and what paid models cost."""
         context = self._reading()
-        counts = search.count_by_status(context)
+        counts = count_by_status(context)
         today, in_all = models.spending(context.state.ledger, context.clock())
         return MemoryStats(
             total_memories=sum(counts.values()),

@@ -12,7 +12,25 @@ from memory_mesh.core.cancel import check_cancelled, record_written
 from memory_mesh.core.errors import Conflict, ContentAltered, InvalidInput, MemoryDisabled, NotFound, StoreBusy, shown
 from memory_mesh.core.intake import Limits
 from memory_mesh.core.learning import Accounts
-from memory_mesh.core.model import BY_NAME, Head, Key, Kind, Memory, Reader, Row, SearchResult, Where, fault, visible
+from memory_mesh.core.model import (
+    BY_NAME,
+    Head,
+    In,
+    Key,
+    Kind,
+    Memory,
+    Reader,
+    Row,
+    SearchResult,
+    Status,
+    Where,
+    all_of,
+    equals,
+    fault,
+    partitions,
+    visible,
+    visible_to,
+)
 from memory_mesh.core.options import Options
 from memory_mesh.core.pending import SearchLog, UsageCounter
 from memory_mesh.core.ports import (
@@ -246,6 +264,23 @@ def paged(context: Context, kind: Kind, where: Where) -> Iterator[Row]:
     while rows := context.store.find(kind, where, limit=_PAGE, after=last):
         yield from rows
         last = rows[-1]
+
+
+def count_by_status(context: Context) -> dict[str, int]:
+    """Return how many memories the reader can see of each status that occurs."""
+    if not context.options.enable_memory:
+        return {}
+    shared, *own = partitions(context.reader)
+    # Every agent of the user sees the whole shared partition, which counts faster without a condition on each row.
+    parts = [
+        all_of(equals("user_id", context.reader.user_id), equals("partition", shared)),
+        all_of(visible_to(context.reader), In("partition", tuple(own))),
+    ]
+    counts = {
+        status.value: sum(context.store.count(Kind.MEMORY, all_of(part, equals("status", status))) for part in parts)
+        for status in Status
+    }
+    return {status: count for status, count in counts.items() if count}
 
 
 def require_memory(context: Context, memory_id: str, *, any_reader: bool = False) -> Memory:

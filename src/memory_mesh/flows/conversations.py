@@ -31,11 +31,11 @@ from memory_mesh.core.search import Query
 from memory_mesh.core.text import shown_url
 from memory_mesh.flows import embed, write
 from memory_mesh.flows.chains import own_audit_rows
-from memory_mesh.flows.context import Context, Plan, check_texts, commit, intact
+from memory_mesh.flows.context import Context, Plan, check_texts, commit, count_by_status, intact
 from memory_mesh.flows.embed import Vectors
 from memory_mesh.flows.filters import text_of
 from memory_mesh.flows.prepare import prepare
-from memory_mesh.flows.search import Request, count_by_status, is_readable, readable, search
+from memory_mesh.flows.search import Request, is_readable, readable, search
 
 _NEAREST = 20  # candidates of each channel that are compared with a new interaction
 _ARCHIVED_AT_ONCE = 500

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING
 
 from memory_mesh.core.cancel import check_cancelled
 from memory_mesh.core.errors import Conflict, EmbeddingError, MemoryMeshError, ModelMismatch, SettingsError
-from memory_mesh.core.model import In, Key, Kind, Memory, Meta, Row, Value, Vector, batches, checked, iso
+from memory_mesh.core.model import In, Key, Kind, Memory, Meta, Reembedded, Row, Value, Vector, batches, checked, iso
 from memory_mesh.core.ports import Embedder, Progress, no_progress
-from memory_mesh.core.reprs import short_repr
 from memory_mesh.core.text import TokenCounter, estimate
 from memory_mesh.flows.context import Context, Plan, read_once
 
@@ -262,17 +261,6 @@ def _embedding_errors(embedder: Embedder) -> Iterator[None]:
 _STAGED_AT_ONCE = 64  # memories in one batch: the most that a stopped run loses
 _MOVED_AT_ONCE = 500  # more: nothing is embedded, so a stopped run loses little
 _MAX_ROUNDS = 100  # each round finds only what others wrote during the one before
-
-
-@dataclass(frozen=True, slots=True)
-class Reembedded:
-    """The result of `reembed`."""
-
-    __repr__ = short_repr
-
-    model: str
-    embedded: int  # memories that got a vector
-    changed_from: str | None = None  # the previous model of the store, if it changed
 
 
 def reembed(context: Context, progress: Progress) -> Reembedded:

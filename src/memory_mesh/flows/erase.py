@@ -20,6 +20,7 @@ from memory_mesh.core.intake import Kept, keep_without
 from memory_mesh.core.learning import Statement
 from memory_mesh.core.model import (
     Block,
+    Erasure,
     In,
     Key,
     Kind,
@@ -33,7 +34,6 @@ from memory_mesh.core.model import (
     may_erase,
     partitions,
 )
-from memory_mesh.core.reprs import short_repr
 from memory_mesh.core.search import tokens
 from memory_mesh.flows.chains import audit_rows, needed_entries, new_entry, own_chain
 from memory_mesh.flows.context import Context, Plan, check_texts, write_plan
@@ -43,50 +43,6 @@ from memory_mesh.flows.write import plan_passages, retain_entry, revise
 _AT_ONCE = 1000
 _ERASE = {"action": "erase"}
 _AUTHOR = ("agent_id", "session_id")  # the columns of a scope that the sightings of a memory may differ in
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Erasure:
-    """The proof of an erasure: the ids of what was erased and of the blocks that record it."""
-
-    __repr__ = short_repr
-
-    memories: tuple[str, ...] = ()
-    rows: int = 0  # deleted rows: memories, revisions, passages, links, counters
-    tombstones: tuple[str, ...] = ()  # blocks that lost their text
-    blocks: tuple[str, ...] = ()  # erasure blocks that were written
-    kept: tuple[str, ...] = ()  # memories that agents or sessions outside the scope stored too
-    bytes_freed: bool = True  # False: the bytes stay in the files until the store is closed, or until `compact`
-
-    def __add__(self, other: "Erasure") -> "Erasure":
-        sums = {name: getattr(self, name) + getattr(other, name) for name in ("memories", "rows", "tombstones", "blocks", "kept")}
-        return Erasure(**sums, bytes_freed=self.bytes_freed and other.bytes_freed)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ErasureCheck:
-    """What was looked for after an erasure, by some characters of each text, and what was found."""
-
-    texts: int  # different texts: contents, older contents, queries
-    too_short: int = 0  # texts that are too short to be looked for
-    found_before: int  # of them in the files before the erasure: the control
-    found: tuple[tuple[str, str], ...] = ()  # the ids of texts that are still in a file, and the names of the files
-    shared: int = 0  # texts that are still in the files because memories of others have the same words
-    rows_left: int = 0  # rows of the user that the store still has
-
-    @property
-    def clean(self) -> bool:
-        return not (self.found or self.rows_left)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Forgotten(Erasure):
-    """The proof that a user was forgotten."""
-
-    __repr__ = short_repr
-
-    damaged: tuple[str, ...] = ()  # chains of searches that are broken, and so keep their queries
-    check: ErasureCheck | None = None  # with `verify`
 
 
 def erase(context: Context, memory_ids: Sequence[str]) -> Erasure:

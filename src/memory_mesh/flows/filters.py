@@ -12,7 +12,7 @@ from typing import Any
 
 from memory_mesh.core import model
 from memory_mesh.core.errors import InvalidFilter, InvalidInput, shown
-from memory_mesh.core.model import FILTERABLE, METADATA, And, Compare, In, IsNull, Like, Not, Op, Or, Scalar, Type, Where
+from memory_mesh.core.model import FILTERABLE, METADATA, And, Compare, Filter, In, IsNull, Like, Not, Op, Or, Scalar, Type, Where
 
 _MAX_CHARS = 10_000
 _MAX_PATTERN_CHARS = 1_000
@@ -25,9 +25,6 @@ _ORDERS: dict[str, Op] = {"$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}
 _OPERATORS = ("$eq", "$ne", "$in", "$nin", *_ORDERS)
 _JOINS: dict[str, type[And | Or]] = {"$and": And, "$or": Or}
 _FLIPPED: dict[Op, Op] = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
-
-
-Filter = str | Mapping[str, object]
 
 
 def where_of(given: Filter | None) -> Where:

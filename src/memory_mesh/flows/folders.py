@@ -6,54 +6,35 @@ the transaction that adds it, so two concurrent runs store it once.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from hashlib import sha256
 
 from memory_mesh.core.errors import InvalidInput, NotFound
 from memory_mesh.core.intake import NewText, Selection, draft, file_print, folder_print, read_content
-from memory_mesh.core.model import Compare, In, Kind, Memory, Status, Value, all_of, batches, equals, iso, not_expired, partitions
+from memory_mesh.core.model import (
+    Compare,
+    Failed,
+    Gone,
+    In,
+    Ingested,
+    Kind,
+    Memory,
+    Status,
+    Value,
+    all_of,
+    batches,
+    equals,
+    iso,
+    not_expired,
+    partitions,
+)
 from memory_mesh.core.ports import Folder, Listed, Progress
-from memory_mesh.core.reprs import short_repr
 from memory_mesh.flows.context import Context, Plan, commit, intact
 from memory_mesh.flows.embed import Vectors
 from memory_mesh.flows.prepare import prepare
 from memory_mesh.flows.write import plan_add, update
 
 BATCH_FILES, BATCH_CHARS = 64, 100_000
-
-
-@dataclass(frozen=True, slots=True)
-class Failed:
-    """A file that was not stored, and why. A path that ends with a slash is a folder."""
-
-    __repr__ = short_repr
-
-    source: str
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class Gone:
-    """A memory whose file is no longer in the folder. It is kept until it is deleted."""
-
-    __repr__ = short_repr
-
-    source: str
-    id: str
-
-
-@dataclass(frozen=True, slots=True)
-class Ingested:
-    """The result of ingesting a folder."""
-
-    __repr__ = short_repr
-
-    root: str
-    added: int = 0
-    updated: int = 0
-    unchanged: int = 0
-    failed: list[Failed] = field(default_factory=list)
-    gone: list[Gone] = field(default_factory=list)
 
 
 def ingest(context: Context, path: str, selection: Selection, *, type_: str | None, progress: Progress) -> Ingested:

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 from memory_mesh.core import audit
 from memory_mesh.core.errors import InvalidInput, shown
-from memory_mesh.core.model import ANYTHING, Kind, Reader, equals, iso, partition
+from memory_mesh.core.model import ANYTHING, ErasureCheck, Forgotten, Kind, Reader, equals, iso, partition
 from memory_mesh.flows.audit import heads, prune_before
 from memory_mesh.flows.context import Context, Plan, check_texts, commit, paged
-from memory_mesh.flows.erase import ErasureCheck, Forgotten, delete_all
+from memory_mesh.flows.erase import delete_all
 
 # A part of a text that every place writes the same: rows as they are, history and blocks as JSON and in wire format.
 _RUN = re.compile(r'[^"\\;\x00-\x1f]+')

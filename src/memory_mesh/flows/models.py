@@ -8,27 +8,12 @@ from threading import Lock
 from memory_mesh.core.cancel import uncancellable
 from memory_mesh.core.errors import MemoryDisabled, MemoryMeshError, SettingsError, StoreError, StoreReadOnly
 from memory_mesh.core.learning import Accounts, Caps, DailySpending, Price, Spending, totals
-from memory_mesh.core.model import Meta, iso
+from memory_mesh.core.model import Checked, Meta, iso
 from memory_mesh.core.ports import NO_FILE, Clock, IdSource, Store, StoreFile, Tokens
-from memory_mesh.core.reprs import short_repr
 from memory_mesh.flows.context import Context, Plan, write_plan
-from memory_mesh.flows.embed import embed_texts
 
 _SPENDING = "spending "  # the prefix of the entry of a day
 _PSEUDONYM_KEY = "pseudonym_key"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Checked:
-    """The result of checking one model."""
-
-    __repr__ = short_repr
-
-    part: str  # language model, embedder
-    model: str | None = None  # None: not configured
-    ok: bool = True
-    detail: str
-    remedy: str = ""
 
 
 def check_models(context: Context) -> tuple[Checked, ...]:
@@ -55,6 +40,8 @@ def _check_chat(context: Context) -> Checked:
 def _check_embedder(context: Context) -> Checked:
     if context.embedder is None:
         return Checked(part="embedder", detail="none is set; memories are found by keywords")
+    from memory_mesh.flows.embed import embed_texts  # opening a store does not need it
+
     began = context.clock()
     try:
         vector = embed_texts(context.embedder, ["a sign of life"])[0]

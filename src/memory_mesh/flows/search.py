@@ -18,6 +18,7 @@ from memory_mesh.core.model import (
     ANYTHING,
     Change,
     Compare,
+    Filter,
     In,
     Kind,
     Memory,
@@ -38,7 +39,7 @@ from memory_mesh.core.search.people import proper_names, speaker_roles, without_
 from memory_mesh.core.search.times import time_spans
 from memory_mesh.flows import embed, usage
 from memory_mesh.flows.context import Context, check_texts, find_memory, intact, require_memory
-from memory_mesh.flows.filters import Filter, text_of, where_of
+from memory_mesh.flows.filters import text_of, where_of
 from memory_mesh.flows.passages import best_passages, within
 
 if TYPE_CHECKING:
@@ -149,23 +150,6 @@ def _position(context: Context, memory_id: str | None) -> Row | None:
     if ms is None:
         raise NotFound(f"no memory {shown(memory_id)} to continue after", remedy="check the id, or list from the start")
     return Row(kind=Kind.MEMORY, id="", partition="", created_at=iso(ms + 1))
-
-
-def count_by_status(context: Context) -> dict[str, int]:
-    """Return how many memories the reader can see of each status that occurs."""
-    if not context.options.enable_memory:
-        return {}
-    shared, *own = model.partitions(context.reader)
-    # Every agent of the user sees the whole shared partition, which counts faster without a condition on each row.
-    parts = [
-        all_of(equals("user_id", context.reader.user_id), equals("partition", shared)),
-        all_of(model.visible_to(context.reader), In("partition", tuple(own))),
-    ]
-    counts = {
-        status.value: sum(context.store.count(Kind.MEMORY, all_of(part, equals("status", status))) for part in parts)
-        for status in Status
-    }
-    return {status: count for status, count in counts.items() if count}
 
 
 def history(context: Context, memory_id: str) -> list[Change]:

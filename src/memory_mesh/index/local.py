@@ -4,7 +4,6 @@ Before each query it asks the store for changes, so it reflects every write of e
 files: they may be deleted at any time, and a damaged one is built again. numpy is loaded by the first query.
 """
 
-import ctypes
 import sys
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -315,5 +314,7 @@ class Partition:
 def _release_memory() -> None:
     """Return freed memory to the system: building an index frees a kilobyte for each memory, which glibc would keep."""
     if sys.platform == "linux":
+        import ctypes  # few processes build an index
+
         with suppress(OSError, AttributeError):  # another C library
             ctypes.CDLL(None).malloc_trim(0)

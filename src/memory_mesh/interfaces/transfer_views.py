@@ -3,8 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import asdict
 
-from memory_mesh.core.model import BackedUp, Imported, Migration
-from memory_mesh.flows.erase import Forgotten
+from memory_mesh.core.model import BackedUp, Forgotten, Imported, Migration
 from memory_mesh.interfaces.audit_views import write_export
 from memory_mesh.interfaces.render import NAME, Answer, counted, one_line, size
 from memory_mesh.interfaces.values import Call

@@ -10,13 +10,21 @@ from dataclasses import asdict, replace
 
 from memory_mesh.core.errors import NotFound, shown
 from memory_mesh.core.learning import Distilled, Heartbeat, JobRun, LessonBlock, Spending
-from memory_mesh.core.model import Change, EndedSession, Extraction, MemoryRecord, SearchResult, Sighting
+from memory_mesh.core.model import (
+    Change,
+    Checked,
+    EndedSession,
+    Erasure,
+    Extraction,
+    Gone,
+    Ingested,
+    MemoryRecord,
+    Reembedded,
+    SearchResult,
+    Sighting,
+)
 from memory_mesh.core.search import Explained, Explanation
 from memory_mesh.faces.mesh import MemoryStats
-from memory_mesh.flows.embed import Reembedded
-from memory_mesh.flows.erase import Erasure
-from memory_mesh.flows.folders import Gone, Ingested
-from memory_mesh.flows.models import Checked
 from memory_mesh.interfaces.audit_views import anchored, blocks, exported, heads, rekeyed, verdicts  # noqa: F401  (found by name)
 from memory_mesh.interfaces.reflection_views import heritage, reflection  # noqa: F401  (found by name)
 from memory_mesh.interfaces.reflection_views import heritage_lines as _heritage_lines

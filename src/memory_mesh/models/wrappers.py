@@ -5,7 +5,7 @@ import logging
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from threading import Lock
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from memory_mesh.core.errors import (
     AnswerUnreadable,
@@ -16,10 +16,16 @@ from memory_mesh.core.errors import (
     Unreachable,
     UnsafeAddress,
 )
+from memory_mesh.core.lazy import LazyModule
 from memory_mesh.core.model import Json, Vector
 from memory_mesh.core.ports import NO_TOKENS, ChatModel, Embedder, Meter, Prompt, Reply, Tokens
 from memory_mesh.forks import fork_safe
-from memory_mesh.models.providers import JsonClient, overestimate_tokens, reported_tokens
+
+if TYPE_CHECKING:  # only the models of providers are metered
+    from memory_mesh.models import providers
+    from memory_mesh.models.providers import JsonClient
+else:
+    providers = LazyModule("memory_mesh.models.providers")
 
 CACHE_SIZE = 1000
 EMBED = "embed"  # the operation under which embedding is counted
@@ -93,7 +99,7 @@ class MeteredChat:
 
     def reply(self, prompt: Prompt) -> Reply:
         parts = (prompt.system, prompt.user, json.dumps(prompt.schema) if prompt.schema else "")  # the model reads the schema too
-        limit = Tokens(sum(map(overestimate_tokens, parts)), prompt.max_tokens)
+        limit = Tokens(sum(map(providers.overestimate_tokens, parts)), prompt.max_tokens)
         ticket = self._meter.reserve(prompt.operation, self.model, limit)
         reply = _call(lambda: self._inner.reply(prompt), self._meter, ticket, limit)
         self._meter.commit(ticket, reply.tokens)
@@ -103,15 +109,15 @@ class MeteredChat:
 class MeteredClient:
     """Counts the calls to `/embeddings`. It wraps the client because only there the server's own count is visible."""
 
-    def __init__(self, client: JsonClient, meter: Meter, model: str) -> None:
+    def __init__(self, client: "JsonClient", meter: Meter, model: str) -> None:
         self._client, self._meter, self._model = client, meter, model
 
     def post(self, path: str, body: Mapping[str, Json]) -> Mapping[str, Json]:
         texts = body.get("input")
-        limit = Tokens(sum(overestimate_tokens(str(text)) for text in texts) if isinstance(texts, list) else 0)
+        limit = Tokens(sum(providers.overestimate_tokens(str(text)) for text in texts) if isinstance(texts, list) else 0)
         ticket = self._meter.reserve(EMBED, self._model, limit)
         answer = _call(lambda: self._client.post(path, body), self._meter, ticket, limit)
-        sent = reported_tokens(answer.get("usage"), "prompt_tokens")
+        sent = providers.reported_tokens(answer.get("usage"), "prompt_tokens")
         self._meter.commit(ticket, limit if sent is None else Tokens(sent))
         return answer
 

@@ -21,12 +21,18 @@ from memory_mesh.core.model import (
     BackedUp,
     Block,
     Change,
+    Checked,
     EndedSession,
+    Erasure,
     Extraction,
+    Filter,
+    Forgotten,
     GivenClock,
     Head,
     Imported,
+    Ingested,
     MemoryRecord,
+    Reembedded,
     SearchResult,
     Sighting,
     Status,
@@ -34,11 +40,6 @@ from memory_mesh.core.model import (
 from memory_mesh.core.ports import ChatModel, Embedder, IdSource, Progress, Step, Store
 from memory_mesh.core.search import CacheStats, Explanation
 from memory_mesh.faces.mesh import MemoryStats, Mesh
-from memory_mesh.flows.embed import Reembedded
-from memory_mesh.flows.erase import Erasure, Forgotten
-from memory_mesh.flows.filters import Filter
-from memory_mesh.flows.folders import Ingested
-from memory_mesh.flows.models import Checked
 
 class MemoryMesh(Mesh):
     """Memory for AI agents, in a file or in the process.

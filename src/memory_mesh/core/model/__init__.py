@@ -7,7 +7,8 @@ from memory_mesh.core.model.records import (
     Usage, change_id, creation, revise, since_visible, visible_from,
 )
 from memory_mesh.core.model.results import (
-    BackedUp, DamagedRow, EndedSession, Extraction, FailedLine, HealthStatus, Imported, Migration,
+    BackedUp, Checked, DamagedRow, EndedSession, Erasure, ErasureCheck, Extraction, Failed, FailedLine, Forgotten, Gone,
+    HealthStatus, Imported, Ingested, Migration, Reembedded,
 )
 from memory_mesh.core.model.rows import (
     BASE, BY_NAME, COLUMNS, CONTENTS, FILTERABLE, INT_MAX, MOVING, REQUIRED, WITH_VECTOR, Column, Hit, Json, Key, Kind, Row,
@@ -19,17 +20,17 @@ from memory_mesh.core.model.scope import (
 )
 from memory_mesh.core.model.times import GivenClock, Ids, as_clock, iso, millis, parse_time, time_of_id
 from memory_mesh.core.model.where import (
-    ANYTHING, METADATA, And, Anything, Compare, In, IsNull, Like, Not, Op, Or, Where, all_of, equals, is_list, like,
+    ANYTHING, METADATA, And, Anything, Compare, Filter, In, IsNull, Like, Not, Op, Or, Where, all_of, equals, is_list, like,
 )
 
 __all__ = [
     "ANYTHING", "BASE", "BY_NAME", "COLUMNS", "CONTENTS", "FILTERABLE", "INT_MAX", "METADATA", "MIN_IMPORTANCE", "MOVING",
-    "REQUIRED", "WITH_VECTOR", "And", "Anything", "BackedUp", "Block", "Change", "Column", "Compare", "DamagedRow",
-    "EndedSession", "Extraction", "FailedLine", "GivenClock", "Head", "HealthStatus", "Hit", "Ids", "Imported", "In",
-    "IsNull", "Json", "Key", "Kind", "Like", "Memory", "MemoryRecord", "MemoryType", "Meta", "Migration", "Not", "Op", "Or",
-    "Passage", "Reach", "Reader", "Receipt", "Row", "Scalar", "Sealed", "SearchResult", "Sighting", "Skill", "Status",
-    "Type", "Usage", "Used", "Value", "Vector", "Where", "all_of", "as_clock", "batches", "change_id", "checked",
-    "creation", "equals", "fault", "fields_of", "in_project", "is_list", "iso", "like", "may_erase", "millis",
-    "not_expired", "parse_time", "partition", "partition_for", "partitions", "reach_of", "revise", "since_visible",
-    "time_of_id", "visible", "visible_from", "visible_to",
+    "REQUIRED", "WITH_VECTOR", "And", "Anything", "BackedUp", "Block", "Change", "Checked", "Column", "Compare", "DamagedRow",
+    "EndedSession", "Erasure", "ErasureCheck", "Extraction", "Failed", "FailedLine", "Filter", "Forgotten", "GivenClock",
+    "Gone", "Head", "HealthStatus", "Hit", "Ids", "Imported", "In", "Ingested", "IsNull", "Json", "Key", "Kind", "Like",
+    "Memory", "MemoryRecord", "MemoryType", "Meta", "Migration", "Not", "Op", "Or", "Passage", "Reach", "Reader", "Receipt",
+    "Reembedded", "Row", "Scalar", "Sealed", "SearchResult", "Sighting", "Skill", "Status", "Type", "Usage", "Used", "Value",
+    "Vector", "Where", "all_of", "as_clock", "batches", "change_id", "checked", "creation", "equals", "fault", "fields_of",
+    "in_project", "is_list", "iso", "like", "may_erase", "millis", "not_expired", "parse_time", "partition", "partition_for",
+    "partitions", "reach_of", "revise", "since_visible", "time_of_id", "visible", "visible_from", "visible_to",
 ]

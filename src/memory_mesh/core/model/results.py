@@ -111,3 +111,105 @@ class HealthStatus:
     @property
     def ok(self) -> bool:
         return self.status == "healthy"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Reembedded:
+    """The result of `reembed`."""
+
+    __repr__ = short_repr
+
+    model: str
+    embedded: int  # memories that got a vector
+    changed_from: str | None = None  # the previous model of the store, if it changed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Erasure:
+    """The proof of an erasure: the ids of what was erased and of the blocks that record it."""
+
+    __repr__ = short_repr
+
+    memories: tuple[str, ...] = ()
+    rows: int = 0  # deleted rows: memories, revisions, passages, links, counters
+    tombstones: tuple[str, ...] = ()  # blocks that lost their text
+    blocks: tuple[str, ...] = ()  # erasure blocks that were written
+    kept: tuple[str, ...] = ()  # memories that agents or sessions outside the scope stored too
+    bytes_freed: bool = True  # False: the bytes stay in the files until the store is closed, or until `compact`
+
+    def __add__(self, other: "Erasure") -> "Erasure":
+        sums = {name: getattr(self, name) + getattr(other, name) for name in ("memories", "rows", "tombstones", "blocks", "kept")}
+        return Erasure(**sums, bytes_freed=self.bytes_freed and other.bytes_freed)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErasureCheck:
+    """What was looked for after an erasure, by some characters of each text, and what was found."""
+
+    texts: int  # different texts: contents, older contents, queries
+    too_short: int = 0  # texts that are too short to be looked for
+    found_before: int  # of them in the files before the erasure: the control
+    found: tuple[tuple[str, str], ...] = ()  # the ids of texts that are still in a file, and the names of the files
+    shared: int = 0  # texts that are still in the files because memories of others have the same words
+    rows_left: int = 0  # rows of the user that the store still has
+
+    @property
+    def clean(self) -> bool:
+        return not (self.found or self.rows_left)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Forgotten(Erasure):
+    """The proof that a user was forgotten."""
+
+    __repr__ = short_repr
+
+    damaged: tuple[str, ...] = ()  # chains of searches that are broken, and so keep their queries
+    check: ErasureCheck | None = None  # with `verify`
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Failed:
+    """A file that was not stored, and why. A path that ends with a slash is a folder."""
+
+    __repr__ = short_repr
+
+    source: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Gone:
+    """A memory whose file is no longer in the folder. It is kept until it is deleted."""
+
+    __repr__ = short_repr
+
+    source: str
+    id: str
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Ingested:
+    """The result of ingesting a folder."""
+
+    __repr__ = short_repr
+
+    root: str
+    added: int = 0
+    updated: int = 0
+    unchanged: int = 0
+    failed: list[Failed] = field(default_factory=list)
+    gone: list[Gone] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Checked:
+    """The result of checking one model."""
+
+    __repr__ = short_repr
+
+    part: str  # language model, embedder
+    model: str | None = None  # None: not configured
+    ok: bool = True
+    detail: str
+    remedy: str = ""

@@ -166,7 +166,7 @@ def _compiler(kind: Kind) -> Compiler:
     """Return the compiler of conditions on a kind. A field that the kind lacks is NULL in every row."""
     table, known = table_of(kind), {*BASE, *(column.name for column in fields_of(kind))}
     columns = {name: table.expression(name) if name in known else "NULL" for name in BY_NAME}
-    return Compiler({**columns, "kind": f"'{kind.value}'"}.__getitem__)
+    return Compiler({**columns, "kind": f"'{kind}'"}.__getitem__)
 
 
 def page(kind: Kind, where: Where, *, limit: int | None, after: Row | None) -> Sql:
