@@ -371,6 +371,15 @@ def test_another_text_has_another_fingerprint(other: str) -> None:
 
 
 @pytest.mark.req("MESH-078")
+@pytest.mark.parametrize(
+    ("one", "other"), [("10² cells", "102 cells"), ("H₂O", "H2O"), ("2½ cups", "21/2 cups"), ("in Maßen", "in Massen")]
+)
+def test_raised_digits_fractions_and_the_sharp_s_are_another_text(one: str, other: str) -> None:
+    assert print_of(one) == print_of(f" {one} ")
+    assert print_of(one) != print_of(other)
+
+
+@pytest.mark.req("MESH-078")
 def test_every_part_of_the_scope_and_the_place_in_a_session_counts() -> None:
     prints = [
         print_of(),

@@ -208,6 +208,26 @@ def test_a_recall_that_could_find_nothing_says_so(filled: MemoryContextManager) 
         filled.recall_memories("deploy", memory_type="lesson")
     with pytest.raises(InvalidInput, match="expected one of global, session"):
         filled.recall_memories("deploy", memory_type="event")
+    for skill in ("", 5, ["ops"], {"ops": 1}):
+        with pytest.raises(InvalidInput, match=r"skill_name is .*; expected a non-empty text"):
+            filled.recall_memories("deploy", skill_name=skill)
+    with pytest.raises(InvalidInput, match="include_lessons is 1; expected True or False"):
+        filled.recall_memories("deploy", include_lessons=1)
+
+
+@pytest.mark.req("MESH-009", "MESH-025")
+def test_hidden_and_foreign_memories_are_not_recalled_nor_taken_for_known(house: House) -> None:
+    manager = MemoryContextManager(mesh=house.mesh(embedder=HashingEmbedder()))
+    given = ("Where is the key?", "In the vault.")
+    for status in ("archived", "quarantined", "superseded", "disputed"):
+        stored = manager.capture_interaction(*given)
+        assert texts(manager.recall_memories("key vault")) == [stored.content]
+        house.change(stored.id, status=status)
+        assert manager.recall_memories("key vault") == []
+    eve = manager.scoped(user_id="eve")
+    assert eve.recall_memories("key vault") == []
+    assert eve.capture_interaction(*given) is not None
+    assert manager.recall_memories("key vault") == []
 
 
 def test_recall_is_precise(house: House, monkeypatch: pytest.MonkeyPatch) -> None:

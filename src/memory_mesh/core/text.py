@@ -54,6 +54,9 @@ class LazyRegex:
     def fullmatch(self, text: str) -> re.Match[str] | None:
         return self._pattern.fullmatch(text)
 
+    def split(self, text: str) -> list[str]:
+        return self._pattern.split(text)
+
     def sub(self, replacement: str | Callable[[re.Match[str]], str], text: str) -> str:
         return self._pattern.sub(replacement, text)
 

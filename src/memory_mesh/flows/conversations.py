@@ -88,10 +88,7 @@ def recall(
     include_lessons: bool,
 ) -> list[SearchResult]:  # fmt: skip
     """Return the memories that are relevant to a query, in precise mode; lessons only with `include_lessons`."""
-    if memory_type is not None and memory_type not in list(MemoryType):
-        raise InvalidInput(f"memory_type is {shown(memory_type)}", expected=f"one of {', '.join(MemoryType)}")
-    if memory_type == MemoryType.LESSON and not include_lessons:
-        raise InvalidInput("memory_type is 'lesson', and lessons are left out", remedy="set include_lessons=True")
+    _check_recall(memory_type, skill_name, include_lessons)
     given = {"memory_type": memory_type, "metadata.skill_name": skill_name}
     restrictions = [equals(name, value) for name, value in given.items() if value is not None]
     where = all_of(*restrictions, *([] if memory_type == MemoryType.LESSON else [Not(_LESSON), Not(_TAGGED)]))
@@ -100,6 +97,17 @@ def recall(
     used = {name: value for name, value in given.items() if value is not None}
     filter_ = text_of({**used, "include_lessons": include_lessons})  # for the audit chain
     return search(context, Request(query=query, limit=limit, filter=filter_, where=where, mode="precise"), use_cache=use_cache)
+
+
+def _check_recall(memory_type: object, skill_name: object, include_lessons: object) -> None:
+    if memory_type is not None and memory_type not in list(MemoryType):
+        raise InvalidInput(f"memory_type is {shown(memory_type)}", expected=f"one of {', '.join(MemoryType)}")
+    if skill_name is not None and not (isinstance(skill_name, str) and skill_name.strip()):
+        raise InvalidInput(f"skill_name is {shown(skill_name)}", expected="a non-empty text")
+    if not isinstance(include_lessons, bool):
+        raise InvalidInput(f"include_lessons is {shown(include_lessons)}", expected="True or False")
+    if memory_type == MemoryType.LESSON and not include_lessons:
+        raise InvalidInput("memory_type is 'lesson', and lessons are left out", remedy="set include_lessons=True")
 
 
 def _injectable(context: Context) -> Where:
