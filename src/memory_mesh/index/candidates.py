@@ -412,7 +412,7 @@ def _write_other_signals(query: Query, candidates: Candidates, named_speakers: M
         named[list(named_speakers)] = list(named_speakers.values())
         out[_AT["speaker"]] = named.take(speakers)
     if query.roles:
-        in_role = np.array([*(name.casefold() in query.roles for name in names), False])
+        in_role = np.array([*(query.roles.get(name.casefold(), 0.0) for name in names), 0.0], np.float32)
         out[_AT["role"]] = in_role.take(speakers)
     if query.spans:
         out[_AT["when"]] = _when(query.spans, table.column("event").take(slots))
