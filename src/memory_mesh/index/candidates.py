@@ -45,7 +45,8 @@ def find_candidates(query: Query, partitions: Iterable[tuple[Table, View, Flags 
     parts = [PartitionQuery.of(query, list(words), table, view, flags) for table, view, flags in partitions if len(table)]
     counts = _document_counts(parts)
     views = [(part.table, part.view) for part in parts]
-    if corrections := find_corrections([word for word, count in zip(words, counts, strict=False) if not count], views):
+    unknown = [word for word, count in zip(words, counts, strict=False) if not count]
+    if corrections := find_corrections(unknown, views, query.is_word):
         words = with_corrections(words, corrections)
         parts = [replace(part, postings=QueryPostings(part.table, part.view, list(words))) for part in parts]
         counts = _document_counts(parts)

@@ -4,7 +4,7 @@
 """
 
 from collections import OrderedDict
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
@@ -33,6 +33,8 @@ class Query:
     roles: Mapping[str, float] = field(default_factory=dict)  # speakers, in lower case, that the text refers to as "I" or "you"
     names: frozenset[str] = frozenset()  # the tokens that look like names
     where: Where = ANYTHING  # the caller's filter
+    # Whether a token stands for a word that the embedder knows. Such a word is not corrected, though no memory contains it.
+    is_word: Callable[[str], bool] = field(default=lambda _: False, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
