@@ -14,11 +14,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.quality.fitting import Floats, bounded, listwise, logistic, newton
+from bench.quality.fitting import Floats, bounded, isotonic, listwise, logistic, newton
 from bench.quality.lessons import AWAY, Lessons, World
 from bench.quality.measuring import auc, figures, mean
 from bench.quality.pools import Pools
@@ -28,18 +29,23 @@ from memory_mesh.core.search import Signal
 from memory_mesh.core.search.ranker import FEATURES, ODDS, POOL_FEATURES, Features, Model, features, log_odds, pool_features
 from memory_mesh.core.search.weights import KINDS, Weight, Weights
 
+Curve: TypeAlias = tuple[Sequence[float], Sequence[float]]  # scores, and what they become
+
 TARGET = Path(__file__).parents[1] / "src" / "memory_mesh" / "core" / "search" / "weights.py"
 MARKER = "# --- written by bench.train_ranker ---\n\n"
 
 # Settings, chosen on LongMemEval's chats and on LoCoMo's conversations 1–5.
-MIN_SCORES = {"recall": 0.005, "precise": 0.17}  # of the best result
+MIN_SCORES = {"recall": 0.005, "precise": 0.165}  # of the best result
 OTHERS_FRACTION = 0.2  # of the minimum score: enough for the other results if the best one reaches it
 FIXED = {"speaker": 0.9}  # in our talks only one of two people is ever asked about, so what a name is worth cannot be learnt
 RIDGE = (1e-2, 2e-3)  # of weights, and of what a kind of pool adds to them
 # What each is learnt on, and how much a kind of world counts: the order, and the chances if the answer is there and if it is not.
 RANKED = {"talk": 4.0, "chats": 1.0, "chat": 0.5, "haystack": 1.0}
 TRUSTED = {"talk": 3.0, "chats": 1.0, "chat": 1.0, "haystack": 1.0, "few": 1.0}
-DOUBTED = {"gone": 1.0, "swapped": 2.0, "strangers": 0.5, "chat": 1.0, "haystack": 1.0, "few": 1.0, "unrelated": 3.0}
+DOUBTED = {"gone": 1.0, "swapped": 4.0, "strangers": 0.5, "chat": 1.0, "haystack": 1.0, "few": 1.0, "unrelated": 3.0}
+# The scores at which the curve of calibration is learnt, and on what: real chats, all of which compete for each question.
+KNOTS, CALIBRATED_ON = (0.0, 0.02, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0), "chats"
+SHOWN = 10  # results of a question
 RIVALS = 150  # candidates that are compared with the right ones
 
 # May count against a memory; everything else is a reason for it.
@@ -75,14 +81,16 @@ def main() -> None:
     options = parser.parse_args()
     pairs = list(_examples(options.data, local(options.vectors)))
     learnt = {}
+    curve: Curve = (0.0, 1.0), (0.0, 1.0)
     for name, examples in zip(("BY_VECTORS", "BY_KEYWORDS"), zip(*pairs, strict=True), strict=True):
         used = [example for example in examples if example]
         if options.check:
             check(name, used)
         else:
             learnt[name] = teach(used)
+            curve = curve if learnt.keys() > {name} else calibration(used)  # by vectors; few stores have none
     if not options.check:
-        TARGET.write_text(written(learnt), encoding="utf-8")
+        TARGET.write_text(written(learnt, curve), encoding="utf-8")
 
 
 def teach(examples: Sequence[Example]) -> Weights:
@@ -224,10 +232,7 @@ def haystacks(data: Path, *, away: bool) -> Iterator[World]:
 def check(name: str, examples: Sequence[Example]) -> None:
     """Half against half."""
     print(f"\n{name}: learnt on half of the questions, tested on the other half")
-    tested = []
-    for half in (0, 1):
-        model = Model(teach([example for example in examples if example.number % 2 != half]))
-        tested += [(example, model.scores(example.features)) for example in examples if example.number % 2 == half]
+    tested = list(_tested(examples))
     wrong = {
         kind: [float(values.max()) for example, values in tested if example.kind == kind and example.away] for kind in DOUBTED
     }
@@ -249,12 +254,34 @@ def reliability(tested: Sequence[tuple[Example, Signal]]) -> str:
     )
 
 
-def written(learnt: Mapping[str, Weights]) -> str:
+def calibration(examples: Sequence[Example]) -> Curve:
+    """Learn on half of the questions, and return how often the results of the other half are right, by score."""
+    judged = [
+        (score, example.ids[at] in example.gold)
+        for example, values in _tested(examples)
+        if example.kind == CALIBRATED_ON and not example.away
+        for at, score in zip(np.argsort(-values, kind="stable")[:SHOWN], -np.sort(-values, kind="stable")[:SHOWN], strict=True)
+    ]
+    scores, fractions = isotonic(*(np.array(each, np.float64) for each in zip(*judged, strict=True)))
+    near = [np.abs(scores - knot) <= max(0.02, 0.15 * knot) for knot in KNOTS]
+    found = [float(fractions[each].mean()) if each.any() else knot for knot, each in zip(KNOTS, near, strict=True)]
+    return KNOTS, (0.0, *(round(each, 3) for each in np.maximum.accumulate(found[1:]).tolist()))
+
+
+def _tested(examples: Sequence[Example]) -> Iterator[tuple[Example, Signal]]:
+    """Yield each example with its scores by a model of the other half of the questions."""
+    for half in (0, 1):
+        model = Model(teach([example for example in examples if example.number % 2 != half]))
+        for example in (example for example in examples if example.number % 2 == half):
+            yield example, model.scores(example.features, calibrated=False)
+
+
+def written(learnt: Mapping[str, Weights], curve: Curve) -> str:
     """Return the module of weights with new numbers below the marker."""
     head = TARGET.read_text(encoding="utf-8").partition(MARKER)[0] + MARKER
     cuts = "{" + ", ".join(f'"{mode}": {cut}' for mode, cut in MIN_SCORES.items()) + "}"
     models = "".join(f"\n{name} = {_shown(weights)}\n" for name, weights in learnt.items())
-    return f"{head}MIN_SCORES = {cuts}\nOTHERS_FRACTION = {OTHERS_FRACTION}\n{models}"
+    return f"{head}MIN_SCORES = {cuts}\nOTHERS_FRACTION = {OTHERS_FRACTION}\nCALIBRATION = {curve}\n{models}"
 
 
 def _shown(weights: Weights) -> str:

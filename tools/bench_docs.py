@@ -90,7 +90,8 @@ _RELIABILITY = """\
 Results are grouped by score, with the ten best results of each question. If scores are probabilities, then the fraction of right
 results is the mean score.
 
-- *Own conversation*: LoCoMo's questions. Neither the ranker nor its calibration has seen these conversations.
+- *Own conversation*: the questions of LoCoMo's conversations 6–10. Neither the ranker nor its calibration has seen them. The
+  curve of calibration was learnt on LongMemEval; that it is learnt there on whole chats was chosen on conversations 1–5.
 - *Own, and swapped names*: the same, and as many questions that nothing answers, with names that occur in the conversation.
 - *Mixed memories*: the unrelated questions of the section above and their control questions.
 - Evidence is labelled sparsely: a result that answers the question but is not in the labels counts as wrong.
@@ -207,6 +208,13 @@ def _quality(result: Mapping[str, Any] | None, peers: Mapping[str, Any] | None) 
     yield "![recall at 10](../bench/results/quality.svg)\n"
     yield _KINDS
     yield _table(["set", "kind", "questions", *_BY_KIND], list(_kinds(result["sets"])))
+    if "violations" in result:
+        shown = [
+            f"{_set(each['set'])}, {each['part']}: {each['figure']} "
+            f"({each['low']:+.1f} to {each['high']:+.1f} against {each['baseline']})"
+            for each in result["violations"]
+        ]
+        yield f"Below a baseline by more than chance, of all figures, sets and kinds: {'; '.join(shown) or 'none'}.\n"
     if nothing := result.get("nothing"):
         yield from _nothing(nothing, result["min_scores"])
     if reliability := result.get("reliability"):

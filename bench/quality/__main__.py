@@ -43,6 +43,7 @@ def main() -> None:
     evaluation.measure_mixed(read_mixed())
     embedder.save()
     report.show_nothing(evaluation.nothing)
+    report.show_violations(evaluation.sets)
     if set(names) == set(SETS):
         report.keep(evaluation, command, options.out)
 

@@ -73,8 +73,9 @@ class Evaluation:
                 "wrong conversation, its names in the question": separation(right, [_best(each.swapped) for each in some]),
                 "recall@5 kept": {mode: _kept(some, ranker) for mode, ranker in (("recall", OURS), ("precise", PRECISE))},
             }
-        real = [(score, id_ in each.question.gold) for each in results for id_, score in each.ours]
-        wrong = [(score, False) for each in results for _, score in each.swapped]
+        held_out = parts[_HELD_OUT] or results
+        real = [(score, id_ in each.question.gold) for each in held_out for id_, score in each.ours]
+        wrong = [(score, False) for each in held_out for _, score in each.swapped]
         self.reliability["own conversation"] = reliability(real)
         self.reliability["own, and swapped names"] = reliability([*real, *wrong])
 

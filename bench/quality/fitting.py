@@ -105,3 +105,16 @@ def newton(rows: Floats, right: Floats, weights: Floats, *, steps: int = 50, rid
         curve = (rows * (chances * (1 - chances) * weights)[:, None]).T @ rows + ridge * np.eye(len(found))
         found = found - np.linalg.solve(curve, slope)
     return found
+
+
+def isotonic(values: Floats, right: Floats) -> tuple[Floats, Floats]:
+    """Return the values in order, and the fraction of right ones at each, which never falls (pool adjacent violators)."""
+    order = np.argsort(values, kind="stable")
+    blocks: list[tuple[float, int]] = []  # sum and size
+    for each in right[order].tolist():
+        block = (each, 1)
+        while blocks and blocks[-1][0] * block[1] >= block[0] * blocks[-1][1]:
+            before = blocks.pop()
+            block = (before[0] + block[0], before[1] + block[1])
+        blocks.append(block)
+    return values[order], np.repeat([total / size for total, size in blocks], [size for _, size in blocks])

@@ -14,6 +14,7 @@ from memory_mesh.core.ports import Embedder
 from memory_mesh.core.scrubbing import ScrubSettings
 from memory_mesh.core.scrubbing.settings import MESH_OVERRIDES
 from memory_mesh.core.search import Pool, Query, tokens
+from memory_mesh.core.search.languages import query_tokens
 from memory_mesh.core.search.people import proper_names, speaker_roles, without_speakers
 from memory_mesh.core.search.times import time_spans
 from memory_mesh.flows.embed import split_passages
@@ -61,7 +62,7 @@ class Pools:
     def _ask(self, question: Question, *, by_vectors: bool) -> Pool:
         snapshot, text, at = self._index.snapshot(_READER), question.text, question.at
         query = Query(
-            tokens=tokens(text),
+            tokens=query_tokens(text),
             vector=None,
             reader=_READER,
             at=at,

@@ -35,6 +35,25 @@ def show(name: str, result: Mapping[str, Any]) -> None:
             print(f"  ours − {best} ({figure}): {low:+.1f} to {high:+.1f}")
 
 
+def violations(sets: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return where ours is below a baseline by more than chance: set, part, figure, baseline and 95 % interval."""
+    return [
+        {"set": name, "part": part, "figure": figure, "baseline": best, "low": low, "high": high}
+        for name, result in sets.items()
+        for part, table in result["parts"].items()
+        for figure, (best, low, high) in table["ahead"].items()
+        if high < 0
+    ]
+
+
+def show_violations(sets: Mapping[str, Any]) -> None:
+    """Print where ours is below a baseline by more than chance."""
+    found = violations(sets)
+    print(f"\nBelow BM25, cosine or RRF by more than chance: {'' if found else 'nowhere'}")
+    for each in found:
+        print("  {set}, {part}: {figure}, ours − {baseline} {low:+.1f} to {high:+.1f}".format(**each))
+
+
 def show_nothing(nothing: Mapping[str, Any]) -> None:
     """Print what questions get that no memory answers."""
     for part, rows in nothing.items():
@@ -47,7 +66,7 @@ def keep(evaluation: Evaluation, command: str, folder: Path = RESULTS) -> None:
     tables = {name: result["parts"]["all"]["rankers"] for name, result in evaluation.sets.items()}
     _write(
         folder / "quality.json", command, sets=evaluation.sets, min_scores=MIN_SCORES, nothing=evaluation.nothing,
-        reliability=evaluation.reliability,
+        reliability=evaluation.reliability, violations=violations(evaluation.sets),
     )  # fmt: skip
     (folder / "quality.svg").write_text(picture(tables, "recall@10"), encoding="utf-8")
     (folder / "reliability.svg").write_text(diagram(evaluation.reliability), encoding="utf-8")

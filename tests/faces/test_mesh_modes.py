@@ -203,8 +203,15 @@ def test_a_query_that_the_embedder_only_spells_is_judged_by_its_words(house: Hou
     assert mesh.search("νερά", mode="recall")[0].content == GREEK[2]  # another form of the word, found by its letters
 
 
-@pytest.mark.parametrize("query", ["Why is it windy?", "Größe im Café?", "🎉🎉", "123 ½"])
-def test_a_latin_query_is_never_taken_as_spelled(house: House, query: str) -> None:
+def test_a_query_in_another_language_whose_words_the_embedder_splits_is_judged_by_its_words(house: House) -> None:
+    mesh, knows = (house.mesh(embedder=English(rate)) for rate in (0.5, 0.3))
+    mesh.add_many(GREEK)
+    assert mesh.search("Wie groß ist der Schrank?", mode="precise") == []
+    assert knows.search("Wie groß ist der Schrank?", mode="precise") != []
+
+
+@pytest.mark.parametrize("query", ["Why is it windy?", "Größe Café?", "🎉🎉", "123 ½"])
+def test_an_english_query_is_never_taken_as_spelled(house: House, query: str) -> None:
     mesh, knows = (house.mesh(embedder=English(rate)) for rate in (0.9, 0.3))
     mesh.add_many(GREEK)
     found, expected = ([hit.score for hit in each.search(query, min_score=0, use_cache=False)] for each in (mesh, knows))

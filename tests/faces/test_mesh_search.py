@@ -42,6 +42,20 @@ def test_a_misspelt_word_is_found_and_explained(mesh: MemoryMesh) -> None:
     assert mesh.search("granitte", ranker="rrf")[0].content == FACTS[2]
 
 
+class Tokenizer(HashingEmbedder):
+    """An embedder whose tokenizer has the word "scale"."""
+
+    def count(self, text: str) -> int:
+        return 1 if text == "scale" else len(text)
+
+
+def test_a_word_that_the_embedder_knows_is_not_corrected(house: House) -> None:
+    mesh = house.mesh(embedder=Tokenizer())
+    mesh.add("The sale at the harbour starts on Monday.")
+    assert mesh.explain("a scale, the habrour").corrections == {"habrour": "harbour"}
+    assert house.mesh(embedder=HashingEmbedder()).explain("a scale").corrections == {"scale": "sale"}
+
+
 def test_emoji_and_each_spelling_of_a_letter_are_found(house: House) -> None:
     mesh = house.mesh(embedder="none")
     mesh.add_many([("Frau Müller feiert 🎉", None), ("Herr Mueller zahlt", None), ("Søren sier hei", None)])

@@ -151,7 +151,7 @@ def queries(draw: st.DrawFn) -> Query:
         ),
         at=draw(st.sampled_from((iso(400), iso(1000), iso(2000)))),
         spans=draw(st.sampled_from(((), (), [(0.0, 1e-8)], [(-3.0, -1.0), (5.0, 9.0)]))),
-        roles=draw(st.sampled_from((frozenset(), frozenset({"bob", "user"})))),
+        roles=draw(st.sampled_from(({}, {"bob": 1.0, "user": 0.5}))),
         names=draw(st.frozensets(st.sampled_from(words))) if words else frozenset(),
         statuses=draw(st.sampled_from((("active",), ("active", "quarantined"), ("archived",)))),
         where=draw(wheres()),

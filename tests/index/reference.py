@@ -170,7 +170,7 @@ class _Search:
             "question_before": _asks(before),
             "speaker": max(float(self._named(row, self._query.tokens) == 1), self._named(row, self._unknown)),
             "speaker_known": float(speaker is not None),
-            "role": float(str(speaker or "").casefold() in self._query.roles),
+            "role": self._query.roles.get(str(speaker or "").casefold(), 0.0),
             "stranger": self._stranger,
             "when": max((_fit(span, row.value("event_time")) for span in self._query.spans), default=0.0),
         }

@@ -5,6 +5,7 @@ one of its first vector. Vectors of two models are never mixed or compared.
 """
 
 import logging
+import re
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -30,6 +31,8 @@ from memory_mesh.core.model import (
     iso,
 )
 from memory_mesh.core.ports import Embedder, Progress, no_progress
+from memory_mesh.core.search import tokens
+from memory_mesh.core.search.languages import function_words
 from memory_mesh.core.text import TokenCounter, estimate
 from memory_mesh.flows.context import Context, Plan, find_rows, paged, read_once
 
@@ -37,8 +40,9 @@ if TYPE_CHECKING:
     from memory_mesh.core.scrubbing import Chunk, ScrubSettings
 
 _META = "embedding"
+_WORD = re.compile(r"[^\W\d_]+")
 _LAST_LATIN = "\u02ff"
-_MIN_TOKENS, _MAX_TOKENS = 0.15, 0.8  # per letter, if a model has words for the script
+_MIN_TOKENS, _MAX_TOKENS, _MAX_LATIN = 0.15, 0.8, 0.33  # per letter, if a model has words for the script, or for the language
 _EMBEDDED_AT_ONCE = 256  # texts of one write between two reports of progress
 _log = logging.getLogger("memory_mesh")
 
@@ -193,11 +197,22 @@ def token_counter(context: Context) -> TokenCounter:
 def is_spelled(context: Context, text: str) -> bool:
     """Return whether the embedder has no words for the script of a text: it reads it letter by letter, or as one unknown word.
 
-    A model that was trained on English does so with Greek or Chinese. Vectors of such texts compare letters, not meanings.
+    A model that was trained on English does so with Greek or Chinese, and splits most words of German or Turkish into pieces.
+    Vectors of such texts compare letters, not meanings.
     """
-    if text.isascii() or max(text) <= _LAST_LATIN or not (letters := sum(map(str.isalpha, text))):
-        return False
-    return not _MIN_TOKENS <= token_counter(context)(text) / letters <= _MAX_TOKENS
+    in_latin = text.isascii() or max(text) <= _LAST_LATIN
+    letters = sum(map(str.isalpha, text)) if not in_latin or function_words(text) else 0
+    return letters > 0 and not _MIN_TOKENS <= token_counter(context)(text) / letters <= (_MAX_LATIN if in_latin else _MAX_TOKENS)
+
+
+def knows_word(context: Context, text: str, token: str) -> bool:
+    """Return whether `token` is the keyword of a word of the text that the embedder's tokenizer has as a whole: it splits typos.
+
+    A counter that splits the reversed word as little does not know words: it counts characters.
+    """
+    language, count = context.options.stemmer_language, token_counter(context)
+    words = (word for word in _WORD.findall(text) if tokens(word, language=language) == [token])
+    return any(count(word) == 1 < count(word[::-1]) for word in words)
 
 
 def passage_window(context: Context, otherwise: int) -> int:

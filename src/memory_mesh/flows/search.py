@@ -7,6 +7,7 @@ never show one that the reader may not see.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from memory_mesh.core import audit, model
@@ -35,7 +36,8 @@ from memory_mesh.core.model import (
 )
 from memory_mesh.core.options import SEARCH_MODES
 from memory_mesh.core.ports import Snapshot
-from memory_mesh.core.search import Explained, Explanation, Placing, Pool, Query, tokens
+from memory_mesh.core.search import Explained, Explanation, Placing, Pool, Query
+from memory_mesh.core.search.languages import query_tokens
 from memory_mesh.core.search.people import proper_names, speaker_roles, without_speakers
 from memory_mesh.core.search.times import time_spans
 from memory_mesh.flows import embed, usage
@@ -294,7 +296,7 @@ def _ranked(context: Context, snapshot: Snapshot, request: Request) -> _Ranked:
     # An embedder sees nothing that a store may not keep.
     # Unpaired surrogates are replaced: no store can hold them and no embedder can read them.
     text = context.query_gate().redact(request.query.encode("utf-8", "replace").decode())
-    query = _query(context, snapshot, request, tokens(text, language=context.options.stemmer_language), without_masks(text))
+    query = _query(context, snapshot, request, query_tokens(text, language=context.options.stemmer_language), without_masks(text))
     pool = snapshot.candidates(query, size=max(_POOL, 2 * request.limit))
     if query.vector and pool.without_vector:
         what = f"{pool.without_vector:,} memories have no vector of {query.vector.model} and are found by keywords"
@@ -347,6 +349,7 @@ def _query(context: Context, snapshot: Snapshot, request: Request, keywords: lis
         names=proper_names(text, language=language),
         statuses=tuple(request.statuses),
         where=request.where,
+        is_word=partial(embed.knows_word, context, text),
     )
     if not text.strip():
         return query

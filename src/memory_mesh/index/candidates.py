@@ -45,7 +45,8 @@ def find_candidates(query: Query, partitions: Iterable[tuple[Table, View, Flags 
     parts = [PartitionQuery.of(query, list(words), table, view, flags) for table, view, flags in partitions if len(table)]
     counts = _document_counts(parts)
     views = [(part.table, part.view) for part in parts]
-    if corrections := find_corrections([word for word, count in zip(words, counts, strict=False) if not count], views):
+    unknown = [word for word, count in zip(words, counts, strict=False) if not count]
+    if corrections := find_corrections(unknown, views, query.is_word):
         words = with_corrections(words, corrections)
         parts = [replace(part, postings=QueryPostings(part.table, part.view, list(words))) for part in parts]
         counts = _document_counts(parts)
@@ -412,7 +413,7 @@ def _write_other_signals(query: Query, candidates: Candidates, named_speakers: M
         named[list(named_speakers)] = list(named_speakers.values())
         out[_AT["speaker"]] = named.take(speakers)
     if query.roles:
-        in_role = np.array([*(name.casefold() in query.roles for name in names), False])
+        in_role = np.array([*(query.roles.get(name.casefold(), 0.0) for name in names), 0.0], np.float32)
         out[_AT["role"]] = in_role.take(speakers)
     if query.spans:
         out[_AT["when"]] = _when(query.spans, table.column("event").take(slots))

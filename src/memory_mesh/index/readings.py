@@ -1,6 +1,6 @@
 """Corrections of misspelt words and the speakers that a query names, from the memories that the reader can see."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import TypeAlias
@@ -17,13 +17,13 @@ _MAX_UNKNOWN = 16  # words and names of a query that are looked up: a long text 
 CORRECTED = 0.8  # the weight of a word that is one edit away from the word of the query
 
 
-def find_corrections(unknown: Iterable[str], views: Views) -> dict[str, str]:
+def find_corrections(unknown: Iterable[str], views: Views, is_word: Callable[[str], bool]) -> dict[str, str]:
     """Return the most frequent of the readable memories' words that each misspelt word may stand for."""
     corrections: dict[str, str] = {}
     for word in islice(unknown, _MAX_UNKNOWN):
         near = {other for table, _ in views for other in table.vocabulary.near(word)}
         found = _most_frequent(near, views) or _most_frequent(hidden_stems(word, language=views[0][0].language), views)
-        if found:
+        if found and not is_word(word):
             corrections[word] = found
     return corrections
 

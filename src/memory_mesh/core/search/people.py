@@ -11,6 +11,12 @@ _USER = frozenset({"user", "human"})
 _ASSISTANT = frozenset({"assistant", "ai", "bot", "model"})
 _I = re.compile(r"\b(?:i|me|my|mine|myself)\b", re.IGNORECASE)
 _YOU = re.compile(r"\b(?:you|your|yours|yourself)\b", re.IGNORECASE)
+# Not about what "you" said: requests ("Can you recommend a hotel?", but not "Can you remind me …"), and what "I" told you.
+_NOT_YOU = re.compile(
+    r"\b(?:(?:can|could|would|will|do|should|may)\s+you\b(?!\s+(?:please\s+)?(?:remind|remember|recall|repeat))"
+    r"|(?:thank|tell|told|asked?|gave|give|showed?|sent|send)\s+you\b)",
+    re.IGNORECASE,
+)
 _NAME = re.compile(r"([^\W\d_]+)(?:['’]s?\b)?")
 _INNER_WORD = re.compile(r"(?<![.?!:]\s)(?<!^)\b[^\W\d_]{2,}")  # not at the start of a sentence
 _POSSESSIVE = re.compile(r"\b([^\W\d_]{2,})['’]s\b")
@@ -20,6 +26,7 @@ _GREETING = re.compile(
     re.IGNORECASE,
 )
 
+_ALSO_I = 0.5  # the weight of "I" in a query that refers to "you" too
 NICKNAME = 0.9  # the closeness of a name and its nickname
 _BEGINNING, _MIN_BEGINNING = 0.8, 3  # Mel, Melanie
 _MIN_CLOSENESS = 0.5
@@ -41,10 +48,14 @@ william bill billy liam|zachary zack
 """
 
 
-def speaker_roles(text: str) -> frozenset[str]:
-    """Return the speakers of a chat, in lower case, that a query refers to as "I" or "you"."""
-    user = _USER if _I.search(text) else frozenset()
-    return user | _ASSISTANT if _YOU.search(text) else user
+def speaker_roles(text: str) -> dict[str, float]:
+    """Return the speakers of a chat, in lower case, that a query refers to as "I" or "you", with a weight.
+
+    A query that refers to both rather asks for what "you" said: "I" is in most questions.
+    """
+    asks_for_you = bool(_YOU.search(_NOT_YOU.sub(" ", text)))
+    user = dict.fromkeys(_USER, _ALSO_I if asks_for_you else 1.0) if _I.search(text) else {}
+    return user | dict.fromkeys(_ASSISTANT if asks_for_you else (), 1.0)
 
 
 def proper_names(text: str, *, language: str = "english") -> frozenset[str]:

@@ -4,7 +4,7 @@
 """
 
 from collections import OrderedDict
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
@@ -30,9 +30,11 @@ class Query:
     at: str  # the time of the query; memories that have expired by then are excluded
     statuses: Sequence[str] = ("active",)
     spans: Sequence[Span] = ()  # the times that the text names
-    roles: frozenset[str] = frozenset()  # speakers that the text refers to as "I" or "you", in lower case
+    roles: Mapping[str, float] = field(default_factory=dict)  # speakers, in lower case, that the text refers to as "I" or "you"
     names: frozenset[str] = frozenset()  # the tokens that look like names
     where: Where = ANYTHING  # the caller's filter
+    # Whether a token stands for a word that the embedder knows. Such a word is not corrected, though no memory contains it.
+    is_word: Callable[[str], bool] = field(default=lambda _: False, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +70,7 @@ SIGNALS = (
     "question_before",  # 1 if the previous neighbour's text does
     "speaker",  # 1 if the query names its speaker, less if by a nickname or with a typo
     "speaker_known",  # 1 if it has a speaker
-    "role",  # 1 if the query refers to its speaker as "I" or "you"
+    "role",  # 1 if the query refers to its speaker as "I" or "you"; ½ for "I" if the query refers to both
     # The names of the query that no readable memory contains, less if they are close to a known one, divided by one more than all
     # its names: one unknown name weakens a query, and only several make it one about others.
     "stranger",

@@ -5,6 +5,7 @@
   throughout.
 - Which candidate is it? A linear model. Each channel counts as a fraction of the pool's best and by its deviation from the mean;
   coverage and similarity count as they are, and so do speaker, time and form. Channels, coverage and times never lower a score.
+A curve then corrects the product where it was too high or too low on questions that the models had not seen.
 Every weight is a sum: its value for short turns of a talk, and what is added as far as the memories are long, or stand alone.
 `weights` holds the numbers.
 """
@@ -19,7 +20,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memory_mesh.core.search.query import Pool, Signal
-from memory_mesh.core.search.weights import BY_KEYWORDS, BY_VECTORS, KINDS, MIN_SCORES, NOTHING, OTHERS_FRACTION, Weights
+from memory_mesh.core.search.weights import (
+    BY_KEYWORDS,
+    BY_VECTORS,
+    CALIBRATION,
+    KINDS,
+    MIN_SCORES,
+    NOTHING,
+    OTHERS_FRACTION,
+    Weights,
+)
 
 K = 60  # the constant of reciprocal rank fusion
 
@@ -39,9 +49,10 @@ FEATURES = (
 )  # fmt: skip
 _ROW = {name: at for at, name in enumerate(FEATURES)}
 _MAXIMA = ("coverage", "vectors", "vectors_context", "speaker")
-_OF_BEST = ("coverage_context", "vectors_context")
+_OF_BEST = ("coverage_context", "vectors_context", "vectors")
 POOL_FEATURES = (
-    *(f"max_{name}" for name in _MAXIMA), *(f"best_{name}" for name in _OF_BEST), "no_stranger", "words", "documents", "bias",
+    *(f"max_{name}" for name in _MAXIMA), *(f"best_{name}" for name in _OF_BEST), "best_coverage_and_vectors", "max_keywords",
+    "no_stranger", "words", "documents", "bias",
 )  # fmt: skip
 ODDS = ("slope", "bias")
 _UNCHANGED_AT = np.array([_AT[name] for name in _UNCHANGED])
@@ -199,6 +210,7 @@ class Features:
     kinds: Signal  # 1, then how far the pool is of each kind in `weights.KINDS`, 0–1
     by_vectors: bool = False
     documents: int = 0  # memories that could have been candidates: the more, the better the best of them matches by chance
+    max_keywords: float = 0.0  # the best BM25 score, as log(1 + score): one common word is little evidence, even if it is all
 
     def named(self) -> dict[str, Signal]:
         """Return the features by name."""
@@ -218,14 +230,17 @@ class Model:
         """Return the weighted sum of each candidate's features."""
         return np.asarray(features.kinds @ self._candidate @ features.rows, np.float32)
 
-    def scores(self, features: Features, *, spelled: bool = False) -> Signal:
-        """Return the probability of each candidate, 0–1."""
+    def scores(self, features: Features, *, spelled: bool = False, calibrated: bool = True) -> Signal:
+        """Return the probability of each candidate, 0–1; for learning the curve of calibration, without it."""
         if not features.rows.shape[1]:
             return np.zeros(0, np.float32)
         points = self.points(features)
         slope, bias = (features.kinds @ self._odds).tolist()
         chance = model(by_vectors=False)._chance_by_words(features, points) if spelled else self._chance(features, points)
-        return np.asarray(chance / (1 + np.exp(-bias - slope * log_odds(points))), np.float32)
+        scores = chance / (1 + np.exp(-bias - slope * log_odds(points)))
+        # Learnt on memories of sessions; of others the scores are probabilities as they are.
+        together = 1 - features.kinds[1 + KINDS.index("alone")] if calibrated else 0.0
+        return np.asarray(scores + together * (np.interp(scores, *CALIBRATION) - scores), np.float32)
 
     def _chance(self, features: Features, points: Signal) -> float:
         """Return the probability that the answer is in the pool."""
@@ -270,7 +285,8 @@ def features(pool: Pool) -> Features:
     stranger[:] = signals[_AT["stranger"]] * signals[_AT["speaker_known"]].max()
     alone = 1 - np.count_nonzero(signals[_NEIGHBOURS_SPAN].any(axis=0)) / size
     is_long = min(max((float(np.add.reduce(length)) / size - _TALK) / (_CHAT - _TALK), 0.0), 1.0)
-    return Features(rows, np.array((1, is_long, alone), np.float32), by_vectors, pool.documents)
+    kinds, max_keywords = np.array((1, is_long, alone), np.float32), log1p(float(signals[_AT["keywords"]].max()))
+    return Features(rows, kinds, by_vectors, pool.documents, max_keywords)
 
 
 def log_odds(points: Signal) -> Signal:
@@ -291,8 +307,10 @@ def pool_features(features: Features, points: Signal) -> Signal:
     maxima = rows.take(_MAXIMA_AT, axis=0).max(axis=1)
     # In a script that the embedder hardly reads, all texts are similar: without any common word a cosine says little.
     words = min(maxima[0] / _SOME_WORDS, 1)
-    others = (1 - rows[-1].max(), words, log1p(features.documents), 1)
-    return np.concatenate((maxima, rows[_OF_BEST_AT, best], others)).astype(np.float32)
+    of_best = rows[_OF_BEST_AT, best]
+    both = rows[_ROW["coverage"], best] * of_best[-1]
+    others = (both, features.max_keywords, 1 - rows[-1].max(), words, log1p(features.documents), 1)
+    return np.concatenate((maxima, of_best, others)).astype(np.float32)
 
 
 def _fractions(rows: Signal, out: Signal) -> None:
