@@ -82,10 +82,15 @@ def test_rows_that_another_program_adds_later_are_found(folder: Path) -> None:
     new = SOUND[0] | {"id": "late", "content": "A heron came late."}
     columns = {name: [new.get(name)] for name in read(folder).schema.names}
     lance.write_dataset(pa.table(columns, read(folder).schema), folder / "memory_entries.lance", mode="append")
-    with opened(folder) as mesh:
-        mesh.add("Another memory of ours.")
+    before = tree(folder / "memory_entries.lance")
+    with closing(LanceStore(folder)) as store:
+        assert store.get(Kind.MEMORY, ["late"])
+    assert tree(folder / "memory_entries.lance") == before
     with opened(folder) as mesh:
         assert mesh.search("heron")[0].id == "late"
+        mesh.add("Another memory of ours.")
+        assert mesh.search("heron")[0].id == "late"
+    assert read(folder)["partition"].null_count == 0
 
 
 def test_a_table_of_v2_without_our_columns_opens(tmp_path: Path) -> None:

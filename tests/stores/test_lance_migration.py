@@ -11,9 +11,9 @@ import pytest
 
 from memory_mesh.core.cancel import cancellable
 from memory_mesh.core.errors import Cancelled, StoreCorrupt, StoreForeign, StoreFull, StoreMissing, StoreTooNew, StoreUnavailable
-from memory_mesh.stores.lance import migration
+from memory_mesh.stores.lance import is_schema_v1, is_schema_v2, migration
 from memory_mesh.stores.lance.migration import BACKUP, is_unfinished, migrate, remove_expired, roll_back
-from memory_mesh.stores.lance.schema import is_schema_v1, is_schema_v2, memories_v2
+from memory_mesh.stores.lance.schema import memories_v2
 
 from . import v1_tables
 from .v1_tables import CREATED, DAMAGED, SOUND, make, read, tree, values
