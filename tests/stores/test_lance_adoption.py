@@ -16,7 +16,7 @@ from memory_mesh.stores.lance.migration import BACKUP, migrate_folder
 from memory_mesh.stores.lance.schema import memories_v2
 
 from .test_lance_migration import NOW, Died, dies_at
-from .v1_tables import DAMAGED, SOUND, make, read, tree
+from .v1_tables import DAMAGED, SCHEMA, SOUND, make, read, tree
 
 HARBOUR = SOUND[1]["content"]
 
@@ -91,6 +91,21 @@ def test_rows_that_another_program_adds_later_are_found(folder: Path) -> None:
         mesh.add("Another memory of ours.")
         assert mesh.search("heron")[0].id == "late"
     assert read(folder)["partition"].null_count == 0
+
+
+@pytest.mark.req("MESH-170")
+def test_a_reader_of_v1_reads_what_is_stored_in_a_migrated_folder(folder: Path) -> None:
+    migrate(folder)
+    with opened(folder) as mesh:
+        new = mesh.add("A memory of ours.", {"type": "event"})
+    table = lance.dataset(folder / "memory_entries.lance").to_table(columns=SCHEMA.names)
+    assert table.schema.types == SCHEMA.types
+    rows = {row["id"]: row for row in table.to_pylist()}
+    assert {id_: row["content"] for id_, row in rows.items()} == {
+        **{row["id"]: row["content"] for row in SOUND}, new.id: "A memory of ours.",
+    }  # fmt: skip
+    assert json.loads(rows[new.id]["metadata"]) == {"type": "event"}
+    assert rows[new.id]["created_at"].isoformat(timespec="milliseconds") + "Z" == new.created_at
 
 
 def test_a_table_of_v2_without_our_columns_opens(tmp_path: Path) -> None:
