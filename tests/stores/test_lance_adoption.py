@@ -18,7 +18,7 @@ from memory_mesh.stores.lance.schema import memories_v2
 from .test_lance_migration import NOW, Died, dies_at
 from .v1_tables import DAMAGED, SCHEMA, SOUND, make, read, tree
 
-HARBOUR = SOUND[1]["content"]
+V2 = pa.schema([field.with_nullable(True) for field in memories_v2(4)])
 
 
 @pytest.fixture
@@ -93,6 +93,36 @@ def test_rows_that_another_program_adds_later_are_found(folder: Path) -> None:
     assert read(folder)["partition"].null_count == 0
 
 
+def test_a_row_that_another_program_adds_during_a_write_is_not_lost(folder: Path) -> None:
+    late: list[str] = []
+
+    def step(name: str) -> None:
+        if name == "flush.begun" and not late:
+            late.append(name)
+            make(folder, [SOUND[0] | {"id": "late"}], schema=V2)
+
+    migrate(folder)
+    with MemoryMesh(f"lancedb:///{folder}", embedder="none", step=step) as mesh:
+        mesh.add("A memory of ours.")
+    with opened(folder) as mesh:
+        assert late
+        assert mesh.get("late")
+
+
+def test_a_row_with_the_id_of_one_of_ours_gets_another_and_both_are_kept(folder: Path) -> None:
+    migrate(folder)
+    with opened(folder) as mesh:
+        mesh.pin(SOUND[0]["id"])
+    make(folder, [SOUND[0] | {"content": "Another text."}], schema=V2)
+    for _ in range(2):
+        with opened(folder) as mesh:
+            mesh.add("A memory of ours.")
+            assert sorted(memory.content for memory in mesh.get_all(limit=9)) == sorted(
+                ["A memory of ours.", "Another text.", SOUND[0]["content"], SOUND[2]["content"]]
+            )
+            assert mesh.get(SOUND[0]["id"]).pinned
+
+
 @pytest.mark.req("MESH-170")
 def test_a_reader_of_v1_reads_what_is_stored_in_a_migrated_folder(folder: Path) -> None:
     migrate(folder)
@@ -109,9 +139,8 @@ def test_a_reader_of_v1_reads_what_is_stored_in_a_migrated_folder(folder: Path) 
 
 
 def test_a_table_of_v2_without_our_columns_opens(tmp_path: Path) -> None:
-    schema = pa.schema([field.with_nullable(True) for field in memories_v2(4)])
     columns = {"memory_type": "agent", "agent_id": "pilot", "access_count": 2, "last_accessed": SOUND[0]["created_at"]}
-    make(tmp_path / "db", [SOUND[0] | columns], schema=schema)
+    make(tmp_path / "db", [SOUND[0] | columns], schema=V2)
     with opened(tmp_path / "db", agent_id="pilot") as mesh:
         memory = mesh.get(SOUND[0]["id"])
         assert (memory.memory_type, memory.access_count) == ("agent", 2)
