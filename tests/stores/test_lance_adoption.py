@@ -123,6 +123,20 @@ def test_a_row_with_the_id_of_one_of_ours_gets_another_and_both_are_kept(folder:
             assert mesh.get(SOUND[0]["id"]).pinned
 
 
+def test_a_search_among_vectors_of_an_unknown_model_names_reembed_once(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    migrate(folder)
+    with opened(folder) as mesh:
+        assert mesh.search("gulls")[0].similarity is None
+        mesh.search("harbour")
+        assert [line for line in caplog.messages if "reembed" in line] == [
+            "no memory has a vector of hashing/256: searched by keywords only; run memory-mesh reembed"
+        ]
+        caplog.clear()
+        mesh.reembed()
+        assert mesh.search("gulls")[0].similarity
+        assert "reembed" not in caplog.text
+
+
 @pytest.mark.req("MESH-170")
 def test_a_reader_of_v1_reads_what_is_stored_in_a_migrated_folder(folder: Path) -> None:
     migrate(folder)
