@@ -4,6 +4,7 @@ import io
 import json
 import re
 import shlex
+import shutil
 import sys
 from dataclasses import fields
 from functools import wraps
@@ -16,6 +17,7 @@ from memory_mesh.core.model import Change, Extraction, MemoryRecord, SearchResul
 from memory_mesh.faces.mesh import Mesh
 from memory_mesh.interfaces.operation import Kind
 from memory_mesh.interfaces.operations import COMMANDS, GROUPS, parameters
+from stores.v1_tables import make
 
 # Each with the reason why no command reaches it.
 UNREACHED = {
@@ -129,6 +131,11 @@ def test_the_examples_in_the_help_run(cli, monkeypatch, name):
             cli("config", "trust", ".")
         if line.startswith("import"):
             Path("memories.jsonl").write_text(cli("export", "--user", "ana").out)
+        if line.startswith("migrate"):
+            shutil.rmtree("yamo", ignore_errors=True)
+            make(Path("yamo"))
+        if "--rollback" in line:
+            cli("migrate", "--store", "lancedb:///yamo")
         typed_in = Path("memories.jsonl").read_text() if line.startswith("import") else "yes\n"
         monkeypatch.setattr(sys, "stdin", Keyboard(typed_in))
         typed = line.split(" < ")[0].split(" > ")[0].replace(ID, id_).replace("12:9ca0…", head)
