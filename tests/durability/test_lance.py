@@ -232,6 +232,7 @@ def test_a_damaged_table_is_told_by_its_name_and_other_tables_work(folder: Path)
     [
         ("state.json", lambda data: data[:-9]),
         ("state.json", lambda data: b"[]"),
+        ("state.json", None),
         ("journal-1", lambda data: data.replace(b"lantern", b"LANTERN") + data),
         ("journal-1", None),
     ],
