@@ -249,6 +249,17 @@ def test_a_damaged_or_missing_file_beside_the_tables_is_told(
         LanceStore(folder).find(Kind.MEMORY)
 
 
+@pytest.mark.parametrize("whole", [False, True])
+def test_a_table_that_is_missing_or_older_than_the_state_is_told(folder: Path, whole: bool) -> None:
+    table = folder / "memory_entries.lance"
+    if whole:
+        shutil.rmtree(table)
+    else:
+        min(table.glob("_versions/*.manifest"), key=lambda file: int(file.stem)).unlink()  # the newest has the lowest number
+    with pytest.raises(StoreCorrupt, match="memory_entries"):
+        LanceStore(folder).find(Kind.MEMORY)
+
+
 @pytest.mark.req("MESH-015")
 def test_the_end_of_a_journal_that_was_never_acknowledged_is_left_out_and_written_over(folder: Path) -> None:
     file = own(folder, "journal-1")

@@ -14,6 +14,7 @@ from memory_mesh.core.model import Kind
 from memory_mesh.stores.lance import LanceStore
 from memory_mesh.stores.lance.migration import BACKUP, migrate_folder
 from memory_mesh.stores.lance.schema import memories_v2
+from memory_mesh.testing.rows import memory
 
 from .test_lance_migration import NOW, Died, dies_at
 from .v1_tables import DAMAGED, SCHEMA, SOUND, make, read, tree
@@ -198,6 +199,16 @@ def test_an_interrupted_migration_is_named_when_the_folder_is_opened(folder: Pat
     migrate(folder)
     with opened(folder) as mesh:
         assert mesh.search("gulls")
+
+
+def test_a_rollback_keeps_what_a_killed_process_left_in_the_journal(folder: Path) -> None:
+    migrate(folder)
+    store = LanceStore(folder)  # never closed
+    store.apply([memory("ours")])
+    assert "ours" not in read(folder)["id"].to_pylist()
+    done = migrate(folder, rollback=True)
+    assert done.left_behind == 1
+    assert "ours" in read(folder, str(done.backup))["id"].to_pylist()
 
 
 def test_a_process_that_has_the_store_open_notices_a_rollback_and_a_new_migration(folder: Path) -> None:
