@@ -232,6 +232,7 @@ def test_a_damaged_table_is_told_by_its_name_and_other_tables_work(folder: Path)
     [
         ("state.json", lambda data: data[:-9]),
         ("state.json", lambda data: b"[]"),
+        ("state.json", None),
         ("journal-1", lambda data: data.replace(b"lantern", b"LANTERN") + data),
         ("journal-1", None),
     ],
@@ -245,6 +246,17 @@ def test_a_damaged_or_missing_file_beside_the_tables_is_told(
     else:
         file.unlink()
     with pytest.raises(StoreCorrupt, match=name):
+        LanceStore(folder).find(Kind.MEMORY)
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_a_table_that_is_missing_or_older_than_the_state_is_told(folder: Path, whole: bool) -> None:
+    table = folder / "memory_entries.lance"
+    if whole:
+        shutil.rmtree(table)
+    else:
+        min(table.glob("_versions/*.manifest"), key=lambda file: int(file.stem)).unlink()  # the newest has the lowest number
+    with pytest.raises(StoreCorrupt, match="memory_entries"):
         LanceStore(folder).find(Kind.MEMORY)
 
 

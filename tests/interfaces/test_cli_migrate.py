@@ -37,7 +37,7 @@ def test_a_dry_run_shows_what_would_be_done_and_changes_no_byte(cli: Cli, folder
 @pytest.mark.req("MESH-169", "MESH-163")
 def test_a_folder_is_migrated_once_and_rolled_back_once(cli: Cli, folder: Path) -> None:
     where = ("--store", "lancedb:///yamo")
-    kept = r"\nThe V1 table is kept as \w+ until 20\d\d-\d\d-\d\d; .*\n"
+    kept = r"\nThe V1 table is kept as \w+ until 20\d\d-\d\d-\d\d; .*\n.* until memory-mesh reembed .*\n"
     done = cli("migrate", *where)
     assert re.fullmatch(r"\[MemoryMesh\] Migrated 3 memories to V2" + kept, done.out)
     again = cli("migrate", *where)

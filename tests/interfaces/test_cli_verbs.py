@@ -4,6 +4,7 @@ import io
 import json
 import re
 import shlex
+import shutil
 import sys
 from dataclasses import fields
 from functools import wraps
@@ -16,6 +17,7 @@ from memory_mesh.core.model import Change, Extraction, MemoryRecord, SearchResul
 from memory_mesh.faces.mesh import Mesh
 from memory_mesh.interfaces.operation import Kind
 from memory_mesh.interfaces.operations import COMMANDS, GROUPS, parameters
+from stores.v1_tables import make
 
 from .conftest import SKILL, learnt
 
@@ -140,6 +142,11 @@ def test_the_examples_in_the_help_run(cli, monkeypatch, name):
             cli("config", "trust", ".")
         if line.startswith("import"):
             Path("memories.jsonl").write_text(cli("export", "--user", "ana").out)
+        if line.startswith("migrate"):
+            shutil.rmtree("yamo", ignore_errors=True)
+            make(Path("yamo"))
+        if "--rollback" in line:
+            cli("migrate", "--store", "lancedb:///yamo")
         typed_in = Path("memories.jsonl").read_text() if line.startswith("import") else "yes\n"
         typed_in = SKILL if line.startswith("ingest-skill") else typed_in
         monkeypatch.setattr(sys, "stdin", Keyboard(typed_in))

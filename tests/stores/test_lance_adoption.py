@@ -14,11 +14,12 @@ from memory_mesh.core.model import Kind
 from memory_mesh.stores.lance import LanceStore
 from memory_mesh.stores.lance.migration import BACKUP, migrate_folder
 from memory_mesh.stores.lance.schema import memories_v2
+from memory_mesh.testing.rows import memory
 
 from .test_lance_migration import NOW, Died, dies_at
-from .v1_tables import DAMAGED, SOUND, make, read, tree
+from .v1_tables import DAMAGED, SCHEMA, SOUND, make, read, tree
 
-HARBOUR = SOUND[1]["content"]
+V2 = pa.schema([field.with_nullable(True) for field in memories_v2(4)])
 
 
 @pytest.fixture
@@ -82,16 +83,79 @@ def test_rows_that_another_program_adds_later_are_found(folder: Path) -> None:
     new = SOUND[0] | {"id": "late", "content": "A heron came late."}
     columns = {name: [new.get(name)] for name in read(folder).schema.names}
     lance.write_dataset(pa.table(columns, read(folder).schema), folder / "memory_entries.lance", mode="append")
-    with opened(folder) as mesh:
-        mesh.add("Another memory of ours.")
+    before = tree(folder / "memory_entries.lance")
+    with closing(LanceStore(folder)) as store:
+        assert store.get(Kind.MEMORY, ["late"])
+    assert tree(folder / "memory_entries.lance") == before
     with opened(folder) as mesh:
         assert mesh.search("heron")[0].id == "late"
+        mesh.add("Another memory of ours.")
+        assert mesh.search("heron")[0].id == "late"
+    assert read(folder)["partition"].null_count == 0
+
+
+def test_a_row_that_another_program_adds_during_a_write_is_not_lost(folder: Path) -> None:
+    late: list[str] = []
+
+    def step(name: str) -> None:
+        if name == "flush.begun" and not late:
+            late.append(name)
+            make(folder, [SOUND[0] | {"id": "late"}], schema=V2)
+
+    migrate(folder)
+    with MemoryMesh(f"lancedb:///{folder}", embedder="none", step=step) as mesh:
+        mesh.add("A memory of ours.")
+    with opened(folder) as mesh:
+        assert late
+        assert mesh.get("late")
+
+
+def test_a_row_with_the_id_of_one_of_ours_gets_another_and_both_are_kept(folder: Path) -> None:
+    migrate(folder)
+    with opened(folder) as mesh:
+        mesh.pin(SOUND[0]["id"])
+    make(folder, [SOUND[0] | {"content": "Another text."}], schema=V2)
+    for _ in range(2):
+        with opened(folder) as mesh:
+            mesh.add("A memory of ours.")
+            assert sorted(memory.content for memory in mesh.get_all(limit=9)) == sorted(
+                ["A memory of ours.", "Another text.", SOUND[0]["content"], SOUND[2]["content"]]
+            )
+            assert mesh.get(SOUND[0]["id"]).pinned
+
+
+def test_a_search_among_vectors_of_an_unknown_model_names_reembed_once(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    migrate(folder)
+    with opened(folder) as mesh:
+        assert mesh.search("gulls")[0].similarity is None
+        mesh.search("harbour")
+        assert [line for line in caplog.messages if "reembed" in line] == [
+            "no memory has a vector of hashing/256: searched by keywords only; run memory-mesh reembed"
+        ]
+        caplog.clear()
+        mesh.reembed()
+        assert mesh.search("gulls")[0].similarity
+        assert "reembed" not in caplog.text
+
+
+@pytest.mark.req("MESH-170")
+def test_a_reader_of_v1_reads_what_is_stored_in_a_migrated_folder(folder: Path) -> None:
+    migrate(folder)
+    with opened(folder) as mesh:
+        new = mesh.add("A memory of ours.", {"type": "event"})
+    table = lance.dataset(folder / "memory_entries.lance").to_table(columns=SCHEMA.names)
+    assert table.schema.types == SCHEMA.types
+    rows = {row["id"]: row for row in table.to_pylist()}
+    assert {id_: row["content"] for id_, row in rows.items()} == {
+        **{row["id"]: row["content"] for row in SOUND}, new.id: "A memory of ours.",
+    }  # fmt: skip
+    assert json.loads(rows[new.id]["metadata"]) == {"type": "event"}
+    assert rows[new.id]["created_at"].isoformat(timespec="milliseconds") + "Z" == new.created_at
 
 
 def test_a_table_of_v2_without_our_columns_opens(tmp_path: Path) -> None:
-    schema = pa.schema([field.with_nullable(True) for field in memories_v2(4)])
     columns = {"memory_type": "agent", "agent_id": "pilot", "access_count": 2, "last_accessed": SOUND[0]["created_at"]}
-    make(tmp_path / "db", [SOUND[0] | columns], schema=schema)
+    make(tmp_path / "db", [SOUND[0] | columns], schema=V2)
     with opened(tmp_path / "db", agent_id="pilot") as mesh:
         memory = mesh.get(SOUND[0]["id"])
         assert (memory.memory_type, memory.access_count) == ("agent", 2)
@@ -135,6 +199,16 @@ def test_an_interrupted_migration_is_named_when_the_folder_is_opened(folder: Pat
     migrate(folder)
     with opened(folder) as mesh:
         assert mesh.search("gulls")
+
+
+def test_a_rollback_keeps_what_a_killed_process_left_in_the_journal(folder: Path) -> None:
+    migrate(folder)
+    store = LanceStore(folder)  # never closed
+    store.apply([memory("ours")])
+    assert "ours" not in read(folder)["id"].to_pylist()
+    done = migrate(folder, rollback=True)
+    assert done.left_behind == 1
+    assert "ours" in read(folder, str(done.backup))["id"].to_pylist()
 
 
 def test_a_process_that_has_the_store_open_notices_a_rollback_and_a_new_migration(folder: Path) -> None:

@@ -11,9 +11,9 @@ import pytest
 
 from memory_mesh.core.cancel import cancellable
 from memory_mesh.core.errors import Cancelled, StoreCorrupt, StoreForeign, StoreFull, StoreMissing, StoreTooNew, StoreUnavailable
-from memory_mesh.stores.lance import migration
+from memory_mesh.stores.lance import is_schema_v1, is_schema_v2, migration
 from memory_mesh.stores.lance.migration import BACKUP, is_unfinished, migrate, remove_expired, roll_back
-from memory_mesh.stores.lance.schema import is_schema_v1, is_schema_v2, memories_v2
+from memory_mesh.stores.lance.schema import memories_v2
 
 from . import v1_tables
 from .v1_tables import CREATED, DAMAGED, SOUND, make, read, tree, values
@@ -53,7 +53,7 @@ def test_the_version_of_a_real_table_is_told_by_its_session_id(folder: Path) -> 
     assert [is_schema_v1(after), is_schema_v2(after)] == [False, True]
 
 
-@pytest.mark.req("MESH-168", "MESH-029")
+@pytest.mark.req("MESH-168")
 def test_every_row_is_copied_with_the_new_columns_null_and_the_old_table_is_kept(folder: Path) -> None:
     make(folder, list(DAMAGED.values()))
     before, bytes_before = values(folder), tree(folder / "memory_entries.lance")
@@ -103,6 +103,7 @@ def test_a_rollback_restores_the_v1_table_and_keeps_the_other(folder: Path) -> N
     done = roll_back(folder, now=NOW + DAY)
     assert planned.left_behind == done.left_behind == 1
     assert {name: data for name, data in tree(folder).items() if name.startswith("memory_entries.lance")} == before
+    assert (folder / f"{done.backup}.lance").exists()
     assert "later" in read(folder, str(done.backup))["id"].to_pylist()
     assert migrate(folder, now=NOW + 2 * DAY).action == "migrate"
 
@@ -120,6 +121,7 @@ def test_what_was_put_aside_is_removed_after_30_days(folder: Path, run) -> None:
     assert read(folder).num_rows == 3
 
 
+@pytest.mark.req("MESH-168")
 @pytest.mark.parametrize("place", STEPS)
 def test_a_migration_that_was_cut_short_is_finished_or_begun_again(folder: Path, place: str) -> None:
     make(folder, list(DAMAGED.values()))
@@ -173,6 +175,7 @@ def test_a_row_that_another_program_adds_meanwhile_is_not_lost(folder: Path) -> 
     assert "late" in read(folder)["id"].to_pylist()
 
 
+@pytest.mark.req("MESH-168")
 @pytest.mark.parametrize("column", ["content", "vector", "created_at", "agent_id"])
 def test_a_copy_that_differs_in_one_value_is_not_used(folder: Path, monkeypatch: pytest.MonkeyPatch, column: str) -> None:
     real = lance.write_dataset
@@ -267,7 +270,7 @@ def test_a_record_that_is_newer_or_tampered_with_is_refused(folder: Path, text: 
 
 
 @pytest.mark.deep
-@pytest.mark.req("MESH-168", "MESH-170")
+@pytest.mark.req("MESH-168")
 def test_lancedb_reads_the_migrated_table_with_the_columns_of_v1_alone(tmp_path: Path) -> None:
     import lancedb
 

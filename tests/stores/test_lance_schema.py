@@ -46,7 +46,7 @@ BLOCK = ["id", "agent_id", "operation_type", "yamo_text", "timestamp", "block_ha
 SKILL = ["id", "name", "intent", "yamo_text", "vector", "metadata", "created_at"]
 
 
-@pytest.mark.req("MESH-032")
+@pytest.mark.req("MESH-029", "MESH-032")
 def test_the_schemas_of_memories_are_those_of_the_document() -> None:
     assert memories_v1().equals(pa.schema(V1))
     assert memories_v2().equals(pa.schema([*V1, *ADDED]))

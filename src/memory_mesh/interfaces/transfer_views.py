@@ -50,6 +50,10 @@ def migrated(done: Migration, call: Call) -> Answer:
             f"V2 table is kept as {done.backup}" if done.action == "roll back" else "V1 table is kept as memory_entries_v1_backup"
         )
         lines.append(f"The {table} until {done.backup_until[:10]}; memory-mesh migrate and the heartbeat remove it then")
+    if done.action == "migrate" and not done.dry_run:
+        lines.append(
+            "Searches are by keywords until memory-mesh reembed computes new vectors: the model of the old ones is unknown"
+        )
     lines += [f"Removed {name}, which was put aside 30 days ago" for name in done.removed]
     return Answer(text="\n".join(lines), data=asdict(done))
 

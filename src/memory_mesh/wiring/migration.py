@@ -1,10 +1,11 @@
 """`migrate`: bring the tables of a LanceDB folder to the version that memory-mesh reads, or back."""
 
 import time
+from contextlib import suppress
 from os import PathLike, fspath
 from os.path import isdir
 
-from memory_mesh.core.errors import InvalidInput, shown
+from memory_mesh.core.errors import InvalidInput, StoreError, shown
 from memory_mesh.core.model import Migration
 from memory_mesh.core.ports import Progress, as_progress
 from memory_mesh.core.text import shown_url
@@ -27,9 +28,12 @@ def migrate(
     if folder is None or not (url.startswith("lancedb:") or isdir(folder)):
         what = f"store {shown(shown_url(url), max_length=120)} is not a LanceDB folder"
         raise InvalidInput(what, expected="lancedb:///FOLDER", remedy="a SQLite file is upgraded by its first write")
-    lance_store()
+    open_lance = lance_store()
     from memory_mesh.stores.lance.migration import migrate_folder
 
+    if rollback and not dry_run:
+        with suppress(StoreError):  # a V1 table, or a run that was interrupted
+            open_lance(folder).close()  # writes what is left in the journal into the tables
     return migrate_folder(
         folder, rollback=rollback, dry_run=dry_run, now=time.time_ns() // 1_000_000, busy_seconds=settings.options.busy_seconds,
         progress=as_progress(progress),

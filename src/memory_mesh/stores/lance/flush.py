@@ -33,7 +33,8 @@ def flush(root: Path, view: View, *, rewrite: bool, synced: set[str], step: Step
         frames = [_written(root, view, table, rewrite=rewrite, synced=synced, step=step) for table in TABLES]
         step("flush.synced")
         new = _prepared(own, view, frames, rewrite=rewrite)
-        new.foreign = started != old.tables  # another program wrote to them since the view was read
+        # Another program may have written since the view was read, or at this moment.
+        new.foreign = any(frame.foreign() for frame in frames if frame.table is MEMORIES)
         step("flush.logged")
         journal.write_state(own, new)
     except (StoreError, *LANCE_ERRORS):

@@ -110,7 +110,9 @@ def read_state(own: Path) -> State | None:
             raise StoreTooNew(what, expected=f"at most {FORMAT}", remedy="upgrade memory-mesh")
         state = State(**given)
         state.partitions = {name: (version, nonce) for name, (version, nonce) in state.partitions.items()}
-    except FileNotFoundError:
+    except FileNotFoundError as error:
+        if any(own.glob("journal-*")):  # it is written before the first journal
+            raise StoreCorrupt(f"{own / STATE} is missing", remedy="restore a backup") from error
         return None
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise StoreCorrupt(f"{own / STATE} is damaged", remedy="restore a backup") from error

@@ -276,6 +276,10 @@ class LanceStore:
         check_finished(self._root)
         state = read_state(self._own) or State()
         found = self._versions()
+        if lost := [name for name, version in state.tables.items() if found.get(name, 0) < version]:
+            raise StoreCorrupt(
+                f"the table {lost[0]} in {self._root} is missing, or older than its state", remedy="restore a backup"
+            )
         if found != state.tables and not (self._own / FLUSHING).exists():
             state = state.after_others(found)
         # A migration changes the tables behind their version numbers, and begins a new log of moves.

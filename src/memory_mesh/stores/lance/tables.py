@@ -269,10 +269,12 @@ class Frame:
     # --- writing ---
 
     def delete_foreign(self) -> None:
-        """Delete the rows that other programs wrote; those without an id stay, because they are no memories."""
-        if self._data is not None and "partition" in self.schema.names:
+        """Delete the rows that `foreign` returns; rows that another program adds meanwhile stay."""
+        found = self.foreign() if "partition" in self.schema.names else None
+        if found is not None:
             with named(self.table.name):
-                self._latest().delete("partition IS NULL AND id IS NOT NULL AND id <> ''")
+                for among in _conditions(set(found[0]["id"].to_pylist())):
+                    self._latest().delete(f"partition IS NULL AND {among}")
 
     def write(self, puts: Sequence[Row], gone: Mapping[Kind, Collection[str]], step: Step) -> "Frame":
         """Delete the rows with these ids, append rows, and merge small files. Returns the table as it is then."""

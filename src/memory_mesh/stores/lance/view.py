@@ -87,6 +87,7 @@ class View:
                     moves[row.partition].append(row.key)
             # The nonce is the same for every process that reads this table.
             self.replay(Change(rows, (), moves, f"{self.versions[MEMORIES.name]:016x}", frees=False))
+            self.size = 0  # closing a store that was only read writes nothing
 
     def _next_revisions(self, ids: list[str]) -> dict[str, int]:
         """Return the revision after that of the history and the blocks, for memories that were stored before."""
