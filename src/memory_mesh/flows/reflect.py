@@ -182,10 +182,13 @@ def _ask(context: Context, chat: ChatModel, task: Task, found: Sequence[SourceTe
         task.operation, texts[:room], task.topic, context.ids.salt(), max_statements=limit,
         max_tokens=context.options.answer_tokens,
     )  # fmt: skip
-    read = prompt.read_reply(chat.reply(asked), room, max_statements=limit)
+    read, language = prompt.read_reply(chat.reply(asked), room, max_statements=limit), context.options.stemmer_language
     if any(detect(text) for text, _ in read):
         raise AnswerUnreadable("the model's answer contains instructions to a model")
-    themes = learning.group(found, language=context.options.stemmer_language)
+    read = [one for one in read if learning.is_grounded(one[0], [texts[at] for at in one[1]], language=language)]
+    if not read:
+        raise AnswerUnreadable("nothing in the model's answer follows from the memories that it names")
+    themes = learning.group(found, language=language)
     return [
         Statement(
             text=text,
