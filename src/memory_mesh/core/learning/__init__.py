@@ -19,6 +19,6 @@ __all__ = [
     "DailySpending", "Distilled", "Heartbeat", "HeritageChain", "JobRun", "JobState", "LessonBlock", "LessonContext",
     "Outcome", "Price", "ReflectionResult", "Skipped", "SourceText", "Spending", "Statement", "added_heritage",
     "as_metadata", "by_confidence", "by_severity", "confidence", "extract", "group", "is_grounded", "least_trust",
-    "lesson_metadata", "narrowest", "narrowness", "parse_lesson", "pattern_id", "render", "sentences", "severity_of", "similar", "totals",
-    "without_sources",
+    "lesson_metadata", "narrowest", "narrowness", "parse_lesson", "pattern_id", "render", "sentences", "severity_of",
+    "similar", "totals", "without_sources",
 ]
