@@ -12,6 +12,7 @@ _FROM = 10_000
 MIN_RECALL, MAX_ADD_MS, MAX_BYTES, MIN_TIMES = 0.99, 3.0, 1536, 2.0
 MAX_TIMES_SEARCH = 2.0  # of a search with a filter, and of the first one after a write
 MAX_DELETE_MS, MAX_DISK_BYTES = 10.0, 3000
+MAX_ADD_MS_OF_OTHERS, MIN_INGEST_OF_OTHERS = 30.0, 0.9
 MAX_COLD_S = {"stats": 0.3, "search, keywords": 1.0, "search, local model": 1.0}
 
 
@@ -70,6 +71,16 @@ def _of_size(run: Run, cost: EmbeddingCost | str) -> Iterator[Goal]:
         yield _at_most(f"delete p50 at {size}", figures.delete.p50_ms, MAX_DELETE_MS, "ms")
     for command, duration in run.cold.items():
         yield _at_most(f"cold {command} at {size}", duration, MAX_COLD_S[command], "s")
+
+
+def store_goals(run: Run, default: Run, store: str) -> list[Goal]:
+    """Return the goals of a further store, compared with the default one at the same size."""
+    size = f"{run.figures.memories:,}"
+    fraction = run.figures.ingest_per_s / default.figures.ingest_per_s
+    return [
+        _at_most(f"{store}: add p50 at {size}", run.figures.add.p50_ms, MAX_ADD_MS_OF_OTHERS, "ms"),
+        _at_least(f"{store}: bulk ingest at {size}, fraction of the default store's", fraction, MIN_INGEST_OF_OTHERS),
+    ]
 
 
 def _growth(figures: Sequence[Figures]) -> Iterator[Goal]:

@@ -32,6 +32,7 @@ LIMIT = 10
 _POOL = 150  # the number of candidates that a search requests
 _CHANGED_FROM = 10_000  # the size from which changes and filters are measured
 _COLD_RUNS = 5
+STORES = {"sqlite": "memory.db", "lancedb": "memory.lance"}  # the scheme, and the name of the file or folder
 _COMMAND = str(Path(sys.executable).with_name("memory-mesh"))
 
 
@@ -61,15 +62,16 @@ class Footprint:
     resident: float  # growth of a new process that opens the store and searches
     index_files: float
     database: float
-    first_search_ms: float  # of the new process
+    open_ms: float  # of the new process: open the store and count its memories
+    first_search_ms: float  # after that
 
 
 class Subject:
     """A mesh under measurement, with texts to add and queries."""
 
-    def __init__(self, folder: Path, count: int) -> None:
+    def __init__(self, folder: Path, count: int, store: str) -> None:
         self.embedder = PreparedEmbedder()
-        self.mesh = MemoryMesh(store=url(folder), embedder=self.embedder)
+        self.mesh = MemoryMesh(store=url(folder, store), embedder=self.embedder)
         conversations = Conversations()
         items = conversations.items(count + CALLS + _AFTER_WRITES)
         self.bulk, self._spare = items[:count], iter(items[count:])
@@ -113,21 +115,21 @@ class Subject:
         self.ids += [record.id for record in records]
 
 
-def url(folder: Path) -> str:
-    return f"sqlite:///{folder / 'memory.db'}"
+def url(folder: Path, store: str = "sqlite") -> str:
+    return f"{store}:///{folder / STORES[store]}"
 
 
-def measure(count: int, folder: Path) -> Figures:
+def measure(count: int, folder: Path, store: str = "sqlite", *, changes_from: int = _CHANGED_FROM) -> Figures:
     """Measure everything that one process can measure at a size. The store is left in the folder."""
-    subject = Subject(folder, count)
+    subject = Subject(folder, count, store)
     with subject.mesh:
         ingest_s = subject.ingest()
         subject.embedder.prepare(subject.queries)
         index_s = seconds(lambda: subject.search(subject.queries[0]))
         hits = mean(subject.search(query) for query in subject.queries[:WARM_UP])
         search = time_calls(subject.search, subject.queries)
-        recall = _recall(subject, folder)
-        changes = _changes(subject) if count >= _CHANGED_FROM else {}
+        recall = _recall(subject, url(folder, store))
+        changes = _changes(subject) if count >= changes_from else {}
         return Figures(
             memories=count,
             agents=1,
@@ -150,7 +152,7 @@ def engine(count: int) -> str:
     return "bits, then bytes"
 
 
-def measure_footprint(folder: Path) -> Footprint:
+def measure_footprint(folder: Path, store: str = "sqlite") -> Footprint:
     """Measure the bytes per memory of the store in a folder. Call it in a new process."""
     conversations = Conversations()
     items = conversations.items(1000)
@@ -161,17 +163,18 @@ def measure_footprint(folder: Path) -> Footprint:
         small.add(items[0].text, dict(items[0].metadata))
         small.search(queries[0], use_cache=False)
     before = resident_bytes()
-    with MemoryMesh(store=url(folder), embedder=embedder) as mesh:
+    with MemoryMesh(store=url(folder, store), embedder=embedder) as mesh:
+        opened = seconds(mesh.stats)
         first = seconds(lambda: mesh.search(queries[0], use_cache=False))
         for query in queries:
             mesh.search(query, use_cache=False)
         growth, count = resident_bytes() - before, mesh.stats().total_memories
-    files = {path.name: file_bytes(path) for path in folder.iterdir()}
-    index = sum(size for name, size in files.items() if name.endswith("-index"))
+    index = sum(file_bytes(path) for path in (folder / "memory.db-index", folder / "memory.lance" / "memory_mesh" / "index"))
     return Footprint(
         resident=round(growth / count, 1),
         index_files=round(index / count, 1),
-        database=round((sum(files.values()) - index) / count, 1),
+        database=round((file_bytes(folder) - index) / count, 1),
+        open_ms=round(opened * 1000, 1),
         first_search_ms=round(first * 1000, 1),
     )
 
@@ -186,10 +189,10 @@ def _changes(subject: Subject) -> dict[str, Timing]:
     return timings
 
 
-def _recall(subject: Subject, folder: Path) -> float:
+def _recall(subject: Subject, address: str) -> float:
     """Return the fraction of the ten nearest vectors that the index finds when called as a search calls it."""
     everything = np.stack([subject.embedder.floats(item.text) for item in subject.bulk])
-    store = open_store(url(folder))
+    store = open_store(address)
     index = LocalIndex(store)
     try:
         return mean(

@@ -3,7 +3,7 @@
 import json
 import os
 import platform
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -51,6 +51,19 @@ def show_sizes(runs: Sequence[Run], cost: EmbeddingCost | str) -> None:
     ]
     _table(["memories", *(run.what for run in runs)], [[name, *cells] for name, cells in rows])
     print(f"\n{_cost_line(cost)}\n")
+
+
+def show_stores(runs: Mapping[tuple[str, int], Run]) -> None:
+    """Print the table of docs/storage.md: a line for each store and size."""
+    timed = ("open, ms", "add, ms p50 / p95", "search, ms p50 / p95", "bulk, texts/s", "delete, ms p50 / p95")
+    print(f"| {' | '.join(('store', 'memories', *timed, 'disk, bytes per memory'))} |")
+    print("|---|--:|--:|--:|--:|--:|--:|--:|")
+    for (store, size), run in runs.items():
+        figures, open_ms = run.figures, f"{run.footprint.open_ms:,.0f}"
+        bulk, disk = f"{figures.ingest_per_s:,.0f}", f"{run.footprint.database:,.0f}"
+        cells = [store, f"{size:,}", open_ms, _pair(figures.add), _pair(figures.search), bulk, _pair(figures.delete), disk]
+        print(f"| {' | '.join(cells)} |")
+    print()
 
 
 def show_peers(results: Sequence[PeerResult]) -> None:

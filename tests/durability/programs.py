@@ -49,7 +49,7 @@ def perform(mesh: MemoryMesh, call: Call) -> list[Any]:
 
 @contextmanager
 def opened(store: str, agent: str, step: Step = no_step, **options: Any) -> Iterator[MemoryMesh]:
-    """A mesh on a store. A LanceDB store writes into its tables after every change, so that tests kill it there."""
+    """A mesh on a store. A LanceDB store writes into its tables after every change, or without its journal (`direct.lance`)."""
     if not store.startswith("lancedb:"):
         with MemoryMesh(store=store, agent_id=agent, step=step, **options) as mesh:
             yield mesh
@@ -57,7 +57,8 @@ def opened(store: str, agent: str, step: Step = no_step, **options: Any) -> Iter
     from memory_mesh.stores.lance import LanceStore
 
     path = Path(store.removeprefix("lancedb:///"))
-    with closing(LanceStore(path, step=step, flush_rows=1)) as own, MemoryMesh(own, agent_id=agent, step=step, **options) as mesh:
+    rows = {"direct_rows": 1} if path.name == "direct.lance" else {"flush_rows": 1}
+    with closing(LanceStore(path, step=step, **rows)) as own, MemoryMesh(own, agent_id=agent, step=step, **options) as mesh:
         yield mesh
 
 

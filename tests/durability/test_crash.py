@@ -98,12 +98,13 @@ LANCE = ["store.begun", "store.committed", *FLUSH, "flow.applied"]
 KILLED_IN_LANCE = [
     ("memory.lance", name, step) for name in WRITES for step in LANCE if name != "erase" or "memory_entries.app" not in step
 ]
+KILLED_IN_LANCE += [("direct.lance", name, step) for name in ("add", "update") for step in LANCE]
 
 
 @pytest.mark.deep
 def test_the_steps_of_lance_are_those_at_which_it_is_killed() -> None:
     for name in WRITES:
-        wanted = {step for _, killed, step in KILLED_IN_LANCE if killed == name}
+        wanted = {step for place, killed, step in KILLED_IN_LANCE if (place, killed) == ("memory.lance", name)}
         assert wanted <= {*steps(name, "memory.lance")[1]}
         assert {*FLUSH} <= {*steps("update", "memory.lance")[1]}
 
@@ -124,7 +125,8 @@ def test_a_write_killed_at_any_step_is_there_whole_or_not_at_all(tmp_path: Path,
     assert ended == -SIGKILL
     assert len(heard) == 1  # the first call was acknowledged, the second was not
     assert_sound(file)
-    committed = step in ("store.committed", "store.freed", "flow.applied") or step.startswith("flush.")
+    committed = step in ("store.committed", "store.freed", "flow.applied", "flush.committed", "flush.cut")
+    committed |= place == "memory.lance" and step.startswith("flush.")  # the journal has it
     with opened(url(file), "keeper") as mesh:
         assert stored(mesh, heard[0][0]).content == "The foghorn sounds twice"
         assert found(mesh, "foghorn") == ["The foghorn sounds twice"]

@@ -122,6 +122,14 @@ class TestLanceTables(FreesBytes):
         return LanceStore(place / "memory", flush_rows=1)
 
 
+@pytest.mark.deep
+class TestLanceDirectly(FreesBytes):
+    """Rows in Lance tables, and no journal."""
+
+    def open(self, place: Path) -> Store:
+        return LanceStore(place / "memory", direct_rows=1)
+
+
 @contextmanager
 def _meanwhile(store: SqliteStore, words: str, do: Callable[[], object]) -> Iterator[None]:
     """Another does something, once, just before the store runs a statement with these words."""

@@ -42,14 +42,13 @@ def flush(root: Path, view: View, *, rewrite: bool, synced: set[str], step: Step
         roll_back(root)
         raise
     step("flush.committed")
-    journal_of(own, old.generation).unlink(missing_ok=True)
-    for moves in {*own.glob("moves-*")} - {moves_of(own, new.moves)}:
-        moves.unlink(missing_ok=True)
-    step("flush.cut")
-    (own / FLUSHING).unlink()
-    for frame in frames:
-        if rewrite or frame.has_many_versions:
-            with suppress(StoreError):
+    with suppress(OSError, StoreError):  # it is committed; the next writer or flush removes what is left
+        for file in {*own.glob("journal-*"), *own.glob("moves-*")} - {journal_of(own, new.generation), moves_of(own, new.moves)}:
+            file.unlink(missing_ok=True)
+        step("flush.cut")
+        (own / FLUSHING).unlink()
+        for frame in frames:
+            if rewrite or frame.has_many_versions:
                 frame.remove_old_versions()
     step("store.freed")
 

@@ -7,9 +7,8 @@ from rows that another program wrote. What has no column of its own is JSON in `
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import pyarrow as pa
@@ -96,6 +95,11 @@ class Table:
     renamed: Mapping[str, str]  # the columns of fields whose name the document gives to a column of another type
     shown: Mapping[str, Callable[[Row], object]]  # the columns of the document that are derived from fields
 
+    @property
+    def read_columns(self) -> tuple[str, ...]:
+        """The columns that `from_arrow` reads; the others are for other programs."""
+        return (*(self.physical(name) for name in self.fields), "vector", "model", "other_vector", "extra")
+
     def physical(self, field: str) -> str:
         """Return the name of the column of a field."""
         return self.renamed.get(field, field)
@@ -112,9 +116,8 @@ class Table:
 
 def _time_of(name: str) -> Callable[[Row], int | None]:
     def shown_time(row: Row) -> int | None:
-        with suppress(ValueError, OverflowError):
-            return millis(str(row.value(name)))
-        return 0 if name in BASE else None
+        ms = _millis(str(row.value(name)))
+        return 0 if ms is None and name in BASE else ms
 
     return shown_time
 
@@ -129,9 +132,15 @@ def _uses(row: Row) -> int | None:
 
 
 def _last_use(row: Row) -> int | None:
-    with suppress(ValueError, OverflowError):
-        return millis(row.used.last_accessed) if row.used else None
-    return None
+    return _millis(row.used.last_accessed) if row.used else None
+
+
+@lru_cache(maxsize=1024)  # the rows of one write have the same time
+def _millis(text: str) -> int | None:
+    try:
+        return millis(text)
+    except (ValueError, OverflowError):
+        return None
 
 
 def _own(kind: Kind) -> tuple[str, ...]:

@@ -2,7 +2,8 @@
 
 Lance has no transaction over several tables, never calls fsync, and takes milliseconds for each commit. So a change is a record
 of a journal, durable when `apply` returns, and many changes are written into the tables at once: when they are many, on
-`compact`, and on closing. Reads put the changes of the journal over the tables. Other programs see a row when it is in its table.
+`compact`, and on closing. A large change is written into the tables directly. Reads put the changes of the journal over the
+tables. Other programs see a row when it is in its table.
 
 Reads create nothing. Lance keeps the bytes of deleted rows until its files are rewritten: by `compact`, or on closing.
 """
@@ -58,6 +59,7 @@ from memory_mesh.stores.lance.view import View, versions_of
 T = TypeVar("T")
 
 _FLUSHED_ROWS = 512  # in the journal; more are written into the tables
+_DIRECT_ROWS = 256  # in one change; such a change is written into the tables without the journal
 _INDEXED_FROM = 1_000  # moves of a partition; a smaller one is read from the store as fast as from the files of an index
 _MAX_COMPACTED_ON_CLOSING = 512 * 1024 * 1024  # bytes of the tables
 _CHECKED_FOR = 0.1  # seconds during which reads do not look again whether another program wrote to a table
@@ -79,6 +81,7 @@ class LanceStore:
         step: Step = no_step,
         url: str = "",
         flush_rows: int = _FLUSHED_ROWS,
+        direct_rows: int = _DIRECT_ROWS,
     ) -> None:
         self.url = url or f"lancedb:///{path}"
         self._root, self._read_only, self._must_exist = path.absolute(), read_only, must_exist
@@ -92,6 +95,7 @@ class LanceStore:
         self._synced: set[str] = set()
         self._checked_until = 0.0
         self._flush_rows = self._flush_at = flush_rows
+        self._direct_rows = direct_rows
         self._reading(lambda view: None)
 
     # --- the port ---
@@ -111,13 +115,16 @@ class LanceStore:
                 if view.partitions.get(partition, (0, ""))[0] != version:
                     raise Conflict(f"partition {partition} has changed")
             change = self._decided(view, puts, deletes)
-            self._append(view, change)
+            if len(change.puts) + len(change.deletes) >= self._direct_rows:
+                self._write_directly(view, change)
+            else:
+                self._append(view, change)
             self._step("store.committed")
             versions = {name: view.partitions[name][0] for name in change.moves}
             if max(versions.values(), default=0) >= _INDEXED_FROM:
                 with suppress(OSError):
                     (self._own / "index").mkdir(mode=0o700, exist_ok=True)
-            if view.size >= self._flush_at:
+            if view is self._view and view.size >= self._flush_at:
                 self._flush_if_possible(view)
             return Applied(not change.frees, before, view.data_version, versions)
 
@@ -201,6 +208,12 @@ class LanceStore:
         # The view gets a copy: later changes to the lists of the caller must not change it.
         view.replay(journal.decode(record))
         view.journal_end += len(record)
+
+    def _write_directly(self, view: View, change: Change) -> None:
+        """Write a large change into the tables at once. The state commits it, so it needs no journal."""
+        self._view = None  # to be read again, also if this fails
+        view.replay(change)
+        self._flush(view)
 
     def _flush_if_possible(self, view: View) -> None:
         """Flush; if it fails, try again when there is more to flush. The change itself is durable."""

@@ -62,7 +62,10 @@ Positions = npt.NDArray[np.int64]  # of rows in a table
 # Lance raises its errors as these. A panic in it is not an `Exception`.
 LANCE_ERRORS = (OSError, ValueError, RuntimeError, pa.ArrowException)
 
-_LONG = frozenset({"content", "metadata", "keywords", "extra", "yamo_text", "heritage_chain"})  # columns that are not kept
+_LONG = frozenset(  # columns that are not kept
+    {"content", "metadata", "keywords", "extra", "yamo_text", "heritage_chain", "vector", "other_vector"}
+)
+_KEPT_AFTER = 8  # reads of a few rows, after which the short columns are kept
 _FEW = 0.2  # fraction of the rows up to which they are read one by one
 _MAX_FRAGMENTS = 24  # small files of a table; more are merged
 _MERGED_ROWS = 16_384  # rows of a merged file; larger ones stay as they are, so that merging is quick
@@ -122,6 +125,7 @@ class Frame:
     def __init__(self, root: Path, table: Table, version: int | None) -> None:
         self.table, self.version, self._root = table, version, root
         self._columns: dict[str, pa.Array] = {}
+        self._reads = 0
         with named(table.name):
             self._data = None if version is None else lance.dataset(str(folder_of(root, table)), version=version)
             self.rows = self._data.count_rows() if self._data is not None else 0
@@ -131,6 +135,7 @@ class Frame:
             expected = "vectors of 32-bit floats with a fixed size, as in RFC-0011"
             raise StoreForeign(f"the table {table.name} has vectors of type {vector}", expected=expected)
         self.dimension: int = vector.list_size
+        self._names = frozenset(self.schema.names)
         if table is MEMORIES and is_schema_v1(self.schema):
             what = f"{root} has memories with schema V1 of RFC-0011"
             raise StoreTooOld(what, expected="schema V2", remedy="run memory-mesh migrate on it; it keeps a backup")
@@ -141,7 +146,7 @@ class Frame:
         """Return all values of a column; nulls if the table, which another program made, does not have it."""
         if name in self._columns:
             return self._columns[name]
-        if self._data is None or name not in self.schema.names:
+        if self._data is None or name not in self._names:
             type_ = self.table.schema(self.dimension).field(name).type
             found = pa.nulls(self.rows, type_)
         else:
@@ -178,12 +183,26 @@ class Frame:
         return found
 
     def values(self, at: Positions, *names: str) -> list[tuple[Any, ...]]:
-        """Return the values of some columns of the rows at these positions."""
+        """Return the values of some columns of the rows at these positions. They are kept, unless they are long."""
+        for name in names if len(at) else ():
+            if name not in _LONG:
+                self.column(name)
         return list(zip(*(column.to_pylist() for column in self._read(at, names).columns), strict=True))
 
     def read(self, at: Positions) -> list[Row]:
         """Return the rows at these positions."""
-        return from_arrow(self.table, self._read(at, self.schema.names)) if len(at) else []
+        if not len(at):
+            return []
+        names = [name for name in self.table.read_columns if name in self._names]
+        self._reads += 1
+        if self._reads == _KEPT_AFTER:  # each column costs time at every read, so a process that goes on keeps them
+            self._keep([name for name in names if name not in _LONG and name not in self._columns])
+        return from_arrow(self.table, self._read(at, names))
+
+    def _keep(self, names: Sequence[str]) -> None:
+        with named(self.table.name):
+            data = self._data.to_table(columns=list(names)) if self._data is not None else None
+        self._columns |= {name: data[name].combine_chunks() for name in names} if data is not None else {}
 
     def vectors(self, at: Positions) -> list[bytes | None]:
         """Return the packed vectors of the rows at these positions, whatever their dimension."""
@@ -201,7 +220,7 @@ class Frame:
         return found
 
     def _read(self, at: Positions, names: Sequence[str]) -> pa.Table:
-        kept = [name for name in names if name in self._columns or name not in self.schema.names]
+        kept = [name for name in names if name in self._columns or name not in self._names]
         wanted = [name for name in names if name not in kept]
         columns = {name: self._taken(name, at) for name in kept}
         if wanted and len(at) and self._data is not None:
@@ -224,7 +243,7 @@ class Frame:
         ours = pc.is_valid(self.column("partition")).to_numpy(zero_copy_only=False)
         known = pc.fill_null(pc.not_equal(self.column("id"), ""), fill_value=False).to_numpy(zero_copy_only=False)
         at = np.flatnonzero(~ours & known)
-        names = [name for name in self.table.document(self.dimension).names if name in self.schema.names]
+        names = [name for name in self.table.document(self.dimension).names if name in self._names]
         return (self._read(at, names), set(self.ids(np.flatnonzero(ours)))) if len(at) else None
 
     # --- conditions ---

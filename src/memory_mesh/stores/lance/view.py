@@ -185,7 +185,7 @@ class View:
     def with_usage(self, rows: Sequence[Row]) -> list[Row]:
         """Return the rows; memories with their usage, which the document's table shows."""
         used = self._used(tuple(row.id for row in rows if row.kind is Kind.MEMORY))
-        return [replace(row, used=used.get(row.id)) if row.kind is Kind.MEMORY else row for row in rows]
+        return [replace(row, used=used[row.id]) if row.kind is Kind.MEMORY and row.id in used else row for row in rows]
 
     # --- parts of them ---
 
