@@ -59,8 +59,9 @@ def show_stores(runs: Mapping[tuple[str, int], Run]) -> None:
     print(f"| {' | '.join(('store', 'memories', *timed, 'disk, bytes per memory'))} |")
     print("|---|--:|--:|--:|--:|--:|--:|--:|")
     for (store, size), run in runs.items():
-        figures, open_ms = run.figures, f"{run.footprint.open_ms:,.0f}"
-        bulk, disk = f"{figures.ingest_per_s:,.0f}", f"{run.footprint.database:,.0f}"
+        figures, footprint = run.figures, run.footprint
+        open_ms, disk = (f"{footprint.open_ms:,.0f}", f"{footprint.database:,.0f}") if footprint else ("–", "–")
+        bulk = f"{figures.ingest_per_s:,.0f}"
         cells = [store, f"{size:,}", open_ms, _pair(figures.add), _pair(figures.search), bulk, _pair(figures.delete), disk]
         print(f"| {' | '.join(cells)} |")
     print()
