@@ -88,7 +88,7 @@ class LanceStore:
         self._own = self._root / OWN
         self._busy_seconds, self._step = busy_seconds, step
         self._lock = fork_safe(RLock())
-        self._closed = False
+        self._closed = self._wrote = False
         self._view: View | None = None
         self._signature: Signature = None
         self._folder: tuple[int, int] | None = None  # device and inode of the folder that was opened
@@ -119,6 +119,7 @@ class LanceStore:
                 self._write_directly(view, change)
             else:
                 self._append(view, change)
+            self._wrote = True
             self._step("store.committed")
             versions = {name: view.partitions[name][0] for name in change.moves}
             if max(versions.values(), default=0) >= _INDEXED_FROM:
@@ -172,7 +173,7 @@ class LanceStore:
             if self._closed:
                 return
             with suppress(StoreError, OSError):  # what could not be flushed is in the journal
-                if not self._read_only and self._exists() and self._view and (self._view.size or self._view.unfreed):
+                if not self._read_only and self._exists() and self._reading(lambda view: self._wrote or view.unfreed):
                     with self._writing(wait=False) as view:
                         small = self._size() <= _MAX_COMPACTED_ON_CLOSING
                         self._flush(view, rewrite=view.unfreed and small)
