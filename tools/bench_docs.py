@@ -131,6 +131,7 @@ The percentage of reference facts that reflections without a language model cont
 - *Own topics* are ours, with five facts each. All memories are in one store: ours has to find those of the topic, and the
   baselines get them. The rule was chosen on these topics and on LoCoMo, so the figures are in-sample.
 - *LoCoMo sessions*: the memories are the turns, the facts the observations of the data set, in other words than the turns.
+  Without a topic vectors do not change which sentences are chosen, so the sessions are measured without them.
 """
 _REDACTION = """\
 ## What redaction finds
@@ -400,13 +401,13 @@ def _reflect(result: Mapping[str, Any] | None) -> Iterator[str]:
         return
     yield _REFLECT
     yield _source(result["command"], result)
-    heads = ["set", "cases", "", "themes by", "characters", "ours", "lead-3", "lead", "random"]
+    heads = ["set", "cases", "", "found by", "characters", "ours", "lead-3", "lead", "random"]
     yield _table(heads, [_reflected(row) for row in result["rows"]])
 
 
 def _reflected(row: Mapping[str, Any]) -> list[str]:
     others = [f"{row[name]} [{low:+} to {high:+}]" for name, (low, high) in row["ahead"].items()]
-    by = "vectors" if row["vectors"] else "words"
+    by = "words and vectors" if row["vectors"] else "words"
     return [row["set"], str(row["cases"]), f"`{row['operation']}`", by, str(row["characters"]), str(row["ours"]), *others]
 
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from memory_mesh.core.errors import AnswerUnreadable
-from memory_mesh.core.learning import SourceText, Statement, confidence, extract, group, least_trust, sentences
+from memory_mesh.core.learning import SourceText, Statement, confidence, extract, group, is_grounded, least_trust, sentences
 from memory_mesh.core.model import Vector
 from memory_mesh.core.ports import Reply
 from memory_mesh.core.prompts import reflection as prompt
@@ -115,6 +115,13 @@ def test_the_confidence_grows_with_relevance_and_agreement() -> None:
     less = [SourceText(id=one.id, text=one.text, sources=one.sources, relevance=0.4) for one in agreed]
     assert confidence(less, statement) == 0.3
     assert confidence(agreed, []) == 0.0
+
+
+def test_a_statement_of_a_model_has_to_follow_from_its_sources() -> None:
+    source = ["The Friday deploy failed after 47 minutes."]
+    assert is_grounded("Friday deploys failed after 47 minutes.", source)
+    assert not is_grounded("The Friday deploy failed after 48 minutes.", source)
+    assert not is_grounded("Ana drinks green tea.", source)
 
 
 def test_the_trust_is_the_least_of_those_known() -> None:

@@ -74,14 +74,13 @@ def reflect(
     if replayed := receipts.find_replayed(context, key, request):
         return _result(context, require_memory(context, replayed), None)
     memories, found = _find(context, task)
-    statements, method, note = _draw(context, task, found)
-    if not statements:
+    drawn = _draw(context, task, found)
+    if not drawn.statements:
         about = f"no memory is relevant to {shown(task.topic)}" if task.topic else "there is no memory to reflect on"
         nothing = "the memories found have no sentence to quote" if found else about
         return ReflectionResult(topic=task.topic, note=f"{nothing}; nothing was stored")
-    cited = {id_ for statement in statements for id_ in statement.sources}
-    sources = [memory for memory in memories if memory.id in cited]
-    given = _as_text(context, task, found, statements, method, sources)
+    sources = [memory for memory in memories if memory.id in drawn.sources]
+    given = _as_text(context, task, found, drawn, sources)
     prepared, vectors = prepare(context, [given], request=request)[0], Vectors()
 
     def decide() -> Plan[Memory]:
@@ -89,11 +88,11 @@ def reflect(
             return Plan(require_memory(context, replayed, any_reader=True))
         seen = {name: context.store.version(name) for name in model.partitions(context.reader)}
         _check_sources(context, sources)
-        plan = _store(context, task, prepared, sources, cited, vectors)
+        plan = _store(context, task, prepared, sources, drawn.sources, vectors)
         receipt = receipts.receipt_rows(context, key, plan.answer.id, request)
         return Plan(plan.answer, [*plan.puts, *receipt], seen=seen if plan.puts or receipt else {})
 
-    return _result(context, commit(context, decide), note)
+    return _result(context, commit(context, decide), drawn.note)
 
 
 def _checked(context: Context, task: Task, topic: object, lookback: object, include_reflections: object) -> Task:
@@ -149,8 +148,18 @@ def _check_sources(context: Context, sources: Sequence[Memory]) -> None:
 # --- stating ---
 
 
-def _draw(context: Context, task: Task, found: Sequence[SourceText]) -> tuple[list[Statement], str, str | None]:
-    """Return the statements, the method that made them, and why the language model was not used.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Drawn:
+    """The statements, and the memories whose words they may have: of a language model, all that it read."""
+
+    statements: Sequence[Statement]
+    sources: frozenset[str]
+    method: str = "extractive"
+    note: str | None = None  # why the language model was not used
+
+
+def _draw(context: Context, task: Task, found: Sequence[SourceText]) -> _Drawn:
+    """Return the statements of the language model, or sentences of the memories.
 
     A sentence that contains instructions to a model is left out: agents read reflections as their own beliefs.
     """
@@ -160,15 +169,16 @@ def _draw(context: Context, task: Task, found: Sequence[SourceText]) -> tuple[li
     note = None
     if context.chat is not None and found:
         try:
-            return _ask(context, context.chat, task, clean), "model", None
+            return _ask(context, context.chat, task, clean)
         except (CallError, BudgetSpent, AnswerUnreadable) as error:
             _log.warning("%s: sentences are quoted, because %s", task.operation, error)
             note = f"sentences are quoted, because {error.what}"
     language = context.options.stemmer_language
-    return learning.extract(clean, max_statements=task.max_statements, topic=task.topic, language=language), "extractive", note
+    quoted = learning.extract(clean, max_statements=task.max_statements, topic=task.topic, language=language)
+    return _Drawn(statements=quoted, sources=frozenset(id_ for one in quoted for id_ in one.sources), note=note)
 
 
-def _ask(context: Context, chat: ChatModel, task: Task, found: Sequence[SourceText]) -> list[Statement]:
+def _ask(context: Context, chat: ChatModel, task: Task, found: Sequence[SourceText]) -> _Drawn:
     """Return the statements of the language model, which reads as many memories as its input has room for."""
     from memory_mesh.core.prompts import reflection as prompt
     from memory_mesh.core.safety.injection import detect
@@ -182,11 +192,14 @@ def _ask(context: Context, chat: ChatModel, task: Task, found: Sequence[SourceTe
         task.operation, texts[:room], task.topic, context.ids.salt(), max_statements=limit,
         max_tokens=context.options.answer_tokens,
     )  # fmt: skip
-    read = prompt.read_reply(chat.reply(asked), room, max_statements=limit)
+    read, language = prompt.read_reply(chat.reply(asked), room, max_statements=limit), context.options.stemmer_language
     if any(detect(text) for text, _ in read):
         raise AnswerUnreadable("the model's answer contains instructions to a model")
-    themes = learning.group(found, language=context.options.stemmer_language)
-    return [
+    read = [one for one in read if learning.is_grounded(one[0], [texts[at] for at in one[1]], language=language)]
+    if not read:
+        raise AnswerUnreadable("nothing in the model's answer follows from the memories that it names")
+    themes = learning.group(found, language=language)
+    statements = [
         Statement(
             text=text,
             sources=tuple(dict.fromkeys(id_ for at in cited for id_ in found[at].sources)),
@@ -194,30 +207,28 @@ def _ask(context: Context, chat: ChatModel, task: Task, found: Sequence[SourceTe
         )
         for text, cited in read
     ]
+    return _Drawn(statements=statements, sources=frozenset(id_ for one in found[:room] for id_ in one.sources), method="model")
 
 
 # --- storing ---
 
 
-def _as_text(
-    context: Context, task: Task, found: Sequence[SourceText], statements: Sequence[Statement], method: str,
-    sources: Sequence[Memory],
-) -> NewText:  # fmt: skip
-    language = context.options.stemmer_language
+def _as_text(context: Context, task: Task, found: Sequence[SourceText], drawn: _Drawn, sources: Sequence[Memory]) -> NewText:
+    statements, language = drawn.statements, context.options.stemmer_language
     metadata: dict[str, Value] = {
-        "type": MemoryType.REFLECTION.value, "category": task.category, "operation": task.operation, "method": method,
+        "type": MemoryType.REFLECTION.value, "category": task.category, "operation": task.operation, "method": drawn.method,
         "confidence": learning.confidence(found, statements, language=language), "statements": learning.as_metadata(statements),
     }  # fmt: skip
     metadata |= {"topic": task.topic} if task.topic else {}
     trusts = [memory.trust for memory in sources]
-    if method == "model":
+    if drawn.method == "model":
         metadata["provenance"] = {"source": Source.INFERENCE.value}
         trusts.append(BASE_TRUST[Source.INFERENCE])
     return NewText(learning.render(statements), metadata, learning.least_trust(trusts))
 
 
 def _store(
-    context: Context, task: Task, prepared: Prepared, sources: Sequence[Memory], cited: set[str], vectors: Vectors
+    context: Context, task: Task, prepared: Prepared, sources: Sequence[Memory], source_ids: frozenset[str], vectors: Vectors
 ) -> Plan[Memory]:
     """Return the plan that stores a reflection. An earlier one that says the same is kept instead; others on the same topic are
     superseded."""
@@ -225,7 +236,7 @@ def _store(
     narrow = learning.narrowest(sources)
     reach = model.reach_of(narrow.memory_type, narrow.reach) if narrow else Reach.GLOBAL
     earlier = [old for old in _earlier(context, task, prepared) if narrowness(old) >= list(Reach).index(reach)]
-    ids = [memory.id for memory in sources] + sorted(cited - {memory.id for memory in sources})
+    ids = [memory.id for memory in sources] + sorted(source_ids - {memory.id for memory in sources})
     for old in earlier:
         if (old.content, old.sources) == (prepared.draft.content, ids):
             return Plan(old)

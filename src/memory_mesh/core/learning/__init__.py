@@ -9,8 +9,8 @@ from memory_mesh.core.learning.lessons import (
     by_severity, lesson_metadata, narrowest, narrowness, parse_lesson, pattern_id, severity_of,
 )
 from memory_mesh.core.learning.reflection import (
-    ReflectionResult, SourceText, Statement, as_metadata, confidence, extract, group, least_trust, render, sentences, similar,
-    without_sources,
+    ReflectionResult, SourceText, Statement, as_metadata, confidence, extract, group, is_grounded, least_trust, render, sentences,
+    similar, without_sources,
 )
 from memory_mesh.core.learning.spending import Accounts, Caps, DailySpending, Price, Spending, totals
 
@@ -18,7 +18,7 @@ __all__ = [
     "CANDIDATE_TAG", "DEFAULT_CONFIDENCE", "LEASE_MS", "LESSON_TAG", "MAX_STORED_RUNS", "SEVERITIES", "Accounts", "Caps",
     "DailySpending", "Distilled", "Heartbeat", "HeritageChain", "JobRun", "JobState", "LessonBlock", "LessonContext",
     "Outcome", "Price", "ReflectionResult", "Skipped", "SourceText", "Spending", "Statement", "added_heritage",
-    "as_metadata", "by_confidence", "by_severity", "confidence", "extract", "group", "least_trust", "lesson_metadata",
-    "narrowest", "narrowness", "parse_lesson", "pattern_id", "render", "sentences", "severity_of", "similar", "totals",
-    "without_sources",
+    "as_metadata", "by_confidence", "by_severity", "confidence", "extract", "group", "is_grounded", "least_trust",
+    "lesson_metadata", "narrowest", "narrowness", "parse_lesson", "pattern_id", "render", "sentences", "severity_of",
+    "similar", "totals", "without_sources",
 ]

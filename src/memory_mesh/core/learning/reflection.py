@@ -18,6 +18,7 @@ from memory_mesh.core.text import LazyRegex, shortened
 
 MIN_COSINE, MIN_OVERLAP, MIN_SHARED = 0.6, 0.4, 2  # of two memories of one theme: their vectors, or their words
 _MIN_WORDS = 3  # of a sentence
+_MIN_GROUNDED = 1 / 3  # of the words of a model's statement
 _MAX_SENTENCE, _MAX_SENTENCES = 400, 200  # characters of a sentence, sentences of a memory
 _SENTENCE_END = LazyRegex(r"(?<=[.!?…])[\"'”’)\]]*\s+(?=\S)|(?<=[。！？])|\n+")
 _QUESTION = ("?", "？")
@@ -179,6 +180,13 @@ def confidence(found: Sequence[SourceText], statements: Sequence[Statement], *, 
         shared = (len(own & others) for id_, others in words.items() if id_ != statement.sources[0])
         agreed += max(shared, default=0) / max(len(own), 1)
     return round(sum(relevance[id_] for id_ in cited) / len(cited) * (1 + agreed / len(statements)) / 2, 4)
+
+
+def is_grounded(text: str, sources: Sequence[str], *, language: str = "english") -> bool:
+    """Return whether the sources have all numbers and a third of the content words of a model's statement."""
+    own, theirs = (set(tokens(part, language=language)) for part in (text, "\n".join(sources)))
+    numbers = {word for word in own if any(map(str.isdigit, word))}
+    return numbers <= theirs and len(own & theirs) >= len(own) * _MIN_GROUNDED
 
 
 def least_trust(trusts: Sequence[float | None]) -> float | None:
