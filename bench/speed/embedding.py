@@ -1,14 +1,17 @@
-"""The cost of the local embedding model, and an embedder with prepared vectors that keeps this cost out of all other figures."""
+"""The cost of the local embedding model, alone and with storing, and an embedder with prepared vectors for all other figures."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bench.speed.measuring import Timing, seconds, time_calls
-from bench.speed.texts import Conversations
+from bench.speed.texts import Conversations, Item
+from memory_mesh import MemoryMesh
 from memory_mesh.core.errors import EmbeddingError
 from memory_mesh.core.model import Vector
 from memory_mesh.models import MODEL, LocalEmbedder
@@ -26,28 +29,41 @@ Floats = NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmbeddingCost:
-    """The time to embed one text, and the rate in batches."""
+    """The time to embed one text, the rate in batches, and the rate of `add_many`, which embeds and stores the same texts."""
 
     model: str
     single: Timing
     batch_per_s: float
+    stored_per_s: float
 
-    def remaining(self, ingest_per_s: float) -> float:
-        """Return the fraction of the batch rate that is left if each text is also stored, one step after the other."""
-        return ingest_per_s / (ingest_per_s + self.batch_per_s)
+    @property
+    def fraction(self) -> float:
+        """The rate of `add_many` as a fraction of the rate of the embedder alone."""
+        return self.stored_per_s / self.batch_per_s
 
 
 def measure_embedding() -> EmbeddingCost | str:
     """Return the cost, or why it cannot be measured: the model may be missing."""
     embedder = LocalEmbedder(model_paths(load({})))
-    texts = [item.text for item in Conversations().items(_TEXTS)]
+    items = Conversations().items(_TEXTS)
+    texts = [item.text for item in items]
     try:
         embedder.embed(texts[:2])  # loads the model
     except EmbeddingError as error:
         return str(error)
-    batch = min(seconds(lambda: embedder.embed(texts)) for _ in range(2))
+    # In turns, so that a slow moment of the machine affects both.
+    turns = [(seconds(lambda: embedder.embed(texts)), _storing(embedder, items)) for _ in range(3)]
+    batch, stored = map(min, zip(*turns, strict=True))
     single = time_calls(lambda text: embedder.embed([text]), texts[:_SINGLES])
-    return EmbeddingCost(model=embedder.model, single=single, batch_per_s=round(_TEXTS / batch, 1))
+    rates = {"batch_per_s": round(_TEXTS / batch, 1), "stored_per_s": round(_TEXTS / stored, 1)}
+    return EmbeddingCost(model=embedder.model, single=single, **rates)
+
+
+def _storing(embedder: LocalEmbedder, items: Sequence[Item]) -> float:
+    """Return the seconds in which `add_many` embeds and stores texts in a new file."""
+    with TemporaryDirectory() as folder, MemoryMesh(Path(folder) / "memory.db", embedder=embedder) as mesh:
+        mesh.add("Loads the code and creates the file.")
+        return seconds(lambda: mesh.add_many([(item.text, dict(item.metadata)) for item in items]))
 
 
 class PreparedEmbedder:

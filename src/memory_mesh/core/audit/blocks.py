@@ -72,11 +72,11 @@ def retain(
     revision: int,
 ) -> str:  # fmt: skip
     """Write the block of a stored or changed memory; a change also names its action and revision."""
-    pairs = seal.pairs()
+    hashes = dict(seal.pairs())
     changed = () if action == "add" else ("action", "revision")
-    return _retain_form(agent, changed, tuple(name for name, _ in pairs)).format(
+    return _retain_form(agent, changed, tuple(hashes)).format(
         id=wire_value(memory_id), type=wire_value(memory_type), at=at, size=len(content.encode()), action=wire_value(action),
-        revision=revision, hypothesis=wire_value(hypothesis), preview=wire_value(content[:PREVIEW]), **dict(pairs),
+        revision=revision, hypothesis=wire_value(hypothesis), preview=wire_value(content[:PREVIEW]), **hashes,
     )  # fmt: skip
 
 

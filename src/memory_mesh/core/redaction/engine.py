@@ -191,8 +191,9 @@ class Redactor:
 
     def _text_of_key(self, value: str, key: str) -> str:
         """Redact a value together with its key: `{"password": "hunter2"}` reads like `password: hunter2`."""
-        digest = _digest(key, value, of=b"value")
-        if digest in self._clean or (key in _TIME_KEYS and self._names_regex is None and _TIME.fullmatch(value)):
+        if key in _TIME_KEYS and self._names_regex is None and _TIME.fullmatch(value):
+            return value
+        if (digest := _digest(key, value, of=b"value")) in self._clean:
             return value
         lead, given = f"{key}: ", value
         for _ in range(_MAX_ROUNDS):

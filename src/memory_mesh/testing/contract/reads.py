@@ -403,6 +403,8 @@ class IsShared(Subject):
         with pytest.raises(Conflict):
             other.apply([memory("m1", revision=2, replaces=1)])
         other.apply([memory("m1", revision=3, replaces=2)], seen={"p": 2})
+        with pytest.raises(Conflict):  # also a handle whose own last write made that version
+            store.apply([memory("m3")], seen={"p": 2})
         assert store.get(Kind.MEMORY, ["m1"])["m1"].revision == 3
 
     def test_what_was_applied_is_there_when_the_store_is_opened_again(self, place: Path) -> None:
