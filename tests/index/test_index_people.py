@@ -69,7 +69,7 @@ def test_a_nickname_that_a_later_memory_uses_is_known_from_then_on() -> None:
     store.apply(TALK)
     index, query = LocalIndex(store), asking("paint bess", names=frozenset({"bess"}))
     assert not find(index, query, size=9).signals["speaker"].any()
-    store.apply([turn(5, "Melanie", "Hey Bess!")])
+    store.apply([turn(5, "Katherine", "Hey Bess!")])
     assert find(index, query, size=9).signals["speaker"].max() == pytest.approx(0.9)
 
 
