@@ -1,10 +1,11 @@
 """Measure the cost of a write, of a search and of a stored memory, without the embedding.
 
-    python -m bench.speed [--sizes 1k,10k,100k] [--out FILE]
+    python -m bench.speed [--sizes 1k,10k,100k] [--agents 1000] [--out FILE]
     python -m bench.speed --peers [--sizes 5k] [--out FILE]
 
 All sizes and all stores get the same texts, with vectors computed beforehand, in one run. The first form measures memory-mesh
-by size and draws a chart beside the result file. The second form measures memory-mesh beside other stores that are installed.
+by size and draws a chart beside the result file; `--agents` measures each size once more, spread over so many agents. More than
+200,000 memories are written without audit blocks. The second form measures memory-mesh beside other stores that are installed.
 Run it on an otherwise idle machine; the result records the load average.
 """
 
@@ -17,6 +18,7 @@ from tempfile import TemporaryDirectory
 from bench.speed import comparing, report
 from bench.speed.embedding import EmbeddingCost, measure_embedding
 from bench.speed.goals import Run, goals
+from bench.speed.large import FROM, measure_large
 from bench.speed.measuring import in_fresh_process
 from bench.speed.ours import measure, measure_cold_start, measure_footprint, url
 from bench.speed.peers import PEERS
@@ -28,23 +30,26 @@ _QUERY = "what was said about the stand in the spring"
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.speed", description="Speed by size, and beside other stores")
     parser.add_argument("--sizes", help="numbers of memories (default: 1k,10k,100k; with --peers 5k)")
+    parser.add_argument("--agents", type=int, help="measure each size also with the memories spread over so many agents")
     parser.add_argument("--peers", action="store_true", help="compare with other stores instead of measuring by size")
     parser.add_argument("--out", type=Path, help="the result file, as JSON")
     options = parser.parse_args()
     text = options.sizes or ("5k" if options.peers else "1k,10k,100k")
     sizes = [_size(word) for word in text.split(",")]
-    command = f"python -m bench.speed{' --peers' if options.peers else ''} --sizes {text}"
+    spread = f" --agents {options.agents}" if options.agents else ""
+    command = f"python -m bench.speed{' --peers' if options.peers else ''} --sizes {text}{spread}"
     if options.peers:
         measure_peers(sizes, options.out or report.RESULTS / "speed_peers.json", command)
     else:
-        measure_sizes(sizes, options.out or report.RESULTS / "speed.json", command)
+        cases = [(size, agents) for size in sizes for agents in (1, *([options.agents] if options.agents else []))]
+        measure_sizes(cases, options.out or report.RESULTS / "speed.json", command)
 
 
-def measure_sizes(sizes: list[int], out: Path, command: str) -> None:
-    """Measure memory-mesh at each size; print, store and draw the result."""
+def measure_sizes(cases: list[tuple[int, int]], out: Path, command: str) -> None:
+    """Measure memory-mesh at each size, with so many agents; print, store and draw the result."""
     load_before = report.load_average()
     cost = in_fresh_process(measure_embedding)
-    runs = [_run(size, with_model=isinstance(cost, EmbeddingCost)) for size in sizes]
+    runs = [_run(*case, with_model=isinstance(cost, EmbeddingCost)) for case in cases]
     checked = goals(runs, cost)
     report.show_sizes(runs, cost)
     report.show_goals(checked)
@@ -69,10 +74,15 @@ def measure_peers(sizes: list[int], out: Path, command: str) -> None:
     report.write(out, command, load_before, peers=peers, goals=[asdict(goal) for goal in checked])
 
 
-def _run(size: int, *, with_model: bool) -> Run:
-    print(f"measuring {size:,} memories …", file=sys.stderr)
+def _run(size: int, agents: int, *, with_model: bool) -> Run:
+    print(f"measuring {size:,} memories of {agents:,} agents …", file=sys.stderr)
     with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        figures = in_fresh_process(measure, size, Path(folder))
+        if size > FROM or agents > 1:
+            figures = in_fresh_process(measure_large, size, agents, Path(folder))
+        else:
+            figures = in_fresh_process(measure, size, Path(folder))
+        if agents > 1:  # bytes and commands are those of a single agent
+            return Run(figures)
         footprint = in_fresh_process(measure_footprint, Path(folder))
         return Run(figures, footprint, measure_cold_start(url(Path(folder)), _QUERY, with_model=with_model))
 

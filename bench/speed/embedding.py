@@ -82,7 +82,10 @@ class PreparedEmbedder:
 
     def floats(self, text: str) -> Floats:
         """Return the vector of a text: a centre chosen by its hash, plus noise seeded by its hash."""
-        seed = int.from_bytes(blake2b(text.encode(), digest_size=8).digest())
+        return self.of_seed(seed_of(text))
+
+    def of_seed(self, seed: int) -> Floats:
+        """Return the vector of a text with this hash."""
         noise = np.random.default_rng(seed).standard_normal(DIMENSION, np.float32)
         vector = self._centres[seed % _CENTRES] + noise * np.float32(_SPREAD / DIMENSION**0.5)
         unit: Floats = vector / np.linalg.norm(vector)
@@ -90,3 +93,8 @@ class PreparedEmbedder:
 
     def _vector(self, text: str) -> Vector:
         return Vector(MODEL, self.floats(text).astype("<f4").tobytes())
+
+
+def seed_of(text: str) -> int:
+    """Return the hash that the vector of a text is made from."""
+    return int.from_bytes(blake2b(text.encode(), digest_size=8).digest())

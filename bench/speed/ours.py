@@ -15,7 +15,7 @@ from bench.speed.embedding import Floats, PreparedEmbedder
 from bench.speed.measuring import Timing, file_bytes, resident_bytes, seconds, time_calls
 from bench.speed.texts import Conversations, Item
 from memory_mesh import MemoryMesh
-from memory_mesh.core.model import Reader, batches, iso
+from memory_mesh.core.model import Reader, Vector, batches, iso
 from memory_mesh.core.options import Options
 from memory_mesh.core.search.query import Query
 from memory_mesh.index import LocalIndex
@@ -26,9 +26,9 @@ BATCH = 500
 CALLS = 200  # of each timed operation
 _AFTER_WRITES = 100
 _DELETES = 50
-_WARM_UP = 20
+WARM_UP = 20
 _RECALLS = 100
-_LIMIT = 10
+LIMIT = 10
 _POOL = 150  # the number of candidates that a search requests
 _CHANGED_FROM = 10_000  # the size from which changes and filters are measured
 _COLD_RUNS = 5
@@ -40,6 +40,7 @@ class Figures:
     """The measurements at one size, without the cost of embedding."""
 
     memories: int
+    agents: int  # that they are spread over
     engine: str
     ingest_per_s: float
     index_ms: float  # the first search, which builds the index of everything ingested
@@ -85,10 +86,10 @@ class Subject:
         return total
 
     def search(self, query: str) -> int:
-        return len(self.mesh.search(query, _LIMIT, use_cache=False))
+        return len(self.mesh.search(query, LIMIT, use_cache=False))
 
     def filtered(self, query: str) -> int:
-        return len(self.mesh.search(query, _LIMIT, "speaker = 'Mara' AND turn < 12", use_cache=False))
+        return len(self.mesh.search(query, LIMIT, "speaker = 'Mara' AND turn < 12", use_cache=False))
 
     def new_items(self, count: int) -> Iterator[Item]:
         """Yield texts that are not stored yet, with their vectors prepared."""
@@ -123,12 +124,13 @@ def measure(count: int, folder: Path) -> Figures:
         ingest_s = subject.ingest()
         subject.embedder.prepare(subject.queries)
         index_s = seconds(lambda: subject.search(subject.queries[0]))
-        hits = mean(subject.search(query) for query in subject.queries[:_WARM_UP])
+        hits = mean(subject.search(query) for query in subject.queries[:WARM_UP])
         search = time_calls(subject.search, subject.queries)
         recall = _recall(subject, folder)
         changes = _changes(subject) if count >= _CHANGED_FROM else {}
         return Figures(
             memories=count,
+            agents=1,
             engine=engine(count),
             ingest_per_s=round(count / ingest_s, 1),
             index_ms=round(index_s * 1000, 1),
@@ -152,7 +154,7 @@ def measure_footprint(folder: Path) -> Footprint:
     """Measure the bytes per memory of the store in a folder. Call it in a new process."""
     conversations = Conversations()
     items = conversations.items(1000)
-    queries = conversations.queries(items, _WARM_UP)
+    queries = conversations.queries(items, WARM_UP)
     embedder = PreparedEmbedder()
     embedder.prepare(queries)
     with MemoryMesh(store="memory://", embedder=embedder) as small:  # loads the code, so that only the data is counted below
@@ -190,20 +192,27 @@ def _recall(subject: Subject, folder: Path) -> float:
     store = open_store(url(folder))
     index = LocalIndex(store)
     try:
-        return mean(_recall_of(subject, index, everything, query) for query in subject.queries[:_RECALLS])
+        return mean(
+            recall_of(index, Reader(None, Options().agent_id, None), vector, _nearest(subject, everything, query))
+            for query in subject.queries[:_RECALLS]
+            for vector in subject.embedder.embed([query])
+        )
     finally:
         store.close()
 
 
-def _recall_of(subject: Subject, index: LocalIndex, everything: Floats, query: str) -> float:
-    (vector,) = subject.embedder.embed([query])
-    reader = Reader(None, Options().agent_id, None)
+def _nearest(subject: Subject, everything: Floats, query: str) -> set[str]:
+    nearest = np.argsort(-(everything @ subject.embedder.floats(query)), kind="stable")[:LIMIT]
+    return {subject.ids[at] for at in nearest}
+
+
+def recall_of(index: LocalIndex, reader: Reader, vector: Vector, nearest: set[str]) -> float:
+    """Return the fraction of the nearest memories that the index finds first by vector."""
     pool = index.snapshot(reader).candidates(
         Query(tokens=(), vector=vector, reader=reader, at=iso(time.time_ns() // 1_000_000)), size=_POOL
     )
-    best = np.argsort(-pool.signals["vectors"], kind="stable")[:_LIMIT]
-    nearest = np.argsort(-(everything @ subject.embedder.floats(query)), kind="stable")[:_LIMIT]
-    return len({pool.ids[at] for at in best} & {subject.ids[at] for at in nearest}) / _LIMIT
+    best = np.argsort(-pool.signals["vectors"], kind="stable")[:LIMIT].tolist()
+    return len({pool.ids[at] for at in best} & nearest) / LIMIT
 
 
 # --- cold start ---

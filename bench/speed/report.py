@@ -20,6 +20,14 @@ RESULTS = ROOT / "bench" / "results"
 _PACKAGES = ("memory-mesh", "numpy", "onnxruntime", "tokenizers", "PyStemmer")
 
 
+_FOOTPRINT = (
+    ("bytes per record: resident", "resident"),
+    ("bytes per record: index files", "index_files"),
+    ("bytes per record: database", "database"),
+    ("first search of a new process, ms", "first_search_ms"),
+)
+
+
 def show_sizes(runs: Sequence[Run], cost: EmbeddingCost | str) -> None:
     """Print a column for each size."""
     rows: list[tuple[str, list[str]]] = [
@@ -35,13 +43,13 @@ def show_sizes(runs: Sequence[Run], cost: EmbeddingCost | str) -> None:
         ("delete, ms p50 / p95", [_pair(run.figures.delete) for run in runs]),
         ("results of a search, mean", [f"{run.figures.hits:g}" for run in runs]),
         ("recall@10 of exact, vector channel", [f"{run.figures.recall_at_10:.1%}" for run in runs]),
-        ("bytes per record: resident", [f"{run.footprint.resident:,.0f}" for run in runs]),
-        ("bytes per record: index files", [f"{run.footprint.index_files:,.0f}" for run in runs]),
-        ("bytes per record: database", [f"{run.footprint.database:,.0f}" for run in runs]),
-        ("first search of a new process, ms", [f"{run.footprint.first_search_ms:,.0f}" for run in runs]),
-        *((f"cold {name}, s", [f"{run.cold[name]:.2f}" for run in runs]) for name in runs[0].cold),
+        *(
+            (name, [f"{getattr(run.footprint, field):,.0f}" if run.footprint else "–" for run in runs])
+            for name, field in _FOOTPRINT
+        ),
+        *((f"cold {name}, s", [f"{run.cold[name]:.2f}" if run.cold else "–" for run in runs]) for name in runs[0].cold),
     ]
-    _table(["memories", *(f"{run.figures.memories:,}" for run in runs)], [[name, *cells] for name, cells in rows])
+    _table(["memories", *(run.what for run in runs)], [[name, *cells] for name, cells in rows])
     print(f"\n{_cost_line(cost)}\n")
 
 
@@ -90,11 +98,15 @@ def write(out: Path, command: str, load_before: float, **result: object) -> None
 
 
 def sizes_json(runs: Sequence[Run]) -> list[dict[str, object]]:
-    return [{**asdict(run.figures), "bytes_a_record": asdict(run.footprint), "cold_s": dict(run.cold)} for run in runs]
+    return [
+        {**asdict(run.figures), "bytes_a_record": run.footprint and asdict(run.footprint), "cold_s": dict(run.cold)}
+        for run in runs
+    ]
 
 
 def draw(out: Path, runs: Sequence[Run]) -> None:
-    """Draw the time of each operation by the number of memories."""
+    """Draw the time of each operation by the number of memories of one agent."""
+    runs = [run for run in runs if run.figures.agents == 1]
     sizes = [run.figures.memories for run in runs]
     lines = [
         Line("search p50", [(run.figures.memories, run.figures.search.p50_ms) for run in runs]),

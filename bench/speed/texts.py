@@ -6,7 +6,7 @@ Words are made of syllables and drawn by Zipf's law, so that a few are in many t
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from itertools import accumulate
+from itertools import accumulate, islice
 from random import Random
 from typing import Any
 
@@ -49,14 +49,14 @@ class Conversations:
 
     def items(self, count: int) -> list[Item]:
         """Return the first `count` turns."""
-        turns = self._turns()
-        return [next(turns) for _ in range(count)]
+        return [*islice(self.turns(), count)]
 
     def queries(self, items: Sequence[Item], count: int) -> list[str]:
         """Return queries, each with a few less frequent words of one turn in their order."""
         return [self._query(self._random.choice(items).text) for _ in range(count)]
 
-    def _turns(self) -> Iterator[Item]:
+    def turns(self) -> Iterator[Item]:
+        """Yield turn after turn."""
         at, session = _START, 0
         while True:
             session += 1

@@ -64,6 +64,15 @@ def test_a_nickname_means_the_speaker_that_most_memories_address_by_it() -> None
     assert named(thrice, "kit") == {}  # two people, equally often
 
 
+def test_a_nickname_that_a_later_memory_uses_is_known_from_then_on() -> None:
+    store = RamStore()
+    store.apply(TALK)
+    index, query = LocalIndex(store), asking("paint bess", names=frozenset({"bess"}))
+    assert not find(index, query, size=9).signals["speaker"].any()
+    store.apply([turn(5, "Katherine", "Hey Bess!")])
+    assert find(index, query, size=9).signals["speaker"].max() == pytest.approx(0.9)
+
+
 @pytest.mark.parametrize("why", HIDDEN)
 def test_a_hidden_memory_teaches_no_nickname_and_names_no_speaker(why: str) -> None:
     talk = ((1, "Zoltan", "I paint"), (2, "Ann", "Hey Zed! I run"))
