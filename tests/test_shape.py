@@ -457,7 +457,6 @@ RFC_METHODS = {
     *("stats", "clear_cache", "get_cache_stats", "format_results"),
 }
 A_VALUE: dict[str, object] = {
-    "skill_directories": ["skills"],
     "notes_dir": "notes",
     "traces_dir": "traces",
 }
@@ -483,8 +482,7 @@ def test_every_method_of_the_document_is_here_or_says_that_it_is_not_yet() -> No
     assert not here & NOT_YET.keys()
 
 
-COMMANDS = ("ingest-skill", "search-skills", "list-skills", "skill-feedback", "skill-prune")
-METHODS = [promised for promised in NOT_YET if promised not in {*A_VALUE, *SCHEMES, *COMMANDS}]
+METHODS = [promised for promised in NOT_YET if promised not in {*A_VALUE, *SCHEMES}]
 WAYS: dict[str, Callable[[str], object]] = {
     **dict.fromkeys(METHODS, lambda promised: getattr(MemoryMesh(store="memory://"), promised)),
     **dict.fromkeys(A_VALUE, lambda promised: MemoryMesh(**{promised: A_VALUE[promised]})),  # type: ignore[arg-type]
@@ -504,8 +502,7 @@ def test_the_async_mesh_says_so_too(promised: str) -> None:
         getattr(AsyncMemoryMesh(store="memory://"), promised)
 
 
-# The document's commands, beside those of ours that are promised.
-@pytest.mark.parametrize("promised", COMMANDS)
+@pytest.mark.parametrize("promised", ["graph", "lane"])
 def test_the_command_line_says_so_too(promised: str, capsys: pytest.CaptureFixture[str]) -> None:
     code = run([promised, "--some", "flag"])
     assert capsys.readouterr().err == f"[MemoryMesh Error] {promised} is not in this version; it comes with {NOT_YET[promised]}\n"
@@ -513,4 +510,4 @@ def test_the_command_line_says_so_too(promised: str, capsys: pytest.CaptureFixtu
 
 
 def test_the_list_of_what_is_not_here_yet_is_no_longer_than_these_tests() -> None:
-    assert NOT_YET.keys() == {*WAYS, *COMMANDS}
+    assert NOT_YET.keys() == {*WAYS}

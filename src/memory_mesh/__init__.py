@@ -51,7 +51,11 @@ if TYPE_CHECKING:
     from memory_mesh.core.learning import JobRun as JobRun
     from memory_mesh.core.learning import LessonBlock as LessonBlock
     from memory_mesh.core.learning import LessonContext as LessonContext
+    from memory_mesh.core.learning import PruneResult as PruneResult
     from memory_mesh.core.learning import ReflectionResult as ReflectionResult
+    from memory_mesh.core.learning import ReliabilityUpdate as ReliabilityUpdate
+    from memory_mesh.core.learning import SkillRecord as SkillRecord
+    from memory_mesh.core.learning import SkillResult as SkillResult
     from memory_mesh.core.model import BackedUp as BackedUp
     from memory_mesh.core.model import DamagedRow as DamagedRow
     from memory_mesh.core.model import EndedSession as EndedSession
@@ -87,7 +91,10 @@ _NAMES = {
         "NotYet RateLimited SettingsError StoreBusy StoreClosed StoreCorrupt StoreError StoreForeign StoreFull "
         "StoreMissing StoreReadOnly StoreReplaced StoreTooNew StoreTooOld StoreUnavailable Unreachable UnsafeAddress"
     ),
-    "core.learning": "Distilled Heartbeat HeritageChain JobRun LessonBlock LessonContext ReflectionResult",
+    "core.learning": (
+        "Distilled Heartbeat HeritageChain JobRun LessonBlock LessonContext PruneResult ReflectionResult ReliabilityUpdate "
+        "SkillRecord SkillResult"
+    ),
     "core.model": (
         "BackedUp DamagedRow EndedSession Erasure Extraction Forgotten HealthStatus Imported Ingested MemoryRecord Migration "
         "Passage Reembedded SearchResult Sighting"

@@ -14,6 +14,7 @@ from memory_mesh import MemoryMesh
 from memory_mesh.core.errors import InvalidInput, SettingsError
 from memory_mesh.core.intake import gate
 from memory_mesh.faces.mesh import Mesh
+from memory_mesh.flows.skill_folders import read_all
 
 SECRETS = {
     "email": "bob.weaver@example.org",
@@ -77,6 +78,19 @@ LINE = {
 }  # fmt: skip
 
 
+SKILL = (
+    f"name;{SECRETS['email']} {SECRETS['key']};\nintent;{DETAILS};\ndescription;{DETAILS};\ntags;{SECRETS['card']};\n{DETAILS}\n"
+)
+
+
+def skills_of_secrets(mesh: MemoryMesh) -> object:
+    """Read a folder of skills whose name, files and files' names hold secrets."""
+    folder = folder_of_secrets()
+    (folder / f"{SECRETS['card']} {SECRETS['iban']}.yamo").write_text(SKILL)
+    context = mesh._context()
+    return read_all(context.with_options(skill_directories=str(folder)))
+
+
 # Every method of the face that writes, called with secrets wherever it takes a text.
 WRITES: dict[str, Callable[[MemoryMesh, str], object]] = {
     "add": lambda mesh, _: mesh.add(DETAILS, dict(NOTES), idempotency_key=DETAILS),
@@ -87,6 +101,14 @@ WRITES: dict[str, Callable[[MemoryMesh, str], object]] = {
     "ingest_dir": lambda mesh, _: mesh.ingest_dir(folder_of_secrets(), type=SECRETS["email"]),
     "extract": lambda mesh, _: mesh.extract(DETAILS + " in short", metadata=dict(NOTES), idempotency_key=DETAILS + "x"),
     "distill_lesson": lambda mesh, _: mesh.distill_lesson(lesson_of_secrets(), idempotency_key=DETAILS + "l"),
+    "ingest_skill": lambda mesh, _: mesh.ingest_skill(SKILL, dict(NOTES), f"{SECRETS['email']}.yamo", idempotency_key=DETAILS),
+    "sync_skills": lambda mesh, _: skills_of_secrets(mesh),
+    "search_skills": lambda mesh, _: (mesh.ingest_skill(SKILL), mesh.search_skills(DETAILS)),
+    "update_skill_reliability": lambda mesh, _: mesh.update_skill_reliability(
+        mesh.ingest_skill(SKILL).id, success=True, idempotency_key=DETAILS
+    ),
+    "prune_skills": lambda mesh, _: (mesh.ingest_skill(SKILL, {"reliability": 0.1}), mesh.prune_skills()),
+    "lesson_to_skill": lambda mesh, _: mesh.lesson_to_skill(mesh.distill_lesson(lesson_of_secrets()).lesson_id),
     "query_lessons": lambda mesh, _: mesh.query_lessons(DETAILS),
     "distill": lambda mesh, _: (mesh.add(DETAILS + " failed", FAILED), mesh.distill()),
     "reflect": lambda mesh, _: (mesh.add(DETAILS), mesh.reflect(DETAILS, idempotency_key=DETAILS + "r")),
@@ -118,7 +140,7 @@ READS = {
     "init", "close", "scoped", "get", "get_all", "history", "sightings", "explain", "stats", "verify", "format_results",
     "clear_cache",
     "get_cache_stats", "check_models", "format_for_model", "get_memories_by_pattern", "heartbeat_log",
-    "audit_heads", "export",
+    "audit_heads", "export", "get_skill", "list_skills",
 }  # fmt: skip
 
 
@@ -138,7 +160,10 @@ def test_no_write_leaves_a_secret_in_any_file(method: str, tmp_path: Path) -> No
     assert found_in_files(tmp_path) == set()
 
 
-@pytest.mark.parametrize("method", ["add", "ingest", "add_many", "ingest_dir", "extract", "distill_lesson", "distill", "update"])
+@pytest.mark.parametrize(
+    "method",
+    ["add", "ingest", "add_many", "ingest_dir", "extract", "distill_lesson", "distill", "update", "ingest_skill", "sync_skills"],
+)
 def test_with_redaction_off_the_same_writes_leave_all_of_them(method: str, tmp_path: Path) -> None:
     with meshes(tmp_path, redaction="off") as mesh:
         known = mesh.add("Something to change")

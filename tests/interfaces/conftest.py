@@ -1,5 +1,6 @@
 """Fixtures for the command line: the same `run` as the installed command, in a separate home folder."""
 
+import json
 import os
 import sys
 from collections.abc import Callable
@@ -71,3 +72,17 @@ def cli(home: Path, monkeypatch: pytest.MonkeyPatch) -> Cli:
         return Said(code, out.text, err.text)
 
     return said
+
+
+SKILL = "name;deploy;\nintent;Deploy the site to production.;\ntags;ops;\n"
+LESSON = "--pattern p --rule r --situation s --oversight o --fix f --severity low --scope all"
+
+
+def learnt(cli: Cli, *target: str) -> tuple[str, str]:
+    """Store a skill that is used with little success, and a lesson; return their ids. Files of skills are in `skills`."""
+    Path("skills/pdf").mkdir(parents=True, exist_ok=True)
+    Path("skills/deploy.yamo").write_text(SKILL)
+    Path("skills/pdf/SKILL.md").write_text("---\nname: pdf-forms\ndescription: Fill PDF forms. Use when asked.\n---\n# Forms\n")
+    skill = cli("ingest-skill", SKILL, "--metadata", '{"reliability": 0.1}', "--json", *target)
+    lesson = cli("distill", *LESSON.split(), "--json", *target)
+    return json.loads(skill.out)["id"], json.loads(lesson.out)["lesson_id"]

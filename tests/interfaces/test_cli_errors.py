@@ -13,9 +13,7 @@ from memory_mesh.core.errors import NOT_YET, MemoryMeshError
 from memory_mesh.interfaces.operations import COMMANDS
 from memory_mesh.interfaces.render import OUTCOMES, outcome
 
-LATER = [
-    "ingest-skill", "search-skills", "list-skills", "skill-feedback", "skill-prune",
-]  # fmt: skip
+LATER = ["graph", "notes"]  # faces; every command of RFC-0011 is here
 
 STORE = ["store", "--content"]
 NOTES = ["store", "--content", "new", "--metadata"]

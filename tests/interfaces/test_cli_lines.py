@@ -9,6 +9,8 @@ import pytest
 from memory_mesh import MemoryMesh
 from memory_mesh.interfaces.operations import COMMANDS
 
+from .conftest import learnt
+
 ID = r"mem_\d+_[0-9a-f]{6}"
 
 
@@ -129,7 +131,10 @@ def test_stats_of_a_memory_that_is_switched_off_say_disconnected(cli, monkeypatc
 @pytest.mark.req("MESH-163")
 def test_the_first_line_of_every_command_bears_the_name(cli):
     id_ = cli("store", "--content", "The key rotates.").id
+    skill_id, lesson_id = learnt(cli)
     words = {
+        "ingest-skill": ["--file", "skills/deploy.yamo"], "search-skills": ["deploy"], "list-skills": [], "sync-skills": [],
+        "skill-feedback": ["--id", skill_id, "--success", "true"], "skill-prune": [], "lesson-to-skill": [lesson_id],
         "store": ["--content", "one more"], "search": ["key"], "get": ["--id", id_], "list": [], "stats": [], "doctor": [],
         "compact": [], "reembed": [], "lessons": [], "distill": [], "heartbeat": [], "ingest-dir": ["notes"],
         "extract": ["--content", "Ana likes tea."],

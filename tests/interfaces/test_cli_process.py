@@ -169,7 +169,7 @@ def test_help_and_usage_errors_load_neither_store_nor_settings(environ, words):
 
 
 COMPLETED = {
-    "memory-mesh se": ["search"],
+    "memory-mesh sea": ["search", "search-skills"],
     "memory-mesh delete": ["delete", "delete-all"],
     "memory-mesh audit ": ["verify", "head", "anchor", "rekey", "log", "export"],
     "memory-mesh audit verify --f": ["--file"],

@@ -17,6 +17,8 @@ from memory_mesh.faces.mesh import Mesh
 from memory_mesh.interfaces.operation import Kind
 from memory_mesh.interfaces.operations import COMMANDS, GROUPS, parameters
 
+from .conftest import SKILL, learnt
+
 # Each with the reason why no command reaches it.
 UNREACHED = {
     "init": "every command opens the mesh by `with`",
@@ -28,6 +30,7 @@ UNREACHED = {
     "get_cache_stats": "and is empty when it begins",
     "delete": "`erase` is `delete` with the proof, which tells the command whether the id was known",
     "get_memories_by_pattern": "`lessons` tells them with their rules",
+    "get_skill": "`get` shows skills too",
 }
 ID = "mem_1760000000000_3fa9c2"
 LESSON = shlex.split("--pattern p --rule r --situation s --oversight o --fix f --severity low --scope all")
@@ -68,6 +71,7 @@ def test_every_method_of_the_mesh_is_reached_by_a_command(cli, reached):
     for words in (["get"], ["history"], ["history", "--sightings"], ["pin"], ["update", "--content", "anew"], ["delete"]):
         assert cli(*words, "--id", id_).code == 0
     cli("store", "--content", "The key rotates.")
+    skill_id, lesson_id = learnt(cli)
     Path("notes").mkdir()
     assert cli("ingest-dir", "notes").code == 0
     for words in (
@@ -83,6 +87,12 @@ def test_every_method_of_the_mesh_is_reached_by_a_command(cli, reached):
         ["synthesize"],
         ["heritage", "--id", cli("store", "The key is new.", "--session", "s1").id, "--intent", "ship it"],
         ["end-session", "s1"],
+        ["skill-feedback", "--id", skill_id, "--success", "true"],
+        ["search-skills", "deploy"],
+        ["list-skills"],
+        ["skill-prune"],
+        ["lesson-to-skill", lesson_id],
+        ["sync-skills"],
         ["heartbeat"],
         ["heartbeat", "--log"],
         ["audit", "verify"],
@@ -119,6 +129,7 @@ def test_the_examples_in_the_help_run(cli, monkeypatch, name):
         cli("store", "--content", "The deploy key rotates.", "--store", "sqlite:///memory.db")
         head = cli("audit", "head", "--agent", "planner").out.splitlines()[1].split()[0]
         cli("store", "Ana is on holiday.", "--key", "ana/status")
+        skill_id, lesson_id = learnt(cli)
         if "--file" in line:
             cli("audit", "export", "--out", "trail.jsonl")
         if "--messages" in line:
@@ -130,8 +141,10 @@ def test_the_examples_in_the_help_run(cli, monkeypatch, name):
         if line.startswith("import"):
             Path("memories.jsonl").write_text(cli("export", "--user", "ana").out)
         typed_in = Path("memories.jsonl").read_text() if line.startswith("import") else "yes\n"
+        typed_in = SKILL if line.startswith("ingest-skill") else typed_in
         monkeypatch.setattr(sys, "stdin", Keyboard(typed_in))
         typed = line.split(" < ")[0].split(" > ")[0].replace(ID, id_).replace("12:9ca0…", head)
+        typed = re.sub(r"skill_\d\w+", skill_id, re.sub(r"lesson_\d\w+", lesson_id, typed))
         assert cli(*shlex.split(typed)).code == 0, line
 
 

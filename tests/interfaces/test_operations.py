@@ -22,10 +22,12 @@ from memory_mesh.faces.mesh import Mesh
 from memory_mesh.flows.heartbeat import JOBS
 from memory_mesh.flows.lessons import ORDERS
 from memory_mesh.flows.search import RANKERS
-from memory_mesh.interfaces import audit_views, handlers, operations, reflection_views, render, transfer_views, views
+from memory_mesh.interfaces import audit_views, handlers, operations, reflection_views, render, skill_views, transfer_views, views
 from memory_mesh.interfaces import operation as operation_types
 from memory_mesh.interfaces.operation import LOCAL_KINDS, Effect, Interface, Kind, Operation, Parameter
 from memory_mesh.interfaces.operations import GROUPS, JSON, OPERATIONS, TARGET, YES
+
+from .conftest import learnt
 
 # Methods of the mesh that are no operation, each with the reason.
 NO_OPERATION = {
@@ -39,6 +41,7 @@ NO_OPERATION = {
     "delete": "erase is delete with the proof, which tells whether the id was known",
     "import_memories": "a handler opens the file",
     "get_memories_by_pattern": "lessons shows them with their rules",
+    "get_skill": "get shows skills too",
 }
 # Parameters of methods that no entry offers, each with the reason.
 NO_PARAMETER = {
@@ -47,6 +50,7 @@ NO_PARAMETER = {
     "use_cache": "a command has no earlier searches",
     "heartbeat_log limit": "the command shows the latest",
     "auditor": "an entry of its own, which no server exposes",
+    "source_file_path": "a handler opens the file",
 }
 BY_METHOD = [operation for operation in OPERATIONS if operation.method]
 ANY_KIND = {  # the types that a value of a kind may have
@@ -126,7 +130,7 @@ def test_every_method_view_and_handler_that_is_named_exists() -> None:
 
 
 def test_every_view_is_used() -> None:
-    modules = (views.__name__, audit_views.__name__, reflection_views.__name__, transfer_views.__name__)
+    modules = (views.__name__, audit_views.__name__, reflection_views.__name__, skill_views.__name__, transfer_views.__name__)
     here = {name for name, one in vars(views).items() if isfunction(one) and one.__module__ in modules and name[0] != "_"}
     assert here == {operation.view for operation in OPERATIONS if operation.view}
 
@@ -227,12 +231,14 @@ def test_what_deletes_says_so() -> None:
 @pytest.mark.parametrize("operation", [one for one in OPERATIONS if one.exposed - {Interface.CLI}], ids=lambda one: one.name)
 def test_what_reads_works_on_a_read_only_store_and_what_writes_does_not(cli, operation: Operation) -> None:
     id_ = cli("store", "--content", "The deploy key rotates.", "--store", "sqlite:///ro.db").id
+    skill_id, lesson_id = learnt(cli, "--store", "sqlite:///ro.db")
     if operation.name == "end-session":  # it writes only if there is something to archive
         cli("store", "a turn", "--type", "session", "--session", "s42", "--store", "sqlite:///ro.db")
     first = operations.COMMANDS[operation.command][0]
     words = next(line for line in first.examples if operation.switch in line and "<" not in line)
     words = first.examples[-1] if operation.name == "distill-lesson" else words
-    said = cli(*shlex.split(re.sub(r"mem_\w+", id_, words)), "--store", "sqlite:///ro.db?mode=ro")
+    words = re.sub(r"skill_\d\w+", skill_id, re.sub(r"lesson_\d\w+", lesson_id, re.sub(r"mem_\w+", id_, words)))
+    said = cli(*shlex.split(words), "--store", "sqlite:///ro.db?mode=ro")
     assert said.code == (0 if operation.effect is Effect.READ else 8), said.err
 
 

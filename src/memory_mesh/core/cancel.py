@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from threading import Event
 
 from memory_mesh.core.errors import Cancelled
-from memory_mesh.core.model import Key, Kind, Row
+from memory_mesh.core.model import CONTENTS, Key, Row
 from memory_mesh.core.reprs import short_repr
 
 _POLL_SECONDS = 0.1
@@ -70,8 +70,8 @@ def cancel_check() -> Callable[[], None]:
 def record_written(puts: Iterable[Row], deletes: Iterable[Key]) -> None:
     """Record the memories that were written, for the caller of a call that is cancelled too late."""
     for _, written in _CALLS.get():
-        written.stored.extend(row.id for row in puts if row.kind is Kind.MEMORY)
-        written.erased.extend(key.id for key in deletes if key.kind is Kind.MEMORY)
+        written.stored.extend(row.id for row in puts if row.kind in CONTENTS)
+        written.erased.extend(key.id for key in deletes if key.kind in CONTENTS)
 
 
 def wait(seconds: float) -> None:

@@ -190,8 +190,6 @@ class IdTaken(Conflict):
 # The features that the documents promise and this version lacks, with their methods, faces, commands, options and stores.
 # Using one raises `NotYet`; nothing is silently ignored.
 _FEATURES = {
-    "skills": "ingest_skill search_skills list_skills update_skill_reliability prune_skills skill_directories"
-    " ingest-skill search-skills list-skills skill-feedback skill-prune",
     "the graph face": "graph",
     "the lane face": "lane",
     "the notes face": "notes notes_dir",

@@ -13,16 +13,28 @@ from memory_mesh.core import model
 from memory_mesh.core.checks import fraction, whole_number
 from memory_mesh.core.errors import InvalidInput, shown
 from memory_mesh.core.intake import Author
-from memory_mesh.core.model import BY_NAME, Change, Memory, MemoryRecord, Sighting, Type, Value, change_id, fault, parse_time
+from memory_mesh.core.model import (
+    BY_NAME,
+    Change,
+    Memory,
+    MemoryRecord,
+    Sighting,
+    Skill,
+    Type,
+    Value,
+    change_id,
+    fault,
+    parse_time,
+)
 
 FORMAT, VERSION = "memory-mesh memories", 1
 
 # The other fields are not part of a memory, or an import makes them anew. A change is numbered by its place in the history.
 _MEMORY = (*(one.name for one in fields(MemoryRecord)), "reach")
 _MEMORY = tuple(name for name in _MEMORY if name not in ("pending", "sealed", "redactions", "revision"))
+_SKILL = ("name", "intent")  # what a skill has besides
 _CHANGE = ("created_at", "action", "agent_id", "why", "before", "detail")
 _SIGHTING = ("created_at", "agent_id", "session_id", "times_observed", "last_observed", "trust", "metadata")
-_BEFORE = {one.name for one in fields(Memory)} & BY_NAME.keys()
 _WORDS = {"status": [*model.Status], "memory_type": [*model.MemoryType], "reach": [*model.Reach]}
 _MAX_ID = 500
 _EXPECTED = "a line of memory-mesh export"
@@ -40,7 +52,7 @@ class Exported:
         """Return the fields of a line, without those that are empty."""
         parts = {"history": (self.history, _CHANGE), "sightings": (self.sightings, _SIGHTING)}
         lists: dict[str, Value] = {name: [_given(one, names) for one in some] for name, (some, names) in parts.items() if some}
-        return _given(self.memory, _MEMORY) | lists
+        return _given(self.memory, (*_MEMORY, *_SKILL) if isinstance(self.memory, Skill) else _MEMORY) | lists
 
     def line(self) -> str:
         # ASCII only: some readers end a line at certain Unicode characters.
@@ -68,8 +80,9 @@ def read_line(text: object) -> Exported:
     history, sightings = (values.pop(name, []) for name in ("history", "sightings"))
     if not isinstance(history, list) or not isinstance(sightings, list):
         raise InvalidInput("history or sightings is not a list", expected=_EXPECTED)
-    given = _present(values, _MEMORY, required=("id", "content", "created_at", "updated_at"))
-    memory = Memory(**given, revision=len(history) + 1)
+    own = _SKILL if values.keys() & {*_SKILL} else ()
+    given = _present(values, (*_MEMORY, *own), required=("id", "content", "created_at", "updated_at", *own))
+    memory = (Skill if own else Memory)(**given, revision=len(history) + 1)
     changes = [_change(memory, at, one) for at, one in enumerate(history, start=2)]
     seen = {one.id: one for one in (_sighting(memory, values) for values in sightings)}
     if len(seen) < len(sightings):
@@ -79,7 +92,7 @@ def read_line(text: object) -> Exported:
 
 def _change(memory: Memory, number: int, values: object) -> Change:
     given = _present(values, _CHANGE, required=("created_at", "action"))
-    given["before"] = _checked(given.get("before", {}), _BEFORE)
+    given["before"] = _checked(given.get("before", {}), {one.name for one in fields(memory)} & BY_NAME.keys())
     return Change(**given, id=change_id(memory.id, number), ref=memory.id, number=number, user_id=memory.user_id)
 
 

@@ -53,8 +53,13 @@ class Handle:
         return handle
 
     def init(self) -> None:
-        """Open the store now instead of at the first use, and create its file if there is none."""
-        self._context().file.create_file()
+        """Open the store now instead of at the first use, create its file if there is none, and read `skill_directories`."""
+        context = self._context()
+        context.file.create_file()
+        if context.options.skill_directories:
+            from memory_mesh.flows.skill_folders import read_again
+
+            read_again(context)
 
     def close(self) -> None:
         """Write what is pending and close the store, unless other meshes use it. A later call opens it again.

@@ -1,20 +1,34 @@
-"""The methods of `MemoryMesh` that learn: lessons, reflections, heritage and scheduled jobs."""
+"""The methods of `MemoryMesh` that learn: lessons, reflections, heritage, skills and scheduled jobs."""
 
 from collections.abc import Sequence
+from os import PathLike
 from typing import TYPE_CHECKING
 
+from memory_mesh.core import checks
 from memory_mesh.core.intake import Metadata
 from memory_mesh.core.lazy import LazyModule
-from memory_mesh.core.learning import Distilled, Heartbeat, HeritageChain, JobRun, LessonBlock, LessonContext, ReflectionResult
-from memory_mesh.core.model import (
-    MemoryRecord,
+from memory_mesh.core.learning import (
+    PRUNED_BELOW,
+    Distilled,
+    Heartbeat,
+    HeritageChain,
+    JobRun,
+    LessonBlock,
+    LessonContext,
+    PruneResult,
+    ReflectionResult,
+    ReliabilityUpdate,
+    SkillRecord,
+    SkillResult,
 )
+from memory_mesh.core.model import Ingested, MemoryRecord
 from memory_mesh.faces.handle import Handle
+from memory_mesh.flows.context import Context
 
 if TYPE_CHECKING:
-    from memory_mesh.flows import lessons, write
+    from memory_mesh.flows import lessons, skills, write
 else:
-    lessons, write = LazyModule("memory_mesh.flows.lessons"), LazyModule("memory_mesh.flows.write")
+    lessons, skills, write = (LazyModule(f"memory_mesh.flows.{name}") for name in ("lessons", "skills", "write"))
 
 
 class Learning(Handle):
@@ -97,3 +111,70 @@ class Learning(Handle):
     def distill(self) -> Distilled:
         """Distill lessons from the failures of the last day now, and return what was distilled and skipped."""
         return lessons.run_distillation(self._context())
+
+    # --- skills ---
+
+    def ingest_skill(
+        self, yamo_text: str, metadata: Metadata | None = None, source_file_path: str | PathLike[str] | None = None, *,
+        idempotency_key: str | None = None,
+    ) -> SkillRecord:  # fmt: skip
+        """Store a skill and return it. Its name and intent come from YAMO keys or YAML frontmatter, or from the metadata.
+
+        A text of the same file, or without a file of the same name, becomes a new revision of that skill, which keeps its
+        reliability. A new skill has a reliability of 0.5. Raises `InvalidInput` for a text without a name or an intent.
+        """
+        path = None if source_file_path is None else checks.path("source_file_path", source_file_path)
+        return skills.ingest(self._context(), yamo_text, metadata, path, idempotency_key)
+
+    def sync_skills(self) -> list[Ingested]:
+        """Read the files of `skill_directories`, and return what was added, changed, not readable and gone in each folder.
+
+        `init` does it, and the first call about skills. Skills of missing files are kept.
+        """
+        from memory_mesh.flows.skill_folders import read_all
+
+        return read_all(self._context())
+
+    def search_skills(self, query: str, limit: int = 5, *, min_score: float = 0.0) -> list[SkillResult]:
+        """Return the active skills that fit a query best, highest score first.
+
+        The score is 0.7 × keywords + 0.3 × similarity of the intent. Of the keywords, those in the name weigh 3, in the intent
+        2, in tags and description 1 each; `shares` of a result has the parts. Raises `InvalidInput` for a blank query.
+        """
+        return skills.search(self._skills(), query, limit=limit, min_score=min_score)
+
+    def list_skills(self, limit: int | None = None) -> list[SkillRecord]:
+        """Return the active skills, newest first."""
+        return skills.list_all(self._skills(), limit)
+
+    def get_skill(self, id: str) -> SkillRecord | None:
+        """Return a skill of any status; None if it is not visible."""
+        return skills.get(self._skills(), id)
+
+    def update_skill_reliability(self, id: str, success: bool, *, idempotency_key: str | None = None) -> ReliabilityUpdate:  # noqa: FBT001  (as in RFC-0011)
+        """Record a use of a skill: success adds 0.1 to its reliability, failure takes 0.2, within 0 and 1.
+
+        Raises `NotFound` if the skill is not visible.
+        """
+        return skills.record_use(self._context(), id, success, idempotency_key)
+
+    def prune_skills(self, threshold: float = PRUNED_BELOW) -> PruneResult:
+        """Archive the skills whose reliability is below a threshold. None is erased; ingesting one again makes it active."""
+        return skills.prune(self._context(), threshold)
+
+    def lesson_to_skill(self, lesson_id: str) -> SkillRecord:
+        """Store a lesson as a skill, or return the skill that was made of it, and keep the lesson.
+
+        `lesson_id` is the id of the lesson or of its memory. Erasing the lesson erases the skill too. Raises `NotFound` if the
+        lesson is not visible.
+        """
+        return skills.from_lesson(self._context(), lesson_id)
+
+    def _skills(self) -> Context:
+        """Return the context for reading skills, after the files of `skill_directories` were read once."""
+        context = self._reading()
+        if context.options.skill_directories:
+            from memory_mesh.flows.skill_folders import read_once
+
+            read_once(context)
+        return context

@@ -39,7 +39,7 @@ from memory_mesh.core.search.passages import fitting
 from memory_mesh.core.text import shortened, shown_url
 from memory_mesh.faces.auditing import Auditing
 from memory_mesh.faces.learning import Learning
-from memory_mesh.flows.context import count_by_status
+from memory_mesh.flows.context import count_by_status, count_skills
 
 if TYPE_CHECKING:
     from memory_mesh.flows import embed, erase, filters, folders, models, search, sightings, write
@@ -177,7 +177,7 @@ class Mesh(Learning, Auditing):
         return write.set_columns(self._context(), id, action="pin" if pinned else "unpin", pinned=pinned).record()
 
     def delete(self, id: str | None = None, *, key: str | None = None) -> None:
-        """Erase a memory for good, named by its id or by the key of your own. Does nothing if there is none.
+        """Erase a memory or skill for good, named by its id or by the key of your own. Does nothing if there is none.
 
         No call finds it any more. Its bytes are freed later, together with those of other deletions: when the store is closed
         or opened, and by `compact`, `erase` and the heartbeat.
@@ -197,7 +197,7 @@ class Mesh(Learning, Auditing):
         self, *, user_id: str | None = None, agent_id: str | None = None, session_id: str | None = None,
         project: str | None = None, memory_type: str | None = None,
     ) -> Erasure:  # fmt: skip
-        """Erase all memories of a scope, whichever agent of this user wrote them.
+        """Erase all memories and skills of a scope, whichever agent of this user wrote them; with `memory_type`, only memories.
 
         A memory whose text an agent or session outside the scope stored too is kept for that one, and listed in `kept`.
         Raises `InvalidInput` if no scope is given, or if `user_id` is not the user of this mesh.
@@ -216,7 +216,7 @@ class Mesh(Learning, Auditing):
         return end_session(self._reading(), session_id)
 
     def forget(self, *, user_id: str, verify: bool = False) -> Forgotten:
-        """Erase everything of a user for good: memories of every agent, session and status, searches and idempotency keys.
+        """Erase everything of a user for good: memories and skills of every agent and session, searches and idempotency keys.
 
         With `verify`, look afterwards for a part of each erased text in the files of the store; `check` of the result says
         what was found. Raises `InvalidInput` on the mesh of another user.
@@ -228,7 +228,10 @@ class Mesh(Learning, Auditing):
     # --- reading ---
 
     def get(self, id: str | None = None, *, key: str | None = None, session_id: str | None = None) -> MemoryRecord | None:
-        """Return a memory of any status by its id, or the current one with a key of your own; None if it is not visible."""
+        """Return a memory of any status by its id, or the current one with a key of your own; None if it is not visible.
+
+        The id of a skill returns its text as a memory; `get_skill` returns the skill.
+        """
         context = self._in_session(session_id)
         named = search.named(context, id, key)
         memory = None if named is None else search.get(context, named)
@@ -249,7 +252,7 @@ class Mesh(Learning, Auditing):
         return [memory.record() for memory in memories]
 
     def history(self, id: str, *, session_id: str | None = None) -> list[Change]:
-        """Return the changes of a memory, oldest first. Raises `NotFound` if it is not visible."""
+        """Return the changes of a memory or skill, oldest first. Raises `NotFound` if it is not visible."""
         return search.history(self._in_session(session_id), id)
 
     def sightings(self, id: str, *, session_id: str | None = None) -> list[Sighting]:
@@ -306,7 +309,7 @@ class Mesh(Learning, Auditing):
         today, in_all = models.spending(context.state.ledger, context.clock())
         return MemoryStats(
             total_memories=sum(counts.values()),
-            total_skills=0,
+            total_skills=count_skills(context),
             db_path=shown_url(context.store.url),
             connected=context.options.enable_memory,
             by_status=counts,

@@ -15,7 +15,7 @@ from memory_mesh.core.ports import Progress, no_progress
 from memory_mesh.core.text import shown_url
 from memory_mesh.flows import signing, trail
 from memory_mesh.flows.chains import audit_rows, blocks, head_of, in_order, new_entry
-from memory_mesh.flows.context import Context, Plan, commit
+from memory_mesh.flows.context import Context, Plan, commit, find_rows
 
 _AT_ONCE = 500
 _ATTEMPTS = 20
@@ -232,7 +232,7 @@ def _contents(context: Context, chain: str, watched: _Watcher) -> Broken | None:
     """Return the first memory that is missing, or that differs from what its blocks sealed."""
     for ids in batches(sorted(watched.refs), _AT_ONCE):
         # Memories before history and blocks: a change or erasure in between has left a block, and is looked up again.
-        stored = context.store.get(Kind.MEMORY, ids)
+        stored = find_rows(context, ids)
         for gone in (ref for ref in ids if ref in watched.quoting and ref not in stored):
             number, block_id = watched.quoting[gone]
             # A concurrent erasure removes the text of the block with the memory.
@@ -261,7 +261,7 @@ def _fault(context: Context, memory: Row, history: Sequence[Row], blocks: Sequen
     fault = memory_fault(memory, history, blocks)
     if fault is None:
         return None
-    row = context.store.get(Kind.MEMORY, [memory.id]).get(memory.id)
+    row = find_rows(context, [memory.id]).get(memory.id)
     if row is None or row.revision == memory.revision:
         return fault if row else None
     known = [block for block in blocks if (audit.sealed_content(block.yamo_text) or (0, ""))[0] <= memory.revision]

@@ -14,6 +14,7 @@ from memory_mesh.core.intake import Limits
 from memory_mesh.core.learning import Accounts
 from memory_mesh.core.model import (
     BY_NAME,
+    CONTENTS,
     Head,
     In,
     Key,
@@ -76,6 +77,7 @@ class State:
     reads: tuple[Hashable, dict[Hashable, Any]] = (None, {})  # a data version, and what was read at it; see `read_once`
     ledger: Accounts | None = None  # None: no paid model
     down: set[str] = field(default_factory=set)  # what was logged since the embedder failed
+    skills_read: set[str | None] = field(default_factory=set)  # the users whose `skill_directories` were read
     warned: Event = field(default_factory=Event)  # set after the one warning about vectors of another model
     warned_altered: Event = field(default_factory=Event)  # set after the one warning about contents that are not as sealed
 
@@ -233,13 +235,24 @@ def check_texts(**values: object) -> None:
             raise InvalidInput(wrong)
 
 
-def find_memory(context: Context, memory_id: str, *, any_reader: bool = False) -> Memory | None:
+def find_rows(context: Context, ids: Sequence[str], kinds: Sequence[Kind] = CONTENTS) -> dict[str, Row]:
+    """Return the memories and skills with these ids."""
+    found: dict[str, Row] = {}
+    for kind in kinds:
+        if missing := [id_ for id_ in ids if id_ not in found]:
+            found |= context.store.get(kind, missing)
+    return found
+
+
+def find_memory(
+    context: Context, memory_id: str, *, any_reader: bool = False, kinds: Sequence[Kind] = (Kind.MEMORY,)
+) -> Memory | None:
     """Return a memory; None for an unknown id, and, unless `any_reader` is set, if it is not visible to the reader.
 
-    Raise `ContentAltered` if its content is not the sealed one.
+    `kinds` says whether skills are looked for too. Raise `ContentAltered` if its content is not the sealed one.
     """
     check_texts(id=memory_id)
-    row = context.store.get(Kind.MEMORY, [memory_id]).get(memory_id)
+    row = find_rows(context, [memory_id], kinds).get(memory_id)
     if row is None or not (any_reader or visible(context.reader, row)):
         return None
     if audit.is_altered(row):
@@ -283,10 +296,17 @@ def count_by_status(context: Context) -> dict[str, int]:
     return {status: count for status, count in counts.items() if count}
 
 
-def require_memory(context: Context, memory_id: str, *, any_reader: bool = False) -> Memory:
+def count_skills(context: Context) -> int:
+    """Return how many skills the reader can see, whatever their status."""
+    return context.store.count(Kind.SKILL, visible_to(context.reader)) if context.options.enable_memory else 0
+
+
+def require_memory(
+    context: Context, memory_id: str, *, any_reader: bool = False, kinds: Sequence[Kind] = (Kind.MEMORY,)
+) -> Memory:
     """Return what `find_memory` returns, or raise `NotFound`."""
-    memory = find_memory(context, memory_id, any_reader=any_reader)
+    memory = find_memory(context, memory_id, any_reader=any_reader, kinds=kinds)
     if memory is None:
-        what = f"no memory {shown(memory_id, max_length=80)} for agent {context.reader.agent_id}"
+        what = f"no {kinds[0]} {shown(memory_id, max_length=80)} for agent {context.reader.agent_id}"
         raise NotFound(what, remedy="check the id, the user, the agent and the session")
     return memory

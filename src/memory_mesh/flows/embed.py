@@ -13,10 +13,25 @@ from typing import TYPE_CHECKING
 
 from memory_mesh.core.cancel import check_cancelled
 from memory_mesh.core.errors import Conflict, EmbeddingError, MemoryMeshError, ModelMismatch, SettingsError
-from memory_mesh.core.model import In, Key, Kind, Memory, Meta, Reembedded, Row, Value, Vector, batches, checked, iso
+from memory_mesh.core.model import (
+    ANYTHING,
+    CONTENTS,
+    In,
+    Key,
+    Kind,
+    Memory,
+    Meta,
+    Reembedded,
+    Row,
+    Value,
+    Vector,
+    batches,
+    checked,
+    iso,
+)
 from memory_mesh.core.ports import Embedder, Progress, no_progress
 from memory_mesh.core.text import TokenCounter, estimate
-from memory_mesh.flows.context import Context, Plan, read_once
+from memory_mesh.flows.context import Context, Plan, find_rows, paged, read_once
 
 if TYPE_CHECKING:
     from memory_mesh.core.scrubbing import Chunk, ScrubSettings
@@ -358,17 +373,19 @@ class _Reembedding:
 
     def _read(self, ids: Sequence[str]) -> tuple[list[Memory], dict[str, int]]:
         """Return memories and the versions of their partitions: no vector of a memory erased meanwhile may be written."""
-        names = {row.partition for row in self._context.store.get(Kind.MEMORY, ids).values()}
+        names = {row.partition for row in find_rows(self._context, ids).values()}
         seen = {name: self._context.store.version(name) for name in names}
-        rows = self._context.store.get(Kind.MEMORY, ids).values()
+        rows = find_rows(self._context, ids).values()
         return [Memory.of(row) for row in rows if row.partition in seen], seen
 
     def _embed(self, memories: Sequence[Memory]) -> list[Embedded]:
-        embedded = _embed_passages(self._context, self._embedder, [memory.content for memory in memories])
+        embedded = _embed_passages(self._context, self._embedder, [memory.embedded_text for memory in memories])
         if any(one.pending for one in embedded):
             what = f"{self._embedder.model} is down, and its fallback is another model"
             raise EmbeddingError(what, remedy="run reembed again later: it continues where it was")
-        return embedded
+        # An intent is short; a skill has a single vector.
+        skills = [memory.kind is Kind.SKILL for memory in memories]
+        return [replace(one, passages=one.passages[:1]) if skill else one for skill, one in zip(skills, embedded, strict=True)]
 
     def _stage_id(self, memory_id: str, n: int) -> str:
         return f"{memory_id}.{self._stage_name}.{n}"
@@ -378,10 +395,6 @@ class _Reembedding:
         return [id_ for id_ in self._outdated() if self._stage_id(id_, 0) not in staged]
 
     def _outdated(self) -> list[str]:
-        """Return the ids of all memories of the store, of every user, that have no vector of this model."""
-        ids: list[str] = []
-        page = self._context.store.find(Kind.MEMORY, limit=1000)
-        while page:
-            ids += [row.id for row in page if row.vector is None or row.vector.model != self._embedder.model]
-            page = self._context.store.find(Kind.MEMORY, limit=1000, after=page[-1])
-        return ids
+        """Return the ids of all memories and skills of the store, of every user, that have no vector of this model."""
+        rows = (row for kind in CONTENTS for row in paged(self._context, kind, ANYTHING))
+        return [row.id for row in rows if row.vector is None or row.vector.model != self._embedder.model]

@@ -19,6 +19,7 @@ from memory_mesh.core.errors import InvalidInput, shown
 from memory_mesh.core.intake import Kept, keep_without
 from memory_mesh.core.learning import Statement
 from memory_mesh.core.model import (
+    CONTENTS,
     Block,
     Erasure,
     In,
@@ -93,7 +94,8 @@ def _free(context: Context, proof: Erasure) -> Erasure:
 def _ids_within(context: Context, scope: Mapping[str, str | None]) -> list[str]:
     """Return the memories of a scope, and those that an agent or session of the scope stored too."""
     store = context.store
-    ids = store.ids(Kind.MEMORY, all_of(*(equals(name, value) for name, value in scope.items())))
+    kinds = [Kind.MEMORY] if "memory_type" in scope else CONTENTS  # a type selects memories; skills have none of their own
+    ids = [id_ for kind in kinds for id_ in store.ids(kind, all_of(*(equals(name, value) for name, value in scope.items())))]
     authors = {name: value for name, value in scope.items() if name in (*_AUTHOR, "user_id")}
     if len(authors) == 1:  # all agents and sessions of the user
         return ids
@@ -147,7 +149,7 @@ def _plan_erasure(context: Context, memory_ids: Sequence[str], scope: Mapping[st
     erasure_rows = _erasure_rows(context, forgotten, tombstones, [one.entry for one in revised])
     deletes = [Key(Kind.CHANGE, id_) for id_ in context.store.ids(Kind.CHANGE, past)]
     deletes += [key for one in revised for key in one.deletes]
-    deletes += [*(Key(Kind.MEMORY, memory.id) for memory in erased), *_rows_about(context, about)]
+    deletes += [*(Key(memory.kind, memory.id) for memory in erased), *_rows_about(context, about)]
     proof = Erasure(
         memories=tuple(memory.id for memory in erased),
         rows=len(deletes),
@@ -187,20 +189,21 @@ def _survives(memory: Memory, erased: Set[str]) -> bool:
 
 
 def _read(context: Context, where: In, seen: dict[str, int]) -> list[Row]:
-    """Return the user's memories that match, all read under the versions in `seen`.
+    """Return the user's memories and skills that match, all read under the versions in `seen`.
 
     A memory that was changed, or moved to another partition, during the read would survive the erasure. So the versions come
     first, those of the reader's partitions by default, and rows are read again until no other partition appears.
     """
     own = all_of(equals("user_id", context.reader.user_id), where)
     # Counting is cheaper than reading rows, and a slow erasure loses every race against concurrent writers.
-    if not context.store.count(Kind.MEMORY, own):
+    kinds = [kind for kind in CONTENTS if context.store.count(kind, own)]
+    if not kinds:
         return []
     versions = {name: context.store.version(name) for name in partitions(context.reader)} | seen
-    rows = context.store.find(Kind.MEMORY, own)
+    rows = [row for kind in kinds for row in context.store.find(kind, own)]
     while new := {row.partition for row in rows} - versions.keys():
         versions |= {name: context.store.version(name) for name in new}
-        rows = context.store.find(Kind.MEMORY, own)
+        rows = [row for kind in kinds for row in context.store.find(kind, own)]
     seen.update({row.partition: versions[row.partition] for row in rows})
     return rows
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from memory_mesh.core import audit
 from memory_mesh.core.errors import InvalidInput, shown
-from memory_mesh.core.model import ANYTHING, ErasureCheck, Forgotten, Kind, Reader, equals, iso, partition
+from memory_mesh.core.model import ANYTHING, CONTENTS, ErasureCheck, Forgotten, Kind, Reader, equals, iso, partition
 from memory_mesh.flows.audit import heads, prune_before
 from memory_mesh.flows.context import Context, Plan, check_texts, commit, paged
 from memory_mesh.flows.erase import delete_all
@@ -16,7 +16,7 @@ from memory_mesh.flows.erase import delete_all
 _RUN = re.compile(r'[^"\\;\x00-\x1f]+')
 _QUERY = re.compile(r"^  query;(.*);$", flags=re.MULTILINE)
 _MAX_SAMPLE, _MIN_BYTES = 32, 8
-_OWNED = (Kind.MEMORY, Kind.CHANGE, Kind.PASSAGE, Kind.LINK, Kind.SIGHTING)
+_OWNED = (*CONTENTS, Kind.CHANGE, Kind.PASSAGE, Kind.LINK, Kind.SIGHTING)
 
 
 def forget(context: Context, user_id: str, *, verify: bool) -> Forgotten:
@@ -55,8 +55,9 @@ def forget(context: Context, user_id: str, *, verify: bool) -> Forgotten:
 def _texts(context: Context) -> Iterator[tuple[str, str]]:
     """Yield the contents, the older contents and the queries of the user, each with the id of its memory or block."""
     own = equals("user_id", context.reader.user_id)
-    for row in paged(context, Kind.MEMORY, own):
-        yield row.id, str(row.value("content"))
+    for kind in CONTENTS:
+        for row in paged(context, kind, own):
+            yield row.id, str(row.value("content"))
     for row in paged(context, Kind.CHANGE, own):
         before = row.value("before")
         if isinstance(before, dict) and isinstance(content := before.get("content"), str):
@@ -88,7 +89,7 @@ def _check(context: Context, samples: dict[bytes, str], found_before: int, *, to
 
 def _of_others(context: Context, samples: Collection[bytes]) -> set[bytes]:
     """Return the samples that are in contents, older contents or blocks of other users."""
-    columns = ((Kind.MEMORY, "content"), (Kind.CHANGE, "before"), (Kind.BLOCK, "yamo_text"))
+    columns = (*((kind, "content") for kind in CONTENTS), (Kind.CHANGE, "before"), (Kind.BLOCK, "yamo_text"))
     rows = ((row, column) for kind, column in columns for row in paged(context, kind, ANYTHING))
     others = (row.value(column) for row, column in rows if row.value("user_id") != context.reader.user_id)
     texts = (json.dumps(value, ensure_ascii=False).encode() for value in others)

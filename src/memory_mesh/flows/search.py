@@ -16,6 +16,7 @@ from memory_mesh.core.intake import key_prefix, normal_text
 from memory_mesh.core.masks import without_masks
 from memory_mesh.core.model import (
     ANYTHING,
+    CONTENTS,
     Change,
     Compare,
     Filter,
@@ -97,8 +98,8 @@ def checked_limit(limit: object) -> int:
 
 
 def get(context: Context, memory_id: str) -> Memory | None:
-    """Return a memory of any status by its id, or None if the reader cannot see it."""
-    memory = find_memory(context, memory_id)
+    """Return a memory or skill of any status by its id, or None if the reader cannot see it."""
+    memory = find_memory(context, memory_id, kinds=CONTENTS)
     return usage.with_counts(context, [memory])[0] if memory else None
 
 
@@ -153,8 +154,8 @@ def _position(context: Context, memory_id: str | None) -> Row | None:
 
 
 def history(context: Context, memory_id: str) -> list[Change]:
-    """Return the changes of a memory, oldest first, or raise `NotFound`."""
-    memory = require_memory(context, memory_id)
+    """Return the changes of a memory or skill, oldest first, or raise `NotFound`."""
+    memory = require_memory(context, memory_id, kinds=CONTENTS)
     rows = context.store.find(Kind.CHANGE, equals("ref", memory_id))
     changes = sorted((Change.of(row) for row in rows), key=lambda change: change.number)
     return [model.creation(memory), *model.since_visible(context.reader, memory, changes)]
@@ -255,14 +256,20 @@ def explain(context: Context, request: Request) -> Explanation:
     )
 
 
-def _check(request: Request) -> None:
-    if not isinstance(request.query, str):
-        raise InvalidInput(f"the query is {shown(request.query)}", expected="a text")
-    if not request.query.strip():
+def checked_query(query: object) -> str:
+    """Return the query, or raise InvalidInput."""
+    if not isinstance(query, str):
+        raise InvalidInput(f"the query is {shown(query)}", expected="a text")
+    if not query.strip():
         raise InvalidInput("the query is blank", expected="some words to look for")
-    if len(request.query) > MAX_QUERY_LENGTH:
-        what = f"the query has {len(request.query):,} characters"
+    if len(query) > MAX_QUERY_LENGTH:
+        what = f"the query has {len(query):,} characters"
         raise InvalidInput(what, expected=f"at most {MAX_QUERY_LENGTH:,}", remedy="shorten it to the part that matters")
+    return query
+
+
+def _check(request: Request) -> None:
+    checked_query(request.query)
     if request.min_score is not None:
         fraction("min_score", request.min_score)
     if request.mode is not None:

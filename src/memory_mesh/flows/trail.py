@@ -8,7 +8,7 @@ from memory_mesh.core.audit import blocks as wire_blocks
 from memory_mesh.core.errors import InvalidInput, shown
 from memory_mesh.core.model import BY_NAME, Block, Change, In, Kind, Memory, Row, fault, iso, visible_from
 from memory_mesh.flows.chains import audit_rows, new_entry, own_chain
-from memory_mesh.flows.context import Context, Plan, commit
+from memory_mesh.flows.context import Context, Plan, commit, find_rows
 
 _MAX_NAME = 200
 
@@ -16,7 +16,7 @@ _MAX_NAME = 200
 def within_scope(context: Context, blocks: Sequence[Block]) -> list[Block]:
     """Return the blocks; the texts that the reader may not see are withheld."""
     refs = list(dict.fromkeys(block.ref for block in blocks if block.ref))
-    rows = context.store.get(Kind.MEMORY, refs) if refs else {}
+    rows = find_rows(context, refs)
     first = _first_revisions(context, rows)
     return [
         block if audit.may_read(context.reader, block, rows.get(block.ref or ""), first.get(block.ref or "", 0))

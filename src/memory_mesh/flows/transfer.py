@@ -13,13 +13,27 @@ from memory_mesh.core import checks, model, transfer
 from memory_mesh.core.errors import InvalidInput, shown
 from memory_mesh.core.intake import Draft, draft, file_print, fingerprint, folder_print, numbered, read_key, read_metadata
 from memory_mesh.core.intake.drafts import columns_of
-from memory_mesh.core.model import Change, FailedLine, Imported, In, Kind, Memory, Reader, Row, Sighting, batches, equals
+from memory_mesh.core.model import (
+    CONTENTS,
+    Change,
+    FailedLine,
+    Imported,
+    In,
+    Kind,
+    Memory,
+    Reader,
+    Row,
+    Sighting,
+    Skill,
+    batches,
+    equals,
+)
 from memory_mesh.core.ports import Progress
 from memory_mesh.core.search import tokens
 from memory_mesh.core.transfer import Exported
-from memory_mesh.flows import usage
+from memory_mesh.flows import skills, usage
 from memory_mesh.flows.chains import own_audit_rows
-from memory_mesh.flows.context import Context, Plan, commit, intact, paged
+from memory_mesh.flows.context import Context, Plan, commit, find_rows, intact, paged
 from memory_mesh.flows.embed import Vectors, passage_rows
 from memory_mesh.flows.sightings import sightings_of
 from memory_mesh.flows.write import retain_entry
@@ -38,11 +52,12 @@ def backup(context: Context, file: str, progress: Progress) -> model.BackedUp:
 
 
 def export(context: Context, progress: Progress) -> Iterator[str]:
-    """Yield the lines of all visible memories, of every status, oldest first."""
+    """Yield the lines of all visible memories, and then of all visible skills, of every status, oldest first."""
     yield transfer.header()
-    ids = [row.id for row in paged(context, Kind.MEMORY, model.visible_to(context.reader))]
-    for done, batch in enumerate(batches(reversed(ids), _AT_ONCE)):
-        rows = context.store.get(Kind.MEMORY, batch)
+    visible = model.visible_to(context.reader)
+    ids = [id_ for kind in CONTENTS for id_ in reversed([row.id for row in paged(context, kind, visible)])]
+    for done, batch in enumerate(batches(ids, _AT_ONCE)):
+        rows = find_rows(context, batch)
         yield from (one.line() for one in _read(context, intact(context, [rows[id_] for id_ in batch if id_ in rows])))
         progress("exporting", min((done + 1) * _AT_ONCE, len(ids)), len(ids))
 
@@ -107,20 +122,19 @@ def _cleaned(context: Context, given: Exported) -> tuple[Exported, dict[str, int
     if memory.user_id != owner.user_id:
         what = f"it belongs to user {shown(memory.user_id)}, and this mesh to {shown(owner.user_id)}"
         raise InvalidInput(what, remedy="open the mesh of that user")
-    checked = draft(memory.content, memory.metadata, owner, context.limits, gate)
+    if isinstance(memory, Skill):
+        memory, redactions = skills.cleaned(context, memory)
+    else:
+        checked = draft(memory.content, memory.metadata, owner, context.limits, gate)
+        redactions, keywords = checked.redactions, tokens(checked.content, language=context.options.stemmer_language)
+        memory = replace(memory, content=checked.content, metadata=checked.metadata, keywords=keywords)
     texts = gate.clean_metadata({name: getattr(memory, name) for name in ("tags", "category", "speaker", "heritage_chain")})
-    memory = replace(memory, **texts, content=checked.content, metadata=checked.metadata)  # type: ignore[arg-type]
-    memory = replace(
-        memory,
-        key=memory.key and gate.redact(memory.key),
-        fingerprint=_print(owner, memory),
-        keywords=tokens(memory.content, language=context.options.stemmer_language),
-        salt=context.ids.salt(),
-    )
+    memory = replace(memory, **texts, key=memory.key and gate.redact(memory.key), salt=context.ids.salt())  # type: ignore[arg-type]
+    memory = replace(memory, fingerprint=_print(owner, memory))
     if not model.visible(owner, memory.row()):  # also raises for what no store accepts
         raise InvalidInput("no agent could see it: it has no agent_id or no session_id", expected="both, as its type needs")
     history = [_cleaned_change(context, change) for change in given.history]
-    return Exported(memory, history, [_cleaned_sighting(context, one) for one in given.sightings]), checked.redactions
+    return Exported(memory, history, [_cleaned_sighting(context, one) for one in given.sightings]), redactions
 
 
 def _cleaned_change(context: Context, change: Change) -> Change:
@@ -137,7 +151,9 @@ def _cleaned_sighting(context: Context, sighting: Sighting) -> Sighting:
 
 
 def _print(owner: Reader, memory: Memory) -> str:
-    """Return the fingerprint by which `add` and `ingest_dir` find the memory again."""
+    """Return the fingerprint by which `add`, `ingest_dir` and `ingest_skill` find the memory again."""
+    if isinstance(memory, Skill):
+        return skills.print_of(memory)
     columns = {column.name: getattr(memory, column.name) for column in fields(memory)}
     as_draft = Draft(content=memory.content, metadata=memory.metadata, columns=columns)
     root, source, hash_ = (memory.metadata.get(name) for name in _FILE)
@@ -149,7 +165,7 @@ def _print(owner: Reader, memory: Memory) -> str:
 def _plan_import(context: Context, items: Sequence[tuple[int, Exported]], vectors: Vectors) -> Plan[Imported]:
     """Store the memories that are new. The answer counts them and the equal ones, and names those that cannot be stored."""
     seen = {name: context.store.version(name) for name in {item.memory.partition for _, item in items}}
-    rows = context.store.get(Kind.MEMORY, [item.memory.id for _, item in items])
+    rows = find_rows(context, [item.memory.id for _, item in items])
     known = {one.memory.id: one for one in _read(context, rows.values())}
     key_used = _with_used_key(context, [item.memory for _, item in items])
     new: list[Exported] = []
@@ -164,7 +180,7 @@ def _plan_import(context: Context, items: Sequence[tuple[int, Exported]], vector
         else:
             new.append(item)
             known[id_] = item
-    vectors.embed(context, [item.memory.content for item in new])
+    vectors.embed(context, [item.memory.embedded_text for item in new])
     answer = Imported(imported=len(new), skipped=skipped, failed=tuple(failed))
     return Plan(answer, _rows(context, new, vectors, dict(seen)), seen=seen if new else {})
 
@@ -187,11 +203,12 @@ def _same(*items: Exported) -> bool:
 def _rows(context: Context, items: Sequence[Exported], vectors: Vectors, numbers: dict[str, int]) -> list[Row]:
     ms, rows, entries = context.clock(), list[Row](), []
     for item in items:
-        place, embedded = item.memory.partition, vectors[item.memory.content]
+        place, embedded = item.memory.partition, vectors[item.memory.embedded_text]
         numbers[place] += 1
         memory = replace(item.memory, number=numbers[place], vector=embedded.own, pending=embedded.pending)
         changes = [change.row(place) for change in item.history]
-        rows += [memory.row(), *changes, *passage_rows(memory, embedded), *(sighting.row(place) for sighting in item.sightings)]
+        passages = passage_rows(memory, embedded) if memory.kind is Kind.MEMORY else []
+        rows += [memory.row(), *changes, *passages, *(sighting.row(place) for sighting in item.sightings)]
         if memory.access_count:
             at = memory.last_accessed or memory.created_at
             counted = model.Usage(id=memory.id, created_at=at, ref=memory.id, access_count=memory.access_count, last_accessed=at)

@@ -21,7 +21,7 @@ from memory_mesh.core.intake import (
     read_metadata,
     updated_print,
 )
-from memory_mesh.core.model import In, Key, Kind, Memory, Reader, Receipt, Row, Status, Value, all_of, equals, iso
+from memory_mesh.core.model import AnyMemory, In, Key, Kind, Memory, Reader, Receipt, Row, Status, Value, all_of, equals, iso
 from memory_mesh.core.ports import Progress, no_progress
 from memory_mesh.core.search import tokens
 from memory_mesh.flows.chains import new_entry, own_audit_rows
@@ -268,8 +268,8 @@ def set_columns(context: Context, memory_id: str, *, action: str, **columns: Any
 
 
 def plan_revision(
-    context: Context, memory: Memory, data_version: Hashable = None, *, action: str, why: str | None = None, **updates: Any
-) -> Plan[Memory]:
+    context: Context, memory: AnyMemory, data_version: Hashable = None, *, action: str, why: str | None = None, **updates: Any
+) -> Plan[AnyMemory]:
     """Return the plan that writes the next revision of a memory with its history and its audit block."""
     ms = context.clock()
     reason = context.gate().redact(why) if why else None
@@ -277,7 +277,7 @@ def plan_revision(
     return Plan(newer, [newer.row(replaces=memory.revision), change, *own_audit_rows(context, [entry], data_version)])
 
 
-def revise(context: Context, ms: int, memory: Memory, *, action: str, **given: Any) -> tuple[Memory, Row, Entry]:
+def revise(context: Context, ms: int, memory: AnyMemory, *, action: str, **given: Any) -> tuple[AnyMemory, Row, Entry]:
     """Return the next revision of a memory, its history row and its audit entry. All three must be written together."""
     # Without a salt, erased columns could be guessed from the hashes in the block. Memory Lane's rows have none.
     salt = memory.salt or context.ids.salt()

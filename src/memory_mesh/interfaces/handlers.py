@@ -126,6 +126,20 @@ def store_messages(call: Call) -> Answer:
     return Answer(text=f"{NAME} Ingested {counted(len(new), 'new message')}", data=data, rows="memories")
 
 
+def ingest_skill(call: Call) -> Answer:
+    """Store the skill of a file, or of the file SKILL.md of a folder."""
+    from memory_mesh.core.learning import FILE
+    from memory_mesh.interfaces.skill_views import skill_ingested
+
+    options = dict(call.arguments)
+    path = Path(str(options.pop("file"))).expanduser()
+    path = path / FILE if path.is_dir() else path
+    with _opened(path, "a file with a skill, or a folder with SKILL.md") as file:
+        text = file.read()
+    with call.target.mesh() as mesh:
+        return skill_ingested(mesh.ingest_skill(text, source_file_path=path, **options), call)  # type: ignore[arg-type]
+
+
 @contextmanager
 def _opened(file: object, expected: str, *, errors: str = "strict") -> Iterator[TextIO]:
     """Open a file of text, or standard input for `-`."""

@@ -52,6 +52,9 @@ _LIMIT = Parameter("limit", "the maximum number", kind=Kind.INTEGER, default=10)
 _METADATA = Parameter("metadata", "further metadata, as a JSON object", kind=Kind.OBJECT)
 _REPEATABLE = Parameter("idempotency_key", "a repeated call with this key stores once", metavar="KEY")
 _TYPE_HELP = "global, agent, session …, or a word of yours"
+_SAMPLE_SKILL = "skill_1760000000000_3fa9c2"
+_SKILL = replace(_ID, help="the id of the skill")
+_SKILL_METADATA = (Parameter("type", _TYPE_HELP, metavar="TYPE", into="metadata"), _METADATA, _REPEATABLE)
 _STATUS = Parameter(
     "status", "only memories of this status; may be repeated", metavar="STATUS", repeated=True, default=("active",),
     choices=_words("active", "superseded", "disputed", "quarantined", "archived"),
@@ -192,7 +195,7 @@ OPERATIONS = (
     ),
     Operation(
         name="get", method="get", view="record", heading=READ, exposed=EVERYWHERE, parameters=_ID_OR_KEY,
-        summary="Show one memory, whatever its status.", examples=(f"get {_SAMPLE}", "get --key ana/status"),
+        summary="Show one memory or skill, whatever its status.", examples=(f"get {_SAMPLE}", "get --key ana/status"),
     ),
     Operation(
         name="list", method="get_all", view="listed", heading=READ, exposed=EVERYWHERE,
@@ -203,7 +206,7 @@ OPERATIONS = (
     ),
     Operation(
         name="history", method="history", view="history", heading=READ, exposed=EVERYWHERE, parameters=(_ID,),
-        summary="Show the revisions of a memory, oldest first.",
+        summary="Show the revisions of a memory or skill, oldest first.",
         examples=(f"history {_SAMPLE}", f"history {_SAMPLE} --sightings"),
     ),
     Operation(
@@ -270,6 +273,68 @@ OPERATIONS = (
             )),
         ),
         examples=(f'heritage {_SAMPLE} --intent "ship 1.2" --hypothesis "the cache is stale" --rationale "two reports"',),
+    ),
+    Operation(
+        name="ingest-skill", method="ingest_skill", view="skill_ingested", heading=LEARN, effect=Effect.WRITE, exposed=EVERYWHERE,
+        summary="Store a skill. One of the same file or name gets a new revision, and keeps its reliability.",
+        parameters=(
+            Parameter("yamo_text", "the text; - reads standard input", kind=Kind.INPUT, flag="--content", required=True,
+                      bare=True),
+            *_SKILL_METADATA,
+        ),
+        examples=("ingest-skill --file skills/deploy.yamo", "ingest-skill --file skills/pdf --type agent",
+                  "ingest-skill - < deploy.yamo"),
+    ),
+    Operation(
+        name="ingest-skill-file", handler="ingest_skill", aliases={Interface.CLI: "ingest-skill --file"}, effect=Effect.WRITE,
+        summary="read the text from a file",
+        parameters=(
+            Parameter("file", "read the text from this file, or from SKILL.md in this folder", kind=Kind.PATH, metavar="FILE"),
+            *_SKILL_METADATA,
+        ),
+    ),
+    Operation(
+        name="search-skills", method="search_skills", view="skills_found", heading=LEARN, exposed=EVERYWHERE,
+        summary="Find the skills that fit a task, highest score first.",
+        parameters=(
+            _SEARCH[0], replace(_LIMIT, default=5),
+            Parameter("min_score", "the lowest score to show", kind=Kind.FRACTION, default=0.0),
+        ),
+        examples=("search-skills deploy the site", "search-skills fill a form --limit 1"),
+    ),
+    Operation(
+        name="list-skills", method="list_skills", view="skills_listed", heading=LEARN, exposed=EVERYWHERE,
+        summary="List the active skills, newest first.",
+        parameters=(replace(_LIMIT, default=None, default_help="all"),), examples=("list-skills", "list-skills --limit 5"),
+    ),
+    Operation(
+        name="skill-feedback", method="update_skill_reliability", view="skill_used", heading=LEARN, effect=Effect.WRITE,
+        exposed=EVERYWHERE,
+        summary="Record that a skill was used: success adds 0.1 to its reliability, failure takes 0.2.",
+        parameters=(
+            _SKILL,
+            Parameter("success", "whether it worked", metavar="TRUE|FALSE", required=True,
+                      choices={"true": True, "false": False}),
+            _REPEATABLE,
+        ),
+        examples=(f"skill-feedback --id {_SAMPLE_SKILL} --success true",),
+    ),
+    Operation(
+        name="skill-prune", method="prune_skills", view="skills_pruned", heading=LEARN, effect=Effect.WRITE, exposed=EVERYWHERE,
+        summary="Archive the skills that are less reliable than a threshold. None is erased.",
+        parameters=(Parameter("threshold", "the lowest reliability to keep, 0.0-1.0", kind=Kind.FRACTION, default=0.3),),
+        examples=("skill-prune", "skill-prune --threshold 0.5"),
+    ),
+    Operation(
+        name="lesson-to-skill", method="lesson_to_skill", view="skill_ingested", heading=LEARN, effect=Effect.WRITE,
+        exposed=EVERYWHERE, summary="Store a lesson as a skill. Deleting the lesson deletes the skill.",
+        parameters=(Parameter("lesson_id", "the id of the lesson or of its memory", flag="--id", metavar="ID", required=True,
+                              bare=True),),
+        examples=("lesson-to-skill lesson_1760000000000_3fa9c2",),
+    ),
+    Operation(
+        name="sync-skills", method="sync_skills", view="skills_synced", heading=LEARN, effect=Effect.WRITE,
+        summary="Read the files of skill_directories. Exits with 1 when one cannot be read.", examples=("sync-skills",),
     ),
     Operation(
         name="update", method="update", view="updated", heading=CHANGE, effect=Effect.WRITE, exposed=EVERYWHERE,

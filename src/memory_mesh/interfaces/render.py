@@ -253,6 +253,11 @@ def safe(text: str) -> str:
     return _UNSAFE.sub(lambda match: _spelled(match.group()), text.replace("\r\n", "\n"))
 
 
+def masked(redactions: Mapping[str, int]) -> str:
+    """Return the line that says what a write masked, or an empty text."""
+    return f"\n{NAME} Masked: {', '.join(f'{count} {kind}' for kind, count in redactions.items())}" if redactions else ""
+
+
 def counted(number: int, noun: str) -> str:
     """Return a number with its noun, in the plural unless it is 1."""
     plural = f"{noun[:-1]}ies" if noun.endswith("ry") else f"{noun}es" if noun.endswith("s") else f"{noun}s"

@@ -1,7 +1,7 @@
 """Views: each renders the result of one operation of the table as an `Answer`, with a text and the data for JSON.
 
-Those of the audit trail are in `audit_views`, of reflections and heritage in `reflection_views`, of backups and exports in
-`transfer_views`.
+Those of the audit trail are in `audit_views`, of reflections and heritage in `reflection_views`, of skills in `skill_views`, of
+backups and exports in `transfer_views`.
 """
 
 import json
@@ -29,7 +29,15 @@ from memory_mesh.interfaces.audit_views import anchored, blocks, exported, heads
 from memory_mesh.interfaces.reflection_views import heritage, reflection  # noqa: F401  (found by name)
 from memory_mesh.interfaces.reflection_views import heritage_lines as _heritage_lines
 from memory_mesh.interfaces.reflection_views import with_heritage as _with_heritage
-from memory_mesh.interfaces.render import NAME, Answer, aligned, counted, one_line, paint, preview, table
+from memory_mesh.interfaces.render import NAME, Answer, aligned, counted, masked, one_line, paint, preview, table
+from memory_mesh.interfaces.skill_views import (  # noqa: F401  (found by name)
+    skill_ingested,
+    skill_used,
+    skills_found,
+    skills_listed,
+    skills_pruned,
+    skills_synced,
+)
 from memory_mesh.interfaces.transfer_views import backed_up, forgotten, memories_exported  # noqa: F401  (found by name)
 from memory_mesh.interfaces.values import Call
 
@@ -48,7 +56,7 @@ def stored(memory: MemoryRecord, call: Call) -> Answer:
         return screens.stored(line, memory)
 
     line = f"{NAME} Ingested record {memory.id}"
-    return Answer(text=line + _masked(memory.redactions), data=asdict(memory), draw=draw)
+    return Answer(text=line + masked(memory.redactions), data=asdict(memory), draw=draw)
 
 
 def found(results: Sequence[SearchResult], text: str, call: Call) -> Answer:
@@ -134,7 +142,7 @@ def updated(memory: MemoryRecord, call: Call) -> Answer:
         return screens.written(line, memory.redactions)
 
     line = f"{NAME} Updated record {memory.id} to revision {memory.revision}"
-    return Answer(text=line + _masked(memory.redactions), data=asdict(memory), draw=draw)
+    return Answer(text=line + masked(memory.redactions), data=asdict(memory), draw=draw)
 
 
 def pinned(memory: MemoryRecord, call: Call) -> Answer:
@@ -173,7 +181,7 @@ def ingested(done: Ingested, call: Call) -> Answer:
 
 def extracted(done: Extraction, call: Call) -> Answer:
     """Render the memories extracted from a text."""
-    lines = [f"{NAME} {_extraction(done)}{_masked(done.redactions)}"]
+    lines = [f"{NAME} {_extraction(done)}{masked(done.redactions)}"]
     if done.stored_whole:
         lines.append(f"{NAME} Stored as it is: {done.stored_whole}")
     if done.flagged:
@@ -360,10 +368,6 @@ def _gone(gone: Sequence[Gone]) -> list[str]:
     ]
     left = len(gone) - len(lines)
     return [*lines, f"… and {left} more; --json lists them all"] if left else lines
-
-
-def _masked(redactions: Mapping[str, int]) -> str:
-    return f"\n{NAME} Masked: {', '.join(f'{count} {kind}' for kind, count in redactions.items())}" if redactions else ""
 
 
 def _extraction(done: Extraction) -> str:

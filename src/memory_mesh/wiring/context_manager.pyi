@@ -45,7 +45,7 @@ class AsyncMemoryContextManager:
         Raises `SettingsError` for a blank name.
         """
     async def init(self) -> None:
-        """Open the store now instead of at the first use, and create its file if there is none."""
+        """Open the store now instead of at the first use, create its file if there is none, and read `skill_directories`."""
     async def close(self) -> None:
         """Write what is pending and close the store, unless other meshes use it. A later call opens it again.
 

@@ -8,13 +8,18 @@ from typing import Self, overload
 from memory_mesh.core.audit import Anchored, Rekeyed, Verdict
 from memory_mesh.core.intake import Item, Message, Metadata
 from memory_mesh.core.learning import (
+    PRUNED_BELOW,
     Distilled,
     Heartbeat,
     HeritageChain,
     JobRun,
     LessonBlock,
     LessonContext,
+    PruneResult,
     ReflectionResult,
+    ReliabilityUpdate,
+    SkillRecord,
+    SkillResult,
 )
 from memory_mesh.core.model import (
     MIN_IMPORTANCE,
@@ -208,7 +213,7 @@ class AsyncMemoryMesh:
         Raises `SettingsError` for a blank name.
         """
     async def init(self) -> None:
-        """Open the store now instead of at the first use, and create its file if there is none."""
+        """Open the store now instead of at the first use, create its file if there is none, and read `skill_directories`."""
     async def close(self) -> None:
         """Write what is pending and close the store, unless other meshes use it. A later call opens it again.
 
@@ -326,7 +331,7 @@ class AsyncMemoryMesh:
     async def pin(self, id: str, *, pinned: bool = True) -> MemoryRecord:
         """Pin a memory, so that it never decays, or unpin it. Raises `NotFound` if it is not visible."""
     async def delete(self, id: str | None = None, *, key: str | None = None) -> None:
-        """Erase a memory for good, named by its id or by the key of your own. Does nothing if there is none.
+        """Erase a memory or skill for good, named by its id or by the key of your own. Does nothing if there is none.
 
         No call finds it any more. Its bytes are freed later, together with those of other deletions: when the store is closed
         or opened, and by `compact`, `erase` and the heartbeat.
@@ -342,7 +347,7 @@ class AsyncMemoryMesh:
         project: str | None = None,
         memory_type: str | None = None,
     ) -> Erasure:
-        """Erase all memories of a scope, whichever agent of this user wrote them.
+        """Erase all memories and skills of a scope, whichever agent of this user wrote them; with `memory_type`, only memories.
 
         A memory whose text an agent or session outside the scope stored too is kept for that one, and listed in `kept`.
         Raises `InvalidInput` if no scope is given, or if `user_id` is not the user of this mesh.
@@ -354,13 +359,16 @@ class AsyncMemoryMesh:
         this agent has no memory of the session.
         """
     async def forget(self, *, user_id: str, verify: bool = False) -> Forgotten:
-        """Erase everything of a user for good: memories of every agent, session and status, searches and idempotency keys.
+        """Erase everything of a user for good: memories and skills of every agent and session, searches and idempotency keys.
 
         With `verify`, look afterwards for a part of each erased text in the files of the store; `check` of the result says
         what was found. Raises `InvalidInput` on the mesh of another user.
         """
     async def get(self, id: str | None = None, *, key: str | None = None, session_id: str | None = None) -> MemoryRecord | None:
-        """Return a memory of any status by its id, or the current one with a key of your own; None if it is not visible."""
+        """Return a memory of any status by its id, or the current one with a key of your own; None if it is not visible.
+
+        The id of a skill returns its text as a memory; `get_skill` returns the skill.
+        """
     async def get_all(
         self,
         limit: int | None = None,
@@ -377,7 +385,7 @@ class AsyncMemoryMesh:
         value, or a list of values, that they must have. Raises `InvalidFilter` if it is not valid.
         """
     async def history(self, id: str, *, session_id: str | None = None) -> list[Change]:
-        """Return the changes of a memory, oldest first. Raises `NotFound` if it is not visible."""
+        """Return the changes of a memory or skill, oldest first. Raises `NotFound` if it is not visible."""
     async def sightings(self, id: str, *, session_id: str | None = None) -> list[Sighting]:
         """Return the agents and sessions that stored the text of a memory, oldest first.
 
@@ -525,6 +533,47 @@ class AsyncMemoryMesh:
         """Return the latest runs of the scheduled jobs, newest first."""
     async def distill(self) -> Distilled:
         """Distill lessons from the failures of the last day now, and return what was distilled and skipped."""
+    async def ingest_skill(
+        self,
+        yamo_text: str,
+        metadata: Metadata | None = None,
+        source_file_path: str | PathLike[str] | None = None,
+        *,
+        idempotency_key: str | None = None,
+    ) -> SkillRecord:
+        """Store a skill and return it. Its name and intent come from YAMO keys or YAML frontmatter, or from the metadata.
+
+        A text of the same file, or without a file of the same name, becomes a new revision of that skill, which keeps its
+        reliability. A new skill has a reliability of 0.5. Raises `InvalidInput` for a text without a name or an intent.
+        """
+    async def sync_skills(self) -> list[Ingested]:
+        """Read the files of `skill_directories`, and return what was added, changed, not readable and gone in each folder.
+
+        `init` does it, and the first call about skills. Skills of missing files are kept.
+        """
+    async def search_skills(self, query: str, limit: int = 5, *, min_score: float = 0.0) -> list[SkillResult]:
+        """Return the active skills that fit a query best, highest score first.
+
+        The score is 0.7 × keywords + 0.3 × similarity of the intent. Of the keywords, those in the name weigh 3, in the intent
+        2, in tags and description 1 each; `shares` of a result has the parts. Raises `InvalidInput` for a blank query.
+        """
+    async def list_skills(self, limit: int | None = None) -> list[SkillRecord]:
+        """Return the active skills, newest first."""
+    async def get_skill(self, id: str) -> SkillRecord | None:
+        """Return a skill of any status; None if it is not visible."""
+    async def update_skill_reliability(self, id: str, success: bool, *, idempotency_key: str | None = None) -> ReliabilityUpdate:
+        """Record a use of a skill: success adds 0.1 to its reliability, failure takes 0.2, within 0 and 1.
+
+        Raises `NotFound` if the skill is not visible.
+        """
+    async def prune_skills(self, threshold: float = PRUNED_BELOW) -> PruneResult:
+        """Archive the skills whose reliability is below a threshold. None is erased; ingesting one again makes it active."""
+    async def lesson_to_skill(self, lesson_id: str) -> SkillRecord:
+        """Store a lesson as a skill, or return the skill that was made of it, and keep the lesson.
+
+        `lesson_id` is the id of the lesson or of its memory. Erasing the lesson erases the skill too. Raises `NotFound` if the
+        lesson is not visible.
+        """
     async def verify(
         self,
         *,

@@ -11,8 +11,6 @@ from memory_mesh.core.audit.seals import block_digest, content_hash
 from memory_mesh.core.audit.verify import sealed_content
 from memory_mesh.core.model import Block, Memory, Row, change_id
 
-_FIELDS = frozenset(field.name for field in fields(Memory))
-
 
 @dataclass(frozen=True, slots=True)
 class Fault:
@@ -62,7 +60,8 @@ def _history_fault(memory: Memory, history: Sequence[Row]) -> str | None:
         return f"the history of {memory.id} lacks revision {min(expected[id_] for id_ in missing)}"
     if found != expected or len(history) != len(expected):
         return f"the history of {memory.id} has rows that were never written"
-    unreadable = (row for row in history if not _FIELDS.issuperset(_before(row)))
+    known = {field.name for field in fields(memory)}
+    unreadable = (row for row in history if not known.issuperset(_before(row)))
     return next((f"the history of {memory.id} cannot be read at revision {row.number}" for row in unreadable), None)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from hashlib import sha256
 from operator import attrgetter
 
-from memory_mesh.core.model import Block, Memory, Row
+from memory_mesh.core.model import Block, Memory, Row, Skill
 
 # The columns of a memory that its digest covers. The content has a separate hash.
 SEALED = (
@@ -83,7 +83,8 @@ class RowsDigest:
 
 
 def _memory_values(memory: Memory) -> dict[str, object]:
-    return _with_value(zip(SEALED, _SEALED_VALUES(memory), strict=True))
+    skill = [("name", memory.name), ("intent", memory.intent)] if isinstance(memory, Skill) else []
+    return _with_value([*zip(SEALED, _SEALED_VALUES(memory), strict=True), *skill])
 
 
 def _change_values(change: Row) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""Learning: lessons, reflections, the recurring jobs that distill them, and the spending on language models."""
+"""Learning: lessons, reflections, skills, the recurring jobs that distill lessons, and the spending on language models."""
 
 # ruff: noqa: I001  (sorted, but several names a line)
 # fmt: off
@@ -12,13 +12,20 @@ from memory_mesh.core.learning.reflection import (
     ReflectionResult, SourceText, Statement, as_metadata, confidence, extract, group, least_trust, render, sentences, similar,
     without_sources,
 )
+from memory_mesh.core.learning.skills import (
+    EXTENSIONS, FILE, PRUNED_BELOW, USE, PruneResult, ReliabilityUpdate, SkillRecord, SkillResult, default_name, final_score,
+    first_sentence, first_use, is_skill_text, keyword_score, keyword_shares, lesson_text, read_skill, reliability_of,
+    searched_texts, skill_files, skill_print, used,
+)
 from memory_mesh.core.learning.spending import Accounts, Caps, DailySpending, Price, Spending, totals
 
 __all__ = [
-    "CANDIDATE_TAG", "DEFAULT_CONFIDENCE", "LEASE_MS", "LESSON_TAG", "MAX_STORED_RUNS", "SEVERITIES", "Accounts", "Caps",
-    "DailySpending", "Distilled", "Heartbeat", "HeritageChain", "JobRun", "JobState", "LessonBlock", "LessonContext",
-    "Outcome", "Price", "ReflectionResult", "Skipped", "SourceText", "Spending", "Statement", "added_heritage",
-    "as_metadata", "by_confidence", "by_severity", "confidence", "extract", "group", "least_trust", "lesson_metadata",
-    "narrowest", "narrowness", "parse_lesson", "pattern_id", "render", "sentences", "severity_of", "similar", "totals",
-    "without_sources",
+    "CANDIDATE_TAG", "DEFAULT_CONFIDENCE", "EXTENSIONS", "FILE", "LEASE_MS", "LESSON_TAG", "MAX_STORED_RUNS", "PRUNED_BELOW",
+    "SEVERITIES", "USE", "Accounts", "Caps", "DailySpending", "Distilled", "Heartbeat", "HeritageChain", "JobRun", "JobState",
+    "LessonBlock", "LessonContext", "Outcome", "Price", "PruneResult", "ReflectionResult", "ReliabilityUpdate", "SkillRecord",
+    "SkillResult", "Skipped", "SourceText", "Spending", "Statement", "added_heritage", "as_metadata", "by_confidence",
+    "by_severity", "confidence", "default_name", "extract", "final_score", "first_sentence", "first_use", "group",
+    "is_skill_text", "keyword_score", "keyword_shares", "least_trust", "lesson_metadata", "lesson_text", "narrowest",
+    "narrowness", "parse_lesson", "pattern_id", "read_skill", "reliability_of", "render", "searched_texts", "sentences",
+    "severity_of", "similar", "skill_files", "skill_print", "totals", "used", "without_sources",
 ]

@@ -1,7 +1,7 @@
 """Frozen records, which flows use and faces return, and their conversion from and to rows. A change makes a new record."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from functools import cache
 from operator import attrgetter
@@ -20,7 +20,7 @@ from memory_mesh.core.model.rows import (
     checked_fields,
     fields_of,
 )
-from memory_mesh.core.model.scope import MemoryType, Reader, partition_for, visible
+from memory_mesh.core.model.scope import MemoryType, partition_for
 from memory_mesh.core.reprs import short_repr
 
 Record = TypeVar("Record")
@@ -193,6 +193,11 @@ class Memory(MemoryRecord):
         """The columns that decide who sees it; its passages and links have the same values."""
         return {name: getattr(self, name) for name in ("user_id", "agent_id", "session_id", "memory_type", "reach")}
 
+    @property
+    def embedded_text(self) -> str:
+        """The text whose vector it has."""
+        return self.content
+
     def row(self, *, replaces: int = 0) -> Row:
         return _row(self, self.kind, self.partition, replaces)
 
@@ -218,6 +223,16 @@ class Skill(Memory):
 
     name: str
     intent: str  # what it is for, in one sentence
+
+    @property
+    def embedded_text(self) -> str:
+        return self.intent
+
+    @classmethod
+    def of(cls, row: Row) -> "Skill":
+        if isinstance(skill := Memory.of(row), cls):
+            return skill
+        raise _unreadable(row, TypeError())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -400,57 +415,6 @@ class Meta:
     def with_prefix(cls, store: MetaSource, prefix: str) -> list[Self]:
         """Return the entries whose ids start with `prefix`, newest first."""
         return [cls.of(row) for row in store.find(Kind.META) if row.id.startswith(prefix)]
-
-
-# The fields that decide who sees a memory.
-_SCOPE = frozenset({"memory_type", "reach", "agent_id", "session_id"})
-# The history does not keep their old values: they are computed from other fields, or mean nothing by themselves.
-_DERIVED = frozenset({"keywords", "fingerprint", "updated_at", "vector", "salt"})
-
-
-def revise(
-    memory: Memory, *, at: str, by: str | None, action: str, why: str | None = None,
-    detail: dict[str, Value] | None = None, **updates: Any,
-) -> tuple[Memory, Change]:  # fmt: skip
-    """Return the next revision of the memory with the updates applied, and the change that records it."""
-    before = {
-        name: getattr(memory, name) for name, value in updates.items() if name not in _DERIVED and getattr(memory, name) != value
-    }
-    newer = replace(memory, revision=memory.revision + 1, **updates)
-    change = Change(
-        id=change_id(memory.id, newer.revision), created_at=at, ref=memory.id, number=newer.revision, action=action,
-        user_id=memory.user_id, agent_id=by, why=why, before=before, detail=detail,
-    )  # fmt: skip
-    return newer, change
-
-
-def visible_from(reader: Reader, memory: Memory, changes: Iterable[Change]) -> int:
-    """Return the first revision of a visible memory from which on the reader could see it."""
-    for change in sorted(changes, key=lambda change: change.number, reverse=True):
-        moved: dict[str, Any] = {name: value for name, value in change.before.items() if name in _SCOPE}
-        if moved:
-            memory = replace(memory, **moved)
-            if not visible(reader, memory.row()):
-                return change.number
-    return 1
-
-
-def since_visible(reader: Reader, memory: Memory, changes: Sequence[Change]) -> list[Change]:
-    """Remove from the changes the old values that were not visible to the reader when they were stored."""
-    first = visible_from(reader, memory, changes)
-    return [change if change.number > first else replace(change, before={}, detail=None, why=None) for change in changes]
-
-
-def creation(memory: Memory) -> Change:
-    """Return the first change of a history. It is not stored: the memory has all that it needs."""
-    return Change(
-        id=change_id(memory.id, 1), created_at=memory.created_at, ref=memory.id, number=1, action="add",
-        user_id=memory.user_id, agent_id=memory.agent_id,
-    )  # fmt: skip
-
-
-def change_id(memory_id: str, revision: int) -> str:
-    return f"{memory_id}#{revision}"
 
 
 _PUBLIC = frozenset(f.name for f in fields(MemoryRecord))
