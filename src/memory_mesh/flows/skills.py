@@ -296,7 +296,7 @@ def record_use(context: Context, skill_id: str, success: object, key: str | None
 def prune(context: Context, threshold: object) -> PruneResult:
     """Archive the visible skills whose reliability is below a threshold. None is erased."""
     lowest = fraction("threshold", threshold)
-    ids = [skill.id for skill in _active(context) if learning.reliability_of(skill) < lowest]
+    ids = [skill.id for skill in _active(context) if learning.is_pruned(skill, lowest)]
     archived = tuple(id_ for id_ in ids if commit(context, partial(_plan_archiving, context, id_, lowest)))
     return PruneResult(pruned_count=len(archived), total_remaining=len(_active(context)), ids=archived)
 
@@ -304,8 +304,8 @@ def prune(context: Context, threshold: object) -> PruneResult:
 def _plan_archiving(context: Context, skill_id: str, lowest: float) -> Plan[bool]:
     seen = {name: context.store.version(name) for name in model.partitions(context.reader)}
     skill = find_memory(context, skill_id, kinds=(Kind.SKILL,))
-    if not isinstance(skill, Skill) or skill.status != Status.ACTIVE or (reliability := learning.reliability_of(skill)) >= lowest:
+    if not isinstance(skill, Skill) or skill.status != Status.ACTIVE or not learning.is_pruned(skill, lowest):
         return Plan(answer=False)  # erased, archived or used meanwhile
-    why = f"its reliability {reliability:g} is below {lowest:g}"
+    why = f"its reliability {learning.reliability_of(skill):g} is below {lowest:g}"
     plan = write.plan_revision(context, skill, action="archive", why=why, status=Status.ARCHIVED.value)
     return Plan(answer=True, puts=plan.puts, deletes=plan.deletes, seen=seen)

@@ -260,6 +260,11 @@ def reliability_of(skill: Skill) -> float:
     return float(value) if valid else FIRST_RELIABILITY  # type: ignore[arg-type]
 
 
+def is_pruned(skill: Skill, threshold: float) -> bool:
+    """Return whether the reliability of a skill is strictly below a threshold."""
+    return reliability_of(skill) < threshold
+
+
 def _use_count(metadata: Mapping[str, Value]) -> int:
     value = metadata.get("use_count")
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
