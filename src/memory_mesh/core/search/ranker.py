@@ -58,6 +58,7 @@ ODDS = ("slope", "bias")
 _UNCHANGED_AT = np.array([_AT[name] for name in _UNCHANGED])
 _NEIGHBOURS_SPAN = slice(_AT[_NEIGHBOURS[0]], _AT[_NEIGHBOURS[-1]] + 1)
 _MAY_BE_PENDING = slice(_AT["vectors"], _AT["vectors_session"] + 1)
+_EVIDENCE = [_ROW[name] for name in ("coverage_wide", "speaker", "when")]  # of an answer, where no vector is compared
 _MAXIMA_AT, _OF_BEST_AT = (np.array([_ROW[name] for name in names]) for names in (_MAXIMA, _OF_BEST))
 
 _MAX_DEVIATION = 4.0
@@ -232,8 +233,8 @@ class Model:
 
     def scores(self, features: Features, *, spelled: bool = False, calibrated: bool = True) -> Signal:
         """Return the probability of each candidate, 0–1; for learning the curve of calibration, without it."""
-        if not features.rows.shape[1]:
-            return np.zeros(0, np.float32)
+        if not features.by_vectors and not features.rows[_EVIDENCE].any():
+            return np.zeros(features.rows.shape[1], np.float32)
         points = self.points(features)
         slope, bias = (features.kinds @ self._odds).tolist()
         chance = model(by_vectors=False)._chance_by_words(features, points) if spelled else self._chance(features, points)
