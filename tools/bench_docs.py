@@ -57,15 +57,15 @@ How to read it:
 - The ranker was trained on LongMemEval, as it is and rewritten as talk of two people; its licence allows shipping the result.
   Questions of other open data served as questions that no memory answers; NOTICE names them. LoCoMo's licence does not allow
   shipping, so no weight was learnt from it.
-- Most settings were chosen on LoCoMo's conversations 1–5. Four were not: the latest features that tell whether any memory answers,
-  the weight of questions with swapped names, the minimum score of `precise` mode, and the data for the calibration curve. About 20
-  variants of these were compared with the figures of conversations 6–10 in view. So conversations 6–10 are not fully held out:
-  their figures for questions that nothing answers, for `precise` mode and for calibration are somewhat optimistic.
+- Most settings were chosen on LoCoMo's conversations 1–5. Four were not: the latest features that tell whether any memory
+  answers, the weight of questions with swapped names, the minimum score of `precise` mode, and the data for the calibration
+  curve. About 20 variants of these were compared with the figures of conversations 6–10 in view. So conversations 6–10 are not
+  fully held out: their figures for questions that nothing answers, for `precise` mode and for calibration are optimistic.
 - The two LongMemEval sets have the questions whose evidence the ranker was trained on. For them all our figures are in-sample.
 - *longmemeval-oracle-turns* is one store with every turn of all 940 evidence sessions, the assistant's long replies included.
 - *fact-consolidation* has numbered statements, of which later ones contradict earlier ones; only the newest counts. They
-  are stored one by one, and nothing marks an older one as superseded. The rule that puts the newest first was adjusted twice after
-  looking at its failures on this set, so the figures are in-sample.
+  are stored one by one, and nothing marks an older one as superseded. The rule that puts the newest first was adjusted twice
+  after looking at its failures on this set, so the figures are in-sample.
 """
 _KINDS = """\
 ### By kind of question
@@ -95,7 +95,7 @@ Results are grouped by score, with the ten best results of each question. If sco
 results is the mean score.
 
 - *Own conversation*: the questions of LoCoMo's conversations 6–10. No weight was learnt from them. The calibration curve was
-  learnt on LongMemEval's whole chats; that choice was made with the errors on conversations 6–10 in view, so they are not held out.
+  learnt on LongMemEval's whole chats; that was chosen with the errors on conversations 6–10 in view, so they are not held out.
 - *Own, and swapped names*: the same, and as many questions that nothing answers, with names that occur in the conversation.
 - *Mixed memories*: the unrelated questions of the section above and their control questions.
 - Evidence is labelled sparsely: a result that answers the question but is not in the labels counts as wrong.

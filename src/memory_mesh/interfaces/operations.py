@@ -253,13 +253,13 @@ OPERATIONS = (
     ),
     Operation(
         name="reflect", method="reflect", view="reflection", heading=LEARN, effect=Effect.WRITE, exposed=EVERYWHERE,
-        summary="State what recent memories say, with their ids, and store it as a reflection.",
+        summary="Store the main statements of recent memories, with their sources, as a reflection.",
         parameters=(*_TOPIC[:1], Parameter("lookback", "how many memories to read", kind=Kind.INTEGER, default=10), *_TOPIC[1:]),
         examples=("reflect", "reflect --topic deploys --lookback 20"),
     ),
     Operation(
         name="synthesize", method="synthesize", view="reflection", heading=LEARN, effect=Effect.WRITE, exposed=EVERYWHERE,
-        summary="State what up to 100 memories on a topic, or the newest, say together, and store it.", parameters=_TOPIC,
+        summary="Store the main statements of up to 100 memories, on a topic or the newest.", parameters=_TOPIC,
         examples=("synthesize --topic deploys",),
     ),
     Operation(
