@@ -39,8 +39,8 @@ def skills_listed(found: Sequence[SkillRecord], call: Call) -> Answer:
 
 
 def skill_used(update: ReliabilityUpdate, call: Call) -> Answer:
-    text = f"Skill {update.id}: reliability {update.previous:.2f} → {update.reliability:.2f}, used {update.use_count} times"
-    return Answer(text=f"{NAME} {text}", data=asdict(update))
+    change = f"reliability {update.previous:.2f} → {update.reliability:.2f}, used {counted(update.use_count, 'time')}"
+    return Answer(text=f"{NAME} Skill {update.id}: {change}", data=asdict(update))
 
 
 def skills_pruned(result: PruneResult, call: Call) -> Answer:
