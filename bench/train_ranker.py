@@ -4,7 +4,9 @@
 
 Learnt on LongMemEval (MIT): the evidence sessions as they are and as two people would talk, and the haystacks of S lite.
 Questions of question_pairs serve only as questions that no memory answers; NOTICE names their sources. What is learnt on LoCoMo
-may not be shipped, by its licence; the minimum scores and a few settings below were chosen by looking at its conversations 1–5.
+may not be shipped, by its licence; settings below were chosen by looking at its conversations 1–5. Its conversations 6–10 were in
+view too while about 20 variants of these were compared: the latest pool features, the weight of questions with swapped names, the
+minimum score of `precise`, and what the calibration curve is learnt on.
 The same data give the same numbers. `--check` learns on half of the questions, tests on the other half, and writes nothing.
 """
 
@@ -34,7 +36,7 @@ Curve: TypeAlias = tuple[Sequence[float], Sequence[float]]  # scores, and what t
 TARGET = Path(__file__).parents[1] / "src" / "memory_mesh" / "core" / "search" / "weights.py"
 MARKER = "# --- written by bench.train_ranker ---\n\n"
 
-# Settings, chosen on LongMemEval's chats and on LoCoMo's conversations 1–5.
+# Settings, chosen on LongMemEval's chats and on LoCoMo's conversations; the text above says on which.
 MIN_SCORES = {"recall": 0.005, "precise": 0.165}  # of the best result
 OTHERS_FRACTION = 0.2  # of the minimum score: enough for the other results if the best one reaches it
 FIXED = {"speaker": 0.9}  # in our talks only one of two people is ever asked about, so what a name is worth cannot be learnt
@@ -43,7 +45,7 @@ RIDGE = (1e-2, 2e-3)  # of weights, and of what a kind of pool adds to them
 RANKED = {"talk": 4.0, "chats": 1.0, "chat": 0.5, "haystack": 1.0}
 TRUSTED = {"talk": 3.0, "chats": 1.0, "chat": 1.0, "haystack": 1.0, "few": 1.0}
 DOUBTED = {"gone": 1.0, "swapped": 4.0, "strangers": 0.5, "chat": 1.0, "haystack": 1.0, "few": 1.0, "unrelated": 3.0}
-# The scores at which the curve of calibration is learnt, and on what: real chats, all of which compete for each question.
+# The scores at which the calibration curve is learnt, and on what: real chats, all of which compete for each question.
 KNOTS, CALIBRATED_ON = (0.0, 0.02, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0), "chats"
 SHOWN = 10  # results of a question
 RIVALS = 150  # candidates that are compared with the right ones

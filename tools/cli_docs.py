@@ -43,7 +43,7 @@ def _table(command: str) -> Iterator[str]:
         yield from ("| flag | |", "|---|---|")
         for one in own:
             word = one.word if one.positional or one.kind is Kind.SWITCH else f"{one.word} {one.shown_metavar}"
-            word = f"{one.label}` or `{word}" if one.bare else word
+            word = (f"{one.label}` or `{word}" if one.bare else word).replace("|", r"\|")  # in a table
             yield f"| `{word}` | {about(one)}{'; required' if one.required else ''} |"
         yield ""
 

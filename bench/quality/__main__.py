@@ -4,9 +4,10 @@
     python -m bench.quality --peers --data DIR [--sets locomo] [--vectors FILE] [--out FOLDER]
 
 DIR has the folders of the data sets. "Ours" is the product as installed; the others are plain code over the same tokens and
-vectors. Thresholds were chosen on LoCoMo's conversations 1–5, so 6–10 are also shown separately. The second form measures the
-retrieval of other stores with the same vectors. FILE keeps vectors between runs. FactConsolidation and the other stores need the
-packages of `make bench-peers`. A run of all sets writes its result to FOLDER.
+vectors. Most settings were chosen on LoCoMo's conversations 1–5, so 6–10 are also shown separately; `bench.train_ranker` names
+those for which 6–10 were in view too. The second form measures the retrieval of other stores with the same vectors. FILE keeps
+vectors between runs. FactConsolidation and the other stores need the packages of `make bench-peers`. A run of all sets writes its
+result to FOLDER.
 """
 
 import argparse

@@ -17,7 +17,8 @@ from memory_mesh.core.search.ranker import min_scores
 
 OURS, PRECISE, UNCUT = "ours", "ours, precise mode", "ours, min_score 0"
 MODES = {OURS: "recall", PRECISE: "precise"}
-_CHOSEN_ON, _HELD_OUT = 5, "conversations 6–10"
+_CHOSEN_ON = 5  # the first conversations, on which most settings were chosen
+_OTHERS = "conversations 6–10"
 _OPEN_AT_ONCE = 40  # people whose stores are open at a time
 _EVERY_S = 10.0  # between two lines of progress
 _TURNS = "locomo"  # the set of the questions that nothing answers, and of the reliability
@@ -63,7 +64,7 @@ class Evaluation:
         self.reliability["mixed memories"] = reliability(judged)
 
     def _add_nothing(self, results: Sequence[QuestionResult]) -> None:
-        parts = {"all": results, _HELD_OUT: [each for each in results if each.person >= _CHOSEN_ON]}
+        parts = {"all": results, _OTHERS: [each for each in results if each.person >= _CHOSEN_ON]}
         for part, some in parts.items():
             if not some:
                 continue
@@ -73,9 +74,9 @@ class Evaluation:
                 "wrong conversation, its names in the question": separation(right, [_best(each.swapped) for each in some]),
                 "recall@5 kept": {mode: _kept(some, ranker) for mode, ranker in (("recall", OURS), ("precise", PRECISE))},
             }
-        held_out = parts[_HELD_OUT] or results
-        real = [(score, id_ in each.question.gold) for each in held_out for id_, score in each.ours]
-        wrong = [(score, False) for each in held_out for _, score in each.swapped]
+        others = parts[_OTHERS] or results
+        real = [(score, id_ in each.question.gold) for each in others for id_, score in each.ours]
+        wrong = [(score, False) for each in others for _, score in each.swapped]
         self.reliability["own conversation"] = reliability(real)
         self.reliability["own, and swapped names"] = reliability([*real, *wrong])
 
@@ -117,7 +118,7 @@ def _parts(name: str, results: Sequence[QuestionResult]) -> dict[str, list[Measu
     parts = {"all": [each.measured for each in results]}
     if name.startswith("locomo"):
         parts[f"conversations 1–{_CHOSEN_ON}"] = [each.measured for each in results if each.person < _CHOSEN_ON]
-        parts[_HELD_OUT] = [each.measured for each in results if each.person >= _CHOSEN_ON]
+        parts[_OTHERS] = [each.measured for each in results if each.person >= _CHOSEN_ON]
     for kind in sorted({each.question.kind for each in results}):
         parts[kind] = [each.measured for each in results if each.question.kind == kind]
     return {part: some for part, some in parts.items() if some}

@@ -9,8 +9,8 @@ from memory_mesh.core.learning import (
     first_sentence,
     first_use,
     is_skill_text,
+    keyword_fractions,
     keyword_score,
-    keyword_shares,
     read_skill,
     reliability_of,
     skill_files,
@@ -175,15 +175,15 @@ def test_success_adds_a_tenth_and_failure_takes_two(before: object, uses: str, a
     ],
 )
 def test_the_name_weighs_three_the_intent_two_tags_and_description_one(found_in: str, keywords: float) -> None:
-    shares = keyword_shares(["deploy", "site"], {name: ["site", "deploy", "more"] for name in found_in.split()})
-    assert keyword_score(shares) == pytest.approx(keywords)
+    fractions = keyword_fractions(["deploy", "site"], {name: ["site", "deploy", "more"] for name in found_in.split()})
+    assert keyword_score(fractions) == pytest.approx(keywords)
 
 
 @pytest.mark.req("MESH-119")
 def test_the_score_is_seven_tenths_keywords_and_three_tenths_vector() -> None:
-    shares = keyword_shares(["deploy", "site", "site"], {"name": ["deploy"], "intent": ["deploy", "site"]})
-    assert shares == {"name": 0.5, "intent": 1.0, "tags": 0.0, "description": 0.0}
-    assert keyword_score(shares) == pytest.approx(3.5 / 7)
+    fractions = keyword_fractions(["deploy", "site", "site"], {"name": ["deploy"], "intent": ["deploy", "site"]})
+    assert fractions == {"name": 0.5, "intent": 1.0, "tags": 0.0, "description": 0.0}
+    assert keyword_score(fractions) == pytest.approx(3.5 / 7)
     assert final_score(0.5, 0.8) == pytest.approx(0.7 * 0.5 + 0.3 * 0.8)
     assert final_score(1.0, None) == 0.7
-    assert keyword_shares([], {"name": ["x"]}) == dict.fromkeys(("name", "intent", "tags", "description"), 0.0)
+    assert keyword_fractions([], {"name": ["x"]}) == dict.fromkeys(("name", "intent", "tags", "description"), 0.0)

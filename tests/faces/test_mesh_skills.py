@@ -133,7 +133,7 @@ def test_a_search_ranks_by_the_documents_weights_and_explains_them(house: House)
         mesh.ingest_skill(f"name;{name};\nintent;{intent};\ndescription;About the site.;\n", {"tags": ["site"]})
     results = mesh.search_skills("deploy site")
     assert [result.name for result in results] == ["deploy", "look", "tea"]
-    assert [result.shares for result in results] == [
+    assert [result.keyword_fractions for result in results] == [
         {"name": 0.5, "intent": 1.0, "tags": 0.5, "description": 0.5},
         {"name": 0.0, "intent": 0.5, "tags": 0.5, "description": 0.5},
         {"name": 0.0, "intent": 0.0, "tags": 0.5, "description": 0.5},

@@ -59,7 +59,7 @@ def test_skills_are_searched_and_listed_up_to_a_limit(cli: Cli, skill_id: str) -
 @pytest.mark.req("MESH-156")
 def test_feedback_is_true_or_false_and_nothing_else(cli: Cli, skill_id: str) -> None:
     said = cli("skill-feedback", "--id", skill_id, "--success", "true")
-    assert said.out == f"[MemoryMesh] Skill {skill_id}: reliability 0.50 → 0.60, used 1 times\n"
+    assert said.out == f"[MemoryMesh] Skill {skill_id}: reliability 0.50 → 0.60, used 1 time\n"
     assert json.loads(cli("skill-feedback", "--id", skill_id, "--success", "false", "--json").out)["reliability"] == 0.4
     for wrong in ("True", "yes", "1", ""):
         said = cli("skill-feedback", "--id", skill_id, "--success", wrong)

@@ -60,7 +60,7 @@ class Conversations(Handle):
         return fence_memories(shown, context.ids.salt(), max_tokens=budget, count=embed.token_counter(context))
 
     def health_check(self) -> HealthStatus:
-        """Return whether memories can be stored and found, and what is wrong otherwise. It raises no error of the store."""
+        """Return whether memories can be stored and found, and the problems. A failing store is reported, not raised."""
         return conversations.check_health(self._reading)
 
     def dispose(self) -> None:

@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING, Never, Self
 from weakref import ref
 
 from memory_mesh.core.errors import NOT_YET, not_yet
-from memory_mesh.core.model import (
-    Reader,
-)
+from memory_mesh.core.model import Reader
 from memory_mesh.core.options import validate
 from memory_mesh.flows import usage
 from memory_mesh.flows.context import Context, SharedContext, Source

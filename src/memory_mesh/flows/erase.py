@@ -1,7 +1,7 @@
 """Erase memories for good: every revision, vector, passage and link, and the memories derived from them alone.
 
 A reflection that quotes other memories too loses the sentences of the erased ones, and its past. If a language model wrote it,
-its words cannot be told apart, and it is erased.
+it is erased, because it is not known which words came from which memory.
 
 A memory whose text agents or sessions outside an erased scope stored too is kept for them, without what the scope stored of it.
 

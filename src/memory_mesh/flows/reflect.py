@@ -42,7 +42,7 @@ from memory_mesh.flows.prepare import Prepared, prepare
 
 MAX_LOOKBACK = 1000
 _MAX_TOPIC = 1000
-_MIN_SHARE = 0.5  # of the topic's words
+_MIN_FRACTION = 0.5  # of the topic's words
 _log = logging.getLogger("memory_mesh")
 
 
@@ -122,9 +122,9 @@ def _find(context: Context, task: Task) -> tuple[list[Memory], list[SourceText]]
     topic = set(tokens(task.topic, language=context.options.stemmer_language))
     rows = {row.id: row for row in intact(context, context.store.get(Kind.MEMORY, list(scores)).values())}
     every = [Memory.of(rows[id_]) for id_ in scores if id_ in rows]
-    shares = {one.id: len(topic.intersection(one.keywords)) / max(len(topic), 1) for one in every}
-    memories = [one for one in every if one.id in relevant or shares[one.id] >= _MIN_SHARE]
-    return memories, [_source_text(memory, max(scores[memory.id], shares[memory.id])) for memory in memories]
+    fractions = {one.id: len(topic.intersection(one.keywords)) / max(len(topic), 1) for one in every}
+    memories = [one for one in every if one.id in relevant or fractions[one.id] >= _MIN_FRACTION]
+    return memories, [_source_text(memory, max(scores[memory.id], fractions[memory.id])) for memory in memories]
 
 
 def _source_text(memory: Memory, relevance: float) -> SourceText:

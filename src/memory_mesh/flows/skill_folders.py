@@ -71,7 +71,7 @@ def _read_folder(context: Context, path: str) -> Ingested:
 
 
 def _draft(context: Context, folder: Folder, entry: Listed) -> Iterator[SkillDraft]:
-    """Yield the skill of a file; nothing for a text that is no skill, such as a README."""
+    """Yield the skill of a file; nothing for a text that is not a skill, such as a README."""
     if entry.fault:
         raise InvalidInput(entry.fault)
     data = folder.read(entry.source, max_bytes=4 * context.limits.content_chars + 3)

@@ -108,7 +108,7 @@ def prepare(
         metadata=cleaned,
         use=learning.first_use(given, iso(context.clock())),
         columns=columns,
-        fingerprint=learning.skill_print(columns, context.reader, *identity),
+        fingerprint=learning.skill_fingerprint(columns, context.reader, *identity),
         redactions=gate.count((content, clean), (own, cleaned)),
     )
 
@@ -185,8 +185,8 @@ def from_lesson(context: Context, lesson_id: str) -> SkillRecord:
     columns = {**draft.columns, "sources": [lesson.id], "trust": lesson.trust, "project": lesson.project}
     if reach is not Reach.GLOBAL:
         columns |= {"reach": reach.value, "session_id": lesson.session_id}
-    print_ = learning.skill_print(columns, context.reader, "lesson", lesson.id)
-    (stored,) = store(context, [replace(draft, columns=columns, fingerprint=print_)])
+    fingerprint = learning.skill_fingerprint(columns, context.reader, "lesson", lesson.id)
+    (stored,) = store(context, [replace(draft, columns=columns, fingerprint=fingerprint)])
     return SkillRecord.of(stored.skill)
 
 
@@ -209,13 +209,13 @@ def cleaned(context: Context, skill: Skill) -> tuple[Skill, dict[str, int]]:
     return masked, gate.count((skill.content, content), (given, metadata))
 
 
-def print_of(skill: Skill) -> str:
+def fingerprint_of(skill: Skill) -> str:
     """Return the fingerprint of a stored skill, by which a later write finds it."""
     source, identity = skill.metadata.get("source"), ("name", skill.name)
     if skill.sources or isinstance(source, str):
         identity = ("lesson", skill.sources[0]) if skill.sources else ("file", str(source))
     columns = {name: getattr(skill, name) for name in _SCOPE}
-    return learning.skill_print(columns, Reader(skill.user_id, skill.agent_id), *identity)
+    return learning.skill_fingerprint(columns, Reader(skill.user_id, skill.agent_id), *identity)
 
 
 # --- reading ---
@@ -244,10 +244,10 @@ def search(context: Context, query: object, *, limit: int, min_score: float) -> 
     results: list[SkillResult] = []
     for skill in skills:
         texts = learning.searched_texts(skill)
-        shares = learning.keyword_shares(words, {name: tokens(text, language=language) for name, text in texts.items()})
-        keywords, near = learning.keyword_score(shares), similarity.get(skill.id)
+        fractions = learning.keyword_fractions(words, {name: tokens(text, language=language) for name, text in texts.items()})
+        keywords, near = learning.keyword_score(fractions), similarity.get(skill.id)
         score = learning.final_score(keywords, near)
-        results.append(SkillResult.of(skill, score=score, keyword_score=keywords, vector_score=near, shares=shares))
+        results.append(SkillResult.of(skill, score=score, keyword_score=keywords, vector_score=near, keyword_fractions=fractions))
     fitting = [result for result in results if result.score > 0 and result.score >= lowest]
     return sorted(fitting, key=lambda one: (one.score, one.reliability, one.id), reverse=True)[:wanted]
 

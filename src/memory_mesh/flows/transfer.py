@@ -153,7 +153,7 @@ def _cleaned_sighting(context: Context, sighting: Sighting) -> Sighting:
 def _print(owner: Reader, memory: Memory) -> str:
     """Return the fingerprint by which `add`, `ingest_dir` and `ingest_skill` find the memory again."""
     if isinstance(memory, Skill):
-        return skills.print_of(memory)
+        return skills.fingerprint_of(memory)
     columns = {column.name: getattr(memory, column.name) for column in fields(memory)}
     as_draft = Draft(content=memory.content, metadata=memory.metadata, columns=columns)
     root, source, hash_ = (memory.metadata.get(name) for name in _FILE)

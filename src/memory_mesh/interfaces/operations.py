@@ -253,26 +253,14 @@ OPERATIONS = (
     ),
     Operation(
         name="reflect", method="reflect", view="reflection", heading=LEARN, effect=Effect.WRITE, exposed=EVERYWHERE,
-        summary="State what recent memories say, with their ids, and store it as a reflection.",
+        summary="Store the main statements of recent memories, with their sources, as a reflection.",
         parameters=(*_TOPIC[:1], Parameter("lookback", "how many memories to read", kind=Kind.INTEGER, default=10), *_TOPIC[1:]),
         examples=("reflect", "reflect --topic deploys --lookback 20"),
     ),
     Operation(
         name="synthesize", method="synthesize", view="reflection", heading=LEARN, effect=Effect.WRITE, exposed=EVERYWHERE,
-        summary="State what up to 100 memories on a topic, or the newest, say together, and store it.", parameters=_TOPIC,
+        summary="Store the main statements of up to 100 memories, on a topic or the newest.", parameters=_TOPIC,
         examples=("synthesize --topic deploys",),
-    ),
-    Operation(
-        name="heritage", method="insert_heritage", view="heritage", heading=CHANGE, effect=Effect.WRITE, exposed=EVERYWHERE,
-        summary="Set what led to a memory, oldest first; get shows it. The lists replace an earlier heritage.",
-        parameters=(
-            Parameter("memory_id", _ID.help, flag="--id", metavar="ID", required=True, bare=True),
-            *(Parameter(name, f"{what}; may be repeated", flag=flag, repeated=True, into="heritage") for name, flag, what in (
-                ("intent_chain", "--intent", "an intent"), ("hypotheses", "--hypothesis", "what was expected"),
-                ("rationales", "--rationale", "why it was decided"),
-            )),
-        ),
-        examples=(f'heritage {_SAMPLE} --intent "ship 1.2" --hypothesis "the cache is stale" --rationale "two reports"',),
     ),
     Operation(
         name="ingest-skill", method="ingest_skill", view="skill_ingested", heading=LEARN, effect=Effect.WRITE, exposed=EVERYWHERE,
@@ -335,6 +323,18 @@ OPERATIONS = (
     Operation(
         name="sync-skills", method="sync_skills", view="skills_synced", heading=LEARN, effect=Effect.WRITE,
         summary="Read the files of skill_directories. Exits with 1 when one cannot be read.", examples=("sync-skills",),
+    ),
+    Operation(
+        name="heritage", method="insert_heritage", view="heritage", heading=CHANGE, effect=Effect.WRITE, exposed=EVERYWHERE,
+        summary="Set what led to a memory, oldest first; get shows it. The lists replace an earlier heritage.",
+        parameters=(
+            Parameter("memory_id", _ID.help, flag="--id", metavar="ID", required=True, bare=True),
+            *(Parameter(name, f"{what}; may be repeated", flag=flag, repeated=True, into="heritage") for name, flag, what in (
+                ("intent_chain", "--intent", "an intent"), ("hypotheses", "--hypothesis", "what was expected"),
+                ("rationales", "--rationale", "why it was decided"),
+            )),
+        ),
+        examples=(f'heritage {_SAMPLE} --intent "ship 1.2" --hypothesis "the cache is stale" --rationale "two reports"',),
     ),
     Operation(
         name="update", method="update", view="updated", heading=CHANGE, effect=Effect.WRITE, exposed=EVERYWHERE,

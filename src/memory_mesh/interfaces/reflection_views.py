@@ -18,7 +18,8 @@ def reflection(done: ReflectionResult, call: Call) -> Answer:
         return Answer(text="\n".join(note), data=asdict(done))
     topic = f" on {one_line(done.topic)}" if done.topic else ""
     name = "Synthesis" if call.operation.name == "synthesize" else "Reflection"
-    lines = [f"{NAME} {name} {done.id}{topic}: {counted(len(done.sources), 'source')}, {done.confidence:.2f} sure, {done.method}"]
+    how = f"{counted(len(done.sources), 'source')}, confidence {done.confidence:.2f}, {done.method}"
+    lines = [f"{NAME} {name} {done.id}{topic}: {how}"]
     lines += [f"- {one_line(one.text)} [{', '.join(one.sources)}]" for one in done.statements]
     return Answer(text="\n".join([*lines, *note]), data=asdict(done))
 

@@ -18,10 +18,10 @@ def skills_found(results: Sequence[SkillResult], call: Call) -> Answer:
     """Render skills for a query, each with its score and the parts of it."""
     lines = [f"{NAME} Found {counted(len(results), 'skill')}."]
     for n, one in enumerate(results, start=1):
-        shares = ", ".join(f"{name} {share:.2f}" for name, share in one.shares.items() if share)
+        found = ", ".join(f"{name} {part:.2f}" for name, part in one.keyword_fractions.items() if part)
         vector = "none" if one.vector_score is None else f"{one.vector_score:.2f}"
         lines += ["", f"--- SKILL {n}: {one.id} [SCORE: {one.score:.2f}] ---", f"{one_line(one.name)}: {one_line(one.intent)}"]
-        lines.append(f"{_use(one)} | Keywords: {one.keyword_score:.2f}{f' ({shares})' if shares else ''} | Vector: {vector}")
+        lines.append(f"{_use(one)} | Keywords: {one.keyword_score:.2f}{f' ({found})' if found else ''} | Vector: {vector}")
     data = {"count": len(results), "skills": [asdict(one) for one in results]}
     return Answer(text="\n".join(lines), data=data, rows="skills")
 
@@ -39,8 +39,8 @@ def skills_listed(found: Sequence[SkillRecord], call: Call) -> Answer:
 
 
 def skill_used(update: ReliabilityUpdate, call: Call) -> Answer:
-    text = f"Skill {update.id}: reliability {update.previous:.2f} → {update.reliability:.2f}, used {update.use_count} times"
-    return Answer(text=f"{NAME} {text}", data=asdict(update))
+    change = f"reliability {update.previous:.2f} → {update.reliability:.2f}, used {counted(update.use_count, 'time')}"
+    return Answer(text=f"{NAME} Skill {update.id}: {change}", data=asdict(update))
 
 
 def skills_pruned(result: PruneResult, call: Call) -> Answer:

@@ -82,6 +82,6 @@ class AsyncMemoryContextManager:
         so many tokens, and a long memory is shown by its passage.
         """
     async def health_check(self) -> HealthStatus:
-        """Return whether memories can be stored and found, and what is wrong otherwise. It raises no error of the store."""
+        """Return whether memories can be stored and found, and the problems. A failing store is reported, not raised."""
     async def dispose(self) -> None:
         """Write what is pending and close the store, unless others use it. A later call opens it again."""

@@ -555,7 +555,7 @@ class AsyncMemoryMesh:
         """Return the active skills that fit a query best, highest score first.
 
         The score is 0.7 × keywords + 0.3 × similarity of the intent. Of the keywords, those in the name weigh 3, in the intent
-        2, in tags and description 1 each; `shares` of a result has the parts. Raises `InvalidInput` for a blank query.
+        2, in tags and description 1 each; `keyword_fractions` of a result has the parts. Raises `InvalidInput` for a blank query.
         """
     async def list_skills(self, limit: int | None = None) -> list[SkillRecord]:
         """Return the active skills, newest first."""

@@ -45,7 +45,7 @@ _BEFORE_IS = _words("he's she's it's that's what's there's who's where's here's 
 _AFTER_HAS = _words("been got had become")
 _AFTER_WOULD = _words("like love prefer rather appreciate want be")
 
-# Words that tell another language, in which `a` is no article.
+# Words of other languages: a text with one of them is not English, and its `a` is not an article.
 _NOT_ENGLISH = _words("el los las del al que le les il lo un une una der das ein eine di gli em um uma och")
 # Few is the opposite of a few, and a third is not the third.
 _COUNTED = _words("few little number second third fourth fifth sixth seventh eighth ninth tenth quarter")

@@ -14,8 +14,8 @@ from memory_mesh.core.learning.reflection import (
 )
 from memory_mesh.core.learning.skills import (
     EXTENSIONS, FILE, PRUNED_BELOW, USE, PruneResult, ReliabilityUpdate, SkillRecord, SkillResult, default_name, final_score,
-    first_sentence, first_use, is_pruned, is_skill_text, keyword_score, keyword_shares, lesson_text, read_skill, reliability_of,
-    searched_texts, skill_files, skill_print, used,
+    first_sentence, first_use, is_pruned, is_skill_text, keyword_fractions, keyword_score, lesson_text, read_skill,
+    reliability_of, searched_texts, skill_files, skill_fingerprint, used,
 )
 from memory_mesh.core.learning.spending import Accounts, Caps, DailySpending, Price, Spending, totals
 
@@ -25,7 +25,7 @@ __all__ = [
     "LessonBlock", "LessonContext", "Outcome", "Price", "PruneResult", "ReflectionResult", "ReliabilityUpdate", "SkillRecord",
     "SkillResult", "Skipped", "SourceText", "Spending", "Statement", "added_heritage", "as_metadata", "by_confidence",
     "by_severity", "confidence", "default_name", "extract", "final_score", "first_sentence", "first_use", "group", "is_grounded",
-    "is_pruned", "is_skill_text", "keyword_score", "keyword_shares", "least_trust", "lesson_metadata", "lesson_text", "narrowest",
-    "narrowness", "parse_lesson", "pattern_id", "read_skill", "reliability_of", "render", "searched_texts", "sentences",
-    "severity_of", "similar", "skill_files", "skill_print", "totals", "used", "without_sources",
+    "is_pruned", "is_skill_text", "keyword_fractions", "keyword_score", "least_trust", "lesson_metadata", "lesson_text",
+    "narrowest", "narrowness", "parse_lesson", "pattern_id", "read_skill", "reliability_of", "render", "searched_texts",
+    "sentences", "severity_of", "similar", "skill_files", "skill_fingerprint", "totals", "used", "without_sources",
 ]

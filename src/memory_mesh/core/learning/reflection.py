@@ -225,7 +225,7 @@ def _ids(value: Value) -> tuple[str, ...]:
 def without_sources(memory: Memory, erased: Set[str]) -> tuple[Statement, ...] | None:
     """Return the statements that contain no words of the erased memories; None if the memory is not a stored reflection.
 
-    Empty if its words cannot be told apart: those of a language model, or a content that was changed later.
+    Empty if it is not known which words came from which memory: a language model wrote them, or the content was changed later.
     """
     statements = statements_of(memory)
     if statements is None:

@@ -100,8 +100,8 @@ _SHARED = (
 class SkillResult(SkillRecord):
     """A skill with its score for a query: 0.7 × `keyword_score` + 0.3 × `vector_score`.
 
-    `shares` has the fraction of the words of the query that are in name, intent, tags and description, from which the keyword
-    score is computed. `vector_score` is the similarity of query and intent (0–1); None: they cannot be compared.
+    `keyword_fractions` has the fraction of the words of the query that are in name, intent, tags and description; the keyword
+    score is computed from them. `vector_score` is the similarity of query and intent (0–1); None: they cannot be compared.
     """
 
     __repr__ = short_repr
@@ -109,7 +109,7 @@ class SkillResult(SkillRecord):
     score: float
     keyword_score: float
     vector_score: float | None
-    shares: dict[str, float]
+    keyword_fractions: dict[str, float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -224,7 +224,7 @@ def _tags(value: object) -> list[str]:
 # --- identity and use ---
 
 
-def skill_print(columns: Mapping[str, Value], owner: Reader, *identity: str) -> str:
+def skill_fingerprint(columns: Mapping[str, Value], owner: Reader, *identity: str) -> str:
     """Return the fingerprint by which a skill is found again: its scope, and its file, its source or its name."""
     reach = reach_of(columns.get("memory_type"), columns.get("reach"))
     agent = [] if reach is Reach.GLOBAL else [owner.agent_id]
@@ -280,15 +280,15 @@ def searched_texts(skill: Skill) -> dict[str, str]:
     return {"name": skill.name, "intent": skill.intent, "tags": " ".join(skill.tags), "description": shown_text}
 
 
-def keyword_shares(query: Collection[str], texts: Mapping[str, Collection[str]]) -> dict[str, float]:
+def keyword_fractions(query: Collection[str], texts: Mapping[str, Collection[str]]) -> dict[str, float]:
     """Return the fraction of the query's words that are in each text."""
     words = set(query)
     return {name: len(words.intersection(texts.get(name, ()))) / len(words) if words else 0.0 for name in WEIGHTS}
 
 
-def keyword_score(shares: Mapping[str, float]) -> float:
-    """Return the weighted mean of the shares: of the words in the name most, then of those in the intent."""
-    return sum(WEIGHTS[name] * shares[name] for name in WEIGHTS) / sum(WEIGHTS.values())
+def keyword_score(fractions: Mapping[str, float]) -> float:
+    """Return the weighted mean of the fractions: of the words in the name most, then of those in the intent."""
+    return sum(WEIGHTS[name] * fractions[name] for name in WEIGHTS) / sum(WEIGHTS.values())
 
 
 def final_score(keywords: float, vector: float | None) -> float:

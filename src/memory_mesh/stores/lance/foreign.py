@@ -16,10 +16,9 @@ import pyarrow as pa
 from memory_mesh.core.errors import InvalidInput
 from memory_mesh.core.model import INT_MAX, Kind, MemoryType, Row, Usage, Value, Vector, checked, iso, partition_for, time_of_id
 from memory_mesh.core.search import tokens
-from memory_mesh.stores.lance.schema import memories_v2, packed_vectors
+from memory_mesh.stores.lance.schema import is_time, memories_v2, packed_vectors
 
 _DEFAULT_AGENT = "YAMO_AGENT"  # of RFC-0011, section 4.2; the tables do not tell which agent wrote a row of V1
-_YEAR_1, _YEAR_10000 = -62_135_596_800_000, 253_402_300_800_000  # in Unix milliseconds
 _IMPORTANCE = {"low": 0.25, "medium": 0.5, "high": 0.75, "critical": 1.0}
 
 
@@ -105,7 +104,7 @@ def _text(values: Mapping[str, Any], metadata: Mapping[str, Value], name: str) -
 
 
 def _time(ms: int | None) -> str | None:
-    return iso(ms) if ms is not None and _YEAR_1 <= ms < _YEAR_10000 else None
+    return iso(ms) if ms is not None and is_time(ms) else None
 
 
 def _importance(score: float | None, metadata: Mapping[str, Value]) -> float | None:

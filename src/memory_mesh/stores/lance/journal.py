@@ -1,6 +1,6 @@
 """The files of a LanceDB store beside its tables, in the folder `memory_mesh`: state, journal, log of moves, and lock.
 
-A change is durable when its record is in the journal. `flush` in `store` writes the changes of the journal into the tables, and
+A change is durable when its record is in the journal. `flush.flush` writes the changes of the journal into the tables, and
 then replaces the state, which names the version of each table and the journal that continues it. So a reader that reads the state
 and its journal sees whole changes only, whatever a writer does meanwhile or left unfinished.
 """
@@ -51,12 +51,12 @@ class State:
     unfreed: bool = False  # bytes of deleted rows may be in the files
     foreign: bool = False  # another program may have written to the tables
 
-    def after_others(self, tables: dict[str, int]) -> "State":
-        """Return the state after another program wrote to the tables. Nobody knows which rows it moved.
+    def after_others(self, tables: dict[str, int], nonce: str | None = None) -> "State":
+        """Return the state after another program, or a migration, wrote to the tables. It is not known which rows moved.
 
-        It is the same for every process that reads these tables.
+        Without a nonce, it is the same for every process that reads these tables.
         """
-        nonce = sha256(encode_json(sorted(tables.items())).encode()).hexdigest()[:16]
+        nonce = nonce or sha256(encode_json(sorted(tables.items())).encode()).hexdigest()[:16]
         moved = {name: (version + 1, nonce) for name, (version, _) in self.partitions.items()}
         return replace(
             self, tables=tables, partitions=moved, moves=self.moves + 1, moves_length=0, moves_trimmed=0, writes=self.writes + 1,

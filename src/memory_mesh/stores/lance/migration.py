@@ -33,7 +33,7 @@ from memory_mesh.core.errors import (
 from memory_mesh.core.model import Migration, iso
 from memory_mesh.core.ports import Progress, Step, no_progress, no_step
 from memory_mesh.stores.files import create_folder, sync
-from memory_mesh.stores.lance.journal import OWN, journal_of, locked, new_nonce, read_state, write_state
+from memory_mesh.stores.lance.journal import OWN, journal_of, locked, new_nonce, read_state, write_json, write_state
 from memory_mesh.stores.lance.schema import is_schema_v2
 from memory_mesh.stores.lance.v1_rows import ROWS, as_v2, damaged_rows, difference, ids_of, v2_schema
 
@@ -265,14 +265,10 @@ def _rename(folder: Path, record: "_Record", step: Step) -> None:
 
 
 def _note_table(folder: Path) -> None:
-    """Let the state of the store name the new table. What others remember of the partitions does not hold any more."""
+    """Let the state of the store name the new table. Marks of partitions that readers remember become invalid."""
     if state := read_state(folder / OWN):
-        nonce = new_nonce()
-        state.tables[TABLE] = _open(folder, TABLE).version
-        state.partitions = {name: (version + 1, nonce) for name, (version, _) in state.partitions.items()}
-        state.moves, state.moves_length, state.moves_trimmed = state.moves + 1, 0, 0
-        state.writes, state.nonce, state.foreign = state.writes + 1, nonce, True
-        write_state(folder / OWN, state)
+        versions = {**state.tables, TABLE: _open(folder, TABLE).version}
+        write_state(folder / OWN, state.after_others(versions, new_nonce()))
 
 
 # --- files ---
@@ -321,14 +317,7 @@ def _read(folder: Path) -> _Record:
 
 
 def _write(folder: Path, record: _Record) -> None:
-    """Replace the record file, durable and at once."""
-    part = folder / f"{_RECORD}.part"
-    text = json.dumps({"version": _VERSION, "renames": record.renames, "kept": record.kept})
-    with open(os.open(part, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600), "w", encoding="ascii") as file:
-        file.write(text)
-    sync(part)
-    os.replace(part, folder / _RECORD)
-    sync(folder)
+    write_json(folder / _RECORD, {"version": _VERSION, "renames": record.renames, "kept": record.kept})
 
 
 @contextmanager

@@ -18,6 +18,7 @@ from memory_mesh.core.model import BASE, BY_NAME, COLUMNS, Kind, Row, Type, Valu
 from memory_mesh.stores.base import dumped_texts, encode_json
 
 DIMENSION = 384  # of the document's default model
+_YEAR_1, _YEAR_10000 = -62_135_596_800_000, 253_402_300_800_000  # in Unix milliseconds
 
 _TEXT, _TIME, _INT, _REAL = pa.utf8(), pa.timestamp("ms"), pa.int64(), pa.float64()
 _TYPES = {Type.INT: _INT, Type.REAL: _REAL, Type.BOOL: pa.bool_()}  # every other type is text, lists and objects as JSON
@@ -273,6 +274,11 @@ def reader_of(name: str) -> Callable[[Any], Value]:
 @cache
 def _readers(kind: Kind) -> dict[str, Callable[[Any], Value]]:
     return {column.name: _READERS[column.type] for column in fields_of(kind) if column.type in _READERS}
+
+
+def is_time(ms: int) -> bool:
+    """Return whether Unix milliseconds are a time of the years 1 to 9999, as our times must be."""
+    return _YEAR_1 <= ms < _YEAR_10000
 
 
 def packed_vectors(column: pa.ChunkedArray) -> list[bytes | None]:

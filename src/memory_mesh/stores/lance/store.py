@@ -168,6 +168,12 @@ class LanceStore:
                 return False
         return True
 
+    def flush(self) -> None:
+        """Write the changes in the journal into the tables, also those that a process that died left there."""
+        if self._exists() and self._reading(lambda view: view.size):
+            with self._writing() as view:
+                self._flush(view)
+
     def close(self) -> None:
         with self._lock:
             if self._closed:

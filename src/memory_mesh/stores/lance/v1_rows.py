@@ -10,10 +10,9 @@ import pyarrow as pa
 from memory_mesh.core.errors import StoreForeign
 from memory_mesh.core.model import DamagedRow
 from memory_mesh.core.ports import Progress
-from memory_mesh.stores.lance.schema import memories_v1, memories_v2
+from memory_mesh.stores.lance.schema import is_time, memories_v1, memories_v2
 
 ROWS = 1024  # read at once
-_YEAR_1, _YEAR_10000 = -62_135_596_800_000, 253_402_300_800_000  # in Unix milliseconds
 
 
 def v2_schema(schema: pa.Schema) -> pa.Schema:
@@ -115,7 +114,7 @@ def _is_object(text: str | None) -> bool:
 
 
 def _time_fault(name: str, ms: int | None) -> str:
-    return "" if ms is None or _YEAR_1 <= ms < _YEAR_10000 else f"{name} is not a time of the years 1 to 9999"
+    return "" if ms is None or is_time(ms) else f"{name} is not a time of the years 1 to 9999"
 
 
 def _vector_faults(column: pa.Array) -> list[str]:
