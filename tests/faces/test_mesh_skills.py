@@ -456,6 +456,7 @@ def test_a_broken_file_is_reported_with_its_path_and_the_others_are_stored(
 ) -> None:
     (folder / "bad.md").write_text("---\nname: [\n---\n")
     (folder / "empty.yamo").write_text("")
+    (folder / "half.md").write_text('---\nname: half\ndescription: "x \\ud800"\n---\n')
     (folder / "latin.yamo").write_bytes(b"name;caf\xe9;\nintent;x;\n")
     (folder / "away.yamo").symlink_to("/etc/hostname")
     mesh = house.mesh(skill_directories=[str(folder / "missing"), str(folder)])
@@ -468,6 +469,7 @@ def test_a_broken_file_is_reported_with_its_path_and_the_others_are_stored(
         "away.yamo": "it leads out of the folder",
         "bad.md": "the frontmatter is not valid YAML, line 3",
         "empty.yamo": "content is blank",
+        "half.md": "the description of the skill has NUL or half a surrogate pair",
         "latin.yamo": "it is not UTF-8 text (byte 9)",
     }
     assert f"no skill from bad.md in {folder}" in caplog.text
