@@ -66,7 +66,7 @@ _BINDING = _words(
     " planned promise promised agreed decided ask asked claims that which who whose whom and but or because only not never before"
     " after when if while until unless since"
 )
-_UNIT_LENGTH = 3
+_UNIT_LENGTH, _HEADLINE_SPACES = 3, 3
 _MAX_MOVED = 60  # words of a sentence in which a phrase may move
 
 
@@ -110,7 +110,8 @@ def _sentences(text: str) -> Iterator[list[str]]:
     plain = _POLITE.sub("", "\n".join(filter(None, lines)))
     capitals = plain.isupper()
     for sentence in _SENTENCE_END.split(plain):
-        found = _TOKEN.findall(sentence.lower() if capitals else sentence)
+        headline = sentence.istitle() and sentence.replace(" ", "").isalpha() and sentence.count(" ") >= _HEADLINE_SPACES
+        found = _TOKEN.findall(sentence.lower() if capitals or headline else sentence)
         words = list(_with_long_forms(_without_articles(found)))
         kept = words if _NEGATIONS & {*words} else [word for word in words if word not in ",;:"]
         while kept and kept[-1] in ",;:":
