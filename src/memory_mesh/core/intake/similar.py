@@ -25,6 +25,7 @@ _TOKEN = re.compile(
     r"|(?<![^\s(])(?:--?|\.)(?=[\w/.])|!(?=[\w(=])|(?<=\d )-(?= \d)|(?<=\d)['\"]|(?<=\w)[\[({](?=\w)"
     r"|[^\s\w.!?¡¿\"'()\[\]{}…。！？、，；：「」『』（）-]|_"
 )
+_HEADLINE = re.compile(r"(?:[^\W\d_]+: )?[^\W\d_]+(?: [^\W\d_]+){3,}[.!?]*")  # perhaps after a label
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|[。！？]|\n+")
 _QUOTES = str.maketrans({"’": "'", "‘": "'", "“": '"', "”": '"', "„": '"', "«": '"', "»": '"', "−": "-", "–": "-", "—": "-"})
 
@@ -66,7 +67,7 @@ _BINDING = _words(
     " planned promise promised agreed decided ask asked claims that which who whose whom and but or because only not never before"
     " after when if while until unless since"
 )
-_UNIT_LENGTH, _HEADLINE_SPACES = 3, 3
+_UNIT_LENGTH = 3
 _MAX_MOVED = 60  # words of a sentence in which a phrase may move
 
 
@@ -110,7 +111,7 @@ def _sentences(text: str) -> Iterator[list[str]]:
     plain = _POLITE.sub("", "\n".join(filter(None, lines)))
     capitals = plain.isupper()
     for sentence in _SENTENCE_END.split(plain):
-        headline = sentence.istitle() and sentence.replace(" ", "").isalpha() and sentence.count(" ") >= _HEADLINE_SPACES
+        headline = sentence.istitle() and _HEADLINE.fullmatch(sentence)
         found = _TOKEN.findall(sentence.lower() if capitals or headline else sentence)
         words = list(_with_long_forms(_without_articles(found)))
         kept = words if _NEGATIONS & {*words} else [word for word in words if word not in ",;:"]
