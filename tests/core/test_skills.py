@@ -33,6 +33,10 @@ Name: no
 """.replace("\n", "\r\n")
 
 
+# A list of 2 to the power of 60 items, written with aliases.
+BOMB = "l0: &l0 [x, x]\n" + "".join(f"l{n}: &l{n} [*l{n - 1}, *l{n - 1}]\n" for n in range(1, 60)) + "l60: &z [*l59]\n"
+
+
 def skill(**metadata: object) -> Skill:
     return Skill(id="s", name="n", intent="i", content="c", created_at=AT, updated_at=AT, metadata=metadata)
 
@@ -53,8 +57,10 @@ def skill(**metadata: object) -> Skill:
         ),
         ("---\nname: 7\ndescription: d\nintent: i\n---\n", SkillText(name="7", intent="i", description="d")),
         ("---\ndescription: d\n---\nname;later;\n", SkillText(name="later", intent="d", description="d")),
+        ("---\nname: on\nintent: i\ndescription: null\n...\ntags;a;\n", SkillText(name="on", intent="i", tags=("a",))),
+        ("---\nname: 2026-13-45\nintent: !!int x\n---\n", SkillText(name="2026-13-45", intent="x")),
     ],
-    ids=["yamo", "a yamo block", "indented", "SKILL.md", "intent before description", "both forms"],
+    ids=["yamo", "a yamo block", "indented", "SKILL.md", "intent before description", "both forms", "dots", "only texts"],
 )  # fmt: skip
 def test_name_and_intent_come_from_yamo_keys_or_frontmatter(text: str, read: SkillText) -> None:
     assert read_skill(text, {}) == read
@@ -69,7 +75,12 @@ def test_name_and_intent_come_from_yamo_keys_or_frontmatter(text: str, read: Ski
         ("---\nname: x\nbody", "the frontmatter has no end"),
         ("---\nname: [x\nsecret: hunter2\n---\n", "the frontmatter is not valid YAML, line 3"),
         ("---\nname: " + "[" * 9000 + "\n---\n", "the frontmatter is not valid YAML"),
-        ("---\nname: 2026-13-45\ndescription: d\n---\n", "the frontmatter is not valid YAML"),
+        ('---\nname: "\\UFFFFFFFF"\ndescription: d\n---\n', "the frontmatter is not valid YAML"),
+        ('---\nname: "x\\ud800"\ndescription: d\n---\n', "the name of the skill has NUL or half a surrogate pair"),
+        ('---\nname: x\ndescription: "\\0d"\n---\n', "the description of the skill has NUL"),
+        ('---\nname: x\ndescription: d\ntags: ["\\udfff"]\n---\n', "the tags of the skill has NUL"),
+        (f"---\n{BOMB}name: *z\ndescription: d\n---\n", "the name of the skill is a list"),
+        (f"---\n{BOMB}name: x\ndescription: d\ntags: *z\n---\n", "the tags of the skill are a list that has other items"),
         ("---\n- name\n---\n", "the frontmatter has no keys"),
         ("---\nname: [a, b]\ndescription: d\n---\n", "the name of the skill is"),
         ("---\nname: x\ndescription: d\ntags: {a: 1}\n---\n", "the tags of the skill are"),

@@ -25,6 +25,17 @@ def test_ending_a_session_archives_its_session_memories_and_keeps_all_others(hou
 
 
 @pytest.mark.req("MESH-026")
+def test_a_reflection_that_quotes_session_memories_ends_with_the_session(house: House) -> None:
+    mesh = house.mesh(session_id="s1")
+    draft = mesh.add("The draft of the letter lies in folder seven.", {"type": "session"})
+    quoted = mesh.reflect("draft of the letter").memory_id
+    assert (mesh.get(quoted).status, len(mesh.search("draft folder"))) == ("active", 1)  # equal texts are shown once
+    assert set(mesh.end_session("s1").archived) == {draft.id, quoted}
+    assert mesh.search("draft folder", min_score=0) == []
+    assert house.sound()
+
+
+@pytest.mark.req("MESH-026")
 def test_each_archived_memory_has_a_block_and_the_chain_is_sound(house: House) -> None:
     mesh = house.mesh(session_id="s1")
     turns = {mesh.add(f"turn {n}", {"type": "session"}).id for n in range(3)}

@@ -65,6 +65,16 @@ def test_what_is_masked_in_a_skill_is_counted(mesh: MemoryMesh) -> None:
     assert "example.org" not in json.dumps(asdict(skill))
 
 
+@pytest.mark.req("MESH-013")
+def test_the_key_of_a_yamo_line_is_a_cue_for_its_secret(mesh: MemoryMesh) -> None:
+    skill = mesh.ingest_skill("name;vpn;\nintent;Log in.;\ncontext:\n  password;hunter2hunter2;\n  token;refresh;\n")
+    assert skill.yamo_text.endswith("context:\n  password;[SECRET];\n  token;refresh;\n")
+    header, line = mesh.export()
+    values = {**json.loads(line), "id": "skill_2", "content": "name;x;\nsecret;Tr0ub4dor&3xx;\n"}
+    mesh.import_memories([header, json.dumps(values)])
+    assert "Tr0ub4dor" not in json.dumps(asdict(mesh.get_skill("skill_2")))  # type: ignore[call-overload]
+
+
 def test_the_same_name_is_a_new_revision_that_keeps_its_reliability(house: House) -> None:
     mesh = hashing(house)
     first = mesh.ingest_skill(DEPLOY)
@@ -456,6 +466,7 @@ def test_a_broken_file_is_reported_with_its_path_and_the_others_are_stored(
 ) -> None:
     (folder / "bad.md").write_text("---\nname: [\n---\n")
     (folder / "empty.yamo").write_text("")
+    (folder / "half.md").write_text('---\nname: half\ndescription: "x \\ud800"\n---\n')
     (folder / "latin.yamo").write_bytes(b"name;caf\xe9;\nintent;x;\n")
     (folder / "away.yamo").symlink_to("/etc/hostname")
     mesh = house.mesh(skill_directories=[str(folder / "missing"), str(folder)])
@@ -468,6 +479,7 @@ def test_a_broken_file_is_reported_with_its_path_and_the_others_are_stored(
         "away.yamo": "it leads out of the folder",
         "bad.md": "the frontmatter is not valid YAML, line 3",
         "empty.yamo": "content is blank",
+        "half.md": "the description of the skill has NUL or half a surrogate pair",
         "latin.yamo": "it is not UTF-8 text (byte 9)",
     }
     assert f"no skill from bad.md in {folder}" in caplog.text

@@ -364,6 +364,7 @@ def _nested(depth: int) -> dict[str, object]:
         ({"$and": []}, "a list of mappings"),
         ({"$and": {"tags": "ops"}}, "a list of mappings"),
         ({"$or": ["tags"]}, "a list of mappings"),
+        ({"$an": [{"n": 1}]}, "$and or $or"),
         (_nested(100), "nested at most 60 deep"),
         ({"tags": []}, "one value or more"),
         ({"tags": [["ops"]]}, "a text, a number"),

@@ -120,7 +120,8 @@ def _injectable(context: Context) -> Where:
 
 
 def end_session(context: Context, session_id: str) -> EndedSession:
-    """Archive the reader's memories of type `session` of a session. Raise `NotFound` if nothing was ever stored in it."""
+    """Archive the reader's memories of type `session` of a session, and the reflections drawn from them. Raise `NotFound` if
+    nothing was ever stored in it."""
     check_texts(session_id=session_id)
     context.check_enabled()
     own = replace(context, reader=replace(context.reader, session_id=session_id))
@@ -128,7 +129,9 @@ def end_session(context: Context, session_id: str) -> EndedSession:
     if not context.store.count(Kind.MEMORY, theirs):
         what = f"no memories of session {shown(session_id)} for agent {context.reader.agent_id}"
         raise NotFound(what, remedy="check the name of the session, the agent and the user")
-    active = all_of(theirs, equals("memory_type", MemoryType.SESSION), equals("status", Status.ACTIVE))
+    drawn = all_of(equals("memory_type", MemoryType.REFLECTION), equals("reach", model.Reach.SESSION))
+    ending = model.Or((equals("memory_type", MemoryType.SESSION), drawn))
+    active = all_of(theirs, ending, equals("status", Status.ACTIVE))
     ids = context.store.ids(Kind.MEMORY, active)
     archived = (commit(own, partial(_plan_archiving, own, batch)) for batch in batches(ids, _ARCHIVED_AT_ONCE))
     return EndedSession(session_id=session_id, archived=tuple(id_ for batch in archived for id_ in batch))

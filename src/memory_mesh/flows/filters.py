@@ -77,6 +77,8 @@ def _entry(key: object, value: object, depth: int) -> Where:
         raise InvalidFilter(f"the filter has the key {shown(key)}", expected="the name of a column or of a metadata key")
     if key in _JOINS:
         return _joined(key, value, depth - 1)
+    if key.startswith("$"):
+        raise InvalidFilter(f"unknown operator {shown(key)}", expected=f"{' or '.join(_JOINS)}, or the name of a column")
     _check_text(key)
     column = FILTERABLE.get(key)
     name = column.name if column else METADATA + key.removeprefix(METADATA)

@@ -5,7 +5,8 @@ same name, is a new revision of the skill, which keeps its reliability.
 """
 
 import os
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -42,6 +43,7 @@ from memory_mesh.flows.embed import Vectors, embed_query
 from memory_mesh.flows.search import checked_limit, checked_query, readable
 
 _SCOPE = ("memory_type", "reach", "session_id", "project")
+_YAMO_LINE = re.compile(r"^([ \t]*(\w+)[ \t]*;)([^\n]+)", flags=re.MULTILINE)
 _FIXED = ("agent_id", "session_id", "turn")  # columns that a new revision does not change
 
 
@@ -97,7 +99,7 @@ def prepare(
     own |= {"description": read.description} if read.description else {}
     own |= {"tags": [*read.tags]} if read.tags else {}
     own |= {} if source is None else {"source": source}
-    cleaned, clean = gate.clean_metadata(own), gate.redact(content)
+    cleaned, clean = gate.clean_metadata(own), _redacted(gate.redact, content)
     columns = columns_of(cleaned, context.reader)
     identity = ("name", read.name) if source is None else ("file", source)
     return SkillDraft(
@@ -111,6 +113,17 @@ def prepare(
         fingerprint=learning.skill_fingerprint(columns, context.reader, *identity),
         redactions=gate.count((content, clean), (own, cleaned)),
     )
+
+
+def _redacted(redact: Callable[[str], str], text: str) -> str:
+    """Return the text of a skill redacted. The key of a YAMO line is a cue for its value, as in `password;value;`."""
+
+    def line(found: re.Match[str]) -> str:
+        cue = f"{found[2]}: "
+        masked = redact(cue + found[3])
+        return found[1] + masked.removeprefix(cue) if masked.startswith(cue) else found[0]
+
+    return _YAMO_LINE.sub(line, redact(text))
 
 
 def store(
@@ -204,7 +217,7 @@ def cleaned(context: Context, skill: Skill) -> tuple[Skill, dict[str, int]]:
     """Return an imported skill as it is stored, and how many values of each kind were masked."""
     gate, given = context.gate(), read_metadata(skill.metadata, context.limits)
     learning.first_use({name: value for name, value in given.items() if name in learning.USE[:-1]}, "")  # raises if not valid
-    content, metadata = gate.redact(read_content(skill.content, context.limits)), gate.clean_metadata(given)
+    content, metadata = _redacted(gate.redact, read_content(skill.content, context.limits)), gate.clean_metadata(given)
     masked = replace(skill, name=gate.redact(skill.name), intent=gate.redact(skill.intent), content=content, metadata=metadata)
     return masked, gate.count((skill.content, content), (given, metadata))
 

@@ -32,8 +32,8 @@ def migrate(
     from memory_mesh.stores.lance.migration import migrate_folder
 
     if rollback and not dry_run:
-        with suppress(StoreError), closing(open_lance(folder)) as left:  # suppressed: a V1 table, or a run that was interrupted
-            left.compact()  # writes what is in the journal into the tables
+        with suppress(StoreError), closing(open_lance(folder)) as opened:  # a V1 table, or a run that was interrupted
+            opened.flush()
     return migrate_folder(
         folder, rollback=rollback, dry_run=dry_run, now=time.time_ns() // 1_000_000, busy_seconds=settings.options.busy_seconds,
         progress=as_progress(progress),

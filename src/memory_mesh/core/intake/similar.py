@@ -19,12 +19,13 @@ def _words(text: str) -> frozenset[str]:
 
 
 # A number, date or time; a word, address or file name; a comma, which a negation may depend on; the signs of numbers (-5, .5),
-# flags (-v), code (!ready, .env), differences (5 - 3), feet and inches; every other sign that is not punctuation.
+# flags (-v), code (!ready, .env, a[0]), differences (5 - 3), feet and inches; every other sign that is not punctuation.
 _TOKEN = re.compile(
     r"\d+(?:[.,:/-]\d+)*|[^\W\d_][^\W_]*(?:['._@/\\:]+[^\W_]+)*|[,;:]"
-    r"|(?<![^\s(])(?:--?|\.)(?=[\w/.])|!(?=[\w(=])|(?<=\d )-(?= \d)|(?<=\d)['\"]"
+    r"|(?<![^\s(])(?:--?|\.)(?=[\w/.])|!(?=[\w(=])|(?<=\d )-(?= \d)|(?<=\d)['\"]|(?<=\w)[\[({](?=\w)"
     r"|[^\s\w.!?¡¿\"'()\[\]{}…。！？、，；：「」『』（）-]|_"
 )
+_HEADLINE = re.compile(r"(?:[^\W\d_]+: )?[^\W\d_]+(?: [^\W\d_]+){3,}[.!?]*")  # perhaps after a label
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|[。！？]|\n+")
 _QUOTES = str.maketrans({"’": "'", "‘": "'", "“": '"', "”": '"', "„": '"', "«": '"', "»": '"', "−": "-", "–": "-", "—": "-"})
 
@@ -50,6 +51,7 @@ _NOT_ENGLISH = _words("el los las del al que le les il lo un une una der das ein
 # Few is the opposite of a few, and a third is not the third.
 _COUNTED = _words("few little number second third fourth fifth sixth seventh eighth ninth tenth quarter")
 _ACRONYMS = _words("us it who aids")  # also words
+_NAMES = _words("may march august polish turkey china mark bill frank rose will word teams slack go")  # also words
 _NEGATIONS = _words("no not never none nobody nothing neither nor without nicht kein keine nie pas ne non nunca sin")
 _ASKING = _words(
     "what when where who why how which whose whom is are was were do does did can could will would should has have may shall am"
@@ -109,7 +111,8 @@ def _sentences(text: str) -> Iterator[list[str]]:
     plain = _POLITE.sub("", "\n".join(filter(None, lines)))
     capitals = plain.isupper()
     for sentence in _SENTENCE_END.split(plain):
-        found = _TOKEN.findall(sentence.lower() if capitals else sentence)
+        headline = sentence.istitle() and _HEADLINE.fullmatch(sentence)
+        found = _TOKEN.findall(sentence.lower() if capitals or headline else sentence)
         words = list(_with_long_forms(_without_articles(found)))
         kept = words if _NEGATIONS & {*words} else [word for word in words if word not in ",;:"]
         while kept and kept[-1] in ",;:":
@@ -122,18 +125,25 @@ def _sentences(text: str) -> Iterator[list[str]]:
 
 
 def _without_articles(words: Sequence[str]) -> Iterator[str]:
-    """Yield words in lower case without English articles. A unit keeps its case: Mb is not MB."""
+    """Yield words in lower case without English articles. A capital inside a sentence makes an article a name: Ask An."""
     lower = [word.lower() for word in words]
     english = not _NOT_ENGLISH & {*lower}
     for at, (word, low) in enumerate(zip(words, lower, strict=True)):
-        behind = lower[at + 1] if at + 1 < len(words) else ""
-        after_number = at > 0 and words[at - 1][-1].isdigit()
+        before, behind = words[at - 1] if at else ":", lower[at + 1] if at + 1 < len(words) else ""
         if low in ("a", "an", "the") and english and behind[:1].isalnum():
-            if low != "the" and (after_number or behind in _COUNTED or (word == "A" and at > 0)):
+            name = word.istitle() and (before != ":" or (word == "A" and at > 0))
+            if name or (low != "the" and (before[-1].isdigit() or behind in _COUNTED)):
                 yield low
         else:
-            unit = after_number and len(word) <= _UNIT_LENGTH and low not in ("am", "pm")
-            yield word if unit or (word.isupper() and low in _ACRONYMS) else low
+            yield word if _has_case(word, before) else low
+
+
+def _has_case(word: str, before: str) -> bool:
+    """Return whether the case of a word carries meaning: of a unit (5 Mb), a flag (-V), code (getItem), US, and May."""
+    low = word.lower()
+    unit = before[-1].isdigit() and len(word) <= _UNIT_LENGTH and low not in ("am", "pm")
+    code = before in ("-", "--") or (word[0].islower() and word != low)
+    return unit or code or (word.isupper() and low in _ACRONYMS) or (word.istitle() and before != ":" and low in _NAMES)
 
 
 def _with_long_forms(words: Iterator[str]) -> Iterator[str]:

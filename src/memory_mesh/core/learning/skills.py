@@ -13,7 +13,7 @@ from typing import Self
 
 from memory_mesh.core.audit.wire import wire_value
 from memory_mesh.core.checks import fraction, whole_number
-from memory_mesh.core.errors import InvalidInput, shown
+from memory_mesh.core.errors import InvalidInput
 from memory_mesh.core.model import Memory, Reach, Reader, Skill, Value, parse_time, reach_of
 from memory_mesh.core.reprs import short_repr
 from memory_mesh.core.text import shortened
@@ -33,6 +33,7 @@ _FRONTMATTER = re.compile(r"---[ \t]*\n(.*?\n)?(?:---|\.\.\.)[ \t]*(?:\n|\Z)", f
 _KEYS = re.compile(r"^[ \t]*(name|agent|intent|description|tags)[ \t]*[:;][ \t]*([^\n]*?)[ \t;]*$", flags=re.MULTILINE | re.I)
 _YAMO_LINE = re.compile(r"\s*[A-Za-z_]\w*[ \t]*[:;][^\n]*;[ \t]*(?:\n|\Z)|\s*[A-Za-z_]\w*:[ \t]*\n[ \t]+\S[^\n]*;")
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[^a-z])|(?<=[。！？])")
+_YAML_NULL = ("", "~", "null", "Null", "NULL")
 _EXPECTED = "YAMO keys such as `name;deploy;` and `intent;Deploy the site.;`, or YAML frontmatter with name and description"
 
 
@@ -142,9 +143,9 @@ class PruneResult:
 def read_skill(text: str, given: Mapping[str, Value], default_name: str | None = None) -> SkillText:
     """Return what a text says about its skill, or raise `InvalidInput`. What is in `given` has precedence over the text."""
     plain = text.removeprefix("\ufeff").replace("\r\n", "\n")
-    front = _frontmatter(plain)
+    front, end = _frontmatter(plain)
     written: dict[str, object] = {}
-    for found in _KEYS.finditer(plain, plain.index("\n---") if front else 0):
+    for found in _KEYS.finditer(plain, end):
         if found[2]:
             written.setdefault(found[1].lower(), found[2])
     written |= front
@@ -183,10 +184,10 @@ def first_sentence(text: str) -> str:
     return shortened(_SENTENCE_END.split(line, maxsplit=1)[0], _MAX_INTENT)
 
 
-def _frontmatter(text: str) -> dict[str, object]:
-    """Return the values of the frontmatter; empty if there is none."""
+def _frontmatter(text: str) -> tuple[dict[str, object], int]:
+    """Return the values of the frontmatter, each a text, a list or a mapping, and where it ends; empty and 0 if there is none."""
     if not text.startswith("---\n"):
-        return {}
+        return {}, 0
     found = _FRONTMATTER.match(text)
     if found is None:
         raise InvalidInput("the frontmatter has no end", expected="a line with --- after it")
@@ -195,30 +196,41 @@ def _frontmatter(text: str) -> dict[str, object]:
     import yaml  # slow to load, and most texts have no frontmatter
 
     try:
-        values = yaml.safe_load(found[1] or "")
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        # Every scalar stays a text: a name such as `on` or `2026-01-01` is no other type, and no converter can fail.
+        values = yaml.load(found[1] or "", Loader=yaml.BaseLoader)  # noqa: S506  (makes texts, lists and mappings only)
+    except (yaml.YAMLError, ValueError, OverflowError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
         # Without the message of the parser, which quotes the text.
         where = f", line {mark.line + 2}" if mark else ""
         raise InvalidInput(f"the frontmatter is not valid YAML{where}", expected="name: … and description: …") from None
     if not isinstance(values, dict):
         raise InvalidInput("the frontmatter has no keys", expected="name: … and description: …")
-    return {key: value for key, value in values.items() if isinstance(key, str) and value is not None}
+    return {key: value for key, value in values.items() if value not in _YAML_NULL}, found.end()
 
 
 def _scalar(key: str, value: object) -> str | None:
     if value is None or (isinstance(value, str) and not value.strip()):
         return None
     if isinstance(value, dict | list | tuple | bool):
-        raise InvalidInput(f"the {key} of the skill is {shown(value)}", expected="text")
-    return " ".join(str(value).split()) if key in ("name", "agent") else str(value).strip()
+        # Its type only: a few aliases of YAML make a value of billions of items.
+        raise InvalidInput(f"the {key} of the skill is a {type(value).__name__}", expected="text")
+    text = _storable(key, str(value))
+    return " ".join(text.split()) if key in ("name", "agent") else text.strip()
 
 
 def _tags(value: object) -> list[str]:
     listed = value.split(",") if isinstance(value, str) else [] if value is None else value
     if not isinstance(listed, list) or not all(isinstance(tag, str | int | float) for tag in listed):
-        raise InvalidInput(f"the tags of the skill are {shown(value)}", expected="a list of texts")
-    return [tag for one in listed if (tag := str(one).strip())]
+        what = "a list that has other items" if isinstance(listed, list) else f"a {type(listed).__name__}"
+        raise InvalidInput(f"the tags of the skill are {what}", expected="a list of texts")
+    return [tag for one in listed if (tag := _storable("tags", str(one)).strip())]
+
+
+def _storable(key: str, text: str) -> str:
+    """Return the text if a store can keep it: the escapes of YAML write what a file in UTF-8 cannot contain."""
+    if "\0" in text or any("\ud800" <= char <= "\udfff" for char in text):
+        raise InvalidInput(f"the {key} of the skill has NUL or half a surrogate pair", expected="valid Unicode")
+    return text
 
 
 # --- identity and use ---
