@@ -1,7 +1,7 @@
 """`migrate`: bring the tables of a LanceDB folder to the version that memory-mesh reads, or back."""
 
 import time
-from contextlib import suppress
+from contextlib import closing, suppress
 from os import PathLike, fspath
 from os.path import isdir
 
@@ -21,6 +21,8 @@ def migrate(
     `store` is the folder or its URL, by default the configured store. A dry run changes nothing. Stop other programs that write
     to the folder first.
     """
+    if not isinstance(store, str | PathLike | None):
+        raise InvalidInput(f"store is {shown(store)}", expected="a folder or its URL")
     settings = load({"store": None if store is None else fspath(store)})
     url = normal_url(settings.store_url)
     file = store_file(url)
@@ -32,8 +34,8 @@ def migrate(
     from memory_mesh.stores.lance.migration import migrate_folder
 
     if rollback and not dry_run:
-        with suppress(StoreError):  # a V1 table, or a run that was interrupted
-            open_lance(folder).close()  # writes what is left in the journal into the tables
+        with suppress(StoreError), closing(open_lance(folder)) as opened:  # a V1 table, or a run that was interrupted
+            opened.flush()  # a killed process may have left a journal
     return migrate_folder(
         folder, rollback=rollback, dry_run=dry_run, now=time.time_ns() // 1_000_000, busy_seconds=settings.options.busy_seconds,
         progress=as_progress(progress),

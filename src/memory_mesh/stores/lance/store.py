@@ -168,6 +168,11 @@ class LanceStore:
                 return False
         return True
 
+    def flush(self) -> None:
+        """Write into the tables what this or a killed process left in the journal."""
+        with self._writing() as view:
+            self._flush(view)
+
     def close(self) -> None:
         with self._lock:
             if self._closed:
