@@ -9,8 +9,18 @@ import lance
 import pyarrow as pa
 import pytest
 
+import memory_mesh
 from memory_mesh.core.cancel import cancellable
-from memory_mesh.core.errors import Cancelled, StoreCorrupt, StoreForeign, StoreFull, StoreMissing, StoreTooNew, StoreUnavailable
+from memory_mesh.core.errors import (
+    Cancelled,
+    InvalidInput,
+    StoreCorrupt,
+    StoreForeign,
+    StoreFull,
+    StoreMissing,
+    StoreTooNew,
+    StoreUnavailable,
+)
 from memory_mesh.stores.lance import is_schema_v1, is_schema_v2, migration
 from memory_mesh.stores.lance.migration import BACKUP, is_unfinished, migrate, remove_expired, roll_back
 from memory_mesh.stores.lance.schema import memories_v2
@@ -281,3 +291,18 @@ def test_lancedb_reads_the_migrated_table_with_the_columns_of_v1_alone(tmp_path:
     assert (found[0]["id"], found[0]["content"]) == (SOUND[2]["id"], SOUND[2]["content"])
     assert json.loads(found[0]["metadata"]) == json.loads(SOUND[2]["metadata"])
     assert sorted(db.list_tables().tables) == ["memory_entries", BACKUP]
+
+
+@pytest.mark.parametrize(
+    ("store", "error"),
+    [
+        (5, InvalidInput),
+        (["a"], InvalidInput),
+        ("lancedb:///\ud800", InvalidInput),
+        ("lancedb:///" + "y" * 300, StoreUnavailable),
+    ],
+)
+@pytest.mark.parametrize("dry_run", [False, True])
+def test_a_store_that_cannot_be_a_folder_is_an_error_of_ours(store: object, error: type[Exception], dry_run: bool) -> None:
+    with pytest.raises(error):
+        memory_mesh.migrate(store, dry_run=dry_run)  # type: ignore[arg-type]

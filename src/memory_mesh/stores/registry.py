@@ -97,8 +97,11 @@ def _is_path(given: str) -> bool:
 
 def _path_of(url: str) -> Path:
     parts = urlsplit(url)
-    # The bytes of the name, whatever the locale is.
-    path = fsdecode(unquote_to_bytes(parts.path.encode("utf-8", "surrogateescape")))
+    try:
+        # The bytes of the name, whatever the locale is.
+        path = fsdecode(unquote_to_bytes(parts.path.encode("utf-8", "surrogateescape")))
+    except UnicodeEncodeError:
+        path = ""  # half a surrogate pair that stands for no byte
     # A bare `#` or a NUL would cut the name: refuse it instead of opening another file.
     if parts.netloc or parts.fragment or "\0" in path or "://" not in url or path.endswith("/") or not path:
         raise InvalidInput(f"store {shown(shown_url(url), max_length=120)} does not name a file", expected=_URLS)

@@ -11,7 +11,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from errno import EACCES, EFBIG, ENOSPC, EROFS
+from errno import EACCES, EFBIG, ENAMETOOLONG, ENOSPC, EROFS
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -56,12 +56,12 @@ def migrate_folder(
     step: Step = no_step,
 ) -> Migration:
     """Migrate a folder, or roll it back, while no other process of memory-mesh writes to it."""
-    if not _path(folder, TABLE).is_dir() and not is_unfinished(folder):
-        raise StoreMissing(f"{folder} has no table {TABLE}", remedy="check the name of the folder")
     run = partial(roll_back, folder) if rollback else partial(migrate, folder, progress=progress)
-    if dry_run:
-        return run(now=now, dry_run=True)
     with _translated(folder):
+        if not _path(folder, TABLE).is_dir() and not is_unfinished(folder):
+            raise StoreMissing(f"{folder} has no table {TABLE}", remedy="check the name of the folder")
+        if dry_run:
+            return run(now=now, dry_run=True)
         create_folder(folder / OWN)
         with locked(folder / OWN, busy_seconds=busy_seconds):
             state = read_state(folder / OWN)
@@ -339,11 +339,13 @@ def _translated(folder: Path) -> Iterator[None]:
     except (OSError, ValueError, RuntimeError, pa.ArrowException) as error:
         text = str(error)  # Lance gives no number, but quotes the system
         code = error.errno if isinstance(error, OSError) else None
-        code = next((one for one in (ENOSPC, EFBIG, EACCES, EROFS) if code == one or f"os error {one})" in text), None)
+        code = next(
+            (one for one in (ENOSPC, EFBIG, EACCES, EROFS, ENAMETOOLONG) if code == one or f"os error {one})" in text), None
+        )
         if code in (ENOSPC, EFBIG):
             raise StoreFull(f"no space left in {folder}", remedy=f"free as much as the table takes, then {_AGAIN}") from error
         if code:
-            what = f"{folder} cannot be written: {os.strerror(code)}"
-            raise StoreUnavailable(what, remedy="check its permissions") from error
+            what = f"{shown(str(folder), max_length=200)} cannot be used: {os.strerror(code)}"
+            raise StoreUnavailable(what, remedy="check its name and permissions") from error
         what = f"the tables in {folder} cannot be read: {shown(text, max_length=200)}"
         raise StoreCorrupt(what, remedy="restore a backup; nothing was changed") from error
