@@ -54,8 +54,10 @@ def test_a_store_of_an_earlier_version_shows_what_it_showed_then(store: Path, tm
     found = json.loads(json.dumps(describe(store, tmp_path)))
     assert found["counts"] == expected["counts"]
     for now, then in zip(found["readers"], expected["readers"], strict=True):
-        # The order of results may improve with later rankers; the best one of then must stay among the first.
-        assert [query for query, hits in then.pop("searches").items() if not {*hits[:1]} <= {*now["searches"][query]}] == []
+        # The order of results may improve with later rankers; the best one of then must stay among the first. The earlier ones
+        # showed the only memory of a reader whatever was asked.
+        lost = [query for query, hits in then.pop("searches").items() if not {*hits[:1]} <= {*now["searches"][query]}]
+        assert lost == [] or len(now["records"]) == 1
         assert {*then.pop("verdicts")} == {"Sound"}  # then also of the searches, which a read in place does not record
         assert {*now["verdicts"]} == ({"Sound"} if now["chains"] else set())
         assert fitted(now, then) == then
