@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_mesh.core.search import SIGNALS, Pool, Signal, ranker
-from memory_mesh.core.search.ranker import rrf
+from memory_mesh.core.search.ranker import Ranking, ScoredCandidate, rrf
 from memory_mesh.core.search.weights import BY_KEYWORDS, BY_VECTORS, NOTHING
 
 FLAGS = {"question", "question_before", "speaker", "speaker_known", "role", "when", "stranger"}
@@ -269,3 +269,18 @@ def test_fused_scores_lie_within_zero_and_one_and_better_ranks_never_lower_them(
     for name, ranked in channels.items():
         raised = [ranked[-1], *ranked[:-1]]
         assert rrf({**channels, name: raised})[ranked[-1]] >= fused[ranked[-1]]
+
+
+@pytest.mark.req("MESH-109")
+def test_the_newest_version_gets_the_best_score_of_all_versions() -> None:
+    found = Ranking(pool(keywords=[1.0, 1.0, 1.0]), np.array([0.4, 0.9, 0.2], np.float32))
+    newest, older, oldest = (ScoredCandidate(float(found.scores[at]), str(at), at) for at in (0, 1, 2))
+    ordered = found.newest_first([[newest, older, oldest]])
+    assert ordered.scores.tolist() == pytest.approx([0.9, 0.4, 0.2])
+    assert ordered.newer == {"1": "0", "2": "0"}
+    assert found.scores.tolist() == pytest.approx([0.4, 0.9, 0.2])
+
+
+def test_without_a_common_word_name_or_time_nothing_is_likely_where_no_vector_is_compared() -> None:
+    assert scores(pool(length=[4.0, 9.0])).tolist() == [0.0, 0.0]
+    assert scores(pool(length=[4.0, 9.0], coverage_wide=[0.5, 0.0])).max() > 0
