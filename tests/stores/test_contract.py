@@ -130,6 +130,23 @@ class TestLanceDirectly(FreesBytes):
         return LanceStore(place / "memory", direct_rows=1)
 
 
+# A change of a Lance store takes milliseconds. Each property is tried with many examples on one of its forms only.
+ON_BRIEFLY = (
+    "test_any_row_comes_back_equal", "test_a_row_that_replaces_another_leaves_nothing_of_it",
+    "test_any_condition_picks_the_rows_that_it_matches", "test_searches_let_through_what_finding_does",
+)  # fmt: skip
+ON_LANCE = (
+    "test_the_pages_together_are_the_whole", "test_any_vector_is_ranked_by_its_cosine",
+    "test_the_statistics_are_of_exactly_the_visible_rows", "test_what_a_reader_cannot_see_moves_no_answer",
+)  # fmt: skip
+for form, elsewhere in (
+    (TestLance, ON_BRIEFLY), (TestLanceTables, (*ON_BRIEFLY[1:], *ON_LANCE)), (TestLanceDirectly, (*ON_BRIEFLY, *ON_LANCE)),
+):  # fmt: skip
+    for property_ in elsewhere:
+        assert hasattr(form, property_)
+        setattr(form, property_, None)
+
+
 @contextmanager
 def _meanwhile(store: SqliteStore, words: str, do: Callable[[], object]) -> Iterator[None]:
     """Another does something, once, just before the store runs a statement with these words."""
