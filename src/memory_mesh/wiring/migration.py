@@ -2,9 +2,10 @@
 
 import time
 from contextlib import closing, suppress
-from os import PathLike, fspath
+from os import PathLike
 from os.path import isdir
 
+from memory_mesh.core import checks
 from memory_mesh.core.errors import InvalidInput, StoreError, shown
 from memory_mesh.core.model import Migration
 from memory_mesh.core.ports import Progress, as_progress
@@ -21,7 +22,7 @@ def migrate(
     `store` is the folder or its URL, by default the configured store. A dry run changes nothing. Stop other programs that write
     to the folder first.
     """
-    settings = load({"store": None if store is None else fspath(store)})
+    settings = load({"store": None if store is None else checks.path("store", store)})
     url = normal_url(settings.store_url)
     file = store_file(url)
     folder = settings.cwd / file if file else None
