@@ -67,6 +67,7 @@ FORGED: dict[str, object] = {
     "importance": 0.9, "trust": 1.0, "confidence": 0.9, "created_at": iso(1), "event_time": iso(1), "valid_from": iso(1),
     "valid_until": iso(1), "expires_at": iso(1), "last_observed": iso(1), "times_observed": 9, "pinned": True, "speaker": "Eve",
     "turn": 7, "superseded_by": "mem_1", "supersedes": ["mem_1"], "sources": ["mem_1"], "heritage_chain": {"a": 1},
+    "claim": {"subject": "ana"}, "corroborations": 2, "reinforcements": 1, "disputes": 1,
     "lesson_pattern_id": "0" * 16, "source_skill_id": "skill", "key": "profile", "revision": 9,
 }  # fmt: skip
 

@@ -163,8 +163,9 @@ def _plan_erasure(context: Context, memory_ids: Sequence[str], scope: Mapping[st
 def _rows_about(context: Context, about: In) -> list[Key]:
     """Return the rows that are deleted with a memory, besides its history."""
     ids = [(kind, id_) for kind in (Kind.PASSAGE, Kind.USAGE, Kind.SIGHTING) for id_ in context.store.ids(kind, about)]
-    links = {*context.store.ids(Kind.LINK, about), *context.store.ids(Kind.LINK, In("target", about.values))}
-    return [Key(kind, id_) for kind, id_ in (*ids, *((Kind.LINK, id_) for id_ in links))]
+    both = (about, In("target", about.values))
+    links = {(kind, id_) for kind in (Kind.LINK, Kind.CONFLICT) for ends in both for id_ in context.store.ids(kind, ends)}
+    return [Key(kind, id_) for kind, id_ in (*ids, *sorted(links))]
 
 
 def _with_derived(context: Context, rows: list[Row], seen: dict[str, int]) -> tuple[list[Memory], list[Memory]]:

@@ -16,7 +16,7 @@ from memory_mesh.flows.erase import delete_all
 _RUN = re.compile(r'[^"\\;\x00-\x1f]+')
 _QUERY = re.compile(r"^  query;(.*);$", flags=re.MULTILINE)
 _MAX_SAMPLE, _MIN_BYTES = 32, 8
-_OWNED = (*CONTENTS, Kind.CHANGE, Kind.PASSAGE, Kind.LINK, Kind.SIGHTING)
+_OWNED = (*CONTENTS, Kind.CHANGE, Kind.PASSAGE, Kind.LINK, Kind.SIGHTING, Kind.CONFLICT)
 
 
 def forget(context: Context, user_id: str, *, verify: bool) -> Forgotten:

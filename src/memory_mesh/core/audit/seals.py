@@ -17,13 +17,17 @@ SEALED = (
     "metadata", "user_id", "agent_id", "session_id", "project", "memory_type", "reach", "category", "tags", "status",
     "importance", "trust", "confidence", "created_at", "event_time", "valid_from", "valid_until", "expires_at", "last_observed",
     "times_observed", "pinned", "speaker", "turn", "superseded_by", "supersedes", "sources", "heritage_chain",
-    "lesson_pattern_id", "source_skill_id", "key", "revision",
+    "lesson_pattern_id", "source_skill_id", "claim", "corroborations", "reinforcements", "disputes", "key", "revision",
 )  # fmt: skip
 # The others: derived, counted elsewhere, changed without a new revision, in the block itself, or not stored.
 NOT_SEALED = (
-    "id", "content", "updated_at", "pending", "access_count", "last_accessed", "number", "fingerprint", "salt", "keywords",
-    "vector", "sealed", "redactions",
+    "id", "content", "updated_at", "pending", "access_count", "last_accessed", "number", "fingerprint", "claim_key", "salt",
+    "keywords", "vector", "sealed", "redactions",
 )  # fmt: skip
+
+
+# Left out at these values, so that the hashes of versions without these columns stay the same.
+_DEFAULTS = {"corroborations": 1, "reinforcements": 0, "disputes": 0}
 
 
 def content_hash(salt: str, content: str) -> str:
@@ -84,7 +88,8 @@ class RowsDigest:
 
 def _memory_values(memory: Memory) -> dict[str, object]:
     skill = [("name", memory.name), ("intent", memory.intent)] if isinstance(memory, Skill) else []
-    return _with_value([*zip(SEALED, _SEALED_VALUES(memory), strict=True), *skill])
+    values = ((name, value) for name, value in zip(SEALED, _SEALED_VALUES(memory), strict=True) if _DEFAULTS.get(name) != value)
+    return _with_value([*values, *skill])
 
 
 def _change_values(change: Row) -> dict[str, object]:

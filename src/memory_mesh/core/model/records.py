@@ -78,6 +78,10 @@ class MemoryRecord:
     heritage_chain: dict[str, Value] | None = None
     lesson_pattern_id: str | None = None
     source_skill_id: str | None = None
+    claim: dict[str, Value] | None = None  # subject, predicate, value, … of a claim; its validity is that of the memory
+    corroborations: int = field(default=1, repr=False)  # how often its claim was stored
+    reinforcements: int = field(default=0, repr=False)
+    disputes: int = field(default=0, repr=False)
     key: str | None = None  # of the caller's own: storing again under it replaces the memory
     revision: int = 1
     # An audit block binds the content; False for memories written by other programs or without audit.
@@ -175,6 +179,7 @@ class Memory(MemoryRecord):
     reach: str | None = None
     number: int = field(default=0, repr=False)
     fingerprint: str | None = field(default=None, repr=False)
+    claim_key: str | None = field(default=None, repr=False)  # the same for claims about one subject and predicate
     salt: str | None = field(default=None, repr=False)
     keywords: list[str] = field(default_factory=list, repr=False)
     vector: Vector | None = field(default=None, repr=False)
@@ -336,6 +341,45 @@ class Head(_OfChain):
         return _row(self, Kind.HEAD, self.id, self.revision - 1)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Link(_AboutMemory):
+    """A link from the memory `ref` to the memory `target`. It has the scope of `ref`."""
+
+    __repr__ = short_repr
+
+    kind = Kind.LINK
+
+    target: str
+    link_type: str = "similar"
+    similarity: float | None = None
+    user_id: str | None = None
+    agent_id: str | None = None
+    session_id: str | None = None
+    memory_type: str | None = None
+    reach: str | None = None
+    revision: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class ClaimConflict(_AboutMemory):
+    """Two memories whose claims exclude each other: the newer one (`ref`) and the one that was stored before (`target`).
+
+    `detail` has the policy, the claim of each and how it was resolved.
+    """
+
+    __repr__ = short_repr
+
+    kind = Kind.CONFLICT
+
+    target: str
+    status: str = "pending"  # or resolved
+    why: str | None = None
+    detail: dict[str, Value] = field(default_factory=dict)
+    user_id: str | None = None
+    agent_id: str | None = None
+    revision: int = 1
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt(_AboutMemory):
     """A used idempotency key (`id`), with its request and the memory that it stored. Erasing the memory clears the request."""
@@ -457,6 +501,6 @@ def _unreadable(row: Row, error: Exception) -> StoreCorrupt:
 
 def _values(row: Row) -> dict[str, Any]:
     base = {"id": row.id, "created_at": row.created_at, "revision": row.revision}
-    if row.kind not in (Kind.RECEIPT, Kind.USAGE, Kind.SIGHTING):
+    if row.kind not in (Kind.RECEIPT, Kind.USAGE, Kind.SIGHTING, Kind.LINK, Kind.CONFLICT):
         base["number"] = row.number
     return {**base, **row.fields}

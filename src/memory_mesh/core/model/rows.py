@@ -37,6 +37,7 @@ class Kind(StrEnum):
     META = "meta"  # bookkeeping of the store: model, pseudonym key, jobs, spending
     USAGE = "usage"  # how often a memory was found; `ref` is the memory
     SIGHTING = "sighting"  # an agent and session that stored the text of a memory; `ref` is the memory
+    CONFLICT = "conflict"  # the claims of the memories `ref`, the newer one, and `target` exclude each other
 
 
 # Kinds that affect search results. Writing one raises the version of its partition; bookkeeping does not.
@@ -104,17 +105,22 @@ COLUMNS: tuple[Column, ...] = (
     *_columns(*CONTENTS, updated_at=TIME, event_time=TIME, valid_from=TIME, valid_until=TIME, expires_at=TIME),
     *_columns(*CONTENTS, Kind.SIGHTING, last_observed=TIME, times_observed=INT),
     # status; a pending memory has no vector yet
-    *_columns(*CONTENTS, status=TEXT, pinned=BOOL, pending=BOOL, superseded_by=TEXT, supersedes=TEXTS),
+    *_columns(*CONTENTS, Kind.CONFLICT, status=TEXT),
+    *_columns(*CONTENTS, pinned=BOOL, pending=BOOL, superseded_by=TEXT, supersedes=TEXTS),
     *_columns(*CONTENTS, sources=TEXTS, heritage_chain=JSON, lesson_pattern_id=TEXT, source_skill_id=TEXT),
     *_columns(*CONTENTS, key=TEXT, fingerprint=TEXT, salt=TEXT),
+    # claims; `claim_key` is the same for claims about one subject and predicate
+    *_columns(Kind.MEMORY, claim=JSON, claim_key=TEXT, corroborations=INT, reinforcements=INT, disputes=INT),
     # passages: the position of a part of a long memory in its text
     *_columns(Kind.PASSAGE, Kind.BLOCK, content_hash=TEXT),
     *_columns(Kind.PASSAGE, source=TEXT, section=TEXTS, text_start=INT, text_end=INT),
     # links
-    *_columns(Kind.LINK, target=TEXT, link_type=TEXT, similarity=REAL),
+    *_columns(Kind.LINK, Kind.CONFLICT, target=TEXT),
+    *_columns(Kind.LINK, link_type=TEXT, similarity=REAL),
     # history
-    *_columns(Kind.CHANGE, action=TEXT, why=TEXT, before=JSON),
-    *_columns(Kind.CHANGE, Kind.META, detail=JSON),
+    *_columns(Kind.CHANGE, action=TEXT, before=JSON),
+    *_columns(Kind.CHANGE, Kind.CONFLICT, why=TEXT),
+    *_columns(Kind.CHANGE, Kind.META, Kind.CONFLICT, detail=JSON),
     # the audit chain
     *_columns(Kind.BLOCK, Kind.HEAD, chain=TEXT),
     *_columns(Kind.BLOCK, operation_type=TEXT, yamo_text=TEXT),
@@ -130,7 +136,7 @@ COLUMNS: tuple[Column, ...] = (
 
 BY_NAME: Mapping[str, Column] = {column.name: column for column in COLUMNS}
 # `number` is not among them: it counts the writes of a partition, those of hidden memories too.
-_INTERNAL = ("kind", "partition", "number", "salt", "fingerprint", "metadata")
+_INTERNAL = ("kind", "partition", "number", "salt", "fingerprint", "metadata", "claim", "claim_key")
 FILTERABLE: Mapping[str, Column] = {
     name: column
     for column in COLUMNS

@@ -63,7 +63,7 @@ Positions = npt.NDArray[np.int64]  # of rows in a table
 LANCE_ERRORS = (OSError, ValueError, RuntimeError, pa.ArrowException)
 
 _LONG = frozenset(  # columns that are not kept
-    {"content", "metadata", "keywords", "extra", "yamo_text", "heritage_chain", "vector", "other_vector"}
+    {"content", "metadata", "keywords", "extra", "yamo_text", "heritage_chain", "claim", "vector", "other_vector"}
 )
 _KEPT_AFTER = 8  # reads of a few rows, after which the short columns are kept
 _FEW = 0.2  # fraction of the rows up to which they are read one by one

@@ -35,7 +35,7 @@ from memory_mesh.core.model import (
 from memory_mesh.stores.base import dumped_texts, encode_json, loaded_texts
 from memory_mesh.stores.sqlite import moves
 
-VERSION = 6
+VERSION = 7
 APPLICATION_ID = 0x4D4D5348  # "MMSH", in the header of our files: SQLite has this field to tell programs apart
 
 # `{added}` is where our columns go.
@@ -61,6 +61,7 @@ _INDEXES = (
     "ON memories (user_id, status, partition, memory_type, reach, agent_id, session_id)",
     "CREATE INDEX IF NOT EXISTS memories_by_age ON memories (partition, created_at, number, id)",
     "CREATE INDEX IF NOT EXISTS memories_by_fingerprint ON memories (fingerprint) WHERE fingerprint IS NOT NULL",
+    "CREATE INDEX IF NOT EXISTS memories_by_claim ON memories (claim_key) WHERE claim_key IS NOT NULL",
     "CREATE INDEX IF NOT EXISTS memories_by_turn ON memories (partition, session_id, project, turn) WHERE turn IS NOT NULL",
     "CREATE INDEX IF NOT EXISTS memories_with_sources ON memories (user_id, sources) WHERE length(sources) > 2",  # not []
     "CREATE INDEX IF NOT EXISTS skills_with_sources ON synthesized_skills (user_id, sources) WHERE length(sources) > 2",

@@ -1,0 +1,9 @@
+"""Claims: what they are, when they exclude each other, how values are compared, and how far memories are trusted.
+
+`patterns`, which finds claims in plain texts, compiles many patterns and is imported by its path.
+"""
+
+from memory_mesh.core.claims.claim import Claim, Window, read_claim, read_window
+from memory_mesh.core.claims.trust import Trust, base_trust, compute_trust, trust_of
+
+__all__ = ["Claim", "Trust", "Window", "base_trust", "compute_trust", "read_claim", "read_window", "trust_of"]
