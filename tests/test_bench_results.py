@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -53,11 +54,31 @@ def test_the_page_names_the_commit_and_says_what_was_not_recorded(
     assert shown in bench_docs.page()
 
 
-@pytest.mark.parametrize("name", ["quality", "quality_peers", "speed", "speed_peers", "users", "reflect", "redaction"])
+_OF_THE_PAGE = ["quality", "quality_peers", "speed", "speed_peers", "users", "reflect", "redaction"]
+
+
+@pytest.mark.parametrize(
+    ("name", "write"), [*((name, bench_docs.page) for name in _OF_THE_PAGE), ("speed_stores", bench_docs.storage)]
+)
 def test_a_result_of_uncommitted_changes_is_refused_in_the_docs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, write: Callable[[], str]
 ) -> None:
     (tmp_path / f"{name}.json").write_text(json.dumps({**RESULT, "clean": False}))
     monkeypatch.setattr(bench_docs, "RESULTS", tmp_path)
     with pytest.raises(SystemExit, match=rf"{name}\.json was measured with uncommitted changes"):
-        bench_docs.page()
+        write()
+
+
+@pytest.mark.parametrize(("path", "write"), [("README", bench_docs.readme), ("STORAGE", bench_docs.storage)])
+def test_figures_that_are_not_those_of_the_results_are_written_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str, write: Callable[[], str]
+) -> None:
+    page, current = getattr(bench_docs, path), write()
+    assert current == page.read_text(encoding="utf-8")
+    stale = tmp_path / page.name
+    stale.write_text(current.replace("/s |", "/s or more |"), encoding="utf-8")
+    monkeypatch.setattr(bench_docs, path, stale)
+    assert write() == current != stale.read_text(encoding="utf-8")
+    stale.write_text("without markers", encoding="utf-8")
+    with pytest.raises(SystemExit, match="has no place for figures"):
+        write()

@@ -1,4 +1,4 @@
-"""Write docs/benchmarks.md and the figures of the README from the result files of the benchmarks, or check that they are current.
+"""Write docs/benchmarks.md and the figures of README.md and docs/storage.md from the results, or check that they are current.
 
 python tools/bench_docs.py [--check]
 """
@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
-PAGE, README, RESULTS = ROOT / "docs" / "benchmarks.md", ROOT / "README.md", ROOT / "bench" / "results"
+PAGE, RESULTS = ROOT / "docs" / "benchmarks.md", ROOT / "bench" / "results"
+README, STORAGE = ROOT / "README.md", ROOT / "docs" / "storage.md"
 TRIED = ROOT / "bench" / "tried.md"
 _BEGIN, _END = "<!-- figures: written by tools/bench_docs.py -->\n", "<!-- end of figures -->"
 _FIGURES = ("recall@5", "recall@10", "all@10", "nDCG@10", "MRR", "first")
@@ -170,8 +171,20 @@ def page() -> str:
 
 def readme() -> str:
     """Return the README with its figures."""
-    before, _, rest = README.read_text(encoding="utf-8").partition(_BEGIN)
-    return f"{before}{_BEGIN}{''.join(_headline(_read('quality'), _read('speed_peers')))}{_END}{rest.partition(_END)[2]}"
+    return _with_figures(README, _headline(_read("quality"), _read("speed_peers")))
+
+
+def storage() -> str:
+    """Return the page of the stores with its figures."""
+    return _with_figures(STORAGE, _stores(_read("speed_stores")))
+
+
+def _with_figures(page: Path, figures: Iterator[str]) -> str:
+    before, begin, rest = page.read_text(encoding="utf-8").partition(_BEGIN)
+    _, end, after = rest.partition(_END)
+    if not (begin and end):
+        sys.exit(f"{page.name} has no place for figures: {_BEGIN}{_END}")
+    return f"{before}{begin}{''.join(figures)}{end}{after}"
 
 
 def _headline(quality: Mapping[str, Any] | None, speed: Mapping[str, Any] | None) -> Iterator[str]:
@@ -398,6 +411,31 @@ def _footprint(size: Mapping[str, Any]) -> list[str]:
     return [f"{size['memories']:,}", *seconds, *(f"{footprint[name]:,.0f}" for name in ("resident", "index_files", "database"))]
 
 
+def _stores(result: Mapping[str, Any] | None) -> Iterator[str]:
+    if result is None:
+        return
+    yield f"{_source(result['made_by'], result)}\n"
+    names = [
+        "store",
+        "memories",
+        "open",
+        "add p50 / p95",
+        "search p50 / p95",
+        "bulk",
+        "delete p50 / p95",
+        "bytes on disk per memory",
+    ]
+    yield f"{_table(names, [_store_speed(row) for row in result['stores']])}\n"
+
+
+def _store_speed(row: Mapping[str, Any]) -> list[str]:
+    footprint = row["bytes_a_record"]
+    return [
+        row["store"], f"{row['memories']:,}", f"{footprint['open_ms']:.0f} ms", _times(row["add"]), _times(row["search"]),
+        f"{row['ingest_per_s']:,.0f}/s", _times(row["delete"]), f"{footprint['database']:,.0f}",
+    ]  # fmt: skip
+
+
 def _users(result: Mapping[str, Any] | None) -> Iterator[str]:
     if result is None or "rows" not in result:
         return
@@ -501,10 +539,10 @@ def _table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Write docs/benchmarks.md and the figures of the README from the results")
+    parser = argparse.ArgumentParser(description="Write docs/benchmarks.md, and the figures of the README and docs/storage.md")
     parser.add_argument("--check", action="store_true", help="change nothing; fail if the page is not current")
     check = parser.parse_args().check
-    for path, text in ((PAGE, page()), (README, readme())):
+    for path, text in ((PAGE, page()), (README, readme()), (STORAGE, storage())):
         if not check:
             path.write_text(text, encoding="utf-8")
         elif path.read_text(encoding="utf-8") != text:
