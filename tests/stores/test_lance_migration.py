@@ -22,7 +22,7 @@ from memory_mesh.core.errors import (
     StoreUnavailable,
 )
 from memory_mesh.stores.lance import is_schema_v1, is_schema_v2, migration
-from memory_mesh.stores.lance.migration import BACKUP, is_unfinished, migrate, remove_expired, roll_back
+from memory_mesh.stores.lance.migration import BACKUP, is_unfinished, migrate, migrate_folder, remove_expired, roll_back
 from memory_mesh.stores.lance.schema import memories_v2
 
 from . import v1_tables
@@ -216,9 +216,23 @@ def test_a_copy_that_lacks_a_row_is_not_used(folder: Path, monkeypatch: pytest.M
 def test_too_little_space_is_an_error_before_anything_is_written(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = tree(folder)
     monkeypatch.setattr(migration.shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(10, 9, 1))
-    with pytest.raises(StoreFull, match="nothing was changed"):
-        migrate(folder, now=NOW)
-    assert tree(folder) == before
+    for run in (migrate, migrate_folder):
+        with pytest.raises(StoreFull, match="nothing was changed"):
+            run(folder, now=NOW)
+        assert tree(folder) == before
+
+
+@pytest.mark.req("MESH-168")
+def test_a_run_that_is_refused_leaves_no_lock_behind(folder: Path) -> None:
+    shutil.copytree(folder / "memory_entries.lance", folder / f"{BACKUP}.lance")
+    with pytest.raises(StoreForeign, match=BACKUP):
+        migrate_folder(folder, now=NOW)
+    shutil.rmtree(folder / f"{BACKUP}.lance")
+    with pytest.raises(StoreMissing, match=BACKUP):
+        migrate_folder(folder, rollback=True, now=NOW)
+    assert not (folder / "memory_mesh").exists()
+    migrate_folder(folder, now=NOW)
+    assert (folder / "memory_mesh" / "lock").exists()
 
 
 def test_other_types_of_the_same_values_become_those_of_the_document(tmp_path: Path) -> None:

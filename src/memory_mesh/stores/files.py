@@ -77,13 +77,18 @@ def whole_file(path: Path) -> Iterator[Path]:
         os.link(part, path)  # atomic, and never replaces an existing file
     finally:
         part.unlink(missing_ok=True)
-    with suppress(PermissionError):  # Windows opens no folders
-        sync(path.parent)
+    sync(path.parent)
 
 
 def sync(path: Path) -> None:
     """Write what the system still has in memory of a file or folder to the disk. Raises `OSError`."""
-    opened = os.open(path, os.O_RDWR if path.is_file() else os.O_RDONLY)
+    is_folder = path.is_dir()
+    try:
+        opened = os.open(path, os.O_RDONLY if is_folder else os.O_RDWR)
+    except PermissionError:
+        if is_folder:  # Windows opens no folders
+            return
+        raise
     try:
         os.fsync(opened)
     finally:

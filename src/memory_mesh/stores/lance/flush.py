@@ -11,12 +11,13 @@ from memory_mesh.core.cancel import check_cancelled
 from memory_mesh.core.errors import StoreError
 from memory_mesh.core.model import Kind
 from memory_mesh.core.ports import Progress, Step
-from memory_mesh.stores.files import create_folder
+from memory_mesh.stores.files import create_folder, sync
 from memory_mesh.stores.lance import journal, tables
+from memory_mesh.stores.lance.errors import LANCE_ERRORS
 from memory_mesh.stores.lance.journal import FLUSHING, LOCK, OWN, State, journal_of, moves_of, read_state
 from memory_mesh.stores.lance.migration import tables_put_aside
 from memory_mesh.stores.lance.schema import MEMORIES, TABLES, Table, kinds_of
-from memory_mesh.stores.lance.tables import LANCE_ERRORS, Frame, latest_version
+from memory_mesh.stores.lance.tables import Frame, latest_version
 from memory_mesh.stores.lance.view import View
 
 
@@ -85,7 +86,7 @@ def _written(root: Path, view: View, table: Table, *, rewrite: bool, synced: set
     if rewrite:
         frame = frame.compacted()
         step(f"flush.{table.name}.rewritten")
-    tables.sync(root, table, synced)
+    tables.sync_table(root, table, synced)
     return frame
 
 
@@ -99,7 +100,7 @@ def _prepared(own: Path, view: View, frames: Sequence[Frame], *, rewrite: bool) 
     )  # fmt: skip
     journal.log_moves(own, new, view.recent)
     journal.append(journal_of(own, new.generation), b"", at=0)
-    journal.sync_folder(own)
+    sync(own)
     return new
 
 
@@ -117,13 +118,12 @@ def copy_folder(source: Path, target: Path, names: Sequence[str], progress: Prog
             copy = part / path.relative_to(source)
             create_folder(copy.parent)
             shutil.copyfile(path, copy)
-            with copy.open("rb+") as opened:
-                os.fsync(opened.fileno())
+            sync(copy)
             size += copy.stat().st_size
         for folder in {path.parent for path in part.rglob("*")}:
-            journal.sync_folder(folder)
+            sync(folder)
         os.rename(part, target)
     finally:
         shutil.rmtree(part, ignore_errors=True)
-    journal.sync_folder(target.parent)
+    sync(target.parent)
     return size

@@ -14,12 +14,13 @@ from typing import Any
 import pyarrow as pa
 
 from memory_mesh.core.errors import InvalidInput
+from memory_mesh.core.intake.drafts import IMPORTANCE
 from memory_mesh.core.model import INT_MAX, Kind, MemoryType, Row, Usage, Value, Vector, checked, iso, partition_for, time_of_id
+from memory_mesh.core.options import Options
 from memory_mesh.core.search import tokens
 from memory_mesh.stores.lance.schema import is_time, memories_v2, packed_vectors
 
-_DEFAULT_AGENT = "YAMO_AGENT"  # of RFC-0011, section 4.2; the tables do not tell which agent wrote a row of V1
-_IMPORTANCE = {"low": 0.25, "medium": 0.5, "high": 0.75, "critical": 1.0}
+_DEFAULT_AGENT = Options().agent_id  # of RFC-0011, section 4.2; the tables do not tell which agent wrote a row of V1
 
 
 def adopted(data: pa.Table, taken: Collection[str] = (), revisions: Mapping[str, int] | None = None) -> Iterator[Row]:
@@ -109,7 +110,7 @@ def _time(ms: int | None) -> str | None:
 
 def _importance(score: float | None, metadata: Mapping[str, Value]) -> float | None:
     given: Any = metadata.get("importance") if score is None else round(score, 6)
-    given = _IMPORTANCE.get(given) if isinstance(given, str) else given
+    given = IMPORTANCE.get(given) if isinstance(given, str) else given
     fits = isinstance(given, int | float) and not isinstance(given, bool) and 0 <= given <= 1
     return float(given) if fits else None
 

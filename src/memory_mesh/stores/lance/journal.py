@@ -25,6 +25,7 @@ from memory_mesh.core.cancel import wait
 from memory_mesh.core.errors import StoreBusy, StoreCorrupt, StoreTooNew
 from memory_mesh.core.model import Key, Kind, Row, Vector
 from memory_mesh.stores.base import BEGINNING, KEPT_MOVES, encode_json, mark_of
+from memory_mesh.stores.files import sync
 
 FORMAT = 1
 OWN = "memory_mesh"  # the folder of these files, beside the folders of the tables
@@ -132,17 +133,7 @@ def write_json(file: Path, value: Mapping[str, Any]) -> None:
         opened.flush()
         os.fsync(opened.fileno())
     os.replace(part, file)
-    sync_folder(file.parent)
-
-
-def sync_folder(folder: Path) -> None:
-    """Make the names in a folder durable."""
-    with suppress(PermissionError):  # Windows opens no folders
-        opened = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(opened)
-        finally:
-            os.close(opened)
+    sync(file.parent)
 
 
 # --- the journal ---

@@ -9,9 +9,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from errno import EACCES, EFBIG, ENAMETOOLONG, ENOSPC, EROFS
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -33,6 +31,7 @@ from memory_mesh.core.errors import (
 from memory_mesh.core.model import Migration, iso
 from memory_mesh.core.ports import Progress, Step, no_progress, no_step
 from memory_mesh.stores.files import create_folder, sync
+from memory_mesh.stores.lance.errors import LANCE_ERRORS, translated
 from memory_mesh.stores.lance.journal import OWN, journal_of, locked, new_nonce, read_state, write_json, write_state
 from memory_mesh.stores.lance.schema import is_schema_v2
 from memory_mesh.stores.lance.v1_rows import ROWS, as_v2, damaged_rows, difference, ids_of, v2_schema
@@ -57,11 +56,12 @@ def migrate_folder(
 ) -> Migration:
     """Migrate a folder, or roll it back, while no other process of memory-mesh writes to it."""
     run = partial(roll_back, folder) if rollback else partial(migrate, folder, progress=progress)
-    with _translated(folder):
+    with translated(folder):
         if not _path(folder, TABLE).is_dir() and not is_unfinished(folder):
             raise StoreMissing(f"{folder} has no table {TABLE}", remedy="check the name of the folder")
         if dry_run:
             return run(now=now, dry_run=True)
+        _check(folder, now, rollback=rollback)
         create_folder(folder / OWN)
         with locked(folder / OWN, busy_seconds=busy_seconds):
             state = read_state(folder / OWN)
@@ -71,6 +71,16 @@ def migrate_folder(
             return run(now=now, step=step)
 
 
+def _check(folder: Path, now: int, *, rollback: bool) -> None:
+    """Raise an error if the folder cannot be migrated, before it gets a lock: one that others may wait for cannot be removed."""
+    if is_unfinished(folder):
+        return
+    if rollback:
+        _tables_to_exchange(folder, now)
+    elif _table_to_migrate(folder, now)[1]:
+        _check_space(folder)
+
+
 def migrate(
     folder: Path, *, now: int, dry_run: bool = False, progress: Progress = no_progress, step: Step = no_step
 ) -> Migration:
@@ -78,48 +88,60 @@ def migrate(
 
     Rows that are damaged are copied as they are, and reported. The caller holds the lock of the folder.
     """
-    with _translated(folder):
-        if finished := _finish(folder, dry_run=dry_run):
-            return finished
-        removed = () if dry_run else _clean(folder, now)
-        table = _open(folder, TABLE)
-        done = Migration(rows=table.count_rows(), removed=removed, dry_run=dry_run)
-        if is_schema_v2(table.schema):
-            return replace(done, backup_until=_kept_until(folder, BACKUP))
-        if _path(folder, BACKUP).exists():
-            what = f"{folder} has the table {BACKUP} of an earlier migration, and a V1 table again"
-            raise StoreForeign(what, expected="one of them", remedy=f"move {BACKUP}.lance to another folder")
-        schema, progress = v2_schema(table.schema), _seldom(progress)
-        damaged = tuple(damaged_rows(_converted(table, schema), progress, done.rows))
-        done = replace(done, action="migrate", damaged=damaged, backup=BACKUP, backup_until=iso(now + KEPT_MS))
-        if not dry_run:
-            _copy(folder, table, schema, progress, step)
-            _switch(folder, ((TABLE, BACKUP), (_NEW, TABLE)), step, **{BACKUP: now})
-        return done
+    if finished := _finish(folder, dry_run=dry_run):
+        return finished
+    removed = () if dry_run else _clean(folder, now)
+    table, schema = _table_to_migrate(folder, now)
+    done = Migration(rows=table.count_rows(), removed=removed, dry_run=dry_run)
+    if schema is None:
+        return replace(done, backup_until=_kept_until(folder, BACKUP))
+    progress = _seldom(progress)
+    damaged = tuple(damaged_rows(_converted(table, schema), progress, done.rows))
+    done = replace(done, action="migrate", damaged=damaged, backup=BACKUP, backup_until=iso(now + KEPT_MS))
+    if not dry_run:
+        _copy(folder, table, schema, progress, step)
+        _switch(folder, ((TABLE, BACKUP), (_NEW, TABLE)), step, **{BACKUP: now})
+    return done
+
+
+def _table_to_migrate(folder: Path, now: int) -> tuple[Any, pa.Schema | None]:
+    """Return the table and the schema of its copy; None if it has schema V2. Raises an error if it cannot be migrated."""
+    table = _open(folder, TABLE)
+    if is_schema_v2(table.schema):
+        return table, None
+    if _has_backup(folder, now):
+        what = f"{folder} has the table {BACKUP} of an earlier migration, and a V1 table again"
+        raise StoreForeign(what, expected="one of them", remedy=f"move {BACKUP}.lance to another folder")
+    return table, v2_schema(table.schema)
 
 
 def roll_back(folder: Path, *, now: int, dry_run: bool = False, step: Step = no_step) -> Migration:
     """Restore the V1 table from its backup. The V2 table is kept under another name for 30 days. The caller holds the lock."""
-    with _translated(folder):
-        finished = _finish(folder, dry_run=dry_run)
-        if finished and finished.action == "roll back":
-            return finished
-        removed = () if dry_run else _clean(folder, now)
-        table = _open(folder, TABLE)
-        if not _path(folder, BACKUP).exists():
-            why = "it is kept for 30 days after a migration" if is_schema_v2(table.schema) else "its memories are in a V1 table"
-            raise StoreMissing(f"{folder} has no table {BACKUP}", remedy=why)
-        backup, aside = _open(folder, BACKUP), f"{_ROLLED_BACK}{now}"
-        if is_schema_v2(backup.schema) or not is_schema_v2(table.schema):
-            what = f"{BACKUP} in {folder} does not belong to {TABLE}"
-            raise StoreForeign(what, expected="a V1 table and the V2 table made of it")
-        later = len(ids_of(table) - ids_of(backup))
-        if not dry_run:
-            _switch(folder, ((TABLE, aside), (BACKUP, TABLE)), step, **{aside: now})
-        return Migration(
-            action="roll back", rows=backup.count_rows(), left_behind=later, backup=aside, backup_until=iso(now + KEPT_MS),
-            removed=removed, dry_run=dry_run,
-        )  # fmt: skip
+    finished = _finish(folder, dry_run=dry_run)
+    if finished and finished.action == "roll back":
+        return finished
+    removed = () if dry_run else _clean(folder, now)
+    (table, backup), aside = _tables_to_exchange(folder, now), f"{_ROLLED_BACK}{now}"
+    later = len(ids_of(table) - ids_of(backup))
+    if not dry_run:
+        _switch(folder, ((TABLE, aside), (BACKUP, TABLE)), step, **{aside: now})
+    return Migration(
+        action="roll back", rows=backup.count_rows(), left_behind=later, backup=aside, backup_until=iso(now + KEPT_MS),
+        removed=removed, dry_run=dry_run,
+    )  # fmt: skip
+
+
+def _tables_to_exchange(folder: Path, now: int) -> tuple[Any, Any]:
+    """Return the V2 table and its backup. Raises an error if there is nothing to roll back."""
+    table = _open(folder, TABLE)
+    if not _has_backup(folder, now):
+        why = "it is kept for 30 days after a migration" if is_schema_v2(table.schema) else "its memories are in a V1 table"
+        raise StoreMissing(f"{folder} has no table {BACKUP}", remedy=why)
+    backup = _open(folder, BACKUP)
+    if is_schema_v2(backup.schema) or not is_schema_v2(table.schema):
+        what = f"{BACKUP} in {folder} does not belong to {TABLE}"
+        raise StoreForeign(what, expected="a V1 table and the V2 table made of it")
+    return table, backup
 
 
 def is_unfinished(folder: Path) -> bool:
@@ -136,13 +158,12 @@ def check_finished(folder: Path) -> None:
 def remove_expired(folder: Path, now: int) -> tuple[str, ...]:
     """Remove the tables that were put aside 30 days ago, and return their names. The caller holds the lock."""
     record = _read(folder)
-    expired = tuple(name for name, since in record.kept.items() if now - since >= KEPT_MS)
+    expired = _expired(record, now)
     for name in expired:
         shutil.rmtree(_path(folder, name), ignore_errors=True)
     kept = {name: since for name, since in record.kept.items() if _path(folder, name).exists()}
     if kept != record.kept:
-        with _translated(folder):
-            _write(folder, replace(record, kept=kept))
+        _write(folder, replace(record, kept=kept))
     return expired
 
 
@@ -188,11 +209,9 @@ def _seldom(progress: Progress) -> Progress:
 
 def _copy(folder: Path, table: Any, schema: pa.Schema, progress: Progress, step: Step) -> None:
     """Write the V2 table, compare it with the V1 table, and make it durable; or leave nothing of it."""
-    total, size = table.count_rows(), sum(file.stat().st_size for file in _path(folder, TABLE).rglob("*"))
-    if (free := shutil.disk_usage(folder).free) < size:
-        raise OSError(ENOSPC, f"the table takes {size} bytes, and {free} are free")
+    _check_space(folder)
     step("migration.begun")
-    new = _path(folder, _NEW)
+    total, new = table.count_rows(), _path(folder, _NEW)
     try:
         copy = _write_copy(new, table, schema, progress, step)
         row = difference(_converted(table, schema), copy.to_batches(batch_size=ROWS), progress, total)
@@ -203,6 +222,12 @@ def _copy(folder: Path, table: Any, schema: pa.Schema, progress: Progress, step:
         shutil.rmtree(new, ignore_errors=True)
         raise
     step("migration.compared")
+
+
+def _check_space(folder: Path) -> None:
+    size = sum(file.stat().st_size for file in _path(folder, TABLE).rglob("*"))
+    if shutil.disk_usage(folder).free < size:
+        raise StoreFull(f"{folder} has no room for a copy of {TABLE}", remedy=f"free {size:,} bytes; {_AGAIN}")
 
 
 def _write_copy(new: Path, table: Any, schema: pa.Schema, progress: Progress, step: Step) -> Any:
@@ -222,7 +247,7 @@ def _write_copy(new: Path, table: Any, schema: pa.Schema, progress: Progress, st
 
     try:
         copy = lance.write_dataset(pa.RecordBatchReader.from_batches(schema, batches()), new)
-    except (OSError, ValueError, RuntimeError):
+    except LANCE_ERRORS:
         if stopped:  # Lance raised an error of its own in place of ours
             raise stopped[0] from None
         raise
@@ -297,6 +322,15 @@ def _kept_until(folder: Path, name: str) -> str | None:
     return None if since is None else iso(since + KEPT_MS)
 
 
+def _has_backup(folder: Path, now: int) -> bool:
+    return _path(folder, BACKUP).exists() and BACKUP not in _expired(_read(folder), now)
+
+
+def _expired(record: _Record, now: int) -> tuple[str, ...]:
+    """Return the tables that were put aside 30 days ago."""
+    return tuple(name for name, since in record.kept.items() if now - since >= KEPT_MS)
+
+
 def _read(folder: Path) -> _Record:
     file = folder / _RECORD
     try:
@@ -318,23 +352,3 @@ def _read(folder: Path) -> _Record:
 
 def _write(folder: Path, record: _Record) -> None:
     write_json(folder / _RECORD, {"version": _VERSION, "renames": record.renames, "kept": record.kept})
-
-
-@contextmanager
-def _translated(folder: Path) -> Iterator[None]:
-    """Raise errors of Lance and of the disk as errors of the store."""
-    try:
-        yield
-    except (OSError, ValueError, RuntimeError, pa.ArrowException) as error:
-        text = str(error)  # Lance gives no number, but quotes the system
-        code = error.errno if isinstance(error, OSError) else None
-        code = next(
-            (one for one in (ENOSPC, EFBIG, EACCES, EROFS, ENAMETOOLONG) if code == one or f"os error {one})" in text), None
-        )
-        if code in (ENOSPC, EFBIG):
-            raise StoreFull(f"no space left in {folder}", remedy=f"free as much as the table takes, then {_AGAIN}") from error
-        if code:
-            what = f"{shown(str(folder), max_length=200)} cannot be used: {os.strerror(code)}"
-            raise StoreUnavailable(what, remedy="check its name and permissions") from error
-        what = f"the tables in {folder} cannot be read: {shown(text, max_length=200)}"
-        raise StoreCorrupt(what, remedy="restore a backup; nothing was changed") from error

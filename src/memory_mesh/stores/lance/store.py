@@ -13,7 +13,6 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
-from errno import EACCES, EDQUOT, EFBIG, ENOSPC, EPERM, EROFS
 from pathlib import Path
 from threading import RLock
 from typing import TypeVar
@@ -36,8 +35,9 @@ from memory_mesh.core.model import ANYTHING, MOVING, Hit, Key, Kind, Row, Vector
 from memory_mesh.core.ports import Applied, Changes, Progress, Step, no_step
 from memory_mesh.forks import fork_safe
 from memory_mesh.stores.base import check_unique
-from memory_mesh.stores.files import create_folder, find_bytes
+from memory_mesh.stores.files import create_folder, find_bytes, sync
 from memory_mesh.stores.lance import journal
+from memory_mesh.stores.lance.errors import translated
 from memory_mesh.stores.lance.flush import copy_folder, flush, roll_back
 from memory_mesh.stores.lance.journal import (
     FLUSHING,
@@ -208,10 +208,10 @@ class LanceStore:
     def _append(self, view: View, change: Change) -> None:
         """Write a change to the journal and add it to the view."""
         record = journal.encode(change)
-        with self._translated():
+        with translated(self._root, OSError):
             journal.append(journal_of(self._own, view.state.generation), record, at=view.journal_end)
             if not view.journal_end:
-                journal.sync_folder(self._own)
+                sync(self._own)
         # The view gets a copy: later changes to the lists of the caller must not change it.
         view.replay(journal.decode(record))
         view.journal_end += len(record)
@@ -232,7 +232,7 @@ class LanceStore:
 
     def _flush(self, view: View, *, rewrite: bool = False) -> None:
         if view.size or rewrite or view.has_foreign:
-            with self._translated():
+            with translated(self._root, OSError):
                 flush(self._root, view, rewrite=rewrite, synced=self._synced, step=self._step)
 
     # --- views ---
@@ -240,7 +240,7 @@ class LanceStore:
     def _reading(self, read: Callable[[View], T]) -> T:
         """Return what a function reads from the current state; again, if others replaced it meanwhile."""
         for _ in range(_ATTEMPTS):
-            with self._lock, self._translated():
+            with self._lock, translated(self._root, OSError):
                 view = self._refreshed()
                 try:
                     return read(view)
@@ -252,7 +252,7 @@ class LanceStore:
     @contextmanager
     def _writing(self, *, wait: bool = True) -> Iterator[View]:
         """Yield the current state while no other process or thread writes."""
-        with self._translated():
+        with translated(self._root, OSError):
             self._create()
             # Waiting for others must not stop the threads that read, so the lock of the file comes first.
             with locked(self._own, busy_seconds=self._busy_seconds if wait else 0), self._lock:
@@ -364,8 +364,8 @@ class LanceStore:
         with locked(self._own, busy_seconds=self._busy_seconds):
             if not (self._own / STATE).exists():
                 journal.write_state(self._own, State())
-                journal.sync_folder(self._root)
-                journal.sync_folder(self._root.parent)
+                sync(self._root)
+                sync(self._root.parent)
 
     # --- the file ---
 
@@ -423,7 +423,7 @@ class LanceStore:
         if os.path.lexists(target):
             raise InvalidInput(f"{target} exists", expected="a folder that does not exist yet")
         writable = os.access(self._own / LOCK, os.W_OK)
-        with self._translated(), locked(self._own, busy_seconds=self._busy_seconds) if writable else nullcontext():
+        with translated(self._root, OSError), locked(self._own, busy_seconds=self._busy_seconds) if writable else nullcontext():
             try:
                 return copy_folder(self._root, target, [OWN, *(folder_of(self._root, table).name for table in TABLES)], progress)
             except OSError as error:
@@ -454,18 +454,3 @@ class LanceStore:
     def _missing(self) -> StoreMissing:
         what = f"the store {self._root} does not exist"
         return StoreMissing(what, remedy="check the name; `memory-mesh store`, `mesh.add` or `mesh.init` create it")
-
-    @contextmanager
-    def _translated(self) -> Iterator[None]:
-        """Raise our error for one of the system."""
-        try:
-            yield
-        except OSError as error:
-            if error.errno in (ENOSPC, EDQUOT, EFBIG):
-                raise StoreFull(
-                    f"{self._root} cannot grow: the disk is full", remedy="free some space; nothing was changed"
-                ) from error
-            if error.errno in (EACCES, EPERM, EROFS):
-                raise StoreReadOnly(f"{self._root} is not writable", remedy="check its permissions") from error
-            what = f"{self._root} could not be read or written: {error.strerror or error}"
-            raise StoreUnavailable(what, remedy="check the path, the disk and its free space") from error

@@ -10,7 +10,7 @@ import re
 import shutil
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from datetime import timedelta
 from functools import reduce
 from pathlib import Path
@@ -22,7 +22,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from memory_mesh.core.errors import StoreCorrupt, StoreForeign, StoreFull, StoreTooOld
+from memory_mesh.core.errors import StoreForeign, StoreTooOld
 from memory_mesh.core.model import (
     BASE,
     BY_NAME,
@@ -44,7 +44,8 @@ from memory_mesh.core.model import (
     is_list,
 )  # fmt: skip
 from memory_mesh.core.ports import Step
-from memory_mesh.stores.lance.journal import sync_folder
+from memory_mesh.stores.files import sync
+from memory_mesh.stores.lance.errors import translated
 from memory_mesh.stores.lance.schema import (
     DIMENSION,
     MEMORIES,
@@ -59,9 +60,6 @@ from memory_mesh.stores.lance.schema import (
 
 Positions = npt.NDArray[np.int64]  # of rows in a table
 
-# Lance raises its errors as these. A panic in it is not an `Exception`.
-LANCE_ERRORS = (OSError, ValueError, RuntimeError, pa.ArrowException)
-
 _LONG = frozenset(  # columns that are not kept
     {"content", "metadata", "keywords", "extra", "yamo_text", "heritage_chain", "claim", "vector", "other_vector"}
 )
@@ -74,18 +72,6 @@ _DELETED_AT_ONCE = 5_000  # ids in one condition
 _OPS = {
     "=": pc.equal, "<>": pc.not_equal, "<": pc.less, "<=": pc.less_equal, ">": pc.greater, ">=": pc.greater_equal
 }  # fmt: skip
-
-
-@contextmanager
-def named(name: str) -> Iterator[None]:
-    """Translate errors of Lance; they name the table."""
-    try:
-        yield
-    except LANCE_ERRORS as error:
-        if "No space left" in str(error) or "File too large" in str(error):
-            raise StoreFull(f"the table {name} cannot grow: the disk is full", remedy="free some space") from error
-        why = str(error).partition(", /")[0]  # without the place in the source of Lance
-        raise StoreCorrupt(f"the table {name} is damaged: {why[:200]}", remedy="restore a backup") from error
 
 
 def folder_of(root: Path, table: Table) -> Path:
@@ -124,9 +110,10 @@ class Frame:
 
     def __init__(self, root: Path, table: Table, version: int | None) -> None:
         self.table, self.version, self._root = table, version, root
+        self._title = f"the table {table.name}"
         self._columns: dict[str, pa.Array] = {}
         self._reads = 0
-        with named(table.name):
+        with translated(self._title):
             self._data = None if version is None else lance.dataset(str(folder_of(root, table)), version=version)
             self.rows = self._data.count_rows() if self._data is not None else 0
             self.schema: pa.Schema = self._data.schema if self._data is not None else table.schema(DIMENSION)
@@ -150,7 +137,7 @@ class Frame:
             type_ = self.table.schema(self.dimension).field(name).type
             found = pa.nulls(self.rows, type_)
         else:
-            with named(self.table.name):
+            with translated(self._title):
                 found = self._data.to_table(columns=[name])[name].combine_chunks()
         if name not in _LONG:
             self._columns[name] = found
@@ -200,7 +187,7 @@ class Frame:
         return from_arrow(self.table, self._read(at, names))
 
     def _keep(self, names: Sequence[str]) -> None:
-        with named(self.table.name):
+        with translated(self._title):
             data = self._data.to_table(columns=list(names)) if self._data is not None else None
         self._columns |= {name: data[name].combine_chunks() for name in names} if data is not None else {}
 
@@ -224,7 +211,7 @@ class Frame:
         wanted = [name for name in names if name not in kept]
         columns = {name: self._taken(name, at) for name in kept}
         if wanted and len(at) and self._data is not None:
-            with named(self.table.name):
+            with translated(self._title):
                 if len(at) > _FEW * self.rows:
                     data = self._data.to_table(columns=wanted)
                     data = data if len(at) == self.rows else data.take(pa.array(at))
@@ -291,14 +278,14 @@ class Frame:
         """Delete the rows that `foreign` returns; rows that another program adds meanwhile stay."""
         found = self.foreign() if "partition" in self.schema.names else None
         if found is not None:
-            with named(self.table.name):
+            with translated(self._title):
                 for among in _conditions(set(found[0]["id"].to_pylist())):
                     self._latest().delete(f"partition IS NULL AND {among}")
 
     def write(self, puts: Sequence[Row], gone: Mapping[Kind, Collection[str]], step: Step) -> "Frame":
         """Delete the rows with these ids, append rows, and merge small files. Returns the table as it is then."""
         frame, uri = self, str(folder_of(self._root, self.table))
-        with named(self.table.name):
+        with translated(self._title):
             for kind, ids in gone.items():
                 for among in _conditions(ids):
                     self._latest().delete(f"kind = '{kind.value}' AND {among}" if self.table is RECORDS else among)
@@ -327,20 +314,20 @@ class Frame:
 
     def check(self) -> None:
         """Read everything once."""
-        with named(self.table.name):
+        with translated(self._title):
             for _ in self._data.to_batches() if self._data is not None else ():
                 pass
 
     def compacted(self) -> "Frame":
         """Rewrite the files that contain deleted rows."""
-        with named(self.table.name):
+        with translated(self._title):
             if self._data is not None:
                 self._latest().optimize.compact_files(materialize_deletions_threshold=0.0)
         return self._reopened()
 
     def remove_old_versions(self) -> None:
         """Remove all files that the newest version does not use."""
-        with named(self.table.name):
+        with translated(self._title):
             if self._data is not None:
                 self._latest().cleanup_old_versions(older_than=timedelta(0), delete_unverified=True)
 
@@ -386,7 +373,7 @@ class Frame:
 
 def erase(path: Path, ids: Collection[str]) -> None:
     """Delete the rows with these ids from a table that is not in use, with their bytes."""
-    with named(path.stem):
+    with translated(f"the table {path.stem}"):
         data = lance.dataset(str(path))
         for among in _conditions(ids):
             data.delete(among)
@@ -400,23 +387,19 @@ def _conditions(ids: Collection[str]) -> Iterator[str]:
         yield "id IN ({})".format(", ".join("'" + id_.replace("'", "''") + "'" for id_ in some))
 
 
-def sync(root: Path, table: Table, synced: set[str]) -> None:
+def sync_table(root: Path, table: Table, synced: set[str]) -> None:
     """Make the files of a table durable that are not known to be: Lance never does."""
     for folder, _, files in os.walk(folder_of(root, table)):
         new = [path for path in (os.path.join(folder, name) for name in files) if path not in synced]
         for path in new:
-            opened = os.open(path, os.O_RDWR)
-            try:
-                os.chmod(path, 0o600)  # Lance leaves that to the umask
-                os.fsync(opened)
-            finally:
-                os.close(opened)
+            os.chmod(path, 0o600)  # Lance leaves that to the umask
+            sync(Path(path))
         if folder not in synced:
             os.chmod(folder, 0o700)
             synced.add(folder)
         if new:
-            sync_folder(Path(folder))
-            sync_folder(Path(folder).parent)
+            sync(Path(folder))
+            sync(Path(folder).parent)
         synced.update(path for path in new if not path.endswith(".json"))
 
 
