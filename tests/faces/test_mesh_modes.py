@@ -15,6 +15,8 @@ from memory_mesh.core.model import Vector
 from memory_mesh.core.options import SEARCH_MODES
 from memory_mesh.core.search import ranker
 from memory_mesh.core.search.weights import MIN_SCORES
+from memory_mesh.flows import search
+from memory_mesh.flows.search import RANKERS
 from memory_mesh.models import HashingEmbedder
 
 from .house import House
@@ -66,6 +68,17 @@ def test_precise_leaves_out_more_than_recall_and_recall_is_the_default(mesh: Mem
     assert len(mesh.search(QUERY, mode="precise")) == 2
     assert len(mesh.search(QUERY, mode="recall")) == len(mesh.search(QUERY)) == 4
     assert min(hit.score for hit in mesh.search(QUERY, mode="precise")) >= cuts["precise"]
+
+
+@pytest.mark.parametrize("ranker_name", RANKERS)
+def test_the_results_of_recall_that_are_precise_are_those_of_a_precise_search(
+    house: House, mesh: MemoryMesh, cuts: Cuts, ranker_name: str
+) -> None:
+    other = house.mesh(embedder=HashingEmbedder(), ranker=ranker_name)
+    precise = [(hit.id, hit.score) for hit in search.precise(other._context(), other.search(QUERY, mode="recall"))]
+    assert precise == [(hit.id, hit.score) for hit in other.search(QUERY, mode="precise")]
+    assert len(precise) == (2 if ranker_name == "learnt" else len(FACTS))
+    assert search.precise(other._context(), []) == []
 
 
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -177,12 +177,16 @@ def test_no_hidden_memory_is_ever_a_source(house: House, mesh: MemoryMesh, topic
     house.mesh(user_id="u").add("The deploys of another user are hidden too.")
     mesh.add("The deploys of a session are hidden by session.", {"type": "session", "session_id": "s"})
     mesh.add("The deploys that ended are hidden by expiry.", {"expires_at": "2026-01-01T00:00:00.000Z"})
+    mesh.add("The deploys of last year are hidden by validity.", {"valid_until": "2025-12-31T23:59:59.999Z"})
     done = mesh.reflect(topic)
     assert list(done.sources) == shown
     assert "hidden" not in done.content
     for id_ in [memory.id for memory in house.memories() if memory.status in ("quarantined", "archived")]:
         house.change(id_, status="active")
-    assert "hidden0" in mesh.reflect(topic).content, "the control"
+    mesh.add("The deploys of this moment are valid.", {"valid_until": "2026-01-01T00:00:00.000Z"})
+    control = mesh.reflect(topic).content
+    assert "hidden0" in control
+    assert "of this moment" in control
 
 
 def test_reflections_are_read_only_when_asked_for(house: House, mesh: MemoryMesh) -> None:
@@ -262,6 +266,21 @@ def test_erasing_a_source_removes_its_sentences_and_their_past(house: House, emb
     mesh.erase(ids[1])
     assert done.memory_id in mesh.erase(ids[2]).memories
     assert mesh.get_all() == []
+    assert house.sound()
+
+
+@pytest.mark.req("MESH-011")
+@pytest.mark.parametrize(("topic", "left"), [("zanzibar deploys", False), ("reviewer of a deploy", True)])
+def test_a_topic_stays_only_if_the_statements_that_are_left_have_its_words(
+    house: House, mesh: MemoryMesh, topic: str, left: bool
+) -> None:
+    ids = stored(mesh)
+    done = mesh.reflect(topic)
+    assert house.memory(str(done.memory_id)).metadata["topic"] == topic
+    mesh.erase(ids[0])
+    memory = house.memory(str(done.memory_id))
+    assert (memory.metadata.get("topic") == topic, "topic" in memory.metadata) == (left, left)
+    assert rows_with(house, "zanzibar") == []
     assert house.sound()
 
 

@@ -227,11 +227,14 @@ def _without_sources(context: Context, memory: Memory, ids: Set[str]) -> _Revise
 
 def _without_statements(context: Context, memory: Memory, statements: Sequence[Statement]) -> _Revised:
     """Write a reflection anew with the statements that are left. Its vector, of the erased words too, is computed later."""
-    ms, content = context.clock(), learning.render(statements)
+    ms, content, language = context.clock(), learning.render(statements), context.options.stemmer_language
+    metadata, keywords = {**memory.metadata, "statements": learning.as_metadata(statements)}, tokens(content, language=language)
+    # The words of the topic may be those of the erased memory.
+    if not set(tokens(str(metadata.get("topic", "")), language=language)) <= set(keywords):
+        del metadata["topic"]
     newer = replace(
-        memory, content=content, metadata={**memory.metadata, "statements": learning.as_metadata(statements)},
+        memory, content=content, metadata=metadata, keywords=keywords, vector=None, pending=memory.vector is not None,
         sources=[id_ for id_ in memory.sources if any(id_ in one.sources for one in statements)],
-        keywords=tokens(content, language=context.options.stemmer_language), vector=None, pending=memory.vector is not None,
         fingerprint=None, revision=1, salt=context.ids.salt(), updated_at=iso(ms),
     )  # fmt: skip
     passages = [Key(Kind.PASSAGE, id_) for id_ in context.store.ids(Kind.PASSAGE, equals("ref", memory.id))]

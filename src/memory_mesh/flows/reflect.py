@@ -19,9 +19,11 @@ from memory_mesh.core.learning import ReflectionResult, SourceText, Statement, n
 from memory_mesh.core.model import (
     ANYTHING,
     Compare,
+    IsNull,
     Kind,
     Memory,
     MemoryType,
+    Or,
     Reach,
     Status,
     Value,
@@ -110,14 +112,17 @@ def _checked(context: Context, task: Task, topic: object, lookback: object, incl
 
 def _find(context: Context, task: Task) -> tuple[list[Memory], list[SourceText]]:
     """Return the memories to reflect on, most relevant or newest first, and their texts."""
-    where: Where = ANYTHING if task.include_reflections else Compare("memory_type", "<>", MemoryType.REFLECTION)
+    where: Where = Or((IsNull("valid_until"), Compare("valid_until", ">=", iso(context.clock()))))
+    if not task.include_reflections:
+        where = all_of(where, Compare("memory_type", "<>", MemoryType.REFLECTION))
     if task.topic is None:
         memories = search.get_all(context, limit=task.lookback, where=where)
         return memories, [_source_text(memory, 1.0) for memory in memories]
     filter_ = None if task.include_reflections else "memory_type <> 'reflection'"  # for the audit chain
     request = search.Request(query=task.topic, limit=task.lookback, mode="recall", where=where, filter=filter_)
-    scores = {result.id: result.score for result in search.search(context, request, use_cache=False)}
-    relevant = {hit.result.id for hit in search.explain(context, replace(request, mode="precise")).answers}
+    results = search.search(context, request, use_cache=False)
+    scores = {result.id: result.score for result in results}
+    relevant = {result.id for result in search.precise(context, results)}
     # A topic is shorter than a question, and a precise search finds little for it: a memory with its words is relevant too.
     topic = set(tokens(task.topic, language=context.options.stemmer_language))
     rows = {row.id: row for row in intact(context, context.store.get(Kind.MEMORY, list(scores)).values())}

@@ -231,6 +231,14 @@ def search(context: Context, request: Request, *, use_cache: bool = True) -> lis
     return [result.copied() for result in results]
 
 
+def precise(context: Context, results: Sequence[SearchResult]) -> list[SearchResult]:
+    """Return those of a search's results, best first, that a precise search returns too."""
+    from memory_mesh.core.search.ranker import min_scores
+
+    by_mode = min_scores(results[0].score) if results and context.options.ranker == "learnt" else {}
+    return [result for result in results if result.score >= by_mode.get("precise", 0.0)]
+
+
 def explain(context: Context, request: Request) -> Explanation:
     """Run the same search and return it with its reasons. It does not count as a use of the results."""
     _check(request)
