@@ -36,6 +36,21 @@ def test_a_reflection_that_quotes_session_memories_ends_with_the_session(house: 
 
 
 @pytest.mark.req("MESH-026")
+def test_skills_of_the_session_end_with_it_and_others_stay(house: House) -> None:
+    mesh = house.mesh(session_id="s1")
+    kept = [mesh.ingest_skill(f"name;{type_};\nintent;Deploy the site.;", {"type": type_}).id for type_ in ("global", "agent")]
+    other = house.mesh(session_id="s2").ingest_skill("name;other;\nintent;Deploy the site.;", {"type": "session"})
+    own = mesh.ingest_skill("name;own;\nintent;Deploy the site.;", {"type": "session"})
+    assert {skill.id for skill in mesh.list_skills()} == {own.id, *kept}
+    assert mesh.end_session("s1").archived == (own.id,)
+    assert {skill.id for skill in mesh.list_skills()} == {*kept}
+    assert [skill.id for skill in house.mesh(session_id="s2").list_skills() if skill.id not in kept] == [other.id]
+    assert mesh.get_skill(own.id).status == "archived"
+    assert mesh.history(own.id)[-1].why == "the session ended"
+    assert house.sound()
+
+
+@pytest.mark.req("MESH-026")
 def test_each_archived_memory_has_a_block_and_the_chain_is_sound(house: House) -> None:
     mesh = house.mesh(session_id="s1")
     turns = {mesh.add(f"turn {n}", {"type": "session"}).id for n in range(3)}
@@ -87,7 +102,7 @@ def test_a_text_said_again_after_the_end_is_a_new_memory(house: House) -> None:
 
 
 def test_a_long_session_ends_in_several_writes(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("memory_mesh.flows.conversations._ARCHIVED_AT_ONCE", 2)
+    monkeypatch.setattr("memory_mesh.flows.archive._AT_ONCE", 2)
     mesh = house.mesh(session_id="s1")
     mesh.add_many([f"turn {n}" for n in range(5)], {"type": "session"})
     assert len(mesh.end_session("s1").archived) == 5

@@ -1,6 +1,7 @@
 """Text basics that several packages share.
 
-Token counts, regular expressions compiled on first use, URLs without their passwords, invisible characters, terminal escapes.
+Token counts, sentences, regular expressions compiled on first use, URLs without their passwords, invisible characters, escapes of
+terminals.
 """
 
 import re
@@ -30,6 +31,15 @@ def shortened(text: str, max_chars: int) -> str:
     while cut and (_BELONGS.match(text, cut) or text[cut - 1] == "\u200d"):
         cut -= 1
     return text[:cut] + _CUT_MARK if cut else _CUT_MARK.strip()[:max_chars]
+
+
+def split_sentences(text: str) -> Iterator[str]:
+    """Yield the sentences of a text, each with the quotes and brackets that close it. A line is a sentence too."""
+    start = 0
+    for end in _BETWEEN_SENTENCES.finditer(text):
+        yield text[start : end.start()] + end.group().rstrip()
+        start = end.end()
+    yield text[start:]
 
 
 class LazyRegex:
@@ -63,6 +73,7 @@ class LazyRegex:
 
 _CUT_MARK = " …"
 _SENTENCE_END = LazyRegex(r"(?<=[.!?])(?=\s)|(?<=[。！？])(?!\Z)|(?=\n)")
+_BETWEEN_SENTENCES = LazyRegex(r"(?<=[.!?…])[\"'”’)\]]*\s+(?=\S)|(?<=[。！？])|\n+")
 _WORD_END = LazyRegex(r"(?<=\S)(?=\s)")
 # What belongs to the character before it: accents, variation selectors, joiners, skin tones.
 _BELONGS = LazyRegex(r"[\u0300-\u036f\u20e3\ufe0e\ufe0f\u200d\U0001f3fb-\U0001f3ff]")

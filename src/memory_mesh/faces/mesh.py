@@ -206,10 +206,10 @@ class Mesh(Learning, Auditing):
         return erase.erase_all(self._context(), {**scope, "memory_type": memory_type})
 
     def end_session(self, session_id: str) -> EndedSession:
-        """Archive the memories of type `session` that this agent stored in a session, and return their ids.
+        """Archive the memories and skills of type `session` that this agent stored in a session, and return their ids.
 
-        Memories of other types stay active. A session that ended already has nothing left to archive. Raises `NotFound` if
-        this agent has no memory of the session.
+        Those of other types stay active. A session that ended already has nothing left to archive. Raises `NotFound` if
+        this agent has no memory and no skill of the session.
         """
         from memory_mesh.flows.conversations import end_session
 

@@ -2,13 +2,13 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import partial
 
 from memory_mesh.core import model
 from memory_mesh.core.errors import EmbeddingError, InvalidInput, MemoryMeshError, NotFound, shown
 from memory_mesh.core.intake import NewText
 from memory_mesh.core.learning import LESSON_TAG
 from memory_mesh.core.model import (
+    CONTENTS,
     Compare,
     EndedSession,
     HealthStatus,
@@ -18,19 +18,17 @@ from memory_mesh.core.model import (
     MemoryType,
     Not,
     Or,
-    Row,
     SearchResult,
     Status,
     Where,
     all_of,
-    batches,
     equals,
     iso,
 )
 from memory_mesh.core.search import Query
 from memory_mesh.core.text import shown_url
 from memory_mesh.flows import embed, write
-from memory_mesh.flows.chains import own_audit_rows
+from memory_mesh.flows.archive import archive
 from memory_mesh.flows.context import Context, Plan, check_texts, commit, count_by_status, intact
 from memory_mesh.flows.embed import Vectors
 from memory_mesh.flows.filters import text_of
@@ -38,7 +36,6 @@ from memory_mesh.flows.prepare import prepare
 from memory_mesh.flows.search import Request, is_readable, readable, search
 
 _NEAREST = 20  # candidates of each channel that are compared with a new interaction
-_ARCHIVED_AT_ONCE = 500
 _LESSON = equals("memory_type", MemoryType.LESSON)
 _TAGGED = In("tags", (LESSON_TAG,))
 
@@ -120,36 +117,23 @@ def _injectable(context: Context) -> Where:
 
 
 def end_session(context: Context, session_id: str) -> EndedSession:
-    """Archive the reader's memories of type `session` of a session, and the reflections drawn from them. Raise `NotFound` if
-    nothing was ever stored in it."""
+    """Archive the reader's memories and skills of type `session` of a session, and the reflections and skills drawn from them.
+    Raise `NotFound` if nothing was ever stored in it."""
     check_texts(session_id=session_id)
     context.check_enabled()
     own = replace(context, reader=replace(context.reader, session_id=session_id))
     theirs = all_of(equals("session_id", session_id), model.visible_to(own.reader))
-    if not context.store.count(Kind.MEMORY, theirs):
+    if not any(context.store.count(kind, theirs) for kind in CONTENTS):
         what = f"no memories of session {shown(session_id)} for agent {context.reader.agent_id}"
         raise NotFound(what, remedy="check the name of the session, the agent and the user")
-    drawn = all_of(equals("memory_type", MemoryType.REFLECTION), equals("reach", model.Reach.SESSION))
-    ending = model.Or((equals("memory_type", MemoryType.SESSION), drawn))
-    active = all_of(theirs, ending, equals("status", Status.ACTIVE))
-    ids = context.store.ids(Kind.MEMORY, active)
-    archived = (commit(own, partial(_plan_archiving, own, batch)) for batch in batches(ids, _ARCHIVED_AT_ONCE))
-    return EndedSession(session_id=session_id, archived=tuple(id_ for batch in archived for id_ in batch))
-
-
-def _plan_archiving(context: Context, ids: list[str]) -> Plan[list[str]]:
-    partition = model.partition(context.reader.user_id, context.reader.agent_id)
-    seen, ms, entries = {partition: context.store.version(partition)}, context.clock(), []
-    rows: list[Row] = []
-    stored = (Memory.of(row) for row in intact(context, context.store.get(Kind.MEMORY, ids).values()))
-    memories = [memory for memory in stored if memory.status == Status.ACTIVE]
-    for memory in memories:
-        newer, change, entry = write.revise(
-            context, ms, memory, action="archive", why="the session ended", status=Status.ARCHIVED.value
-        )
-        rows += [newer.row(replaces=memory.revision), change]
-        entries.append(entry)
-    return Plan([memory.id for memory in memories], [*rows, *own_audit_rows(context, entries)], seen=seen)
+    within = equals("reach", model.Reach.SESSION)
+    drawn = {Kind.MEMORY: all_of(equals("memory_type", MemoryType.REFLECTION), within), Kind.SKILL: within}
+    archived: list[str] = []
+    for kind in CONTENTS:
+        ending = Or((equals("memory_type", MemoryType.SESSION), drawn[kind]))
+        ids = context.store.ids(kind, all_of(theirs, ending, equals("status", Status.ACTIVE)))
+        archived += archive(own, kind, ids, lambda memory: "the session ended")
+    return EndedSession(session_id=session_id, archived=tuple(archived))
 
 
 # --- health ---

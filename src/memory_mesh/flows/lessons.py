@@ -20,6 +20,7 @@ from memory_mesh.core.learning import Distilled, LessonBlock, LessonContext, Ski
 from memory_mesh.core.model import Block, Compare, In, Kind, Memory, MemoryType, Reach, Reader, Status, Value, all_of, equals, iso
 from memory_mesh.core.safety import BASE_TRUST, Source
 from memory_mesh.flows import receipts, usage, write
+from memory_mesh.flows.archive import archive
 from memory_mesh.flows.chains import new_entry, own_audit_rows
 from memory_mesh.flows.context import Context, Plan, check_texts, commit, find_memory, intact, require_memory
 from memory_mesh.flows.embed import Vectors, passage_rows
@@ -112,21 +113,13 @@ def archive_old(context: Context) -> list[str]:
     old = all_of(
         equals("user_id", context.reader.user_id), _LESSON, equals("status", Status.ACTIVE), Compare("created_at", "<", cutoff)
     )
-    ids = context.store.ids(Kind.MEMORY, old)
-    return [id_ for id_ in ids if commit(context, partial(_plan_archiving, context, id_, cutoff))]
 
+    def reason(memory: Memory) -> str | None:
+        seen_at = usage.with_counts(context, [memory])[0].last_accessed or memory.created_at
+        seen = memory.pinned or max(seen_at, memory.last_observed or "") >= cutoff
+        return None if seen else f"not seen for {context.options.lesson_retention_days} days"
 
-def _plan_archiving(context: Context, memory_id: str, cutoff: str) -> Plan[bool]:
-    memory = find_memory(context, memory_id, any_reader=True)
-    if memory is None:
-        return Plan(answer=False)
-    seen = {memory.partition: context.store.version(memory.partition)}
-    seen_at = usage.with_counts(context, [memory])[0].last_accessed or memory.created_at
-    if memory.status != Status.ACTIVE or memory.pinned or max(seen_at, memory.last_observed or "") >= cutoff:
-        return Plan(answer=False)
-    why = f"not seen for {context.options.lesson_retention_days} days"
-    plan = write.plan_revision(context, memory, action="archive", why=why, status=Status.ARCHIVED.value)
-    return Plan(answer=True, puts=plan.puts, deletes=plan.deletes, seen=seen)
+    return archive(context, Kind.MEMORY, context.store.ids(Kind.MEMORY, old), reason)
 
 
 def _store(

@@ -8,7 +8,6 @@ import os
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any
 
 from memory_mesh.core import learning, model
@@ -37,13 +36,14 @@ from memory_mesh.core.model import (
 )
 from memory_mesh.core.search import tokens
 from memory_mesh.flows import receipts, write
+from memory_mesh.flows.archive import archive
 from memory_mesh.flows.chains import own_audit_rows
 from memory_mesh.flows.context import Context, Plan, check_texts, commit, find_memory, intact, require_memory
 from memory_mesh.flows.embed import Vectors, embed_query
 from memory_mesh.flows.search import checked_limit, checked_query, readable
 
 _SCOPE = ("memory_type", "reach", "session_id", "project")
-_YAMO_LINE = re.compile(r"^([ \t]*(\w+)[ \t]*;)([^\n]+)", flags=re.MULTILINE)
+_KEY_AND_VALUE = re.compile(r"^([ \t]*(\w+)[ \t]*;)([^\n]+)", flags=re.MULTILINE)
 _FIXED = ("agent_id", "session_id", "turn")  # columns that a new revision does not change
 
 
@@ -123,7 +123,7 @@ def _redacted(redact: Callable[[str], str], text: str) -> str:
         masked = redact(cue + found[3])
         return found[1] + masked.removeprefix(cue) if masked.startswith(cue) else found[0]
 
-    return _YAMO_LINE.sub(line, redact(text))
+    return _KEY_AND_VALUE.sub(line, redact(text))
 
 
 def store(
@@ -310,15 +310,11 @@ def prune(context: Context, threshold: object) -> PruneResult:
     """Archive the visible skills whose reliability is below a threshold. None is erased."""
     lowest = fraction("threshold", threshold)
     ids = [skill.id for skill in _active(context) if learning.is_pruned(skill, lowest)]
-    archived = tuple(id_ for id_ in ids if commit(context, partial(_plan_archiving, context, id_, lowest)))
+
+    def reason(skill: Memory) -> str | None:
+        if not isinstance(skill, Skill) or not learning.is_pruned(skill, lowest):
+            return None  # used meanwhile
+        return f"its reliability {learning.reliability_of(skill):g} is below {lowest:g}"
+
+    archived = tuple(archive(context, Kind.SKILL, ids, reason))
     return PruneResult(pruned_count=len(archived), total_remaining=len(_active(context)), ids=archived)
-
-
-def _plan_archiving(context: Context, skill_id: str, lowest: float) -> Plan[bool]:
-    seen = {name: context.store.version(name) for name in model.partitions(context.reader)}
-    skill = find_memory(context, skill_id, kinds=(Kind.SKILL,))
-    if not isinstance(skill, Skill) or skill.status != Status.ACTIVE or not learning.is_pruned(skill, lowest):
-        return Plan(answer=False)  # erased, archived or used meanwhile
-    why = f"its reliability {learning.reliability_of(skill):g} is below {lowest:g}"
-    plan = write.plan_revision(context, skill, action="archive", why=why, status=Status.ARCHIVED.value)
-    return Plan(answer=True, puts=plan.puts, deletes=plan.deletes, seen=seen)

@@ -353,10 +353,10 @@ class AsyncMemoryMesh:
         Raises `InvalidInput` if no scope is given, or if `user_id` is not the user of this mesh.
         """
     async def end_session(self, session_id: str) -> EndedSession:
-        """Archive the memories of type `session` that this agent stored in a session, and return their ids.
+        """Archive the memories and skills of type `session` that this agent stored in a session, and return their ids.
 
-        Memories of other types stay active. A session that ended already has nothing left to archive. Raises `NotFound` if
-        this agent has no memory of the session.
+        Those of other types stay active. A session that ended already has nothing left to archive. Raises `NotFound` if
+        this agent has no memory and no skill of the session.
         """
     async def forget(self, *, user_id: str, verify: bool = False) -> Forgotten:
         """Erase everything of a user for good: memories and skills of every agent and session, searches and idempotency keys.

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 
 from memory_mesh.core.model import MemoryRecord, MemoryType
+from memory_mesh.core.text import split_sentences
 
 
 def _words(text: str) -> frozenset[str]:
@@ -26,7 +27,6 @@ _TOKEN = re.compile(
     r"|[^\s\w.!?¡¿\"'()\[\]{}…。！？、，；：「」『』（）-]|_"
 )
 _HEADLINE = re.compile(r"(?:[^\W\d_]+: )?[^\W\d_]+(?: [^\W\d_]+){3,}[.!?]*")  # perhaps after a label
-_SENTENCE_END = re.compile(r"(?<=[.!?])\s+|[。！？]|\n+")
 _QUOTES = str.maketrans({"’": "'", "‘": "'", "“": '"', "”": '"', "„": '"', "«": '"', "»": '"', "−": "-", "–": "-", "—": "-"})
 
 _POLITE = re.compile(
@@ -110,7 +110,7 @@ def _sentences(text: str) -> Iterator[list[str]]:
     lines = (" ".join(line.split()) for line in unicodedata.normalize("NFC", text).translate(_QUOTES).splitlines())
     plain = _POLITE.sub("", "\n".join(filter(None, lines)))
     capitals = plain.isupper()
-    for sentence in _SENTENCE_END.split(plain):
+    for sentence in split_sentences(plain):
         headline = sentence.istitle() and _HEADLINE.fullmatch(sentence)
         found = _TOKEN.findall(sentence.lower() if capitals or headline else sentence)
         words = list(_with_long_forms(_without_articles(found)))

@@ -14,13 +14,12 @@ from typing import Self
 from memory_mesh.core.model import Memory, MemoryType, Value, Vector
 from memory_mesh.core.reprs import short_repr
 from memory_mesh.core.search import tokens
-from memory_mesh.core.text import LazyRegex, shortened
+from memory_mesh.core.text import shortened, split_sentences
 
 MIN_COSINE, MIN_OVERLAP, MIN_SHARED = 0.6, 0.4, 2  # of two memories of one theme: their vectors, or their words
 _MIN_WORDS = 3  # of a sentence
 _MIN_GROUNDED = 1 / 3  # of the words of a model's statement
 _MAX_SENTENCE, _MAX_SENTENCES = 400, 200  # characters of a sentence, sentences of a memory
-_SENTENCE_END = LazyRegex(r"(?<=[.!?…])[\"'”’)\]]*\s+(?=\S)|(?<=[。！？])|\n+")
 _QUESTION = ("?", "？")
 
 
@@ -120,11 +119,7 @@ def similar(found: Sequence[SourceText], themes: Sequence[int], cited: Set[int])
 
 def sentences(text: str) -> list[str]:
     """Split a text into sentences. Lines are sentences too; a long one is shortened."""
-    parts, start = list[str](), 0
-    for end in _SENTENCE_END.finditer(text):
-        parts.append(text[start : end.start()] + end.group().rstrip())
-        start = end.end()
-    every = (" ".join(part.split()) for part in [*parts, text[start:]])
+    every = (" ".join(part.split()) for part in split_sentences(text))
     return [shortened(part, _MAX_SENTENCE) for part in every if part][:_MAX_SENTENCES]
 
 

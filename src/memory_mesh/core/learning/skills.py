@@ -9,6 +9,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
+from itertools import takewhile
 from typing import Self
 
 from memory_mesh.core.audit.wire import wire_value
@@ -16,7 +17,7 @@ from memory_mesh.core.checks import fraction, whole_number
 from memory_mesh.core.errors import InvalidInput
 from memory_mesh.core.model import Memory, Reach, Reader, Skill, Value, parse_time, reach_of
 from memory_mesh.core.reprs import short_repr
-from memory_mesh.core.text import shortened
+from memory_mesh.core.text import shortened, split_sentences
 
 FILE = "SKILL.md"
 EXTENSIONS = (".md", ".yamo")
@@ -31,8 +32,7 @@ _DIGITS = 10  # of a reliability: 0.7 - 0.2 - 0.2 must not be less than 0.3
 _MAX_NAME, _MAX_INTENT, _MAX_FRONTMATTER = 200, 300, 20_000
 _FRONTMATTER = re.compile(r"---[ \t]*\n(.*?\n)?(?:---|\.\.\.)[ \t]*(?:\n|\Z)", flags=re.DOTALL)
 _KEYS = re.compile(r"^[ \t]*(name|agent|intent|description|tags)[ \t]*[:;][ \t]*([^\n]*?)[ \t;]*$", flags=re.MULTILINE | re.I)
-_YAMO_LINE = re.compile(r"\s*[A-Za-z_]\w*[ \t]*[:;][^\n]*;[ \t]*(?:\n|\Z)|\s*[A-Za-z_]\w*:[ \t]*\n[ \t]+\S[^\n]*;")
-_SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[^a-z])|(?<=[。！？])")
+_FIRST_LINE = re.compile(r"\s*[A-Za-z_]\w*[ \t]*[:;][^\n]*;[ \t]*(?:\n|\Z)|\s*[A-Za-z_]\w*:[ \t]*\n[ \t]+\S[^\n]*;")
 _YAML_NULL = ("", "~", "null", "Null", "NULL")
 _EXPECTED = "YAMO keys such as `name;deploy;` and `intent;Deploy the site.;`, or YAML frontmatter with name and description"
 
@@ -162,7 +162,7 @@ def read_skill(text: str, given: Mapping[str, Value], default_name: str | None =
 def is_skill_text(text: str) -> bool:
     """Return whether a text begins as a skill does: with frontmatter, or with a YAMO key. Other files are documentation."""
     plain = text.removeprefix("\ufeff").replace("\r\n", "\n")
-    return plain.startswith("---\n") or _YAMO_LINE.match(plain) is not None
+    return plain.startswith("---\n") or _FIRST_LINE.match(plain) is not None
 
 
 def skill_files(paths: Iterable[str]) -> list[str]:
@@ -180,8 +180,10 @@ def default_name(path: str) -> str:
 
 def first_sentence(text: str) -> str:
     """Return the first sentence of a text on one line, shortened if it is very long."""
-    line = " ".join(text.strip().partition("\n\n")[0].split())
-    return shortened(_SENTENCE_END.split(line, maxsplit=1)[0], _MAX_INTENT)
+    first, *more = split_sentences(" ".join(text.strip().partition("\n\n")[0].split()))
+    for part in takewhile(lambda part: part[:1].islower(), more):  # what follows an abbreviation
+        first = f"{first} {part}"
+    return shortened(first, _MAX_INTENT)
 
 
 def _frontmatter(text: str) -> tuple[dict[str, object], int]:
@@ -196,7 +198,7 @@ def _frontmatter(text: str) -> tuple[dict[str, object], int]:
     import yaml  # slow to load, and most texts have no frontmatter
 
     try:
-        # Every scalar stays a text: a name such as `on` or `2026-01-01` is no other type, and no converter can fail.
+        # Every scalar stays a text: a name such as `on` or `2026-01-01` is not read as another type, and no converter can fail.
         values = yaml.load(found[1] or "", Loader=yaml.BaseLoader)  # noqa: S506  (makes texts, lists and mappings only)
     except (yaml.YAMLError, ValueError, OverflowError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
