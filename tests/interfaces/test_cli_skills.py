@@ -95,7 +95,19 @@ def test_a_file_that_is_no_skill_is_one_line_and_stores_nothing(cli: Cli, skill_
         said = cli("ingest-skill", "--file", path)
         assert (said.code, len(said.err.splitlines())) == (INVALID, 1)
     assert "--file" in cli("ingest-skill", SKILL, "--file", "deploy.yamo").err
+    hint = "a file is read by `memory-mesh ingest-skill --file FILE`"
+    assert hint in cli("ingest-skill", "deploy.yamo").err
+    assert hint not in cli("ingest-skill", "name;deploy;").err
+    assert hint not in cli("ingest-skill", "--file", "notes.md").err
     assert json.loads(cli("list-skills", "--json").out)["count"] == 1
+
+
+def test_the_help_says_that_a_file_replaces_the_text(cli: Cli) -> None:
+    shown = " ".join(cli("ingest-skill", "--help").out.split())
+    assert "[TEXT]" in shown
+    assert "required without --file" in shown
+    control = cli("extract", "--help").out.partition("\n\n")[0]
+    assert (control.split()[-1], "required without" in control) == ("TEXT", False)
 
 
 def test_the_folders_of_the_settings_are_read_and_faults_are_named(cli: Cli, skill_id: str, monkeypatch) -> None:

@@ -575,9 +575,13 @@ COMMANDS = _commands()
 def parameters(command: str) -> list[Parameter]:
     """Return every parameter that a command accepts: its own and those of its variants, each once, and the common ones."""
     entries = COMMANDS[command]
-    own = {one.word for one in entries[0].parameters}
-    # What only a variant requires, the command by itself does not.
-    known = {one.word: one if one.word in own else replace(one, required=False) for entry in entries for one in entry.parameters}
+    known = {one.word: one for entry in entries for one in entry.parameters}
+    for word, one in known.items():
+        # What a variant does not require, the command does not.
+        without = [entry for entry in entries if not any(own.word == word and own.required for own in entry.parameters)]
+        if one.required and without:
+            about = f"{one.help}; required without {without[0].switch}" if entries[0] not in without else one.help
+            known[word] = replace(one, required=False, help=about)
     for entry in entries:
         if entry.switch and entry.switch not in known:
             known[entry.switch] = Parameter(entry.switch.removeprefix("--"), entry.summary, kind=Kind.SWITCH, default=False)

@@ -35,6 +35,7 @@ _KEYS = re.compile(r"^[ \t]*(name|agent|intent|description|tags)[ \t]*[:;][ \t]*
 _FIRST_LINE = re.compile(r"\s*[A-Za-z_]\w*[ \t]*[:;][^\n]*;[ \t]*(?:\n|\Z)|\s*[A-Za-z_]\w*:[ \t]*\n[ \t]+\S[^\n]*;")
 _YAML_NULL = ("", "~", "null", "Null", "NULL")
 _EXPECTED = "YAMO keys such as `name;deploy;` and `intent;Deploy the site.;`, or YAML frontmatter with name and description"
+_FROM_FILE = "a file is read by `memory-mesh ingest-skill --file FILE`"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,7 +154,8 @@ def read_skill(text: str, given: Mapping[str, Value], default_name: str | None =
     texts = {key: _scalar(key, given.get(key) or written.get(key)) for key in ("name", "agent", "intent", "description")}
     name, intent = texts["name"] or texts["agent"] or default_name, texts["intent"] or texts["description"]
     if not name or not intent:
-        raise InvalidInput(f"the skill has no {'intent' if name else 'name'}", expected=_EXPECTED)
+        remedy = _FROM_FILE if not written and len(text.split()) == 1 else ""
+        raise InvalidInput(f"the skill has no {'intent' if name else 'name'}", expected=_EXPECTED, remedy=remedy)
     if len(name) > _MAX_NAME:
         raise InvalidInput(f"the name of the skill has {len(name):,} characters", expected=f"at most {_MAX_NAME}")
     return SkillText(name=name, intent=intent, description=texts["description"], tags=tuple(dict.fromkeys(tags)))
