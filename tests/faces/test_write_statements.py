@@ -14,7 +14,7 @@ from memory_mesh import MemoryMesh
 from memory_mesh.core.audit import Sound
 from memory_mesh.core.errors import ModelMismatch
 from memory_mesh.core.model import Kind
-from memory_mesh.stores.base import dumped_texts, loaded_texts
+from memory_mesh.stores.base import decode_json, dumped_texts
 
 from .test_search_statements import opened, statements
 
@@ -101,5 +101,7 @@ def test_an_add_after_another_connection_wrote_to_the_partition_is_decided_again
 @given(st.lists(st.text(alphabet=st.characters(codec="utf-8") | st.sampled_from('"\\\n,\u2028é')), max_size=4))
 def test_a_list_of_texts_is_stored_as_json(texts: list[str]) -> None:
     assert dumped_texts(texts) == json.dumps(texts, ensure_ascii=False, separators=(",", ":"))
-    for text in (dumped_texts(texts), json.dumps(texts), json.dumps([*texts, 1], indent=1), '["a",1,"b"]'):
-        assert loaded_texts(text) == json.loads(text)
+    for text in (dumped_texts(texts), json.dumps(texts), json.dumps([*texts, 1], indent=1), f" {json.dumps({'a': texts})}\n"):
+        assert decode_json(text) == json.loads(text)
+        with pytest.raises(json.JSONDecodeError, match="Extra data"):
+            decode_json(f"{text}]")

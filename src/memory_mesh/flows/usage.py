@@ -70,7 +70,7 @@ def with_counts(context: Context, records: Sequence[Record]) -> list[Record]:
     """Return the memories with the usage counts that are not written yet added to the stored ones."""
     found = context.state.usage.found
     return [
-        one.copied(access_count=one.access_count + new.times, last_accessed=new.at) if (new := found.get(one.id)) else one
+        one.changed(access_count=one.access_count + new.times, last_accessed=new.at) if (new := found.get(one.id)) else one
         for one in records
     ]
 

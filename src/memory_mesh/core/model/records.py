@@ -113,9 +113,15 @@ class MemoryRecord:
 
     def copied(self, **changes: Any) -> Self:
         """Return a copy with some fields changed. Its lists and objects are copies too."""
-        return _with_dict(type(self), {**{name: _copied(value) for name, value in vars(self).items()}, **changes})
+        values = {name: _copied(value) if isinstance(value, _CONTAINERS) else value for name, value in vars(self).items()}
+        return _with_dict(type(self), {**values, **changes})
+
+    def changed(self, **changes: Any) -> Self:
+        """Return the same with some fields changed. Its other lists and objects are not copied."""
+        return _with_dict(type(self), {**vars(self), **changes})
 
 
+_CONTAINERS = (dict, list)
 _MUTABLE = (("metadata", dict), ("tags", list), ("supersedes", list), ("sources", list), ("redactions", dict))
 
 
@@ -167,7 +173,11 @@ class SearchResult(MemoryRecord):
     @classmethod
     def of(cls, row: Row, score: float, similarity: float | None = None, passage: Passage | None = None) -> Self:
         """Make a result from the row of a memory."""
-        values: dict[str, Any] = {name: value for name, value in row.fields.items() if name in _SHOWN}
+        values: dict[str, Any] = {**row.fields}
+        for name in _HIDDEN:
+            values.pop(name, None)
+        if not values.keys() <= _SHOWN:  # fields of another program
+            values = {name: value for name, value in values.items() if name in _SHOWN}
         values["score"], values["similarity"], values["passage"] = score, similarity, passage
         return cls.from_fields(row, values)
 
@@ -467,7 +477,7 @@ class Meta:
 _PUBLIC = frozenset(f.name for f in fields(MemoryRecord))
 _FIELDS = {kind: frozenset(column.name for column in fields_of(kind)) for kind in CONTENTS}
 _REQUIRED = {kind: frozenset(REQUIRED[kind]) for kind in CONTENTS}
-_SHOWN = _PUBLIC & _FIELDS[Kind.MEMORY]
+_SHOWN, _HIDDEN = _PUBLIC & _FIELDS[Kind.MEMORY], sorted(_FIELDS[Kind.MEMORY] - _PUBLIC)
 
 
 def _row(record: Any, kind: Kind, partition: str, replaces: int = 0) -> Row:

@@ -223,7 +223,7 @@ class Row:
     def from_fields(cls, **fields: object) -> "Row":
         """Make a row of all its fields. The generated `__init__` takes four times as long."""
         row = cls.__new__(cls)
-        row.__dict__.update(fields)
+        object.__setattr__(row, "__dict__", fields)  # it is frozen
         return row
 
     @property

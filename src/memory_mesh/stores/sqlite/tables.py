@@ -32,7 +32,7 @@ from memory_mesh.core.model import (
     Vector,
     fields_of,
 )
-from memory_mesh.stores.base import dumped_texts, encode_json, loaded_texts
+from memory_mesh.stores.base import decode_json, dumped_texts, encode_json
 from memory_mesh.stores.sqlite import moves
 
 VERSION = 7
@@ -349,8 +349,8 @@ def _encoded(row: Row, layout: Layout) -> list[Any]:
 
 # How a stored value is read back, by type; other types need no conversion.
 _READERS: Mapping[Type, Callable[[Any], Value]] = {
-    Type.TEXTS: loaded_texts,
-    Type.JSON: json.loads,
+    Type.TEXTS: lambda text: [] if text == "[]" else decode_json(text),  # most lists are empty
+    Type.JSON: decode_json,
     Type.BOOL: bool,
 }
 
@@ -391,17 +391,17 @@ def rows_of(kind: Kind, cursor: Iterable[Sequence[Any]]) -> list[Row]:
     """Return the rows of a query that selects the columns of `reading_of`."""
     reading, rows = reading_of(kind), list[Row]()
     for id_, partition, created_at, revision, number, data, model, extra, sealed, used, *values in cursor:
-        more = json.loads(extra) if extra else {}
+        more = decode_json(extra) if extra else {}
         if type(revision) is not int or type(more) is not dict:  # edited by hand
             raise StoreCorrupt(f"the {kind} {shown(id_)} cannot be read: unexpected columns", remedy="restore a backup")
         for place, convert in reading.converted:
             if (value := values[place]) is not None:
                 values[place] = convert(value)
-        fields = more | {name: value for name, value in zip(reading.fields, values, strict=True) if value is not None}
+        fields = {name: value for name, value in zip(reading.fields, values, strict=True) if value is not None}
         row = Row.from_fields(
-            kind=kind, id=id_, partition=partition, created_at=created_at, revision=revision, number=number, fields=fields,
+            kind=kind, id=id_, partition=partition, created_at=created_at, revision=revision, number=number, fields=more | fields if more else fields,
             vector=Vector(model, data) if data is not None and model is not None else None, replaces=0,
-            sealed=_sealed(sealed) if sealed else None, used=Used.of(json.loads(used)) if used else None,
+            sealed=_sealed(sealed) if sealed else None, used=Used.of(decode_json(used)) if used else None,
         )  # fmt: skip
         rows.append(row)
     return rows
