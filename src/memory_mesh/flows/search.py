@@ -182,7 +182,7 @@ class Request:
 
     def with_filter(self, given: Filter | None) -> "Request":
         """Return the same request with a filter. Raise `InvalidFilter` if it is not valid."""
-        return replace(self, where=where_of(given), filter=text_of(given))
+        return self if given is None else replace(self, where=where_of(given), filter=text_of(given))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,17 +24,12 @@ _ASCII = 128
 
 
 class GrowingArray:
-    """An array that grows at its end, by doubling."""
+    """An array that grows at its end, by doubling. `values` are valid until it grows."""
 
-    __slots__ = ("_data", "size")
+    __slots__ = ("_data", "size", "values")
 
     def __init__(self, start: Array) -> None:
-        self._data, self.size = start, len(start)
-
-    @property
-    def values(self) -> Array:
-        """The values, valid until the array grows."""
-        return self._data[: self.size]
+        self._data, self.values, self.size = start, start, len(start)
 
     def extend(self, values: Array) -> None:
         self.grow(self.size + len(values), values)
@@ -47,7 +42,7 @@ class GrowingArray:
             self._data = larger
         if size > self.size:
             self._data[self.size : size] = value
-            self.size = size
+            self.size, self.values = size, self._data[:size]
 
 
 class Texts:

@@ -59,7 +59,7 @@ class Similarity:
         """Return the cosines of memories, by their best passage and by their own vector; 0 for -1 and without a vector."""
         if not self._space.passages:
             rows = self._space.rows.take(slots)
-            rows[slots < 0] = -1
+            np.copyto(rows, -1, where=slots < 0)
             own = self._all.take(rows) if self._all is not None else self._cosines_or_0(rows)
             return own, own
         memories = distinct(slots.reshape(-1))

@@ -164,7 +164,8 @@ class View:
         linked = self._linked.values.take(codes)
         if not linked.all():
             self._link(distinct(codes[~linked]))
-        return np.ascontiguousarray(self._around.values.take(slots, axis=0).T)
+        # As the type of indexes: numpy would convert any other for each use.
+        return self._around.values.take(slots, axis=0).T.astype(np.intp, order="C")
 
     def has_speaker(self, code: int) -> bool:
         """Return whether a readable memory has this speaker."""

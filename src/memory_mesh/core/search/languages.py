@@ -4,6 +4,7 @@ They are removed from queries, and only from those in that language: many are wo
 """
 
 import re
+from functools import lru_cache
 
 from memory_mesh.core.search.lexical import STOP_WORDS, tokens
 
@@ -56,6 +57,7 @@ _FUNCTION_WORDS = tuple(
 )
 
 
+@lru_cache(maxsize=8)  # a search asks twice
 def function_words(text: str) -> frozenset[str]:
     """Return the function words of the language, other than English, that a text is written in; empty for English."""
     words = frozenset(word.casefold() for word in _WORD.findall(text))

@@ -53,13 +53,15 @@ def speaker_roles(text: str) -> dict[str, float]:
 
     A query that refers to both rather asks for what "you" said: "I" is in most questions.
     """
-    asks_for_you = bool(_YOU.search(_NOT_YOU.sub(" ", text)))
+    asks_for_you = bool(_YOU.search(text) and _YOU.search(_NOT_YOU.sub(" ", text)))
     user = dict.fromkeys(_USER, _ALSO_I if asks_for_you else 1.0) if _I.search(text) else {}
     return user | dict.fromkeys(_ASSISTANT if asks_for_you else (), 1.0)
 
 
 def proper_names(text: str, *, language: str = "english") -> frozenset[str]:
     """Return the tokens of words that look like names: capitalised, within a sentence or in the possessive."""
+    if text.islower():
+        return frozenset()
     words = {*_INNER_WORD.findall(text), *_POSSESSIVE.findall(text)}
     names = (word for word in words if word[0].isupper() and word[1:].islower())
     return frozenset(token for word in names for token in tokens(word, language=language))

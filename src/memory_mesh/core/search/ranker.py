@@ -61,6 +61,7 @@ _MAY_BE_PENDING = slice(_AT["vectors"], _AT["vectors_session"] + 1)
 _EVIDENCE = [_ROW[name] for name in ("coverage_wide", "speaker", "when")]  # of an answer, where no vector is compared
 _MAXIMA_AT, _OF_BEST_AT = (np.array([_ROW[name] for name in names]) for names in (_MAXIMA, _OF_BEST))
 
+_CURVE = np.array(CALIBRATION)
 _MAX_DEVIATION = 4.0
 _SMALL_POOL = 10.0  # in a pool of this size a deviation counts half
 _LONGEST = 400.0  # keywords
@@ -241,7 +242,7 @@ class Model:
         scores = chance / (1 + np.exp(-bias - slope * log_odds(points)))
         # Learnt on memories of sessions; of others the scores are probabilities as they are.
         together = 1 - features.kinds[1 + KINDS.index("alone")] if calibrated else 0.0
-        return np.asarray(scores + together * (np.interp(scores, *CALIBRATION) - scores), np.float32)
+        return np.asarray(scores + together * (np.interp(scores, *_CURVE) - scores), np.float32)
 
     def _chance(self, features: Features, points: Signal) -> float:
         """Return the probability that the answer is in the pool."""
@@ -267,8 +268,9 @@ def features(pool: Pool) -> Features:
     if not size:
         return Features(rows, np.zeros(1 + len(KINDS), np.float32))
     signals = np.array([pool.signals[name] for name in _SIGNALS])
-    by_vectors = bool(signals[_AT["vectors"]].any())
-    if by_vectors and not signals[_MAY_BE_PENDING].all():
+    zero = signals == 0
+    by_vectors = not zero[_AT["vectors"]].all()
+    if by_vectors and zero[_MAY_BE_PENDING].any():
         for cosines in signals[_MAY_BE_PENDING]:
             _fill_pending(cosines)
     first, second = len(_DEVIATIONS), len(_DEVIATIONS) + len(_FRACTIONS)
@@ -284,7 +286,7 @@ def features(pool: Pool) -> Features:
     np.multiply(asked, rows[_ROW["vectors_before_fraction_of_best"]], out=by_cosine)
     # Only if memories have speakers does an unknown name mean that the query is about somebody else.
     stranger[:] = signals[_AT["stranger"]] * signals[_AT["speaker_known"]].max()
-    alone = 1 - np.count_nonzero(signals[_NEIGHBOURS_SPAN].any(axis=0)) / size
+    alone = 1 - (size - np.count_nonzero(zero[_NEIGHBOURS_SPAN].all(axis=0))) / size
     is_long = min(max((float(np.add.reduce(length)) / size - _TALK) / (_CHAT - _TALK), 0.0), 1.0)
     kinds, max_keywords = np.array((1, is_long, alone), np.float32), log1p(float(signals[_AT["keywords"]].max()))
     return Features(rows, kinds, by_vectors, pool.documents, max_keywords)
@@ -299,7 +301,8 @@ def log_odds(points: Signal) -> Signal:
     equals = np.count_nonzero(parts > 1 - _EQUAL) - 1
     rest = np.maximum(parts.sum() - equals - parts, _TINY)
     odds: Signal = np.log(np.maximum(parts, _TINY) / rest)
-    return np.clip(odds, -_MAX_LOG_ODDS, _MAX_LOG_ODDS, out=odds)
+    np.maximum(odds, -_MAX_LOG_ODDS, out=odds)  # `np.clip` takes three times as long as both
+    return np.minimum(odds, _MAX_LOG_ODDS, out=odds)
 
 
 def pool_features(features: Features, points: Signal) -> Signal:

@@ -398,8 +398,10 @@ def rows_of(kind: Kind, cursor: Iterable[Sequence[Any]]) -> list[Row]:
             if (value := values[place]) is not None:
                 values[place] = convert(value)
         fields = {name: value for name, value in zip(reading.fields, values, strict=True) if value is not None}
+        if more:
+            fields = more | fields
         row = Row.from_fields(
-            kind=kind, id=id_, partition=partition, created_at=created_at, revision=revision, number=number, fields=more | fields if more else fields,
+            kind=kind, id=id_, partition=partition, created_at=created_at, revision=revision, number=number, fields=fields,
             vector=Vector(model, data) if data is not None and model is not None else None, replaces=0,
             sealed=_sealed(sealed) if sealed else None, used=Used.of(decode_json(used)) if used else None,
         )  # fmt: skip
