@@ -1,0 +1,311 @@
+"""Claims from plain text without a language model: find the one statement that a short text makes.
+
+A wrong exclusive claim would supersede a true memory, so the rules prefer precision: the text as a whole has to match a form, the
+value has to be of the type of its attribute (a deadline is a date, an owner is a name), and no part may contain a word of doubt,
+hearsay, plan, condition or negation.
+"""
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+
+from memory_mesh.core.claims.phrases import (
+    DATE,
+    RELATIVE,
+    TYPES,
+    Attribute,
+    attribute,
+    entity,
+    is_fit,
+    is_name,
+    is_place,
+    is_someone,
+    word_set,
+)  # fmt: skip
+from memory_mesh.core.claims.tense import rewritten
+
+MAX_CHARS = 200  # a longer text is rarely one plain statement; this also bounds the time
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statement:
+    """A statement about a subject: the value of an attribute or a relation."""
+
+    subject: str
+    predicate: str
+    value: str
+    exclusive: bool = True  # only one value at a time can be true
+    starts: bool = False  # begins at the time of the text, or at `since`
+    ended: bool = False  # over at the time of the text
+    previous: str | None = None  # the value that this one replaces: "moved from A to B"
+    since: str | None = None  # the words of a beginning other than the time of the text: "last Monday"
+
+
+_NO_STATEMENT = re.compile(r"[?;…\"“”()\[\]{}<>|\n]|\.\.| [–—-]+ |--")
+_USERS, _ASSISTANTS = frozenset(("user", "human")), frozenset(("assistant", "ai", "bot", "model", "system"))
+_TURN = re.compile(r"([A-Za-z]\w*): (?=(?:I|We|My|Our)\b)")
+_LEAD = re.compile(r"(?:fyi|btw|by the way|note|update|correction|actually|for the record|reminder)[,:]? (?=\S)", re.IGNORECASE)
+
+
+def find_statement(text: str, *, speaker: str | None = None) -> Statement | None:
+    """Return the statement of a text that is one plain statement as a whole, else None.
+
+    "I" and "my" are the speaker, or "user"; "we" and "our" are "team".
+    """
+    text = text.strip() if len(text) <= MAX_CHARS else ""
+    if not text or _NO_STATEMENT.search(text):
+        return None
+    text = " ".join(text.replace("’", "'").split()).removesuffix(".").removesuffix("!")
+    if turn := _TURN.match(text):
+        role = turn[1].casefold()
+        if role in _ASSISTANTS:
+            return None
+        speaker, text = speaker if role in _USERS else turn[1], text[turn.end() :]
+    clause = rewritten(_LEAD.sub("", text, count=1))
+    found = next(filter(None, (form(clause.text, speaker or "user") for form in _FORMS)), None)
+    if found is None or (clause.ended and found.starts):
+        return None
+    starts, ended = found.starts or clause.starts, found.ended or clause.ended
+    return replace(found, starts=starts and not ended, ended=ended, since=clause.since or found.since)
+
+
+# Verbs between a subject and a value: the predicate (empty: the verb itself), the type of the value, whether only one value at a
+# time can be true, and whether the subject is a person.
+_VERBS = tuple(
+    (re.compile(rf"(.+?) ({verb}) (\S.*)"), predicate, type_, exclusive, of_people)
+    for verb, predicate, type_, exclusive, of_people in (
+        (r"(?:works|is working) (?:at|for)|is employed (?:at|by)", "employer", "name", True, True),
+        (r"lives in|is living in|resides in", "residence", "place", True, True),
+        (r"is married to", "spouse", "person", True, True),
+        (r"reports to|is reporting to", "manager", "person", True, True),
+        (r"speaks|likes|loves|enjoys", "", "favourite", False, True),
+        (r"is allergic to", "allergic to", "thing", False, True),
+        (r"is a citizen of", "citizen of", "place", False, True),
+        (r"was born on", "born on", "date", True, True),
+        (r"uses(?= port )|listens on(?= \d)|(?:(?:runs|listens) |is (?:(?:running|listening|exposed|available) )?)on(?= port )",
+         "port", "port", True, False),
+        (r"(?:runs(?: on)?|is (?:on|at|running)|uses)(?= version )", "version", "version", True, False),
+        (r"owns|uses", "", "thing", False, False),
+        (r"is owned by|belongs to", "owner", "person", True, False),
+        (r"is led by|is headed by", "led by", "person", True, False),
+        (r"is called|is named", "name", "name", True, False),
+        (r"is (?:located|based|headquartered|hosted|situated) in", "location", "place", True, False),
+        (r"is hosted (?:on|at|by|with)", "hosted on", "name", True, False),
+        (r"costs", "price", "amount", True, False),
+        (r"weighs", "weight", "amount", True, False),
+        (r"is due(?: on| by| in)?", "deadline", "date", True, False),
+        (r"expires(?: on| in)?", "expires", "date", True, False),
+        (r"(?:starts|begins) at", "start time", "time", True, False),
+        (r"(?:starts|begins) (?:on|in)", "start date", "date", True, False),
+        (r"(?:ends|finishes) at", "end time", "time", True, False),
+        (r"opens at", "opening time", "time", True, False),
+        (r"closes at", "closing time", "time", True, False),
+    )
+)  # fmt: skip
+
+
+def _verb_form(clause: str, user: str) -> Statement | None:
+    """Ana works at Acme."""
+    for pattern, predicate, type_, exclusive, of_people in _VERBS:
+        if match := pattern.fullmatch(clause):
+            value = re.sub(r"^(?:port|version) ", "", match[3])
+            if (subject := entity(match[1], user)) and TYPES[type_](value) and (is_someone(match[1]) or not of_people):
+                return Statement(subject=subject, predicate=predicate or match[2], value=value, exclusive=exclusive)
+    return None
+
+
+_IS = re.compile(r"(.+?)(?:(?: is| =)(?: (?:on|at|in|set to))?|:) (\S.*)")
+_IS_OF = re.compile(r"(.+?) is ((?:the|our|my|[^']+(?:'s|s')) \S.*)")
+
+
+def _attribute_form(clause: str, user: str) -> Statement | None:
+    """Ana's boss is Bob. The deadline is Friday. Port: 8080. Bob is Ana's boss."""
+    if (match := _IS.fullmatch(clause)) and (found := _stated(attribute(match[1], user), match[2])):
+        return found
+    named = attribute(match[2], user) if (match := _IS_OF.fullmatch(clause)) else None
+    return _stated(named, match[1]) if match and named and named.exclusive else None
+
+
+def _stated(found: Attribute | None, value: str, **marks: object) -> Statement | None:
+    """Return the statement that an attribute has a value, if it is of the attribute's type."""
+    if found is None or not TYPES[found.type](value):
+        return None
+    stated = Statement(
+        subject=found.subject, predicate=found.predicate, value=value, exclusive=found.exclusive, starts=found.is_new
+    )
+    return replace(stated, **marks)  # type: ignore[arg-type]
+
+
+_AGE = re.compile(r"(.+?) (is|(?:just )?turned) (\d{1,3})( years old)?")
+_EVENT = re.compile(r"((?:[Tt]he|[Oo]ur) .+?|\S+) is (?:at|on|in) (\S.*)")
+_KINDS = {"time": "time", "date": "date", "place": "location"}
+
+
+def _age_form(clause: str, user: str) -> Statement | None:
+    """Ana is 34. The house is 90 years old."""
+    match = _AGE.fullmatch(clause)
+    if not match or not (subject := entity(match[1], user)) or not (match[1] == "I" or is_name(match[1]) or match[4]):
+        return None
+    return Statement(subject=subject, predicate="age", value=match[3], starts=match[2] != "is")
+
+
+def _event_form(clause: str, user: str) -> Statement | None:
+    """The stand-up is at 9:30. The offsite is in Lisbon."""
+    if not (match := _EVENT.fullmatch(clause)) or not (subject := entity(match[1], user)):
+        return None
+    kind = _kind(match[2])
+    if kind is None or (kind == "location" and " " not in match[1]):
+        return None  # "Ana is in Lisbon" may be true for a day
+    return Statement(subject=subject, predicate=kind, value=match[2])
+
+
+def _kind(value: str) -> str | None:
+    return next((predicate for type_, predicate in _KINDS.items() if TYPES[type_](value)), None)
+
+
+_WHEN = rf"(?:,? (?P<since>(?:on|in) {DATE}|{RELATIVE}))?"
+_TO = rf"(?: from (?P<a>.+?))? to (?P<v>.+?){_WHEN}"
+_DID = r"(?:has )?(?:just |recently )?"
+_CHANGED = (
+    r"(?P<verb>changed|moved|raised|lowered|increased|reduced|decreased|updated|upgraded|bumped|extended|pushed(?: back)?"
+    r"|postponed|delayed|renamed|migrated|switched|set)"
+)
+_ACTIVE = re.compile(rf"(?P<s>I|We|[A-Z]\S+) {_DID}{_CHANGED} (?P<p>(?!from |to ).+?){_TO}")
+_PASSIVE = re.compile(
+    rf"(?P<p>.+?) (?:(?:was|has been|got|has) )?(?:just |recently )?"
+    rf"(?:{_CHANGED}|went(?: up| down)?|rose|dropped|fell|slipped){_TO}"
+)
+_MOVED = re.compile(rf"(?P<s>.+?) {_DID}(?:moved|relocated){_TO}")
+_SWITCHED = re.compile(
+    rf"(?P<s>I|We|[A-Z]\S+) {_DID}(?:switched|moved|migrated|changed) from (?P<a>.+?) to (?P<v>.+?) for (?P<p>.+?){_WHEN}"
+)
+_INSTEAD = re.compile(r"(?P<s>I|We|[A-Z]\S+) uses (?P<v>.+?) instead of (?P<a>.+?) for (?P<p>\S.*)(?P<since>)")
+_LEFT = re.compile(rf"(?P<s>.+?) {_DID}(?:left|quit|resigned from) (?P<v>.+?){_WHEN}")
+_SUCCEEDED = re.compile(
+    rf"(?P<v>.+?) {_DID}(?:replaced|succeeded|took over from|replaces|succeeds) (?P<a>.+?) as (?P<p>.+?){_WHEN}"
+)
+_BECAME = re.compile(rf"(?P<v>.+?) {_DID}(?:was (?:appointed|named|made|elected)|became|become) (?P<p>.+?){_WHEN}(?P<a>)")
+_PLACES = word_set(
+    """amsterdam athens atlanta auckland austin austria australia bangalore bangkok barcelona basel beijing belgium berlin bern
+    boston brazil brisbane brooklyn brussels bucharest budapest california cairo canada chicago chile china cologne copenhagen
+    dallas delhi denmark denver dubai dublin edinburgh england finland florence florida france frankfurt geneva germany ghent
+    glasgow greece hamburg helsinki houston hungary india ireland israel istanbul italy japan kenya krakow kyiv kyoto lagos
+    leipzig lima lisbon london lyon madrid manchester marseille melbourne mexico miami milan montreal mumbai munich nairobi
+    naples netherlands norway nuremberg oslo oxford paris perth philadelphia poland porto portland portugal prague rome
+    rotterdam salzburg santiago scotland seattle seoul shanghai singapore sofia spain stockholm stuttgart sweden switzerland
+    sydney taipei tallinn texas tokyo toronto turin utrecht valencia vancouver vienna vilnius wales warsaw zurich zürich"""
+) | {
+    "new york",
+    "san francisco",
+    "los angeles",
+    "hong kong",
+    "new zealand",
+    "cape town",
+    "buenos aires",
+    "mexico city",
+    "tel aviv",
+}
+
+
+def _are_known_places(*values: str | None) -> bool:
+    """Return whether values are surely places: "moved to" may also mean another employer, team or tool."""
+    return all(
+        is_place(value) and value.partition(", ")[0].removeprefix("the ").casefold() in _PLACES for value in values if value
+    )
+
+
+def _change_form(clause: str, user: str) -> Statement | None:
+    """The deadline moved from Monday to Friday. We moved the wiki from Confluence to Notion."""
+    if not (match := _ACTIVE.fullmatch(clause)) and not (match := _PASSIVE.fullmatch(clause)):
+        return None
+    actor, thing, value, previous = match.groupdict().get("s", "I"), match["p"], match["v"], match["a"]
+    if not is_someone(actor):
+        return None
+    marks = {"starts": True, "previous": previous, "since": match["since"]}
+    if found := attribute(thing, user):
+        return _stated(found, value, **marks)
+    kind, subject = _changed_kind(match["verb"] or "", value), entity(thing, user)
+    if kind is None or subject is None or (previous and _changed_kind(match["verb"], previous) != kind):
+        return None
+    return (
+        None if kind == "location" and is_someone(thing) else _stated(Attribute(subject, kind, _KIND_TYPES[kind]), value, **marks)
+    )
+
+
+_KIND_TYPES = {predicate: type_ for type_, predicate in _KINDS.items()} | {"version": "version", "name": "code"}
+_VERB_KINDS: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(("upgraded", "updated", "bumped"), ("version",)),
+    **dict.fromkeys(("moved", "migrated"), ("time", "date", "location")),
+    "renamed": ("name",),
+}
+
+
+def _changed_kind(verb: str, value: str) -> str | None:
+    """Return the attribute that a verb changes to a value: a version, a name, a time, a date or a location."""
+    return next((kind for kind in _VERB_KINDS.get(verb, ("time", "date")) if TYPES[_KIND_TYPES[kind]](value)), None)
+
+
+def _moved_form(clause: str, user: str) -> Statement | None:
+    """Ana moved from Oslo to Berlin. The office moved to Lisbon."""
+    if not (match := _MOVED.fullmatch(clause)) or not (subject := entity(match["s"], user)):
+        return None
+    if not _are_known_places(match["v"], match["a"]):
+        return None
+    predicate = "residence" if is_someone(match["s"]) else "location"
+    return _stated(Attribute(subject, predicate, "place"), match["v"], starts=True, previous=match["a"], since=match["since"])
+
+
+def _switched_form(clause: str, user: str) -> Statement | None:
+    """We switched from Slack to Teams for chat. We use Teams instead of Slack for chat."""
+    match = _SWITCHED.fullmatch(clause) or _INSTEAD.fullmatch(clause)
+    if not match or not is_someone(match["s"]) or not TYPES["thing"](match["a"]):
+        return None
+    subject, purpose = entity(match["s"], user), re.sub(r"^(?:the|our|my) ", "", match["p"])
+    if not subject or not is_fit(purpose, 3):
+        return None
+    marks = {"starts": True, "previous": match["a"], "since": match["since"] or None}
+    return _stated(Attribute(subject, purpose, "thing"), match["v"], **marks)
+
+
+def _left_form(clause: str, user: str) -> Statement | None:
+    """Ana left Acme."""
+    if not (match := _LEFT.fullmatch(clause)) or not is_someone(match["s"]) or _are_known_places(match["v"]):
+        return None
+    subject = entity(match["s"], user)
+    return _stated(Attribute(subject, "employer", "name"), match["v"], ended=True) if subject else None
+
+
+def _successor_form(clause: str, user: str) -> Statement | None:
+    """Bob replaced Ana as CEO of Acme. Bob became the CEO of Acme."""
+    match = _SUCCEEDED.fullmatch(clause) or _BECAME.fullmatch(clause)
+    if not match or not (found := attribute(match["p"], user)) or found.type != "person":
+        return None
+    return _stated(found, match["v"], starts=True, previous=match["a"] or None, since=match["since"])
+
+
+_PREFERS = re.compile(
+    r"(?:(?:For|for) (?:my |our )?(?P<before>[\w -]+?),? )?(?P<s>I|We|we|[A-Z]\S*) prefers? (?P<v>.+?)"
+    r"(?: (?:over|to) (?P<w>.+?))?(?: for (?:my |our )?(?P<p>[\w -]+?))?"
+)
+
+
+def _preference_form(clause: str, user: str) -> Statement | None:
+    """I prefer tea. For editors I prefer vim: one at a time."""
+    if not (match := _PREFERS.fullmatch(clause)) or not (subject := entity(match["s"].capitalize(), user)):
+        return None
+    purpose, values = match["before"] or match["p"], [value for value in (match["v"], match["w"]) if value]
+    if (
+        not all(map(TYPES["favourite"], values))
+        or (purpose and not is_fit(purpose, 3))
+        or not is_someone(match["s"].capitalize())
+    ):
+        return None
+    predicate = f"preferred {purpose}" if purpose else "prefers"
+    return Statement(subject=subject, predicate=predicate, value=match["v"], exclusive=bool(purpose))
+
+
+# Each returns the statement of a clause in the third person present, or None.
+_FORMS: Iterable[Callable[[str, str], Statement | None]] = (
+    _preference_form, _verb_form, _moved_form, _switched_form, _left_form, _successor_form, _change_form, _attribute_form,
+    _age_form, _event_form,
+)  # fmt: skip

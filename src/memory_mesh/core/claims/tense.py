@@ -1,0 +1,82 @@
+"""Rewrite a statement to the third person present; tense, negation and words of time become marks.
+
+"I used to work at Acme" becomes "I works at Acme", ended. So each form of a statement is written once.
+"""
+
+import re
+from dataclasses import dataclass, replace
+
+from memory_mesh.core.claims.phrases import DATE, RELATIVE
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """A statement, and what its tense and adverbs say about its time."""
+
+    text: str
+    starts: bool = False
+    ended: bool = False
+    since: str | None = None
+
+
+_VERBS = frozenset(("work", "live", "reside", "speak", "like", "love", "enjoy", "prefer", "own", "use", "report", "belong"))
+_PERFECT = {"worked": "works", "lived": "lives", "used": "uses", "owned": "owns", "reported": "reports", "preferred": "prefers"}
+_BE = {"am": "is", "are": "is", "have": "has", "do": "does"}
+_SHORT = (("'m ", " am "), ("'re ", " are "), ("'ve ", " have "), ("n't ", " not "))
+_IS_SHORT = re.compile(
+    r"([A-Z]\w+)'s (?=(?:now |no longer |currently )?(?:working|living|based|married|allergic|employed|called)\b)"
+)
+_FIRST_PERSON = re.compile(r"(I|i|We|we) ((?:now|no longer|still|currently|just) )?(\w+)\b")
+_PAST = rf"{DATE}|{RELATIVE}|the (?:start|beginning) of the (?:week|month|year)|now"
+_SINCE = re.compile(rf"^(?:since|as of|effective) ({_PAST}),? (?=\S)|,? (?:since|as of|effective) ({_PAST})$", re.IGNORECASE)
+_NOW = re.compile(
+    r"^(?:now|from (?:now|today) on),? (?=\S)|,? (?:now|from (?:now|today) on|effective immediately)$| now (?=\S)", re.IGNORECASE
+)
+_PRESENT = re.compile(
+    r"^(?:currently|at the moment|nowadays|these days),? (?=\S)| (?:currently|still|officially)(?= \S)"
+    r"|,? (?:currently|at the moment|at present|nowadays|these days)$", re.IGNORECASE
+)  # fmt: skip
+_NO_LONGER = re.compile(r"(.+?) no longer (\S.*)")
+_NOT_ANY_MORE = re.compile(r"(.+?) (?:does not (\w+)|is not) (.+?) (?:any ?more|any longer)")
+_USED_TO = re.compile(r"(.+?) used to (\w+) (\S.*)")
+_STOPPED = re.compile(r"(.+?) (?:has )?(?:(?:just |recently )?(started|began)|stopped|quit) (\w+ing) (\S.*)")
+_HAS_BEEN = re.compile(rf"(.+?) has (?:been|({'|'.join(_PERFECT)})) (\S.*)")
+
+
+def rewritten(text: str) -> Clause:
+    """Return a statement in the third person present, with its marks."""
+    text, clause = f"{text} ", Clause("")
+    for short, long in _SHORT:
+        text = text.replace(short, long)
+    text = _IS_SHORT.sub(r"\1 is ", text.strip(), count=1)
+    if since := _SINCE.search(text):
+        moment = since[1] or since[2]
+        clause = Clause("", starts=True, since=None if moment.casefold() in ("now", "today") else moment)
+        text = text[: since.start()] + text[since.end() :]
+    if now := _NOW.search(text):
+        clause, text = replace(clause, starts=True), f"{text[: now.start()]} {text[now.end() :]}".strip()
+    text = _PRESENT.sub("", text, count=1)
+    if first := _FIRST_PERSON.match(text):
+        text = _third_person(first) + text[first.end() :]
+    return _without_tense(replace(clause, text=text))
+
+
+def _third_person(match: re.Match[str]) -> str:
+    verb = match[3]
+    return f"{match[1].capitalize()} {match[2] or ''}{_BE.get(verb) or (f'{verb}s' if verb in _VERBS else verb)}"
+
+
+def _without_tense(clause: Clause) -> Clause:
+    text = clause.text
+    if match := _NO_LONGER.fullmatch(text):
+        return replace(clause, text=f"{match[1]} {match[2]}", ended=True)
+    if match := _NOT_ANY_MORE.fullmatch(text):
+        return replace(clause, text=f"{match[1]} {f'{match[2]}s' if match[2] else 'is'} {match[3]}", ended=True)
+    if match := _USED_TO.fullmatch(text):
+        return replace(clause, text=f"{match[1]} {'is' if match[2] == 'be' else f'{match[2]}s'} {match[3]}", ended=True)
+    if match := _STOPPED.fullmatch(text):
+        began = bool(match[2])
+        return replace(clause, text=f"{match[1]} is {match[3]} {match[4]}", starts=clause.starts or began, ended=not began)
+    if clause.starts and (match := _HAS_BEEN.fullmatch(text)):
+        return replace(clause, text=f"{match[1]} {_PERFECT.get(match[2] or '', 'is')} {match[3]}")
+    return clause
