@@ -63,11 +63,12 @@ batteries: $(READY) $(LLM) ## tricks that the guard refuses, texts that no fence
 	$(BIN)/python tools/injection_battery.py
 	$(BIN)/python tools/real_model.py
 
-bench: $(READY) ## cold start, many users, speed, reflections and, with DATA=folder of data sets, redaction; writes bench/results/
+bench: $(READY) ## cold start, many users, speed, reflections, claims and, with DATA=folder of data sets, redaction; writes bench/results/
 	$(BIN)/python -m bench.coldstart
 	$(BIN)/python -m bench.users
 	$(BIN)/python -m bench.speed $(if $(SIZES),--sizes $(SIZES))
 	$(BIN)/python -m bench.reflect $(if $(DATA),--data $(DATA))
+	$(BIN)/python -m bench.claims $(if $(DATA),--data $(DATA))
 	$(if $(DATA),$(BIN)/python -m bench.redaction --data $(DATA))
 
 bench-peers: $(PEERS)/.ready ## speed beside others, which are installed into .venv-peers; writes bench/results/

@@ -3,10 +3,11 @@
     python -m bench.claims [--data DIR] [--vectors FILE] [--out FOLDER]
 
 Prints precision and recall on the labelled sentences of tests/data/claims, with every wrong and every missed claim: `own` was
-written with the rules, `blind` by someone who did not know them. The first figures on `blind` are kept as `first_look`; later ones
-come after classes of errors were fixed. If DIR contains `memagentbench/Conflict_Resolution.parquet`, the single-hop questions of
-FactConsolidation are asked too: how often the newest fact is the first result, and how often it is above the fact that it replaces.
-FILE keeps vectors between runs. The result is written to FOLDER; without DIR the figures of FactConsolidation in it stay.
+written with the rules, `blind` by someone who did not know them. The first figures on `blind` are kept as `first_look`; later
+ones come after classes of errors were fixed. If DIR contains `memagentbench/Conflict_Resolution.parquet`, the single-hop
+questions of FactConsolidation are asked too: how often the newest fact is the first result, and how often it is above the fact
+that it replaces. FILE keeps vectors between runs. The result is written to FOLDER; without DIR the figures of
+FactConsolidation in it stay.
 """
 
 import argparse

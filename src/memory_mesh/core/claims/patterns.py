@@ -42,9 +42,14 @@ class Statement:
 
 
 _NO_STATEMENT = re.compile(r"[?;…\"“”()\[\]{}<>|\n]|\.\.| [–—-]+ |--")
+_CORRECTED = re.compile(r", not [\w.:-]+$")  # "the port is 8080, not 8081"
 _USERS, _ASSISTANTS = frozenset(("user", "human")), frozenset(("assistant", "ai", "bot", "model", "system"))
 _TURN = re.compile(r"([A-Za-z]\w*): (?=(?:I|We|My|Our)\b)")
-_LEAD = re.compile(r"(?:fyi|btw|by the way|note|update|correction|actually|for the record|reminder)[,:]? (?=\S)", re.IGNORECASE)
+_LEAD = re.compile(
+    r"^(?:(?:fyi|btw|by the way|note|(?:quick )?update|heads up|correction|actually|for the record|for what it's worth|reminder"
+    r"|til|just so you know|thanks)(?:[,:!]| [–—-])? |(?:please )?(?:remember|note)(?: that|:) )(?=\S)",
+    re.IGNORECASE,
+)
 
 
 def find_statement(text: str, *, speaker: str | None = None) -> Statement | None:
@@ -52,16 +57,16 @@ def find_statement(text: str, *, speaker: str | None = None) -> Statement | None
 
     "I" and "my" are the speaker, or "user"; "we" and "our" are "team".
     """
-    text = text.strip() if len(text) <= MAX_CHARS else ""
+    text = _LEAD.sub("", text.strip().replace("’", "'").replace("`", ""), count=1) if len(text) <= MAX_CHARS else ""
     if not text or _NO_STATEMENT.search(text):
         return None
-    text = " ".join(text.replace("’", "'").split()).removesuffix(".").removesuffix("!")
+    text = _CORRECTED.sub("", " ".join(text.split()).rstrip("!").removesuffix("."))
     if turn := _TURN.match(text):
         role = turn[1].casefold()
         if role in _ASSISTANTS:
             return None
         speaker, text = speaker if role in _USERS else turn[1], text[turn.end() :]
-    clause = rewritten(_LEAD.sub("", text, count=1))
+    clause = rewritten(text)
     found = next(filter(None, (form(clause.text, speaker or "user") for form in _FORMS)), None)
     if found is None or (clause.ended and found.starts):
         return None
@@ -70,23 +75,26 @@ def find_statement(text: str, *, speaker: str | None = None) -> Statement | None
 
 
 # Verbs between a subject and a value: the predicate (empty: the verb itself), the type of the value, whether only one value at a
-# time can be true, and whether the subject is a person.
+# time can be true, and whether the subject is a person (None: it is not).
 _VERBS = tuple(
     (re.compile(rf"(.+?) ({verb}) (\S.*)"), predicate, type_, exclusive, of_people)
     for verb, predicate, type_, exclusive, of_people in (
-        (r"(?:works|is working) (?:at|for)|is employed (?:at|by)", "employer", "name", True, True),
-        (r"lives in|is living in|resides in", "residence", "place", True, True),
+        (r"works (?:at|for)|is employed (?:at|by)", "employer", "name", True, True),
+        (r"lives in|resides in", "residence", "place", True, True),
         (r"is married to", "spouse", "person", True, True),
-        (r"reports to|is reporting to", "manager", "person", True, True),
-        (r"speaks|likes|loves|enjoys", "", "favourite", False, True),
+        (r"reports to", "manager", "person", True, True),
+        (r"speaks|likes|loves|enjoys|hates|dislikes|drinks|eats|smokes|plays", "", "favourite", False, True),
         (r"is allergic to", "allergic to", "thing", False, True),
         (r"is a citizen of", "citizen of", "place", False, True),
         (r"was born on", "born on", "date", True, True),
+        (r"was born in", "born in", "date", True, True),
+        (r"was born in", "born in", "place", True, True),
         (r"uses(?= port )|listens on(?= \d)|(?:(?:runs|listens) |is (?:(?:running|listening|exposed|available) )?)on(?= port )",
          "port", "port", True, False),
         (r"(?:runs(?: on)?|is (?:on|at|running)|uses)(?= version )", "version", "version", True, False),
         (r"owns|uses", "", "thing", False, False),
-        (r"is owned by|belongs to", "owner", "person", True, False),
+        (r"is owned by", "owner", "person", True, False),
+        (r"belongs to", "owner", "person", True, None),
         (r"is led by|is headed by", "led by", "person", True, False),
         (r"is called|is named", "name", "name", True, False),
         (r"is (?:located|based|headquartered|hosted|situated) in", "location", "place", True, False),
@@ -108,13 +116,17 @@ def _verb_form(clause: str, user: str) -> Statement | None:
     """Ana works at Acme."""
     for pattern, predicate, type_, exclusive, of_people in _VERBS:
         if match := pattern.fullmatch(clause):
-            value = re.sub(r"^(?:port|version) ", "", match[3])
-            if (subject := entity(match[1], user)) and TYPES[type_](value) and (is_someone(match[1]) or not of_people):
+            value = match[3].removeprefix(f"{predicate} ")  # "port 8080", "version 3"
+            if (
+                (subject := entity(match[1], user))
+                and TYPES[type_](value)
+                and (of_people is False or is_someone(match[1]) == bool(of_people))
+            ):
                 return Statement(subject=subject, predicate=predicate or match[2], value=value, exclusive=exclusive)
     return None
 
 
-_IS = re.compile(r"(.+?)(?:(?: is| =)(?: (?:on|at|in|set to))?|:) (\S.*)")
+_IS = re.compile(r"(.+?)(?:(?: is| are| =)(?: (?:on|at|in|set to))?|:) (\S.*)")
 _IS_OF = re.compile(r"(.+?) is ((?:the|our|my|[^']+(?:'s|s')) \S.*)")
 
 
@@ -137,7 +149,10 @@ def _stated(found: Attribute | None, value: str, **marks: object) -> Statement |
 
 
 _AGE = re.compile(r"(.+?) (is|(?:just )?turned) (\d{1,3})( years old)?")
-_EVENT = re.compile(r"((?:[Tt]he|[Oo]ur) .+?|\S+) is (?:at|on|in) (\S.*)")
+_EVENT = re.compile(
+    r"((?:[Tt]he|[Oo]ur) .+?|(?i:breakfast|lunch|dinner|stand-?up|retro|planning|demo|sync|launch|kick-?off|training))"
+    r" is (?:at|on|in) (\S.*)"
+)
 _KINDS = {"time": "time", "date": "date", "place": "location"}
 
 
@@ -146,6 +161,8 @@ def _age_form(clause: str, user: str) -> Statement | None:
     match = _AGE.fullmatch(clause)
     if not match or not (subject := entity(match[1], user)) or not (match[1] == "I" or is_name(match[1]) or match[4]):
         return None
+    if attribute(match[1], user):
+        return None  # "the version is 3 years old"
     return Statement(subject=subject, predicate="age", value=match[3], starts=match[2] != "is")
 
 
@@ -163,7 +180,7 @@ def _kind(value: str) -> str | None:
     return next((predicate for type_, predicate in _KINDS.items() if TYPES[type_](value)), None)
 
 
-_WHEN = rf"(?:,? (?P<since>(?:on|in) {DATE}|{RELATIVE}))?"
+_WHEN = rf"(?:,? (?:on |in )?(?P<since>(?<=n ){DATE}|{RELATIVE}))?"
 _TO = rf"(?: from (?P<a>.+?))? to (?P<v>.+?){_WHEN}"
 _DID = r"(?:has )?(?:just |recently )?"
 _CHANGED = (
@@ -224,6 +241,8 @@ def _change_form(clause: str, user: str) -> Statement | None:
     marks = {"starts": True, "previous": previous, "since": match["since"]}
     if found := attribute(thing, user):
         return _stated(found, value, **marks)
+    if not re.match(r"(?:the|our|my) |[^\W\da-z]", thing):
+        return None  # "we moved on to Friday"
     kind, subject = _changed_kind(match["verb"] or "", value), entity(thing, user)
     if kind is None or subject is None or (previous and _changed_kind(match["verb"], previous) != kind):
         return None
@@ -236,13 +255,14 @@ _KIND_TYPES = {predicate: type_ for type_, predicate in _KINDS.items()} | {"vers
 _VERB_KINDS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("upgraded", "updated", "bumped"), ("version",)),
     **dict.fromkeys(("moved", "migrated"), ("time", "date", "location")),
+    **dict.fromkeys(("pushed", "pushed back", "postponed", "delayed"), ("time", "date")),
     "renamed": ("name",),
 }
 
 
 def _changed_kind(verb: str, value: str) -> str | None:
     """Return the attribute that a verb changes to a value: a version, a name, a time, a date or a location."""
-    return next((kind for kind in _VERB_KINDS.get(verb, ("time", "date")) if TYPES[_KIND_TYPES[kind]](value)), None)
+    return next((kind for kind in _VERB_KINDS.get(verb, ()) if TYPES[_KIND_TYPES[kind]](value)), None)
 
 
 def _moved_form(clause: str, user: str) -> Statement | None:
@@ -255,13 +275,19 @@ def _moved_form(clause: str, user: str) -> Statement | None:
     return _stated(Attribute(subject, predicate, "place"), match["v"], starts=True, previous=match["a"], since=match["since"])
 
 
+# "For speed" tells why, "for chat" tells what for.
+_REASONS = word_set(
+    "reason reasons fun speed performance cost costs price security simplicity stability compliance money safety privacy"
+)
+
+
 def _switched_form(clause: str, user: str) -> Statement | None:
     """We switched from Slack to Teams for chat. We use Teams instead of Slack for chat."""
     match = _SWITCHED.fullmatch(clause) or _INSTEAD.fullmatch(clause)
     if not match or not is_someone(match["s"]) or not TYPES["thing"](match["a"]):
         return None
     subject, purpose = entity(match["s"], user), re.sub(r"^(?:the|our|my) ", "", match["p"])
-    if not subject or not is_fit(purpose, 3):
+    if not subject or not is_fit(purpose, 3) or purpose.split()[-1] in _REASONS:
         return None
     marks = {"starts": True, "previous": match["a"], "since": match["since"] or None}
     return _stated(Attribute(subject, purpose, "thing"), match["v"], **marks)
@@ -284,20 +310,20 @@ def _successor_form(clause: str, user: str) -> Statement | None:
 
 
 _PREFERS = re.compile(
-    r"(?:(?:For|for) (?:my |our )?(?P<before>[\w -]+?),? )?(?P<s>I|We|we|[A-Z]\S*) prefers? (?P<v>.+?)"
+    r"(?:(?:For|for) (?:my |our )?(?P<before>[\w -]+?),? )?(?P<s>I|We|we|[Tt]he user|[A-Z]\S*) prefers? (?P<v>.+?)"
     r"(?: (?:over|to) (?P<w>.+?))?(?: for (?:my |our )?(?P<p>[\w -]+?))?"
 )
 
 
 def _preference_form(clause: str, user: str) -> Statement | None:
     """I prefer tea. For editors I prefer vim: one at a time."""
-    if not (match := _PREFERS.fullmatch(clause)) or not (subject := entity(match["s"].capitalize(), user)):
+    if not (match := _PREFERS.fullmatch(clause)) or not (subject := entity(match["s"].replace("we", "We"), user)):
         return None
     purpose, values = match["before"] or match["p"], [value for value in (match["v"], match["w"]) if value]
     if (
         not all(map(TYPES["favourite"], values))
         or (purpose and not is_fit(purpose, 3))
-        or not is_someone(match["s"].capitalize())
+        or not is_someone(match["s"].replace("we", "We"))
     ):
         return None
     predicate = f"preferred {purpose}" if purpose else "prefers"

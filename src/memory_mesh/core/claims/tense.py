@@ -19,14 +19,22 @@ class Clause:
     since: str | None = None
 
 
-_VERBS = frozenset(("work", "live", "reside", "speak", "like", "love", "enjoy", "prefer", "own", "use", "report", "belong"))
+_VERBS = {
+    "work": "working", "live": "living", "reside": "residing", "speak": "speaking", "like": "liking", "love": "loving",
+    "own": "owning", "enjoy": "enjoying", "prefer": "preferring", "use": "using", "report": "reporting", "hate": "hating",
+    "dislike": "disliking", "drink": "drinking", "eat": "eating", "smoke": "smoking", "play": "playing",
+}  # fmt: skip
+_THIRD = {f"is {participle}": f"{verb}s" for verb, participle in _VERBS.items()}
+_PROGRESSIVE = re.compile(rf"(.+?) ({'|'.join(_THIRD)}) (\S.*)")
 _PERFECT = {"worked": "works", "lived": "lives", "used": "uses", "owned": "owns", "reported": "reports", "preferred": "prefers"}
 _BE = {"am": "is", "are": "is", "have": "has", "do": "does"}
 _SHORT = (("'m ", " am "), ("'re ", " are "), ("'ve ", " have "), ("n't ", " not "))
 _IS_SHORT = re.compile(
     r"([A-Z]\w+)'s (?=(?:now |no longer |currently )?(?:working|living|based|married|allergic|employed|called)\b)"
 )
-_FIRST_PERSON = re.compile(r"(I|i|We|we) ((?:now|no longer|still|currently|just) )?(\w+)\b")
+_FIRST_PERSON = re.compile(
+    r"(I|i|We|we) (no longer |just )?(?:(?:really|much|strongly|generally) (?=prefer|like|love|enjoy))?(\w+)\b"
+)
 _PAST = rf"{DATE}|{RELATIVE}|the (?:start|beginning) of the (?:week|month|year)|now"
 _SINCE = re.compile(rf"^(?:since|as of|effective) ({_PAST}),? (?=\S)|,? (?:since|as of|effective) ({_PAST})$", re.IGNORECASE)
 _NOW = re.compile(
@@ -58,7 +66,10 @@ def rewritten(text: str) -> Clause:
     text = _PRESENT.sub("", text, count=1)
     if first := _FIRST_PERSON.match(text):
         text = _third_person(first) + text[first.end() :]
-    return _without_tense(replace(clause, text=text))
+    clause = _without_tense(replace(clause, text=text))
+    if progressive := _PROGRESSIVE.fullmatch(clause.text):
+        return replace(clause, text=f"{progressive[1]} {_THIRD[progressive[2]]} {progressive[3]}")
+    return clause
 
 
 def _third_person(match: re.Match[str]) -> str:
