@@ -61,8 +61,8 @@ def rewritten(text: str) -> Clause:
         moment = since[1] or since[2]
         clause = Clause("", starts=True, since=None if moment.casefold() in ("now", "today") else moment)
         text = text[: since.start()] + text[since.end() :]
-    if now := _NOW.search(text):
-        clause, text = replace(clause, starts=True), f"{text[: now.start()]} {text[now.end() :]}".strip()
+    if at_once := _NOW.search(text):
+        clause, text = replace(clause, starts=True), f"{text[: at_once.start()]} {text[at_once.end() :]}".strip()
     text = _PRESENT.sub("", text, count=1)
     if first := _FIRST_PERSON.match(text):
         text = _third_person(first) + text[first.end() :]
