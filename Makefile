@@ -14,6 +14,7 @@ LLM := $(VENV)/.llm
 RESULTS := build/requirements.json
 MESH := src/memory_mesh/wiring/mesh.py
 MANAGER := src/memory_mesh/wiring/context_manager.py
+GRAPH := src/memory_mesh/wiring/graph.py
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS)
 # What the tests read. The pages that `conformance` and `mutants` write are left out: they would make their own input stale.
 TESTED := $(filter-out docs/conformance.md docs/mutations.md,$(shell find src tests tools bench conformance docs *.md *.toml -type f \
@@ -47,6 +48,7 @@ lint: $(READY) ## formatting, lint, types and the floors
 	# A stub hides the module beside it from mypy, so the module is checked in place of the stub.
 	$(BIN)/mypy --shadow-file $(MESH)i $(MESH) $(MESH)i
 	$(BIN)/mypy --shadow-file $(MANAGER)i $(MANAGER) $(MANAGER)i
+	$(BIN)/mypy --shadow-file $(GRAPH)i $(GRAPH) $(GRAPH)i
 	# The examples that a newcomer copies first.
 	$(BIN)/python tools/page_examples.py build/pages
 	$(BIN)/mypy build/pages

@@ -36,12 +36,15 @@ from typing import Self
 from memory_mesh.core.model import GivenClock
 from memory_mesh.core.ports import ChatModel, Embedder, IdSource, Step, Store
 from memory_mesh.faces.context_manager import Conversations
+from memory_mesh.faces.graph import MemoryGraph
 from memory_mesh.faces.mesh import MemoryStats, Mesh
+from memory_mesh.wiring.graph import AsyncMemoryGraph
 """
 # The parts of each face, with one class without decorators each, and the face itself.
 FACES = {
     "mesh": (("handle.py", "mesh.py", "learning.py", "auditing.py"), "Mesh"),
     "context_manager": (("handle.py", "context_manager.py"), "Conversations"),
+    "graph": (("handle.py", "graph.py"), "MemoryGraph"),
 }
 ASYNC = """    async def __aenter__(self) -> Self: ...
     async def __aexit__(
@@ -71,13 +74,14 @@ def stub(name: str) -> str:
     faces = [ast.parse((PACKAGE / "faces" / file).read_text(encoding="utf-8")) for file in files]
     wiring = ast.parse((WIRING / f"{name}.py").read_text(encoding="utf-8"))
     parts = [node for face in faces for node in face.body if isinstance(node, ast.ClassDef) and not node.decorator_list]
-    lines = [HEAD.format(name=name), *(line for module in (*faces, wiring) for line in imports(module)), IMPORTS]
+    others = [line for line in IMPORTS.splitlines() if not line.startswith(f"from memory_mesh.wiring.{name} ")]
+    lines = [HEAD.format(name=name), *(line for module in (*faces, wiring) for line in imports(module)), *others]
     for node in wiring.body:
         if isinstance(node, ast.ClassDef):
             own = constructor() if name == "mesh" else declared_constructor(node)
             asynchronous = node.name.startswith("Async")
             lines += [f"class {node.name}{'' if asynchronous else f'({base})'}:", quoted(ast.get_docstring(node) or ""), own]
-            lines += [ASYNC, *(line for part in parts for line in methods(part))] if asynchronous else []
+            lines += [*properties(node), ASYNC, *(line for part in parts for line in methods(part))] if asynchronous else []
     return tidy("\n".join(lines), WIRING / f"{name}.pyi")
 
 
@@ -103,6 +107,18 @@ def declared_constructor(node: ast.ClassDef) -> str:
     return f"    def __init__({ast.unparse(own.args)}) -> None: ..."
 
 
+def properties(node: ast.ClassDef) -> Iterator[str]:
+    """Yield the properties that a class declares itself."""
+    for each in node.body:
+        if isinstance(each, ast.FunctionDef) and is_property(each) and each.returns:
+            yield f"    @property\n    def {each.name}(self) -> {ast.unparse(each.returns).strip(chr(39))}:"
+            yield "    " + quoted(ast.get_docstring(each) or "")
+
+
+def is_property(node: ast.FunctionDef) -> bool:
+    return any(isinstance(each, ast.Name) and each.id == "property" for each in node.decorator_list)
+
+
 def methods(mesh: ast.ClassDef) -> Iterator[str]:
     """Yield the awaitable form of each public method of a class."""
     docs = {node.name: ast.get_docstring(node) or "" for node in mesh.body if isinstance(node, ast.FunctionDef)}
@@ -110,7 +126,7 @@ def methods(mesh: ast.ClassDef) -> Iterator[str]:
     for node in mesh.body:
         if isinstance(node, ast.Assign):  # a second name of a method
             yield "    " + ast.unparse(node)
-        if not isinstance(node, ast.FunctionDef) or node.name.startswith("_"):
+        if not isinstance(node, ast.FunctionDef) or node.name.startswith("_") or is_property(node):
             continue
         if node.decorator_list:
             yield "    @overload"

@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from memory_mesh.core.learning import SkillRecord as SkillRecord
     from memory_mesh.core.learning import SkillResult as SkillResult
     from memory_mesh.core.model import BackedUp as BackedUp
+    from memory_mesh.core.model import ClaimConflict as ClaimConflict
     from memory_mesh.core.model import DamagedRow as DamagedRow
     from memory_mesh.core.model import EndedSession as EndedSession
     from memory_mesh.core.model import Erasure as Erasure
@@ -65,6 +66,7 @@ if TYPE_CHECKING:
     from memory_mesh.core.model import HealthStatus as HealthStatus
     from memory_mesh.core.model import Imported as Imported
     from memory_mesh.core.model import Ingested as Ingested
+    from memory_mesh.core.model import Link as Link
     from memory_mesh.core.model import MemoryRecord as MemoryRecord
     from memory_mesh.core.model import Migration as Migration
     from memory_mesh.core.model import Passage as Passage
@@ -73,9 +75,12 @@ if TYPE_CHECKING:
     from memory_mesh.core.model import Sighting as Sighting
     from memory_mesh.core.search import CacheStats as CacheStats
     from memory_mesh.core.search import Explanation as Explanation
+    from memory_mesh.faces.graph import MemoryGraph as MemoryGraph
     from memory_mesh.faces.mesh import MemoryStats as MemoryStats
+    from memory_mesh.flows.graph import Stored as Stored
     from memory_mesh.wiring.context_manager import AsyncMemoryContextManager as AsyncMemoryContextManager
     from memory_mesh.wiring.context_manager import MemoryContextManager as MemoryContextManager
+    from memory_mesh.wiring.graph import AsyncMemoryGraph as AsyncMemoryGraph
     from memory_mesh.wiring.mesh import AsyncMemoryMesh as AsyncMemoryMesh
     from memory_mesh.wiring.mesh import MemoryMesh as MemoryMesh
     from memory_mesh.wiring.migration import migrate as migrate
@@ -96,12 +101,15 @@ _NAMES = {
         "SkillRecord SkillResult"
     ),
     "core.model": (
-        "BackedUp DamagedRow EndedSession Erasure Extraction Forgotten HealthStatus Imported Ingested MemoryRecord Migration "
-        "Passage Reembedded SearchResult Sighting"
+        "BackedUp ClaimConflict DamagedRow EndedSession Erasure Extraction Forgotten HealthStatus Imported Ingested Link "
+        "MemoryRecord Migration Passage Reembedded SearchResult Sighting"
     ),
     "core.search": "CacheStats Explanation",
+    "faces.graph": "MemoryGraph",
     "faces.mesh": "MemoryStats",
+    "flows.graph": "Stored",
     "wiring.context_manager": "AsyncMemoryContextManager MemoryContextManager",
+    "wiring.graph": "AsyncMemoryGraph",
     "wiring.mesh": "AsyncMemoryMesh MemoryMesh",
     "wiring.migration": "migrate",
 }

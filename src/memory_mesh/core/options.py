@@ -82,6 +82,16 @@ def _weights(value: dict[object, object]) -> str:
     return "" if numbers and value.keys() <= {"keywords", "vectors"} else "numbers from 0 for keywords and vectors"
 
 
+def _schemas(value: dict[str, object]) -> str:
+    from memory_mesh.core.claims.schemas import read_schemas  # only a program with schemas needs it
+
+    try:
+        read_schemas(value)
+    except SettingsError as error:
+        return f"{error.expected}: {error.what}"
+    return ""
+
+
 # Only `Options` is instantiated. Generating the methods of the groups too would double the import time of this module.
 @dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class ScopeOptions:
@@ -104,6 +114,13 @@ class StoreOptions:
     busy_seconds: float = option(30.0, "how long to wait for other processes")
     enable_memory: bool = option(True, "store memories at all")
     deduplicate: bool = option(True, "count a text that is stored already instead of storing it again")
+    claims: str = option(
+        "off", "auto: plain statements such as \"Ana works at Acme\" become claims, which supersede each other",
+        choices=("off", "auto"), project=Project.NO,
+    )  # fmt: skip
+    predicate_schemas: dict[str, object] | None = option(
+        None, "by predicate of claims: cardinality, conflict_policy, normalize, dedup_policy", check=_schemas
+    )
     duplicate_similarity: float = option(
         0.85, "the lowest cosine of two interactions that count as one, if their words say the same", check=_fraction
     )

@@ -42,6 +42,7 @@ from memory_mesh.faces.learning import Learning
 from memory_mesh.flows.context import count_by_status, count_skills
 
 if TYPE_CHECKING:
+    from memory_mesh.faces.graph import MemoryGraph
     from memory_mesh.flows import embed, erase, filters, folders, models, search, sightings, write
 else:
     embed, erase, filters, folders, models, search, sightings, write = (
@@ -224,6 +225,15 @@ class Mesh(Learning, Auditing):
         from memory_mesh.flows.forget import forget
 
         return forget(self._flushed(), user_id, verify=verify)
+
+    # --- other faces ---
+
+    @property
+    def graph(self) -> "MemoryGraph":
+        """The memories as a graph: claims that do not contradict each other, trust, conflicts and links."""
+        from memory_mesh.faces.graph import MemoryGraph  # most meshes do not use it
+
+        return MemoryGraph(self._source, self._scope, self._root)
 
     # --- reading ---
 

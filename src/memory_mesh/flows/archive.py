@@ -5,7 +5,7 @@ from functools import partial
 
 from memory_mesh.core.audit import Entry
 from memory_mesh.core.model import Kind, Memory, Row, Status, batches
-from memory_mesh.flows import write
+from memory_mesh.flows import revisions
 from memory_mesh.flows.chains import own_audit_rows
 from memory_mesh.flows.context import Context, Plan, commit, intact
 
@@ -28,7 +28,7 @@ def _plan(context: Context, kind: Kind, ids: Sequence[str], reason: Reason) -> P
     archived, puts, entries = list[str](), list[Row](), list[Entry]()
     for memory in map(Memory.of, intact(context, rows)):
         if memory.status == Status.ACTIVE and (why := reason(memory)):
-            newer, change, entry = write.revise(
+            newer, change, entry = revisions.revise(
                 context, context.clock(), memory, action="archive", why=why, status=Status.ARCHIVED.value
             )
             puts += [newer.row(replaces=memory.revision), change]

@@ -80,9 +80,9 @@ class Embedded:
 class Vectors(dict[str, Embedded]):
     """The vectors of one write, by text. A retry after a conflict embeds nothing twice."""
 
-    def __init__(self, progress: Progress = no_progress) -> None:
+    def __init__(self, progress: Progress = no_progress, *, batch_size: int = _EMBEDDED_AT_ONCE) -> None:
         self._store_model: str | None = None
-        self._progress = progress
+        self._progress, self._batch_size = progress, batch_size
 
     def embed(self, context: Context, texts: Sequence[str], data_version: Hashable = None) -> None:
         """Embed the texts that are new.
@@ -101,10 +101,10 @@ class Vectors(dict[str, Embedded]):
             self.update(dict.fromkeys(new, Embedded()))
             return
         try:
-            for start, batch in enumerate(batches(new, _EMBEDDED_AT_ONCE)):
+            for start, batch in enumerate(batches(new, self._batch_size)):
                 self.update(zip(batch, _embed_passages(context, embedder, batch), strict=True))
                 context.state.down.clear()
-                self._progress("embedding", start * _EMBEDDED_AT_ONCE + len(batch), len(new))
+                self._progress("embedding", start * self._batch_size + len(batch), len(new))
         except EmbeddingError as error:
             _warn_down(context, "stored without vectors, found by keywords until `memory-mesh reembed`", error)
             # The other batches would fail too, each after the same wait.

@@ -38,8 +38,9 @@ from memory_mesh.core.model import (
 from memory_mesh.core.search import tokens
 from memory_mesh.flows.chains import audit_rows, needed_entries, new_entry, own_chain
 from memory_mesh.flows.context import Context, Plan, check_texts, write_plan
+from memory_mesh.flows.revisions import retain_entry, revise
 from memory_mesh.flows.sightings import sightings_of
-from memory_mesh.flows.write import plan_passages, retain_entry, revise
+from memory_mesh.flows.write import plan_passages
 
 _AT_ONCE = 1000
 _ERASE = {"action": "erase"}

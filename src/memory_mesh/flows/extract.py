@@ -12,7 +12,7 @@ from memory_mesh.core import errors
 from memory_mesh.core.cancel import check_cancelled
 from memory_mesh.core.checks import fraction
 from memory_mesh.core.errors import AnswerUnreadable, BudgetSpent, CallError, CallRefused, InvalidInput
-from memory_mesh.core.intake import NewText, read_metadata
+from memory_mesh.core.intake import PLAIN, NewText, Terms, read_metadata
 from memory_mesh.core.model import MIN_IMPORTANCE, Extraction, Kind, Memory, MemoryRecord, Receipt
 from memory_mesh.core.ports import ChatModel, Progress, no_progress
 from memory_mesh.core.prompts import extraction
@@ -44,6 +44,7 @@ class _Request:
     min_importance: float
     hash: str
     redactions: Mapping[str, int]
+    terms: Terms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,11 +61,11 @@ class _Part:
 
 def extract(
     context: Context, text: object, *, min_importance: object = MIN_IMPORTANCE, metadata: object = None, key: str | None = None,
-    progress: Progress = no_progress,
+    progress: Progress = no_progress, terms: Terms = PLAIN,
 ) -> Extraction:  # fmt: skip
     """Extract memories from a text and store them, all or none. Memories below `min_importance` are dropped."""
     context.check_enabled()
-    request = _validate(context, text, min_importance, metadata)
+    request = _validate(context, text, min_importance, metadata, terms)
     if stored := _stored_under(context, key, request):
         return Extraction(memories=_records(stored), repeated=True)
     parts = _extract_parts(context, request, progress)
@@ -81,15 +82,16 @@ def extract(
     )
 
 
-def _validate(context: Context, text: object, min_importance: object, metadata: object) -> _Request:
+def _validate(context: Context, text: object, min_importance: object, metadata: object, terms: Terms) -> _Request:
     """Raise `InvalidInput` for anything that is wrong with the arguments, before a model is paid to read them."""
     minimum = fraction("min_importance", min_importance)
     draft = prepare(context, [NewText(text, metadata)])[0].draft
     read_metadata({**_DOCUMENT, **draft.metadata, "flagged": list(InjectionKind)}, context.limits)
     hash_ = request_hash("extract", draft.content, draft.metadata, minimum)
     return _Request(
-        content=draft.content, metadata=draft.metadata, min_importance=minimum, hash=hash_, redactions=draft.redactions
-    )
+        content=draft.content, metadata=draft.metadata, min_importance=minimum, hash=hash_, redactions=draft.redactions,
+        terms=terms,
+    )  # fmt: skip
 
 
 # --- asking the model ---
@@ -152,7 +154,7 @@ def _prepare_item(context: Context, item: Item, request: _Request) -> Prepared |
     tags = request.metadata.get("tags")
     if item.tags or tags:
         metadata["tags"] = list(dict.fromkeys([*(tags if isinstance(tags, list) else []), *item.tags]))
-    given = NewText(item.text, _with_flags(item.text, metadata), BASE_TRUST[Source.INFERENCE])
+    given = NewText(item.text, _with_flags(item.text, metadata), BASE_TRUST[Source.INFERENCE], terms=request.terms)
     try:
         return prepare(context, [given], request=request.hash)[0]
     except InvalidInput:
@@ -166,7 +168,7 @@ def _prepare_unchanged(context: Context, parts: Sequence[_Part], request: _Reque
     max_chars = max([context.limits.content_chars, *(len(text) for text, _ in pairs)])
     context = context.with_options(max_content_chars=max_chars)
     trust = BASE_TRUST[Source.DOCUMENT]
-    return prepare(context, [NewText(*pair, trust) for pair in pairs], request=request.hash)
+    return prepare(context, [NewText(*pair, trust, terms=request.terms) for pair in pairs], request=request.hash)
 
 
 def _with_flags(text: str, metadata: dict[str, object]) -> dict[str, object]:

@@ -19,7 +19,7 @@ from memory_mesh.core.intake import NewText
 from memory_mesh.core.learning import Distilled, LessonBlock, LessonContext, Skipped, by_confidence, by_severity, narrowness
 from memory_mesh.core.model import Block, Compare, In, Kind, Memory, MemoryType, Reach, Reader, Status, Value, all_of, equals, iso
 from memory_mesh.core.safety import BASE_TRUST, Source
-from memory_mesh.flows import receipts, usage, write
+from memory_mesh.flows import receipts, revisions, usage, write
 from memory_mesh.flows.archive import archive
 from memory_mesh.flows.chains import new_entry, own_audit_rows
 from memory_mesh.flows.context import Context, Plan, check_texts, commit, find_memory, intact, require_memory
@@ -149,7 +149,7 @@ def _store(
     rows = [memory.row(), *passage_rows(memory, embedded), *vectors.model_rows(context)]
     entries: list[Entry] = []
     for old in superseded:
-        newer, change, entry = write.revise(
+        newer, change, entry = revisions.revise(
             context, ms, old, action="supersede", why="superseded by a lesson with more confidence",
             status=Status.SUPERSEDED.value, superseded_by=memory.id,
         )  # fmt: skip

@@ -5,7 +5,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from memory_mesh.core import model
-from memory_mesh.core.intake import Draft, NewText, draft, fingerprint, fingerprints, numbered, read_key
+from memory_mesh.core.claims import Claim, Window, read_claim
+from memory_mesh.core.intake import Draft, NewText, Terms, draft, fingerprint, fingerprints, numbered, read_key
 from memory_mesh.core.learning import added_heritage
 from memory_mesh.core.model import MemoryType, batches
 from memory_mesh.core.ports import Progress, no_progress
@@ -29,6 +30,13 @@ class Prepared:
     fingerprint: str = ""
     same: tuple[str, ...] = ()  # the fingerprints of the stored memory that it is counted as, or that it replaces
     keywords: list[str] = field(default_factory=list)
+    claim: Claim | None = None
+    terms: Terms = field(default_factory=Terms)
+
+    @property
+    def is_turn(self) -> bool:
+        """Whether it is a turn of a conversation."""
+        return self.draft.columns.get("speaker") is not None or self.draft.columns.get("turn") is not None
 
     @property
     def needs_turn(self) -> bool:
@@ -79,6 +87,10 @@ def _prepare_one(
 ) -> Prepared:
     if text.trust is not None:
         checked = replace(checked, columns={**checked.columns, "trust": text.trust})
+    claim = _claim(context, text.terms, checked)
+    if claim:
+        session = {"session_id": claim.session_id, "memory_type": MemoryType.SESSION.value} if claim.session_id else {}
+        checked = replace(checked, columns={**checked.columns, **claim.columns, **session})
     if context.options.enable_heritage_tracking:
         heritage = added_heritage(checked.metadata, context.options.max_heritage_depth)
         checked = replace(checked, columns={**checked.columns, "heritage_chain": heritage})
@@ -92,8 +104,40 @@ def _prepare_one(
         thread=text.thread,
         receipt_id=receipt,
         request=request or "",
+        claim=claim,
+        terms=text.terms,
         **derived,
     )
+
+
+def _claim(context: Context, terms: Terms, draft: Draft) -> Claim | None:
+    """Return the claim that the caller gives, or the one in the text if claims are looked for."""
+    own = Window(start=_text(draft, "valid_from"), end=_text(draft, "valid_until"))
+    if terms.claim is not None:
+        claim = read_claim(terms.claim, _text(draft, "session_id"))
+        clean = context.gate().clean_metadata({name: getattr(claim, name) for name in ("subject", "predicate", "value")})
+        subject, predicate, value = (str(clean[name]) for name in ("subject", "predicate", "value"))
+        window = own if claim.window == Window() else claim.window
+        return replace(claim, subject=subject, predicate=predicate, value=value, window=window)
+    if (terms.claims or context.options.claims) != "auto" or draft.memory_type == MemoryType.LESSON:
+        return None
+    from memory_mesh.core.claims.patterns import find_statement  # compiles many patterns
+
+    found = find_statement(draft.content, speaker=_text(draft, "speaker") or context.reader.user_id)
+    if found is None:
+        return None
+    at = _text(draft, "event_time") or model.iso(context.clock())
+    start = own.start or (at if found.starts else None)
+    end = own.end or (at if found.ended else None)
+    return Claim(
+        subject=found.subject, predicate=found.predicate, value=found.value, exclusive=found.exclusive and not found.ended,
+        window=Window(start=start, end=end), ended=found.ended,
+    )  # fmt: skip
+
+
+def _text(draft: Draft, name: str) -> str | None:
+    value = draft.columns.get(name)
+    return None if value is None else str(value)
 
 
 def _derived(context: Context, draft: Draft, key: str | None) -> dict[str, Any]:

@@ -36,7 +36,7 @@ from memory_mesh.core.ports import ChatModel
 from memory_mesh.core.safety import BASE_TRUST, Source
 from memory_mesh.core.search import tokens
 from memory_mesh.core.text import estimate
-from memory_mesh.flows import receipts, search, write
+from memory_mesh.flows import receipts, revisions, search, write
 from memory_mesh.flows.chains import new_entry, own_audit_rows
 from memory_mesh.flows.context import Context, Plan, commit, intact, require_memory
 from memory_mesh.flows.embed import Vectors, passage_rows
@@ -255,7 +255,7 @@ def _store(
     )  # fmt: skip
     memory = replace(memory, metadata={**memory.metadata, "reflection_id": audit.derived_id(memory.id, task.prefix)})
     revised = [
-        write.revise(
+        revisions.revise(
             context, ms, old, action="supersede", why=f"superseded by a later {task.operation}",
             status=Status.SUPERSEDED.value, superseded_by=memory.id,
         )

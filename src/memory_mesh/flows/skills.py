@@ -35,7 +35,7 @@ from memory_mesh.core.model import (
     iso,
 )
 from memory_mesh.core.search import tokens
-from memory_mesh.flows import receipts, write
+from memory_mesh.flows import receipts, revisions
 from memory_mesh.flows.archive import archive
 from memory_mesh.flows.chains import own_audit_rows
 from memory_mesh.flows.context import Context, Plan, check_texts, commit, find_memory, intact, require_memory
@@ -154,10 +154,10 @@ def _plan_store(context: Context, drafts: Sequence[SkillDraft], vectors: Vectors
         if old is None:
             skill, action = _new(context, draft, vectors, after=len(puts)), "add"
             puts.append(skill.row())
-            entries.append(write.retain_entry(context, context.clock(), skill, action))
+            entries.append(revisions.retain_entry(context, context.clock(), skill, action))
         elif updates := _updates(draft, old, vectors, revive=revive):
             ms, action = context.clock(), "update"
-            skill, change, entry = write.revise(context, ms, old, action=action, updated_at=iso(ms), **updates)
+            skill, change, entry = revisions.revise(context, ms, old, action=action, updated_at=iso(ms), **updates)
             puts += [skill.row(replaces=old.revision), change]
             entries.append(entry)
         else:
@@ -295,7 +295,7 @@ def record_use(context: Context, skill_id: str, success: object, key: str | None
         if receipts.find_replayed(context, key, request):
             return Plan((skill, skill))
         metadata, why = learning.used(skill, success=success, at=iso(context.clock())), "success" if success else "failure"
-        plan = write.plan_revision(context, skill, action="use", why=why, metadata=metadata)
+        plan = revisions.plan_revision(context, skill, action="use", why=why, metadata=metadata)
         puts = [*plan.puts, *receipts.receipt_rows(context, key, skill_id, request)]
         return Plan((skill, plan.answer), puts, seen=seen)
 

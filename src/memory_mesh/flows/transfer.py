@@ -35,8 +35,8 @@ from memory_mesh.flows import skills, usage
 from memory_mesh.flows.chains import own_audit_rows
 from memory_mesh.flows.context import Context, Plan, commit, find_rows, intact, paged
 from memory_mesh.flows.embed import Vectors, passage_rows
+from memory_mesh.flows.revisions import retain_entry
 from memory_mesh.flows.sightings import sightings_of
-from memory_mesh.flows.write import retain_entry
 
 _AT_ONCE = 500
 _FILE = ("source_root", "source", "source_hash")  # the metadata of the memory of a file

@@ -1,7 +1,4 @@
-"""Add and change memories: validate, scrub and redact, find duplicates, embed, and write memory, history and audit block at once.
-
-The audit entry of a memory is here too: every flow that writes memories needs it.
-"""
+"""Add and change memories: validate, clean, find duplicates, compare claims, embed, and write all that follows at once."""
 
 from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass, field, replace
@@ -9,7 +6,8 @@ from functools import partial
 from typing import Any
 
 from memory_mesh.core import model
-from memory_mesh.core.audit import Entry, blocks
+from memory_mesh.core.audit import Entry
+from memory_mesh.core.claims import Outcome, Verdict, judge_trust, trust_of
 from memory_mesh.core.errors import InvalidInput, shown
 from memory_mesh.core.intake import (
     Author,
@@ -17,23 +15,28 @@ from memory_mesh.core.intake import (
     best_trust,
     draft,
     has_own_print,
+    normal_text,
     read_content,
     read_metadata,
     updated_print,
 )
-from memory_mesh.core.model import AnyMemory, In, Key, Kind, Memory, Reader, Receipt, Row, Status, Value, all_of, equals, iso
+from memory_mesh.core.model import In, Key, Kind, Link, Memory, Reader, Receipt, Row, Status, Value, all_of, equals, iso
 from memory_mesh.core.ports import Progress, no_progress
+from memory_mesh.core.safety import BASE_TRUST, Source
 from memory_mesh.core.search import tokens
-from memory_mesh.flows.chains import new_entry, own_audit_rows
+from memory_mesh.flows import connect
+from memory_mesh.flows.chains import own_audit_rows
+from memory_mesh.flows.claims import NO_EFFECTS, Claims, Effects, check_alone
 from memory_mesh.flows.context import Context, Plan, already_read, check_texts, commit, intact, read_once, require_memory
 from memory_mesh.flows.embed import Embedded, EmbeddedPassage, Vectors, passage_row, passage_rows, replace_passages
 from memory_mesh.flows.prepare import Prepared, prepare
 from memory_mesh.flows.receipts import find_replayed, receipt_rows, replayed_id, request_hash
+from memory_mesh.flows.revisions import plan_revision, retain_entry, revise
 from memory_mesh.flows.sightings import Sightings, retired_sightings
 from memory_mesh.flows.turns import number_turns
 
-# The metadata that the audit block repeats: distillation looks for failures in blocks.
-_METADATA_IN_BLOCK = ("status", "tags", "error_pattern")
+NO_VERDICT = Verdict()
+_COMPARED = ("memory_type", "session_id", "valid_from", "valid_until")  # what claims are compared by, beside their values
 
 
 def add(
@@ -56,6 +59,16 @@ def add(
 # --- deciding ---
 
 
+@dataclass(frozen=True, slots=True)
+class Added:
+    """A memory as it was stored, counted or replaced, and what followed from its claim."""
+
+    memory: Memory
+    is_new: bool = False
+    effects: Effects = NO_EFFECTS
+    links: tuple[Link, ...] = ()
+
+
 @dataclass(slots=True)
 class _Batch:
     """The decisions made so far for one call."""
@@ -66,28 +79,55 @@ class _Batch:
     stored: dict[str, Memory]  # the known memories, as they are stored
     memories: dict[str, Memory]
     by_fingerprint: dict[str, str]
+    claims: Claims
     entries: list[Entry] = field(default_factory=list)
     other_rows: list[Row] = field(default_factory=list)
-    answers: list[Memory] = field(default_factory=list)
+    answers: list[Added] = field(default_factory=list)
 
     def known(self, item: Prepared) -> Memory | None:
         """Return the memory that an item would be stored as again, stored or earlier in this batch."""
         for known in filter(None, map(self.by_fingerprint.get, item.same)):
+            memory = self.memories[known]
             # Keys are compared by the fingerprint: what is stored of a key depends on the settings of masking.
-            if ((memory := self.memories[known]).key is None) == (item.key is None):
+            if (memory.key is None) == (item.key is None) and memory.status == Status.ACTIVE:
                 return memory
         return None
+
+    def links(self, context: Context, items: Sequence[Prepared]) -> connect.Links:
+        """Return the links of the new memories that are to be linked."""
+        pairs = zip(self.answers, items, strict=True)
+        new = {added.memory.id: self.memories[added.memory.id] for added, item in pairs if added.is_new and item.terms.links}
+        return connect.connect(context, list(new.values()), context.clock()) if new else connect.Links()
+
+    def judged(self, context: Context, memory: Memory, item: Prepared, verdict: Verdict, ms: int) -> Effects:
+        """Add the memories that a verdict on a new one changes, and return all that follows from it."""
+        if not verdict.judgements and not item.terms.quarantine:
+            return NO_EFFECTS
+        effects = self.claims.effects(context, memory, verdict, self.memories, item.terms, ms)
+        self.memories.update((changed.id, changed) for changed in effects.memories)
+        self.other_rows += effects.rows
+        self.entries += effects.entries
+        return effects
 
 
 def plan_add(context: Context, prepared: Sequence[Prepared], vectors: Vectors) -> Plan[list[Memory]]:
     """Decide what to write under the current state of the store. Vectors of an earlier attempt are reused."""
+    plan = plan_store(context, prepared, vectors)
+    return Plan([added.memory for added in plan.answer], plan.puts, plan.deletes, plan.seen)
+
+
+def plan_store(context: Context, prepared: Sequence[Prepared], vectors: Vectors) -> Plan[list[Added]]:
+    """Return the plan of `plan_add`, with what followed from each item."""
     current, version = context.store.data_version(), context.store.version
-    seen = {name: read_once(context, current, name, partial(version, name)) for name in {item.partition for item in prepared}}
+    seen = {name: read_once(context, current, name, partial(version, name)) for name in _partitions(context, prepared)}
     receipts = context.store.get(Kind.RECEIPT, [item.receipt_id for item in prepared if item.receipt_id])
     prepared = number_turns(context, prepared, receipts)
     known = _known(context, prepared)
     stored, by_fingerprint = ({memory.id: memory for memory in known}, {str(memory.fingerprint): memory.id for memory in known})
-    batch = _Batch(vectors, Sightings(context, known), dict(seen), stored, dict(stored), by_fingerprint)
+    claims = Claims(context, [item.claim for item in prepared])
+    stored |= {memory.id: memory for memory in claims.stored}
+    sightings = Sightings(context, list(stored.values()))
+    batch = _Batch(vectors, sightings, dict(seen), stored, dict(stored), by_fingerprint, claims)
     new = [item for item in prepared if batch.known(item) is None and item.receipt_id not in receipts]
     vectors.embed(context, [item.draft.content for item in new], current)
     context.step("flow.embedded")
@@ -101,9 +141,27 @@ def plan_add(context: Context, prepared: Sequence[Prepared], vectors: Vectors) -
             memories += [memory.row(replaces=before.revision if before else 0), *passages]
             deletes += dropped
     model_rows = vectors.model_rows(context) if memories else []
-    puts = [*memories, *batch.other_rows, *batch.sightings.rows(), *model_rows, *own_audit_rows(context, batch.entries, current)]
-    answers = (_reporting(memory, item.draft.redactions) for memory, item in zip(batch.answers, prepared, strict=True))
-    return Plan(list(answers), puts, deletes, seen if puts else {})
+    links = batch.links(context, prepared)
+    deletes += links.deletes
+    puts = [
+        *memories,
+        *links.puts,
+        *batch.other_rows,
+        *batch.sightings.rows(),
+        *model_rows,
+        *own_audit_rows(context, batch.entries, current),
+    ]
+    answers = [
+        replace(added, memory=_reporting(added.memory, item.draft.redactions), links=tuple(links.of.get(added.memory.id, ())))
+        for added, item in zip(batch.answers, prepared, strict=True)
+    ]
+    return Plan(answers, puts, deletes, seen if puts else {})
+
+
+def _partitions(context: Context, prepared: Sequence[Prepared]) -> set[str]:
+    """Return the partitions that a write reads: those of its memories, and of the memories that claims are compared with."""
+    compared = any(item.claim or item.terms.evolves for item in prepared)
+    return {item.partition for item in prepared} | ({*model.partitions(context.reader)} if compared else set())
 
 
 def _known(context: Context, prepared: Sequence[Prepared]) -> list[Memory]:
@@ -133,26 +191,73 @@ def _add_one(context: Context, batch: _Batch, item: Prepared, receipt: Row | Non
         # A caller may write memories for a session that it cannot read, and repeats such a call too: visibility is not checked.
         if id_ not in batch.memories:
             batch.memories[id_] = batch.stored[id_] = require_memory(context, id_, any_reader=True)
-        batch.answers.append(batch.memories[id_])
+        batch.answers.append(Added(batch.memories[id_]))
         return
     ms = context.clock()
-    if known := batch.known(item):
+    verdict = _judge(context, batch, item, ms)
+    effects = NO_EFFECTS
+    if known := _repeated(batch, item, verdict):
         if _is_replaced(known, item):
-            memory, change, entry = _replace(context, batch, item, known, ms)
+            effects = batch.judged(context, replace(known, **_claim_columns(item)), item, verdict, ms)
+            memory, change, entry = _replace(context, batch, item, known, ms, effects)
         else:
-            memory, change, entry = _observe(context, batch.sightings, item, known, ms)
+            memory, change, entry = _observe(context, batch.sightings, item, known, ms, verdict)
         batch.other_rows.append(change)
     else:
         batch.numbers[item.partition] += 1
         memory = new_memory(context, item, batch.vectors[item.draft.content], ms=ms, number=batch.numbers[item.partition])
+        effects = batch.judged(context, memory, item, verdict, ms)
+        if effects is not NO_EFFECTS:
+            memory = replace(memory, status=effects.status, supersedes=list(effects.superseded))
         entry = retain_entry(context, ms, memory, "add")
+    batch.claims.add(memory)
     batch.entries.append(entry)
     batch.memories[memory.id] = memory
     batch.by_fingerprint[str(memory.fingerprint)] = memory.id
-    batch.answers.append(memory)
+    batch.answers.append(Added(memory, is_new=known is None, effects=effects))
     if item.receipt_id:
         used = Receipt(id=item.receipt_id, created_at=memory.created_at, ref=memory.id, request=item.request)
         batch.other_rows.append(used.row(memory.partition))
+
+
+def _judge(context: Context, batch: _Batch, item: Prepared, ms: int) -> Verdict:
+    """Compare the claim of an item with the stored ones."""
+    trust = item.draft.columns.get("trust")
+    own = trust if isinstance(trust, float) else BASE_TRUST[Source.INFERENCE]
+    verdict = NO_VERDICT
+    if item.claim:
+        memories = batch.memories
+        if item.key and (replaced := batch.known(item)):  # a memory is not compared with what it replaces
+            memories = {**memories, replaced.id: replace(replaced, status=Status.ARCHIVED.value)}
+        verdict = batch.claims.judge(item.claim, own, memories, ms, is_turn=item.is_turn)
+    if item.terms.evolves and not verdict.judgements:
+        return _judge_related(context, batch, item, own, ms)
+    return verdict
+
+
+def _judge_related(context: Context, batch: _Batch, item: Prepared, trust: float, ms: int) -> Verdict:
+    """Compare an item with the stored memory that is most similar to it, and that it is to supersede."""
+    vector = batch.vectors[item.draft.content].own if item.draft.content in batch.vectors else None
+    similar = connect.find_similar(context, vector)
+    related, cosine = next(((batch.memories.get(each.id, each), cosine) for each, cosine in similar), (None, 0.0))
+    same = related is not None and normal_text(related.content) == normal_text(item.draft.content)
+    if related is None or cosine < connect.RELATED or related.status != Status.ACTIVE or same:
+        return NO_VERDICT
+    batch.memories.setdefault(related.id, related)
+    batch.stored.setdefault(related.id, related)
+    what = f"it is the next version of this memory (similarity {cosine:.2f})"
+    return Verdict((judge_trust(related.id, what, trust, trust_of(related, ms).value),))
+
+
+def _repeated(batch: _Batch, item: Prepared, verdict: Verdict) -> Memory | None:
+    """Return the memory that an item is counted as or replaces; None if it is a new one."""
+    if item.key:
+        return batch.known(item)
+    if item.terms.quarantine or (item.claim and not batch.claims.merges(item.claim)):
+        return None
+    if verdict.outcome is Outcome.CORROBORATE:
+        return batch.memories[verdict.judgements[0].id]
+    return batch.known(item)
 
 
 def _is_replaced(known: Memory, item: Prepared) -> bool:
@@ -166,9 +271,13 @@ def plan_observation(context: Context, item: Prepared, known: Memory) -> Plan[Me
     return Plan(newer, [newer.row(replaces=known.revision), change, *sightings.rows(), *own_audit_rows(context, [entry])])
 
 
-def _observe(context: Context, sightings: Sightings, item: Prepared, known: Memory, ms: int) -> tuple[Memory, Row, Entry]:
+def _observe(
+    context: Context, sightings: Sightings, item: Prepared, known: Memory, ms: int, verdict: Verdict = NO_VERDICT
+) -> tuple[Memory, Row, Entry]:
     """Return the known memory as observed once more, its history row and its audit entry."""
     author, metadata, trust = _author(context, item), item.draft.metadata, item.draft.columns.get("trust")
+    if normal_text(item.draft.content) != normal_text(known.content):  # it says the same in other words, which are kept
+        metadata = {**metadata, "content": item.draft.content}
     updates: dict[str, Any] = {"times_observed": known.times_observed + 1, "last_observed": iso(ms)}
     if isinstance(trust, float):
         updates["trust"] = best_trust(known.trust, trust)
@@ -179,12 +288,25 @@ def _observe(context: Context, sightings: Sightings, item: Prepared, known: Memo
         expires = item.draft.columns.get("expires_at")
         updates["expires_at"] = max(known.expires_at, str(expires)) if expires else None
     sightings.add(known, author, at=iso(ms), metadata=metadata, trust=trust)
+    if verdict.outcome is Outcome.CORROBORATE:  # often in other words
+        updates |= {"why": verdict.judgements[0].why, "corroborations": known.corroborations + 1}
+        return revise(context, ms, known, action="corroborate", **updates)
     return revise(context, ms, known, action="observe", fingerprint=item.fingerprint, **updates)
 
 
-def _replace(context: Context, batch: _Batch, item: Prepared, known: Memory, ms: int) -> tuple[Memory, Row, Entry]:
+def _claim_columns(item: Prepared) -> dict[str, Any]:
+    """Return the columns of an item's claim; without one, as they are in a memory without a claim."""
+    names = ("valid_from", "valid_until", "event_time")
+    own = {name: item.draft.columns.get(name) for name in ("claim", "claim_key", *names)}
+    return {**own, "corroborations": 1}
+
+
+def _replace(
+    context: Context, batch: _Batch, item: Prepared, known: Memory, ms: int, effects: Effects
+) -> tuple[Memory, Row, Entry]:
     """Return the revision of a memory that an item with the same key replaces, its history row and its audit entry."""
-    columns: dict[str, Any] = {"trust": None, **item.draft.columns, "agent_id": context.reader.agent_id}
+    columns: dict[str, Any] = {"trust": None, **item.draft.columns, **_claim_columns(item), "agent_id": context.reader.agent_id}
+    columns |= {"status": effects.status, "supersedes": [*known.supersedes, *effects.superseded]}
     columns |= {"content": item.draft.content, "metadata": item.draft.metadata, "keywords": item.keywords}
     columns |= {"key": item.key, "updated_at": iso(ms), "last_observed": iso(ms), "times_observed": 1}
     if item.draft.content != known.content:
@@ -246,6 +368,8 @@ def update(
         memory, seen, current = _read(context, memory_id)
         if find_replayed(context, key, request):
             return Plan(memory)
+        if memory.claim:  # it is compared with the claims in these
+            seen |= {name: context.store.version(name) for name in model.partitions(context.reader)}
         plan = _plan_update(context, memory, text, changed, why, vectors, current)
         receipt = receipt_rows(context, key, memory_id, request)
         # A receipt alone would survive a concurrent erasure, so the unchanged memory is written with it.
@@ -265,25 +389,6 @@ def set_columns(context: Context, memory_id: str, *, action: str, **columns: Any
         return replace(plan_revision(context, memory, current, action=action, **columns), seen=seen)
 
     return commit(context, decide)
-
-
-def plan_revision(
-    context: Context, memory: AnyMemory, data_version: Hashable = None, *, action: str, why: str | None = None, **updates: Any
-) -> Plan[AnyMemory]:
-    """Return the plan that writes the next revision of a memory with its history and its audit block."""
-    ms = context.clock()
-    reason = context.gate().redact(why) if why else None
-    newer, change, entry = revise(context, ms, memory, action=action, why=reason, **updates)
-    return Plan(newer, [newer.row(replaces=memory.revision), change, *own_audit_rows(context, [entry], data_version)])
-
-
-def revise(context: Context, ms: int, memory: AnyMemory, *, action: str, **given: Any) -> tuple[AnyMemory, Row, Entry]:
-    """Return the next revision of a memory, its history row and its audit entry. All three must be written together."""
-    # Without a salt, erased columns could be guessed from the hashes in the block. Memory Lane's rows have none.
-    salt = memory.salt or context.ids.salt()
-    newer, change = model.revise(memory, at=iso(ms), by=context.reader.agent_id, action=action, salt=salt, **given)
-    row = change.row(newer.partition)
-    return newer, row, retain_entry(context, ms, newer, action, row)
 
 
 def _read(context: Context, memory_id: str) -> tuple[Memory, dict[str, int], Hashable]:
@@ -311,7 +416,8 @@ def _plan_update(
     columns |= {"content": new.content, "metadata": new.metadata}
     if _has(memory, columns):
         return Plan(memory)
-    new = replace(new, columns={**{name: getattr(memory, name) for name in new.columns}, **columns})
+    claim = {"claim": memory.claim} if new.content == memory.content else {}
+    new = replace(new, columns={**{name: getattr(memory, name) for name in new.columns}, **claim, **columns})
     columns["keywords"] = tokens(new.content, language=context.options.stemmer_language)
     columns["fingerprint"] = updated_print(memory.fingerprint, owner, new)
     if memory.key and columns["fingerprint"] != memory.fingerprint and find_active(context, [columns["fingerprint"]]):
@@ -320,6 +426,9 @@ def _plan_update(
     if new.content != memory.content:
         vectors.embed(context, [new.content], data_version)
         columns |= {"vector": vectors[new.content].own, "pending": vectors[new.content].pending}
+        columns |= {"claim": None, "claim_key": None, "corroborations": 1}  # another text may say something else
+    elif memory.claim:
+        check_alone(context, replace(memory, **{name: columns[name] for name in _COMPARED if name in columns}))
     plan = plan_revision(context, memory, data_version, action="update", why=why, updated_at=iso(context.clock()), **columns)
     passages, deletes = plan_passages(context, memory, plan.answer, vectors.get(new.content))
     sightings = retired_sightings(context, memory, plan.answer)
@@ -355,23 +464,3 @@ def _is_set(name: str, value: Value, metadata: dict[str, Value]) -> bool:
     if name == "memory_type":
         return "type" in metadata
     return name in metadata or (value is not None and value != [])
-
-
-# --- audit ---
-
-
-def retain_entry(context: Context, ms: int, memory: Memory, action: str, change: Row | None = None) -> Entry:
-    """Return the audit entry that records an action on a memory: add, observe, update, …"""
-    repeated = {name: memory.metadata[name] for name in _METADATA_IN_BLOCK if name in memory.metadata}
-    write = partial(
-        blocks.retain,
-        agent=str(context.reader.agent_id),
-        memory_id=memory.id,
-        memory_type=memory.memory_type,
-        at=iso(ms),
-        content=memory.content,
-        hypothesis=str(memory.metadata.get("hypothesis") or "none"),
-        action=action,
-        revision=memory.revision,
-    )
-    return new_entry(context, "retain", ms, write, memory=memory, change=change, metadata={"action": action, **repeated})

@@ -3,6 +3,7 @@
 import re
 from inspect import Parameter, Signature
 from os import PathLike
+from typing import TYPE_CHECKING
 
 from memory_mesh.core import checks
 from memory_mesh.core.errors import SettingsError, shown
@@ -15,6 +16,9 @@ from memory_mesh.stores import path_url
 from memory_mesh.wiring.aio import AsyncProxy
 from memory_mesh.wiring.build import as_embedder, as_store, check_objects, check_options
 from memory_mesh.wiring.shared import Objects, Source
+
+if TYPE_CHECKING:
+    from memory_mesh.wiring.graph import AsyncMemoryGraph
 
 # Options that may also be given as a ready-made object.
 _OBJECTS = ("store", "embedder")
@@ -85,6 +89,13 @@ class AsyncMemoryMesh(AsyncProxy, face=MemoryMesh):
 
     def __init__(self, store: str | PathLike[str] | Store | None = None, **options: object) -> None:
         super().__init__(MemoryMesh(store, **options))  # type: ignore[arg-type]
+
+    @property
+    def graph(self) -> "AsyncMemoryGraph":
+        """The memories as a graph: claims that do not contradict each other, trust, conflicts and links."""
+        from memory_mesh.wiring.graph import AsyncMemoryGraph  # most meshes do not use it
+
+        return AsyncMemoryGraph(self._face.graph)  # type: ignore[attr-defined]  # the face is a mesh
 
 
 AsyncMemoryMesh.__signature__ = MemoryMesh.__signature__  # type: ignore[attr-defined]

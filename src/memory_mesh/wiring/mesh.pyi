@@ -45,6 +45,7 @@ from memory_mesh.core.model import (
 from memory_mesh.core.ports import ChatModel, Embedder, IdSource, Progress, Step, Store
 from memory_mesh.core.search import CacheStats, Explanation
 from memory_mesh.faces.mesh import MemoryStats, Mesh
+from memory_mesh.wiring.graph import AsyncMemoryGraph
 
 class MemoryMesh(Mesh):
     """Memory for AI agents, in a file or in the process.
@@ -70,6 +71,8 @@ class MemoryMesh(Mesh):
         busy_seconds: float | None = None,
         enable_memory: bool | None = None,
         deduplicate: bool | None = None,
+        claims: str | None = None,
+        predicate_schemas: dict[str, object] | None = None,
         duplicate_similarity: float | None = None,
         max_content_chars: int | None = None,
         redaction: str | None = None,
@@ -141,6 +144,8 @@ class AsyncMemoryMesh:
         busy_seconds: float | None = None,
         enable_memory: bool | None = None,
         deduplicate: bool | None = None,
+        claims: str | None = None,
+        predicate_schemas: dict[str, object] | None = None,
         duplicate_similarity: float | None = None,
         max_content_chars: int | None = None,
         redaction: str | None = None,
@@ -194,6 +199,9 @@ class AsyncMemoryMesh:
         ids: IdSource | None = None,
         step: Step = ...,
     ) -> None: ...
+    @property
+    def graph(self) -> AsyncMemoryGraph:
+        """The memories as a graph: claims that do not contradict each other, trust, conflicts and links."""
     async def __aenter__(self) -> Self: ...
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

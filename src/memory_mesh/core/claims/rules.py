@@ -33,9 +33,9 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """The outcome of a new claim and one stored claim, and why."""
+    """The outcome of a new claim and the stored claim of the memory `id`, and why."""
 
-    known: Known
+    id: str
     outcome: Outcome
     why: str
 
@@ -62,6 +62,13 @@ def judge(new: Claim, trust: float, known: Sequence[Known], schema: Schema) -> V
     return Verdict(tuple(each for each in judgements if each))
 
 
+def judge_trust(known_id: str, what: str, trust: float, known_trust: float) -> Judgement:
+    """Return whether a new memory supersedes a stored one, or waits for a review because it is trusted less."""
+    if trust >= known_trust:
+        return Judgement(known_id, Outcome.SUPERSEDE, f"{what}, and is not trusted less: {trust:.2f} against {known_trust:.2f}")
+    return Judgement(known_id, Outcome.QUARANTINE, f"{what}, but is trusted less: {trust:.2f} against {known_trust:.2f}")
+
+
 def excludes(one: Claim, other: Claim, schema: Schema) -> bool:
     """Return whether two claims about one subject and predicate cannot both be valid."""
     return _may_exclude(one, other, schema) and not _same_value(one, other, schema)
@@ -74,16 +81,14 @@ def _judge_one(new: Claim, trust: float, known: Known, schema: Schema) -> Judgem
     if not _may_exclude(new, old, schema):
         return None
     if _same_value(new, old, schema):
-        same = Judgement(known, Outcome.CORROBORATE, f"both say {old.value}")
+        same = Judgement(known.id, Outcome.CORROBORATE, f"both say {old.value}")
         return same if schema.dedup_policy == "corroborate" else None
     values = f"{new.value} excludes {old.value}"
     if schema.conflict_policy == "keep_both":
-        return Judgement(known, Outcome.KEEP_BOTH, f"{values}, and both are kept")
+        return Judgement(known.id, Outcome.KEEP_BOTH, f"{values}, and both are kept")
     if schema.conflict_policy == "require_review":
-        return Judgement(known, Outcome.QUARANTINE, f"{values}, which needs a review")
-    if trust >= known.trust:
-        return Judgement(known, Outcome.SUPERSEDE, f"{values}, and is trusted as much: {trust:.2f} against {known.trust:.2f}")
-    return Judgement(known, Outcome.QUARANTINE, f"{values}, but is trusted less: {trust:.2f} against {known.trust:.2f}")
+        return Judgement(known.id, Outcome.QUARANTINE, f"{values}, which needs a review")
+    return judge_trust(known.id, values, trust, known.trust)
 
 
 def _judge_end(new: Claim, trust: float, known: Known, schema: Schema) -> Judgement | None:
@@ -94,9 +99,9 @@ def _judge_end(new: Claim, trust: float, known: Known, schema: Schema) -> Judgem
     if new.session_id != old.session_id or not _same_value(new, old, schema) or not (open_ended and started):
         return None
     if trust >= known.trust:
-        return Judgement(known, Outcome.END, f"{old.value} is no longer valid")
+        return Judgement(known.id, Outcome.END, f"{old.value} is no longer valid")
     why = f"{old.value} is said to be no longer valid, but by a less trusted memory: {trust:.2f} against {known.trust:.2f}"
-    return Judgement(known, Outcome.QUARANTINE, why)
+    return Judgement(known.id, Outcome.QUARANTINE, why)
 
 
 def _may_exclude(one: Claim, other: Claim, schema: Schema) -> bool:

@@ -8,7 +8,7 @@ from memory_mesh.core.intake.drafts import (
 )
 from memory_mesh.core.intake.files import Selection, file_print, folder_print, is_file_print
 from memory_mesh.core.intake.messages import (
-    SINGLE, Item, Message, MessageObject, Metadata, NewText, is_list, numbered, read_interaction, read_items,
+    PLAIN, SINGLE, Item, Message, MessageObject, Metadata, NewText, Terms, is_list, numbered, read_interaction, read_items,
     read_texts,
 )
 from memory_mesh.core.intake.turns import Turn, count_known
@@ -19,8 +19,9 @@ from memory_mesh.core.intake.sightings import (
     Author, Kept, best_trust, every_sighting, keep_without, own_sighting, retired,
 )
 
-__all__ = ["CATEGORIES", "DEFAULT_CATEGORY", "IMPORTANCE", "SINGLE", "TAXONOMY", "Author", "Draft", "Item", "Kept", "Limits"]
-__all__ += ["Message", "MessageObject", "Metadata", "NewText", "Selection", "Turn", "best_trust", "count_known"]
-__all__ += ["draft", "every_sighting", "file_print", "fingerprint", "fingerprints", "folder_print", "has_own_print"]
-__all__ += ["is_file_print", "is_list", "keep_without", "key_prefix", "normal_text", "numbered", "own_sighting", "read_content"]
-__all__ += ["read_interaction", "read_items", "read_key", "read_metadata", "read_texts", "retired", "updated_print"]
+__all__ = ["CATEGORIES", "DEFAULT_CATEGORY", "IMPORTANCE", "PLAIN", "SINGLE", "TAXONOMY", "Author", "Draft", "Item", "Kept"]
+__all__ += ["Limits", "Message", "MessageObject", "Metadata", "NewText", "Selection", "Terms", "Turn", "best_trust"]
+__all__ += ["count_known", "draft", "every_sighting", "file_print", "fingerprint", "fingerprints", "folder_print"]
+__all__ += ["has_own_print", "is_file_print", "is_list", "keep_without", "key_prefix", "normal_text", "numbered"]
+__all__ += ["own_sighting", "read_content", "read_interaction", "read_items", "read_key", "read_metadata", "read_texts"]
+__all__ += ["retired", "updated_print"]

@@ -42,6 +42,21 @@ _MAX_TIME = 253_402_300_799_000  # the end of the year 9999 in milliseconds
 _MILLISECONDS = 1e11  # a larger timestamp is in milliseconds: as seconds it would be after the year 5000
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """How a text is stored beside what its metadata says."""
+
+    claim: object = None  # as the caller gives it
+    claims: str | None = None  # auto: find a claim in the text; None: as the option `claims` says
+    quarantine: bool = False
+    keep_active: bool = False  # a claim that would be quarantined because of a conflict stays active
+    links: bool = False  # link it to similar memories
+    evolves: bool = False  # it supersedes the memory that is most similar to it
+
+
+PLAIN = Terms()
+
+
 @dataclass(frozen=True, slots=True)
 class NewText:
     """A text to store and its metadata, neither of them checked yet."""
@@ -52,6 +67,7 @@ class NewText:
     thread: int | None = None  # of a message: the list that it came in, which is compared with the stored turns
     item: int | None = None  # its position in the call, for errors; None if it is the only one
     key: object = None  # the caller's own key of the memory
+    terms: Terms = PLAIN
 
 
 def is_list(content: object) -> bool:

@@ -15,6 +15,7 @@ from memory_mesh.core.model import BY_NAME, Memory, MemoryType, Reach, Reader, V
 MAX_KEY_LENGTH = 500
 _TEXT, _KEY = "text:", "key:"
 _COLUMNS = ("session_id", "project", "memory_type", "event_time", "speaker")
+_CLAIM = ("claim", "valid_from", "valid_until")
 
 
 def fingerprint(reader: Reader, draft: Draft, key: str | None = None) -> str:
@@ -32,7 +33,10 @@ def fingerprints(reader: Reader, draft: Draft) -> tuple[str, str]:
     # The same words in another session are another turn.
     session = None if speaker is None and turn is None else columns.get("session_id")
     old = [reader.user_id, reader.agent_id, *map(columns.get, _COLUMNS), turn, normal]
-    return _TEXT + _digest([*_scope(reader, draft), session, time, speaker, turn, normal]), _digest(old)
+    parts = [*_scope(reader, draft), session, time, speaker, turn, normal]
+    if columns.get("claim"):  # texts with different claims are different memories
+        parts += [columns.get(name) for name in _CLAIM]
+    return _TEXT + _digest(parts), _digest(old)
 
 
 def key_prefix(key: object) -> str:
@@ -49,7 +53,7 @@ def updated_print(old: str | None, reader: Reader, draft: Draft) -> str:
 
 def has_own_print(memory: Memory) -> bool:
     """Return whether the fingerprint is that of the memory's own text and scope."""
-    columns: dict[str, Value] = {name: getattr(memory, name) for name in _COLUMNS}
+    columns: dict[str, Value] = {name: getattr(memory, name) for name in (*_COLUMNS, *_CLAIM)}
     own = Draft(content=memory.content, metadata=memory.metadata, columns=columns)
     reader = Reader(memory.user_id, memory.agent_id)
     known = (updated_print(memory.fingerprint, reader, own),) if memory.key else fingerprints(reader, own)

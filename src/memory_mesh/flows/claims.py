@@ -1,0 +1,197 @@
+"""Compare the claims of new memories with the stored ones, and plan what follows: corroborate, supersede, end or quarantine.
+
+A write compares all its claims under the versions of the partitions that it read, so that of two concurrent writes one decides
+again: no two active memories have claims that exclude each other.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, MutableMapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from memory_mesh.core.audit import Entry
+from memory_mesh.core.claims import Claim, Judgement, Known, Outcome, Schemas, Verdict, judge, read_schemas, trust_of
+from memory_mesh.core.errors import InvalidInput, shown
+from memory_mesh.core.graph import link
+from memory_mesh.core.intake import Terms
+from memory_mesh.core.model import (
+    ClaimConflict,
+    In,
+    Kind,
+    Memory,
+    Row,
+    Status,
+    all_of,
+    equals,
+    iso,
+    millis,
+    not_expired,
+    partitions,
+)
+from memory_mesh.flows.context import Context, intact
+from memory_mesh.flows.revisions import revise
+
+COMPARED = (Status.ACTIVE, Status.DISPUTED)  # a disputed memory may become active again
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effects:
+    """What a new memory changes: the memories with their history rows and audit entries, and what is recorded of it."""
+
+    status: str = Status.ACTIVE
+    superseded: tuple[str, ...] = ()
+    conflicts: tuple[ClaimConflict, ...] = ()
+    memories: tuple[Memory, ...] = ()  # revised
+    rows: tuple[Row, ...] = ()
+    entries: tuple[Entry, ...] = ()
+
+
+NO_EFFECTS = Effects()
+
+
+class Claims:
+    """The stored memories with claims about the subjects and predicates of one write."""
+
+    def __init__(self, context: Context, claims: Iterable[Claim | None]) -> None:
+        self._schemas = schemas(context)
+        self.stored = find_claims(context, {claim.key for claim in claims if claim})
+        self._by_key: defaultdict[str, list[str]] = defaultdict(list)
+        for memory in self.stored:
+            self._by_key[str(memory.claim_key)].append(memory.id)
+
+    def add(self, memory: Memory) -> None:
+        """Compare later claims of this write with a new memory too."""
+        if memory.claim_key:
+            self._by_key[memory.claim_key].append(memory.id)
+
+    def judge(self, claim: Claim, trust: float, memories: Mapping[str, Memory], ms: int, *, is_turn: bool = False) -> Verdict:
+        """Compare a claim with the memories as this write has changed them so far. A turn is never merged with another one."""
+        schema = self._schemas[claim.predicate]
+        if is_turn:
+            schema = replace(schema, dedup_policy="store")
+        same = [memories[id_] for id_ in self._by_key.get(claim.key, ()) if memories[id_].status in COMPARED]
+        known = [Known(each.id, own, trust_of(each, ms).value) for each in same if (own := Claim.of(each))]
+        return judge(claim, trust, known, schema)
+
+    def merges(self, claim: Claim) -> bool:
+        """Return whether a claim with the value of a stored one is counted there instead of stored."""
+        return self._schemas[claim.predicate].dedup_policy != "store"
+
+    def effects(
+        self, context: Context, memory: Memory, verdict: Verdict, memories: MutableMapping[str, Memory], terms: Terms, ms: int
+    ) -> Effects:
+        """Return what a verdict on a new memory changes. Changed memories are put into `memories`."""
+        waits = verdict.outcome is Outcome.QUARANTINE or terms.quarantine
+        status = Status.QUARANTINED if terms.quarantine or (waits and not terms.keep_active) else Status.ACTIVE
+        changed, conflicts, claim = _Changed(context, memory, memories, ms), list[ClaimConflict](), Claim.of(memory)
+        policy = self._schemas[claim.predicate].conflict_policy if claim else "supersede"
+        for judgement in verdict.judgements:
+            if not waits:  # a memory that waits for a review changes no other one
+                changed.apply(judgement)
+            if judgement.outcome not in (Outcome.CORROBORATE, Outcome.END):
+                conflicts.append(_conflict(context, memory, memories[judgement.id], judgement, policy, waits=waits, ms=ms))
+        return Effects(
+            status=status.value,
+            superseded=tuple(changed.superseded),
+            conflicts=tuple(conflicts),
+            memories=tuple(changed.memories.values()),
+            rows=(*changed.rows, *(conflict.row(memory.partition) for conflict in conflicts)),
+            entries=tuple(changed.entries),
+        )
+
+
+def schemas(context: Context) -> Schemas:
+    """Return the schemas of predicates in the options."""
+    return read_schemas(context.options.predicate_schemas)
+
+
+def find_claims(context: Context, keys: Iterable[str]) -> list[Memory]:
+    """Return the memories whose claims are compared with new ones: of the agent or global, oldest first."""
+    wanted = tuple(sorted(keys))
+    if not wanted:
+        return []
+    where = all_of(
+        In("claim_key", wanted), In("status", COMPARED), In("partition", partitions(context.reader)),
+        equals("user_id", context.reader.user_id), not_expired(iso(context.clock())),
+    )  # fmt: skip
+    found = [Memory.of(row) for row in intact(context, context.store.find(Kind.MEMORY, where))]
+    # No block seals the key: a memory is compared only if it is that of its own claim.
+    own = [memory for memory in found if (claim := Claim.of(memory)) and claim.key == memory.claim_key]
+    return sorted(own, key=lambda memory: (memory.created_at, memory.number, memory.id))
+
+
+def check_alone(context: Context, memory: Memory) -> None:
+    """Raise `InvalidInput` if the claim of a memory that is to be active would exclude that of another active memory."""
+    claim = Claim.of(memory)
+    if claim is None or memory.status not in COMPARED:
+        return
+    others = Claims(context, [claim])
+    every = {other.id: other for other in others.stored if other.id != memory.id}
+    verdict = others.judge(claim, 0.0, {**every, memory.id: replace(memory, status=Status.ARCHIVED.value)}, context.clock())
+    if excluding := verdict.of(Outcome.QUARANTINE, Outcome.SUPERSEDE):
+        what = f"the claim of {shown(excluding[0].id)} excludes it"
+        raise InvalidInput(what, remedy="store the change with graph.store, which decides between them, or review that memory")
+
+
+@dataclass(slots=True)
+class _Changed:
+    """The stored memories that a new memory changes."""
+
+    context: Context
+    new: Memory
+    stored: MutableMapping[str, Memory]
+    ms: int
+    superseded: list[str] = field(default_factory=list)
+    memories: dict[str, Memory] = field(default_factory=dict)
+    rows: list[Row] = field(default_factory=list)
+    entries: list[Entry] = field(default_factory=list)
+
+    def apply(self, judgement: Judgement) -> None:
+        """Change the stored memory as its outcome says."""
+        old = self.stored[judgement.id]
+        match judgement.outcome:
+            case Outcome.SUPERSEDE:
+                end = {} if (until := _end(self.new, old)) is None else {"valid_until": until}
+                self._revise(old, judgement, "supersede", status=Status.SUPERSEDED.value, superseded_by=self.new.id, **end)
+                self.superseded.append(old.id)
+                self.rows.append(link(self.new, old, "supersedes", self.ms).row(self.new.partition))
+            case Outcome.END:
+                self._revise(old, judgement, "end", valid_until=self.new.valid_until)
+            case Outcome.CORROBORATE:
+                self._revise(old, judgement, "corroborate", corroborations=old.corroborations + 1)
+
+    def _revise(self, old: Memory, judgement: Judgement, action: str, **updates: Any) -> None:
+        newer, change, entry = revise(self.context, self.ms, old, action=action, why=judgement.why, **updates)
+        self.stored[old.id] = self.memories[old.id] = newer
+        self.rows.append(change)
+        self.entries.append(entry)
+
+
+def _end(new: Memory, old: Memory) -> str | None:
+    """Return until when a superseded claim was valid; None if the new one is a correction, which says not since when.
+
+    The older claim ends just before the newer one begins: the ends of a window belong to it.
+    """
+    begins = new.valid_from or new.event_time
+    began = old.valid_from or old.event_time
+    if new.claim is None or begins is None or (began is not None and began >= begins):
+        return None
+    until = iso(millis(begins) - 1)
+    return until if old.valid_until is None else min(old.valid_until, until)
+
+
+def _conflict(
+    context: Context, new: Memory, old: Memory, judgement: Judgement, policy: str, *, waits: bool, ms: int
+) -> ClaimConflict:
+    pending = waits and judgement.outcome is not Outcome.KEEP_BOTH
+    resolution = None if pending else {Outcome.SUPERSEDE: "superseded", Outcome.KEEP_BOTH: "kept both"}[judgement.outcome]
+    detail = {
+        "policy": policy, "outcome": judgement.outcome.value, "new": new.claim and new.claim.get("value"),
+        "existing": old.claim and old.claim.get("value"), "new_trust": round(trust_of(new, ms).value, 4),
+        "existing_trust": round(trust_of(old, ms).value, 4), "resolution": resolution,
+    }  # fmt: skip
+    return ClaimConflict(
+        id=context.ids.new("conflict", ms), created_at=iso(ms), ref=new.id, target=old.id,
+        status="pending" if pending else "resolved", why=judgement.why, user_id=new.user_id, agent_id=new.agent_id,
+        detail={name: value for name, value in detail.items() if value is not None},
+    )  # fmt: skip
