@@ -35,7 +35,7 @@ ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
 FENCE = re.compile(r"^```(?P<kind>[a-z]*)\n(?P<text>.*?)^```$", flags=re.MULTILINE | re.DOTALL)
 TOKEN = re.compile(
-    r"(?P<time>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z)|(?P<name>(?:mem|lesson|reflect|skill|yamo_[a-z]+)_\d{13}_[0-9a-f]{6}"
+    r"(?P<time>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z)|(?P<name>(?:mem|lesson|reflect|skill|conflict|yamo_[a-z]+)_\d{13}_[0-9a-f]{6}"
     r"|\b[0-9a-f]{64}\b"
     r"|(?<=signing_key;)[0-9a-f]{16})"
 )

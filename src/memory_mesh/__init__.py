@@ -10,6 +10,9 @@ if TYPE_CHECKING:
     from memory_mesh.core.audit import Broken as Broken
     from memory_mesh.core.audit import Sound as Sound
     from memory_mesh.core.cancel import cancellable as cancellable
+    from memory_mesh.core.claims.reviews import MemoryExplanation as MemoryExplanation
+    from memory_mesh.core.claims.reviews import Reviewed as Reviewed
+    from memory_mesh.core.claims.reviews import Supersession as Supersession
     from memory_mesh.core.errors import AnswerUnreadable as AnswerUnreadable
     from memory_mesh.core.errors import BudgetSpent as BudgetSpent
     from memory_mesh.core.errors import CallError as CallError
@@ -90,6 +93,7 @@ __version__ = "0.1.0"
 _NAMES = {
     "core.audit": "Broken Sound",
     "core.cancel": "cancellable",
+    "core.claims.reviews": "MemoryExplanation Reviewed Supersession",
     "core.errors": (
         "AnswerUnreadable BudgetSpent CallError CallRefused CallTimedOut Cancelled Conflict ContentAltered EmbeddingError "
         "IdTaken InvalidFilter InvalidInput KeyReused MemoryDisabled MemoryMeshError ModelMismatch ModelMissing NotFound "

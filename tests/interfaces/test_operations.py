@@ -3,7 +3,7 @@
 import ast
 import re
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from inspect import Parameter as Declared
 from inspect import getmembers, isfunction, signature
@@ -18,18 +18,31 @@ from memory_mesh.core.audit import OPERATIONS as AUDIT_OPERATIONS
 from memory_mesh.core.learning import SEVERITIES, LessonContext
 from memory_mesh.core.model import MemoryType, Status
 from memory_mesh.core.options import SEARCH_MODES
+from memory_mesh.faces.graph import MemoryGraph
 from memory_mesh.faces.mesh import Mesh
 from memory_mesh.flows.heartbeat import JOBS
 from memory_mesh.flows.lessons import ORDERS
 from memory_mesh.flows.search import RANKERS
-from memory_mesh.interfaces import audit_views, handlers, operations, reflection_views, render, skill_views, transfer_views, views
+from memory_mesh.interfaces import (
+    audit_views,
+    graph_views,
+    handlers,
+    operations,
+    reflection_views,
+    render,
+    skill_views,
+    transfer_views,
+    views,
+)
 from memory_mesh.interfaces import operation as operation_types
 from memory_mesh.interfaces.operation import LOCAL_KINDS, Effect, Interface, Kind, Operation, Parameter
 from memory_mesh.interfaces.operations import GROUPS, JSON, OPERATIONS, TARGET, YES
 
 from .conftest import learnt
 
-# Methods of the mesh that are no operation, each with the reason.
+# The faces, by what the names of their methods begin with in the table.
+FACES: dict[str, type] = {"": Mesh, "graph.": MemoryGraph}
+# Methods that are no operation, each with the reason.
 NO_OPERATION = {
     "init": "every interface opens the mesh as a context manager",
     "close": "and closes it so",
@@ -42,6 +55,16 @@ NO_OPERATION = {
     "import_memories": "a handler opens the file",
     "get_memories_by_pattern": "lessons shows them with their rules",
     "get_skill": "get shows skills too",
+    "graph.init": "every interface opens the mesh as a context manager",
+    "graph.close": "and closes it so",
+    "graph.scoped": "the flags of the target choose the scope",
+    "graph.store": "a shell stores with `store`, which finds claims with the setting claims = auto",
+    "graph.store_many": "and one memory at a time",
+    "graph.evolve": "update writes the next revision of a memory",
+    "graph.extract": "extract does it for the agent of the mesh",
+    "graph.ingest": "another name of extract",
+    "graph.review_quarantine": "a handler decides, or asks at a terminal",
+    "graph.explain_supersession": "explain shows the chain",
 }
 # Parameters of methods that no entry offers, each with the reason.
 NO_PARAMETER = {
@@ -59,14 +82,24 @@ ANY_KIND = {  # the types that a value of a kind may have
 }  # fmt: skip
 
 
-def public(face: type) -> set[str]:
-    return {name for name, _ in getmembers(face, isfunction) if not name.startswith("_")}
+def public(face: type, prefix: str = "") -> set[str]:
+    return {prefix + name for name, _ in getmembers(face, isfunction) if not name.startswith("_")}
 
 
-def unlisted(face: type) -> set[str]:
+def every_method() -> set[str]:
+    return set().union(*(public(face, prefix) for prefix, face in FACES.items()))
+
+
+def method_of(operation: Operation) -> Callable[..., object]:
+    prefix, dot, name = operation.method.rpartition(".")
+    method: Callable[..., object] = getattr(FACES[prefix + dot], name)
+    return method
+
+
+def unlisted(face: type, prefix: str = "") -> set[str]:
     """Methods that are neither in the table nor excused."""
     used = {name for operation in OPERATIONS for name in (operation.method, operation.formatter) if name}
-    return public(face) - used - NO_OPERATION.keys()
+    return public(face, prefix) - used - NO_OPERATION.keys()
 
 
 def types_of(annotation: object) -> set[object]:
@@ -78,7 +111,7 @@ def types_of(annotation: object) -> set[object]:
 
 def mismatches(operation: Operation) -> Iterator[str]:
     """What an entry says differently from the method that it calls."""
-    method = getattr(Mesh, operation.method)
+    method = method_of(operation)
     declared, hints = signature(method).parameters, get_type_hints(method)
     for parameter in operation.parameters:
         name = parameter.into or parameter.name
@@ -107,9 +140,10 @@ def _differences(parameter: Parameter, declared: Declared, types: set[object]) -
 # --- methods ---
 
 
-def test_every_method_of_the_mesh_is_listed_or_excused() -> None:
-    assert unlisted(Mesh) == set()
-    assert NO_OPERATION.keys() <= public(Mesh)
+@pytest.mark.parametrize(("prefix", "face"), FACES.items())
+def test_every_method_of_a_face_is_listed_or_excused(prefix: str, face: type) -> None:
+    assert unlisted(face, prefix) == set()
+    assert NO_OPERATION.keys() <= every_method()
 
 
 def test_a_method_that_the_table_does_not_list_is_found() -> None:
@@ -119,18 +153,20 @@ def test_a_method_that_the_table_does_not_list_is_found() -> None:
         def forecast(self) -> None: ...
 
     assert unlisted(Larger) == {"forecast"}
+    assert unlisted(Larger, "graph.") >= {"graph.forecast", "graph.search"}
 
 
 def test_every_method_view_and_handler_that_is_named_exists() -> None:
     for operation in OPERATIONS:
-        assert {operation.method, operation.formatter} - {""} <= public(Mesh)
+        assert {operation.method, operation.formatter} - {""} <= every_method()
         module, name = (handlers, operation.handler) if operation.handler else (views, operation.view)
         assert callable(getattr(module, name)), operation.name
         assert not name.startswith("_")
 
 
 def test_every_view_is_used() -> None:
-    modules = (views.__name__, audit_views.__name__, reflection_views.__name__, skill_views.__name__, transfer_views.__name__)
+    every = (views, audit_views, graph_views, reflection_views, skill_views, transfer_views)
+    modules = {module.__name__ for module in every}
     here = {name for name, one in vars(views).items() if isfunction(one) and one.__module__ in modules and name[0] != "_"}
     assert here == {operation.view for operation in OPERATIONS if operation.view}
 
@@ -146,7 +182,7 @@ def test_an_entry_agrees_with_the_method_that_it_calls(operation: Operation) -> 
 @pytest.mark.parametrize("operation", BY_METHOD, ids=lambda one: one.name)
 def test_an_entry_offers_every_parameter_of_its_method_or_it_is_excused(operation: Operation) -> None:
     offered = {parameter.into or parameter.name for parameter in operation.parameters}
-    missing = signature(getattr(Mesh, operation.method)).parameters.keys() - offered - {"self"}
+    missing = signature(method_of(operation)).parameters.keys() - offered - {"self"}
     assert {name for name in missing if not {name, f"{operation.method} {name}"} & NO_PARAMETER.keys()} == set()
 
 
@@ -260,7 +296,7 @@ LOCAL_NAMES = {"path", "file", "out", "folder", "dir", "url", "store"}
 
 def test_what_names_a_place_of_this_machine_is_of_a_local_kind() -> None:
     for operation in OPERATIONS:
-        hints = get_type_hints(getattr(Mesh, operation.method)) if operation.method else {}
+        hints = get_type_hints(method_of(operation)) if operation.method else {}
         for parameter in (*operation.parameters, *TARGET.values()):
             local = parameter.name in LOCAL_NAMES or PathLike in types_of(hints.get(parameter.name))
             assert local == (parameter.kind in LOCAL_KINDS), (operation.name, parameter.name)

@@ -62,7 +62,9 @@ def test_a_read_in_an_empty_home_finds_nothing_and_leaves_nothing(
     said = run(cli, operation)
     if not operation.handler:
         first = operation.parameters[0].name if operation.parameters else ""
-        assert said.code == {"id": NO_MEMORY, "file": MISSING}.get(first, 0), said  # a backup needs a file to copy
+        assert said.code == {"id": NO_MEMORY, "memory_id": NO_MEMORY, "file": MISSING}.get(first, 0), (
+            said
+        )  # a backup needs a file to copy
     assert snapshot(tmp_path) == before
     assert not home.exists()
 

@@ -10,12 +10,12 @@ from memory_mesh.core.checks import iterable
 from memory_mesh.core.intake import Metadata
 from memory_mesh.core.model import MIN_IMPORTANCE, Extraction
 from memory_mesh.core.ports import Progress, as_progress
-from memory_mesh.faces.handle import Handle
+from memory_mesh.faces.reviewing import Reviewing
 from memory_mesh.flows import graph
 from memory_mesh.flows.graph import BATCH_SIZE, NewMemory, Stored, acting_as
 
 
-class MemoryGraph(Handle):
+class MemoryGraph(Reviewing):
     """The memories of a mesh as a graph: claims that do not contradict each other, how far each is trusted, and links.
 
     Every method that stores or searches names the agent whose memories these are. Methods that take the id of a memory act for

@@ -151,8 +151,7 @@ class _Changed:
         old = self.stored[judgement.id]
         match judgement.outcome:
             case Outcome.SUPERSEDE:
-                end = {} if (until := _end(self.new, old)) is None else {"valid_until": until}
-                self._revise(old, judgement, "supersede", status=Status.SUPERSEDED.value, superseded_by=self.new.id, **end)
+                self._revise(old, judgement, "supersede", **superseded_columns(self.new, old))
                 self.superseded.append(old.id)
                 self.rows.append(link(self.new, old, "supersedes", self.ms).row(self.new.partition))
             case Outcome.END:
@@ -165,6 +164,12 @@ class _Changed:
         self.stored[old.id] = self.memories[old.id] = newer
         self.rows.append(change)
         self.entries.append(entry)
+
+
+def superseded_columns(new: Memory, old: Memory) -> dict[str, Any]:
+    """Return the columns that change when a memory supersedes another one."""
+    end = {} if (until := _end(new, old)) is None else {"valid_until": until}
+    return {"status": Status.SUPERSEDED.value, "superseded_by": new.id, **end}
 
 
 def _end(new: Memory, old: Memory) -> str | None:

@@ -7,6 +7,7 @@ value `--`, and does not accept flags between positional words.
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from memory_mesh.core.errors import InvalidInput, shown
@@ -251,7 +252,7 @@ def execute(call: Call) -> Answer:
     view: Callable[..., Answer] = getattr(views, operation.view)
     with call.target.mesh() as mesh, render.progress(operation.progress) as progress:
         extra = {"progress": progress} if operation.progress else {}
-        result = getattr(mesh, operation.method)(**call.arguments, **extra)
+        result = attrgetter(operation.method)(mesh)(**call.arguments, **extra)
         if operation.formatter:
             return view(result, getattr(mesh, operation.formatter)(result, **call.options), call)
         return view(result, call)

@@ -31,6 +31,18 @@ def demo(call: Call) -> Answer:
     return play()
 
 
+def review(call: Call) -> Answer:
+    from memory_mesh.interfaces import reviewing
+
+    return reviewing.review(call)
+
+
+def decide(call: Call) -> Answer:
+    from memory_mesh.interfaces import reviewing
+
+    return reviewing.decide(call)
+
+
 def config_show(call: Call) -> Answer:
     """Show the settings, each with its origin."""
     from memory_mesh.settings import load

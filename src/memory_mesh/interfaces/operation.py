@@ -106,7 +106,7 @@ class Operation:
     name: str
     summary: str
     heading: str = ""
-    method: str = ""
+    method: str = ""  # of the mesh, or of one of its faces: `graph.reinforce`
     view: str = ""
     formatter: str = ""  # a method of the mesh that turns the result into text for the view
     handler: str = ""

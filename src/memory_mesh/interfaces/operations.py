@@ -10,8 +10,8 @@ from dataclasses import replace
 
 from memory_mesh.interfaces.operation import Effect, Interface, Kind, Operation, Parameter
 
-STORE, READ, LEARN, CHANGE, DELETE, MAINTAIN, SETUP = (
-    "Store", "Search and read", "Learn", "Change", "Delete", "Maintain", "Set up",
+STORE, READ, LEARN, CHANGE, REVIEW, DELETE, MAINTAIN, SETUP = (
+    "Store", "Search and read", "Learn", "Change", "Review", "Delete", "Maintain", "Set up",
 )  # fmt: skip
 EVERYWHERE = frozenset(Interface)
 
@@ -48,6 +48,9 @@ def _words(*words: str) -> Mapping[str, object]:
 _SAMPLE = "mem_1760000000000_3fa9c2"
 _ID = Parameter("id", "the id of the memory", metavar="ID", required=True, bare=True)
 _ID_OR_KEY = (replace(_ID, required=False), Parameter("key", "its key, instead of the id", metavar="KEY"))
+_MEMORY = replace(_ID, name="memory_id", flag="--id")
+_SAMPLE_CONFLICT = "conflict_1760000000000_3fa9c2"
+_REASON = Parameter("reason", "why, for the history")
 _LIMIT = Parameter("limit", "the maximum number", kind=Kind.INTEGER, default=10)
 _METADATA = Parameter("metadata", "further metadata, as a JSON object", kind=Kind.OBJECT)
 _REPEATABLE = Parameter("idempotency_key", "a repeated call with this key stores once", metavar="KEY")
@@ -364,6 +367,88 @@ OPERATIONS = (
             Parameter("session_id", "the session to end", flag="--session", metavar="NAME", required=True, bare=True),
         ),
         target=("store", "agent", "user"), examples=("end-session s42", "end-session --session s42 --agent planner"),
+    ),
+    Operation(
+        name="review", handler="review", heading=REVIEW, effect=Effect.WRITE,
+        summary="Decide about quarantined memories, one after another, at a terminal. Elsewhere it lists them.",
+        examples=("review", f'review --activate {_SAMPLE} --reason "checked by phone"', f"review --undo {_SAMPLE}"),
+    ),
+    Operation(
+        name="review-activate", handler="decide", aliases={Interface.CLI: "review --activate"}, effect=Effect.WRITE,
+        summary="make a memory active",
+        parameters=(
+            replace(_MEMORY, flag="--activate", help="make it active, and supersede the claims that exclude it", bare=False,
+                    required=False),
+            _REASON,
+        ),
+    ),
+    Operation(
+        name="review-reject", handler="decide", aliases={Interface.CLI: "review --reject"}, effect=Effect.WRITE,
+        summary="archive a memory",
+        parameters=(
+            replace(_MEMORY, flag="--reject", help="archive it, and keep the claims that exclude it", bare=False, required=False),
+            _REASON,
+        ),
+    ),
+    Operation(
+        name="review-keep-both", handler="decide", aliases={Interface.CLI: "review --keep-both"}, effect=Effect.WRITE,
+        summary="make a memory active beside others",
+        parameters=(
+            replace(_MEMORY, flag="--keep-both", help="make it active beside the claims that exclude it", bare=False,
+                    required=False),
+            _REASON,
+        ),
+    ),
+    Operation(
+        name="review-undo", method="graph.undo_review", view="reviewed", aliases={Interface.CLI: "review --undo"},
+        effect=Effect.WRITE, summary="take back a decision",
+        parameters=(replace(_MEMORY, flag="--undo", help="take back the last decision about it", bare=False),),
+    ),
+    Operation(
+        name="quarantined", method="graph.list_quarantined", view="quarantined", heading=REVIEW,
+        summary="List the memories of every agent that wait for a review, newest first.",
+        parameters=(
+            Parameter("agent", "only those of this agent", metavar="NAME"),
+            Parameter("limit", _LIMIT.help, kind=Kind.INTEGER, default=50),
+        ),
+        examples=("quarantined", "quarantined --agent planner --limit 5"),
+    ),
+    Operation(
+        name="conflicts", method="graph.conflicts", view="conflicts", heading=REVIEW,
+        summary="List the claims that exclude each other and wait for a decision.",
+        parameters=(
+            Parameter("status", "pending or resolved ones", metavar="STATUS", default="pending",
+                      choices=_words("pending", "resolved")),
+        ),
+        examples=("conflicts", "conflicts --status resolved", f"conflicts --resolve {_SAMPLE_CONFLICT} --keep new"),
+    ),
+    Operation(
+        name="resolve-conflict", method="graph.resolve_conflict", view="reviewed",
+        aliases={Interface.CLI: "conflicts --resolve"}, effect=Effect.WRITE, summary="resolve a conflict",
+        parameters=(
+            Parameter("conflict_id", "resolve this conflict", flag="--resolve", metavar="CONFLICT", required=True),
+            Parameter("keep", "with --resolve: what stays", metavar="WHICH", required=True,
+                      choices=_words("new", "existing", "both")),
+            _REASON,
+        ),
+    ),
+    Operation(
+        name="explain-memory", method="graph.explain_memory", view="explained_memory", heading=REVIEW,
+        aliases={Interface.CLI: "explain"}, parameters=(_MEMORY,),
+        summary="Show why a memory is trusted, its claim and status, and what it supersedes, links to and excludes.",
+        examples=(f"explain {_SAMPLE}", f"explain {_SAMPLE} --json"),
+    ),
+    Operation(
+        name="reinforce", method="graph.reinforce", view="feedback", heading=REVIEW, effect=Effect.WRITE,
+        summary="Confirm a memory: it is trusted more, and more important.",
+        parameters=(_MEMORY, Parameter("boost", "how much more important", kind=Kind.FRACTION, default=0.1)),
+        examples=(f"reinforce {_SAMPLE}", f"reinforce {_SAMPLE} --boost 0.3"),
+    ),
+    Operation(
+        name="dispute", method="graph.dispute", view="feedback", heading=REVIEW, effect=Effect.WRITE,
+        summary="Dispute a memory: it is trusted less, and hidden when disputes outnumber reinforcements.",
+        parameters=(_MEMORY, _REASON),
+        examples=(f'dispute {_SAMPLE} --reason "the invoice says 650"',),
     ),
     Operation(
         name="delete", method="erase", view="deleted", heading=DELETE, effect=Effect.DESTRUCTIVE, exposed=EVERYWHERE,

@@ -1,7 +1,7 @@
 """Views: each renders the result of one operation of the table as an `Answer`, with a text and the data for JSON.
 
-Those of the audit trail are in `audit_views`, of reflections and heritage in `reflection_views`, of skills in `skill_views`, of
-backups and exports in `transfer_views`.
+Those of the audit trail are in `audit_views`, of feedback, reviews and explanations in `graph_views`, of reflections and heritage
+in `reflection_views`, of skills in `skill_views`, of backups and exports in `transfer_views`.
 """
 
 import json
@@ -26,6 +26,13 @@ from memory_mesh.core.model import (
 from memory_mesh.core.search import Explained, Explanation
 from memory_mesh.faces.mesh import MemoryStats
 from memory_mesh.interfaces.audit_views import anchored, blocks, exported, heads, rekeyed, verdicts  # noqa: F401  (found by name)
+from memory_mesh.interfaces.graph_views import (  # noqa: F401  (found by name)
+    conflicts,
+    explained_memory,
+    feedback,
+    quarantined,
+    reviewed,
+)
 from memory_mesh.interfaces.reflection_views import heritage, reflection  # noqa: F401  (found by name)
 from memory_mesh.interfaces.reflection_views import heritage_lines as _heritage_lines
 from memory_mesh.interfaces.reflection_views import with_heritage as _with_heritage

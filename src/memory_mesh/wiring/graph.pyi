@@ -5,8 +5,9 @@ from datetime import date
 from types import TracebackType
 from typing import Self
 
+from memory_mesh.core.claims.reviews import MemoryExplanation, Reviewed, Supersession
 from memory_mesh.core.intake import Metadata
-from memory_mesh.core.model import MIN_IMPORTANCE, Extraction
+from memory_mesh.core.model import MIN_IMPORTANCE, ClaimConflict, Extraction, MemoryRecord
 from memory_mesh.core.ports import Progress
 from memory_mesh.faces.graph import MemoryGraph
 from memory_mesh.flows.graph import BATCH_SIZE, Stored
@@ -109,3 +110,53 @@ class AsyncMemoryGraph:
         Memories below `min_importance` are dropped. If there is no model, or if it fails, the text is stored unchanged.
         """
     ingest = extract
+    async def reinforce(self, memory_id: str, boost: float = 0.1) -> MemoryRecord:
+        """Count that a memory of this user was confirmed, and return it. Any agent of the user may call this.
+
+        The boost raises its importance, up to 1. A disputed memory is active again when reinforcements and disputes are even,
+        unless an active claim excludes it: then it stays disputed, and its history says why. Raises `NotFound` for a memory
+        of another user.
+        """
+    async def dispute(self, memory_id: str, *, reason: str | None = None) -> MemoryRecord:
+        """Count that a memory of this user was disputed, and return it. Any agent of the user may call this.
+
+        With more disputes than reinforcements its status is `disputed`; with three more, or with a trust below 0.3, it is
+        `quarantined` and waits for a review. Both are hidden from searches. The reason is kept in the history. Raises `NotFound`
+        for a memory of another user.
+        """
+    async def list_quarantined(self, *, agent: str | None = None, limit: int = 50) -> list[MemoryRecord]:
+        """Return the quarantined memories of this user, of one agent where given, newest first."""
+    async def review_quarantine(self, memory_id: str, *, action: str, reason: str | None = None) -> Reviewed:
+        """Decide about a quarantined memory of this user. Any agent of the user may call this.
+
+        `activate` makes it active, resolves its conflicts in its favour and supersedes the claims that exclude it, unless the
+        policy of the predicate is `keep_both`. `reject` archives it and resolves its conflicts against it. `keep_both` makes it
+        active beside the claims that exclude it. All of it is one change, which `undo_review` takes back. Raises `InvalidInput`
+        for another action and for a memory that is not quarantined, and `NotFound` for one of another user.
+        """
+    async def conflicts(self, status: str = "pending") -> list[ClaimConflict]:
+        """Return the conflicts between claims of this user, `pending` or `resolved`, newest first."""
+    async def resolve_conflict(self, conflict_id: str, *, keep: str, reason: str | None = None) -> Reviewed:
+        """Resolve a pending conflict: keep the `new` memory, the `existing` one or `both`.
+
+        `new` activates the new memory and `existing` rejects it, as `review_quarantine` does, with all its conflicts. `both`
+        resolves this conflict only; while others are pending, the new memory stays quarantined, and `note` of the result says
+        so. Raises `InvalidInput` for a conflict that is resolved already, and `NotFound` for one of another user.
+        """
+    async def undo_review(self, memory_id: str) -> Reviewed:
+        """Take back the last review decision about a memory: every memory and conflict that it changed is as before.
+
+        This is a new change; the history keeps the decision too. Raises `InvalidInput` if no decision is left to undo, if what it
+        changed was changed again since, or if a claim that came since excludes one that would be active again.
+        """
+    async def explain_memory(self, memory_id: str) -> MemoryExplanation:
+        """Explain a memory of this user: its trust in parts, claim, status, links, conflicts, provenance and supersessions.
+
+        Any agent of the user may call this. What the owner of the memory cannot see is left out. Raises `NotFound` for a memory
+        of another user.
+        """
+    async def explain_supersession(self, memory_id: str) -> tuple[Supersession, ...]:
+        """Return the chain of supersessions that a memory of this user is part of, oldest first.
+
+        Each step has the time, the reason and the trust of both memories. Raises `NotFound` for a memory of another user.
+        """

@@ -1,0 +1,161 @@
+"""Views of feedback, reviews and explanations: each renders the result of one operation of the table as an `Answer`."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+
+from memory_mesh.core.claims import Claim, Trust
+from memory_mesh.core.claims.reviews import MemoryExplanation, Reviewed
+from memory_mesh.core.model import ClaimConflict, MemoryRecord
+from memory_mesh.interfaces.render import NAME, Answer, aligned, counted, one_line, preview, table
+from memory_mesh.interfaces.values import Call
+
+_BAR = 10  # characters of a whole bar
+_QUARANTINED_COLUMNS = ("id", "agent", "stored", "text")
+_DONE = {"activate": "Activated", "reject": "Rejected", "keep_both": "Kept both", "undo": "Undone"}
+
+
+def feedback(memory: MemoryRecord, call: Call) -> Answer:
+    counts = f"{counted(memory.reinforcements, 'reinforcement')}, {counted(memory.disputes, 'dispute')}"
+    importance = "" if memory.importance is None else f", importance {memory.importance:.2f}"
+    return Answer(text=f"{NAME} Record {memory.id} is {memory.status}: {counts}{importance}", data=asdict(memory))
+
+
+def quarantined(memories: Sequence[MemoryRecord], call: Call) -> Answer:
+    """Render the memories that wait for a review, and how to decide."""
+    rows = [(one.id, one.agent_id or "–", one.created_at, preview(one_line(one.content))) for one in memories]
+    title = f"{counted(len(rows), 'memory')} quarantined"
+    how = "Decide with: memory-mesh review" if rows else ""
+    return Answer(
+        text="\n".join(filter(None, (f"{NAME} {title}", aligned(rows), how))),
+        data={"count": len(rows), "memories": [asdict(one) for one in memories]},
+        rows="memories",
+        draw=lambda: table(title, _QUARANTINED_COLUMNS, rows) + how,
+    )
+
+
+def conflicts(found: Sequence[ClaimConflict], call: Call) -> Answer:
+    """Render conflicts, each with both memories and the reason, and how it was resolved."""
+    status = call.arguments.get("status", "pending")
+    lines = [f"{NAME} {counted(len(found), f'{status} conflict')}"]
+    for one in found:
+        how = one_line(f"{one.detail.get('resolution')}: {one.detail.get('reason') or 'no reason given'}")
+        lines += [one.id, f"  new       {one.ref}", f"  existing  {one.target}", f"  why       {one_line(one.why or 'unknown')}"]
+        lines += [f"  resolved  {how}"] if one.status == "resolved" else []
+    if found and status == "pending":
+        lines.append("Resolve one with: memory-mesh conflicts --resolve CONFLICT --keep new|existing|both")
+    return Answer(
+        text="\n".join(lines), data={"count": len(found), "conflicts": [asdict(one) for one in found]}, rows="conflicts"
+    )
+
+
+def reviewed(done: Reviewed, call: Call) -> Answer:
+    """Render a decision: what became of the memory, and what else changed."""
+    outcome = one_line(done.note) if done.note else f"is {done.memory.status}"
+    lines = [f"{NAME} {_DONE[done.action]}: record {done.memory.id} {outcome}"]
+    lines += [f"Record {one.id} is {one.status}: {preview(one_line(one.content))}" for one in done.changed]
+    lines += [f"Conflict {one.id} is {one.status}" for one in done.conflicts]
+    return Answer(text="\n".join(lines), data=asdict(done))
+
+
+def explained_memory(found: MemoryExplanation, call: Call) -> Answer:
+    """Render what is known about a memory, with its trust as bars and its supersessions and links as a tree."""
+    data = asdict(found)
+    data["trust"] = {**asdict(found.trust), "value": found.trust.value}
+    tree = list(_tree(found))
+    return Answer(text="\n".join([*explanation_lines(found), *(["", *tree] if len(tree) > 1 else [])]), data=data)
+
+
+def explanation_lines(found: MemoryExplanation) -> Iterator[str]:
+    """Yield the lines of an explanation, without the tree."""
+    memory = found.memory
+    yield f"{NAME} Record {memory.id} is {found.status}{_since(found)}"
+    yield one_line(memory.content)
+    yield ""
+    yield from claim_lines(found.claim)
+    yield from trust_lines(found.trust)
+    source = found.provenance.get("source")
+    stored = f"Stored by {memory.agent_id or 'unknown'} at {memory.created_at}"
+    seen = f", stored by {found.sightings} agents or sessions" if found.sightings > 1 else ""
+    yield one_line(f"{stored}, source: {source or 'unknown'}{seen}")
+    for one in found.conflicts:
+        other = one.target if one.ref == memory.id else one.ref
+        resolution = one.detail.get("resolution")
+        yield one_line(f"Conflict {one.status} with {other}: {one.why or 'unknown'}" + (f" ({resolution})" if resolution else ""))
+
+
+def claim_lines(claim: Claim | None) -> Iterator[str]:
+    """Yield the line of a claim with its window; nothing without one."""
+    if claim is None:
+        return
+    window = [f"from {claim.window.start}"] if claim.window.start else []
+    window += [f"until {claim.window.end}"] if claim.window.end else []
+    scope = "" if claim.session_id is None else f", in session {claim.session_id}"
+    shared = "" if claim.exclusive else ", beside other values"
+    when = f", valid {' '.join(window)}" if window else ""
+    yield one_line(f"Claim: {claim.subject} · {claim.predicate} = {claim.value}{when}{scope}{shared}")
+
+
+def trust_lines(trust: Trust) -> Iterator[str]:
+    """Yield the trust and its parts, each with a bar."""
+    yield f"Trust  {_bar(trust.value)}  {trust.value:.2f}"
+    parts = {"base": trust.base, "corroboration": trust.corroboration, "feedback": trust.feedback, "age": trust.age}
+    for name, value in parts.items():
+        if name == "base" or abs(value) >= 0.005:
+            yield f"  {name:<13}  {value:+.2f}  {_bar(value)}".rstrip()
+    if trust.least_source is not None:
+        yield f"  {'at most':<13}   {trust.least_source:.2f}  {_bar(trust.least_source)}  the least trusted source".rstrip()
+
+
+def _bar(value: float) -> str:
+    return "█" * min(_BAR, round(abs(value) * _BAR))
+
+
+def _since(found: MemoryExplanation) -> str:
+    if (change := found.status_change) is None:
+        return ""
+    why = f": {one_line(change.why)}" if change.why else ""
+    return f" since {change.created_at}, by {change.action}{why}"
+
+
+# --- the tree ---
+
+
+def _tree(found: MemoryExplanation) -> Iterator[str]:
+    """Yield the newest memory of the chain with what it supersedes below it, and the links below the explained memory."""
+    own = found.memory.id
+    steps = found.supersessions
+    texts = {own: found.memory.content, **found.contents}
+    texts |= {step.older: step.older_content for step in steps if step.older_content}
+    texts |= {step.newer: step.newer_content for step in steps if step.newer_content}
+    below: dict[str, list[tuple[str, str]]] = {}
+    for step in steps:
+        why = f" ({one_line(step.why)})" if step.why else ""
+        below.setdefault(step.newer, []).append((step.older, f"supersedes{f' since {step.at}' if step.at else ''}{why}"))
+    root, visited = own, {own}
+    while (up := next((step.newer for step in steps if step.older == root), None)) and up not in visited:
+        root = up
+        visited.add(up)
+    for link in found.links:
+        other = link.target if link.ref == own else link.ref
+        if link.link_type != "supersedes":
+            similarity = "" if link.similarity is None else f" {link.similarity:.2f}"
+            below.setdefault(own, []).append((other, f"{link.link_type}{similarity} {'→' if link.ref == own else '←'}"))
+    yield _node(root, texts, own)
+    yield from _branches(root, below, texts, own, {root}, "")
+
+
+def _branches(
+    at: str, below: dict[str, list[tuple[str, str]]], texts: dict[str, str], own: str, visited: set[str], indent: str
+) -> Iterator[str]:
+    children = below.get(at, [])
+    for number, (child, label) in enumerate(children, start=1):
+        last = number == len(children)
+        yield f"{indent}{'└─' if last else '├─'} {label} {_node(child, texts, own)}"
+        if child not in visited:
+            visited.add(child)
+            yield from _branches(child, below, texts, own, visited, f"{indent}{'   ' if last else '│  '}")
+
+
+def _node(id_: str, texts: dict[str, str], own: str) -> str:
+    text = f"“{preview(one_line(texts[id_]), 50)}”" if id_ in texts else "(erased, or of another agent)"
+    return f"{id_} {text}{'  ◀ this one' if id_ == own else ''}"

@@ -1,0 +1,150 @@
+"""`memory-mesh review`: show a person each memory that waits for a review, and do what they decide. Nothing is guessed."""
+
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING
+
+from memory_mesh.core.errors import MemoryMeshError
+from memory_mesh.core.model import ClaimConflict
+from memory_mesh.interfaces.graph_views import claim_lines, explanation_lines, reviewed
+from memory_mesh.interfaces.render import NAME, Answer, Form, complain, counted, one_line, paint, safe, use_colour, write
+from memory_mesh.interfaces.values import Call
+
+if TYPE_CHECKING:
+    from memory_mesh.faces.graph import MemoryGraph
+
+_MAX_WAITING = 1000
+_CHOICES = {"a": "activate", "r": "reject", "b": "keep_both", "s": "skip", "u": "undo", "q": "quit"}
+_KEEP = {"activate": "new", "reject": "existing", "keep_both": "both"}
+_QUESTION = "[a]ctivate  [r]eject  keep [b]oth  [s]kip  [u]ndo  [q]uit, and a reason behind it: "
+_HOW = "Decide with: memory-mesh review --activate ID, --reject ID or --keep-both ID, and --reason TEXT"
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A memory that waits for a review, and its pending conflict if it is not quarantined."""
+
+    memory_id: str
+    conflict: ClaimConflict | None = None
+
+
+def review(call: Call) -> Answer:
+    """Ask a person at a terminal about each memory that waits; elsewhere list them."""
+    with call.target.mesh() as mesh:
+        items = waiting(mesh.graph)
+        if not items or call.form is not Form.TEXT or not (sys.stdin.isatty() and sys.stdout.isatty()):
+            return listed(mesh.graph, items)
+        return Dialogue(mesh.graph, items, call).run()
+
+
+def waiting(graph: "MemoryGraph") -> list[Item]:
+    """Return what waits for a review: the quarantined memories, then the conflicts of memories that stayed active."""
+    quarantined = [Item(memory.id) for memory in graph.list_quarantined(limit=_MAX_WAITING)]
+    known = {item.memory_id for item in quarantined}
+    return [*quarantined, *(Item(one.ref, one) for one in graph.conflicts() if one.ref not in known)]
+
+
+def listed(graph: "MemoryGraph", items: list[Item]) -> Answer:
+    """Render everything that waits, and the commands that decide about it."""
+    lines, data = [f"{NAME} {counted(len(items), 'memory')} to review"], []
+    for item in items:
+        found = graph.explain_memory(item.memory_id)
+        lines += ["", *described(graph, item)]
+        data.append({"memory": asdict(found.memory), "trust": found.trust.value, "excluded_by": list(found.excluded_by),
+                     "conflicts": [asdict(one) for one in found.conflicts if one.status == "pending"]})  # fmt: skip
+    text = "\n".join([*lines, *(["", _HOW] if items else [])])
+    return Answer(text=text, data={"count": len(items), "waiting": data}, rows="waiting")
+
+
+def described(graph: "MemoryGraph", item: Item) -> Iterator[str]:
+    """Yield what a decision is about: the memory with its trust, and each memory that it excludes with its own."""
+    found = graph.explain_memory(item.memory_id)
+    yield from (line.removeprefix(f"{NAME} ") for line in explanation_lines(found))
+    pending = [one.target for one in found.conflicts if one.status == "pending" and one.ref == item.memory_id]
+    for id_ in dict.fromkeys([*pending, *found.excluded_by]):
+        other = graph.explain_memory(id_)
+        yield ""
+        yield f"Against {id_}, which is {other.status} and trusted {other.trust.value:.2f}:"
+        yield f"  {one_line(other.memory.content)}"
+        yield from (f"  {line}" for line in claim_lines(other.claim))
+
+
+def decide(call: Call) -> Answer:
+    """Decide about one memory, as the flag says."""
+    action = call.operation.name.removeprefix("review-").replace("-", "_")
+    with call.target.mesh() as mesh:
+        return reviewed(mesh.graph.review_quarantine(**call.arguments, action=action), call)  # type: ignore[arg-type]
+
+
+@dataclass(slots=True)
+class Dialogue:
+    """A review at a terminal."""
+
+    graph: "MemoryGraph"
+    items: list[Item]
+    call: Call
+    ask: Callable[[str], str] = field(default_factory=lambda: _ask)
+    _done: list[int] = field(default_factory=list)  # positions of the decided items, in order
+    _counts: Counter[str] = field(default_factory=Counter)
+
+    def run(self) -> Answer:
+        """Ask about each item in turn, until the last one or until the person quits."""
+        at = 0
+        while 0 <= at < len(self.items):
+            _say("\n".join(["", f"{NAME} {at + 1} of {len(self.items)}", *described(self.graph, self.items[at])]))
+            after = self._decide(at)
+            if after is None:
+                break
+            at = after
+        left = len(waiting(self.graph))
+        done = (
+            ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in sorted(self._counts.items()) if count) or "nothing"
+        )
+        return Answer(text=f"{NAME} Decided: {done}; {counted(left, 'memory')} left to review", data={"left": left})
+
+    def _decide(self, at: int) -> int | None:
+        """Ask until an answer is understood and done. Return the position to go on with; None to end."""
+        while True:
+            word, _, reason = self.ask(_QUESTION).strip().partition(" ")
+            action = _CHOICES.get(word[:1].lower(), "")
+            try:
+                if action not in (word.lower(), _CHOICES.get(word.lower())):
+                    _say(f"{NAME} {one_line(word)!r} is not one of {', '.join(_CHOICES)}; nothing was changed")
+                elif action in ("quit", "skip"):
+                    return None if action == "quit" else at + 1
+                else:
+                    return self._undo(at) if action == "undo" else self._act(at, action, reason.strip() or None)
+            except MemoryMeshError as error:
+                complain(error)
+
+    def _act(self, at: int, action: str, reason: str | None) -> int:
+        item = self.items[at]
+        if item.conflict:
+            done = self.graph.resolve_conflict(item.conflict.id, keep=_KEEP[action], reason=reason)
+        else:
+            done = self.graph.review_quarantine(item.memory_id, action=action, reason=reason)
+        _say(reviewed(done, self.call).text)
+        self._done.append(at)
+        self._counts[action] += 1
+        return at + 1
+
+    def _undo(self, at: int) -> int:
+        if not self._done:
+            _say(f"{NAME} Nothing was decided yet; memory-mesh review --undo ID takes back an earlier decision")
+            return at
+        _say(reviewed(self.graph.undo_review(self.items[self._done[-1]].memory_id), self.call).text)
+        self._counts["undone"] += 1
+        return self._done.pop()
+
+
+def _say(text: str) -> None:
+    write([(paint(safe(text)) if use_colour(sys.stdout) else safe(text)) + "\n"])
+
+
+def _ask(question: str) -> str:
+    """Ask at the terminal; the end of the input is `quit`."""
+    sys.stderr.write(question)
+    sys.stderr.flush()
+    return sys.stdin.readline() or "quit"

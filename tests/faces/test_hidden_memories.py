@@ -1,0 +1,216 @@
+"""A memory that is quarantined, superseded, disputed, archived or foreign reaches no reader that did not ask for it.
+
+Every method of every face that returns contents is in the table of reads; a method that is not is a failure.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from inspect import getmembers, isfunction
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memory_mesh import MemoryContextManager, MemoryMesh
+from memory_mesh.core.model import Kind, Link, Memory, Status
+from memory_mesh.faces.context_manager import Conversations
+from memory_mesh.faces.graph import MemoryGraph
+from memory_mesh.faces.mesh import Mesh
+from memory_mesh.interfaces.main import run
+from memory_mesh.models import HashingEmbedder
+from memory_mesh.stores import open_store
+
+from .house import House, whole
+
+SHOWN = "shownone"
+HIDDEN_STATUSES = tuple(status.value for status in Status if status is not Status.ACTIVE)
+# Each kind of foreign memory: who stored it, of which type, and what narrows a lesson to the same readers.
+FOREIGN = {
+    "otheruser": ({"user_id": "eve"}, "global", None),
+    "otheragent": ({"agent_id": "bob"}, "agent", "agent"),
+    "othersession": ({"session_id": "s2"}, "session", "session"),
+}
+HIDDEN = {*(f"is{status}" for status in HIDDEN_STATUSES), *FOREIGN}
+QUERY = "zeppelin landing in the harbour"
+
+
+def build(house: House) -> MemoryMesh:
+    """Return a mesh that sees one memory, one lesson and one skill, beside hidden ones that fit the same queries."""
+    mesh = at(house)
+    contents(mesh, SHOWN, "global")
+    for status in HIDDEN_STATUSES:
+        for kind, id_ in contents(mesh, f"is{status}", "global"):
+            put(house, kind, id_, status=status)
+    for marker, (writer, type_, reach) in FOREIGN.items():
+        ids = contents(at(house, **writer), marker, type_)
+        put(house, *ids[1], reach=reach)
+    link_all(house)
+    return mesh
+
+
+def at(house: House, agent_id: str = "ann", session_id: str = "s1", **scope: str) -> MemoryMesh:
+    return house.mesh(agent_id, session_id=session_id, embedder=HashingEmbedder(), **scope)
+
+
+def contents(mesh: MemoryMesh, marker: str, type_: str) -> list[tuple[Kind, str]]:
+    """Store a memory, a lesson and a skill that are marked by a word, and return their ids."""
+    memory = mesh.add(f"The zeppelin lands in the harbour, says {marker}.", {"type": type_})
+    lesson = mesh.distill_lesson(
+        {
+            "situation": "The zeppelin missed the harbour.", "error_pattern": f"landing_{marker}", "oversight": "No wind check.",
+            "fix": "A second try.", "preventative_rule": f"Check the wind before a zeppelin lands in the harbour: {marker}.",
+            "severity": "high", "applicable_scope": "landing a zeppelin", "confidence": 0.9,
+        }
+    )  # fmt: skip
+    skill = mesh.ingest_skill(f"name;land {marker};\nintent;Land a zeppelin in the harbour.;\n", {"type": type_})
+    return [(Kind.MEMORY, memory.id), (Kind.MEMORY, str(lesson.memory_id)), (Kind.SKILL, skill.id)]
+
+
+def put(house: House, kind: Kind, id_: str, **columns: object) -> None:
+    stored = Memory.of(house.store.get(kind, [id_])[id_])
+    changed = replace(stored, **{name: value for name, value in columns.items() if value}, revision=stored.revision + 1)
+    house.store.apply([changed.row(replaces=stored.revision)])
+
+
+def link_all(house: House) -> None:
+    """Link the shown memory to every other one, in both directions."""
+    rows = house.store.find(Kind.MEMORY)
+    shown = Memory.of(next(row for row in rows if str(row.value("content")).endswith(f"{SHOWN}.") and not row.value("reach")))
+    links = []
+    for row in rows:
+        for ref, target in ((shown, Memory.of(row)), (Memory.of(row), shown)):
+            if ref.id != target.id:
+                scope: dict[str, Any] = ref.scope
+                link = Link(id=f"{ref.id}>{target.id}", created_at=ref.created_at, ref=ref.id, target=target.id, **scope)
+                links.append(link.row(ref.partition))
+    house.store.apply(links)
+
+
+def shown_id(mesh: MemoryMesh) -> str:
+    return mesh.get_all(filter="content LIKE 'The zeppelin lands%'")[0].id
+
+
+def manager(mesh: MemoryMesh) -> MemoryContextManager:
+    return MemoryContextManager(mesh=mesh)
+
+
+# Every read, by the method that it calls.
+READS: dict[str, Callable[[MemoryMesh], object]] = {
+    "mesh.search recall": lambda mesh: mesh.search(QUERY, limit=50),
+    "mesh.search precise": lambda mesh: mesh.search(QUERY, limit=50, mode="precise"),
+    "mesh.search rrf": lambda mesh: mesh.search(QUERY, limit=50, ranker="rrf", min_score=0.0),
+    "mesh.search cached": lambda mesh: [mesh.search(QUERY, limit=50) for _ in range(2)],
+    "mesh.search filtered": lambda mesh: mesh.search(QUERY, limit=50, filter="content LIKE '%zeppelin%'"),
+    "mesh.explain": lambda mesh: mesh.explain(QUERY, limit=50, min_score=0.0),
+    "mesh.get_all": lambda mesh: mesh.get_all(),
+    "mesh.get_all filtered": lambda mesh: mesh.get_all(filter="content LIKE '%zeppelin%'"),
+    "mesh.query_lessons all": lambda mesh: mesh.query_lessons(limit=50),
+    "mesh.query_lessons": lambda mesh: mesh.query_lessons(QUERY, limit=50, mode="recall"),
+    "mesh.get_memories_by_pattern": lambda mesh: [
+        mesh.get_memories_by_pattern(lesson.pattern_id) for lesson in mesh.query_lessons(limit=50)
+    ] + [mesh.get_memories_by_pattern(f"landing_{marker}") for marker in HIDDEN],
+    "mesh.reflect": lambda mesh: mesh.reflect(lookback=50),
+    "mesh.reflect topic": lambda mesh: mesh.reflect(QUERY, lookback=50),
+    "mesh.synthesize": lambda mesh: mesh.synthesize(),
+    "mesh.synthesize topic": lambda mesh: mesh.synthesize(QUERY, include_reflections=True),
+    "mesh.search_skills": lambda mesh: mesh.search_skills(QUERY, 50),
+    "mesh.list_skills": lambda mesh: mesh.list_skills(),
+    "mesh.format_results": lambda mesh: mesh.format_results(mesh.search(QUERY, limit=50)),
+    "mesh.format_for_model": lambda mesh: mesh.format_for_model(mesh.search(QUERY, limit=50)),
+    "manager.recall_memories": lambda mesh: manager(mesh).recall_memories(QUERY, limit=50, include_lessons=True),
+    "manager.format_memories_for_prompt": lambda mesh: manager(mesh).format_memories_for_prompt(
+        manager(mesh).recall_memories(QUERY, limit=50)
+    ),
+}  # fmt: skip
+# What may return hidden memories, each with the reason; the tests of scope are elsewhere.
+ASKED_FOR = {
+    "mesh.get": "by its id", "mesh.get_skill": "by its id", "mesh.history": "by its id", "mesh.sightings": "by its id",
+    "mesh.export": "exports every status, of what the reader sees", "mesh.audit_log": "blocks of every status",
+    "mesh.audit_export": "likewise", "mesh.lesson_to_skill": "by its id",
+    "graph.list_quarantined": "is about them", "graph.conflicts": "is about them, and returns ids",
+    "graph.explain_memory": "by its id", "graph.explain_supersession": "by its id",
+}  # fmt: skip
+# What writes or counts, and returns only what the caller gave or named.
+WRITES = {
+    "mesh": "add add_many ingest ingest_dir extract update pin delete erase delete_all end_session forget init close scoped "
+    "stats reembed check_models clear_cache get_cache_stats compact import_memories backup verify audit_heads audit_anchor "
+    "audit_rekey "
+    "distill_lesson distill insert_heritage heartbeat heartbeat_log ingest_skill sync_skills update_skill_reliability "
+    "prune_skills",
+    "graph": "init close scoped store store_many evolve extract ingest reinforce dispute review_quarantine resolve_conflict "
+    "undo_review",
+    "manager": "init close scoped initialize capture_interaction health_check dispose",
+}
+
+
+def test_every_method_of_every_face_is_a_read_of_this_test_or_excused() -> None:
+    known = {name.split()[0] for name in READS} | ASKED_FOR.keys()
+    known |= {f"{face}.{name}" for face, names in WRITES.items() for name in names.split()}
+    faces = {"mesh": Mesh, "graph": MemoryGraph, "manager": Conversations}
+    every = {f"{face}.{name}" for face, cls in faces.items() for name, _ in getmembers(cls, isfunction) if name[0] != "_"}
+    assert every == known
+
+
+@pytest.mark.req("GRAPH-22")
+@pytest.mark.parametrize("name", READS)
+def test_no_read_returns_a_hidden_memory(name: str) -> None:
+    mesh = build(House(open_store("memory://")))
+    found = whole(READS[name](mesh))
+    assert SHOWN in found
+    assert [marker for marker in HIDDEN if marker in found] == []
+
+
+@pytest.mark.parametrize("status", HIDDEN_STATUSES)
+def test_a_status_that_is_asked_for_is_returned_and_no_other(status: str) -> None:
+    """The control: the hidden memories are there, and would be found."""
+    house = House(open_store("memory://"))
+    mesh = build(house)
+    for found in (mesh.search(QUERY, limit=50, status=(status,)), mesh.get_all(status=(status,))):
+        assert [marker for marker in (SHOWN, *sorted(HIDDEN)) if marker in whole(found)] == [f"is{status}"]
+    ids = {memory.id for memory in mesh.graph.list_quarantined()}
+    assert ids == {memory.id for memory in house.memories() if memory.status == "quarantined"}
+
+
+@pytest.mark.parametrize("marker", FOREIGN)
+def test_a_foreign_memory_is_returned_to_its_own_reader(marker: str) -> None:
+    """The control for the other scopes."""
+    house = House(open_store("memory://"))
+    build(house)
+    found = whole(at(house, **FOREIGN[marker][0]).search(QUERY, limit=50))
+    assert marker in found
+
+
+def test_an_explanation_names_nothing_that_the_owner_cannot_see() -> None:
+    house = House(open_store("memory://"))
+    mesh = build(house)
+    found = mesh.graph.explain_memory(shown_id(mesh))
+    assert len(found.links) > 2 * len(HIDDEN_STATUSES)  # of every status: it was asked for by its id
+    assert [marker for marker in FOREIGN if marker in whole(found)] == []
+    assert "isquarantined" in whole(found)
+
+
+COMMANDS = {
+    "search": ("search", QUERY, "--limit", "50", "--mode", "recall"),
+    "search --explain": ("search", QUERY, "--limit", "50", "--explain", "--min-score", "0"),
+    "search --for-model": ("search", QUERY, "--limit", "50", "--for-model"),
+    "list": ("list", "--limit", "100"),
+    "lessons": ("lessons",),
+    "list-skills": ("list-skills",),
+    "reflect": ("reflect", "--lookback", "50"),
+}
+
+
+def test_no_command_prints_a_hidden_memory(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    url = f"sqlite:///{tmp_path / 'memory.db'}"
+    store = open_store(url)
+    build(House(store))
+    store.close()
+    target = ("--store", url, "--agent", "ann", "--session", "s1")
+    for name, words in COMMANDS.items():
+        for form in ((), ("--json",)):
+            assert run([*words, *target, *form]) == 0
+            found = capsys.readouterr().out
+            assert SHOWN in found, name
+            assert [marker for marker in HIDDEN if marker in found] == [], name
+    assert run(["list", "--status", "archived", *target]) == 0
+    assert "isarchived" in capsys.readouterr().out

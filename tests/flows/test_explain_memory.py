@@ -1,0 +1,114 @@
+"""What an explanation of a memory tells, and what it keeps to itself."""
+
+from dataclasses import replace
+
+import pytest
+
+from memory_mesh.core.claims import Window
+from memory_mesh.core.errors import InvalidInput, NotFound
+from memory_mesh.core.model import Link, Reader, iso
+from memory_mesh.flows.context import Context
+from memory_mesh.flows.explain_memory import explain_memory, explain_supersession
+from memory_mesh.flows.review import dispute, review_quarantine
+
+from .adding import add_many
+from .claiming import change, claimed, conflict, stored
+
+
+def link(context: Context, one: str, other: str, similarity: float, agent: str = "ann") -> None:
+    about = Link(
+        id=f"{one}>{other}", created_at=iso(context.clock()), ref=one, target=other, similarity=similarity, user_id="u",
+        agent_id=agent, memory_type="agent",
+    )  # fmt: skip
+    context.store.apply([about.row('["u", "ann"]')])
+
+
+@pytest.mark.req("GRAPH-26", "GRAPH-30")
+def test_the_parts_of_the_trust_add_up_and_a_derived_memory_is_trusted_no_more_than_its_least_source(context: Context) -> None:
+    source = stored(context, "a source", trust=0.5)
+    memory = stored(
+        context, "a digest", trust=0.85, corroborations=3, reinforcements=3, disputes=1, sources=[source.id],
+    )  # fmt: skip
+    context.clock.advance(ms=365 * 86_400_000 // 2)  # type: ignore[attr-defined]
+    trust = explain_memory(context, memory.id).trust
+    parts = (trust.base, trust.corroboration, trust.feedback, trust.age)
+    assert parts == pytest.approx((0.85, 0.1, 0.075, -0.05), abs=1e-4)
+    assert sum(parts) == pytest.approx(0.975, abs=1e-4)
+    assert (trust.least_source, trust.value) == (pytest.approx(0.45, abs=1e-4),) * 2
+
+
+@pytest.mark.req("GRAPH-26", "GRAPH-30")
+def test_an_explanation_names_claim_links_conflicts_provenance_status_and_sightings(context: Context) -> None:
+    window = Window(start="2001-01-01T00:00:00.000Z")
+    old, new = claimed(context, "500"), claimed(context, "700", window=window, metadata={"provenance": {"source": "document"}})
+    one = conflict(context, new, old)
+    link(context, new.id, old.id, 0.6)
+    other = stored(context, "linked to it")
+    link(context, other.id, new.id, 0.9)
+    add_many(replace(context, reader=Reader("u", "ann", "s9")), [(other.content, {"type": "agent"})])
+    dispute(context, new.id, "the invoice says 650")
+    found = explain_memory(context, new.id)
+    assert found.claim
+    assert (found.claim.value, found.claim.window, found.provenance) == ("700", window, {"source": "document"})
+    assert [(each.ref, each.target) for each in found.links] == [(other.id, new.id), (new.id, old.id)]
+    assert [each.id for each in found.conflicts] == [one.id]
+    assert (found.status, found.memory.disputes) == ("disputed", 1)
+    assert found.status_change
+    assert (found.status_change.action, found.status_change.why) == ("dispute", "the invoice says 650")
+    assert found.excluded_by == (old.id,)
+    assert found.contents == {old.id: old.content, other.id: other.content}
+    assert explain_memory(context, old.id).status_change is None
+    assert [explain_memory(context, each.id).sightings for each in (other, old)] == [2, 1]
+
+
+def test_what_the_owner_cannot_see_is_left_out_and_another_user_finds_nothing(context: Context) -> None:
+    mine, theirs = claimed(context, "500"), claimed(replace(context, reader=Reader("u", "bob")), "700")
+    shared = stored(context, "shared", memory_type="global")
+    conflict(context, theirs, mine)
+    conflict(context, mine, shared)
+    link(context, mine.id, theirs.id, 0.9)
+    link(context, mine.id, shared.id, 0.8)
+    change(context, mine.id, superseded_by=theirs.id)
+    for asking in (context, replace(context, reader=Reader("u", "carol"))):
+        found = explain_memory(asking, mine.id)
+        assert [each.target for each in found.links] == [shared.id]
+        assert [each.target for each in found.conflicts] == [shared.id]
+        (step,) = found.supersessions
+        assert (step.newer, step.newer_content, step.newer_trust) == (theirs.id, None, None)
+    for stranger in (Reader("v", "ann"), Reader(None, "ann")):
+        for explain in (explain_memory, explain_supersession):
+            with pytest.raises(NotFound):
+                explain(replace(context, reader=stranger), mine.id)
+    with pytest.raises(InvalidInput):
+        explain_memory(context, 3)  # type: ignore[arg-type]
+
+
+@pytest.mark.req("GRAPH-27")
+def test_a_chain_of_supersessions_is_told_from_every_memory_of_it_with_reasons_and_trusts(context: Context) -> None:
+    values = [claimed(context, "500", trust=0.6), *(claimed(context, value, status="quarantined") for value in ("600", "700"))]
+    for memory, reason in zip(values[1:], ("the board said so", None), strict=True):
+        context.clock.advance(ms=86_400_000)  # type: ignore[attr-defined]
+        review_quarantine(context, memory.id, "activate", reason)
+    ids = [memory.id for memory in values]
+    for id_ in ids:
+        first, second = explain_supersession(context, id_)
+        assert [(step.older, step.newer) for step in (first, second)] == [(ids[0], ids[1]), (ids[1], ids[2])]
+        assert (first.why, second.why) == ("the board said so", f"a review activated {ids[2]}, which excludes it")
+        assert (first.older_trust, first.newer_trust) == (pytest.approx(0.6, abs=1e-3), pytest.approx(0.5, abs=1e-3))
+        assert (first.older_content, second.newer_content) == (values[0].content, values[2].content)
+        assert first.at
+        assert second.at
+        assert first.at < second.at
+        assert explain_memory(context, id_).supersessions == (first, second)
+    assert explain_supersession(context, stored(context, "alone").id) == ()
+
+
+@pytest.mark.req("GRAPH-27")
+def test_a_chain_that_runs_in_a_circle_or_into_nothing_ends(context: Context) -> None:
+    one, two = stored(context, "one"), stored(context, "two")
+    change(context, one.id, superseded_by=two.id, supersedes=[two.id])
+    change(context, two.id, superseded_by=one.id, supersedes=["mem_1_gone"])
+    steps = {(step.older, step.newer): step for step in explain_supersession(context, one.id)}
+    assert steps.keys() == {(one.id, two.id), (two.id, one.id), ("mem_1_gone", two.id)}
+    gone = steps["mem_1_gone", two.id]
+    assert (gone.older_content, gone.older_trust, gone.at, gone.newer_content) == (None, None, None, "two")
