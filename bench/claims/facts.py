@@ -34,8 +34,8 @@ def _measure(space: Space, ours: Ours) -> dict[str, float]:
     return {
         "facts": len(space.memories),
         "questions": count,
-        "first": round(100 * first / count, 1),
-        "above_older": round(100 * above / count, 1),
+        "first": round(100 * first / count, 2),
+        "above_older": round(100 * above / count, 2),
     }
 
 

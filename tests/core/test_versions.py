@@ -38,6 +38,11 @@ def test_the_time_of_the_event_counts_before_the_time_of_creation() -> None:
         ("what mode does Ana prefer?", "Ana prefers dark mode.", "Ana prefers light mode."),  # a value within
         ("is Bob allergic to peanuts?", "Bob is allergic to peanuts.", "Bob is not allergic to peanuts."),  # the same keywords
         ("who is Tony Blair married to?", "Tony Blair is married to Cherie Blair.", "Tony Blair is married to Ana Lind."),
+        (
+            "which university did Ana attend?",
+            "The univeristy of Ana is Yale University.",
+            "The univeristy of Ana is MIT.",
+        ),  # a typo
         ("where did Olga die?", "Olga of Kiev died in the city of Kyiv.", "Olga of Kiev died in the city of New York City."),
     ],
 )
@@ -52,6 +57,11 @@ def test_texts_that_differ_in_a_value_are_versions(query: str, one: str, other: 
         ("the budget for Q3 and Q4", "The marketing budget for Q3 is 10,000.", "The marketing budget for Q4 is 12,000."),
         ("the citizenship of Ana Lind", "Ana Lind is a citizen of France.", "Ana Lind is famous for her songs."),
         ("who created it in which country?", "Cricket was created in the country of England.", "Sumo was created in Japan."),
+        (
+            "which university is in Yale?",
+            "The place of Ana is Yale University.",
+            "The place of Ana is MIT.",
+        ),  # named in the query
         ("tea", "Tea is green.", "Tea contains less caffeine than coffee does."),  # one common keyword
         ("which port?", PORTS[0], PORTS[0]),  # a copy, not a version
     ],

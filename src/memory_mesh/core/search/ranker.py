@@ -120,15 +120,20 @@ class Ranking:
         return [each for each, twin in zip(candidates, alike.tolist(), strict=True) if twin]
 
     def alike(self, first: int) -> list[list[ScoredCandidate]]:
-        """Return groups of the best candidates that contain the same words of the query; turns of conversations are left out."""
+        """Return groups of the best candidates that contain the same words of the query; turns of conversations are left out.
+
+        The groups of the two best are one group: their texts decide whether they are versions of one statement.
+        """
         coverage, groups = self.pool.signals["coverage"], dict[float, list[ScoredCandidate]]()
         spoken = self.pool.signals["speaker_known"]
         if self.found is None or spoken.all():
             return []
-        for each in self.best(0, min(first, _MAX_FIRST) + _FURTHER):
+        best = self.best(0, min(first, _MAX_FIRST) + _FURTHER)
+        top, *others = (round(float(coverage[each.at]), _DIGITS) for each in best[:2]) if best else (0.0,)
+        for each in best:
             covered = round(float(coverage[each.at]), _DIGITS)
             if covered >= _MIN_COVERAGE and not spoken[each.at]:
-                groups.setdefault(covered, []).append(each)
+                groups.setdefault(top if covered in others else covered, []).append(each)
         return [group for group in groups.values() if len(group) > 1]
 
     def newest_first(self, versions: Iterable[Sequence[ScoredCandidate]]) -> "Ranking":

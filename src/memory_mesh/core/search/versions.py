@@ -4,7 +4,9 @@ from collections.abc import Collection, Sequence
 from itertools import takewhile
 
 from memory_mesh.core.model import MemoryType, Row
+from memory_mesh.core.search.spelling import edits
 
+_MIN_MISSPELT = 6  # letters; shorter words are often one letter from another word
 _MIN_COMMON = 2  # keywords: a subject, and what is said of it
 
 
@@ -40,10 +42,19 @@ def _same_but_for_a_value(row: Row, other: Row, query: Collection[str]) -> bool:
     one, two = (_words(each, "keywords") for each in (row, other))
     start, end = _common(one, two)
     common, values = {*one[:start], *one[len(one) - end :]}, {*one[start : len(one) - end], *two[start : len(two) - end]}
-    if not start or start + end < _MIN_COMMON or not (values - common).isdisjoint(query):
+    named = {word for word in (values - common).intersection(query) if not _is_misspelt(word, common)}
+    if not start or start + end < _MIN_COMMON or named:
         return False
     one, two = (_words(each, "content") for each in (row, other))
     return one != two and 2 * sum(_common(one, two)) >= min(len(one), len(two))
+
+
+def _is_misspelt(word: str, common: Collection[str]) -> bool:
+    """Return whether a word of a value is also in the common part, with a typo there.
+
+    "The univeristy of Ana is Yale University": a question about the university does not ask for this value.
+    """
+    return len(word) >= _MIN_MISSPELT and any(edits(word, other, 1) == 1 for other in common)
 
 
 def _words(row: Row, field: str) -> list[str]:
