@@ -32,6 +32,7 @@ def test_the_time_of_the_event_counts_before_the_time_of_creation() -> None:
     assert found("staging port", late, row(PORTS[1], 2)) == [[PORTS[0], PORTS[1]]]
 
 
+@pytest.mark.req("MESH-109")
 @pytest.mark.parametrize(
     ("query", "one", "other"),
     [

@@ -6,7 +6,7 @@ hearsay, plan, condition or negation.
 """
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from memory_mesh.core.claims.phrases import (
@@ -22,7 +22,7 @@ from memory_mesh.core.claims.phrases import (
     is_someone,
     word_set,
 )  # fmt: skip
-from memory_mesh.core.claims.tense import rewritten
+from memory_mesh.core.claims.tense import Clause, rewritten
 
 MAX_CHARS = 200  # a longer text is rarely one plain statement; this also bounds the time
 
@@ -40,6 +40,8 @@ class Statement:
     previous: str | None = None  # the value that this one replaces: "moved from A to B"
     since: str | None = None  # the words of a beginning other than the time of the text: "last Monday"
 
+
+_Forms = tuple[Callable[[str, str], Statement | None], ...]
 
 _NO_STATEMENT = re.compile(r"[?;…\"“”()\[\]{}<>|\n]|\.\.| [–—-]+ |--")
 _CORRECTED = re.compile(r", not [\w.:-]+$")  # "the port is 8080, not 8081"
@@ -66,12 +68,22 @@ def find_statement(text: str, *, speaker: str | None = None) -> Statement | None
         if role in _ASSISTANTS:
             return None
         speaker, text = speaker if role in _USERS else turn[1], text[turn.end() :]
-    clause = rewritten(text)
-    found = next(filter(None, (form(clause.text, speaker or "user") for form in _FORMS)), None)
+    return _found(rewritten(text), speaker or "user")
+
+
+def _found(clause: Clause, user: str) -> Statement | None:
+    changed, when = _when(clause.text)
+    found = _first(_CHANGES, changed, user)
+    if found is None:
+        found, when = _first(_STATES, clause.text, user), None
     if found is None or (clause.ended and found.starts):
         return None
     starts, ended = found.starts or clause.starts, found.ended or clause.ended
-    return replace(found, starts=starts and not ended, ended=ended, since=clause.since or found.since)
+    return replace(found, starts=starts and not ended, ended=ended, since=clause.since or when)
+
+
+def _first(forms: _Forms, clause: str, user: str) -> Statement | None:
+    return next(filter(None, (form(clause, user) for form in forms)), None)
 
 
 # Verbs between a subject and a value: the predicate (empty: the verb itself), the type of the value, whether only one value at a
@@ -180,8 +192,9 @@ def _kind(value: str) -> str | None:
     return next((predicate for type_, predicate in _KINDS.items() if TYPES[type_](value)), None)
 
 
-_WHEN = rf"(?:,? (?:on |in )?(?P<since>(?<=n ){DATE}|{RELATIVE}))?"
-_TO = rf"(?: from (?P<a>.+?))? to (?P<v>.+?){_WHEN}"
+_WHEN = re.compile(rf",? (?:(?:on|in) (?P<date>{DATE})|(?P<relative>{RELATIVE}))")
+_TO = r"(?: from (?P<a>.+?))? to (?P<v>.+)"
+_BEFORE_WHEN = re.compile(r",? (?=on |in |yesterday|today|recently|this |last )", re.IGNORECASE)
 _DID = r"(?:has )?(?:just |recently )?"
 _CHANGED = (
     r"(?P<verb>changed|moved|raised|lowered|increased|reduced|decreased|updated|upgraded|bumped|extended|pushed(?: back)?"
@@ -194,14 +207,12 @@ _PASSIVE = re.compile(
 )
 _MOVED = re.compile(rf"(?P<s>.+?) {_DID}(?:moved|relocated){_TO}")
 _SWITCHED = re.compile(
-    rf"(?P<s>I|We|[A-Z]\S+) {_DID}(?:switched|moved|migrated|changed) from (?P<a>.+?) to (?P<v>.+?) for (?P<p>.+?){_WHEN}"
+    rf"(?P<s>I|We|[A-Z]\S+) {_DID}(?:switched|moved|migrated|changed) from (?P<a>.+?) to (?P<v>.+?) for (?P<p>.+)"
 )
-_INSTEAD = re.compile(r"(?P<s>I|We|[A-Z]\S+) uses (?P<v>.+?) instead of (?P<a>.+?) for (?P<p>\S.*)(?P<since>)")
-_LEFT = re.compile(rf"(?P<s>.+?) {_DID}(?:left|quit|resigned from) (?P<v>.+?){_WHEN}")
-_SUCCEEDED = re.compile(
-    rf"(?P<v>.+?) {_DID}(?:replaced|succeeded|took over from|replaces|succeeds) (?P<a>.+?) as (?P<p>.+?){_WHEN}"
-)
-_BECAME = re.compile(rf"(?P<v>.+?) {_DID}(?:was (?:appointed|named|made|elected)|became|become) (?P<p>.+?){_WHEN}(?P<a>)")
+_INSTEAD = re.compile(r"(?P<s>I|We|[A-Z]\S+) uses (?P<v>.+?) instead of (?P<a>.+?) for (?P<p>.+)")
+_LEFT = re.compile(rf"(?P<s>.+?) {_DID}(?:left|quit|resigned from) (?P<v>.+)")
+_SUCCEEDED = re.compile(rf"(?P<v>.+?) {_DID}(?:replaced|succeeded|took over from|replaces|succeeds) (?P<a>.+?) as (?P<p>.+)")
+_BECAME = re.compile(rf"(?P<v>.+?) {_DID}(?:was (?:appointed|named|made|elected)|became|become) (?P<p>.+)(?P<a>)")
 _PLACES = word_set(
     """amsterdam athens atlanta auckland austin austria australia bangalore bangkok barcelona basel beijing belgium berlin bern
     boston brazil brisbane brooklyn brussels bucharest budapest california cairo canada chicago chile china cologne copenhagen
@@ -211,17 +222,7 @@ _PLACES = word_set(
     naples netherlands norway nuremberg oslo oxford paris perth philadelphia poland porto portland portugal prague rome
     rotterdam salzburg santiago scotland seattle seoul shanghai singapore sofia spain stockholm stuttgart sweden switzerland
     sydney taipei tallinn texas tokyo toronto turin utrecht valencia vancouver vienna vilnius wales warsaw zurich zürich"""
-) | {
-    "new york",
-    "san francisco",
-    "los angeles",
-    "hong kong",
-    "new zealand",
-    "cape town",
-    "buenos aires",
-    "mexico city",
-    "tel aviv",
-}
+) | {"new york", "san francisco", "los angeles", "hong kong", "new zealand", "cape town", "buenos aires", "tel aviv"}
 
 
 def _are_known_places(*values: str | None) -> bool:
@@ -238,7 +239,7 @@ def _change_form(clause: str, user: str) -> Statement | None:
     actor, thing, value, previous = match.groupdict().get("s", "I"), match["p"], match["v"], match["a"]
     if not is_someone(actor):
         return None
-    marks = {"starts": True, "previous": previous, "since": match["since"]}
+    marks = {"starts": True, "previous": previous}
     if found := attribute(thing, user):
         return _stated(found, value, **marks)
     if not re.match(r"(?:the|our|my) |[^\W\da-z]", thing):
@@ -246,9 +247,9 @@ def _change_form(clause: str, user: str) -> Statement | None:
     kind, subject = _changed_kind(match["verb"] or "", value), entity(thing, user)
     if kind is None or subject is None or (previous and _changed_kind(match["verb"], previous) != kind):
         return None
-    return (
-        None if kind == "location" and is_someone(thing) else _stated(Attribute(subject, kind, _KIND_TYPES[kind]), value, **marks)
-    )
+    if kind == "location" and is_someone(thing):
+        return None
+    return _stated(Attribute(subject, kind, _KIND_TYPES[kind]), value, **marks)
 
 
 _KIND_TYPES = {predicate: type_ for type_, predicate in _KINDS.items()} | {"version": "version", "name": "code"}
@@ -272,7 +273,7 @@ def _moved_form(clause: str, user: str) -> Statement | None:
     if not _are_known_places(match["v"], match["a"]):
         return None
     predicate = "residence" if is_someone(match["s"]) else "location"
-    return _stated(Attribute(subject, predicate, "place"), match["v"], starts=True, previous=match["a"], since=match["since"])
+    return _stated(Attribute(subject, predicate, "place"), match["v"], starts=True, previous=match["a"])
 
 
 # "For speed" tells why, "for chat" tells what for.
@@ -289,8 +290,7 @@ def _switched_form(clause: str, user: str) -> Statement | None:
     subject, purpose = entity(match["s"], user), re.sub(r"^(?:the|our|my) ", "", match["p"])
     if not subject or not is_fit(purpose, 3) or purpose.split()[-1] in _REASONS:
         return None
-    marks = {"starts": True, "previous": match["a"], "since": match["since"] or None}
-    return _stated(Attribute(subject, purpose, "thing"), match["v"], **marks)
+    return _stated(Attribute(subject, purpose, "thing"), match["v"], starts=True, previous=match["a"])
 
 
 def _left_form(clause: str, user: str) -> Statement | None:
@@ -306,7 +306,7 @@ def _successor_form(clause: str, user: str) -> Statement | None:
     match = _SUCCEEDED.fullmatch(clause) or _BECAME.fullmatch(clause)
     if not match or not (found := attribute(match["p"], user)) or found.type != "person":
         return None
-    return _stated(found, match["v"], starts=True, previous=match["a"] or None, since=match["since"])
+    return _stated(found, match["v"], starts=True, previous=match["a"] or None)
 
 
 _PREFERS = re.compile(
@@ -330,8 +330,14 @@ def _preference_form(clause: str, user: str) -> Statement | None:
     return Statement(subject=subject, predicate=predicate, value=match["v"], exclusive=bool(purpose))
 
 
-# Each returns the statement of a clause in the third person present, or None.
-_FORMS: Iterable[Callable[[str, str], Statement | None]] = (
-    _preference_form, _verb_form, _moved_form, _switched_form, _left_form, _successor_form, _change_form, _attribute_form,
-    _age_form, _event_form,
-)  # fmt: skip
+def _when(clause: str) -> tuple[str, str | None]:
+    """Return a clause without the time at its end, and the time: "Ana moved to Oslo in May"."""
+    for at in (place.start() for place in _BEFORE_WHEN.finditer(clause)):
+        if match := _WHEN.fullmatch(clause, at):
+            return clause[:at], match["date"] or match["relative"]
+    return clause, None
+
+
+# Each returns the statement of a clause in the third person present, or None. A change may tell when it was.
+_CHANGES: _Forms = (_moved_form, _switched_form, _left_form, _successor_form, _change_form)
+_STATES: _Forms = (_preference_form, _verb_form, _attribute_form, _age_form, _event_form)

@@ -35,8 +35,8 @@ _IS_SHORT = re.compile(
 _FIRST_PERSON = re.compile(
     r"(I|i|We|we) (no longer |just )?(?:(?:really|much|strongly|generally) (?=prefer|like|love|enjoy))?(\w+)\b"
 )
-_PAST = rf"{DATE}|{RELATIVE}|the (?:start|beginning) of the (?:week|month|year)|now"
-_SINCE = re.compile(rf"^(?:since|as of|effective) ({_PAST}),? (?=\S)|,? (?:since|as of|effective) ({_PAST})$", re.IGNORECASE)
+_SINCE = re.compile(r"^(?:since|as of|effective) |,? (?:since|as of|effective) ", re.IGNORECASE)
+_MOMENT = re.compile(rf"({DATE}|{RELATIVE}|the (?:start|beginning) of the (?:week|month|year)|(?i:now))(?:$|,? (?=\S))")
 _NOW = re.compile(
     r"^(?:now|from (?:now|today) on),? (?=\S)|,? (?:now|from (?:now|today) on|effective immediately)$| now (?=\S)", re.IGNORECASE
 )
@@ -57,10 +57,11 @@ def rewritten(text: str) -> Clause:
     for short, long in _SHORT:
         text = text.replace(short, long)
     text = _IS_SHORT.sub(r"\1 is ", text.strip(), count=1)
-    if since := _SINCE.search(text):
-        moment = since[1] or since[2]
-        clause = Clause("", starts=True, since=None if moment.casefold() in ("now", "today") else moment)
-        text = text[: since.start()] + text[since.end() :]
+    since = _SINCE.search(text)
+    moment = _MOMENT.match(text, since.end()) if since else None
+    if since and moment and (since.start() == 0) != (moment.end() == len(text)):  # at the beginning or at the end
+        clause = Clause("", starts=True, since=None if moment[1].casefold() in ("now", "today") else moment[1])
+        text = text[: since.start()] + text[moment.end() :]
     if at_once := _NOW.search(text):
         clause, text = replace(clause, starts=True), f"{text[: at_once.start()]} {text[at_once.end() :]}".strip()
     text = _PRESENT.sub("", text, count=1)
