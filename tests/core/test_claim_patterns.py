@@ -84,3 +84,26 @@ def test_no_text_raises_and_every_part_of_a_statement_has_a_text(text: str, spea
     found = find_statement(text, speaker=speaker)
     assert found is None or (found.subject.strip() and found.predicate.strip() and found.value.strip())
     assert found is None or not (found.starts and found.ended)
+
+
+def shown(text: str) -> list[str]:
+    """A row of the page of claims."""
+    found = find_statement(text)
+    if found is None:
+        return [text]
+    starts = f"starts {found.since}" if found.since else "starts" if found.starts else ""
+    marks = ["one at a time" if found.exclusive else "several", starts, "ended" if found.ended else ""]
+    marks.append(f"instead of {found.previous}" if found.previous else "")
+    return [text, found.subject, found.predicate, found.value, ", ".join(filter(None, marks))]
+
+
+def test_the_page_of_claims_shows_what_is_found() -> None:
+    section = (
+        (Path(__file__).parents[2] / "docs" / "claims.md").read_text(encoding="utf-8").partition("## Claims from plain text\n")[2]
+    )
+    rows = [line.strip("| ").split(" | ") for line in section.partition("\n## ")[0].splitlines() if line.startswith("| ")]
+    claims, others = ([row for row in rows if len(row) == size] for size in (5, 2))
+    assert len(claims) > 20
+    assert [shown(row[0]) for row in claims] == claims
+    assert [shown(row[0]) for row in others if row[0] != "no claim"] == [[row[0]] for row in others if row[0] != "no claim"]
+    assert len(others) > 10
