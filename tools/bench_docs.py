@@ -490,8 +490,8 @@ def _claims(result: Mapping[str, Any] | None) -> Iterator[str]:
     }
     heads = ("sentences", "claims", "found", "right", "precision", "recall")
     yield _table(["labelled", *heads], [[name, *(str(row[head]) for head in heads)] for name, row in rows.items()])
-    heads = ("facts", "questions", "first", "above_older")
-    facts = [[size, *(f"{row[head]:,}" for head in heads)] for size, row in (result["facts"] or {}).items()]
+    figures = ("facts", "questions", "first", "above_older")
+    facts = [[size, *(f"{row[figure]:,}" for figure in figures)] for size, row in (result["facts"] or {}).items()]
     yield _table(["FactConsolidation", "facts", "questions", "first", "above older"], facts)
 
 
