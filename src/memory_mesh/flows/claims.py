@@ -55,14 +55,14 @@ class Claims:
     def __init__(self, context: Context, claims: Iterable[Claim | None]) -> None:
         self._schemas = schemas(context)
         self.stored = find_claims(context, {claim.key for claim in claims if claim})
-        self._by_key: defaultdict[str, list[str]] = defaultdict(list)
+        self._by_key: defaultdict[str, dict[str, None]] = defaultdict(dict)  # ids, in the order of storing
         for memory in self.stored:
-            self._by_key[str(memory.claim_key)].append(memory.id)
+            self.add(memory)
 
     def add(self, memory: Memory) -> None:
         """Compare later claims of this write with a new memory too."""
         if memory.claim_key:
-            self._by_key[memory.claim_key].append(memory.id)
+            self._by_key[memory.claim_key][memory.id] = None
 
     def judge(self, claim: Claim, trust: float, memories: Mapping[str, Memory], ms: int, *, is_turn: bool = False) -> Verdict:
         """Compare a claim with the memories as this write has changed them so far. A turn is never merged with another one."""
@@ -127,7 +127,8 @@ def check_alone(context: Context, memory: Memory) -> None:
         return
     others = Claims(context, [claim])
     every = {other.id: other for other in others.stored if other.id != memory.id}
-    verdict = others.judge(claim, 0.0, {**every, memory.id: replace(memory, status=Status.ARCHIVED.value)}, context.clock())
+    itself = {memory.id: replace(memory, status=Status.ARCHIVED.value)}
+    verdict = others.judge(claim, 1.0, {**every, **itself}, context.clock())
     if excluding := verdict.of(Outcome.QUARANTINE, Outcome.SUPERSEDE):
         what = f"the claim of {shown(excluding[0].id)} excludes it"
         raise InvalidInput(what, remedy="store the change with graph.store, which decides between them, or review that memory")

@@ -238,9 +238,8 @@ def _without_statements(context: Context, memory: Memory, statements: Sequence[S
         sources=[id_ for id_ in memory.sources if any(id_ in one.sources for one in statements)],
         fingerprint=None, revision=1, salt=context.ids.salt(), updated_at=iso(ms),
     )  # fmt: skip
-    passages = [Key(Kind.PASSAGE, id_) for id_ in context.store.ids(Kind.PASSAGE, equals("ref", memory.id))]
     entry = retain_entry(context, ms, newer, "source_erased")
-    return _Revised(entry, [newer.row(replaces=memory.revision)], passages)
+    return _Revised(entry, [newer.row(replaces=memory.revision)], _passage_keys(context, memory))
 
 
 def _without_sightings(context: Context, kept: Kept) -> _Revised:
@@ -251,9 +250,18 @@ def _without_sightings(context: Context, kept: Kept) -> _Revised:
         newer, change, entry = revise(context, ms, memory, action="sighting_erased", **kept.updates)
         return _Revised(entry, [newer.row(replaces=memory.revision), change], deletes)
     newer = replace(memory, **kept.updates, revision=1, salt=context.ids.salt(), updated_at=iso(ms))
-    passages, dropped = plan_passages(context, memory, newer, None)
+    if newer.content != memory.content:  # its vector, of the erased words, is computed later
+        keywords = tokens(newer.content, language=context.options.stemmer_language)
+        newer = replace(newer, keywords=keywords, vector=None, pending=memory.vector is not None, fingerprint=None)
+        passages, dropped = list[Row](), _passage_keys(context, memory)
+    else:
+        passages, dropped = plan_passages(context, memory, newer, None)
     entry = retain_entry(context, ms, newer, "pass")
     return _Revised(entry, [newer.row(replaces=memory.revision), *passages], [*deletes, *dropped])
+
+
+def _passage_keys(context: Context, memory: Memory) -> list[Key]:
+    return [Key(Kind.PASSAGE, id_) for id_ in context.store.ids(Kind.PASSAGE, equals("ref", memory.id))]
 
 
 def _clear_receipt(row: Row) -> Row:

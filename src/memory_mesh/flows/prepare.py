@@ -87,7 +87,8 @@ def _prepare_one(
 ) -> Prepared:
     if text.trust is not None:
         checked = replace(checked, columns={**checked.columns, "trust": text.trust})
-    claim = _claim(context, text.terms, checked)
+    with numbered("item", text.item):
+        claim = _claim(context, text.terms, checked)
     if claim:
         session = {"session_id": claim.session_id, "memory_type": MemoryType.SESSION.value} if claim.session_id else {}
         checked = replace(checked, columns={**checked.columns, **claim.columns, **session})

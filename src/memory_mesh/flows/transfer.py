@@ -10,8 +10,9 @@ from dataclasses import fields, replace
 from pathlib import Path
 
 from memory_mesh.core import checks, model, transfer
+from memory_mesh.core.claims import Claim, Outcome, read_claim, trust_of
 from memory_mesh.core.errors import InvalidInput, shown
-from memory_mesh.core.intake import Draft, draft, file_print, fingerprint, folder_print, numbered, read_key, read_metadata
+from memory_mesh.core.intake import Draft, Terms, draft, file_print, fingerprint, folder_print, numbered, read_key, read_metadata
 from memory_mesh.core.intake.drafts import columns_of
 from memory_mesh.core.model import (
     CONTENTS,
@@ -33,6 +34,7 @@ from memory_mesh.core.search import tokens
 from memory_mesh.core.transfer import Exported
 from memory_mesh.flows import skills, usage
 from memory_mesh.flows.chains import own_audit_rows
+from memory_mesh.flows.claims import COMPARED, Claims
 from memory_mesh.flows.context import Context, Plan, commit, find_rows, intact, paged
 from memory_mesh.flows.embed import Vectors, passage_rows
 from memory_mesh.flows.revisions import retain_entry
@@ -130,6 +132,9 @@ def _cleaned(context: Context, given: Exported) -> tuple[Exported, dict[str, int
         memory = replace(memory, content=checked.content, metadata=checked.metadata, keywords=keywords)
     texts = gate.clean_metadata({name: getattr(memory, name) for name in ("tags", "category", "speaker", "heritage_chain")})
     memory = replace(memory, **texts, key=memory.key and gate.redact(memory.key), salt=context.ids.salt())  # type: ignore[arg-type]
+    if memory.claim:
+        claim = gate.clean_metadata(memory.claim)
+        memory = replace(memory, claim=claim, claim_key=read_claim(claim, None).key)
     memory = replace(memory, fingerprint=_print(owner, memory))
     if not model.visible(owner, memory.row()):  # also raises for what no store accepts
         raise InvalidInput("no agent could see it: it has no agent_id or no session_id", expected="both, as its type needs")
@@ -164,7 +169,9 @@ def _print(owner: Reader, memory: Memory) -> str:
 
 def _plan_import(context: Context, items: Sequence[tuple[int, Exported]], vectors: Vectors) -> Plan[Imported]:
     """Store the memories that are new. The answer counts them and the equal ones, and names those that cannot be stored."""
-    seen = {name: context.store.version(name) for name in {item.memory.partition for _, item in items}}
+    readers = [Reader(item.memory.user_id, item.memory.agent_id) for _, item in items if item.memory.claim]
+    compared = {name for reader in readers for name in model.partitions(reader)}
+    seen = {name: context.store.version(name) for name in compared | {item.memory.partition for _, item in items}}
     rows = find_rows(context, [item.memory.id for _, item in items])
     known = {one.memory.id: one for one in _read(context, rows.values())}
     key_used = _with_used_key(context, [item.memory for _, item in items])
@@ -181,8 +188,38 @@ def _plan_import(context: Context, items: Sequence[tuple[int, Exported]], vector
             new.append(item)
             known[id_] = item
     vectors.embed(context, [item.memory.embedded_text for item in new])
+    judged, conflicts = _judged(context, new)
     answer = Imported(imported=len(new), skipped=skipped, failed=tuple(failed))
-    return Plan(answer, _rows(context, new, vectors, dict(seen)), seen=seen if new else {})
+    return Plan(answer, [*_rows(context, judged, vectors, dict(seen)), *conflicts], seen=seen if new else {})
+
+
+def _judged(context: Context, items: Sequence[Exported]) -> tuple[list[Exported], list[Row]]:
+    """Return the memories as they are stored, and conflicts: one whose claim excludes an active memory's is quarantined.
+
+    An import supersedes nothing: the file may be older than what is stored, and its trusts are not checked.
+    """
+    with_claims = [item.memory for item in items if item.memory.claim]
+    readers = {agent: Reader(context.reader.user_id, agent) for agent in {memory.agent_id for memory in with_claims}}
+    claims = {
+        agent: Claims(replace(context, reader=reader), [Claim.of(memory) for memory in with_claims])
+        for agent, reader in readers.items()
+    }
+    memories, ms = {memory.id: memory for each in claims.values() for memory in each.stored}, context.clock()
+    judged, rows = list[Exported](), list[Row]()
+    for item in items:
+        memory, claim = item.memory, Claim.of(item.memory)
+        if claim and memory.status in COMPARED:
+            own = claims[memory.agent_id]
+            verdict = own.judge(claim, trust_of(memory, ms).value, memories, ms, is_turn=True)
+            if verdict.of(Outcome.QUARANTINE, Outcome.SUPERSEDE):
+                effects = own.effects(context, memory, verdict, memories, Terms(quarantine=True), ms)
+                memory, rows = replace(memory, status=effects.status), [*rows, *effects.rows]
+            memories[memory.id] = memory
+            for agent, reader in readers.items():
+                if memory.partition in model.partitions(reader):
+                    claims[agent].add(memory)
+        judged.append(replace(item, memory=memory))
+    return judged, rows
 
 
 def _with_used_key(context: Context, memories: Sequence[Memory]) -> set[str]:

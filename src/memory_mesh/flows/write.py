@@ -128,7 +128,7 @@ def plan_store(context: Context, prepared: Sequence[Prepared], vectors: Vectors)
     stored |= {memory.id: memory for memory in claims.stored}
     sightings = Sightings(context, list(stored.values()))
     batch = _Batch(vectors, sightings, dict(seen), stored, dict(stored), by_fingerprint, claims)
-    new = [item for item in prepared if batch.known(item) is None and item.receipt_id not in receipts]
+    new = [item for item in prepared if _repeated(batch, item) is None and item.receipt_id not in receipts]
     vectors.embed(context, [item.draft.content for item in new], current)
     context.step("flow.embedded")
     for item in prepared:
@@ -205,6 +205,8 @@ def _add_one(context: Context, batch: _Batch, item: Prepared, receipt: Row | Non
         batch.other_rows.append(change)
     else:
         batch.numbers[item.partition] += 1
+        if item.draft.content not in batch.vectors:  # it was known until an earlier item superseded what it repeats
+            batch.vectors.embed(context, [item.draft.content])
         memory = new_memory(context, item, batch.vectors[item.draft.content], ms=ms, number=batch.numbers[item.partition])
         effects = batch.judged(context, memory, item, verdict, ms)
         if effects is not NO_EFFECTS:
@@ -249,7 +251,7 @@ def _judge_related(context: Context, batch: _Batch, item: Prepared, trust: float
     return Verdict((judge_trust(related.id, what, trust, trust_of(related, ms).value),))
 
 
-def _repeated(batch: _Batch, item: Prepared, verdict: Verdict) -> Memory | None:
+def _repeated(batch: _Batch, item: Prepared, verdict: Verdict = NO_VERDICT) -> Memory | None:
     """Return the memory that an item is counted as or replaces; None if it is a new one."""
     if item.key:
         return batch.known(item)

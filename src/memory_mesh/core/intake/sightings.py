@@ -85,11 +85,15 @@ def keep_without(memory: Memory, rows: Sequence[Sighting], scope: Mapping[str, s
         "times_observed": sum(row.times_observed for row in left),
         "last_observed": max(row.last_observed or row.created_at for row in left),
         "trust": best_trust(*(row.trust for row in left)),
+        "corroborations": min(memory.corroborations, sum(row.times_observed for row in left)),
     }
     own = Author.of(memory)
     if own.within(scope):  # it passes to the oldest sighting
         updates |= {name: getattr(left[0], name) for name in ("agent_id", "session_id", "metadata", "created_at")}
         updates |= {name: columns[0][name] for name in _FROM_METADATA}
+        if "content" in left[0].metadata:  # it said the same in other words
+            metadata = dict(left[0].metadata)
+            updates |= {"content": metadata.pop("content"), "metadata": metadata}
     within = [row for row in rows if Author.of(row).within(scope)]
     purged = own.within(scope) or any(not row.times_observed for row in within if Author.of(row) != own)
     # Without its past, a memory has nothing left of sightings of earlier texts.
