@@ -384,14 +384,15 @@ def test_of_two_decisions_at_the_same_time_the_second_sees_the_first(context: Co
 
     def step(name: str) -> None:
         if name == "flow.decided" and waiting:
-            review_quarantine(context, waiting.pop(), "activate")
+            # By an agent with an audit chain of its own: only the versions of the partitions tell of it.
+            review_quarantine(act_as(context, "u", "carol"), waiting.pop(), "activate")
 
     racing = replace(context, step=step)
     if how == "undo":
         with pytest.raises(InvalidInput, match="cannot be undone"):
             undo_review(racing, new.id)
     elif how == "activate":
-        assert review_quarantine(racing, old.id, "activate").changed[0].id == rival.id
+        assert [one.id for one in review_quarantine(racing, old.id, "activate").changed] == [rival.id]
     else:
         assert reinforce(racing, old.id).status == "superseded"  # by the activation; a reinforcement counts all the same
     assert waiting == []
