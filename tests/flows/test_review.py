@@ -156,7 +156,7 @@ def test_a_review_takes_a_known_action_and_a_quarantined_memory(context: Context
     assert read(context, new.id) == new
 
 
-@pytest.mark.req("GRAPH-25", "GRAPH-54")
+@pytest.mark.req("GRAPH-25")
 def test_activating_supersedes_what_excludes_it_and_resolves_its_conflicts_in_its_favour(context: Context) -> None:
     old, new, one = disputed_case(context)
     other = claimed(context, "600", status="disputed")  # may become active again: it is superseded too
@@ -187,7 +187,7 @@ def test_rejecting_archives_it_and_resolves_its_conflicts_against_it(context: Co
     assert last_change(context, new.id).why == "a rumour"
 
 
-@pytest.mark.req("GRAPH-25", "GRAPH-52")
+@pytest.mark.req("GRAPH-25")
 def test_the_policy_keep_both_supersedes_nothing(context: Context) -> None:
     keeping = context.with_options(predicate_schemas={"budget": {"conflict_policy": "keep_both"}})
     old, new, one = disputed_case(keeping)
@@ -402,7 +402,7 @@ def test_of_two_decisions_at_the_same_time_the_second_sees_the_first(context: Co
 # --- together with the gate ---
 
 
-@pytest.mark.req("GRAPH-25", "GRAPH-53")
+@pytest.mark.req("GRAPH-25")
 def test_a_memory_that_waits_after_the_gate_is_released_with_all_that_it_would_have_done(context: Context) -> None:
     """A less trusted newcomer of each kind: another value, a next version without a claim, and an end."""
     claim = {"subject": "Ana", "predicate": "employer", "value": "Acme", "valid_from": "2020-01-01"}
