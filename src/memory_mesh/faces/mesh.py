@@ -24,6 +24,7 @@ from memory_mesh.core.model import (
     Extraction,
     Filter,
     Forgotten,
+    GivenTime,
     Imported,
     Ingested,
     MemoryRecord,
@@ -276,6 +277,7 @@ class Mesh(Learning, Auditing):
         self, query: str, limit: int = 10, filter: Filter | None = None, *, use_cache: bool = True,
         mode: str | None = None, min_score: float | None = None, status: Sequence[str] = (Status.ACTIVE,),
         session_id: str | None = None, ranker: str | None = None, max_chars: int | None = None,
+        as_of: GivenTime | None = None, known_at: GivenTime | None = None,
     ) -> list[SearchResult]:  # fmt: skip
         """Return the memories that are most relevant to a query, highest score first, or an empty list.
 
@@ -283,23 +285,26 @@ class Mesh(Learning, Auditing):
         probably irrelevant, for prompts. The default is the option `search_mode`, "recall". `min_score`, if given, replaces the
         minimum score of the mode. A long memory has a `passage`, the piece of its content that fits the query best. With
         `max_chars`, results are returned while their texts (the passage, or the content of a short memory) have at most so many
-        characters together; a first one that is longer is shortened. Raises `InvalidInput` for a blank query, and
-        `InvalidFilter` for an invalid filter.
+        characters together; a first one that is longer is shortened. `as_of` returns what was valid at a time, as is known now;
+        `known_at` returns what was stored and believed at a time. Raises `InvalidInput` for a blank query, and `InvalidFilter`
+        for an invalid filter.
         """
         request = search.Request(
-            query=query, limit=limit, statuses=status, mode=mode, min_score=min_score, ranker=ranker, max_chars=max_chars
-        ).with_filter(filter)
+            query=query, limit=limit, statuses=status, mode=mode, min_score=min_score, ranker=ranker, max_chars=max_chars,
+            as_of=as_of, known_at=known_at,
+        ).with_filter(filter)  # fmt: skip
         return search.search(self._in_session(session_id), request, use_cache=use_cache)
 
     def explain(
         self, query: str, limit: int = 10, filter: Filter | None = None, *, mode: str | None = None,
         min_score: float | None = None, status: Sequence[str] = (Status.ACTIVE,), session_id: str | None = None,
-        ranker: str | None = None,
+        ranker: str | None = None, as_of: GivenTime | None = None, known_at: GivenTime | None = None,
     ) -> Explanation:  # fmt: skip
         """Search, and return for each result its rank in every channel and its features, and how many were left out and why."""
         request = search.Request(
-            query=query, limit=limit, statuses=status, mode=mode, min_score=min_score, ranker=ranker
-        ).with_filter(filter)
+            query=query, limit=limit, statuses=status, mode=mode, min_score=min_score, ranker=ranker, as_of=as_of,
+            known_at=known_at,
+        ).with_filter(filter)  # fmt: skip
         return search.explain(self._in_session(session_id), request)
 
     def reembed(self, *, progress: Progress | None = None) -> Reembedded:

@@ -128,18 +128,23 @@ def _embed_passages(context: Context, embedder: Embedder, texts: Sequence[str]) 
 
 def embed_query(context: Context, query: str, data_version: Hashable) -> Vector | None:
     """Return the vector of a query, or None if only keywords can be searched. The store's model is read once per data version."""
+    return embed_queries(context, [query], data_version)[0]
+
+
+def embed_queries(context: Context, queries: Sequence[str], data_version: Hashable) -> list[Vector | None]:
+    """Return what `embed_query` returns for each query, embedded in one batch."""
     model = store_model(context, data_version)
     if context.embedder is None or model != context.embedder.model:
         if context.embedder and model:
             warn_once(context, f"the store has vectors of {model}, not of {context.embedder.model}: searched by keywords only")
-        return None
+        return [None for _ in queries]
     try:
-        vector = embed_texts(context.embedder, [query])[0]
+        vectors = embed_texts(context.embedder, queries) if queries else []
     except EmbeddingError as error:
         _warn_down(context, "searched by keywords only", error)
-        return None
+        return [None for _ in queries]
     context.state.down.clear()
-    return vector if vector.model == context.embedder.model else None
+    return [vector if vector.model == context.embedder.model else None for vector in vectors]
 
 
 def embed_texts(embedder: Embedder, texts: Sequence[str]) -> list[Vector]:

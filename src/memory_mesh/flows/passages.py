@@ -4,7 +4,6 @@ Passages are pieces of the content that was read and checked: stored passages on
 not belong to this content, such as those of an older version, are ignored, and the content is split again.
 """
 
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 from hashlib import sha256
@@ -22,14 +21,19 @@ _WINDOW = 256  # tokens of a passage that is split again; also the window of the
 
 def best_passages(context: Context, query: Query, rows: Sequence[Row]) -> dict[str, Passage]:
     """Return the best passage of each memory that has more than one, by id."""
+    contents = {row.id: row for row in rows}
+    found = ((id_, _best(context, query, contents[id_], stored)) for id_, stored in stored_passages(context, rows).items())
+    return {id_: passage for id_, passage in found if passage}
+
+
+def stored_passages(context: Context, rows: Sequence[Row]) -> dict[str, list[Row]]:
+    """Return the rows of further passages of each memory that is long enough to have some, by id."""
     # A text of words has fewer tokens than half its bytes: a shorter one is a single passage, and costs no read.
     max_bytes = 2 * min(passage_window(context, _WINDOW), _WINDOW)
-    long = [row for row in rows if len(_content(row).encode("utf-8", "replace")) > max_bytes]
-    stored: dict[str, list[Row]] = defaultdict(list)
-    for row in context.store.find(Kind.PASSAGE, In("ref", tuple(row.id for row in long))) if long else ():
+    stored = {row.id: list[Row]() for row in rows if len(_content(row).encode("utf-8", "replace")) > max_bytes}
+    for row in context.store.find(Kind.PASSAGE, In("ref", tuple(stored))) if stored else ():
         stored[str(row.value("ref"))].append(row)
-    found = ((row.id, _best(context, query, row, stored[row.id])) for row in long)
-    return {id_: passage for id_, passage in found if passage}
+    return stored
 
 
 def within(context: Context, results: Sequence[SearchResult], max_chars: int, words: Sequence[str]) -> list[SearchResult]:

@@ -40,7 +40,7 @@ from memory_mesh.core.search import Explained, Explanation, Placing, Pool, Query
 from memory_mesh.core.search.languages import query_tokens
 from memory_mesh.core.search.people import proper_names, speaker_roles, without_speakers
 from memory_mesh.core.search.times import time_spans
-from memory_mesh.flows import embed, usage
+from memory_mesh.flows import embed, past, usage
 from memory_mesh.flows.context import Context, check_texts, find_memory, intact, require_memory
 from memory_mesh.flows.filters import text_of, where_of
 from memory_mesh.flows.passages import best_passages, within
@@ -66,9 +66,12 @@ def readable(context: Context, statuses: Sequence[str] = (Status.ACTIVE,)) -> Wh
     return all_of(model.visible_to(context.reader), In("status", known_statuses(statuses)), unexpired)
 
 
-def is_readable(context: Context, statuses: Sequence[str], where: Where) -> Callable[[Row], bool]:
-    """Return `readable` and a filter as a test of one row, which is faster than evaluating the condition."""
-    allowed, at = frozenset(known_statuses(statuses)), iso(context.clock())
+def is_readable(context: Context, statuses: Sequence[str], where: Where, *, at: str | None = None) -> Callable[[Row], bool]:
+    """Return `readable` and a filter as a test of one row, which is faster than evaluating the condition.
+
+    With `at`, memories may not have expired by then; the default is now.
+    """
+    allowed, at = frozenset(known_statuses(statuses)), at or iso(context.clock())
 
     def test(row: Row) -> bool:
         valid = (expires := row.fields.get("expires_at")) is None or str(expires) > at
@@ -179,6 +182,8 @@ class Request:
     min_score: float | None = None  # None: that of the mode
     ranker: str | None = None
     max_chars: int | None = None  # of the texts of all results together
+    as_of: object = None  # a time: what was valid then
+    known_at: object = None  # a time: what was believed then
 
     def with_filter(self, given: Filter | None) -> "Request":
         """Return the same request with a filter. Raise `InvalidFilter` if it is not valid."""
@@ -197,19 +202,21 @@ class _Ranked:
     by_vector: bool  # whether vectors were compared
     min_score: float
     readable: Callable[[Row], bool]  # scope, status, expiry and the caller's filter
+    as_of: str | None = None  # the time that the question is about, if the caller named one
+    known_at: str | None = None  # rows are shown as they were then
     rows: Mapping[str, Row] = field(default_factory=dict)  # readable ones that have been read already
 
 
 def search(context: Context, request: Request, *, use_cache: bool = True) -> list[SearchResult]:
     """Return the memories that answer a query, best first."""
     _check(request)
-    request = _within_project(context, request)
+    request = _narrowed(context, request)
     at = context.clock()
     key = (
         f"search:{request.query}:{request.limit}:{request.filter}",
         request.where, context.reader, tuple(request.statuses), request.min_score, request.ranker,
         request.max_chars,
-        request.mode,
+        request.mode, request.as_of, request.known_at,
     )  # fmt: skip
     snapshot = context.index.snapshot(context.reader)
     mark = snapshot.mark
@@ -242,14 +249,19 @@ def precise(context: Context, results: Sequence[SearchResult]) -> list[SearchRes
 def explain(context: Context, request: Request) -> Explanation:
     """Run the same search and return it with its reasons. It does not count as a use of the results."""
     _check(request)
-    request = _within_project(context, request)
+    request = _narrowed(context, request)
     ranked = _ranked(context, context.index.snapshot(context.reader), request)
     best, below = ranked.ranking.best(ranked.min_score), ranked.ranking.below(ranked.min_score)
     results = _results(context, request, ranked)
     explained = _explain(ranked, [*results, *_read(context, ranked, below[:_NEAR_MISSES])])
-    altered = sum(map(audit.is_altered, context.store.get(Kind.MEMORY, [each.id for each in best]).values()))
+    ids = [each.id for each in best]
+    altered = sum(map(audit.is_altered, context.store.get(Kind.MEMORY, ids).values()))
     excluded = {"min_score": len(below), "altered": altered, "copies": sum(result.copies - 1 for result in results)}
-    excluded["limit"] = len(best) - len(results) - altered - excluded["copies"]
+    if ranked.known_at:  # what it was then is known only after it was read
+        excluded["known_at"] = len(best) - altered - len(_rows(context, ranked, ids).keys() & set(ids))
+    excluded["limit"] = len(best) - len(results) - sum(excluded.values()) + excluded["min_score"]
+    if ranked.known_at:  # the only filter of its candidates
+        excluded["known_at"], excluded["filter"] = excluded["known_at"] + ranked.pool.excluded.get("filter", 0), 0
     return Explanation(
         query=ranked.text,
         tokens=list(ranked.query.tokens),
@@ -260,7 +272,7 @@ def explain(context: Context, request: Request) -> Explanation:
         min_score=ranked.min_score,
         documents=ranked.pool.documents,
         candidates=len(ranked.pool.ids),
-        left_out={**ranked.pool.excluded, **{reason: count for reason, count in excluded.items() if count > 0}},
+        left_out={reason: count for reason, count in {**ranked.pool.excluded, **excluded}.items() if count > 0},
         answers=explained[: len(results)],
         nearly=explained[len(results) :],
     )
@@ -292,7 +304,16 @@ def _check(request: Request) -> None:
     known_statuses(request.statuses)
 
 
-def _within_project(context: Context, request: Request) -> Request:
+def _narrowed(context: Context, request: Request) -> Request:
+    """Return the request with its times read, and its condition narrowed to the reader's project and to what was valid."""
+    if request.as_of is not None or request.known_at is not None:
+        from memory_mesh.core.claims.past import as_of
+
+        at, known_at = past.read_time("as_of", request.as_of), past.read_known_at(context, request.known_at)
+        request = replace(request, as_of=at, known_at=known_at)
+        if at is not None:
+            valid, statuses = as_of(at, request.statuses), dict.fromkeys([*request.statuses, Status.SUPERSEDED.value])
+            request = replace(request, where=all_of(request.where, valid), statuses=tuple(statuses))
     if (project := context.reader.project) is None:
         return request
     return replace(request, where=all_of(request.where, model.in_project(project)))
@@ -312,7 +333,8 @@ def _ranked(context: Context, snapshot: Snapshot, request: Request) -> _Ranked:
     # Unpaired surrogates are replaced: no store can hold them and no embedder can read them.
     text = context.query_gate().redact(request.query.encode("utf-8", "replace").decode())
     query = _query(context, snapshot, request, query_tokens(text, language=context.options.stemmer_language), without_masks(text))
-    pool = snapshot.candidates(query, size=max(_POOL, 2 * request.limit))
+    as_of, known_at = (at if isinstance(at, str) else None for at in (request.as_of, request.known_at))
+    pool = snapshot.candidates(query, size=max(past.KNOWN_POOL if known_at else _POOL, 2 * request.limit))
     if query.vector and pool.without_vector:
         what = f"{pool.without_vector:,} memories have no vector of {query.vector.model} and are found by keywords"
         embed.warn_once(context, what)
@@ -327,25 +349,47 @@ def _ranked(context: Context, snapshot: Snapshot, request: Request) -> _Ranked:
     )
     by_mode = ranking.min_scores.get(_mode(context, request), 0.0)
     min_score = by_mode if request.min_score is None else request.min_score
-    test = is_readable(context, request.statuses, request.where)
+    test = is_readable(context, request.statuses, request.where, at=known_at)
     ranked = _Ranked(
-        text=text, query=query, pool=pool, ranker=ranker, ranking=ranking, by_vector=by_vector, min_score=min_score, readable=test
-    )
+        text=text, query=query, pool=pool, ranker=ranker, ranking=ranking, by_vector=by_vector, min_score=min_score,
+        readable=test, as_of=as_of, known_at=known_at,
+    )  # fmt: skip
     return _newest_first(context, ranked, request.limit)
 
 
 def _newest_first(context: Context, ranked: _Ranked, limit: int) -> _Ranked:
-    """Return the same candidates with the newest of several versions of a statement above the older ones."""
+    """Return the same candidates with the newest of several versions of a statement above the older ones.
+
+    Of claims about the same, the one that is valid at the time of the question comes first. Other claims cost no statement: the
+    rows that are read here are those of the results.
+    """
     from memory_mesh.core.search.versions import versions
 
-    alike = ranked.ranking.alike(limit)
-    if not alike:
+    if ranked.ranking.found is None:  # ranked by a formula
         return ranked
+    alike = ranked.ranking.alike(limit)
     candidates = {each.id: each for group in alike for each in group}
-    rows = _rows(context, ranked, list(candidates))
+    first = ranked.ranking.best(ranked.min_score, limit)
+    rows = _rows(context, ranked, list(dict.fromkeys([*candidates, *(each.id for each in first)])))
     in_groups = [[rows[each.id] for each in group if each.id in rows] for group in alike]
     found = [version for group in in_groups for version in versions(group, ranked.query.tokens)]
     ordered = [[candidates[row.id] for row in version] for version in found]
+    ranked = replace(ranked, ranking=ranked.ranking.newest_first(ordered) if ordered else ranked.ranking, rows=rows)
+    keys = {str(key) for row in rows.values() if (key := row.fields.get("claim_key"))}
+    return _valid_first(context, ranked, tuple(sorted(keys))) if keys else ranked
+
+
+def _valid_first(context: Context, ranked: _Ranked, keys: tuple[str, ...]) -> _Ranked:
+    """Return the same candidates with the claim that is valid at the time of the question above others with the same key."""
+    from memory_mesh.core.claims.past import asked_time, claim_groups
+    from memory_mesh.core.search.ranker import ScoredCandidate
+
+    pool, scores = {id_: at for at, id_ in enumerate(ranked.pool.ids)}, ranked.ranking.scores
+    about = context.store.ids(Kind.MEMORY, all_of(model.visible_to(context.reader), In("claim_key", keys)))
+    rows = _rows(context, ranked, [id_ for id_ in about if id_ in pool])
+    asked = asked_time(() if ranked.as_of else ranked.query.spans, ranked.as_of or ranked.query.at)
+    groups = [[(row.id, pool[row.id]) for row in group if row.id in pool] for group in claim_groups(rows.values(), asked)]
+    ordered = [[ScoredCandidate(float(scores[at]), id_, at) for id_, at in group] for group in groups]
     return replace(ranked, ranking=ranked.ranking.newest_first(ordered) if ordered else ranked.ranking, rows=rows)
 
 
@@ -355,7 +399,7 @@ def _mode(context: Context, request: Request) -> str:
 
 def _query(context: Context, snapshot: Snapshot, request: Request, keywords: list[str], text: str) -> Query:
     """Return the query of a text without masks: a mask would match the masks of other people's values."""
-    at, language = iso(context.clock()), context.options.stemmer_language
+    at, language = str(request.known_at or iso(context.clock())), context.options.stemmer_language
     query = Query(
         tokens=keywords,
         vector=None,
@@ -364,8 +408,9 @@ def _query(context: Context, snapshot: Snapshot, request: Request, keywords: lis
         spans=time_spans(text, at),
         roles=speaker_roles(text),
         names=proper_names(text, language=language),
-        statuses=tuple(request.statuses),
-        where=request.where,
+        # What a memory was then decides; its present columns do not.
+        statuses=tuple(Status) if request.known_at else tuple(request.statuses),
+        where=past.stored_by(at) if request.known_at else request.where,
         is_word=partial(embed.knows_word, context, text),
     )
     if not text.strip():
@@ -425,8 +470,11 @@ def _read(context: Context, ranked: _Ranked, candidates: Sequence["ScoredCandida
 def _rows(context: Context, ranked: _Ranked, ids: Sequence[str]) -> dict[str, Row]:
     """Return the readable rows of these ids. They are checked again: a row may have changed since the index proposed it."""
     missing = [id_ for id_ in ids if id_ not in ranked.rows]
-    rows = context.store.get(Kind.MEMORY, missing) if missing else {}
-    return {**ranked.rows, **{row.id: row for row in intact(context, filter(ranked.readable, rows.values()))}}
+    rows = context.store.get(Kind.MEMORY, missing).values() if missing else ()
+    if ranked.known_at is None:
+        return {**ranked.rows, **{row.id: row for row in intact(context, filter(ranked.readable, rows))}}
+    then = past.rewind(context, intact(context, rows), ranked.known_at)
+    return {**ranked.rows, **{row.id: row for row in filter(ranked.readable, then)}}
 
 
 def _similarity(ranked: _Ranked, at: int) -> float | None:

@@ -99,6 +99,8 @@ _SEARCH = (
     Parameter("min_score", "the lowest score to show, whatever the mode", kind=Kind.FRACTION, default_help="set by the mode"),
     Parameter("ranker", "how to rank", metavar="NAME", choices=_words("learnt", "rrf"), default_help="as configured"),
     _STATUS,
+    Parameter("as_of", "what was valid at this time, as is known now; such as 2026-03-01", metavar="TIME"),
+    Parameter("known_at", "what was stored and believed at this time", metavar="TIME"),
 )
 _MAX_CHARS = Parameter(
     "max_chars",

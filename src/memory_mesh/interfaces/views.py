@@ -389,7 +389,8 @@ def _signals(hit: Explained) -> list[str]:
     channels = [(name, f"rank {placing.rank}", f"{placing.score:.3f}") for name, placing in hit.channels.items()]
     features = ", ".join(f"{name} {value:.2f}" for name, value in hit.features.items() if value)
     lines = [one_line(hit.result.content)[:200], *aligned(channels).splitlines(), *_heritage_lines(hit.result)]
-    lines += [f"A newer memory has another value: {hit.newer}"] if hit.newer else []
+    better = "The claim of the asked time has another value" if hit.result.claim else "A newer memory has another value"
+    lines += [f"{better}: {hit.newer}"] if hit.newer else []
     return [*lines, f"Features: {features}"] if features else lines
 
 

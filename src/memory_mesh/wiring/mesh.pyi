@@ -33,6 +33,7 @@ from memory_mesh.core.model import (
     Filter,
     Forgotten,
     GivenClock,
+    GivenTime,
     Head,
     Imported,
     Ingested,
@@ -412,6 +413,8 @@ class AsyncMemoryMesh:
         session_id: str | None = None,
         ranker: str | None = None,
         max_chars: int | None = None,
+        as_of: GivenTime | None = None,
+        known_at: GivenTime | None = None,
     ) -> list[SearchResult]:
         """Return the memories that are most relevant to a query, highest score first, or an empty list.
 
@@ -419,8 +422,9 @@ class AsyncMemoryMesh:
         probably irrelevant, for prompts. The default is the option `search_mode`, "recall". `min_score`, if given, replaces the
         minimum score of the mode. A long memory has a `passage`, the piece of its content that fits the query best. With
         `max_chars`, results are returned while their texts (the passage, or the content of a short memory) have at most so many
-        characters together; a first one that is longer is shortened. Raises `InvalidInput` for a blank query, and
-        `InvalidFilter` for an invalid filter.
+        characters together; a first one that is longer is shortened. `as_of` returns what was valid at a time, as is known now;
+        `known_at` returns what was stored and believed at a time. Raises `InvalidInput` for a blank query, and `InvalidFilter`
+        for an invalid filter.
         """
     async def explain(
         self,
@@ -433,6 +437,8 @@ class AsyncMemoryMesh:
         status: Sequence[str] = (Status.ACTIVE,),
         session_id: str | None = None,
         ranker: str | None = None,
+        as_of: GivenTime | None = None,
+        known_at: GivenTime | None = None,
     ) -> Explanation:
         """Search, and return for each result its rank in every channel and its features, and how many were left out and why."""
     async def reembed(self, *, progress: Progress | None = None) -> Reembedded:

@@ -2,7 +2,7 @@
 
 # ruff: noqa: I001  (sorted, but several names a line)
 # fmt: off
-from memory_mesh.core.model.history import AnyMemory, change_id, creation, revise, since_visible, visible_from
+from memory_mesh.core.model.history import AnyMemory, change_id, creation, revise, rewound, since_visible, visible_from
 from memory_mesh.core.model.records import (
     MIN_IMPORTANCE, Block, Change, ClaimConflict, Head, Link, Memory, MemoryRecord, Meta, Passage, Receipt, SearchResult,
     Sighting, Skill, Status, Usage,
@@ -19,7 +19,7 @@ from memory_mesh.core.model.scope import (
     MemoryType, Reach, Reader, in_project, may_erase, not_expired, partition, partition_for, partitions, reach_of, visible,
     visible_to,
 )
-from memory_mesh.core.model.times import GivenClock, Ids, as_clock, iso, millis, parse_time, time_of_id
+from memory_mesh.core.model.times import GivenClock, GivenTime, Ids, as_clock, iso, millis, parse_time, time_of_id
 from memory_mesh.core.model.where import (
     ANYTHING, METADATA, And, Anything, Compare, Filter, In, IsNull, Like, Not, Op, Or, Where, all_of, equals, is_list, like,
 )
@@ -28,11 +28,11 @@ __all__ = [
     "ANYTHING", "BASE", "BY_NAME", "COLUMNS", "CONTENTS", "FILTERABLE", "INT_MAX", "METADATA", "MIN_IMPORTANCE", "MOVING",
     "REQUIRED", "WITH_VECTOR", "And", "AnyMemory", "Anything", "BackedUp", "Block", "Change", "Checked", "ClaimConflict",
     "Column", "Compare", "DamagedRow", "EndedSession", "Erasure", "ErasureCheck", "Extraction", "Failed", "FailedLine",
-    "Filter", "Forgotten", "GivenClock", "Gone", "Head", "HealthStatus", "Hit", "Ids", "Imported", "In", "Ingested", "IsNull",
-    "Json", "Key", "Kind", "Like", "Link", "Memory", "MemoryRecord", "MemoryType", "Meta", "Migration", "Not", "Op", "Or",
-    "Passage", "Reach", "Reader", "Receipt", "Reembedded", "Row", "Scalar", "Sealed", "SearchResult", "Sighting", "Skill",
-    "Status", "Type", "Usage", "Used", "Value", "Vector", "Where", "all_of", "as_clock", "batches", "change_id", "checked",
-    "creation", "equals", "fault", "fields_of", "in_project", "is_list", "iso", "like", "may_erase", "millis", "not_expired",
-    "parse_time", "partition", "partition_for", "partitions", "reach_of", "revise", "since_visible", "time_of_id", "visible",
-    "visible_from", "visible_to",
+    "Filter", "Forgotten", "GivenClock", "GivenTime", "Gone", "Head", "HealthStatus", "Hit", "Ids", "Imported", "In",
+    "Ingested", "IsNull", "Json", "Key", "Kind", "Like", "Link", "Memory", "MemoryRecord", "MemoryType", "Meta", "Migration",
+    "Not", "Op", "Or", "Passage", "Reach", "Reader", "Receipt", "Reembedded", "Row", "Scalar", "Sealed", "SearchResult",
+    "Sighting", "Skill", "Status", "Type", "Usage", "Used", "Value", "Vector", "Where", "all_of", "as_clock", "batches",
+    "change_id", "checked", "creation", "equals", "fault", "fields_of", "in_project", "is_list", "iso", "like", "may_erase",
+    "millis", "not_expired", "parse_time", "partition", "partition_for", "partitions", "reach_of", "revise", "rewound",
+    "since_visible", "time_of_id", "visible", "visible_from", "visible_to",
 ]

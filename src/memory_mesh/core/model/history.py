@@ -49,6 +49,24 @@ def since_visible(reader: Reader, memory: Memory, changes: Sequence[Change]) -> 
     return [change if change.number > first else replace(change, before={}, detail=None, why=None) for change in changes]
 
 
+def rewound(memory: AnyMemory, changes: Iterable[Change], at: str) -> AnyMemory | None:
+    """Return a memory as it was at a time, from its changes; None if it was stored later.
+
+    Derived fields stay as they are now, but for `updated_at`, which is the time of the last change until then.
+    """
+    if memory.created_at > at:
+        return None
+    ordered = sorted(changes, key=lambda change: change.number)
+    later = [change for change in ordered if change.created_at > at]
+    if not later:
+        return memory
+    before: dict[str, Any] = {}
+    for change in reversed(later):
+        before |= change.before
+    updated = max((change.created_at for change in ordered if change.created_at <= at), default=memory.created_at)
+    return replace(memory, **{**before, "revision": later[0].number - 1, "updated_at": updated})
+
+
 def creation(memory: Memory) -> Change:
     """Return the first change of a history. It is not stored: the memory has all that it needs."""
     return Change(

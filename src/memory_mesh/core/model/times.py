@@ -15,6 +15,8 @@ from memory_mesh.core.text import LazyRegex
 
 # A clock as a caller may give it: seconds since 1970, or a datetime.
 GivenClock = Callable[[], float | int | datetime]
+# A time as a caller may give it: ISO 8601, or a date or datetime (UTC when it has no zone).
+GivenTime = str | date
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MILLISECOND = timedelta(milliseconds=1)

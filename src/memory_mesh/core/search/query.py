@@ -97,7 +97,9 @@ class Explained:
     result: SearchResult
     channels: Mapping[str, Placing] = field(default_factory=dict)
     features: Mapping[str, float] = field(default_factory=dict, repr=False)
-    newer: str | None = None  # the id of a newer memory that says the same with another value, and so has a higher score
+    # The id of a newer memory that says the same with another value, or of the claim about the same that is valid at the time of
+    # the question. It has a higher score.
+    newer: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -138,7 +138,7 @@ class Ranking:
 
     def newest_first(self, versions: Iterable[Sequence[ScoredCandidate]]) -> "Ranking":
         """Return the same ranking in which the versions of a statement, given newest first, have their scores in this order."""
-        scores, newer = self.scores.copy(), dict[str, str]()
+        scores, newer = self.scores.copy(), dict(self.newer)
         for group in versions:
             above = np.inf
             for each, score in zip(group, sorted((each.score for each in group), reverse=True), strict=True):

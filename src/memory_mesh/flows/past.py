@@ -1,0 +1,48 @@
+"""Read memories as of a time: `as_of`, what was valid then, and `known_at`, what was believed then.
+
+Only the history is read for that. Erased memories and texts are gone from every time.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import replace
+
+from memory_mesh.core.errors import InvalidInput
+from memory_mesh.core.model import Change, Compare, In, Kind, Memory, Row, Where, iso, parse_time, rewound, visible, visible_from
+from memory_mesh.flows.context import Context
+
+KNOWN_POOL = 1_000  # candidates of a search at an earlier time: status and filter apply to what they were then
+
+
+def read_time(name: str, given: object) -> str | None:
+    """Return the time of an option, or raise `InvalidInput`."""
+    return None if given is None else parse_time(given, name)
+
+
+def read_known_at(context: Context, given: object) -> str | None:
+    """Return the time of the option `known_at`, or raise `InvalidInput`, also if it lies in the future."""
+    at, now = read_time("known_at", given), iso(context.clock())
+    if at is not None and at > now:
+        raise InvalidInput(f"known_at {at} is in the future", expected=f"a time until now ({now})", remedy="leave known_at out")
+    return at
+
+
+def stored_by(at: str) -> Where:
+    """Return the condition that a memory was stored at a time or before."""
+    return Compare("created_at", "<=", at)
+
+
+def rewind(context: Context, rows: Iterable[Row], at: str) -> list[Row]:
+    """Return memories as they were at a time, without those that were stored later, or that the reader could not see then."""
+    memories = {row.id: (row, Memory.of(row)) for row in rows if visible(context.reader, row)}
+    revised = tuple(id_ for id_, (_, memory) in memories.items() if memory.revision > 1)
+    changes: dict[str, list[Change]] = defaultdict(list)
+    for row in context.store.find(Kind.CHANGE, In("ref", revised)) if revised else ():
+        changes[str(row.value("ref"))].append(Change.of(row))
+    found: list[Row] = []
+    for id_, (row, memory) in memories.items():
+        then = rewound(memory, changes[id_], at)
+        # Never more than `history` shows.
+        if then and then.revision >= visible_from(context.reader, memory, changes[id_]):
+            found.append(replace(then.row(), sealed=row.sealed, used=row.used))
+    return found
