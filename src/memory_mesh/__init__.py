@@ -48,6 +48,8 @@ if TYPE_CHECKING:
     from memory_mesh.core.errors import StoreUnavailable as StoreUnavailable
     from memory_mesh.core.errors import Unreachable as Unreachable
     from memory_mesh.core.errors import UnsafeAddress as UnsafeAddress
+    from memory_mesh.core.graph import GraphHit as GraphHit
+    from memory_mesh.core.graph import GraphResults as GraphResults
     from memory_mesh.core.learning import Distilled as Distilled
     from memory_mesh.core.learning import Heartbeat as Heartbeat
     from memory_mesh.core.learning import HeritageChain as HeritageChain
@@ -94,6 +96,7 @@ _NAMES = {
     "core.audit": "Broken Sound",
     "core.cancel": "cancellable",
     "core.claims.reviews": "MemoryExplanation Reviewed Supersession",
+    "core.graph": "GraphHit GraphResults",
     "core.errors": (
         "AnswerUnreadable BudgetSpent CallError CallRefused CallTimedOut Cancelled Conflict ContentAltered EmbeddingError "
         "IdTaken InvalidFilter InvalidInput KeyReused MemoryDisabled MemoryMeshError ModelMismatch ModelMissing NotFound "

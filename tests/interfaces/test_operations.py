@@ -58,6 +58,8 @@ NO_OPERATION = {
     "graph.init": "every interface opens the mesh as a context manager",
     "graph.close": "and closes it so",
     "graph.scoped": "the flags of the target choose the scope",
+    "graph.search": "a shell searches with `search`, which finds the memories of its agent and takes the same times",
+    "graph.search_many": "and one query at a time",
     "graph.store": "a shell stores with `store`, which finds claims with the setting claims = auto",
     "graph.store_many": "and one memory at a time",
     "graph.evolve": "update writes the next revision of a memory",

@@ -4,15 +4,22 @@ The docstrings are the reference of the public API; `tools/stubs.py` copies them
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import date
+from typing import TYPE_CHECKING
 
 from memory_mesh.core.checks import iterable
+from memory_mesh.core.graph import GraphResults
 from memory_mesh.core.intake import Metadata
-from memory_mesh.core.model import MIN_IMPORTANCE, Extraction
+from memory_mesh.core.lazy import LazyModule
+from memory_mesh.core.model import MIN_IMPORTANCE, Extraction, GivenTime, Status
 from memory_mesh.core.ports import Progress, as_progress
 from memory_mesh.faces.reviewing import Reviewing
 from memory_mesh.flows import graph
 from memory_mesh.flows.graph import BATCH_SIZE, NewMemory, Stored, acting_as
+
+if TYPE_CHECKING:
+    from memory_mesh.flows import graph_search as searching
+else:
+    searching = LazyModule("memory_mesh.flows.graph_search")
 
 
 class MemoryGraph(Reviewing):
@@ -22,11 +29,54 @@ class MemoryGraph(Reviewing):
     the agent that it belongs to. All agents are those of the user of the mesh.
     """
 
+    # --- searching ---
+
+    def search(
+        self, agent: str, query: str, *, limit: int = 10, min_similarity: float = 0.0, before: GivenTime | None = None,
+        after: GivenTime | None = None, rerank: bool | Mapping[str, float] = True, include_all: bool = False,
+        status_filter: Sequence[str] = (Status.ACTIVE,), include_superseded: bool = False, include_disputed: bool = False,
+        include_quarantined: bool = False, session_id: str | None = None, explain: bool = False,
+        as_of: GivenTime | None = None, known_at: GivenTime | None = None,
+    ) -> GraphResults:  # fmt: skip
+        """Return the memories of an agent, and global ones, that are relevant to a query, highest score first.
+
+        The score is 0.40 · relevance + 0.25 · confidence + 0.20 · recency + 0.15 · importance: the cosine of the embedding, the
+        trust, exp(−0.01 · days since the last update), and the stored importance. `rerank` replaces single weights, and
+        `rerank=False` orders by relevance. Memories below `min_similarity` are left out. `before` and `after` bound the time of
+        the event, or else of creation, ends included.
+
+        Each `include_…` adds a status to `status_filter`; `include_all` adds all but archived. Claims of a session are returned
+        in it only, where they replace the others about the same. `as_of` returns what was valid at a time, as is known now;
+        `known_at` what was stored and believed at a time. With `explain`, each result has `retrieved` and `rerank`; `meta` of the
+        results has the counts. Raises `InvalidInput` for a blank query and for an invalid option.
+        """
+        request = searching.Request(
+            limit=limit, min_similarity=min_similarity, before=before, after=after, rerank=rerank, include_all=include_all,
+            status_filter=status_filter, include_superseded=include_superseded, include_disputed=include_disputed,
+            include_quarantined=include_quarantined, explain=explain, as_of=as_of, known_at=known_at,
+        )  # fmt: skip
+        return searching.search_one(acting_as(self._reading(), agent, session_id), query, request)
+
+    def search_many(
+        self, agent: str, queries: Iterable[str], *, limit: int = 10, min_similarity: float = 0.0,
+        before: GivenTime | None = None, after: GivenTime | None = None, rerank: bool | Mapping[str, float] = True,
+        include_all: bool = False, status_filter: Sequence[str] = (Status.ACTIVE,), include_superseded: bool = False,
+        include_disputed: bool = False, include_quarantined: bool = False, session_id: str | None = None, explain: bool = False,
+        as_of: GivenTime | None = None, known_at: GivenTime | None = None,
+    ) -> list[GraphResults]:  # fmt: skip
+        """Return what `search` returns for each query, in the order of the queries. All queries are embedded in one batch."""
+        request = searching.Request(
+            limit=limit, min_similarity=min_similarity, before=before, after=after, rerank=rerank, include_all=include_all,
+            status_filter=status_filter, include_superseded=include_superseded, include_disputed=include_disputed,
+            include_quarantined=include_quarantined, explain=explain, as_of=as_of, known_at=known_at,
+        )  # fmt: skip
+        return searching.search_many(acting_as(self._reading(), agent, session_id), queries, request)
+
     # --- storing ---
 
     def store(
         self, agent: str, text: str, *, category: str = "fact", importance: float | str = 0.7, tags: Sequence[str] = (),
-        event_time: str | date | None = None, claim: Mapping[str, object] | None = None, claims: str | None = None,
+        event_time: GivenTime | None = None, claim: Mapping[str, object] | None = None, claims: str | None = None,
         provenance: Mapping[str, object] | None = None, quarantine: bool = False, on_conflict: str = "quarantine",
         metadata: Metadata | None = None, idempotency_key: str | None = None,
     ) -> Stored:  # fmt: skip

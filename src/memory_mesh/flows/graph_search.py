@@ -10,7 +10,6 @@ from functools import partial
 
 from memory_mesh.core import model
 from memory_mesh.core.checks import fraction, listed
-from memory_mesh.core.claims.past import as_of as valid_as_of
 from memory_mesh.core.errors import InvalidInput, shown
 from memory_mesh.core.graph import Composite, GraphHit, GraphResults, Retrieved, read_weights, recency
 from memory_mesh.core.graph.composite import UNKNOWN_IMPORTANCE
@@ -103,9 +102,7 @@ class _Options:
             if not isinstance(value := getattr(given, name), bool):
                 raise InvalidInput(f"{name} is {shown(value)}", expected="True or False")
         known_at, valid = past.read_known_at(context, given.known_at), past.read_time("as_of", given.as_of)
-        statuses, where = _statuses(given), _between(given.after, given.before)
-        if valid is not None:
-            where, statuses = all_of(where, valid_as_of(valid, statuses)), (*statuses, Status.SUPERSEDED.value)
+        where, statuses = past.narrowed(valid, _between(given.after, given.before), _statuses(given))
         return cls(
             limit=search.checked_limit(given.limit), min_similarity=fraction("min_similarity", given.min_similarity),
             weights=read_weights(given.rerank), statuses=statuses, explain=given.explain, known_at=known_at,

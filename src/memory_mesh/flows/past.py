@@ -4,11 +4,26 @@ Only the history is read for that. Erased memories and texts are gone from every
 """
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from memory_mesh.core.errors import InvalidInput
-from memory_mesh.core.model import Change, Compare, In, Kind, Memory, Row, Where, iso, parse_time, rewound, visible, visible_from
+from memory_mesh.core.model import (
+    Change,
+    Compare,
+    In,
+    Kind,
+    Memory,
+    Row,
+    Status,
+    Where,
+    all_of,
+    iso,
+    parse_time,
+    rewound,
+    visible,
+    visible_from,
+)
 from memory_mesh.flows.context import Context
 
 KNOWN_POOL = 1_000  # candidates of a search at an earlier time: status and filter apply to what they were then
@@ -25,6 +40,15 @@ def read_known_at(context: Context, given: object) -> str | None:
     if at is not None and at > now:
         raise InvalidInput(f"known_at {at} is in the future", expected=f"a time until now ({now})", remedy="leave known_at out")
     return at
+
+
+def narrowed(at: str | None, where: Where, statuses: Sequence[str]) -> tuple[Where, tuple[str, ...]]:
+    """Return the condition and the statuses of a search, narrowed to what was valid at a time; unchanged without one."""
+    if at is None:
+        return where, tuple(statuses)
+    from memory_mesh.core.claims.past import as_of  # few searches name a time
+
+    return all_of(where, as_of(at, statuses)), tuple(dict.fromkeys([*statuses, Status.SUPERSEDED.value]))
 
 
 def stored_by(at: str) -> Where:

@@ -307,13 +307,9 @@ def _check(request: Request) -> None:
 def _narrowed(context: Context, request: Request) -> Request:
     """Return the request with its times read, and its condition narrowed to the reader's project and to what was valid."""
     if request.as_of is not None or request.known_at is not None:
-        from memory_mesh.core.claims.past import as_of
-
         at, known_at = past.read_time("as_of", request.as_of), past.read_known_at(context, request.known_at)
-        request = replace(request, as_of=at, known_at=known_at)
-        if at is not None:
-            valid, statuses = as_of(at, request.statuses), dict.fromkeys([*request.statuses, Status.SUPERSEDED.value])
-            request = replace(request, where=all_of(request.where, valid), statuses=tuple(statuses))
+        where, statuses = past.narrowed(at, request.where, request.statuses)
+        request = replace(request, as_of=at, known_at=known_at, where=where, statuses=statuses)
     if (project := context.reader.project) is None:
         return request
     return replace(request, where=all_of(request.where, model.in_project(project)))
@@ -381,6 +377,7 @@ def _newest_first(context: Context, ranked: _Ranked, limit: int) -> _Ranked:
 
 def _valid_first(context: Context, ranked: _Ranked, keys: tuple[str, ...]) -> _Ranked:
     """Return the same candidates with the claim that is valid at the time of the question above others with the same key."""
+    from memory_mesh.core.claims import read_schemas
     from memory_mesh.core.claims.past import asked_time, claim_groups
     from memory_mesh.core.search.ranker import ScoredCandidate
 
@@ -388,8 +385,8 @@ def _valid_first(context: Context, ranked: _Ranked, keys: tuple[str, ...]) -> _R
     about = context.store.ids(Kind.MEMORY, all_of(model.visible_to(context.reader), In("claim_key", keys)))
     rows = _rows(context, ranked, [id_ for id_ in about if id_ in pool])
     asked = asked_time(() if ranked.as_of else ranked.query.spans, ranked.as_of or ranked.query.at)
-    groups = [[(row.id, pool[row.id]) for row in group if row.id in pool] for group in claim_groups(rows.values(), asked)]
-    ordered = [[ScoredCandidate(float(scores[at]), id_, at) for id_, at in group] for group in groups]
+    groups = claim_groups(rows.values(), asked, read_schemas(context.options.predicate_schemas))
+    ordered = [[ScoredCandidate(float(scores[pool[row.id]]), row.id, pool[row.id]) for row in group] for group in groups]
     return replace(ranked, ranking=ranked.ranking.newest_first(ordered) if ordered else ranked.ranking, rows=rows)
 
 

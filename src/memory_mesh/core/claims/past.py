@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from memory_mesh.core.claims.claim import Window
+from memory_mesh.core.claims.schemas import Schemas
 from memory_mesh.core.model import Compare, In, IsNull, Not, Or, Row, Status, Where, all_of, equals, iso
 from memory_mesh.core.search.query import Span
 
@@ -40,15 +41,17 @@ def asked_time(spans: Sequence[Span], now: str) -> Window:
     return begun[-1] if begun else windows[0] if windows else Window(start=now, end=now)
 
 
-def claim_groups(rows: Iterable[Row], asked: Window) -> list[list[Row]]:
+def claim_groups(rows: Iterable[Row], asked: Window, schemas: Schemas) -> list[list[Row]]:
     """Return the groups of at least two exclusive claims about one subject and predicate, those valid at the asked time first.
 
-    The others follow, and the latest claim comes first among both.
+    The others follow, and the latest claim comes first among both. A predicate that may have several values has no group.
     """
     groups: dict[tuple[object, object], list[Row]] = {}
     for row in rows:
         claim = row.value("claim")
-        if isinstance(claim, dict) and claim.get("exclusive") is not False:
+        if not isinstance(claim, dict) or claim.get("exclusive") is False:
+            continue
+        if schemas[str(claim.get("predicate"))].cardinality == "single":
             groups.setdefault((row.value("claim_key"), claim.get("session_id")), []).append(row)
 
     def order(row: Row) -> tuple[bool, str, tuple[str, str, int, str]]:
