@@ -36,9 +36,11 @@ def read_time(name: str, given: object) -> str | None:
 
 def read_known_at(context: Context, given: object) -> str | None:
     """Return the time of the option `known_at`, or raise `InvalidInput`, also if it lies in the future."""
-    at, now = read_time("known_at", given), iso(context.clock())
-    if at is not None and at > now:
-        raise InvalidInput(f"known_at {at} is in the future", expected=f"a time until now ({now})", remedy="leave known_at out")
+    at, present = read_time("known_at", given), iso(context.clock())
+    if at is not None and at > present:
+        raise InvalidInput(
+            f"known_at {at} is in the future", expected=f"a time until now ({present})", remedy="leave known_at out"
+        )
     return at
 
 

@@ -34,11 +34,11 @@ def window_of(row: Row) -> Window:
     return Window(start=None if start is None else str(start), end=None if end is None else str(end))
 
 
-def asked_time(spans: Sequence[Span], now: str) -> Window:
+def asked_time(spans: Sequence[Span], present: str) -> Window:
     """Return the time that a question is about: of the times that it names the latest one that has begun, else now."""
     windows = [Window(start=iso(round(first * _DAY_MS)), end=iso(round((last + 1) * _DAY_MS) - 1)) for first, last in spans]
-    begun = [each for each in windows if str(each.start) <= now]
-    return begun[-1] if begun else windows[0] if windows else Window(start=now, end=now)
+    begun = [each for each in windows if str(each.start) <= present]
+    return begun[-1] if begun else windows[0] if windows else Window(start=present, end=present)
 
 
 def claim_groups(rows: Iterable[Row], asked: Window, schemas: Schemas) -> list[list[Row]]:
