@@ -300,7 +300,7 @@ def test_what_is_not_here_yet_is_listed() -> None:
 _PICTURE = pytest.param("terminal_picture", marks=pytest.mark.deep)  # it starts four processes with the model
 
 
-@pytest.mark.parametrize("tool", ["bench_docs", "battery_docs", "settings_docs", "cli_docs", _PICTURE])
+@pytest.mark.parametrize("tool", ["bench_docs", "battery_docs", "claim_docs", "settings_docs", "cli_docs", _PICTURE])
 def test_generated_pages_are_current(tool: str) -> None:
     check = [sys.executable, f"tools/{tool}.py", "--check"]
     done = subprocess.run(check, cwd=ROOT, capture_output=True, text=True, check=False)
