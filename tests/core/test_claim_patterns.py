@@ -29,6 +29,11 @@ def test_claims_found_in_the_labelled_sentences_are_right(path: Path) -> None:
     assert figures["precision"] >= MIN_PRECISION, [each for each in verdicts if each.found and not each.is_right]
 
 
+def test_each_of_our_own_sentences_is_read_as_labelled() -> None:
+    verdicts = [judge(sentence) for sentence in read(FOLDER / "own.jsonl")]
+    assert [each for each in verdicts if not each.is_right and (each.found or each.sentence.claim)] == []
+
+
 @pytest.mark.parametrize(
     "texts",
     [
@@ -74,6 +79,7 @@ def test_a_change_has_its_previous_value_and_its_beginning() -> None:
 @pytest.mark.parametrize("unit", ["a ", "is ", "from a to b ", "'s ", "I moved ", "\n", "\0", "\ud800", "9", "the port of "])
 def test_a_long_text_is_not_a_statement(unit: str) -> None:
     assert find_statement(unit * 50_000) is None
+    assert find_statement("Ana works at Acme" + " " * MAX_CHARS) is None
     find_statement((unit * MAX_CHARS)[:MAX_CHARS])  # the longest text that is read
 
 

@@ -173,11 +173,11 @@ _PEOPLE = word_set("friend brother sister son daughter child cousin uncle aunt c
 _RELATIONS = _PEOPLE | {noun for noun, type_ in _NOUNS.items() if type_ == "person"}
 _SEVERAL = {**dict.fromkeys(_PEOPLE, "person"), "hobby": "word", "interest": "word"}
 _FAVOURITES = ("favourite", "favorite", "preferred")
-_POSSESSIVE = re.compile(r"(.+?)(?:'s|(?<=s)') (\S.*)")
+_POSSESSIVE = re.compile(r"([^']+)(?:'s|(?<=s)') ((?:.* )?(?:[a-zà-ÿ]\S*|[A-Z]+))")  # not "The Magician's Nephew"
 _OF = re.compile(r"(?:the )?(.+?) (?:of|for) (\S.*)", re.IGNORECASE)
 _OWN = re.compile(r"(my|our) (\S.*)", re.IGNORECASE)
 _ARTICLE = re.compile(r"(?:the|our) ", re.IGNORECASE)
-_INNER_THE = re.compile(r"(?<! of) the ")
+_INNER = re.compile(r" (?:at|for|in|on|(?<! of )the) ")  # "the docs say the port", "famous for America"
 _USER = frozenset(("I", "The user", "the user", "User", "user"))
 
 
@@ -202,7 +202,7 @@ def entity(phrase: str, user: str) -> str | None:
             return name  # "my colleague Ana"
         return f"{user}'s {phrase[3:]}" if is_fit(phrase[3:], 3) and phrase.split()[-1].casefold() not in _SEVERAL else None
     rest = _without_article(phrase)
-    is_clear = not re.match(r"(?:in|on|at|for|new|one|two|three|four|five) ", rest, re.IGNORECASE) and not _INNER_THE.search(rest)
+    is_clear = not re.match(r"(?:in|on|at|for|new|one|two|three|four|five) ", rest, re.IGNORECASE) and not _INNER.search(rest)
     return rest if is_clear and is_fit(rest, 5) else None
 
 
@@ -231,7 +231,7 @@ def attribute(phrase: str, user: str) -> Attribute | None:
 
 
 def _named(subject: str, noun: str) -> Attribute | None:
-    is_new, noun = noun.startswith("new "), re.sub(r"^(?:new|current|official|present) ", "", noun)
+    is_new, noun = noun.startswith("new "), re.sub(r"^(?:new|current|present) ", "", noun)
     if not is_fit(noun, 4) or "the" in noun.split():
         return None
     first, *_, last = f"{noun} {noun}".casefold().split()
