@@ -14,6 +14,7 @@ from memory_mesh.core.search import tokens
 from memory_mesh.flows.context import Context
 from memory_mesh.flows.receipts import receipt_id, request_hash
 
+_DAY_MS = 86_400_000
 _CHECKED_AT_ONCE = 256  # items between two reports of progress
 
 
@@ -128,12 +129,20 @@ def _claim(context: Context, terms: Terms, draft: Draft) -> Claim | None:
     if found is None:
         return None
     at = _text(draft, "event_time") or model.iso(context.clock())
-    start = own.start or (at if found.starts else None)
+    start = own.start or (_beginning(found.since, at) if found.starts else None)
     end = own.end or (at if found.ended else None)
     return Claim(
         subject=found.subject, predicate=found.predicate, value=found.value, exclusive=found.exclusive and not found.ended,
         window=Window(start=start, end=end), ended=found.ended,
     )  # fmt: skip
+
+
+def _beginning(since: str | None, at: str) -> str:
+    """Return when a statement of the time `at` begins: the latest day before it that `since` may mean, else `at`."""
+    from memory_mesh.core.search.times import time_spans  # compiles many patterns
+
+    moments = [model.iso(round(day * _DAY_MS)) for day, _ in time_spans(f"since {since}", at)] if since else []
+    return max((moment for moment in moments if moment <= at), default=at)
 
 
 def _text(draft: Draft, name: str) -> str | None:
