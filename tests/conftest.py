@@ -53,17 +53,16 @@ def pytest_configure(config: pytest.Config) -> None:
         config.add_cleanup(partial(shutil.rmtree, home))
     if config.getoption("--deep"):  # Hypothesis applies --hypothesis-profile after this
         settings.load_profile("deep")
-    else:
-        use_memory_for_temporary_files()
+    use_memory_for_temporary_files(4 if config.getoption("--deep") else 1)
     # Under xdist the workers run the tests, and only the controller receives all reports.
     if "PYTEST_XDIST_WORKER" not in os.environ:
         config.pluginmanager.register(Results(config), "requirements")
 
 
-def use_memory_for_temporary_files() -> None:
-    """Put temporary files into memory if the system offers enough of it: on a disk, every commit waits for it."""
+def use_memory_for_temporary_files(gigabytes: int) -> None:
+    """Put temporary files into memory if so much is free: on a disk every commit waits for it, and no test can tell."""
     memory = Path("/dev/shm")  # noqa: S108  (pytest makes a private folder in it)
-    if "TMPDIR" not in os.environ and os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > 2**30:
+    if "TMPDIR" not in os.environ and os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > gigabytes * 2**30:
         os.environ["TMPDIR"] = tempfile.tempdir = str(memory)
 
 

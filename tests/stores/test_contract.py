@@ -13,8 +13,17 @@ from memory_mesh.stores.lance import LanceStore
 from memory_mesh.stores.ram import RamStore
 from memory_mesh.stores.sqlite import SqliteStore
 from memory_mesh.testing import StoreContract
-from memory_mesh.testing.contract import KeepsRows, MeansWhatItSays
-from memory_mesh.testing.rows import memory, passage, plain, within
+from memory_mesh.testing.contract import (
+    ChangesAsOne,
+    CountsMoves,
+    FindsInOrder,
+    IsShared,
+    KeepsRows,
+    MeansWhatItSays,
+    RanksByCosine,
+    RanksByKeywords,
+)
+from memory_mesh.testing.rows import Subject, memory, passage, plain, within
 
 # The contract is published without ids; these are what its sentences hold here.
 HOLDS = {
@@ -40,7 +49,7 @@ class TestRam(StoreContract):
         return self.stores.setdefault(place, RamStore())
 
 
-class FreesBytes(StoreContract):
+class FreesBytes(Subject):
     """A store with files."""
 
     def test_what_is_deleted_is_in_no_byte_of_any_file_after_the_close(self, store: Store, place: Path) -> None:
@@ -74,7 +83,7 @@ class FreesBytes(StoreContract):
         assert b"quetzal" not in _bytes(place)
 
 
-class TestSqlite(FreesBytes):
+class TestSqlite(StoreContract, FreesBytes):
     """Rows in a file."""
 
     def open(self, place: Path) -> Store:
@@ -107,15 +116,15 @@ class TestLanceBriefly(KeepsRows, MeansWhatItSays):
 
 
 @pytest.mark.deep
-class TestLance(FreesBytes):
-    """The same, with the whole contract."""
+class TestLance(ChangesAsOne, CountsMoves, FindsInOrder, RanksByCosine, RanksByKeywords, IsShared, FreesBytes):
+    """The same, with the rest of the contract."""
 
     def open(self, place: Path) -> Store:
         return LanceStore(place / "memory", flush_rows=6)
 
 
 @pytest.mark.deep
-class TestLanceTables(FreesBytes):
+class TestLanceTables(StoreContract, FreesBytes):
     """Rows in Lance tables after every change."""
 
     def open(self, place: Path) -> Store:
@@ -123,25 +132,21 @@ class TestLanceTables(FreesBytes):
 
 
 @pytest.mark.deep
-class TestLanceDirectly(FreesBytes):
-    """Rows in Lance tables, and no journal."""
+class TestLanceDirectly(KeepsRows, ChangesAsOne, CountsMoves, IsShared, FreesBytes):
+    """Rows in the same tables, written without a journal."""
 
     def open(self, place: Path) -> Store:
         return LanceStore(place / "memory", direct_rows=1)
 
 
-# A change of a Lance store takes milliseconds. Each property is tried with many examples on one of its forms only.
-ON_BRIEFLY = (
-    "test_any_row_comes_back_equal", "test_a_row_that_replaces_another_leaves_nothing_of_it",
+# A change of a Lance store takes milliseconds. Each property is tried with many examples on one or two of its forms.
+_KEPT = ("test_any_row_comes_back_equal", "test_a_row_that_replaces_another_leaves_nothing_of_it")
+_READ = (
     "test_any_condition_picks_the_rows_that_it_matches", "test_searches_let_through_what_finding_does",
-)  # fmt: skip
-ON_LANCE = (
     "test_the_pages_together_are_the_whole", "test_any_vector_is_ranked_by_its_cosine",
     "test_the_statistics_are_of_exactly_the_visible_rows", "test_what_a_reader_cannot_see_moves_no_answer",
 )  # fmt: skip
-for form, elsewhere in (
-    (TestLance, ON_BRIEFLY), (TestLanceTables, (*ON_BRIEFLY[1:], *ON_LANCE)), (TestLanceDirectly, (*ON_BRIEFLY, *ON_LANCE)),
-):  # fmt: skip
+for form, elsewhere in ((TestLanceTables, (*_KEPT[1:], *_READ)), (TestLanceDirectly, _KEPT)):
     for property_ in elsewhere:
         assert hasattr(form, property_)
         setattr(form, property_, None)
