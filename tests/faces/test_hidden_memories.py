@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from memory_mesh import MemoryContextManager, MemoryMesh
+from memory_mesh.core.graph import GraphResults
 from memory_mesh.core.model import Kind, Link, Memory, Status
 from memory_mesh.faces.context_manager import Conversations
 from memory_mesh.faces.graph import MemoryGraph
@@ -32,6 +33,7 @@ FOREIGN = {
 }
 HIDDEN = {*(f"is{status}" for status in HIDDEN_STATUSES), *FOREIGN}
 QUERY = "zeppelin landing in the harbour"
+NOW = "2026-01-01T00:00:00.000Z"  # of the clock of a house
 
 
 def build(house: House) -> MemoryMesh:
@@ -94,6 +96,10 @@ def manager(mesh: MemoryMesh) -> MemoryContextManager:
     return MemoryContextManager(mesh=mesh)
 
 
+def explained(results: GraphResults) -> list[object]:
+    return [list(results), results.meta]
+
+
 # Every read, by the method that it calls.
 READS: dict[str, Callable[[MemoryMesh], object]] = {
     "mesh.search recall": lambda mesh: mesh.search(QUERY, limit=50),
@@ -101,6 +107,8 @@ READS: dict[str, Callable[[MemoryMesh], object]] = {
     "mesh.search rrf": lambda mesh: mesh.search(QUERY, limit=50, ranker="rrf", min_score=0.0),
     "mesh.search cached": lambda mesh: [mesh.search(QUERY, limit=50) for _ in range(2)],
     "mesh.search filtered": lambda mesh: mesh.search(QUERY, limit=50, filter="content LIKE '%zeppelin%'"),
+    "mesh.search as_of": lambda mesh: mesh.search(QUERY, limit=50, as_of=NOW),
+    "mesh.search known_at": lambda mesh: mesh.search(QUERY, limit=50, known_at=NOW),
     "mesh.explain": lambda mesh: mesh.explain(QUERY, limit=50, min_score=0.0),
     "mesh.get_all": lambda mesh: mesh.get_all(),
     "mesh.get_all filtered": lambda mesh: mesh.get_all(filter="content LIKE '%zeppelin%'"),
@@ -117,6 +125,12 @@ READS: dict[str, Callable[[MemoryMesh], object]] = {
     "mesh.list_skills": lambda mesh: mesh.list_skills(),
     "mesh.format_results": lambda mesh: mesh.format_results(mesh.search(QUERY, limit=50)),
     "mesh.format_for_model": lambda mesh: mesh.format_for_model(mesh.search(QUERY, limit=50)),
+    "graph.search": lambda mesh: mesh.graph.search("ann", QUERY, limit=50),
+    "graph.search by relevance": lambda mesh: mesh.graph.search("ann", QUERY, limit=50, rerank=False),
+    "graph.search explained": lambda mesh: explained(mesh.graph.search("ann", QUERY, limit=50, explain=True)),
+    "graph.search as_of": lambda mesh: mesh.graph.search("ann", QUERY, limit=50, as_of=NOW),
+    "graph.search known_at": lambda mesh: mesh.graph.search("ann", QUERY, limit=50, known_at=NOW),
+    "graph.search_many": lambda mesh: mesh.graph.search_many("ann", [QUERY, "zeppelin"], limit=50),
     "manager.recall_memories": lambda mesh: manager(mesh).recall_memories(QUERY, limit=50, include_lessons=True),
     "manager.format_memories_for_prompt": lambda mesh: manager(mesh).format_memories_for_prompt(
         manager(mesh).recall_memories(QUERY, limit=50)
@@ -165,7 +179,8 @@ def test_a_status_that_is_asked_for_is_returned_and_no_other(status: str) -> Non
     """The control: the hidden memories are there, and would be found."""
     house = House(open_store("memory://"))
     mesh = build(house)
-    for found in (mesh.search(QUERY, limit=50, status=(status,)), mesh.get_all(status=(status,))):
+    by_graph = mesh.graph.search("ann", QUERY, limit=50, status_filter=[status])
+    for found in (mesh.search(QUERY, limit=50, status=(status,)), mesh.get_all(status=(status,)), by_graph):
         assert [marker for marker in (SHOWN, *sorted(HIDDEN)) if marker in whole(found)] == [f"is{status}"]
     ids = {memory.id for memory in mesh.graph.list_quarantined()}
     assert ids == {memory.id for memory in house.memories() if memory.status == "quarantined"}

@@ -9,7 +9,7 @@ from memory_mesh.core.errors import InvalidInput, NotFound
 from memory_mesh.core.model import Link, Reader, iso
 from memory_mesh.flows.context import Context
 from memory_mesh.flows.explain_memory import explain_memory, explain_supersession
-from memory_mesh.flows.review import dispute, review_quarantine
+from memory_mesh.flows.review import dispute, reinforce, review_quarantine
 
 from .adding import add_many
 from .claiming import change, claimed, conflict, stored
@@ -112,3 +112,58 @@ def test_a_chain_that_runs_in_a_circle_or_into_nothing_ends(context: Context) ->
     assert steps.keys() == {(one.id, two.id), (two.id, one.id), ("mem_1_gone", two.id)}
     gone = steps["mem_1_gone", two.id]
     assert (gone.older_content, gone.older_trust, gone.at, gone.newer_content) == (None, None, None, "two")
+
+
+# --- at another time ---
+
+
+@pytest.mark.req("GRAPH-26", "GRAPH-27")
+def test_an_explanation_tells_what_was_known_at_a_time(context: Context) -> None:
+    old, new = claimed(context, "500", trust=1.0), claimed(context, "700", status="quarantined")
+    one = conflict(context, new, old)
+    times = [iso(context.clock())]
+    for step in (
+        lambda: dispute(context, old.id, "hm"),
+        lambda: review_quarantine(context, new.id, "activate", "checked"),
+        lambda: reinforce(context, old.id),
+    ):
+        context.clock.advance(ms=1000)  # type: ignore[attr-defined]
+        step()
+        times.append(iso(context.clock()))
+    found = [explain_memory(context, old.id, known_at=at) for at in times]
+    assert [each.status for each in found] == ["active", "disputed", "superseded", "superseded"]
+    assert [each.memory.disputes for each in found] == [0, 1, 1, 1]
+    assert [round(each.trust.value, 2) for each in found] == [1.0, 0.85, 0.85, 1.0]
+    assert [len(each.supersessions) for each in found] == [0, 0, 1, 1]
+    assert [len(each.links) for each in found] == [0, 0, 1, 1]
+    assert [each.conflicts[0].status for each in found] == ["pending", "pending", "resolved", "resolved"]
+    assert (found[1].conflicts[0].detail, found[2].conflicts[0].detail["resolution"]) == (one.detail, "kept new")
+    assert [each.status_change and each.status_change.why for each in found] == [None, "hm", "checked", "checked"]
+    assert found[-1] == replace(explain_memory(context, old.id), excluded_by=())
+    (step_,) = explain_supersession(context, new.id)
+    assert step_.older_trust == pytest.approx(0.85)  # at the time of the decision: the reinforcement came later
+    assert explain_supersession(context, new.id, known_at=times[1]) == ()
+    for too_early in (explain_memory, explain_supersession):
+        with pytest.raises(NotFound, match="was not known at 2000-01-01"):
+            too_early(context, old.id, known_at="2000-01-01")
+    with pytest.raises(InvalidInput, match="is in the future"):
+        explain_memory(context, old.id, known_at="2999-01-01")
+
+
+@pytest.mark.parametrize(
+    ("columns", "as_of", "valid"),
+    [
+        ({}, None, True),
+        ({"status": "quarantined"}, None, False),
+        ({"valid_until": "2020-12-31T00:00:00.000Z"}, None, False),
+        ({"valid_until": "2020-12-31T00:00:00.000Z"}, "2020-06-01", True),
+        ({"valid_until": "2020-12-31T00:00:00.000Z", "status": "superseded"}, "2020-06-01", True),
+        ({"status": "superseded"}, "2020-06-01", False),  # corrected, not outdated
+        ({"valid_from": "2020-12-31T00:00:00.000Z"}, "2020-06-01", False),
+    ],
+)
+def test_an_explanation_says_whether_the_memory_was_valid_at_a_time(
+    context: Context, columns: dict[str, str], as_of: str | None, valid: bool
+) -> None:
+    memory = change(context, claimed(context, "500").id, **columns)
+    assert explain_memory(context, memory.id, as_of=as_of).valid is valid

@@ -169,6 +169,9 @@ def test_a_memory_is_explained_with_its_trust_in_parts_and_a_tree(cli, ids) -> N
     trust = data["trust"]
     assert trust["value"] == pytest.approx(trust["base"] + trust["corroboration"] + trust["feedback"] + trust["age"])
     assert data["supersessions"][0]["older"] == old
+    assert "It was valid at 2020-01-01" in cli("explain", new, "--as-of", "2020-01-01").out.splitlines()
+    stored = data["memory"]["created_at"]
+    assert f"Record {new} is quarantined\n" in cli("explain", new, "--known-at", stored).out
 
 
 def test_a_stored_reason_does_not_control_the_terminal(terminal, cli, ids) -> None:
@@ -201,6 +204,8 @@ def test_feedback_says_what_became_of_the_memory(cli, ids) -> None:
         ("conflicts --status open", 2, "unknown value 'open' of --status"),
         ("quarantined --limit 0", 2, "limit is 0"),
         ("explain mem_1_x", 4, "no memory 'mem_1_x'"),
+        ("explain {old} --known-at 2000-01-01", 4, "was not known at 2000-01-01"),
+        ("explain {old} --as-of yesterdayish", 2, "as_of"),
         ("explain {old} --user someone", 4, "no memory"),
         ("reinforce {old} --boost 2", 2, "--boost is 2"),
         ("dispute", 2, "ID is missing"),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from memory_mesh.core.claims.reviews import MemoryExplanation, Reviewed, Supersession
 from memory_mesh.core.lazy import LazyModule
-from memory_mesh.core.model import ClaimConflict, MemoryRecord
+from memory_mesh.core.model import ClaimConflict, GivenTime, MemoryRecord
 from memory_mesh.faces.handle import Handle
 
 if TYPE_CHECKING:
@@ -80,17 +80,21 @@ class Reviewing(Handle):
 
     # --- explanations ---
 
-    def explain_memory(self, memory_id: str) -> MemoryExplanation:
+    def explain_memory(
+        self, memory_id: str, *, as_of: GivenTime | None = None, known_at: GivenTime | None = None
+    ) -> MemoryExplanation:
         """Explain a memory of this user: its trust in parts, claim, status, links, conflicts, provenance and supersessions.
 
-        Any agent of the user may call this. What the owner of the memory cannot see is left out. Raises `NotFound` for a memory
-        of another user.
+        Any agent of the user may call this. What the owner of the memory cannot see is left out. `valid` of the result says
+        whether the memory was valid at the time `as_of`, or is now. With `known_at`, everything is told as it was known at a
+        time. Raises `NotFound` for a memory of another user, and for one that was stored later.
         """
-        return explaining.explain_memory(self._reading(), memory_id)
+        return explaining.explain_memory(self._reading(), memory_id, as_of=as_of, known_at=known_at)
 
-    def explain_supersession(self, memory_id: str) -> tuple[Supersession, ...]:
+    def explain_supersession(self, memory_id: str, *, known_at: GivenTime | None = None) -> tuple[Supersession, ...]:
         """Return the chain of supersessions that a memory of this user is part of, oldest first.
 
-        Each step has the time, the reason and the trust of both memories. Raises `NotFound` for a memory of another user.
+        Each step has the time, the reason and the trust of both memories at that time. With `known_at`, the chain is told as it
+        was known at a time. Raises `NotFound` for a memory of another user, and for one that was stored later.
         """
-        return explaining.explain_supersession(self._reading(), memory_id)
+        return explaining.explain_supersession(self._reading(), memory_id, known_at=known_at)

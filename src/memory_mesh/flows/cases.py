@@ -141,6 +141,12 @@ def conflicts_of(context: Context, memory_id: str) -> list[Row]:
     return context.store.find(Kind.CONFLICT, Or((equals("ref", memory_id), equals("target", memory_id))))
 
 
+def reopened(conflict: ClaimConflict) -> ClaimConflict:
+    """Return a conflict as it was before it was resolved by a review."""
+    kept = {name: value for name, value in conflict.detail.items() if name not in RESOLUTION}
+    return replace(conflict, status="pending", detail=kept)
+
+
 def find_rivals(context: Context, memory: Memory) -> list[Memory]:
     """Return the active and disputed memories whose claims exclude the claim of a memory.
 

@@ -5,9 +5,12 @@ out.
 """
 
 from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 from memory_mesh.core.claims import Claim
+from memory_mesh.core.claims.past import as_of as valid_at
 from memory_mesh.core.claims.reviews import MemoryExplanation, Supersession
+from memory_mesh.core.errors import NotFound
 from memory_mesh.core.model import (
     Change,
     ClaimConflict,
@@ -15,75 +18,131 @@ from memory_mesh.core.model import (
     Link,
     Memory,
     Or,
-    Row,
+    Status,
     all_of,
     equals,
+    iso,
     millis,
     since_visible,
     visible,
     visible_to,
 )
-from memory_mesh.flows.cases import acting_for, conflicts_of, find_rivals
+from memory_mesh.flows.cases import acting_for, conflicts_of, find_rivals, reopened
 from memory_mesh.flows.context import Context, intact, require_memory
+from memory_mesh.flows.past import read_known_at, read_time, rewind
 from memory_mesh.flows.sightings import sightings
 from memory_mesh.flows.trust import trusts
 
 _MAX_STEPS = 200  # of a chain of supersessions
 
 
-def explain_memory(context: Context, memory_id: str) -> MemoryExplanation:
-    """Explain a memory of the user, or raise `NotFound`."""
-    owner = acting_for(context, memory_id)
-    memory = require_memory(owner, memory_id)
+def explain_memory(context: Context, memory_id: str, *, as_of: object = None, known_at: object = None) -> MemoryExplanation:
+    """Explain a memory of the user as it is now, or as it was known at a time, or raise `NotFound`."""
+    past = _Past.of(context, memory_id, known_at)
+    asked = read_time("as_of", as_of) or past.at or iso(context.clock())
+    memory, owner = past.memory, past.context
     provenance = memory.metadata.get("provenance")
-    links, conflicts = _links(owner, memory_id), _conflicts(owner, memory_id)
-    rivals = find_rivals(owner, memory)
+    links, conflicts = past.links(), past.conflicts()
+    rivals = find_rivals(owner, memory) if past.at is None else []
     ends = [(one.ref, one.target) for one in links] + [(one.ref, one.target) for one in conflicts]
-    others = _visible(owner, (id_ for pair in ends for id_ in pair if id_ != memory_id))
+    others = past.visible(id_ for pair in ends for id_ in pair if id_ != memory_id)
     return MemoryExplanation(
         memory=memory.record(),
-        trust=trusts(owner, [memory])[memory_id],
+        trust=trusts(owner, [memory], ms=past.ms)[memory_id],
         claim=Claim.of(memory),
         provenance=provenance if isinstance(provenance, dict) else {},
         status=memory.status,
-        status_change=next((one for one in _changes(owner, memory) if "status" in one.before), None),
+        valid=valid_at(asked, (Status.ACTIVE,)).matches(memory.row()),
+        status_change=next((one for one in past.changes(memory) if "status" in one.before), None),
         links=tuple(links),
         conflicts=tuple(conflicts),
         excluded_by=tuple(rival.id for rival in rivals),
-        supersessions=tuple(_chain(owner, memory)),
-        sightings=len(sightings(owner, memory_id)),
+        supersessions=tuple(_chain(past)),
+        sightings=sum(past.at is None or one.created_at <= past.at for one in sightings(owner, memory_id)),
         contents={one.id: one.content for one in (*others.values(), *rivals)},
     )
 
 
-def explain_supersession(context: Context, memory_id: str) -> tuple[Supersession, ...]:
+def explain_supersession(context: Context, memory_id: str, *, known_at: object = None) -> tuple[Supersession, ...]:
     """Return the chain of supersessions that a memory of the user is part of, oldest first, or raise `NotFound`."""
-    owner = acting_for(context, memory_id)
-    return tuple(_chain(owner, require_memory(owner, memory_id)))
+    return tuple(_chain(_Past.of(context, memory_id, known_at)))
 
 
-def _chain(context: Context, memory: Memory) -> list[Supersession]:
+@dataclass(frozen=True, slots=True)
+class _Past:
+    """A memory, and what its owner could see beside it, at a time or now."""
+
+    context: Context  # of the owner
+    memory: Memory
+    at: str | None  # None: now
+
+    @classmethod
+    def of(cls, context: Context, memory_id: str, known_at: object) -> "_Past":
+        owner, at = acting_for(context, memory_id), read_known_at(context, known_at)
+        memory = require_memory(owner, memory_id)
+        past = cls(owner, memory, at)
+        then = past.visible([memory_id]).get(memory_id)
+        if then is None:
+            raise NotFound(f"{memory_id} was not known at {at}", remedy=f"it was stored at {memory.created_at}")
+        return replace(past, memory=then)
+
+    @property
+    def ms(self) -> int | None:
+        return None if self.at is None else millis(self.at)
+
+    def visible(self, ids: Iterable[str]) -> dict[str, Memory]:
+        """Return the memories with these ids that the owner can see, as they were."""
+        stored = intact(self.context, self.context.store.get(Kind.MEMORY, list(dict.fromkeys(ids))).values())
+        rows = [row for row in stored if visible(self.context.reader, row)]
+        return {row.id: Memory.of(row) for row in (rows if self.at is None else rewind(self.context, rows, self.at))}
+
+    def changes(self, memory: Memory) -> list[Change]:
+        """Return the changes of a memory until then, newest first, with what the owner may see of them."""
+        rows = self.context.store.find(Kind.CHANGE, equals("ref", memory.id))
+        changes = sorted((Change.of(row) for row in rows), key=lambda change: change.number, reverse=True)
+        return [one for one in since_visible(self.context.reader, memory, changes) if self._known(one.created_at)]
+
+    def links(self) -> list[Link]:
+        """Return the links from and to the memory whose other end the owner can see, best first."""
+        ends = Or((equals("ref", self.memory.id), equals("target", self.memory.id)))
+        found = [Link.of(row) for row in self.context.store.find(Kind.LINK, all_of(visible_to(self.context.reader), ends))]
+        shown = self.visible(id_ for one in found for id_ in (one.ref, one.target))
+        known = [one for one in found if {one.ref, one.target} <= shown.keys() and self._known(one.created_at)]
+        return sorted(known, key=lambda one: -(one.similarity or 0.0))
+
+    def conflicts(self) -> list[ClaimConflict]:
+        """Return the conflicts of the memory with memories that the owner can see, newest first."""
+        found = [ClaimConflict.of(row) for row in conflicts_of(self.context, self.memory.id) if self._known(row.created_at)]
+        shown = self.visible(id_ for one in found for id_ in (one.ref, one.target))
+        known = [one for one in found if {one.ref, one.target} <= shown.keys()]
+        return [one if self._known(str(one.detail.get("at", ""))) else reopened(one) for one in known]
+
+    def _known(self, at: str) -> bool:
+        return self.at is None or at <= self.at
+
+
+def _chain(past: _Past) -> list[Supersession]:
     """Follow `superseded_by` and `supersedes` in both directions, each memory once, and return the steps in order of time."""
-    known, steps = {memory.id: memory}, dict[tuple[str, str], None]()
-    waiting = [memory]
+    known, steps = {past.memory.id: past.memory}, dict[tuple[str, str], None]()
+    waiting = [past.memory]
     while waiting and len(steps) < _MAX_STEPS:
         one = waiting.pop(0)
         pairs = [(id_, one.id) for id_ in one.supersedes] + ([(one.id, one.superseded_by)] if one.superseded_by else [])
         steps |= dict.fromkeys(pairs)
-        new = [id_ for pair in pairs for id_ in pair if id_ not in known]
-        found = _visible(context, new)
+        found = past.visible(id_ for pair in pairs for id_ in pair if id_ not in known)
         known |= found
         waiting += found.values()
-    # An id without a memory that the owner sees is erased, or of another agent: it says nothing, and only its id is shown.
-    return sorted((_step(context, known, *pair) for pair in steps), key=lambda step: (step.at or "", step.older))
+    # An id without a memory that the owner sees is erased, or of another agent: only its id is shown.
+    return sorted((_step(past, known, *pair) for pair in steps), key=lambda step: (step.at or "", step.older))
 
 
-def _step(context: Context, known: dict[str, Memory], older_id: str, newer_id: str) -> Supersession:
+def _step(past: _Past, known: dict[str, Memory], older_id: str, newer_id: str) -> Supersession:
     older, newer = known.get(older_id), known.get(newer_id)
-    change = _superseding(context, older, newer_id) if older else None
-    # Feedback that came later counts in these trusts too; the reason has those of the decision.
-    ms = millis(change.created_at) if change else None
-    of = trusts(context, [one for one in (older, newer) if one], ms=ms)
+    change = _superseding(past, older, newer_id) if older else None
+    then = replace(past, at=change.created_at) if change else past
+    # As they were just then: feedback that came later does not count.
+    of = trusts(past.context, list(then.visible(one.id for one in (older, newer) if one).values()), ms=then.ms)
+    trust = {id_: one.value for id_, one in of.items()}
     return Supersession(
         older=older_id,
         newer=newer_id,
@@ -91,41 +150,13 @@ def _step(context: Context, known: dict[str, Memory], older_id: str, newer_id: s
         why=change.why if change else None,
         older_content=older.content if older else None,
         newer_content=newer.content if newer else None,
-        older_trust=of[older_id].value if older else None,
-        newer_trust=of[newer_id].value if newer else None,
+        older_trust=trust.get(older_id),
+        newer_trust=trust.get(newer_id),
     )
 
 
-def _superseding(context: Context, older: Memory, newer_id: str) -> Change | None:
+def _superseding(past: _Past, older: Memory, newer_id: str) -> Change | None:
     """Return the last change that set `superseded_by` of a memory, if that is the newer one."""
     if older.superseded_by != newer_id:
         return None
-    return next((one for one in _changes(context, older) if "superseded_by" in one.before), None)
-
-
-def _changes(context: Context, memory: Memory) -> list[Change]:
-    """Return the changes of a memory, newest first, with what the reader may see of them."""
-    rows = context.store.find(Kind.CHANGE, equals("ref", memory.id))
-    changes = sorted((Change.of(row) for row in rows), key=lambda change: change.number, reverse=True)
-    return since_visible(context.reader, memory, changes)
-
-
-def _links(context: Context, memory_id: str) -> list[Link]:
-    """Return the links from and to a memory whose other end the reader can see, best first."""
-    ends = Or((equals("ref", memory_id), equals("target", memory_id)))
-    found = [Link.of(row) for row in context.store.find(Kind.LINK, all_of(visible_to(context.reader), ends))]
-    shown = _visible(context, (id_ for one in found for id_ in (one.ref, one.target)))
-    return sorted((one for one in found if {one.ref, one.target} <= shown.keys()), key=lambda one: -(one.similarity or 0.0))
-
-
-def _conflicts(context: Context, memory_id: str) -> list[ClaimConflict]:
-    """Return the conflicts of a memory with memories that the reader can see, newest first."""
-    found = [ClaimConflict.of(row) for row in conflicts_of(context, memory_id)]
-    shown = _visible(context, (id_ for one in found for id_ in (one.ref, one.target)))
-    return [one for one in found if {one.ref, one.target} <= shown.keys()]
-
-
-def _visible(context: Context, ids: Iterable[str]) -> dict[str, Memory]:
-    """Return the memories with these ids that the reader can see."""
-    rows: Iterable[Row] = context.store.get(Kind.MEMORY, list(dict.fromkeys(ids))).values()
-    return {row.id: Memory.of(row) for row in intact(context, rows) if visible(context.reader, row)}
+    return next((one for one in past.changes(older) if "superseded_by" in one.before), None)

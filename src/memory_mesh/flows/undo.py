@@ -1,13 +1,12 @@
 """Undo a review: every memory and conflict that a decision changed is as before, by a new change in its history."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from memory_mesh.core.claims.reviews import ACTIONS, Reviewed
 from memory_mesh.core.errors import InvalidInput
 from memory_mesh.core.model import Change, ClaimConflict, Kind, Memory, Status, all_of, equals
-from memory_mesh.flows.cases import RESOLUTION, Case, find_rivals, read_own
+from memory_mesh.flows.cases import Case, find_rivals, read_own, reopened
 from memory_mesh.flows.context import Context, Plan, commit
 
 
@@ -35,8 +34,7 @@ def undo_review(context: Context, memory_id: str) -> Reviewed:
             if one.detail.get("policy") == "review":  # the decision made it
                 case.deletes.append(row.key)
             else:
-                kept = {name: value for name, value in one.detail.items() if name not in RESOLUTION}
-                case.put_conflict(row, replace(one, status="pending", detail=kept))
+                case.put_conflict(row, reopened(one))
         links = context.store.find(Kind.LINK, all_of(equals("ref", memory_id), equals("link_type", "supersedes")))
         case.deletes += [row.key for row in links if row.value("target") in {memory.id for memory in others}]
         return case.reviewed("undo")

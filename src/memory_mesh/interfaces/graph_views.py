@@ -62,16 +62,21 @@ def explained_memory(found: MemoryExplanation, call: Call) -> Answer:
     data = asdict(found)
     data["trust"] = {**asdict(found.trust), "value": found.trust.value}
     tree = list(_tree(found))
-    return Answer(text="\n".join([*explanation_lines(found), *(["", *tree] if len(tree) > 1 else [])]), data=data)
+    return Answer(
+        text="\n".join([*explanation_lines(found, call.arguments.get("as_of")), *(["", *tree] if len(tree) > 1 else [])]),
+        data=data,
+    )
 
 
-def explanation_lines(found: MemoryExplanation) -> Iterator[str]:
-    """Yield the lines of an explanation, without the tree."""
+def explanation_lines(found: MemoryExplanation, asked: object = None) -> Iterator[str]:
+    """Yield the lines of an explanation, without the tree; with a time, also whether the memory was valid then."""
     memory = found.memory
     yield f"{NAME} Record {memory.id} is {found.status}{_since(found)}"
     yield one_line(memory.content)
     yield ""
     yield from claim_lines(found.claim)
+    if asked:
+        yield f"It was {'' if found.valid else 'not '}valid at {one_line(str(asked))}"
     yield from trust_lines(found.trust)
     source = found.provenance.get("source")
     stored = f"Stored by {memory.agent_id or 'unknown'} at {memory.created_at}"

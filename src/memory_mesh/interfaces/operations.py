@@ -436,9 +436,14 @@ OPERATIONS = (
     ),
     Operation(
         name="explain-memory", method="graph.explain_memory", view="explained_memory", heading=REVIEW,
-        aliases={Interface.CLI: "explain"}, parameters=(_MEMORY,),
+        aliases={Interface.CLI: "explain"},
+        parameters=(
+            _MEMORY,
+            Parameter("as_of", "say whether it was valid at this time", metavar="TIME", default_help="now"),
+            Parameter("known_at", "explain it as it was known at this time", metavar="TIME", default_help="now"),
+        ),
         summary="Show why a memory is trusted, its claim and status, and what it supersedes, links to and excludes.",
-        examples=(f"explain {_SAMPLE}", f"explain {_SAMPLE} --json"),
+        examples=(f"explain {_SAMPLE}", f"explain {_SAMPLE} --known-at 2026-01-31 --json"),
     ),
     Operation(
         name="reinforce", method="graph.reinforce", view="feedback", heading=REVIEW, effect=Effect.WRITE,

@@ -202,14 +202,18 @@ class AsyncMemoryGraph:
         This is a new change; the history keeps the decision too. Raises `InvalidInput` if no decision is left to undo, if what it
         changed was changed again since, or if a claim that came since excludes one that would be active again.
         """
-    async def explain_memory(self, memory_id: str) -> MemoryExplanation:
+    async def explain_memory(
+        self, memory_id: str, *, as_of: GivenTime | None = None, known_at: GivenTime | None = None
+    ) -> MemoryExplanation:
         """Explain a memory of this user: its trust in parts, claim, status, links, conflicts, provenance and supersessions.
 
-        Any agent of the user may call this. What the owner of the memory cannot see is left out. Raises `NotFound` for a memory
-        of another user.
+        Any agent of the user may call this. What the owner of the memory cannot see is left out. `valid` of the result says
+        whether the memory was valid at the time `as_of`, or is now. With `known_at`, everything is told as it was known at a
+        time. Raises `NotFound` for a memory of another user, and for one that was stored later.
         """
-    async def explain_supersession(self, memory_id: str) -> tuple[Supersession, ...]:
+    async def explain_supersession(self, memory_id: str, *, known_at: GivenTime | None = None) -> tuple[Supersession, ...]:
         """Return the chain of supersessions that a memory of this user is part of, oldest first.
 
-        Each step has the time, the reason and the trust of both memories. Raises `NotFound` for a memory of another user.
+        Each step has the time, the reason and the trust of both memories at that time. With `known_at`, the chain is told as it
+        was known at a time. Raises `NotFound` for a memory of another user, and for one that was stored later.
         """

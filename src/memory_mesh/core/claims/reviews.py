@@ -54,10 +54,11 @@ class MemoryExplanation:
     claim: Claim | None = None
     provenance: dict[str, Value] = field(default_factory=dict)
     status: str = Status.ACTIVE.value
+    valid: bool = True  # whether it is active or was once, and its validity contains the time that was asked for, or now
     status_change: Change | None = None  # the change that led to the status; None if it was stored with it
     links: tuple[Link, ...] = ()  # from it and to it
     conflicts: tuple[ClaimConflict, ...] = ()
-    excluded_by: tuple[str, ...] = ()  # the active and disputed memories whose claims exclude its claim
+    excluded_by: tuple[str, ...] = ()  # the active and disputed memories whose claims exclude its claim; not with `known_at`
     supersessions: tuple[Supersession, ...] = ()  # the chain in both directions, oldest first
     sightings: int = 1  # the agents and sessions that stored its text
     contents: dict[str, str] = field(default_factory=dict, repr=False)  # of the other memories that it names, by id
