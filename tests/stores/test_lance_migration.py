@@ -260,7 +260,7 @@ def test_tables_of_other_programs_are_refused_and_left_alone(tmp_path: Path) -> 
         folder = make(tmp_path / name, [row], schema=schema)
         before = tree(folder)
         with pytest.raises(StoreForeign):
-            migrate(folder, now=NOW)
+            migrate_folder(folder, now=NOW)
         assert tree(folder) == before
 
 

@@ -77,8 +77,14 @@ def _check(folder: Path, now: int, *, rollback: bool) -> None:
         return
     if rollback:
         _tables_to_exchange(folder, now)
-    elif _table_to_migrate(folder, now)[1]:
-        _check_space(folder)
+        return
+    table, schema = _table_to_migrate(folder, now)
+    if schema is None:
+        return
+    _check_space(folder)
+    if any(field.type != schema.field(field.name).type for field in table.schema):  # does each value fit into the other type?
+        for _ in _converted(table, schema):
+            pass
 
 
 def migrate(
