@@ -5,11 +5,11 @@ are deterministic: the same claims in the same order have the same outcome, and 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 
 from memory_mesh.core.claims.claim import Claim
 from memory_mesh.core.claims.schemas import Schema
+from memory_mesh.core.lazy import dataclass
 
 
 class Outcome(StrEnum):

@@ -7,10 +7,11 @@ gives equal output.
 """
 
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import sqrt
 from typing import Self
 
+from memory_mesh.core.lazy import dataclass
 from memory_mesh.core.model import Memory, MemoryType, Value, Vector
 from memory_mesh.core.reprs import short_repr
 from memory_mesh.core.search import tokens
