@@ -131,7 +131,7 @@ def test_with_keep_active_a_less_trusted_claim_stays_active_and_its_conflict_pen
     assert house.memory(known.id).status == house.memory(kept.id).status == "active"
 
 
-@pytest.mark.req("GRAPH-03")
+@pytest.mark.req("GRAPH-01", "GRAPH-03")
 def test_quarantine_stores_quarantined_whatever_the_trust_and_changes_nothing_else(house: House, mesh: MemoryMesh) -> None:
     known = store(mesh, "Lisbon")
     held = store(mesh, "Porto", source="user_explicit", quarantine=True)
