@@ -1,5 +1,6 @@
 """Storing through the graph: the gate of claims, links, evolve, batches, and what is refused."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from math import cos, pi, sin
@@ -14,7 +15,7 @@ from memory_mesh.core.claims import Claim, excludes
 from memory_mesh.core.claims.schemas import DEFAULT
 from memory_mesh.core.model import Kind, Link, Memory, Vector, equals
 from memory_mesh.stores import open_store
-from memory_mesh.testing.fakes import seeded_ids
+from memory_mesh.testing.fakes import ScriptedChat, seeded_ids
 
 from .house import House
 
@@ -163,7 +164,7 @@ def test_a_corroboration_in_other_words_keeps_them_and_the_trust_of_the_best_sou
     assert house.sound()
 
 
-@pytest.mark.req("GRAPH-50", "GRAPH-51")
+@pytest.mark.req("GRAPH-50", "GRAPH-51", "MESH-079")
 def test_the_same_text_is_one_memory_unless_its_claims_differ_or_the_policy_stores_each(house: House) -> None:
     many, each = {"cardinality": "multi"}, {"dedup_policy": "store"}
     mesh = house.mesh(predicate_schemas={"likes": many, "ran": each})
@@ -318,6 +319,20 @@ def test_without_a_model_extract_stores_the_text_for_the_agent(mesh: MemoryMesh,
     assert done.stored_whole
     memory = house.memory(done.memories[0].id)
     assert (memory.agent_id, memory.memory_type, memory.importance) == ("bob", "agent", 0.5)
+
+
+@pytest.mark.req("GRAPH-12", "GRAPH-79", "GRAPH-85")
+def test_what_a_model_extracts_goes_through_the_gate_of_claims(house: House) -> None:
+    found = [("Ana works at Globex.", 0.9), ("Eve works at Initech.", 0.8), ("It rains.", 0.2)]
+    items = [{"text": text, "category": "fact", "importance": importance, "tags": []} for text, importance in found]
+    mesh = house.mesh(chat=ScriptedChat(json.dumps({"memories": items})), claims="auto")
+    trusted = mesh.graph.store("bob", "Ana works at Acme.", provenance=USER)
+    equal = mesh.graph.store("bob", "Eve works at Acme.")
+    done = mesh.graph.extract("bob", "Some minutes of a meeting.")
+    statuses = {memory.content: house.memory(memory.id).status for memory in done.memories}
+    assert statuses == {"Ana works at Globex.": "quarantined", "Eve works at Initech.": "active"}, "0.2 is below the minimum"
+    assert (house.memory(trusted.id).status, house.memory(equal.id).status) == ("active", "superseded")
+    assert {house.memory(memory.id).agent_id for memory in done.memories} == {"bob"}
 
 
 # --- moving and erasing ---
