@@ -45,6 +45,7 @@ from memory_mesh.flows.prepare import Prepared, prepare
 MAX_LOOKBACK = 1000
 _MAX_TOPIC = 1000
 _MIN_FRACTION = 0.5  # of the topic's words
+_MAX_CONTRADICTIONS = 10  # that a reflection names
 _log = logging.getLogger("memory_mesh")
 
 
@@ -76,7 +77,7 @@ def reflect(
     if replayed := receipts.find_replayed(context, key, request):
         return _result(context, require_memory(context, replayed), None)
     memories, found = _find(context, task)
-    drawn = _draw(context, task, found)
+    drawn = _with_contradictions(context, _draw(context, task, found), memories)
     if not drawn.statements:
         about = f"no memory is relevant to {shown(task.topic)}" if task.topic else "there is no memory to reflect on"
         nothing = "the memories found have no sentence to quote" if found else about
@@ -183,6 +184,24 @@ def _draw(context: Context, task: Task, found: Sequence[SourceText]) -> _Drawn:
     return _Drawn(statements=quoted, sources=frozenset(id_ for one in quoted for id_ in one.sources), note=note)
 
 
+def _with_contradictions(context: Context, drawn: _Drawn, memories: Sequence[Memory]) -> _Drawn:
+    """Return the same with a statement for each pair of memories whose claims exclude each other."""
+    claiming = [memory for memory in memories if memory.claim]
+    if len(claiming) < 2:
+        return drawn
+    from memory_mesh.core.claims import Claim, excluding_pairs, read_schemas
+    from memory_mesh.core.safety.injection import detect
+
+    claims = [(memory.id, claim) for memory in claiming if (claim := Claim.of(memory))]
+    pairs = excluding_pairs(claims, read_schemas(context.options.predicate_schemas))
+    named = [one for one in learning.contradictions(pairs) if not detect(one.text)][:_MAX_CONTRADICTIONS]
+    return replace(
+        drawn,
+        statements=[*drawn.statements, *named],
+        sources=drawn.sources.union(id_ for one in named for id_ in one.sources),
+    )
+
+
 def _ask(context: Context, chat: ChatModel, task: Task, found: Sequence[SourceText]) -> _Drawn:
     """Return the statements of the language model, which reads as many memories as its input has room for."""
     from memory_mesh.core.prompts import reflection as prompt
@@ -220,9 +239,10 @@ def _ask(context: Context, chat: ChatModel, task: Task, found: Sequence[SourceTe
 
 def _as_text(context: Context, task: Task, found: Sequence[SourceText], drawn: _Drawn, sources: Sequence[Memory]) -> NewText:
     statements, language = drawn.statements, context.options.stemmer_language
+    quoted = [one for one in statements if not one.contradiction]
     metadata: dict[str, Value] = {
         "type": MemoryType.REFLECTION.value, "category": task.category, "operation": task.operation, "method": drawn.method,
-        "confidence": learning.confidence(found, statements, language=language), "statements": learning.as_metadata(statements),
+        "confidence": learning.confidence(found, quoted, language=language), "statements": learning.as_metadata(statements),
     }  # fmt: skip
     metadata |= {"topic": task.topic} if task.topic else {}
     trusts = [memory.trust for memory in sources]

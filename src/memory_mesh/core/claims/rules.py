@@ -4,11 +4,12 @@ Structural rules come first, in the order of the document; trust only decides be
 are deterministic: the same claims in the same order have the same outcome, and no model is asked.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
+from itertools import combinations
 
 from memory_mesh.core.claims.claim import Claim
-from memory_mesh.core.claims.schemas import Schema
+from memory_mesh.core.claims.schemas import Schema, Schemas
 from memory_mesh.core.lazy import dataclass
 
 
@@ -72,6 +73,15 @@ def judge_trust(known_id: str, what: str, trust: float, known_trust: float) -> J
 def excludes(one: Claim, other: Claim, schema: Schema) -> bool:
     """Return whether two claims about one subject and predicate cannot both be valid."""
     return _may_exclude(one, other, schema) and not _same_value(one, other, schema)
+
+
+def excluding_pairs(claims: Iterable[tuple[str, Claim]], schemas: Schemas) -> list[tuple[tuple[str, Claim], tuple[str, Claim]]]:
+    """Return the pairs of memories, given by id, whose claims exclude each other, in the given order."""
+    by_key: dict[str, list[tuple[str, Claim]]] = {}
+    for one in claims:
+        by_key.setdefault(one[1].key, []).append(one)
+    pairs = (pair for group in by_key.values() for pair in combinations(group, 2))
+    return [(one, other) for one, other in pairs if excludes(one[1], other[1], schemas[one[1].predicate])]
 
 
 def _judge_one(new: Claim, trust: float, known: Known, schema: Schema) -> Judgement | None:

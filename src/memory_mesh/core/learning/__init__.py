@@ -9,8 +9,8 @@ from memory_mesh.core.learning.lessons import (
     by_severity, lesson_metadata, narrowest, narrowness, parse_lesson, pattern_id, severity_of,
 )
 from memory_mesh.core.learning.reflection import (
-    ReflectionResult, SourceText, Statement, as_metadata, confidence, extract, group, is_grounded, least_trust, render, sentences,
-    similar, without_sources,
+    ReflectionResult, SourceText, Statement, as_metadata, confidence, contradictions, extract, group, is_grounded, least_trust,
+    render, sentences, similar, without_sources,
 )
 from memory_mesh.core.learning.skills import (
     EXTENSIONS, FILE, PRUNED_BELOW, USE, PruneResult, ReliabilityUpdate, SkillRecord, SkillResult, default_name, final_score,
@@ -24,8 +24,9 @@ __all__ = [
     "SEVERITIES", "USE", "Accounts", "Caps", "DailySpending", "Distilled", "Heartbeat", "HeritageChain", "JobRun", "JobState",
     "LessonBlock", "LessonContext", "Outcome", "Price", "PruneResult", "ReflectionResult", "ReliabilityUpdate", "SkillRecord",
     "SkillResult", "Skipped", "SourceText", "Spending", "Statement", "added_heritage", "as_metadata", "by_confidence",
-    "by_severity", "confidence", "default_name", "extract", "final_score", "first_sentence", "first_use", "group", "is_grounded",
-    "is_pruned", "is_skill_text", "keyword_fractions", "keyword_score", "least_trust", "lesson_metadata", "lesson_text",
-    "narrowest", "narrowness", "parse_lesson", "pattern_id", "read_skill", "reliability_of", "render", "searched_texts",
-    "sentences", "severity_of", "similar", "skill_files", "skill_fingerprint", "totals", "used", "without_sources",
+    "by_severity", "confidence", "contradictions", "default_name", "extract", "final_score", "first_sentence", "first_use",
+    "group", "is_grounded", "is_pruned", "is_skill_text", "keyword_fractions", "keyword_score", "least_trust",
+    "lesson_metadata", "lesson_text", "narrowest", "narrowness", "parse_lesson", "pattern_id", "read_skill", "reliability_of",
+    "render", "searched_texts", "sentences", "severity_of", "similar", "skill_files", "skill_fingerprint", "totals", "used",
+    "without_sources",
 ]

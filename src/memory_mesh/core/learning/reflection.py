@@ -6,10 +6,10 @@ Memories with similar vectors, or without vectors with common words, form a them
 gives equal output.
 """
 
-from collections.abc import Mapping, Sequence, Set
-from dataclasses import field
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import field, replace
 from math import sqrt
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from memory_mesh.core.lazy import dataclass
 from memory_mesh.core.model import Memory, MemoryType, Value, Vector
@@ -17,11 +17,15 @@ from memory_mesh.core.reprs import short_repr
 from memory_mesh.core.search import tokens
 from memory_mesh.core.text import shortened, split_sentences
 
+if TYPE_CHECKING:
+    from memory_mesh.core.claims import Claim
+
 MIN_COSINE, MIN_OVERLAP, MIN_SHARED = 0.6, 0.4, 2  # of two memories of one theme: their vectors, or their words
 _MIN_WORDS = 3  # of a sentence
 _MIN_GROUNDED = 1 / 3  # of the words of a model's statement
 _MAX_SENTENCE, _MAX_SENTENCES = 400, 200  # characters of a sentence, sentences of a memory
 _QUESTION = ("?", "？")
+_MAX_PART = 100  # characters of a part of a claim
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +49,7 @@ class Statement:
     text: str
     sources: tuple[str, ...]  # the memories that it is drawn from
     similar: tuple[str, ...] = ()  # other memories of the same theme
+    contradiction: bool = False  # it says that its two sources exclude each other
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,16 +68,19 @@ class ReflectionResult:
     method: str = "extractive"  # or `model`
     note: str | None = None  # why nothing was stored, or why the language model was not used
     wire_format: str | None = field(default=None, repr=False)  # the text of the audit block; None: no block was written
+    contradictions: tuple[tuple[str, str], ...] = ()  # the ids of sources whose claims exclude each other
 
     @classmethod
     def of(cls, memory: Memory, wire_format: str | None, note: str | None = None) -> Self:
         """Read a reflection from its memory."""
         metadata = memory.metadata
         topic, id_ = metadata.get("topic"), metadata.get("reflection_id")
+        statements = statements_of(memory) or ()
         return cls(
             id=str(id_), memory_id=memory.id, topic=None if topic is None else str(topic), content=memory.content,
-            statements=statements_of(memory) or (), sources=tuple(memory.sources), confidence=memory.confidence or 0.0,
+            statements=statements, sources=tuple(memory.sources), confidence=memory.confidence or 0.0,
             method=str(metadata.get("method")), note=note, wire_format=wire_format,
+            contradictions=tuple((one.sources[0], one.sources[1]) for one in statements if one.contradiction),
         )  # fmt: skip
 
 
@@ -185,6 +193,18 @@ def is_grounded(text: str, sources: Sequence[str], *, language: str = "english")
     return numbers <= theirs and len(own & theirs) >= len(own) * _MIN_GROUNDED
 
 
+def contradictions(pairs: Iterable[tuple[tuple[str, "Claim"], tuple[str, "Claim"]]]) -> list[Statement]:
+    """Return a statement for each pair of memories, given with their ids, whose claims exclude each other."""
+    statements: list[Statement] = []
+    for (id_, one), (other_id, other) in pairs:
+        subject, predicate, first, second = (
+            shortened(" ".join(part.split()), _MAX_PART) for part in (one.subject, one.predicate, one.value, other.value)
+        )
+        text = f"The memories contradict each other about {subject}, {predicate}: {first} or {second}."
+        statements.append(Statement(text=text, sources=(id_, other_id), contradiction=True))
+    return statements
+
+
 def least_trust(trusts: Sequence[float | None]) -> float | None:
     """Return the lowest trust of the sources; None if none of them has a trust."""
     return min((trust for trust in trusts if trust is not None), default=None)
@@ -199,7 +219,13 @@ def render(statements: Sequence[Statement]) -> str:
 
 
 def as_metadata(statements: Sequence[Statement]) -> list[Value]:
-    return [{"text": one.text, "sources": list(one.sources), "similar": list(one.similar)} for one in statements]
+    return [
+        {
+            "text": one.text, "sources": list(one.sources), "similar": list(one.similar),
+            **({"contradiction": True} if one.contradiction else {}),
+        }
+        for one in statements
+    ]  # fmt: skip
 
 
 def statements_of(memory: Memory) -> tuple[Statement, ...] | None:
@@ -208,7 +234,12 @@ def statements_of(memory: Memory) -> tuple[Statement, ...] | None:
     if memory.memory_type != MemoryType.REFLECTION or not isinstance(stored, list):
         return None
     return tuple(
-        Statement(text=str(one.get("text")), sources=_ids(one.get("sources")), similar=_ids(one.get("similar")))
+        Statement(
+            text=str(one.get("text")),
+            sources=(sources := _ids(one.get("sources"))),
+            similar=_ids(one.get("similar")),
+            contradiction=one.get("contradiction") is True and len(sources) == 2,
+        )
         for one in stored
         if isinstance(one, Mapping)
     )
@@ -229,7 +260,7 @@ def without_sources(memory: Memory, erased: Set[str]) -> tuple[Statement, ...] |
     if memory.metadata.get("method") != "extractive" or memory.content != render(statements):
         return ()
     kept = (one for one in statements if erased.isdisjoint(one.sources))
-    return tuple(Statement(text=one.text, sources=one.sources, similar=_left(one.similar, erased)) for one in kept)
+    return tuple(replace(one, similar=_left(one.similar, erased)) for one in kept)
 
 
 def _left(ids: Sequence[str], erased: Set[str]) -> tuple[str, ...]:
