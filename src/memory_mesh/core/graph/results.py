@@ -1,9 +1,10 @@
 """The results of a search of the graph."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from memory_mesh.core.graph.composite import Composite
+from memory_mesh.core.lazy import dataclass
 from memory_mesh.core.model import SearchResult, Value
 from memory_mesh.core.reprs import short_repr
 from memory_mesh.core.search import Placing
