@@ -151,7 +151,7 @@ def test_a_claim_that_says_since_when_ends_the_older_one_and_a_correction_does_n
     memory = house.memory(moved.id)
     assert (memory.status, memory.superseded_by, memory.valid_until) == ("superseded", corrected.id, None)
     why = mesh.history(moved.id)[-1].why or ""
-    assert "Rome excludes Porto" in why, "the reason is in the history"
+    assert why == f"{corrected.id} takes its place, and is not trusted less: 0.50 against 0.50", "the reason is in the history"
 
 
 @pytest.mark.req("GRAPH-49")

@@ -93,7 +93,7 @@ def test_a_chain_of_supersessions_is_told_from_every_memory_of_it_with_reasons_a
     for id_ in ids:
         first, second = explain_supersession(context, id_)
         assert [(step.older, step.newer) for step in (first, second)] == [(ids[0], ids[1]), (ids[1], ids[2])]
-        assert (first.why, second.why) == ("the board said so", f"a review activated {ids[2]}, which excludes it")
+        assert (first.why, second.why) == ("the board said so", f"a review activated {ids[2]}, which takes its place")
         assert (first.older_trust, first.newer_trust) == (pytest.approx(0.6, abs=1e-3), pytest.approx(0.5, abs=1e-3))
         assert (first.older_content, second.newer_content) == (values[0].content, values[2].content)
         assert first.at
@@ -138,7 +138,10 @@ def test_an_explanation_tells_what_was_known_at_a_time(context: Context) -> None
     assert [len(each.links) for each in found] == [0, 0, 1, 1]
     assert [each.conflicts[0].status for each in found] == ["pending", "pending", "resolved", "resolved"]
     assert (found[1].conflicts[0].detail, found[2].conflicts[0].detail["resolution"]) == (one.detail, "kept new")
-    assert [each.status_change and each.status_change.why for each in found] == [None, "hm", "checked", "checked"]
+    assert [each.status_change and each.status_change.why for each in found] == [
+        None, "hm", *[f"a review activated {new.id}, which takes its place"] * 2,
+    ]  # fmt: skip
+    assert found[-1].supersessions[0].why == "checked"
     assert found[-1] == replace(explain_memory(context, old.id), excluded_by=())
     (step_,) = explain_supersession(context, new.id)
     assert step_.older_trust == pytest.approx(0.85)  # at the time of the decision: the reinforcement came later

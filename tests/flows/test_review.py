@@ -1,7 +1,7 @@
 """Feedback and reviews: what they change and leave alone, and that no decision leaves two claims that exclude each other."""
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import pytest
@@ -13,6 +13,7 @@ from memory_mesh.core.model import Change, ClaimConflict, Kind, Memory, Reader, 
 from memory_mesh.flows import audit, graph, usage
 from memory_mesh.flows.cases import find_rivals
 from memory_mesh.flows.context import Context
+from memory_mesh.flows.explain_memory import explain_supersession
 from memory_mesh.flows.graph import NewMemory, Stored
 from memory_mesh.flows.review import conflicts, dispute, list_quarantined, reinforce, resolve_conflict, review_quarantine
 from memory_mesh.flows.undo import undo_review
@@ -168,7 +169,7 @@ def test_activating_supersedes_what_excludes_it_and_resolves_its_conflicts_in_it
         superseded = read(context, id_)
         assert (superseded.status, superseded.superseded_by) == ("superseded", new.id)
         assert superseded.valid_until == "2001-12-31T23:59:59.999Z"
-        assert last_change(context, id_).why == "checked by phone"
+        assert last_change(context, id_).why == f"a review activated {new.id}, which takes its place"
     assert read(context, apart.id).status == "active"
     links = context.store.find(Kind.LINK, equals("ref", new.id))
     assert {(row.value("target"), row.value("link_type")) for row in links} == {(old.id, "supersedes"), (other.id, "supersedes")}
@@ -437,3 +438,25 @@ def test_a_conflict_of_a_memory_that_stayed_active_is_resolved_by_a_review_too(c
     resolve_conflict(context, new.conflicts[0].id, "existing")
     assert (read(context, old.id).status, read(context, new.id).status) == ("active", "archived")
     assert alone(context)
+
+
+@pytest.mark.parametrize("by_review", [False, True])
+def test_the_history_of_a_superseded_memory_has_no_words_of_the_one_that_took_its_place(
+    context: Context, by_review: bool
+) -> None:
+    """Other agents see the history of a shared memory, and it stays when the other one is erased."""
+    claim = {"subject": "Ana", "predicate": "employer", "value": "Acme"}
+    old = store(context, "Ana works at Acme.", claim=claim, metadata={"type": "global"})
+    new = store(context, "Ana works at Initech.", claim={**claim, "value": "Initech"}, quarantine=by_review)
+    if by_review:
+        review_quarantine(context, new.id, "activate", "Initech said so")
+    (step,) = explain_supersession(context, old.id)
+    assert step.why
+    assert "Initech" in step.why  # to the owner, who sees both
+    changes = [Change.of(row) for row in context.store.find(Kind.CHANGE, equals("ref", old.id))]
+    assert [one.action for one in changes] == ["supersede"]
+    assert "Initech" not in repr([asdict(one) for one in changes])
+    context.store.apply([], [read(context, new.id).row().key])
+    (step,) = explain_supersession(context, old.id)
+    assert step.why
+    assert new.id in step.why

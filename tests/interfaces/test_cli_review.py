@@ -156,7 +156,7 @@ def test_a_memory_is_explained_with_its_trust_in_parts_and_a_tree(cli, ids) -> N
     cli("reinforce", new)
     lines = cli("explain", old).out.splitlines()
     assert lines[0].startswith(f"[MemoryMesh] Record {old} is superseded since ")
-    assert lines[0].endswith(", by supersede: checked by phone")
+    assert lines[0].endswith(f", by supersede: a review activated {new}, which takes its place")
     assert "Claim: Apollo · budget = 500" in lines
     assert "Trust  ██████████  1.00" in lines
     assert "  base           +1.00  ██████████" in lines

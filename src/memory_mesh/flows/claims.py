@@ -152,16 +152,19 @@ class _Changed:
         old = self.stored[judgement.id]
         match judgement.outcome:
             case Outcome.SUPERSEDE:
-                self._revise(old, judgement, "supersede", **superseded_columns(self.new, old))
+                # Without words of the new memory: others may see the history of this one, and it outlives an erasure of that.
+                trusts = [f"{trust_of(each, self.ms).value:.2f}" for each in (self.new, old)]
+                why = f"{self.new.id} takes its place, and is not trusted less: {trusts[0]} against {trusts[1]}"
+                self._revise(old, why, "supersede", **superseded_columns(self.new, old))
                 self.superseded.append(old.id)
                 self.rows.append(link(self.new, old, "supersedes", self.ms).row(self.new.partition))
             case Outcome.END:
-                self._revise(old, judgement, "end", valid_until=self.new.valid_until)
+                self._revise(old, judgement.why, "end", valid_until=self.new.valid_until)
             case Outcome.CORROBORATE:
-                self._revise(old, judgement, "corroborate", corroborations=old.corroborations + 1)
+                self._revise(old, judgement.why, "corroborate", corroborations=old.corroborations + 1)
 
-    def _revise(self, old: Memory, judgement: Judgement, action: str, **updates: Any) -> None:
-        newer, change, entry = revise(self.context, self.ms, old, action=action, why=judgement.why, **updates)
+    def _revise(self, old: Memory, why: str, action: str, **updates: Any) -> None:
+        newer, change, entry = revise(self.context, self.ms, old, action=action, why=why, **updates)
         self.stored[old.id] = self.memories[old.id] = newer
         self.rows.append(change)
         self.entries.append(entry)

@@ -147,7 +147,7 @@ def _step(past: _Past, known: dict[str, Memory], older_id: str, newer_id: str) -
         older=older_id,
         newer=newer_id,
         at=change.created_at if change else None,
-        why=change.why if change else None,
+        why=_reason(past, change, newer) if change else None,
         older_content=older.content if older else None,
         newer_content=newer.content if newer else None,
         older_trust=trust.get(older_id),
@@ -160,3 +160,13 @@ def _superseding(past: _Past, older: Memory, newer_id: str) -> Change | None:
     if older.superseded_by != newer_id:
         return None
     return next((one for one in past.changes(older) if "superseded_by" in one.before), None)
+
+
+def _reason(past: _Past, change: Change, newer: Memory | None) -> str | None:
+    """Return why a memory was superseded: as the review or the conflict says, else as its own history does."""
+    if newer is None:
+        return change.why
+    decision = (change.detail or {}).get("decision")
+    said = [one.why for one in past.changes(newer) if one.id == decision]
+    said += [one.why for one in replace(past, memory=newer).conflicts() if one.target == change.ref and not decision]
+    return next(filter(None, said), change.why)

@@ -153,7 +153,8 @@ def _activate(case: Case) -> Plan[Reviewed]:
     supersedes = [*new.supersedes, *(id_ for id_ in losers if id_ not in new.supersedes)]
     detail = {"with": [*losers, *ended], "decision": case.decision}
     case.revise(new, "activate", why=case.reason, detail=detail, status=Status.ACTIVE.value, supersedes=supersedes)
-    why = case.reason or f"a review activated {new.id}, which excludes it"
+    # Without the reason: others may see the histories of these, and they outlive an erasure of the memory that it is about.
+    why = f"a review activated {new.id}, which takes its place"
     for loser in losers.values():
         case.revise(loser, "supersede", why=why, detail={"decision": case.decision}, **superseded_columns(new, loser))
         case.put(link(new, loser, "supersedes", case.ms).row(new.partition))
