@@ -43,7 +43,7 @@ class Statement:
 
 _Forms = tuple[Callable[[str, str], Statement | None], ...]
 
-_NO_STATEMENT = re.compile(r"[?;…\"“”()\[\]{}<>|\n]|\.\.| [–—-]+ |--")
+_NO_STATEMENT = re.compile(r"[?;…*\"“”()\[\]{}<>|\n]|\.\.| [–—-]+ |--")
 _CORRECTED = re.compile(r", not [\w.:-]+$")  # "the port is 8080, not 8081"
 _USERS, _ASSISTANTS = frozenset(("user", "human")), frozenset(("assistant", "ai", "bot", "model", "system"))
 _TURN = re.compile(r"([A-Za-z]\w*): (?=(?:I|We|My|Our)\b)")
@@ -93,6 +93,7 @@ _VERBS = tuple(
     for verb, predicate, type_, exclusive, of_people in (
         (r"works (?:at|for)|is employed (?:at|by)", "employer", "name", True, True),
         (r"lives in|resides in", "residence", "place", True, True),
+        (r"(?<=^I )is (?:based|located) in", "residence", "place", True, True),
         (r"is married to", "spouse", "person", True, True),
         (r"reports to", "manager", "person", True, True),
         (r"speaks|likes|loves|enjoys|hates|dislikes|drinks|eats|smokes|plays", "", "favourite", False, True),
@@ -128,6 +129,8 @@ def _verb_form(clause: str, user: str) -> Statement | None:
     """Ana works at Acme."""
     for pattern, predicate, type_, exclusive, of_people in _VERBS:
         if match := pattern.fullmatch(clause):
+            if predicate == "name" and not re.match(r"(?:my|our) ", match[1], re.IGNORECASE):
+                continue  # "the game is called Go" may be about any game
             value = match[3].removeprefix(f"{predicate} ")  # "port 8080", "version 3"
             if (
                 (subject := entity(match[1], user))
@@ -138,13 +141,14 @@ def _verb_form(clause: str, user: str) -> Statement | None:
     return None
 
 
-_IS = re.compile(r"(.+?)(?:(?: is| are| =)(?: (?:on|at|in|set to))?|:) (\S.*)")
+_IS = re.compile(r"(.+?)(?: is| are| =)(?: (?:on|at|in|set to))? (\S.*)")
+_LABEL = re.compile(r"(\S+(?: (?![A-Z][a-z])\S+)*): (\S.*)")  # not "Dish Name: Soup": a field of a form
 _IS_OF = re.compile(r"(.+?) is ((?:the|our|my|[^']+(?:'s|s')) \S.*)")
 
 
 def _attribute_form(clause: str, user: str) -> Statement | None:
     """Ana's boss is Bob. The deadline is Friday. Port: 8080. Bob is Ana's boss."""
-    if (match := _IS.fullmatch(clause)) and (found := _stated(attribute(match[1], user), match[2])):
+    if (match := _LABEL.fullmatch(clause) or _IS.fullmatch(clause)) and (found := _stated(attribute(match[1], user), match[2])):
         return found
     named = attribute(match[2], user) if (match := _IS_OF.fullmatch(clause)) else None
     return _stated(named, match[1]) if match and named and named.exclusive else None
@@ -165,16 +169,23 @@ _EVENT = re.compile(
     r"((?:[Tt]he|[Oo]ur) .+?|(?i:breakfast|lunch|dinner|stand-?up|retro|planning|demo|sync|launch|kick-?off|training))"
     r" is (?:at|on|in) (\S.*)"
 )
+# "The restaurant is in Rome" may be about any restaurant.
+_PLACED = re.compile(
+    r"our .+|.+ (?:office|offsite|retreat|conference|workshop|summit|wedding|party|servers?|database|cluster|data|backups?)",
+    re.IGNORECASE,
+)
 _KINDS = {"time": "time", "date": "date", "place": "location"}
 
 
 def _age_form(clause: str, user: str) -> Statement | None:
-    """Ana is 34. The house is 90 years old."""
+    """Ana is 34. My son Ben is 4 years old."""
     match = _AGE.fullmatch(clause)
-    if not match or not (subject := entity(match[1], user)) or not (match[1] == "I" or is_name(match[1]) or match[4]):
+    if (
+        not match
+        or not (subject := entity(match[1], user))
+        or not (match[1] == "I" or is_name(match[1]) or (match[4] and is_someone(match[1])))
+    ):
         return None
-    if attribute(match[1], user):
-        return None  # "the version is 3 years old"
     return Statement(subject=subject, predicate="age", value=match[3], starts=match[2] != "is")
 
 
@@ -183,8 +194,8 @@ def _event_form(clause: str, user: str) -> Statement | None:
     if not (match := _EVENT.fullmatch(clause)) or not (subject := entity(match[1], user)):
         return None
     kind = _kind(match[2])
-    if kind is None or (kind == "location" and " " not in match[1]):
-        return None  # "Ana is in Lisbon" may be true for a day
+    if kind is None or (kind == "location" and not _PLACED.fullmatch(match[1])):
+        return None
     return Statement(subject=subject, predicate=kind, value=match[2])
 
 
@@ -277,8 +288,8 @@ def _moved_form(clause: str, user: str) -> Statement | None:
 
 
 # "For speed" tells why, "for chat" tells what for.
-_REASONS = word_set(
-    "reason reasons fun speed performance cost costs price security simplicity stability compliance money safety privacy"
+_REASONS = re.compile(
+    r".*(?:\b(?:reasons?|fun|speed|performance|costs?|price|compliance|money|privacy|comfort|convenience|ease)|ity|ness)"
 )
 
 
@@ -288,7 +299,7 @@ def _switched_form(clause: str, user: str) -> Statement | None:
     if not match or not is_someone(match["s"]) or not TYPES["thing"](match["a"]):
         return None
     subject, purpose = entity(match["s"], user), re.sub(r"^(?:the|our|my) ", "", match["p"])
-    if not subject or not is_fit(purpose, 3) or purpose.split()[-1] in _REASONS:
+    if not subject or not is_fit(purpose, 3) or _REASONS.fullmatch(purpose):
         return None
     return _stated(Attribute(subject, purpose, "thing"), match["v"], starts=True, previous=match["a"])
 
@@ -322,7 +333,7 @@ def _preference_form(clause: str, user: str) -> Statement | None:
     purpose, values = match["before"] or match["p"], [value for value in (match["v"], match["w"]) if value]
     if (
         not all(map(TYPES["favourite"], values))
-        or (purpose and not is_fit(purpose, 3))
+        or (purpose and (not is_fit(purpose, 3) or _REASONS.fullmatch(purpose)))
         or not is_someone(match["s"].replace("we", "We"))
     ):
         return None

@@ -15,21 +15,21 @@ _UNFIT = word_set(
     """a according again ago all allegedly almost already also although always am an and another any anybody anyone anything
     apparently appears approx approximately are around as assume average basically be because been before being believe
     believes best better between bigger both but by can cannot cheaper check claim claims clearly confirm considering could
-    did different do does doubt down dummy during each earlier either ensure estimated etc eventually ever every everybody
-    everyone everything evidently ex example except expected fake faster feels few fewer fictional finally first former
-    formerly fortunately frankly from future generally going gonna greater guess had haha half has have he heard her here hers
-    higher him his honestly hope hopefully hopes how however hypothetical i ideal ideally if imagine initially instead is it
-    its just kidding know knows last later less let likely literally lol longer looks lower luckily mainly many maybe me mean
-    means mention mentions might more most mostly much must my nearly neither never no nobody none nor normally not nothing
-    obviously occasionally often old older only or original originally other others our over partly people perhaps planned
-    planning plans please possible possibly potential potentially presumably pretend pretends pretty previous previously
-    probably proposed quite rarely rather really reportedly roughly sadly said same sample say says seem seemingly seems
-    several shall she shorter should show shows since slower smaller so some somebody someone something sometimes soon sounds
-    state states such suggested suppose supposed supposedly sure surely tba tbd technically temporarily tentative tentatively
-    than that their them theoretically there these they think thinks this those though till to today todo told tomorrow
-    tonight too total totally typical typically unclear under unfortunately unknown unless until up us usually verify very
-    want wants was we were what whatever when whenever where whether which while who whom whose why will wish with without
-    wonder worse worst would yesterday yet you younger your"""
+    desired did different do does doubt down dummy during each earlier either ensure estimated etc eventually ever every
+    everybody everyone everything evidently ex example except expected fake faster feels few fewer fictional finally first
+    former formerly fortunately frankly from future generally going gonna greater guess had haha half has have he heard her
+    here hers higher him his honestly hope hopefully hopes how however hypothetical i ideal ideally if imagine initially
+    instead is it its just kidding know knows last later less let likely literally lol longer looks lower luckily mainly many
+    maybe me mean means mention mentions might more most mostly much must my nearly neither never no nobody none nor normally
+    not nothing obviously occasionally often old older only or original originally other others our over partly people perhaps
+    planned planning plans please possible possibly potential potentially presumably pretend pretends pretty previous
+    previously probably projected proposed quite rarely rather really reportedly roughly sadly said same sample say says seem
+    seemingly seems several shall she shorter should show shows since slower smaller so some somebody someone something
+    sometimes soon sounds state states such suggested suppose supposed supposedly sure surely target tba tbd technically
+    temporarily tentative tentatively than that their them theoretically there these they think thinks this those though till
+    to today todo told tomorrow tonight too total totally typical typically unclear under unfortunately unknown unless until
+    up us usually verify very want wants was we were what whatever when whenever where whether which while who whom whose why
+    will wish with without wonder worse worst would yesterday yet you younger your"""
 )
 # Words that say how something is, not what its value is.
 _DESCRIPTIONS = word_set(
@@ -68,7 +68,7 @@ _ORIGINS = word_set(
     portuguese russian scottish spanish swedish swiss turkish welsh"""
 )
 _ADJECTIVE = re.compile(r"[a-z]+(?:ed|ing|ly|ful|less|ous|ive|able|ible)")
-_WORD = re.compile(r"[^\W_](?:[\w.'/&+#@:%$€£°-]*[^\s:,])?|[&#@$€£+~/][\w./#@-]*")
+_WORD = re.compile(r"[^\W_](?:[\w.'/&+#@:%$€£°-]*[^\s:,])?|&|[#@$€£+~/][\w./#@-]+")
 
 
 def is_fit(text: str, max_words: int) -> bool:
@@ -119,7 +119,7 @@ TYPES: dict[str, Callable[[str], bool]] = {
     "code": lambda value: is_name(value) or _matches(r"\+?\d[\d ()./-]+\d|(?=\S*[\d@._/#:-])\S+", value),
     "word": _is_plain,
     "favourite": lambda value: (
-        is_fit(re.sub(r"^an? ", "", value), 5) and not re.search(r"^(?:in|on|at|for) |^the [a-z]|/", value)
+        is_fit(re.sub(r"^an? ", "", value), 5) and not re.search(r"^(?:in|on|at|for) |^the$|^the .*\b[a-z]+$|/", value)
     ),
     "thing": lambda value: is_fit(re.sub(r"^an? ", "", value), 4) and _DESCRIPTIONS.isdisjoint(value.casefold().split()),
 }
@@ -151,23 +151,11 @@ _NOUNS = {
     }.items()
     for noun in nouns.split()
 }
-# Without an owner these are unclear: "Phone: 555-0100" may be anybody's, and "the time is 10:30" is soon over.
-_OWNED = word_set(
-    """address age anniversary balance bank birthday birthplace boss boyfriend city code company contact country dad date
-    dentist doctor email employer father fiancé fiancée girlfriend gp head height hometown husband id job landlady landlord
-    lawyer lead length mom mother mum name nickname number occupation phone position profession role room salary seat size
-    spouse surname temperature therapist time title type vet wage weight width wife"""
-)
-_OWNED_PHRASES = (
-    "phone number",
-    "email address",
-    "home address",
-    "full name",
-    "first name",
-    "job title",
-    "blood type",
-    "time zone",
-)
+# Without an owner only these are clear enough: "Price: 5 euros" may be anything's price, "the time is 10:30" is soon over.
+_ALONE = word_set("deadline port timeout budget rent owner ttl retention headcount ceo cto cfo coo president mayor")
+_UNCLEAR = ("full name", "first name", "job title", "blood type", "zip code")
+# Not owners: "driver's license", "the CEO of the year".
+_NOT_OWNERS = word_set("driver bachelor master men women children year month week day moment")
 # Nouns of attributes that may have several values.
 _PEOPLE = word_set("friend brother sister son daughter child cousin uncle aunt colleague neighbour neighbor nephew niece")
 _RELATIONS = _PEOPLE | {noun for noun, type_ in _NOUNS.items() if type_ == "person"}
@@ -225,13 +213,20 @@ def attribute(phrase: str, user: str) -> Attribute | None:
         owner, noun = entity(match[2], user), match[1]
     else:
         found = _named("", _without_article(phrase))
-        is_clear = found and found.exclusive and found.predicate.casefold() not in _OWNED.union(_OWNED_PHRASES)
-        return replace(found, subject=found.predicate, predicate="is") if found and is_clear else None
-    return _named(owner, noun) if owner and (noun != "capital" or is_name(owner)) else None
+        if found is None or not found.exclusive or not _is_clear_alone(found.predicate.casefold()):
+            return None
+        return replace(found, subject=found.predicate, predicate="is")
+    if owner is None or owner.split()[-1].casefold() in _NOT_OWNERS:
+        return None
+    return _named(owner, noun) if noun != "capital" or is_name(owner) else None
+
+
+def _is_clear_alone(noun: str) -> bool:
+    return noun in _ALONE or (" " in noun and noun not in _UNCLEAR and not noun.endswith((" address", " number")))
 
 
 def _named(subject: str, noun: str) -> Attribute | None:
-    is_new, noun = noun.startswith("new "), re.sub(r"^(?:new|current|present) ", "", noun)
+    is_new, noun = noun.startswith("new "), re.sub(r"^(?:new|current|present) ", "", noun, flags=re.IGNORECASE)
     if not is_fit(noun, 4) or "the" in noun.split():
         return None
     first, *_, last = f"{noun} {noun}".casefold().split()
