@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 from memory_mesh.core.checks import iterable
 from memory_mesh.core.graph import GraphResults
-from memory_mesh.core.intake import Metadata
+from memory_mesh.core.intake import DEFAULT_CATEGORY, Metadata
 from memory_mesh.core.lazy import LazyModule
 from memory_mesh.core.model import MIN_IMPORTANCE, Extraction, GivenTime, Status
 from memory_mesh.core.ports import Progress, as_progress
 from memory_mesh.faces.reviewing import Reviewing
 from memory_mesh.flows import graph
-from memory_mesh.flows.graph import BATCH_SIZE, NewMemory, Stored, acting_as
+from memory_mesh.flows.graph import BATCH_SIZE, IMPORTANCE, NewMemory, Stored, acting_as
 
 if TYPE_CHECKING:
     from memory_mesh.flows import graph_search as searching
@@ -75,7 +75,8 @@ class MemoryGraph(Reviewing):
     # --- storing ---
 
     def store(
-        self, agent: str, text: str, *, category: str = "fact", importance: float | str = 0.7, tags: Sequence[str] = (),
+        self, agent: str, text: str, *, category: str = DEFAULT_CATEGORY, importance: float | str = IMPORTANCE,
+        tags: Sequence[str] = (),
         event_time: GivenTime | None = None, claim: Mapping[str, object] | None = None, claims: str | None = None,
         provenance: Mapping[str, object] | None = None, quarantine: bool = False, on_conflict: str = "quarantine",
         metadata: Metadata | None = None, idempotency_key: str | None = None,
@@ -111,7 +112,8 @@ class MemoryGraph(Reviewing):
         return graph.store(context, texts, key=idempotency_key, batch_size=embedding_batch_size, progress=update)
 
     def evolve(
-        self, agent: str, text: str, *, category: str = "fact", importance: float | str = 0.7, tags: Sequence[str] = (),
+        self, agent: str, text: str, *, category: str = DEFAULT_CATEGORY, importance: float | str = IMPORTANCE,
+        tags: Sequence[str] = (),
         provenance: Mapping[str, object] | None = None, idempotency_key: str | None = None,
     ) -> Stored:  # fmt: skip
         """Store the next version of a memory: it supersedes the most similar one of the agent, unless that is trusted more.

@@ -6,11 +6,11 @@ from typing import Self
 
 from memory_mesh.core.claims.reviews import MemoryExplanation, Reviewed, Supersession
 from memory_mesh.core.graph import GraphResults
-from memory_mesh.core.intake import Metadata
+from memory_mesh.core.intake import DEFAULT_CATEGORY, Metadata
 from memory_mesh.core.model import MIN_IMPORTANCE, ClaimConflict, Extraction, GivenTime, MemoryRecord, Status
 from memory_mesh.core.ports import Progress
 from memory_mesh.faces.graph import MemoryGraph
-from memory_mesh.flows.graph import BATCH_SIZE, Stored
+from memory_mesh.flows.graph import BATCH_SIZE, IMPORTANCE, Stored
 
 class AsyncMemoryGraph:
     """`MemoryGraph` for `async` code: the same methods, awaited."""
@@ -98,8 +98,8 @@ class AsyncMemoryGraph:
         agent: str,
         text: str,
         *,
-        category: str = "fact",
-        importance: float | str = 0.7,
+        category: str = DEFAULT_CATEGORY,
+        importance: float | str = IMPORTANCE,
         tags: Sequence[str] = (),
         event_time: GivenTime | None = None,
         claim: Mapping[str, object] | None = None,
@@ -139,8 +139,8 @@ class AsyncMemoryGraph:
         agent: str,
         text: str,
         *,
-        category: str = "fact",
-        importance: float | str = 0.7,
+        category: str = DEFAULT_CATEGORY,
+        importance: float | str = IMPORTANCE,
         tags: Sequence[str] = (),
         provenance: Mapping[str, object] | None = None,
         idempotency_key: str | None = None,
