@@ -12,6 +12,7 @@ import json
 import logging
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,6 @@ from urllib.parse import quote
 
 from memory_mesh.core.checks import nearest
 from memory_mesh.core.errors import SettingsError, shown
-from memory_mesh.core.lazy import dataclass
 from memory_mesh.core.options import BY_NAME, NAMES, Options, Project, checked_name, kind_of, validate
 from memory_mesh.core.text import shown_url
 from memory_mesh.trust import FILE, ProjectFile, Trust, file_at, forget, record, trust_in

@@ -8,11 +8,11 @@ copy of it, in another project is not trusted.
 import json
 import os
 from contextlib import suppress
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
 from memory_mesh.core.errors import SettingsError
-from memory_mesh.core.lazy import dataclass
 
 FILE = "memory-mesh.toml"
 _FOLDER = "trusted"

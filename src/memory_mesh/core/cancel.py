@@ -3,11 +3,10 @@
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
-from dataclasses import field
+from dataclasses import dataclass, field
 from threading import Event
 
 from memory_mesh.core.errors import Cancelled
-from memory_mesh.core.lazy import dataclass
 from memory_mesh.core.model import CONTENTS, Key, Row
 from memory_mesh.core.reprs import short_repr
 

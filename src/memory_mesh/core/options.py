@@ -7,14 +7,13 @@ the constructor are generated from this table.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import Field, field, fields
+from dataclasses import Field, dataclass, field, fields
 from enum import StrEnum
 from types import NoneType, UnionType
 from typing import Any, get_args, get_origin
 
 from memory_mesh.core.checks import is_number, nearest
 from memory_mesh.core.errors import SettingsError, shown
-from memory_mesh.core.lazy import dataclass
 from memory_mesh.core.masks import KINDS
 from memory_mesh.core.text import shown_url, without_passwords
 

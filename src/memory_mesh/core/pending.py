@@ -2,11 +2,9 @@
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from threading import Lock, Thread
 from typing import NamedTuple
-
-from memory_mesh.core.lazy import dataclass
 
 USAGE_BATCH = 2000  # counted uses that start a write
 LOG_BATCH = 500  # searches written in one group

@@ -1,7 +1,7 @@
 """The ports: the interfaces that flows use and that stores, indexes and models implement, with the values that cross them."""
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple, Never, Protocol
@@ -9,7 +9,6 @@ from typing import NamedTuple, Never, Protocol
 from memory_mesh.core.audit.signing import Keys, SigningKey
 from memory_mesh.core.errors import InvalidInput, shown
 from memory_mesh.core.intake import Selection
-from memory_mesh.core.lazy import dataclass
 from memory_mesh.core.model import ANYTHING, Hit, Json, Key, Kind, Reader, Row, Vector, Where
 from memory_mesh.core.search import Pool, Query
 

@@ -4,6 +4,7 @@ The docstrings are the reference of the public API; `tools/stubs.py` copies them
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from os import PathLike
 from typing import TYPE_CHECKING, overload
 
@@ -11,7 +12,7 @@ from memory_mesh.core import checks
 from memory_mesh.core.checks import whole_number
 from memory_mesh.core.errors import InvalidInput
 from memory_mesh.core.intake import Item, Message, Metadata, NewText, Selection, is_list, read_items, read_texts
-from memory_mesh.core.lazy import LazyModule, dataclass
+from memory_mesh.core.lazy import LazyModule
 from memory_mesh.core.learning import Spending
 from memory_mesh.core.model import (
     MIN_IMPORTANCE,

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from threading import Event
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
@@ -11,7 +11,6 @@ from memory_mesh.core import audit
 from memory_mesh.core.cancel import check_cancelled, record_written
 from memory_mesh.core.errors import Conflict, ContentAltered, InvalidInput, MemoryDisabled, NotFound, StoreBusy, shown
 from memory_mesh.core.intake import Limits
-from memory_mesh.core.lazy import dataclass
 from memory_mesh.core.learning import Accounts
 from memory_mesh.core.model import (
     BY_NAME,

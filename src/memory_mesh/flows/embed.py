@@ -8,13 +8,12 @@ import logging
 import re
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from memory_mesh.core.cancel import check_cancelled
 from memory_mesh.core.errors import Conflict, EmbeddingError, MemoryMeshError, ModelMismatch, SettingsError
-from memory_mesh.core.lazy import dataclass
 from memory_mesh.core.model import (
     ANYTHING,
     CONTENTS,

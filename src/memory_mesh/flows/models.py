@@ -1,13 +1,12 @@
 """The models and the pseudonym key: whether the models answer, what paid models used, and which key a store was written with."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from threading import Lock
 
 from memory_mesh.core.cancel import uncancellable
 from memory_mesh.core.errors import MemoryDisabled, MemoryMeshError, SettingsError, StoreError, StoreReadOnly
-from memory_mesh.core.lazy import dataclass
 from memory_mesh.core.learning import Accounts, Caps, DailySpending, Price, Spending, totals
 from memory_mesh.core.model import Checked, Meta, iso
 from memory_mesh.core.ports import NO_FILE, Clock, IdSource, Store, StoreFile, Tokens

@@ -6,7 +6,7 @@ never show one that the reader may not see.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -14,7 +14,6 @@ from memory_mesh.core import audit, model
 from memory_mesh.core.checks import fraction, listed, whole_number
 from memory_mesh.core.errors import InvalidInput, NotFound, shown
 from memory_mesh.core.intake import key_prefix, normal_text
-from memory_mesh.core.lazy import dataclass
 from memory_mesh.core.masks import without_masks
 from memory_mesh.core.model import (
     ANYTHING,

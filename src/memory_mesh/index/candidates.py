@@ -5,14 +5,13 @@ All partitions that a reader sees form one corpus and give one pool; a session l
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import chain
 from math import log
 from typing import overload
 
 import numpy as np
 
-from memory_mesh.core.lazy import dataclass
 from memory_mesh.core.search import K1, SIGNALS, B, Corpus, Pool, Query, Signal
 from memory_mesh.index.arrays import Array, Flags, Floats, Ints, Texts, distinct, highest, nth_highest, places_in
 from memory_mesh.index.readings import find_corrections, find_people, with_corrections

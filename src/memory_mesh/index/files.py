@@ -11,7 +11,7 @@ import secrets
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from functools import reduce
 from hashlib import sha256
 from math import prod
@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memory_mesh.core.errors import StoreUnavailable
-from memory_mesh.core.lazy import dataclass
 
 if TYPE_CHECKING:
     from memory_mesh.index.arrays import Columns

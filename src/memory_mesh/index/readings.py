@@ -1,10 +1,10 @@
 """Corrections of misspelt words and the speakers that a query names, from the memories that the reader can see."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from typing import TypeAlias
 
-from memory_mesh.core.lazy import dataclass
 from memory_mesh.core.search import Query
 from memory_mesh.core.search.people import NICKNAME
 from memory_mesh.core.search.spelling import hidden_stems

@@ -5,11 +5,11 @@ bit per dimension (above or below the mean), which shows at a sixth of the cost 
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from math import inf, sqrt
 
 import numpy as np
 
-from memory_mesh.core.lazy import dataclass
 from memory_mesh.index.arrays import Array, Columns, Flags, Floats, GrowingArray, Ints, Model, lowest
 
 try:

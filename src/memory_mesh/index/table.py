@@ -5,13 +5,12 @@ Each row has a slot. A changed row gets a new slot, and the old one stays dead u
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from math import inf
 from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from memory_mesh.core.lazy import dataclass
 from memory_mesh.core.model import Kind, Reach, Reader, Row, Value, iso, millis, reach_of, visible
 from memory_mesh.core.search import completed, tokens
 from memory_mesh.core.search.people import addressee, closeness

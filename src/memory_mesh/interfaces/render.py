@@ -10,13 +10,13 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from enum import StrEnum
 from io import TextIOWrapper
 from typing import TYPE_CHECKING, NamedTuple, TextIO
 
 from memory_mesh.core import errors
 from memory_mesh.core.errors import MemoryMeshError
-from memory_mesh.core.lazy import dataclass
 from memory_mesh.core.text import CONTROL, REORDERING, SURROGATES, without_passwords
 
 if TYPE_CHECKING:

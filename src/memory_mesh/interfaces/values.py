@@ -7,12 +7,11 @@ import json
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from memory_mesh.core.checks import fraction, nearest
 from memory_mesh.core.errors import InvalidInput, MemoryMeshError, shown
-from memory_mesh.core.lazy import dataclass
 from memory_mesh.interfaces.operation import Kind, Operation, Parameter
 from memory_mesh.interfaces.render import NAME, Form, one_line
 

@@ -16,14 +16,14 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Hashable
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from threading import RLock
 from time import time_ns
 from typing import Generic, TypeVar
 from weakref import WeakSet, WeakValueDictionary
 
 from memory_mesh.core.errors import InvalidInput, SettingsError, StoreError
-from memory_mesh.core.lazy import dataclass, lazy_property
+from memory_mesh.core.lazy import lazy_property
 from memory_mesh.core.model import GivenClock, Ids, as_clock
 from memory_mesh.core.options import EMBEDDING_NAMES, NAMES, SCOPE_NAMES, Options
 from memory_mesh.core.ports import ChatModel, Embedder, IdSource, Step, Store, no_step

@@ -8,13 +8,12 @@ and `verify` what is checked.
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from hashlib import sha256
 
 from memory_mesh.core.audit.seals import content_hash, digest_of, seal_of
 from memory_mesh.core.audit.wire import ERASED, Seal
-from memory_mesh.core.lazy import dataclass
 from memory_mesh.core.model import Block, Head, Memory, Row, Value, iso
 
 OPERATIONS = ("retain", "recall", "reflect", "synthesize", "lesson")

@@ -9,13 +9,12 @@ import hmac
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 
 from memory_mesh.core.audit.blocks import key_change
 from memory_mesh.core.audit.verify import NOT_SIGNED, Broken, Signature
 from memory_mesh.core.audit.wire import ERASED, WITHHELD
-from memory_mesh.core.lazy import dataclass
 from memory_mesh.core.model import Block, Head
 from memory_mesh.core.reprs import short_repr
 

@@ -7,14 +7,13 @@ them must name them all. Without a head noted elsewhere, someone who can rewrite
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from memory_mesh.core.audit import blocks as wire_blocks
 from memory_mesh.core.audit.blocks import erased_blocks
 from memory_mesh.core.audit.chain import chain_name, of_recalls, text_hash
 from memory_mesh.core.audit.seals import RowsDigest, block_digest, block_seal
 from memory_mesh.core.audit.wire import ERASED, WITHHELD, agent_name, wire_value
-from memory_mesh.core.lazy import dataclass
 from memory_mesh.core.model import Block, Head, iso
 from memory_mesh.core.reprs import short_repr
 

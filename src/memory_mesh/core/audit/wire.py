@@ -7,11 +7,11 @@ text that two readers could understand differently must not be accepted.
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeVar
 
 from memory_mesh.core.errors import InvalidInput, shown
-from memory_mesh.core.lazy import dataclass
 
 Pair = tuple[str, object]
 Constraint = Pair | str  # a text is written as `- body;`

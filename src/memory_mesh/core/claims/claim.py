@@ -1,12 +1,12 @@
 """Claims: statements that can be false, as a caller gives them and as a memory stores them."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from hashlib import sha256
 
 from memory_mesh.core.checks import nearest
 from memory_mesh.core.errors import InvalidInput, shown
 from memory_mesh.core.intake import normal_text
-from memory_mesh.core.lazy import dataclass
 from memory_mesh.core.model import Memory, Value, parse_time
 
 SCOPES = ("global", "session")

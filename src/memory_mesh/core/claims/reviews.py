@@ -1,10 +1,9 @@
 """Feedback and reviews: the status that feedback leads to, and the results of a review and of an explanation."""
 
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from memory_mesh.core.claims.claim import Claim
 from memory_mesh.core.claims.trust import Trust
-from memory_mesh.core.lazy import dataclass
 from memory_mesh.core.model import Change, ClaimConflict, Link, MemoryRecord, Status, Value
 from memory_mesh.core.reprs import short_repr
 

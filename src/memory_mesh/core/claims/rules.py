@@ -5,12 +5,12 @@ are deterministic: the same claims in the same order have the same outcome, and 
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from itertools import combinations
 
 from memory_mesh.core.claims.claim import Claim
 from memory_mesh.core.claims.schemas import Schema, Schemas
-from memory_mesh.core.lazy import dataclass
 
 
 class Outcome(StrEnum):

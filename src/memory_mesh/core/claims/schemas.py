@@ -1,13 +1,12 @@
 """The schemas of predicates: whether one may have several values, and what happens when values exclude each other."""
 
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import dataclass, fields
 
 from memory_mesh.core.checks import nearest
 from memory_mesh.core.claims.normalize import NORMALIZERS
 from memory_mesh.core.errors import SettingsError, shown
 from memory_mesh.core.intake import normal_text
-from memory_mesh.core.lazy import dataclass
 
 # The values that each part of a schema may have; the first one is the default.
 _CHOICES: Mapping[str, tuple[str, ...]] = {

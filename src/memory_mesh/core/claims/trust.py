@@ -1,8 +1,8 @@
 """How far a memory is trusted: its source sets the base; corroboration, feedback and age adjust it."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
-from memory_mesh.core.lazy import dataclass
 from memory_mesh.core.model import Memory, Value, millis
 from memory_mesh.core.reprs import short_repr
 from memory_mesh.core.safety import BASE_TRUST, Source

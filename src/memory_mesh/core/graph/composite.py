@@ -1,12 +1,12 @@
 """The composite score of the graph: a weighted sum of relevance, confidence, recency and importance."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from math import exp, isfinite
 
 from memory_mesh.core.checks import is_number, nearest
 from memory_mesh.core.claims.trust import Trust
 from memory_mesh.core.errors import InvalidInput, shown
-from memory_mesh.core.lazy import dataclass
 from memory_mesh.core.reprs import short_repr
 
 WEIGHTS: Mapping[str, float] = {"relevance": 0.40, "confidence": 0.25, "recency": 0.20, "importance": 0.15}

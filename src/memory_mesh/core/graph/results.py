@@ -1,10 +1,9 @@
 """The results of a search of the graph."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from memory_mesh.core.graph.composite import Composite
-from memory_mesh.core.lazy import dataclass
 from memory_mesh.core.model import SearchResult, Value
 from memory_mesh.core.reprs import short_repr
 from memory_mesh.core.search import Placing

@@ -6,14 +6,13 @@ Some metadata keys also fill columns (`type`, `session_id`, `tags`, `importance`
 import json
 import unicodedata
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import date, datetime
 from math import isfinite
 from typing import TYPE_CHECKING
 
 from memory_mesh.core.checks import fraction
 from memory_mesh.core.errors import InvalidInput, shown
-from memory_mesh.core.lazy import dataclass
 from memory_mesh.core.model import INT_MAX, MemoryType, Reader, Value, parse_time
 from memory_mesh.core.text import LazyRegex, is_blank
 

@@ -2,10 +2,10 @@
 
 import json
 from collections.abc import Iterable
+from dataclasses import dataclass
 from hashlib import sha256
 
 from memory_mesh.core.errors import InvalidInput, shown
-from memory_mesh.core.lazy import dataclass
 from memory_mesh.core.model import MemoryType, Reader
 
 # Derived from the path, not from the text: two files may have the same text, and the text of one may change.

@@ -6,11 +6,10 @@ fails or leaves nothing, the redacted text is stored.
 """
 
 import json
-from dataclasses import field
+from dataclasses import dataclass, field
 from html import unescape
 
 from memory_mesh.core.errors import InvalidInput
-from memory_mesh.core.lazy import dataclass
 from memory_mesh.core.model import Value
 from memory_mesh.core.redaction import Redactor
 from memory_mesh.core.scrubbing import MESH_OVERRIDES, ScrubSettings, cleaned, has_valid_chunk, joined_words, without_tags

@@ -7,12 +7,11 @@ of tools go into the metadata. System messages and messages without text are not
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
 
 from memory_mesh.core.checks import is_number, listed, number
 from memory_mesh.core.errors import InvalidInput, shown
-from memory_mesh.core.lazy import dataclass
 from memory_mesh.core.model import iso, parse_time
 from memory_mesh.core.safety import BASE_TRUST, Source
 from memory_mesh.core.text import is_blank

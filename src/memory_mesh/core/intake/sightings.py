@@ -4,12 +4,11 @@ The owner of a memory is the agent and session in its columns. A memory that onl
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any
 
 from memory_mesh.core.intake.drafts import columns_of
-from memory_mesh.core.lazy import dataclass
 from memory_mesh.core.model import Memory, Reader, Sighting
 
 # What the metadata of a sighting fills when a memory passes to it. The other columns are equal in all sightings of a text.

@@ -5,10 +5,10 @@ new.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import takewhile
 
 from memory_mesh.core.intake.drafts import Draft, normal_text
-from memory_mesh.core.lazy import dataclass
 from memory_mesh.core.model import Row, Value
 
 # Only lists that repeat one message hundreds of times need so many comparisons. Then all are new: storing twice loses nothing.

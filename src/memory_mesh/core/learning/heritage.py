@@ -1,11 +1,11 @@
 """Heritage: the intents, hypotheses and rationales that led to a memory, oldest first, in its column `heritage_chain`."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Self
 
 from memory_mesh.core.checks import listed
 from memory_mesh.core.errors import InvalidInput, shown
-from memory_mesh.core.lazy import dataclass
 from memory_mesh.core.model import BY_NAME, Value, fault
 from memory_mesh.core.reprs import short_repr
 

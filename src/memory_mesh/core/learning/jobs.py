@@ -4,12 +4,11 @@ The state of a job is one row that is replaced as a whole. A process takes the j
 process that tries at the same moment gets a conflict.
 """
 
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from types import NoneType
 from typing import Any, Self
 
-from memory_mesh.core.lazy import dataclass
 from memory_mesh.core.model import Value
 from memory_mesh.core.reprs import short_repr
 

@@ -5,14 +5,13 @@ confident one counts.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field, fields
+from dataclasses import dataclass, field, fields
 from hashlib import sha256
 from typing import Self
 
 from memory_mesh.core.checks import fraction
 from memory_mesh.core.errors import InvalidInput, shown
 from memory_mesh.core.intake import IMPORTANCE
-from memory_mesh.core.lazy import dataclass
 from memory_mesh.core.model import BY_NAME, Memory, MemoryType, Reach, Value, fault, reach_of
 from memory_mesh.core.reprs import short_repr
 from memory_mesh.core.safety import Source

@@ -7,11 +7,10 @@ gives equal output.
 """
 
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from math import sqrt
 from typing import TYPE_CHECKING, Self
 
-from memory_mesh.core.lazy import dataclass
 from memory_mesh.core.model import Memory, MemoryType, Value, Vector
 from memory_mesh.core.reprs import short_repr
 from memory_mesh.core.search import tokens

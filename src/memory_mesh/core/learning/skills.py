@@ -7,7 +7,7 @@ files beside and below it are one skill.
 import json
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from hashlib import sha256
 from itertools import takewhile
 from typing import Self
@@ -15,7 +15,6 @@ from typing import Self
 from memory_mesh.core.audit.wire import wire_value
 from memory_mesh.core.checks import fraction, whole_number
 from memory_mesh.core.errors import InvalidInput
-from memory_mesh.core.lazy import dataclass
 from memory_mesh.core.model import Memory, Reach, Reader, Skill, Value, parse_time, reach_of
 from memory_mesh.core.reprs import short_repr
 from memory_mesh.core.text import shortened, split_sentences

@@ -4,11 +4,10 @@ A call first reserves the maximum that it may use, and replaces it by the real u
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Protocol, Self
 
 from memory_mesh.core.errors import BudgetSpent
-from memory_mesh.core.lazy import dataclass
 from memory_mesh.core.model import Value
 from memory_mesh.core.ports import Tokens
 

@@ -4,14 +4,13 @@ It is over 500 lines because it lists the fields of every kind of record.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field, fields
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from functools import cache
 from operator import attrgetter
 from typing import Any, ClassVar, Protocol, Self, TypeVar
 
 from memory_mesh.core.errors import InvalidInput, StoreCorrupt, shown
-from memory_mesh.core.lazy import dataclass
 from memory_mesh.core.model.rows import (
     CONTENTS,
     REQUIRED,

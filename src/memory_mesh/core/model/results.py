@@ -1,9 +1,8 @@
 """The results of operations that are more than a memory or a list of memories."""
 
 from collections import Counter
-from dataclasses import field
+from dataclasses import dataclass, field
 
-from memory_mesh.core.lazy import dataclass
 from memory_mesh.core.model.records import MemoryRecord
 from memory_mesh.core.reprs import short_repr
 

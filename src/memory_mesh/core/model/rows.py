@@ -5,7 +5,7 @@ A store may keep any field as a real column and the rest as JSON. Either way, ev
 
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum, StrEnum
 from functools import cache
 from itertools import islice
@@ -13,7 +13,6 @@ from math import isfinite
 from typing import Any, NamedTuple, TypeVar
 
 from memory_mesh.core.errors import InvalidInput, shown
-from memory_mesh.core.lazy import dataclass
 
 T = TypeVar("T")
 Scalar = str | int | float | bool

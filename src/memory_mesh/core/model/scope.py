@@ -11,11 +11,11 @@ row decides who sees it, and its `reach` may narrow this (a lesson derived from 
 """
 
 import json
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 
 from memory_mesh.core.errors import InvalidInput
-from memory_mesh.core.lazy import dataclass
 from memory_mesh.core.model.rows import BY_NAME, Row, Value, fault
 from memory_mesh.core.model.where import ANYTHING, Compare, In, IsNull, Or, Where, all_of, equals
 

@@ -8,10 +8,10 @@ one of its items does. `metadata.KEY` is the value of a top-level key and compar
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from operator import eq, ge, gt, le, lt, ne
 from typing import Any, Literal
 
-from memory_mesh.core.lazy import dataclass
 from memory_mesh.core.model.rows import BY_NAME, Row, Scalar, Type, Value
 
 Filter = str | Mapping[str, object]  # a condition as a caller gives it; `flows.filters` parses it

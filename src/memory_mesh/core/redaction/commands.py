@@ -5,9 +5,9 @@ Options with a long name, such as `--password X`, are found by their name (see `
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import chain
 
-from memory_mesh.core.lazy import dataclass
 from memory_mesh.core.redaction.pattern import Page, Pattern, Span, listed
 from memory_mesh.core.redaction.values import looks_secret, placeholder
 from memory_mesh.core.text import LazyRegex

@@ -11,11 +11,10 @@ import unicodedata
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from hashlib import blake2b, sha256
 from typing import TYPE_CHECKING, Literal
 
-from memory_mesh.core.lazy import dataclass
 from memory_mesh.core.masks import KINDS, MASK
 from memory_mesh.core.redaction import (
     assignments,

@@ -2,9 +2,9 @@
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from string import ascii_lowercase
 
-from memory_mesh.core.lazy import dataclass
 from memory_mesh.core.redaction.pattern import Page, listed, stems_of
 from memory_mesh.core.text import LazyRegex
 

@@ -7,10 +7,10 @@ text must always give the same result.
 
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 
-from memory_mesh.core.lazy import dataclass
 from memory_mesh.core.redaction.pattern import (
     DASHES,
     Cue,

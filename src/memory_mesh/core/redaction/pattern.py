@@ -7,11 +7,11 @@ a bounded window around it. Its regular expressions never nest repeats.
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import KW_ONLY
+from dataclasses import KW_ONLY, dataclass
 from functools import cache
 from typing import AnyStr
 
-from memory_mesh.core.lazy import dataclass, lazy_property
+from memory_mesh.core.lazy import lazy_property
 from memory_mesh.core.masks import MASK
 from memory_mesh.core.text import LazyRegex
 

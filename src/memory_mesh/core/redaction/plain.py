@@ -5,9 +5,9 @@
 
 import unicodedata
 from bisect import bisect_right
+from dataclasses import dataclass
 from functools import cache
 
-from memory_mesh.core.lazy import dataclass
 from memory_mesh.core.text import REDUNDANT, REORDERING, TAGS, VARIATION_SELECTORS, ZERO_WIDTH, LazyRegex
 
 # Invisible characters, and the frame of a keycap.

@@ -11,12 +11,12 @@ import re
 from base64 import b64decode
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache, lru_cache
 from itertools import accumulate, chain
 from unicodedata import category, normalize
 
-from memory_mesh.core.lazy import dataclass
 from memory_mesh.core.text import INVISIBLE, TAGS, VARIATION_SELECTORS, ZERO_WIDTH
 
 MAX_FINDINGS = 64

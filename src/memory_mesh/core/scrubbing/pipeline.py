@@ -10,11 +10,10 @@ is idempotent. A stage that would leave nothing is skipped.
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from hashlib import sha256
 
 from memory_mesh.core.errors import InvalidInput
-from memory_mesh.core.lazy import dataclass
 from memory_mesh.core.scrubbing import cleaning
 from memory_mesh.core.scrubbing.cleaning import HEADING, blocks, title
 from memory_mesh.core.scrubbing.settings import Chunking, ScrubSettings, Validation

@@ -2,12 +2,11 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import field, fields, is_dataclass, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, TypeVar
 
 from memory_mesh.core.checks import is_number
 from memory_mesh.core.errors import InvalidInput, shown
-from memory_mesh.core.lazy import dataclass
 
 _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
 Group = TypeVar("Group")

@@ -4,12 +4,12 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from math import log
 from typing import Protocol
 
 from memory_mesh.core.errors import SettingsError, shown
-from memory_mesh.core.lazy import dataclass
 from memory_mesh.core.masks import without_masks
 
 K1, B = 1.2, 0.75

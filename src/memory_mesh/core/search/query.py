@@ -5,11 +5,10 @@
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from threading import Lock
 from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 
-from memory_mesh.core.lazy import dataclass
 from memory_mesh.core.model import ANYTHING, Reader, SearchResult, Vector, Where
 from memory_mesh.core.reprs import short_repr
 

@@ -11,7 +11,7 @@ Every weight is a sum: its value for short turns of a talk, and what is added as
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from math import exp, log1p
 from typing import Any, NamedTuple
@@ -19,7 +19,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from memory_mesh.core.lazy import dataclass
 from memory_mesh.core.search.query import Pool, Signal
 from memory_mesh.core.search.weights import (
     BY_KEYWORDS,

@@ -4,9 +4,8 @@
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TypeAlias
-
-from memory_mesh.core.lazy import dataclass
 
 KINDS = ("long", "alone")  # the mean length of the candidates, 0–1; the fraction of candidates without neighbours
 Weight: TypeAlias = tuple[float, float, float]  # and what is added for each kind, as far as a pool is of it

@@ -8,12 +8,12 @@ import os
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from enum import Enum, auto
 from pathlib import Path
 
 from memory_mesh.core.cancel import check_cancelled
 from memory_mesh.core.errors import StoreCorrupt, StoreForeign, StoreMissing, StoreReplaced, StoreUnavailable, shown
-from memory_mesh.core.lazy import dataclass
 from memory_mesh.stores.files import create_file
 from memory_mesh.stores.sqlite import lane, tables
 from memory_mesh.stores.sqlite.queries import exactly_like

@@ -4,9 +4,9 @@ The text has only our own column names and placeholders; every value is a parame
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cache
 
-from memory_mesh.core.lazy import dataclass
 from memory_mesh.core.model import (
     BASE,
     BY_NAME,

@@ -10,14 +10,13 @@ import secrets
 import sqlite3
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cache
 from itertools import groupby
 from operator import attrgetter
 from typing import Any
 
 from memory_mesh.core.errors import Conflict, IdTaken, StoreCorrupt, StoreTooNew, shown
-from memory_mesh.core.lazy import dataclass
 from memory_mesh.core.model import (
     BASE,
     COLUMNS,
