@@ -79,11 +79,11 @@ def search(context: Context, query: str = "q", **options) -> GraphResults:
 
 @pytest.mark.req("GRAPH-62", "GRAPH-63", "GRAPH-64", "GRAPH-65")
 def test_the_score_is_the_weighted_sum_of_the_document(plane: Context) -> None:
-    put(plane, "m", 0.6, importance=0.9, trust=0.7, at=NEW_YEAR - 40 * DAY, updated_at=iso(NEW_YEAR - 30 * DAY))
+    put(plane, "m", 0.637, importance=0.9, trust=0.7, at=NEW_YEAR - 40 * DAY, updated_at=iso(NEW_YEAR - 30 * DAY))
     hit = search(plane)[0]
     trust = 0.7 - 0.1 * 40 / 365
-    assert hit.score == pytest.approx(0.40 * 0.6 + 0.25 * trust + 0.20 * exp(-0.3) + 0.15 * 0.9, abs=1e-6)
-    assert (hit.similarity, hit.trust) == (pytest.approx(0.6), pytest.approx(trust))
+    assert hit.score == pytest.approx(0.40 * 0.637 + 0.25 * trust + 0.20 * exp(-0.3) + 0.15 * 0.9, abs=1e-6)
+    assert (hit.similarity, hit.trust) == (pytest.approx(0.637), pytest.approx(trust))
 
 
 @pytest.mark.req("GRAPH-65")

@@ -216,7 +216,8 @@ def search(context: Context, request: Request, *, use_cache: bool = True) -> lis
         f"search:{request.query}:{request.limit}:{request.filter}",
         request.where, context.reader, tuple(request.statuses), request.min_score, request.ranker,
         request.max_chars,
-        request.mode, request.as_of, request.known_at,
+        request.mode,
+        request.as_of, request.known_at,
     )  # fmt: skip
     snapshot = context.index.snapshot(context.reader)
     mark = snapshot.mark
@@ -228,8 +229,9 @@ def search(context: Context, request: Request, *, use_cache: bool = True) -> lis
             results = tuple(within(context, results, request.max_chars, ranked.query.tokens))
         # Results by keywords only, because the embedder failed, are not cached: it may be back within the five minutes.
         if use_cache and (ranked.query.vector or context.embedder is None):
-            ends = [model.millis(result.expires_at) for result in results if result.expires_at]
-            context.state.cache.put(key, mark, results, at, until=min(ends, default=None))
+            times = (time for one in results for time in (one.expires_at, one.valid_from, one.valid_until) if time)
+            until = min((ms for ms in map(model.millis, times) if ms > at), default=None)  # then other claims are valid
+            context.state.cache.put(key, mark, results, at, until=until)
     usage.count(context, [result.id for result in results])
     usage.log_search(context, query=request.query, limit=request.limit, filter=request.filter, ms=at, results=results)
     if not use_cache:
@@ -354,18 +356,14 @@ def _ranked(context: Context, snapshot: Snapshot, request: Request) -> _Ranked:
 
 
 def _newest_first(context: Context, ranked: _Ranked, limit: int) -> _Ranked:
-    """Return the same candidates with the newest of several versions of a statement above the older ones.
-
-    Of claims about the same, the one that is valid at the time of the question comes first. Other claims cost no statement: the
-    rows that are read here are those of the results.
-    """
+    """Return the same candidates with the newest of several versions of a statement, or the valid claim, above the others."""
     from memory_mesh.core.search.versions import versions
 
     if ranked.ranking.found is None:  # ranked by a formula
         return ranked
     alike = ranked.ranking.alike(limit)
     candidates = {each.id: each for group in alike for each in group}
-    first = ranked.ranking.best(ranked.min_score, limit)
+    first = ranked.ranking.best(ranked.min_score, limit)  # the results need their rows in any case
     rows = _rows(context, ranked, list(dict.fromkeys([*candidates, *(each.id for each in first)])))
     in_groups = [[rows[each.id] for each in group if each.id in rows] for group in alike]
     found = [version for group in in_groups for version in versions(group, ranked.query.tokens)]
