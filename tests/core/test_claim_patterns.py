@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from bench.claims.labelled import FOLDER, judge, read, score
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from memory_mesh.core.claims.patterns import MAX_CHARS, Statement, find_statement
@@ -83,6 +83,7 @@ def test_a_long_text_is_not_a_statement(unit: str) -> None:
     find_statement((unit * MAX_CHARS)[:MAX_CHARS])  # the longest text that is read
 
 
+@example("My boss is Bob", " ")
 @given(
     st.one_of(st.text(max_size=80), st.lists(st.sampled_from(WORDS.split(" ")), max_size=25).map(" ".join)), st.none() | st.text()
 )

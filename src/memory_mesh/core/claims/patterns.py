@@ -21,7 +21,7 @@ from memory_mesh.core.claims.phrases import (
     is_place,
     is_someone,
     word_set,
-)  # fmt: skip
+)
 from memory_mesh.core.claims.tense import Clause, rewritten
 
 MAX_CHARS = 200  # a longer text is rarely one plain statement; this also bounds the time
@@ -68,7 +68,7 @@ def find_statement(text: str, *, speaker: str | None = None) -> Statement | None
         if role in _ASSISTANTS:
             return None
         speaker, text = speaker if role in _USERS else turn[1], text[turn.end() :]
-    return _found(rewritten(text), speaker or "user")
+    return _found(rewritten(text), (speaker or "").strip() or "user")
 
 
 def _found(clause: Clause, user: str) -> Statement | None:
@@ -132,11 +132,8 @@ def _verb_form(clause: str, user: str) -> Statement | None:
             if predicate == "name" and not re.match(r"(?:my|our) ", match[1], re.IGNORECASE):
                 continue  # "the game is called Go" may be about any game
             value = match[3].removeprefix(f"{predicate} ")  # "port 8080", "version 3"
-            if (
-                (subject := entity(match[1], user))
-                and TYPES[type_](value)
-                and (of_people is False or is_someone(match[1]) == bool(of_people))
-            ):
+            fits = TYPES[type_](value) and (of_people is False or is_someone(match[1]) == bool(of_people))
+            if fits and (subject := entity(match[1], user)):
                 return Statement(subject=subject, predicate=predicate or match[2], value=value, exclusive=exclusive)
     return None
 
@@ -179,12 +176,9 @@ _KINDS = {"time": "time", "date": "date", "place": "location"}
 
 def _age_form(clause: str, user: str) -> Statement | None:
     """Ana is 34. My son Ben is 4 years old."""
-    match = _AGE.fullmatch(clause)
-    if (
-        not match
-        or not (subject := entity(match[1], user))
-        or not (match[1] == "I" or is_name(match[1]) or (match[4] and is_someone(match[1])))
-    ):
+    if not (match := _AGE.fullmatch(clause)) or not (subject := entity(match[1], user)):
+        return None
+    if not (match[1] == "I" or is_name(match[1]) or (match[4] and is_someone(match[1]))):
         return None
     return Statement(subject=subject, predicate="age", value=match[3], starts=match[2] != "is")
 
@@ -245,11 +239,10 @@ def _are_known_places(*values: str | None) -> bool:
 
 def _change_form(clause: str, user: str) -> Statement | None:
     """The deadline moved from Monday to Friday. We moved the wiki from Confluence to Notion."""
-    if not (match := _ACTIVE.fullmatch(clause)) and not (match := _PASSIVE.fullmatch(clause)):
+    match = _ACTIVE.fullmatch(clause) or _PASSIVE.fullmatch(clause)
+    if not match or not is_someone(match.groupdict().get("s", "I")):
         return None
-    actor, thing, value, previous = match.groupdict().get("s", "I"), match["p"], match["v"], match["a"]
-    if not is_someone(actor):
-        return None
+    thing, value, previous = match["p"], match["v"], match["a"]
     marks = {"starts": True, "previous": previous}
     if found := attribute(thing, user):
         return _stated(found, value, **marks)
@@ -328,14 +321,14 @@ _PREFERS = re.compile(
 
 def _preference_form(clause: str, user: str) -> Statement | None:
     """I prefer tea. For editors I prefer vim: one at a time."""
-    if not (match := _PREFERS.fullmatch(clause)) or not (subject := entity(match["s"].replace("we", "We"), user)):
+    if not (match := _PREFERS.fullmatch(clause)):
         return None
-    purpose, values = match["before"] or match["p"], [value for value in (match["v"], match["w"]) if value]
-    if (
-        not all(map(TYPES["favourite"], values))
-        or (purpose and (not is_fit(purpose, 3) or _REASONS.fullmatch(purpose)))
-        or not is_someone(match["s"].replace("we", "We"))
-    ):
+    someone, purpose = match["s"].replace("we", "We"), match["before"] or match["p"]
+    if not (subject := entity(someone, user)) or not is_someone(someone):
+        return None
+    if not all(TYPES["favourite"](value) for value in (match["v"], match["w"]) if value):
+        return None
+    if purpose and (not is_fit(purpose, 3) or _REASONS.fullmatch(purpose)):
         return None
     predicate = f"preferred {purpose}" if purpose else "prefers"
     return Statement(subject=subject, predicate=predicate, value=match["v"], exclusive=bool(purpose))
