@@ -12,9 +12,24 @@ from memory_mesh.core import model
 from memory_mesh.core.checks import fraction, listed
 from memory_mesh.core.errors import InvalidInput, shown
 from memory_mesh.core.graph import Composite, GraphHit, GraphResults, Retrieved, read_weights, recency
-from memory_mesh.core.graph.composite import UNKNOWN_IMPORTANCE
 from memory_mesh.core.masks import without_masks
-from memory_mesh.core.model import ANYTHING, Compare, In, IsNull, Kind, Memory, Or, Row, Status, Value, Where, all_of, iso, millis
+from memory_mesh.core.model import (
+    ANYTHING,
+    UNKNOWN_IMPORTANCE,
+    Compare,
+    In,
+    IsNull,
+    Kind,
+    Memory,
+    Or,
+    Row,
+    Status,
+    Value,
+    Where,
+    all_of,
+    iso,
+    millis,
+)
 from memory_mesh.core.ports import Snapshot
 from memory_mesh.core.search import Placing, Pool, Query
 from memory_mesh.core.search.languages import query_tokens

@@ -11,7 +11,6 @@ from typing import Any
 from memory_mesh.core.checks import fraction, whole_number
 from memory_mesh.core.claims.reviews import (
     ACTIONS,
-    DEFAULT_IMPORTANCE,
     KEEP,
     Reviewed,
     status_after_dispute,
@@ -19,7 +18,7 @@ from memory_mesh.core.claims.reviews import (
 )
 from memory_mesh.core.errors import InvalidInput, NotFound, shown
 from memory_mesh.core.graph import link
-from memory_mesh.core.model import ClaimConflict, Kind, Memory, Status, all_of, equals, iso
+from memory_mesh.core.model import UNKNOWN_IMPORTANCE, ClaimConflict, Kind, Memory, Status, all_of, equals, iso
 from memory_mesh.flows import usage
 from memory_mesh.flows.cases import Case, ends, find_rivals, owner_of
 from memory_mesh.flows.claims import COMPARED, superseded_columns
@@ -41,7 +40,7 @@ def reinforce(context: Context, memory_id: str, boost: object = 0.1) -> Memory:
 
     def decide() -> Plan[Memory]:
         case = Case.read(context, memory_id)
-        importance = DEFAULT_IMPORTANCE if case.memory.importance is None else case.memory.importance
+        importance = UNKNOWN_IMPORTANCE if case.memory.importance is None else case.memory.importance
         columns: dict[str, Any] = {
             "reinforcements": case.memory.reinforcements + 1,
             "importance": min(1.0, round(importance + more, 6)),

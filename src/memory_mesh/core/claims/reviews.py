@@ -9,7 +9,6 @@ from memory_mesh.core.reprs import short_repr
 
 ACTIONS = ("activate", "reject", "keep_both")  # what a review decides about a quarantined memory
 KEEP = ("new", "existing", "both")  # what a review decides about a conflict
-DEFAULT_IMPORTANCE = 0.7  # of a memory without one, when it is reinforced
 _MIN_TRUST = 0.3
 _MAX_DISPUTES = 3  # more than reinforcements
 

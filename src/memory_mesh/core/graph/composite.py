@@ -10,7 +10,6 @@ from memory_mesh.core.errors import InvalidInput, shown
 from memory_mesh.core.reprs import short_repr
 
 WEIGHTS: Mapping[str, float] = {"relevance": 0.40, "confidence": 0.25, "recency": 0.20, "importance": 0.15}
-UNKNOWN_IMPORTANCE = 0.5  # of a memory without an importance
 _BY_RELEVANCE: Mapping[str, float] = {**dict.fromkeys(WEIGHTS, 0.0), "relevance": 1.0}
 _FADING = 0.01  # of the recency in a day
 _DAY_MS = 24 * 60 * 60 * 1000

@@ -29,6 +29,7 @@ from memory_mesh.core.reprs import short_repr
 Record = TypeVar("Record")
 
 MIN_IMPORTANCE = 0.4  # extracted memories of lower importance are dropped
+UNKNOWN_IMPORTANCE = 0.5  # what a memory without an importance counts as
 
 
 class Status(StrEnum):
