@@ -95,12 +95,10 @@ FLUSH = [
     "flush.committed", "flush.cut",
 ]  # fmt: skip
 LANCE = ["store.begun", "store.committed", *FLUSH, "flow.applied"]
-# A flush appends rows (add), replaces some (update) or also frees bytes (erase); other writes go through it like these.
-BRIEFLY = ["store.begun", "store.committed", "flush.synced", "flush.committed", "flow.applied"]
-KILLED_IN_LANCE = [("memory.lance", name, step) for name in ("add", "update") for step in LANCE]
-KILLED_IN_LANCE += [("memory.lance", "erase", step) for step in LANCE if "memory_entries.app" not in step]
-KILLED_IN_LANCE += [("memory.lance", name, step) for name in ("add_many", "observe", "pin") for step in BRIEFLY]
-KILLED_IN_LANCE += [("direct.lance", "update", step) for step in LANCE] + [("direct.lance", "add", step) for step in BRIEFLY]
+KILLED_IN_LANCE = [
+    ("memory.lance", name, step) for name in WRITES for step in LANCE if name != "erase" or "memory_entries.app" not in step
+]
+KILLED_IN_LANCE += [("direct.lance", name, step) for name in ("add", "update") for step in LANCE]
 
 
 @pytest.mark.deep

@@ -132,7 +132,7 @@ class TestLanceTables(StoreContract, FreesBytes):
 
 
 @pytest.mark.deep
-class TestLanceDirectly(KeepsRows, ChangesAsOne, CountsMoves, IsShared, FreesBytes):
+class TestLanceDirectly(StoreContract, FreesBytes):
     """Rows in the same tables, written without a journal."""
 
     def open(self, place: Path) -> Store:
@@ -146,7 +146,7 @@ _READ = (
     "test_the_pages_together_are_the_whole", "test_any_vector_is_ranked_by_its_cosine",
     "test_the_statistics_are_of_exactly_the_visible_rows", "test_what_a_reader_cannot_see_moves_no_answer",
 )  # fmt: skip
-for form, elsewhere in ((TestLanceTables, (*_KEPT[1:], *_READ)), (TestLanceDirectly, _KEPT)):
+for form, elsewhere in ((TestLanceTables, (*_KEPT[1:], *_READ)), (TestLanceDirectly, (*_KEPT, *_READ))):
     for property_ in elsewhere:
         assert hasattr(form, property_)
         setattr(form, property_, None)
