@@ -483,10 +483,10 @@ _SHOWN, _HIDDEN = _PUBLIC & _FIELDS[Kind.MEMORY], sorted(_FIELDS[Kind.MEMORY] - 
 
 def _row(record: Any, kind: Kind, partition: str, replaces: int = 0) -> Row:
     names, values = _columns_of(record.__class__, kind)
-    row = Row(
+    row = Row.from_fields(
         kind=kind, id=record.id, partition=partition, created_at=record.created_at, revision=record.revision, replaces=replaces,
         number=getattr(record, "number", 0), vector=getattr(record, "vector", None),
-        fields=checked_fields(kind, zip(names, values(record), strict=True)),
+        fields=checked_fields(kind, zip(names, values(record), strict=True)), sealed=None, used=None,
     )  # fmt: skip
     check_base(row)
     return row
