@@ -12,7 +12,7 @@ def test_the_story_holds_and_leaves_nothing_behind(cli, home, tmp_path, monkeypa
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     said = cli("demo")
     assert (said.code, said.err) == (0, "")
-    assert said.out.count("✓") == 18
+    assert said.out.count("✓") == 20
     assert "✗" not in said.out
     assert re.findall(r"^(\d+)\. ", said.out, flags=re.MULTILINE) == [str(n) for n in range(1, len(SCENES) + 1)]
     assert not home.exists()

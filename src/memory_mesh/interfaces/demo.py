@@ -110,6 +110,19 @@ def share(stage: Stage) -> Iterator[str]:
     yield _check(finds[stage.planner], f"planner asks the same: {_best(stage.planner, _VAULT)}")
 
 
+def agree(stage: Stage) -> Iterator[str]:
+    graph, told = stage.planner.graph, {"source": "user_explicit"}
+    old = graph.store("planner", "Ana works at Acme.", claims="auto", provenance=told)
+    new = graph.store("planner", "Ana works at Globex now.", claims="auto", provenance=told)
+    yield f"planner is told “{old.memory.content}”, and later “{new.memory.content}”"
+    query = "where does Ana work?"
+    found = [result.content for result in stage.planner.search(query, limit=1)] == [new.memory.content]
+    yield _check(found and new.supersedes == [old.id], f"the newer claim supersedes the older one: {_best(stage.planner, query)}")
+    guess = graph.store("planner", "Ana works at Initech.", claims="auto")
+    yield f"a model infers “{guess.memory.content}”"
+    yield _check(guess.quarantined, "it is trusted less, so it waits in quarantine until a person decides (memory-mesh review)")
+
+
 def learn(stage: Stage) -> Iterator[str]:
     failure: dict[str, object] = {"status": "error", "error_pattern": "token_expired", "severity": "high"}
     stage.planner.add("The deploy to production failed: the access token had expired.", {**failure, "preventative_rule": _RULE})
@@ -169,6 +182,7 @@ SCENES: dict[str, Callable[[Stage], Iterator[str]]] = {
     "Search": search,
     "Correct": correct,
     "Share, and keep private": share,
+    "Do not contradict yourself": agree,
     "Learn from a failure": learn,
     "Distrust what is read": distrust,
     "Redact secrets": redact,
