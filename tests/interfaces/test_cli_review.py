@@ -68,7 +68,7 @@ def test_a_person_decides_about_each_memory_and_nothing_is_guessed(terminal, ids
     assert "1 of 2" in said.out
     assert "'maybe' is not one of a, r, b, s, u, q; nothing was changed" in said.out
     assert f"Activated: record {new} is active" in said.out
-    assert "Decided: 1 activate; 1 memory left to review" in said.out
+    assert "Decided: 1 activated; 1 memory left to review" in said.out
     assert status(old, new, alone) == ["superseded", "active", "quarantined"]
     with MemoryMesh() as mesh:
         assert mesh.graph.explain_memory(new).status_change.why == "checked by phone"
@@ -76,10 +76,11 @@ def test_a_person_decides_about_each_memory_and_nothing_is_guessed(terminal, ids
 
 def test_a_person_takes_a_decision_back_and_decides_anew(terminal, ids) -> None:
     old, new, alone = ids
-    said = terminal("u", "r", "u", "b", "r not true", "q")
+    said = terminal("u", "r", "u", "both", "a", "u", "r not true", "q")
     assert "Nothing was decided yet" in said.out
     assert f"Undone: record {alone} is quarantined" in said.out
-    assert "Decided: 1 keep both, 2 reject, 1 undone; 0 memories left to review" in said.out
+    assert f"Undone: record {new} is quarantined" in said.out  # after the last one
+    assert "Decided: 1 kept both, 1 rejected; 0 memories left to review" in said.out
     assert status(old, new, alone) == ["active", "archived", "active"]
 
 
@@ -110,8 +111,20 @@ def test_a_decision_that_is_too_late_is_reported_and_asked_again(terminal, ids, 
 def test_the_conflict_of_a_memory_that_stayed_active_is_reviewed_too(terminal, ids) -> None:
     with MemoryMesh() as mesh:
         new = mesh.graph.store("planner", "It is 800.", claim={**CLAIM, "value": "800"}, on_conflict="keep_active").id
-    terminal("s", "s", "r")
+    assert "'' is not one of" in terminal("s", "s", "", "r").out
     assert status(ids[0], new) == ["active", "archived"]
+
+
+def test_what_is_decided_meanwhile_is_passed_over(terminal, ids, monkeypatch) -> None:
+    from memory_mesh.interfaces import reviewing
+
+    items = reviewing.waiting
+    gone = reviewing.Item("mem_1_erased")
+    monkeypatch.setattr(reviewing, "waiting", lambda graph: [gone, reviewing.Item(ids[0]), *items(graph)])
+    said = terminal("q")
+    assert "mem_1_erased was decided or erased meanwhile" in said.out
+    assert f"{ids[0]} was decided or erased meanwhile" in said.out
+    assert "3 of 4" in said.out
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
 
-from memory_mesh.core.errors import MemoryMeshError
-from memory_mesh.core.model import ClaimConflict
+from memory_mesh.core.errors import MemoryMeshError, NotFound
+from memory_mesh.core.model import ClaimConflict, Status
 from memory_mesh.interfaces.graph_views import claim_lines, explanation_lines, reviewed
 from memory_mesh.interfaces.render import NAME, Answer, Form, complain, counted, one_line, paint, safe, use_colour, write
 from memory_mesh.interfaces.values import Call
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 _MAX_WAITING = 1000
 _CHOICES = {"a": "activate", "r": "reject", "b": "keep_both", "s": "skip", "u": "undo", "q": "quit"}
+_WORDS = {**_CHOICES, **{word: word for word in _CHOICES.values()}, "both": "keep_both"}
+_PAST = {"activate": "activated", "reject": "rejected", "keep_both": "kept both"}
 _KEEP = {"activate": "new", "reject": "existing", "keep_both": "both"}
 _QUESTION = "[a]ctivate  [r]eject  keep [b]oth  [s]kip  [u]ndo  [q]uit, and a reason behind it: "
 _HOW = "Decide with: memory-mesh review --activate ID, --reject ID or --keep-both ID, and --reason TEXT"
@@ -86,31 +88,30 @@ class Dialogue:
     items: list[Item]
     call: Call
     ask: Callable[[str], str] = field(default_factory=lambda: _ask)
-    _done: list[int] = field(default_factory=list)  # positions of the decided items, in order
-    _counts: Counter[str] = field(default_factory=Counter)
+    _done: list[tuple[int, str]] = field(default_factory=list)  # the positions of the decided items, with the actions
 
     def run(self) -> Answer:
         """Ask about each item in turn, until the last one or until the person quits."""
-        at = 0
-        while 0 <= at < len(self.items):
-            _say("\n".join(["", f"{NAME} {at + 1} of {len(self.items)}", *described(self.graph, self.items[at])]))
-            after = self._decide(at)
-            if after is None:
-                break
-            at = after
+        at: int | None = 0
+        while at is not None:
+            at = self._end() if at == len(self.items) else self._item(at)
+        done = Counter(_PAST[action] for _, action in self._done)
+        named = ", ".join(f"{count} {name}" for name, count in sorted(done.items())) or "nothing"
         left = len(waiting(self.graph))
-        done = (
-            ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in sorted(self._counts.items()) if count) or "nothing"
-        )
-        return Answer(text=f"{NAME} Decided: {done}; {counted(left, 'memory')} left to review", data={"left": left})
+        return Answer(text=f"{NAME} Decided: {named}; {counted(left, 'memory')} left to review", data={"left": left})
 
-    def _decide(self, at: int) -> int | None:
-        """Ask until an answer is understood and done. Return the position to go on with; None to end."""
+    def _item(self, at: int) -> int | None:
+        """Show an item and ask until an answer is understood and done. Return the position to go on with; None to end."""
+        item, place = self.items[at], f"{NAME} {at + 1} of {len(self.items)}"
+        if not self._waits(item):
+            _say(f"\n{place}: {item.memory_id} was decided or erased meanwhile")
+            return at + 1
+        _say("\n".join(["", place, *described(self.graph, item)]))
         while True:
             word, _, reason = self.ask(_QUESTION).strip().partition(" ")
-            action = _CHOICES.get(word[:1].lower(), "")
+            action = _WORDS.get(word.lower())
             try:
-                if action not in (word.lower(), _CHOICES.get(word.lower())):
+                if action is None:
                     _say(f"{NAME} {one_line(word)!r} is not one of {', '.join(_CHOICES)}; nothing was changed")
                 elif action in ("quit", "skip"):
                     return None if action == "quit" else at + 1
@@ -119,6 +120,19 @@ class Dialogue:
             except MemoryMeshError as error:
                 complain(error)
 
+    def _end(self) -> int | None:
+        """Ask once more after the last item, so that the last decision can be taken back too."""
+        undo = self._done and _WORDS.get(self.ask("That was the last one: [u]ndo or [q]uit: ").strip().lower()) == "undo"
+        return self._undo(len(self.items)) if undo else None
+
+    def _waits(self, item: Item) -> bool:
+        try:
+            found = self.graph.explain_memory(item.memory_id)
+        except NotFound:
+            return False
+        pending = {one.id for one in found.conflicts if one.status == "pending"}
+        return item.conflict.id in pending if item.conflict else found.status == Status.QUARANTINED
+
     def _act(self, at: int, action: str, reason: str | None) -> int:
         item = self.items[at]
         if item.conflict:
@@ -126,17 +140,15 @@ class Dialogue:
         else:
             done = self.graph.review_quarantine(item.memory_id, action=action, reason=reason)
         _say(reviewed(done, self.call).text)
-        self._done.append(at)
-        self._counts[action] += 1
+        self._done.append((at, action))
         return at + 1
 
     def _undo(self, at: int) -> int:
         if not self._done:
             _say(f"{NAME} Nothing was decided yet; memory-mesh review --undo ID takes back an earlier decision")
             return at
-        _say(reviewed(self.graph.undo_review(self.items[self._done[-1]].memory_id), self.call).text)
-        self._counts["undone"] += 1
-        return self._done.pop()
+        _say(reviewed(self.graph.undo_review(self.items[self._done[-1][0]].memory_id), self.call).text)
+        return self._done.pop()[0]
 
 
 def _say(text: str) -> None:
