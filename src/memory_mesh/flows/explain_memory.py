@@ -17,17 +17,14 @@ from memory_mesh.core.model import (
     Kind,
     Link,
     Memory,
-    Or,
     Status,
-    all_of,
     equals,
     iso,
     millis,
     since_visible,
     visible,
-    visible_to,
 )
-from memory_mesh.flows.cases import acting_for, conflicts_of, find_rivals, reopened
+from memory_mesh.flows.cases import acting_for, find_rivals, reopened, rows_about
 from memory_mesh.flows.context import Context, intact, require_memory
 from memory_mesh.flows.past import read_known_at, read_time, rewind
 from memory_mesh.flows.sightings import sightings
@@ -104,15 +101,19 @@ class _Past:
 
     def links(self) -> list[Link]:
         """Return the links from and to the memory whose other end the owner can see, best first."""
-        ends = Or((equals("ref", self.memory.id), equals("target", self.memory.id)))
-        found = [Link.of(row) for row in self.context.store.find(Kind.LINK, all_of(visible_to(self.context.reader), ends))]
+        rows = rows_about(self.context, Kind.LINK, self.memory.id)
+        found = [Link.of(row) for row in rows if visible(self.context.reader, row)]
         shown = self.visible(id_ for one in found for id_ in (one.ref, one.target))
         known = [one for one in found if {one.ref, one.target} <= shown.keys() and self._known(one.created_at)]
         return sorted(known, key=lambda one: -(one.similarity or 0.0))
 
     def conflicts(self) -> list[ClaimConflict]:
         """Return the conflicts of the memory with memories that the owner can see, newest first."""
-        found = [ClaimConflict.of(row) for row in conflicts_of(self.context, self.memory.id) if self._known(row.created_at)]
+        found = [
+            ClaimConflict.of(row)
+            for row in rows_about(self.context, Kind.CONFLICT, self.memory.id)
+            if self._known(row.created_at)
+        ]
         shown = self.visible(id_ for one in found for id_ in (one.ref, one.target))
         known = [one for one in found if {one.ref, one.target} <= shown.keys()]
         return [one if self._known(str(one.detail.get("at", ""))) else reopened(one) for one in known]
