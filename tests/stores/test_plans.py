@@ -76,6 +76,19 @@ def test_the_visible_memories_are_counted_in_an_index_alone(store: SqliteStore) 
     assert step.startswith("SEARCH memories USING COVERING INDEX memories_by_scope (user_id=? AND status=?")
 
 
+@pytest.mark.parametrize(
+    ("kind", "column"),
+    [*((kind, "ref") for kind in (Kind.CHANGE, Kind.SIGHTING, Kind.PASSAGE)), (Kind.LINK, "target"), (Kind.CONFLICT, "target")],
+)
+def test_what_is_stored_about_a_memory_is_found_by_an_index(store: SqliteStore, kind: Kind, column: str) -> None:
+    """By the primary key, every row of the kind would be read: 7 ms among 20,000, instead of 0.1 ms."""
+    for where in (Compare(column, "=", "m1"), In(column, ("m1", "m2"))):
+        query = page(kind, where, limit=None, after=None)
+        with store._use() as connection:
+            (step, *_) = (row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {query.text}", query.params))
+        assert step == f"SEARCH records USING INDEX records_by_{column} (kind=? AND {column}=?)"
+
+
 @pytest.mark.parametrize("column", ["partition", "project"])
 def test_a_condition_too_large_to_be_merged_is_one_query(store: SqliteStore, column: str) -> None:
     more = In(column, tuple(f"x{n}" for n in range(20_000)))
