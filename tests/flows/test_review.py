@@ -57,7 +57,7 @@ def test_reinforcing_counts_raises_the_importance_up_to_one_and_counts_as_used(c
     memory = stored(context, "Ana prefers tea.", importance=0.85)
     after = [reinforce(context, memory.id) for _ in range(2)]
     assert [(one.reinforcements, one.importance) for one in after] == [(1, pytest.approx(0.95)), (2, 1.0)]
-    assert reinforce(context, stored(context, "Bo prefers coffee.").id, 0.2).importance == pytest.approx(0.9)
+    assert reinforce(context, stored(context, "Bo prefers coffee.").id, 0.2).importance == pytest.approx(0.7)
     (shown,) = usage.with_counts(context, [read(context, memory.id)])
     assert (shown.access_count, shown.status) == (2, "active")
     assert shown.last_accessed
