@@ -222,6 +222,12 @@ def test_memories_stand_behind_a_notice_each_in_a_fence_of_its_own() -> None:
     assert "trust" not in second
 
 
+def test_a_memory_says_when_it_was_valid_and_what_replaced_it() -> None:
+    at, end = "2020-01-01T00:00:00.000Z", "2021-12-31T00:00:00.000Z"
+    shown = fence_memories([entry("Tea at four", valid_from=at, valid_until=end, superseded_by="mem_2")], BOUNDARY)
+    assert f'valid_from="{at}" valid_until="{end}" superseded_by="mem_2"' in shown
+
+
 def test_no_memories_give_no_text() -> None:
     assert fence_memories([], BOUNDARY) == ""
 

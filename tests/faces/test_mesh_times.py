@@ -3,10 +3,14 @@
 from datetime import UTC, date, datetime
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from memory_mesh import InvalidInput, MemoryMesh
 from memory_mesh.core.claims import Claim
 from memory_mesh.core.model import iso
+from memory_mesh.flows import write
+from memory_mesh.stores import open_store
 from memory_mesh.testing.fakes import NEW_YEAR
 
 from .house import House
@@ -147,6 +151,43 @@ def test_a_time_that_is_none_is_an_error_that_says_so(mesh: MemoryMesh, options:
     for ask in (mesh.search, mesh.explain):
         with pytest.raises(InvalidInput, match=expected):
             ask("office", **options)
+
+
+STEP = st.tuples(
+    st.sampled_from(["add", "text", "tags", "pin", "move", "status", "delete"]), st.integers(0, 4), st.integers(1, 9)
+)
+
+
+@pytest.mark.deep
+@given(st.lists(STEP, min_size=2, max_size=12))
+def test_known_at_returns_what_a_search_returned_then(steps: list[tuple[str, int, int]]) -> None:
+    """Whatever was done to memories since, but for erasures: they take the past with them."""
+    house = House(open_store("memory://"))
+    mesh, ids, erased, seen = house.mesh(), list[str](), set[str](), dict[str, dict[str, object]]()
+
+    def shown(**times: str) -> dict[str, object]:
+        hits = mesh.search("common", limit=50, min_score=0, use_cache=False, **times)
+        return {hit.id: (hit.content, hit.tags, hit.pinned, hit.memory_type, hit.status, hit.revision) for hit in hits}
+
+    for n, (action, which, value) in enumerate(steps):
+        house.clock.advance(days=1)
+        id_ = ids[which % len(ids)] if ids else ""
+        if action == "add" or id_ in erased or not id_:
+            ids.append(mesh.add(f"common word number {n}").id)
+        elif action == "status":
+            statuses = ("active", "archived", "superseded", "disputed")
+            write.set_columns(mesh._context(), id_, action="test", status=statuses[value % 4])
+        elif action == "delete":
+            mesh.delete(id_)
+            erased.add(id_)
+        elif action == "pin":
+            mesh.pin(id_, pinned=bool(value % 2))
+        else:
+            metadata = {"tags": [f"t{value}"]} if action == "tags" else {"type": "agent" if value % 2 else "global"}
+            mesh.update(id_, **({"content": f"common text {n}"} if action == "text" else {"metadata": metadata}))
+        seen[iso(house.clock())] = shown()
+    for time, hits in seen.items():
+        assert shown(known_at=time) == {id_: hit for id_, hit in hits.items() if id_ not in erased}
 
 
 # --- what is true now ---

@@ -138,6 +138,9 @@ def _attributes(result: MemoryRecord) -> dict[str, str]:
     attributes = {
         "id": result.id,
         "date": result.event_time or result.created_at,
+        "valid_from": result.valid_from or "",
+        "valid_until": result.valid_until or "",
+        "superseded_by": result.superseded_by or "",
         "type": kind,
         "section": section,
         "part": f"{passage.start}-{passage.end} of {len(result.content)}" if passage else "",
