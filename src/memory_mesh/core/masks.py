@@ -13,6 +13,11 @@ KINDS = tuple(label.lower() for label in LABELS)  # as options and reports name 
 MASK = LazyRegex(rf"\[({'|'.join(LABELS)}|REDACTED)(?::([0-9a-f]{{8}}))?\]")
 
 
+def hides_value(text: str) -> bool:
+    """Return whether a mask replaces a value of the text that can no longer be told from other values."""
+    return "[" in text and any(mask[2] is None for mask in MASK.finditer(text))
+
+
 def without_masks(text: str, *, keep_pseudonyms: bool = False) -> str:
     """Return the text without its masks: they replace what was written, and are not words of it.
 

@@ -7,13 +7,25 @@ again: no two active memories have claims that exclude each other.
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, MutableMapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from memory_mesh.core.audit import Entry
-from memory_mesh.core.claims import Claim, Judgement, Known, Outcome, Schemas, Verdict, judge, read_schemas, trust_of
+from memory_mesh.core.claims import (
+    Claim,
+    Judgement,
+    Known,
+    Outcome,
+    Schemas,
+    Verdict,
+    check_window,
+    judge,
+    read_schemas,
+    trust_of,
+)
 from memory_mesh.core.errors import InvalidInput, shown
 from memory_mesh.core.graph import link
 from memory_mesh.core.intake import Terms
+from memory_mesh.core.masks import hides_value
 from memory_mesh.core.model import (
     ClaimConflict,
     In,
@@ -31,6 +43,10 @@ from memory_mesh.core.model import (
 from memory_mesh.flows.context import Context, intact
 from memory_mesh.flows.revisions import revise
 
+if TYPE_CHECKING:
+    from memory_mesh.core.intake.gate import Layer0
+
+_FIRST = "0001-01-01T00:00:00.000Z"  # there is no time before it
 COMPARED = (Status.ACTIVE, Status.DISPUTED)  # a disputed memory may become active again
 
 
@@ -67,6 +83,8 @@ class Claims:
     def judge(self, claim: Claim, trust: float, memories: Mapping[str, Memory], ms: int, *, is_turn: bool = False) -> Verdict:
         """Compare a claim with the memories as this write has changed them so far. A turn is never merged with another one."""
         schema = self._schemas[claim.predicate]
+        if not claim.ended and (schema.cardinality == "multi" or not claim.exclusive):
+            return Verdict()  # a subject may have thousands of such values
         if is_turn:
             schema = replace(schema, dedup_policy="store")
         same = [memories[id_] for id_ in self._by_key.get(claim.key, ()) if memories[id_].status in COMPARED]
@@ -100,6 +118,16 @@ class Claims:
         )
 
 
+def clean_claim(gate: "Layer0", claim: Claim) -> Claim:
+    """Return a claim without sensitive values. A mask in its subject may stand for any subject, so it then excludes no claim."""
+    clean = gate.clean_metadata({name: getattr(claim, name) for name in ("subject", "predicate", "value")})
+    subject, predicate, value = (str(clean[name]) for name in ("subject", "predicate", "value"))
+    # A predicate such as "password" says what its value is, as a key of the metadata does.
+    (value,) = map(str, gate.clean_metadata({claim.predicate.replace(" ", "_"): value}).values())
+    exclusive = claim.exclusive and not hides_value(f"{subject} {predicate}")
+    return replace(claim, subject=subject, predicate=predicate, value=value, exclusive=exclusive)
+
+
 def schemas(context: Context) -> Schemas:
     """Return the schemas of predicates in the options."""
     return read_schemas(context.options.predicate_schemas)
@@ -123,7 +151,10 @@ def find_claims(context: Context, keys: Iterable[str]) -> list[Memory]:
 def check_alone(context: Context, memory: Memory) -> None:
     """Raise `InvalidInput` if the claim of a memory that is to be active would exclude that of another active memory."""
     claim = Claim.of(memory)
-    if claim is None or memory.status not in COMPARED:
+    if claim is None:
+        return
+    check_window(claim.window)
+    if memory.status not in COMPARED:
         return
     others = Claims(context, [claim])
     every = {other.id: other for other in others.stored if other.id != memory.id}
@@ -183,7 +214,7 @@ def _end(new: Memory, old: Memory) -> str | None:
     """
     begins = new.valid_from or new.event_time
     began = old.valid_from or old.event_time
-    if new.claim is None or begins is None or (began is not None and began >= begins):
+    if new.claim is None or begins is None or begins <= _FIRST or (began is not None and began >= begins):
         return None
     until = iso(millis(begins) - 1)
     return until if old.valid_until is None else min(old.valid_until, until)

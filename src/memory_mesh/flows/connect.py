@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import cast
 
 from memory_mesh.core import graph, model
 from memory_mesh.core.model import In, Key, Kind, Link, Memory, Row, Status, Vector, all_of, equals, iso
@@ -38,8 +39,8 @@ def find_similar(context: Context, vector: Vector | None, *, size: int = _CANDID
 def connect(context: Context, new: Sequence[Memory], ms: int) -> Links:
     """Return the links of new memories to similar ones, also to earlier ones of the same write."""
     similar = {memory.id: find_similar(context, memory.vector) for memory in new}
-    for at, memory in enumerate(new):
-        similar[memory.id] += [(other, _cosine(memory.vector, other.vector)) for other in new[:at]]
+    for memory, pairs in zip(new, _earlier(new), strict=True):
+        similar[memory.id] += pairs
     targets = {target.id for pairs in similar.values() for target, cosine in pairs if cosine > graph.MIN_SIMILARITY}
     incoming = _incoming(context, targets)
     known = {link.id for links in incoming.values() for link in links}
@@ -52,6 +53,27 @@ def connect(context: Context, new: Sequence[Memory], ms: int) -> Links:
     kept = {id_: [link for link in links if link.id not in dropped] for id_, links in made.items()}
     puts = [link.row(memory.partition) for memory in new for link in kept[memory.id]]
     return Links(kept, puts, [Key(Kind.LINK, id_) for id_ in sorted(dropped & known)])
+
+
+def _earlier(new: Sequence[Memory]) -> list[list[tuple[Memory, float]]]:
+    """Return for each memory the most similar ones before it, with their cosines."""
+    pairs: list[list[tuple[Memory, float]]] = [[] for _ in new]
+    by_model: defaultdict[tuple[str, int], list[int]] = defaultdict(list)
+    for at, memory in enumerate(new):
+        if memory.vector:
+            by_model[memory.vector.model, len(memory.vector.data)].append(at)
+    for places in by_model.values():
+        import numpy as np  # only similar memories need it
+
+        rows = np.stack([np.frombuffer(cast("Vector", new[at].vector).data, dtype=np.float32) for at in places]).astype(
+            np.float64
+        )
+        rows /= np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-300)
+        for place, at in enumerate(places):
+            cosines = rows[:place] @ rows[place]
+            best = np.argsort(-cosines, kind="stable")[:_CANDIDATES]
+            pairs[at] = [(new[places[other]], float(cosines[other])) for other in best]
+    return pairs
 
 
 def _incoming(context: Context, targets: set[str]) -> defaultdict[str, list[Link]]:

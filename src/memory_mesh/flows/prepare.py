@@ -5,12 +5,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from memory_mesh.core import model
-from memory_mesh.core.claims import Claim, Window, read_claim
+from memory_mesh.core.claims import Claim, Window, check_window, read_claim
 from memory_mesh.core.intake import Draft, NewText, Terms, draft, fingerprint, fingerprints, numbered, read_key
 from memory_mesh.core.learning import added_heritage
+from memory_mesh.core.masks import hides_value
 from memory_mesh.core.model import MemoryType, batches
 from memory_mesh.core.ports import Progress, no_progress
 from memory_mesh.core.search import tokens
+from memory_mesh.flows.claims import clean_claim
 from memory_mesh.flows.context import Context
 from memory_mesh.flows.receipts import receipt_id, request_hash
 
@@ -97,7 +99,8 @@ def _prepare_one(
         heritage = added_heritage(checked.metadata, context.options.max_heritage_depth)
         checked = replace(checked, columns={**checked.columns, "heritage_chain": heritage})
     if receipt and request is None:
-        request = request_hash("add", checked.content, checked.metadata, *([key] if key else []))
+        stated = [] if claim is None or text.terms.claim is None else [claim.columns]
+        request = request_hash("add", checked.content, checked.metadata, *([key] if key else []), *stated)
     derived = {} if text.thread is not None and checked.columns["turn"] is None else _derived(context, checked, key)
     return Prepared(
         draft=checked,
@@ -113,24 +116,32 @@ def _prepare_one(
 
 
 def _claim(context: Context, terms: Terms, draft: Draft) -> Claim | None:
+    """Return the claim of a text in its scope: only its session sees a memory of the type session, so its claim holds there."""
+    if (claim := _statement(context, terms, draft)) is None:
+        return None
+    session = _text(draft, "session_id") if draft.memory_type == MemoryType.SESSION else None
+    return replace(claim, session_id=claim.session_id or session, project=_text(draft, "project"))
+
+
+def _statement(context: Context, terms: Terms, draft: Draft) -> Claim | None:
     """Return the claim that the caller gives, or the one in the text if claims are looked for."""
     own = Window(start=_text(draft, "valid_from"), end=_text(draft, "valid_until"))
     if terms.claim is not None:
         claim = read_claim(terms.claim, _text(draft, "session_id"))
-        clean = context.gate().clean_metadata({name: getattr(claim, name) for name in ("subject", "predicate", "value")})
-        subject, predicate, value = (str(clean[name]) for name in ("subject", "predicate", "value"))
-        window = own if claim.window == Window() else claim.window
-        return replace(claim, subject=subject, predicate=predicate, value=value, window=window)
+        window = check_window(own) if claim.window == Window() else claim.window
+        return clean_claim(context.gate(), replace(claim, window=window))
     if (terms.claims or context.options.claims) != "auto" or draft.memory_type == MemoryType.LESSON:
         return None
     from memory_mesh.core.claims.patterns import find_statement  # compiles many patterns
 
     found = find_statement(draft.content, speaker=_text(draft, "speaker") or context.reader.user_id)
-    if found is None:
+    if found is None or hides_value(f"{found.subject} {found.predicate}"):
         return None
     at = _text(draft, "event_time") or model.iso(context.clock())
     start = own.start or (_beginning(found.since, at) if found.starts else None)
     end = own.end or (at if found.ended else None)
+    if start and end and start > end:
+        return None
     return Claim(
         subject=found.subject, predicate=found.predicate, value=found.value, exclusive=found.exclusive and not found.ended,
         window=Window(start=start, end=end), ended=found.ended,

@@ -6,7 +6,7 @@ each other, two are active only if a review or a policy keeps both. `undo` takes
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 from memory_mesh.core.checks import fraction, whole_number
 from memory_mesh.core.claims.reviews import (
@@ -18,7 +18,7 @@ from memory_mesh.core.claims.reviews import (
 )
 from memory_mesh.core.errors import InvalidInput, NotFound, shown
 from memory_mesh.core.graph import link
-from memory_mesh.core.model import UNKNOWN_IMPORTANCE, ClaimConflict, Kind, Memory, Status, all_of, equals, iso
+from memory_mesh.core.model import UNKNOWN_IMPORTANCE, ClaimConflict, Kind, Memory, Status, Value, all_of, equals, iso
 from memory_mesh.flows import usage
 from memory_mesh.flows.cases import Case, ends, find_rivals, owner_of
 from memory_mesh.flows.claims import COMPARED, superseded_columns
@@ -147,7 +147,9 @@ def _activate(case: Case) -> Plan[Reviewed]:
     targets = _targets(case)
     ended = {one.id: one for one in targets if ends(case.context, new, one)}
     # Without claims that say so, a conflict is about a memory that the new one is the next version of.
+    changed = {row.value("target") for row in case.pending() if "existing" in cast("dict[str, Value]", row.value("detail") or {})}
     versions = [one for one in targets if new.claim_key is None or one.claim_key != new.claim_key]
+    versions = [one for one in versions if one.claim or one.id not in changed]  # one with a new text has lost its claim
     losers = {one.id: one for one in (*find_rivals(case.context, new), *versions)}
     supersedes = [*new.supersedes, *(id_ for id_ in losers if id_ not in new.supersedes)]
     detail = {"with": [*losers, *ended], "decision": case.decision}

@@ -10,7 +10,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 
 from memory_mesh.core import checks, model, transfer
-from memory_mesh.core.claims import Claim, Outcome, read_claim, trust_of
+from memory_mesh.core.claims import Claim, Outcome, Window, check_window, read_claim, trust_of
 from memory_mesh.core.errors import InvalidInput, shown
 from memory_mesh.core.intake import Draft, Terms, draft, file_print, fingerprint, folder_print, numbered, read_key, read_metadata
 from memory_mesh.core.intake.drafts import columns_of
@@ -22,6 +22,7 @@ from memory_mesh.core.model import (
     In,
     Kind,
     Memory,
+    MemoryType,
     Reader,
     Row,
     Sighting,
@@ -34,7 +35,7 @@ from memory_mesh.core.search import tokens
 from memory_mesh.core.transfer import Exported
 from memory_mesh.flows import skills, usage
 from memory_mesh.flows.chains import own_audit_rows
-from memory_mesh.flows.claims import COMPARED, Claims
+from memory_mesh.flows.claims import COMPARED, Claims, clean_claim
 from memory_mesh.flows.context import Context, Plan, commit, find_rows, intact, paged
 from memory_mesh.flows.embed import Vectors, passage_rows
 from memory_mesh.flows.revisions import retain_entry
@@ -133,8 +134,10 @@ def _cleaned(context: Context, given: Exported) -> tuple[Exported, dict[str, int
     texts = gate.clean_metadata({name: getattr(memory, name) for name in ("tags", "category", "speaker", "heritage_chain")})
     memory = replace(memory, **texts, key=memory.key and gate.redact(memory.key), salt=context.ids.salt())  # type: ignore[arg-type]
     if memory.claim:
-        claim = gate.clean_metadata(memory.claim)
-        memory = replace(memory, claim=claim, claim_key=read_claim(claim, None).key)
+        claim = clean_claim(gate, read_claim(memory.claim, None))
+        columns = replace(claim, session_id=memory.session_id if memory.memory_type == MemoryType.SESSION else None).columns
+        memory = replace(memory, claim=columns["claim"], claim_key=claim.key)  # type: ignore[arg-type]
+        check_window(Window(start=memory.valid_from, end=memory.valid_until))
     memory = replace(memory, fingerprint=_print(owner, memory))
     if not model.visible(owner, memory.row()):  # also raises for what no store accepts
         raise InvalidInput("no agent could see it: it has no agent_id or no session_id", expected="both, as its type needs")

@@ -7,7 +7,7 @@ from typing import Any
 
 from memory_mesh.core import model
 from memory_mesh.core.audit import Entry
-from memory_mesh.core.claims import Outcome, Verdict, judge_trust, trust_of
+from memory_mesh.core.claims import Claim, Outcome, Verdict, judge_trust, trust_of
 from memory_mesh.core.errors import InvalidInput, shown
 from memory_mesh.core.intake import (
     Author,
@@ -36,7 +36,8 @@ from memory_mesh.flows.sightings import Sightings, retired_sightings
 from memory_mesh.flows.turns import number_turns
 
 NO_VERDICT = Verdict()
-_COMPARED = ("memory_type", "session_id", "valid_from", "valid_until")  # what claims are compared by, beside their values
+_WINDOW = ("valid_from", "valid_until")
+_COMPARED = ("memory_type", "session_id", "project", "claim", *_WINDOW)  # what claims are compared by
 
 
 def add(
@@ -258,7 +259,10 @@ def _repeated(batch: _Batch, item: Prepared, verdict: Verdict = NO_VERDICT) -> M
     if item.terms.quarantine or (item.claim and not batch.claims.merges(item.claim)):
         return None
     if verdict.outcome is Outcome.CORROBORATE:
-        return batch.memories[verdict.judgements[0].id]
+        # Only in the same scope: an agent's own words are not shown to others, nor is a shared memory counted as a private one.
+        same = (batch.memories[each.id] for each in verdict.judgements)
+        scope = (item.partition, item.draft.memory_type)
+        return next((memory for memory in same if (memory.partition, memory.memory_type) == scope), None)
     return batch.known(item)
 
 
@@ -414,11 +418,13 @@ def _plan_update(
     # The owner stays the same, also when another agent makes the change. A session_id in the metadata replaces the old one.
     owner = Reader(memory.user_id, memory.agent_id, None if "session_id" in metadata else memory.session_id)
     new = draft(memory.content if content is None else content, merged, owner, context.limits, context.gate())
+    merged_window = {name: new.columns[name] for name in _WINDOW}
     columns: dict[str, Any] = {name: value for name, value in new.columns.items() if _is_set(name, value, metadata)}
     columns |= {"content": new.content, "metadata": new.metadata}
     if _has(memory, columns):
         return Plan(memory)
-    claim = {"claim": memory.claim} if new.content == memory.content else {}
+    claim = {"claim": _moved_claim(memory, columns)} if new.content == memory.content else {}
+    columns |= claim
     new = replace(new, columns={**{name: getattr(memory, name) for name in new.columns}, **claim, **columns})
     columns["keywords"] = tokens(new.content, language=context.options.stemmer_language)
     columns["fingerprint"] = updated_print(memory.fingerprint, owner, new)
@@ -429,6 +435,8 @@ def _plan_update(
         vectors.embed(context, [new.content], data_version)
         columns |= {"vector": vectors[new.content].own, "pending": vectors[new.content].pending}
         columns |= {"claim": None, "claim_key": None, "corroborations": 1}  # another text may say something else
+        if memory.claim:
+            columns |= {name: merged_window[name] for name in _WINDOW}
     elif memory.claim:
         check_alone(context, replace(memory, **{name: columns[name] for name in _COMPARED if name in columns}))
     plan = plan_revision(context, memory, data_version, action="update", why=why, updated_at=iso(context.clock()), **columns)
@@ -436,6 +444,15 @@ def _plan_update(
     sightings = retired_sightings(context, memory, plan.answer)
     model_rows = vectors.model_rows(context) if vectors else []
     return replace(plan, puts=[*plan.puts, *model_rows, *passages, *sightings], deletes=deletes)
+
+
+def _moved_claim(memory: Memory, columns: dict[str, Any]) -> Value:
+    """Return the claim of a memory that an update may move to another session, or out of its session."""
+    if (claim := Claim.of(memory)) is None:
+        return memory.claim
+    moved = replace(memory, **{name: columns[name] for name in ("memory_type", "session_id") if name in columns})
+    session = moved.session_id if moved.memory_type == model.MemoryType.SESSION else None
+    return replace(claim, session_id=session).columns["claim"]
 
 
 def plan_passages(
@@ -465,4 +482,6 @@ def _is_set(name: str, value: Value, metadata: dict[str, Value]) -> bool:
     """Return whether the update sets this column; the others keep their values."""
     if name == "memory_type":
         return "type" in metadata
+    if name in _WINDOW:  # a claim, or what ended it, may have set another one than the metadata
+        return name in metadata
     return name in metadata or (value is not None and value != [])

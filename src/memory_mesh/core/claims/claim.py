@@ -7,7 +7,7 @@ from hashlib import sha256
 from memory_mesh.core.checks import nearest
 from memory_mesh.core.errors import InvalidInput, shown
 from memory_mesh.core.intake import normal_text
-from memory_mesh.core.model import Memory, Value, parse_time
+from memory_mesh.core.model import BY_NAME, Memory, Value, fault, parse_time
 
 SCOPES = ("global", "session")
 MAX_CHARS = 2_000  # of a subject, a predicate or a value
@@ -39,6 +39,7 @@ class Claim:
     value: str
     exclusive: bool = True
     session_id: str | None = None  # of a claim that holds in one session only
+    project: str | None = None  # that of its memory
     window: Window = Window()
     ended: bool = False  # it tells that the claim is no longer valid, from the end of its window on
 
@@ -74,7 +75,7 @@ class Claim:
         return cls(
             subject=str(stored.get("subject")), predicate=str(stored.get("predicate")), value=str(stored.get("value")),
             exclusive=stored.get("exclusive") is not False, session_id=None if session is None else str(session),
-            window=Window(start=memory.valid_from, end=memory.valid_until),
+            project=memory.project, window=Window(start=memory.valid_from, end=memory.valid_until),
         )  # fmt: skip
 
 
@@ -99,21 +100,35 @@ def read_claim(given: object, session_id: str | None) -> Claim:
 def read_window(given: Mapping[str, object]) -> Window:
     """Return the validity in `valid_from` and `valid_until`, or raise `InvalidInput` if it ends before it starts."""
     start, end = (None if (at := given.get(name)) is None else parse_time(at, name) for name in ("valid_from", "valid_until"))
-    if not _is_before(start, end):
-        what = f"valid_until {end} is before valid_from {start}"
+    return check_window(Window(start=start, end=end))
+
+
+def check_window(window: Window) -> Window:
+    """Return a window, or raise `InvalidInput` if it ends before it starts."""
+    if not _is_before(window.start, window.end):
+        what = f"valid_until {window.end} is before valid_from {window.start}"
         raise InvalidInput(what, expected="a window that ends after it starts")
-    return Window(start=start, end=end)
+    return window
 
 
 def _text(given: Mapping[str, object], name: str) -> str:
     value = given.get(name)
     if name == "value" and isinstance(value, bool | int | float):
-        value = str(value).lower() if isinstance(value, bool) else str(value)
+        value = str(value).lower() if isinstance(value, bool) else _digits(value)
     if not isinstance(value, str) or not value.strip():
         raise InvalidInput(f"claim.{name} is {shown(value)}", expected="a non-empty text")
+    if fault(BY_NAME["key"], value):
+        raise InvalidInput(f"claim.{name} is {shown(value)}", expected="text without NUL or half surrogate pairs")
     if len(value) > MAX_CHARS:
         raise InvalidInput(f"claim.{name} has {len(value):,} characters", expected=f"at most {MAX_CHARS:,}")
     return value
+
+
+def _digits(value: float) -> str:
+    try:
+        return str(value)
+    except ValueError:  # Python writes no integer of more than 4,300 digits
+        raise InvalidInput("claim.value is a number with too many digits", expected=f"at most {MAX_CHARS:,}") from None
 
 
 def _session(given: Mapping[str, object], session_id: str | None) -> str | None:
@@ -125,7 +140,7 @@ def _session(given: Mapping[str, object], session_id: str | None) -> str | None:
             raise InvalidInput("a claim of scope 'global' has a session_id", expected="scope 'session', or no session_id")
         return None
     own = given.get("session_id", session_id)
-    if not isinstance(own, str) or not own.strip():
+    if not isinstance(own, str) or not own.strip() or fault(BY_NAME["session_id"], own):
         remedy = "give claim.session_id, or use mesh.scoped(session_id=…)"
         raise InvalidInput("a claim of scope 'session' has no session", remedy=remedy)
     return own

@@ -106,7 +106,7 @@ def _judge_end(new: Claim, trust: float, known: Known, schema: Schema) -> Judgem
     old = known.claim
     open_ended = old.window.end is None or (new.window.end is not None and old.window.end > new.window.end)
     started = old.window.start is None or new.window.end is None or old.window.start <= new.window.end
-    if new.session_id != old.session_id or not _same_value(new, old, schema) or not (open_ended and started):
+    if _scope(new) != _scope(old) or not _same_value(new, old, schema) or not (open_ended and started):
         return None
     if trust >= known.trust:
         return Judgement(known.id, Outcome.END, f"{old.value} is no longer valid")
@@ -115,14 +115,21 @@ def _judge_end(new: Claim, trust: float, known: Known, schema: Schema) -> Judgem
 
 
 def _may_exclude(one: Claim, other: Claim, schema: Schema) -> bool:
-    """Apply the first four rules: several values allowed, not exclusive, never valid at the same time, different scopes."""
+    """Apply the first four rules: several values allowed, not exclusive, never valid at the same time, different scopes.
+
+    A project has its own deadline, so claims of different projects never exclude each other.
+    """
     if schema.cardinality == "multi":
         return False
     if not (one.exclusive and other.exclusive):
         return False
     if not one.window.overlaps(other.window):
         return False
-    return one.session_id == other.session_id
+    return _scope(one) == _scope(other)
+
+
+def _scope(claim: Claim) -> tuple[str | None, str | None]:
+    return claim.session_id, claim.project
 
 
 def _same_value(one: Claim, other: Claim, schema: Schema) -> bool:

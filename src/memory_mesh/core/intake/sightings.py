@@ -90,7 +90,8 @@ def keep_without(memory: Memory, rows: Sequence[Sighting], scope: Mapping[str, s
     own = Author.of(memory)
     if own.within(scope):  # it passes to the oldest sighting
         updates |= {name: getattr(left[0], name) for name in ("agent_id", "session_id", "metadata", "created_at")}
-        updates |= {name: columns[0][name] for name in _FROM_METADATA}
+        names = [name for name in _FROM_METADATA if not (memory.claim and name in ("valid_from", "valid_until"))]
+        updates |= {name: columns[0][name] for name in names}  # the window of a claim is that of the same claim
         if "content" in left[0].metadata:  # it said the same in other words
             metadata = dict(left[0].metadata)
             updates |= {"content": metadata.pop("content"), "metadata": metadata}
