@@ -40,6 +40,7 @@ ATTACKS = {
     "embedder": "'openai'", "embedding_url": "'https://theirs.example/v1'", "llm_provider": "'openai'",
     "llm_base_url": "'https://theirs.example/v1'", "llm_allow_local": "true", "llm_api_key": "'theirs'", "user_id": "'ana'",
     "skill_directories": "['skills']", "traces_dir": "'traces'", "enable_memory": "false", "lesson_retention_days": "1",
+    "decay_enabled": "true",
 }  # fmt: skip
 
 

@@ -16,7 +16,7 @@ from . import children
 from .children import Child, together, url
 from .sound import assert_sound
 
-JOBS = ("distillation", "retention", "reembedding", "compaction")
+JOBS = ("distillation", "decay", "retention", "reembedding", "compaction")
 FAILED = {"status": "error", "preventative_rule": "Refresh the token first."}
 
 

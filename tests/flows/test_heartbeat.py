@@ -22,7 +22,7 @@ from stores.files import prepare
 
 from .adding import add_many
 
-NAMES = ["guard", "distillation", "retention", "reembedding", "compaction"]
+NAMES = ["guard", "distillation", "decay", "retention", "reembedding", "compaction"]
 FAILED = {"status": "error", "error_pattern": "token_expired", "preventative_rule": "Refresh the token first."}
 LESSON: dict[str, object] = {
     "situation": "x", "error_pattern": "token_expired", "oversight": "x", "fix": "x",
@@ -78,6 +78,7 @@ def test_a_beat_does_what_is_due_and_tells_what_it_did(context: Context) -> None
     assert {run.job: run.detail for run in done.runs} == {
         "guard": "1 memories, 1 chains",
         "distillation": "1 candidates in 1 blocks: 1 learnt, 0 known",
+        "decay": "0 of 1 memories are weak",
         "retention": "0 lessons archived, 0 recall blocks removed",
         "reembedding": "no embedder is set",
         "compaction": "no deleted bytes are left in the files",
@@ -94,7 +95,7 @@ def test_in_a_day_of_hourly_beats_every_job_runs_as_often_as_it_should(context: 
             counts[job] += outcome == "done"
         pass_time(context, hours=1)
     assert 2 <= counts["distillation"] <= 4
-    assert counts == {"guard": 24, "distillation": 3, "retention": 1, "reembedding": 24, "compaction": 1}
+    assert counts == {"guard": 24, "distillation": 3, "decay": 1, "retention": 1, "reembedding": 24, "compaction": 1}
 
 
 @pytest.mark.req("MESH-139")
@@ -124,7 +125,7 @@ def test_named_jobs_run_alone_behind_the_guard(context: Context) -> None:
     assert outcomes(beat(context))["distillation"] == "done", "the others are still due"
 
 
-@pytest.mark.parametrize("jobs", [["decay"], ["guard", "x"], "guard", 5, [["guard"]], [None]], ids=repr)
+@pytest.mark.parametrize("jobs", [["decays"], ["guard", "x"], "guard", 5, [["guard"]], [None]], ids=repr)
 def test_a_job_that_is_unknown_is_refused_before_anything_runs(context: Context, jobs: object) -> None:
     with pytest.raises(InvalidInput, match=r"jobs is|unknown job") as refused:
         beat(context, jobs=jobs)  # type: ignore[arg-type]
@@ -158,7 +159,7 @@ def test_each_user_has_a_heartbeat_of_its_own(context: Context) -> None:
     nobody = replace(context, reader=Reader(None, "ann"))
     for one in (context, other, nobody):
         assert outcomes(beat(one))["distillation"] == "done"
-        assert len(log(one, limit=100)) == 5
+        assert len(log(one, limit=100)) == 6
     assert outcomes(beat(replace(context, reader=Reader("u", "bob"))))["distillation"] == "not due", "agents of a user share it"
 
 
@@ -443,7 +444,7 @@ def test_the_log_tells_the_latest_runs_newest_first(context: Context) -> None:
     assert [(run.job, str(run.outcome)) for run in runs] == [
         ("guard", "done"), ("reembedding", "done"), *((name, "done") for name in NAMES),
     ]  # fmt: skip
-    assert [run.began for run in runs] == ["2026-01-01T01:00:00.000Z"] * 2 + ["2026-01-01T00:00:00.000Z"] * 5
+    assert [run.began for run in runs] == ["2026-01-01T01:00:00.000Z"] * 2 + ["2026-01-01T00:00:00.000Z"] * 6
     assert log(context, limit=2) == runs[:2]
     with pytest.raises(InvalidInput):
         log(context, limit=0)
@@ -482,9 +483,9 @@ def test_a_record_that_somebody_spoilt_is_passed_over(context: Context) -> None:
 def test_a_lesson_not_seen_for_a_year_is_archived(context: Context) -> None:
     lesson = lessons.distill_lesson(context, LESSON)
     pass_time(context, hours=365 * DAY)
-    assert beat(context).runs[2].detail.startswith("0 lessons archived")
+    assert beat(context).runs[3].detail.startswith("0 lessons archived")
     pass_time(context, hours=DAY)
-    assert beat(context).runs[2].detail.startswith("1 lessons archived")
+    assert beat(context).runs[3].detail.startswith("1 lessons archived")
     assert memory(context, lesson.memory_id).status == "archived"
     assert lessons.query(context, "") == []
     latest = max((Block.of(row) for row in context.store.find(Kind.BLOCK)), key=lambda block: block.number)
@@ -561,7 +562,7 @@ def test_blocks_of_searches_are_removed_after_ninety_days(context: Context) -> N
         search(listening, Request(query="deploy"))
         usage.flush(listening)
     pass_time(context, hours=20 * DAY)
-    assert beat(context).runs[2].detail == "0 lessons archived, 1 recall blocks removed"
+    assert beat(context).runs[3].detail == "0 lessons archived, 1 recall blocks removed"
     assert beat(context).ok, "what is left is still a whole chain"
 
 
@@ -570,7 +571,7 @@ def test_memories_that_wait_for_a_vector_get_it(context: Context) -> None:
     (waiting,) = add_many(down, [("The deploy failed.", None)])
     assert memory(context, waiting.id).pending
     up = replace(context, embedder=HashingEmbedder())
-    assert beat(up).runs[3].detail == "1 memories embedded"
+    assert beat(up).runs[4].detail == "1 memories embedded"
     assert not memory(context, waiting.id).pending
     assert memory(context, waiting.id).vector
 
@@ -588,7 +589,7 @@ def test_a_beat_never_changes_the_model_of_a_store(context: Context) -> None:
     (kept,) = add_many(first, [("The deploy failed.", None)])
     vector = memory(context, kept.id).vector
     done = beat(second, force=True)
-    assert done.runs[3].detail == "the store has vectors of another model"
+    assert done.runs[4].detail == "the store has vectors of another model"
     assert (embed.store_model(context), memory(context, kept.id).vector) == ("hashing/256", vector)
     embed.reembed(second, lambda *_: None)
     assert embed.store_model(context) == "hashing/128", "who asks for it by name changes it"

@@ -92,7 +92,7 @@ def test_lessons_are_ordered_and_cut_as_asked(cli: Cli) -> None:
         (["distill", *FLAGS, "--confidence", "2"], "--confidence"),
         (["distill", *FLAGS, "--confidence", "sure"], "--confidence"),
         (["distill", *FLAGS, "--rule", ""], "preventative_rule"),
-        (["heartbeat", "--job", "decay"], "distillation"),
+        (["heartbeat", "--job", "decays"], "distillation"),
         (["heartbeat", "--every", "soon"], "--every"),
         (["heartbeat", "--watch", "--every", "0s"], "--every"),
         (["heartbeat", "--watch", "--every", "8"], "--every"),
@@ -169,12 +169,12 @@ def test_a_beat_tells_each_job_in_its_order(cli: Cli, monkeypatch: pytest.Monkey
     monkeypatch.setenv("MEMORY_MESH_ENABLE_WISDOM_DISTILLATION", "true")
     said = cli("heartbeat")
     assert said.code == 0
-    assert said.out.splitlines()[0] == "[MemoryMesh] Heartbeat: 5 done, 0 failed, 0 not run"
+    assert said.out.splitlines()[0] == "[MemoryMesh] Heartbeat: 6 done, 0 failed, 0 not run"
     assert [line.split()[0] for line in said.out.splitlines()[1:]] == [
-        "guard", "distillation", "retention", "reembedding", "compaction",
+        "guard", "distillation", "decay", "retention", "reembedding", "compaction",
     ]  # fmt: skip
     again = cli("heartbeat")
-    assert again.out.startswith("[MemoryMesh] Heartbeat: 1 done, 0 failed, 4 not run\n")
+    assert again.out.startswith("[MemoryMesh] Heartbeat: 1 done, 0 failed, 5 not run\n")
     assert cli("lessons").out.endswith("Watch the disk.  general\n")
     forced = json.loads(cli("heartbeat", "--force", "--job", "distillation", "--json").out)
     assert forced["ok"]
@@ -200,9 +200,9 @@ def test_where_the_guard_finds_damage_the_command_fails_and_says_where(cli: Cli,
     said = cli("heartbeat")
     assert said.code == 1
     assert said.out.startswith(
-        "[MemoryMesh] Heartbeat: 0 done, 5 failed, 0 not run\nguard         failed   block 1 of the chain "
+        "[MemoryMesh] Heartbeat: 0 done, 6 failed, 0 not run\nguard         failed   block 1 of the chain "
     )
-    assert said.out.count("blocked  the guard found damage") == 4
+    assert said.out.count("blocked  the guard found damage") == 5
     assert json.loads(cli("heartbeat", "--json").out)["ok"] is False
 
 
@@ -268,8 +268,8 @@ def test_a_watch_beats_until_it_is_interrupted(environ: dict[str, str], every: s
         assert process.stderr.read() == "[MemoryMesh Error] interrupted\n"
     assert process.returncode == 130
     heads = [line for line in lines if line.startswith("[MemoryMesh] Heartbeat: ")]
-    assert heads[0] == "[MemoryMesh] Heartbeat: 4 done, 0 failed, 1 not run\n"
-    assert heads[1:] == ["[MemoryMesh] Heartbeat: 1 done, 0 failed, 4 not run\n"] * (beats - 1)
+    assert heads[0] == "[MemoryMesh] Heartbeat: 5 done, 0 failed, 1 not run\n"
+    assert heads[1:] == ["[MemoryMesh] Heartbeat: 1 done, 0 failed, 5 not run\n"] * (beats - 1)
 
 
 def test_a_watch_ends_with_the_reader_of_its_pipe(environ: dict[str, str]) -> None:

@@ -32,6 +32,7 @@ from memory_mesh.interfaces import (
     render,
     skill_views,
     transfer_views,
+    upkeep_views,
     views,
 )
 from memory_mesh.interfaces import operation as operation_types
@@ -167,7 +168,7 @@ def test_every_method_view_and_handler_that_is_named_exists() -> None:
 
 
 def test_every_view_is_used() -> None:
-    every = (views, audit_views, graph_views, reflection_views, skill_views, transfer_views)
+    every = (views, audit_views, graph_views, reflection_views, skill_views, transfer_views, upkeep_views)
     modules = {module.__name__ for module in every}
     here = {name for name, one in vars(views).items() if isfunction(one) and one.__module__ in modules and name[0] != "_"}
     assert here == {operation.view for operation in OPERATIONS if operation.view}
@@ -263,7 +264,7 @@ def test_every_command_has_a_heading_and_examples_and_every_group_has_commands()
 
 def test_what_deletes_says_so() -> None:
     destructive = {operation.name for operation in OPERATIONS if operation.effect is Effect.DESTRUCTIVE}
-    assert destructive == {operation.name for operation in OPERATIONS if operation.name.startswith(("delete", "forget"))}
+    assert destructive == {operation.name for operation in OPERATIONS if operation.name.startswith(("decay", "delete", "forget"))}
 
 
 @pytest.mark.parametrize("operation", [one for one in OPERATIONS if one.exposed - {Interface.CLI}], ids=lambda one: one.name)

@@ -14,13 +14,16 @@ _AT_ONCE = 500
 Reason = Callable[[Memory], str | None]  # None: the memory stays
 
 
-def archive(context: Context, kind: Kind, ids: Iterable[str], reason: Reason) -> list[str]:
-    """Archive those of these memories or skills that are active and have a reason, and return their ids."""
-    archived = (commit(context, partial(_plan, context, kind, batch, reason)) for batch in batches(ids, _AT_ONCE))
+def archive(context: Context, kind: Kind, ids: Iterable[str], reason: Reason, *, action: str = "archive") -> list[str]:
+    """Archive those of these memories or skills that are active and have a reason, and return their ids.
+
+    The history records the action and the reason.
+    """
+    archived = (commit(context, partial(_plan, context, kind, batch, reason, action)) for batch in batches(ids, _AT_ONCE))
     return [id_ for batch in archived for id_ in batch]
 
 
-def _plan(context: Context, kind: Kind, ids: Sequence[str], reason: Reason) -> Plan[list[str]]:
+def _plan(context: Context, kind: Kind, ids: Sequence[str], reason: Reason, action: str) -> Plan[list[str]]:
     """Return the plan for one batch. What was erased, archived or changed meanwhile, so that it has no reason, stays as it is."""
     partitions = {row.partition for row in context.store.get(kind, ids).values()}
     seen = {name: context.store.version(name) for name in partitions}  # before the rows that are decided on
@@ -29,7 +32,7 @@ def _plan(context: Context, kind: Kind, ids: Sequence[str], reason: Reason) -> P
     for memory in map(Memory.of, intact(context, rows)):
         if memory.status == Status.ACTIVE and (why := reason(memory)):
             newer, change, entry = revisions.revise(
-                context, context.clock(), memory, action="archive", why=why, status=Status.ARCHIVED.value
+                context, context.clock(), memory, action=action, why=why, status=Status.ARCHIVED.value
             )
             puts += [newer.row(replaces=memory.revision), change]
             entries.append(entry)

@@ -49,12 +49,12 @@ _AUTHOR = ("agent_id", "session_id")  # the columns of a scope that the sighting
 
 def erase(context: Context, memory_ids: Sequence[str]) -> Erasure:
     """Erase these memories, and free their bytes. Ids that are unknown, or that the reader may not erase, are ignored."""
-    return _free(context, delete(context, memory_ids))
+    return free(context, delete(context, memory_ids))
 
 
 def erase_all(context: Context, scope: Mapping[str, str | None]) -> Erasure:
     """Erase what `delete_all` deletes, and free the bytes."""
-    return _free(context, delete_all(context, scope))
+    return free(context, delete_all(context, scope))
 
 
 def delete(context: Context, memory_ids: Sequence[str]) -> Erasure:
@@ -86,7 +86,8 @@ def delete_all(context: Context, scope: Mapping[str, str | None]) -> Erasure:
     return replace(proof, kept=tuple(dict.fromkeys(proof.kept)))
 
 
-def _free(context: Context, proof: Erasure) -> Erasure:
+def free(context: Context, proof: Erasure) -> Erasure:
+    """Free the bytes of an erasure, and return its proof."""
     # An earlier deletion may have left bytes too, also of these memories.
     pending = not proof.bytes_freed or context.file.has_deleted_bytes()
     return replace(proof, bytes_freed=context.store.compact()) if pending else proof

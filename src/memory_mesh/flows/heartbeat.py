@@ -17,7 +17,7 @@ from memory_mesh.core.errors import InvalidInput, MemoryMeshError, StoreBusy, St
 from memory_mesh.core.learning import MAX_STORED_RUNS, Heartbeat, JobRun, JobState, Outcome
 from memory_mesh.core.model import Compare, Head, Kind, Meta, equals, iso, millis
 from memory_mesh.core.ports import no_progress
-from memory_mesh.flows import audit, embed, lessons, signing
+from memory_mesh.flows import audit, decay, embed, lessons, signing
 from memory_mesh.flows.anchor import anchor_if_moved
 from memory_mesh.flows.chains import blocks as chain_blocks
 from memory_mesh.flows.chains import head_of
@@ -83,6 +83,14 @@ def _distill(context: Context) -> str:
     return lessons.summary(lessons.run_distillation(context))
 
 
+def _decay(context: Context) -> str:
+    found = decay.decay(context, dry_run=not context.options.decay_enabled)
+    links = f"{found.links} links to missing memories {'found' if found.dry_run else 'removed'}" if found.links else ""
+    hint = "; set decay_enabled to archive them" if found.archived else ""
+    done = f"{len(found.archived)} of {found.examined} memories {f'are weak{hint}' if found.dry_run else 'archived'}"
+    return ", ".join(filter(None, (done, links)))
+
+
 def _apply_retention(context: Context) -> str:
     archived = lessons.archive_old(context)
     pruned = audit.prune(context, older_than_days=context.options.recall_retention_days)
@@ -101,11 +109,11 @@ def _compact(context: Context) -> str:
     return "no deleted bytes are left in the files" if context.store.compact() else "the store is in use by others"
 
 
-# Decay and consolidation come between distillation and retention, with the graph face.
 JOBS = (
     Job("guard", 0, 0, guard),
     Job("anchor", 1, _HOUR, anchor_if_moved, lambda context: context.options.audit_anchor is not None, listed=False),
     Job("distillation", 1, 8 * _HOUR, _distill, lambda context: context.options.enable_wisdom_distillation),
+    Job("decay", 2, 24 * _HOUR, _decay),
     Job("retention", 4, 24 * _HOUR, _apply_retention),
     Job("reembedding", 5, _HOUR, _reembed),
     Job("compaction", 6, 24 * _HOUR, _compact),

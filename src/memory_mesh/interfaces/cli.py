@@ -187,7 +187,7 @@ def _form(values: Mapping[str, object]) -> Form:
 
 def _value(parameter: Parameter, given: list[str]) -> object:
     if parameter.kind is Kind.SWITCH:
-        return not parameter.default
+        return not (parameter.default if parameter.cli_default is None else parameter.cli_default)
     if parameter.kind is Kind.WORDS:
         return " ".join(given)
     return [read(parameter, text) for text in given] if parameter.repeated else read(parameter, given[-1])

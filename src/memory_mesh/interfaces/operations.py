@@ -116,10 +116,13 @@ _TOPIC = (
     Parameter("include_reflections", "also read earlier reflections", kind=Kind.SWITCH, default=False),
     _REPEATABLE,
 )
+_APPLY = Parameter(
+    "dry_run", "do it; without this it is only shown", kind=Kind.SWITCH, flag="--apply", default=False, cli_default=True
+)
 _JOBS = (
     Parameter(
         "jobs", "run this job only; may be repeated", flag="--job", metavar="NAME", repeated=True,
-        choices=_words("guard", "anchor", "distillation", "retention", "reembedding", "compaction"),
+        choices=_words("guard", "anchor", "distillation", "decay", "retention", "reembedding", "compaction"),
     ),
     Parameter("force", "run also what is not due", kind=Kind.SWITCH, default=False),
 )  # fmt: skip
@@ -509,6 +512,18 @@ OPERATIONS = (
         name="heartbeat-watch", handler="watch", aliases={Interface.CLI: "heartbeat --watch"}, effect=Effect.WRITE,
         summary="repeat until interrupted",
         parameters=(*_JOBS, Parameter("every", "the pause between two runs, with --watch", kind=Kind.DURATION, default=28_800)),
+    ),
+    Operation(
+        name="decay", method="graph.decay", view="decayed", heading=MAINTAIN, effect=Effect.DESTRUCTIVE, progress="bar",
+        summary="Show which memories of the user have become weak; with --apply archive them. Pinned ones and lessons stay.",
+        parameters=(
+            _APPLY, Parameter("delete", "erase the weakest for good instead", kind=Kind.SWITCH, default=False),
+        ),
+        examples=("decay", "decay --apply", "decay --apply --delete"),
+    ),
+    Operation(
+        name="unarchive", method="graph.unarchive", view="unarchived", heading=CHANGE, effect=Effect.WRITE,
+        summary="Make an archived memory active again.", parameters=(_MEMORY,), examples=(f"unarchive {_SAMPLE}",),
     ),
     Operation(
         name="reembed", method="reembed", view="reembedded", heading=MAINTAIN, effect=Effect.WRITE, progress="bar",

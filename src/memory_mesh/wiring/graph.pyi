@@ -9,6 +9,7 @@ from memory_mesh.core.graph import GraphResults
 from memory_mesh.core.intake import DEFAULT_CATEGORY, Metadata
 from memory_mesh.core.model import MIN_IMPORTANCE, ClaimConflict, Extraction, GivenTime, MemoryRecord, Status
 from memory_mesh.core.ports import Progress
+from memory_mesh.core.upkeep import Decayed
 from memory_mesh.faces.graph import MemoryGraph
 from memory_mesh.flows.graph import BATCH_SIZE, IMPORTANCE, Stored
 
@@ -216,4 +217,18 @@ class AsyncMemoryGraph:
 
         Each step has the time, the reason and the trust of both memories at that time. With `known_at`, the chain is told as it
         was known at a time. Raises `NotFound` for a memory of another user, and for one that was stored later.
+        """
+    async def decay(self, *, dry_run: bool = False, delete: bool = False, progress: Progress | None = None) -> Decayed:
+        """Archive the memories of this user, of all agents, that have become weak, and remove links to memories that are gone.
+
+        The strength of a memory is importance × max(0.1, 0.5^(age / 30 days)) × max(0.1, 0.5^(days since last use / 60)) × a
+        factor of its category, and a bonus for links and uses. Below 0.15 it is archived; `unarchive` brings it back. With
+        `delete`, those below 0.05 are erased for good instead, also those that decay archived earlier. Pinned memories and
+        lessons stay. With `dry_run` nothing is changed, and the result has the same counts.
+        """
+    async def unarchive(self, memory_id: str) -> MemoryRecord:
+        """Make an archived memory of this user active again, and return it. For decay, its age begins anew.
+
+        Raises `InvalidInput` if it is not archived, or if an active claim excludes it, and `NotFound` for a memory of another
+        user.
         """

@@ -1,0 +1,36 @@
+"""The methods of `mesh.graph` for the life of memories: decay, and back from the archive."""
+
+from typing import TYPE_CHECKING
+
+from memory_mesh.core.lazy import LazyModule
+from memory_mesh.core.model import MemoryRecord
+from memory_mesh.core.ports import Progress, as_progress
+from memory_mesh.core.upkeep import Decayed
+from memory_mesh.faces.handle import Handle
+
+if TYPE_CHECKING:
+    from memory_mesh.flows import decay as decaying
+else:
+    decaying = LazyModule("memory_mesh.flows.decay")
+
+
+class Lifecycle(Handle):
+    """A mesh whose memories fade unless they are used."""
+
+    def decay(self, *, dry_run: bool = False, delete: bool = False, progress: Progress | None = None) -> Decayed:
+        """Archive the memories of this user, of all agents, that have become weak, and remove links to memories that are gone.
+
+        The strength of a memory is importance × max(0.1, 0.5^(age / 30 days)) × max(0.1, 0.5^(days since last use / 60)) × a
+        factor of its category, and a bonus for links and uses. Below 0.15 it is archived; `unarchive` brings it back. With
+        `delete`, those below 0.05 are erased for good instead, also those that decay archived earlier. Pinned memories and
+        lessons stay. With `dry_run` nothing is changed, and the result has the same counts.
+        """
+        return decaying.decay(self._context(), dry_run=dry_run, delete=delete, progress=as_progress(progress))
+
+    def unarchive(self, memory_id: str) -> MemoryRecord:
+        """Make an archived memory of this user active again, and return it. For decay, its age begins anew.
+
+        Raises `InvalidInput` if it is not archived, or if an active claim excludes it, and `NotFound` for a memory of another
+        user.
+        """
+        return decaying.unarchive(self._context(), memory_id).record()

@@ -1,0 +1,27 @@
+"""Views of upkeep: what decay did or would do."""
+
+from dataclasses import asdict
+
+from memory_mesh.core.model import MemoryRecord
+from memory_mesh.core.upkeep import Decayed
+from memory_mesh.interfaces.render import NAME, Answer, counted
+from memory_mesh.interfaces.values import Call
+
+_MAX_IDS = 20
+
+
+def decayed(done: Decayed, call: Call) -> Answer:
+    """Render what was archived, erased and cleaned, and how to do it after a dry run."""
+    would = "Would archive" if done.dry_run else "Archived"
+    erased = f", {'erase' if done.dry_run else 'erased'} {len(done.erased)}" if done.erased else ""
+    links = f", {'remove' if done.dry_run else 'removed'} {counted(done.links, 'broken link')}" if done.links else ""
+    lines = [f"{NAME} {would} {len(done.archived)} of {counted(done.examined, 'memory')}{erased}{links}"]
+    shown = [*done.archived, *(f"{id_} (erased)" for id_ in done.erased)]
+    lines += shown[:_MAX_IDS] + ([f"… and {len(shown) - _MAX_IDS} more; --json shows all"] if len(shown) > _MAX_IDS else [])
+    if done.dry_run and (shown or done.links):
+        lines.append("Nothing was changed; add --apply to do it")
+    return Answer(text="\n".join(lines), data=asdict(done))
+
+
+def unarchived(memory: MemoryRecord, call: Call) -> Answer:
+    return Answer(text=f"{NAME} Record {memory.id} is {memory.status}", data=asdict(memory))
