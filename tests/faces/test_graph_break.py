@@ -71,6 +71,14 @@ def test_a_claim_moves_with_its_memory(house: House, mesh: MemoryMesh) -> None:
     assert house.sound()
 
 
+def test_an_update_by_another_agent_is_compared_with_the_claims_of_the_owner(house: House, mesh: MemoryMesh) -> None:
+    shared = mesh.graph.store("bob", "a", claim=home("Lisbon", valid_until="2012-01-01"), metadata=GLOBAL)
+    mesh.graph.store("bob", "b", claim=home("Rome", valid_from="2015-01-01"))
+    with pytest.raises(InvalidInput, match="excludes it"):
+        mesh.scoped(agent_id="ann").update(shared.id, metadata={"valid_until": None, "type": "agent"})
+    assert house.memory(shared.id).revision == 1
+
+
 # --- masks ---
 
 
@@ -141,6 +149,18 @@ def test_a_claim_valid_since_the_first_moment_supersedes_without_an_end(house: H
     assert (house.memory(old.id).status, house.memory(old.id).valid_until) == ("superseded", None)
 
 
+def test_what_is_said_again_after_it_ended_is_valid_again(house: House) -> None:
+    mesh = house.mesh(claims="auto")
+    first = mesh.add("Ana works at Acme.")
+    house.clock.advance(days=1)
+    mesh.add("Ana no longer works at Acme.")
+    house.clock.advance(days=1)
+    again, other = (mesh.add(text) for text in ("Ana works at Acme.", "Ana is employed by Acme."))
+    assert first.id != again.id == other.id
+    assert (house.memory(again.id).status, house.memory(again.id).valid_until) == ("active", None)
+    assert house.memory(first.id).valid_until, "the first time is over"
+
+
 # --- reviews, retries, erasures ---
 
 
@@ -181,12 +201,19 @@ def test_the_value_of_an_erased_claim_is_left_nowhere(house: House, mesh: Memory
 
 @pytest.mark.parametrize(
     "claim",
-    [home(10**5000), home("a\0b"), home("\ud800"), home("x", subject="\0"), home("x", scope="session", session_id="\ud800")],
-    ids=["huge number", "NUL", "half a surrogate pair", "NUL in the subject", "session"],
+    [
+        home(10**5000),
+        home("x", valid_from=10**5000),
+        home("a\0b"),
+        home("\ud800"),
+        home("x", subject="\0"),
+        home("x", scope="session", session_id="\ud800"),
+    ],
+    ids=["huge number", "huge time", "NUL", "half a surrogate pair", "NUL in the subject", "session"],
 )
 def test_a_claim_that_cannot_be_stored_is_refused_by_its_name(
     house: House, mesh: MemoryMesh, claim: Mapping[str, object]
 ) -> None:
-    with pytest.raises(InvalidInput, match=r"claim\.|of scope 'session'"):
+    with pytest.raises(InvalidInput, match=r"claim\.|of scope 'session'|valid_from"):
         mesh.graph.store("ann", "text", claim=claim)
     assert house.memories() == []

@@ -17,6 +17,7 @@ from memory_mesh.core.claims import (
     Outcome,
     Schemas,
     Verdict,
+    Window,
     check_window,
     judge,
     read_schemas,
@@ -31,6 +32,7 @@ from memory_mesh.core.model import (
     In,
     Kind,
     Memory,
+    Reader,
     Row,
     Status,
     all_of,
@@ -89,7 +91,12 @@ class Claims:
             schema = replace(schema, dedup_policy="store")
         same = [memories[id_] for id_ in self._by_key.get(claim.key, ()) if memories[id_].status in COMPARED]
         known = [Known(each.id, own, trust_of(each, ms).value) for each in same if (own := Claim.of(each))]
-        return judge(claim, trust, known, schema)
+        verdict = judge(claim, trust, known, schema)
+        if claim.window != Window():
+            return verdict
+        # A claim without a window says what is valid now, so it does not corroborate one that is over.
+        over = {each.id for each in same if each.valid_until and each.valid_until <= iso(ms)}
+        return Verdict(tuple(each for each in verdict.judgements if each.outcome != Outcome.CORROBORATE or each.id not in over))
 
     def merges(self, claim: Claim) -> bool:
         """Return whether a claim with the value of a stored one is counted there instead of stored."""
@@ -149,14 +156,14 @@ def find_claims(context: Context, keys: Iterable[str]) -> list[Memory]:
 
 
 def check_alone(context: Context, memory: Memory) -> None:
-    """Raise `InvalidInput` if the claim of a memory that is to be active would exclude that of another active memory."""
+    """Raise `InvalidInput` if the claim of a memory that is to be active would exclude another active one of its owner."""
     claim = Claim.of(memory)
     if claim is None:
         return
     check_window(claim.window)
     if memory.status not in COMPARED:
         return
-    others = Claims(context, [claim])
+    others = Claims(replace(context, reader=Reader(memory.user_id, memory.agent_id)), [claim])
     every = {other.id: other for other in others.stored if other.id != memory.id}
     itself = {memory.id: replace(memory, status=Status.ARCHIVED.value)}
     verdict = others.judge(claim, 1.0, {**every, **itself}, context.clock())

@@ -375,7 +375,8 @@ def update(
         if find_replayed(context, key, request):
             return Plan(memory)
         if memory.claim:  # it is compared with the claims in these
-            seen |= {name: context.store.version(name) for name in model.partitions(context.reader)}
+            owner = Reader(memory.user_id, memory.agent_id)
+            seen |= {name: context.store.version(name) for name in model.partitions(owner) if name not in seen}
         plan = _plan_update(context, memory, text, changed, why, vectors, current)
         receipt = receipt_rows(context, key, memory_id, request)
         # A receipt alone would survive a concurrent erasure, so the unchanged memory is written with it.

@@ -43,7 +43,7 @@ def parse_time(value: object, name: str) -> str:
         at = datetime.fromisoformat(text.strip())
         return _text(at.astimezone(UTC) if at.tzinfo else at.replace(tzinfo=UTC))
     except (ValueError, OverflowError):
-        found = f"{name} {str(value)[:60]!r} is not a time"
+        found = f"{name} {shown(value)} is not a time"
         raise InvalidInput(found, expected="ISO 8601, e.g. 2026-03-01T09:30:00Z") from None
 
 
