@@ -79,7 +79,7 @@ class Claims:
 
     def add(self, memory: Memory) -> None:
         """Compare later claims of this write with a new memory too."""
-        if memory.claim_key:
+        if memory.claim_key and memory.status in COMPARED:
             self._by_key[memory.claim_key][memory.id] = None
 
     def judge(self, claim: Claim, trust: float, memories: Mapping[str, Memory], ms: int, *, is_turn: bool = False) -> Verdict:
@@ -113,6 +113,8 @@ class Claims:
         for judgement in verdict.judgements:
             if not waits:  # a memory that waits for a review changes no other one
                 changed.apply(judgement)
+                if judgement.outcome is Outcome.SUPERSEDE:  # else a long batch about one subject takes quadratic time
+                    self._by_key[str(memories[judgement.id].claim_key)].pop(judgement.id, None)
             if judgement.outcome not in (Outcome.CORROBORATE, Outcome.END):
                 conflicts.append(_conflict(context, memory, memories[judgement.id], judgement, policy, waits=waits, ms=ms))
         return Effects(
