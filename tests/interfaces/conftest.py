@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from memory_mesh import MemoryMesh
 from memory_mesh.interfaces.main import run
 
 
@@ -86,3 +87,21 @@ def learnt(cli: Cli, *target: str) -> tuple[str, str]:
     skill = cli("ingest-skill", SKILL, "--metadata", '{"reliability": 0.1}', "--json", *target)
     lesson = cli("distill", *LESSON.split(), "--json", *target)
     return json.loads(skill.out)["id"], json.loads(lesson.out)["lesson_id"]
+
+
+def contested(value="600"):
+    """Store a claim and a less trusted one that excludes it. Return the ids of the quarantined memory and of the conflict."""
+    claim = {"subject": "Apollo", "predicate": "budget"}
+    with MemoryMesh() as mesh:
+        told = {"source": "user_explicit"}
+        mesh.graph.store("planner", "Apollo gets 500.", claim={**claim, "value": "500"}, provenance=told)
+        guess = mesh.graph.store("planner", f"Apollo gets {value}.", claim={**claim, "value": value})
+    return guess.id, guess.conflicts[0].id
+
+
+def archived():
+    """Store a memory and archive it. Return its id."""
+    with MemoryMesh() as mesh:
+        stored = mesh.graph.store("planner", "Old news.", quarantine=True)
+        mesh.graph.review_quarantine(stored.id, action="reject")
+    return stored.id

@@ -9,7 +9,7 @@ import pytest
 from memory_mesh import MemoryMesh
 from memory_mesh.interfaces.operations import COMMANDS
 
-from .conftest import learnt
+from .conftest import archived, contested, learnt
 
 ID = r"mem_\d+_[0-9a-f]{6}"
 
@@ -131,6 +131,7 @@ def test_stats_of_a_memory_that_is_switched_off_say_disconnected(cli, monkeypatc
 @pytest.mark.req("MESH-163")
 def test_the_first_line_of_every_command_bears_the_name(cli):
     id_ = cli("store", "--content", "The key rotates.").id
+    kept = cli("store", "--content", "The door is green.").id
     skill_id, lesson_id = learnt(cli)
     words = {
         "ingest-skill": ["--file", "skills/deploy.yamo"], "search-skills": ["deploy"], "list-skills": [], "sync-skills": [],
@@ -145,7 +146,8 @@ def test_the_first_line_of_every_command_bears_the_name(cli):
         "audit verify": [], "audit head": [], "audit log": [], "audit export": ["--out", "trail.jsonl"],
         "audit anchor": ["--to", "anchors"], "audit rekey": [],
         "backup": ["copy.db"], "export": ["--out", "memories.jsonl"], "import": ["memories.jsonl"],
-        "forget": ["--user", "ana", "--yes"],
+        "forget": ["--user", "ana", "--yes"], "review": ["--activate", contested()[0]], "quarantined": [], "conflicts": [],
+        "explain": [kept], "reinforce": [kept], "dispute": [kept], "decay": [], "unarchive": [archived()],
     }  # fmt: skip
     # The model commands and the migration have tests of their own; a completion script is read by a shell.
     assert words.keys() == COMMANDS.keys() - {"model status", "model fetch", "migrate", "completion"}

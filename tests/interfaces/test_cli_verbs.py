@@ -7,6 +7,7 @@ import shlex
 import shutil
 import sys
 from dataclasses import fields
+from datetime import UTC, datetime
 from functools import wraps
 from inspect import getmembers, isfunction
 from pathlib import Path
@@ -19,7 +20,7 @@ from memory_mesh.interfaces.operation import Kind
 from memory_mesh.interfaces.operations import COMMANDS, GROUPS, parameters
 from stores.v1_tables import make
 
-from .conftest import SKILL, learnt
+from .conftest import SKILL, archived, contested, learnt
 
 # Each with the reason why no command reaches it.
 UNREACHED = {
@@ -118,6 +119,18 @@ def test_every_method_of_the_mesh_is_reached_by_a_command(cli, reached):
     assert public(Mesh) - reached == set(UNREACHED)
 
 
+def reviewed(cli, line, id_):
+    """Return an example with ids of memories that can be reviewed, and the id that stands for the sample."""
+    if line.startswith(("review", "conflicts")):
+        id_, conflict = contested(f"{len(line)}00")
+        line = line.replace("conflict_1760000000000_3fa9c2", conflict)
+    if line.startswith("review --undo"):
+        cli("review", "--activate", id_)
+    if line.startswith("unarchive"):
+        id_ = archived()
+    return line.replace("--known-at 2026-01-31", f"--known-at {datetime.now(UTC).isoformat()}"), id_
+
+
 @pytest.mark.parametrize(
     "name", sorted(COMMANDS.keys() - {"model status", "model fetch", "migrate"})
 )  # they need a model, or old tables
@@ -150,6 +163,7 @@ def test_the_examples_in_the_help_run(cli, monkeypatch, name):
         typed_in = Path("memories.jsonl").read_text() if line.startswith("import") else "yes\n"
         typed_in = SKILL if line.startswith("ingest-skill") else typed_in
         monkeypatch.setattr(sys, "stdin", Keyboard(typed_in))
+        line, id_ = reviewed(cli, line, id_)
         typed = line.split(" < ")[0].split(" > ")[0].replace(ID, id_).replace("12:9ca0…", head)
         typed = re.sub(r"skill_\d\w+", skill_id, re.sub(r"lesson_\d\w+", lesson_id, typed))
         assert cli(*shlex.split(typed)).code == 0, line
