@@ -80,6 +80,7 @@ if TYPE_CHECKING:
     from memory_mesh.core.model import Sighting as Sighting
     from memory_mesh.core.search import CacheStats as CacheStats
     from memory_mesh.core.search import Explanation as Explanation
+    from memory_mesh.core.upkeep import Compressed as Compressed
     from memory_mesh.core.upkeep import Decayed as Decayed
     from memory_mesh.faces.graph import MemoryGraph as MemoryGraph
     from memory_mesh.faces.mesh import MemoryStats as MemoryStats
@@ -113,7 +114,7 @@ _NAMES = {
         "MemoryRecord Migration Passage Reembedded SearchResult Sighting"
     ),
     "core.search": "CacheStats Explanation",
-    "core.upkeep": "Decayed",
+    "core.upkeep": "Compressed Decayed",
     "faces.graph": "MemoryGraph",
     "faces.mesh": "MemoryStats",
     "flows.graph": "Stored",

@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from memory_mesh.core.claims import Claim, Window
+from memory_mesh.core.graph import link
 from memory_mesh.core.model import ClaimConflict, Kind, Memory, iso
 from memory_mesh.flows.context import Context
 
@@ -28,6 +29,13 @@ def change(context: Context, memory_id: str, **columns: Any) -> Memory:
     changed = replace(memory, **columns, revision=memory.revision + 1)
     context.store.apply([changed.row(replaces=memory.revision)])
     return read(context, memory_id)
+
+
+def connect(context: Context, one: Memory, other: Memory, link_type: str = "related") -> str:
+    """Store a link, and return its id."""
+    made = link(one, other, link_type, context.clock())
+    context.store.apply([made.row(one.partition)])
+    return made.id
 
 
 def read(context: Context, memory_id: str) -> Memory:

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from memory_mesh.core.errors import Cancelled, InvalidInput, NotFound
-from memory_mesh.core.graph import link
 from memory_mesh.core.model import Change, Key, Kind, Memory, Reader, Status, equals
 from memory_mesh.core.upkeep import Decayed
 from memory_mesh.flows import decay as decaying
@@ -17,7 +16,7 @@ from memory_mesh.flows.decay import decay, unarchive
 from memory_mesh.flows.review import reinforce
 from memory_mesh.testing.fakes import FakeClock
 
-from .claiming import change, claimed, read, stored
+from .claiming import change, claimed, connect, read, stored
 
 WEAK = {"weak", "weakest", "of bob"}
 
@@ -25,12 +24,6 @@ WEAK = {"weak", "weakest", "of bob"}
 def pass_days(context: Context, days: float) -> None:
     assert isinstance(context.clock, FakeClock)
     context.clock.advance(days=days)
-
-
-def connect(context: Context, one: Memory, other: Memory) -> str:
-    made = link(one, other, "related", context.clock())
-    context.store.apply([made.row(one.partition)])
-    return made.id
 
 
 def contents(context: Context) -> dict[str, Any]:

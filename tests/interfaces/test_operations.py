@@ -71,6 +71,7 @@ NO_OPERATION = {
 }
 # Parameters of methods that no entry offers, each with the reason.
 NO_PARAMETER = {
+    "graph.auto_compress method": "there is one",
     "session_id": "a flag of the target",
     "progress": "given by the interface",
     "use_cache": "a command has no earlier searches",

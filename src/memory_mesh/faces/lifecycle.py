@@ -1,17 +1,18 @@
-"""The methods of `mesh.graph` for the life of memories: decay, and back from the archive."""
+"""The methods of `mesh.graph` for the life of memories: decay, back from the archive, and digests."""
 
 from typing import TYPE_CHECKING
 
 from memory_mesh.core.lazy import LazyModule
 from memory_mesh.core.model import MemoryRecord
 from memory_mesh.core.ports import Progress, as_progress
-from memory_mesh.core.upkeep import Decayed
+from memory_mesh.core.upkeep import Compressed, Decayed
 from memory_mesh.faces.handle import Handle
 
 if TYPE_CHECKING:
+    from memory_mesh.flows import compress
     from memory_mesh.flows import decay as decaying
 else:
-    decaying = LazyModule("memory_mesh.flows.decay")
+    compress, decaying = LazyModule("memory_mesh.flows.compress"), LazyModule("memory_mesh.flows.decay")
 
 
 class Lifecycle(Handle):
@@ -34,3 +35,19 @@ class Lifecycle(Handle):
         user.
         """
         return decaying.unarchive(self._context(), memory_id).record()
+
+    def auto_compress(
+        self, *, max_digests: int = 5, min_cluster_size: int = 3, archive_originals: bool = False, agent: str | None = None,
+        method: str = "extractive", progress: Progress | None = None,
+    ) -> Compressed:  # fmt: skip
+        """Store digests of the largest groups of linked memories of this user, of all agents or of one.
+
+        A digest quotes the main sentences of its sources and adds nothing. It has the category `digest`, their highest
+        importance, all their tags and links of the type `digest_of`, is seen by those who see them, and is trusted no more than
+        the least trusted one. What has a digest is not digested again. The originals stay active; with `archive_originals`,
+        those that have a digest are archived, except pinned ones. `extractive` is the only method.
+        """
+        return compress.auto_compress(
+            self._context(), max_digests=max_digests, min_cluster_size=min_cluster_size, archive_originals=archive_originals,
+            agent=agent, method=method, progress=as_progress(progress),
+        )  # fmt: skip

@@ -77,21 +77,21 @@ def reflect(
     if replayed := receipts.find_replayed(context, key, request):
         return _result(context, require_memory(context, replayed), None)
     memories, found = _find(context, task)
-    drawn = _with_contradictions(context, _draw(context, task, found), memories)
+    drawn = _with_contradictions(context, draw(context, task, found), memories)
     if not drawn.statements:
         about = f"no memory is relevant to {shown(task.topic)}" if task.topic else "there is no memory to reflect on"
         nothing = "the memories found have no sentence to quote" if found else about
         return ReflectionResult(topic=task.topic, note=f"{nothing}; nothing was stored")
     sources = [memory for memory in memories if memory.id in drawn.sources]
-    given = _as_text(context, task, found, drawn, sources)
+    given = as_text(context, task, found, drawn, sources)
     prepared, vectors = prepare(context, [given], request=request)[0], Vectors()
 
     def decide() -> Plan[Memory]:
         if replayed := receipts.find_replayed(context, key, request):
             return Plan(require_memory(context, replayed, any_reader=True))
         seen = {name: context.store.version(name) for name in model.partitions(context.reader)}
-        _check_sources(context, sources)
-        plan = _store(context, task, prepared, sources, drawn.sources, vectors)
+        check_sources(context, sources)
+        plan = plan_reflection(context, task, prepared, sources, drawn.sources, vectors)
         receipt = receipts.receipt_rows(context, key, plan.answer.id, request)
         return Plan(plan.answer, [*plan.puts, *receipt], seen=seen if plan.puts or receipt else {})
 
@@ -118,7 +118,7 @@ def _find(context: Context, task: Task) -> tuple[list[Memory], list[SourceText]]
         where = all_of(where, Compare("memory_type", "<>", MemoryType.REFLECTION))
     if task.topic is None:
         memories = search.get_all(context, limit=task.lookback, where=where)
-        return memories, [_source_text(memory, 1.0) for memory in memories]
+        return memories, [source_text(memory, 1.0) for memory in memories]
     filter_ = None if task.include_reflections else "memory_type <> 'reflection'"  # for the audit chain
     request = search.Request(query=task.topic, limit=task.lookback, mode="recall", where=where, filter=filter_)
     results = search.search(context, request, use_cache=False)
@@ -130,10 +130,10 @@ def _find(context: Context, task: Task) -> tuple[list[Memory], list[SourceText]]
     every = [Memory.of(rows[id_]) for id_ in scores if id_ in rows]
     fractions = {one.id: len(topic.intersection(one.keywords)) / max(len(topic), 1) for one in every}
     memories = [one for one in every if one.id in relevant or fractions[one.id] >= _MIN_FRACTION]
-    return memories, [_source_text(memory, max(scores[memory.id], fractions[memory.id])) for memory in memories]
+    return memories, [source_text(memory, max(scores[memory.id], fractions[memory.id])) for memory in memories]
 
 
-def _source_text(memory: Memory, relevance: float) -> SourceText:
+def source_text(memory: Memory, relevance: float) -> SourceText:
     # What a reflection quotes of a reflection are the words of that one's sources.
     derived = memory.sources if memory.memory_type == MemoryType.REFLECTION else []
     return SourceText(
@@ -142,7 +142,7 @@ def _source_text(memory: Memory, relevance: float) -> SourceText:
     )  # fmt: skip
 
 
-def _check_sources(context: Context, sources: Sequence[Memory]) -> None:
+def check_sources(context: Context, sources: Sequence[Memory]) -> None:
     """Raise `StoreBusy` if a source was erased, changed or hidden since it was read."""
     readable = search.is_readable(context, (Status.ACTIVE,), ANYTHING)
     rows = context.store.get(Kind.MEMORY, [source.id for source in sources])
@@ -155,7 +155,7 @@ def _check_sources(context: Context, sources: Sequence[Memory]) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Drawn:
+class Drawn:
     """The statements, and the memories whose words they may have: of a language model, all that it read."""
 
     statements: Sequence[Statement]
@@ -164,7 +164,7 @@ class _Drawn:
     note: str | None = None  # why the language model was not used
 
 
-def _draw(context: Context, task: Task, found: Sequence[SourceText]) -> _Drawn:
+def draw(context: Context, task: Task, found: Sequence[SourceText]) -> Drawn:
     """Return the statements of the language model, or sentences of the memories.
 
     A sentence that contains instructions to a model is left out: agents read reflections as their own beliefs.
@@ -181,10 +181,10 @@ def _draw(context: Context, task: Task, found: Sequence[SourceText]) -> _Drawn:
             note = f"sentences are quoted, because {error.what}"
     language = context.options.stemmer_language
     quoted = learning.extract(clean, max_statements=task.max_statements, topic=task.topic, language=language)
-    return _Drawn(statements=quoted, sources=frozenset(id_ for one in quoted for id_ in one.sources), note=note)
+    return Drawn(statements=quoted, sources=frozenset(id_ for one in quoted for id_ in one.sources), note=note)
 
 
-def _with_contradictions(context: Context, drawn: _Drawn, memories: Sequence[Memory]) -> _Drawn:
+def _with_contradictions(context: Context, drawn: Drawn, memories: Sequence[Memory]) -> Drawn:
     """Return the same with a statement for each pair of memories whose claims exclude each other."""
     claiming = [memory for memory in memories if memory.claim]
     if len(claiming) < 2:
@@ -202,7 +202,7 @@ def _with_contradictions(context: Context, drawn: _Drawn, memories: Sequence[Mem
     )
 
 
-def _ask(context: Context, chat: ChatModel, task: Task, found: Sequence[SourceText]) -> _Drawn:
+def _ask(context: Context, chat: ChatModel, task: Task, found: Sequence[SourceText]) -> Drawn:
     """Return the statements of the language model, which reads as many memories as its input has room for."""
     from memory_mesh.core.prompts import reflection as prompt
     from memory_mesh.core.safety.injection import detect
@@ -231,13 +231,14 @@ def _ask(context: Context, chat: ChatModel, task: Task, found: Sequence[SourceTe
         )
         for text, cited in read
     ]
-    return _Drawn(statements=statements, sources=frozenset(id_ for one in found[:room] for id_ in one.sources), method="model")
+    return Drawn(statements=statements, sources=frozenset(id_ for one in found[:room] for id_ in one.sources), method="model")
 
 
 # --- storing ---
 
 
-def _as_text(context: Context, task: Task, found: Sequence[SourceText], drawn: _Drawn, sources: Sequence[Memory]) -> NewText:
+def as_text(context: Context, task: Task, found: Sequence[SourceText], drawn: Drawn, sources: Sequence[Memory]) -> NewText:
+    """Return a reflection as a text to store."""
     statements, language = drawn.statements, context.options.stemmer_language
     quoted = [one for one in statements if not one.contradiction]
     metadata: dict[str, Value] = {
@@ -252,7 +253,7 @@ def _as_text(context: Context, task: Task, found: Sequence[SourceText], drawn: _
     return NewText(learning.render(statements), metadata, learning.least_trust(trusts))
 
 
-def _store(
+def plan_reflection(
     context: Context, task: Task, prepared: Prepared, sources: Sequence[Memory], source_ids: frozenset[str], vectors: Vectors
 ) -> Plan[Memory]:
     """Return the plan that stores a reflection. An earlier one that says the same is kept instead; others on the same topic are

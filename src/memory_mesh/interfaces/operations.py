@@ -522,6 +522,17 @@ OPERATIONS = (
         examples=("decay", "decay --apply", "decay --apply --delete"),
     ),
     Operation(
+        name="compress", method="graph.auto_compress", view="compressed", heading=MAINTAIN, effect=Effect.WRITE, progress="bar",
+        summary="Store digests of the largest groups of linked memories: their main sentences, with links to the originals.",
+        parameters=(
+            Parameter("max_digests", "the maximum number of digests", kind=Kind.INTEGER, default=5),
+            Parameter("min_cluster_size", "the smallest group", kind=Kind.INTEGER, default=3),
+            Parameter("archive_originals", "archive what has a digest, except pinned ones", kind=Kind.SWITCH, default=False),
+            Parameter("agent", "only memories of this agent", metavar="NAME"),
+        ),
+        examples=("compress", "compress --max-digests 20 --archive-originals"),
+    ),
+    Operation(
         name="unarchive", method="graph.unarchive", view="unarchived", heading=CHANGE, effect=Effect.WRITE,
         summary="Make an archived memory active again.", parameters=(_MEMORY,), examples=(f"unarchive {_SAMPLE}",),
     ),

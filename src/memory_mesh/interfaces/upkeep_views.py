@@ -1,10 +1,10 @@
-"""Views of upkeep: what decay did or would do."""
+"""Views of upkeep: what decay and compression did."""
 
 from dataclasses import asdict
 
 from memory_mesh.core.model import MemoryRecord
-from memory_mesh.core.upkeep import Decayed
-from memory_mesh.interfaces.render import NAME, Answer, counted
+from memory_mesh.core.upkeep import Compressed, Decayed
+from memory_mesh.interfaces.render import NAME, Answer, counted, one_line, preview
 from memory_mesh.interfaces.values import Call
 
 _MAX_IDS = 20
@@ -20,6 +20,14 @@ def decayed(done: Decayed, call: Call) -> Answer:
     lines += shown[:_MAX_IDS] + ([f"… and {len(shown) - _MAX_IDS} more; --json shows all"] if len(shown) > _MAX_IDS else [])
     if done.dry_run and (shown or done.links):
         lines.append("Nothing was changed; add --apply to do it")
+    return Answer(text="\n".join(lines), data=asdict(done))
+
+
+def compressed(done: Compressed, call: Call) -> Answer:
+    """Render the digests, and what was archived."""
+    archived = f", archived {counted(len(done.archived), 'memory')}" if done.archived else ""
+    lines = [f"{NAME} Stored {counted(len(done.digests), 'digest')}{archived}"]
+    lines += [f"{one.id} of {len(one.sources)}: {preview(one_line(one.content))}" for one in done.digests]
     return Answer(text="\n".join(lines), data=asdict(done))
 
 

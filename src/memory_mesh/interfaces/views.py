@@ -1,7 +1,7 @@
 """Views: each renders the result of one operation of the table as an `Answer`, with a text and the data for JSON.
 
 Those of the audit trail are in `audit_views`, of feedback, reviews and explanations in `graph_views`, of reflections and heritage
-in `reflection_views`, of skills in `skill_views`, of backups and exports in `transfer_views`, of decay in `upkeep_views`.
+in `reflection_views`, of skills in `skill_views`, of backups and exports in `transfer_views`, of upkeep in `upkeep_views`.
 """
 
 import json
@@ -46,7 +46,7 @@ from memory_mesh.interfaces.skill_views import (  # noqa: F401  (found by name)
     skills_synced,
 )
 from memory_mesh.interfaces.transfer_views import backed_up, forgotten, memories_exported  # noqa: F401  (found by name)
-from memory_mesh.interfaces.upkeep_views import decayed, unarchived  # noqa: F401  (found by name)
+from memory_mesh.interfaces.upkeep_views import compressed, decayed, unarchived  # noqa: F401  (found by name)
 from memory_mesh.interfaces.values import Call
 
 _MAX_GONE_LINES = 20

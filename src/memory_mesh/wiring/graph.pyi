@@ -9,7 +9,7 @@ from memory_mesh.core.graph import GraphResults
 from memory_mesh.core.intake import DEFAULT_CATEGORY, Metadata
 from memory_mesh.core.model import MIN_IMPORTANCE, ClaimConflict, Extraction, GivenTime, MemoryRecord, Status
 from memory_mesh.core.ports import Progress
-from memory_mesh.core.upkeep import Decayed
+from memory_mesh.core.upkeep import Compressed, Decayed
 from memory_mesh.faces.graph import MemoryGraph
 from memory_mesh.flows.graph import BATCH_SIZE, IMPORTANCE, Stored
 
@@ -231,4 +231,21 @@ class AsyncMemoryGraph:
 
         Raises `InvalidInput` if it is not archived, or if an active claim excludes it, and `NotFound` for a memory of another
         user.
+        """
+    async def auto_compress(
+        self,
+        *,
+        max_digests: int = 5,
+        min_cluster_size: int = 3,
+        archive_originals: bool = False,
+        agent: str | None = None,
+        method: str = "extractive",
+        progress: Progress | None = None,
+    ) -> Compressed:
+        """Store digests of the largest groups of linked memories of this user, of all agents or of one.
+
+        A digest quotes the main sentences of its sources and adds nothing. It has the category `digest`, their highest
+        importance, all their tags and links of the type `digest_of`, is seen by those who see them, and is trusted no more than
+        the least trusted one. What has a digest is not digested again. The originals stay active; with `archive_originals`,
+        those that have a digest are archived, except pinned ones. `extractive` is the only method.
         """

@@ -1,11 +1,9 @@
 """The strength of a memory: it fades with age and disuse, and more slowly after each spaced reinforcement."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from math import exp2
 
 from memory_mesh.core.model import UNKNOWN_IMPORTANCE, Change, Memory, millis
-from memory_mesh.core.reprs import short_repr
 
 ARCHIVE_BELOW, ERASE_BELOW = 0.15, 0.05
 AGE_HALF_LIFE, TOUCH_HALF_LIFE = 30.0, 60.0  # days
@@ -13,19 +11,6 @@ REINFORCED, UNARCHIVED = "reinforce", "unarchive"  # the changes that make a mem
 _FACTORS = {"decision": 1.3, "preference": 1.4, "insight": 1.1}
 _FLOOR = 0.1  # of each fading factor
 _DAY_MS = 24 * 60 * 60 * 1000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Decayed:
-    """What decay did, or with `dry_run` would do."""
-
-    __repr__ = short_repr
-
-    examined: int = 0
-    archived: tuple[str, ...] = ()
-    erased: tuple[str, ...] = ()  # what was derived from these alone is erased with them
-    links: int = 0  # removed, because one of their memories is gone
-    dry_run: bool = False
 
 
 def strength(
