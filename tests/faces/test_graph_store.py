@@ -270,6 +270,8 @@ def test_a_batch_is_embedded_in_calls_of_its_size_and_stored_as_a_whole_or_not(h
     before = len(house.memories())
     with pytest.raises(InvalidInput, match=r"item 1: claim\.value"):
         mesh.graph.store_many("ann", [{"text": "fine 1"}, {"text": "bad 2", "claim": home("")}])
+    with pytest.raises(InvalidInput, match="item 0: text is missing"):
+        mesh.graph.store_many("ann", [{"claim": home("Rome")}])
     for bad in (0, "4", 1.5):
         with pytest.raises(InvalidInput, match="embedding_batch_size"):
             mesh.graph.store_many("ann", ["x 1"], embedding_batch_size=bad)  # type: ignore[arg-type]

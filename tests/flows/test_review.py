@@ -262,6 +262,8 @@ def test_a_conflict_must_be_known_pending_and_about_a_memory_that_waits(context:
             resolve_conflict(context, one.id, wrong)
     with pytest.raises(InvalidInput, match="one of pending, resolved"):
         conflicts(context, "open")
+    with pytest.raises(InvalidInput, match="reason is 5"):
+        resolve_conflict(context, one.id, "new", 5)  # type: ignore[arg-type]
     change(context, new.id, status="archived")
     with pytest.raises(InvalidInput, match="is archived by now"):
         resolve_conflict(context, one.id, "new")
@@ -327,7 +329,7 @@ def test_undoing_restores_every_status_and_conflict_and_can_be_decided_anew(cont
     restored = conflict_row(context, one.id)
     assert (restored.status, restored.detail, done.memory.status) == ("pending", one.detail, QUARANTINED)
     assert context.store.find(Kind.LINK) == []
-    with pytest.raises(InvalidInput, match="or its decision was undone"):
+    with pytest.raises(InvalidInput, match="no review decision about"):
         undo_review(context, new.id)
     assert review_quarantine(context, new.id, "activate").memory.status == "active"
 

@@ -1,7 +1,7 @@
 """A memory under review: what is read about it, and what a decision changes.
 
-Whoever reviews may not be the agent that stored a memory, so reviews act for its owner, for any agent of the same user. The
-history and the audit chain name the agent that decided.
+A review acts for the owner of the memory, and any agent of the same user may call it. The history and the audit chain name the
+agent that decided.
 """
 
 from dataclasses import dataclass, field, replace
@@ -10,7 +10,9 @@ from typing import Any
 from memory_mesh.core.audit import Entry
 from memory_mesh.core.claims import Claim, excludes
 from memory_mesh.core.claims.reviews import KEEP, Reviewed
+from memory_mesh.core.errors import InvalidInput, shown
 from memory_mesh.core.model import (
+    BY_NAME,
     ClaimConflict,
     Key,
     Kind,
@@ -20,6 +22,7 @@ from memory_mesh.core.model import (
     Value,
     change_id,
     equals,
+    fault,
     iso,
     partitions,
 )
@@ -51,8 +54,8 @@ class Case:
     @classmethod
     def read(cls, context: Context, memory_id: str, reason: str | None = None) -> "Case":
         """Read a memory of the user, its conflicts, and the versions of the partitions with the claims that may exclude it."""
-        if reason is not None:
-            check_texts(why=reason)
+        if reason is not None and fault(BY_NAME["why"], reason):
+            raise InvalidInput(f"reason is {shown(reason)}", expected="text without NUL or half surrogate pairs")
         masked = context.gate().redact(reason) if reason else None
         seen: dict[str, int] = {}
         memory = read_own(context, memory_id, seen)

@@ -171,7 +171,7 @@ def check_alone(context: Context, memory: Memory) -> None:
     verdict = others.judge(claim, 1.0, {**every, **itself}, context.clock())
     if excluding := verdict.of(Outcome.QUARANTINE, Outcome.SUPERSEDE):
         what = f"the claim of {shown(excluding[0].id)} excludes it"
-        raise InvalidInput(what, remedy="store the change with graph.store, which decides between them, or review that memory")
+        raise InvalidInput(what, remedy="store the change as a new memory, which is compared with it")
 
 
 @dataclass(slots=True)

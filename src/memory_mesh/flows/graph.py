@@ -76,20 +76,21 @@ class NewMemory:
                     near = nearest(str(name), known)
                     remedy = f"did you mean {near!r}?" if near else f"the keys are {', '.join(known)}"
                     raise InvalidInput(f"unknown key {shown(name)}", remedy=remedy)
-            return cls(**{"text": None, **given})
+            if "text" not in given:
+                raise InvalidInput("text is missing", expected="a mapping with text and the options of store")
+            return cls(**given)
 
     def checked(self, *, item: int | None = None, evolves: bool = False) -> NewText:
         """Return the text to store, or raise `InvalidInput`."""
         with numbered("item", item):
-            for name in ("quarantine",):
-                if not isinstance(value := getattr(self, name), bool):
-                    raise InvalidInput(f"{name} is {shown(value)}", expected="True or False")
+            if not isinstance(self.quarantine, bool):
+                raise InvalidInput(f"quarantine is {shown(self.quarantine)}", expected="True or False")
             _one_of("on_conflict", self.on_conflict, ON_CONFLICT)
             if self.claims is not None:
                 _one_of("claims", self.claims, ("auto", "off"))
             provenance = _provenance(self.provenance)
             terms = Terms(
-                claim=self.claim, claims=None if self.claims is None else str(self.claims), quarantine=self.quarantine is True,
+                claim=self.claim, claims=None if self.claims is None else str(self.claims), quarantine=self.quarantine,
                 keep_active=self.on_conflict == "keep_active", links=True, evolves=evolves,
             )  # fmt: skip
             return NewText(self.text, self._metadata(provenance), base_trust(provenance), item=item, terms=terms)

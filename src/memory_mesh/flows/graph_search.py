@@ -139,7 +139,7 @@ class _Options:
 
 def _statuses(given: Request) -> tuple[str, ...]:
     """Return the statuses to search. Archived memories are returned only if `status_filter` names them."""
-    named = search.known_statuses(given.status_filter)
+    named = search.known_statuses(given.status_filter, "status_filter")
     added = {
         Status.SUPERSEDED: given.include_superseded, Status.DISPUTED: given.include_disputed,
         Status.QUARANTINED: given.include_quarantined, Status.ACTIVE: False,

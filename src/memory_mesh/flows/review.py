@@ -94,7 +94,7 @@ def review_quarantine(context: Context, memory_id: str, action: object, reason: 
     def decide() -> Plan[Reviewed]:
         case = Case.read(context, memory_id, reason)
         if case.memory.status != Status.QUARANTINED:
-            remedy = "list_quarantined lists the memories that wait for a review"
+            remedy = "`memory-mesh quarantined` or `graph.list_quarantined` shows what waits for a review"
             raise InvalidInput(f"{memory_id} is {case.memory.status}, not quarantined", remedy=remedy)
         return _DECISIONS[chosen](case)
 
@@ -123,14 +123,20 @@ def resolve_conflict(context: Context, conflict_id: str, keep: object, reason: s
     def decide() -> Plan[Reviewed]:
         row = context.store.get(Kind.CONFLICT, [conflict_id]).get(conflict_id)
         if row is None or row.value("user_id") != context.reader.user_id:
-            raise NotFound(f"no conflict {shown(conflict_id, max_length=80)}", remedy="conflicts() lists them")
+            raise NotFound(
+                f"no conflict {shown(conflict_id, max_length=80)}",
+                remedy="`memory-mesh conflicts` or `graph.conflicts` lists them",
+            )
         conflict = ClaimConflict.of(row)
         if conflict.status != "pending":
             how = conflict.detail.get("resolution")
-            raise InvalidInput(f"{conflict_id} is resolved already: {how}", remedy="undo_review takes a decision back")
+            remedy = "`memory-mesh review --undo` or `graph.undo_review` takes the decision back"
+            raise InvalidInput(f"{conflict_id} is resolved already: {how}", remedy=remedy)
         case = Case.read(context, conflict.ref, reason)
         if case.memory.status not in (*COMPARED, Status.QUARANTINED):
-            raise InvalidInput(f"{conflict.ref} is {case.memory.status} by now", remedy="store it again to claim it again")
+            raise InvalidInput(
+                f"{conflict.ref} is {case.memory.status} by now", remedy="store the claim again if it is valid again"
+            )
         if chosen != "both":
             return _DECISIONS["activate" if chosen == "new" else "reject"](case)
         return _keep_both(case, conflict.target)

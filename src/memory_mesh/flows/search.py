@@ -81,9 +81,9 @@ def is_readable(context: Context, statuses: Sequence[str], where: Where, *, at: 
     return test
 
 
-def known_statuses(statuses: Sequence[str]) -> tuple[str, ...]:
+def known_statuses(statuses: Sequence[str], name: str = "status") -> tuple[str, ...]:
     """Return the statuses, or raise InvalidInput if one of them does not exist."""
-    given = listed("status", statuses, expected=f"a list of {_STATUSES}")
+    given = listed(name, statuses, expected=f"a list of {_STATUSES}")
     for status in given:
         if not isinstance(status, str) or status not in _KNOWN_STATUSES:
             raise InvalidInput(f"unknown status {shown(status)}", expected=f"one of {_STATUSES}")

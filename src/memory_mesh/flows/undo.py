@@ -21,7 +21,9 @@ def undo_review(context: Context, memory_id: str) -> Reviewed:
         changes = _changes(context, memory_id)
         decision = next((one for one in reversed(_in_force(changes)) if one.action in ACTIONS), None)
         if decision is None:
-            raise InvalidInput(f"no review decided about {memory_id}, or its decision was undone", expected="a decision to undo")
+            raise InvalidInput(
+                f"there is no review decision about {memory_id} to undo", remedy="`memory-mesh history` shows its changes"
+            )
         others = _others(case, decision)
         for memory in (case.memory, *others):
             before = _before(context, memory, decision.id)
@@ -69,7 +71,7 @@ def _before(context: Context, memory: Memory, decision: str) -> dict[str, Any]:
     for later in (one for one in changes if made and one.number > made.number):
         if touched := sorted(before.keys() & later.before.keys()):
             what = f"{memory.id} was changed since: {touched[0]} by {later.action} at {later.created_at}"
-            raise InvalidInput(f"the decision cannot be undone: {what}", remedy="decide about it again")
+            raise InvalidInput(f"the decision cannot be undone: {what}", remedy="`memory-mesh history` shows its changes")
     return before
 
 

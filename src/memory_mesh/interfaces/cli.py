@@ -205,10 +205,11 @@ def _refuse_unused(command: str, entry: Operation, values: Mapping[str, object])
     """Raise `InvalidInput` for a flag of another variant of the command: it would have no effect."""
     words = {other.name: {other.switch, *(one.word for one in other.parameters)} for other in COMMANDS[command]}
     for word in values.keys() - words[entry.name]:
-        for other in COMMANDS[command]:
-            if word in words[other.name]:
-                needs = f"needs {other.switch}" if other.switch not in ("", word) else f"cannot be used with {entry.switch}"
-                raise InvalidInput(f"{word} {needs}", remedy=f"see memory-mesh {command} --help")
+        switches = [other.switch for other in COMMANDS[command] if word in words[other.name]]
+        if switches:
+            own = {"", word}.intersection(switches)
+            needs = f"cannot be used with {entry.switch}" if own else f"needs {' or '.join(switches)}"
+            raise InvalidInput(f"{word} {needs}", remedy=f"see memory-mesh {command} --help")
 
 
 def _arguments(entry: Operation, values: Mapping[str, object]) -> dict[str, object]:

@@ -111,10 +111,10 @@ def share(stage: Stage) -> Iterator[str]:
 
 
 def agree(stage: Stage) -> Iterator[str]:
-    graph, told = stage.planner.graph, {"source": "user_explicit"}
-    old = graph.store("planner", "Ana works at Acme.", claims="auto", provenance=told)
-    new = graph.store("planner", "Ana works at Globex now.", claims="auto", provenance=told)
-    yield f"planner is told “{old.memory.content}”, and later “{new.memory.content}”"
+    graph, by_user = stage.planner.graph, {"source": "user_explicit"}
+    old = graph.store("planner", "Ana works at Acme.", claims="auto", provenance=by_user)
+    new = graph.store("planner", "Ana works at Globex now.", claims="auto", provenance=by_user)
+    yield f"the user tells planner “{old.memory.content}”, and later “{new.memory.content}”"
     query = "where does Ana work?"
     found = [result.content for result in stage.planner.search(query, limit=1)] == [new.memory.content]
     yield _check(found and new.supersedes == [old.id], f"the newer claim supersedes the older one: {_best(stage.planner, query)}")

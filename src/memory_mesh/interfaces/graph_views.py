@@ -38,7 +38,7 @@ def conflicts(found: Sequence[ClaimConflict], call: Call) -> Answer:
     status = call.arguments.get("status", "pending")
     lines = [f"{NAME} {counted(len(found), f'{status} conflict')}"]
     for one in found:
-        how = one_line(f"{one.detail.get('resolution')}: {one.detail.get('reason') or 'no reason given'}")
+        how = one_line(": ".join(str(one.detail[name]) for name in ("resolution", "reason") if one.detail.get(name)))
         lines += [one.id, f"  new       {one.ref}", f"  existing  {one.target}", f"  why       {one_line(one.why or 'unknown')}"]
         lines += [f"  resolved  {how}"] if one.status == "resolved" else []
     if found and status == "pending":

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
 
+from memory_mesh.core.claims.reviews import MemoryExplanation
 from memory_mesh.core.errors import MemoryMeshError, NotFound
 from memory_mesh.core.model import ClaimConflict, Status
 from memory_mesh.interfaces.graph_views import claim_lines, explanation_lines, reviewed
@@ -20,7 +21,7 @@ _CHOICES = {"a": "activate", "r": "reject", "b": "keep_both", "s": "skip", "u": 
 _WORDS = {**_CHOICES, **{word: word for word in _CHOICES.values()}, "both": "keep_both"}
 _PAST = {"activate": "activated", "reject": "rejected", "keep_both": "kept both"}
 _KEEP = {"activate": "new", "reject": "existing", "keep_both": "both"}
-_QUESTION = "[a]ctivate  [r]eject  keep [b]oth  [s]kip  [u]ndo  [q]uit, and a reason behind it: "
+_QUESTION = "[a]ctivate  [r]eject  keep [b]oth  [s]kip  [u]ndo  [q]uit  (and a reason): "
 _HOW = "Decide with: memory-mesh review --activate ID, --reject ID or --keep-both ID, and --reason TEXT"
 
 
@@ -53,18 +54,17 @@ def listed(graph: "MemoryGraph", items: list[Item]) -> Answer:
     lines, data = [f"{NAME} {counted(len(items), 'memory')} to review"], []
     for item in items:
         found = graph.explain_memory(item.memory_id)
-        lines += ["", *described(graph, item)]
+        lines += ["", *described(graph, found)]
         data.append({"memory": asdict(found.memory), "trust": found.trust.value, "excluded_by": list(found.excluded_by),
                      "conflicts": [asdict(one) for one in found.conflicts if one.status == "pending"]})  # fmt: skip
     text = "\n".join([*lines, *(["", _HOW] if items else [])])
     return Answer(text=text, data={"count": len(items), "waiting": data}, rows="waiting")
 
 
-def described(graph: "MemoryGraph", item: Item) -> Iterator[str]:
+def described(graph: "MemoryGraph", found: MemoryExplanation) -> Iterator[str]:
     """Yield what a decision is about: the memory with its trust, and each memory that it excludes with its own."""
-    found = graph.explain_memory(item.memory_id)
     yield from (line.removeprefix(f"{NAME} ") for line in explanation_lines(found))
-    pending = [one.target for one in found.conflicts if one.status == "pending" and one.ref == item.memory_id]
+    pending = [one.target for one in found.conflicts if one.status == "pending" and one.ref == found.memory.id]
     for id_ in dict.fromkeys([*pending, *found.excluded_by]):
         other = graph.explain_memory(id_)
         yield ""
@@ -103,10 +103,10 @@ class Dialogue:
     def _item(self, at: int) -> int | None:
         """Show an item and ask until an answer is understood and done. Return the position to go on with; None to end."""
         item, place = self.items[at], f"{NAME} {at + 1} of {len(self.items)}"
-        if not self._waits(item):
+        if (found := self._waiting(item)) is None:
             _say(f"\n{place}: {item.memory_id} was decided or erased meanwhile")
             return at + 1
-        _say("\n".join(["", place, *described(self.graph, item)]))
+        _say("\n".join(["", place, *described(self.graph, found)]))
         while True:
             word, _, reason = self.ask(_QUESTION).strip().partition(" ")
             action = _WORDS.get(word.lower())
@@ -125,13 +125,15 @@ class Dialogue:
         undo = self._done and _WORDS.get(self.ask("That was the last one: [u]ndo or [q]uit: ").strip().lower()) == "undo"
         return self._undo(len(self.items)) if undo else None
 
-    def _waits(self, item: Item) -> bool:
+    def _waiting(self, item: Item) -> MemoryExplanation | None:
+        """Return the explanation of a memory that still waits for a review; None if it was decided or erased."""
         try:
             found = self.graph.explain_memory(item.memory_id)
         except NotFound:
-            return False
+            return None
         pending = {one.id for one in found.conflicts if one.status == "pending"}
-        return item.conflict.id in pending if item.conflict else found.status == Status.QUARANTINED
+        waits = item.conflict.id in pending if item.conflict else found.status == Status.QUARANTINED
+        return found if waits else None
 
     def _act(self, at: int, action: str, reason: str | None) -> int:
         item = self.items[at]

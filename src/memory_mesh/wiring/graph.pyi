@@ -209,14 +209,14 @@ class AsyncMemoryGraph:
         """Explain a memory of this user: its trust in parts, claim, status, links, conflicts, provenance and supersessions.
 
         Any agent of the user may call this. What the owner of the memory cannot see is left out. `valid` of the result says
-        whether the memory was valid at the time `as_of`, or is now. With `known_at`, everything is told as it was known at a
-        time. Raises `NotFound` for a memory of another user, and for one that was stored later.
+        whether the memory was valid at the time `as_of`, or is now. With `known_at`, everything is as it was known at a time.
+        Raises `NotFound` for a memory of another user, and for one that was stored later.
         """
     async def explain_supersession(self, memory_id: str, *, known_at: GivenTime | None = None) -> tuple[Supersession, ...]:
         """Return the chain of supersessions that a memory of this user is part of, oldest first.
 
-        Each step has the time, the reason and the trust of both memories at that time. With `known_at`, the chain is told as it
-        was known at a time. Raises `NotFound` for a memory of another user, and for one that was stored later.
+        Each step has the time, the reason and the trust of both memories at that time. With `known_at`, the chain is as it was
+        known at a time. Raises `NotFound` for a memory of another user, and for one that was stored later.
         """
     async def decay(self, *, dry_run: bool = False, delete: bool = False, progress: Progress | None = None) -> Decayed:
         """Archive the memories of this user, of all agents, that have become weak, and remove links to memories that are gone.

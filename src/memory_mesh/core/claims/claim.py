@@ -41,7 +41,7 @@ class Claim:
     session_id: str | None = None  # of a claim that holds in one session only
     project: str | None = None  # that of its memory
     window: Window = Window()
-    ended: bool = False  # it tells that the claim is no longer valid, from the end of its window on
+    ended: bool = False  # the claim is no longer valid after the end of its window
 
     @property
     def key(self) -> str:
