@@ -81,6 +81,7 @@ if TYPE_CHECKING:
     from memory_mesh.core.search import CacheStats as CacheStats
     from memory_mesh.core.search import Explanation as Explanation
     from memory_mesh.core.upkeep import Compressed as Compressed
+    from memory_mesh.core.upkeep import Consolidated as Consolidated
     from memory_mesh.core.upkeep import Decayed as Decayed
     from memory_mesh.faces.graph import MemoryGraph as MemoryGraph
     from memory_mesh.faces.mesh import MemoryStats as MemoryStats
@@ -114,7 +115,7 @@ _NAMES = {
         "MemoryRecord Migration Passage Reembedded SearchResult Sighting"
     ),
     "core.search": "CacheStats Explanation",
-    "core.upkeep": "Compressed Decayed",
+    "core.upkeep": "Compressed Consolidated Decayed",
     "faces.graph": "MemoryGraph",
     "faces.mesh": "MemoryStats",
     "flows.graph": "Stored",

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from memory_mesh import MemoryMesh, MemoryRecord
-from memory_mesh.core.intake.similar import is_near_duplicate, says_the_same
+from memory_mesh.core.intake.similar import is_near_duplicate, same_words, says_the_same
 
 PAIRS = Path(__file__).parents[1] / "data" / "near_duplicates.txt"
 
@@ -51,6 +51,7 @@ def test_no_pair_that_differs_in_meaning_is_merged_however_similar_the_vectors()
 @pytest.mark.req("MESH-101")
 def test_most_pairs_that_say_the_same_are_merged_in_both_directions() -> None:
     merged = [pair for _, *pair in SAME if says_the_same(*pair)]
+    assert [pair for pair in merged if same_words(pair[0]) != same_words(pair[1])] == []  # consolidation compares no others
     assert [pair for pair in merged if not says_the_same(*pair[::-1])] == []
     assert len(merged) / len(SAME) >= 0.9
 

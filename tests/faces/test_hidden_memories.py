@@ -152,7 +152,7 @@ WRITES = {
     "distill_lesson distill insert_heritage heartbeat heartbeat_log ingest_skill sync_skills update_skill_reliability "
     "prune_skills",
     "graph": "init close scoped store store_many evolve extract ingest reinforce dispute review_quarantine resolve_conflict "
-    "undo_review decay unarchive auto_compress",
+    "undo_review decay unarchive auto_compress consolidate",
     "manager": "init close scoped initialize capture_interaction health_check dispose",
 }
 

@@ -1,18 +1,20 @@
-"""The methods of `mesh.graph` for the life of memories: decay, back from the archive, and digests."""
+"""The methods of `mesh.graph` for the life of memories: decay, back from the archive, digests and consolidation."""
 
 from typing import TYPE_CHECKING
 
 from memory_mesh.core.lazy import LazyModule
 from memory_mesh.core.model import MemoryRecord
 from memory_mesh.core.ports import Progress, as_progress
-from memory_mesh.core.upkeep import Compressed, Decayed
+from memory_mesh.core.upkeep import Compressed, Consolidated, Decayed
 from memory_mesh.faces.handle import Handle
 
 if TYPE_CHECKING:
     from memory_mesh.flows import compress
+    from memory_mesh.flows import consolidate as consolidating
     from memory_mesh.flows import decay as decaying
 else:
-    compress, decaying = LazyModule("memory_mesh.flows.compress"), LazyModule("memory_mesh.flows.decay")
+    names = ("compress", "consolidate", "decay")
+    compress, consolidating, decaying = (LazyModule(f"memory_mesh.flows.{name}") for name in names)
 
 
 class Lifecycle(Handle):
@@ -50,4 +52,23 @@ class Lifecycle(Handle):
         return compress.auto_compress(
             self._context(), max_digests=max_digests, min_cluster_size=min_cluster_size, archive_originals=archive_originals,
             agent=agent, method=method, progress=as_progress(progress),
+        )  # fmt: skip
+
+    def consolidate(
+        self, *, dry_run: bool = False, max_digests: int = 5, min_cluster_size: int = 3, progress: Progress | None = None
+    ) -> Consolidated:
+        """Tidy up the memories of this user, of all agents, in five phases, and return what each of them did.
+
+        dedupe: of memories of one scope that say the same (a cosine of at least 0.95, and the same words but for articles,
+        polite words and the like) the more trusted one stays, the earlier one at a tie, and supersedes the other.
+        contradictions: active claims that exclude each other meet the rules and policies of `store`. corroboration: a memory
+        that one from another source repeats (a cosine from 0.90 to 0.95) is corroborated. compress: groups wholly older than 30
+        days get a digest. prune: memories superseded over 90 days ago, and those that are too weak, are archived.
+
+        With `dry_run` nothing is changed; each phase says what it would do if it came first. A second run changes nothing, and
+        continues one that was interrupted.
+        """
+        return consolidating.consolidate(
+            self._context(), dry_run=dry_run, max_digests=max_digests, min_cluster_size=min_cluster_size,
+            progress=as_progress(progress),
         )  # fmt: skip

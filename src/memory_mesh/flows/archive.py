@@ -14,23 +14,26 @@ _AT_ONCE = 500
 Reason = Callable[[Memory], str | None]  # None: the memory stays
 
 
-def archive(context: Context, kind: Kind, ids: Iterable[str], reason: Reason, *, action: str = "archive") -> list[str]:
-    """Archive those of these memories or skills that are active and have a reason, and return their ids.
+def archive(
+    context: Context, kind: Kind, ids: Iterable[str], reason: Reason, *, action: str = "archive", status: Status = Status.ACTIVE,
+) -> list[str]:  # fmt: skip
+    """Archive those of these memories or skills that are active, or have another status, and have a reason, and return their ids.
 
     The history records the action and the reason.
     """
-    archived = (commit(context, partial(_plan, context, kind, batch, reason, action)) for batch in batches(ids, _AT_ONCE))
+    plan = partial(_plan, context, kind, reason=reason, action=action, status=status)
+    archived = (commit(context, partial(plan, batch)) for batch in batches(ids, _AT_ONCE))
     return [id_ for batch in archived for id_ in batch]
 
 
-def _plan(context: Context, kind: Kind, ids: Sequence[str], reason: Reason, action: str) -> Plan[list[str]]:
+def _plan(context: Context, kind: Kind, ids: Sequence[str], *, reason: Reason, action: str, status: Status) -> Plan[list[str]]:
     """Return the plan for one batch. What was erased, archived or changed meanwhile, so that it has no reason, stays as it is."""
     partitions = {row.partition for row in context.store.get(kind, ids).values()}
     seen = {name: context.store.version(name) for name in partitions}  # before the rows that are decided on
     rows = (row for row in context.store.get(kind, ids).values() if row.partition in seen)
     archived, puts, entries = list[str](), list[Row](), list[Entry]()
     for memory in map(Memory.of, intact(context, rows)):
-        if memory.status == Status.ACTIVE and (why := reason(memory)):
+        if memory.status == status and (why := reason(memory)):
             newer, change, entry = revisions.revise(
                 context, context.clock(), memory, action=action, why=why, status=Status.ARCHIVED.value
             )

@@ -61,7 +61,7 @@ def auto_compress(
     digests: list[Memory] = []
     for cluster in find_clusters(context, min_size=size, agent=agent):
         check_cancelled()
-        if digest := _digest(context, cluster):
+        if digest := digest_cluster(context, cluster):
             digests.append(digest)
             progress("digesting", len(digests), most)
         if len(digests) == most:
@@ -96,12 +96,12 @@ def _scopes(context: Context, agent: str | None) -> dict[str, tuple[Reach, Reade
         for memory in map(Memory.of, intact(context, context.store.get(Kind.MEMORY, batch).values())):
             ends = [end for end in (memory.valid_until, memory.expires_at) if end]
             if memory.memory_type not in _SKIPPED and all(end >= moment for end in ends):
-                scope = _scope(context, memory)
+                scope = scope_of(context, memory)
                 scopes[memory.id] = kept.setdefault(scope, scope)
     return scopes
 
 
-def _scope(context: Context, memory: Memory) -> tuple[Reach, Reader]:
+def scope_of(context: Context, memory: Memory) -> tuple[Reach, Reader]:
     """Return how widely a memory is seen, and who writes a digest of it: its agent, or for a global one the caller."""
     reach = reach_of(memory.memory_type, memory.reach)
     agent = context.reader.agent_id if reach is Reach.GLOBAL else memory.agent_id
@@ -130,11 +130,11 @@ def _links(context: Context, targets: Sequence[str] | None = None) -> Iterator[L
         yield from map(Link.of, context.store.get(Kind.LINK, batch).values())
 
 
-def _digest(context: Context, ids: Sequence[str]) -> Memory | None:
+def digest_cluster(context: Context, ids: Sequence[str]) -> Memory | None:
     """Store the digest of a cluster. Return None if there is no sentence to quote, or if another process made one."""
     rows = context.store.get(Kind.MEMORY, ids)
     sources = [Memory.of(row) for row in intact(context, rows.values())]
-    owner = replace(context, reader=_scope(context, sources[0])[1], chat=None)
+    owner = replace(context, reader=scope_of(context, sources[0])[1], chat=None)
     task = replace(SYNTHESIZE, max_statements=min(SYNTHESIZE.max_statements, ceil(len(sources) / 2)))
     found = [source_text(memory, 1.0) for memory in sources]
     drawn = draw(owner, task, found)

@@ -32,7 +32,7 @@ def find_similar(context: Context, vector: Vector | None, *, size: int = _CANDID
     rough = sorted(zip(pool.signals["vectors"], pool.ids, strict=True), key=lambda pair: -pair[0])[:size]
     stored = context.store.get(Kind.MEMORY, [id_ for _, id_ in rough])
     rows = [row for row in stored.values() if model.visible(context.reader, row) and row.value("status") == Status.ACTIVE]
-    pairs = [(Memory.of(row), _cosine(vector, row.vector)) for row in intact(context, rows)]
+    pairs = [(Memory.of(row), cosine(vector, row.vector)) for row in intact(context, rows)]
     return sorted(pairs, key=lambda pair: (-pair[1], pair[0].id))
 
 
@@ -85,7 +85,7 @@ def _incoming(context: Context, targets: set[str]) -> defaultdict[str, list[Link
     return found
 
 
-def _cosine(one: Vector | None, other: Vector | None) -> float:
+def cosine(one: Vector | None, other: Vector | None) -> float:
     """Return the cosine of two vectors; 0 without one of them, or if they are of different models."""
     if one is None or other is None or one.model != other.model:
         return 0.0

@@ -21,7 +21,6 @@ from memory_mesh.core.model import (
     Link,
     Memory,
     MemoryType,
-    Or,
     Reader,
     Status,
     all_of,
@@ -68,7 +67,7 @@ def decay(context: Context, *, dry_run: object = False, delete: object = False, 
     if dry_run:
         return Decayed(examined=examined, archived=(*fading,), erased=(*doomed,), links=len(links), dry_run=True)
     removed = sum(commit(context, partial(_plan_links, context, batch)) for batch in batches(links, _AT_ONCE))
-    archived = _archive(context, fading, progress)
+    archived = archive_weak(context, fading, progress)
     return Decayed(examined=examined, archived=tuple(archived), erased=_erase(context, doomed, progress), links=removed)
 
 
@@ -147,8 +146,9 @@ def _count_links(context: Context, memories: Sequence[Memory]) -> Mapping[str, i
     """Return how many other memories each one is linked with, in either direction."""
     linked: defaultdict[str, set[str]] = defaultdict(set)
     ids = tuple(memory.id for memory in memories)
-    where = Or((In("ref", ids), In("target", ids)))
-    for link in _without_broken(context, map(Link.of, context.store.find(Kind.LINK, where) if ids else ())):
+    # Each of the two queries uses an index; one query with an `Or` reads every link.
+    rows = [row for end in ("ref", "target") for row in context.store.find(Kind.LINK, In(end, ids))] if ids else []
+    for link in _without_broken(context, map(Link.of, rows)):
         linked[link.ref].add(link.target)
         linked[link.target].add(link.ref)
     return defaultdict(int, {id_: len(others) for id_, others in linked.items()})
@@ -188,7 +188,9 @@ def _plan_links(context: Context, ids: Sequence[str]) -> Plan[int]:
 # --- writing ---
 
 
-def _archive(context: Context, weak: Mapping[str, Weak], progress: Progress) -> list[str]:
+def archive_weak(context: Context, weak: Mapping[str, Weak], progress: Progress = no_progress) -> list[str]:
+    """Archive weak memories that were not changed or used since they were judged, and return their ids."""
+
     def reason(memory: Memory) -> str | None:
         judged = weak[memory.id]
         return f"strength {judged.strength:.3f}" if _is_as_judged(context, memory, judged) else None

@@ -522,6 +522,16 @@ OPERATIONS = (
         examples=("decay", "decay --apply", "decay --apply --delete"),
     ),
     Operation(
+        name="consolidate", method="graph.consolidate", view="consolidated", heading=MAINTAIN, effect=Effect.WRITE,
+        progress="bar",
+        summary="Show what to tidy up: duplicates, contradictions, old groups, outdated memories; with --apply do it.",
+        parameters=(
+            _APPLY, Parameter("max_digests", "the maximum number of digests", kind=Kind.INTEGER, default=5),
+            Parameter("min_cluster_size", "the smallest group that gets a digest", kind=Kind.INTEGER, default=3),
+        ),
+        examples=("consolidate", "consolidate --apply"),
+    ),
+    Operation(
         name="compress", method="graph.auto_compress", view="compressed", heading=MAINTAIN, effect=Effect.WRITE, progress="bar",
         summary="Store digests of the largest groups of linked memories: their main sentences, with links to the originals.",
         parameters=(

@@ -3,7 +3,7 @@
 from dataclasses import asdict
 
 from memory_mesh.core.model import MemoryRecord
-from memory_mesh.core.upkeep import Compressed, Decayed
+from memory_mesh.core.upkeep import Compressed, Consolidated, Decayed
 from memory_mesh.interfaces.render import NAME, Answer, counted, one_line, preview
 from memory_mesh.interfaces.values import Call
 
@@ -29,6 +29,21 @@ def compressed(done: Compressed, call: Call) -> Answer:
     lines = [f"{NAME} Stored {counted(len(done.digests), 'digest')}{archived}"]
     lines += [f"{one.id} of {len(one.sources)}: {preview(one_line(one.content))}" for one in done.digests]
     return Answer(text="\n".join(lines), data=asdict(done))
+
+
+def consolidated(done: Consolidated, call: Call) -> Answer:
+    """Render the steps of each phase, and how to do them after a dry run."""
+    data = asdict(done)
+    phases = {name: steps for name, steps in data.items() if name != "dry_run"}
+    total = sum(map(len, phases.values()))
+    lines = [f"{NAME} {'Would make' if done.dry_run else 'Made'} {counted(total, 'change')}"]
+    for name, steps in phases.items():
+        lines.append(f"{name}: {len(steps)}")
+        lines += [f"  {one['action']} {one['memory_id'] or 'new'}: {one_line(one['why'])}" for one in steps[:_MAX_IDS]]
+        lines += [f"  … and {len(steps) - _MAX_IDS} more; --json shows all"] if len(steps) > _MAX_IDS else []
+    if done.dry_run and total:
+        lines.append("Nothing was changed; add --apply to do it")
+    return Answer(text="\n".join(lines), data=data)
 
 
 def unarchived(memory: MemoryRecord, call: Call) -> Answer:

@@ -9,7 +9,7 @@ from memory_mesh.core.graph import GraphResults
 from memory_mesh.core.intake import DEFAULT_CATEGORY, Metadata
 from memory_mesh.core.model import MIN_IMPORTANCE, ClaimConflict, Extraction, GivenTime, MemoryRecord, Status
 from memory_mesh.core.ports import Progress
-from memory_mesh.core.upkeep import Compressed, Decayed
+from memory_mesh.core.upkeep import Compressed, Consolidated, Decayed
 from memory_mesh.faces.graph import MemoryGraph
 from memory_mesh.flows.graph import BATCH_SIZE, IMPORTANCE, Stored
 
@@ -248,4 +248,18 @@ class AsyncMemoryGraph:
         importance, all their tags and links of the type `digest_of`, is seen by those who see them, and is trusted no more than
         the least trusted one. What has a digest is not digested again. The originals stay active; with `archive_originals`,
         those that have a digest are archived, except pinned ones. `extractive` is the only method.
+        """
+    async def consolidate(
+        self, *, dry_run: bool = False, max_digests: int = 5, min_cluster_size: int = 3, progress: Progress | None = None
+    ) -> Consolidated:
+        """Tidy up the memories of this user, of all agents, in five phases, and return what each of them did.
+
+        dedupe: of memories of one scope that say the same (a cosine of at least 0.95, and the same words but for articles,
+        polite words and the like) the more trusted one stays, the earlier one at a tie, and supersedes the other.
+        contradictions: active claims that exclude each other meet the rules and policies of `store`. corroboration: a memory
+        that one from another source repeats (a cosine from 0.90 to 0.95) is corroborated. compress: groups wholly older than 30
+        days get a digest. prune: memories superseded over 90 days ago, and those that are too weak, are archived.
+
+        With `dry_run` nothing is changed; each phase says what it would do if it came first. A second run changes nothing, and
+        continues one that was interrupted.
         """

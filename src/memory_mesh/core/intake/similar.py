@@ -93,6 +93,11 @@ def says_the_same(one: str, other: str) -> bool:
     return len(first) == len(second) and all(map(_is_same_sentence, first, second))
 
 
+def same_words(text: str) -> tuple[str, ...]:
+    """Return the words of a text that carry meaning, sorted. Texts that say the same have the same words."""
+    return tuple(sorted(chain(*_sentences(text)))) or tuple(text.split())
+
+
 def _is_same_sentence(one: Sequence[str], other: Sequence[str]) -> bool:
     short = len(one) == len(other) <= _MAX_MOVED
     return one == other or (short and any(_is_moved(one, other, at) for at in range(1, len(one))))

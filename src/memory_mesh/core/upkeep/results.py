@@ -27,3 +27,27 @@ class Compressed:
 
     digests: tuple[MemoryRecord, ...] = ()
     archived: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One change of a consolidation: what is done to a memory, because of another one, and why."""
+
+    action: str  # supersede, quarantine, keep_both, corroborate, digest or archive
+    memory_id: str | None  # None: a digest that is not stored yet
+    other_id: str | None
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Consolidated:
+    """What each phase of a consolidation did, or with `dry_run` would do first."""
+
+    __repr__ = short_repr
+
+    dedupe: tuple[Step, ...] = ()
+    contradictions: tuple[Step, ...] = ()
+    corroboration: tuple[Step, ...] = ()
+    compress: tuple[Step, ...] = ()
+    prune: tuple[Step, ...] = ()
+    dry_run: bool = False

@@ -1,0 +1,300 @@
+"""Consolidation: merge duplicates, settle contradictions, count corroborations, digest old groups, archive what is outdated.
+
+Each phase first lists its steps, which a dry run returns. A step is one change of the store, decided again when it is written, so
+a run may be interrupted, and a second run finds nothing left to do.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from hashlib import sha256
+from typing import Any
+
+from memory_mesh.core.audit import Entry
+from memory_mesh.core.cancel import check_cancelled
+from memory_mesh.core.checks import whole_number
+from memory_mesh.core.claims import Claim, Outcome, Trust, Verdict
+from memory_mesh.core.errors import InvalidInput, shown
+from memory_mesh.core.graph import link
+from memory_mesh.core.intake import Terms
+from memory_mesh.core.intake.similar import is_near_duplicate, same_words
+from memory_mesh.core.model import (
+    Change,
+    IsNull,
+    Kind,
+    Memory,
+    MemoryType,
+    Not,
+    Row,
+    Status,
+    all_of,
+    batches,
+    change_id,
+    equals,
+    iso,
+    partitions,
+)
+from memory_mesh.core.ports import Progress, no_progress
+from memory_mesh.core.upkeep import Consolidated, Step
+from memory_mesh.flows.archive import archive
+from memory_mesh.flows.cases import owner_of, rows_about
+from memory_mesh.flows.chains import own_audit_rows
+from memory_mesh.flows.claims import Claims, schemas
+from memory_mesh.flows.compress import digest_cluster, find_clusters, scope_of
+from memory_mesh.flows.connect import cosine
+from memory_mesh.flows.context import Context, Plan, commit, intact
+from memory_mesh.flows.decay import archive_weak, find_weak
+from memory_mesh.flows.revisions import revise
+from memory_mesh.flows.trust import trusts
+
+PHASES = ("dedupe", "contradictions", "corroboration", "compress", "prune")
+SAME, ALIKE = 0.95, 0.90  # the lowest cosines of duplicates, and of memories that corroborate each other
+_OLD_DAYS, _OUTDATED_DAYS = 30, 90
+_CORROBORATES = "corroborates"
+_AT_ONCE = 500
+_MAX_COMPARED = 20  # memories with the same words that one is compared with
+_DAY_MS = 24 * 60 * 60 * 1000
+
+
+def consolidate(
+    context: Context, *, dry_run: object = False, max_digests: object = 5, min_cluster_size: object = 3,
+    progress: Progress = no_progress,
+) -> Consolidated:  # fmt: skip
+    """Run the five phases in their order on the memories of the user, or return what each would do now."""
+    if not isinstance(dry_run, bool):
+        raise InvalidInput(f"dry_run is {shown(dry_run)}", expected="True or False")
+    most, size = whole_number("max_digests", max_digests), whole_number("min_cluster_size", min_cluster_size, min_=2)
+    context.check_enabled()
+    phases: dict[str, Callable[[], Iterator[Step]]] = {
+        "dedupe": lambda: _dedupe(context, write=not dry_run),
+        "contradictions": lambda: _contradictions(context, write=not dry_run),
+        "corroboration": lambda: _corroboration(context, write=not dry_run),
+        "compress": lambda: _compress(context, most, size, write=not dry_run),
+        "prune": lambda: _prune(context, write=not dry_run),
+    }
+    steps: dict[str, tuple[Step, ...]] = {}
+    for at, (phase, run) in enumerate(phases.items()):
+        progress(phase, at, len(phases))
+        steps[phase] = tuple(run())
+    progress("done", len(phases), len(phases))
+    return Consolidated(**steps, dry_run=dry_run)
+
+
+# --- duplicates and corroborations ---
+
+
+def _dedupe(context: Context, *, write: bool) -> Iterator[Step]:
+    """Yield the merges of memories of one scope that say the same: the more trusted one stays, at a tie the earlier one."""
+    for kept, other, likeness in _pairs(context):
+        if likeness >= SAME and not other.pinned:
+            why = f"says the same as {kept.id}, with a cosine of {likeness:.3f}"
+            made = link(kept, other, "supersedes", context.clock()).row(kept.partition)
+            step = Step("supersede", other.id, kept.id, why)
+            yield from _write_pair(context, kept, other, made, step) if write else [step]
+
+
+def _corroboration(context: Context, *, write: bool) -> Iterator[Step]:
+    """Yield the corroborations of memories by others that say the same and come from another source."""
+    for kept, other, likeness in _pairs(context):
+        mark = link(other, kept, _CORROBORATES, context.clock())
+        known = context.store.get(Kind.LINK, [mark.id, link(kept, other, _CORROBORATES, context.clock()).id])
+        if ALIKE <= likeness < SAME and _source(kept) != _source(other) and not known:
+            why = f"{other.id} says the same, from another source"
+            step = Step("corroborate", kept.id, other.id, why)
+            yield from _write_pair(context, kept, other, mark.row(other.partition), step) if write else [step]
+
+
+def _pairs(context: Context) -> Iterator[tuple[Memory, Memory, float]]:
+    """Yield each memory with the one that it repeats, which is trusted at least as much, and their cosine.
+
+    Texts that say the same consist of the same words, so only memories with the same words are compared.
+    """
+    groups: defaultdict[bytes, list[str]] = defaultdict(list)
+    for memory in _active(context):
+        if memory.vector and memory.memory_type not in (MemoryType.LESSON, MemoryType.REFLECTION):
+            words = repr((scope_of(context, memory), same_words(memory.content)))
+            groups[sha256(words.encode()).digest()].append(memory.id)
+    for ids in groups.values():
+        if len(ids) > 1:
+            yield from _repeated(context, ids)
+
+
+def _repeated(context: Context, ids: Sequence[str]) -> Iterator[tuple[Memory, Memory, float]]:
+    rows = [row for batch in batches(ids, _AT_ONCE) for row in context.store.get(Kind.MEMORY, batch).values()]
+    memories = [one for one in map(Memory.of, intact(context, rows)) if one.status == Status.ACTIVE]
+    known = trusts(context, memories)
+    kept: list[Memory] = []
+    for memory in sorted(memories, key=lambda one: (-_rank(known[one.id]), one.created_at, one.number, one.id)):
+        for first in kept[:_MAX_COMPARED]:
+            likeness = cosine(first.vector, memory.vector)
+            same_claim = _claim(first) == _claim(memory)
+            if likeness >= ALIKE and same_claim and is_near_duplicate(first, memory, cosine=likeness, min_cosine=ALIKE):
+                yield first, memory, likeness
+                break
+        else:
+            kept.append(memory)
+
+
+def _rank(trust: Trust) -> float:
+    """Return the trust without regard to age: of two memories of one source, neither is trusted less for being older."""
+    return round(replace(trust, age=0.0).value, 6)
+
+
+def _claim(memory: Memory) -> tuple[object, ...]:
+    return memory.claim, memory.valid_from, memory.valid_until
+
+
+def _source(memory: Memory) -> tuple[object, ...]:
+    return memory.agent_id, memory.metadata.get("provenance")
+
+
+def _compared(memory: Memory) -> tuple[object, ...]:
+    """Return what decides about a pair, besides the corroborations and mergers of this run."""
+    return memory.content, memory.status, memory.pinned, memory.trust, memory.disputes, memory.claim
+
+
+def _write_pair(context: Context, kept: Memory, other: Memory, made: Row, step: Step) -> list[Step]:
+    """Write a merge or a corroboration with its link, unless one of the two was changed since they were compared."""
+
+    def decide() -> Plan[list[Step]]:
+        seen = {name: context.store.version(name) for name in {kept.partition, other.partition}}
+        stored = context.store.get(Kind.MEMORY, [kept.id, other.id])
+        if stored.keys() != {kept.id, other.id}:
+            return Plan([])
+        first, second = (Memory.of(stored[one.id]) for one in (kept, other))
+        if any(_compared(one) != _compared(before) for one, before in ((first, kept), (second, other))):
+            return Plan([])
+        changed: list[tuple[Memory, dict[str, Any]]] = [(first, {"corroborations": first.corroborations + 1})]
+        if step.action == "supersede":
+            times = first.times_observed + second.times_observed
+            changed = [(first, {"supersedes": [*first.supersedes, second.id], "times_observed": times})]
+            changed.append((second, {"status": Status.SUPERSEDED.value, "superseded_by": first.id}))
+        rows, entries = _revised(context, changed, step.action, step.why)
+        return Plan([step], [*rows, made, *own_audit_rows(context, entries)], seen=seen)
+
+    return commit(context, decide)
+
+
+def _revised(
+    context: Context, changed: Sequence[tuple[Memory, dict[str, Any]]], action: str, why: str
+) -> tuple[list[Row], list[Entry]]:
+    rows, entries = list[Row](), list[Entry]()
+    for memory, columns in changed:
+        newer, change, entry = revise(context, context.clock(), memory, action=action, why=why, **columns)
+        rows += [newer.row(replaces=memory.revision), change]
+        entries.append(entry)
+    return rows, entries
+
+
+# --- contradictions ---
+
+
+def _contradictions(context: Context, *, write: bool) -> Iterator[Step]:
+    """Yield what follows from active claims that exclude each other, by the rules and policies of `store`."""
+    groups: defaultdict[str, list[tuple[str, int, str]]] = defaultdict(list)
+    known = schemas(context)
+    for memory in _active(context, Not(IsNull("claim_key"))):
+        claim = Claim.of(memory)
+        if claim is None or not claim.exclusive or known[claim.predicate].cardinality == "multi":
+            continue
+        groups[str(memory.claim_key)].append((memory.created_at, memory.number, memory.id))
+    for group in groups.values():
+        for _, _, memory_id in sorted(group)[1:]:
+            check_cancelled()
+            if write:
+                yield from commit(context, partial(_judge_again, context, memory_id))
+            else:
+                yield from _judge_again(context, memory_id).answer
+
+
+def _judge_again(context: Context, memory_id: str) -> Plan[list[Step]]:
+    """Return the plan that treats a memory as if it was stored now, after those that were stored before it.
+
+    Pairs with a recorded conflict are decided already: by a policy, by a review, or by one that is still to come.
+    """
+    row = context.store.get(Kind.MEMORY, [memory_id]).get(memory_id)
+    if row is None:
+        return Plan([])
+    owner = replace(context, reader=owner_of(Memory.of(row)))
+    seen = {name: context.store.version(name) for name in {row.partition, *partitions(owner.reader)}}
+    memory = Memory.of(context.store.get(Kind.MEMORY, [memory_id])[memory_id])
+    claim = Claim.of(memory)
+    if claim is None or memory.status != Status.ACTIVE:
+        return Plan([])
+    claims, ms = Claims(owner, [claim]), context.clock()
+    memories = {one.id: one for one in claims.stored}
+    recorded = {one.value(end) for one in rows_about(context, Kind.CONFLICT, memory_id) for end in ("ref", "target")}
+    earlier = {id_ for id_, one in memories.items() if _order(one) < _order(memory) and id_ not in recorded}
+    others = {id_: one if id_ in earlier else replace(one, status="") for id_, one in memories.items()}
+    verdict = claims.judge(claim, trusts(context, [memory], ms=ms)[memory_id].value, others, ms)
+    verdict = Verdict(verdict.of(Outcome.SUPERSEDE, Outcome.QUARANTINE, Outcome.KEEP_BOTH))
+    if not verdict.judgements:
+        return Plan([])
+    effects = claims.effects(context, memory, verdict, memories, Terms(), ms)
+    first = verdict.judgements[0]
+    changed = [] if effects.status == memory.status and not effects.superseded else [
+        (memory, {"status": effects.status, "supersedes": [*memory.supersedes, *effects.superseded]})
+    ]  # fmt: skip
+    action = "quarantine" if effects.status == Status.QUARANTINED else "consolidate"
+    rows, entries = _revised(context, changed, action, first.why)
+    rows += [one.row(replaces=one.revision - 1) for one in effects.memories]
+    puts = [*rows, *effects.rows, *own_audit_rows(context, [*entries, *effects.entries])]
+    steps = [Step(str(one.outcome.value), memory_id, one.id, one.why) for one in verdict.judgements]
+    return Plan(steps, puts, seen=seen)
+
+
+def _order(memory: Memory) -> tuple[str, int, str]:
+    return memory.created_at, memory.number, memory.id
+
+
+# --- digests and pruning ---
+
+
+def _compress(context: Context, most: int, size: int, *, write: bool) -> Iterator[Step]:
+    """Yield the digests of the largest groups that are wholly older than 30 days."""
+    cutoff = iso(max(0, context.clock() - _OLD_DAYS * _DAY_MS))
+    made = 0
+    for group in find_clusters(context, min_size=size):
+        check_cancelled()
+        rows = context.store.get(Kind.MEMORY, group).values()
+        if made == most or any(row.created_at >= cutoff for row in rows):
+            continue
+        digest = digest_cluster(context, group) if write else None
+        if digest or not write:
+            made += 1
+            yield Step("digest", digest.id if digest else None, None, f"of {len(group)} memories: {', '.join(group)}")
+
+
+def _prune(context: Context, *, write: bool) -> Iterator[Step]:
+    """Yield what is archived: memories superseded over 90 days ago that are not part of the past, and those too weak to keep."""
+    outdated = {memory.id: memory.superseded_by for memory in _outdated(context)}
+    why = f"superseded over {_OUTDATED_DAYS} days ago"
+    archived = archive(context, Kind.MEMORY, outdated, lambda _: why, status=Status.SUPERSEDED) if write else list(outdated)
+    yield from (Step("archive", id_, outdated[id_], why) for id_ in archived)
+    weak, _ = find_weak(context)
+    done = archive_weak(context, weak) if write else list(weak)
+    yield from (Step("archive", id_, None, f"strength {weak[id_].strength:.3f}") for id_ in done)
+
+
+def _outdated(context: Context) -> Iterator[Memory]:
+    """Yield memories superseded over 90 days ago. A claim that was true until then stays, because `as_of` returns it."""
+    cutoff = iso(max(0, context.clock() - _OUTDATED_DAYS * _DAY_MS))
+    for batch in batches(_memories(context, Status.SUPERSEDED), _AT_ONCE):
+        last = context.store.get(Kind.CHANGE, [change_id(memory.id, memory.revision) for memory in batch])
+        times = {str(row.value("ref")): Change.of(row).created_at for row in last.values()}
+        for memory in batch:
+            if times.get(memory.id, memory.updated_at) < cutoff and not (memory.pinned or memory.valid_until):
+                yield memory
+
+
+def _active(context: Context, *conditions: Any) -> Iterator[Memory]:
+    return _memories(context, Status.ACTIVE, *conditions)
+
+
+def _memories(context: Context, status: Status, *conditions: Any) -> Iterator[Memory]:
+    """Yield the memories of the user with a status; some at a time are in memory."""
+    own = all_of(equals("user_id", context.reader.user_id), equals("status", status), *conditions)
+    for batch in batches(sorted(context.store.ids(Kind.MEMORY, own)), _AT_ONCE):
+        check_cancelled()
+        yield from map(Memory.of, intact(context, context.store.get(Kind.MEMORY, batch).values()))
