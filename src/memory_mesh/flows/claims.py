@@ -212,8 +212,17 @@ class _Changed:
 
 def superseded_columns(new: Memory, old: Memory) -> dict[str, Any]:
     """Return the columns that change when a memory supersedes another one."""
-    end = {} if (until := _end(new, old)) is None else {"valid_until": until}
+    until = _end(new, old)
+    end = {} if until is None and not _corrects(new, old) else {"valid_until": until}
     return {"status": Status.SUPERSEDED.value, "superseded_by": new.id, **end}
+
+
+def _corrects(new: Memory, old: Memory) -> bool:
+    """Return whether a memory that ends no other one says something else about all of its time, which then has no end either."""
+    if old.valid_until is None:
+        return False
+    is_over = old.valid_until < new.created_at and (new.valid_from or new.event_time) is None  # what is valid now replaces it
+    return not is_over and (new.valid_until is None or new.valid_until >= old.valid_until)
 
 
 def _end(new: Memory, old: Memory) -> str | None:

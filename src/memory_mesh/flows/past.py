@@ -18,6 +18,7 @@ from memory_mesh.core.model import (
     Status,
     Where,
     all_of,
+    in_project,
     iso,
     parse_time,
     rewound,
@@ -60,7 +61,8 @@ def stored_by(at: str) -> Where:
 
 def rewind(context: Context, rows: Iterable[Row], at: str) -> list[Row]:
     """Return memories as they were at a time, without those that were stored later, or that the reader could not see then."""
-    memories = {row.id: (row, Memory.of(row)) for row in rows if visible(context.reader, row)}
+    here = in_project(context.reader.project)
+    memories = {row.id: (row, Memory.of(row)) for row in rows if visible(context.reader, row) and here.matches(row)}
     revised = tuple(id_ for id_, (_, memory) in memories.items() if memory.revision > 1)
     changes: dict[str, list[Change]] = defaultdict(list)
     for row in context.store.find(Kind.CHANGE, In("ref", revised)) if revised else ():

@@ -18,7 +18,18 @@ from memory_mesh.core.claims.reviews import (
 )
 from memory_mesh.core.errors import InvalidInput, NotFound, shown
 from memory_mesh.core.graph import link
-from memory_mesh.core.model import UNKNOWN_IMPORTANCE, ClaimConflict, Kind, Memory, Status, Value, all_of, equals, iso
+from memory_mesh.core.model import (
+    UNKNOWN_IMPORTANCE,
+    ClaimConflict,
+    Kind,
+    Memory,
+    Status,
+    Value,
+    all_of,
+    equals,
+    iso,
+    not_expired,
+)
 from memory_mesh.flows import usage
 from memory_mesh.flows.cases import Case, ends, find_rivals, owner_of
 from memory_mesh.flows.claims import COMPARED, superseded_columns
@@ -26,6 +37,7 @@ from memory_mesh.flows.context import Context, Plan, check_texts, commit, intact
 from memory_mesh.flows.trust import trusts
 
 _STATUSES = ("pending", "resolved")
+_STORE_AGAIN = "store the claim again if it is valid again"
 
 
 # --- feedback ---
@@ -83,7 +95,8 @@ def list_quarantined(context: Context, agent: str | None = None, limit: object =
     if agent is not None:
         check_texts(agent_id=agent)
         of_agent.append(equals("agent_id", agent))
-    waiting = all_of(equals("user_id", context.reader.user_id), equals("status", Status.QUARANTINED), *of_agent)
+    alive = not_expired(iso(context.clock()))
+    waiting = all_of(equals("user_id", context.reader.user_id), equals("status", Status.QUARANTINED), alive, *of_agent)
     return [Memory.of(row) for row in intact(context, context.store.find(Kind.MEMORY, waiting, limit=most))]
 
 
@@ -96,19 +109,21 @@ def review_quarantine(context: Context, memory_id: str, action: object, reason: 
         if case.memory.status != Status.QUARANTINED:
             remedy = "`memory-mesh quarantined` or `graph.list_quarantined` shows what waits for a review"
             raise InvalidInput(f"{memory_id} is {case.memory.status}, not quarantined", remedy=remedy)
+        _check_alive(case)
         return _DECISIONS[chosen](case)
 
     return commit(context, decide)
 
 
 def conflicts(context: Context, status: object = "pending") -> list[ClaimConflict]:
-    """Return the conflicts between memories of the user, newest first. One of an erased memory is left out."""
+    """Return the conflicts between memories of the user, newest first. One of an erased or expired memory is left out."""
     chosen = _one_of("status", status, _STATUSES)
     where = all_of(equals("user_id", context.reader.user_id), equals("status", chosen))
     found = [ClaimConflict.of(row) for row in context.store.find(Kind.CONFLICT, where)]
     known = context.store.get(Kind.MEMORY, list({id_ for one in found for id_ in (one.ref, one.target)}))
-    own = {row.id for row in intact(context, known.values()) if row.value("user_id") == context.reader.user_id}
-    return [one for one in found if {one.ref, one.target} <= own]
+    own = all_of(equals("user_id", context.reader.user_id), not_expired(iso(context.clock())))
+    alive = {row.id for row in intact(context, known.values()) if own.matches(row)}
+    return [one for one in found if {one.ref, one.target} <= alive]
 
 
 def resolve_conflict(context: Context, conflict_id: str, keep: object, reason: str | None = None) -> Reviewed:
@@ -134,9 +149,8 @@ def resolve_conflict(context: Context, conflict_id: str, keep: object, reason: s
             raise InvalidInput(f"{conflict_id} is resolved already: {how}", remedy=remedy)
         case = Case.read(context, conflict.ref, reason)
         if case.memory.status not in (*COMPARED, Status.QUARANTINED):
-            raise InvalidInput(
-                f"{conflict.ref} is {case.memory.status} by now", remedy="store the claim again if it is valid again"
-            )
+            raise InvalidInput(f"{conflict.ref} is {case.memory.status} by now", remedy=_STORE_AGAIN)
+        _check_alive(case)
         if chosen != "both":
             return _DECISIONS["activate" if chosen == "new" else "reject"](case)
         return _keep_both(case, conflict.target)
@@ -145,6 +159,12 @@ def resolve_conflict(context: Context, conflict_id: str, keep: object, reason: s
 
 
 # --- deciding ---
+
+
+def _check_alive(case: Case) -> None:
+    """Raise `InvalidInput` if the memory has expired: it would replace others, and be found by nobody."""
+    if case.memory.expires_at is not None and case.memory.expires_at <= iso(case.ms):
+        raise InvalidInput(f"{case.memory.id} expired at {case.memory.expires_at}", remedy=_STORE_AGAIN)
 
 
 def _activate(case: Case) -> Plan[Reviewed]:
