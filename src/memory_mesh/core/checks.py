@@ -35,6 +35,14 @@ def whole_number(name: str, value: object, *, min_: int = 1, max_: int | None = 
     return value
 
 
+def one_of(name: str, value: object, choices: Iterable[str]) -> str:
+    """Return `value` if it is one of the choices."""
+    known = list(choices)
+    if not isinstance(value, str) or value not in known:
+        raise InvalidInput(f"{name} is {shown(value)}", expected=f"one of {', '.join(known)}")
+    return value
+
+
 def iterable(name: str, value: object, *, expected: str) -> Iterable[Any]:
     """Return an iterable. A text or a mapping is refused: its letters or keys are hardly what the caller wants."""
     if isinstance(value, str | bytes | bytearray | Mapping) or not isinstance(value, Iterable):
@@ -68,3 +76,9 @@ def nearest(word: str, known: Iterable[str]) -> str:
     from difflib import get_close_matches  # only mistakes need it
 
     return "".join(get_close_matches(word, list(known), n=1))
+
+
+def suggestion(word: object, known: Iterable[str]) -> str:
+    """Return a question that names the most similar known word, or an empty text."""
+    near = nearest(word, known) if isinstance(word, str) else ""
+    return f"did you mean {near!r}?" if near else ""

@@ -12,7 +12,7 @@ from enum import StrEnum
 from types import NoneType, UnionType
 from typing import Any, get_args, get_origin
 
-from memory_mesh.core.checks import is_number, nearest
+from memory_mesh.core.checks import is_number, nearest, suggestion
 from memory_mesh.core.errors import SettingsError, shown
 from memory_mesh.core.masks import KINDS
 from memory_mesh.core.text import shown_url, without_passwords
@@ -88,7 +88,7 @@ def _schemas(value: dict[str, object]) -> str:
     try:
         read_schemas(value)
     except SettingsError as error:
-        return f"{error.expected}: {error.what}"
+        return f"valid schemas: {error}"
     return ""
 
 
@@ -331,5 +331,4 @@ def kind_of(name: str) -> type:
 
 
 def _choices(value: object, choices: tuple[str, ...]) -> str:
-    near = nearest(value, choices) if isinstance(value, str) else ""
-    return f"one of {', '.join(choices)}" + (f"; did you mean {near!r}?" if near else "")
+    return "; ".join(filter(None, (f"one of {', '.join(choices)}", suggestion(value, choices))))

@@ -10,7 +10,7 @@ from memory_mesh.core.audit import ERASED, OPERATIONS, WITHHELD, Broken, Sound, 
 from memory_mesh.core.audit.memories import Fault, memory_fault
 from memory_mesh.core.checks import number, whole_number
 from memory_mesh.core.errors import InvalidInput, StoreBusy, shown
-from memory_mesh.core.model import ANYTHING, Block, Compare, Head, In, Kind, Or, Row, all_of, batches, equals, iso
+from memory_mesh.core.model import ANYTHING, DAY_MS, Block, Compare, Head, In, Kind, Or, Row, all_of, batches, equals, iso
 from memory_mesh.core.ports import Progress, no_progress
 from memory_mesh.core.text import shown_url
 from memory_mesh.flows import signing, trail
@@ -284,7 +284,7 @@ def prune(context: Context, *, older_than_days: float = 90) -> Pruned:
     """Remove this user's recall blocks that are older, and append a checkpoint for each group."""
     context.check_enabled()
     days = number("older_than_days", older_than_days, min_=0, max_=1e6, expected="a number of days, 0 or more")
-    return prune_before(context, iso(max(0, context.clock() - round(days * 86_400_000))))
+    return prune_before(context, iso(max(0, context.clock() - round(days * DAY_MS))))
 
 
 def prune_before(context: Context, before: str) -> Pruned:

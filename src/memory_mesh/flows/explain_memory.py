@@ -18,7 +18,6 @@ from memory_mesh.core.model import (
     Link,
     Memory,
     Status,
-    equals,
     iso,
     millis,
     since_visible,
@@ -26,7 +25,7 @@ from memory_mesh.core.model import (
 )
 from memory_mesh.flows.cases import acting_for, find_rivals, reopened, rows_about
 from memory_mesh.flows.context import Context, intact, require_memory
-from memory_mesh.flows.past import read_known_at, read_time, rewind
+from memory_mesh.flows.past import changes_of, read_known_at, read_time, rewind
 from memory_mesh.flows.sightings import sightings
 from memory_mesh.flows.trust import trusts
 
@@ -95,8 +94,7 @@ class _Past:
 
     def changes(self, memory: Memory) -> list[Change]:
         """Return the changes of a memory until then, newest first, with what the owner may see of them."""
-        rows = self.context.store.find(Kind.CHANGE, equals("ref", memory.id))
-        changes = sorted((Change.of(row) for row in rows), key=lambda change: change.number, reverse=True)
+        changes = changes_of(self.context, memory.id)[::-1]
         return [one for one in since_visible(self.context.reader, memory, changes) if self._known(one.created_at)]
 
     def links(self) -> list[Link]:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from memory_mesh.core.checks import nearest, whole_number
+from memory_mesh.core.checks import one_of, suggestion, whole_number
 from memory_mesh.core.claims import base_trust
 from memory_mesh.core.errors import InvalidInput, shown
 from memory_mesh.core.intake import DEFAULT_CATEGORY, NewText, Terms, numbered
@@ -73,8 +73,7 @@ class NewMemory:
             known = [each.name for each in fields(cls)]
             for name in given:
                 if name not in known:
-                    near = nearest(str(name), known)
-                    remedy = f"did you mean {near!r}?" if near else f"the keys are {', '.join(known)}"
+                    remedy = suggestion(name, known) or f"the keys are {', '.join(known)}"
                     raise InvalidInput(f"unknown key {shown(name)}", remedy=remedy)
             if "text" not in given:
                 raise InvalidInput("text is missing", expected="a mapping with text and the options of store")
@@ -85,9 +84,9 @@ class NewMemory:
         with numbered("item", item):
             if not isinstance(self.quarantine, bool):
                 raise InvalidInput(f"quarantine is {shown(self.quarantine)}", expected="True or False")
-            _one_of("on_conflict", self.on_conflict, ON_CONFLICT)
+            one_of("on_conflict", self.on_conflict, ON_CONFLICT)
             if self.claims is not None:
-                _one_of("claims", self.claims, ("auto", "off"))
+                one_of("claims", self.claims, ("auto", "off"))
             provenance = _provenance(self.provenance)
             terms = Terms(
                 claim=self.claim, claims=None if self.claims is None else str(self.claims), quarantine=self.quarantine,
@@ -131,11 +130,6 @@ def extract(context: Context, text: object, *, min_importance: object, key: str 
     metadata = {"type": MemoryType.AGENT.value}
     terms = Terms(links=True)
     return extract(context, text, min_importance=min_importance, metadata=metadata, key=key, progress=progress, terms=terms)
-
-
-def _one_of(name: str, value: object, choices: Sequence[str]) -> None:
-    if not isinstance(value, str) or value not in choices:
-        raise InvalidInput(f"{name} is {shown(value)}", expected=f"one of {', '.join(choices)}")
 
 
 def _provenance(given: object) -> dict[str, Any]:

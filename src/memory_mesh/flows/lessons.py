@@ -17,7 +17,22 @@ from memory_mesh.core.cancel import check_cancelled
 from memory_mesh.core.errors import AnswerUnreadable, BudgetSpent, CallError, InvalidInput, NotFound, shown
 from memory_mesh.core.intake import NewText
 from memory_mesh.core.learning import Distilled, LessonBlock, LessonContext, Skipped, by_confidence, by_severity, narrowness
-from memory_mesh.core.model import Block, Compare, In, Kind, Memory, MemoryType, Reach, Reader, Status, Value, all_of, equals, iso
+from memory_mesh.core.model import (
+    DAY_MS,
+    Block,
+    Compare,
+    In,
+    Kind,
+    Memory,
+    MemoryType,
+    Reach,
+    Reader,
+    Status,
+    Value,
+    all_of,
+    equals,
+    iso,
+)
 from memory_mesh.core.safety import BASE_TRUST, Source
 from memory_mesh.flows import receipts, revisions, usage, write
 from memory_mesh.flows.archive import archive
@@ -28,13 +43,12 @@ from memory_mesh.flows.prepare import Prepared, prepare
 from memory_mesh.flows.search import Request, checked_limit, known_mode, readable, search
 
 ORDERS = (None, "relevance", "severity DESC")
-_DAY = 86_400_000
 _CANDIDATES = 50  # relevant lessons among which the most severe are chosen
 _LESSON = equals("memory_type", MemoryType.LESSON)
 INJECTED = 10  # lessons for the next session
 _REQUIRED = ("error_pattern", "preventative_rule")
 _MODEL_FIELDS = (*_REQUIRED, "oversight", "fix", "inverse_lesson")  # what a language model may fill in
-_RECENT, _REPEATED, _TIMES = _DAY, 7 * _DAY, 2
+_RECENT, _REPEATED, _TIMES = DAY_MS, 7 * DAY_MS, 2
 _MAX_TEXT = 2000
 _CHARS_PER_TOKEN = 4
 _OBSERVATIONS = ("add", "observe")
@@ -109,7 +123,7 @@ def query(
 
 def archive_old(context: Context) -> list[str]:
     """Archive this user's lessons that were not seen for `lesson_retention_days`, except pinned ones. Return their ids."""
-    cutoff = iso(max(0, context.clock() - context.options.lesson_retention_days * _DAY))
+    cutoff = iso(max(0, context.clock() - context.options.lesson_retention_days * DAY_MS))
     old = all_of(
         equals("user_id", context.reader.user_id), _LESSON, equals("status", Status.ACTIVE), Compare("created_at", "<", cutoff)
     )

@@ -18,6 +18,7 @@ from memory_mesh.core.model import (
     Status,
     Where,
     all_of,
+    equals,
     in_project,
     iso,
     parse_time,
@@ -57,6 +58,12 @@ def narrowed(at: str | None, where: Where, statuses: Sequence[str]) -> tuple[Whe
 def stored_by(at: str) -> Where:
     """Return the condition that a memory was stored at a time or before."""
     return Compare("created_at", "<=", at)
+
+
+def changes_of(context: Context, memory_id: str) -> list[Change]:
+    """Return the changes of a memory or skill, oldest first. The reader is not checked."""
+    rows = context.store.find(Kind.CHANGE, equals("ref", memory_id))
+    return sorted((Change.of(row) for row in rows), key=lambda change: change.number)
 
 
 def rewind(context: Context, rows: Iterable[Row], at: str) -> list[Row]:

@@ -16,7 +16,6 @@ from memory_mesh.flows.claims import clean_claim
 from memory_mesh.flows.context import Context
 from memory_mesh.flows.receipts import receipt_id, request_hash
 
-_DAY_MS = 86_400_000
 _CHECKED_AT_ONCE = 256  # items between two reports of progress
 
 
@@ -152,7 +151,7 @@ def _beginning(since: str | None, at: str) -> str:
     """Return when a statement of the time `at` begins: the latest day before it that `since` may mean, else `at`."""
     from memory_mesh.core.search.times import time_spans  # compiles many patterns
 
-    moments = [model.iso(round(day * _DAY_MS)) for day, _ in time_spans(f"since {since}", at)] if since else []
+    moments = [model.iso(round(day * model.DAY_MS)) for day, _ in time_spans(f"since {since}", at)] if since else []
     return max((moment for moment in moments if moment <= at), default=at)
 
 

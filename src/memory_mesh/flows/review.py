@@ -4,11 +4,11 @@ Each decision is one change of the store, and the versions of the partitions tha
 each other, two are active only if a review or a policy keeps both. `undo` takes a decision back.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, cast
 
-from memory_mesh.core.checks import fraction, whole_number
+from memory_mesh.core.checks import fraction, one_of, whole_number
 from memory_mesh.core.claims.reviews import (
     ACTIONS,
     KEEP,
@@ -102,7 +102,7 @@ def list_quarantined(context: Context, agent: str | None = None, limit: object =
 
 def review_quarantine(context: Context, memory_id: str, action: object, reason: str | None = None) -> Reviewed:
     """Decide about a quarantined memory: activate it, reject it, or keep it together with the claims that it excludes."""
-    chosen = _one_of("action", action, ACTIONS)
+    chosen = one_of("action", action, ACTIONS)
 
     def decide() -> Plan[Reviewed]:
         case = Case.read(context, memory_id, reason)
@@ -117,7 +117,7 @@ def review_quarantine(context: Context, memory_id: str, action: object, reason: 
 
 def conflicts(context: Context, status: object = "pending") -> list[ClaimConflict]:
     """Return the conflicts between memories of the user, newest first. One of an erased or expired memory is left out."""
-    chosen = _one_of("status", status, _STATUSES)
+    chosen = one_of("status", status, _STATUSES)
     where = all_of(equals("user_id", context.reader.user_id), equals("status", chosen))
     found = [ClaimConflict.of(row) for row in context.store.find(Kind.CONFLICT, where)]
     known = context.store.get(Kind.MEMORY, list({id_ for one in found for id_ in (one.ref, one.target)}))
@@ -132,7 +132,7 @@ def resolve_conflict(context: Context, conflict_id: str, keep: object, reason: s
     The new one then is active, or archived, with all that follows from it. If both are kept and other conflicts of the new one
     are pending, it stays quarantined until they are resolved too.
     """
-    chosen = _one_of("keep", keep, KEEP)
+    chosen = one_of("keep", keep, KEEP)
     check_texts(id=conflict_id)
 
     def decide() -> Plan[Reviewed]:
@@ -237,9 +237,3 @@ def _kept(case: Case, rival: Memory) -> ClaimConflict:
         why="a review keeps both", detail={"policy": "review", **case.resolution("both")},
         user_id=case.memory.user_id, agent_id=case.memory.agent_id,
     )  # fmt: skip
-
-
-def _one_of(name: str, given: object, known: Sequence[str]) -> str:
-    if not isinstance(given, str) or given not in known:
-        raise InvalidInput(f"{name} is {shown(given)}", expected=f"one of {', '.join(known)}")
-    return given

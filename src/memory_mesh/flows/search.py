@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from memory_mesh.core import audit, model
-from memory_mesh.core.checks import fraction, listed, whole_number
+from memory_mesh.core.checks import fraction, listed, one_of, whole_number
 from memory_mesh.core.errors import InvalidInput, NotFound, shown
 from memory_mesh.core.intake import key_prefix, normal_text
 from memory_mesh.core.masks import without_masks
@@ -92,9 +92,7 @@ def known_statuses(statuses: Sequence[str], name: str = "status") -> tuple[str, 
 
 def known_mode(mode: object) -> str:
     """Return the search mode, or raise InvalidInput if it does not exist."""
-    if not isinstance(mode, str) or mode not in SEARCH_MODES:
-        raise InvalidInput(f"mode is {shown(mode)}", expected=f"one of {', '.join(SEARCH_MODES)}")
-    return mode
+    return one_of("mode", mode, SEARCH_MODES)
 
 
 def checked_limit(limit: object) -> int:
@@ -161,9 +159,7 @@ def _position(context: Context, memory_id: str | None) -> Row | None:
 def history(context: Context, memory_id: str) -> list[Change]:
     """Return the changes of a memory or skill, oldest first, or raise `NotFound`."""
     memory = require_memory(context, memory_id, kinds=CONTENTS)
-    rows = context.store.find(Kind.CHANGE, equals("ref", memory_id))
-    changes = sorted((Change.of(row) for row in rows), key=lambda change: change.number)
-    return [model.creation(memory), *model.since_visible(context.reader, memory, changes)]
+    return [model.creation(memory), *model.since_visible(context.reader, memory, past.changes_of(context, memory_id))]
 
 
 # --- by a query ---
@@ -300,8 +296,8 @@ def _check(request: Request) -> None:
         known_mode(request.mode)
     if request.max_chars is not None:
         whole_number("max_chars", request.max_chars)
-    if request.ranker is not None and not (isinstance(request.ranker, str) and request.ranker in RANKERS):
-        raise InvalidInput(f"ranker is {shown(request.ranker)}", expected=f"one of {', '.join(RANKERS)}")
+    if request.ranker is not None:
+        one_of("ranker", request.ranker, RANKERS)
     checked_limit(request.limit)
     known_statuses(request.statuses)
 

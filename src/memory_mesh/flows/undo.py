@@ -8,6 +8,7 @@ from memory_mesh.core.errors import InvalidInput
 from memory_mesh.core.model import Change, ClaimConflict, Kind, Memory, Status, all_of, equals
 from memory_mesh.flows.cases import Case, find_rivals, read_own, reopened
 from memory_mesh.flows.context import Context, Plan, commit
+from memory_mesh.flows.past import changes_of
 
 
 def undo_review(context: Context, memory_id: str) -> Reviewed:
@@ -18,7 +19,7 @@ def undo_review(context: Context, memory_id: str) -> Reviewed:
 
     def decide() -> Plan[Reviewed]:
         case = Case.read(context, memory_id)
-        changes = _changes(context, memory_id)
+        changes = changes_of(context, memory_id)
         decision = next((one for one in reversed(_in_force(changes)) if one.action in ACTIONS), None)
         if decision is None:
             raise InvalidInput(
@@ -51,11 +52,6 @@ def _others(case: Case, decision: Change) -> list[Memory]:
     return [read_own(case.context, id_, case.seen) for id_ in left]
 
 
-def _changes(context: Context, memory_id: str) -> list[Change]:
-    rows = context.store.find(Kind.CHANGE, equals("ref", memory_id))
-    return sorted((Change.of(row) for row in rows), key=lambda change: change.number)
-
-
 def _in_force(changes: Sequence[Change]) -> list[Change]:
     """Return the changes that were not undone, without those that undo."""
     undone = {(one.detail or {}).get("undoes") for one in changes} - {None}
@@ -65,7 +61,7 @@ def _in_force(changes: Sequence[Change]) -> list[Change]:
 
 def _before(context: Context, memory: Memory, decision: str) -> dict[str, Any]:
     """Return the columns of a memory as they were before a decision, or raise `InvalidInput` if one was changed since."""
-    changes = _in_force(_changes(context, memory.id))
+    changes = _in_force(changes_of(context, memory.id))
     made = next((one for one in changes if (one.detail or {}).get("decision") == decision), None)
     before = {} if made is None else dict(made.before)
     for later in (one for one in changes if made and one.number > made.number):

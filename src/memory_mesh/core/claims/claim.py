@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 
-from memory_mesh.core.checks import nearest
+from memory_mesh.core.checks import one_of, suggestion
 from memory_mesh.core.errors import InvalidInput, shown
 from memory_mesh.core.intake import normal_text
 from memory_mesh.core.model import BY_NAME, Memory, Value, fault, parse_time
@@ -85,9 +85,8 @@ def read_claim(given: object, session_id: str | None) -> Claim:
         raise InvalidInput(f"claim is {shown(given)}", expected="an object with subject, predicate and value")
     for name in given:
         if name not in _NAMES:
-            near = nearest(name, _NAMES) if isinstance(name, str) else ""
-            remedy = f"did you mean {near!r}?" if near else ""
-            raise InvalidInput(f"claim has the unknown key {shown(name)}", expected=f"keys of {', '.join(_NAMES)}", remedy=remedy)
+            what, remedy = f"claim has the unknown key {shown(name)}", suggestion(name, _NAMES)
+            raise InvalidInput(what, expected=f"keys of {', '.join(_NAMES)}", remedy=remedy)
     exclusive = given.get("exclusive", True)
     if not isinstance(exclusive, bool):
         raise InvalidInput(f"claim.exclusive is {shown(exclusive)}", expected="true or false")
@@ -133,8 +132,7 @@ def _digits(value: float) -> str:
 
 def _session(given: Mapping[str, object], session_id: str | None) -> str | None:
     scope = given.get("scope", "session" if given.get("session_id") else "global")
-    if scope not in SCOPES:
-        raise InvalidInput(f"claim.scope is {shown(scope)}", expected=f"one of {', '.join(SCOPES)}")
+    one_of("claim.scope", scope, SCOPES)
     if scope == "global":
         if given.get("session_id") is not None:
             raise InvalidInput("a claim of scope 'global' has a session_id", expected="scope 'session', or no session_id")

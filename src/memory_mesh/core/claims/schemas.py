@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
-from memory_mesh.core.checks import nearest
+from memory_mesh.core.checks import suggestion
 from memory_mesh.core.claims.normalize import NORMALIZERS
 from memory_mesh.core.errors import SettingsError, shown
 from memory_mesh.core.intake import normal_text
@@ -54,11 +54,8 @@ def _read(predicate: object, given: object) -> Schema:
         raise SettingsError(f"{name} is {shown(given)}", expected=f"a table with {', '.join(_CHOICES)}")
     for part, value in given.items():
         if part not in _CHOICES:
-            near = nearest(str(part), _CHOICES)
-            raise SettingsError(
-                f"{name} has the unknown key {shown(part)}", expected=f"one of {', '.join(_CHOICES)}",
-                remedy=f"did you mean {near!r}?" if near else "",
-            )  # fmt: skip
+            what, expected = f"{name} has the unknown key {shown(part)}", f"one of {', '.join(_CHOICES)}"
+            raise SettingsError(what, expected=expected, remedy=suggestion(part, _CHOICES))
         if not isinstance(value, str) or value not in _CHOICES[part]:
             raise SettingsError(f"{name}.{part} is {shown(value)}", expected=f"one of {', '.join(_CHOICES[part])}")
     return Schema(**{each.name: str(given[each.name]) for each in fields(Schema) if each.name in given})

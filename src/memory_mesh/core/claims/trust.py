@@ -3,11 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from memory_mesh.core.model import Memory, Value, millis
+from memory_mesh.core.model import DAY_MS, Memory, Value, millis
 from memory_mesh.core.reprs import short_repr
 from memory_mesh.core.safety import BASE_TRUST, Source
-
-_DAY_MS = 24 * 60 * 60 * 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -49,7 +47,7 @@ def trust_of(memory: Memory, ms: int) -> Trust:
         corroborations=memory.corroborations,
         reinforcements=memory.reinforcements,
         disputes=memory.disputes,
-        age_days=(ms - millis(memory.created_at)) / _DAY_MS,
+        age_days=(ms - millis(memory.created_at)) / DAY_MS,
     )
 
 

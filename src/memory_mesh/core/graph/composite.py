@@ -4,15 +4,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import exp, isfinite
 
-from memory_mesh.core.checks import is_number, nearest
+from memory_mesh.core.checks import is_number, suggestion
 from memory_mesh.core.claims.trust import Trust
 from memory_mesh.core.errors import InvalidInput, shown
+from memory_mesh.core.model import DAY_MS
 from memory_mesh.core.reprs import short_repr
 
 WEIGHTS: Mapping[str, float] = {"relevance": 0.40, "confidence": 0.25, "recency": 0.20, "importance": 0.15}
 _BY_RELEVANCE: Mapping[str, float] = {**dict.fromkeys(WEIGHTS, 0.0), "relevance": 1.0}
 _FADING = 0.01  # of the recency in a day
-_DAY_MS = 24 * 60 * 60 * 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -41,7 +41,7 @@ class Composite:
 
 def recency(updated_ms: int, ms: int) -> float:
     """Return 1 for a memory that was just updated, and less with each day since."""
-    return exp(-_FADING * max(0, ms - updated_ms) / _DAY_MS)
+    return exp(-_FADING * max(0, ms - updated_ms) / DAY_MS)
 
 
 def read_weights(rerank: object) -> Mapping[str, float]:
@@ -55,9 +55,8 @@ def read_weights(rerank: object) -> Mapping[str, float]:
         raise InvalidInput(f"rerank is {shown(rerank)}", expected="True, False, or weights such as {'relevance': 0.5}")
     for name, weight in rerank.items():
         if name not in WEIGHTS:
-            near = nearest(name, WEIGHTS) if isinstance(name, str) else ""
-            remedy = f"did you mean {near!r}?" if near else ""
-            raise InvalidInput(f"rerank has the unknown weight {shown(name)}", expected=f"{', '.join(WEIGHTS)}", remedy=remedy)
+            what, remedy = f"rerank has the unknown weight {shown(name)}", suggestion(name, WEIGHTS)
+            raise InvalidInput(what, expected=", ".join(WEIGHTS), remedy=remedy)
         if not (is_number(weight, min_=0) and isfinite(weight)):
             raise InvalidInput(f"the weight of {name} is {shown(weight)}", expected="a number from 0")
     return {**WEIGHTS, **{name: float(weight) for name, weight in rerank.items()}}

@@ -19,17 +19,17 @@ from memory_mesh.core.model.scope import (
     MemoryType, Reach, Reader, in_project, may_erase, not_expired, partition, partition_for, partitions, reach_of, visible,
     visible_to,
 )
-from memory_mesh.core.model.times import GivenClock, GivenTime, Ids, as_clock, iso, millis, parse_time, time_of_id
+from memory_mesh.core.model.times import DAY_MS, GivenClock, GivenTime, Ids, as_clock, iso, millis, parse_time, time_of_id
 from memory_mesh.core.model.where import (
     ANYTHING, METADATA, And, Anything, Compare, Filter, In, IsNull, Like, Not, Op, Or, Where, all_of, equals, is_list, like,
 )
 
 __all__ = [
-    "ANYTHING", "BASE", "BY_NAME", "COLUMNS", "CONTENTS", "FILTERABLE", "INT_MAX", "METADATA", "MIN_IMPORTANCE", "MOVING",
-    "REQUIRED", "UNKNOWN_IMPORTANCE", "WITH_VECTOR", "And", "AnyMemory", "Anything", "BackedUp", "Block", "Change", "Checked",
-    "ClaimConflict", "Column", "Compare", "DamagedRow", "EndedSession", "Erasure", "ErasureCheck", "Extraction", "Failed",
-    "FailedLine", "Filter", "Forgotten", "GivenClock", "GivenTime", "Gone", "Head", "HealthStatus", "Hit", "Ids", "Imported",
-    "In", "Ingested", "IsNull", "Json", "Key", "Kind", "Like", "Link", "Memory", "MemoryRecord", "MemoryType", "Meta",
+    "ANYTHING", "BASE", "BY_NAME", "COLUMNS", "CONTENTS", "DAY_MS", "FILTERABLE", "INT_MAX", "METADATA", "MIN_IMPORTANCE",
+    "MOVING", "REQUIRED", "UNKNOWN_IMPORTANCE", "WITH_VECTOR", "And", "AnyMemory", "Anything", "BackedUp", "Block", "Change",
+    "Checked", "ClaimConflict", "Column", "Compare", "DamagedRow", "EndedSession", "Erasure", "ErasureCheck", "Extraction",
+    "Failed", "FailedLine", "Filter", "Forgotten", "GivenClock", "GivenTime", "Gone", "Head", "HealthStatus", "Hit", "Ids",
+    "Imported", "In", "Ingested", "IsNull", "Json", "Key", "Kind", "Like", "Link", "Memory", "MemoryRecord", "MemoryType", "Meta",
     "Migration", "Not", "Op", "Or", "Passage", "Reach", "Reader", "Receipt", "Reembedded", "Row", "Scalar", "Sealed",
     "SearchResult", "Sighting", "Skill", "Status", "Type", "Usage", "Used", "Value", "Vector", "Where", "all_of", "as_clock",
     "batches", "change_id", "checked", "creation", "equals", "fault", "fields_of", "in_project", "is_list", "iso", "like",

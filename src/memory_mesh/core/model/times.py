@@ -20,6 +20,7 @@ GivenTime = str | date
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MILLISECOND = timedelta(milliseconds=1)
+DAY_MS = 86_400_000
 _YEAR_10000 = 253_402_300_800
 _SPACE = 1 << 24
 _ID = LazyRegex(r"[a-z_]+_([0-9]{1,14})_[0-9a-f]{6}")
