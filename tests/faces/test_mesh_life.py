@@ -1,5 +1,6 @@
 """The life of a mesh: opening, closing, disabled memory, logging, and names that are not implemented yet."""
 
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
@@ -147,6 +148,17 @@ def test_every_name_that_is_not_here_yet_is_no_attribute_and_says_so() -> None:
         assert not hasattr(mesh, name)
         with pytest.raises(NotYet, match=rf"^{name} is not in this version; it comes with \w+"):
             getattr(mesh, name)
+
+
+@pytest.mark.req("GRAPH-71")
+def test_making_and_using_a_mesh_starts_no_job_and_no_thread_of_its_own() -> None:
+    before = threading.enumerate()
+    with MemoryMesh(store="memory://", decay_enabled=True, audit_recalls=False) as mesh:
+        mesh.graph.store("ann", "Ana saw a cat.", importance=0.1)
+        assert mesh.heartbeat_log() == []
+        assert [thread for thread in threading.enumerate() if thread not in before] == []
+        assert mesh.heartbeat(jobs=["decay"]).ok  # the control
+        assert {run.job for run in mesh.heartbeat_log()} == {"guard", "decay"}
 
 
 def test_a_name_that_nobody_promised_is_a_plain_attribute_error() -> None:

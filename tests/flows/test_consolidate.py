@@ -223,6 +223,16 @@ def test_a_memory_that_is_changed_after_it_was_compared_is_not_merged(context: C
     assert read(context, other.id).status == "active"
 
 
+@pytest.mark.req("MESH-138")
+def test_the_heartbeat_consolidates_after_decay_and_only_when_switched_on(context: Context) -> None:
+    for text in ("Lunch is at noon.", "The lunch is at noon."):
+        note(context, text)
+    assert "consolidation" not in {run.job for run in heartbeat.beat(context).runs}
+    runs = {run.job: run.detail for run in heartbeat.beat(context.with_options(decay_enabled=True), force=True).runs}
+    assert runs["consolidation"] == "1 dedupe, 0 contradictions, 0 corroboration, 0 compress, 0 prune"
+    assert [job for job in runs if job in ("decay", "consolidation", "retention")] == ["decay", "consolidation", "retention"]
+
+
 def test_memories_of_another_user_are_not_touched(context: Context) -> None:
     foreign = replace(context, reader=Reader("v", "ann"))
     for text in ("Lunch is at noon.", "The lunch is at noon."):

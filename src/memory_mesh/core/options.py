@@ -228,7 +228,7 @@ class LearningOptions:
     enable_wisdom_distillation: bool = option(False, "distill lessons in the heartbeat")
     lesson_min_confidence: float = option(0.7, "lessons with less confidence are not returned", check=_fraction)
     lesson_retention_days: int = option(365, "lessons not seen for this many days are archived")
-    decay_enabled: bool = option(False, "let the heartbeat archive weak memories; otherwise it only reports them")
+    decay_enabled: bool = option(False, "let the heartbeat archive weak memories and consolidate; otherwise it only reports them")
     skill_directories: str | list[str] | None = option(None, "folders of skill files")
     enable_heritage_tracking: bool = option(False, "record heritage on add")
     max_heritage_depth: int = option(5, "how many entries of a heritage are kept")

@@ -17,7 +17,7 @@ from memory_mesh.core.errors import InvalidInput, MemoryMeshError, StoreBusy, St
 from memory_mesh.core.learning import MAX_STORED_RUNS, Heartbeat, JobRun, JobState, Outcome
 from memory_mesh.core.model import Compare, Head, Kind, Meta, equals, iso, millis
 from memory_mesh.core.ports import no_progress
-from memory_mesh.flows import audit, decay, embed, lessons, signing
+from memory_mesh.flows import audit, consolidate, decay, embed, lessons, signing
 from memory_mesh.flows.anchor import anchor_if_moved
 from memory_mesh.flows.chains import blocks as chain_blocks
 from memory_mesh.flows.chains import head_of
@@ -91,6 +91,11 @@ def _decay(context: Context) -> str:
     return ", ".join(filter(None, (done, links)))
 
 
+def _consolidate(context: Context) -> str:
+    done = consolidate.consolidate(context)
+    return ", ".join(f"{len(getattr(done, phase))} {phase}" for phase in consolidate.PHASES)
+
+
 def _apply_retention(context: Context) -> str:
     archived = lessons.archive_old(context)
     pruned = audit.prune(context, older_than_days=context.options.recall_retention_days)
@@ -114,6 +119,7 @@ JOBS = (
     Job("anchor", 1, _HOUR, anchor_if_moved, lambda context: context.options.audit_anchor is not None, listed=False),
     Job("distillation", 1, 8 * _HOUR, _distill, lambda context: context.options.enable_wisdom_distillation),
     Job("decay", 2, 24 * _HOUR, _decay),
+    Job("consolidation", 3, 24 * _HOUR, _consolidate, lambda context: context.options.decay_enabled, listed=False),
     Job("retention", 4, 24 * _HOUR, _apply_retention),
     Job("reembedding", 5, _HOUR, _reembed),
     Job("compaction", 6, 24 * _HOUR, _compact),

@@ -122,7 +122,7 @@ _APPLY = Parameter(
 _JOBS = (
     Parameter(
         "jobs", "run this job only; may be repeated", flag="--job", metavar="NAME", repeated=True,
-        choices=_words("guard", "anchor", "distillation", "decay", "retention", "reembedding", "compaction"),
+        choices=_words("guard", "anchor", "distillation", "decay", "consolidation", "retention", "reembedding", "compaction"),
     ),
     Parameter("force", "run also what is not due", kind=Kind.SWITCH, default=False),
 )  # fmt: skip
