@@ -64,3 +64,13 @@ def test_what_moved_to_another_project_is_not_found_in_the_past_of_the_old_one(h
     zeus.update(moved.id, metadata={"project": "Zeus"})
     for found in (apollo.search("launch", known_at=then), apollo.graph.search("ann", "launch", known_at=then)):
         assert [hit.id for hit in found] == [kept.id]
+
+
+@pytest.mark.req("GRAPH-25")
+def test_a_conflict_of_a_memory_that_was_superseded_since_waits_no_longer(mesh: MemoryMesh) -> None:
+    mesh.graph.store("ann", "Ana works at Acme.", claim=job("Acme"), provenance=USER)
+    mesh.graph.store("ann", "Ana may work at Beta.", claim=job("Beta"), on_conflict="keep_active")
+    assert len(mesh.graph.conflicts()) == 1
+    newest = mesh.graph.store("ann", "Ana works at Corto.", claim=job("Corto"), provenance=USER)
+    assert len(newest.supersedes) == 2
+    assert mesh.graph.conflicts() == [], "nobody could resolve it"

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from memory_mesh import MemoryMesh
+from memory_mesh import InvalidInput, MemoryMesh
+from memory_mesh.faces.graph import MemoryGraph
 
 from .conftest import Cli, Said, Stream
 
@@ -229,3 +230,13 @@ def test_what_cannot_be_done_is_an_error_in_one_line(cli, ids, words: str, code:
     assert (answer.code, answer.out, len(answer.err.splitlines())) == (code, "", 1)
     assert said in answer.err
     assert status(*ids) == ["active", "quarantined", "quarantined"]
+
+
+def test_an_undo_that_fails_after_the_last_one_does_not_end_the_review(terminal, ids, monkeypatch: pytest.MonkeyPatch) -> None:
+    def changed_since(*_: object) -> None:
+        raise InvalidInput("the decision cannot be undone")
+
+    monkeypatch.setattr(MemoryGraph, "undo_review", changed_since)
+    said = terminal("r", "r", "u", "q")
+    assert "the decision cannot be undone" in said.err
+    assert (said.code, "Decided: 2 rejected; 0 memories left to review" in said.out) == (0, True)

@@ -37,6 +37,7 @@ from memory_mesh.flows.context import Context, Plan, check_texts, commit, intact
 from memory_mesh.flows.trust import trusts
 
 _STATUSES = ("pending", "resolved")
+_DECIDABLE = (*COMPARED, Status.QUARANTINED)
 _STORE_AGAIN = "store the claim again if it is valid again"
 
 
@@ -116,14 +117,18 @@ def review_quarantine(context: Context, memory_id: str, action: object, reason: 
 
 
 def conflicts(context: Context, status: object = "pending") -> list[ClaimConflict]:
-    """Return the conflicts between memories of the user, newest first. One of an erased or expired memory is left out."""
+    """Return the conflicts between memories of the user, newest first. One of an erased or expired memory is left out.
+
+    So is a pending one of a new memory that was archived or superseded since: there is nothing left to decide.
+    """
     chosen = one_of("status", status, _STATUSES)
     where = all_of(equals("user_id", context.reader.user_id), equals("status", chosen))
     found = [ClaimConflict.of(row) for row in context.store.find(Kind.CONFLICT, where)]
     known = context.store.get(Kind.MEMORY, list({id_ for one in found for id_ in (one.ref, one.target)}))
     own = all_of(equals("user_id", context.reader.user_id), not_expired(iso(context.clock())))
-    alive = {row.id for row in intact(context, known.values()) if own.matches(row)}
-    return [one for one in found if {one.ref, one.target} <= alive]
+    alive = {row.id: row for row in intact(context, known.values()) if own.matches(row)}
+    left = [one for one in found if {one.ref, one.target} <= alive.keys()]
+    return [one for one in left if chosen == "resolved" or alive[one.ref].value("status") in _DECIDABLE]
 
 
 def resolve_conflict(context: Context, conflict_id: str, keep: object, reason: str | None = None) -> Reviewed:
@@ -148,7 +153,7 @@ def resolve_conflict(context: Context, conflict_id: str, keep: object, reason: s
             remedy = "`memory-mesh review --undo` or `graph.undo_review` takes the decision back"
             raise InvalidInput(f"{conflict_id} is resolved already: {how}", remedy=remedy)
         case = Case.read(context, conflict.ref, reason)
-        if case.memory.status not in (*COMPARED, Status.QUARANTINED):
+        if case.memory.status not in _DECIDABLE:
             raise InvalidInput(f"{conflict.ref} is {case.memory.status} by now", remedy=_STORE_AGAIN)
         _check_alive(case)
         if chosen != "both":

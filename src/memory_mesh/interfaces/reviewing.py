@@ -123,7 +123,11 @@ class Dialogue:
     def _end(self) -> int | None:
         """Ask once more after the last item, so that the last decision can be taken back too."""
         undo = self._done and _WORDS.get(self.ask("That was the last one: [u]ndo or [q]uit: ").strip().lower()) == "undo"
-        return self._undo(len(self.items)) if undo else None
+        try:
+            return self._undo(len(self.items)) if undo else None
+        except MemoryMeshError as error:
+            complain(error)
+            return len(self.items)
 
     def _waiting(self, item: Item) -> MemoryExplanation | None:
         """Return the explanation of a memory that still waits for a review; None if it was decided or erased."""
