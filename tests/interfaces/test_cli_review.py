@@ -240,3 +240,13 @@ def test_an_undo_that_fails_after_the_last_one_does_not_end_the_review(terminal,
     said = terminal("r", "r", "u", "q")
     assert "the decision cannot be undone" in said.err
     assert (said.code, "Decided: 2 rejected; 0 memories left to review" in said.out) == (0, True)
+
+
+def test_store_says_what_its_claim_supersedes_or_that_it_waits_for_a_review(
+    cli: Cli, ids: tuple[str, str, str], monkeypatch
+) -> None:
+    monkeypatch.setenv("MEMORY_MESH_CLAIMS", "auto")
+    older = cli("store", "Ana works at Acme.").out.split()[-1]
+    assert cli("store", "Ana works at Globex now.").out.endswith(f"\nIt supersedes {older}\n")
+    waits = cli("store", "The budget of Apollo is 800.", "--agent", "planner").out
+    assert waits.endswith("\nIt is quarantined. Decide with: memory-mesh review\n")

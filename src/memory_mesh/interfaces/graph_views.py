@@ -5,13 +5,20 @@ from dataclasses import asdict
 
 from memory_mesh.core.claims import Claim, Trust
 from memory_mesh.core.claims.reviews import MemoryExplanation, Reviewed
-from memory_mesh.core.model import ClaimConflict, MemoryRecord
+from memory_mesh.core.model import ClaimConflict, MemoryRecord, Status
 from memory_mesh.interfaces.render import NAME, Answer, aligned, counted, one_line, preview, table
 from memory_mesh.interfaces.values import Call
 
 _BAR = 10  # characters of a whole bar
 _QUARANTINED_COLUMNS = ("id", "agent", "stored", "text")
 _DONE = {"activate": "Activated", "reject": "Rejected", "keep_both": "Kept both", "undo": "Undone"}
+
+
+def claim_outcome(memory: MemoryRecord) -> str:
+    """Return the lines that say what the claim of a stored memory led to; without one, an empty text."""
+    if memory.status == Status.QUARANTINED:
+        return "\nIt is quarantined. Decide with: memory-mesh review"
+    return "".join(f"\nIt supersedes {id_}" for id_ in memory.supersedes)
 
 
 def feedback(memory: MemoryRecord, call: Call) -> Answer:

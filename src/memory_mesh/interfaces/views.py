@@ -27,6 +27,7 @@ from memory_mesh.core.search import Explained, Explanation
 from memory_mesh.faces.mesh import MemoryStats
 from memory_mesh.interfaces.audit_views import anchored, blocks, exported, heads, rekeyed, verdicts  # noqa: F401  (found by name)
 from memory_mesh.interfaces.graph_views import (  # noqa: F401  (found by name)
+    claim_outcome,
     conflicts,
     explained_memory,
     feedback,
@@ -63,7 +64,7 @@ def stored(memory: MemoryRecord, call: Call) -> Answer:
 
         return screens.stored(line, memory)
 
-    line = f"{NAME} Ingested record {memory.id}"
+    line = f"{NAME} Ingested record {memory.id}" + claim_outcome(memory)
     return Answer(text=line + masked(memory.redactions), data=asdict(memory), draw=draw)
 
 
