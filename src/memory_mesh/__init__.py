@@ -48,8 +48,11 @@ if TYPE_CHECKING:
     from memory_mesh.core.errors import StoreUnavailable as StoreUnavailable
     from memory_mesh.core.errors import Unreachable as Unreachable
     from memory_mesh.core.errors import UnsafeAddress as UnsafeAddress
+    from memory_mesh.core.graph import GraphContext as GraphContext
     from memory_mesh.core.graph import GraphHit as GraphHit
     from memory_mesh.core.graph import GraphResults as GraphResults
+    from memory_mesh.core.graph import MemoryLink as MemoryLink
+    from memory_mesh.core.graph import Reached as Reached
     from memory_mesh.core.learning import Distilled as Distilled
     from memory_mesh.core.learning import Heartbeat as Heartbeat
     from memory_mesh.core.learning import HeritageChain as HeritageChain
@@ -99,7 +102,7 @@ _NAMES = {
     "core.audit": "Broken Sound",
     "core.cancel": "cancellable",
     "core.claims.reviews": "MemoryExplanation Reviewed Supersession",
-    "core.graph": "GraphHit GraphResults",
+    "core.graph": "GraphContext GraphHit GraphResults MemoryLink Reached",
     "core.errors": (
         "AnswerUnreadable BudgetSpent CallError CallRefused CallTimedOut Cancelled Conflict ContentAltered EmbeddingError "
         "IdTaken InvalidFilter InvalidInput KeyReused MemoryDisabled MemoryMeshError ModelMismatch ModelMissing NotFound "

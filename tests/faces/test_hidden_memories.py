@@ -131,6 +131,12 @@ READS: dict[str, Callable[[MemoryMesh], object]] = {
     "graph.search as_of": lambda mesh: mesh.graph.search("ann", QUERY, limit=50, as_of=NOW),
     "graph.search known_at": lambda mesh: mesh.graph.search("ann", QUERY, limit=50, known_at=NOW),
     "graph.search_many": lambda mesh: mesh.graph.search_many("ann", [QUERY, "zeppelin"], limit=50),
+    "graph.links": lambda mesh: [SHOWN, mesh.graph.links(shown_id(mesh))],
+    "graph.traverse": lambda mesh: [SHOWN, mesh.graph.traverse(shown_id(mesh), 5)],
+    "graph.clusters": lambda mesh: mesh.graph.clusters(),
+    "graph.context": lambda mesh: mesh.graph.context("ann", QUERY, min_score=0.0),
+    "graph.context explained": lambda mesh: list(mesh.graph.context("ann", QUERY, packing="composite", explain=True).decisions),
+    "graph.context as_of": lambda mesh: mesh.graph.context("ann", QUERY, as_of=NOW, known_at=NOW, max_tokens=5000),
     "manager.recall_memories": lambda mesh: manager(mesh).recall_memories(QUERY, limit=50, include_lessons=True),
     "manager.format_memories_for_prompt": lambda mesh: manager(mesh).format_memories_for_prompt(
         manager(mesh).recall_memories(QUERY, limit=50)
@@ -151,7 +157,8 @@ WRITES = {
     "audit_rekey "
     "distill_lesson distill insert_heritage heartbeat heartbeat_log ingest_skill sync_skills update_skill_reliability "
     "prune_skills",
-    "graph": "init close scoped store store_many evolve extract ingest reinforce dispute review_quarantine resolve_conflict "
+    "graph": "link unlink "
+    "init close scoped store store_many evolve extract ingest reinforce dispute review_quarantine resolve_conflict "
     "undo_review decay unarchive auto_compress consolidate",
     "manager": "init close scoped initialize capture_interaction health_check dispose",
 }
@@ -208,6 +215,7 @@ COMMANDS = {
     "search": ("search", QUERY, "--limit", "50", "--mode", "recall"),
     "search --explain": ("search", QUERY, "--limit", "50", "--explain", "--min-score", "0"),
     "search --for-model": ("search", QUERY, "--limit", "50", "--for-model"),
+    "context": ("context", QUERY),
     "list": ("list", "--limit", "100"),
     "lessons": ("lessons",),
     "list-skills": ("list-skills",),

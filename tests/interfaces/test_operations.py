@@ -66,6 +66,11 @@ NO_OPERATION = {
     "graph.evolve": "update writes the next revision of a memory",
     "graph.extract": "extract does it for the agent of the mesh",
     "graph.ingest": "another name of extract",
+    "graph.context": "a handler calls it for the agent of the mesh",
+    "graph.traverse": "links shows one step at a time",
+    "graph.clusters": "a shell has no use for groups of ids",
+    "graph.link": "agents link memories; a person writes a memory that says how they belong together",
+    "graph.unlink": "likewise",
     "graph.review_quarantine": "a handler decides, or asks at a terminal",
     "graph.explain_supersession": "explain shows the chain",
 }

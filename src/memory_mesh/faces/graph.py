@@ -7,23 +7,25 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from memory_mesh.core.checks import iterable
-from memory_mesh.core.graph import GraphResults
+from memory_mesh.core.graph import GraphContext, GraphResults
 from memory_mesh.core.intake import DEFAULT_CATEGORY, Metadata
 from memory_mesh.core.lazy import LazyModule
 from memory_mesh.core.model import MIN_IMPORTANCE, Extraction, GivenTime, Status
 from memory_mesh.core.ports import Progress, as_progress
 from memory_mesh.faces.lifecycle import Lifecycle
+from memory_mesh.faces.linking import Linking
 from memory_mesh.faces.reviewing import Reviewing
 from memory_mesh.flows import graph
 from memory_mesh.flows.graph import BATCH_SIZE, IMPORTANCE, NewMemory, Stored, acting_as
 
 if TYPE_CHECKING:
+    from memory_mesh.flows import graph_context as contexts
     from memory_mesh.flows import graph_search as searching
 else:
-    searching = LazyModule("memory_mesh.flows.graph_search")
+    contexts, searching = (LazyModule(f"memory_mesh.flows.{name}") for name in ("graph_context", "graph_search"))
 
 
-class MemoryGraph(Reviewing, Lifecycle):
+class MemoryGraph(Linking, Reviewing, Lifecycle):
     """The memories of a mesh as a graph: claims that do not contradict each other, how far each is trusted, and links.
 
     Every method that stores or searches names the agent whose memories these are. Methods that take the id of a memory act for
@@ -72,6 +74,32 @@ class MemoryGraph(Reviewing, Lifecycle):
             include_quarantined=include_quarantined, explain=explain, as_of=as_of, known_at=known_at,
         )  # fmt: skip
         return searching.search_many(acting_as(self._reading(), agent, session_id), queries, request)
+
+    def context(
+        self, agent: str, query: str, *, max_memories: int | None = None, before: GivenTime | None = None,
+        after: GivenTime | None = None, max_tokens: int | None = None, explain: bool = False, as_of: GivenTime | None = None,
+        known_at: GivenTime | None = None, session_id: str | None = None, packing: str = "relevance",
+        rerank: bool | Mapping[str, float] = True, min_score: float | None = None,
+    ) -> GraphContext:  # fmt: skip
+        """Return one text for the prompt of a language model: the memories of an agent that are relevant to a query.
+
+        Memories one link away from those that the search finds are candidates too. All are ranked by the chance that they are
+        relevant, times the composite that `search` would give a fully relevant memory, and packed by this value ÷ tokens; what
+        does not fit is passed over. The text, headings included, has at most `max_tokens`, as the embedder counts them. Without
+        `max_tokens` it has up to 15 memories that a precise search returns. It is empty if no memory is likely to answer the
+        query; `min_score` sets the lowest chance instead. `packing="composite"` is the document's formula: the score of
+        `search` ÷ tokens.
+
+        The result is a `str` with `memories`, `left_out` (how many candidates by reason), `tokens`, and `note` if nothing fits.
+        With `explain`, `decisions` has each candidate with its value and why it was left out. The other options are those of
+        `search`. Raises `InvalidInput` for a blank query and for an invalid option.
+        """
+        options = searching.Request(before=before, after=after, rerank=rerank, as_of=as_of, known_at=known_at)
+        request = contexts.ContextRequest(
+            max_memories=max_memories, max_tokens=max_tokens, min_score=min_score, packing=packing, search=options,
+            explain=explain,
+        )  # fmt: skip
+        return contexts.build(acting_as(self._reading(), agent, session_id), query, request)
 
     # --- storing ---
 

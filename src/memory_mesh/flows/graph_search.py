@@ -42,6 +42,7 @@ from memory_mesh.flows.trust import trusts
 MAX_QUERIES = 1_000  # of one call
 _POOL, _TIMES_LIMIT = 100, 5  # how many candidates are reranked: at least so many, and so many times the limit
 _CHANNELS = ("vectors", "keywords")
+_Placings = Mapping[str, Mapping[str, Placing]]  # by id and channel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,26 +74,34 @@ def search_many(context: Context, queries: object, request: Request) -> list[Gra
     given = [search.checked_query(query) for query in listed("queries", queries, expected="a list of queries")]
     if len(given) > MAX_QUERIES:
         raise InvalidInput(f"{len(given):,} queries", expected=f"at most {MAX_QUERIES:,} in a call")
+    answers: list[GraphResults] = []
+    for query, prepared in zip(given, prepare(context, given, request), strict=True):
+        found = prepared.search()
+        usage.count(context, [hit.id for hit in found])
+        usage.log_search(context, query=query, limit=prepared.options.limit, filter=None, ms=context.clock(), results=found)
+        answers.append(found)
+    return answers
+
+
+def prepare(context: Context, queries: Sequence[str], request: Request) -> "list[Search]":
+    """Return a search for each query. What they find does not count as used."""
     options = _Options.of(context, request)
-    if not given:
+    if not queries:
         return []
     snapshot = context.index.snapshot(context.reader)
-    texts = [context.query_gate().redact(query.encode("utf-8", "replace").decode()) for query in given]
+    texts = [context.query_gate().redact(query.encode("utf-8", "replace").decode()) for query in queries]
     plain = [without_masks(text) for text in texts]
     distinct = [text for text in dict.fromkeys(plain) if text.strip()]
     vectors = dict(zip(distinct, embed.embed_queries(context, distinct, snapshot.data_version), strict=True))
-    answers: list[GraphResults] = []
-    for query, masked, text in zip(given, texts, plain, strict=True):
-        prepared = Query(
+    prepared: list[Search] = []
+    for masked, text in zip(texts, plain, strict=True):
+        query = Query(
             tokens=query_tokens(masked, language=context.options.stemmer_language), vector=vectors.get(text),
             reader=context.reader, at=options.at, statuses=options.candidate_statuses, where=options.candidate_where,
             is_word=partial(embed.knows_word, context, text),
         )  # fmt: skip
-        found = _search(context, snapshot, prepared, options)
-        usage.count(context, [hit.id for hit in found])
-        usage.log_search(context, query=query, limit=options.limit, filter=None, ms=context.clock(), results=found)
-        answers.append(found)
-    return answers
+        prepared.append(Search(context, snapshot, query, options))
+    return prepared
 
 
 # --- the options ---
@@ -175,27 +184,46 @@ class _Candidate:
     similarity: float | None  # None: it has no vector, and its relevance is by keywords
 
 
-def _search(context: Context, snapshot: Snapshot, query: Query, options: _Options) -> GraphResults:
-    size = options.pool_size
-    while True:
-        pool = snapshot.candidates(query, size=size)
-        found, left_out = _candidates(context, query, pool, options, size)
-        # The index knows neither sessions of claims nor earlier times: where these leave too few results, look further.
-        crowded = left_out["other_sessions"] + left_out["unreadable"] > 0 and len(found) < options.limit
-        if not crowded or size >= pool.documents:
-            break
-        size *= 4
-    scored = [(each, composite) for each, composite in zip(found, _composites(context, found, options), strict=True)]
-    scored.sort(key=lambda pair: (pair[1].score, pair[0].relevance, pair[0].row.id), reverse=True)
-    hits = _hits(context, query, scored[: options.limit], explained=pool if options.explain else None)
-    left_out["limit"] = len(scored) - len(hits)
-    meta: dict[str, Value] = {
-        "documents": pool.documents, "candidates": len(pool.ids), "reranked": len(scored), "returned": len(hits),
-        "left_out": {reason: count for reason, count in left_out.items() if count},
-        "model": query.vector.model if query.vector and any(each.similarity is not None for each in found) else None,
-        "weights": dict(options.weights), "statuses": list(options.statuses), "at": options.at,
-    }  # fmt: skip
-    return GraphResults(hits, meta=meta)
+@dataclass(frozen=True, slots=True)
+class Search:
+    """One query with its options."""
+
+    context: Context
+    snapshot: Snapshot
+    query: Query
+    options: "_Options"
+
+    def search(self) -> GraphResults:
+        """Return the best candidates of the index, highest composite score first."""
+        options, size, vector = self.options, self.options.pool_size, self.query.vector
+        while True:
+            pool = self.snapshot.candidates(self.query, size=size)
+            found, left_out = _candidates(self.context, self.query, pool, options, size)
+            # The index knows neither sessions of claims nor earlier times: where these leave too few results, look further.
+            crowded = left_out["other_sessions"] + left_out["unreadable"] > 0 and len(found) < options.limit
+            if not crowded or size >= pool.documents:
+                break
+            size *= 4
+        scored = self._scored(found)
+        hits = _hits(self.context, self.query, scored[: options.limit], explained=_placings(pool) if options.explain else None)
+        left_out["limit"] = len(scored) - len(hits)
+        meta: dict[str, Value] = {
+            "documents": pool.documents, "candidates": len(pool.ids), "reranked": len(scored), "returned": len(hits),
+            "left_out": {reason: count for reason, count in left_out.items() if count},
+            "model": vector.model if vector and any(each.similarity is not None for each in found) else None,
+            "weights": dict(options.weights), "statuses": list(options.statuses), "at": options.at,
+        }  # fmt: skip
+        return GraphResults(hits, meta=meta)
+
+    def read(self, ids: Sequence[str]) -> list[GraphHit]:
+        """Return those of these memories that the search may return, with their scores and reasons, highest score first."""
+        kept, _ = _of_session(self.context, _rows(self.context, ids, self.options), self.options)
+        found = _with_relevance(self.context, self.query, {}, list(kept.values()))
+        return _hits(self.context, self.query, self._scored(found), explained={})
+
+    def _scored(self, found: Sequence["_Candidate"]) -> "list[tuple[_Candidate, Composite]]":
+        scored = list(zip(found, _composites(self.context, found, self.options), strict=True))
+        return sorted(scored, key=lambda pair: (pair[1].score, pair[0].relevance, pair[0].row.id), reverse=True)
 
 
 def _candidates(
@@ -204,18 +232,27 @@ def _candidates(
     """Return the readable candidates, and how many were left out by reason."""
     proposed = _proposed(query, pool)
     rows = _rows(context, proposed[:size], options)
+    kept, left_out = _of_session(context, rows, options)
+    covered = dict(zip(pool.ids, pool.signals["coverage"].tolist(), strict=True))
+    scored = _with_relevance(context, query, covered, list(kept.values()))
+    found = [each for each in scored if each.similarity is not None or each.relevance > 0]
+    relevant = [each for each in found if each.relevance >= options.min_similarity]
+    unread = max(0, len(proposed) - size)
+    return relevant, {
+        "not_reranked": unread, "unreadable": len(proposed) - unread - len(rows), **left_out,
+        "min_similarity": len(found) - len(relevant),
+    }  # fmt: skip
+
+
+def _of_session(context: Context, rows: Mapping[str, Row], options: _Options) -> tuple[dict[str, Row], dict[str, int]]:
+    """Return the memories without claims of other sessions, and with those of the reader's session instead of others about the
+    same; and how many were left out by reason."""
     here = {id_: row for id_, row in rows.items() if _session_of(row) in (None, context.reader.session_id)}
     own = _session_claims(context, here.values(), options)
     keys = {row.value("claim_key") for row in own.values()}
     kept = {id_: row for id_, row in here.items() if _session_of(row) or row.value("claim_key") not in keys}
-    # A claim that replaces what was found is found itself.
-    found = _with_relevance(context, query, pool, list({**kept, **own}.values()))
-    relevant = [each for each in found if each.relevance >= options.min_similarity]
-    unread = max(0, len(proposed) - size)
-    return relevant, {
-        "not_reranked": unread, "unreadable": len(proposed) - unread - len(rows), "other_sessions": len(rows) - len(here),
-        "replaced_in_session": len(here) - len(kept), "min_similarity": len(found) - len(relevant),
-    }  # fmt: skip
+    left_out = {"other_sessions": len(rows) - len(here), "replaced_in_session": len(here) - len(kept)}
+    return {**kept, **own}, left_out  # a claim that replaces what was found is found itself
 
 
 def _proposed(query: Query, pool: Pool) -> list[str]:
@@ -228,7 +265,9 @@ def _proposed(query: Query, pool: Pool) -> list[str]:
     return [id_ for value, id_ in sorted(pairs, reverse=True) if by_vector or value > 0]
 
 
-def _with_relevance(context: Context, query: Query, pool: Pool, rows: Sequence[Row]) -> list[_Candidate]:
+def _with_relevance(
+    context: Context, query: Query, covered: Mapping[str, float], rows: Sequence[Row]
+) -> list[_Candidate]:  # fmt: skip
     """Return memories with their relevance: the cosine of the best passage, or the fraction of the query's words without one.
 
     The cosines of an index are rounded, so they are computed again.
@@ -239,13 +278,12 @@ def _with_relevance(context: Context, query: Query, pool: Pool, rows: Sequence[R
         own = [(str(row.value("ref") or row.id), row.vector) for row in (*rows, *passages)]
         same = [(id_, each.data) for id_, each in own if each and (each.model, each.dimension) == (asked.model, asked.dimension)]
         cosines = dict(best_cosines(asked.data, same, len(same)))
-    covered, words = dict(zip(pool.ids, pool.signals["coverage"].tolist(), strict=True)), set(query.tokens)
-    found: list[_Candidate] = []
+    words, found = set(query.tokens), list[_Candidate]()
     for row in rows:
         cosine = cosines.get(row.id)
         fraction_of_words = covered.get(row.id) or len(words.intersection(row.keywords)) / max(len(words), 1)
         found.append(_Candidate(row, fraction_of_words if cosine is None else cosine, cosine))
-    return [each for each in found if each.similarity is not None or each.relevance > 0]
+    return found
 
 
 def _rows(context: Context, ids: Sequence[str], options: _Options) -> dict[str, Row]:
@@ -290,17 +328,16 @@ def _composites(context: Context, found: Sequence[_Candidate], options: _Options
 
 
 def _hits(
-    context: Context, query: Query, scored: Sequence[tuple[_Candidate, Composite]], *, explained: Pool | None
+    context: Context, query: Query, scored: Sequence[tuple[_Candidate, Composite]], *, explained: _Placings | None
 ) -> list[GraphHit]:
     passages = best_passages(context, query, [each.row for each, _ in scored])
-    placings = _placings(explained) if explained else {}
     hits: list[GraphHit] = []
     for each, composite in scored:
         hit = GraphHit.of(each.row, composite.score, each.similarity, passages.get(each.row.id))
         reasons: dict[str, object] = {}
-        if explained:
+        if explained is not None:
             by = "keywords" if each.similarity is None else "vectors"
-            found = Retrieved(by=by, relevance=each.relevance, channels=placings.get(each.row.id, {}))
+            found = Retrieved(by=by, relevance=each.relevance, channels=explained.get(each.row.id, {}))
             reasons = {"retrieved": found, "rerank": composite}
         hits.append(hit.copied(trust=composite.confidence, **reasons))
     return usage.with_counts(context, hits)

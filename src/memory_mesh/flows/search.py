@@ -219,7 +219,7 @@ def search(context: Context, request: Request, *, use_cache: bool = True) -> lis
     mark = snapshot.mark
     results = context.state.cache.get(key, mark, at) if use_cache else None
     if results is None:
-        ranked = _ranked(context, snapshot, request)
+        ranked = rank_candidates(context, snapshot, request)
         results = tuple(_results(context, request, ranked))
         if request.max_chars is not None:
             results = tuple(within(context, results, request.max_chars, ranked.query.tokens))
@@ -248,7 +248,7 @@ def explain(context: Context, request: Request) -> Explanation:
     """Run the same search and return it with its reasons. It does not count as a use of the results."""
     _check(request)
     request = _narrowed(context, request)
-    ranked = _ranked(context, context.index.snapshot(context.reader), request)
+    ranked = rank_candidates(context, context.index.snapshot(context.reader), request)
     best, below = ranked.ranking.best(ranked.min_score), ranked.ranking.below(ranked.min_score)
     results = _results(context, request, ranked)
     explained = _explain(ranked, [*results, *_read(context, ranked, below[:_NEAR_MISSES])])
@@ -320,7 +320,8 @@ def _unused_model(context: Context, snapshot: Snapshot) -> str | None:
     return None if embed.store_model(context, snapshot.data_version) else context.embedder.model
 
 
-def _ranked(context: Context, snapshot: Snapshot, request: Request) -> _Ranked:
+def rank_candidates(context: Context, snapshot: Snapshot, request: Request) -> _Ranked:
+    """Return the candidates of a search with their scores, and the minimum score of its mode."""
     from memory_mesh.core.search.ranker import rank  # it needs numpy, which only searches use
 
     # An embedder sees nothing that a store may not keep.

@@ -1,10 +1,11 @@
-"""Views of feedback, reviews and explanations: each renders the result of one operation of the table as an `Answer`."""
+"""Views of the graph (feedback, reviews, explanations, links, contexts): each renders the result of one operation."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 
 from memory_mesh.core.claims import Claim, Trust
 from memory_mesh.core.claims.reviews import MemoryExplanation, Reviewed
+from memory_mesh.core.graph import GraphContext, MemoryLink
 from memory_mesh.core.model import ClaimConflict, MemoryRecord, Status
 from memory_mesh.interfaces.render import NAME, Answer, aligned, counted, one_line, preview, table
 from memory_mesh.interfaces.values import Call
@@ -127,6 +128,54 @@ def _since(found: MemoryExplanation) -> str:
         return ""
     why = f": {one_line(change.why)}" if change.why else ""
     return f" since {change.created_at}, by {change.action}{why}"
+
+
+# --- links and contexts ---
+
+
+def links(found: Sequence[MemoryLink], call: Call) -> Answer:
+    """Render the links of a memory, each with the text at its other end."""
+    rows = [
+        (
+            "→" if one.direction == "outgoing" else "←", one.link_type, "" if one.similarity is None else f"{one.similarity:.2f}",
+            one.memory.id, preview(one_line(one.memory.content)),
+        )
+        for one in found
+    ]  # fmt: skip
+    title = counted(len(rows), "link")
+    return Answer(
+        text="\n".join(filter(None, (f"{NAME} {title}", aligned(rows)))),
+        data={"count": len(rows), "links": [asdict(one) for one in found]},
+        rows="links",
+        draw=lambda: table(title, ("", "type", "similarity", "id", "text"), rows),
+    )
+
+
+def context_answer(found: GraphContext, *, explain: bool) -> Answer:
+    """Render a context: the text alone, so that it can be piped into a prompt; with `explain`, the decisions too."""
+    lines = [found.text] if found else [f"{NAME} {found.note or 'no memory is relevant to the query'}"]
+    if explain:
+        lines += ["", f"{NAME} {counted(len(found.memories), 'memory')}, {counted(found.tokens, 'token')}", *_decisions(found)]
+    data = {
+        "text": found.text, "tokens": found.tokens, "note": found.note, "left_out": found.left_out, "meta": found.meta,
+        "memories": [asdict(one) for one in found.memories], "decisions": [asdict(one) for one in found.decisions],
+    }  # fmt: skip
+    return Answer(text="\n".join(lines), data=data, rows="memories")
+
+
+def _decisions(found: GraphContext) -> Iterator[str]:
+    rows = [
+        (
+            each.left_out or "shown", f"{each.relevance:.2f}", f"{each.value:.3f}", f"{each.tokens:,}", f"{each.density:.3g}",
+            each.memory.id, f"{each.link_type} of {each.linked_to}" if each.linked_to else "",
+            preview(one_line(each.memory.content)),
+        )
+        for each in found.decisions
+    ]  # fmt: skip
+    if rows:
+        yield aligned([("", "chance", "value", "tokens", "density", "id", "link", "text"), *rows])
+    if found.left_out:
+        yield "Left out: " + ", ".join(f"{count:,} {reason}" for reason, count in sorted(found.left_out.items()))
 
 
 # --- the tree ---

@@ -43,6 +43,17 @@ def decide(call: Call) -> Answer:
     return reviewing.decide(call)
 
 
+def context(call: Call) -> Answer:
+    """Build the context of a query for the agent of the mesh."""
+    from memory_mesh.interfaces.graph_views import context_answer
+    from memory_mesh.settings import load
+
+    agent = load(call.target.arguments).options.agent_id
+    with call.target.mesh() as mesh:
+        found = mesh.graph.context(agent, **call.arguments)  # type: ignore[arg-type]
+    return context_answer(found, explain=bool(call.arguments.get("explain")))
+
+
 def config_show(call: Call) -> Answer:
     """Show the settings, each with its origin."""
     from memory_mesh.settings import load

@@ -31,6 +31,7 @@ from memory_mesh.interfaces.graph_views import (  # noqa: F401  (found by name)
     conflicts,
     explained_memory,
     feedback,
+    links,
     quarantined,
     reviewed,
 )

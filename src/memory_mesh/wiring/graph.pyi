@@ -5,7 +5,7 @@ from types import TracebackType
 from typing import Self
 
 from memory_mesh.core.claims.reviews import MemoryExplanation, Reviewed, Supersession
-from memory_mesh.core.graph import GraphResults
+from memory_mesh.core.graph import GraphContext, GraphResults
 from memory_mesh.core.intake import DEFAULT_CATEGORY, Metadata
 from memory_mesh.core.model import MIN_IMPORTANCE, ClaimConflict, Extraction, GivenTime, MemoryRecord, Status
 from memory_mesh.core.ports import Progress
@@ -94,6 +94,36 @@ class AsyncMemoryGraph:
         known_at: GivenTime | None = None,
     ) -> list[GraphResults]:
         """Return what `search` returns for each query, in the order of the queries. All queries are embedded in one batch."""
+    async def context(
+        self,
+        agent: str,
+        query: str,
+        *,
+        max_memories: int | None = None,
+        before: GivenTime | None = None,
+        after: GivenTime | None = None,
+        max_tokens: int | None = None,
+        explain: bool = False,
+        as_of: GivenTime | None = None,
+        known_at: GivenTime | None = None,
+        session_id: str | None = None,
+        packing: str = "relevance",
+        rerank: bool | Mapping[str, float] = True,
+        min_score: float | None = None,
+    ) -> GraphContext:
+        """Return one text for the prompt of a language model: the memories of an agent that are relevant to a query.
+
+        Memories one link away from those that the search finds are candidates too. All are ranked by the chance that they are
+        relevant, times the composite that `search` would give a fully relevant memory, and packed by this value ÷ tokens; what
+        does not fit is passed over. The text, headings included, has at most `max_tokens`, as the embedder counts them. Without
+        `max_tokens` it has up to 15 memories that a precise search returns. It is empty if no memory is likely to answer the
+        query; `min_score` sets the lowest chance instead. `packing="composite"` is the document's formula: the score of
+        `search` ÷ tokens.
+
+        The result is a `str` with `memories`, `left_out` (how many candidates by reason), `tokens`, and `note` if nothing fits.
+        With `explain`, `decisions` has each candidate with its value and why it was left out. The other options are those of
+        `search`. Raises `InvalidInput` for a blank query and for an invalid option.
+        """
     async def store(
         self,
         agent: str,

@@ -2,19 +2,17 @@
 
 from memory_mesh.core.graph.clusters import connected
 from memory_mesh.core.graph.composite import WEIGHTS, Composite, read_weights, recency
-from memory_mesh.core.graph.links import MAX_LINKS, MIN_SIMILARITY, choose, link, replaced
-from memory_mesh.core.graph.results import GraphHit, GraphResults, Retrieved
+from memory_mesh.core.graph.links import (
+    LINK_TYPES,
+    MADE_BY_US,
+    MAX_LINKS,
+    MIN_SIMILARITY,
+    choose,
+    link,
+    replaced,
+)
+from memory_mesh.core.graph.results import Candidate, GraphContext, GraphHit, GraphResults, MemoryLink, Reached, Retrieved
 
-__all__ = [
-    "MAX_LINKS",
-    "MIN_SIMILARITY",
-    "WEIGHTS",
-    "Composite",
-    "GraphHit",
-    "GraphResults",
-    "Retrieved",
-    "choose",
-    "connected",
-    "link",
-]
-__all__ += ["read_weights", "recency", "replaced"]
+__all__ = ["LINK_TYPES", "MADE_BY_US", "MAX_LINKS", "MIN_SIMILARITY", "WEIGHTS", "Candidate", "Composite"]
+__all__ += ["GraphContext", "GraphHit", "GraphResults", "MemoryLink", "Reached", "Retrieved", "choose"]
+__all__ += ["connected", "link", "read_weights", "recency", "replaced"]

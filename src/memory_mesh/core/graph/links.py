@@ -1,4 +1,4 @@
-"""Links between memories: which ones a new memory gets."""
+"""Links between memories: which ones a new memory gets, and their types."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -6,6 +6,13 @@ from typing import Any
 from memory_mesh.core.model import Link, Memory, iso
 
 MIN_SIMILARITY = 0.5  # a link needs more
+# The types of links that memory-mesh makes, each with what makes it. Callers add others, by any name.
+MADE_BY_US: Mapping[str, str] = {
+    "similar": "store makes it",
+    "supersedes": "use evolve, or store a claim that supersedes",
+    "digest_of": "auto_compress makes it",
+}
+LINK_TYPES = (*MADE_BY_US, "related", "cause")
 MAX_LINKS = 5  # similar memories that a memory links to, and that link to it
 
 

@@ -1,0 +1,150 @@
+"""Measure how much of the evidence a context of a given size contains.
+
+    python -m bench.context --data DIR [--vectors FILE] [--people 5] [--out FOLDER]
+
+Each turn of LoCoMo's conversations is stored with `mesh.graph.store_many`. For each question and budget of tokens, `context` is
+beside the best results of `mesh.search` in their order until the budget is full: as the same text, as the text of
+`format_for_model`, and as bare lines without dates, headings and fence. A question counts if the text has all of its evidence.
+The document's formula and `format_for_model`, which take long and are far behind, are asked every fifth question.
+Settings were chosen on conversations 1–5, so 6–10 are also shown separately. A run of all conversations writes its result.
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from bench.quality.report import RESULTS
+from bench.quality.sets import Question, Space, locomo_turns
+from bench.quality.vectors import local
+from memory_mesh import GraphHit, MemoryMesh, SearchResult
+from memory_mesh.core.graph.packing import Page
+from memory_mesh.core.model import batches
+from memory_mesh.core.ports import Embedder
+
+BUDGETS = (400, 800, 1600)
+PACKED, DOCUMENT, SAME, FENCED, BARE = (
+    "context", 'context, packing="composite"', "top hits, same text", "top hits, format_for_model", "top hits, bare lines",
+)  # fmt: skip
+AGENT, _DEPTH, _BATCH, _CHOSEN_ON = "reader", 60, 200, 5
+_EVERY = 5  # questions, for all ways
+_FENCED = 15  # more never fit with a fence for each
+_BOUNDARY = "3f9a0c1b77d2e845"
+
+
+@dataclass(frozen=True, slots=True)
+class Filled:
+    """One text: whether it has all evidence, which part of it, and its size."""
+
+    complete: bool
+    part: float
+    tokens: int
+
+
+Results = dict[tuple[str, int], list[Filled]]  # by the way and the budget
+
+
+class Conversation:
+    """The turns of one conversation, stored and linked."""
+
+    def __init__(self, path: Path, space: Space, embedder: Embedder) -> None:
+        self._now, self._count = space.questions[0].at, embedder.count
+        self._mesh = MemoryMesh(store=f"sqlite:///{path}", agent_id=AGENT, embedder=embedder, clock=self._clock)
+        self._names: dict[str, str] = {}
+        for batch in batches(space.memories, _BATCH):
+            stored = self._mesh.graph.store_many(AGENT, [{"text": said.text, "metadata": said.metadata} for said in batch])
+            for one, said in zip(stored, batch, strict=True):
+                self._names.setdefault(one.id, said.id)
+
+    def _clock(self) -> datetime:
+        return datetime.fromisoformat(self._now)
+
+    def ask(self, question: Question, *, all_ways: bool) -> Iterator[tuple[str, int, Filled]]:
+        """Yield what each way has of the evidence within each budget."""
+        self._now = question.at
+        hits = self._mesh.search(question.text, limit=_DEPTH, use_cache=False)
+        of_graph = [GraphHit(**{name: getattr(hit, name) for name in hit.__dataclass_fields__}) for hit in hits]
+        texts: dict[str, Callable[[Sequence[GraphHit]], str]] = {
+            SAME: Page(of_graph, _BOUNDARY).text, BARE: lambda some: "\n".join(hit.content for hit in some),
+        }  # fmt: skip
+        packings = {PACKED: "relevance"}
+        if all_ways:
+            texts[FENCED], packings[DOCUMENT] = self._mesh.format_for_model, "composite"
+        for name, packing in packings.items():
+            for budget in BUDGETS:
+                text = self._mesh.graph.context(AGENT, question.text, max_tokens=budget, packing=packing)
+                yield name, budget, self._filled(question, text.memories, text.tokens)
+        for name, text_of in texts.items():
+            first = of_graph[:_FENCED] if name == FENCED else of_graph
+            sizes = [self._count(text_of(first[:n])) for n in range(len(first) + 1)]
+            for budget in BUDGETS:
+                fitting = max(n for n, size in enumerate(sizes) if n == 0 or size <= budget)
+                yield name, budget, self._filled(question, first[:fitting], sizes[fitting] if fitting else 0)
+
+    def _filled(self, question: Question, hits: Sequence[SearchResult], tokens: int) -> Filled:
+        found = {self._names[hit.id] for hit in hits} & question.gold
+        return Filled(found == question.gold, len(found) / len(question.gold), tokens)
+
+    def close(self) -> None:
+        self._mesh.close()
+
+
+def measure(spaces: Sequence[Space], embedder: Embedder) -> list[Results]:
+    """Return the results of each conversation."""
+    every: list[Results] = []
+    for space in spaces:
+        results: Results = {}
+        with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+            conversation = Conversation(Path(folder) / "context.db", space, embedder)
+            for at, question in enumerate(space.questions):
+                for way, budget, filled in conversation.ask(question, all_ways=at % _EVERY == 0):
+                    results.setdefault((way, budget), []).append(filled)
+            conversation.close()
+        every.append(results)
+        print(f"{space.name}: {len(space.questions):,} questions", *_rows(table([results])), sep="\n", file=sys.stderr)
+    return every
+
+
+def table(results: Sequence[Results]) -> dict[str, dict[str, list[float]]]:
+    """Return by way and budget: the percentage of questions with all evidence, the percentage of evidence, the mean tokens."""
+    found: dict[str, dict[str, list[float]]] = {}
+    for way, budget in results[0]:
+        every = [filled for one in results for filled in one[way, budget]]
+        shares = (100 * sum(getattr(each, name) for each in every) / len(every) for name in ("complete", "part"))
+        tokens = sum(each.tokens for each in every) / len(every)
+        found.setdefault(way, {})[str(budget)] = [*(round(share, 1) for share in shares), round(tokens)]
+    return found
+
+
+def _rows(found: dict[str, dict[str, list[float]]]) -> Iterator[str]:
+    for way, by_budget in found.items():
+        yield f"  {way:<30}" + "".join(f"  {budget}: {values}" for budget, values in by_budget.items())
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench.context", description="How much evidence fits into a context")
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--vectors", type=Path, help="a file that keeps vectors between runs")
+    parser.add_argument("--people", type=int, help="only the first conversations; nothing is written")
+    parser.add_argument("--out", type=Path, default=RESULTS, help="the folder of the result file")
+    options = parser.parse_args()
+    embedder = local(options.vectors)
+    spaces = [space for space in locomo_turns(options.data) if space.questions]
+    results = measure(spaces[: options.people], embedder)
+    embedder.save()
+    parts = {"all": results, "conversations 1–5": results[:_CHOSEN_ON], "conversations 6–10": results[_CHOSEN_ON:]}
+    tables = {part: table(some) for part, some in parts.items() if some}
+    for part, found in tables.items():
+        print(part, *_rows(found), sep="\n")
+    if options.people is None:
+        questions = sum(len(space.questions) for space in spaces)
+        data = {"command": "python -m bench.context --data DIR", "questions": questions, "budgets": BUDGETS, "parts": tables}
+        (options.out / "context.json").write_text(json.dumps(data, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
