@@ -26,8 +26,8 @@ from memory_mesh.core.model import (
 from memory_mesh.core.search import Explained, Explanation
 from memory_mesh.faces.mesh import MemoryStats
 from memory_mesh.interfaces.audit_views import anchored, blocks, exported, heads, rekeyed, verdicts  # noqa: F401  (found by name)
+from memory_mesh.interfaces.graph_views import claim_outcome as _claim_outcome
 from memory_mesh.interfaces.graph_views import (  # noqa: F401  (found by name)
-    claim_outcome,
     conflicts,
     explained_memory,
     feedback,
@@ -65,7 +65,7 @@ def stored(memory: MemoryRecord, call: Call) -> Answer:
 
         return screens.stored(line, memory)
 
-    line = f"{NAME} Ingested record {memory.id}" + claim_outcome(memory)
+    line = f"{NAME} Ingested record {memory.id}" + _claim_outcome(memory)
     return Answer(text=line + masked(memory.redactions), data=asdict(memory), draw=draw)
 
 
