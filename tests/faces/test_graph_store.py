@@ -154,6 +154,17 @@ def test_a_claim_that_says_since_when_ends_the_older_one_and_a_correction_does_n
     assert why == f"{corrected.id} takes its place, and is not trusted less: 0.50 against 0.50", "the reason is in the history"
 
 
+@pytest.mark.req("GRAPH-54")
+def test_until_a_claim_begins_the_one_before_it_is_valid(house: House, mesh: MemoryMesh) -> None:
+    now = store(mesh, "Lisbon")
+    later = mesh.graph.store("ann", "moves in 2030", claim=home("Porto", valid_from="2030-01-01"))
+    memory = house.memory(now.id)
+    assert (memory.status, memory.valid_until, later.supersedes) == ("active", "2029-12-31T23:59:59.999Z", [])
+    assert contradictions(house.memories()) == []
+    assert mesh.search("Ana lives")[0].id == now.id
+    assert [each.detail["resolution"] for each in later.conflicts] == ["ended"]
+
+
 @pytest.mark.req("GRAPH-49")
 def test_a_corroboration_in_other_words_keeps_them_and_the_trust_of_the_best_source(house: House, mesh: MemoryMesh) -> None:
     first = store(mesh, "Lisbon")
@@ -299,7 +310,8 @@ def test_evolve_supersedes_the_most_similar_memory_unless_it_is_trusted_more(hou
     [
         ({"on_conflict": "ask"}, "quarantine, keep_active"), ({"claims": "on"}, "auto, off"),
         ({"quarantine": 1}, "True or False"),
-        ({"provenance": "me"}, "user_explicit"), ({"provenance": {"source": 3}}, "user_explicit"), ({"importance": 2}, "0 to 1"),
+        ({"provenance": "me"}, "user_explicit"), ({"provenance": {"source": 3}}, "user_explicit"),
+        ({"provenance": {"source": "user_explict"}}, "did you mean 'user_explicit'"), ({"importance": 2}, "0 to 1"),
         ({"tags": "ops"}, "a list of texts"), ({"metadata": "x"}, "an object"), ({"claim": []}, "subject, predicate and value"),
         ({"claim": home("x"), "event_time": "soon"}, "ISO 8601"),
     ],

@@ -148,9 +148,10 @@ def test_the_first_line_of_every_command_bears_the_name(cli):
         "backup": ["copy.db"], "export": ["--out", "memories.jsonl"], "import": ["memories.jsonl"],
         "forget": ["--user", "ana", "--yes"], "review": ["--activate", contested()[0]], "quarantined": [], "conflicts": [],
         "explain": [kept], "reinforce": [kept], "dispute": [kept], "decay": [], "unarchive": [archived()],
+        "compress": [], "consolidate": [], "links": [kept],
     }  # fmt: skip
-    # The model commands and the migration have tests of their own; a completion script is read by a shell.
-    assert words.keys() == COMMANDS.keys() - {"model status", "model fetch", "migrate", "completion"}
+    # The model commands and the migration have tests of their own; a completion script is read by a shell, a context by a model.
+    assert words.keys() == COMMANDS.keys() - {"model status", "model fetch", "migrate", "completion", "context"}
     cli("store", "a turn", "--session", "s0")
     Path("notes").mkdir()
     Path("memory-mesh.toml").touch()

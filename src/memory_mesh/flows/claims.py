@@ -192,6 +192,10 @@ class _Changed:
         old = self.stored[judgement.id]
         match judgement.outcome:
             case Outcome.SUPERSEDE:
+                until = _end(self.new, old)
+                if self.new.valid_from and until and until >= iso(self.ms):  # it begins later: the old one is valid until then
+                    self._revise(old, f"{self.new.id} takes its place from {self.new.valid_from} on", "end", valid_until=until)
+                    return
                 # Without words of the new memory: others may see the history of this one, and it outlives an erasure of that.
                 trusts = [f"{trust_of(each, self.ms).value:.2f}" for each in (self.new, old)]
                 why = f"{self.new.id} takes its place, and is not trusted less: {trusts[0]} against {trusts[1]}"
@@ -242,7 +246,7 @@ def _conflict(
     context: Context, new: Memory, old: Memory, judgement: Judgement, policy: str, *, waits: bool, ms: int
 ) -> ClaimConflict:
     pending = waits and judgement.outcome is not Outcome.KEEP_BOTH
-    resolution = None if pending else {Outcome.SUPERSEDE: "superseded", Outcome.KEEP_BOTH: "kept both"}[judgement.outcome]
+    resolution = None if pending else _resolution(old, judgement)
     detail = {
         "policy": policy, "outcome": judgement.outcome.value, "new": new.claim and new.claim.get("value"),
         "existing": old.claim and old.claim.get("value"), "new_trust": round(trust_of(new, ms).value, 4),
@@ -253,3 +257,10 @@ def _conflict(
         status="pending" if pending else "resolved", why=judgement.why, user_id=new.user_id, agent_id=new.agent_id,
         detail={name: value for name, value in detail.items() if value is not None},
     )  # fmt: skip
+
+
+def _resolution(old: Memory, judgement: Judgement) -> str:
+    """Return how a conflict with a memory, as it is now, was resolved by the rules."""
+    if judgement.outcome is Outcome.KEEP_BOTH:
+        return "kept both"
+    return "superseded" if old.status == Status.SUPERSEDED else "ended"

@@ -138,4 +138,7 @@ def _provenance(given: object) -> dict[str, Any]:
     if not isinstance(given, Mapping) or not isinstance(given.get("source", Source.INFERENCE.value), str):
         expected = f'an object such as {{"source": "user_explicit"}}; sources are {", ".join(Source)}'
         raise InvalidInput(f"provenance is {shown(given)}", expected=expected)
+    source = given.get("source", Source.INFERENCE.value)
+    if source not in list(Source) and (near := suggestion(source, Source)):  # other sources count as inferences
+        raise InvalidInput(f"provenance has the source {shown(source)}", remedy=near)
     return {"source": Source.INFERENCE.value, **given}
