@@ -43,7 +43,8 @@ class Schemas(dict[str, Schema]):
 
 def read_schemas(given: Mapping[str, object] | None) -> Schemas:
     """Return the schemas of the option `predicate_schemas`, or raise `SettingsError`."""
-    return Schemas({normal_text(predicate): _read(predicate, schema) for predicate, schema in (given or {}).items()})
+    read = ((predicate, _read(predicate, schema)) for predicate, schema in (given or {}).items())
+    return Schemas({normal_text(predicate): schema for predicate, schema in read})
 
 
 def _read(predicate: object, given: object) -> Schema:
