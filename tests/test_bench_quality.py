@@ -132,6 +132,7 @@ def test_mixed_questions_are_asked_of_stores_of_every_size() -> None:
     assert set(rows[0]["kinds"]) == {"trivia:fr", "noise", "all in English", "all in other languages"}
 
 
+@pytest.mark.deep
 def test_the_two_commands_write_results_that_the_page_shows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, conversations: list[Space]
 ) -> None:

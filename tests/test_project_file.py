@@ -299,6 +299,7 @@ def trust_in_a_process(home: str, file: str) -> None:
     trust(file)
 
 
+@pytest.mark.deep
 def test_processes_that_trust_at_once_lose_nothing(place: Place) -> None:
     files = [place.folder / f"p{number}" / FILE for number in range(4)]
     for file in files:

@@ -91,6 +91,7 @@ def test_turns_that_a_caller_numbered_from_zero_are_compared_from_there() -> Non
     assert count_known([*history, turn("a:new")], dict(enumerate(history))) == 3
 
 
+@pytest.mark.deep
 def test_a_list_as_large_as_allowed_that_repeats_one_message_is_compared_in_time() -> None:
     stored = numbered([turn("u:first"), *[turn("u:yes")] * 9_998])
     assert count_known([turn("u:first"), *[turn("u:yes")] * 9_999], stored) == 9_999

@@ -100,6 +100,7 @@ def test_processes_that_add_and_search_leave_one_block_for_each_search_and_no_ch
     assert sound(file)
 
 
+@pytest.mark.deep
 @pytest.mark.req("MESH-044")
 def test_a_process_that_is_killed_loses_its_last_searches_and_nothing_else(tmp_path: Path) -> None:
     file = tmp_path / "memory.db"

@@ -182,7 +182,7 @@ class Ledger:
         assert {text for id_, text in stored.items() if id_ not in self.there} <= ({content} if what == "add" else set())
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.req("MESH-015")
 @pytest.mark.parametrize("place", ["memory.db", pytest.param("memory.lance", marks=pytest.mark.deep)])
 @pytest.mark.parametrize("lines", [3, 11, 20, 28, 37])

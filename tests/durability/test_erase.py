@@ -99,6 +99,7 @@ def test_no_byte_is_left_of_older_revisions_or_of_what_later_sightings_said(file
     assert_sound(file)
 
 
+@pytest.mark.deep
 def test_no_byte_is_left_of_a_long_memory(file: Path, mesh: MemoryMesh) -> None:
     words = [f"quetzal{n:04d}" for n in range(400)]
     text = " ".join(f"{word} {'x' * 480}" for word in words)
@@ -113,6 +114,7 @@ def test_no_byte_is_left_of_a_long_memory(file: Path, mesh: MemoryMesh) -> None:
     assert_sound(file)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(("memories", "changed"), [(40, 3), (80, 1000)])
 def test_no_byte_is_left_on_pages_that_were_split_and_filled_anew(tmp_path: Path, memories: int, changed: int) -> None:
     # Where SQLite moves rows to a neighbouring page it leaves copies behind; overwriting what is deleted is not enough. With

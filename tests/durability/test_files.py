@@ -189,6 +189,7 @@ def test_a_file_that_was_cut_is_refused_and_left_as_it_is(file: Path, kept: floa
     assert file.read_bytes() == cut
 
 
+@pytest.mark.deep
 def test_garbage_in_a_file_is_reported_by_the_query_that_reads_it_and_other_queries_work(file: Path) -> None:
     whole, met = file.read_bytes(), 0
     for at in range(1, len(whole) // PAGE):

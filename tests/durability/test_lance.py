@@ -423,6 +423,7 @@ def test_a_backup_that_fails_leaves_nothing(store: LanceStore, tmp_path: Path, m
 # --- the log of moves ---
 
 
+@pytest.mark.deep
 def test_a_long_log_of_moves_is_trimmed_and_leads_on_from_recent_marks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(journal, "_MIN_TRIMMED", 1_000)
     monkeypatch.setattr(journal, "KEPT_MOVES", 12)

@@ -59,6 +59,7 @@ def test_what_several_processes_store_in_a_file_that_none_had_made_is_all_there(
     assert_sound(file)
 
 
+@pytest.mark.deep
 @pytest.mark.req("MESH-043")
 def test_processes_of_one_agent_write_one_chain_though_some_clocks_are_set_back(file: Path, writers: int) -> None:
     with MemoryMesh(store=url(file), agent_id="one", clock=lambda: time.time() + 86_400) as mesh:
@@ -78,6 +79,7 @@ def test_processes_of_one_agent_write_one_chain_though_some_clocks_are_set_back(
     assert_sound(file)
 
 
+@pytest.mark.deep
 @pytest.mark.sample(1)
 @pytest.mark.req("MESH-078")
 @pytest.mark.parametrize("audited", [True, False])

@@ -235,6 +235,7 @@ def test_a_child_waits_for_no_lock_of_a_thread_of_its_parent(file: Path, embedde
 # --- threads ---
 
 
+@pytest.mark.deep
 def test_threads_open_drop_and_close_meshes_many_times(file: Path, deep: bool) -> None:
     number = 1000 if deep else 150
     with MemoryMesh(file, embedder="none") as mesh:

@@ -274,6 +274,7 @@ sys.exit(any(codes))
 """
 
 
+@pytest.mark.deep
 def test_a_fork_shares_no_queue_with_its_parent(file: Path) -> None:
     done = subprocess.run([sys.executable, "-c", FORKED, str(file)], capture_output=True, text=True, timeout=100, check=False)
     assert (done.returncode, done.stderr) == (0, "")

@@ -76,6 +76,7 @@ def test_ten_thousand_vectors_are_compared_exactly(many: RamStore, queries: Sequ
         assert nearest <= {*find(index, query, size=60).ids}
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("exact", [100, MANY], ids=["by a shortlist", "exactly"])
 def test_numpy_computes_what_numkong_computes(many: RamStore, queries: Sequence[Query], exact: int) -> None:
     with patch.multiple(space, MAX_EXACT=exact, SHORTLIST=400):

@@ -39,6 +39,7 @@ def change(data: st.DataObject, store: Store) -> None:
     store.apply(list(puts.values()), [key for key in deletes if key not in puts])
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("scale", [nullcontext, tiny], ids=("few", "as if many"))
 @given(data=st.data())
 def test_after_any_history_the_index_agrees_with_the_rows(scale, data: st.DataObject) -> None:
@@ -59,6 +60,7 @@ def test_a_neighbour_with_a_zero_vector_does_not_change_the_context_of_others() 
     agrees(LocalIndex(store), store, asking("x", vector=[1.0, 0.0]))
 
 
+@pytest.mark.deep
 @settings(max_examples=settings().max_examples // 4)
 @given(data=st.data())
 def test_two_processes_with_files_see_the_same(data: st.DataObject) -> None:

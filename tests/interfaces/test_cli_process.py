@@ -25,6 +25,7 @@ def ran(environ: dict[str, str], *words: str, text: str = "") -> "subprocess.Com
     return subprocess.run(words, env=environ, input=text.encode(), capture_output=True, check=False, timeout=60)
 
 
+@pytest.mark.deep
 @pytest.mark.req("MESH-164")
 def test_the_installed_command_and_the_module_are_the_same(environ):
     installed = ran(environ, COMMAND, "stats")
@@ -58,6 +59,7 @@ def test_a_home_with_letters_that_the_locale_does_not_know_is_used(environ, tmp_
     assert b"an elephant" in ran({**poor, "PYTHONUTF8": "1"}, COMMAND, "search", "elephant").stdout
 
 
+@pytest.mark.deep
 def test_a_reader_that_goes_away_ends_the_command_quietly(environ):
     ran(environ, COMMAND, "store", "--content", "-", text="many words " * 15_000)
     listing = subprocess.Popen(
@@ -186,6 +188,7 @@ COMPLETED = {
 }
 
 
+@pytest.mark.deep
 def test_bash_completes_what_can_stand_there(environ):
     script = f'export PATH="{Path(COMMAND).parent}:$PATH"; eval "$(memory-mesh completion bash)"; '
     script += "complete -p memory-mesh >/dev/null || exit 1; "

@@ -225,6 +225,7 @@ def at_terminal(home: Path, *words: str, width: int = 60, **environ: str) -> str
     return shown.decode().replace("\r\n", "\n")
 
 
+@pytest.mark.deep
 def test_a_real_terminal_gets_the_screens_at_its_width(tmp_path):
     text = "The deploy key rotates on Mondays, and the vault key on the first Friday of every month."
     assert "\nStored.\n" in at_terminal(tmp_path, "store", text)

@@ -101,6 +101,7 @@ def test_another_process_makes_the_same_vectors(local: LocalEmbedder, paths: Mod
     assert json.loads(done.stdout) == [vector.data.hex() for vector in local.embed(TEXTS)]
 
 
+@pytest.mark.deep
 def test_many_threads_share_one_embedder_that_loads_once(
     paths: ModelPaths, model: ModelFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -54,6 +54,7 @@ def test_a_new_key_is_appended_and_the_older_ones_stay(path: Path) -> None:
     assert len({first.id, second.id, third.id}) == 3
 
 
+@pytest.mark.deep
 def test_processes_that_create_it_at_once_agree_on_one_key(path: Path) -> None:
     with ProcessPoolExecutor(4, mp_context=get_context("spawn")) as pool:
         ids = {*pool.map(_current, [str(path)] * 8)}

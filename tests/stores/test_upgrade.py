@@ -266,6 +266,7 @@ def _upgrade(file: str, name: str) -> None:
         mesh.add(f"{name} crossed the runway.")
 
 
+@pytest.mark.deep
 @pytest.mark.req("MESH-042")
 def test_processes_that_write_first_at_the_same_time_seal_the_chain_once(foundation: Path) -> None:
     spawn = get_context("spawn")
