@@ -8,6 +8,7 @@ from typing import cast
 from memory_mesh.core import graph, model
 from memory_mesh.core.model import In, Key, Kind, Link, Memory, Row, Status, Vector, all_of, equals, iso
 from memory_mesh.core.search import Query
+from memory_mesh.core.search.scores import best_cosines
 from memory_mesh.flows.context import Context, intact
 
 _CANDIDATES = 20  # of the index, whose cosines are approximate
@@ -86,11 +87,7 @@ def _incoming(context: Context, targets: set[str]) -> defaultdict[str, list[Link
 
 
 def cosine(one: Vector | None, other: Vector | None) -> float:
-    """Return the cosine of two vectors; 0 without one of them, or if they are of different models."""
-    if one is None or other is None or one.model != other.model:
+    """Return the cosine of two vectors; 0 without one of them, or if they cannot be compared."""
+    if one is None or other is None or (one.model, one.dimension) != (other.model, other.dimension):
         return 0.0
-    import numpy as np  # only similar memories need it
-
-    a, b = (np.frombuffer(each.data, dtype=np.float32).astype(np.float64) for each in (one, other))
-    norms = float(np.linalg.norm(a) * np.linalg.norm(b))
-    return float(a @ b) / norms if norms else 0.0
+    return best_cosines(one.data, [("", other.data)], 1)[0].score

@@ -20,6 +20,7 @@ from memory_mesh.core.graph import link
 from memory_mesh.core.intake import Terms
 from memory_mesh.core.intake.similar import is_near_duplicate, same_words
 from memory_mesh.core.model import (
+    DAY_MS,
     Change,
     IsNull,
     Kind,
@@ -54,7 +55,6 @@ _OLD_DAYS, _OUTDATED_DAYS = 30, 90
 _CORROBORATES = "corroborates"
 _AT_ONCE = 500
 _MAX_COMPARED = 20  # memories with the same words that one is compared with
-_DAY_MS = 24 * 60 * 60 * 1000
 
 
 def consolidate(
@@ -253,7 +253,7 @@ def _order(memory: Memory) -> tuple[str, int, str]:
 
 def _compress(context: Context, most: int, size: int, *, write: bool) -> Iterator[Step]:
     """Yield the digests of the largest groups that are wholly older than 30 days."""
-    cutoff = iso(max(0, context.clock() - _OLD_DAYS * _DAY_MS))
+    cutoff = iso(max(0, context.clock() - _OLD_DAYS * DAY_MS))
     made = 0
     for group in find_clusters(context, min_size=size):
         check_cancelled()
@@ -279,7 +279,7 @@ def _prune(context: Context, *, write: bool) -> Iterator[Step]:
 
 def _outdated(context: Context) -> Iterator[Memory]:
     """Yield memories superseded over 90 days ago. A claim that was true until then stays, because `as_of` returns it."""
-    cutoff = iso(max(0, context.clock() - _OUTDATED_DAYS * _DAY_MS))
+    cutoff = iso(max(0, context.clock() - _OUTDATED_DAYS * DAY_MS))
     for batch in batches(_memories(context, Status.SUPERSEDED), _AT_ONCE):
         last = context.store.get(Kind.CHANGE, [change_id(memory.id, memory.revision) for memory in batch])
         times = {str(row.value("ref")): Change.of(row).created_at for row in last.values()}

@@ -2,13 +2,16 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
-from memory_mesh.core.claims import Claim, Trust
-from memory_mesh.core.claims.reviews import MemoryExplanation, Reviewed
-from memory_mesh.core.graph import GraphContext, MemoryLink
 from memory_mesh.core.model import ClaimConflict, MemoryRecord, Status
 from memory_mesh.interfaces.render import NAME, Answer, aligned, counted, one_line, preview, table
 from memory_mesh.interfaces.values import Call
+
+if TYPE_CHECKING:  # every command loads the views, and few need the graph
+    from memory_mesh.core.claims import Claim, Trust
+    from memory_mesh.core.claims.reviews import MemoryExplanation, Reviewed
+    from memory_mesh.core.graph import GraphContext, MemoryLink
 
 _BAR = 10  # characters of a whole bar
 _QUARANTINED_COLUMNS = ("id", "agent", "stored", "text")
@@ -56,7 +59,7 @@ def conflicts(found: Sequence[ClaimConflict], call: Call) -> Answer:
     )
 
 
-def reviewed(done: Reviewed, call: Call) -> Answer:
+def reviewed(done: "Reviewed", call: Call) -> Answer:
     """Render a decision: what became of the memory, and what else changed."""
     outcome = one_line(done.note) if done.note else f"is {done.memory.status}"
     lines = [f"{NAME} {_DONE[done.action]}: record {done.memory.id} {outcome}"]
@@ -65,7 +68,7 @@ def reviewed(done: Reviewed, call: Call) -> Answer:
     return Answer(text="\n".join(lines), data=asdict(done))
 
 
-def explained_memory(found: MemoryExplanation, call: Call) -> Answer:
+def explained_memory(found: "MemoryExplanation", call: Call) -> Answer:
     """Render what is known about a memory, with its trust as bars and its supersessions and links as a tree."""
     data = asdict(found)
     data["trust"] = {**asdict(found.trust), "value": found.trust.value}
@@ -76,7 +79,7 @@ def explained_memory(found: MemoryExplanation, call: Call) -> Answer:
     )
 
 
-def explanation_lines(found: MemoryExplanation, asked: object = None) -> Iterator[str]:
+def explanation_lines(found: "MemoryExplanation", asked: object = None) -> Iterator[str]:
     """Yield the lines of an explanation, without the tree; with a time, also whether the memory was valid then."""
     memory = found.memory
     yield f"{NAME} Record {memory.id} is {found.status}{_since(found)}"
@@ -96,7 +99,7 @@ def explanation_lines(found: MemoryExplanation, asked: object = None) -> Iterato
         yield one_line(f"Conflict {one.status} with {other}: {one.why or 'unknown'}" + (f" ({resolution})" if resolution else ""))
 
 
-def claim_lines(claim: Claim | None) -> Iterator[str]:
+def claim_lines(claim: "Claim | None") -> Iterator[str]:
     """Yield the line of a claim with its window; nothing without one."""
     if claim is None:
         return
@@ -108,7 +111,7 @@ def claim_lines(claim: Claim | None) -> Iterator[str]:
     yield one_line(f"Claim: {claim.subject} · {claim.predicate} = {claim.value}{when}{scope}{shared}")
 
 
-def trust_lines(trust: Trust) -> Iterator[str]:
+def trust_lines(trust: "Trust") -> Iterator[str]:
     """Yield the trust and its parts, each with a bar."""
     yield f"Trust  {_bar(trust.value)}  {trust.value:.2f}"
     parts = {"base": trust.base, "corroboration": trust.corroboration, "feedback": trust.feedback, "age": trust.age}
@@ -123,7 +126,7 @@ def _bar(value: float) -> str:
     return "█" * min(_BAR, round(abs(value) * _BAR))
 
 
-def _since(found: MemoryExplanation) -> str:
+def _since(found: "MemoryExplanation") -> str:
     if (change := found.status_change) is None:
         return ""
     why = f": {one_line(change.why)}" if change.why else ""
@@ -133,7 +136,7 @@ def _since(found: MemoryExplanation) -> str:
 # --- links and contexts ---
 
 
-def links(found: Sequence[MemoryLink], call: Call) -> Answer:
+def links(found: Sequence["MemoryLink"], call: Call) -> Answer:
     """Render the links of a memory, each with the text at its other end."""
     rows = [
         (
@@ -151,7 +154,7 @@ def links(found: Sequence[MemoryLink], call: Call) -> Answer:
     )
 
 
-def context_answer(found: GraphContext, *, explain: bool) -> Answer:
+def context_answer(found: "GraphContext", *, explain: bool) -> Answer:
     """Render a context: the text alone, so that it can be piped into a prompt; with `explain`, the decisions too."""
     lines = [found.text] if found else [f"{NAME} {found.note or 'no memory is relevant to the query'}"]
     if explain:
@@ -163,7 +166,7 @@ def context_answer(found: GraphContext, *, explain: bool) -> Answer:
     return Answer(text="\n".join(lines), data=data, rows="memories")
 
 
-def _decisions(found: GraphContext) -> Iterator[str]:
+def _decisions(found: "GraphContext") -> Iterator[str]:
     rows = [
         (
             each.left_out or "shown", f"{each.relevance:.2f}", f"{each.value:.3f}", f"{each.tokens:,}", f"{each.density:.3g}",
@@ -181,7 +184,7 @@ def _decisions(found: GraphContext) -> Iterator[str]:
 # --- the tree ---
 
 
-def _tree(found: MemoryExplanation) -> Iterator[str]:
+def _tree(found: "MemoryExplanation") -> Iterator[str]:
     """Yield the newest memory of the chain with what it supersedes below it, and the links below the explained memory."""
     own = found.memory.id
     steps = found.supersessions

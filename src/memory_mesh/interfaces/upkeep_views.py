@@ -1,16 +1,19 @@
 """Views of upkeep: what decay and compression did."""
 
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 from memory_mesh.core.model import MemoryRecord
-from memory_mesh.core.upkeep import Compressed, Consolidated, Decayed
 from memory_mesh.interfaces.render import NAME, Answer, counted, one_line, preview
 from memory_mesh.interfaces.values import Call
+
+if TYPE_CHECKING:  # every command loads the views, and few need upkeep
+    from memory_mesh.core.upkeep import Compressed, Consolidated, Decayed
 
 _MAX_IDS = 20
 
 
-def decayed(done: Decayed, call: Call) -> Answer:
+def decayed(done: "Decayed", call: Call) -> Answer:
     """Render what was archived, erased and cleaned, and how to do it after a dry run."""
     would = "Would archive" if done.dry_run else "Archived"
     erased = f", {'erase' if done.dry_run else 'erased'} {len(done.erased)}" if done.erased else ""
@@ -23,7 +26,7 @@ def decayed(done: Decayed, call: Call) -> Answer:
     return Answer(text="\n".join(lines), data=asdict(done))
 
 
-def compressed(done: Compressed, call: Call) -> Answer:
+def compressed(done: "Compressed", call: Call) -> Answer:
     """Render the digests, and what was archived."""
     archived = f", archived {counted(len(done.archived), 'memory')}" if done.archived else ""
     lines = [f"{NAME} Stored {counted(len(done.digests), 'digest')}{archived}"]
@@ -31,7 +34,7 @@ def compressed(done: Compressed, call: Call) -> Answer:
     return Answer(text="\n".join(lines), data=asdict(done))
 
 
-def consolidated(done: Consolidated, call: Call) -> Answer:
+def consolidated(done: "Consolidated", call: Call) -> Answer:
     """Render the steps of each phase, and how to do them after a dry run."""
     data = asdict(done)
     phases = {name: steps for name, steps in data.items() if name != "dry_run"}

@@ -3,14 +3,13 @@
 from collections.abc import Iterable
 from math import exp2
 
-from memory_mesh.core.model import UNKNOWN_IMPORTANCE, Change, Memory, millis
+from memory_mesh.core.model import DAY_MS, UNKNOWN_IMPORTANCE, Change, Memory, millis
 
 ARCHIVE_BELOW, ERASE_BELOW = 0.15, 0.05
 AGE_HALF_LIFE, TOUCH_HALF_LIFE = 30.0, 60.0  # days
 REINFORCED, UNARCHIVED = "reinforce", "unarchive"  # the changes that make a memory last longer
 _FACTORS = {"decision": 1.3, "preference": 1.4, "insight": 1.1}
 _FLOOR = 0.1  # of each fading factor
-_DAY_MS = 24 * 60 * 60 * 1000
 
 
 def strength(
@@ -36,7 +35,7 @@ def stability_after(times: Iterable[int], since: int) -> float:
     """
     stability, previous = 1.0, 0.0
     for at in sorted(times):
-        interval = max(0, at - since) / _DAY_MS
+        interval = max(0, at - since) / DAY_MS
         stability *= 1 + min(3.0, interval / max(1.0, previous)) / 3
         since, previous = at, interval
     return stability
@@ -54,8 +53,8 @@ def strength_of(memory: Memory, ms: int, *, links: int = 0, changes: Iterable[Ch
     touched = max([began, *used, *(at for _, at in times)])
     return strength(
         UNKNOWN_IMPORTANCE if memory.importance is None else memory.importance,
-        age=(ms - began) / _DAY_MS,
-        touch=(ms - touched) / _DAY_MS,
+        age=(ms - began) / DAY_MS,
+        touch=(ms - touched) / DAY_MS,
         category=memory.category,
         links=links,
         accesses=memory.access_count,

@@ -28,7 +28,7 @@ from memory_mesh.core.errors import (
     StoreUnavailable,
     shown,
 )
-from memory_mesh.core.model import Migration, iso
+from memory_mesh.core.model import DAY_MS, Migration, iso
 from memory_mesh.core.ports import Progress, Step, no_progress, no_step
 from memory_mesh.stores.files import create_folder, sync
 from memory_mesh.stores.lance.errors import LANCE_ERRORS, translated
@@ -37,7 +37,7 @@ from memory_mesh.stores.lance.schema import is_schema_v2
 from memory_mesh.stores.lance.v1_rows import ROWS, as_v2, damaged_rows, difference, ids_of, v2_schema
 
 TABLE, BACKUP = "memory_entries", "memory_entries_v1_backup"
-KEPT_MS = 30 * 86_400_000
+KEPT_MS = 30 * DAY_MS
 _NEW = "memory_entries_v2_new"  # the copy, until it is complete
 _ROLLED_BACK = "memory_entries_v2_rolled_back_"  # and the time: the V2 table after a rollback
 _RECORD, _VERSION = "memory_entries_migration.json", 1
