@@ -1,0 +1,5 @@
+"""Capture: what is worth keeping of the transcript of a session."""
+
+from memory_mesh.core.capture.transcripts import Transcript, recalled_block
+
+__all__ = ["Transcript", "recalled_block"]
