@@ -17,7 +17,7 @@ MANAGER := src/memory_mesh/wiring/context_manager.py
 GRAPH := src/memory_mesh/wiring/graph.py
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS)
 # What the tests read. The pages that `conformance` and `mutants` write are left out: they would make their own input stale.
-TESTED := $(filter-out docs/conformance.md docs/mutations.md,$(shell find src tests tools bench conformance docs *.md *.toml -type f \
+TESTED := $(filter-out docs/conformance.md docs/mutations.md,$(shell find src tests tools bench conformance docs examples *.md *.toml -type f \
 	-not -path '*/__pycache__/*' -not -path 'bench/results/*'))
 
 .DEFAULT_GOAL := help

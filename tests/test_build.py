@@ -206,7 +206,7 @@ def test_the_file_of_a_url_is_the_one_that_opens(working_folder: Path, tmp_path:
 
 @pytest.mark.parametrize("wrong", [0, False, [], b"x.db", object(), RamStore, MemoryMesh])
 def test_an_object_that_is_not_a_store_is_an_error_before_anything_is_stored(tmp_path: Path, wrong: object) -> None:
-    with pytest.raises(SettingsError, match=r"expected a URL, a path, or an object with url, apply"):
+    with pytest.raises(SettingsError, match=r"expected a URL, a path, or an object with url, index_folder, apply"):
         MemoryMesh(store=wrong)
     assert not (tmp_path / "home").exists()
 

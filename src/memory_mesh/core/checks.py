@@ -55,6 +55,12 @@ def listed(name: str, value: object, *, expected: str) -> list[Any]:
     return list(iterable(name, value, expected=expected))
 
 
+def missing_parts(given: object, parts: Iterable[str]) -> list[str]:
+    """Return the names of a port that an object lacks. A class lacks all of them: it is not yet an object."""
+    absent = object()
+    return [part for part in parts if isinstance(given, type) or getattr(given, part, absent) is absent]
+
+
 @runtime_checkable
 class _PathLike(Protocol):
     def __fspath__(self) -> object: ...

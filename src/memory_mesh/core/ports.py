@@ -139,6 +139,10 @@ class Store(Protocol):
     def close(self) -> None: ...
 
 
+# The names that every store has.
+STORE_PARTS = tuple(name for name in vars(Store) if not name.startswith("_"))
+
+
 class StoreFile(Protocol):
     """The file of a store, which a read neither creates nor upgrades.
 

@@ -1,13 +1,14 @@
-"""Parts that every store uses: marks of a partition's state, the check of a change, and values as JSON."""
+"""Parts that stores share: marks of a partition's state, the check of a change, and values and rows as JSON."""
 
 import json
 import re
+from base64 import b64decode, b64encode
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 from memory_mesh.core.errors import InvalidInput
-from memory_mesh.core.model import Key, Row
+from memory_mesh.core.model import Key, Kind, Row, Vector
 
 BEGINNING = "0:"  # the mark of a partition without any write
 KEPT_MOVES = 20_000  # for each partition; a reader with an older mark reads the whole partition
@@ -35,6 +36,26 @@ def dumped_texts(texts: list[str]) -> str:
     if not joint.isprintable() or "\\" in joint or joint.count('"') != 2 * max(len(texts) - 1, 0):
         return encode_json(texts)
     return f'["{joint}"]' if texts else "[]"
+
+
+def encode_row(row: Row) -> list[object]:
+    """Return a row as a list that JSON can represent."""
+    vector = [row.vector.model, b64encode(row.vector.data).decode()] if row.vector else None
+    return [row.kind, row.id, row.partition, row.created_at, row.revision, row.number, row.fields, vector]
+
+
+def decode_row(given: Sequence[Any]) -> Row:
+    """Return the row that `encode_row` made a list of."""
+    kind, id_, partition, created_at, revision, number, fields, vector = given
+    return Row(
+        kind=Kind(kind), id=id_, partition=partition, created_at=created_at, revision=revision, number=number, fields=fields,
+        vector=Vector(vector[0], b64decode(vector[1])) if vector else None,
+    )  # fmt: skip
+
+
+def decode_key(given: Sequence[str]) -> Key:
+    """Return the key that JSON represents as a list."""
+    return Key(Kind(given[0]), given[1])
 
 
 def mark_of(version: int, nonce: str) -> str:

@@ -44,7 +44,17 @@ def open_store(
         return lance_store()(path, read_only=read_only, must_exist=must_exist, busy_seconds=busy_seconds, step=step, url=url)
     if scheme in NOT_YET:
         raise not_yet(scheme)
-    raise InvalidInput(f"unknown store {shown(shown_url(url), max_length=120)}", expected=_URLS)
+    return _registered(url, scheme)
+
+
+def _registered(url: str, scheme: str) -> Store:
+    from memory_mesh.stores import entry_points  # it reads the metadata of all installed packages
+
+    if scheme and (store := entry_points.open_store(url, scheme)):
+        return store
+    added = "".join(f", {name}://" for name in entry_points.schemes())
+    what = f"unknown store {shown(shown_url(url), max_length=120)}"
+    raise InvalidInput(what, expected=_URLS + (f"; of installed packages{added[1:]}" if added else ""))
 
 
 def is_store_file(store: Store) -> TypeGuard[StoreFile]:

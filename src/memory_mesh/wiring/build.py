@@ -9,12 +9,14 @@ from threading import Lock
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
+from memory_mesh.core import checks
 from memory_mesh.core.errors import NOT_YET, InvalidInput, SettingsError, not_yet, shown
 from memory_mesh.core.learning import Caps, Price
 from memory_mesh.core.model import Ids, Reader, as_clock
 from memory_mesh.core.options import NAMES, Options
 from memory_mesh.core.ports import (
     NO_FILE,
+    STORE_PARTS,
     AnchorLog,
     ChatModel,
     Clock,
@@ -190,7 +192,7 @@ def as_embedder(given: object) -> Embedder:
 
 def as_store(given: object) -> Store:
     """Return a store that a caller made, or raise `SettingsError` if it lacks a part of the port."""
-    _check_parts("store", given, ("url", "apply", "get", "find", "close"), "a URL, a path")
+    _check_parts("store", given, STORE_PARTS, "a URL, a path")
     return given  # type: ignore[return-value]
 
 
@@ -206,9 +208,8 @@ def check_objects(*, chat: object, clock: object, ids: object, step: object) -> 
 
 
 def _check_parts(name: str, given: object, parts: tuple[str, ...], texts: str = "") -> None:
-    missing = [part for part in parts if getattr(given, part, None) is None]
-    if missing or isinstance(given, type):
-        what = f"{name} is {shown(given)}" + (f" without {', '.join(missing)}" if missing else "")
+    if missing := checks.missing_parts(given, parts):
+        what = f"{name} is {shown(given)}" + (f" without {', '.join(missing)}" if len(missing) < len(parts) else "")
         expected = f"{texts}, or " if texts else ""
         raise SettingsError(what, expected=f"{expected}an object with {', '.join(parts[:-1])} and {parts[-1]}")
 

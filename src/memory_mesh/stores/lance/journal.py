@@ -10,7 +10,6 @@ import os
 import secrets
 import sys
 import time
-from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
@@ -23,8 +22,8 @@ from zlib import crc32
 
 from memory_mesh.core.cancel import wait
 from memory_mesh.core.errors import StoreBusy, StoreCorrupt, StoreTooNew
-from memory_mesh.core.model import Key, Kind, Row, Vector
-from memory_mesh.stores.base import BEGINNING, KEPT_MOVES, encode_json, mark_of
+from memory_mesh.core.model import Key, Row
+from memory_mesh.stores.base import BEGINNING, KEPT_MOVES, decode_key, decode_row, encode_json, encode_row, mark_of
 from memory_mesh.stores.files import sync
 
 FORMAT = 1
@@ -147,7 +146,7 @@ def encode(change: Change) -> bytes:
     """Return the record of a change."""
     body = encode_json(
         {
-            "puts": [_encoded(row) for row in change.puts],
+            "puts": [encode_row(row) for row in change.puts],
             "deletes": change.deletes,
             "moves": change.moves,
             "nonce": change.nonce,
@@ -160,11 +159,6 @@ def encode(change: Change) -> bytes:
 def decode(record: bytes) -> Change:
     """Return the change of a record."""
     return _change(json.loads(record[_HEADER.size :]))
-
-
-def _encoded(row: Row) -> list[object]:
-    vector = [row.vector.model, b64encode(row.vector.data).decode()] if row.vector else None
-    return [row.kind, row.id, row.partition, row.created_at, row.revision, row.number, row.fields, vector]
 
 
 def read_journal(descriptor: int, at: int, name: Path) -> tuple[list[Change], int]:
@@ -189,35 +183,14 @@ def read_journal(descriptor: int, at: int, name: Path) -> tuple[list[Change], in
 
 
 def _change(given: Mapping[str, Any]) -> Change:
-    moves = {name: [_key(key) for key in keys] for name, keys in given["moves"].items()}
-    deletes = [_key(key) for key in given["deletes"]]
-    return Change([_row(*one) for one in given["puts"]], deletes, moves, given["nonce"], given["frees"])
+    moves = {name: [decode_key(key) for key in keys] for name, keys in given["moves"].items()}
+    deletes = [decode_key(key) for key in given["deletes"]]
+    return Change([decode_row(one) for one in given["puts"]], deletes, moves, given["nonce"], given["frees"])
 
 
 def as_json(sample: bytes) -> bytes:
     """Return the form that a text has in the journal."""
     return encode_json(sample.decode(errors="replace"))[1:-1].encode()
-
-
-def _key(given: Sequence[str]) -> Key:
-    return Key(Kind(given[0]), given[1])
-
-
-def _row(
-    kind: str,
-    id_: str,
-    partition: str,
-    created: str,
-    revision: int,
-    number: int,
-    fields: dict[str, Any],
-    vector: list[str] | None,
-) -> Row:
-    packed = Vector(vector[0], b64decode(vector[1])) if vector else None
-    return Row(
-        kind=Kind(kind), id=id_, partition=partition, created_at=created, revision=revision, number=number, fields=fields,
-        vector=packed,
-    )  # fmt: skip
 
 
 def append(file: Path, record: bytes, *, at: int) -> None:
@@ -253,7 +226,7 @@ def read_moves(own: Path, state: State) -> dict[str, list[Moves]]:
     try:
         for line in data.splitlines():
             name, version, nonce, keys = json.loads(line)
-            found.setdefault(name, []).append(Moves(version, nonce, [_key(key) for key in keys]))
+            found.setdefault(name, []).append(Moves(version, nonce, [decode_key(key) for key in keys]))
     except ValueError as error:
         raise StoreCorrupt(f"{file} is damaged", remedy="restore a backup") from error
     return found
