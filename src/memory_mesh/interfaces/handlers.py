@@ -31,6 +31,12 @@ def demo(call: Call) -> Answer:
     return play()
 
 
+def init(call: Call) -> Answer:
+    from memory_mesh.interfaces.hosts import install
+
+    return install.init(call)
+
+
 def review(call: Call) -> Answer:
     from memory_mesh.interfaces import reviewing
 

@@ -695,6 +695,20 @@ OPERATIONS = (
         summary="Send one short request to the language model and the embedder. Exits with 1 when one that is configured fails.",
     ),
     Operation(
+        name="init", handler="init", heading=SETUP, target=(), effect=Effect.WRITE,
+        summary="Write the hooks of coding agents into a project, so that they use this memory; --remove takes them out again.",
+        parameters=(
+            Parameter("path", "the folder of the project", kind=Kind.PATH, positional=True, default="."),
+            Parameter(
+                "host", "only the hooks of this one", metavar="NAME", default="all",
+                choices=_words("claude-code", "opencode", "all"),
+            ),
+            Parameter("remove", "remove what init wrote", kind=Kind.SWITCH, default=False),
+            Parameter("dry_run", "show what would be done, and change nothing", kind=Kind.SWITCH, default=False),
+        ),
+        examples=("init", "init --host claude-code --dry-run", "init --remove"),
+    ),
+    Operation(
         name="completion", handler="completion", heading=SETUP, target=(),
         summary="Print the completion script of a shell. Load it with: eval \"$(memory-mesh completion bash)\"",
         parameters=(

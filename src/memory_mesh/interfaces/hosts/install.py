@@ -1,0 +1,201 @@
+"""`memory-mesh init`: write the hooks of coding agents into a project, and take them out again.
+
+Only what this program wrote is changed or removed. In the settings of Claude Code that is a hook that is exactly ours; the
+plugin of opencode begins with a digest of the rest of the file. Files are replaced at once, and keep their permissions.
+"""
+
+import json
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from hashlib import sha256
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+
+from memory_mesh.core.errors import InvalidInput, MemoryMeshError, shown
+from memory_mesh.interfaces.hosts import EVENTS
+from memory_mesh.interfaces.hosts.json_text import Key, insert, remove
+from memory_mesh.interfaces.render import NAME, Answer, counted
+from memory_mesh.interfaces.values import Call
+
+SETTINGS, PLUGIN = ".claude/settings.json", ".opencode/plugin/memory-mesh.js"
+_TIMEOUT_SECONDS = 10
+_DIGEST = re.compile(r"// Written by memory-mesh init; sha256 ([0-9a-f]{64})\n")
+_MARKS = {"added": "+", "changed": "~", "removed": "-", "unchanged": "=", "left": "!"}
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What happens to one hook or file. `left` means: it should change, but this program did not write it."""
+
+    action: str
+    file: str
+    what: str
+
+
+def init(call: Call) -> Answer:
+    """Write the hooks of the chosen hosts into a project, or remove them."""
+    options = call.arguments
+    folder = Path(str(options["path"])).expanduser()
+    if not folder.is_dir():
+        raise InvalidInput(f"{shown(str(folder), max_length=120)} is not a folder", expected="the folder of a project")
+    removing, dry_run = bool(options["remove"]), bool(options["dry_run"])
+    planned = [_planned(folder, host, removing=removing) for host in _HOSTS if options["host"] in (host, "all")]
+    if not dry_run:
+        for path, text, _ in planned:
+            _write(folder, path, text)
+    changes = [change for _, _, found in planned for change in found]
+    return _answer(changes, removing=removing, dry_run=dry_run)
+
+
+def _answer(changes: list[Change], *, removing: bool, dry_run: bool) -> Answer:
+    done = sum(change.action in ("added", "changed", "removed") for change in changes)
+    verb = ("would be " if dry_run else "") + ("removed" if removing else "written")
+    lines = [f"{NAME} {counted(done, 'hook')} {verb}" if done else f"{NAME} Nothing to do"]
+    lines += [f"{_MARKS[change.action]} {change.file}  {change.what}" for change in changes]
+    if not removing and shutil.which("memory-mesh") is None:
+        lines.append("! The hooks run the command memory-mesh, which is not on your PATH.")
+    left = any(change.action == "left" for change in changes)
+    data = {"changes": [asdict(change) for change in changes], "dry_run": dry_run}
+    return Answer(text="\n".join(lines), data=data, rows="changes", code=1 if left else 0)
+
+
+# --- Claude Code ---
+
+
+def _hook(event: str) -> dict[str, object]:
+    return {"type": "command", "command": f"memory-mesh host claude-code {EVENTS[event]}", "timeout": _TIMEOUT_SECONDS}
+
+
+def _settings(text: str | None, *, removing: bool) -> tuple[str | None, list[Change]]:
+    """Return the settings of Claude Code with our hooks, or without them, and what changes."""
+    text = None if text is not None and not text.strip() else text
+    if text is None and removing:
+        return None, []
+    new, changes = "{}\n" if text is None else text, []
+    for event in EVENTS:
+        settings = _parsed(new)
+        place, same = _ours(settings, event)
+        if place is None and removing:
+            continue
+        action = "added" if place is None else "unchanged" if not removing else "removed" if same else "left"
+        new = _with_hook(new, settings, event) if place is None else remove(new, place) if action == "removed" else new
+        note = "" if place is None or same else " (changed by hand)"
+        changes.append(Change(action, SETTINGS, f"{event}: {_hook(event)['command']}{note}"))
+    return (None if removing and _parsed(new) == {} else new), changes
+
+
+def _parsed(text: str) -> dict[str, object]:
+    remedy = "correct the file, then run the command again; nothing was changed"
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InvalidInput(f"{SETTINGS} is not valid JSON: {error}", remedy=remedy) from None
+    hooks = value.get("hooks", {}) if isinstance(value, dict) else None
+    if not isinstance(hooks, dict) or not all(isinstance(hooks.get(event, []), list) for event in EVENTS):
+        expected = 'an object whose "hooks" are an object of lists'
+        raise InvalidInput(f"{SETTINGS} has another form than Claude Code's", expected=expected, remedy=remedy)
+    return dict(value)
+
+
+def _ours(settings: dict[str, object], event: str) -> tuple[tuple[Key, ...] | None, bool]:
+    """Return the place of our hook of an event, and whether it is exactly as we write it."""
+    hooks = settings.get("hooks")
+    groups = hooks.get(event, []) if isinstance(hooks, dict) else []
+    command = str(_hook(event)["command"])
+    for n, group in enumerate(groups):
+        inner = group.get("hooks") if isinstance(group, dict) else None
+        for m, hook in enumerate(inner if isinstance(inner, list) else []):
+            if isinstance(hook, dict) and command in str(hook.get("command")):
+                place: tuple[Key, ...] = ("hooks", event, n)
+                return place if len(group["hooks"]) == 1 else (*place, "hooks", m), hook == _hook(event)
+    return None, False
+
+
+def _with_hook(text: str, settings: dict[str, object], event: str) -> str:
+    group = {"hooks": [_hook(event)]}
+    hooks = settings.get("hooks")
+    if not isinstance(hooks, dict):
+        return insert(text, ("hooks",), {event: [group]})
+    if event not in hooks:
+        return insert(text, ("hooks", event), [group])
+    return insert(text, ("hooks", event, len(hooks[event])), group)
+
+
+# --- opencode ---
+
+
+def _plugin(text: str | None, *, removing: bool) -> tuple[str | None, list[Change]]:
+    """Return the plugin of opencode, or None to remove it, and what changes."""
+    body = Path(__file__).with_name("data").joinpath("opencode.js").read_text(encoding="utf-8")
+    new = f"// Written by memory-mesh init; sha256 {sha256(body.encode()).hexdigest()}\n{body}"
+    if text is None:
+        return (None, []) if removing else (new, [Change("added", PLUGIN, "the plugin of opencode")])
+    found = _DIGEST.match(text)
+    if found is None or sha256(text[found.end() :].encode()).hexdigest() != found[1]:
+        why = "changed by hand" if found else "not written by memory-mesh"
+        return text, [Change("left", PLUGIN, f"{why}, so it stays")]
+    if removing:
+        return None, [Change("removed", PLUGIN, "the plugin of opencode")]
+    return new, [Change("unchanged" if text == new else "changed", PLUGIN, "the plugin of opencode")]
+
+
+_HOSTS = {"claude-code": (SETTINGS, _settings), "opencode": (PLUGIN, _plugin)}
+
+
+# --- files ---
+
+
+def _planned(folder: Path, host: str, *, removing: bool) -> tuple[Path, str | None, list[Change]]:
+    """Return the file of a host, its new text (None: no file) and what changes."""
+    name, edit = _HOSTS[host]
+    path, real = folder / name, Path(os.path.realpath(folder / name))
+    if not real.is_relative_to(os.path.realpath(folder)):
+        raise InvalidInput(f"{name} is a link that leads out of the project", remedy="change the file it leads to by hand")
+    try:
+        text = real.read_bytes().decode() if os.path.lexists(path) else None
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise InvalidInput(f"{name} cannot be read: {why}", remedy="correct it; nothing was changed") from None
+    new, changes = edit(text, removing=removing)
+    return real, new, changes
+
+
+def _write(folder: Path, path: Path, text: str | None) -> None:
+    """Write a file at once, or remove it together with the folders that are empty then; a file that has the text stays."""
+    try:
+        if text is None:
+            path.unlink(missing_ok=True)
+            for above in _between(path, folder):
+                with suppress(OSError):  # not empty, or not there
+                    above.rmdir()
+        elif not path.exists() or path.read_bytes() != text.encode():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            _replace(path, text)
+    except OSError as error:
+        raise MemoryMeshError(
+            f"{path} cannot be written: {error.strerror}", remedy="check the permissions of its folder"
+        ) from None
+
+
+def _replace(path: Path, text: str) -> None:
+    mode = path.stat().st_mode & 0o777 if path.exists() else 0o644
+    with NamedTemporaryFile("wb", dir=path.parent, prefix=f".{path.name}.", delete=False) as part:
+        try:
+            part.write(text.encode())
+            part.flush()
+            os.fsync(part.fileno())
+            os.chmod(part.name, mode)
+            os.replace(part.name, path)
+        except OSError:
+            os.unlink(part.name)
+            raise
+
+
+def _between(path: Path, folder: Path) -> Iterator[Path]:
+    """Yield the folders above a file, innermost first, below the folder of the project."""
+    top = Path(os.path.realpath(folder))
+    yield from (above for above in path.parents if above.is_relative_to(top) and above != top)
