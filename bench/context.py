@@ -3,21 +3,26 @@
     python -m bench.context --data DIR [--vectors FILE] [--people 5] [--out FOLDER]
 
 Each turn of LoCoMo's conversations is stored with `mesh.graph.store_many`. For each question and budget of tokens, `context` is
-beside the best results of `mesh.search` in their order until the budget is full: as the same text, as the text of
-`format_for_model`, and as bare lines without dates, headings and fence. A question counts if the text has all of its evidence.
-The document's formula and `format_for_model`, which take long and are far behind, are asked every fifth question.
-Settings were chosen on conversations 1–5, so 6–10 are also shown separately. A run of all conversations writes its result.
+compared with the best hits of `mesh.search`, in their order until the budget is full: as the same text, also of a search without
+a minimum score, as bare lines without dates, headings and fence, and as the text of `format_for_model`. A question counts if the
+text has all of its evidence. `format_for_model` and the document's formula, which take long and are far behind, are asked every
+fifth question. Settings were chosen on conversations 1–5, so 6–10 are also shown separately. A run of all conversations writes
+its result and a picture.
 """
 
 import argparse
 import json
 import sys
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from bench.commit import measured_at
+from bench.picture import Line, unit_chart
+from bench.quality.measuring import interval
 from bench.quality.report import RESULTS
 from bench.quality.sets import Question, Space, locomo_turns
 from bench.quality.vectors import local
@@ -27,10 +32,11 @@ from memory_mesh.core.model import batches
 from memory_mesh.core.ports import Embedder
 
 BUDGETS = (400, 800, 1600)
-PACKED, DOCUMENT, SAME, FENCED, BARE = (
-    "context", 'context, packing="composite"', "top hits, same text", "top hits, format_for_model", "top hits, bare lines",
+PACKED, DOCUMENT, SAME, EVERY, FENCED, BARE = (
+    "context", 'context, packing="composite"', "top hits, same text", "top hits without a minimum score, same text",
+    "top hits, format_for_model", "top hits, bare lines",
 )  # fmt: skip
-AGENT, _DEPTH, _BATCH, _CHOSEN_ON = "reader", 60, 200, 5
+AGENT, _DEPTH, _BATCH, _CHOSEN_ON = "reader", 100, 200, 5
 _EVERY = 5  # questions, for all ways
 _FENCED = 15  # more never fit with a fence for each
 _BOUNDARY = "3f9a0c1b77d2e845"
@@ -66,24 +72,24 @@ class Conversation:
     def ask(self, question: Question, *, all_ways: bool) -> Iterator[tuple[str, int, Filled]]:
         """Yield what each way has of the evidence within each budget."""
         self._now = question.at
-        hits = self._mesh.search(question.text, limit=_DEPTH, use_cache=False)
-        of_graph = [GraphHit(**{name: getattr(hit, name) for name in hit.__dataclass_fields__}) for hit in hits]
-        texts: dict[str, Callable[[Sequence[GraphHit]], str]] = {
-            SAME: Page(of_graph, _BOUNDARY).text, BARE: lambda some: "\n".join(hit.content for hit in some),
+        found = self._mesh.search(question.text, limit=_DEPTH, min_score=0.0, use_cache=False)
+        every = [GraphHit(**{name: getattr(hit, name) for name in hit.__dataclass_fields__}) for hit in found]
+        hits = every[: len(self._mesh.search(question.text, limit=_DEPTH, use_cache=False))]  # the same without the least likely
+        same = Page(every, _BOUNDARY).text
+        texts: dict[str, tuple[Sequence[GraphHit], Callable[[Sequence[GraphHit]], str]]] = {
+            SAME: (hits, same), EVERY: (every, same), BARE: (hits, lambda some: "\n".join(hit.content for hit in some)),
         }  # fmt: skip
         packings = {PACKED: "relevance"}
         if all_ways:
-            texts[FENCED], packings[DOCUMENT] = self._mesh.format_for_model, "composite"
+            texts[FENCED], packings[DOCUMENT] = (hits[:_FENCED], self._mesh.format_for_model), "composite"
         for name, packing in packings.items():
             for budget in BUDGETS:
                 text = self._mesh.graph.context(AGENT, question.text, max_tokens=budget, packing=packing)
                 yield name, budget, self._filled(question, text.memories, text.tokens)
-        for name, text_of in texts.items():
-            first = of_graph[:_FENCED] if name == FENCED else of_graph
-            sizes = [self._count(text_of(first[:n])) for n in range(len(first) + 1)]
+        for name, (some, text_of) in texts.items():
             for budget in BUDGETS:
-                fitting = max(n for n, size in enumerate(sizes) if n == 0 or size <= budget)
-                yield name, budget, self._filled(question, first[:fitting], sizes[fitting] if fitting else 0)
+                fitting = bisect_right(range(1, len(some) + 1), budget, key=lambda n: self._count(text_of(some[:n])))
+                yield name, budget, self._filled(question, some[:fitting], self._count(text_of(some[:fitting])) if fitting else 0)
 
     def _filled(self, question: Question, hits: Sequence[SearchResult], tokens: int) -> Filled:
         found = {self._names[hit.id] for hit in hits} & question.gold
@@ -120,6 +126,20 @@ def table(results: Sequence[Results]) -> dict[str, dict[str, list[float]]]:
     return found
 
 
+def ahead(results: Sequence[Results]) -> dict[str, dict[str, list[float]]]:
+    """Return by way and budget the 95 % interval by which contexts have all evidence more often, by paired bootstrap."""
+    found: dict[str, dict[str, list[float]]] = {}
+    for way, budget in ((way, budget) for way in (SAME, EVERY, BARE) for budget in BUDGETS):
+        ours, theirs = ([float(each.complete) for one in results for each in one[name, budget]] for name in (PACKED, way))
+        found.setdefault(way, {})[str(budget)] = [*interval(ours, theirs)]
+    return found
+
+
+def picture(found: dict[str, dict[str, list[float]]]) -> str:
+    lines = [Line(way, [(budget / BUDGETS[-1], found[way][str(budget)][0] / 100) for budget in BUDGETS]) for way in found]
+    return unit_chart("Questions with all evidence in the text", lines, x=f"budget ÷ {BUDGETS[-1]:,} tokens", y="fraction")
+
+
 def _rows(found: dict[str, dict[str, list[float]]]) -> Iterator[str]:
     for way, by_budget in found.items():
         yield f"  {way:<30}" + "".join(f"  {budget}: {values}" for budget, values in by_budget.items())
@@ -132,18 +152,19 @@ def main() -> None:
     parser.add_argument("--people", type=int, help="only the first conversations; nothing is written")
     parser.add_argument("--out", type=Path, default=RESULTS, help="the folder of the result file")
     options = parser.parse_args()
-    embedder = local(options.vectors)
+    commit, embedder = measured_at(), local(options.vectors)
     spaces = [space for space in locomo_turns(options.data) if space.questions]
     results = measure(spaces[: options.people], embedder)
     embedder.save()
     parts = {"all": results, "conversations 1–5": results[:_CHOSEN_ON], "conversations 6–10": results[_CHOSEN_ON:]}
-    tables = {part: table(some) for part, some in parts.items() if some}
+    tables = {part: {"ways": table(some), "ahead": ahead(some)} for part, some in parts.items() if some}
     for part, found in tables.items():
-        print(part, *_rows(found), sep="\n")
+        print(part, *_rows(found["ways"]), "  95 % interval of the difference", *_rows(found["ahead"]), sep="\n")
     if options.people is None:
         questions = sum(len(space.questions) for space in spaces)
-        data = {"command": "python -m bench.context --data DIR", "questions": questions, "budgets": BUDGETS, "parts": tables}
+        data = {"command": "python -m bench.context --data DIR", **commit, "questions": questions, "parts": tables}
         (options.out / "context.json").write_text(json.dumps(data, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        (options.out / "context.svg").write_text(picture(tables["all"]["ways"]), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -106,3 +106,16 @@ def test_memories_stand_by_day_and_the_event_counts_before_the_creation() -> Non
     text = render([hit(name, name, created_at=day, event_time=event) for name, day, event in times], BOUNDARY)
     assert text.split("\n")[2:-1] == ["# memory", "2026-01-01", "- early", "2026-03-03", "- late", "- same"]
     assert render([], BOUNDARY) == ""
+
+
+@pytest.mark.req("GRAPH-67")
+def test_a_memory_of_a_day_that_is_in_the_text_already_costs_less() -> None:
+    first, same, other = (
+        candidate(name, f"{name} says something", value, created_at=f"2026-01-0{day}T00:00:00.000Z")
+        for name, value, day in (("first", 0.9, 1), ("after", 0.5, 1), ("other", 0.51, 2))
+    )
+    budget = len(render([first.memory, other.memory], BOUNDARY))
+    chosen, decided = packed([other, same, first], tokens=budget)
+    assert [each.id for each in chosen] == ["first", "after"]
+    assert [each.memory.id for each in decided] == ["first", "after", "other"]
+    assert [each.id for each in packed([other, same], tokens=budget - 30)[0]] == ["other"], "of two days the more valuable one"

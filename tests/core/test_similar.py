@@ -1,7 +1,9 @@
 """Near-duplicates: what two texts may differ in and still say the same. The pairs are in tests/data/near_duplicates.txt."""
 
 import re
+from array import array
 from collections import Counter
+from collections.abc import Sequence
 from operator import mul
 from pathlib import Path
 
@@ -9,6 +11,8 @@ import pytest
 
 from memory_mesh import MemoryMesh, MemoryRecord
 from memory_mesh.core.intake.similar import is_near_duplicate, same_words, says_the_same
+from memory_mesh.core.model import Vector
+from memory_mesh.models.local import HashingEmbedder
 
 PAIRS = Path(__file__).parents[1] / "data" / "near_duplicates.txt"
 
@@ -111,3 +115,33 @@ def test_with_the_default_model_most_pairs_that_say_the_same_are_merged(shipped_
         for (_, one, other), cosine in zip(SAME, cosines, strict=True)
     ]
     assert sum(merged) / len(SAME) >= 0.85
+
+
+class OneVector(HashingEmbedder):
+    """Gives every text the same vector."""
+
+    def embed(self, texts: Sequence[str]) -> list[Vector]:
+        return [Vector(self.model, array("f", [1.0, 0.0]).tobytes()) for _ in texts]
+
+
+@pytest.mark.deep
+@pytest.mark.req("MESH-101", "GRAPH-38", "GRAPH-40")
+def test_consolidation_and_digests_merge_no_pair_that_differs_in_meaning_though_all_vectors_are_equal() -> None:
+    with MemoryMesh("memory://", agent_id="ann", embedder=OneVector(), redaction="off") as mesh:
+        stored = {
+            (kind, at): {one.id for one in mesh.graph.store_many(f"{kind} {at}", [{"text": text} for text in texts])}
+            for kind, some in (("distinct", DISTINCT), ("same", SAME))
+            for at, (_, *texts) in enumerate(some)
+        }
+        pairs_ = {frozenset(ids): kind for (kind, _), ids in stored.items() if len(ids) == 2}  # others differ in case alone
+        assert Counter(pairs_.values())["distinct"] >= 200
+        digests = mesh.graph.auto_compress(max_digests=1000, min_cluster_size=2).digests
+        assert Counter(pairs_[frozenset(one.sources)] for one in digests)["distinct"] >= 100  # others have no sentence to quote
+        done = mesh.graph.consolidate(max_digests=1000)
+        merged = [pairs_[frozenset((step.memory_id, step.other_id))] for step in done.dedupe]
+        assert set(merged) == {"same"}
+        assert len(merged) / Counter(pairs_.values())["same"] >= 0.85
+        assert (done.contradictions, done.corroboration, done.compress, done.prune) == ((), (), (), ())
+        superseded = {step.memory_id for step in done.dedupe}
+        for id_ in {id_ for ids in stored.values() for id_ in ids}:
+            assert mesh.graph.explain_memory(id_).status == ("superseded" if id_ in superseded else "active")

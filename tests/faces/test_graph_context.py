@@ -7,6 +7,7 @@ import pytest
 from memory_mesh import AsyncMemoryMesh, GraphContext, InvalidInput, MemoryMesh
 from memory_mesh.core.model import iso
 from memory_mesh.core.text import estimate
+from memory_mesh.flows.graph_context import min_chance
 from memory_mesh.models.local import HashingEmbedder
 from memory_mesh.stores import open_store
 from memory_mesh.testing.fakes import NEW_YEAR
@@ -164,6 +165,17 @@ def test_without_a_budget_fifteen_memories_are_the_most(graph: MemoryMesh) -> No
     assert (len(found.memories), found.left_out) == (15, {"max_memories": 5})
     assert len(graph.context("planner", QUERY, max_memories=3).memories) == 3
     assert len(graph.context("planner", QUERY, max_tokens=5000).memories) == 20
+
+
+@pytest.mark.req("GRAPH-67")
+@pytest.mark.parametrize(
+    ("best", "documents", "least"),
+    [(0.16, 0, 0.165), (0.17, 0, 0.033), (0.17, 10, 0.033), (0.01, 160, 0.0165), (0.02, 160, 0.00033), (0.005, 10**6, 0.0000297)],
+)
+def test_the_less_likely_fill_a_budget_if_the_best_is_likely_and_there_are_many_memories(
+    best: float, documents: int, least: float
+) -> None:
+    assert min_chance(best, documents) == pytest.approx(least)
 
 
 @pytest.mark.req("GRAPH-09")

@@ -139,6 +139,25 @@ def test_a_memory_that_was_used_or_changed_since_it_was_judged_is_left_alone(
     assert decay(context).archived == (names[2].id,)
 
 
+@pytest.mark.req("GRAPH-36")
+def test_a_memory_that_is_reinforced_at_the_moment_of_its_erasure_is_kept(
+    context: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = [stored(context, f"Ana saw {what}.", importance=0.01) for what in ("a cat", "a dog")]
+    apply, calls = context.store.apply, list[int]()
+
+    def meanwhile(*args: Any, **options: Any) -> Any:
+        if not calls:
+            calls.append(1)
+            reinforce(context, names[0].id, 0.0)
+        return apply(*args, **options)
+
+    monkeypatch.setattr(context.store, "apply", meanwhile)
+    assert decay(context, delete=True).erased == (names[1].id,)
+    assert read(context, names[0].id).reinforcements == 1
+    heartbeat.guard(context)
+
+
 @pytest.mark.req("GRAPH-31")
 def test_an_interrupted_run_is_continued_by_the_next_one(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(decaying, "_AT_ONCE", 2)
@@ -203,5 +222,9 @@ def test_the_heartbeat_reports_what_is_weak_and_archives_it_only_when_switched_o
 
     told = "1 of 1 memories are weak; set decay_enabled to archive them, 1 links to missing memories found"
     assert (beat(enabled=False), read(context, memory.id).status) == (told, "active")
+    old = stored(context, "Ana sold the cat.", status=Status.SUPERSEDED.value)
+    pass_days(context, 91)
+    told = told.replace(" weak", " weak, 1 were superseded over 90 days ago")
+    assert (beat(enabled=False), read(context, old.id).status) == (told, "superseded")
     done = "1 of 1 memories archived, 1 links to missing memories removed"
     assert (beat(enabled=True), read(context, memory.id).status) == (done, "archived")

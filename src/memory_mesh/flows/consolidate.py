@@ -51,7 +51,7 @@ from memory_mesh.flows.trust import trusts
 
 PHASES = ("dedupe", "contradictions", "corroboration", "compress", "prune")
 SAME, ALIKE = 0.95, 0.90  # the lowest cosines of duplicates, and of memories that corroborate each other
-_OLD_DAYS, _OUTDATED_DAYS = 30, 90
+_OLD_DAYS, OUTDATED_DAYS = 30, 90
 _CORROBORATES = "corroborates"
 _AT_ONCE = 500
 _MAX_COMPARED = 20  # memories with the same words that one is compared with
@@ -268,8 +268,8 @@ def _compress(context: Context, most: int, size: int, *, write: bool) -> Iterato
 
 def _prune(context: Context, *, write: bool) -> Iterator[Step]:
     """Yield what is archived: memories superseded over 90 days ago that are not part of the past, and those too weak to keep."""
-    outdated = {memory.id: memory.superseded_by for memory in _outdated(context)}
-    why = f"superseded over {_OUTDATED_DAYS} days ago"
+    outdated = {memory.id: memory.superseded_by for memory in find_outdated(context)}
+    why = f"superseded over {OUTDATED_DAYS} days ago"
     archived = archive(context, Kind.MEMORY, outdated, lambda _: why, status=Status.SUPERSEDED) if write else list(outdated)
     yield from (Step("archive", id_, outdated[id_], why) for id_ in archived)
     weak, _ = find_weak(context)
@@ -277,9 +277,9 @@ def _prune(context: Context, *, write: bool) -> Iterator[Step]:
     yield from (Step("archive", id_, None, f"strength {weak[id_].strength:.3f}") for id_ in done)
 
 
-def _outdated(context: Context) -> Iterator[Memory]:
+def find_outdated(context: Context) -> Iterator[Memory]:
     """Yield memories superseded over 90 days ago. A claim that was true until then stays, because `as_of` returns it."""
-    cutoff = iso(max(0, context.clock() - _OUTDATED_DAYS * DAY_MS))
+    cutoff = iso(max(0, context.clock() - OUTDATED_DAYS * DAY_MS))
     for batch in batches(_memories(context, Status.SUPERSEDED), _AT_ONCE):
         last = context.store.get(Kind.CHANGE, [change_id(memory.id, memory.revision) for memory in batch])
         times = {str(row.value("ref")): Change.of(row).created_at for row in last.values()}

@@ -35,7 +35,7 @@ from memory_mesh.flows import usage
 from memory_mesh.flows.archive import archive
 from memory_mesh.flows.cases import Case, owner_of
 from memory_mesh.flows.claims import check_alone
-from memory_mesh.flows.context import Context, Plan, commit, find_rows, intact
+from memory_mesh.flows.context import Context, Plan, commit, intact
 from memory_mesh.flows.erase import delete as erase_rows
 from memory_mesh.flows.erase import free
 
@@ -192,8 +192,7 @@ def archive_weak(context: Context, weak: Mapping[str, Weak], progress: Progress 
     """Archive weak memories that were not changed or used since they were judged, and return their ids."""
 
     def reason(memory: Memory) -> str | None:
-        judged = weak[memory.id]
-        return f"strength {judged.strength:.3f}" if _is_as_judged(context, memory, judged) else None
+        return f"strength {weak[memory.id].strength:.3f}" if _is_as_judged(context, memory, weak) else None
 
     archived: list[str] = []
     for batch in batches(weak, _AT_ONCE):
@@ -211,15 +210,15 @@ def _erase(context: Context, doomed: Mapping[str, Weak], progress: Progress) -> 
     for owner, ids in by_owner.items():
         for batch in batches(ids, _AT_ONCE):
             check_cancelled()
-            memories = map(Memory.of, find_rows(context, batch, [Kind.MEMORY]).values())
-            same = [memory.id for memory in memories if _is_as_judged(context, memory, doomed[memory.id])]
-            proof += erase_rows(replace(context, reader=owner), same)
+            as_judged = partial(_is_as_judged, context, judged=doomed)
+            proof += erase_rows(replace(context, reader=owner), batch, only=as_judged)
             progress("erasing", len(proof.memories), len(doomed))
     if doomed:
         free(context, proof)
     return tuple(id_ for id_ in proof.memories if id_ in doomed)
 
 
-def _is_as_judged(context: Context, memory: Memory, judged: Weak) -> bool:
-    (used,) = usage.with_counts(context, [memory])
-    return (memory.revision, used.access_count) == (judged.revision, judged.accesses)
+def _is_as_judged(context: Context, memory: Memory, judged: Mapping[str, Weak]) -> bool:
+    """Return whether a memory was neither changed nor used since it was judged."""
+    before, (used,) = judged[memory.id], usage.with_counts(context, [memory])
+    return (memory.revision, used.access_count) == (before.revision, before.accesses)

@@ -9,7 +9,7 @@ Audit blocks that quote an erased memory keep their number and hash and lose the
 erasure block that names it, so that every chain can be verified by itself.
 """
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -57,11 +57,14 @@ def erase_all(context: Context, scope: Mapping[str, str | None]) -> Erasure:
     return free(context, delete_all(context, scope))
 
 
-def delete(context: Context, memory_ids: Sequence[str]) -> Erasure:
-    """Erase these memories from everything that is read. Their bytes are freed later, together with those of others."""
+def delete(context: Context, memory_ids: Sequence[str], *, only: Callable[[Memory], bool] = lambda _: True) -> Erasure:
+    """Erase these memories from everything that is read. Their bytes are freed later, together with those of others.
+
+    `only` decides again about each one, as it is when it is erased.
+    """
     for memory_id in memory_ids:
         check_texts(id=memory_id)
-    return _erase(context, memory_ids)
+    return _erase(context, memory_ids, only=only)
 
 
 def delete_all(context: Context, scope: Mapping[str, str | None]) -> Erasure:
@@ -108,13 +111,16 @@ def _ids_within(context: Context, scope: Mapping[str, str | None]) -> list[str]:
     return [*ids, *(id_ for where in groups for id_ in store.ids(Kind.MEMORY, where))]
 
 
-def _erase(context: Context, memory_ids: Sequence[str], *, scope: Mapping[str, str] | None = None) -> Erasure:
+def _erase(
+    context: Context, memory_ids: Sequence[str], *, scope: Mapping[str, str] | None = None,
+    only: Callable[[Memory], bool] = lambda _: True,
+) -> Erasure:  # fmt: skip
     """Erase memories, or with a scope what its agent or session stored of them; a scope includes all agents of the user."""
     context.check_enabled()
     partitions: set[str] = set()
 
     def decide() -> Plan[Erasure]:
-        plan = _plan_erasure(context, memory_ids, scope)
+        plan = _plan_erasure(context, memory_ids, scope, only)
         partitions.update(plan.seen)
         # Before the rows are deleted, so that a crash leaves no derived files; and again after, for files written meanwhile.
         context.index.forget(plan.seen)
@@ -126,10 +132,12 @@ def _erase(context: Context, memory_ids: Sequence[str], *, scope: Mapping[str, s
     return replace(proof, bytes_freed=bytes_freed)
 
 
-def _plan_erasure(context: Context, memory_ids: Sequence[str], scope: Mapping[str, str] | None) -> Plan[Erasure]:
+def _plan_erasure(
+    context: Context, memory_ids: Sequence[str], scope: Mapping[str, str] | None, only: Callable[[Memory], bool]
+) -> Plan[Erasure]:
     seen: dict[str, int] = {}
     rows = _read(context, In("id", tuple(memory_ids)), seen) if memory_ids else []
-    rows = [row for row in rows if scope is not None or may_erase(context.reader, row)]
+    rows = [row for row in rows if (scope is not None or may_erase(context.reader, row)) and only(Memory.of(row))]
     sightings = sightings_of(context, [row.id for row in rows])
     every = [keep_without(Memory.of(row), sightings.get(row.id, []), scope or {}) for row in rows]
     shared = {kept.memory.id: kept for kept in every if kept}

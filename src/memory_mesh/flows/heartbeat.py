@@ -84,11 +84,14 @@ def _distill(context: Context) -> str:
 
 
 def _decay(context: Context) -> str:
+    """Archive weak memories, or report what this and the last phase of consolidation would archive."""
     found = decay.decay(context, dry_run=not context.options.decay_enabled)
     links = f"{found.links} links to missing memories {'found' if found.dry_run else 'removed'}" if found.links else ""
-    hint = "; set decay_enabled to archive them" if found.archived else ""
-    done = f"{len(found.archived)} of {found.examined} memories {f'are weak{hint}' if found.dry_run else 'archived'}"
-    return ", ".join(filter(None, (done, links)))
+    done = f"{len(found.archived)} of {found.examined} memories {'are weak' if found.dry_run else 'archived'}"
+    outdated = sum(1 for _ in consolidate.find_outdated(context)) if found.dry_run else 0
+    also = f", {outdated} were superseded over {consolidate.OUTDATED_DAYS} days ago" if outdated else ""
+    hint = "; set decay_enabled to archive them" if found.dry_run and (found.archived or outdated) else ""
+    return ", ".join(filter(None, (f"{done}{also}{hint}", links)))
 
 
 def _consolidate(context: Context) -> str:

@@ -7,6 +7,7 @@ heading or the end of the fence.
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from heapq import heapify, heappop, heappush
 from itertools import groupby
 
 from memory_mesh.core.graph.results import Candidate, GraphHit
@@ -38,27 +39,49 @@ def pack(
 ) -> list[Candidate]:
     """Decide about each candidate, highest value for its cost first. One that does not fit is passed over.
 
-    The whole text is counted before each decision, so that it never has more than `max_tokens`.
+    A memory also costs the headings above it that are not in the text yet, so memories of the same day become cheaper; not
+    with a `cost` of the caller's own. The whole text is counted before each decision, so that it never has more than
+    `max_tokens`.
     """
-    by_cost, weighed = cost or limits.cost, list[Candidate]()
-    for each in candidates:
-        tokens = limits.count("\n".join(_lines(each.memory)))
-        weighed.append(replace(each, tokens=tokens, density=each.value / by_cost(tokens)))
-    weighed.sort(key=lambda each: (-each.density, -each.value, each.memory.id))
+    waiting = {each.memory.id: replace(each, tokens=limits.count("\n".join(_lines(each.memory)))) for each in candidates}
+    heads = {id_: () if cost else page.headings(each.memory) for id_, each in waiting.items()}
+    sizes = {head: limits.count(head[-1]) for head in {head for above in heads.values() for head in above}}
+
+    def weighed(each: Candidate) -> tuple[float, float, str, Candidate]:
+        above = sum(sizes.get(head, 0) for head in heads[each.memory.id])
+        density = each.value / (cost or limits.cost)(each.tokens + above)
+        return -density, -each.value, each.memory.id, replace(each, density=density)
+
+    queue = [weighed(each) for each in waiting.values()]
+    heapify(queue)
     chosen, decided, used = list[GraphHit](), list[Candidate](), 0
-    for each in weighed:
-        reason = each.left_out
-        if reason is None and len(chosen) == limits.max_memories:
-            reason = "max_memories"
-        if reason is None and limits.max_tokens is not None:
-            # Most of those that do not fit are found without counting the whole text.
-            fits = used + each.tokens <= limits.max_tokens
-            total = limits.count(page.text([*chosen, each.memory])) if fits else 0
-            reason, used = (None, total) if fits and total <= limits.max_tokens else ("budget", used)
+    while queue:
+        *_, id_, each = heappop(queue)
+        if waiting.pop(id_, None) is None:
+            continue  # decided when it was cheaper
+        reason, used = _reason(each, limits, page, chosen, used)
+        decided.append(replace(each, left_out=reason))
         if reason is None:
             chosen.append(each.memory)
-        decided.append(replace(each, left_out=reason))
+            new = {head for head in heads[id_] if sizes.pop(head, None)}
+            for other in [other for other_id, other in waiting.items() if not new.isdisjoint(heads[other_id])]:
+                heappush(queue, weighed(other))
     return decided
+
+
+def _reason(
+    each: Candidate, limits: Limits, page: "Page", chosen: Sequence[GraphHit], used: int
+) -> tuple[str | None, int]:  # fmt: skip
+    """Return why a candidate is left out, or None if it is chosen; and the tokens of the text after that."""
+    if each.left_out or len(chosen) == limits.max_memories:
+        return each.left_out or "max_memories", used
+    if limits.max_tokens is None:
+        return None, used
+    # Most of those that do not fit are found without counting the whole text.
+    if used + each.tokens > limits.max_tokens:
+        return "budget", used
+    total = limits.count(page.text([*chosen, each.memory]))
+    return (None, total) if total <= limits.max_tokens else ("budget", used)
 
 
 class Page:
@@ -77,6 +100,11 @@ class Page:
             warning = f"[{WARNING}] " if detect(memory.excerpt) else ""
             self._lines[memory.id] = [f"- {warning}{first[2:]}", *others]
         return self._lines[memory.id]
+
+    def headings(self, memory: GraphHit) -> tuple[tuple[str, ...], ...]:
+        """Return the lines above a memory, that of its category and that of its day, each with the lines above it."""
+        category = f"# {self._headings[memory.id]}"
+        return (category,), (category, _time(memory)[:10])
 
     def text(self, chosen: Iterable[GraphHit]) -> str:
         """Return the whole text; it is empty without memories."""
