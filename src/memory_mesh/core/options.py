@@ -242,10 +242,18 @@ class FolderOptions:
     traces_dir: str | None = option(None, "the folder of traces")
 
 
+@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
+class HostOptions:
+    """Hooks of coding agents."""
+
+    host_seconds: float = option(0.7, "how long a hook may take until it answers empty", check=_seconds_of_a_call)
+    host_max_tokens: int = option(2000, "the longest text of memories that a hook adds, in tokens")
+
+
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Options(
-    FolderOptions, LearningOptions, AuditOptions, LlmOptions, EmbeddingOptions, SearchOptions, PrivacyOptions, StoreOptions,
-    ScopeOptions,
+    HostOptions, FolderOptions, LearningOptions, AuditOptions, LlmOptions, EmbeddingOptions, SearchOptions, PrivacyOptions,
+    StoreOptions, ScopeOptions,
 ):  # fmt: skip
     """All options, in the order of this module: fields of the last base come first. Constructing it validates every value."""
 

@@ -18,11 +18,12 @@ from memory_mesh.core.ports import SigningKeys, Store
 from memory_mesh.core.text import shown_url
 from memory_mesh.flows import audit
 from memory_mesh.flows.models import pseudonym_key_error, stored_key_id
+from memory_mesh.interfaces.hosts import faults
 from memory_mesh.interfaces.render import NAME, Answer, aligned, one_line, paint, safe, size, styled
 from memory_mesh.interfaces.values import Target
 from memory_mesh.models import model_status
 from memory_mesh.models.chat import KeylessChat
-from memory_mesh.settings import Settings, load
+from memory_mesh.settings import Settings, home_folder, load
 from memory_mesh.stores import is_store_file, open_store, store_file
 from memory_mesh.stores.files import KEY_FILE, read_key
 from memory_mesh.stores.sqlite import VERSION, SqliteStore, derived_faults
@@ -74,6 +75,9 @@ def _checks(target: Target) -> Iterator[Check]:
     yield _permissions(settings)
     yield _model(settings)
     yield _llm(settings)
+    if fault := faults.last():
+        remedy = f"the next run of the hook that works removes this, or remove {home_folder() / faults.FILE}"
+        yield Check("hooks", ok=False, detail=one_line(fault), remedy=remedy)
     if settings.options.enable_memory:
         yield from _store_checks(settings)
     else:

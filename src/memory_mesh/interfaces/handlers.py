@@ -31,6 +31,12 @@ def demo(call: Call) -> Answer:
     return play()
 
 
+def host(call: Call) -> Answer:
+    from memory_mesh.interfaces.hosts import hooks
+
+    return hooks.host(call)
+
+
 def init(call: Call) -> Answer:
     from memory_mesh.interfaces.hosts import install
 

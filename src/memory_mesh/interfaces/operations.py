@@ -45,6 +45,7 @@ def _words(*words: str) -> Mapping[str, object]:
     return {word: word for word in words}
 
 
+_HOSTS = _words("claude-code", "opencode")
 _SAMPLE = "mem_1760000000000_3fa9c2"
 _ID = Parameter("id", "the id of the memory", metavar="ID", required=True, bare=True)
 _ID_OR_KEY = (replace(_ID, required=False), Parameter("key", "its key, instead of the id", metavar="KEY"))
@@ -701,12 +702,25 @@ OPERATIONS = (
             Parameter("path", "the folder of the project", kind=Kind.PATH, positional=True, default="."),
             Parameter(
                 "host", "only the hooks of this one", metavar="NAME", default="all",
-                choices=_words("claude-code", "opencode", "all"),
+                choices={**_HOSTS, "all": "all"},
             ),
             Parameter("remove", "remove what init wrote", kind=Kind.SWITCH, default=False),
             Parameter("dry_run", "show what would be done, and change nothing", kind=Kind.SWITCH, default=False),
         ),
         examples=("init", "init --host claude-code --dry-run", "init --remove"),
+    ),
+    Operation(
+        name="host", handler="host", heading=SETUP, effect=Effect.WRITE,
+        summary="Answer a hook of a coding agent, whose JSON is read from standard input; init writes these commands.",
+        parameters=(
+            Parameter("host", "the agent", metavar="HOST", positional=True, required=True, choices=_HOSTS),
+            Parameter(
+                "event", "its event", metavar="EVENT", positional=True, required=True,
+                choices=_words("session-start", "user-prompt-submit", "stop", "session-end"),
+            ),
+            Parameter("wait", "capture a session before answering, not in the background", kind=Kind.SWITCH, default=False),
+        ),
+        examples=("host claude-code session-start", "host claude-code stop --wait"),
     ),
     Operation(
         name="completion", handler="completion", heading=SETUP, target=(),

@@ -43,7 +43,7 @@ def init(call: Call) -> Answer:
     if not folder.is_dir():
         raise InvalidInput(f"{shown(str(folder), max_length=120)} is not a folder", expected="the folder of a project")
     removing, dry_run = bool(options["remove"]), bool(options["dry_run"])
-    planned = [_planned(folder, host, removing=removing) for host in _HOSTS if options["host"] in (host, "all")]
+    planned = [_planned(folder, host, removing=removing) for host in HOSTS if options["host"] in (host, "all")]
     if not dry_run:
         for path, text, _ in planned:
             _write(folder, path, text)
@@ -143,7 +143,7 @@ def _plugin(text: str | None, *, removing: bool) -> tuple[str | None, list[Chang
     return new, [Change("unchanged" if text == new else "changed", PLUGIN, "the plugin of opencode")]
 
 
-_HOSTS = {"claude-code": (SETTINGS, _settings), "opencode": (PLUGIN, _plugin)}
+HOSTS = {"claude-code": (SETTINGS, _settings), "opencode": (PLUGIN, _plugin)}
 
 
 # --- files ---
@@ -151,7 +151,7 @@ _HOSTS = {"claude-code": (SETTINGS, _settings), "opencode": (PLUGIN, _plugin)}
 
 def _planned(folder: Path, host: str, *, removing: bool) -> tuple[Path, str | None, list[Change]]:
     """Return the file of a host, its new text (None: no file) and what changes."""
-    name, edit = _HOSTS[host]
+    name, edit = HOSTS[host]
     path, real = folder / name, Path(os.path.realpath(folder / name))
     if not real.is_relative_to(os.path.realpath(folder)):
         raise InvalidInput(f"{name} is a link that leads out of the project", remedy="change the file it leads to by hand")

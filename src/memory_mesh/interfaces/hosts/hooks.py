@@ -1,0 +1,186 @@
+"""`memory-mesh host`: answer the hooks of a coding agent.
+
+A hook gives a JSON object on standard input and reads one from standard output. The host never waits for the memory and never
+fails because of it: a hook that fails or takes too long gets an empty answer, and `memory-mesh doctor` names the last failure.
+The time limit leaves no room for loading the local model, so prompts are searched by keywords.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from itertools import takewhile
+from operator import attrgetter
+from pathlib import Path
+from threading import Event, Lock, Thread
+from time import monotonic, process_time
+from typing import TYPE_CHECKING
+
+from memory_mesh.core.capture.transcripts import Transcript, recalled_block
+from memory_mesh.core.errors import InvalidInput, MemoryMeshError
+from memory_mesh.interfaces import render
+from memory_mesh.interfaces.hosts import EVENTS, faults
+from memory_mesh.interfaces.render import Answer
+from memory_mesh.interfaces.values import Call
+from memory_mesh.settings import Settings, load
+
+if TYPE_CHECKING:
+    from memory_mesh.wiring.mesh import MemoryMesh
+
+EMPTY = "{}"
+_SECONDS = 0.7  # until the settings are read
+_CAPTURE_SECONDS = 600.0
+_BUSY_SECONDS = 0.2
+_MAX_PROMPT_CHARS = 2_000
+_MAX_RESULTS = 5
+_MAX_INPUT_CHARS = 2**24
+_CAPTURED = {"stop": "session.idle", "session-end": "session.deleted"}
+_NAMES = {word: name for name, word in EVENTS.items()}
+
+
+class Deadline:
+    """Writes one answer: the one that is given in time, or else the empty one. After the deadline the process ends.
+
+    The time since the process began is estimated by its processor time.
+    """
+
+    def __init__(self, hook: str, *, leave: Callable[[int], object] = os._exit) -> None:
+        self._hook, self._leave = hook, leave
+        self._started = monotonic() - process_time()
+        self.seconds = _SECONDS
+        self._lock, self._ended, self._answered = Lock(), Event(), False
+        Thread(target=self._watch, daemon=True).start()
+
+    def answer(self, text: str) -> None:
+        """Write the answer, unless one was written."""
+        with self._lock:
+            if not self._answered:
+                self._answered = True
+                with suppress(OSError):  # the host does not read it
+                    render.write([f"{text}\n"])
+
+    def end(self) -> None:
+        """Stop watching."""
+        self._ended.set()
+
+    def _watch(self) -> None:
+        while (left := self._started + self.seconds - monotonic()) > 0:
+            if self._ended.wait(min(left, 0.05)):  # the limit changes when the settings are read
+                return
+        late = not self._answered
+        self.answer(EMPTY)
+        if late:
+            faults.record(self._hook, f"it took longer than {self.seconds:g} seconds")
+        self._leave(0)
+
+
+def host(call: Call) -> Answer:
+    """Answer one hook. The answer is written before the memory is closed."""
+    hook = f"{call.arguments['host']} {call.arguments['event']}"
+    deadline = Deadline(hook)
+    try:
+        deadline.answer(_answer(call, deadline))
+        faults.clear(hook)
+    except MemoryMeshError as error:
+        _fail(hook, str(error))
+    except Exception as error:  # noqa: BLE001  (a bug of ours must not stop the work of the host)
+        _fail(hook, f"unexpected {type(error).__name__}")
+    finally:
+        deadline.answer(EMPTY)
+        deadline.end()
+    return Answer(text="", data={})
+
+
+def _fail(hook: str, what: str) -> None:
+    line = render.one_line(what)
+    faults.record(hook, line)
+    with suppress(OSError):
+        sys.stderr.write(f"{render.ERROR} {line}\n")
+
+
+def _answer(call: Call, deadline: Deadline) -> str:
+    """Return the text for standard output."""
+    event = str(call.arguments["event"])
+    given = _read(call.arguments["host"] == "opencode")
+    settings = load(call.target.arguments)
+    deadline.seconds = settings.options.host_seconds
+    if event in _CAPTURED:
+        if call.arguments["host"] == "claude-code" and not call.arguments["wait"]:
+            _detach(call, given)
+        else:
+            deadline.seconds = _CAPTURE_SECONDS
+            _capture(call, settings, given)
+        return EMPTY
+    with _mesh(call, settings, given, embedder="none", busy_seconds=_BUSY_SECONDS) as mesh:
+        text = _recalled(mesh, event, given, settings.options.host_max_tokens)
+        answer = {"hookEventName": _NAMES[event], "additionalContext": recalled_block(text)}
+        deadline.answer(render.to_json({"hookSpecificOutput": answer}) if text else EMPTY)
+    return EMPTY
+
+
+def _recalled(mesh: "MemoryMesh", event: str, given: Mapping[str, str], max_tokens: int) -> str:
+    """Return memories for the model: those that matter when a session begins, or those that answer a prompt."""
+    if event == "session-start":
+        return str(attrgetter("lane.session_context")(mesh)(max_tokens=max_tokens))
+    prompt = given.get("prompt", "")[:_MAX_PROMPT_CHARS].strip()
+    if not prompt or prompt.startswith("/"):  # a command of the host
+        return ""
+    return mesh.format_for_model(mesh.search(prompt, limit=_MAX_RESULTS, mode="precise"), max_tokens=max_tokens)
+
+
+def _read(first_line: bool) -> dict[str, str]:  # noqa: FBT001  (the result of a comparison)
+    """Return the texts of the object on standard input; of opencode, messages follow it."""
+    text = sys.stdin.readline(_MAX_INPUT_CHARS) if first_line else sys.stdin.read(_MAX_INPUT_CHARS)
+    try:
+        given = json.loads(text)
+    except (ValueError, RecursionError):
+        given = None
+    if not isinstance(given, dict):
+        raise InvalidInput("the input of the hook is not a JSON object", expected="the JSON of a hook on standard input")
+    return {name: value for name, value in given.items() if isinstance(value, str)}
+
+
+def _mesh(call: Call, settings: Settings, given: Mapping[str, str], **options: object) -> "MemoryMesh":
+    """Return the memory of the user. Its project is the configured one, or is named after the folder of the git repository."""
+    from memory_mesh.wiring.mesh import MemoryMesh
+
+    scope = {**call.target.arguments, "session_id": given.get("session_id") or call.target.session}
+    project = settings.options.project or _project(Path(given.get("cwd") or settings.cwd))
+    return MemoryMesh(**{**scope, "project": project, **options})  # type: ignore[arg-type]
+
+
+def _project(folder: Path) -> str | None:
+    """Return the name of the innermost repository that contains a folder, or else of the folder."""
+    with suppress(OSError, ValueError):
+        folder = next((one for one in (folder, *folder.parents) if (one / ".git").exists()), folder)
+    return folder.name.strip() or None
+
+
+# --- capture ---
+
+
+def _capture(call: Call, settings: Settings, given: Mapping[str, str]) -> None:
+    """Learn from the transcript: the file that is named, or the messages on standard input."""
+    path = given.get("transcript_path")
+    if not path and call.arguments["host"] == "claude-code":
+        raise InvalidInput("the hook names no transcript", expected="transcript_path in the JSON of the hook")
+    transcript = Path(path).expanduser() if path else Transcript(iter(sys.stdin.readline, ""))
+    with _mesh(call, settings, given) as mesh:
+        event = _CAPTURED[str(call.arguments["event"])]
+        attrgetter("lane.on_session_event")(mesh)(event, transcript, session_id=given.get("session_id"))
+
+
+def _detach(call: Call, given: Mapping[str, str]) -> None:
+    """Start a process that captures, so that the host does not wait for it."""
+    names = ("session_id", "transcript_path", "cwd")
+    words = [sys.executable, "-m", "memory_mesh", *takewhile(lambda word: word != "--", call.typed), "--wait"]
+    quiet = subprocess.DEVNULL
+    process = subprocess.Popen(  # noqa: S603  (the words of this very command)
+        words, stdin=subprocess.PIPE, stdout=quiet, stderr=quiet, start_new_session=True, text=True
+    )
+    if process.stdin:
+        with process.stdin as stdin:
+            stdin.write(json.dumps({name: given[name] for name in names if name in given}))
+    process.returncode = 0  # it is not waited for
