@@ -44,7 +44,7 @@ from memory_mesh.wiring.graph import AsyncMemoryGraph
 FACES = {
     "mesh": (("handle.py", "mesh.py", "learning.py", "auditing.py"), "Mesh"),
     "context_manager": (("handle.py", "context_manager.py"), "Conversations"),
-    "graph": (("handle.py", "graph.py", "reviewing.py", "lifecycle.py"), "MemoryGraph"),
+    "graph": (("handle.py", "graph.py", "linking.py", "episodes.py", "reviewing.py", "lifecycle.py"), "MemoryGraph"),
 }
 ASYNC = """    async def __aenter__(self) -> Self: ...
     async def __aexit__(

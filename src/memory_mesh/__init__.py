@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from memory_mesh.core.errors import StoreUnavailable as StoreUnavailable
     from memory_mesh.core.errors import Unreachable as Unreachable
     from memory_mesh.core.errors import UnsafeAddress as UnsafeAddress
+    from memory_mesh.core.graph import Episode as Episode
     from memory_mesh.core.graph import GraphContext as GraphContext
     from memory_mesh.core.graph import GraphHit as GraphHit
     from memory_mesh.core.graph import GraphResults as GraphResults
@@ -102,7 +103,7 @@ _NAMES = {
     "core.audit": "Broken Sound",
     "core.cancel": "cancellable",
     "core.claims.reviews": "MemoryExplanation Reviewed Supersession",
-    "core.graph": "GraphContext GraphHit GraphResults MemoryLink Reached",
+    "core.graph": "Episode GraphContext GraphHit GraphResults MemoryLink Reached",
     "core.errors": (
         "AnswerUnreadable BudgetSpent CallError CallRefused CallTimedOut Cancelled Conflict ContentAltered EmbeddingError "
         "IdTaken InvalidFilter InvalidInput KeyReused MemoryDisabled MemoryMeshError ModelMismatch ModelMissing NotFound "

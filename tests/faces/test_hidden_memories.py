@@ -134,6 +134,11 @@ READS: dict[str, Callable[[MemoryMesh], object]] = {
     "graph.links": lambda mesh: [SHOWN, mesh.graph.links(shown_id(mesh))],
     "graph.traverse": lambda mesh: [SHOWN, mesh.graph.traverse(shown_id(mesh), 5)],
     "graph.clusters": lambda mesh: mesh.graph.clusters(),
+    "graph.episodes": lambda mesh: [mesh.get(id_) for one in mesh.graph.episodes("ann") for id_ in one.memory_ids],
+    "graph.episodes titles": lambda mesh: mesh.graph.episodes("ann", gap=9e6, min_similarity=0.9),
+    "graph.summarize_episode": lambda mesh: [
+        mesh.graph.summarize_episode("ann", one, store=store) for store in (False, True) for one in mesh.graph.episodes("ann")
+    ],
     "graph.context": lambda mesh: mesh.graph.context("ann", QUERY, min_score=0.0),
     "graph.context explained": lambda mesh: list(mesh.graph.context("ann", QUERY, packing="composite", explain=True).decisions),
     "graph.context as_of": lambda mesh: mesh.graph.context("ann", QUERY, as_of=NOW, known_at=NOW, max_tokens=5000),
@@ -220,6 +225,7 @@ COMMANDS = {
     "lessons": ("lessons",),
     "list-skills": ("list-skills",),
     "reflect": ("reflect", "--lookback", "50"),
+    "episodes": ("episodes",),
 }
 
 

@@ -67,6 +67,8 @@ NO_OPERATION = {
     "graph.extract": "extract does it for the agent of the mesh",
     "graph.ingest": "another name of extract",
     "graph.context": "a handler calls it for the agent of the mesh",
+    "graph.episodes": "likewise",
+    "graph.summarize_episode": "likewise",
     "graph.traverse": "links shows one step at a time",
     "graph.clusters": "a shell has no use for groups of ids",
     "graph.link": "agents link memories; a person writes a memory that says how they belong together",

@@ -12,6 +12,7 @@ from memory_mesh.core.intake import DEFAULT_CATEGORY, Metadata
 from memory_mesh.core.lazy import LazyModule
 from memory_mesh.core.model import MIN_IMPORTANCE, Extraction, GivenTime, Status
 from memory_mesh.core.ports import Progress, as_progress
+from memory_mesh.faces.episodes import Episodic
 from memory_mesh.faces.lifecycle import Lifecycle
 from memory_mesh.faces.linking import Linking
 from memory_mesh.faces.reviewing import Reviewing
@@ -25,7 +26,7 @@ else:
     contexts, searching = (LazyModule(f"memory_mesh.flows.{name}") for name in ("graph_context", "graph_search"))
 
 
-class MemoryGraph(Linking, Reviewing, Lifecycle):
+class MemoryGraph(Linking, Episodic, Reviewing, Lifecycle):
     """The memories of a mesh as a graph: claims that do not contradict each other, how far each is trusted, and links.
 
     Every method that stores or searches names the agent whose memories these are. Methods that take the id of a memory act for

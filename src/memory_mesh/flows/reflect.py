@@ -60,6 +60,7 @@ class Task:
     topic: str | None = None
     lookback: int = 100
     include_reflections: bool = False
+    episode: str | None = None  # the episode that it summarises
 
 
 REFLECT = Task(operation="reflect", prefix="reflect", category="insight", max_statements=5)
@@ -77,11 +78,19 @@ def reflect(
     if replayed := receipts.find_replayed(context, key, request):
         return _result(context, require_memory(context, replayed), None)
     memories, found = _find(context, task)
-    drawn = _with_contradictions(context, draw(context, task, found), memories)
+    drawn = state(context, task, memories, found)
     if not drawn.statements:
         about = f"no memory is relevant to {shown(task.topic)}" if task.topic else "there is no memory to reflect on"
         nothing = "the memories found have no sentence to quote" if found else about
         return ReflectionResult(topic=task.topic, note=f"{nothing}; nothing was stored")
+    return keep(context, task, memories, found, drawn, key=key, request=request)
+
+
+def keep(
+    context: Context, task: Task, memories: Sequence[Memory], found: Sequence[SourceText], drawn: "Drawn", *,
+    key: str | None = None, request: str = "",
+) -> ReflectionResult:  # fmt: skip
+    """Store the statements that were drawn from memories."""
     sources = [memory for memory in memories if memory.id in drawn.sources]
     given = as_text(context, task, found, drawn, sources)
     prepared, vectors = prepare(context, [given], request=request)[0], Vectors()
@@ -96,6 +105,15 @@ def reflect(
         return Plan(plan.answer, [*plan.puts, *receipt], seen=seen if plan.puts or receipt else {})
 
     return _result(context, commit(context, decide), drawn.note)
+
+
+def unstored(context: Context, found: Sequence[SourceText], drawn: "Drawn") -> ReflectionResult:
+    """Return the statements that were drawn from memories, without storing them."""
+    sure = learning.confidence(found, drawn.statements, language=context.options.stemmer_language)
+    return ReflectionResult(
+        content=learning.render(drawn.statements), statements=tuple(drawn.statements),
+        sources=tuple(one.id for one in found if one.id in drawn.sources), confidence=sure, method=drawn.method, note=drawn.note,
+    )  # fmt: skip
 
 
 def _checked(context: Context, task: Task, topic: object, lookback: object, include_reflections: object) -> Task:
@@ -162,6 +180,11 @@ class Drawn:
     sources: frozenset[str]
     method: str = "extractive"
     note: str | None = None  # why the language model was not used
+
+
+def state(context: Context, task: Task, memories: Sequence[Memory], found: Sequence[SourceText]) -> Drawn:
+    """Return what the memories say, and which of their claims exclude each other."""
+    return _with_contradictions(context, draw(context, task, found), memories)
 
 
 def draw(context: Context, task: Task, found: Sequence[SourceText]) -> Drawn:
@@ -246,6 +269,7 @@ def as_text(context: Context, task: Task, found: Sequence[SourceText], drawn: Dr
         "confidence": learning.confidence(found, quoted, language=language), "statements": learning.as_metadata(statements),
     }  # fmt: skip
     metadata |= {"topic": task.topic} if task.topic else {}
+    metadata |= {"episode": task.episode} if task.episode else {}
     trusts = [memory.trust for memory in sources]
     if drawn.method == "model":
         metadata["provenance"] = {"source": Source.INFERENCE.value}
@@ -295,8 +319,9 @@ def plan_reflection(
 
 
 def _earlier(context: Context, task: Task, prepared: Prepared) -> list[Memory]:
-    """Return this agent's earlier reflections on the topic; without a topic, those with the same text."""
+    """Return this agent's earlier reflections on the topic or of the episode; without these, those with the same text."""
     about = equals("metadata.topic", task.topic) if task.topic else equals("fingerprint", prepared.fingerprint)
+    about = equals("metadata.episode", task.episode) if task.episode else about
     own = all_of(equals("memory_type", MemoryType.REFLECTION), equals("agent_id", context.reader.agent_id), about)
     same = all_of(search.readable(context), own, equals("metadata.operation", task.operation))
     rows = intact(context, context.store.find(Kind.MEMORY, all_of(same, equals("project", context.reader.project))))

@@ -11,7 +11,8 @@ from memory_mesh.interfaces.values import Call
 if TYPE_CHECKING:  # every command loads the views, and few need the graph
     from memory_mesh.core.claims import Claim, Trust
     from memory_mesh.core.claims.reviews import MemoryExplanation, Reviewed
-    from memory_mesh.core.graph import GraphContext, MemoryLink
+    from memory_mesh.core.graph import Episode, GraphContext, MemoryLink
+    from memory_mesh.core.learning import ReflectionResult
 
 _BAR = 10  # characters of a whole bar
 _QUARANTINED_COLUMNS = ("id", "agent", "stored", "text")
@@ -179,6 +180,36 @@ def _decisions(found: "GraphContext") -> Iterator[str]:
         yield aligned([("", "chance", "value", "tokens", "density", "id", "link", "text"), *rows])
     if found.left_out:
         yield "Left out: " + ", ".join(f"{count:,} {reason}" for reason, count in sorted(found.left_out.items()))
+
+
+# --- episodes ---
+
+
+def episodes_answer(found: "Sequence[Episode]") -> Answer:
+    """Render episodes, newest first."""
+    rows = [
+        (
+            one.id, f"{one.start[:16]}Z – {one.end[:16]}Z", f"{one.count:,}", one_line(one.session_id or "–"),
+            one_line(", ".join(one.speakers or one.agents)), one_line(one.title),
+        )
+        for one in found
+    ]  # fmt: skip
+    title, heads = counted(len(rows), "episode"), ("id", "time", "memories", "session", "who", "about")
+    return Answer(
+        text="\n".join([f"{NAME} {title}", *([aligned([heads, *rows])] if rows else [])]),
+        data={"count": len(rows), "episodes": [asdict(one) for one in found]},
+        rows="episodes",
+        draw=lambda: table(title, heads, rows),
+    )
+
+
+def summary_answer(done: "ReflectionResult") -> Answer:
+    """Render the statements about an episode, each with its sources."""
+    stored = f", stored as {done.memory_id}" if done.memory_id else ""
+    lines = [f"{NAME} {counted(len(done.statements), 'statement')}, {done.method}{stored}"]
+    lines += [f"- {one_line(one.text)} [{', '.join(one.sources)}]" for one in done.statements]
+    lines += [f"{NAME} Note: {one_line(done.note)}"] if done.note else []
+    return Answer(text="\n".join(lines), data=asdict(done))
 
 
 # --- the tree ---

@@ -66,6 +66,33 @@ def context(call: Call) -> Answer:
     return context_answer(found, explain=bool(call.arguments.get("explain")))
 
 
+def episodes(call: Call) -> Answer:
+    """List the episodes of the agent of the mesh; with `--session`, those of the session."""
+    from memory_mesh.interfaces.graph_views import episodes_answer
+    from memory_mesh.settings import load
+
+    agent = load(call.target.arguments).options.agent_id
+    with call.target.mesh() as mesh:
+        found = mesh.graph.episodes(agent, session_id=call.target.session, **call.arguments)  # type: ignore[arg-type]
+    return episodes_answer(found)
+
+
+def episode_summary(call: Call, *, store: bool = False) -> Answer:
+    """Show what an episode says."""
+    from memory_mesh.interfaces.graph_views import summary_answer
+    from memory_mesh.settings import load
+
+    agent = load(call.target.arguments).options.agent_id
+    with call.target.mesh() as mesh:
+        done = mesh.graph.summarize_episode(agent, store=store, **call.arguments)  # type: ignore[arg-type]
+    return summary_answer(done)
+
+
+def episode_digest(call: Call) -> Answer:
+    """Show what an episode says, and store it."""
+    return episode_summary(call, store=True)
+
+
 def config_show(call: Call) -> Answer:
     """Show the settings, each with its origin."""
     from memory_mesh.settings import load

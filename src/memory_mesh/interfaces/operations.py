@@ -129,6 +129,11 @@ _JOBS = (
 )  # fmt: skip
 
 # fmt: off
+_EPISODES = (
+    Parameter("gap", "the pause that ends an episode", kind=Kind.DURATION, default=1800),
+    Parameter("min_similarity", "end an episode also where the topic changes: below this cosine", kind=Kind.FRACTION,
+              default_help="off"),
+)
 OPERATIONS = (
     Operation(
         name="store", method="add", view="stored", heading=STORE, effect=Effect.WRITE, exposed=EVERYWHERE,
@@ -219,6 +224,29 @@ OPERATIONS = (
             Parameter("explain", "show each candidate and why it was left out", kind=Kind.SWITCH, default=False),
         ),
         examples=("context deploy key --max-tokens 400", "context deploy key --max-tokens 400 --explain"),
+    ),
+    Operation(
+        name="episodes", handler="episodes", heading=READ,
+        summary="List the conversations and stretches of work that the memories belong to, newest first.",
+        parameters=(
+            *_EPISODES,
+            Parameter("since", "only what goes on at or after this time", metavar="TIME"),
+            Parameter("until", "only what began until this time", metavar="TIME"),
+            Parameter("limit", "the maximum number of episodes", kind=Kind.INTEGER, default=20),
+        ),
+        examples=("episodes --gap 2h", "episodes --summarize episode_1767225600000_3fa9c2", "episodes --session s1 --json"),
+    ),
+    Operation(
+        name="episode-summary", handler="episode_summary", aliases={Interface.CLI: "episodes --summarize"},
+        summary="show what this episode says, with the source of each sentence",
+        parameters=(Parameter("episode", "show what this episode says", flag="--summarize", metavar="EPISODE"), *_EPISODES),
+    ),
+    Operation(
+        name="episode-digest", handler="episode_digest", aliases={Interface.CLI: "episodes --digest"}, effect=Effect.WRITE,
+        summary="show what this episode says, and store it as a digest",
+        parameters=(
+            Parameter("episode", "the same, and store it as a digest", flag="--digest", metavar="EPISODE"), *_EPISODES,
+        ),
     ),
     Operation(
         name="links", method="graph.links", view="links", heading=READ, parameters=(_MEMORY,),

@@ -5,9 +5,18 @@ from types import TracebackType
 from typing import Self
 
 from memory_mesh.core.claims.reviews import MemoryExplanation, Reviewed, Supersession
-from memory_mesh.core.graph import GraphContext, GraphResults
+from memory_mesh.core.graph import GAP_SECONDS, Episode, GraphContext, GraphResults, MemoryLink, Reached
 from memory_mesh.core.intake import DEFAULT_CATEGORY, Metadata
-from memory_mesh.core.model import MIN_IMPORTANCE, ClaimConflict, Extraction, GivenTime, MemoryRecord, Status
+from memory_mesh.core.learning import ReflectionResult
+from memory_mesh.core.model import (
+    MIN_IMPORTANCE,
+    ClaimConflict,
+    Extraction,
+    GivenTime,
+    Link,
+    MemoryRecord,
+    Status,
+)
 from memory_mesh.core.ports import Progress
 from memory_mesh.core.upkeep import Compressed, Consolidated, Decayed
 from memory_mesh.faces.graph import MemoryGraph
@@ -194,6 +203,70 @@ class AsyncMemoryGraph:
         Memories below `min_importance` are dropped. If there is no model, or if it fails, the text is stored unchanged.
         """
     ingest = extract
+    async def links(self, memory_id: str) -> list[MemoryLink]:
+        """Return the links from and to a memory, most similar first, each with the memory at its other end.
+
+        Links to memories that are not active, or that the reader cannot see, are left out. Raises `NotFound` for a memory of
+        another user.
+        """
+    async def traverse(self, start_id: str, max_hops: int = 2, *, types: Sequence[str] | None = None) -> list[Reached]:
+        """Return the active memories within so many links of a memory, nearest first, each once with its distance.
+
+        Links are followed in both directions, with `types` only those of these types. A memory that is not active, or that the
+        reader cannot see, is not returned and leads nowhere. Raises `InvalidInput` for an unknown type and for more than 20
+        hops, and `NotFound` for a memory of another user.
+        """
+    async def clusters(self, min_size: int = 2, *, agent: str | None = None) -> list[list[MemoryRecord]]:
+        """Return the groups of linked active memories that an agent can see, by default that of the mesh, largest first.
+
+        In each group the memory with the most links comes first.
+        """
+    async def link(self, source_id: str, target_id: str, type: str) -> Link:
+        """Link two memories, and return the link; one that exists already is returned.
+
+        The type is `related`, `cause` or another name. `similar`, `supersedes` and `digest_of` are refused: the methods that
+        store memories make them. Raises `NotFound` if the reader of the source cannot see the target.
+        """
+    async def unlink(self, source_id: str, target_id: str, type: str) -> bool:
+        """Remove a link that `link` added, and return whether there was one."""
+    async def episodes(
+        self,
+        agent: str,
+        *,
+        gap: float = GAP_SECONDS,
+        since: GivenTime | None = None,
+        until: GivenTime | None = None,
+        session_id: str | None = None,
+        limit: int = 20,
+        min_similarity: float | None = None,
+    ) -> list[Episode]:
+        """Return the episodes of the memories that an agent can see, newest first.
+
+        An episode is a part of one session in which no two memories are more than `gap` seconds apart; memories without a
+        session are one sequence of their own. With `min_similarity` it also ends where the topic changes: where the cosine
+        of the vectors of the three memories before and the three after is lowest, and below that. The time of a memory is that
+        of the event, or else of creation. Only active memories count, no lessons and no reflections.
+
+        `since` and `until` select the episodes that overlap this time, and `session_id` those of a session. Nothing is stored:
+        the same memories give the same episodes. Raises `InvalidInput` for an invalid option.
+        """
+    async def summarize_episode(
+        self,
+        agent: str,
+        episode: Episode | str,
+        *,
+        store: bool = False,
+        gap: float = GAP_SECONDS,
+        min_similarity: float | None = None,
+        session_id: str | None = None,
+    ) -> ReflectionResult:
+        """Return what an episode says in a few statements, each with the memories that it is drawn from.
+
+        They are quoted in the order of time, or those of the language model if there is one. With `store` they are kept as a
+        memory of category `digest`, which replaces an earlier one of the same episode and loses the words of a source that is
+        erased. `episode` is one that `episodes` returned, or its id; for an id the options are those of that call. Raises
+        `NotFound` if the agent cannot see such an episode.
+        """
     async def reinforce(self, memory_id: str, boost: float = 0.1) -> MemoryRecord:
         """Count that a memory of this user was confirmed, and return it. Any agent of the user may call this.
 

@@ -2,6 +2,7 @@
 
 from memory_mesh.core.graph.clusters import connected
 from memory_mesh.core.graph.composite import WEIGHTS, Composite, read_weights, recency
+from memory_mesh.core.graph.episodes import GAP_SECONDS, Episode
 from memory_mesh.core.graph.links import (
     LINK_TYPES,
     MADE_BY_US,
@@ -13,6 +14,6 @@ from memory_mesh.core.graph.links import (
 )
 from memory_mesh.core.graph.results import Candidate, GraphContext, GraphHit, GraphResults, MemoryLink, Reached, Retrieved
 
-__all__ = ["LINK_TYPES", "MADE_BY_US", "MAX_LINKS", "MIN_SIMILARITY", "WEIGHTS", "Candidate", "Composite"]
-__all__ += ["GraphContext", "GraphHit", "GraphResults", "MemoryLink", "Reached", "Retrieved", "choose"]
+__all__ = ["GAP_SECONDS", "LINK_TYPES", "MADE_BY_US", "MAX_LINKS", "MIN_SIMILARITY", "WEIGHTS", "Candidate", "Composite"]
+__all__ += ["Episode", "GraphContext", "GraphHit", "GraphResults", "MemoryLink", "Reached", "Retrieved", "choose"]
 __all__ += ["connected", "link", "read_weights", "recency", "replaced"]
