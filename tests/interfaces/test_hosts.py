@@ -11,7 +11,7 @@ import pytest
 
 from memory_mesh import MemoryMesh
 from memory_mesh.core.capture import Transcript
-from memory_mesh.interfaces.hosts import EVENTS, hooks
+from memory_mesh.interfaces.hosts import EVENTS, deadline
 from memory_mesh.interfaces.hosts.install import HOSTS
 from memory_mesh.interfaces.operations import parameters
 
@@ -23,10 +23,7 @@ KEY = "The deploy key rotates on Mondays."
 
 @pytest.fixture
 def hook(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> Hook:
-    """Run a hook in this process, which must not end because the machine is busy."""
-    monkeypatch.setattr(hooks, "_SECONDS", 3_000.0)
-    monkeypatch.setattr(hooks, "process_time", lambda: 0.0)
-    monkeypatch.setenv("MEMORY_MESH_HOST_SECONDS", "3000")
+    """Run a hook in this process, where no deadline was begun."""
 
     def run(event: str, given: object = None, *words: str, host: str = "claude-code", **fields: object) -> Said:
         text = given if isinstance(given, str) else json.dumps({"session_id": "s1", **fields})
@@ -155,15 +152,18 @@ def test_after_the_deadline_the_answer_is_empty_and_there_is_only_one(
         codes.append(code)
         left.set()
 
-    monkeypatch.setattr(hooks, "_SECONDS", 0.0)
-    late = hooks.Deadline("claude-code stop", leave=leave)
+    monkeypatch.setattr(deadline, "_begun", [])
+    monkeypatch.setattr(deadline, "SECONDS", 0.0)
+    late = deadline.begin(["claude-code", "stop"], leave)
     assert left.wait(60)
-    late.answer('{"too": "late"}')
+    assert late.answer('{"too": "late"}') is False
     assert (capsys.readouterr().out, codes) == ("{}\n", [0])
-    assert "took longer than 0 seconds" in (home / "host-fault.txt").read_text()
-    monkeypatch.setattr(hooks, "_SECONDS", 3_000.0)
-    early = hooks.Deadline("claude-code stop", leave=leave)
-    early.answer('{"in": "time"}')
+    assert "claude-code stop: it took longer than 0 seconds" in (home / "host-fault.txt").read_text()
+    monkeypatch.setattr(deadline, "SECONDS", 1e9)
+    early = deadline.begin(["claude-code", "stop"], leave)
+    assert deadline.current("x") is early
+    assert deadline.begin(["claude-code", "stop", "--wait"], leave).seconds == 600
+    assert early.answer('{"in": "time"}') is True
     left.clear()
     early.seconds = -1e9  # the memory takes too long to close
     assert left.wait(60)

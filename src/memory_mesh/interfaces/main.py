@@ -12,6 +12,10 @@ def main() -> None:
     """Run the installed command."""
     if "--debug" not in sys.argv:
         sys.excepthook = _report_bug
+    if sys.argv[1:2] == ["host"]:
+        from memory_mesh.interfaces.hosts.deadline import begin
+
+        begin(sys.argv[2:])
     try:
         code = run(sys.argv[1:])
     except KeyboardInterrupt:

@@ -6,22 +6,20 @@ The time limit leaves no room for loading the local model, so prompts are search
 """
 
 import json
-import os
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from itertools import takewhile
 from operator import attrgetter
 from pathlib import Path
-from threading import Event, Lock, Thread
-from time import monotonic, process_time
 from typing import TYPE_CHECKING
 
 from memory_mesh.core.capture.transcripts import Transcript, recalled_block
 from memory_mesh.core.errors import InvalidInput, MemoryMeshError
 from memory_mesh.interfaces import render
 from memory_mesh.interfaces.hosts import EVENTS, faults
+from memory_mesh.interfaces.hosts.deadline import EMPTY, Deadline, current
 from memory_mesh.interfaces.render import Answer
 from memory_mesh.interfaces.values import Call
 from memory_mesh.settings import Settings, load
@@ -29,9 +27,6 @@ from memory_mesh.settings import Settings, load
 if TYPE_CHECKING:
     from memory_mesh.wiring.mesh import MemoryMesh
 
-EMPTY = "{}"
-_SECONDS = 0.7  # until the settings are read
-_CAPTURE_SECONDS = 600.0
 _BUSY_SECONDS = 0.2
 _MAX_PROMPT_CHARS = 2_000
 _MAX_RESULTS = 5
@@ -40,46 +35,10 @@ _CAPTURED = {"stop": "session.idle", "session-end": "session.deleted"}
 _NAMES = {word: name for name, word in EVENTS.items()}
 
 
-class Deadline:
-    """Writes one answer: the one that is given in time, or else the empty one. After the deadline the process ends.
-
-    The time since the process began is estimated by its processor time.
-    """
-
-    def __init__(self, hook: str, *, leave: Callable[[int], object] = os._exit) -> None:
-        self._hook, self._leave = hook, leave
-        self._started = monotonic() - process_time()
-        self.seconds = _SECONDS
-        self._lock, self._ended, self._answered = Lock(), Event(), False
-        Thread(target=self._watch, daemon=True).start()
-
-    def answer(self, text: str) -> None:
-        """Write the answer, unless one was written."""
-        with self._lock:
-            if not self._answered:
-                self._answered = True
-                with suppress(OSError):  # the host does not read it
-                    render.write([f"{text}\n"])
-
-    def end(self) -> None:
-        """Stop watching."""
-        self._ended.set()
-
-    def _watch(self) -> None:
-        while (left := self._started + self.seconds - monotonic()) > 0:
-            if self._ended.wait(min(left, 0.05)):  # the limit changes when the settings are read
-                return
-        late = not self._answered
-        self.answer(EMPTY)
-        if late:
-            faults.record(self._hook, f"it took longer than {self.seconds:g} seconds")
-        self._leave(0)
-
-
 def host(call: Call) -> Answer:
     """Answer one hook. The answer is written before the memory is closed."""
     hook = f"{call.arguments['host']} {call.arguments['event']}"
-    deadline = Deadline(hook)
+    deadline = current(hook)
     try:
         deadline.answer(_answer(call, deadline))
         faults.clear(hook)
@@ -105,13 +64,12 @@ def _answer(call: Call, deadline: Deadline) -> str:
     event = str(call.arguments["event"])
     given = _read(call.arguments["host"] == "opencode")
     settings = load(call.target.arguments)
+    if event in _CAPTURED and call.arguments["wait"]:
+        _capture(call, settings, given)
+        return EMPTY
     deadline.seconds = settings.options.host_seconds
     if event in _CAPTURED:
-        if call.arguments["host"] == "claude-code" and not call.arguments["wait"]:
-            _detach(call, given)
-        else:
-            deadline.seconds = _CAPTURE_SECONDS
-            _capture(call, settings, given)
+        _detach(call, given)
         return EMPTY
     with _mesh(call, settings, given, embedder="none", busy_seconds=_BUSY_SECONDS) as mesh:
         text = _recalled(mesh, event, given, settings.options.host_max_tokens)

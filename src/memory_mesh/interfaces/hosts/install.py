@@ -128,10 +128,15 @@ def _with_hook(text: str, settings: dict[str, object], event: str) -> str:
 # --- opencode ---
 
 
+def plugin_text() -> str:
+    """Return the plugin of opencode; its first line has the digest of the rest."""
+    body = Path(__file__).with_name("data").joinpath("opencode.js").read_text(encoding="utf-8")
+    return f"// Written by memory-mesh init; sha256 {sha256(body.encode()).hexdigest()}\n{body}"
+
+
 def _plugin(text: str | None, *, removing: bool) -> tuple[str | None, list[Change]]:
     """Return the plugin of opencode, or None to remove it, and what changes."""
-    body = Path(__file__).with_name("data").joinpath("opencode.js").read_text(encoding="utf-8")
-    new = f"// Written by memory-mesh init; sha256 {sha256(body.encode()).hexdigest()}\n{body}"
+    new = plugin_text()
     if text is None:
         return (None, []) if removing else (new, [Change("added", PLUGIN, "the plugin of opencode")])
     found = _DIGEST.match(text)

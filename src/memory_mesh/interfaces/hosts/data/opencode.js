@@ -8,9 +8,9 @@ export const MemoryMesh = async ({ client, directory }) => {
   const started = new Set()
 
   // Runs one hook. The request is the first line of its input; messages follow, one on each line.
-  const call = (event, request, messages, limit) =>
+  const call = (words, request, messages, limit) =>
     new Promise((resolve) => {
-      const child = spawn("memory-mesh", ["host", "opencode", event], { stdio: ["pipe", "pipe", "ignore"], cwd: directory })
+      const child = spawn("memory-mesh", ["host", "opencode", ...words], { stdio: ["pipe", "pipe", "ignore"], cwd: directory })
       const timer = limit ? setTimeout(() => child.kill(), limit) : undefined
       let answer = ""
       child.stdout.on("data", (data) => (answer += data))
@@ -51,7 +51,7 @@ export const MemoryMesh = async ({ client, directory }) => {
         const prompt = output.parts.map((part) => (part.type === "text" && !part.synthetic ? part.text : "")).join("\n")
         const events = started.has(session) ? ["user-prompt-submit"] : ["session-start", "user-prompt-submit"]
         started.add(session)
-        const texts = await Promise.all(events.map((event) => call(event, { session_id: session, prompt }, [], LIMIT_MS)))
+        const texts = await Promise.all(events.map((event) => call([event], { session_id: session, prompt }, [], LIMIT_MS)))
         texts.forEach((text, n) => {
           if (text)
             output.parts.push({
@@ -70,10 +70,10 @@ export const MemoryMesh = async ({ client, directory }) => {
       try {
         if (event.type === "session.idle") {
           const id = event.properties.sessionID
-          if (!(await isSubagent(id))) void call("stop", { session_id: id }, await messagesOf(id))
+          if (!(await isSubagent(id))) void call(["stop", "--wait"], { session_id: id }, await messagesOf(id))
         } else if (event.type === "session.deleted") {
           const { id, parentID } = event.properties.info
-          if (!parentID) void call("session-end", { session_id: id }, await messagesOf(id))
+          if (!parentID) void call(["session-end", "--wait"], { session_id: id }, await messagesOf(id))
           started.delete(id)
         }
       } catch {}
