@@ -502,7 +502,7 @@ def test_the_async_mesh_says_so_too(promised: str) -> None:
         getattr(AsyncMemoryMesh(store="memory://"), promised)
 
 
-@pytest.mark.parametrize("promised", ["notes", "lane"])
+@pytest.mark.parametrize("promised", ["notes", "traces"])
 def test_the_command_line_says_so_too(promised: str, capsys: pytest.CaptureFixture[str]) -> None:
     code = run([promised, "--some", "flag"])
     assert capsys.readouterr().err == f"[MemoryMesh Error] {promised} is not in this version; it comes with {NOT_YET[promised]}\n"

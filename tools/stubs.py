@@ -37,14 +37,17 @@ from memory_mesh.core.model import GivenClock
 from memory_mesh.core.ports import ChatModel, Embedder, IdSource, Step, Store
 from memory_mesh.faces.context_manager import Conversations
 from memory_mesh.faces.graph import MemoryGraph
+from memory_mesh.faces.lane import MemoryLane
 from memory_mesh.faces.mesh import MemoryStats, Mesh
 from memory_mesh.wiring.graph import AsyncMemoryGraph
+from memory_mesh.wiring.lane import AsyncMemoryLane
 """
 # The parts of each face, with one class without decorators each, and the face itself.
 FACES = {
     "mesh": (("handle.py", "mesh.py", "learning.py", "auditing.py"), "Mesh"),
     "context_manager": (("handle.py", "context_manager.py"), "Conversations"),
     "graph": (("handle.py", "graph.py", "linking.py", "episodes.py", "reviewing.py", "lifecycle.py"), "MemoryGraph"),
+    "lane": (("handle.py", "lane.py"), "MemoryLane"),
 }
 ASYNC = """    async def __aenter__(self) -> Self: ...
     async def __aexit__(

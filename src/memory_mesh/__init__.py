@@ -54,6 +54,8 @@ if TYPE_CHECKING:
     from memory_mesh.core.graph import GraphResults as GraphResults
     from memory_mesh.core.graph import MemoryLink as MemoryLink
     from memory_mesh.core.graph import Reached as Reached
+    from memory_mesh.core.lane import LaneResult as LaneResult
+    from memory_mesh.core.lane import LaneResults as LaneResults
     from memory_mesh.core.learning import Distilled as Distilled
     from memory_mesh.core.learning import Heartbeat as Heartbeat
     from memory_mesh.core.learning import HeritageChain as HeritageChain
@@ -88,11 +90,13 @@ if TYPE_CHECKING:
     from memory_mesh.core.upkeep import Consolidated as Consolidated
     from memory_mesh.core.upkeep import Decayed as Decayed
     from memory_mesh.faces.graph import MemoryGraph as MemoryGraph
+    from memory_mesh.faces.lane import MemoryLane as MemoryLane
     from memory_mesh.faces.mesh import MemoryStats as MemoryStats
     from memory_mesh.flows.graph import Stored as Stored
     from memory_mesh.wiring.context_manager import AsyncMemoryContextManager as AsyncMemoryContextManager
     from memory_mesh.wiring.context_manager import MemoryContextManager as MemoryContextManager
     from memory_mesh.wiring.graph import AsyncMemoryGraph as AsyncMemoryGraph
+    from memory_mesh.wiring.lane import AsyncMemoryLane as AsyncMemoryLane
     from memory_mesh.wiring.mesh import AsyncMemoryMesh as AsyncMemoryMesh
     from memory_mesh.wiring.mesh import MemoryMesh as MemoryMesh
     from memory_mesh.wiring.migration import migrate as migrate
@@ -110,6 +114,7 @@ _NAMES = {
         "NotYet RateLimited SettingsError StoreBusy StoreClosed StoreCorrupt StoreError StoreForeign StoreFull "
         "StoreMissing StoreReadOnly StoreReplaced StoreTooNew StoreTooOld StoreUnavailable Unreachable UnsafeAddress"
     ),
+    "core.lane": "LaneResult LaneResults",
     "core.learning": (
         "Distilled Heartbeat HeritageChain JobRun LessonBlock LessonContext PruneResult ReflectionResult ReliabilityUpdate "
         "SkillRecord SkillResult"
@@ -121,10 +126,12 @@ _NAMES = {
     "core.search": "CacheStats Explanation",
     "core.upkeep": "Compressed Consolidated Decayed",
     "faces.graph": "MemoryGraph",
+    "faces.lane": "MemoryLane",
     "faces.mesh": "MemoryStats",
     "flows.graph": "Stored",
     "wiring.context_manager": "AsyncMemoryContextManager MemoryContextManager",
     "wiring.graph": "AsyncMemoryGraph",
+    "wiring.lane": "AsyncMemoryLane",
     "wiring.mesh": "AsyncMemoryMesh MemoryMesh",
     "wiring.migration": "migrate",
 }

@@ -16,6 +16,7 @@ from memory_mesh.core.graph import GraphResults
 from memory_mesh.core.model import Kind, Link, Memory, Status
 from memory_mesh.faces.context_manager import Conversations
 from memory_mesh.faces.graph import MemoryGraph
+from memory_mesh.faces.lane import MemoryLane
 from memory_mesh.faces.mesh import Mesh
 from memory_mesh.interfaces.main import run
 from memory_mesh.models import HashingEmbedder
@@ -125,6 +126,8 @@ READS: dict[str, Callable[[MemoryMesh], object]] = {
     "mesh.list_skills": lambda mesh: mesh.list_skills(),
     "mesh.format_results": lambda mesh: mesh.format_results(mesh.search(QUERY, limit=50)),
     "mesh.format_for_model": lambda mesh: mesh.format_for_model(mesh.search(QUERY, limit=50)),
+    "lane.find": lambda mesh: mesh.lane.find(QUERY, limit=50, min_score=0.0),
+    "lane.find as_of": lambda mesh: mesh.lane.find(QUERY, limit=50, min_score=0.0, as_of=NOW),
     "graph.search": lambda mesh: mesh.graph.search("ann", QUERY, limit=50),
     "graph.search by relevance": lambda mesh: mesh.graph.search("ann", QUERY, limit=50, rerank=False),
     "graph.search explained": lambda mesh: explained(mesh.graph.search("ann", QUERY, limit=50, explain=True)),
@@ -165,6 +168,7 @@ WRITES = {
     "graph": "link unlink "
     "init close scoped store store_many evolve extract ingest reinforce dispute review_quarantine resolve_conflict "
     "undo_review decay unarchive auto_compress consolidate",
+    "lane": "init close scoped store feedback",
     "manager": "init close scoped initialize capture_interaction health_check dispose",
 }
 
@@ -172,7 +176,7 @@ WRITES = {
 def test_every_method_of_every_face_is_a_read_of_this_test_or_excused() -> None:
     known = {name.split()[0] for name in READS} | ASKED_FOR.keys()
     known |= {f"{face}.{name}" for face, names in WRITES.items() for name in names.split()}
-    faces = {"mesh": Mesh, "graph": MemoryGraph, "manager": Conversations}
+    faces = {"mesh": Mesh, "graph": MemoryGraph, "lane": MemoryLane, "manager": Conversations}
     every = {f"{face}.{name}" for face, cls in faces.items() for name, _ in getmembers(cls, isfunction) if name[0] != "_"}
     assert every == known
 

@@ -68,6 +68,7 @@ FORGED: dict[str, object] = {
     "valid_until": iso(1), "expires_at": iso(1), "last_observed": iso(1), "times_observed": 9, "pinned": True, "speaker": "Eve",
     "turn": 7, "superseded_by": "mem_1", "supersedes": ["mem_1"], "sources": ["mem_1"], "heritage_chain": {"a": 1},
     "claim": {"subject": "ana"}, "corroborations": 2, "reinforcements": 1, "disputes": 1,
+    "entities": ["project:atlas"], "feedback_score": 2.0, "feedback_count": 3,
     "lesson_pattern_id": "0" * 16, "source_skill_id": "skill", "key": "profile", "revision": 9,
 }  # fmt: skip
 

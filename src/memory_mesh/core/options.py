@@ -82,6 +82,12 @@ def _weights(value: dict[object, object]) -> str:
     return "" if numbers and value.keys() <= {"keywords", "vectors"} else "numbers from 0 for keywords and vectors"
 
 
+def _intents(value: dict[object, object]) -> str:
+    texts = all(isinstance(words, str) and words.strip() for words in value)
+    lists = all(isinstance(types, list) and all(isinstance(type_, str) for type_ in types) for types in value.values())
+    return "" if texts and lists else "words, and for each a list of types"
+
+
 def _schemas(value: dict[str, object]) -> str:
     from memory_mesh.core.claims.schemas import read_schemas  # only a program with schemas needs it
 
@@ -154,6 +160,13 @@ class SearchOptions:
     )  # fmt: skip
     channel_weights: dict[str, float] | None = option(
         None, "weights of keywords and vectors under rrf; 1 each by default", check=_weights, project=Project.YES
+    )
+    min_score_threshold: float = option(
+        0.2, "the lowest similarity of what the lane finds; with a filter by entity it is 0.15", check=_fraction,
+        project=Project.YES,
+    )  # fmt: skip
+    intent_words: dict[str, list[str]] | None = option(
+        None, "by words of a query of the lane: the types of memories that it asks for", check=_intents, project=Project.YES
     )
     stemmer_language: str = option("english", "the language whose words are stemmed", check=_stemmer, project=Project.YES)
 

@@ -44,6 +44,7 @@ from memory_mesh.flows.context import count_by_status, count_skills
 
 if TYPE_CHECKING:
     from memory_mesh.faces.graph import MemoryGraph
+    from memory_mesh.faces.lane import MemoryLane
     from memory_mesh.flows import embed, erase, filters, folders, models, search, sightings, write
 else:
     embed, erase, filters, folders, models, search, sightings, write = (
@@ -228,6 +229,13 @@ class Mesh(Learning, Auditing):
         return forget(self._flushed(), user_id, verify=verify)
 
     # --- other faces ---
+
+    @property
+    def lane(self) -> "MemoryLane":
+        """The memories as a lane of learnings: ten types, decay, feedback and entities, filled at the end of sessions."""
+        from memory_mesh.faces.lane import MemoryLane  # most meshes do not use it
+
+        return MemoryLane(self._source, self._scope, self._root)
 
     @property
     def graph(self) -> "MemoryGraph":

@@ -20,12 +20,13 @@ from memory_mesh.core.claims import (
     Window,
     check_window,
     judge,
+    judge_trust,
     read_schemas,
     trust_of,
 )
 from memory_mesh.core.errors import InvalidInput, shown
 from memory_mesh.core.graph import link
-from memory_mesh.core.intake import Terms
+from memory_mesh.core.intake import Terms, normal_text
 from memory_mesh.core.masks import hides_value
 from memory_mesh.core.model import (
     ClaimConflict,
@@ -42,7 +43,7 @@ from memory_mesh.core.model import (
     not_expired,
     partitions,
 )
-from memory_mesh.flows.context import Context, intact
+from memory_mesh.flows.context import Context, intact, require_memory
 from memory_mesh.flows.revisions import revise
 
 if TYPE_CHECKING:
@@ -155,6 +156,21 @@ def find_claims(context: Context, keys: Iterable[str]) -> list[Memory]:
     # No block seals the key: a memory is compared only if it is that of its own claim.
     own = [memory for memory in found if (claim := Claim.of(memory)) and claim.key == memory.claim_key]
     return sorted(own, key=lambda memory: (memory.created_at, memory.number, memory.id))
+
+
+def judge_named(
+    context: Context, ids: Iterable[str], content: str, trust: float, memories: MutableMapping[str, Memory], ms: int
+) -> list[Judgement]:
+    """Judge the memories with these ids, which a new one is to supersede. They are put into `memories`."""
+    judgements: list[Judgement] = []
+    for id_ in ids:
+        old = memories.setdefault(id_, memories.get(id_) or require_memory(context, id_))
+        if old.status == Status.SUPERSEDED:
+            raise InvalidInput(f"{shown(id_)} is superseded already", remedy=f"name {old.superseded_by}, which took its place")
+        if normal_text(old.content) == normal_text(content):
+            raise InvalidInput(f"it says the same as {shown(id_)}, which it is to supersede", expected="another text")
+        judgements.append(judge_trust(id_, "the caller lets it take the place of this memory", trust, trust_of(old, ms).value))
+    return judgements
 
 
 def check_alone(context: Context, memory: Memory) -> None:

@@ -87,7 +87,7 @@ class NewMemory:
             one_of("on_conflict", self.on_conflict, ON_CONFLICT)
             if self.claims is not None:
                 one_of("claims", self.claims, ("auto", "off"))
-            provenance = _provenance(self.provenance)
+            provenance = read_provenance(self.provenance)
             terms = Terms(
                 claim=self.claim, claims=None if self.claims is None else str(self.claims), quarantine=self.quarantine,
                 keep_active=self.on_conflict == "keep_active", links=True, evolves=evolves,
@@ -132,7 +132,8 @@ def extract(context: Context, text: object, *, min_importance: object, key: str 
     return extract(context, text, min_importance=min_importance, metadata=metadata, key=key, progress=progress, terms=terms)
 
 
-def _provenance(given: object) -> dict[str, Any]:
+def read_provenance(given: object) -> dict[str, Any]:
+    """Return where a text comes from, or raise `InvalidInput`. The default source is an inference."""
     if given is None:
         return {"source": Source.INFERENCE.value}
     if not isinstance(given, Mapping) or not isinstance(given.get("source", Source.INFERENCE.value), str):

@@ -89,19 +89,32 @@ def prepare(context: Context, queries: Sequence[str], request: Request) -> "list
     if not queries:
         return []
     snapshot = context.index.snapshot(context.reader)
+    asked = read_queries(
+        context, snapshot, queries, at=options.at, statuses=options.candidate_statuses, where=options.candidate_where
+    )
+    return [Search(context, snapshot, query, options) for query in asked]
+
+
+def read_queries(
+    context: Context, snapshot: Snapshot, queries: Sequence[str], *, at: str, statuses: tuple[str, ...], where: Where
+) -> list[Query]:
+    """Return texts as queries of the index. All of them are embedded in one batch, without what is masked in them."""
     texts = [context.query_gate().redact(query.encode("utf-8", "replace").decode()) for query in queries]
     plain = [without_masks(text) for text in texts]
     distinct = [text for text in dict.fromkeys(plain) if text.strip()]
     vectors = dict(zip(distinct, embed.embed_queries(context, distinct, snapshot.data_version), strict=True))
-    prepared: list[Search] = []
-    for masked, text in zip(texts, plain, strict=True):
-        query = Query(
-            tokens=query_tokens(masked, language=context.options.stemmer_language), vector=vectors.get(text),
-            reader=context.reader, at=options.at, statuses=options.candidate_statuses, where=options.candidate_where,
+    return [
+        Query(
+            tokens=query_tokens(masked, language=context.options.stemmer_language),
+            vector=vectors.get(text),
+            reader=context.reader,
+            at=at,
+            statuses=statuses,
+            where=where,
             is_word=partial(embed.knows_word, context, text),
         )  # fmt: skip
-        prepared.append(Search(context, snapshot, query, options))
-    return prepared
+        for masked, text in zip(texts, plain, strict=True)
+    ]
 
 
 # --- the options ---
@@ -176,7 +189,7 @@ def _between(after: object, before: object) -> Where:
 
 
 @dataclass(frozen=True, slots=True)
-class _Candidate:
+class Candidate:
     """A readable candidate with its relevance."""
 
     row: Row
@@ -218,30 +231,34 @@ class Search:
     def read(self, ids: Sequence[str]) -> list[GraphHit]:
         """Return those of these memories that the search may return, with their scores and reasons, highest score first."""
         kept, _ = _of_session(self.context, _rows(self.context, ids, self.options), self.options)
-        found = _with_relevance(self.context, self.query, {}, list(kept.values()))
+        found = with_relevance(self.context, self.query, {}, list(kept.values()))
         return _hits(self.context, self.query, self._scored(found), explained={})
 
-    def _scored(self, found: Sequence["_Candidate"]) -> "list[tuple[_Candidate, Composite]]":
+    def _scored(self, found: Sequence["Candidate"]) -> "list[tuple[Candidate, Composite]]":
         scored = list(zip(found, _composites(self.context, found, self.options), strict=True))
         return sorted(scored, key=lambda pair: (pair[1].score, pair[0].relevance, pair[0].row.id), reverse=True)
 
 
 def _candidates(
     context: Context, query: Query, pool: Pool, options: _Options, size: int
-) -> tuple[list[_Candidate], dict[str, int]]:
+) -> tuple[list[Candidate], dict[str, int]]:
     """Return the readable candidates, and how many were left out by reason."""
-    proposed = _proposed(query, pool)
-    rows = _rows(context, proposed[:size], options)
+    ids = proposed(query, pool)
+    rows = _rows(context, ids[:size], options)
     kept, left_out = _of_session(context, rows, options)
-    covered = dict(zip(pool.ids, pool.signals["coverage"].tolist(), strict=True))
-    scored = _with_relevance(context, query, covered, list(kept.values()))
+    scored = with_relevance(context, query, covered(pool), list(kept.values()))
     found = [each for each in scored if each.similarity is not None or each.relevance > 0]
     relevant = [each for each in found if each.relevance >= options.min_similarity]
-    unread = max(0, len(proposed) - size)
+    unread = max(0, len(ids) - size)
     return relevant, {
-        "not_reranked": unread, "unreadable": len(proposed) - unread - len(rows), **left_out,
+        "not_reranked": unread, "unreadable": len(ids) - unread - len(rows), **left_out,
         "min_similarity": len(found) - len(relevant),
     }  # fmt: skip
+
+
+def covered(pool: Pool) -> dict[str, float]:
+    """Return by candidate which fraction of the query's words it contains."""
+    return dict(zip(pool.ids, pool.signals["coverage"].tolist(), strict=True))
 
 
 def _of_session(context: Context, rows: Mapping[str, Row], options: _Options) -> tuple[dict[str, Row], dict[str, int]]:
@@ -255,7 +272,7 @@ def _of_session(context: Context, rows: Mapping[str, Row], options: _Options) ->
     return {**kept, **own}, left_out  # a claim that replaces what was found is found itself
 
 
-def _proposed(query: Query, pool: Pool) -> list[str]:
+def proposed(query: Query, pool: Pool) -> list[str]:
     """Return the candidates that are near by vector, or have a word of the query, nearest first."""
     cosines, covered = pool.signals["vectors"].tolist(), pool.signals["coverage"].tolist()
     by_vector = query.vector is not None
@@ -265,9 +282,9 @@ def _proposed(query: Query, pool: Pool) -> list[str]:
     return [id_ for value, id_ in sorted(pairs, reverse=True) if by_vector or value > 0]
 
 
-def _with_relevance(
+def with_relevance(
     context: Context, query: Query, covered: Mapping[str, float], rows: Sequence[Row]
-) -> list[_Candidate]:  # fmt: skip
+) -> list[Candidate]:  # fmt: skip
     """Return memories with their relevance: the cosine of the best passage, or the fraction of the query's words without one.
 
     The cosines of an index are rounded, so they are computed again.
@@ -278,11 +295,11 @@ def _with_relevance(
         own = [(str(row.value("ref") or row.id), row.vector) for row in (*rows, *passages)]
         same = [(id_, each.data) for id_, each in own if each and (each.model, each.dimension) == (asked.model, asked.dimension)]
         cosines = dict(best_cosines(asked.data, same, len(same)))
-    words, found = set(query.tokens), list[_Candidate]()
+    words, found = set(query.tokens), list[Candidate]()
     for row in rows:
         cosine = cosines.get(row.id)
         fraction_of_words = covered.get(row.id) or len(words.intersection(row.keywords)) / max(len(words), 1)
-        found.append(_Candidate(row, fraction_of_words if cosine is None else cosine, cosine))
+        found.append(Candidate(row, fraction_of_words if cosine is None else cosine, cosine))
     return found
 
 
@@ -315,7 +332,7 @@ def _session_of(row: Row) -> str | None:
 # --- the results ---
 
 
-def _composites(context: Context, found: Sequence[_Candidate], options: _Options) -> Iterator[Composite]:
+def _composites(context: Context, found: Sequence[Candidate], options: _Options) -> Iterator[Composite]:
     ms, memories = millis(options.at), [Memory.of(each.row) for each in found]
     trusted = trusts(context, memories, ms=ms)
     for each, memory in zip(found, memories, strict=True):
@@ -328,7 +345,7 @@ def _composites(context: Context, found: Sequence[_Candidate], options: _Options
 
 
 def _hits(
-    context: Context, query: Query, scored: Sequence[tuple[_Candidate, Composite]], *, explained: _Placings | None
+    context: Context, query: Query, scored: Sequence[tuple[Candidate, Composite]], *, explained: _Placings | None
 ) -> list[GraphHit]:
     passages = best_passages(context, query, [each.row for each, _ in scored])
     hits: list[GraphHit] = []

@@ -99,7 +99,7 @@ def _prepare_one(
         checked = replace(checked, columns={**checked.columns, "heritage_chain": heritage})
     if receipt and request is None:
         stated = [] if claim is None or text.terms.claim is None else [claim.columns]
-        request = request_hash("add", checked.content, checked.metadata, *([key] if key else []), *stated)
+        request = request_hash("add", checked.content, checked.metadata, *([key] if key else []), *stated, *text.terms.supersedes)
     derived = {} if text.thread is not None and checked.columns["turn"] is None else _derived(context, checked, key)
     return Prepared(
         draft=checked,

@@ -1,11 +1,13 @@
 """The next revision of a memory, with its history row and its audit entry. Every flow that changes memories needs them."""
 
 from collections.abc import Hashable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from memory_mesh.core import model
 from memory_mesh.core.audit import Entry, blocks
+from memory_mesh.core.lane import is_of_lane, synced
 from memory_mesh.core.model import AnyMemory, Memory, Row, iso
 from memory_mesh.flows.chains import new_entry, own_audit_rows
 from memory_mesh.flows.context import Context, Plan
@@ -27,8 +29,12 @@ def plan_revision(
 def revise(context: Context, ms: int, memory: AnyMemory, *, action: str, **given: Any) -> tuple[AnyMemory, Row, Entry]:
     """Return the next revision of a memory, its history row and its audit entry. All three must be written together."""
     # Without a salt, erased columns could be guessed from the hashes in the block. Memory Lane's rows have none.
-    salt = memory.salt or context.ids.salt()
-    newer, change = model.revise(memory, at=iso(ms), by=context.reader.agent_id, action=action, salt=salt, **given)
+    given["salt"] = memory.salt or context.ids.salt()
+    if is_of_lane(memory):
+        given["metadata"] = synced(
+            replace(memory, **{name: given[name] for name in given if name not in ("why", "detail")})
+        ).metadata
+    newer, change = model.revise(memory, at=iso(ms), by=context.reader.agent_id, action=action, **given)
     row = change.row(newer.partition)
     return newer, row, retain_entry(context, ms, newer, action, row)
 

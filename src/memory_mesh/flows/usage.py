@@ -9,12 +9,12 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from memory_mesh.core.audit import Entry, blocks, chain_name
 from memory_mesh.core.cancel import uncancellable
 from memory_mesh.core.errors import SettingsError, StoreBusy, StoreClosed, StoreError, StoreReadOnly
-from memory_mesh.core.model import In, Kind, MemoryRecord, Row, SearchResult, Usage, batches, iso, partitions
+from memory_mesh.core.model import In, Kind, MemoryRecord, Row, Usage, batches, iso, partitions
 from memory_mesh.core.pending import Found, SearchEntry
 from memory_mesh.core.text import shown_url
 from memory_mesh.flows.chains import audit_rows, new_entry
@@ -26,6 +26,13 @@ Record = TypeVar("Record", bound=MemoryRecord)
 _log = logging.getLogger(__name__)
 
 
+class Scored(Protocol):
+    """A result of a search."""
+
+    @property
+    def score(self) -> float: ...
+
+
 def count(context: Context, ids: Sequence[str]) -> None:
     """Count that memories were found."""
     usage = context.state.usage
@@ -33,7 +40,7 @@ def count(context: Context, ids: Sequence[str]) -> None:
         usage.write_in_background(lambda: _write_counts(context))
 
 
-def log_search(context: Context, *, query: str, limit: int, filter: str | None, ms: int, results: Sequence[SearchResult]) -> None:
+def log_search(context: Context, *, query: str, limit: int, filter: str | None, ms: int, results: Sequence[Scored]) -> None:
     """Queue the audit block of a search."""
     if not (context.options.audit_recalls and context.options.enable_yamo and context.options.enable_memory):
         return

@@ -20,13 +20,14 @@ from memory_mesh.core.intake import (
     read_metadata,
     updated_print,
 )
+from memory_mesh.core.lane import synced
 from memory_mesh.core.model import In, Key, Kind, Link, Memory, Reader, Receipt, Row, Status, Value, all_of, equals, iso
 from memory_mesh.core.ports import Progress, no_progress
 from memory_mesh.core.safety import BASE_TRUST, Source
 from memory_mesh.core.search import tokens
 from memory_mesh.flows import connect
 from memory_mesh.flows.chains import own_audit_rows
-from memory_mesh.flows.claims import NO_EFFECTS, Claims, Effects, check_alone
+from memory_mesh.flows.claims import NO_EFFECTS, Claims, Effects, check_alone, judge_named
 from memory_mesh.flows.context import Context, Plan, already_read, check_texts, commit, intact, read_once, require_memory
 from memory_mesh.flows.embed import Embedded, EmbeddedPassage, Vectors, passage_row, passage_rows, replace_passages
 from memory_mesh.flows.prepare import Prepared, prepare
@@ -161,7 +162,7 @@ def plan_store(context: Context, prepared: Sequence[Prepared], vectors: Vectors)
 
 def _partitions(context: Context, prepared: Sequence[Prepared]) -> set[str]:
     """Return the partitions that a write reads: those of its memories, and of the memories that claims are compared with."""
-    compared = any(item.claim or item.terms.evolves for item in prepared)
+    compared = any(item.claim or item.terms.evolves or item.terms.supersedes for item in prepared)
     return {item.partition for item in prepared} | ({*model.partitions(context.reader)} if compared else set())
 
 
@@ -202,7 +203,9 @@ def _add_one(context: Context, batch: _Batch, item: Prepared, receipt: Row | Non
             effects = batch.judged(context, replace(known, **_claim_columns(item)), item, verdict, ms)
             memory, change, entry = _replace(context, batch, item, known, ms, effects)
         else:
-            memory, change, entry = _observe(context, batch.sightings, item, known, ms, verdict)
+            if item.terms.supersedes:
+                effects = batch.judged(context, known, item, verdict, ms)
+            memory, change, entry = _observe(context, batch.sightings, item, known, ms, verdict, effects.superseded)
         batch.other_rows.append(change)
     else:
         batch.numbers[item.partition] += 1
@@ -212,6 +215,7 @@ def _add_one(context: Context, batch: _Batch, item: Prepared, receipt: Row | Non
         effects = batch.judged(context, memory, item, verdict, ms)
         if effects is not NO_EFFECTS:
             memory = replace(memory, status=effects.status, supersedes=list(effects.superseded))
+        memory = synced(memory)
         entry = retain_entry(context, ms, memory, "add")
     batch.claims.add(memory)
     batch.entries.append(entry)
@@ -233,6 +237,10 @@ def _judge(context: Context, batch: _Batch, item: Prepared, ms: int) -> Verdict:
         if item.key and (replaced := batch.known(item)):  # a memory is not compared with what it replaces
             memories = {**memories, replaced.id: replace(replaced, status=Status.ARCHIVED.value)}
         verdict = batch.claims.judge(item.claim, own, memories, ms, is_turn=item.is_turn)
+    if item.terms.supersedes:
+        named = judge_named(context, item.terms.supersedes, item.draft.content, own, batch.memories, ms)
+        batch.stored |= {each.id: batch.memories[each.id] for each in named if each.id not in batch.stored}
+        verdict = Verdict((*verdict.judgements, *named))
     if item.terms.evolves and not verdict.judgements:
         return _judge_related(context, batch, item, own, ms)
     return verdict
@@ -278,13 +286,16 @@ def plan_observation(context: Context, item: Prepared, known: Memory) -> Plan[Me
 
 
 def _observe(
-    context: Context, sightings: Sightings, item: Prepared, known: Memory, ms: int, verdict: Verdict = NO_VERDICT
-) -> tuple[Memory, Row, Entry]:
+    context: Context, sightings: Sightings, item: Prepared, known: Memory, ms: int, verdict: Verdict = NO_VERDICT,
+    superseded: Sequence[str] = (),
+) -> tuple[Memory, Row, Entry]:  # fmt: skip
     """Return the known memory as observed once more, its history row and its audit entry."""
     author, metadata, trust = _author(context, item), item.draft.metadata, item.draft.columns.get("trust")
     if normal_text(item.draft.content) != normal_text(known.content):  # it says the same in other words, which are kept
         metadata = {**metadata, "content": item.draft.content}
     updates: dict[str, Any] = {"times_observed": known.times_observed + 1, "last_observed": iso(ms)}
+    if superseded:
+        updates["supersedes"] = [*known.supersedes, *superseded]
     if isinstance(trust, float):
         updates["trust"] = best_trust(known.trust, trust)
     if author == Author.of(known):
@@ -371,7 +382,7 @@ def update(
     vectors = Vectors()
 
     def decide() -> Plan[Memory]:
-        memory, seen, current = _read(context, memory_id)
+        memory, seen, current = read_current(context, memory_id)
         if find_replayed(context, key, request):
             return Plan(memory)
         if memory.claim:  # it is compared with the claims in these
@@ -390,7 +401,7 @@ def set_columns(context: Context, memory_id: str, *, action: str, **columns: Any
     """Set columns of a memory (pinned, status, …). Nothing is written if they have these values already."""
 
     def decide() -> Plan[Memory]:
-        memory, seen, current = _read(context, memory_id)
+        memory, seen, current = read_current(context, memory_id)
         if _has(memory, columns):
             return Plan(memory)
         return replace(plan_revision(context, memory, current, action=action, **columns), seen=seen)
@@ -398,7 +409,7 @@ def set_columns(context: Context, memory_id: str, *, action: str, **columns: Any
     return commit(context, decide)
 
 
-def _read(context: Context, memory_id: str) -> tuple[Memory, dict[str, int], Hashable]:
+def read_current(context: Context, memory_id: str) -> tuple[Memory, dict[str, int], Hashable]:
     """Return a memory, the version of its partition, and the data version.
 
     The revision is not enough: `reembed` replaces the vector without a new revision, and a concurrent change must not undo that.

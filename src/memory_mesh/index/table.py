@@ -54,7 +54,7 @@ _COLUMNS: Mapping[str, type] = {
     "addressee": np.uint32,  # the code of the name that it greets or thanks; 0: none
 }
 # Further columns that filters often name. One code per slot for each; -1: none.
-FACETS = ("agent_id", "category", "project", "importance", "confidence", "trust", "pinned", "tags")
+FACETS = ("agent_id", "category", "project", "importance", "confidence", "trust", "pinned", "tags", "entities")
 _EMPTY: Columns = {name: np.zeros(0, dtype) for name, dtype in _COLUMNS.items()} | {
     "id_bytes": np.zeros(0, np.uint8), "id_ends": np.zeros(0, np.int64),
     "keys": np.zeros(0, np.uint64), "key_slots": np.zeros(0, np.int32),

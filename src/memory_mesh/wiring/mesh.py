@@ -19,6 +19,7 @@ from memory_mesh.wiring.shared import Objects, Source
 
 if TYPE_CHECKING:
     from memory_mesh.wiring.graph import AsyncMemoryGraph
+    from memory_mesh.wiring.lane import AsyncMemoryLane
 
 # Options that may also be given as a ready-made object.
 _OBJECTS = ("store", "embedder")
@@ -96,6 +97,13 @@ class AsyncMemoryMesh(AsyncProxy, face=MemoryMesh):
         from memory_mesh.wiring.graph import AsyncMemoryGraph  # most meshes do not use it
 
         return AsyncMemoryGraph(self._face.graph)  # type: ignore[attr-defined]  # the face is a mesh
+
+    @property
+    def lane(self) -> "AsyncMemoryLane":
+        """The memories as a lane of learnings: ten types, decay, feedback and entities, filled at the end of sessions."""
+        from memory_mesh.wiring.lane import AsyncMemoryLane
+
+        return AsyncMemoryLane(self._face.lane)  # type: ignore[attr-defined]
 
 
 AsyncMemoryMesh.__signature__ = MemoryMesh.__signature__  # type: ignore[attr-defined]

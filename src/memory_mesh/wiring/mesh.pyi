@@ -47,6 +47,7 @@ from memory_mesh.core.ports import ChatModel, Embedder, IdSource, Progress, Step
 from memory_mesh.core.search import CacheStats, Explanation
 from memory_mesh.faces.mesh import MemoryStats, Mesh
 from memory_mesh.wiring.graph import AsyncMemoryGraph
+from memory_mesh.wiring.lane import AsyncMemoryLane
 
 class MemoryMesh(Mesh):
     """Memory for AI agents, in a file or in the process.
@@ -83,6 +84,8 @@ class MemoryMesh(Mesh):
         ranker: str | None = None,
         search_mode: str | None = None,
         channel_weights: dict[str, float] | None = None,
+        min_score_threshold: float | None = None,
+        intent_words: dict[str, list[str]] | None = None,
         stemmer_language: str | None = None,
         embedder: str | Embedder | None = None,
         embedding_model: str | None = None,
@@ -159,6 +162,8 @@ class AsyncMemoryMesh:
         ranker: str | None = None,
         search_mode: str | None = None,
         channel_weights: dict[str, float] | None = None,
+        min_score_threshold: float | None = None,
+        intent_words: dict[str, list[str]] | None = None,
         stemmer_language: str | None = None,
         embedder: str | Embedder | None = None,
         embedding_model: str | None = None,
@@ -209,6 +214,9 @@ class AsyncMemoryMesh:
     @property
     def graph(self) -> AsyncMemoryGraph:
         """The memories as a graph: claims that do not contradict each other, trust, conflicts and links."""
+    @property
+    def lane(self) -> AsyncMemoryLane:
+        """The memories as a lane of learnings: ten types, decay, feedback and entities, filled at the end of sessions."""
     async def __aenter__(self) -> Self: ...
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -18,6 +18,7 @@ SEALED = (
     "importance", "trust", "confidence", "created_at", "event_time", "valid_from", "valid_until", "expires_at", "last_observed",
     "times_observed", "pinned", "speaker", "turn", "superseded_by", "supersedes", "sources", "heritage_chain",
     "lesson_pattern_id", "source_skill_id", "claim", "corroborations", "reinforcements", "disputes", "key", "revision",
+    "entities", "feedback_score", "feedback_count",
 )  # fmt: skip
 # The others: derived, counted elsewhere, changed without a new revision, in the block itself, or not stored.
 NOT_SEALED = (
@@ -27,7 +28,7 @@ NOT_SEALED = (
 
 
 # Left out at these values, so that the hashes of versions without these columns stay the same.
-_DEFAULTS = {"corroborations": 1, "reinforcements": 0, "disputes": 0}
+_DEFAULTS = {"corroborations": 1, "reinforcements": 0, "disputes": 0, "entities": [], "feedback_score": 1.0, "feedback_count": 0}
 
 
 def content_hash(salt: str, content: str) -> str:

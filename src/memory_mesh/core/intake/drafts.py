@@ -187,6 +187,8 @@ def columns_of(metadata: dict[str, Value], reader: Reader) -> dict[str, Value]:
     columns["project"] = columns["project"] or reader.project
     columns["memory_type"] = _memory_type(metadata, columns["session_id"])
     columns["tags"] = _tags(metadata.get("tags"))
+    slugs = metadata.get("entity_slugs")
+    columns["entities"] = [slug for slug in slugs if isinstance(slug, str)] if isinstance(slugs, list) else []
     columns["importance"] = _fraction(metadata, "importance")
     columns["confidence"] = _fraction(metadata, "confidence")
     turn = metadata.get("turn")

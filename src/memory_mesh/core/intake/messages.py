@@ -52,6 +52,7 @@ class Terms:
     keep_active: bool = False  # a claim that would be quarantined because of a conflict stays active
     links: bool = False  # link it to similar memories
     evolves: bool = False  # it supersedes the memory that is most similar to it
+    supersedes: tuple[str, ...] = ()  # the ids of the memories that it is to supersede
 
 
 PLAIN = Terms()

@@ -1,5 +1,17 @@
-"""The lane: a taxonomy of memories, their entities, and a score that falls with age and follows feedback."""
+"""The lane: a learning taxonomy with entities, decay and feedback, as in Memory Lane. `entities` is imported by its path."""
 
-from memory_mesh.core.lane.entities import ENTITY_TYPES, find_entities, parse_entity
+from memory_mesh.core.lane.metadata import (
+    DEFAULT_COLLECTION,
+    DEFAULT_CONFIDENCE,
+    NewLaneMemory,
+    is_of_lane,
+    lane_metadata,
+    synced,
+)
+from memory_mesh.core.lane.results import LaneResult, LaneResults
+from memory_mesh.core.lane.scoring import LaneScore
 
-__all__ = ["ENTITY_TYPES", "find_entities", "parse_entity"]
+__all__ = [
+    "DEFAULT_COLLECTION", "DEFAULT_CONFIDENCE", "LaneResult", "LaneResults", "LaneScore", "NewLaneMemory", "is_of_lane",
+    "lane_metadata", "synced",
+]  # fmt: skip

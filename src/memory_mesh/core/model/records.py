@@ -86,6 +86,9 @@ class MemoryRecord:
     corroborations: int = field(default=1, repr=False)  # how often its claim was stored
     reinforcements: int = field(default=0, repr=False)
     disputes: int = field(default=0, repr=False)
+    entities: list[str] = field(default_factory=list)  # what it is about, as type:slug
+    feedback_score: float = field(default=1.0, repr=False)  # a factor of its rank in the lane, raised and lowered by feedback
+    feedback_count: int = field(default=0, repr=False)
     key: str | None = None  # of the caller's own: storing again under it replaces the memory
     revision: int = 1
     # An audit block binds the content; False for memories written by other programs or without audit.
@@ -123,7 +126,7 @@ class MemoryRecord:
 
 
 _CONTAINERS = (dict, list)
-_MUTABLE = (("metadata", dict), ("tags", list), ("supersedes", list), ("sources", list), ("redactions", dict))
+_MUTABLE = (("metadata", dict), ("tags", list), ("supersedes", list), ("sources", list), ("entities", list), ("redactions", dict))
 
 
 def _with_dict(cls: type[Record], values: dict[str, Any]) -> Record:

@@ -111,6 +111,8 @@ COLUMNS: tuple[Column, ...] = (
     *_columns(*CONTENTS, key=TEXT, fingerprint=TEXT, salt=TEXT),
     # claims; `claim_key` is the same for claims about one subject and predicate
     *_columns(Kind.MEMORY, claim=JSON, claim_key=TEXT, corroborations=INT, reinforcements=INT, disputes=INT),
+    # entities (`type:slug`) that it is about, and how helpful it was
+    *_columns(Kind.MEMORY, entities=TEXTS, feedback_score=REAL, feedback_count=INT),
     # passages: the position of a part of a long memory in its text
     *_columns(Kind.PASSAGE, Kind.BLOCK, content_hash=TEXT),
     *_columns(Kind.PASSAGE, source=TEXT, section=TEXTS, text_start=INT, text_end=INT),

@@ -8,7 +8,8 @@ import sqlite3
 from contextlib import suppress
 
 from memory_mesh.core.errors import InvalidInput
-from memory_mesh.core.model import Key, Kind, MemoryType, Value, iso, parse_time, partition
+from memory_mesh.core.lane.scoring import MAX_FEEDBACK
+from memory_mesh.core.model import INT_MAX, Key, Kind, MemoryType, Value, iso, parse_time, partition
 from memory_mesh.core.search import tokens
 from memory_mesh.stores.sqlite.moves import forget_moves, record_moves
 
@@ -56,7 +57,8 @@ def _adopt(
         "SELECT (SELECT max(memory_revision) FROM yamo_blocks WHERE ref = ?1), "
         "(SELECT max(number) FROM records WHERE kind = 'change' AND ref = ?1)", (id_,)
     ).fetchone()  # fmt: skip
-    kind, times = read.get("memory_type"), read.get("times_observed")
+    kind, times, slugs = (read.get(name) for name in ("memory_type", "times_observed", "entity_slugs"))
+    confidence, count = _number(read.get("confidence_score"), 100), read.get("feedback_count")
     values = {
         "partition": shared,
         "revision": max(changes or 1, (sealed or 0) + 1),  # a replaced row continues its history, and is not the sealed one
@@ -68,9 +70,13 @@ def _adopt(
         "category": kind if isinstance(kind, str) else None,
         "status": "superseded" if superseded_by else "active",
         "times_observed": times if isinstance(times, int) and times > 0 else 1,
+        "confidence": None if confidence is None else confidence / 100,
+        "entities": _dumped([slug for slug in slugs if isinstance(slug, str)] if isinstance(slugs, list) else []),
+        "feedback_score": _number(read.get("feedback_score"), MAX_FEEDBACK),
+        "feedback_count": count if isinstance(count, int) and 0 <= count <= INT_MAX else None,
         "created_at": at,
         "updated_at": _time(updated),
-        "keywords": json.dumps(tokens(content), ensure_ascii=False),
+        "keywords": _dumped(tokens(content)),
         "model": f"unknown/{len(embedding) // 4}" if embedding else None,
     }
     assignments = ", ".join(f"{name} = ?" for name in values)
@@ -102,9 +108,17 @@ def _unchanged(text: str | None, read: Value) -> str | None:
     """Return the original text if it parses to the same value, else new JSON with half surrogate pairs replaced."""
     if text is None and not read:
         return None
-    written = json.dumps(read, ensure_ascii=False)
-    clean = written.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
-    return text if text and clean == written and _json(text, constant=float) == read else clean
+    clean = _dumped(read)
+    return text if text and clean == json.dumps(read, ensure_ascii=False) and _json(text, constant=float) == read else clean
+
+
+def _dumped(value: Value | list[str]) -> str:
+    return json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass").decode("utf-8", "replace")
+
+
+def _number(value: Value, most: float) -> float | None:
+    """Return a number from 0 to `most`, else None."""
+    return value if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= most else None
 
 
 def _time(text: str) -> str:

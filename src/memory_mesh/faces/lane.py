@@ -1,0 +1,77 @@
+"""The methods of `MemoryLane`: what an agent learnt, by type, with entities, decay and feedback.
+
+The docstrings are the reference of the public API; `tools/stubs.py` copies them to the asynchronous lane.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from memory_mesh.core.intake import Metadata
+from memory_mesh.core.lane import LaneResults, NewLaneMemory
+from memory_mesh.core.model import GivenTime, MemoryRecord
+from memory_mesh.faces.handle import Handle
+from memory_mesh.flows import lane
+from memory_mesh.flows.graph import Stored
+
+
+class MemoryLane(Handle):
+    """The memories of a mesh as a lane: learnings of ten types, which fade without use and rise with feedback.
+
+    It stores memories that every agent of the user sees, and finds those of every face.
+    """
+
+    def store(
+        self, content: str, *, memory_type: str, confidence_score: float = 70, entity_slugs: Iterable[str] | None = None,
+        entities: Sequence[Mapping[str, object]] = (), tags: Sequence[str] = (), collection: str | None = None,
+        source_chunk: str | None = None, valid_from: GivenTime | None = None, valid_until: GivenTime | None = None,
+        supersedes: Sequence[str] = (), decay_factor: float = 1.0, provenance: Mapping[str, object] | None = None,
+        metadata: Metadata | None = None, idempotency_key: str | None = None,
+    ) -> Stored:  # fmt: skip
+        """Store what was learnt, or count it as observed again if it is known.
+
+        `memory_type` is correction, decision, commitment, insight, learning, confidence, pattern_seed, cross_agent,
+        workflow_note or gap. `confidence_score` is 0 to 100. `entity_slugs` are what it is about, such as `project:atlas`; by
+        default they are found in the text. `collection` groups memories, and is the project of the mesh by default.
+        `source_chunk` is the text that it was learnt from. Outside `valid_from` and `valid_until` it is not found.
+
+        It takes the place of the memories in `supersedes`, unless one is trusted more: then it is quarantined, and the conflict
+        waits for a review. `provenance` names the `source`, as in `graph.store`. Raises `InvalidInput` for an invalid value, and
+        `NotFound` for an unknown id in `supersedes`; then nothing is stored.
+        """
+        new = NewLaneMemory(
+            memory_type=memory_type, confidence_score=confidence_score, decay_factor=decay_factor, entity_slugs=entity_slugs,
+            entities=entities, tags=tags, collection=collection, source_chunk=source_chunk, valid_from=valid_from,
+            valid_until=valid_until, metadata=metadata,
+        )  # fmt: skip
+        return lane.store(
+            self._context(), content, new, supersedes=supersedes, provenance=provenance, key=idempotency_key
+        )  # fmt: skip
+
+    def find(
+        self, query: str, *, limit: int = 10, collection: str | None = None, entities: Sequence[str] = (),
+        min_score: float | None = None, memory_types: Sequence[str] = (), include_superseded: bool = False,
+        include_expired: bool = False, as_of: GivenTime | None = None,
+    ) -> LaneResults:  # fmt: skip
+        """Return the memories that are relevant to a query, highest score first.
+
+        The score is similarity × weight of the type × decay × feedback × 1.15 if the words of the query ask for the type. The
+        decay follows the last time that a memory was found: under 7 days 1, then 0.8, from 30 days 0.6, from 90 days 0.4.
+        `parts` of a result has all of them. Memories with a similarity below `min_score` are left out: by default below 0.2,
+        and with `entities` below 0.15.
+
+        `entities` are `type:slug`, or a slug that has one type; a memory with one of them suffices. `memory_types` are the types
+        to return. Superseded memories, and those that are not valid now, are left out unless `include_superseded` or
+        `include_expired` is set; `as_of` returns what was valid at a time. Without `collection`, all are searched. Raises
+        `NotFound` for an entity that no memory has, and `InvalidInput` for an ambiguous one.
+        """
+        request = lane.Request(
+            limit=limit, collection=collection, entities=entities, min_score=min_score, memory_types=memory_types,
+            include_superseded=include_superseded, include_expired=include_expired, as_of=as_of,
+        )  # fmt: skip
+        return lane.find(self._reading(), query, request)
+
+    def feedback(self, id: str, signal: str) -> MemoryRecord:
+        """Rate a memory: `helpful` multiplies its feedback score by 1.1, `harmful` by 0.5, within 0.1 and 3.
+
+        The score is a factor of its rank in `find`; its trust and its importance stay. Raises `NotFound` for an unknown id.
+        """
+        return lane.feedback(self._reading(), id, signal).record()

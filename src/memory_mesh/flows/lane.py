@@ -1,0 +1,227 @@
+"""Store, find and rate the memories of the lane."""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from memory_mesh.core import model
+from memory_mesh.core.checks import fraction, listed, one_of, suggestion
+from memory_mesh.core.claims import base_trust
+from memory_mesh.core.errors import InvalidInput, NotFound, shown
+from memory_mesh.core.intake import NewText, Terms
+from memory_mesh.core.lane import DEFAULT_COLLECTION, LaneResult, LaneResults, LaneScore, NewLaneMemory, scoring
+from memory_mesh.core.lane.entities import ENTITY_TYPES, parse_entity
+from memory_mesh.core.model import ANYTHING, Compare, In, IsNull, Kind, Memory, Or, Status, Where, all_of, equals, iso
+from memory_mesh.core.search import Pool, Query
+from memory_mesh.flows import graph, past, search, usage
+from memory_mesh.flows.context import Context, Plan, commit, intact, paged
+from memory_mesh.flows.graph_search import Candidate, covered, proposed, read_queries, with_relevance
+from memory_mesh.flows.revisions import plan_revision
+from memory_mesh.flows.write import read_current
+
+_POOL = 100  # candidates that are read first
+_ROUNDING = 0.02  # how far the cosines of the index may be from the exact ones
+_MAX_SUGGESTED = 5
+
+
+def store(
+    context: Context, content: object, new: NewLaneMemory, *, supersedes: object, provenance: object, key: str | None
+) -> graph.Stored:
+    """Store a memory, or count it as observed again, and let it supersede others."""
+    ids = listed("supersedes", supersedes, expected="a list of ids")
+    source = graph.read_provenance(provenance)
+    metadata = {**new.checked(content), "provenance": source}
+    text = NewText(content, metadata, base_trust(source), terms=Terms(supersedes=tuple(dict.fromkeys(ids))))
+    return graph.store(context, [text], key=key)[0]
+
+
+def feedback(context: Context, memory_id: str, signal: object) -> Memory:
+    """Raise or lower the feedback score of a memory. Neither its trust nor its importance changes."""
+    given = one_of("signal", signal, scoring.FEEDBACK)
+
+    def decide() -> Plan[Memory]:
+        memory, seen, current = read_current(context, memory_id)
+        columns = {"feedback_score": scoring.changed_feedback(memory.feedback_score, given)}
+        columns |= {"feedback_count": memory.feedback_count + 1}
+        return replace(plan_revision(context, memory, current, action="feedback", why=given, **columns), seen=seen)
+
+    return commit(context, decide)
+
+
+# --- finding ---
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """The options of `find`, not checked."""
+
+    limit: object = 10
+    collection: object = None
+    entities: object = ()
+    min_score: object = None
+    memory_types: object = ()
+    include_superseded: object = False
+    include_expired: object = False
+    as_of: object = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Options:
+    """The options of `find` after they were checked."""
+
+    limit: int
+    min_similarity: float
+    statuses: tuple[str, ...]
+    filter: Where  # on columns of the index
+    valid: Where
+    entities: tuple[str, ...]
+    ms: int
+
+    @classmethod
+    def of(cls, context: Context, given: Request) -> "_Options":
+        for name in ("include_superseded", "include_expired"):
+            if not isinstance(value := getattr(given, name), bool):
+                raise InvalidInput(f"{name} is {shown(value)}", expected="True or False")
+        ms, entities = context.clock(), resolve(context, given.entities)
+        least = scoring.MIN_SIMILARITY_OF_ENTITY if entities else context.options.min_score_threshold
+        statuses = (Status.ACTIVE.value, *([Status.SUPERSEDED.value] if given.include_superseded else []))
+        at = past.read_time("as_of", given.as_of)
+        valid = ANYTHING if given.include_expired or at else _valid_at(iso(ms))
+        valid, statuses = past.narrowed(at, valid, statuses)
+        types = tuple(listed("memory_types", given.memory_types, expected="a list of types"))
+        return cls(
+            limit=search.checked_limit(given.limit),
+            min_similarity=least if given.min_score is None else fraction("min_score", given.min_score),
+            statuses=statuses,
+            filter=all_of(
+                _in_collection(context, given.collection),
+                In("entities", entities) if entities else ANYTHING,
+                In("category", types) if types else ANYTHING,
+            ),
+            valid=valid,
+            entities=entities,
+            ms=ms,
+        )
+
+
+def find(context: Context, query: object, request: Request) -> LaneResults:
+    """Return the memories with the highest scores.
+
+    The score depends on more than the similarity, so candidates are read until no other memory can have a higher one.
+    """
+    text, options = search.checked_query(query), _Options.of(context, request)
+    snapshot = context.index.snapshot(context.reader)
+    (asked,) = read_queries(context, snapshot, [text], at=iso(options.ms), statuses=options.statuses, where=options.filter)
+    intended = scoring.intended_types(text, context.options.intent_words or scoring.INTENTS)
+    found = _Found(context, asked, options, intended)
+    found.add(_raised(context, options), {})
+    size = max(_POOL, 4 * options.limit)
+    while True:
+        pool = snapshot.candidates(asked, size=size)
+        found.add(proposed(asked, pool), covered(pool))
+        if size >= pool.documents or found.is_complete(_least(pool, size)):
+            break
+        size *= 4
+    results = found.best()
+    usage.count(context, [result.id for result in results])
+    usage.log_search(context, query=text, limit=options.limit, filter=None, ms=options.ms, results=results)
+    return LaneResults(results, entities=options.entities)
+
+
+class _Found:
+    """The memories that a query has read so far, with their scores."""
+
+    def __init__(self, context: Context, query: Query, options: _Options, intended: Collection[str]) -> None:
+        self._context, self._query, self._options, self._intended = context, query, options, intended
+        where = all_of(options.filter, options.valid)
+        self._may_return = search.is_readable(context, options.statuses, where, at=iso(options.ms))
+        self._read: set[str] = set()
+        self._scored: list[tuple[LaneScore, Memory]] = []
+
+    def add(self, ids: Iterable[str], covered: Mapping[str, float]) -> None:
+        """Read and score the memories that were not read before."""
+        new = [id_ for id_ in ids if id_ not in self._read]
+        self._read.update(new)
+        rows = intact(self._context, self._context.store.get(Kind.MEMORY, new).values()) if new else []
+        kept = [row for row in rows if self._may_return(row)]
+        found = [each for each in with_relevance(self._context, self._query, covered, kept) if self._is_similar(each)]
+        memories = usage.with_counts(self._context, [Memory.of(each.row) for each in found])
+        self._scored += ((self._score(each.relevance, memory), memory) for each, memory in zip(found, memories, strict=True))
+        self._scored.sort(key=lambda pair: (-pair[0].value, -pair[0].similarity, pair[1].id))
+
+    def _is_similar(self, candidate: Candidate) -> bool:
+        return candidate.relevance >= max(self._options.min_similarity, 0 if candidate.similarity is not None else 1e-9)
+
+    def _score(self, similarity: float, memory: Memory) -> LaneScore:
+        return scoring.score(
+            similarity, category=memory.category, intended=self._intended, ms=self._options.ms, created_at=memory.created_at,
+            last_accessed=memory.last_accessed, feedback_score=memory.feedback_score,
+        )  # fmt: skip
+
+    def is_complete(self, similarity: float) -> bool:
+        """Return whether no memory of at most this similarity can be among the best. Those with good feedback are read already."""
+        most, limit = similarity + _ROUNDING, self._options.limit
+        if most < self._options.min_similarity:
+            return True
+        return len(self._scored) >= limit and self._scored[limit - 1][0].value >= most * scoring.BOOST
+
+    def best(self) -> list[LaneResult]:
+        """Return the memories with the highest scores."""
+        return [LaneResult.of(memory, score) for score, memory in self._scored[: self._options.limit]]
+
+
+def _least(pool: Pool, size: int) -> float:
+    """Return the similarity that no memory outside a pool exceeds."""
+    cosines = sorted(pool.signals["vectors"].tolist(), reverse=True)
+    return cosines[size - 1] if len(cosines) >= size else 1.0
+
+
+def _raised(context: Context, options: _Options) -> list[str]:
+    """Return the memories that feedback made more relevant than any other may be: they are candidates of every query."""
+    raised = Compare("feedback_score", ">", 1.0)
+    return context.store.ids(Kind.MEMORY, all_of(model.visible_to(context.reader), raised, options.filter))
+
+
+def _valid_at(at: str) -> Where:
+    begun, lasting = Compare("valid_from", "<=", at), Compare("valid_until", ">=", at)
+    return all_of(Or((IsNull("valid_from"), begun)), Or((IsNull("valid_until"), lasting)))
+
+
+def _in_collection(context: Context, collection: object) -> Where:
+    own = model.in_project(context.reader.project)
+    if collection is None:
+        return own
+    if not isinstance(collection, str) or not collection.strip():
+        raise InvalidInput(f"collection is {shown(collection)}", expected="the name of a collection")
+    named = equals("project", collection)
+    return all_of(own, Or((IsNull("project"), named)) if collection == DEFAULT_COLLECTION else named)
+
+
+# --- entities ---
+
+
+def resolve(context: Context, given: object) -> tuple[str, ...]:
+    """Return entities as `type:slug`. Raise `NotFound` for one that no memory has, and `InvalidInput` for an ambiguous one."""
+    return tuple(dict.fromkeys(_resolve(context, each) for each in listed("entities", given, expected="a list of entities")))
+
+
+def _resolve(context: Context, given: str) -> str:
+    type_, slug = parse_entity(given)
+    mine = model.visible_to(context.reader)
+    candidates = [f"{each}:{slug}" for each in ([type_] if type_ else ENTITY_TYPES)]
+    found = [each for each in candidates if context.store.count(Kind.MEMORY, all_of(mine, equals("entities", each)))]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise InvalidInput(
+            f"entity {shown(given)} may be {' or '.join(found)}", expected="its type too", remedy=f"use {found[0]}"
+        )
+    known = known_entities(context)
+    similar = [each for each in known if slug in each.partition(":")[2]][:_MAX_SUGGESTED]
+    remedy = f"use one of {', '.join(similar)}" if similar else suggestion(candidates[0], known)
+    raise NotFound(f"no memory is about the entity {shown(given)}", remedy=remedy or "see the entities of what was stored")
+
+
+def known_entities(context: Context) -> list[str]:
+    """Return the entities of the memories that the reader can see."""
+    where = all_of(model.visible_to(context.reader), Compare("entities", ">=", ""))
+    return sorted({entity for row in paged(context, Kind.MEMORY, where) for entity in Memory.of(row).entities})
