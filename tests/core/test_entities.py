@@ -3,7 +3,7 @@
 import pytest
 
 from memory_mesh import InvalidInput
-from memory_mesh.core.lane import find_entities, parse_entity
+from memory_mesh.core.lane.entities import find_entities, parse_entity
 
 IN_TEXTS = [
     ("project: Atlas", ["project:atlas"]),

@@ -6,7 +6,7 @@ The docstrings are the reference of the public API; `tools/stubs.py` copies them
 from collections.abc import Iterable, Mapping, Sequence
 
 from memory_mesh.core.intake import Metadata
-from memory_mesh.core.lane import LaneResults, NewLaneMemory
+from memory_mesh.core.lane import DEFAULT_CONFIDENCE, LaneResults, NewLaneMemory
 from memory_mesh.core.model import GivenTime, MemoryRecord
 from memory_mesh.faces.handle import Handle
 from memory_mesh.flows import lane
@@ -20,7 +20,7 @@ class MemoryLane(Handle):
     """
 
     def store(
-        self, content: str, *, memory_type: str, confidence_score: float = 70, entity_slugs: Iterable[str] | None = None,
+        self, content: str, *, memory_type: str, confidence_score: float = DEFAULT_CONFIDENCE, entity_slugs: Iterable[str] | None = None,
         entities: Sequence[Mapping[str, object]] = (), tags: Sequence[str] = (), collection: str | None = None,
         source_chunk: str | None = None, valid_from: GivenTime | None = None, valid_until: GivenTime | None = None,
         supersedes: Sequence[str] = (), decay_factor: float = 1.0, provenance: Mapping[str, object] | None = None,

@@ -5,7 +5,7 @@ from types import TracebackType
 from typing import Self
 
 from memory_mesh.core.intake import Metadata
-from memory_mesh.core.lane import LaneResults
+from memory_mesh.core.lane import DEFAULT_CONFIDENCE, LaneResults
 from memory_mesh.core.model import GivenTime, MemoryRecord
 from memory_mesh.faces.lane import MemoryLane
 from memory_mesh.flows.graph import Stored
@@ -43,7 +43,7 @@ class AsyncMemoryLane:
         content: str,
         *,
         memory_type: str,
-        confidence_score: float = 70,
+        confidence_score: float = DEFAULT_CONFIDENCE,
         entity_slugs: Iterable[str] | None = None,
         entities: Sequence[Mapping[str, object]] = (),
         tags: Sequence[str] = (),
