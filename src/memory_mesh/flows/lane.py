@@ -158,7 +158,7 @@ class _Found:
         )  # fmt: skip
 
     def is_complete(self, similarity: float) -> bool:
-        """Return whether no memory of at most this similarity can be among the best. Those with good feedback are read already."""
+        """Return whether no memory of at most this similarity can be among the best: those with good feedback are read."""
         most, limit = similarity + _ROUNDING, self._options.limit
         if most < self._options.min_similarity:
             return True

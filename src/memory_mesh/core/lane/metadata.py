@@ -11,8 +11,7 @@ from memory_mesh.core.model import Memory, MemoryRecord, Value, parse_time
 
 VERSION = "4.1.0"
 DEFAULT_COLLECTION = "memory-lane"  # of a memory without a project
-DEFAULT_CONFIDENCE = 70
-UNKNOWN_CONFIDENCE = 0.7  # of a memory of another face that has none
+DEFAULT_CONFIDENCE = 70  # also of a memory of another face that has none
 # In the order of the document. `source_chunk`, `tags` and the times of observation may be missing.
 _OPTIONAL = ("source_chunk", "tags", "first_observed_at", "last_observed_at")
 
@@ -69,13 +68,13 @@ class NewLaneMemory:
 
 def lane_metadata(memory: MemoryRecord) -> dict[str, Value]:
     """Return the metadata of a memory as the document lists it. Where a column says the same, the column counts."""
-    own, confidence = memory.metadata, UNKNOWN_CONFIDENCE if memory.confidence is None else memory.confidence
+    own = memory.metadata
     listed: dict[str, Value] = {
         "lane_version": own.get("lane_version", VERSION),
         "memory_type": memory.category,
         "entity_slugs": list(memory.entities),
         "entities": own.get("entities", []),
-        "confidence_score": round(100 * confidence, 6),
+        "confidence_score": confidence_score(memory),
         "decay_factor": own.get("decay_factor", 1.0),
         "source_chunk": own.get("source_chunk"),
         "tags": list(memory.tags),
@@ -92,6 +91,11 @@ def lane_metadata(memory: MemoryRecord) -> dict[str, Value]:
         "last_accessed_at": memory.last_accessed,
     }
     return {name: value for name, value in listed.items() if value is not None or name not in _OPTIONAL}
+
+
+def confidence_score(memory: MemoryRecord) -> float:
+    """Return the confidence of a memory from 0 to 100."""
+    return DEFAULT_CONFIDENCE if memory.confidence is None else round(100 * memory.confidence, 6)
 
 
 def is_of_lane(memory: MemoryRecord) -> bool:

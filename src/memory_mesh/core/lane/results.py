@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from memory_mesh.core.lane.metadata import DEFAULT_COLLECTION, lane_metadata
+from memory_mesh.core.lane.metadata import DEFAULT_COLLECTION, confidence_score, lane_metadata
 from memory_mesh.core.lane.scoring import LaneScore
 from memory_mesh.core.model import Memory, Value
 from memory_mesh.core.reprs import short_repr
@@ -32,12 +32,10 @@ class LaneResult:
 
     @classmethod
     def of(cls, memory: Memory, parts: LaneScore) -> "LaneResult":
-        metadata = lane_metadata(memory)
-        confidence = metadata["confidence_score"]
-        assert isinstance(confidence, int | float)  # it is made from a column
         return cls(
             id=memory.id, content=memory.content, score=parts.value, collection=memory.project or DEFAULT_COLLECTION,
-            metadata=metadata, effective_confidence=round(confidence * parts.decay_factor), decay_factor=parts.decay_factor,
+            metadata=lane_metadata(memory), effective_confidence=round(confidence_score(memory) * parts.decay_factor),
+            decay_factor=parts.decay_factor,
             status=memory.status, parts=parts,
         )  # fmt: skip
 
