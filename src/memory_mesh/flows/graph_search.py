@@ -112,7 +112,7 @@ def read_queries(
             statuses=statuses,
             where=where,
             is_word=partial(embed.knows_word, context, text),
-        )  # fmt: skip
+        )
         for masked, text in zip(texts, plain, strict=True)
     ]
 
