@@ -22,7 +22,8 @@ class MemoryLane(Handle):
     def store(
         self, content: str, *, memory_type: str, confidence_score: float = DEFAULT_CONFIDENCE,
         entity_slugs: Iterable[str] | None = None, entities: Sequence[Mapping[str, object]] = (),
-        tags: Sequence[str] = (), collection: str | None = None, source_chunk: str | None = None, valid_from: GivenTime | None = None, valid_until: GivenTime | None = None,
+        tags: Sequence[str] = (), collection: str | None = None, source_chunk: str | None = None,
+        valid_from: GivenTime | None = None, valid_until: GivenTime | None = None,
         supersedes: Sequence[str] = (), decay_factor: float = 1.0, provenance: Mapping[str, object] | None = None,
         metadata: Metadata | None = None, idempotency_key: str | None = None,
     ) -> Stored:  # fmt: skip
