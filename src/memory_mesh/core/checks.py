@@ -45,6 +45,8 @@ def one_of(name: str, value: object, choices: Iterable[str]) -> str:
 
 def iterable(name: str, value: object, *, expected: str) -> Iterable[Any]:
     """Return an iterable. A text or a mapping is refused: its letters or keys are hardly what the caller wants."""
+    if isinstance(value, list | tuple):
+        return value
     if isinstance(value, str | bytes | bytearray | Mapping) or not isinstance(value, Iterable):
         raise InvalidInput(f"{name} is {shown(value)}", expected=expected)
     return value

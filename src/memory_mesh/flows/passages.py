@@ -30,7 +30,7 @@ def stored_passages(context: Context, rows: Sequence[Row]) -> dict[str, list[Row
     """Return the rows of further passages of each memory that is long enough to have some, by id."""
     # A text of words has fewer tokens than half its bytes: a shorter one is a single passage, and costs no read.
     max_bytes = 2 * min(passage_window(context, _WINDOW), _WINDOW)
-    stored = {row.id: list[Row]() for row in rows if len(_content(row).encode("utf-8", "replace")) > max_bytes}
+    stored = {row.id: list[Row]() for row in rows if _has_more_bytes(_content(row), max_bytes)}
     for row in context.store.find(Kind.PASSAGE, In("ref", tuple(stored))) if stored else ():
         stored[str(row.value("ref"))].append(row)
     return stored
@@ -125,6 +125,10 @@ def _with_headings(content: str, pieces: Sequence[Piece]) -> list[Piece]:
         before = joined.pop() if joined and is_heading(content[joined[-1].start : joined[-1].end]) else piece
         joined.append(piece._replace(start=before.start))
     return joined
+
+
+def _has_more_bytes(text: str, count: int) -> bool:
+    return len(text) > count or (not text.isascii() and len(text.encode("utf-8", "replace")) > count)
 
 
 def _content(memory: Row) -> str:

@@ -201,6 +201,7 @@ class _Ranked:
     as_of: str | None = None  # the time that the question is about, if the caller named one
     known_at: str | None = None  # rows are shown as they were then
     rows: Mapping[str, Row] = field(default_factory=dict)  # readable ones that have been read already
+    first: "Sequence[ScoredCandidate] | None" = None  # the best ones, as many as the caller asked for, if they are known already
 
 
 def search(context: Context, request: Request, *, use_cache: bool = True) -> list[SearchResult]:
@@ -324,8 +325,7 @@ def rank_candidates(context: Context, snapshot: Snapshot, request: Request) -> _
     """Return the candidates of a search with their scores, and the minimum score of its mode."""
     from memory_mesh.core.search.ranker import rank  # it needs numpy, which only searches use
 
-    # An embedder sees nothing that a store may not keep.
-    # Unpaired surrogates are replaced: no store can hold them and no embedder can read them.
+    # An embedder sees nothing that a store may not keep: neither what is redacted nor unpaired surrogates.
     text = context.query_gate().redact(request.query.encode("utf-8", "replace").decode())
     query = _query(context, snapshot, request, query_tokens(text, language=context.options.stemmer_language), without_masks(text))
     as_of, known_at = (at if isinstance(at, str) else None for at in (request.as_of, request.known_at))
@@ -344,7 +344,7 @@ def rank_candidates(context: Context, snapshot: Snapshot, request: Request) -> _
     )
     by_mode = ranking.min_scores.get(_mode(context, request), 0.0)
     min_score = by_mode if request.min_score is None else request.min_score
-    test = is_readable(context, request.statuses, request.where, at=known_at)
+    test = is_readable(context, request.statuses, request.where, at=query.at)
     ranked = _Ranked(
         text=text, query=query, pool=pool, ranker=ranker, ranking=ranking, by_vector=by_vector, min_score=min_score,
         readable=test, as_of=as_of, known_at=known_at,
@@ -365,7 +365,7 @@ def _newest_first(context: Context, ranked: _Ranked, limit: int) -> _Ranked:
     in_groups = [[rows[each.id] for each in group if each.id in rows] for group in alike]
     found = [version for group in in_groups for version in versions(group, ranked.query.tokens)]
     ordered = [[candidates[row.id] for row in version] for version in found]
-    ranked = replace(ranked, ranking=ranked.ranking.newest_first(ordered) if ordered else ranked.ranking, rows=rows)
+    ranked = _reordered(replace(ranked, rows=rows, first=first), ordered)
     keys = {str(key) for row in rows.values() if (key := row.fields.get("claim_key"))}
     return _valid_first(context, ranked, tuple(sorted(keys))) if keys else ranked
 
@@ -382,7 +382,12 @@ def _valid_first(context: Context, ranked: _Ranked, keys: tuple[str, ...]) -> _R
     asked = asked_time(() if ranked.as_of else ranked.query.spans, ranked.as_of or ranked.query.at)
     groups = claim_groups(rows.values(), asked, read_schemas(context.options.predicate_schemas))
     ordered = [[ScoredCandidate(float(scores[pool[row.id]]), row.id, pool[row.id]) for row in group] for group in groups]
-    return replace(ranked, ranking=ranked.ranking.newest_first(ordered) if ordered else ranked.ranking, rows=rows)
+    return _reordered(replace(ranked, rows=rows), ordered)
+
+
+def _reordered(ranked: _Ranked, ordered: Sequence[Sequence["ScoredCandidate"]]) -> _Ranked:
+    """Return the same with these candidates in their order."""
+    return replace(ranked, ranking=ranked.ranking.newest_first(ordered), first=None) if ordered else ranked
 
 
 def _mode(context: Context, request: Request) -> str:
@@ -392,9 +397,9 @@ def _mode(context: Context, request: Request) -> str:
 def _query(context: Context, snapshot: Snapshot, request: Request, keywords: list[str], text: str) -> Query:
     """Return the query of a text without masks: a mask would match the masks of other people's values."""
     at, language = str(request.known_at or iso(context.clock())), context.options.stemmer_language
-    query = Query(
+    query_with = partial(
+        Query,
         tokens=keywords,
-        vector=None,
         reader=context.reader,
         at=at,
         spans=time_spans(text, at),
@@ -405,11 +410,12 @@ def _query(context: Context, snapshot: Snapshot, request: Request, keywords: lis
         where=past.stored_by(at) if request.known_at else request.where,
         is_word=partial(embed.knows_word, context, text),
     )
+    by_keywords = query_with(vector=None)
     if not text.strip():
-        return query
-    speakers = snapshot.speakers(query) if context.embedder else frozenset()
+        return by_keywords
+    speakers = snapshot.speakers(by_keywords) if context.embedder else frozenset()
     spoken = without_speakers(text, speakers, language=language)
-    return replace(query, vector=embed.embed_query(context, spoken, snapshot.data_version))
+    return query_with(vector=embed.embed_query(context, spoken, snapshot.data_version))
 
 
 def _results(context: Context, request: Request, ranked: _Ranked) -> list[SearchResult]:
@@ -417,7 +423,8 @@ def _results(context: Context, request: Request, ranked: _Ranked) -> list[Search
 
     Rows are read in batches: the first one nearly always suffices.
     """
-    first, found, at = ranked.ranking.best(ranked.min_score, request.limit), dict[str, SearchResult](), request.limit
+    first = ranked.ranking.best(ranked.min_score, request.limit) if ranked.first is None else ranked.first
+    found, at = dict[str, SearchResult](), request.limit
     for result in _read(context, ranked, first):
         _collapse(found, result, add=True)
     if len(first) < request.limit or (len(found) == request.limit and all(map(_is_distinct, found.values()))):

@@ -140,15 +140,17 @@ class SessionMembers:
 
 def distinct(*parts: Array) -> Array:
     """Return the values of some arrays, ascending, each once. Faster than `np.unique` on small arrays."""
-    values = np.sort(np.concatenate(parts))
-    first = np.ones(len(values), np.bool_)
+    values = np.concatenate(parts)
+    values.sort()
+    first = np.empty(len(values), np.bool_)
+    first[:1] = True
     np.not_equal(values[1:], values[:-1], out=first[1:])
     return values[first]
 
 
 def places_in(among: Array, values: Array) -> Array:
     """Return the place of each value in an ascending array, or its length if the value is not there."""
-    at = np.searchsorted(among, values)
+    at = among.searchsorted(values)
     return np.where(among.take(at, mode="clip") == values, at, len(among)) if len(among) else at
 
 
@@ -161,11 +163,11 @@ def highest(values: Floats, count: int) -> Ints:
     """Return the places of the highest values, best first; of equal values the first ones."""
     if count >= len(values):
         return (-values).argsort(kind="stable")
-    groups, best = len(values) // _GROUP, values
-    if count < groups:
-        # At least `count` values are as high as the `count`-th highest maximum of a group, and few others are.
-        best = np.maximum.reduce(values[: groups * _GROUP].reshape(_GROUP, groups))
-    at = (values >= np.partition(best, len(best) - count)[len(best) - count]).nonzero()[0]
+    groups = len(values) // _GROUP
+    # At least `count` values are as high as the `count`-th highest maximum of a group, and few others are.
+    best = np.maximum.reduce(values[: groups * _GROUP].reshape(_GROUP, groups)) if count < groups else values.copy()
+    best.partition(len(best) - count)
+    at = (values >= best[len(best) - count]).nonzero()[0]
     order: Ints = at[(-values[at]).argsort(kind="stable")[:count]]
     return order
 

@@ -30,6 +30,7 @@ _TINY = 1e-3  # the vectors of a memory and its neighbours can add up to zero, e
 _DAY = 86_400_000.0  # milliseconds
 _FADE = 2.0  # days outside of a named time that divide the signal by e
 _NO_SLOTS = np.zeros(0, np.int32)
+_MAX_FACTOR, _MIN_DAMPING = np.float32(K1 + 1), np.float32(K1 * (1 - B))  # of BM25
 _AT = {name: at for at, name in enumerate(SIGNALS)}
 # Signals that are computed together: of the previous, the next and the memory itself, and for words of all three.
 _KEYWORDS = slice(_AT["keywords_before"], _AT["keywords_context"] + 1)
@@ -131,19 +132,16 @@ class Bm25:
     """The weights of a query's words among some documents; the scores are those of `core.search.bm25`."""
 
     weights: Floats  # by word: its count in the query · its rarity
-    average: float  # keywords in a document
+    limits: Floats  # by word: what a document's score for it stays below
+    per_length: np.float32  # what each keyword of a document adds to the damping of its counts
 
     @classmethod
     def of(cls, corpus: Corpus, document_counts: Sequence[int], query_counts: Sequence[float]) -> "Bm25":
         """Return the weights; `document_counts` is by word, and empty without a partition."""
         rarities = [log(1 + (corpus.documents - count + 0.5) / (count + 0.5)) for count in document_counts]
-        weights = [count * rarity for count, rarity in zip(query_counts, rarities, strict=False)]
-        return cls(np.array(weights, np.float32), corpus.length / corpus.documents if corpus.documents else 1.0)
-
-    @property
-    def limits(self) -> Floats:
-        """By word: what a document's score for it stays below."""
-        return self.weights * np.float32(K1 + 1)
+        weights = np.array([count * rarity for count, rarity in zip(query_counts, rarities, strict=False)], np.float32)
+        average = corpus.length / corpus.documents if corpus.documents else 1.0  # keywords in a document
+        return cls(weights, weights * _MAX_FACTOR, np.float32(K1 * B / average))
 
     def parts(self, counts: Floats, limits: Array, lengths: Array) -> Floats:
         """Return the scores of documents for one word each."""
@@ -165,8 +163,8 @@ class Bm25:
             out /= np.float32(total)
 
     def _damping(self, lengths: Array) -> Floats:
-        damping: Floats = lengths * np.float32(K1 * B / self.average)
-        damping += np.float32(K1 * (1 - B))
+        damping: Floats = lengths * self.per_length
+        damping += _MIN_DAMPING
         return damping
 
 
@@ -320,7 +318,8 @@ class Candidates:
         among = np.zeros(len(part.table.names.sessions) + 2, np.bool_)
         among[codes] = True
         sessions = among[:-2].nonzero()[0]
-        place = np.full(len(among), len(sessions), np.int32)
+        place = np.empty(len(among), np.int32)
+        place.fill(len(sessions))
         place[sessions] = np.arange(len(sessions))
         groups = part.view.around(slots)
         lengths = part.table.column("length").take(groups[:3]).astype(np.float32)

@@ -5,8 +5,8 @@ files: they may be deleted at any time, and a damaged one is built again. numpy 
 """
 
 import sys
-from collections.abc import Hashable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Hashable, Iterable, Sequence
+from contextlib import suppress
 from threading import Lock, RLock
 from typing import TYPE_CHECKING
 
@@ -112,19 +112,33 @@ class LocalSnapshot:
             views = [(each.table, each.view(query)) for each in self._parts if len(each.table)]
             return find_people(query, views).names(views)
 
-    @contextmanager
-    def _locked(self) -> Iterator[None]:
-        locked: list[Partition] = []  # a search comes here three times, and an ExitStack takes three times as long
+    def _locked(self) -> "_Locked":
+        return _Locked(self._parts, self.data_version)
+
+
+class _Locked:
+    """Locks partitions and brings them up to date. A search comes here three times, and `contextmanager` takes twice as long."""
+
+    __slots__ = ("_data_version", "_locked", "_parts")
+
+    def __init__(self, parts: Sequence["Partition"], data_version: Hashable) -> None:
+        self._parts, self._data_version = parts, data_version
+        self._locked: list[Partition] = []
+
+    def __enter__(self) -> None:
         try:
             for partition in self._parts:
                 partition.lock.acquire()
-                locked.append(partition)
-            for partition in locked:
-                partition.refresh(self.data_version)
-            yield
-        finally:
-            for partition in reversed(locked):
-                partition.lock.release()
+                self._locked.append(partition)
+            for partition in self._parts:
+                partition.refresh(self._data_version)
+        except BaseException:
+            self.__exit__()
+            raise
+
+    def __exit__(self, *_: object) -> None:
+        while self._locked:
+            self._locked.pop().lock.release()
 
 
 class Partition:

@@ -26,10 +26,15 @@ _SPACE = 1 << 24
 _ID = LazyRegex(r"[a-z_]+_([0-9]{1,14})_[0-9a-f]{6}")
 
 
-@lru_cache(maxsize=64)  # the rows of one write have the same time
 def iso(ms: int) -> str:
     """Format Unix milliseconds as text."""
-    return _text(EPOCH + timedelta(milliseconds=ms))
+    seconds, rest = divmod(ms, 1000)
+    return f"{_second(seconds)}.{rest:03}Z"
+
+
+@lru_cache(maxsize=64)  # what is written or asked together has the same second
+def _second(seconds: int) -> str:
+    return (EPOCH + timedelta(seconds=seconds)).isoformat()[:-6]  # without the zone
 
 
 def millis(text: str) -> int:

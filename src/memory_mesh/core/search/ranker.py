@@ -150,9 +150,11 @@ class Ranking:
     def _sorted(self, chosen: NDArray[np.bool_], first: int | None = None) -> list[ScoredCandidate]:
         at = chosen.nonzero()[0]
         scores = self.scores[at]
-        order = np.argsort(-scores, kind="stable")
-        if first is not None and first < len(order):
-            order = order[: np.count_nonzero(scores >= scores[order[first - 1]])]  # all that are equal to the last one
+        if first is not None and first < len(scores):
+            lowest = np.partition(scores, len(scores) - first)[len(scores) - first]
+            chosen = scores >= lowest  # all that are equal to the last one; a sort of all takes longer
+            at, scores = at[chosen], scores[chosen]
+        order = (-scores).argsort(kind="stable")
         places, scores = at[order].tolist(), scores[order]
         ids = map(self.pool.ids.__getitem__, places)
         found = list(map(ScoredCandidate._make, zip(scores.tolist(), ids, places, strict=True)))
