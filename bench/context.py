@@ -1,6 +1,6 @@
 """Measure how much of the evidence a context of a given size contains.
 
-    python -m bench.context --data DIR [--vectors FILE] [--people 5] [--out FOLDER]
+    python -m bench.context --data DIR [--vectors FILE] [--jobs 2] [--people 5] [--out FOLDER]
 
 Each turn of LoCoMo's conversations is stored with `mesh.graph.store_many`. For each question and budget of tokens, `context` is
 compared with the best hits of `mesh.search`, in their order until the budget is full: as the same text, also of a search without
@@ -15,8 +15,11 @@ import json
 import sys
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -99,20 +102,18 @@ class Conversation:
         self._mesh.close()
 
 
-def measure(spaces: Sequence[Space], embedder: Embedder) -> list[Results]:
-    """Return the results of each conversation."""
-    every: list[Results] = []
-    for space in spaces:
-        results: Results = {}
-        with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-            conversation = Conversation(Path(folder) / "context.db", space, embedder)
-            for at, question in enumerate(space.questions):
-                for way, budget, filled in conversation.ask(question, all_ways=at % _EVERY == 0):
-                    results.setdefault((way, budget), []).append(filled)
-            conversation.close()
-        every.append(results)
-        print(f"{space.name}: {len(space.questions):,} questions", *_rows(table([results])), sep="\n", file=sys.stderr)
-    return every
+def measure(space: Space, vectors: Path | None) -> Results:
+    """Return the results of one conversation."""
+    results: Results = {}
+    embedder = local(vectors)
+    with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        conversation = Conversation(Path(folder) / "context.db", space, embedder)
+        for at, question in enumerate(space.questions):
+            for way, budget, filled in conversation.ask(question, all_ways=at % _EVERY == 0):
+                results.setdefault((way, budget), []).append(filled)
+        conversation.close()
+    print(f"{space.name}: {len(space.questions):,} questions", *_rows(table([results])), sep="\n", file=sys.stderr)
+    return results
 
 
 def table(results: Sequence[Results]) -> dict[str, dict[str, list[float]]]:
@@ -148,14 +149,14 @@ def _rows(found: dict[str, dict[str, list[float]]]) -> Iterator[str]:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.context", description="How much evidence fits into a context")
     parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--vectors", type=Path, help="a file that keeps vectors between runs")
+    parser.add_argument("--vectors", type=Path, help="a file of vectors that an earlier run of bench.quality kept")
     parser.add_argument("--people", type=int, help="only the first conversations; nothing is written")
+    parser.add_argument("--jobs", type=int, default=1, help="processes, with a conversation each")
     parser.add_argument("--out", type=Path, default=RESULTS, help="the folder of the result file")
     options = parser.parse_args()
-    commit, embedder = measured_at(), local(options.vectors)
-    spaces = [space for space in locomo_turns(options.data) if space.questions]
-    results = measure(spaces[: options.people], embedder)
-    embedder.save()
+    commit, spaces = measured_at(), [space for space in locomo_turns(options.data) if space.questions]
+    with ProcessPoolExecutor(options.jobs, mp_context=get_context("spawn")) as pool:
+        results = list(pool.map(partial(measure, vectors=options.vectors), spaces[: options.people]))
     parts = {"all": results, "conversations 1–5": results[:_CHOSEN_ON], "conversations 6–10": results[_CHOSEN_ON:]}
     tables = {part: {"ways": table(some), "ahead": ahead(some)} for part, some in parts.items() if some}
     for part, found in tables.items():

@@ -123,6 +123,8 @@ REFUSED: dict[str, tuple[type[Exception], str, Callable[[MemoryMesh, dict[str, s
     "small clusters": (InvalidInput, "min_size is 1", lambda graph, ids: graph.clusters(1)),
     "one of ours": (InvalidInput, "use evolve", lambda graph, ids: graph.link(ids["a"], ids["b"], "supersedes")),
     "a bad name": (InvalidInput, "lower-case", lambda graph, ids: graph.link(ids["a"], ids["b"], "Part of")),
+    "unlinked for another user": (NotFound, "no memory", lambda graph, ids: graph.unlink(ids["eve"], ids["a"], "related")),
+    "unlinked by a bad name": (InvalidInput, "lower-case", lambda graph, ids: graph.unlink(ids["a"], ids["b"], "Part of")),
     "itself": (InvalidInput, "both ends", lambda graph, ids: graph.link(ids["a"], ids["a"], "related")),
 }
 

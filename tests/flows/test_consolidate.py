@@ -6,8 +6,10 @@ from math import sqrt
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from memory_mesh.core.claims import Claim
+from memory_mesh.core.claims import Claim, Window, overlapping
 from memory_mesh.core.errors import InvalidInput
 from memory_mesh.core.model import Kind, Memory, Reader, Status, Vector, equals, iso
 from memory_mesh.core.upkeep import Consolidated
@@ -152,6 +154,28 @@ def test_a_contradiction_that_is_recorded_already_is_left_to_its_review(context:
     old, new = claimed(context, "500"), claimed(context, "700")
     conflict(context, new, old)
     assert consolidate(context).contradictions == ()
+
+
+@pytest.mark.req("GRAPH-41")
+def test_only_claims_that_overlap_another_one_are_judged(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
+    days = [Window(start=f"2026-01-0{day}T00:00:00.000Z", end=f"2026-01-0{day}T23:00:00.000Z") for day in range(1, 9)]
+    every = [claimed(context, str(n), window=window) for n, window in enumerate(days)]
+    late = claimed(context, "late", window=Window(start="2026-01-03T12:00:00.000Z", end="2026-01-04T12:00:00.000Z"))
+    judged, judge = list[str](), consolidating._judge_again
+    monkeypatch.setattr(consolidating, "_judge_again", lambda context, id_: judged.append(id_) or judge(context, id_))
+    done = consolidate(context).contradictions
+    assert [(step.memory_id, step.other_id) for step in done] == [(late.id, every[2].id), (late.id, every[3].id)]
+    assert set(judged) <= {every[2].id, every[3].id, late.id}
+    judged.clear()
+    assert consolidate(context).contradictions == ()
+    assert judged == []
+
+
+@given(st.lists(st.tuples(st.sampled_from([None, *"abcdef"]), st.sampled_from([None, *"abcdef"])), max_size=8))
+def test_overlapping_windows_are_found_without_comparing_all_pairs(ends: list[tuple[str | None, str | None]]) -> None:
+    windows = {str(n): Window(start=a, end=b) for n, (a, b) in enumerate(ends) if not (a and b) or a <= b}
+    pairs = [(one, other) for one in windows for other in windows if one != other and windows[one].overlaps(windows[other])]
+    assert overlapping(windows) == {one for one, _ in pairs}
 
 
 @pytest.mark.req("GRAPH-40")

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from memory_mesh.core.errors import Cancelled, InvalidInput, NotFound
+from memory_mesh.core.errors import Cancelled, ContentAltered, InvalidInput, NotFound
 from memory_mesh.core.model import Change, Key, Kind, Memory, Reader, Status, equals
 from memory_mesh.core.upkeep import Decayed
 from memory_mesh.flows import decay as decaying
@@ -209,6 +209,20 @@ def test_only_an_archived_memory_of_the_user_is_unarchived(context: Context) -> 
     change(context, memory.id, status=Status.ARCHIVED.value)
     with pytest.raises(NotFound):
         unarchive(replace(context, reader=Reader("v", "ann")), memory.id)
+
+
+def test_an_archived_memory_that_was_altered_outside_comes_not_back_and_is_not_erased(context: Context) -> None:
+    altered, other = (stored(context, f"Ana saw {what}.", importance=0.01) for what in ("a cat", "a dog"))
+    assert {*decay(context).archived} == {altered.id, other.id}
+    archived = read(context, altered.id)
+    forged = replace(archived, content="Ana owes Eve money.")
+    context.store.apply([forged.row(replaces=archived.revision)])
+    with pytest.raises(ContentAltered, match=altered.id):
+        unarchive(context, altered.id)
+    assert decay(context, delete=True).erased == (other.id,)
+    assert read(context, altered.id) == forged, "evidence for audit verify"
+    context.store.apply([archived.row(replaces=forged.revision)])  # restored from a backup
+    assert unarchive(context, altered.id).status == "active"
 
 
 @pytest.mark.req("GRAPH-31", "MESH-138")

@@ -14,7 +14,7 @@ from typing import Any
 from memory_mesh.core.audit import Entry
 from memory_mesh.core.cancel import check_cancelled
 from memory_mesh.core.checks import whole_number
-from memory_mesh.core.claims import Claim, Outcome, Trust, Verdict
+from memory_mesh.core.claims import Claim, Outcome, Trust, Verdict, Window, overlapping
 from memory_mesh.core.errors import InvalidInput, shown
 from memory_mesh.core.graph import link
 from memory_mesh.core.intake import Terms
@@ -192,15 +192,17 @@ def _revised(
 
 def _contradictions(context: Context, *, write: bool) -> Iterator[Step]:
     """Yield what follows from active claims that exclude each other, by the rules and policies of `store`."""
-    groups: defaultdict[str, list[tuple[str, int, str]]] = defaultdict(list)
+    groups: defaultdict[tuple[str | None, ...], dict[str, tuple[tuple[str, int, str], Window]]] = defaultdict(dict)
     known = schemas(context)
     for memory in _active(context, Not(IsNull("claim_key"))):
         claim = Claim.of(memory)
         if claim is None or not claim.exclusive or known[claim.predicate].cardinality == "multi":
             continue
-        groups[str(memory.claim_key)].append((memory.created_at, memory.number, memory.id))
+        groups[memory.claim_key, claim.session_id, claim.project][memory.id] = _order(memory), claim.window
     for group in groups.values():
-        for _, _, memory_id in sorted(group)[1:]:
+        # A history of many claims that were valid one after the other needs no judgement.
+        clashing = overlapping({id_: window for id_, (_, window) in group.items()})
+        for memory_id in sorted(clashing, key=lambda id_: group[id_][0])[1:]:
             check_cancelled()
             if write:
                 yield from commit(context, partial(_judge_again, context, memory_id))

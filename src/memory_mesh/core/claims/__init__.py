@@ -3,7 +3,7 @@
 `patterns`, which finds claims in plain texts, compiles many patterns and is imported by its path.
 """
 
-from memory_mesh.core.claims.claim import Claim, Window, check_window, read_claim, read_window
+from memory_mesh.core.claims.claim import Claim, Window, check_window, overlapping, read_claim, read_window
 from memory_mesh.core.claims.rules import Judgement, Known, Outcome, Verdict, excludes, excluding_pairs, judge, judge_trust
 from memory_mesh.core.claims.schemas import DEFAULT, Schema, Schemas, read_schemas
 from memory_mesh.core.claims.trust import Trust, base_trust, compute_trust, trust_of
@@ -16,6 +16,7 @@ __all__ += [
     "excluding_pairs",
     "judge",
     "judge_trust",
+    "overlapping",
     "read_claim",
     "read_schemas",
     "read_window",

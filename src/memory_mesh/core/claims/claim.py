@@ -12,6 +12,7 @@ from memory_mesh.core.model import BY_NAME, Memory, Value, fault, parse_time
 SCOPES = ("global", "session")
 MAX_CHARS = 2_000  # of a subject, a predicate or a value
 _NAMES = ("subject", "predicate", "value", "exclusive", "scope", "session_id", "valid_from", "valid_until")
+_OPEN = "~"  # after every time, as a text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +29,17 @@ class Window:
     def contains(self, at: str) -> bool:
         """Return whether a moment is in it."""
         return _is_before(self.start, at) and _is_before(at, self.end)
+
+
+def overlapping(windows: Mapping[str, Window]) -> set[str]:
+    """Return the ids whose windows have a moment in common with that of another one, without comparing each with each."""
+    found, last, until = set[str](), "", ""
+    for start, end, id_ in sorted((each.start or "", each.end or _OPEN, id_) for id_, each in windows.items()):
+        if last and start <= until:
+            found |= {id_, last}
+        if end >= until:
+            last, until = id_, end
+    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
