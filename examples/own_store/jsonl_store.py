@@ -19,9 +19,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Lock
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
-from memory_mesh.core.errors import Conflict, IdTaken, StoreClosed, StoreCorrupt, StoreForeign, StoreUnavailable
+from memory_mesh.core.errors import Conflict, IdTaken, InvalidInput, StoreClosed, StoreCorrupt, StoreForeign, StoreUnavailable
 from memory_mesh.core.model import ANYTHING, CONTENTS, MOVING, Hit, Key, Kind, Row, Sealed, Used, Vector, Where
 from memory_mesh.core.ports import Applied, Changes
 from memory_mesh.core.search.scores import best_cosines, keyword_scores
@@ -33,7 +33,10 @@ KEPT_MOVES = 1000  # by `compact`, for each partition; the contract asks for the
 
 def open_store(url: str) -> "JsonlStore":
     """Open the store of a URL: `jsonl:////absolute/file` or `jsonl:///relative/file`. The entry point names this function."""
-    return JsonlStore(Path(unquote(urlsplit(url).path)[1:]))
+    parts = urlsplit(url)
+    if parts.netloc or parts.query or parts.fragment or not (path := unquote(parts.path)[1:]):
+        raise InvalidInput(f"{url} does not name a file", expected="jsonl:////absolute/file or jsonl:///relative/file")
+    return JsonlStore(Path(path))
 
 
 @dataclass
@@ -57,7 +60,7 @@ class JsonlStore:
 
     def __init__(self, file: Path) -> None:
         self._file = file.absolute()
-        self.url = f"jsonl:///{self._file}"
+        self.url = f"jsonl:///{quote(str(self._file))}"
         self._lock_file = self._file.with_name(f"{self._file.name}.lock")
         self._threads = Lock()  # the lock of the file keeps other handles out, this one other threads
         self._closed = False

@@ -4,6 +4,8 @@ import json
 import sys
 import tomllib
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,7 @@ from jsonl_store import JsonlStore
 
 import memory_mesh
 from memory_mesh import MemoryMesh
+from memory_mesh.core.audit import Sound
 from memory_mesh.core.errors import InvalidInput, StoreCorrupt, StoreForeign, StoreUnavailable
 from memory_mesh.core.model import Kind
 from memory_mesh.core.ports import STORE_PARTS, Store
@@ -81,6 +84,27 @@ def test_what_is_erased_is_in_no_byte_of_the_file(tmp_path: Path) -> None:
     assert b"finch" in file.read_bytes()
 
 
+def add_some(file: Path, name: str) -> None:
+    """Store memories; runs in a process of its own."""
+    store = JsonlStore(file)
+    with MemoryMesh(store, agent_id="ann", embedder="hash") as mesh:
+        for number in range(20):
+            mesh.add(f"Gull {number} of {name} sits on the harbour wall.")
+            store.compact()  # while others read and write
+    store.close()
+
+
+@pytest.mark.deep
+def test_processes_that_write_and_compact_lose_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MEMORY_MESH_HOME", str(tmp_path / "home"))
+    file, names = tmp_path / "memory.jsonl", ("first", "second", "third")
+    with ProcessPoolExecutor(len(names), mp_context=get_context("spawn")) as pool:
+        list(pool.map(add_some, [file] * len(names), names))
+    with MemoryMesh(JsonlStore(file), agent_id="ann") as mesh:
+        assert mesh.stats().total_memories == 60
+        assert all(isinstance(verdict, Sound) for verdict in mesh.verify())
+
+
 # --- objects and URLs ---
 
 
@@ -121,11 +145,14 @@ def test_the_url_of_an_installed_store_works_in_python_and_on_the_command_line(
         assert mesh.search("key") == []
         assert not (tmp_path / "a b").exists()  # a read creates nothing
         mesh.add("The deploy key rotates on Mondays.")
-        assert mesh.stats().db_path == f"jsonl:///{tmp_path}/a b/memory.jsonl".replace(" ", "%20")
+        assert mesh.stats().db_path == url
     assert run(["search", "deploy key", "--agent", "planner", "--json", "--store", url]) == 0
     assert [hit["content"] for hit in json.loads(capsys.readouterr().out)["results"]] == ["The deploy key rotates on Mondays."]
     assert run(["audit", "verify", "--agent", "planner", "--store", url]) == 0
     assert run(["doctor", "--store", url]) == 0
+    for wrong in ("jsonl://", "jsonl://host/file", f"{url}?mode=ro"):
+        with pytest.raises(InvalidInput, match="does not name a file"):
+            open_store(wrong)
 
 
 @pytest.mark.req("GRAPH-77")
