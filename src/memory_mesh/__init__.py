@@ -54,6 +54,8 @@ if TYPE_CHECKING:
     from memory_mesh.core.graph import GraphResults as GraphResults
     from memory_mesh.core.graph import MemoryLink as MemoryLink
     from memory_mesh.core.graph import Reached as Reached
+    from memory_mesh.core.hooks import HookEvent as HookEvent
+    from memory_mesh.core.hooks import HookStatus as HookStatus
     from memory_mesh.core.lane import LaneResult as LaneResult
     from memory_mesh.core.lane import LaneResults as LaneResults
     from memory_mesh.core.learning import Distilled as Distilled
@@ -93,6 +95,8 @@ if TYPE_CHECKING:
     from memory_mesh.faces.lane import MemoryLane as MemoryLane
     from memory_mesh.faces.mesh import MemoryStats as MemoryStats
     from memory_mesh.flows.graph import Stored as Stored
+    from memory_mesh.net.webhook import webhook_writethrough as webhook_writethrough
+    from memory_mesh.stores.hook_files import markdown_writethrough as markdown_writethrough
     from memory_mesh.wiring.context_manager import AsyncMemoryContextManager as AsyncMemoryContextManager
     from memory_mesh.wiring.context_manager import MemoryContextManager as MemoryContextManager
     from memory_mesh.wiring.graph import AsyncMemoryGraph as AsyncMemoryGraph
@@ -114,6 +118,7 @@ _NAMES = {
         "NotYet RateLimited SettingsError StoreBusy StoreClosed StoreCorrupt StoreError StoreForeign StoreFull "
         "StoreMissing StoreReadOnly StoreReplaced StoreTooNew StoreTooOld StoreUnavailable Unreachable UnsafeAddress"
     ),
+    "core.hooks": "HookEvent HookStatus",
     "core.lane": "LaneResult LaneResults",
     "core.learning": (
         "Distilled Heartbeat HeritageChain JobRun LessonBlock LessonContext PruneResult ReflectionResult ReliabilityUpdate "
@@ -129,6 +134,8 @@ _NAMES = {
     "faces.lane": "MemoryLane",
     "faces.mesh": "MemoryStats",
     "flows.graph": "Stored",
+    "net.webhook": "webhook_writethrough",
+    "stores.hook_files": "markdown_writethrough",
     "wiring.context_manager": "AsyncMemoryContextManager MemoryContextManager",
     "wiring.graph": "AsyncMemoryGraph",
     "wiring.lane": "AsyncMemoryLane",

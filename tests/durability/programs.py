@@ -237,8 +237,21 @@ def _limit(most_bytes: int) -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (most_bytes, resource.RLIM_INFINITY))
 
 
+def hooked(
+    *, store: str, agent: str, hook: str, texts: list[str], crash: tuple[str, int] | None = None, die: bool = False
+) -> None:
+    """Add the texts to a mesh with a hook; die at the nth time of a step, or as soon as the last one is stored."""
+    step = crash_at(crash[0], nth=crash[1]) if crash else no_step
+    with MemoryMesh(store, agent_id=agent, step=step, writethrough=hook, writethrough_allow_local=True) as mesh:
+        for text in texts:
+            say(mesh.add(text).id)
+        if die:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
 PROGRAMS: dict[str, Callable[..., None]] = {
-    program.__name__: program for program in (calls, stream, write, backup, unprivileged, hold, sit, cramped, forked, migrate)
+    program.__name__: program
+    for program in (calls, stream, write, backup, unprivileged, hold, sit, cramped, forked, hooked, migrate)
 }
 
 if __name__ == "__main__":

@@ -144,7 +144,7 @@ def test_the_first_line_of_every_command_bears_the_name(cli):
         "delete": ["--id", id_], "delete-all": ["--session", "none", "--yes"], "config show": [], "model check": [],
         "config trust": ["."], "config untrust": ["."],
         "audit verify": [], "audit head": [], "audit log": [], "audit export": ["--out", "trail.jsonl"],
-        "audit anchor": ["--to", "anchors"], "audit rekey": [],
+        "audit anchor": ["--to", "anchors"], "audit rekey": [], "hooks status": [], "hooks retry": [],
         "backup": ["copy.db"], "export": ["--out", "memories.jsonl"], "import": ["memories.jsonl"],
         "forget": ["--user", "ana", "--yes"], "review": ["--activate", contested()[0]], "quarantined": [], "conflicts": [],
         "explain": [kept], "reinforce": [kept], "dispute": [kept], "decay": [], "unarchive": [archived()],

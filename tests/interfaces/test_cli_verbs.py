@@ -104,6 +104,8 @@ def test_every_method_of_the_mesh_is_reached_by_a_command(cli, reached):
         ["audit", "export"],
         ["audit", "anchor", "--to", "anchors"],
         ["audit", "rekey"],
+        ["hooks", "status"],
+        ["hooks", "retry"],
         ["reembed"],
         ["list"],
         ["stats"],

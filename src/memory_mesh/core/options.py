@@ -248,6 +248,16 @@ class LearningOptions:
 
 
 @dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
+class HookOptions:
+    """What is told about every change."""
+
+    writethrough: str | list[str] | None = option(
+        None, "hooks: folders for Markdown files, and URLs that events are posted to; in Python also functions", secret=True
+    )
+    writethrough_allow_local: bool = option(False, "allow URLs of hooks on this machine or network")
+
+
+@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class FolderOptions:
     """Folders of Markdown files."""
 
@@ -265,8 +275,8 @@ class HostOptions:
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Options(
-    HostOptions, FolderOptions, LearningOptions, AuditOptions, LlmOptions, EmbeddingOptions, SearchOptions, PrivacyOptions,
-    StoreOptions, ScopeOptions,
+    HostOptions, FolderOptions, HookOptions, LearningOptions, AuditOptions, LlmOptions, EmbeddingOptions, SearchOptions,
+    PrivacyOptions, StoreOptions, ScopeOptions,
 ):  # fmt: skip
     """All options, in the order of this module: fields of the last base come first. Constructing it validates every value."""
 

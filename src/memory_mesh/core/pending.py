@@ -1,9 +1,9 @@
-"""Queues of what searches record: usage counts and log entries wait here until a background thread writes them."""
+"""Background threads: usage counts and log entries of searches wait here to be written, and hooks are called."""
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from threading import Lock, Thread
+from threading import Event, Lock, Thread, current_thread
 from typing import NamedTuple
 
 USAGE_BATCH = 2000  # counted uses that start a write
@@ -134,3 +134,61 @@ class SearchLog(WriteBehind):
             self.lost += count
             self.warned |= first
             return first
+
+
+@dataclass(slots=True)
+class Courier:
+    """Delivers to one hook in a thread of its own, which ends when nothing is left to do."""
+
+    lock: Lock = field(default_factory=Lock)
+    closing: Event = field(default_factory=Event)
+    thread: Thread | None = None
+    wanted: bool = False  # something was queued since the thread last looked
+
+    def start(self, deliver: Callable[[bool], float | None]) -> None:
+        """Call `deliver` in the background. It returns in how many seconds it is called again, with True, or None for never."""
+        with self.lock:
+            self.wanted = True
+            if self.thread is None and not self.closing.is_set():
+                self.thread = Thread(target=self._run, args=(deliver,), name="memory-mesh hook", daemon=True)
+                self.thread.start()
+
+    def _run(self, deliver: Callable[[bool], float | None]) -> None:
+        forced = False
+        while True:
+            with self.lock:
+                if not (self.wanted or forced):
+                    self.thread = None
+                    return
+                self.wanted = False
+            delay = deliver(forced)
+            # A retry waits for its time, also if more events are queued meanwhile. Closing ends the wait.
+            forced = delay is not None and not self.closing.wait(delay)
+            if delay is not None and not forced:
+                self.wanted = False
+
+    def close(self, seconds: float) -> bool:
+        """Wait so long for the thread to deliver what it can deliver at once, and return whether it ended."""
+        self.closing.set()
+        thread = self.thread
+        if thread is None or thread is current_thread():
+            return True
+        thread.join(seconds)
+        return not thread.is_alive()
+
+
+@dataclass(slots=True)
+class Couriers:
+    """The couriers of the hooks of open meshes, and the numbers of the events that their writes queued."""
+
+    by_hook: dict[str, Courier] = field(default_factory=dict)
+    registered: set[str] = field(default_factory=set)  # hooks that the store knows
+    stopped: bool = False
+    _last: int = 0
+    _lock: Lock = field(default_factory=Lock)
+
+    def number(self, ms: int) -> int:
+        """Return the number of the next event: its time in microseconds, and higher than any before."""
+        with self._lock:
+            self._last = max(self._last + 1, ms * 1000)
+            return self._last

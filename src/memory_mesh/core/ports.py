@@ -1,16 +1,20 @@
 """The ports: the interfaces that flows use and that stores, indexes and models implement, with the values that cross them."""
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import NamedTuple, Never, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Never, Protocol, runtime_checkable
 
 from memory_mesh.core.audit.signing import Keys, SigningKey
 from memory_mesh.core.errors import InvalidInput, shown
 from memory_mesh.core.intake import Selection
 from memory_mesh.core.model import ANYTHING, Hit, Json, Key, Kind, Reader, Row, Vector, Where
 from memory_mesh.core.search import Pool, Query
+
+if TYPE_CHECKING:
+    from memory_mesh.core.hooks import HookEvent
 
 # Returns the time in Unix milliseconds.
 Clock = Callable[[], int]
@@ -362,6 +366,68 @@ OpenAnchor = Callable[[str], AnchorLog]
 def no_anchor(target: str) -> AnchorLog:
     """Refuse every target."""
     raise InvalidInput(f"no anchor can be written to {shown(target, max_length=200)}", expected="a mesh that can write files")
+
+
+# --- hooks ---
+
+
+@runtime_checkable
+class Hook(Protocol):
+    """Is told about every change of the memories, in order.
+
+    **name** identifies its queue, and is the same in every process. **folder** is where it writes Markdown files; None: nowhere.
+    **deliver** returns when the event is handled. After any exception it is called again later, with the same event.
+    """
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def folder(self) -> str | None: ...
+    def deliver(self, event: "HookEvent") -> None: ...
+
+
+# What `writethrough` takes: hooks, functions of an event, folders and URLs.
+Hooks = Sequence["Hook | Callable[[HookEvent], object] | str | Path"] | str
+
+
+class HookFiles(Protocol):
+    """The locks and files of the hooks of a store.
+
+    **turn** yields whether this thread may deliver to a hook: one at a time may, of all processes. It waits so many seconds.
+    **add_dead_letter** appends a letter, durable when it returns, unless `is_waiting` says that its event is gone.
+    **dead_letters** returns all of them. **keep_dead_letters** removes the letters that `keep` refuses, and **forget** the
+    entries of memories in the Markdown files of a folder. All of them may raise `OSError`.
+    """
+
+    def turn(self, hook: Hook, *, seconds: float) -> AbstractContextManager[bool]: ...
+    def add_dead_letter(self, letter: Mapping[str, Json], is_waiting: Callable[[], bool]) -> None: ...
+    def dead_letters(self) -> list[dict[str, Json]]: ...
+    def keep_dead_letters(self, keep: Callable[[Mapping[str, Json]], bool]) -> None: ...
+    def forget(self, folder: str, memory_ids: Collection[str]) -> None: ...
+
+
+class _NoHookFiles:
+    """No files, and no other process."""
+
+    def turn(self, hook: Hook, *, seconds: float) -> AbstractContextManager[bool]:
+        return nullcontext(enter_result=True)
+
+    def add_dead_letter(self, letter: Mapping[str, Json], is_waiting: Callable[[], bool]) -> None:
+        raise OSError("there is no place for dead letters")
+
+    def dead_letters(self) -> list[dict[str, Json]]:
+        return []
+
+    def keep_dead_letters(self, keep: Callable[[Mapping[str, Json]], bool]) -> None:
+        """Do nothing."""
+
+    def forget(self, folder: str, memory_ids: Collection[str]) -> None:
+        """Do nothing."""
+
+
+def no_hook_files() -> HookFiles:
+    """Return files that are not there."""
+    return _NoHookFiles()
 
 
 # --- folders ---

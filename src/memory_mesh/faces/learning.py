@@ -5,6 +5,7 @@ from os import PathLike
 from typing import TYPE_CHECKING
 
 from memory_mesh.core import checks
+from memory_mesh.core.hooks import HookStatus
 from memory_mesh.core.intake import Metadata
 from memory_mesh.core.lazy import LazyModule
 from memory_mesh.core.learning import (
@@ -107,6 +108,21 @@ class Learning(Handle):
         from memory_mesh.flows.heartbeat import log
 
         return log(self._reading(), limit=limit)
+
+    def hooks_status(self) -> list[HookStatus]:
+        """Return the hooks of `writethrough`, and those of other programs on this store: what waits for each, and what failed."""
+        from memory_mesh.flows.hooks import status
+
+        return status(self._reading())
+
+    def retry_hooks(self) -> list[HookStatus]:
+        """Queue the dead letters of this mesh's hooks again, deliver what waits now, and return the status of all hooks.
+
+        The first failure ends the attempt: what is left waits for the next one.
+        """
+        from memory_mesh.flows.hooks import retry
+
+        return retry(self._context())
 
     def distill(self) -> Distilled:
         """Distill lessons from the failures of the last day now, and return what was distilled and skipped."""

@@ -11,6 +11,7 @@ from memory_mesh.core import audit
 from memory_mesh.core.cancel import check_cancelled, record_written
 from memory_mesh.core.errors import Conflict, ContentAltered, InvalidInput, MemoryDisabled, NotFound, StoreBusy, shown
 from memory_mesh.core.intake import Limits
+from memory_mesh.core.lazy import LazyModule
 from memory_mesh.core.learning import Accounts
 from memory_mesh.core.model import (
     BY_NAME,
@@ -33,13 +34,15 @@ from memory_mesh.core.model import (
     visible_to,
 )
 from memory_mesh.core.options import Options
-from memory_mesh.core.pending import SearchLog, UsageCounter
+from memory_mesh.core.pending import Couriers, SearchLog, UsageCounter
 from memory_mesh.core.ports import (
     NO_FILE,
     Applied,
     ChatModel,
     Clock,
     Embedder,
+    Hook,
+    HookFiles,
     IdSource,
     Index,
     OpenAnchor,
@@ -50,6 +53,7 @@ from memory_mesh.core.ports import (
     StoreFile,
     no_anchor,
     no_folder,
+    no_hook_files,
     no_step,
 )
 from memory_mesh.core.search import SearchCache
@@ -57,6 +61,9 @@ from memory_mesh.core.text import shown_url
 
 if TYPE_CHECKING:
     from memory_mesh.core.intake.gate import Layer0
+    from memory_mesh.flows import hooks
+else:
+    hooks = LazyModule("memory_mesh.flows.hooks")  # most meshes have none
 
 # With eight processes on one audit chain, a write loses a few races. A hundred lost races are a fault.
 _MAX_ATTEMPTS = 100
@@ -64,6 +71,7 @@ _PAGE = 500
 _MAX_READS = 100  # values kept from one write to the next
 
 Answer = TypeVar("Answer")
+Keep = Callable[["Plan[Any]", Applied], None]  # called with what was written
 _log = logging.getLogger("memory_mesh")
 
 
@@ -78,6 +86,7 @@ class State:
     ledger: Accounts | None = None  # None: no paid model
     down: set[str] = field(default_factory=set)  # what was logged since the embedder failed
     skills_read: set[str | None] = field(default_factory=set)  # the users whose `skill_directories` were read
+    couriers: Couriers = field(default_factory=Couriers)
     warned: Event = field(default_factory=Event)  # set after the one warning about vectors of another model
     warned_altered: Event = field(default_factory=Event)  # set after the one warning about contents that are not as sealed
 
@@ -111,6 +120,8 @@ class Context:
     open_folder: OpenFolder = no_folder
     signing: SigningKeys | None = None  # None: the heads of audit chains are not signed
     open_anchor: OpenAnchor = no_anchor
+    hooks: Sequence[Hook] = ()
+    open_hook_files: Callable[[], HookFiles] = no_hook_files
     reader: Reader
     options: Options = field(default_factory=Options)
     state: State = field(default_factory=State)
@@ -161,7 +172,9 @@ class Plan(Generic[Answer]):
 def commit(context: Context, decide: Callable[[], Plan[Answer]]) -> Answer:
     """Decide and write once. If the store changed in between, decide again. Return the answer of the plan."""
     context.check_enabled()
-    keep = partial(_keep_reads, context.state)
+    keep: Keep = partial(_keep_reads, context.state)
+    if context.hooks:
+        decide, keep = hooks.with_events(context, decide, keep)
     return write_plan(context.store, decide, pause=context.pause, step=context.step, keep=keep)[0]
 
 
@@ -203,7 +216,7 @@ def _head(row: Row) -> Head:
 
 def write_plan(
     store: Store, decide: Callable[[], Plan[Answer]], *, pause: Callable[[int], None], step: Step = no_step,
-    keep: Callable[[Plan[Answer], Applied], None] = lambda plan, applied: None,
+    keep: "Keep" = lambda plan, applied: None,
 ) -> tuple[Answer, bool]:  # fmt: skip
     """Write the plan that `decide` returns. After a `Conflict`, pause and decide again; raise `StoreBusy` after the last try.
 

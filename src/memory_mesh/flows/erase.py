@@ -16,6 +16,7 @@ from functools import partial
 from memory_mesh.core import audit, learning
 from memory_mesh.core.audit import Entry, blocks
 from memory_mesh.core.errors import InvalidInput, shown
+from memory_mesh.core.hooks import DELETE, events_of
 from memory_mesh.core.intake import Kept, keep_without
 from memory_mesh.core.learning import Statement
 from memory_mesh.core.model import (
@@ -36,6 +37,7 @@ from memory_mesh.core.model import (
     partitions,
 )
 from memory_mesh.core.search import tokens
+from memory_mesh.flows import hooks
 from memory_mesh.flows.chains import audit_rows, needed_entries, new_entry, own_chain
 from memory_mesh.flows.context import Context, Plan, check_texts, write_plan
 from memory_mesh.flows.revisions import retain_entry, revise
@@ -118,16 +120,21 @@ def _erase(
     """Erase memories, or with a scope what its agent or session stored of them; a scope includes all agents of the user."""
     context.check_enabled()
     partitions: set[str] = set()
+    forgotten: set[str] = set()
 
     def decide() -> Plan[Erasure]:
         plan = _plan_erasure(context, memory_ids, scope, only)
+        forgotten.update(one.memory_id for one in events_of(plan.puts, plan.deletes) if one.event == DELETE)
         partitions.update(plan.seen)
         # Before the rows are deleted, so that a crash leaves no derived files; and again after, for files written meanwhile.
         context.index.forget(plan.seen)
         return plan
 
-    proof, bytes_freed = write_plan(context.store, decide, pause=context.pause, step=context.step)
+    told, keep = hooks.with_events(context, decide)
+    proof, bytes_freed = write_plan(context.store, told, pause=context.pause, step=context.step, keep=keep)
     context.index.forget(partitions)
+    if forgotten:
+        hooks.forget(context, forgotten)
     context.state.cache.clear()
     return replace(proof, bytes_freed=bytes_freed)
 

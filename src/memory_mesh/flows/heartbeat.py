@@ -17,7 +17,7 @@ from memory_mesh.core.errors import InvalidInput, MemoryMeshError, StoreBusy, St
 from memory_mesh.core.learning import MAX_STORED_RUNS, Heartbeat, JobRun, JobState, Outcome
 from memory_mesh.core.model import Compare, Head, Kind, Meta, equals, iso, millis
 from memory_mesh.core.ports import no_progress
-from memory_mesh.flows import audit, consolidate, decay, embed, lessons, signing
+from memory_mesh.flows import audit, consolidate, decay, embed, hooks, lessons, signing
 from memory_mesh.flows.anchor import anchor_if_moved
 from memory_mesh.flows.chains import blocks as chain_blocks
 from memory_mesh.flows.chains import head_of
@@ -99,6 +99,13 @@ def _consolidate(context: Context) -> str:
     return ", ".join(f"{len(getattr(done, phase))} {phase}" for phase in consolidate.PHASES)
 
 
+def _deliver(context: Context) -> str:
+    """Deliver what waits for hooks, but not before its time."""
+    for hook in context.hooks:
+        hooks.deliver(context, hook, wait_seconds=hooks.RETRY_SECONDS)
+    return f"{sum(one.waiting for one in hooks.status(context))} events wait"
+
+
 def _apply_retention(context: Context) -> str:
     archived = lessons.archive_old(context)
     pruned = audit.prune(context, older_than_days=context.options.recall_retention_days)
@@ -120,6 +127,7 @@ def _compact(context: Context) -> str:
 JOBS = (
     Job("guard", 0, 0, guard),
     Job("anchor", 1, _HOUR, anchor_if_moved, lambda context: context.options.audit_anchor is not None, listed=False),
+    Job("hooks", 1, 0, _deliver, lambda context: bool(context.hooks), listed=False),
     Job("distillation", 1, 8 * _HOUR, _distill, lambda context: context.options.enable_wisdom_distillation),
     Job("decay", 2, 24 * _HOUR, _decay),
     Job("consolidation", 3, 24 * _HOUR, _consolidate, lambda context: context.options.decay_enabled, listed=False),

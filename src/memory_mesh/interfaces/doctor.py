@@ -28,6 +28,7 @@ from memory_mesh.stores import is_store_file, open_store, store_file
 from memory_mesh.stores.files import KEY_FILE, read_key
 from memory_mesh.stores.sqlite import VERSION, SqliteStore, derived_faults
 from memory_mesh.wiring.build import check_models, context_over, make_chat, model_paths, signing_keys
+from memory_mesh.wiring.hooks import hook_files
 
 _MIN_SQLITE = (3, 38)  # has JSON built in
 _MAX_NAMED = 5  # files in one line
@@ -110,7 +111,7 @@ def _store_checks(settings: Settings) -> Iterator[Check]:
         yield _try("audit", partial(_chains, store, signing))
         yield _try("signatures", partial(_audit_key, store, signing))
         yield _try("bytes", partial(_bytes, store))
-        yield _try("pending", partial(_pending, store))
+        yield _try("pending", partial(_pending, store, settings))
 
 
 # --- settings and models ---
@@ -176,7 +177,9 @@ def _private_paths(settings: Settings) -> Iterator[Path]:
     except MemoryMeshError:  # another check names it
         file = None
     found = [settings.home, settings.audit_key_file]
-    found += [file.with_name(file.name + suffix) for suffix in ("", "-wal", "-shm", "-journal", "-index")] if file else []
+    found += (
+        [file.with_name(file.name + suffix) for suffix in ("", "-wal", "-shm", "-journal", "-index", "-hooks")] if file else []
+    )
     for path in found:
         if path.exists() or path.is_symlink():
             yield path.absolute()
@@ -247,10 +250,13 @@ def _bytes(store: Store) -> Check:
     return _check("bytes", not left, detail, "run memory-mesh compact")
 
 
-def _pending(store: Store) -> Check:
-    counts = {status: store.count(Kind.MEMORY, equals("status", status)) for status in (Status.QUARANTINED, Status.DISPUTED)}
-    waiting = ", ".join(f"{count} {status}" for status, count in counts.items() if count)
-    return Check("pending", ok=True, detail=waiting or "nothing waits for a decision")
+def _pending(store: Store, settings: Settings) -> Check:
+    statuses = (Status.QUARANTINED, Status.DISPUTED)
+    counts = {str(status): store.count(Kind.MEMORY, equals("status", status)) for status in statuses}
+    letters = len(hook_files(settings, store).dead_letters())
+    counts |= {"events of hooks": store.count(Kind.EVENT), "dead letters of hooks": letters}
+    waiting = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
+    return _check("pending", not letters, waiting or "nothing waits for a decision", "run memory-mesh hooks retry")
 
 
 # --- results ---

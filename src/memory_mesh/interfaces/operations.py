@@ -18,6 +18,7 @@ EVERYWHERE = frozenset(Interface)
 # Commands that only group other commands.
 GROUPS = {
     "audit": "Verify, show and export the audit chains.",
+    "hooks": "Show what waits for the hooks of writethrough, and deliver it.",
     "config": "Show the settings in force, and trust the file of a project.",
     "model": "Fetch the local model, and check every model in use.",
 }
@@ -123,7 +124,9 @@ _APPLY = Parameter(
 _JOBS = (
     Parameter(
         "jobs", "run this job only; may be repeated", flag="--job", metavar="NAME", repeated=True,
-        choices=_words("guard", "anchor", "distillation", "decay", "consolidation", "retention", "reembedding", "compaction"),
+        choices=_words(
+            "guard", "anchor", "hooks", "distillation", "decay", "consolidation", "retention", "reembedding", "compaction"
+        ),
     ),
     Parameter("force", "run also what is not due", kind=Kind.SWITCH, default=False),
 )  # fmt: skip
@@ -597,6 +600,16 @@ OPERATIONS = (
     Operation(
         name="unarchive", method="graph.unarchive", view="unarchived", heading=CHANGE, effect=Effect.WRITE,
         summary="Make an archived memory active again.", parameters=(_MEMORY,), examples=(f"unarchive {_SAMPLE}",),
+    ),
+    Operation(
+        name="hooks status", method="hooks_status", view="hooks", heading=MAINTAIN,
+        summary="Show the hooks on the store: how many events wait for each, and how many could not be delivered.",
+        examples=("hooks status", "hooks status --json"),
+    ),
+    Operation(
+        name="hooks retry", method="retry_hooks", view="hooks", heading=MAINTAIN, effect=Effect.WRITE,
+        summary="Deliver what waits for the configured hooks now, dead letters too. Exits with 1 when something still waits.",
+        examples=("hooks retry",),
     ),
     Operation(
         name="reembed", method="reembed", view="reembedded", heading=MAINTAIN, effect=Effect.WRITE, progress="bar",

@@ -1,13 +1,15 @@
-"""Views of upkeep: what decay and compression did."""
+"""Views of upkeep: what decay, compression and hooks did."""
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from memory_mesh.core.model import MemoryRecord
-from memory_mesh.interfaces.render import NAME, Answer, counted, one_line, preview
+from memory_mesh.interfaces.render import NAME, Answer, aligned, counted, one_line, preview
 from memory_mesh.interfaces.values import Call
 
 if TYPE_CHECKING:  # every command loads the views, and few need upkeep
+    from memory_mesh.core.hooks import HookStatus
     from memory_mesh.core.upkeep import Compressed, Consolidated, Decayed
 
 _MAX_IDS = 20
@@ -51,3 +53,26 @@ def consolidated(done: "Consolidated", call: Call) -> Answer:
 
 def unarchived(memory: MemoryRecord, call: Call) -> Answer:
     return Answer(text=f"{NAME} Record {memory.id} is {memory.status}", data=asdict(memory))
+
+
+def hooks(found: "Sequence[HookStatus]", call: Call) -> Answer:
+    """Render what waits for each hook. The exit code of a retry is 1 if something still waits for a hook of these settings."""
+    waiting, dead = sum(one.waiting for one in found), sum(one.dead_letters for one in found)
+    summary = f"{NAME} {counted(len(found), 'hook')}, {counted(waiting, 'event')} waiting, {counted(dead, 'dead letter')}"
+    rows = [(one_line(one.name), f"{one.waiting} waiting", f"{one.dead_letters} dead", _hook_note(one)) for one in found]
+    left = any(one.waiting or one.dead_letters for one in found if one.configured)
+    return Answer(
+        text=f"{summary}\n{aligned(rows)}" if rows else f"{summary}; the option writethrough names some",
+        data={"count": len(found), "hooks": [asdict(one) for one in found]},
+        rows="hooks",
+        code=1 if left and call.operation.name == "hooks retry" else 0,
+    )
+
+
+def _hook_note(hook: "HookStatus") -> str:
+    if not hook.configured:
+        return "of another program"
+    if not hook.failures:
+        return "ok"
+    after = f", next attempt {hook.next_attempt}" if hook.waiting and hook.next_attempt else ""
+    return one_line(f"failed {counted(hook.failures, 'time')}{after}: {hook.error}")

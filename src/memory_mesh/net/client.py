@@ -96,6 +96,14 @@ class HttpClient:
 
     def post(self, path: str, body: Mapping[str, Json]) -> Mapping[str, Json]:
         """Post a JSON object to a path below the base URL, and return the JSON object of the response."""
+        response = self._post(path, body)
+        return _parse_object(response.body, self.address)
+
+    def send(self, body: Mapping[str, Json]) -> None:
+        """Post a JSON object to the base URL. Any response with a status of 200 to 299 will do."""
+        self._post("", body)
+
+    def _post(self, path: str, body: Mapping[str, Json]) -> "_Response":
         target = f"{self._target.path}{parse_path('/' + path.lstrip('/'))}" or "/"
         content = json.dumps(dict(body), allow_nan=False).encode("ascii")
         deadline = self._system.now() + self._timeout
@@ -112,13 +120,13 @@ class HttpClient:
         if pool is not None:
             pool.close()
 
-    def _post_with_retries(self, path: str, content: bytes, deadline: float) -> Mapping[str, Json]:
+    def _post_with_retries(self, path: str, content: bytes, deadline: float) -> "_Response":
         for attempt in range(self._attempts):
             check_cancelled()
             if (seconds := self._limiter.reserve(deadline)) > 0:
                 self._system.pause(seconds)
             try:
-                return _parse_response(self._send(path, content, deadline), self.address, self._hide, self._system.clock())
+                return _check_response(self._send(path, content, deadline), self.address, self._hide, self._system.clock())
             except _Retryable as retryable:
                 failure = retryable
             # Exponential backoff with full jitter, but never earlier than the server allows.
@@ -278,10 +286,10 @@ def _read_response(status: int, headers: Iterable[tuple[bytes, bytes]], chunks: 
     return _Response(status, named, bytes(body))
 
 
-def _parse_response(response: _Response, address: str, hide: Hide, clock: float) -> dict[str, Json]:
-    """Return the JSON object of a successful response; raise `_Retryable` or the final error for any other."""
+def _check_response(response: _Response, address: str, hide: Hide, clock: float) -> _Response:
+    """Return a successful response; raise `_Retryable` or the final error for any other."""
     if 200 <= response.status < 300:
-        return _parse_object(response.body, address)
+        return response
     if 300 <= response.status < 400:
         raise _redirect_error(response, address, hide)
     content = _without_secrets(_json_or_text(response.body), hide)

@@ -6,13 +6,17 @@ A folder is read in a stable order. Hidden files, and links that lead out of the
 import os
 import re
 import secrets
-from collections.abc import Collection, Iterator
+import sys
+import time
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from errno import EEXIST, ENOTDIR
 from glob import escape
+from itertools import chain, repeat
 from pathlib import Path
 from stat import S_ISREG
 
+from memory_mesh.core.cancel import wait
 from memory_mesh.core.errors import InvalidInput, SettingsError, shown
 from memory_mesh.core.intake import Selection
 from memory_mesh.core.ports import Listed
@@ -25,6 +29,7 @@ _OUT = "it leads out of the folder"
 KEY_FILE = "pseudonym.key"
 _KEY_BYTES = 32
 _PART_DIGITS = 16
+_PAUSES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05)  # seconds between attempts to lock; the last one repeats
 _READ_AT_ONCE = 8 * 1024 * 1024
 
 
@@ -93,6 +98,59 @@ def sync(path: Path) -> None:
         os.fsync(opened)
     finally:
         os.close(opened)
+
+
+@contextmanager
+def lock_file(path: Path, *, seconds: float) -> Iterator[bool]:
+    """Hold the lock of a file, which is created; yield False if others have it for so long. It ends with the process.
+
+    Raises `OSError`.
+    """
+    opened, until = os.open(path, os.O_RDWR | os.O_CREAT, 0o600), time.monotonic() + seconds
+    try:
+        is_locked = _try_lock(opened)
+        for pause in chain(_PAUSES, repeat(_PAUSES[-1])):
+            if is_locked or time.monotonic() >= until:
+                break
+            wait(pause)
+            is_locked = _try_lock(opened)
+        try:
+            yield is_locked
+        finally:
+            if is_locked:
+                _unlock(opened)
+    finally:
+        os.close(opened)
+
+
+_try_lock: Callable[[int], bool]
+_unlock: Callable[[int], None]
+if sys.platform == "win32":
+    import msvcrt
+
+    def _try_lock(opened: int) -> bool:
+        try:
+            msvcrt.locking(opened, msvcrt.LK_NBLCK, 1)
+        except OSError:
+            return False
+        return True
+
+    def _unlock(opened: int) -> None:
+        os.lseek(opened, 0, os.SEEK_SET)
+        msvcrt.locking(opened, msvcrt.LK_UNLCK, 1)
+else:
+    import fcntl
+
+    def _try_lock(opened: int) -> bool:
+        try:
+            fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
+    def _unlock(opened: int) -> None:
+        # Also for the child of a fork that inherited the descriptor.
+        fcntl.flock(opened, fcntl.LOCK_UN)
 
 
 def find_bytes(descriptor: int, samples: Collection[bytes]) -> set[bytes]:

@@ -2,7 +2,7 @@
 
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from threading import Lock
@@ -21,6 +21,8 @@ from memory_mesh.core.ports import (
     ChatModel,
     Clock,
     Embedder,
+    Hook,
+    HookFiles,
     IdSource,
     Index,
     Meter,
@@ -78,6 +80,7 @@ def build_context(
     clock: Clock,
     ids: IdSource,
     step: Step,
+    hooks: Sequence[Hook],
 ) -> Context:
     """Connect everything that flows need to an open store. `embedder` and `chat` are objects that the caller made, or None."""
     options = settings.options
@@ -101,6 +104,8 @@ def build_context(
         open_folder=DiskFolder,
         signing=signing_keys(settings, store),
         open_anchor=partial(_open_anchor, settings, store),
+        hooks=hooks or _hooks(settings.options.writethrough, settings),
+        open_hook_files=cache(partial(_hook_files, settings, store)),
         reader=Reader(),  # each mesh sets its own
         options=options,
         state=State(ledger=embedding_ledger),
@@ -131,6 +136,31 @@ def _open_anchor(settings: Settings, store: Store, target: str) -> AnchorLog:
 
     own = (store_file(store.url), store.index_folder, settings.audit_key_file)
     return AnchorFile(target, store_files=[path for path in own if path])
+
+
+def is_texts(given: object) -> bool:
+    """Return whether hooks are given as settings name them: by folders and URLs, or not at all."""
+    return given is None or isinstance(given, str) or (isinstance(given, list) and all(isinstance(one, str) for one in given))
+
+
+def checked_hooks(given: object, settings: Settings) -> tuple[Hook, ...]:
+    """Return the hooks that a caller made. Raise `SettingsError` if one of them, or of the settings, cannot be used."""
+    _hooks(settings.options.writethrough, settings)
+    return _hooks(given, settings)
+
+
+def _hooks(given: object, settings: Settings) -> tuple[Hook, ...]:
+    if not given:
+        return ()
+    from memory_mesh.wiring.hooks import make_hooks
+
+    return make_hooks(given, settings)
+
+
+def _hook_files(settings: Settings, store: Store) -> HookFiles:
+    from memory_mesh.wiring.hooks import hook_files  # only hooks and erasures need it
+
+    return hook_files(settings, store)
 
 
 def make_embedder(settings: Settings, *, meter: Meter | None = None) -> Embedder | None:

@@ -14,7 +14,7 @@ from memory_mesh.faces.mesh import Mesh
 from memory_mesh.settings import load
 from memory_mesh.stores import path_url
 from memory_mesh.wiring.aio import AsyncProxy
-from memory_mesh.wiring.build import as_embedder, as_store, check_objects, check_options
+from memory_mesh.wiring.build import as_embedder, as_store, check_objects, check_options, checked_hooks, is_texts
 from memory_mesh.wiring.shared import Objects, Source
 
 if TYPE_CHECKING:
@@ -54,6 +54,8 @@ class MemoryMesh(Mesh):
         if {"store", "db_dir"} <= {*given, *objects}:
             raise SettingsError("both store and db_dir are given", expected="one of them")
         check_objects(chat=chat, clock=clock, ids=ids, step=step)
+        listed = given.get("writethrough")
+        hooks = None if is_texts(listed) else given.pop("writethrough")
         settings = load(given)
         check_options(settings.options)
         made = Objects(
@@ -63,6 +65,7 @@ class MemoryMesh(Mesh):
             clock=clock,
             ids=ids,
             step=step,
+            hooks=checked_hooks(hooks, settings),
         )
         super().__init__(Source(settings, made), {name: getattr(settings.options, name) for name in SCOPE_NAMES})
 

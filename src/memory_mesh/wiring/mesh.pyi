@@ -6,6 +6,7 @@ from types import TracebackType
 from typing import Self, overload
 
 from memory_mesh.core.audit import Anchored, Rekeyed, Verdict
+from memory_mesh.core.hooks import HookStatus
 from memory_mesh.core.intake import Item, Message, Metadata
 from memory_mesh.core.learning import (
     PRUNED_BELOW,
@@ -43,7 +44,7 @@ from memory_mesh.core.model import (
     Sighting,
     Status,
 )
-from memory_mesh.core.ports import ChatModel, Embedder, IdSource, Progress, Step, Store
+from memory_mesh.core.ports import ChatModel, Embedder, Hooks, IdSource, Progress, Step, Store
 from memory_mesh.core.search import CacheStats, Explanation
 from memory_mesh.faces.mesh import MemoryStats, Mesh
 from memory_mesh.wiring.graph import AsyncMemoryGraph
@@ -124,6 +125,8 @@ class MemoryMesh(Mesh):
         skill_directories: str | list[str] | None = None,
         enable_heritage_tracking: bool | None = None,
         max_heritage_depth: int | None = None,
+        writethrough: Hooks | None = None,
+        writethrough_allow_local: bool | None = None,
         notes_dir: str | None = None,
         traces_dir: str | None = None,
         host_seconds: float | None = None,
@@ -202,6 +205,8 @@ class AsyncMemoryMesh:
         skill_directories: str | list[str] | None = None,
         enable_heritage_tracking: bool | None = None,
         max_heritage_depth: int | None = None,
+        writethrough: Hooks | None = None,
+        writethrough_allow_local: bool | None = None,
         notes_dir: str | None = None,
         traces_dir: str | None = None,
         host_seconds: float | None = None,
@@ -559,6 +564,13 @@ class AsyncMemoryMesh:
         """
     async def heartbeat_log(self, *, limit: int = 20) -> list[JobRun]:
         """Return the latest runs of the scheduled jobs, newest first."""
+    async def hooks_status(self) -> list[HookStatus]:
+        """Return the hooks of `writethrough`, and those of other programs on this store: what waits for each, and what failed."""
+    async def retry_hooks(self) -> list[HookStatus]:
+        """Queue the dead letters of this mesh's hooks again, deliver what waits now, and return the status of all hooks.
+
+        The first failure ends the attempt: what is left waits for the next one.
+        """
     async def distill(self) -> Distilled:
         """Distill lessons from the failures of the last day now, and return what was distilled and skipped."""
     async def ingest_skill(

@@ -19,14 +19,14 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from threading import RLock
 from time import time_ns
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 from weakref import WeakSet, WeakValueDictionary
 
 from memory_mesh.core.errors import InvalidInput, SettingsError, StoreError
-from memory_mesh.core.lazy import lazy_property
+from memory_mesh.core.lazy import LazyModule, lazy_property
 from memory_mesh.core.model import GivenClock, Ids, as_clock
 from memory_mesh.core.options import EMBEDDING_NAMES, NAMES, SCOPE_NAMES, Options
-from memory_mesh.core.ports import ChatModel, Embedder, IdSource, Step, Store, no_step
+from memory_mesh.core.ports import ChatModel, Embedder, Hook, IdSource, Step, Store, no_step
 from memory_mesh.core.text import shown_url
 from memory_mesh.flows import usage
 from memory_mesh.flows.context import Context, State
@@ -36,6 +36,11 @@ from memory_mesh.settings import Settings
 from memory_mesh.stores import normal_url, store_file
 from memory_mesh.stores.registry import is_read_only
 from memory_mesh.wiring.build import build_context, file_of, open_configured
+
+if TYPE_CHECKING:
+    from memory_mesh.flows import hooks
+else:
+    hooks = LazyModule("memory_mesh.flows.hooks")  # most meshes have none
 
 # Options of the store and its index. Meshes on one file must agree on them and on the embedder.
 _STORE_NAMES = ("busy_seconds", "stemmer_language")
@@ -90,6 +95,7 @@ class Objects:
     clock: GivenClock | None = None
     ids: IdSource | None = None
     step: Step = no_step
+    hooks: tuple[Hook, ...] = ()
 
 
 class Source:
@@ -141,7 +147,7 @@ class Source:
     def _key(self) -> Hashable:
         """What is equal for meshes that share a context: all options but the scope, and the objects of the caller."""
         options = [getattr(self.settings.options, name) for name in NAMES]
-        given = (self.objects.embedder, self.objects.chat, self.objects.clock, self.objects.ids)
+        given = (self.objects.embedder, self.objects.chat, self.objects.clock, self.objects.ids, *self.objects.hooks)
         folders = (self.settings.home, self.settings.caches, self.settings.cwd)
         return json.dumps(options, sort_keys=True, default=repr), *folders, *map(id, given)
 
@@ -233,18 +239,24 @@ class SharedContext(Shared[Context]):
                 clock=as_clock(objects.clock, time_ns),
                 ids=Ids() if objects.ids is None else objects.ids,
                 step=objects.step,
+                hooks=objects.hooks,
             )
         except BaseException:
             self._store.release(self)
             raise
         if self._key is not None:
             _opened.add(self)
-        return replace(context, state=context.state.with_queues(self._queues))
+        context = replace(context, state=context.state.with_queues(self._queues))
+        if context.hooks:
+            hooks.resume(context)
+        return context
 
     def _close(self, value: Context) -> None:
         _opened.discard(self)
         try:
             usage.close(value)
+            if value.hooks:
+                hooks.close(value)
         finally:
             self._store.release(self)
 
@@ -300,6 +312,8 @@ def _flush_all() -> None:
         with suppress(StoreError):
             if value is not None and not value.file.was_replaced():
                 usage.close(value)
+                if value.hooks:
+                    hooks.close(value)
 
 
 def _reset_after_fork() -> None:

@@ -4,8 +4,8 @@
 # fmt: off
 from memory_mesh.core.model.history import AnyMemory, change_id, creation, revise, rewound, since_visible, visible_from
 from memory_mesh.core.model.records import (
-    MIN_IMPORTANCE, UNKNOWN_IMPORTANCE, Block, Change, ClaimConflict, Head, Link, Memory, MemoryRecord, Meta, Passage, Receipt,
-    SearchResult, Sighting, Skill, Status, Usage,
+    MIN_IMPORTANCE, UNKNOWN_IMPORTANCE, Block, Change, ClaimConflict, Head, Link, Memory, MemoryRecord, Meta, Passage,
+    QueuedEvent, Receipt, SearchResult, Sighting, Skill, Status, Usage,
 )
 from memory_mesh.core.model.results import (
     BackedUp, Checked, DamagedRow, EndedSession, Erasure, ErasureCheck, Extraction, Failed, FailedLine, Forgotten, Gone,
@@ -30,9 +30,9 @@ __all__ = [
     "Checked", "ClaimConflict", "Column", "Compare", "DamagedRow", "EndedSession", "Erasure", "ErasureCheck", "Extraction",
     "Failed", "FailedLine", "Filter", "Forgotten", "GivenClock", "GivenTime", "Gone", "Head", "HealthStatus", "Hit", "Ids",
     "Imported", "In", "Ingested", "IsNull", "Json", "Key", "Kind", "Like", "Link", "Memory", "MemoryRecord", "MemoryType", "Meta",
-    "Migration", "Not", "Op", "Or", "Passage", "Reach", "Reader", "Receipt", "Reembedded", "Row", "Scalar", "Sealed",
-    "SearchResult", "Sighting", "Skill", "Status", "Type", "Usage", "Used", "Value", "Vector", "Where", "all_of", "as_clock",
-    "batches", "change_id", "checked", "creation", "equals", "fault", "fields_of", "in_project", "is_list", "iso", "like",
-    "may_erase", "millis", "not_expired", "parse_time", "partition", "partition_for", "partitions", "reach_of", "revise",
+    "Migration", "Not", "Op", "Or", "Passage", "QueuedEvent", "Reach", "Reader", "Receipt", "Reembedded", "Row", "Scalar",
+    "Sealed", "SearchResult", "Sighting", "Skill", "Status", "Type", "Usage", "Used", "Value", "Vector", "Where", "all_of",
+    "as_clock", "batches", "change_id", "checked", "creation", "equals", "fault", "fields_of", "in_project", "is_list", "iso",
+    "like", "may_erase", "millis", "not_expired", "parse_time", "partition", "partition_for", "partitions", "reach_of", "revise",
     "rewound", "since_visible", "time_of_id", "visible", "visible_from", "visible_to",
 ]

@@ -398,6 +398,18 @@ class ClaimConflict(_AboutMemory):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class QueuedEvent(_AboutMemory):
+    """A change of a memory (`action`) that waits for its delivery to a hook, with the memory as it was then (`detail`)."""
+
+    kind = Kind.EVENT
+
+    hook: str
+    action: str
+    detail: dict[str, Value] = field(default_factory=dict)
+    revision: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt(_AboutMemory):
     """A used idempotency key (`id`), with its request and the memory that it stored. Erasing the memory clears the request."""
 
@@ -518,6 +530,6 @@ def _unreadable(row: Row, error: Exception) -> StoreCorrupt:
 
 def _values(row: Row) -> dict[str, Any]:
     base = {"id": row.id, "created_at": row.created_at, "revision": row.revision}
-    if row.kind not in (Kind.RECEIPT, Kind.USAGE, Kind.SIGHTING, Kind.LINK, Kind.CONFLICT):
+    if row.kind not in (Kind.RECEIPT, Kind.USAGE, Kind.SIGHTING, Kind.LINK, Kind.CONFLICT, Kind.EVENT):
         base["number"] = row.number
     return {**base, **row.fields}

@@ -38,6 +38,7 @@ class Kind(StrEnum):
     USAGE = "usage"  # how often a memory was found; `ref` is the memory
     SIGHTING = "sighting"  # an agent and session that stored the text of a memory; `ref` is the memory
     CONFLICT = "conflict"  # the claims of the memories `ref`, the newer one, and `target` exclude each other
+    EVENT = "event"  # a change of the memory `ref` that a hook was not told about yet
 
 
 # Kinds that affect search results. Writing one raises the version of its partition; bookkeeping does not.
@@ -120,9 +121,11 @@ COLUMNS: tuple[Column, ...] = (
     *_columns(Kind.LINK, Kind.CONFLICT, target=TEXT),
     *_columns(Kind.LINK, link_type=TEXT, similarity=REAL),
     # history
-    *_columns(Kind.CHANGE, action=TEXT, before=JSON),
+    *_columns(Kind.CHANGE, Kind.EVENT, action=TEXT),
+    *_columns(Kind.CHANGE, before=JSON),
     *_columns(Kind.CHANGE, Kind.CONFLICT, why=TEXT),
-    *_columns(Kind.CHANGE, Kind.META, Kind.CONFLICT, detail=JSON),
+    *_columns(Kind.CHANGE, Kind.META, Kind.CONFLICT, Kind.EVENT, detail=JSON),
+    *_columns(Kind.EVENT, hook=TEXT),
     # the audit chain
     *_columns(Kind.BLOCK, Kind.HEAD, chain=TEXT),
     *_columns(Kind.BLOCK, operation_type=TEXT, yamo_text=TEXT),

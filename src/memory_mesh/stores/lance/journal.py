@@ -8,30 +8,25 @@ and its journal sees whole changes only, whatever a writer does meanwhile or lef
 import json
 import os
 import secrets
-import sys
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
-from itertools import chain, repeat
 from pathlib import Path
 from struct import Struct
 from typing import Any
 from zlib import crc32
 
-from memory_mesh.core.cancel import wait
 from memory_mesh.core.errors import StoreBusy, StoreCorrupt, StoreTooNew
 from memory_mesh.core.model import Key, Row
 from memory_mesh.stores.base import BEGINNING, KEPT_MOVES, decode_key, decode_row, encode_json, encode_row, mark_of
-from memory_mesh.stores.files import sync
+from memory_mesh.stores.files import lock_file, sync
 
 FORMAT = 1
 OWN = "memory_mesh"  # the folder of these files, beside the folders of the tables
 STATE, LOCK, FLUSHING = "state.json", "lock", "flushing.json"
 
 _HEADER = Struct("<II")  # length and checksum of a record
-_PAUSES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05)  # seconds between attempts to lock; the last one repeats
 _MIN_TRIMMED = 4 * 1024 * 1024  # bytes of the log of moves
 
 
@@ -260,52 +255,10 @@ def _latest(moves: Sequence[Moves]) -> list[Moves]:
 @contextmanager
 def locked(own: Path, *, busy_seconds: float) -> Iterator[None]:
     """Hold the lock that every writer of any process takes. Raises `StoreBusy` if it is not free in time."""
-    opened, until = os.open(own / LOCK, os.O_RDWR | os.O_CREAT, 0o600), time.monotonic() + busy_seconds
-    try:
-        for pause in chain(_PAUSES, repeat(_PAUSES[-1])):
-            if _try_lock(opened):
-                break
-            if time.monotonic() >= until:
-                raise StoreBusy(
-                    f"{own.parent} is locked by another process", remedy="try again, or stop the process that holds it"
-                )
-            wait(pause)
-        try:
-            yield
-        finally:
-            _unlock(opened)
-    finally:
-        os.close(opened)
-
-
-_try_lock: Callable[[int], bool]
-_unlock: Callable[[int], None]
-if sys.platform == "win32":
-    import msvcrt
-
-    def _try_lock(opened: int) -> bool:
-        try:
-            msvcrt.locking(opened, msvcrt.LK_NBLCK, 1)
-        except OSError:
-            return False
-        return True
-
-    def _unlock(opened: int) -> None:
-        os.lseek(opened, 0, os.SEEK_SET)
-        msvcrt.locking(opened, msvcrt.LK_UNLCK, 1)
-else:
-    import fcntl
-
-    def _try_lock(opened: int) -> bool:
-        try:
-            fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-        return True
-
-    def _unlock(opened: int) -> None:
-        # Also for the child of a fork that inherited the descriptor.
-        fcntl.flock(opened, fcntl.LOCK_UN)
+    with lock_file(own / LOCK, seconds=busy_seconds) as is_locked:
+        if not is_locked:
+            raise StoreBusy(f"{own.parent} is locked by another process", remedy="try again, or stop the process that holds it")
+        yield
 
 
 def new_nonce() -> str:

@@ -118,7 +118,8 @@ class SqliteStore:
                 self._step("store.put")
                 versions = moves.record_moves(connection, change.moved, seen)
                 replaced = any(row.replaces and row.kind is Kind.BLOCK for row in puts)
-                if deletes or replaced:
+                # Events of hooks come and go, and say what their memory says: an erasure of that frees their bytes too.
+                if replaced or any(key.kind is not Kind.EVENT for key in deletes):
                     tables.mark_unfreed(connection)
                 self._step("store.counted")
                 after = (connection, connection.total_changes, before[2])

@@ -1,0 +1,189 @@
+"""The files of hooks: Markdown files with one entry for each event, dead letters, and the locks that several processes share.
+
+An entry is a line, and further lines that begin with two spaces. So every entry of a memory can be found and removed again.
+"""
+
+import json
+import os
+import re
+import secrets
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from errno import EAGAIN
+from hashlib import sha256
+from pathlib import Path
+from urllib.parse import quote
+
+from memory_mesh.core.errors import SettingsError, shown
+from memory_mesh.core.hooks import DELETE, HookEvent
+from memory_mesh.core.model import Json
+from memory_mesh.core.ports import Hook
+from memory_mesh.stores.files import create_folder, lock_file, remove_parts, sync
+
+_LOCK = ".lock"
+_LETTERS = "dead-letters.jsonl"
+_BUSY_SECONDS = 10.0
+_DAYS = "[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9].md"
+_ENTRY = re.compile(r"- \d\d:\d\d:\d\d \*\*[a-z]+\*\* `([^`\n]*)`")
+_FLAGS = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+
+
+# --- Markdown ---
+
+
+class MarkdownFolder:
+    """Appends each event to the file of its day; implements `core.ports.Hook`. The caller has the lock of the folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = str(folder)
+        self.name = f"markdown {folder}"
+
+    def __repr__(self) -> str:
+        return f"markdown_writethrough({self.folder!r})"
+
+    def deliver(self, event: HookEvent) -> None:
+        if event.event == DELETE:
+            _remove_entries(Path(self.folder), {str(event.memory["id"])})
+        create_folder(Path(self.folder))
+        _append(Path(self.folder) / f"{event.at[:10]}.md", _entry(event).encode(), title=f"# {event.at[:10]}\n\n".encode())
+
+
+def markdown_writethrough(dir: str | os.PathLike[str]) -> MarkdownFolder:
+    """Return a hook that appends each event to a Markdown file in a folder, one for each UTC day: `2026-03-01.md`.
+
+    The folder is created by the first event. Erasing a memory removes its entries. Raises `SettingsError` for a folder that
+    cannot be written.
+    """
+    try:
+        folder = Path(os.path.abspath(Path(os.fspath(dir)).expanduser()))
+        existing = next(one for one in (folder, *folder.parents) if os.path.lexists(one))
+        fault = "" if existing.is_dir() else f"{existing} is not a folder"
+        if not fault and not os.access(existing, os.W_OK | os.X_OK):
+            fault = f"{existing} cannot be written"
+    except (TypeError, ValueError, OSError, RuntimeError) as error:  # ValueError: a NUL; RuntimeError: no home folder
+        fault = str(error)
+    if fault:
+        what = f"markdown_writethrough cannot use {shown(dir, max_length=200)}: {fault}"
+        raise SettingsError(what, expected="a folder that can be written, or a new one")
+    return MarkdownFolder(folder)
+
+
+def _entry(event: HookEvent) -> str:
+    memory = event.memory
+    head = f"- {event.at[11:19]} **{event.event}** `{_quoted(str(memory['id']))}`"
+    after = f" → `{_quoted(str(memory['superseded_by']))}`" if memory.get("superseded_by") else ""
+    first, *rest = str(memory.get("content", "")).splitlines() or [""]
+    who = f" ({_quoted(str(memory['agent_id']))})" if memory.get("agent_id") else ""
+    return "\n".join([f"{head}{after}{who} {first}".rstrip(), *(f"  {line}" for line in rest)]) + "\n"
+
+
+def _quoted(text: str) -> str:
+    """Return an id or a name; characters that could end its place in a line are escaped."""
+    return quote(text, safe=" :/@+")
+
+
+def _append(path: Path, data: bytes, *, title: bytes = b"") -> None:
+    """Append to a private file, durable when it returns. A line that a crash cut off is ended first."""
+    with open(os.open(path, _FLAGS, 0o600), "r+b", buffering=0) as file:
+        size = os.fstat(file.fileno()).st_size
+        if size:
+            file.seek(size - 1)
+            title = b"" if file.read(1) == b"\n" else b"\n"
+        file.write(title + data)
+        os.fsync(file.fileno())
+
+
+def _remove_entries(folder: Path, memory_ids: Collection[str]) -> None:
+    marks = {_quoted(id_) for id_ in memory_ids}
+    for path in sorted(folder.glob(_DAYS)):
+        text = path.read_bytes().decode(errors="surrogateescape")
+        kept, is_kept = list[str](), True
+        for line in re.findall(r"[^\n]*\n|[^\n]+", text):
+            found = _ENTRY.match(line)
+            # People may add lines of their own: only what belongs to an entry goes with it.
+            is_kept = found[1] not in marks if found else is_kept or not line.startswith("  ")
+            kept += [line] if is_kept else []
+        if len(left := "".join(kept)) != len(text):
+            _rewrite(path, left.encode(errors="surrogateescape"))
+
+
+def _rewrite(path: Path, data: bytes) -> None:
+    """Replace a file as a whole, durable when it returns."""
+    remove_parts(path)
+    part = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    try:
+        _append(part, data)
+        os.replace(part, path)
+    finally:
+        part.unlink(missing_ok=True)
+    sync(path.parent)
+
+
+# --- dead letters and locks ---
+
+
+class DiskHookFiles:
+    """The dead letters and locks of a store's hooks, in a folder; implements `core.ports.HookFiles`."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder, self._letters = folder, folder / _LETTERS
+
+    @contextmanager
+    def turn(self, hook: Hook, *, seconds: float) -> Iterator[bool]:
+        name = _LOCK if hook.folder else f"{sha256(hook.name.encode()).hexdigest()[:16]}.lock"
+        folder = Path(hook.folder) if hook.folder else self._folder
+        try:
+            create_folder(folder)
+            lock = lock_file(folder / name, seconds=seconds)
+            is_ours = lock.__enter__()
+        except OSError:  # delivering fails in the same way, which is recorded
+            yield True
+            return
+        try:
+            yield is_ours
+        finally:
+            lock.__exit__(None, None, None)
+
+    def add_dead_letter(self, letter: Mapping[str, Json], is_waiting: Callable[[], bool]) -> None:
+        create_folder(self._folder)
+        with _locked(self._folder):
+            if is_waiting():
+                _append(self._letters, json.dumps(dict(letter)).encode("ascii") + b"\n")
+
+    def dead_letters(self) -> list[dict[str, Json]]:
+        try:
+            lines = self._letters.read_text(encoding="ascii", errors="replace").splitlines()
+        except FileNotFoundError:
+            return []
+        return [letter for line in lines if (letter := _letter(line))]
+
+    def keep_dead_letters(self, keep: Callable[[Mapping[str, Json]], bool]) -> None:
+        if not self._letters.exists():
+            return
+        with _locked(self._folder):
+            letters = self.dead_letters()
+            kept = [letter for letter in letters if keep(letter)]
+            if len(kept) < len(letters):
+                _rewrite(self._letters, b"".join(json.dumps(letter).encode("ascii") + b"\n" for letter in kept))
+
+    def forget(self, folder: str, memory_ids: Collection[str]) -> None:
+        if os.path.isdir(folder):
+            with _locked(Path(folder)):
+                _remove_entries(Path(folder), memory_ids)
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    with lock_file(folder / _LOCK, seconds=_BUSY_SECONDS) as is_locked:
+        if not is_locked:
+            raise BlockingIOError(EAGAIN, "another process has the lock")
+        yield
+
+
+def _letter(line: str) -> dict[str, Json] | None:
+    """Return the letter in a line; None for a line that a crash cut off, or that was edited."""
+    try:
+        value = json.loads(line)
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None
