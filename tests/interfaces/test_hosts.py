@@ -5,7 +5,6 @@ import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from threading import Event
 
 import pytest
 
@@ -142,29 +141,20 @@ def test_a_misspelt_event_does_not_block_the_host(cli: Cli) -> None:
     assert "did you mean user-prompt-submit?" in said.err
 
 
-def test_after_the_deadline_the_answer_is_empty_and_there_is_only_one(
-    home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    left = Event()
+def test_after_the_deadline_the_answer_is_empty_and_there_is_only_one(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     codes: list[int] = []
-
-    def leave(code: int) -> None:
-        codes.append(code)
-        left.set()
-
-    monkeypatch.setattr(deadline, "_begun", [])
-    monkeypatch.setattr(deadline, "SECONDS", 0.0)
-    late = deadline.begin(["claude-code", "stop"], leave)
-    assert left.wait(60)
+    late = deadline.Deadline("claude-code stop", 0)
+    late.watch(codes.append)
     assert late.answer('{"too": "late"}') is False
     assert (capsys.readouterr().out, codes) == ("{}\n", [0])
-    assert "claude-code stop: it took longer than 0 seconds" in (home / "host-fault.txt").read_text()
-    monkeypatch.setattr(deadline, "SECONDS", 1e9)
-    early = deadline.begin(["claude-code", "stop"], leave)
-    assert deadline.current("x") is early
-    assert deadline.begin(["claude-code", "stop", "--wait"], leave).seconds == 600
-    assert early.answer('{"in": "time"}') is True
-    left.clear()
-    early.seconds = -1e9  # the memory takes too long to close
-    assert left.wait(60)
-    assert capsys.readouterr().out == '{"in": "time"}\n'
+    fault = home / "host-fault.txt"
+    assert "claude-code stop: it took longer than 0 seconds" in fault.read_text()
+    fault.unlink()
+    slow_to_close = deadline.Deadline("claude-code stop", 0)
+    assert slow_to_close.answer('{"in": "time"}') is True
+    slow_to_close.watch(codes.append)
+    assert (capsys.readouterr().out, codes, fault.exists()) == ('{"in": "time"}\n', [0, 0], False)
+    ended = deadline.Deadline("claude-code stop", 1e6)
+    ended.end()
+    ended.watch(codes.append)
+    assert (capsys.readouterr().out, codes) == ("", [0, 0])

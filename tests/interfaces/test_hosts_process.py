@@ -39,6 +39,7 @@ def test_a_hook_that_takes_too_long_answers_empty_once(environ: dict[str, str], 
 
 def test_a_host_that_gives_no_input_gets_its_answer(environ: dict[str, str]) -> None:
     words = [COMMAND, "host", "claude-code", "session-start"]
+    del environ["MEMORY_MESH_HOST_SECONDS"]
     with subprocess.Popen(words, env=environ, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as waiting:
         assert waiting.stdout is not None
         assert waiting.stdout.read() == "{}\n"

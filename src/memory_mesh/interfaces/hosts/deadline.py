@@ -1,35 +1,39 @@
 """The time limit of a hook: its host must never wait for the memory.
 
-The installed command begins the deadline of its process before it loads anything else. A hook that is run within another process,
-as tests do, has none.
+The installed command begins the deadline of its process before it loads anything but the settings. A hook that is run within
+another process, as tests do, has none.
 """
 
 import os
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from math import inf
 from threading import Event, Lock, Thread
 from time import monotonic, process_time
 
 EMPTY = "{}"
-SECONDS = 0.7  # until the settings are read
-CAPTURE_SECONDS = 600.0  # of a process that captures, for which no host waits
-_POLL_SECONDS = 0.05
+_CAPTURE_SECONDS = 600.0  # of a process that captures, for which no host waits
 _begun: list["Deadline"] = []
 
 
-def begin(words: list[str], leave: Callable[[int], object] = os._exit) -> "Deadline":
+def begin(words: list[str]) -> None:
     """Begin the deadline of this process; `words` follow `memory-mesh host`. After it the process answers empty and ends."""
-    _begun.append(Deadline(" ".join(words[:2])))
-    if "--wait" in words:
-        _begun[-1].seconds = CAPTURE_SECONDS
-    Thread(target=_begun[-1].watch, args=[leave], daemon=True).start()
-    return _begun[-1]
+    from memory_mesh.core.errors import SettingsError
+    from memory_mesh.core.options import Options
+    from memory_mesh.settings import load
+
+    try:
+        seconds = load({}).options.host_seconds
+    except SettingsError:  # the hook reports it
+        seconds = Options().host_seconds
+    _begun.append(Deadline(" ".join(words[:2]), _CAPTURE_SECONDS if "--wait" in words else seconds))
+    Thread(target=_begun[-1].watch, args=[os._exit], daemon=True).start()
 
 
 def current(hook: str) -> "Deadline":
     """Return the deadline of this process, or one that never comes."""
-    return _begun[-1] if _begun else Deadline(hook)
+    return _begun[-1] if _begun else Deadline(hook, inf)
 
 
 class Deadline:
@@ -38,11 +42,10 @@ class Deadline:
     The time since the process began is estimated by its processor time.
     """
 
-    def __init__(self, hook: str) -> None:
-        self._hook = hook
-        self._started = monotonic() - process_time()
+    def __init__(self, hook: str, seconds: float) -> None:
+        self._hook, self._seconds = hook, seconds
+        self._at = monotonic() - process_time() + seconds
         self._lock, self._ended, self._answered = Lock(), Event(), False
-        self.seconds = SECONDS
 
     def answer(self, text: str) -> bool:
         """Write the answer and return True, unless one was written before."""
@@ -59,12 +62,11 @@ class Deadline:
         self._ended.set()
 
     def watch(self, leave: Callable[[int], object]) -> None:
-        """Wait for the end or for the deadline, which changes when the settings are read."""
-        while (left := self._started + self.seconds - monotonic()) > 0:
-            if self._ended.wait(min(left, _POLL_SECONDS)):
-                return
+        """Wait for the end or for the deadline, then answer empty if there was no answer, and leave the process."""
+        if self._ended.wait(max(0.0, self._at - monotonic())):
+            return
         if self.answer(EMPTY):
             from memory_mesh.interfaces.hosts import faults
 
-            faults.record(self._hook, f"it took longer than {self.seconds:g} seconds")
+            faults.record(self._hook, f"it took longer than {self._seconds:g} seconds")
         leave(0)

@@ -67,7 +67,6 @@ def _answer(call: Call, deadline: Deadline) -> str:
     if event in _CAPTURED and call.arguments["wait"]:
         _capture(call, settings, given)
         return EMPTY
-    deadline.seconds = settings.options.host_seconds
     if event in _CAPTURED:
         _detach(call, given)
         return EMPTY
