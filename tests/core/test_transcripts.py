@@ -85,6 +85,7 @@ TABLE = [
 ]
 
 
+@pytest.mark.req("LANE-34")
 @pytest.mark.parametrize(("records", "messages"), [row[1:] for row in TABLE], ids=[row[0] for row in TABLE])
 def test_only_what_the_user_and_the_agent_said_and_the_outputs_of_tools_are_read(
     records: list[object], messages: list[tuple[str, str]]
@@ -107,6 +108,7 @@ def test_a_document_of_several_lines_is_read_element_by_element(whole: str, inde
     assert cut.skipped == 1
 
 
+@pytest.mark.req("LANE-34")
 def test_what_cannot_be_read_is_skipped_and_counted() -> None:
     good = json.dumps(said("user", "Use tabs."))
     broken = ["{", "nonsense", "5", '"text"', "[" * 100_000, '{"type": "user"}', '{"n": ' + "9" * 5_000 + "}", good[:-20]]

@@ -36,6 +36,7 @@ def write(path: Path, text: str) -> Path:
     return path
 
 
+@pytest.mark.req("LANE-34")
 def test_init_writes_both_hosts_once_and_remove_leaves_nothing(cli: Cli, tmp_path: Path) -> None:
     first = cli("init")
     assert (first.code, first.out.count("\n+ ")) == (0, 5)
@@ -109,6 +110,7 @@ def test_our_hook_is_removed_from_a_group_of_others(cli: Cli, tmp_path: Path) ->
     assert json.loads(file.read_text()) == {"hooks": {"Stop": [{"hooks": [json.loads(OTHER)]}]}}
 
 
+@pytest.mark.req("LANE-34")
 @pytest.mark.parametrize("text", ["// mine\n", "changed"])
 def test_a_plugin_that_is_not_as_we_wrote_it_is_left_and_named(cli: Cli, tmp_path: Path, text: str) -> None:
     cli("init", "--host", "opencode")

@@ -5,6 +5,7 @@ The docstrings are the reference of the public API; `tools/stubs.py` copies them
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from memory_mesh.core.checks import whole_number
 from memory_mesh.core.intake import Metadata
 from memory_mesh.core.lane import DEFAULT_CONFIDENCE, LaneResults, NewLaneMemory
 from memory_mesh.core.model import GivenTime, MemoryRecord
@@ -76,3 +77,15 @@ class MemoryLane(Handle):
         The score is a factor of its rank in `find`; its trust and its importance stay. Raises `NotFound` for an unknown id.
         """
         return lane.feedback(self._reading(), id, signal).record()
+
+    def session_context(self, *, max_tokens: int = 2000) -> str:
+        """Return what the memory knows that matters, as data for a language model, to begin a session with.
+
+        Pinned memories come first, then the others by weight of their type × decay × feedback, as many as fit into `max_tokens`.
+        They are those of every type, of the project of the mesh and without a project, that are valid now; turns of conversations
+        are left out. They are fenced as by `MemoryMesh.format_for_model`. Without memories the text is empty. Being shown here
+        does not count as a use.
+        """
+        from memory_mesh.flows.lane_context import session_context  # only hosts need it
+
+        return session_context(self._reading(), whole_number("max_tokens", max_tokens))

@@ -85,7 +85,7 @@ class _Options:
         least = scoring.MIN_SIMILARITY_OF_ENTITY if entities else context.options.min_score_threshold
         statuses = (Status.ACTIVE.value, *([Status.SUPERSEDED.value] if given.include_superseded else []))
         at = past.read_time("as_of", given.as_of)
-        valid = ANYTHING if given.include_expired or at else _valid_at(iso(ms))
+        valid = ANYTHING if given.include_expired or at else valid_at(iso(ms))
         valid, statuses = past.narrowed(at, valid, statuses)
         types = tuple(listed("memory_types", given.memory_types, expected="a list of types"))
         return cls(
@@ -181,7 +181,8 @@ def _raised(context: Context, options: _Options) -> list[str]:
     return context.store.ids(Kind.MEMORY, all_of(model.visible_to(context.reader), raised, options.filter))
 
 
-def _valid_at(at: str) -> Where:
+def valid_at(at: str) -> Where:
+    """Return the condition that a memory is valid at a time."""
     begun, lasting = Compare("valid_from", "<=", at), Compare("valid_until", ">=", at)
     return all_of(Or((IsNull("valid_from"), begun)), Or((IsNull("valid_until"), lasting)))
 

@@ -98,3 +98,11 @@ class AsyncMemoryLane:
 
         The score is a factor of its rank in `find`; its trust and its importance stay. Raises `NotFound` for an unknown id.
         """
+    async def session_context(self, *, max_tokens: int = 2000) -> str:
+        """Return what the memory knows that matters, as data for a language model, to begin a session with.
+
+        Pinned memories come first, then the others by weight of their type × decay × feedback, as many as fit into `max_tokens`.
+        They are those of every type, of the project of the mesh and without a project, that are valid now; turns of conversations
+        are left out. They are fenced as by `MemoryMesh.format_for_model`. Without memories the text is empty. Being shown here
+        does not count as a use.
+        """

@@ -80,7 +80,7 @@ def _answer(call: Call, deadline: Deadline) -> str:
 def _recalled(mesh: "MemoryMesh", event: str, given: Mapping[str, str], max_tokens: int) -> str:
     """Return memories for the model: those that matter when a session begins, or those that answer a prompt."""
     if event == "session-start":
-        return str(attrgetter("lane.session_context")(mesh)(max_tokens=max_tokens))
+        return mesh.lane.session_context(max_tokens=max_tokens)
     prompt = given.get("prompt", "")[:_MAX_PROMPT_CHARS].strip()
     if not prompt or prompt.startswith("/"):  # a command of the host
         return ""
