@@ -148,7 +148,7 @@ def test_the_first_line_of_every_command_bears_the_name(cli):
         "backup": ["copy.db"], "export": ["--out", "memories.jsonl"], "import": ["memories.jsonl"],
         "forget": ["--user", "ana", "--yes"], "review": ["--activate", contested()[0]], "quarantined": [], "conflicts": [],
         "explain": [kept], "reinforce": [kept], "dispute": [kept], "decay": [], "unarchive": [archived()],
-        "compress": [], "consolidate": [], "links": [kept],
+        "compress": [], "consolidate": [], "links": [kept], "episodes": [],
     }  # fmt: skip
     # The model commands and the migration have tests of their own; a completion script is read by a shell, a context by a model.
     assert words.keys() == COMMANDS.keys() - {"model status", "model fetch", "migrate", "completion", "context"}

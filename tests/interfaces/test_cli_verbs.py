@@ -130,6 +130,8 @@ def reviewed(cli, line, id_):
         cli("review", "--activate", id_)
     if line.startswith("unarchive"):
         id_ = archived()
+    if "--summarize" in line:
+        line = line.replace("episode_1760000000000_3fa9c2", json.loads(cli("episodes", "--json").out)["episodes"][0]["id"])
     return line.replace("--known-at 2026-01-31", f"--known-at {datetime.now(UTC).isoformat()}"), id_
 
 

@@ -237,7 +237,7 @@ OPERATIONS = (
             Parameter("until", "only what began until this time", metavar="TIME"),
             Parameter("limit", "the maximum number of episodes", kind=Kind.INTEGER, default=20),
         ),
-        examples=("episodes --gap 2h", "episodes --summarize episode_1767225600000_3fa9c2", "episodes --session s1 --json"),
+        examples=("episodes --gap 2h", "episodes --summarize episode_1760000000000_3fa9c2", "episodes --session s1 --json"),
     ),
     Operation(
         name="episode-summary", handler="episode_summary", aliases={Interface.CLI: "episodes --summarize"},
