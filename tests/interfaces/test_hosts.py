@@ -124,7 +124,7 @@ def test_doctor_names_the_last_failure_until_that_hook_works_again(cli: Cli, hoo
         assert (said.code, f"claude-code {event}: the input of the hook is not a JSON object" in said.out) == (1, True)
     hook("stop", "{", "--wait")
     hook("user-prompt-submit", prompt="When?")
-    assert "FAILED  hooks" in cli("doctor").out
+    assert "FAILED  hosts" in cli("doctor").out
     hook("user-prompt-submit", "{")
     hook("user-prompt-submit", prompt="When?")
     assert "FAILED" not in cli("doctor").out

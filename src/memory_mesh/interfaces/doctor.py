@@ -78,7 +78,7 @@ def _checks(target: Target) -> Iterator[Check]:
     yield _llm(settings)
     if fault := faults.last():
         remedy = f"the next run of the hook that works removes this, or remove {home_folder() / faults.FILE}"
-        yield Check("hooks", ok=False, detail=one_line(fault), remedy=remedy)
+        yield Check("hosts", ok=False, detail=one_line(fault), remedy=remedy)
     if settings.options.enable_memory:
         yield from _store_checks(settings)
     else:
