@@ -118,7 +118,7 @@ def test_the_text_has_at_most_as_many_tokens_as_the_embedder_counts(graph: Memor
     assert bool(found.memories) == (budget > 50)
 
 
-@pytest.mark.req("GRAPH-70")
+@pytest.mark.req("GRAPH-70", "MESH-018")
 def test_tokens_are_those_of_the_common_counter(house: House) -> None:
     class Words(HashingEmbedder):
         def count(self, text: str) -> int:

@@ -36,7 +36,7 @@ def actions(done: Consolidated) -> dict[str, list[str]]:
     return {name: [step.action for step in getattr(done, name)] for name in PHASES if getattr(done, name)}
 
 
-@pytest.mark.req("GRAPH-39")
+@pytest.mark.req("GRAPH-39", "MESH-010")
 def test_the_phases_run_in_their_order_are_shown_first_and_a_second_run_changes_nothing(context: Context) -> None:
     pump = [stored(context, text, importance=0.9) for text in ("The pump is red.", "The pump hums loudly.", "Its oil is new.")]
     for other in pump[1:]:
@@ -61,6 +61,10 @@ def test_the_phases_run_in_their_order_are_shown_first_and_a_second_run_changes_
     assert (actions(done), seen) == (expected, [*PHASES, "done"])
     assert [getattr(done, name) for name in PHASES[:3]] == [getattr(told, name) for name in PHASES[:3]]
     assert read(context, outdated.id).status == "archived"
+    kept = {row.value("content") for row in context.store.find(Kind.MEMORY)}
+    assert kept >= {str(row.value("content")) for name, row in before.items() if name.startswith(Kind.MEMORY)}, (
+        "nothing is deleted"
+    )
     heartbeat.guard(context)
     after = contents(context)
     assert after != before

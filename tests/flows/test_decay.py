@@ -52,7 +52,7 @@ def aged(context: Context) -> dict[str, Memory]:
     return every
 
 
-@pytest.mark.req("GRAPH-31", "GRAPH-32")
+@pytest.mark.req("GRAPH-31", "GRAPH-32", "MESH-010")
 def test_weak_memories_of_the_user_are_archived_and_no_other(context: Context) -> None:
     every = aged(context)
     seen: list[tuple[str, int, int]] = []
