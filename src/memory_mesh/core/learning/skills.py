@@ -15,6 +15,7 @@ from typing import Self
 from memory_mesh.core.audit.wire import wire_value
 from memory_mesh.core.checks import fraction, whole_number
 from memory_mesh.core.errors import InvalidInput
+from memory_mesh.core.frontmatter import split_frontmatter
 from memory_mesh.core.model import Memory, Reach, Reader, Skill, Value, parse_time, reach_of
 from memory_mesh.core.reprs import short_repr
 from memory_mesh.core.text import shortened, split_sentences
@@ -29,11 +30,10 @@ USE = ("reliability", "use_count", "last_used", "created_at")  # the metadata ke
 
 _PREFIX = "skill:"
 _DIGITS = 10  # of a reliability: 0.7 - 0.2 - 0.2 must not be less than 0.3
-_MAX_NAME, _MAX_INTENT, _MAX_FRONTMATTER = 200, 300, 20_000
-_FRONTMATTER = re.compile(r"---[ \t]*\n(.*?\n)?(?:---|\.\.\.)[ \t]*(?:\n|\Z)", flags=re.DOTALL)
+_MAX_NAME, _MAX_INTENT = 200, 300
 _KEYS = re.compile(r"^[ \t]*(name|agent|intent|description|tags)[ \t]*[:;][ \t]*([^\n]*?)[ \t;]*$", flags=re.MULTILINE | re.I)
 _FIRST_LINE = re.compile(r"\s*[A-Za-z_]\w*[ \t]*[:;][^\n]*;[ \t]*(?:\n|\Z)|\s*[A-Za-z_]\w*:[ \t]*\n[ \t]+\S[^\n]*;")
-_YAML_NULL = ("", "~", "null", "Null", "NULL")
+_KEYS_EXPECTED = "name: … and description: …"
 _EXPECTED = "YAMO keys such as `name;deploy;` and `intent;Deploy the site.;`, or YAML frontmatter with name and description"
 _FROM_FILE = "a file is read by `memory-mesh ingest-skill --file FILE`"
 
@@ -144,7 +144,7 @@ class PruneResult:
 def read_skill(text: str, given: Mapping[str, Value], default_name: str | None = None) -> SkillText:
     """Return what a text says about its skill, or raise `InvalidInput`. What is in `given` has precedence over the text."""
     plain = text.removeprefix("\ufeff").replace("\r\n", "\n")
-    front, end = _frontmatter(plain)
+    front, end = split_frontmatter(plain, expected=_KEYS_EXPECTED)
     written: dict[str, object] = {}
     for found in _KEYS.finditer(plain, end):
         if found[2]:
@@ -186,30 +186,6 @@ def first_sentence(text: str) -> str:
     for part in takewhile(lambda part: part[:1].islower(), more):  # what follows an abbreviation
         first = f"{first} {part}"
     return shortened(first, _MAX_INTENT)
-
-
-def _frontmatter(text: str) -> tuple[dict[str, object], int]:
-    """Return the values of the frontmatter, each a text, a list or a mapping, and where it ends; empty and 0 if there is none."""
-    if not text.startswith("---\n"):
-        return {}, 0
-    found = _FRONTMATTER.match(text)
-    if found is None:
-        raise InvalidInput("the frontmatter has no end", expected="a line with --- after it")
-    if len(found[0]) > _MAX_FRONTMATTER:
-        raise InvalidInput(f"the frontmatter has {len(found[0]):,} characters", expected=f"at most {_MAX_FRONTMATTER:,}")
-    import yaml  # slow to load, and most texts have no frontmatter
-
-    try:
-        # Every scalar stays a text: a name such as `on` or `2026-01-01` is not read as another type, and no converter can fail.
-        values = yaml.load(found[1] or "", Loader=yaml.BaseLoader)  # noqa: S506  (makes texts, lists and mappings only)
-    except (yaml.YAMLError, ValueError, OverflowError, RecursionError) as error:
-        mark = getattr(error, "problem_mark", None)
-        # Without the message of the parser, which quotes the text.
-        where = f", line {mark.line + 2}" if mark else ""
-        raise InvalidInput(f"the frontmatter is not valid YAML{where}", expected="name: … and description: …") from None
-    if not isinstance(values, dict):
-        raise InvalidInput("the frontmatter has no keys", expected="name: … and description: …")
-    return {key: value for key, value in values.items() if value not in _YAML_NULL}, found.end()
 
 
 def _scalar(key: str, value: object) -> str | None:

@@ -1,0 +1,36 @@
+"""YAML frontmatter: the lines between two `---` at the beginning of a Markdown text."""
+
+import re
+
+from memory_mesh.core.errors import InvalidInput
+
+MAX_CHARS = 20_000
+_FRONTMATTER = re.compile(r"---[ \t]*\n(.*?\n)?(?:---|\.\.\.)[ \t]*(?:\n|\Z)", flags=re.DOTALL)
+_NULL = ("", "~", "null", "Null", "NULL")
+
+
+def split_frontmatter(text: str, *, expected: str, line: int = 1) -> tuple[dict[str, object], int]:
+    """Return the values of the frontmatter, each a text, a list or a mapping, and where it ends; empty and 0 if there is none.
+
+    Keys without a value are left out. `expected` says in errors which keys are, and `line` is the line of the text in its file.
+    """
+    if not text.startswith("---") or text[3:].lstrip(" \t")[:1] != "\n":
+        return {}, 0
+    found = _FRONTMATTER.match(text)
+    if found is None:
+        raise InvalidInput("the frontmatter has no end", expected="a line with --- after it")
+    if len(found[0]) > MAX_CHARS:
+        raise InvalidInput(f"the frontmatter has {len(found[0]):,} characters", expected=f"at most {MAX_CHARS:,}")
+    import yaml  # slow to load, and most texts have no frontmatter
+
+    try:
+        # Every scalar stays a text: a name such as `on` or `2026-01-01` is not read as another type, and no converter can fail.
+        values = yaml.load(found[1] or "", Loader=yaml.BaseLoader)  # noqa: S506  (makes texts, lists and mappings only)
+    except (yaml.YAMLError, ValueError, OverflowError, RecursionError) as error:
+        mark = getattr(error, "problem_mark", None)
+        # Without the message of the parser, which quotes the text.
+        where = f", line {mark.line + 1 + line}" if mark else ""
+        raise InvalidInput(f"the frontmatter is not valid YAML{where}", expected=expected) from None
+    if not isinstance(values, dict):
+        raise InvalidInput("the frontmatter has no keys", expected=expected)
+    return {str(key): value for key, value in values.items() if value not in _NULL}, found.end()

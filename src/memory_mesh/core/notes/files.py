@@ -1,0 +1,198 @@
+"""Markdown files of notes: read their sections, write a new one, and check what people wrote.
+
+A file is one or more sections, each with YAML frontmatter and Markdown below it. `---` between blank lines separates them. Every
+section is a note of its own. What cannot be read is a fault of that section, and the others are read.
+"""
+
+import json
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from hashlib import sha256
+
+from memory_mesh.core.checks import one_of
+from memory_mesh.core.errors import InvalidInput, shown
+from memory_mesh.core.frontmatter import split_frontmatter
+from memory_mesh.core.intake import IMPORTANCE
+from memory_mesh.core.model import Value, parse_time
+
+SEPARATOR = "\n\n---\n\n"
+MAX_WORDS = 2000
+EXPECTED = "title, whenToUse, tags, importance, discoveredAt and discoveredBy"
+IMPORTANCES = tuple(IMPORTANCE)  # low to critical
+# A separator is followed by the frontmatter of the next section, which tells it from a line across the page.
+_NEXT = re.compile(r"\n[ \t]*\n---[ \t]*\n[ \t]*\n(?=---[ \t]*\n[ \t]*(?:#[^\n]*\n[ \t]*)*[A-Za-z][\w-]*:)")
+_RESERVED = frozenset({"con", "prn", "aux", "nul", *(f"{name}{n}" for name in ("com", "lpt") for n in range(1, 10))})
+_MAX_NAME_BYTES = 120
+_PLAIN = re.compile(r"[A-Za-z][\w /.-]*(?<! )")  # needs no quotes in YAML
+_YAML_WORDS = frozenset({"true", "false", "yes", "no", "on", "off", "null", "y", "n"})
+_KNOWN = (
+    "title", "whenToUse", "tags", "importance", "discoveredAt", "discoveredBy", "discoveredIn", "source", "relatedMemories",
+    "validFrom", "validUntil", "deprecated", "claim",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Note:
+    """One section of a file: what it says, when it is used, and who found it out. Times are ISO 8601 texts in UTC."""
+
+    title: str
+    when_to_use: tuple[str, ...]
+    tags: tuple[str, ...] = ()
+    importance: str = "medium"
+    discovered_at: str
+    discovered_by: str
+    discovered_in: str | None = None
+    source: str | None = None
+    related_memories: tuple[str, ...] = ()
+    valid_from: str | None = None
+    valid_until: str | None = None
+    deprecated: bool = False
+    claim: Mapping[str, Value] | None = None
+    content: str = ""
+    other: Mapping[str, object] = field(default_factory=dict)  # further keys of the frontmatter
+    file: str = ""
+    section: int = 0
+    line: int = 1
+
+    @property
+    def text(self) -> str:
+        """The whole section as it is written to a file."""
+        return f"{_frontmatter(self)}\n{self.content.strip()}\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """What is wrong in a file, and where. A warning does not keep the note from being used."""
+
+    file: str
+    line: int
+    what: str
+    warning: bool = False
+
+
+def read_sections(file: str, text: str) -> Iterator[Note | Fault]:
+    """Yield the notes of a file and what is wrong in it, in the order of the lines."""
+    plain = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+    start = 0
+    for number, end in enumerate((*_NEXT.finditer(plain), None)):
+        section = plain[start : end.start() if end else len(plain)]
+        line = plain.count("\n", 0, start) + 1
+        if section.strip() or not number:
+            yield from _read_section(file, number, section, line)
+        start = end.end() if end else len(plain)
+
+
+def _read_section(file: str, number: int, text: str, line: int) -> Iterator[Note | Fault]:
+    lead = len(text) - len(text.lstrip())
+    line += text.count("\n", 0, lead)
+    text = text[lead:]
+    try:
+        values, end = split_frontmatter(text, expected=EXPECTED, line=line)
+        note = _note(values if end else None, text[end:].strip("\n"), file=file, section=number, line=line)
+    except InvalidInput as error:
+        yield Fault(file, line, str(error))
+        return
+    yield note
+    if (words := len(note.content.split())) > MAX_WORDS:
+        yield Fault(file, line, f"the note has {words:,} words; expected at most {MAX_WORDS:,}", warning=True)
+
+
+def _note(values: Mapping[str, object] | None, content: str, **place: object) -> Note:
+    if values is None:
+        raise InvalidInput("there is no frontmatter", expected=f"--- on the first line, then {EXPECTED}")
+    if missing := [name for name in _KNOWN[:6] if name not in values]:
+        raise InvalidInput(f"{' and '.join(missing)} missing in the frontmatter", expected=EXPECTED)
+    claim = values.get("claim")
+    if claim is not None and not isinstance(claim, Mapping):
+        raise InvalidInput("claim is not a mapping", expected="subject, predicate and value")
+    return Note(
+        title=_text(values, "title") or "",
+        when_to_use=_texts(values, "whenToUse"),
+        tags=_texts(values, "tags"),
+        importance=one_of("importance", str(values["importance"]), IMPORTANCES),
+        discovered_at=parse_time(values["discoveredAt"], "discoveredAt"),
+        discovered_by=_text(values, "discoveredBy") or "",
+        discovered_in=_text(values, "discoveredIn"),
+        source=_text(values, "source"),
+        related_memories=_texts(values, "relatedMemories"),
+        valid_from=_time(values, "validFrom"),
+        valid_until=_time(values, "validUntil"),
+        deprecated=_flag(values, "deprecated"),
+        claim=claim and {str(name): str(value) for name, value in claim.items()},
+        content=content,
+        other={name: value for name, value in values.items() if name not in _KNOWN},
+        **place,  # type: ignore[arg-type]
+    )
+
+
+def _text(values: Mapping[str, object], name: str) -> str | None:
+    value = values.get(name)
+    if value is None:
+        return None
+    if not isinstance(value, str) or not value.strip():
+        raise InvalidInput(f"{name} is a {type(value).__name__}", expected="text")
+    return value.strip()
+
+
+def _texts(values: Mapping[str, object], name: str) -> tuple[str, ...]:
+    value = values.get(name, ())
+    given = (value,) if isinstance(value, str) and name == "whenToUse" else value
+    if not isinstance(given, list | tuple) or not all(isinstance(each, str) and each.strip() for each in given):
+        raise InvalidInput(f"{name} is not a list of texts", expected="a list such as [auth, login]")
+    return tuple(each.strip() for each in given)
+
+
+def _time(values: Mapping[str, object], name: str) -> str | None:
+    return None if name not in values else parse_time(values[name], name)
+
+
+def _flag(values: Mapping[str, object], name: str) -> bool:
+    value = str(values.get(name, "false")).lower()
+    if value not in ("true", "false", "yes", "no"):
+        raise InvalidInput(f"{name} is {shown(values[name])}", expected="true or false")
+    return value in ("true", "yes")
+
+
+# --- writing ---
+
+
+def file_name(title: str) -> str:
+    """Return the name of the file of a note: its title in kebab case. It is never empty, too long or outside the folder."""
+    folded = unicodedata.normalize("NFKD", title.casefold().replace("ß", "ss"))
+    letters = unicodedata.normalize("NFC", "".join(char for char in folded if not unicodedata.combining(char)))
+    slug = re.sub(r"[\W_]+", "-", letters).strip("-")
+    while len(slug.encode()) > _MAX_NAME_BYTES:
+        slug = slug[:-1].rstrip("-")
+    if not slug or slug in _RESERVED:
+        slug = f"note-{slug or sha256(title.encode('utf-8', 'replace')).hexdigest()[:8]}"
+    return f"{slug}.md"
+
+
+def _frontmatter(note: Note) -> str:
+    lines = [f"title: {_quoted(note.title)}", "whenToUse:", *(f"  - {_quoted(pattern)}" for pattern in note.when_to_use)]
+    lines += [f"tags: [{', '.join(map(_scalar, note.tags))}]", f"importance: {note.importance}"]
+    lines += [f"discoveredAt: {note.discovered_at}", f"discoveredBy: {_scalar(note.discovered_by)}"]
+    more = {"discoveredIn": note.discovered_in, "source": note.source}
+    lines += [f"{name}: {_quoted(value)}" for name, value in more.items() if value is not None]
+    if note.related_memories:
+        lines.append(f"relatedMemories: [{', '.join(map(_scalar, note.related_memories))}]")
+    times = {"validFrom": note.valid_from, "validUntil": note.valid_until}
+    lines += [f"{name}: {value}" for name, value in times.items() if value is not None]
+    if note.deprecated:
+        lines.append("deprecated: true")
+    if note.claim:
+        lines += ["claim:", *(f"  {_scalar(name)}: {_quoted(str(value))}" for name, value in note.claim.items())]
+    lines += [f"{_scalar(name)}: {json.dumps(value, ensure_ascii=False)}" for name, value in note.other.items()]
+    return "\n".join(["---", *lines, "---", ""])
+
+
+def _quoted(text: str) -> str:
+    """Return a text in double quotes: the strings of JSON are strings of YAML, but for what is not displayed."""
+    written = json.dumps(text, ensure_ascii=False)
+    return written if written.isprintable() else "".join(c if c.isprintable() else f"\\U{ord(c):08x}" for c in written)
+
+
+def _scalar(text: str) -> str:
+    return text if _PLAIN.fullmatch(text) and text.lower() not in _YAML_WORDS else _quoted(text)
