@@ -119,7 +119,8 @@ def matches(pattern: str, text: str) -> bool:
     [
         ("auth|login|security", "add login page", True), ("auth|login|security", "add user page", False),
         ("implement.*auth", "implement authentication", True), ("implement.*auth", "auth module", False),
-        ("implement.*auth", "implementauth", True), ("implement.*auth", "auth to implement", False), ("LOG*Page", "the login page", True),
+        ("implement.*auth", "implementauth", True), ("implement.*auth", "auth to implement", False),
+        ("LOG*Page", "the login page", True),
         ("ogi", "login", True), ("implement*auth", "please implement the auth", True),
         ("When implementing security", "security features task", True), ("When implementing security", "database task", False),
         ("  LOGIN  ", "Add Login Page", True), ("auth|", "any task", False), ("|", "any task", False), ("", "any", False),
