@@ -97,6 +97,19 @@ def test_the_project_is_the_git_repository_of_the_working_folder(cli: Cli, hook:
     assert KEY in added(hook("user-prompt-submit", prompt=prompt, cwd=str(inner)))
     assert added(hook("user-prompt-submit", prompt=prompt, cwd=str(tmp_path))) == ""
     assert KEY in added(hook("user-prompt-submit", None, "--project", "atlas", prompt=prompt, cwd=str(tmp_path)))
+    (worktree := tmp_path / "fix-login").mkdir()
+    (worktree / ".git").write_text(f"gitdir: {tmp_path}/atlas/.git/worktrees/fix-login\n")
+    assert KEY in added(hook("user-prompt-submit", prompt=prompt, cwd=str(worktree)))
+    (worktree / ".git").write_text(f"gitdir: {tmp_path}/atlas/.git/modules/fix-login\n")
+    assert added(hook("user-prompt-submit", prompt=prompt, cwd=str(worktree))) == ""
+
+
+def test_a_memory_that_is_switched_off_adds_nothing(cli: Cli, hook: Hook, monkeypatch: pytest.MonkeyPatch) -> None:
+    cli("store", KEY)
+    monkeypatch.setenv("MEMORY_MESH_ENABLE_MEMORY", "false")
+    for event in ("session-start", "user-prompt-submit"):
+        said = hook(event, prompt="When does the deploy key rotate?")
+        assert (said.out, said.err) == ("{}\n", "")
 
 
 def test_before_the_first_memory_the_answer_is_empty_and_nothing_is_created(hook: Hook, home: Path) -> None:

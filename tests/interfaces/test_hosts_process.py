@@ -58,6 +58,18 @@ def test_a_store_that_another_process_writes_to_is_read(environ: dict[str, str],
     assert (said.returncode, "Mondays" in said.stdout) == (0, True)
 
 
+def test_capture_goes_on_in_the_background_after_the_answer(environ: dict[str, str], tmp_path: Path) -> None:
+    given = json.dumps({"session_id": "s1", "transcript_path": str(tmp_path / "missing.jsonl"), "cwd": str(tmp_path)})
+    said = ran(environ, "host", "claude-code", "stop", text=given)
+    assert (said.returncode, said.stdout, said.stderr) == (0, "{}\n", "")  # the failure is that of the other process
+    fault = tmp_path / "home" / "host-fault.txt"
+    for _ in range(200):
+        if fault.exists() and fault.read_text():
+            break
+        ran(environ, "--version")  # takes a moment
+    assert "claude-code stop: " in fault.read_text()
+
+
 RUNTIME = which("node") or which("bun")
 
 FAKE = """#!{python}

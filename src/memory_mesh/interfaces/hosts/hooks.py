@@ -10,7 +10,6 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
-from itertools import takewhile
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -40,8 +39,11 @@ def host(call: Call) -> Answer:
     hook = f"{call.arguments['host']} {call.arguments['event']}"
     deadline = current(hook)
     try:
-        deadline.answer(_answer(call, deadline))
-        faults.clear(hook)
+        if call.arguments["event"] in _CAPTURED and not call.arguments["wait"]:
+            _detach(call, _read(call))
+        else:
+            _run(call, _read(call), deadline)
+            faults.clear(hook)
     except MemoryMeshError as error:
         _fail(hook, str(error))
     except Exception as error:  # noqa: BLE001  (a bug of ours must not stop the work of the host)
@@ -59,22 +61,15 @@ def _fail(hook: str, what: str) -> None:
         sys.stderr.write(f"{render.ERROR} {line}\n")
 
 
-def _answer(call: Call, deadline: Deadline) -> str:
-    """Return the text for standard output."""
-    event = str(call.arguments["event"])
-    given = _read(call.arguments["host"] == "opencode")
-    settings = load(call.target.arguments)
-    if event in _CAPTURED and call.arguments["wait"]:
-        _capture(call, settings, given)
-        return EMPTY
+def _run(call: Call, given: Mapping[str, str], deadline: Deadline) -> None:
+    event, settings = str(call.arguments["event"]), load(call.target.arguments)
     if event in _CAPTURED:
-        _detach(call, given)
-        return EMPTY
-    with _mesh(call, settings, given, embedder="none", busy_seconds=_BUSY_SECONDS) as mesh:
-        text = _recalled(mesh, event, given, settings.options.host_max_tokens)
-        answer = {"hookEventName": _NAMES[event], "additionalContext": recalled_block(text)}
-        deadline.answer(render.to_json({"hookSpecificOutput": answer}) if text else EMPTY)
-    return EMPTY
+        _capture(call, settings, given)
+    elif settings.options.enable_memory:
+        with _mesh(call, settings, given, embedder="none", busy_seconds=_BUSY_SECONDS) as mesh:
+            text = _recalled(mesh, event, given, settings.options.host_max_tokens)
+            answer = {"hookEventName": _NAMES[event], "additionalContext": recalled_block(text)}
+            deadline.answer(render.to_json({"hookSpecificOutput": answer}) if text else EMPTY)
 
 
 def _recalled(mesh: "MemoryMesh", event: str, given: Mapping[str, str], max_tokens: int) -> str:
@@ -87,9 +82,10 @@ def _recalled(mesh: "MemoryMesh", event: str, given: Mapping[str, str], max_toke
     return mesh.format_for_model(mesh.search(prompt, limit=_MAX_RESULTS, mode="precise"), max_tokens=max_tokens)
 
 
-def _read(first_line: bool) -> dict[str, str]:  # noqa: FBT001  (the result of a comparison)
-    """Return the texts of the object on standard input; of opencode, messages follow it."""
-    text = sys.stdin.readline(_MAX_INPUT_CHARS) if first_line else sys.stdin.read(_MAX_INPUT_CHARS)
+def _read(call: Call) -> dict[str, str]:
+    """Return the texts of the object on standard input; of opencode it is the first line, and messages follow."""
+    read = sys.stdin.readline if call.arguments["host"] == "opencode" else sys.stdin.read
+    text = read(_MAX_INPUT_CHARS)
     try:
         given = json.loads(text)
     except (ValueError, RecursionError):
@@ -109,9 +105,12 @@ def _mesh(call: Call, settings: Settings, given: Mapping[str, str], **options: o
 
 
 def _project(folder: Path) -> str | None:
-    """Return the name of the innermost repository that contains a folder, or else of the folder."""
+    """Return the name of the repository that contains a folder, the same in all its worktrees, or else of the folder."""
     with suppress(OSError, ValueError):
         folder = next((one for one in (folder, *folder.parents) if (one / ".git").exists()), folder)
+        if (folder / ".git").is_file():  # it names the folder that the worktree belongs to
+            main, worktrees, _ = (folder / ".git").read_text(encoding="utf-8").partition("/.git/worktrees/")
+            folder = Path(main.removeprefix("gitdir:").strip()) if worktrees else folder
     return folder.name.strip() or None
 
 
@@ -132,7 +131,7 @@ def _capture(call: Call, settings: Settings, given: Mapping[str, str]) -> None:
 def _detach(call: Call, given: Mapping[str, str]) -> None:
     """Start a process that captures, so that the host does not wait for it."""
     names = ("session_id", "transcript_path", "cwd")
-    words = [sys.executable, "-m", "memory_mesh", *takewhile(lambda word: word != "--", call.typed), "--wait"]
+    words = [sys.executable, "-m", "memory_mesh", call.typed[0], "--wait", *call.typed[1:]]
     quiet = subprocess.DEVNULL
     process = subprocess.Popen(  # noqa: S603  (the words of this very command)
         words, stdin=subprocess.PIPE, stdout=quiet, stderr=quiet, start_new_session=True, text=True
