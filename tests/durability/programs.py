@@ -238,15 +238,25 @@ def _limit(most_bytes: int) -> None:
 
 
 def hooked(
-    *, store: str, agent: str, hook: str, texts: list[str], crash: tuple[str, int] | None = None, die: bool = False
-) -> None:
-    """Add the texts to a mesh with a hook; die at the nth time of a step, or as soon as the last one is stored."""
+    *, store: str, agent: str, hook: str, texts: list[str], crash: tuple[str, int] | None = None, die: bool = False,
+    erase: str = "",
+) -> None:  # fmt: skip
+    """Add the texts to a mesh with a hook; die at the nth time of a step, or as soon as the last one is stored.
+
+    Or erase a memory, and die before it is removed from the files of the hook.
+    """
+    from memory_mesh.flows import hooks
+
     step = crash_at(crash[0], nth=crash[1]) if crash else no_step
     with MemoryMesh(store, agent_id=agent, step=step, writethrough=hook, writethrough_allow_local=True) as mesh:
         for text in texts:
             say(mesh.add(text).id)
         if die:
             os.kill(os.getpid(), signal.SIGKILL)
+        if erase:
+            hooks.forget = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+            hooks.start = lambda *_: None
+            mesh.delete(erase)
 
 
 PROGRAMS: dict[str, Callable[..., None]] = {

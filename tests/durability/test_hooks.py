@@ -89,6 +89,28 @@ def test_processes_append_whole_entries_to_one_markdown_file(tmp_path: Path) -> 
 
 
 @pytest.mark.deep
+@pytest.mark.req("GRAPH-86", "MESH-011")
+def test_an_erasure_that_is_killed_before_it_reaches_the_files_is_completed_by_the_next_mesh(tmp_path: Path) -> None:
+    file, folder = tmp_path / "memory.db", tmp_path / "log"
+    options = {"store": url(file), "agent": "ann", "hook": str(folder)}
+
+    def found(word: str) -> bool:
+        return any(word in path.read_text() for path in folder.glob("*.md"))
+
+    with Child("hooked", **options, texts=["A zebra.", "A lion."]) as child:
+        gone, _ = child.rest()
+        assert child.end() == 0
+    with Child("hooked", **options, texts=[], erase=gone) as child:
+        assert child.end() < 0
+    assert found("A zebra.")
+    with MemoryMesh(url(file), agent_id="ann", writethrough=str(folder)) as mesh:
+        assert mesh.get(gone) is None
+        mesh.retry_hooks()
+    assert not found("A zebra.")
+    assert found("A lion.")
+
+
+@pytest.mark.deep
 @pytest.mark.req("GRAPH-88")
 def test_writes_do_not_wait_for_a_server_that_never_answers(tmp_path: Path) -> None:
     file = tmp_path / "memory.db"

@@ -11,7 +11,7 @@ from memory_mesh.core.hooks import DELAYS, EVENTS
 from memory_mesh.core.model import Kind, Meta
 from memory_mesh.core.pending import Courier
 from memory_mesh.flows.context import Context
-from memory_mesh.flows.hooks import deliver
+from memory_mesh.flows.hooks import deliver, forget
 
 from .house import House
 
@@ -31,6 +31,9 @@ class Told(list[HookEvent]):
     @property
     def names(self) -> list[str]:
         return [event.event for event in self]
+
+
+async def wait_for(event: HookEvent) -> None: ...
 
 
 def open_mesh(house: House, *hooks: object, agent_id: str = "ann") -> MemoryMesh:
@@ -247,6 +250,7 @@ def test_erasing_removes_a_memory_from_queue_dead_letters_and_markdown_also_by_a
         ("file/notes", "file is not a folder"),
         (42, "webhook_writethrough"),
         (Told, "the class"),
+        (wait_for, "async function"),
         (None, "writethrough has None"),
     ],
 )
@@ -280,3 +284,13 @@ def test_hooks_come_from_the_users_settings_and_never_from_a_project(monkeypatch
     with MemoryMesh("memory.db", embedder="none") as mesh:
         mesh.add("From the settings.")
     assert "From the settings." in next(Path("log").glob("*.md")).read_text()
+
+
+def test_an_erasure_that_comes_after_its_event_keeps_the_entry_that_says_so(house: House, tmp_path: Path) -> None:
+    with open_mesh(house, tmp_path / "log") as mesh:
+        context = by_hand(mesh)
+        memory = mesh.add("Zebra.")
+        mesh.delete(memory.id)
+        attempt(context)
+        forget(context, [memory.id])
+    assert (tmp_path / "log" / f"{NOW}.md").read_text() == f"# {NOW}\n\n- 00:00:00 **delete** `{memory.id}`\n"

@@ -35,7 +35,7 @@ class HookEvent:
     @classmethod
     def of(cls, row: Row) -> Self:
         queued = QueuedEvent.of(row)
-        return cls(queued.id.partition(" ")[0], queued.action, queued.created_at, queued.detail)
+        return cls(queued.id.rpartition(" ")[2], queued.action, queued.created_at, queued.detail)
 
     def as_dict(self) -> dict[str, Json]:
         """Return the event as a JSON object."""

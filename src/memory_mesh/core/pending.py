@@ -149,7 +149,7 @@ class Courier:
         """Call `deliver` in the background. It returns in how many seconds it is called again, with True, or None for never."""
         with self.lock:
             self.wanted = True
-            if self.thread is None and not self.closing.is_set():
+            if (self.thread is None or not self.thread.is_alive()) and not self.closing.is_set():
                 self.thread = Thread(target=self._run, args=(deliver,), name="memory-mesh hook", daemon=True)
                 self.thread.start()
 

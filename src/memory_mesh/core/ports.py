@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, Never, Protocol, runtime_checkable
 
 from memory_mesh.core.audit.signing import Keys, SigningKey
-from memory_mesh.core.errors import InvalidInput, shown
+from memory_mesh.core.errors import InvalidInput, StoreUnavailable, shown
 from memory_mesh.core.intake import Selection
 from memory_mesh.core.model import ANYTHING, Hit, Json, Key, Kind, Reader, Row, Vector, Where
 from memory_mesh.core.search import Pool, Query
@@ -396,7 +396,7 @@ class HookFiles(Protocol):
     **turn** yields whether this thread may deliver to a hook: one at a time may, of all processes. It waits so many seconds.
     **add_dead_letter** appends a letter, durable when it returns, unless `is_waiting` says that its event is gone.
     **dead_letters** returns all of them. **keep_dead_letters** removes the letters that `keep` refuses, and **forget** the
-    entries of memories in the Markdown files of a folder. All of them may raise `OSError`.
+    entries of memories in the Markdown files of a folder. All but the first may raise `StoreUnavailable`.
     """
 
     def turn(self, hook: Hook, *, seconds: float) -> AbstractContextManager[bool]: ...
@@ -413,7 +413,7 @@ class _NoHookFiles:
         return nullcontext(enter_result=True)
 
     def add_dead_letter(self, letter: Mapping[str, Json], is_waiting: Callable[[], bool]) -> None:
-        raise OSError("there is no place for dead letters")
+        raise StoreUnavailable("there is no place for dead letters")
 
     def dead_letters(self) -> list[dict[str, Json]]:
         return []

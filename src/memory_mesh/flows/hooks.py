@@ -14,7 +14,7 @@ from typing import Any
 from memory_mesh.core.cancel import uncancellable
 from memory_mesh.core.errors import MemoryMeshError, StoreClosed, StoreError
 from memory_mesh.core.hooks import DELETE, HookEvent, HookState, HookStatus, events_of
-from memory_mesh.core.model import In, Json, Key, Kind, Meta, QueuedEvent, Row, equals, iso
+from memory_mesh.core.model import Compare, In, Json, Key, Kind, Meta, QueuedEvent, Row, all_of, batches, iso
 from memory_mesh.core.pending import Courier
 from memory_mesh.core.ports import Applied, Hook
 from memory_mesh.flows.context import Answer, Context, Keep, Plan, commit, find_rows
@@ -56,10 +56,10 @@ def _add_events(context: Context, plan: Plan[Answer]) -> Plan[Answer]:
     told = {DELETE: sorted({*known, *own})}
     puts, ms = list[Row](), context.clock()
     for one in happened:
-        number = context.state.couriers.number(ms)
+        event_id = context.ids.new("event", context.state.couriers.number(ms))
         for hook in told.get(one.event, own):
             event = QueuedEvent(
-                id=f"event_{number:016d} {hook}",
+                id=f"{hook} {event_id}",
                 created_at=iso(ms),
                 ref=one.memory_id,
                 hook=hook,
@@ -80,12 +80,12 @@ def forget(context: Context, memory_ids: Collection[str]) -> None:
     for folder in folders:
         try:
             context.open_hook_files().forget(folder, memory_ids)
-        except OSError as error:
-            _log.warning("erased memories may still be in the files of %s: %s", folder, error.strerror)
+        except StoreError as error:
+            _log.warning("erased memories may still be in the files of hooks: %s", error)
     try:
         _forget_letters(context, memory_ids)
-    except OSError as error:
-        _log.warning("erased memories may still be in the dead letters of hooks: %s", error.strerror)
+    except StoreError as error:
+        _log.warning("erased memories may still be in the dead letters of hooks: %s", error)
 
 
 def _forget_letters(context: Context, memory_ids: Collection[str]) -> None:
@@ -132,7 +132,7 @@ def _deliver_quietly(context: Context, hook: Hook, forced: bool) -> float | None
         return deliver(context, hook, force=forced)
     except StoreClosed:
         return None
-    except (MemoryMeshError, OSError) as error:
+    except MemoryMeshError as error:
         _log.warning("events wait for the hook %s: %s", hook.name, error)
         return None
 
@@ -142,26 +142,26 @@ def deliver(context: Context, hook: Hook, *, force: bool = False, wait_seconds: 
 
     After a failure nothing is delivered until its time, unless `force` is set. `wait_seconds` is how long to wait for others.
     """
-    while not context.state.couriers.stopped:
-        with context.open_hook_files().turn(hook, seconds=wait_seconds) as is_ours:
-            if not is_ours:
+    # Looked up again after the last turn: who queued an event during it did not get the turn.
+    while waiting := _waiting(context, hook.name):
+        for ids in batches(waiting, _AT_ONCE):
+            if context.state.couriers.stopped:
                 return None
-            delay = _deliver_some(context, hook, force=force)
-        if delay is not None:
-            return delay
-        # Looked up after the turn: who queued an event during it did not get the turn.
-        if not _waiting(context, hook.name):
-            return None
+            with context.open_hook_files().turn(hook, seconds=wait_seconds) as is_ours:
+                if not is_ours:
+                    return None
+                delay = _deliver_some(context, hook, ids, force=force)
+            if delay is not None:
+                return delay
     return None
 
 
-def _deliver_some(context: Context, hook: Hook, *, force: bool) -> float | None:
+def _deliver_some(context: Context, hook: Hook, ids: Sequence[str], *, force: bool) -> float | None:
     ms, state = context.clock(), _state(context, hook)[1]
     if state.next_at > ms and not force:
         return (state.next_at - ms) / 1000
-    rows = context.store.get(Kind.EVENT, _waiting(context, hook.name)[:_AT_ONCE])
     done: list[Row] = []
-    for row in rows.values():
+    for row in context.store.get(Kind.EVENT, ids).values():
         if context.state.couriers.stopped:
             break
         event = HookEvent.of(row)
@@ -169,17 +169,20 @@ def _deliver_some(context: Context, hook: Hook, *, force: bool) -> float | None:
             if event.event == DELETE:
                 _forget_letters(context, [str(event.memory["id"])])
             hook.deliver(event)
-        except Exception as error:  # noqa: BLE001  (a hook is the code of others)
+        except (Exception, SystemExit) as error:  # noqa: BLE001  (a hook is the code of others)
             # The message of an unknown error may quote the memory.
             why = str(error) if isinstance(error, MemoryMeshError) else _os_error(error) or f"unexpected {type(error).__name__}"
             _log.debug("the hook %s failed", hook.name, exc_info=error)
-            return _fail(context, hook, done, row, why)
-        done.append(row)
+            if (delay := _fail(context, hook, done, row, why)) is not None:
+                return delay
+            done = []
+        else:
+            done.append(row)
     _record(context, hook, done, None)
     return None
 
 
-def _os_error(error: Exception) -> str:
+def _os_error(error: BaseException) -> str:
     return str(error.strerror or "") if isinstance(error, OSError) else ""
 
 
@@ -268,7 +271,7 @@ def _queue_letters(context: Context, hook: Hook) -> None:
 def _queued(letter: Mapping[str, Any]) -> QueuedEvent:
     name = letter["hook"]
     return QueuedEvent(
-        id=f"{letter['id']} {name}", created_at=letter["at"], ref=_memory_of(letter), hook=name, action=letter["event"],
+        id=f"{name} {letter['id']}", created_at=letter["at"], ref=_memory_of(letter), hook=name, action=letter["event"],
         detail=letter["memory"],
     )  # fmt: skip
 
@@ -280,7 +283,9 @@ def _memory_of(letter: Mapping[str, Json]) -> str:
 
 def _waiting(context: Context, name: str) -> list[str]:
     """Return the ids of the events that wait for a hook, oldest first."""
-    return sorted(context.store.ids(Kind.EVENT, equals("hook", name)))
+    # Ids are indexed. Those of a hook whose name begins with this one are among them.
+    found = context.store.ids(Kind.EVENT, all_of(Compare("id", ">", f"{name} event_"), Compare("id", "<", f"{name} event`")))
+    return sorted(id_ for id_ in found if id_.rpartition(" ")[0] == name)
 
 
 def _registered(context: Context) -> list[Meta]:

@@ -9,12 +9,12 @@ import re
 import secrets
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
-from errno import EAGAIN
+from errno import EAGAIN, ENOSPC
 from hashlib import sha256
 from pathlib import Path
 from urllib.parse import quote
 
-from memory_mesh.core.errors import SettingsError, shown
+from memory_mesh.core.errors import SettingsError, StoreUnavailable, shown
 from memory_mesh.core.hooks import DELETE, HookEvent
 from memory_mesh.core.model import Json
 from memory_mesh.core.ports import Hook
@@ -24,7 +24,7 @@ _LOCK = ".lock"
 _LETTERS = "dead-letters.jsonl"
 _BUSY_SECONDS = 10.0
 _DAYS = "[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9].md"
-_ENTRY = re.compile(r"- \d\d:\d\d:\d\d \*\*[a-z]+\*\* `([^`\n]*)`")
+_ENTRY = re.compile(r"- \d\d:\d\d:\d\d \*\*([a-z]+)\*\* `([^`\n]*)`")
 _FLAGS = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 
 
@@ -89,7 +89,8 @@ def _append(path: Path, data: bytes, *, title: bytes = b"") -> None:
         if size:
             file.seek(size - 1)
             title = b"" if file.read(1) == b"\n" else b"\n"
-        file.write(title + data)
+        if file.write(title + data) < len(title + data):
+            raise OSError(ENOSPC, "no space left")
         os.fsync(file.fileno())
 
 
@@ -101,7 +102,7 @@ def _remove_entries(folder: Path, memory_ids: Collection[str]) -> None:
         for line in re.findall(r"[^\n]*\n|[^\n]+", text):
             found = _ENTRY.match(line)
             # People may add lines of their own: only what belongs to an entry goes with it.
-            is_kept = found[1] not in marks if found else is_kept or not line.startswith("  ")
+            is_kept = found[1] == DELETE or found[2] not in marks if found else is_kept or not line.startswith("  ")
             kept += [line] if is_kept else []
         if len(left := "".join(kept)) != len(text):
             _rewrite(path, left.encode(errors="surrogateescape"))
@@ -145,22 +146,24 @@ class DiskHookFiles:
             lock.__exit__(None, None, None)
 
     def add_dead_letter(self, letter: Mapping[str, Json], is_waiting: Callable[[], bool]) -> None:
-        create_folder(self._folder)
-        with _locked(self._folder):
-            if is_waiting():
-                _append(self._letters, json.dumps(dict(letter)).encode("ascii") + b"\n")
+        with _translated(self._letters):
+            create_folder(self._folder)
+            with _locked(self._folder):
+                if is_waiting():
+                    _append(self._letters, json.dumps(dict(letter)).encode("ascii") + b"\n")
 
     def dead_letters(self) -> list[dict[str, Json]]:
-        try:
-            lines = self._letters.read_text(encoding="ascii", errors="replace").splitlines()
-        except FileNotFoundError:
-            return []
+        with _translated(self._letters):
+            try:
+                lines = self._letters.read_text(encoding="ascii", errors="replace").splitlines()
+            except FileNotFoundError:
+                return []
         return [letter for line in lines if (letter := _letter(line))]
 
     def keep_dead_letters(self, keep: Callable[[Mapping[str, Json]], bool]) -> None:
         if not self._letters.exists():
             return
-        with _locked(self._folder):
+        with _translated(self._letters), _locked(self._folder):
             letters = self.dead_letters()
             kept = [letter for letter in letters if keep(letter)]
             if len(kept) < len(letters):
@@ -168,7 +171,7 @@ class DiskHookFiles:
 
     def forget(self, folder: str, memory_ids: Collection[str]) -> None:
         if os.path.isdir(folder):
-            with _locked(Path(folder)):
+            with _translated(Path(folder)), _locked(Path(folder)):
                 _remove_entries(Path(folder), memory_ids)
 
 
@@ -176,8 +179,17 @@ class DiskHookFiles:
 def _locked(folder: Path) -> Iterator[None]:
     with lock_file(folder / _LOCK, seconds=_BUSY_SECONDS) as is_locked:
         if not is_locked:
-            raise BlockingIOError(EAGAIN, "another process has the lock")
+            raise BlockingIOError(EAGAIN, "another process has its lock")
         yield
+
+
+@contextmanager
+def _translated(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        what = f"{path} cannot be read or written: {error.strerror}"
+        raise StoreUnavailable(what, remedy="check the file and its folder") from error
 
 
 def _letter(line: str) -> dict[str, Json] | None:

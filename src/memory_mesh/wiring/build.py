@@ -144,9 +144,9 @@ def is_texts(given: object) -> bool:
 
 
 def checked_hooks(given: object, settings: Settings) -> tuple[Hook, ...]:
-    """Return the hooks that a caller made. Raise `SettingsError` if one of them, or of the settings, cannot be used."""
-    _hooks(settings.options.writethrough, settings)
-    return _hooks(given, settings)
+    """Return the hooks that a caller made. Raise `SettingsError` if one of them, or else of the settings, cannot be used."""
+    hooks = _hooks(given or settings.options.writethrough, settings)
+    return hooks if given else ()
 
 
 def _hooks(given: object, settings: Settings) -> tuple[Hook, ...]:

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Sequence
 from hashlib import sha256
+from inspect import iscoroutinefunction
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,8 @@ def _as_hook(given: Any, settings: Settings) -> Hook:
         return markdown_writethrough(settings.cwd / folder(os.fspath(given), "writethrough"))
     if isinstance(given, type):
         raise SettingsError(f"writethrough has the class {shown(given)}", expected=_EXPECTED)
+    if iscoroutinefunction(given):
+        raise SettingsError(f"writethrough has the async function {shown(given)}", expected="a function that is not async")
     if isinstance(given, Hook):
         return given
     if callable(given):

@@ -408,6 +408,10 @@ class QueuedEvent(_AboutMemory):
     detail: dict[str, Value] = field(default_factory=dict)
     revision: int = 1
 
+    @classmethod
+    def of(cls, row: Row) -> Self:
+        return _checked_record(cls, row)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt(_AboutMemory):
