@@ -162,7 +162,7 @@ ASKED_FOR = {
 WRITES = {
     "mesh": "add add_many ingest ingest_dir extract update pin delete erase delete_all end_session forget init close scoped "
     "stats reembed check_models clear_cache get_cache_stats compact import_memories backup verify audit_heads audit_anchor "
-    "audit_rekey "
+    "audit_rekey hooks_status retry_hooks "
     "distill_lesson distill insert_heritage heartbeat heartbeat_log ingest_skill sync_skills update_skill_reliability "
     "prune_skills",
     "graph": "link unlink "

@@ -54,6 +54,13 @@ NOTES = {
 }
 
 
+def tell_of_secrets() -> None:
+    with MemoryMesh("told.db", writethrough=["log"]) as mesh:
+        mesh.add(DETAILS, dict(NOTES))
+        mesh.retry_hooks()
+    assert "**store**" in next(Path("log").glob("*.md")).read_text()
+
+
 def folder_of_secrets() -> Path:
     """A folder whose name, file and file's name hold secrets."""
     folder = Path(f"mail of {SECRETS['email']}")
@@ -118,6 +125,7 @@ WRITES: dict[str, Callable[[MemoryMesh, str], object]] = {
     ),
     "end_session": lambda mesh, _: (mesh.add(DETAILS, {"type": "session", "session_id": "s1"}), mesh.end_session("s1")),
     "heartbeat": lambda mesh, _: (mesh.add(DETAILS + " failed", FAILED), mesh.heartbeat(force=True)),
+    "retry_hooks": lambda mesh, _: tell_of_secrets(),
     "update": lambda mesh, id_: mesh.update(
         id_, content=DETAILS, metadata=dict(NOTES), why=DETAILS, idempotency_key=DETAILS + "u"
     ),
@@ -140,6 +148,7 @@ READS = {
     "init", "close", "scoped", "get", "get_all", "history", "sightings", "explain", "stats", "verify", "format_results",
     "clear_cache",
     "get_cache_stats", "check_models", "format_for_model", "get_memories_by_pattern", "heartbeat_log",
+    "hooks_status",
     "audit_heads", "export", "get_skill", "list_skills",
 }  # fmt: skip
 
