@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from memory_mesh.core import model
 from memory_mesh.core.claims import Claim, Window, check_window, read_claim
-from memory_mesh.core.intake import Draft, NewText, Terms, draft, fingerprint, fingerprints, numbered, read_key
+from memory_mesh.core.intake import Draft, Limits, NewText, Terms, draft, fingerprint, fingerprints, numbered, read_key
 from memory_mesh.core.learning import added_heritage
 from memory_mesh.core.masks import hides_value
 from memory_mesh.core.model import MemoryType, batches
@@ -15,6 +15,9 @@ from memory_mesh.core.search import tokens
 from memory_mesh.flows.claims import clean_claim
 from memory_mesh.flows.context import Context
 from memory_mesh.flows.receipts import receipt_id, request_hash
+
+if TYPE_CHECKING:
+    from memory_mesh.core.intake.gate import Layer0
 
 _CHECKED_AT_ONCE = 256  # items between two reports of progress
 
@@ -64,7 +67,8 @@ def prepare(
     for batch in batches(enumerate(texts), _CHECKED_AT_ONCE):
         # Each step runs for the whole batch before the next step: that takes less time than text by text.
         receipts = [receipt_id(context, idempotency_key, *([] if len(texts) == 1 else [at])) for at, _ in batch]
-        drafts = [_draft(context, text) for _, text in batch]
+        limits, gate = context.limits, context.gate()
+        drafts = [_draft(context, text, limits, gate) for _, text in batch]
         parts = zip(batch, drafts, receipts, strict=True)
         prepared += [_prepare_one(context, text, *checked, receipt, request) for (_, text), checked, receipt in parts]
         if len(texts) > 1:
@@ -77,10 +81,10 @@ def prepare(
     return [item if item.thread is None else replace(item, request=whole) for item in prepared]
 
 
-def _draft(context: Context, text: NewText) -> tuple[Draft, str | None]:
+def _draft(context: Context, text: NewText, limits: Limits, gate: "Layer0") -> tuple[Draft, str | None]:
     """Return a text with its metadata, and the caller's key, both checked."""
     with numbered("item", text.item):
-        checked = draft(text.content, text.metadata, context.reader, context.limits, context.gate())
+        checked = draft(text.content, text.metadata, context.reader, limits, gate)
         return checked, None if text.key is None else read_key(text.key)
 
 

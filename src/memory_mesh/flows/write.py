@@ -153,10 +153,8 @@ def plan_store(context: Context, prepared: Sequence[Prepared], vectors: Vectors)
         *model_rows,
         *own_audit_rows(context, batch.entries, current),
     ]
-    answers = [
-        replace(added, memory=_reporting(added.memory, item.draft.redactions), links=tuple(links.of.get(added.memory.id, ())))
-        for added, item in zip(batch.answers, prepared, strict=True)
-    ]
+    pairs = zip(batch.answers, prepared, strict=True)
+    answers = [_reported(added, item.draft.redactions, links.of.get(added.memory.id, ())) for added, item in pairs]
     return Plan(answers, puts, deletes, seen if puts else {})
 
 
@@ -182,9 +180,10 @@ def find_active(context: Context, fingerprints: Collection[str]) -> list[Row]:
     return [row for row in found if valid.matches(row)]
 
 
-def _reporting(memory: Memory, redactions: dict[str, int]) -> Memory:
-    """Return the memory with what the write masked, for its caller."""
-    return replace(memory, redactions=redactions) if redactions else memory
+def _reported(added: Added, redactions: dict[str, int], links: Sequence[Link]) -> Added:
+    """Return the same with what the write masked, for its caller, and with its links."""
+    memory = replace(added.memory, redactions=redactions) if redactions else added.memory
+    return replace(added, memory=memory, links=tuple(links)) if redactions or links else added
 
 
 def _add_one(context: Context, batch: _Batch, item: Prepared, receipt: Row | None) -> None:
@@ -394,7 +393,7 @@ def update(
         unchanged = [memory.row(replaces=memory.revision)] if receipt and not plan.puts else []
         return replace(plan, puts=[*plan.puts, *unchanged, *receipt], seen=seen)
 
-    return _reporting(commit(context, decide), gate.count((given, text), (keys, changed)))
+    return _reported(Added(commit(context, decide)), gate.count((given, text), (keys, changed)), ()).memory
 
 
 def set_columns(context: Context, memory_id: str, *, action: str, **columns: Any) -> Memory:

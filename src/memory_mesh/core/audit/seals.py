@@ -127,4 +127,4 @@ _SEALED_VALUES = attrgetter(*SEALED)
 _DIGESTED = attrgetter("agent_id", "session_id", "operation_type", "created_at", "metadata")
 _IN_SEAL = attrgetter("chain", "number", "id", "operation_type", "created_at", "block_hash", "digest")
 # What no store of ours returns (bytes, after a change by hand) must differ, not raise.
-_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=repr)
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=repr, check_circular=False)

@@ -19,7 +19,7 @@ from memory_mesh.core.model import Block, Head
 from memory_mesh.core.reprs import short_repr
 
 KEY_BYTES = 32
-_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), check_circular=False)
 _SIGNING_KEY = re.compile(r"^  signing_key;([0-9a-f]{16});$", flags=re.MULTILINE)
 
 

@@ -50,7 +50,7 @@ class Verdict:
     @property
     def outcome(self) -> Outcome | None:
         """The strictest outcome; None if no stored claim says anything about the new one."""
-        return max((each.outcome for each in self.judgements), key=list(Outcome).index, default=None)
+        return max((each.outcome for each in self.judgements), key=list(Outcome).index) if self.judgements else None
 
     def of(self, *outcomes: Outcome) -> tuple[Judgement, ...]:
         """Return the judgements with one of these outcomes."""

@@ -81,7 +81,7 @@ def _scoped_key(reader: Reader, draft: Draft, key_digest: str) -> str:
     return f"{_KEY}{key_digest}:{_digest(_scope(reader, draft))}"
 
 
-_ENCODER = json.JSONEncoder(sort_keys=True)  # making one takes longer than using it
+_ENCODER = json.JSONEncoder(sort_keys=True, check_circular=False)  # making one takes longer than using it
 
 
 def _digest(parts: list[Value]) -> str:

@@ -305,6 +305,7 @@ _WRITERS: Mapping[Type, Callable[[Any], str | int | float]] = {
 class Layout:
     """How rows of a kind are written: which parts of a row go into columns, which into `extra`, and the statements."""
 
+    table: Table
     base: Callable[[Row], tuple[Any, ...]]  # returns the attributes that are columns
     own: tuple[str, ...]
     writers: tuple[tuple[int, Callable[[Any], str | int | float]], ...]  # of the values at these places
@@ -326,7 +327,8 @@ def layout_of(kind: Kind) -> Layout:
     columns += ["collection"] if table is MEMORIES else []
     names, marks, same = ", ".join(columns), ", ".join("?" * len(columns)), f"WHERE {of_kind(kind)}id = ?"
     return Layout(
-        attrgetter(*base), tuple(column.name for column in own), tuple((place, write) for place, write in writers if write),
+        table, attrgetter(*base), tuple(column.name for column in own),
+        tuple((place, write) for place, write in writers if write),
         tuple(column.name for column in fields if column.name not in table.columns),
         insert=f"INSERT INTO {table.name} ({names}) VALUES ({marks})",
         update=f"UPDATE {table.name} SET ({names}) = ({marks}) {same} AND revision = ?",
@@ -336,7 +338,7 @@ def layout_of(kind: Kind) -> Layout:
 
 def _encoded(row: Row, layout: Layout) -> list[Any]:
     """Return the values of a row in the order of its layout."""
-    table, fields = table_of(row.kind), row.fields
+    table, fields = layout.table, row.fields
     values = [*layout.base(row), *map(fields.get, layout.own)]
     for place, write in layout.writers:
         if values[place] is not None:
