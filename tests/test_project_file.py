@@ -24,6 +24,8 @@ ALLOWED = {
     "max_content_chars": ("5000", 5000),
     "ranker": ("'rrf'", "rrf"),
     "search_mode": ("'precise'", "precise"),
+    "min_score_threshold": ("0.3", 0.3),
+    "intent_words": ("{lack = ['gap']}", {"lack": ["gap"]}),
     "channel_weights": ("{keywords = 2}", {"keywords": 2}),
     "stemmer_language": ("'german'", "german"),
     "offline": ("true", True),
