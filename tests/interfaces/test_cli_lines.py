@@ -148,10 +148,11 @@ def test_the_first_line_of_every_command_bears_the_name(cli):
         "backup": ["copy.db"], "export": ["--out", "memories.jsonl"], "import": ["memories.jsonl"],
         "forget": ["--user", "ana", "--yes"], "review": ["--activate", contested()[0]], "quarantined": [], "conflicts": [],
         "explain": [kept], "reinforce": [kept], "dispute": [kept], "decay": [], "unarchive": [archived()],
-        "compress": [], "consolidate": [], "links": [kept], "episodes": [],
+        "compress": [], "consolidate": [], "links": [kept], "episodes": [], "init": [],
     }  # fmt: skip
-    # The model commands and the migration have tests of their own; a completion script is read by a shell, a context by a model.
-    assert words.keys() == COMMANDS.keys() - {"model status", "model fetch", "migrate", "completion", "context"}
+    # The model commands and the migration have tests of their own; a completion script is read by a shell, a context by a model,
+    # the answer to a hook by its host.
+    assert words.keys() == COMMANDS.keys() - {"model status", "model fetch", "migrate", "completion", "context", "host"}
     cli("store", "a turn", "--session", "s0")
     Path("notes").mkdir()
     Path("memory-mesh.toml").touch()
