@@ -232,6 +232,32 @@ def migrate(
         say({"ok": False, "error": type(error).__name__, "text": str(error)})
 
 
+def lane_program(*, file: str, count: int) -> None:
+    """Memory Lane itself: insert, change, supersede and delete rows with plain SQL, and say at the end what is left."""
+    at, left = "2026-01-01T00:00:00.000Z", dict[str, tuple[str, str | None]]()
+    with closing(sqlite3.connect(file, timeout=60, isolation_level=None)) as connection:
+        say("ready")
+        wait()
+        for number in range(count):
+            id_, text = f"theirs-{number}", f"theirs lantern word{number}"
+            connection.execute(
+                "INSERT INTO memories (id, content, metadata, created_at, updated_at) VALUES (?, ?, ?, ?, ?)",
+                (id_, text, json.dumps({"lane_version": "4.1.0", "memory_type": "decision"}), at, at),
+            )
+            left[id_] = (text, None)
+            other = f"theirs-{number // 2}"
+            if number % 4 == 1:
+                left[other] = (f"theirs lantern changed{number}", left.get(other, ("", None))[1])
+                connection.execute("UPDATE memories SET content = ? WHERE id = ?", (left[other][0], other))
+            elif number % 4 == 2 and other in left:
+                left[other] = (left[other][0], id_)
+                connection.execute("UPDATE memories SET superseded_by = ? WHERE id = ?", (id_, other))
+            elif number % 4 == 3:
+                left.pop(other, None)
+                connection.execute("DELETE FROM memories WHERE id = ?", (other,))
+    say(left)
+
+
 def _limit(most_bytes: int) -> None:
     sys.dont_write_bytecode = True  # a module compiled now would be cut off too, and break every later run
     resource.setrlimit(resource.RLIMIT_FSIZE, (most_bytes, resource.RLIM_INFINITY))
@@ -261,7 +287,7 @@ def hooked(
 
 PROGRAMS: dict[str, Callable[..., None]] = {
     program.__name__: program
-    for program in (calls, stream, write, backup, unprivileged, hold, sit, cramped, forked, hooked, migrate)
+    for program in (calls, stream, write, backup, unprivileged, hold, sit, cramped, forked, hooked, migrate, lane_program)
 }
 
 if __name__ == "__main__":

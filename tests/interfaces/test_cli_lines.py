@@ -273,3 +273,28 @@ def test_end_session_says_how_many_memories_it_archived(cli):
     unknown = cli("end-session", "s2")
     assert (unknown.code, unknown.out) == (4, "")
     assert unknown.err.startswith("[MemoryMesh Error] no memories of session 's2'")
+
+
+@pytest.mark.req("LANE-16", "LANE-38")
+def test_the_lane_stores_finds_and_rates(cli):
+    said = cli("lane", "store", "Use pnpm, not npm.", "--type", "correction", "--entity", "project:atlas", "--confidence", "90")
+    assert (said.code, said.out) == (0, f"[MemoryMesh] Ingested record {said.id}\n")
+    assert cli("lane", "store", "Use pnpm, not npm.", "--type", "correction").out.endswith(", observed 2 times\n")
+    new = cli("lane", "store", "Use yarn for packages.", "--type", "gap", "--supersedes", said.id).id
+    assert (
+        cli("lane", "feedback", new, "helpful").out == f"[MemoryMesh] Record {new} has the feedback score 1.10 after 1 rating\n"
+    )
+    found = cli("lane", "find", "packages", "yarn")
+    assert re.fullmatch(
+        r"\[MemoryMesh\] Found 1 memory\n"
+        rf"([\d.]+)  gap  {new}  = similarity [\d.]+ × weight 0.4 × feedback 1.1\n       Use yarn for packages.\n",
+        found.out,
+    )
+    (first,) = json.loads(cli("lane", "find", "npm", "--entity", "atlas", "--include-superseded", "--json").out)["results"]
+    assert (first["id"], first["metadata"]["superseded_by"], first["effective_confidence"]) == (said.id, new, 90)
+    assert "score  type" in re.sub(r"\x1b\[[0-9;]*m", "", cli("lane", "find", "yarn", terminal=True).out)
+    wrong = cli("lane", "store", "x", "--type", "fact")
+    assert (wrong.code, wrong.out) == (2, "")
+    assert "correction" in wrong.err
+    assert cli("lane", "find", "npm", "--entity", "zeus").code == 4
+    assert cli("lane", "feedback", "mem_1_abcdef", "helpful").code == 4

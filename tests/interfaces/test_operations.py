@@ -15,10 +15,13 @@ from typing import Union, get_args, get_origin, get_type_hints
 import pytest
 
 from memory_mesh.core.audit import OPERATIONS as AUDIT_OPERATIONS
+from memory_mesh.core.intake import TAXONOMY
+from memory_mesh.core.lane.scoring import FEEDBACK
 from memory_mesh.core.learning import SEVERITIES, LessonContext
 from memory_mesh.core.model import MemoryType, Status
 from memory_mesh.core.options import SEARCH_MODES
 from memory_mesh.faces.graph import MemoryGraph
+from memory_mesh.faces.lane import MemoryLane
 from memory_mesh.faces.mesh import Mesh
 from memory_mesh.flows.heartbeat import JOBS
 from memory_mesh.flows.lessons import ORDERS
@@ -27,6 +30,7 @@ from memory_mesh.interfaces import (
     audit_views,
     graph_views,
     handlers,
+    lane_views,
     operations,
     reflection_views,
     render,
@@ -42,7 +46,7 @@ from memory_mesh.interfaces.operations import GROUPS, JSON, OPERATIONS, TARGET, 
 from .conftest import learnt
 
 # The faces, by what the names of their methods begin with in the table.
-FACES: dict[str, type] = {"": Mesh, "graph.": MemoryGraph}
+FACES: dict[str, type] = {"": Mesh, "graph.": MemoryGraph, "lane.": MemoryLane}
 # Methods that are no operation, each with the reason.
 NO_OPERATION = {
     "init": "every interface opens the mesh as a context manager",
@@ -75,10 +79,16 @@ NO_OPERATION = {
     "graph.unlink": "likewise",
     "graph.review_quarantine": "a handler decides, or asks at a terminal",
     "graph.explain_supersession": "explain shows the chain",
+    "lane.init": "every interface opens the mesh as a context manager",
+    "lane.close": "and closes it so",
+    "lane.scoped": "the flags of the target choose the scope",
 }
 # Parameters of methods that no entry offers, each with the reason.
 NO_PARAMETER = {
     "graph.auto_compress method": "there is one",
+    "lane.store entities": "the slugs suffice",
+    "lane.store decay_factor": "it is computed when the memory is found",
+    "lane.store provenance": "a person who types is the source",
     "session_id": "a flag of the target",
     "progress": "given by the interface",
     "use_cache": "a command has no earlier searches",
@@ -143,7 +153,10 @@ def _differences(parameter: Parameter, declared: Declared, types: set[object]) -
     elif not parameter.required and parameter.default != declared.default:
         yield f"{parameter.name} is {declared.default!r} by default, not {parameter.default!r}"
     given = {type(value) for value in parameter.choices.values()} or ANY_KIND[parameter.kind]
-    given = {sequence for sequence in types if str(sequence).endswith("Sequence'>")} if parameter.repeated else given
+    given = (
+        {sequence for sequence in types if str(sequence).endswith(("Sequence'>", "Iterable'>"))} if parameter.repeated else given
+    )
+    types = types | {int} if float in types else types
     if not given or not given <= types:
         yield f"{parameter.name} is of type {types}, not {given}"
 
@@ -176,7 +189,7 @@ def test_every_method_view_and_handler_that_is_named_exists() -> None:
 
 
 def test_every_view_is_used() -> None:
-    every = (views, audit_views, graph_views, reflection_views, skill_views, transfer_views, upkeep_views)
+    every = (views, audit_views, graph_views, lane_views, reflection_views, skill_views, transfer_views, upkeep_views)
     modules = {module.__name__ for module in every}
     here = {name for name, one in vars(views).items() if isfunction(one) and one.__module__ in modules and name[0] != "_"}
     assert here == {operation.view for operation in OPERATIONS if operation.view}
@@ -224,6 +237,8 @@ def test_the_choices_are_those_of_the_code() -> None:
     assert choices["delete-all", "memory_type"] == tuple(MemoryType)
     assert choices["search", "ranker"] == tuple(RANKERS)
     assert choices["search", "mode"] == SEARCH_MODES
+    assert choices["lane store", "memory_type"] == TAXONOMY
+    assert choices["lane feedback", "signal"] == tuple(FEEDBACK)
     assert choices["distill-lesson", "severity"] == tuple(SEVERITIES)
     assert choices["audit log", "operation"] == tuple(AUDIT_OPERATIONS)
     assert choices["heartbeat", "jobs"] == tuple(job.name for job in JOBS)

@@ -130,7 +130,7 @@ def test_a_search_among_vectors_of_an_unknown_model_names_reembed_once(folder: P
         assert mesh.search("gulls")[0].similarity is None
         mesh.search("harbour")
         assert [line for line in caplog.messages if "reembed" in line] == [
-            "no memory has a vector of hashing/256: searched by keywords only; run memory-mesh reembed"
+            "no memory has a vector of hashing/256, but one of unknown/4: searched by keywords only; run memory-mesh reembed"
         ]
         caplog.clear()
         mesh.reembed()

@@ -409,7 +409,7 @@ def test_an_older_process_that_has_it_open_fails_and_changes_nothing(file: Path,
 def test_an_upgrade_that_breaks_off_leaves_the_older_file(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = schema(file)
 
-    def break_off(connection: sqlite3.Connection) -> None:
+    def break_off(connection: sqlite3.Connection, *, logged: bool) -> None:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:

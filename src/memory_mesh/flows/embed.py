@@ -31,7 +31,7 @@ from memory_mesh.core.model import (
     iso,
 )
 from memory_mesh.core.ports import Embedder, Progress, no_progress
-from memory_mesh.core.search import tokens
+from memory_mesh.core.search import Pool, Query, tokens
 from memory_mesh.core.search.languages import function_words
 from memory_mesh.core.text import TokenCounter, estimate
 from memory_mesh.flows.context import Context, Plan, find_rows, paged, read_once
@@ -43,6 +43,7 @@ _META = "embedding"
 _WORD = re.compile(r"[^\W\d_]+")
 _LAST_LATIN = "\u02ff"
 _MIN_TOKENS, _MAX_TOKENS, _MAX_LATIN = 0.15, 0.8, 0.33  # per letter, if a model has words for the script, or for the language
+_SAMPLED = 20  # candidates that are read for a warning
 _EMBEDDED_AT_ONCE = 256  # texts of one write between two reports of progress
 _log = logging.getLogger("memory_mesh")
 
@@ -164,6 +165,26 @@ def warn_once(context: Context, what: str) -> None:
     if not context.state.warned.is_set():
         context.state.warned.set()
         _log.warning("%s; run memory-mesh reembed", what)
+
+
+def warn_without_vectors(context: Context, query: Query, pool: Pool, data_version: Hashable) -> None:
+    """Log, once, that memories are found by keywords only, because they have no vector of the embedder's model."""
+    if context.state.warned.is_set() or not pool.documents:
+        return
+    if query.vector and pool.without_vector:
+        what = f"{pool.without_vector:,} memories have no vector of {query.vector.model}{_other_models(context, pool)}"
+        warn_once(context, f"{what} and are found by keywords")
+    elif context.embedder and not context.state.down and not store_model(context, data_version):  # an outage was reported
+        own = context.embedder.model
+        warn_once(context, f"no memory has a vector of {own}{_other_models(context, pool)}: searched by keywords only")
+
+
+def _other_models(context: Context, pool: Pool) -> str:
+    """Return which models the vectors of some candidates have instead."""
+    rows = context.store.get(Kind.MEMORY, pool.ids[:_SAMPLED]).values()
+    own = context.embedder.model if context.embedder else None
+    others = sorted({row.vector.model for row in rows if row.vector} - {own})
+    return f", but one of {' or '.join(others)}" if others else ""
 
 
 def _warn_down(context: Context, what: str, error: EmbeddingError) -> None:

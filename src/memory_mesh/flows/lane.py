@@ -14,6 +14,7 @@ from memory_mesh.core.model import ANYTHING, Compare, In, IsNull, Kind, Memory, 
 from memory_mesh.core.search import Pool, Query
 from memory_mesh.flows import graph, past, search, usage
 from memory_mesh.flows.context import Context, Plan, commit, intact, paged
+from memory_mesh.flows.embed import warn_without_vectors
 from memory_mesh.flows.graph_search import Candidate, covered, proposed, read_queries, with_relevance
 from memory_mesh.flows.revisions import plan_revision
 from memory_mesh.flows.write import read_current
@@ -108,8 +109,8 @@ def find(context: Context, query: object, request: Request) -> LaneResults:
 
     The score depends on more than the similarity, so candidates are read until no other memory can have a higher one.
     """
-    text, options = search.checked_query(query), _Options.of(context, request)
-    snapshot = context.index.snapshot(context.reader)
+    text, snapshot = search.checked_query(query), context.index.snapshot(context.reader)
+    options = _Options.of(context, request)
     (asked,) = read_queries(context, snapshot, [text], at=iso(options.ms), statuses=options.statuses, where=options.filter)
     intended = scoring.intended_types(text, context.options.intent_words or scoring.INTENTS)
     found = _Found(context, asked, options, intended)
@@ -117,6 +118,7 @@ def find(context: Context, query: object, request: Request) -> LaneResults:
     size = max(_POOL, 4 * options.limit)
     while True:
         pool = snapshot.candidates(asked, size=size)
+        warn_without_vectors(context, asked, pool, snapshot.data_version)
         found.add(proposed(asked, pool), covered(pool))
         if size >= pool.documents or found.is_complete(_least(pool, size)):
             break

@@ -314,13 +314,6 @@ def _narrowed(context: Context, request: Request) -> Request:
     return replace(request, where=all_of(request.where, model.in_project(project)))
 
 
-def _unused_model(context: Context, snapshot: Snapshot) -> str | None:
-    """Return the embedder's model if no vector of a known model was ever stored, as in a store that another program wrote."""
-    if context.embedder is None or context.state.down:  # an embedder that is down was reported
-        return None
-    return None if embed.store_model(context, snapshot.data_version) else context.embedder.model
-
-
 def rank_candidates(context: Context, snapshot: Snapshot, request: Request) -> _Ranked:
     """Return the candidates of a search with their scores, and the minimum score of its mode."""
     from memory_mesh.core.search.ranker import rank  # it needs numpy, which only searches use
@@ -330,11 +323,7 @@ def rank_candidates(context: Context, snapshot: Snapshot, request: Request) -> _
     query = _query(context, snapshot, request, query_tokens(text, language=context.options.stemmer_language), without_masks(text))
     as_of, known_at = (at if isinstance(at, str) else None for at in (request.as_of, request.known_at))
     pool = snapshot.candidates(query, size=max(past.KNOWN_POOL if known_at else _POOL, 2 * request.limit))
-    if query.vector and pool.without_vector:
-        what = f"{pool.without_vector:,} memories have no vector of {query.vector.model} and are found by keywords"
-        embed.warn_once(context, what)
-    elif pool.documents and (unused := _unused_model(context, snapshot)):
-        embed.warn_once(context, f"no memory has a vector of {unused}: searched by keywords only")
+    embed.warn_without_vectors(context, query, pool, snapshot.data_version)
     # Without a vector among the visible memories, vectors count for nothing, whatever others have stored.
     by_vector = query.vector is not None and pool.without_vector < pool.documents
     ranker = request.ranker or context.options.ranker

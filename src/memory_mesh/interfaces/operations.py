@@ -19,6 +19,7 @@ EVERYWHERE = frozenset(Interface)
 GROUPS = {
     "audit": "Verify, show and export the audit chains.",
     "hooks": "Show what waits for the hooks of writethrough, and deliver it.",
+    "lane": "Store, find and rate what was learnt, by type.",
     "config": "Show the settings in force, and trust the file of a project.",
     "model": "Fetch the local model, and check every model in use.",
 }
@@ -104,6 +105,36 @@ _SEARCH = (
     Parameter("as_of", "what was valid at this time, as is known now; such as 2026-03-01", metavar="TIME"),
     Parameter("known_at", "what was stored and believed at this time", metavar="TIME"),
 )
+_LANE_STORE = (
+    Parameter("content", "the text; - reads standard input", kind=Kind.INPUT, required=True, bare=True),
+    Parameter(
+        "memory_type", "what kind of learning it is", flag="--type", metavar="TYPE", required=True,
+        choices=_words("correction", "decision", "commitment", "insight", "learning", "confidence", "pattern_seed", "cross_agent",
+                       "workflow_note", "gap"),
+    ),
+    Parameter("confidence_score", "how sure it is, from 0 to 100", flag="--confidence", kind=Kind.INTEGER, default=70),
+    Parameter("entity_slugs", "what it is about, such as project:atlas; may be repeated", flag="--entity", metavar="ENTITY",
+              repeated=True, default_help="found in the text"),
+    Parameter("tags", "a tag; may be repeated", flag="--tag", metavar="TAG", repeated=True, default=()),
+    Parameter("collection", "the collection to store it in", metavar="NAME", default_help="the project, else memory-lane"),
+    Parameter("source_chunk", "the text that it was learnt from"),
+    Parameter("valid_from", "the time from which it holds", metavar="TIME"),
+    Parameter("valid_until", "the time until which it holds", metavar="TIME"),
+    Parameter("supersedes", "a memory that it takes the place of; may be repeated", metavar="ID", repeated=True, default=()),
+    _METADATA, _REPEATABLE,
+)  # fmt: skip
+_LANE_FIND = (
+    _SEARCH[0], _LIMIT,
+    Parameter("collection", "search this collection only", metavar="NAME"),
+    Parameter("entities", "only what is about it, such as project:atlas or atlas; may be repeated", flag="--entity",
+              metavar="ENTITY", repeated=True, default=()),
+    Parameter("min_score", "the lowest similarity to show", kind=Kind.FRACTION, default_help="0.2, with --entity 0.15"),
+    Parameter("memory_types", "only memories of this type; may be repeated", flag="--type", metavar="TYPE", repeated=True,
+              default=()),
+    Parameter("include_superseded", "also show superseded memories", kind=Kind.SWITCH, default=False),
+    Parameter("include_expired", "also show what is not valid any more, or not yet", kind=Kind.SWITCH, default=False),
+    Parameter("as_of", "what was valid at this time, such as 2026-03-01", metavar="TIME"),
+)  # fmt: skip
 _MAX_CHARS = Parameter(
     "max_chars",
     "show results while their texts have at most so many characters together",
@@ -209,6 +240,32 @@ OPERATIONS = (
         aliases={Interface.CLI: "search --for-model"},
         summary="print the memories as data for a prompt: fenced, with a notice to the model",
         parameters=(*_SEARCH, _MAX_CHARS, _MAX_TOKENS),
+    ),
+    Operation(
+        name="lane store", method="lane.store", view="lane_stored", heading=STORE, effect=Effect.WRITE, exposed=EVERYWHERE,
+        aliases={Interface.MCP: "memory_lane_store"},
+        summary="Store what was learnt, by type. What is known already is counted as observed again.", parameters=_LANE_STORE,
+        examples=(
+            'lane store "Use pnpm, not npm." --type correction --entity project:atlas',
+            'lane store "The cache lives in Redis." --type decision --confidence 90 --tag infra',
+        ),
+    ),
+    Operation(
+        name="lane find", method="lane.find", view="lane_found", heading=READ, exposed=EVERYWHERE, parameters=_LANE_FIND,
+        aliases={Interface.MCP: "memory_lane_find"},
+        summary="Find what was learnt. The score is similarity × weight of the type × decay × feedback.",
+        examples=('lane find "which package manager?"', "lane find deploy --type decision --as-of 2026-03-01 --json"),
+    ),
+    Operation(
+        name="lane feedback", method="lane.feedback", view="lane_rated", heading=REVIEW, effect=Effect.WRITE, exposed=EVERYWHERE,
+        aliases={Interface.MCP: "memory_lane_feedback"},
+        summary="Rate a memory: helpful raises its rank in `lane find` by a tenth, harmful halves it.",
+        parameters=(
+            replace(_ID, positional=True, bare=False),
+            Parameter("signal", "helpful or harmful", positional=True, required=True, choices=_words("helpful", "harmful"),
+                      metavar="SIGNAL"),
+        ),
+        examples=(f"lane feedback {_SAMPLE} helpful", f"lane feedback {_SAMPLE} harmful --json"),
     ),
     Operation(
         name="context", handler="context", heading=READ,

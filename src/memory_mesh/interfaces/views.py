@@ -1,7 +1,8 @@
 """Views: each renders the result of one operation of the table as an `Answer`, with a text and the data for JSON.
 
-Those of the audit trail are in `audit_views`, of feedback, reviews and explanations in `graph_views`, of reflections and heritage
-in `reflection_views`, of skills in `skill_views`, of backups and exports in `transfer_views`, of upkeep in `upkeep_views`.
+Those of the audit trail are in `audit_views`, of the lane in `lane_views`, of feedback, reviews and explanations in
+`graph_views`, of reflections and heritage in `reflection_views`, of skills in `skill_views`, of transfers in `transfer_views`, of upkeep in
+`upkeep_views`.
 """
 
 import json
@@ -35,6 +36,7 @@ from memory_mesh.interfaces.graph_views import (  # noqa: F401  (found by name)
     quarantined,
     reviewed,
 )
+from memory_mesh.interfaces.lane_views import lane_found, lane_rated, lane_stored  # noqa: F401  (found by name)
 from memory_mesh.interfaces.reflection_views import heritage, reflection  # noqa: F401  (found by name)
 from memory_mesh.interfaces.reflection_views import heritage_lines as _heritage_lines
 from memory_mesh.interfaces.reflection_views import with_heritage as _with_heritage

@@ -106,12 +106,13 @@ def is_of_lane(memory: MemoryRecord) -> bool:
 def synced(memory: AnyMemory) -> AnyMemory:
     """Return a memory of the lane with metadata that say the same as its columns; any other memory as it is.
 
-    Memory Lane reads the metadata only. Accesses are counted elsewhere, and are in what is read here.
+    Memory Lane reads the metadata only. Accesses are counted elsewhere: the metadata keep those that it counted itself.
     """
     if not is_of_lane(memory):
         return memory
-    uncounted = memory.changed(access_count=0, last_accessed=None)
-    return replace(memory, metadata={**memory.metadata, **lane_metadata(uncounted)})
+    own, uncounted = memory.metadata, memory.changed(access_count=0, last_accessed=None)
+    counted: dict[str, Value] = {name: own[name] for name in ("access_count", "last_accessed_at") if name in own}
+    return replace(memory, metadata={**own, **lane_metadata(uncounted), **counted})
 
 
 def _memory_type(given: object) -> str:

@@ -1,16 +1,25 @@
-"""Rows of Memory Lane in the table `memories`: recognise its files, and adopt its rows.
+"""Rows of Memory Lane in the table `memories`: recognise its files, and take up its rows.
 
-A row that Memory Lane wrote has none of our columns. The first write of ours fills them in.
+A row that Memory Lane inserted or replaced has none of our columns. One that it changed has lost its partition (see `triggers`).
+Taking up fills in what its own columns and its metadata say; the columns that it does not know stay.
 """
 
 import json
+import re
 import sqlite3
+from collections import defaultdict
 from contextlib import suppress
+from dataclasses import replace
+from typing import Any
 
 from memory_mesh.core.errors import InvalidInput
+from memory_mesh.core.intake import Draft, fingerprint
+from memory_mesh.core.lane import DEFAULT_COLLECTION
 from memory_mesh.core.lane.scoring import MAX_FEEDBACK
-from memory_mesh.core.model import INT_MAX, Key, Kind, MemoryType, Value, iso, parse_time, partition
+from memory_mesh.core.model import INT_MAX, Key, Kind, MemoryType, Reader, Row, Usage, Used, Value, iso, parse_time, partition_for
 from memory_mesh.core.search import tokens
+from memory_mesh.stores.base import decode_json
+from memory_mesh.stores.sqlite import tables
 from memory_mesh.stores.sqlite.moves import forget_moves, record_moves
 
 # The columns of Memory Lane's table, by which its files are recognised.
@@ -21,66 +30,107 @@ COLUMNS = frozenset(
     }
 )
 
-_FOREIGN = "partition IS NULL AND id IS NOT NULL"  # SQLite allows NULL in a text primary key; such a row has no id
+_WAITING = "partition IS NULL AND id IS NOT NULL"  # SQLite allows NULL in a text primary key; such a row has no id
 _UNKNOWN = iso(0)  # in place of an unreadable time
 _SECONDS = 100_000_000_000  # larger numbers are milliseconds; as seconds they would be in the year 5138
+_COMPARABLE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")  # sorts like our own times, and stays as it is
 
 
 def has_foreign_rows(connection: sqlite3.Connection) -> bool:
-    """Return whether Memory Lane has written rows since the last opening."""
-    return connection.execute(f"SELECT 1 FROM memories WHERE {_FOREIGN} LIMIT 1").fetchone() is not None
+    """Return whether rows that Memory Lane has written wait to be taken up."""
+    return connection.execute(f"SELECT 1 FROM memories WHERE {_WAITING} LIMIT 1").fetchone() is not None
 
 
-def adopt(connection: sqlite3.Connection) -> None:
-    """Fill in our columns for the rows of Memory Lane. Its own values stay, except those that cannot be read."""
-    rows = connection.execute(
-        "SELECT id, content, metadata, collection, tags, embedding, superseded_by, created_at, updated_at FROM memories "
-        f"WHERE {_FOREIGN}"
-    ).fetchall()
-    shared = partition(None, None)
-    for row in rows:
-        _adopt(connection, shared, *row)
-    if rows:
-        # Memory Lane logs no replacements or deletions, so readers that follow a partition must read all of it again.
-        record_moves(connection, {shared: [Key(Kind.MEMORY, row[0]) for row in rows]})
-        forget_moves(connection)
+def adopt(connection: sqlite3.Connection, *, logged: bool) -> None:
+    """Take up the rows of Memory Lane, in the caller's transaction. Its own values stay, except those that cannot be read.
+
+    `logged` says that the triggers were there when it wrote, and have logged what it replaced and deleted.
+    """
+    cursor = connection.execute(f"SELECT * FROM memories WHERE {_WAITING}")
+    names, moved, used = [column[0] for column in cursor.description], defaultdict[str, list[Key]](list), list[Row]()
+    for values in cursor.fetchall():
+        row = dict(zip(names, values, strict=True))
+        read = _metadata(row["metadata"])
+        home = _adopt(connection, row, read)
+        moved[home].append(Key(Kind.MEMORY, row["id"]))
+        used += _usage(connection, row["id"], read, home)
+    if moved:
+        tables.Writing(connection).put(used)
+        record_moves(connection, moved)
+        if not logged:  # readers that follow a partition must read all of it again
+            forget_moves(connection)
 
 
-def _adopt(
-    connection: sqlite3.Connection, shared: str, id_: str, content: str, metadata: str | None, collection: str | None,
-    tags: str | None, embedding: bytes | None, superseded_by: str | None, created: str, updated: str,
-) -> None:  # fmt: skip
-    read = _metadata(metadata)
-    if (at := _time(created)) == _UNKNOWN:
-        read.setdefault("created_at", created)
+def _adopt(connection: sqlite3.Connection, row: dict[str, Any], read: dict[str, Value]) -> str:
+    """Fill in our columns of a row, and return its partition."""
+    if (at := _time(row["created_at"]) or _UNKNOWN) == _UNKNOWN:
+        read.setdefault("created_at", row["created_at"])
     sealed, changes = connection.execute(
         "SELECT (SELECT max(memory_revision) FROM yamo_blocks WHERE ref = ?1), "
-        "(SELECT max(number) FROM records WHERE kind = 'change' AND ref = ?1)", (id_,)
+        "(SELECT max(number) FROM records WHERE kind = 'change' AND ref = ?1)", (row["id"],)
     ).fetchone()  # fmt: skip
-    kind, times, slugs = (read.get(name) for name in ("memory_type", "times_observed", "entity_slugs"))
-    confidence, count = _number(read.get("confidence_score"), 100), read.get("feedback_count")
+    type_ = row["memory_type"] or MemoryType.GLOBAL.value
+    home = partition_for(row["user_id"], row["agent_id"], type_, row["reach"])
+    project = None if row["collection"] in (None, DEFAULT_COLLECTION) else row["collection"]
+    draft = Draft(content=row["content"], metadata=read, columns={"project": project, "memory_type": type_})
     values = {
-        "partition": shared,
+        "partition": home,
         "revision": max(changes or 1, (sealed or 0) + 1),  # a replaced row continues its history, and is not the sealed one
-        "number": 0,
-        "metadata": _unchanged(metadata, read),
-        "tags": _unchanged(tags, _texts(tags)),
-        "project": None if collection in (None, "memory-lane") else collection,
-        "memory_type": MemoryType.GLOBAL.value,
-        "category": kind if isinstance(kind, str) else None,
-        "status": "superseded" if superseded_by else "active",
-        "times_observed": times if isinstance(times, int) and times > 0 else 1,
-        "confidence": None if confidence is None else confidence / 100,
-        "entities": _dumped([slug for slug in slugs if isinstance(slug, str)] if isinstance(slugs, list) else []),
-        "feedback_score": _number(read.get("feedback_score"), MAX_FEEDBACK),
-        "feedback_count": count if isinstance(count, int) and 0 <= count <= INT_MAX else None,
+        "number": row["number"] or 0,
+        "salt": None,
+        "metadata": _unchanged(row["metadata"], read),
+        "tags": _unchanged(row["tags"], _texts(row["tags"])),
+        "project": project,
+        "memory_type": type_,
+        "fingerprint": row["fingerprint"] if row["salt"] else fingerprint(Reader(row["user_id"], row["agent_id"]), draft),
         "created_at": at,
-        "updated_at": _time(updated),
-        "keywords": _dumped(tokens(content)),
-        "model": f"unknown/{len(embedding) // 4}" if embedding else None,
+        "updated_at": _time(row["updated_at"]) or _UNKNOWN,
+        "keywords": _dumped(tokens(row["content"])),
+        "model": row["model"] or (f"unknown/{len(row['embedding']) // 4}" if row["embedding"] else None),
+        **_described(row, read),
     }
     assignments = ", ".join(f"{name} = ?" for name in values)
-    connection.execute(f"UPDATE memories SET {assignments} WHERE id = ?", (*values.values(), id_))
+    connection.execute(f"UPDATE memories SET {assignments} WHERE id = ?", (*values.values(), row["id"]))
+    return home
+
+
+def _described(row: dict[str, Any], read: dict[str, Value]) -> dict[str, object]:
+    """Return the columns that the metadata of Memory Lane describe. What they do not name stays."""
+    kind, times, slugs, count = (read.get(name) for name in ("memory_type", "times_observed", "entity_slugs", "feedback_count"))
+    confidence, replaces = _number(read.get("confidence_score"), 100), read.get("supersedes")
+    by = row["superseded_by"] or read.get("superseded_by")
+    found: dict[str, object] = {
+        "category": kind if isinstance(kind, str) else None,
+        "times_observed": times if isinstance(times, int) and times > 0 else None,
+        "confidence": None if confidence is None else confidence / 100,
+        "entities": _dumped([slug for slug in slugs if isinstance(slug, str)]) if isinstance(slugs, list) else None,
+        "feedback_score": _number(read.get("feedback_score"), MAX_FEEDBACK),
+        "feedback_count": count if isinstance(count, int) and 0 <= count <= INT_MAX else None,
+        "supersedes": _dumped([id_ for id_ in replaces if isinstance(id_, str)]) if isinstance(replaces, list) else None,
+        "last_observed": _time(read.get("last_observed_at")),
+    }
+    defaults = {"times_observed": 1, "entities": "[]"}
+    columns = {name: row[name] if value is None else value for name, value in found.items()}
+    return {
+        **{name: defaults.get(name) if value is None else value for name, value in columns.items()},
+        "valid_from": _bound(row["valid_from"], read.get("valid_from")),
+        "valid_until": _bound(row["valid_until"], read.get("valid_until")),
+        "superseded_by": by if isinstance(by, str) else None,
+        "status": "superseded" if by else "active" if row["status"] in (None, "superseded") else row["status"],
+    }
+
+
+def _usage(connection: sqlite3.Connection, id_: str, read: dict[str, Value], home: str) -> list[Row]:
+    """Return the row that counts the accesses to a memory, if Memory Lane knows of more or later ones."""
+    count, at = read.get("access_count"), _time(read.get("last_accessed_at"))
+    if not isinstance(count, int) or not 0 < count <= INT_MAX or at is None:
+        return []
+    query = "SELECT extra, revision FROM records WHERE kind = 'usage' AND id = ?"
+    extra, revision = connection.execute(query, (id_,)).fetchone() or ("{}", 0)
+    old = Used.of(decode_json(extra)) or Used(0, at)
+    new = Used(max(count, old.access_count), max(at, old.last_accessed))
+    usage = Usage(id=id_, created_at=at, ref=id_, access_count=new.access_count, last_accessed=new.last_accessed)
+    return [] if new == old else [replace(usage, revision=revision + 1).row(home, replaces=revision)]
 
 
 def _metadata(text: str | None) -> dict[str, Value]:
@@ -121,11 +171,19 @@ def _number(value: Value, most: float) -> float | None:
     return value if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= most else None
 
 
-def _time(text: str) -> str:
-    """Parse a time written as ISO 8601, or as seconds or milliseconds since 1970."""
+def _bound(column: str | None, described: Value) -> str | None:
+    """Return the beginning or the end of a validity: of the column, or else of the metadata. None if it cannot be read."""
+    text = column or described
+    return text if isinstance(text, str) and _COMPARABLE.fullmatch(text) else _time(text)
+
+
+def _time(text: object) -> str | None:
+    """Parse a time written as ISO 8601, or as seconds or milliseconds since 1970. None if it cannot be read."""
+    if not isinstance(text, str | int | float) or isinstance(text, bool):
+        return None
     with suppress(InvalidInput):
-        return parse_time(text, "created_at")
+        return parse_time(str(text), "created_at")
     with suppress(ValueError, OverflowError):
         number = float(text)
         return iso(round(number if number > _SECONDS else number * 1000))
-    return _UNKNOWN
+    return None

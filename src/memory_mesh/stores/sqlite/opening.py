@@ -15,7 +15,7 @@ from pathlib import Path
 from memory_mesh.core.cancel import check_cancelled
 from memory_mesh.core.errors import StoreCorrupt, StoreForeign, StoreMissing, StoreReplaced, StoreUnavailable, shown
 from memory_mesh.stores.files import create_file
-from memory_mesh.stores.sqlite import lane, tables
+from memory_mesh.stores.sqlite import lane, tables, triggers
 from memory_mesh.stores.sqlite.queries import exactly_like
 
 # A row with its vector is longer than such a page and continues on others, which it fills. Two rows do not fit on a page of 4,096
@@ -86,7 +86,7 @@ def has_log(path: Path) -> bool:
 
 
 def open_for_reading(path: Path, *, read_only: bool, busy_seconds: float) -> Opened:
-    """Open a file without changing it. A file without our tables of this version is read from a copy in memory."""
+    """Open a file without changing what it says. One without our tables of this version is read from a copy in memory."""
     file = file_id(path)
     if file is None:
         if read_only:
@@ -98,7 +98,7 @@ def open_for_reading(path: Path, *, read_only: bool, busy_seconds: float) -> Ope
         _check_same(path, file)
         prepared = contents_of(connection, path) is Contents.OURS and tables.check_version(connection)
         unlocked = None if locked else state
-        if prepared and not lane.has_foreign_rows(connection):
+        if prepared and (not lane.has_foreign_rows(connection) or (locked and not read_only and take_up(connection))):
             return Opened(connection, file, prepared=True, unlocked=unlocked)
         copy, version = _copied(connection)
         return Opened(copy, file, prepared, connection, version, unlocked)
@@ -119,6 +119,22 @@ def open_for_writing(path: Path, *, busy_seconds: float) -> Opened:
             contents_of(connection, path)
             _upgrade(connection)
         return Opened(connection, file, prepared=True)
+
+
+def take_up(connection: sqlite3.Connection) -> bool:
+    """Take up the rows that Memory Lane has written since the last time. Return False if another process writes now."""
+    (timeout,) = connection.execute("PRAGMA busy_timeout").fetchone()
+    connection.execute("PRAGMA busy_timeout = 0")
+    try:
+        with transaction(connection):
+            lane.adopt(connection, logged=True)
+    except sqlite3.OperationalError as error:
+        if code_of(error) not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_READONLY):
+            raise
+        return False
+    finally:
+        connection.execute(f"PRAGMA busy_timeout = {timeout}")
+    return True
 
 
 def contents_of(connection: sqlite3.Connection, path: Path) -> Contents:
@@ -144,8 +160,9 @@ def contents_of(connection: sqlite3.Connection, path: Path) -> Contents:
 
 
 def _check_triggers(connection: sqlite3.Connection, path: Path) -> None:
-    query = "SELECT name FROM sqlite_master WHERE type = 'trigger' AND sql IS NOT ?"
-    if found := connection.execute(query, (tables.TRIGGER,)).fetchone():
+    ours = ", ".join("?" * len(triggers.TRIGGERS))
+    query = f"SELECT name FROM sqlite_master WHERE type = 'trigger' AND (sql IS NULL OR sql NOT IN ({ours}))"
+    if found := connection.execute(query, triggers.TRIGGERS).fetchone():
         what = f"{path} has the trigger {shown(found[0])}, which memory-mesh did not create"
         raise StoreCorrupt(what, remedy="restore a backup, or drop the trigger with sqlite3 and run memory-mesh audit verify")
 
@@ -257,7 +274,7 @@ def _configure(connection: sqlite3.Connection) -> None:
     for pragma in ("case_sensitive_like = ON", "secure_delete = ON", "temp_store = MEMORY", "synchronous = FULL"):
         connection.execute(f"PRAGMA {pragma}")
     connection.create_function("exactly_like", 2, exactly_like, deterministic=True)
-    connection.create_function(tables.UPGRADE, 0, lambda: None)
+    connection.create_function(triggers.UPGRADE, 0, lambda: None)
 
 
 def _create(path: Path) -> None:
@@ -291,9 +308,9 @@ def _copied(source: sqlite3.Connection) -> tuple[sqlite3.Connection, int]:
 
 def _upgrade(connection: sqlite3.Connection) -> None:
     """Create or complete our tables, and adopt rows of Memory Lane, in the transaction of the caller."""
-    if not tables.check_version(connection):
+    if not (logged := tables.check_version(connection)):
         tables.prepare(connection)
-    lane.adopt(connection)
+    lane.adopt(connection, logged=logged)
 
 
 def _data_version(connection: sqlite3.Connection) -> int:

@@ -45,6 +45,7 @@ from memory_mesh.core.search.scores import best_cosines, keyword_scores
 from memory_mesh.stores.base import check_unique
 from memory_mesh.stores.files import find_bytes, remove_parts, whole_file
 from memory_mesh.stores.sqlite import moves, tables
+from memory_mesh.stores.sqlite.lane import adopt, has_foreign_rows
 from memory_mesh.stores.sqlite.opening import (
     LOGS,
     FileId,
@@ -57,6 +58,7 @@ from memory_mesh.stores.sqlite.opening import (
     open_for_reading,
     open_for_writing,
     replaced,
+    take_up,
     transaction,
 )
 from memory_mesh.stores.sqlite.queries import condition_on, documents_of, near, page, with_ids
@@ -65,10 +67,13 @@ from memory_mesh.stores.sqlite.queries import condition_on, documents_of, near, 
 _MAX_REWRITTEN_ON_OPENING, _MAX_REWRITTEN_ON_CLOSING = 64 * 1024 * 1024, 512 * 1024 * 1024
 _PAUSES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05)  # seconds between attempts to write; the last one repeats
 _CHECKED_FOR = 0.1  # seconds during which reads do not look again whether the file was replaced; every write does
+_LOOKED_FOR = 1.0  # seconds during which lists do not look for rows of Memory Lane; every search does, and every write
 _INDEXED_FROM = 1_000  # moves of a partition; a smaller one is read from the store as fast as from the files of an index
 Part = TypeVar("Part")  # of an open file
 
 _BATCH = 500  # ids in one query; SQLite accepts 32,766 parameters, older versions 999
+
+DataVersion = tuple[sqlite3.Connection, int, int]
 
 
 class SqliteStore:
@@ -90,6 +95,8 @@ class SqliteStore:
         self._lock = RLock()
         self._closed = self._indexed = False
         self._checked_until = 0.0
+        self._looked_until = 0.0
+        self._looked_at: tuple[object, ...] = ()  # connection and data version at which no row of Memory Lane waited
         self._written: tuple[Hashable, dict[str, int]] = (None, {})  # the data version and versions after our last write
         self._opened: Opened | None = None
         self._file: FileId | None = None  # the file that was opened first; another one at the path is an error
@@ -106,9 +113,8 @@ class SqliteStore:
     def apply(self, puts: Sequence[Row] = (), deletes: Sequence[Key] = (), *, seen: Mapping[str, int] | None = None) -> Applied:
         check_unique(puts, deletes)
         self.check_writable()
-        with self._write_transaction() as connection:
+        with self._write_transaction() as (connection, before):
             with transaction(connection):
-                before = _data_version(connection)
                 self._step("store.begun")
                 known = self._written[1] if self._written[0] == before else {}
                 for partition, version in (seen or {}).items():
@@ -119,6 +125,7 @@ class SqliteStore:
                     change.delete(key)
                 self._step("store.deleted")
                 change.put(puts)
+                change.finish()
                 self._step("store.put")
                 versions = moves.record_moves(connection, change.moved, seen)
                 replaced = any(row.replaces and row.kind is Kind.BLOCK for row in puts)
@@ -140,18 +147,22 @@ class SqliteStore:
 
     def data_version(self) -> Hashable:
         with self._using() as opened:
-            return _data_version(opened.connection)
+            return self._take_up(opened)[1]
 
     def get(self, kind: Kind, ids: Sequence[str]) -> dict[str, Row]:
         if not ids:
             return {}
         with self._using() as opened:
-            rows = {row.id: row for row in tables.rows_of(kind, opened.connection.execute(with_ids(kind), (json.dumps(ids),)))}
-        return {id_: rows[id_] for id_ in ids if id_ in rows}
+            rows = tables.rows_of(kind, opened.connection.execute(with_ids(kind), (json.dumps(ids),)))
+            looked_at = self._looked_at
+            if kind is Kind.MEMORY and len(rows) < len({*ids}) and self._take_up(opened) and self._looked_at != looked_at:
+                rows = tables.rows_of(kind, opened.connection.execute(with_ids(kind), (json.dumps(ids),)))
+        found = {row.id: row for row in rows}
+        return {id_: found[id_] for id_ in ids if id_ in found}
 
     def find(self, kind: Kind, where: Where = ANYTHING, *, limit: int | None = None, after: Row | None = None) -> list[Row]:
         query = page(kind, where, limit=limit, after=after)
-        with self._use() as connection:
+        with self._listing() as connection:
             return tables.rows_of(kind, connection.execute(query.text, query.params))
 
     def count(self, kind: Kind, where: Where = ANYTHING) -> int:
@@ -305,6 +316,19 @@ class SqliteStore:
             opened = self._adopt(open_for_writing(self._path, busy_seconds=self._busy_seconds))
         return opened
 
+    def _take_up(self, opened: Opened) -> tuple[Opened, DataVersion]:
+        """Take up the rows that Memory Lane has written since the last look. Return the open file and its data version."""
+        version = _data_version(opened.connection)
+        self._looked_until = time.monotonic() + _LOOKED_FOR
+        if not opened.writable or opened.connection.in_transaction or self._looked_at == version[::2]:
+            return opened, version
+        if has_foreign_rows(opened.connection) and (self._read_only or not take_up(opened.connection)):
+            self._disconnect()  # to read a copy instead
+            opened = self._current(writing=False)
+        else:
+            self._looked_at = version[::2]
+        return opened, _data_version(opened.connection)
+
     def _adopt(self, opened: Opened) -> Opened:
         """Use a file that was opened, and free the bytes that its last user did not free."""
         self._opened, self._file = opened, opened.file
@@ -331,7 +355,7 @@ class SqliteStore:
     def _select(self, expression: str, kind: Kind, where: Where) -> list[Any]:
         condition = condition_on(kind, where)
         query = f"SELECT {expression} FROM {tables.table_of(kind).name} WHERE {condition.text}"
-        with self._use() as connection:
+        with self._listing() as connection:
             return [row[0] for row in connection.execute(query, condition.params)]
 
     def _free_pending(self, max_size: int) -> None:
@@ -376,6 +400,13 @@ class SqliteStore:
     def _using(self, *, writing: bool = False) -> "_Use[Opened]":
         return _Use(self, lambda opened: opened, writing)
 
+    def _listing(self) -> "_Use[sqlite3.Connection]":
+        return _Use(self, self._recent, False)
+
+    def _recent(self, opened: Opened) -> sqlite3.Connection:
+        """Return the connection, after a look for rows of Memory Lane if the last one was some time ago."""
+        return (opened if time.monotonic() < self._looked_until else self._take_up(opened)[0]).connection
+
     def _translated(self, error: Exception) -> StoreError:
         """Return our error for one of SQLite."""
         unknown = (StoreUnavailable, f"failed: {error}", "see `memory-mesh doctor`")
@@ -383,8 +414,8 @@ class SqliteStore:
         return kind(f"{self._path} {what}", remedy=remedy)
 
     @contextmanager
-    def _write_transaction(self) -> Iterator[sqlite3.Connection]:
-        """Yield the connection with a transaction begun, once no other process writes.
+    def _write_transaction(self) -> Iterator[tuple[sqlite3.Connection, DataVersion]]:
+        """Yield the connection with a transaction begun, once no other process writes, and the data version.
 
         If SQLite waited, it would block the connection for all threads that only read. So try, release the lock, and try again.
         """
@@ -392,8 +423,12 @@ class SqliteStore:
         for pause in chain(_PAUSES, repeat(_PAUSES[-1])):
             with self._use(writing=True) as connection:
                 if self._begin(connection, last=time.monotonic() >= until):
-                    yield connection
-                    return
+                    version = _data_version(connection)
+                    if self._looked_at == version[::2] or not has_foreign_rows(connection):
+                        yield connection, version
+                        return
+                    with transaction(connection):  # what the caller has read is outdated now, which is a conflict
+                        adopt(connection, logged=True)
             wait(pause)
 
     def _begin(self, connection: sqlite3.Connection, *, last: bool) -> bool:
@@ -431,7 +466,7 @@ class _Use(Generic[Part]):
             raise self._store._translated(error) from error
 
 
-def _data_version(connection: sqlite3.Connection) -> tuple[sqlite3.Connection, int, int]:
+def _data_version(connection: sqlite3.Connection) -> DataVersion:
     # The pragma changes with the writes of other connections, the counter with those of this one.
     return connection, connection.total_changes, connection.execute("PRAGMA data_version").fetchone()[0]
 

@@ -33,7 +33,7 @@ from memory_mesh.core.model import (
     fields_of,
 )
 from memory_mesh.stores.base import decode_json, dumped_texts, encode_json
-from memory_mesh.stores.sqlite import moves
+from memory_mesh.stores.sqlite import moves, triggers
 
 VERSION = 8
 APPLICATION_ID = 0x4D4D5348  # "MMSH", in the header of our files: SQLite has this field to tell programs apart
@@ -73,13 +73,6 @@ _INDEXES = (
     "CREATE INDEX IF NOT EXISTS records_by_ref ON records (kind, ref) WHERE ref IS NOT NULL",
     "CREATE INDEX IF NOT EXISTS records_by_target ON records (kind, target) WHERE target IS NOT NULL",
 )
-
-# A process of an earlier version may have the file open and would append blocks without a seal. The function is known only to
-# connections of this version, so the statement fails there and its name is the message.
-UPGRADE = "upgrade_memory_mesh"
-# As SQLite stores it. Never change it: a file with any other trigger is refused.
-TRIGGER = f"""CREATE TRIGGER blocks_need_a_seal BEFORE INSERT ON yamo_blocks WHEN NEW.seal IS NULL
-  BEGIN SELECT {UPGRADE}(); END"""
 
 _TYPES = {Type.INT: "INTEGER", Type.REAL: "REAL", Type.BOOL: "INTEGER"}
 
@@ -141,7 +134,8 @@ def prepare(connection: sqlite3.Connection) -> None:
         _complete(connection, table)
     for index in ("blocks_by_ref", "memories_by_status", "memories_by_sources"):  # of schemas 2 and 4
         connection.execute(f"DROP INDEX IF EXISTS {index}")
-    for statement in (*_INDEXES, TRIGGER.replace("TRIGGER", "TRIGGER IF NOT EXISTS", 1)):
+    created = (trigger.replace("TRIGGER", "TRIGGER IF NOT EXISTS", 1) for trigger in triggers.TRIGGERS)
+    for statement in (*_INDEXES, *created):
         connection.execute(statement)
     _fill_sealed_contents(connection)
     if old:  # schema 1 kept the data of BM25 in tables. The versions are kept; memories have all the rest.
@@ -239,11 +233,13 @@ class Writing:
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
+        self._marked = False
         self.moved: defaultdict[str, list[Key]] = defaultdict(list)
 
     def delete(self, key: Key) -> None:
         stored = self._stored(key)
         if stored:
+            self._mark(key.kind)
             self._connection.execute(f"DELETE FROM {table_of(key.kind).name} WHERE {of_kind(key.kind)}id = ?", (key.id,))
             self._move(key, stored[0])
 
@@ -258,6 +254,7 @@ class Writing:
 
     def _replace(self, row: Row) -> None:
         stored, layout = self._stored(row.key) if row.kind in MOVING else None, layout_of(row.kind)
+        self._mark(row.kind)
         if not self._connection.execute(layout.update, (*_encoded(row, layout), row.id, row.replaces)).rowcount:
             raise Conflict(f"{row.kind} {row.id} is not at revision {row.replaces}")
         if stored:
@@ -279,6 +276,17 @@ class Writing:
             raise IdTaken(f"{kind} {last.id} already exists") from error
         for row in rows if kind in MOVING else ():
             self.moved[row.partition].append(row.key)
+
+    def _mark(self, kind: Kind) -> None:
+        """Keep the triggers from logging a change of ours as one of another program."""
+        if kind is Kind.MEMORY and not self._marked:
+            self._marked = True
+            self._connection.execute("INSERT OR REPLACE INTO mesh_meta VALUES (?, '')", (triggers.WRITING,))
+
+    def finish(self) -> None:
+        """Remove the mark before the transaction ends."""
+        if self._marked:
+            self._connection.execute("DELETE FROM mesh_meta WHERE key = ?", (triggers.WRITING,))
 
     def _stored(self, key: Key) -> tuple[str, int] | None:
         """Return the partition and revision of the stored row."""
@@ -396,6 +404,8 @@ def rows_of(kind: Kind, cursor: Iterable[Sequence[Any]]) -> list[Row]:
     """Return the rows of a query that selects the columns of `reading_of`."""
     reading, rows = reading_of(kind), list[Row]()
     for id_, partition, created_at, revision, number, data, model, extra, sealed, used, *values in cursor:
+        if partition is None:  # Memory Lane has written it just now
+            continue
         more = decode_json(extra) if extra else {}
         if type(revision) is not int or type(more) is not dict:  # edited by hand
             raise StoreCorrupt(f"the {kind} {shown(id_)} cannot be read: unexpected columns", remedy="restore a backup")
