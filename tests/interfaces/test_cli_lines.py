@@ -149,6 +149,7 @@ def test_the_first_line_of_every_command_bears_the_name(cli):
         "forget": ["--user", "ana", "--yes"], "review": ["--activate", contested()[0]], "quarantined": [], "conflicts": [],
         "explain": [kept], "reinforce": [kept], "dispute": [kept], "decay": [], "unarchive": [archived()],
         "compress": [], "consolidate": [], "links": [kept], "episodes": [], "init": [],
+        "lane store": ["Use pnpm.", "--type", "correction"], "lane find": ["pnpm"], "lane feedback": [kept, "helpful"],
     }  # fmt: skip
     # The model commands and the migration have tests of their own; a completion script is read by a shell, a context by a model,
     # the answer to a hook by its host.

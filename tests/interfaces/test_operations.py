@@ -82,6 +82,7 @@ NO_OPERATION = {
     "lane.init": "every interface opens the mesh as a context manager",
     "lane.close": "and closes it so",
     "lane.scoped": "the flags of the target choose the scope",
+    "lane.session_context": "hosts ask for it at the start of a session",
 }
 # Parameters of methods that no entry offers, each with the reason.
 NO_PARAMETER = {
