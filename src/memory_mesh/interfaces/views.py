@@ -1,8 +1,8 @@
 """Views: each renders the result of one operation of the table as an `Answer`, with a text and the data for JSON.
 
 Those of the audit trail are in `audit_views`, of the lane in `lane_views`, of feedback, reviews and explanations in
-`graph_views`, of reflections and heritage in `reflection_views`, of skills in `skill_views`, of transfers in `transfer_views`, of upkeep in
-`upkeep_views`.
+`graph_views`, of reflections and heritage in `reflection_views`, of skills in `skill_views`, of backups and exports in
+`transfer_views`, of upkeep in `upkeep_views`.
 """
 
 import json

@@ -13,7 +13,18 @@ from enum import Enum, auto
 from pathlib import Path
 
 from memory_mesh.core.cancel import check_cancelled
-from memory_mesh.core.errors import StoreCorrupt, StoreForeign, StoreMissing, StoreReplaced, StoreUnavailable, shown
+from memory_mesh.core.errors import (
+    StoreBusy,
+    StoreCorrupt,
+    StoreError,
+    StoreForeign,
+    StoreFull,
+    StoreMissing,
+    StoreReadOnly,
+    StoreReplaced,
+    StoreUnavailable,
+    shown,
+)
 from memory_mesh.stores.files import create_file
 from memory_mesh.stores.sqlite import lane, tables, triggers
 from memory_mesh.stores.sqlite.queries import exactly_like
@@ -231,6 +242,26 @@ def code_of(error: Exception) -> int:
     misused = isinstance(error, sqlite3.InterfaceError | sqlite3.ProgrammingError)
     code: int = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR if misused else sqlite3.SQLITE_CORRUPT)
     return code & 0xFF
+
+
+def translated(path: Path, error: Exception) -> StoreError:
+    """Return our error for one of SQLite."""
+    unknown = (StoreUnavailable, f"failed: {error}", "see `memory-mesh doctor`")
+    kind, what, remedy = _ERRORS.get(code_of(error), unknown)
+    return kind(f"{path} {what}", remedy=remedy)
+
+
+_ERRORS: dict[int, tuple[type[StoreError], str, str]] = {
+    sqlite3.SQLITE_BUSY: (StoreBusy, "is locked by another process", "try again, or stop the process that holds it"),
+    sqlite3.SQLITE_LOCKED: (StoreBusy, "is locked", "try again"),
+    sqlite3.SQLITE_FULL: (StoreFull, "cannot grow: the disk is full", "free some space; nothing was changed"),
+    sqlite3.SQLITE_IOERR: (StoreUnavailable, "could not be read or written", "check the disk and its free space"),
+    sqlite3.SQLITE_CORRUPT: (StoreCorrupt, "is damaged", "restore a backup; `memory-mesh doctor` shows details"),
+    sqlite3.SQLITE_NOTADB: (StoreCorrupt, "is not a SQLite database", "name another file, or restore a backup"),
+    sqlite3.SQLITE_READONLY: (StoreReadOnly, "is not writable", "check its permissions"),
+    sqlite3.SQLITE_CANTOPEN: (StoreUnavailable, "cannot be opened", "check the path and its permissions"),
+    sqlite3.SQLITE_PERM: (StoreUnavailable, "may not be opened", "check its permissions"),
+}
 
 
 # --- connections ---

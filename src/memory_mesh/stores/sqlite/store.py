@@ -31,13 +31,8 @@ from memory_mesh.core.cancel import wait
 from memory_mesh.core.errors import (
     Conflict,
     InvalidInput,
-    StoreBusy,
     StoreClosed,
-    StoreCorrupt,
-    StoreError,
-    StoreFull,
     StoreReadOnly,
-    StoreUnavailable,
 )
 from memory_mesh.core.model import ANYTHING, Hit, In, Key, Kind, Row, Vector, Where, all_of, batches
 from memory_mesh.core.ports import Applied, Changes, Progress, Step, no_step
@@ -60,6 +55,7 @@ from memory_mesh.stores.sqlite.opening import (
     replaced,
     take_up,
     transaction,
+    translated,
 )
 from memory_mesh.stores.sqlite.queries import condition_on, documents_of, near, page, with_ids
 
@@ -251,7 +247,7 @@ class SqliteStore:
                 copy_file(self._path, part, busy_seconds=self._busy_seconds, progress=partial(progress, "backing up"))
             return target.stat().st_size
         except sqlite3.Error as error:
-            raise self._translated(error) from error
+            raise translated(self._path, error) from error
         except FileExistsError:
             raise InvalidInput(f"{target} exists", expected="a file that does not exist yet") from None
         except OSError as error:
@@ -401,17 +397,11 @@ class SqliteStore:
         return _Use(self, lambda opened: opened, writing)
 
     def _listing(self) -> "_Use[sqlite3.Connection]":
-        return _Use(self, self._recent, False)
+        return _Use(self, self._recent, writing=False)
 
     def _recent(self, opened: Opened) -> sqlite3.Connection:
         """Return the connection, after a look for rows of Memory Lane if the last one was some time ago."""
         return (opened if time.monotonic() < self._looked_until else self._take_up(opened)[0]).connection
-
-    def _translated(self, error: Exception) -> StoreError:
-        """Return our error for one of SQLite."""
-        unknown = (StoreUnavailable, f"failed: {error}", "see `memory-mesh doctor`")
-        kind, what, remedy = _ERRORS.get(code_of(error), unknown)
-        return kind(f"{self._path} {what}", remedy=remedy)
 
     @contextmanager
     def _write_transaction(self) -> Iterator[tuple[sqlite3.Connection, DataVersion]]:
@@ -463,27 +453,12 @@ class _Use(Generic[Part]):
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self._store._lock.release()
         if isinstance(error, sqlite3.Error | UnicodeDecodeError | json.JSONDecodeError):
-            raise self._store._translated(error) from error
+            raise translated(self._store._path, error) from error
 
 
 def _data_version(connection: sqlite3.Connection) -> DataVersion:
     # The pragma changes with the writes of other connections, the counter with those of this one.
     return connection, connection.total_changes, connection.execute("PRAGMA data_version").fetchone()[0]
-
-
-# --- errors ---
-
-_ERRORS: dict[int, tuple[type[StoreError], str, str]] = {
-    sqlite3.SQLITE_BUSY: (StoreBusy, "is locked by another process", "try again, or stop the process that holds it"),
-    sqlite3.SQLITE_LOCKED: (StoreBusy, "is locked", "try again"),
-    sqlite3.SQLITE_FULL: (StoreFull, "cannot grow: the disk is full", "free some space; nothing was changed"),
-    sqlite3.SQLITE_IOERR: (StoreUnavailable, "could not be read or written", "check the disk and its free space"),
-    sqlite3.SQLITE_CORRUPT: (StoreCorrupt, "is damaged", "restore a backup; `memory-mesh doctor` shows details"),
-    sqlite3.SQLITE_NOTADB: (StoreCorrupt, "is not a SQLite database", "name another file, or restore a backup"),
-    sqlite3.SQLITE_READONLY: (StoreReadOnly, "is not writable", "check its permissions"),
-    sqlite3.SQLITE_CANTOPEN: (StoreUnavailable, "cannot be opened", "check the path and its permissions"),
-    sqlite3.SQLITE_PERM: (StoreUnavailable, "may not be opened", "check its permissions"),
-}
 
 
 # --- forks ---
