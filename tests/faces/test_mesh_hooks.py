@@ -12,6 +12,7 @@ from memory_mesh.core.model import Kind, Meta
 from memory_mesh.core.pending import Courier
 from memory_mesh.flows.context import Context
 from memory_mesh.flows.hooks import deliver, forget
+from memory_mesh.stores.hook_files import DiskHookFiles
 
 from .house import House
 
@@ -19,12 +20,13 @@ NOW = "2026-01-01"
 
 
 class Told(list[HookEvent]):
-    """A hook that collects events; while `broken`, it fails."""
+    """A hook that collects events; while `broken`, it fails, and for an event with the content `refused` always."""
 
     broken = False
+    refused = ""
 
     def __call__(self, event: HookEvent) -> None:
-        if self.broken:
+        if self.broken or event.memory.get("content") == self.refused:
             raise RuntimeError("secret words")
         self.append(event)
 
@@ -167,6 +169,29 @@ def test_pauses_grow_until_the_event_is_a_dead_letter_which_a_retry_delivers(hou
         told.broken = False
         assert [(one.waiting, one.dead_letters) for one in mesh.retry_hooks()] == [(0, 0)]
         assert [event.memory["content"] for event in told] == ["First.", "Second."]
+
+
+@pytest.mark.req("GRAPH-88")
+def test_an_event_that_a_hook_never_accepts_holds_up_the_others_only_until_it_is_a_dead_letter(house: House) -> None:
+    told = Told()
+    told.refused = "poison"
+    with open_mesh(house, told) as mesh:
+        context = by_hand(mesh)
+        mesh.add_many(["first", "poison", *(f"later {n}" for n in range(100))])
+        for _ in DELAYS:
+            attempt(context)
+        assert [event.memory["content"] for event in told] == ["first"]
+        attempt(context)
+        assert [event.memory["content"] for event in told] == ["first", *(f"later {n}" for n in range(100))]
+        assert [(one.waiting, one.dead_letters, one.failures) for one in mesh.hooks_status()] == [(0, 1, 0)]
+
+
+@pytest.mark.req("MESH-011")
+def test_an_event_that_was_erased_meanwhile_becomes_no_dead_letter(tmp_path: Path) -> None:
+    files = DiskHookFiles(tmp_path / "hooks")
+    for n, waits in enumerate((True, False)):
+        files.add_dead_letter({"id": n}, lambda waits=waits: waits)  # type: ignore[misc]
+    assert files.dead_letters() == [{"id": 0}]
 
 
 def test_the_heartbeat_delivers_what_waits_when_its_time_has_come(house: House) -> None:

@@ -105,13 +105,10 @@ def start(context: Context, names: Collection[str] | None = None) -> None:
 
 def resume(context: Context) -> None:
     """Deliver what an earlier process left. A store that has no file yet, or is only read, is left alone."""
-    if not context.hooks or not context.options.enable_memory or not context.file.is_prepared():
-        return
-    try:
+    with suppress(StoreError):  # what is wrong with the store is an error of the next call
         context.file.check_writable()
-    except StoreError:
-        return
-    start(context, {hook.name for hook in context.hooks if _waiting(context, hook.name)})
+        if context.options.enable_memory and context.file.is_prepared():
+            start(context, {hook.name for hook in context.hooks if _waiting(context, hook.name)})
 
 
 def close(context: Context) -> None:

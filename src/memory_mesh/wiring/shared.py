@@ -241,14 +241,14 @@ class SharedContext(Shared[Context]):
                 step=objects.step,
                 hooks=objects.hooks,
             )
+            context = replace(context, state=context.state.with_queues(self._queues))
+            if context.hooks:
+                hooks.resume(context)
         except BaseException:
             self._store.release(self)
             raise
         if self._key is not None:
             _opened.add(self)
-        context = replace(context, state=context.state.with_queues(self._queues))
-        if context.hooks:
-            hooks.resume(context)
         return context
 
     def _close(self, value: Context) -> None:
