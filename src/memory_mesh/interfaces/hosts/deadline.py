@@ -6,14 +6,15 @@ another process, as tests do, has none.
 
 import os
 import sys
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from math import inf
 from threading import Event, Lock, Thread
-from time import monotonic, process_time
 
 EMPTY = "{}"
 _CAPTURE_SECONDS = 600.0  # of a process that captures, for which no host waits
+_MAX_START_SECONDS = 60.0  # an older process is not that of a hook, or its clock is wrong
 _begun: list["Deadline"] = []
 
 
@@ -37,14 +38,11 @@ def current(hook: str) -> "Deadline":
 
 
 class Deadline:
-    """Writes one answer: the one that is given in time, or else the empty one.
-
-    The time since the process began is estimated by its processor time.
-    """
+    """Writes one answer: the one that is given in time, or else the empty one. The time counts from the start of the process."""
 
     def __init__(self, hook: str, seconds: float) -> None:
         self._hook, self._seconds = hook, seconds
-        self._at = monotonic() - process_time() + seconds
+        self._at = time.monotonic() - _age() + seconds
         self._lock, self._ended, self._answered = Lock(), Event(), False
 
     def answer(self, text: str) -> bool:
@@ -63,10 +61,24 @@ class Deadline:
 
     def watch(self, leave: Callable[[int], object]) -> None:
         """Wait for the end or for the deadline, then answer empty if there was no answer, and leave the process."""
-        if self._ended.wait(max(0.0, self._at - monotonic())):
+        if self._ended.wait(max(0.0, self._at - time.monotonic())):
             return
         if self.answer(EMPTY):
             from memory_mesh.interfaces.hosts import faults
 
             faults.record(self._hook, f"it took longer than {self._seconds:g} seconds")
         leave(0)
+
+
+def _age() -> float:
+    """Return the seconds since the process began; where the system does not say, its processor time."""
+    used = time.process_time()
+    if sys.platform != "linux":
+        return used
+    try:
+        with open("/proc/self/stat", encoding="utf-8") as file:
+            ticks = int(file.read().rpartition(")")[2].split()[19])
+    except (OSError, ValueError, IndexError):
+        return used
+    age = time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK")
+    return age if used <= age <= _MAX_START_SECONDS else used

@@ -6,7 +6,6 @@ The time limit leaves no room for loading the local model, so prompts are search
 """
 
 import json
-import subprocess
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
@@ -130,6 +129,8 @@ def _capture(call: Call, settings: Settings, given: Mapping[str, str]) -> None:
 
 def _detach(call: Call, given: Mapping[str, str]) -> None:
     """Start a process that captures, so that the host does not wait for it."""
+    import subprocess  # the other hooks do not need it
+
     names = ("session_id", "transcript_path", "cwd")
     words = [sys.executable, "-m", "memory_mesh", call.typed[0], "--wait", *call.typed[1:]]
     quiet = subprocess.DEVNULL
