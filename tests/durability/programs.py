@@ -281,7 +281,6 @@ def hooked(
             os.kill(os.getpid(), signal.SIGKILL)
         if erase:
             hooks.forget = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
-            hooks.start = lambda *_: None
             mesh.delete(erase)
 
 

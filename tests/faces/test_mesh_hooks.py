@@ -319,3 +319,38 @@ def test_an_erasure_that_comes_after_its_event_keeps_the_entry_that_says_so(hous
         attempt(context)
         forget(context, [memory.id])
     assert (tmp_path / "log" / f"{NOW}.md").read_text() == f"# {NOW}\n\n- 00:00:00 **delete** `{memory.id}`\n"
+
+
+@pytest.mark.req("MESH-011", "GRAPH-87")
+def test_a_memory_whose_past_is_erased_is_told_as_deleted_and_stored_anew(house: House, tmp_path: Path) -> None:
+    told = Told()
+    with open_mesh(house, told, tmp_path / "log") as mesh:
+        memory = mesh.add("Shared words.", {"zebra": "of ann"})
+        mesh.scoped(agent_id="bob").add("Shared words.")
+        mesh.retry_hooks()
+        assert mesh.delete_all(agent_id="ann").kept == (memory.id,)
+    assert [(event.event, event.memory["id"]) for event in told] == [(name, memory.id) for name in ("store", "delete", "store")]
+    assert ["zebra" in str(event.memory) for event in told] == [True, False, False]
+    lines = (tmp_path / "log" / f"{NOW}.md").read_text().splitlines()[2:]
+    assert lines == [
+        f"- 00:00:00 **delete** `{memory.id}`",
+        f"- 00:00:00 **store** `{memory.id}` (bob) Shared words.",
+    ]
+
+
+def test_a_dead_letter_that_was_edited_stays_where_it_is(house: House, tmp_path: Path) -> None:
+    told = Told()
+    told.broken = True
+    with open_mesh(house, told) as mesh:
+        context = by_hand(mesh)
+        mesh.add("First.")
+        for _ in (*DELAYS, "last"):
+            attempt(context)
+        (letters,) = tmp_path.rglob("dead-letters.jsonl")
+        whole = json.loads(letters.read_text())
+        broken = [{**whole, "id": "event_1", "memory": None}, {"hook": whole["hook"]}]
+        letters.write_text("".join(json.dumps(line) + "\n" for line in (*broken, whole)) + '{"half')
+        told.broken = False
+        mesh.retry_hooks()
+        assert told.names == ["store"]
+        assert [json.loads(line) for line in letters.read_text().splitlines()] == broken

@@ -174,7 +174,10 @@ def commit(context: Context, decide: Callable[[], Plan[Answer]]) -> Answer:
     context.check_enabled()
     keep: Keep = partial(_keep_reads, context.state)
     if context.hooks:
-        decide, keep = hooks.with_events(context, decide, keep)
+        return write_plan(
+            context.store, lambda: hooks.with_events(context, decide()), pause=context.pause, step=context.step,
+            keep=hooks.deliver_after(context, keep),
+        )[0]  # fmt: skip
     return write_plan(context.store, decide, pause=context.pause, step=context.step, keep=keep)[0]
 
 

@@ -128,10 +128,9 @@ def _erase(
         partitions.update(plan.seen)
         # Before the rows are deleted, so that a crash leaves no derived files; and again after, for files written meanwhile.
         context.index.forget(plan.seen)
-        return plan
+        return hooks.with_events(context, plan)
 
-    told, keep = hooks.with_events(context, decide)
-    proof, bytes_freed = write_plan(context.store, told, pause=context.pause, step=context.step, keep=keep)
+    proof, bytes_freed = write_plan(context.store, decide, pause=context.pause, step=context.step)
     context.index.forget(partitions)
     if forgotten:
         hooks.forget(context, forgotten)

@@ -29,10 +29,8 @@ _log = logging.getLogger("memory_mesh")
 # --- queueing ---
 
 
-def with_events(
-    context: Context, decide: Callable[[], Plan[Answer]], keep: Keep = lambda plan, applied: None
-) -> tuple[Callable[[], Plan[Answer]], Keep]:
-    """Return `decide`, with the events of its plan added, and `keep`, which also starts their delivery."""
+def deliver_after(context: Context, keep: Keep) -> Keep:
+    """Return `keep`, which then also starts the delivery of the events that were written."""
 
     def kept(plan: Plan[Any], applied: Applied) -> None:
         keep(plan, applied)
@@ -40,10 +38,11 @@ def with_events(
         context.state.couriers.registered.update(queued)
         start(context, queued)
 
-    return lambda: _add_events(context, decide()), kept
+    return kept
 
 
-def _add_events(context: Context, plan: Plan[Answer]) -> Plan[Answer]:
+def with_events(context: Context, plan: Plan[Answer]) -> Plan[Answer]:
+    """Return a plan with its events added."""
     happened = events_of(plan.puts, plan.deletes)
     if not happened:
         return plan
@@ -75,7 +74,7 @@ def _add_events(context: Context, plan: Plan[Answer]) -> Plan[Answer]:
 
 
 def forget(context: Context, memory_ids: Collection[str]) -> None:
-    """Remove erased memories from the files of hooks. What fails is repeated when the hook is told about the erasure."""
+    """Remove erased memories from the files of hooks, and tell the hooks. What fails is repeated when they are told."""
     folders = [folder for meta in _registered(context) if (folder := HookState.of(meta.detail).folder)]
     for folder in folders:
         try:
@@ -86,6 +85,7 @@ def forget(context: Context, memory_ids: Collection[str]) -> None:
         _forget_letters(context, memory_ids)
     except StoreError as error:
         _log.warning("erased memories may still be in the dead letters of hooks: %s", error)
+    start(context)  # only now: a memory that begins anew gets new entries
 
 
 def _forget_letters(context: Context, memory_ids: Collection[str]) -> None:
@@ -239,13 +239,14 @@ def retry(context: Context) -> list[HookStatus]:
     context.check_enabled()
     for hook in context.hooks:
         _queue_letters(context, hook)
-        if _waiting(context, hook.name):
+        with uncancellable():  # a cancelled call is no failure of the hook
             deliver(context, hook, force=True, wait_seconds=RETRY_SECONDS)
     return status(context)
 
 
 def _queue_letters(context: Context, hook: Hook) -> None:
-    letters = [letter for letter in context.open_hook_files().dead_letters() if letter.get("hook") == hook.name]
+    every = context.open_hook_files().dead_letters()
+    letters = [letter for letter in every if letter.get("hook") == hook.name and _is_whole(letter)]
 
     def decide() -> Plan[None]:
         ids = sorted({_memory_of(letter) for letter in letters})
@@ -271,6 +272,11 @@ def _queued(letter: Mapping[str, Any]) -> QueuedEvent:
         id=f"{name} {letter['id']}", created_at=letter["at"], ref=_memory_of(letter), hook=name, action=letter["event"],
         detail=letter["memory"],
     )  # fmt: skip
+
+
+def _is_whole(letter: Mapping[str, Json]) -> bool:
+    """Return whether a letter has all that an event needs. People can edit the file."""
+    return all(isinstance(letter.get(name), str) for name in ("id", "at", "event")) and bool(_memory_of(letter))
 
 
 def _memory_of(letter: Mapping[str, Json]) -> str:
