@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 from math import sqrt
+from random import Random
 
 import pytest
 from hypothesis import example, given
@@ -230,15 +231,15 @@ def test_being_found_counts_as_an_access_from_which_the_decay_begins_anew(lane: 
 
 
 @pytest.mark.req("LANE-22", "LANE-23")
-def test_ten_are_returned_by_default_and_the_best_are_among_many(lane: MemoryLane) -> None:
-    # The heavy one is far from the nearest by similarity: all must be scored.
-    for number in range(150):
-        lane.store(f"note {number} @0.{500 + number}", memory_type="workflow_note")
-    heavy = lane.store("the decision @0.4", memory_type="decision")
+def test_ten_are_returned_by_default_and_the_best_may_be_behind_many_nearer_ones(lane: MemoryLane, house: House) -> None:
+    for number in range(40):
+        lane.store(f"note {number} @0.{900 - number}", memory_type="decision")
+    house.clock.advance(days=100)
+    fresh = lane.store("the fresh one @0.5", memory_type="decision")
     found = lane.find("anything")
     assert len(found) == 10
-    assert found[0].id == heavy.id
-    assert found[0].score > found[1].score == pytest.approx(0.649 * 0.4)
+    assert found[0].id == fresh.id
+    assert found[0].score > found[1].score == pytest.approx(0.9 * 0.4)
 
 
 @pytest.mark.req("LANE-22")
@@ -249,6 +250,25 @@ def test_a_memory_with_good_feedback_is_found_behind_many_nearer_ones(lane: Memo
     for _ in range(12):
         lane.feedback(raised.id, "helpful")
     assert [lane.find("anything")[0].id, lane.find("anything")[0].score] == [raised.id, pytest.approx(0.4 * 3)]
+
+
+@pytest.mark.deep
+@pytest.mark.req("LANE-21", "LANE-22")
+def test_what_is_found_is_what_scoring_every_memory_finds(lane: MemoryLane, house: House) -> None:
+    random = Random(4)  # noqa: S311  (the same numbers in each run)
+    for number in range(400):
+        stored = lane.store(f"note {number} @{random.uniform(0.1, 0.9):.3f}", memory_type=random.choice([*TYPES]))
+        for _ in range(random.choice([0, 0, 0, 1, 4, 12])):
+            lane.feedback(stored.id, random.choice(["helpful", "helpful", "harmful"]))
+        house.clock.advance(days=0.5)
+    scores = []
+    for memory in house.memories():
+        if (cosine := float(memory.content.split("@")[1])) >= 0.2:
+            decay = scoring.decay_factor(house.clock(), created_at=memory.created_at, last_accessed=None)
+            boost = 1.15 if memory.category in ("correction", "gap") else 1
+            scores.append(cosine * TYPES[str(memory.category)] * decay * memory.feedback_score * boost)
+    found = lane.find("which error?", limit=40)
+    assert [result.score for result in found] == pytest.approx(sorted(scores, reverse=True)[:40], rel=1e-4)
 
 
 @pytest.mark.req("LANE-26")

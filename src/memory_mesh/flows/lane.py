@@ -1,6 +1,6 @@
 """Store, find and rate the memories of the lane."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from memory_mesh.core import model
@@ -10,7 +10,7 @@ from memory_mesh.core.errors import InvalidInput, NotFound, shown
 from memory_mesh.core.intake import NewText, Terms
 from memory_mesh.core.lane import DEFAULT_COLLECTION, LaneResult, LaneResults, LaneScore, NewLaneMemory, scoring
 from memory_mesh.core.lane.entities import ENTITY_TYPES, parse_entity
-from memory_mesh.core.model import ANYTHING, Compare, In, IsNull, Kind, Memory, Or, Status, Where, all_of, equals, iso
+from memory_mesh.core.model import ANYTHING, Compare, In, IsNull, Kind, Memory, Not, Or, Status, Where, all_of, equals, iso
 from memory_mesh.core.search import Pool, Query
 from memory_mesh.flows import graph, past, search, usage
 from memory_mesh.flows.context import Context, Plan, commit, intact, paged
@@ -19,7 +19,7 @@ from memory_mesh.flows.graph_search import Candidate, covered, proposed, read_qu
 from memory_mesh.flows.revisions import plan_revision
 from memory_mesh.flows.write import read_current
 
-_POOL = 100  # candidates that are read first
+_POOL = 30  # candidates of each weight that are read first
 _ROUNDING = 0.02  # how far the cosines of the index may be from the exact ones
 _MAX_SUGGESTED = 5
 
@@ -107,22 +107,24 @@ class _Options:
 def find(context: Context, query: object, request: Request) -> LaneResults:
     """Return the memories with the highest scores.
 
-    The score depends on more than the similarity, so candidates are read until no other memory can have a higher one.
+    The score depends on more than the similarity, so candidates of each weight are read until no other memory can have a higher
+    one. Those with good feedback are candidates of every query.
     """
     text, snapshot = search.checked_query(query), context.index.snapshot(context.reader)
     options = _Options.of(context, request)
     (asked,) = read_queries(context, snapshot, [text], at=iso(options.ms), statuses=options.statuses, where=options.filter)
     intended = scoring.intended_types(text, context.options.intent_words or scoring.INTENTS)
     found = _Found(context, asked, options, intended)
-    found.add(_raised(context, options), {})
-    size = max(_POOL, 4 * options.limit)
-    while True:
-        pool = snapshot.candidates(asked, size=size)
-        warn_without_vectors(context, asked, pool, snapshot.data_version)
-        found.add(proposed(asked, pool), covered(pool))
-        if size >= pool.documents or found.is_complete(_least(pool, size)):
-            break
-        size *= 4
+    found.add(_raised(context), {})
+    for factor, types in _by_weight(intended):
+        size, query = max(_POOL, options.limit), replace(asked, where=all_of(options.filter, types))
+        while True:
+            pool = snapshot.candidates(query, size=size)
+            warn_without_vectors(context, asked, pool, snapshot.data_version)
+            found.add(proposed(query, pool), covered(pool))
+            if size >= pool.documents or found.is_complete(_least(pool, size), factor):
+                break
+            size *= 4
     results = found.best()
     usage.count(context, [result.id for result in results])
     usage.log_search(context, query=text, limit=options.limit, filter=None, ms=options.ms, results=results)
@@ -159,12 +161,12 @@ class _Found:
             last_accessed=memory.last_accessed, feedback_score=memory.feedback_score,
         )  # fmt: skip
 
-    def is_complete(self, similarity: float) -> bool:
-        """Return whether no memory of at most this similarity can be among the best: those with good feedback are read."""
+    def is_complete(self, similarity: float, factor: float) -> bool:
+        """Return whether no memory of at most this similarity, with at most this factor of its score, can be among the best."""
         most, limit = similarity + _ROUNDING, self._options.limit
         if most < self._options.min_similarity:
             return True
-        return len(self._scored) >= limit and self._scored[limit - 1][0].value >= most * scoring.BOOST
+        return len(self._scored) >= limit and self._scored[limit - 1][0].value >= most * factor
 
     def best(self) -> list[LaneResult]:
         """Return the memories with the highest scores."""
@@ -177,10 +179,20 @@ def _least(pool: Pool, size: int) -> float:
     return cosines[size - 1] if len(cosines) >= size else 1.0
 
 
-def _raised(context: Context, options: _Options) -> list[str]:
-    """Return the memories that feedback made more relevant than any other may be: they are candidates of every query."""
-    raised = Compare("feedback_score", ">", 1.0)
-    return context.store.ids(Kind.MEMORY, all_of(model.visible_to(context.reader), raised, options.filter))
+def _raised(context: Context) -> list[str]:
+    """Return the memories that feedback made more relevant than the others, of any scope of the user."""
+    own = equals("user_id", context.reader.user_id)
+    return context.store.ids(Kind.MEMORY, all_of(own, Compare("feedback_score", ">", 1.0)))
+
+
+def _by_weight(intended: Collection[str]) -> Iterator[tuple[float, Where]]:
+    """Yield the conditions that divide the memories by weight, heaviest first, each with the most that its factors can be."""
+    boost = scoring.BOOST if intended else 1.0
+    for weight in sorted({*scoring.WEIGHTS.values()}, reverse=True):
+        types = tuple(type_ for type_, own in scoring.WEIGHTS.items() if own == weight)
+        others = tuple(type_ for type_, own in scoring.WEIGHTS.items() if own != weight)
+        other = Or((IsNull("category"), Not(In("category", others))))
+        yield weight * boost, other if weight == scoring.OTHER_WEIGHT else In("category", types)
 
 
 def valid_at(at: str) -> Where:
@@ -209,9 +221,8 @@ def resolve(context: Context, given: object) -> tuple[str, ...]:
 
 def _resolve(context: Context, given: str) -> str:
     type_, slug = parse_entity(given)
-    mine = model.visible_to(context.reader)
     candidates = [f"{each}:{slug}" for each in ([type_] if type_ else ENTITY_TYPES)]
-    found = [each for each in candidates if context.store.count(Kind.MEMORY, all_of(mine, equals("entities", each)))]
+    found = [each for each in candidates if _is_known(context, each)]
     if len(found) == 1:
         return found[0]
     if found:
@@ -222,6 +233,15 @@ def _resolve(context: Context, given: str) -> str:
     similar = [each for each in known if slug in each.partition(":")[2]][:_MAX_SUGGESTED]
     remedy = f"use one of {', '.join(similar)}" if similar else suggestion(candidates[0], known)
     raise NotFound(f"no memory is about the entity {shown(given)}", remedy=remedy or "see the entities of what was stored")
+
+
+def _is_known(context: Context, entity: str) -> bool:
+    """Return whether a memory that the reader can see, of any status, is about an entity."""
+    query = Query(
+        tokens=[], vector=None, reader=context.reader, at=iso(context.clock()), statuses=tuple(Status),
+        where=equals("entities", entity),
+    )  # fmt: skip
+    return context.index.snapshot(context.reader).candidates(query, size=1).documents > 0
 
 
 def known_entities(context: Context) -> list[str]:

@@ -65,8 +65,7 @@ _INDEXES = (
     "CREATE INDEX IF NOT EXISTS memories_by_turn ON memories (partition, session_id, project, turn) WHERE turn IS NOT NULL",
     "CREATE INDEX IF NOT EXISTS memories_with_sources ON memories (user_id, sources) WHERE length(sources) > 2",  # not []
     "CREATE INDEX IF NOT EXISTS skills_with_sources ON synthesized_skills (user_id, sources) WHERE length(sources) > 2",
-    "CREATE INDEX IF NOT EXISTS memories_with_entities ON memories (user_id, entities) WHERE length(entities) > 2",
-    "CREATE INDEX IF NOT EXISTS memories_with_feedback ON memories (feedback_score) WHERE feedback_score IS NOT NULL",
+    "CREATE INDEX IF NOT EXISTS memories_with_feedback ON memories (user_id, feedback_score) WHERE feedback_score IS NOT NULL",
     "CREATE INDEX IF NOT EXISTS memories_to_take_up ON memories (id) WHERE partition IS NULL",
     "CREATE INDEX IF NOT EXISTS blocks_by_memory ON yamo_blocks (ref, memory_revision, content_hash) WHERE ref IS NOT NULL",
     "CREATE UNIQUE INDEX IF NOT EXISTS blocks_by_number ON yamo_blocks (chain, number)",
