@@ -2,7 +2,7 @@
 
     python -m bench.upkeep [--sizes 1000 10000 100000]
 
-One memory in twenty repeats the one before it, ten in five hundred are linked, and after 31 days about a quarter is too weak
+One memory in twenty repeats the one before it, ten in five hundred are linked, and after 31 days nearly half are too weak
 to keep. Vectors are random, with 384 dimensions. Each size is measured in a process of its own.
 """
 

@@ -58,7 +58,12 @@ _OF_THE_PAGE = ["quality", "quality_peers", "speed", "speed_peers", "users", "re
 
 
 @pytest.mark.parametrize(
-    ("name", "write"), [*((name, bench_docs.page) for name in _OF_THE_PAGE), ("speed_stores", bench_docs.storage)]
+    ("name", "write"),
+    [
+        *((name, bench_docs.page) for name in _OF_THE_PAGE),
+        ("speed_stores", bench_docs.storage),
+        ("upkeep", bench_docs.lifecycle),
+    ],
 )
 def test_a_result_of_uncommitted_changes_is_refused_in_the_docs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, write: Callable[[], str]
@@ -69,14 +74,21 @@ def test_a_result_of_uncommitted_changes_is_refused_in_the_docs(
         write()
 
 
-@pytest.mark.parametrize(("path", "write"), [("README", bench_docs.readme), ("STORAGE", bench_docs.storage)])
+@pytest.mark.parametrize(
+    ("path", "write", "figure"),
+    [
+        ("README", bench_docs.readme, "/s |"),
+        ("STORAGE", bench_docs.storage, "/s |"),
+        ("LIFECYCLE", bench_docs.lifecycle, " MB |"),
+    ],
+)
 def test_figures_that_are_not_those_of_the_results_are_written_anew(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str, write: Callable[[], str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str, write: Callable[[], str], figure: str
 ) -> None:
     page, current = getattr(bench_docs, path), write()
     assert current == page.read_text(encoding="utf-8")
     stale = tmp_path / page.name
-    stale.write_text(current.replace("/s |", "/s or more |"), encoding="utf-8")
+    stale.write_text(current.replace(figure, f" more{figure}"), encoding="utf-8")
     monkeypatch.setattr(bench_docs, path, stale)
     assert write() == current != stale.read_text(encoding="utf-8")
     stale.write_text("without markers", encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Write docs/benchmarks.md and the figures of README.md and docs/storage.md from the results, or check that they are current.
+"""Write docs/benchmarks.md and the figures of README.md and other pages from the results, or check that they are current.
 
 python tools/bench_docs.py [--check]
 """
@@ -13,6 +13,7 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 PAGE, RESULTS = ROOT / "docs" / "benchmarks.md", ROOT / "bench" / "results"
 README, STORAGE = ROOT / "README.md", ROOT / "docs" / "storage.md"
+LIFECYCLE = ROOT / "docs" / "lifecycle.md"
 TRIED = ROOT / "bench" / "tried.md"
 _BEGIN, _END = "<!-- figures: written by tools/bench_docs.py -->\n", "<!-- end of figures -->"
 _FIGURES = ("recall@5", "recall@10", "all@10", "nDCG@10", "MRR", "first")
@@ -193,6 +194,11 @@ def readme() -> str:
 def storage() -> str:
     """Return the page of the stores with its figures."""
     return _with_figures(STORAGE, _stores(_read("speed_stores")))
+
+
+def lifecycle() -> str:
+    """Return the page of the life of memories with its figures."""
+    return _with_figures(LIFECYCLE, _upkeep(_read("upkeep")))
 
 
 def _with_figures(page: Path, figures: Iterator[str]) -> str:
@@ -452,6 +458,24 @@ def _store_speed(row: Mapping[str, Any]) -> list[str]:
     ]  # fmt: skip
 
 
+def _upkeep(result: Mapping[str, Any] | None) -> Iterator[str]:
+    if result is None:
+        return
+    yield f"{_source(result['command'], result)}\n"
+    rows = [
+        [
+            row["what"],
+            f"{row['memories']:,}",
+            f"{row['cpu_seconds']:.2f} s",
+            f"{row['changes']:,}",
+            f"{row['peak_megabytes']:.0f} MB",
+        ]
+        for row in result["rows"]
+    ]
+    yield f"{_table(['', 'memories', 'CPU time', 'changes', 'peak memory of the process'], rows)}\n"
+    yield "![CPU time by size](../bench/results/upkeep.svg)\n\n"
+
+
 def _users(result: Mapping[str, Any] | None) -> Iterator[str]:
     if result is None or "rows" not in result:
         return
@@ -575,10 +599,11 @@ def _table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Write docs/benchmarks.md, and the figures of the README and docs/storage.md")
+    parser = argparse.ArgumentParser(description="Write docs/benchmarks.md, and the figures of the README and other pages")
     parser.add_argument("--check", action="store_true", help="change nothing; fail if the page is not current")
     check = parser.parse_args().check
-    for path, text in ((PAGE, page()), (README, readme()), (STORAGE, storage())):
+    pages = ((PAGE, page), (README, readme), (STORAGE, storage), (LIFECYCLE, lifecycle))
+    for path, text in ((path, write()) for path, write in pages):
         if not check:
             path.write_text(text, encoding="utf-8")
         elif path.read_text(encoding="utf-8") != text:
