@@ -1,7 +1,6 @@
 """`memory-mesh init`: the hooks of coding agents in a project."""
 
 import json
-import os
 from pathlib import Path
 
 import pytest
@@ -88,6 +87,22 @@ def test_what_others_wrote_into_the_settings_stays_byte_by_byte(cli: Cli, tmp_pa
     assert file.read_bytes().decode() == text
 
 
+@pytest.mark.req("LANE-34")
+def test_remove_takes_nothing_that_init_did_not_write(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / ".opencode" / "plugin").mkdir(parents=True)
+    for text in ("{}", "", " \n", '{"hooks": {}}'):
+        file = write(tmp_path / SETTINGS, text)
+        assert cli("init", "--remove").out == "[MemoryMesh] Nothing to do\n"
+        assert file.exists()
+        assert file.read_text() == text
+        cli("init")
+        assert len(commands(tmp_path)) == 4
+        cli("init", "--remove")
+    file.parent.mkdir()
+    cli("init", "--remove")
+    assert file.parent.exists()
+
+
 def test_a_hook_changed_by_hand_is_not_written_again_and_not_removed(cli: Cli, tmp_path: Path) -> None:
     cli("init", "--host", "claude-code")
     file = tmp_path / SETTINGS
@@ -168,7 +183,7 @@ def test_a_folder_that_is_missing_or_cannot_be_written_is_an_error(
         raise OSError(28, "No space left on device")
 
     file = write(tmp_path / SETTINGS, "{}")
-    monkeypatch.setattr(os, "replace", full)
+    monkeypatch.setattr(Path, "replace", full)
     assert "No space left on device" in cli("init").err
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == [file]
     assert file.read_text() == "{}"

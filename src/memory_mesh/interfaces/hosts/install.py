@@ -8,18 +8,18 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from pathlib import Path
-from tempfile import NamedTemporaryFile
+from secrets import token_hex
 
 from memory_mesh.core.errors import InvalidInput, MemoryMeshError, shown
 from memory_mesh.interfaces.hosts import EVENTS
 from memory_mesh.interfaces.hosts.json_text import Key, insert, remove
 from memory_mesh.interfaces.render import NAME, Answer, counted
 from memory_mesh.interfaces.values import Call
+from memory_mesh.stores.files import sync
 
 SETTINGS, PLUGIN = ".claude/settings.json", ".opencode/plugin/memory-mesh.js"
 _TIMEOUT_SECONDS = 10
@@ -72,10 +72,10 @@ def _hook(event: str) -> dict[str, object]:
 
 def _settings(text: str | None, *, removing: bool) -> tuple[str | None, list[Change]]:
     """Return the settings of Claude Code with our hooks, or without them, and what changes."""
-    text = None if text is not None and not text.strip() else text
-    if text is None and removing:
-        return None, []
-    new, changes = "{}\n" if text is None else text, []
+    blank = text is None or not text.strip()
+    if blank and removing:
+        return text, []
+    new, changes = "{}\n" if text is None or blank else text, list[Change]()
     for event in EVENTS:
         settings = _parsed(new)
         place, same = _ours(settings, event)
@@ -85,7 +85,7 @@ def _settings(text: str | None, *, removing: bool) -> tuple[str | None, list[Cha
         new = _with_hook(new, settings, event) if place is None else remove(new, place) if action == "removed" else new
         note = "" if place is None or same else " (changed by hand)"
         changes.append(Change(action, SETTINGS, f"{event}: {_hook(event)['command']}{note}"))
-    return (None if removing and _parsed(new) == {} else new), changes
+    return (None if removing and new != text and _parsed(new) == {} else new), changes
 
 
 def _parsed(text: str) -> dict[str, object]:
@@ -172,35 +172,29 @@ def _planned(folder: Path, host: str, *, removing: bool) -> tuple[Path, str | No
 def _write(folder: Path, path: Path, text: str | None) -> None:
     """Write a file at once, or remove it together with the folders that are empty then; a file that has the text stays."""
     try:
-        if text is None:
-            path.unlink(missing_ok=True)
-            for above in _between(path, folder):
-                with suppress(OSError):  # not empty, or not there
-                    above.rmdir()
-        elif not path.exists() or path.read_bytes() != text.encode():
+        if text is not None and not (path.exists() and path.read_bytes() == text.encode()):
             path.parent.mkdir(parents=True, exist_ok=True)
-            _replace(path, text)
+            _replace(path, text.encode())
+        elif text is None and path.exists():
+            path.unlink()
+            top = Path(os.path.realpath(folder))
+            with suppress(OSError):  # the first folder that is not empty stays, and all above it
+                for above in path.parents[: len(path.relative_to(top).parts) - 1]:
+                    above.rmdir()
     except OSError as error:
-        raise MemoryMeshError(
-            f"{path} cannot be written: {error.strerror}", remedy="check the permissions of its folder"
-        ) from None
+        remedy = "check the permissions of its folder"
+        raise MemoryMeshError(f"{path} cannot be written: {error.strerror}", remedy=remedy) from None
 
 
-def _replace(path: Path, text: str) -> None:
-    mode = path.stat().st_mode & 0o777 if path.exists() else 0o644
-    with NamedTemporaryFile("wb", dir=path.parent, prefix=f".{path.name}.", delete=False) as part:
-        try:
-            part.write(text.encode())
-            part.flush()
-            os.fsync(part.fileno())
-            os.chmod(part.name, mode)
-            os.replace(part.name, path)
-        except OSError:
-            os.unlink(part.name)
-            raise
-
-
-def _between(path: Path, folder: Path) -> Iterator[Path]:
-    """Yield the folders above a file, innermost first, below the folder of the project."""
-    top = Path(os.path.realpath(folder))
-    yield from (above for above in path.parents if above.is_relative_to(top) and above != top)
+def _replace(path: Path, data: bytes) -> None:
+    part = path.with_name(f".{path.name}.{token_hex(8)}")
+    try:
+        with part.open("xb") as file:
+            file.write(data)
+        if path.exists():
+            part.chmod(path.stat().st_mode & 0o777)
+        sync(part)
+        part.replace(path)
+    except OSError:
+        part.unlink(missing_ok=True)
+        raise
