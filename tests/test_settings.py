@@ -428,3 +428,79 @@ def test_a_home_that_cannot_be_looked_into_is_an_error(place: Place) -> None:
     place.environ[PREFIX + "HOME"] = "/" + "a" * 3000
     with pytest.raises(SettingsError, match="cannot be read"):
         place.load()
+
+
+# --- presets ---
+
+LANE = {
+    "store": "~/.opencode/memories.db", "embedder": "lmstudio", "embedding_model": "mixedbread-ai/mxbai-embed-large-v1",
+    "embedding_url": "http://127.0.0.1:1234", "min_score_threshold": 0.2,
+}  # fmt: skip
+
+
+@pytest.mark.req("LANE-40")
+@pytest.mark.parametrize("source", ["argument", "environment", "home", "trusted project"])
+def test_the_preset_of_the_lane_has_the_documents_defaults(
+    place: Place, source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    if source == "environment":
+        place.environ[PREFIX + "PRESET"] = "lane"
+    elif source == "home":
+        place.set_home('preset = "lane"')
+    elif source == "trusted project":
+        place.set_project('preset = "lane"', trusted=True)
+    found = place.load(**({"preset": "lane"} if source == "argument" else {}))
+    assert {name: getattr(found.options, name) for name in LANE} == LANE
+    assert {found.origins[name] for name in LANE} == {"preset (lane)"}
+    assert found.store_url == f"sqlite:///{tmp_path}/.opencode/memories.db"
+
+
+@pytest.mark.req("LANE-41")
+def test_the_database_of_memory_lane_is_opened_only_when_asked_for(place: Place) -> None:
+    assert place.load().store_url == f"sqlite:///{place.home}/memory.db"
+    place.set_project('preset = "lane"')
+    with pytest.raises(SettingsError, match="preset cannot be set by a project's file"):
+        place.load()
+
+
+@pytest.mark.req("LANE-41")
+def test_every_value_that_is_given_counts_more_than_the_preset(place: Place) -> None:
+    place.set_home('preset = "lane"\nmin_score_threshold = 0.4\ndb_dir = "yamo"')
+    found = place.load(embedding_model="other")
+    assert (found.options.min_score_threshold, found.options.embedding_model) == (0.4, "other")
+    assert (found.options.store, found.options.embedder) == (None, "lmstudio")
+    assert found.store_url.startswith("lancedb:///")
+    place.environ[PREFIX + "EMBEDDER"] = "local"
+    assert [getattr(place.load().options, name) for name in ("embedder", "embedding_model", "embedding_url")] == [
+        "local", None, None,
+    ]  # fmt: skip
+
+
+@pytest.mark.req("LANE-40")
+@pytest.mark.parametrize(
+    ("name", "option", "value"),
+    [
+        ("db_path", "store", "/x/memories.db"), ("dbPath", "store", "/x/memories.db"), ("embeddingModel", "embedding_model", "m"),
+        ("lm_studio_url", "embedding_url", "http://127.0.0.1:1"), ("lmStudioUrl", "embedding_url", "http://127.0.0.1:1"),
+        ("minScoreThreshold", "min_score_threshold", 0.3), ("min_score_threshold", "min_score_threshold", 0.3),
+    ],
+)  # fmt: skip
+def test_the_names_of_memory_lane_are_accepted(place: Place, name: str, option: str, value: object) -> None:
+    assert getattr(place.load(**{name: value}).options, option) == value
+    place.set_home(f"{name} = {value!r}")
+    assert getattr(place.load().options, option) == value
+    if name.islower():
+        place.environ[PREFIX + name.upper()] = str(value)
+        assert place.load().origins[option] == f"environment ({PREFIX + name.upper()})"
+    if option == "store":
+        with pytest.raises(SettingsError, match=f"both store and {name} are given"):
+            place.load(store="a.db", **{name: "b.db"})
+        place.set_project(f'{name} = "/y.db"')
+        with pytest.raises(SettingsError, match="cannot be set by a project's file"):
+            place.load()
+
+
+def test_a_store_below_the_home_of_the_user_is_found(place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert place.load(store="~/own.db").store_url == f"sqlite:///{tmp_path}/own.db"

@@ -1,4 +1,4 @@
-"""Settings: the options in force, and where each came from: argument > environment > project file > home file > default.
+"""Settings: the options in force, and where each came from: argument > environment > project file > home file > preset > default.
 
 This is the only module that reads the environment. The project file is the nearest `memory-mesh.toml` at or above the working
 folder; the home file is in `MEMORY_MESH_HOME` (default `~/.memory-mesh`). The option `agent_id` is `MEMORY_MESH_AGENT_ID` in
@@ -20,7 +20,19 @@ from urllib.parse import quote
 
 from memory_mesh.core.checks import nearest
 from memory_mesh.core.errors import SettingsError, shown
-from memory_mesh.core.options import BY_NAME, NAMES, Options, Project, checked_name, kind_of, validate
+from memory_mesh.core.options import (
+    ALIASES,
+    BY_NAME,
+    EMBEDDING_NAMES,
+    NAMES,
+    PRESETS,
+    Options,
+    Project,
+    by_option,
+    checked_name,
+    kind_of,
+    validate,
+)
 from memory_mesh.core.text import shown_url
 from memory_mesh.trust import FILE, ProjectFile, Trust, file_at, forget, record, trust_in
 
@@ -59,7 +71,9 @@ class Settings:
         """The URL of the store."""
         if self.options.db_dir:
             return f"lancedb:///{_quoted(self.cwd / folder(self.options.db_dir, 'db_dir'))}"
-        return self.options.store or f"sqlite:///{_quoted(self.home / 'memory.db')}"
+        if (store := self.options.store) and store.startswith("~"):
+            return f"sqlite:///{_quoted(folder(store, 'store'))}"
+        return store or f"sqlite:///{_quoted(self.home / 'memory.db')}"
 
     @property
     def names_store(self) -> bool:
@@ -88,12 +102,13 @@ def load(arguments: Mapping[str, object], *, environ: Mapping[str, str] | None =
     project, project_values = _project(cwd, home, own)
     values: _Values = {}
     origins = dict.fromkeys(NAMES, "default")
-    for origin, source in (
+    sources = [
         (_origin(home / FILE), own),
         (_origin(project.path) if project else "", project_values),
         *_environment(environ),
         ("argument", _values("argument", given)),
-    ):
+    ]
+    for origin, source in (*_preset(sources), *sources):
         if stores := source.keys() & _STORES:
             if len(stores) > 1:
                 raise SettingsError(f"both store and db_dir are given by {origin}", expected="one of them")
@@ -104,6 +119,19 @@ def load(arguments: Mapping[str, object], *, environ: Mapping[str, str] | None =
         origins |= dict.fromkeys(source, origin)
     _add_provider_keys(values, origins, environ)
     return Settings(Options(**values), origins, home, _caches(environ, home), project, cwd)
+
+
+def _preset(sources: list[tuple[str, _Values]]) -> list[tuple[str, _Values]]:
+    """Return the values of the preset that the last source names. Those of its embedder do not count for another one."""
+    given: _Values = {}
+    for _, source in sources:
+        given |= source
+    if (name := given.get("preset")) is None:
+        return []
+    preset = dict(PRESETS[name])
+    if given.get("embedder", preset.get("embedder")) != preset.get("embedder"):
+        preset = {option: value for option, value in preset.items() if option not in EMBEDDING_NAMES}
+    return [(f"preset ({name})", preset)]
 
 
 def _quoted(path: Path) -> str:
@@ -153,11 +181,11 @@ def _working_folder() -> Path:
 
 
 def _environment(environ: Mapping[str, str]) -> list[tuple[str, _Values]]:
-    variables = {PREFIX + name.upper(): name for name in NAMES}
+    variables = {PREFIX + name.upper(): name for name in (*NAMES, *filter(str.islower, ALIASES))}
     if unknown := sorted(name for name in environ if name.startswith(PREFIX) and name not in {*variables, PREFIX + "HOME"}):
         _warn(tuple(unknown))
     found = [(f"environment ({key})", name, environ[key]) for key, name in variables.items() if key in environ]
-    return [(origin, _values(origin, {name: _from_text(text, kind_of(name))})) for origin, name, text in found]
+    return [(origin, _values(origin, {name: _from_text(text, kind_of(checked_name(name)))})) for origin, name, text in found]
 
 
 @cache
@@ -298,7 +326,7 @@ def _refusal(path: Path, trust: Trust, home: Path, fault: str) -> SettingsError:
 def _values(origin: str, raw: Mapping[str, object]) -> _Values:
     """Return the valid values of a source, or raise a `SettingsError` that names the source."""
     try:
-        return {name: validate(name, value) for name, value in raw.items()}
+        return {name: validate(name, value) for name, value in by_option(raw).items()}
     except SettingsError as error:
         raise SettingsError(f"{origin}: {error.what}", expected=error.expected, remedy=error.remedy) from None
 

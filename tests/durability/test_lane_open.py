@@ -14,8 +14,8 @@ import pytest
 
 from memory_mesh import MemoryMesh
 from memory_mesh.core.audit import Broken, Sound
-from memory_mesh.core.errors import Conflict
-from memory_mesh.core.model import Kind
+from memory_mesh.core.errors import Conflict, StoreError
+from memory_mesh.core.model import Key, Kind, partition
 from memory_mesh.models import HashingEmbedder
 from memory_mesh.stores.sqlite import SqliteStore, store
 
@@ -157,8 +157,7 @@ def test_its_changes_to_what_we_stored_count_and_verify_reports_them(program: Pr
         program.describe(rated, feedback_score=2.5)
         program.sql.execute("UPDATE memories SET superseded_by = ? WHERE id = ?", (rated, gone))
         program.sql.execute("UPDATE memories SET content = 'The lantern is tin' WHERE id = ?", (edited,))
-        (result,) = mesh.lane.find("lantern")
-        assert (result.id, result.parts.feedback_score) == (rated, 2.5)
+        assert [(result.id, result.parts.feedback_score) for result in mesh.lane.find("lantern")] == [(rated, 2.5)]
         assert {type(verdict) for verdict in mesh.verify()} == {Broken}
 
 
@@ -174,6 +173,21 @@ def test_a_write_of_ours_never_overwrites_one_of_its_own_that_we_have_not_read(p
             mine.apply([replace(row, revision=2, replaces=1)], seen={row.partition: version})
         assert mine.get(Kind.MEMORY, ["one"])["one"].fields["content"] == "The lantern is full"
     assert program.row("one")["content"] == "The lantern is full"
+
+
+@pytest.mark.req("LANE-02")
+def test_a_row_that_it_has_replaced_just_now_can_be_deleted(program: Program) -> None:
+    program.insert("one", "The lantern needs oil")
+    with closing(SqliteStore(program.file)) as mine:
+        mine.prepare()
+        mark = mine.changes(partition(None, None)).mark
+        program.insert("one", "The chimney smokes", word="INSERT OR REPLACE")
+        try:
+            mine.apply(deletes=[Key(Kind.MEMORY, "one")])
+        except StoreError as error:
+            pytest.fail(str(error))
+        assert {key.id for key in mine.changes(partition(None, None), mark).keys or ()} == {"one"}
+    assert program.sql.execute("SELECT count(*) FROM memories").fetchone() == (0,)
 
 
 @pytest.mark.req("LANE-02")

@@ -21,6 +21,18 @@ CHAT_PROVIDERS = ("openai", "anthropic", "cohere", "ollama", "lmstudio", "llamac
 EMBEDDERS = ("local", "hash", "none", "openai", "cohere", "ollama", "lmstudio")
 SEARCH_MODES = ("recall", "precise")
 DEFAULT_ANSWER_TOKENS = 2048
+# Defaults of other systems, by the name of the preset; every value that is given otherwise counts more.
+PRESETS: Mapping[str, Mapping[str, object]] = {
+    "lane": {
+        "store": "~/.opencode/memories.db", "embedder": "lmstudio", "embedding_model": "mixedbread-ai/mxbai-embed-large-v1",
+        "embedding_url": "http://127.0.0.1:1234", "min_score_threshold": 0.2,
+    },
+}  # fmt: skip
+# The names of Memory Lane for options of ours.
+ALIASES = {
+    "db_path": "store", "dbPath": "store", "lm_studio_url": "embedding_url", "lmStudioUrl": "embedding_url",
+    "embeddingModel": "embedding_model", "minScoreThreshold": "min_score_threshold",
+}  # fmt: skip
 _MAX_NUMBER = 10**12  # larger values are typing mistakes, and some would overflow
 
 
@@ -115,6 +127,9 @@ class ScopeOptions:
 class StoreOptions:
     """Where memories are stored."""
 
+    preset: str | None = option(
+        None, "lane: the database and the embedding model of Memory Lane, unless they are set otherwise", choices=tuple(PRESETS)
+    )
     store: str | None = option(None, "the file or URL of the store; by default memory.db in the home folder")
     db_dir: str | None = option(None, "the LanceDB folder of RFC-0011")
     busy_seconds: float = option(30.0, "how long to wait for other processes")
@@ -322,23 +337,31 @@ _TYPES: Mapping[type, tuple[str, Callable[[Any], bool]]] = {
 }
 
 
-_NAMES_OF_STORE = ("path", "file", "url", "uri", "db", "database", "db_path")  # in other libraries
+_NAMES_OF_STORE = ("path", "file", "url", "uri", "db", "database")  # in other libraries
 
 
 def checked_name(name: str) -> str:
-    """Return the name if an option has it, or raise a `SettingsError` that suggests the nearest one."""
-    if name in BY_NAME:
-        return name
+    """Return the name of the option that a name stands for, or raise a `SettingsError` that suggests the nearest one."""
+    if (known := ALIASES.get(name, name)) in BY_NAME:
+        return known
     near = "store" if name in _NAMES_OF_STORE else nearest(name, NAMES)
     raise SettingsError(
         f"unknown option {shown(name)}", remedy=f"did you mean {near!r}?" if near else "see memory-mesh config show"
     )
 
 
+def by_option(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return values by the names of their options, or raise a `SettingsError` if two names stand for one."""
+    named: dict[str, str] = {}
+    for name in given:
+        if (other := named.setdefault(checked_name(name), name)) != name:
+            raise SettingsError(f"both {other} and {name} are given", expected="one of them: they are the same option")
+    return {option: given[name] for option, name in named.items()}
+
+
 def validate(name: str, value: Any) -> Any:
     """Return the value as the option stores it, or raise a `SettingsError` that says what was expected."""
-    metadata = BY_NAME[checked_name(name)].metadata
-    kind = kind_of(name)
+    metadata, kind = BY_NAME[checked_name(name)].metadata, kind_of(name)
     if kind is float and type(value) is int and abs(value) <= _MAX_NUMBER:
         value = float(value)
     description, accepts = _TYPES[kind]

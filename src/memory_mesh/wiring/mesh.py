@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from memory_mesh.core import checks
 from memory_mesh.core.errors import SettingsError, shown
 from memory_mesh.core.model import GivenClock
-from memory_mesh.core.options import NAMES, SCOPE_NAMES, checked_name
+from memory_mesh.core.options import NAMES, SCOPE_NAMES, by_option
 from memory_mesh.core.ports import ChatModel, IdSource, Step, Store, no_step
 from memory_mesh.faces.mesh import Mesh
 from memory_mesh.settings import load
@@ -49,7 +49,7 @@ class MemoryMesh(Mesh):
         **options: object,
     ) -> None:
         options["store"] = _path_url(store) if isinstance(store, PathLike) else store
-        given = {checked_name(name): value for name, value in options.items() if value is not None}
+        given = by_option({name: value for name, value in options.items() if value is not None})
         objects = {name: given.pop(name) for name in _OBJECTS if not isinstance(given.get(name, ""), str)}
         if {"store", "db_dir"} <= {*given, *objects}:
             raise SettingsError("both store and db_dir are given", expected="one of them")
