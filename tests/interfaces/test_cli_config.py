@@ -84,3 +84,14 @@ def test_no_password_of_a_store_is_shown(cli, home):
     said = cli("config", "show")
     assert "https://bob:***@host/v1?api_key=***" in said.out
     assert "hunter2" not in said.out + cli("doctor").out
+
+
+@pytest.mark.req("LANE-41")
+def test_a_command_takes_a_preset(cli, monkeypatch, tmp_path):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    shown = cli("config", "show", "--preset", "lane").out
+    assert f"sqlite:///{tmp_path}/.opencode/memories.db" in shown
+    assert "preset (lane)" in shown
+    assert ".opencode" not in cli("config", "show").out
+    wrong = cli("stats", "--preset", "line")
+    assert (wrong.code, "expected one of lane" in wrong.err) == (3, True)

@@ -127,11 +127,11 @@ class ScopeOptions:
 class StoreOptions:
     """Where memories are stored."""
 
+    store: str | None = option(None, "the file or URL of the store; by default memory.db in the home folder")
+    db_dir: str | None = option(None, "the LanceDB folder of RFC-0011")
     preset: str | None = option(
         None, "lane: the database and the embedding model of Memory Lane, unless they are set otherwise", choices=tuple(PRESETS)
     )
-    store: str | None = option(None, "the file or URL of the store; by default memory.db in the home folder")
-    db_dir: str | None = option(None, "the LanceDB folder of RFC-0011")
     busy_seconds: float = option(30.0, "how long to wait for other processes")
     enable_memory: bool = option(True, "store memories at all")
     deduplicate: bool = option(True, "count a text that is stored already instead of storing it again")

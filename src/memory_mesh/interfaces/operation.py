@@ -114,7 +114,7 @@ class Operation:
     exposed: frozenset[Interface] = frozenset({Interface.CLI})
     aliases: Mapping[Interface, str] = field(default_factory=dict)
     parameters: tuple[Parameter, ...] = ()
-    target: tuple[str, ...] = ("store", "agent", "user", "session", "project")  # flags of the command line
+    target: tuple[str, ...] = ("store", "agent", "user", "session", "project", "preset")  # flags of the command line
     progress: str = ""  # `bar`: a bar on a terminal only; `lines`: elsewhere one line for each batch
     confirm: str = ""  # the question to ask before it runs; `{given}` stands for the given scope, a name for an argument
     examples: tuple[str, ...] = ()

@@ -35,6 +35,7 @@ TARGET = {
     "user": Parameter("user", "the user whose memory it is", metavar="NAME"),
     "session": Parameter("session", "the current session", metavar="NAME"),
     "project": Parameter("project", "store in this project, and show its memories and those without a project", metavar="NAME"),
+    "preset": Parameter("preset", "lane: use the database and the embedding model of Memory Lane", metavar="NAME"),
 }
 
 

@@ -35,19 +35,18 @@ class Target:
     user: str | None = None
     session: str | None = None
     project: str | None = None
+    preset: str | None = None
 
     @property
     def arguments(self) -> dict[str, str | None]:
         """The values as arguments of `MemoryMesh`."""
         scope = {"agent_id": self.agent, "user_id": self.user, "session_id": self.session, "project": self.project}
-        return {"store": self.store, **scope}
+        return {"store": self.store, "preset": self.preset, **scope}
 
     def mesh(self) -> "MemoryMesh":
         from memory_mesh.wiring.mesh import MemoryMesh  # help and usage errors need no store
 
-        return MemoryMesh(
-            self.store, agent_id=self.agent, user_id=self.user, session_id=self.session, project=self.project
-        )  # fmt: skip
+        return MemoryMesh(**self.arguments)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
