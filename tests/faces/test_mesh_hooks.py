@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from memory_mesh.core.hooks import DELAYS, EVENTS
 from memory_mesh.core.model import Kind, Meta
 from memory_mesh.core.pending import Courier
 from memory_mesh.flows.context import Context
-from memory_mesh.flows.hooks import deliver, forget
+from memory_mesh.flows.hooks import deliver, forget, no_entries
 from memory_mesh.stores.hook_files import DiskHookFiles
 
 from .house import House
@@ -317,7 +318,8 @@ def test_an_erasure_that_comes_after_its_event_keeps_the_entry_that_says_so(hous
         memory = mesh.add("Zebra.")
         mesh.delete(memory.id)
         attempt(context)
-        forget(context, [memory.id])
+        with no_entries(context):
+            forget(context, [memory.id])
     assert (tmp_path / "log" / f"{NOW}.md").read_text() == f"# {NOW}\n\n- 00:00:00 **delete** `{memory.id}`\n"
 
 
@@ -354,3 +356,12 @@ def test_a_dead_letter_that_was_edited_stays_where_it_is(house: House, tmp_path:
         mesh.retry_hooks()
         assert told.names == ["store"]
         assert [json.loads(line) for line in letters.read_text().splitlines()] == broken
+
+
+def test_an_erasure_does_not_bring_back_a_folder_that_somebody_removed(house: House, tmp_path: Path) -> None:
+    with open_mesh(house, tmp_path / "log") as mesh:
+        memory = mesh.add("Zebra.")
+    shutil.rmtree(tmp_path / "log")
+    with house.mesh() as plain:
+        plain.delete(memory.id)
+    assert not (tmp_path / "log").exists()

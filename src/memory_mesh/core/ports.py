@@ -393,13 +393,15 @@ Hooks = Sequence["Hook | Callable[[HookEvent], object] | str | Path"] | str
 class HookFiles(Protocol):
     """The locks and files of the hooks of a store.
 
-    **turn** yields whether this thread may deliver to a hook: one at a time may, of all processes. It waits so many seconds.
+    **turn** yields whether this thread may deliver to a hook of this name and folder: one at a time may, of all processes. It
+    waits so many seconds. Without `create`, a folder that is not there is nothing to wait for.
     **add_dead_letter** appends a letter, durable when it returns, unless `is_waiting` says that its event is gone.
     **dead_letters** returns all of them. **keep_dead_letters** removes the letters that `keep` refuses, and **forget** the
-    entries of memories in the Markdown files of a folder. All but the first may raise `StoreUnavailable`.
+    entries of memories in the Markdown files of a folder, whose turn the caller has. All but the first may raise
+    `StoreUnavailable`.
     """
 
-    def turn(self, hook: Hook, *, seconds: float) -> AbstractContextManager[bool]: ...
+    def turn(self, hook: str, folder: str | None, *, seconds: float, create: bool = True) -> AbstractContextManager[bool]: ...
     def add_dead_letter(self, letter: Mapping[str, Json], is_waiting: Callable[[], bool]) -> None: ...
     def dead_letters(self) -> list[dict[str, Json]]: ...
     def keep_dead_letters(self, keep: Callable[[Mapping[str, Json]], bool]) -> None: ...
@@ -409,7 +411,7 @@ class HookFiles(Protocol):
 class _NoHookFiles:
     """No files, and no other process."""
 
-    def turn(self, hook: Hook, *, seconds: float) -> AbstractContextManager[bool]:
+    def turn(self, hook: str, folder: str | None, *, seconds: float, create: bool = True) -> AbstractContextManager[bool]:
         return nullcontext(enter_result=True)
 
     def add_dead_letter(self, letter: Mapping[str, Json], is_waiting: Callable[[], bool]) -> None:

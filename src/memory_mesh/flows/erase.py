@@ -130,10 +130,11 @@ def _erase(
         context.index.forget(plan.seen)
         return hooks.with_events(context, plan)
 
-    proof, bytes_freed = write_plan(context.store, decide, pause=context.pause, step=context.step)
-    context.index.forget(partitions)
-    if forgotten:
-        hooks.forget(context, forgotten)
+    with hooks.no_entries(context):
+        proof, bytes_freed = write_plan(context.store, decide, pause=context.pause, step=context.step)
+        context.index.forget(partitions)
+        if forgotten:
+            hooks.forget(context, forgotten)
     context.state.cache.clear()
     return replace(proof, bytes_freed=bytes_freed)
 

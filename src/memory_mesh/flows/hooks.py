@@ -5,8 +5,8 @@ of all processes. An event that was delivered is deleted; after a crash in betwe
 """
 
 import logging
-from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, replace
 from functools import partial
 from typing import Any
@@ -20,6 +20,7 @@ from memory_mesh.core.ports import Applied, Hook
 from memory_mesh.flows.context import Answer, Context, Keep, Plan, commit, find_rows
 
 _AT_ONCE = 50  # events that are deleted together; after a crash they may be delivered again
+_ERASING_SECONDS = 1.0  # how long a delivery waits for another process, which may erase memories
 _CLOSING_SECONDS = 2.0  # how long closing waits for events to be delivered
 RETRY_SECONDS = 5.0  # how long a retry waits for a delivery that is running
 _PREFIX = "hook "
@@ -73,10 +74,19 @@ def with_events(context: Context, plan: Plan[Answer]) -> Plan[Answer]:
     return replace(plan, puts=[*plan.puts, *puts], deletes=[*plan.deletes, *(Key(Kind.EVENT, id_) for id_ in old)])
 
 
+@contextmanager
+def no_entries(context: Context) -> Iterator[None]:
+    """Let no process write to Markdown files: what is removed after a write must not be an entry about that write."""
+    with ExitStack() as stack:
+        for name, folder in _folders(context).items():
+            stack.enter_context(context.open_hook_files().turn(name, folder, seconds=RETRY_SECONDS, create=False))
+        yield
+    start(context)
+
+
 def forget(context: Context, memory_ids: Collection[str]) -> None:
-    """Remove erased memories from the files of hooks, and tell the hooks. What fails is repeated when they are told."""
-    folders = [folder for meta in _registered(context) if (folder := HookState.of(meta.detail).folder)]
-    for folder in folders:
+    """Remove erased memories from the files of hooks. What fails is repeated when the hook is told about the erasure."""
+    for folder in _folders(context).values():
         try:
             context.open_hook_files().forget(folder, memory_ids)
         except StoreError as error:
@@ -85,7 +95,6 @@ def forget(context: Context, memory_ids: Collection[str]) -> None:
         _forget_letters(context, memory_ids)
     except StoreError as error:
         _log.warning("erased memories may still be in the dead letters of hooks: %s", error)
-    start(context)  # only now: a memory that begins anew gets new entries
 
 
 def _forget_letters(context: Context, memory_ids: Collection[str]) -> None:
@@ -126,7 +135,7 @@ def close(context: Context) -> None:
 
 def _deliver_quietly(context: Context, hook: Hook, forced: bool) -> float | None:  # noqa: FBT001  (called by `Courier`)
     try:
-        return deliver(context, hook, force=forced)
+        return deliver(context, hook, force=forced, wait_seconds=_ERASING_SECONDS)
     except StoreClosed:
         return None
     except MemoryMeshError as error:
@@ -144,7 +153,7 @@ def deliver(context: Context, hook: Hook, *, force: bool = False, wait_seconds: 
         for ids in batches(waiting, _AT_ONCE):
             if context.state.couriers.stopped:
                 return None
-            with context.open_hook_files().turn(hook, seconds=wait_seconds) as is_ours:
+            with context.open_hook_files().turn(hook.name, hook.folder, seconds=wait_seconds) as is_ours:
                 if not is_ours:
                     return None
                 delay = _deliver_some(context, hook, ids, force=force)
@@ -293,6 +302,12 @@ def _waiting(context: Context, name: str) -> list[str]:
 
 def _registered(context: Context) -> list[Meta]:
     return Meta.with_prefix(context.store, _PREFIX)
+
+
+def _folders(context: Context) -> dict[str, str]:
+    """Return the folders of the hooks that the store knows, by the name of the hook."""
+    states = {meta.id.removeprefix(_PREFIX): HookState.of(meta.detail) for meta in _registered(context)}
+    return {name: state.folder for name, state in states.items() if state.folder}
 
 
 def _state(context: Context, hook: Hook) -> tuple[Meta, HookState]:

@@ -17,7 +17,6 @@ from urllib.parse import quote
 from memory_mesh.core.errors import SettingsError, StoreUnavailable, shown
 from memory_mesh.core.hooks import DELETE, HookEvent
 from memory_mesh.core.model import Json
-from memory_mesh.core.ports import Hook
 from memory_mesh.stores.files import create_folder, lock_file, remove_parts, sync
 
 _LOCK = ".lock"
@@ -130,12 +129,12 @@ class DiskHookFiles:
         self._folder, self._letters = folder, folder / _LETTERS
 
     @contextmanager
-    def turn(self, hook: Hook, *, seconds: float) -> Iterator[bool]:
-        name = _LOCK if hook.folder else f"{sha256(hook.name.encode()).hexdigest()[:16]}.lock"
-        folder = Path(hook.folder) if hook.folder else self._folder
+    def turn(self, hook: str, folder: str | None, *, seconds: float, create: bool = True) -> Iterator[bool]:
+        path = Path(folder, _LOCK) if folder else self._folder / f"{sha256(hook.encode()).hexdigest()[:16]}.lock"
         try:
-            create_folder(folder)
-            lock = lock_file(folder / name, seconds=seconds)
+            if create:
+                create_folder(path.parent)
+            lock = lock_file(path, seconds=seconds)
             is_ours = lock.__enter__()
         except OSError:  # delivering fails in the same way, which is recorded
             yield True
@@ -171,7 +170,7 @@ class DiskHookFiles:
 
     def forget(self, folder: str, memory_ids: Collection[str]) -> None:
         if os.path.isdir(folder):
-            with _translated(Path(folder)), _locked(Path(folder)):
+            with _translated(Path(folder)):
                 _remove_entries(Path(folder), memory_ids)
 
 
