@@ -457,7 +457,6 @@ RFC_METHODS = {
     *("stats", "clear_cache", "get_cache_stats", "format_results"),
 }
 A_VALUE: dict[str, object] = {
-    "notes_dir": "notes",
     "traces_dir": "traces",
 }
 SCHEMES = ("s3", "postgresql", "supabase", "json")
@@ -502,7 +501,7 @@ def test_the_async_mesh_says_so_too(promised: str) -> None:
         getattr(AsyncMemoryMesh(store="memory://"), promised)
 
 
-@pytest.mark.parametrize("promised", ["notes", "traces"])
+@pytest.mark.parametrize("promised", ["traces"])
 def test_the_command_line_says_so_too(promised: str, capsys: pytest.CaptureFixture[str]) -> None:
     code = run([promised, "--some", "flag"])
     assert capsys.readouterr().err == f"[MemoryMesh Error] {promised} is not in this version; it comes with {NOT_YET[promised]}\n"

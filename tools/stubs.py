@@ -40,8 +40,10 @@ from memory_mesh.faces.context_manager import Conversations
 from memory_mesh.faces.graph import MemoryGraph
 from memory_mesh.faces.lane import MemoryLane
 from memory_mesh.faces.mesh import MemoryStats, Mesh
+from memory_mesh.faces.notes import MemoryNotes
 from memory_mesh.wiring.graph import AsyncMemoryGraph
 from memory_mesh.wiring.lane import AsyncMemoryLane
+from memory_mesh.wiring.notes import AsyncMemoryNotes
 """
 # The parts of each face, with one class without decorators each, and the face itself.
 FACES = {
@@ -49,6 +51,7 @@ FACES = {
     "context_manager": (("handle.py", "context_manager.py"), "Conversations"),
     "graph": (("handle.py", "graph.py", "linking.py", "episodes.py", "reviewing.py", "lifecycle.py"), "MemoryGraph"),
     "lane": (("handle.py", "lane.py"), "MemoryLane"),
+    "notes": (("handle.py", "notes.py"), "MemoryNotes"),
 }
 ASYNC = """    async def __aenter__(self) -> Self: ...
     async def __aexit__(

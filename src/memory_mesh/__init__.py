@@ -86,6 +86,8 @@ if TYPE_CHECKING:
     from memory_mesh.core.model import Reembedded as Reembedded
     from memory_mesh.core.model import SearchResult as SearchResult
     from memory_mesh.core.model import Sighting as Sighting
+    from memory_mesh.core.notes import Note as Note
+    from memory_mesh.core.notes import Notes as Notes
     from memory_mesh.core.search import CacheStats as CacheStats
     from memory_mesh.core.search import Explanation as Explanation
     from memory_mesh.core.upkeep import Compressed as Compressed
@@ -94,6 +96,7 @@ if TYPE_CHECKING:
     from memory_mesh.faces.graph import MemoryGraph as MemoryGraph
     from memory_mesh.faces.lane import MemoryLane as MemoryLane
     from memory_mesh.faces.mesh import MemoryStats as MemoryStats
+    from memory_mesh.faces.notes import MemoryNotes as MemoryNotes
     from memory_mesh.flows.graph import Stored as Stored
     from memory_mesh.net.webhook import webhook_writethrough as webhook_writethrough
     from memory_mesh.stores.hook_files import markdown_writethrough as markdown_writethrough
@@ -104,6 +107,7 @@ if TYPE_CHECKING:
     from memory_mesh.wiring.mesh import AsyncMemoryMesh as AsyncMemoryMesh
     from memory_mesh.wiring.mesh import MemoryMesh as MemoryMesh
     from memory_mesh.wiring.migration import migrate as migrate
+    from memory_mesh.wiring.notes import AsyncMemoryNotes as AsyncMemoryNotes
 
 __version__ = "0.1.0"
 
@@ -128,11 +132,13 @@ _NAMES = {
         "BackedUp ClaimConflict DamagedRow EndedSession Erasure Extraction Forgotten HealthStatus Imported Ingested Link "
         "MemoryRecord Migration Passage Reembedded SearchResult Sighting"
     ),
+    "core.notes": "Note Notes",
     "core.search": "CacheStats Explanation",
     "core.upkeep": "Compressed Consolidated Decayed",
     "faces.graph": "MemoryGraph",
     "faces.lane": "MemoryLane",
     "faces.mesh": "MemoryStats",
+    "faces.notes": "MemoryNotes",
     "flows.graph": "Stored",
     "net.webhook": "webhook_writethrough",
     "stores.hook_files": "markdown_writethrough",
@@ -141,6 +147,7 @@ _NAMES = {
     "wiring.lane": "AsyncMemoryLane",
     "wiring.mesh": "AsyncMemoryMesh MemoryMesh",
     "wiring.migration": "migrate",
+    "wiring.notes": "AsyncMemoryNotes",
 }
 _MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}
 

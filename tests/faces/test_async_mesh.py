@@ -43,7 +43,7 @@ def test_the_stub_lists_every_method_with_the_same_parameters() -> None:
     listed["ingest"] = listed["add"]
     plain = {name: member for name, member in inspect.getmembers(Mesh, inspect.isfunction) if not name.startswith("_")}
     assert {"add", "search", "delete_all"} <= plain.keys()
-    assert plain.keys() | {"__init__", "__aenter__", "__aexit__", "graph", "lane"} == listed.keys()
+    assert plain.keys() | {"__init__", "__aenter__", "__aexit__", "graph", "lane", "notes"} == listed.keys()
     for name, member in plain.items():
         names = {one.arg for node in listed[name] for one in (*node.args.args, *node.args.kwonlyargs)}
         assert names == set(inspect.signature(member).parameters)
@@ -100,7 +100,7 @@ def test_every_method_is_awaited_or_iterated() -> None:
         if name == "scoped":  # it opens nothing
             assert isinstance(method(user_id="ann"), AsyncMemoryMesh)
             continue
-        if name in ("graph", "lane"):
+        if name in ("graph", "lane", "notes"):
             assert isinstance(method, AsyncMemoryGraph if name == "graph" else AsyncMemoryLane)
             continue
         assert inspect.iscoroutinefunction(method) or inspect.isasyncgenfunction(method)

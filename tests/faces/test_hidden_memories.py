@@ -18,6 +18,7 @@ from memory_mesh.faces.context_manager import Conversations
 from memory_mesh.faces.graph import MemoryGraph
 from memory_mesh.faces.lane import MemoryLane
 from memory_mesh.faces.mesh import Mesh
+from memory_mesh.faces.notes import MemoryNotes
 from memory_mesh.interfaces.main import run
 from memory_mesh.models import HashingEmbedder
 from memory_mesh.stores import open_store
@@ -157,6 +158,8 @@ ASKED_FOR = {
     "mesh.audit_export": "likewise", "mesh.lesson_to_skill": "by its id",
     "graph.list_quarantined": "is about them", "graph.conflicts": "is about them, and returns ids",
     "graph.explain_memory": "by its id", "graph.explain_supersession": "by its id",
+    "notes.load": "reads files", "notes.lint": "reads files", "notes.format_for_prompt": "what the caller gives",
+    "notes.match": "see test_notes.py", "notes.find_relevant": "likewise", "notes.build_agent_prompt": "likewise",
 }  # fmt: skip
 # What writes or counts, and returns only what the caller gave or named.
 WRITES = {
@@ -169,6 +172,7 @@ WRITES = {
     "init close scoped store store_many evolve extract ingest reinforce dispute review_quarantine resolve_conflict "
     "undo_review decay unarchive auto_compress consolidate",
     "lane": "init close scoped store feedback",
+    "notes": "init close scoped append save sync feedback",
     "manager": "init close scoped initialize capture_interaction health_check dispose",
 }
 
@@ -176,7 +180,7 @@ WRITES = {
 def test_every_method_of_every_face_is_a_read_of_this_test_or_excused() -> None:
     known = {name.split()[0] for name in READS} | ASKED_FOR.keys()
     known |= {f"{face}.{name}" for face, names in WRITES.items() for name in names.split()}
-    faces = {"mesh": Mesh, "graph": MemoryGraph, "lane": MemoryLane, "manager": Conversations}
+    faces = {"mesh": Mesh, "graph": MemoryGraph, "lane": MemoryLane, "notes": MemoryNotes, "manager": Conversations}
     every = {f"{face}.{name}" for face, cls in faces.items() for name, _ in getmembers(cls, isfunction) if name[0] != "_"}
     assert every == known
 

@@ -23,6 +23,7 @@ from memory_mesh.core.options import SEARCH_MODES
 from memory_mesh.faces.graph import MemoryGraph
 from memory_mesh.faces.lane import MemoryLane
 from memory_mesh.faces.mesh import Mesh
+from memory_mesh.faces.notes import MemoryNotes
 from memory_mesh.flows.heartbeat import JOBS
 from memory_mesh.flows.lessons import ORDERS
 from memory_mesh.flows.search import RANKERS
@@ -31,6 +32,7 @@ from memory_mesh.interfaces import (
     graph_views,
     handlers,
     lane_views,
+    note_views,
     operations,
     reflection_views,
     render,
@@ -46,7 +48,7 @@ from memory_mesh.interfaces.operations import GROUPS, JSON, OPERATIONS, TARGET, 
 from .conftest import learnt
 
 # The faces, by what the names of their methods begin with in the table.
-FACES: dict[str, type] = {"": Mesh, "graph.": MemoryGraph, "lane.": MemoryLane}
+FACES: dict[str, type] = {"": Mesh, "graph.": MemoryGraph, "lane.": MemoryLane, "notes.": MemoryNotes}
 # Methods that are no operation, each with the reason.
 NO_OPERATION = {
     "init": "every interface opens the mesh as a context manager",
@@ -83,6 +85,13 @@ NO_OPERATION = {
     "lane.close": "and closes it so",
     "lane.scoped": "the flags of the target choose the scope",
     "lane.session_context": "hosts ask for it at the start of a session",
+    "notes.init": "every interface opens the mesh as a context manager",
+    "notes.close": "and closes it so",
+    "notes.scoped": "the flags of the target choose the scope",
+    "notes.find_relevant": "notes inject prints what it returns",
+    "notes.format_for_prompt": "likewise",
+    "notes.save": "takes what an extraction returned",
+    "notes.feedback": "agents rate the notes that they used",
 }
 # Parameters of methods that no entry offers, each with the reason.
 NO_PARAMETER = {
@@ -190,7 +199,7 @@ def test_every_method_view_and_handler_that_is_named_exists() -> None:
 
 
 def test_every_view_is_used() -> None:
-    every = (views, audit_views, graph_views, lane_views, reflection_views, skill_views, transfer_views, upkeep_views)
+    every = (views, audit_views, graph_views, lane_views, note_views, reflection_views, skill_views, transfer_views, upkeep_views)
     modules = {module.__name__ for module in every}
     here = {name for name, one in vars(views).items() if isfunction(one) and one.__module__ in modules and name[0] != "_"}
     assert here == {operation.view for operation in OPERATIONS if operation.view}

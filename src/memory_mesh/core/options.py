@@ -13,7 +13,7 @@ from types import NoneType, UnionType
 from typing import Any, get_args, get_origin
 
 from memory_mesh.core.checks import is_number, nearest, suggestion
-from memory_mesh.core.errors import SettingsError, shown
+from memory_mesh.core.errors import InvalidInput, SettingsError, shown
 from memory_mesh.core.masks import KINDS
 from memory_mesh.core.text import shown_url, without_passwords
 
@@ -98,6 +98,18 @@ def _intents(value: dict[object, object]) -> str:
     texts = all(isinstance(words, str) and words.strip() for words in value)
     lists = all(isinstance(types, list) and all(isinstance(type_, str) for type_ in types) for types in value.values())
     return "" if texts and lists else "words, and for each a list of types"
+
+
+def _agents(value: dict[str, object]) -> str:
+    from memory_mesh.core.notes import read_agent  # only a program with such agents needs it
+
+    try:
+        for name, given in value.items():
+            if not (isinstance(given, str) and given.strip()):  # a path
+                read_agent(name, given)
+    except InvalidInput as error:
+        return f"valid agents: {error}"
+    return ""
 
 
 def _schemas(value: dict[str, object]) -> str:
@@ -276,7 +288,18 @@ class HookOptions:
 class FolderOptions:
     """Folders of Markdown files."""
 
-    notes_dir: str | None = option(None, "the folder of notes", project=Project.INSIDE)
+    notes_dir: str | None = option(
+        None, "the folder of notes, which every search then reads too; for mesh.notes .rawko/memories by default",
+        project=Project.INSIDE,
+    )  # fmt: skip
+    note_agents: dict[str, object] | None = option(
+        None, "by agent: max_injected, min_importance and specialty (tags) of its notes, or the path of its YAML file",
+        check=_agents,
+    )  # fmt: skip
+    note_closeness: float = option(
+        0.5, "the lowest cosine of a plain-language pattern of a note and a task that it matches", check=_fraction,
+        project=Project.YES,
+    )  # fmt: skip
     traces_dir: str | None = option(None, "the folder of traces")
 
 

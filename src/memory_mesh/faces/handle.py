@@ -103,9 +103,13 @@ class Handle:
         return opened[1]
 
     def _reading(self) -> Context:
-        """Return the context, or raise `StoreMissing` if the file of a store that was named does not exist."""
+        """Return the context, with the notes of `notes_dir` indexed, or raise `StoreMissing` if a named store is missing."""
         context = self._context()
         context.file.require_file()
+        if context.options.notes_dir:
+            from memory_mesh.flows.note_index import refresh  # most meshes have no notes
+
+            refresh(context)
         return context
 
     def _flushed(self) -> Context:

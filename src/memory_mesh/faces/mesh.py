@@ -45,6 +45,7 @@ from memory_mesh.flows.context import count_by_status, count_skills
 if TYPE_CHECKING:
     from memory_mesh.faces.graph import MemoryGraph
     from memory_mesh.faces.lane import MemoryLane
+    from memory_mesh.faces.notes import MemoryNotes
     from memory_mesh.flows import embed, erase, filters, folders, models, search, sightings, write
 else:
     embed, erase, filters, folders, models, search, sightings, write = (
@@ -236,6 +237,13 @@ class Mesh(Learning, Auditing):
         from memory_mesh.faces.lane import MemoryLane  # most meshes do not use it
 
         return MemoryLane(self._source, self._scope, self._root)
+
+    @property
+    def notes(self) -> "MemoryNotes":
+        """The notes of a folder: Markdown files that are injected into the prompts of agents when they fit the task."""
+        from memory_mesh.faces.notes import MemoryNotes  # most meshes do not use it
+
+        return MemoryNotes(self._source, self._scope, self._root)
 
     @property
     def graph(self) -> "MemoryGraph":

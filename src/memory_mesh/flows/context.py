@@ -25,6 +25,7 @@ from memory_mesh.core.model import (
     Row,
     SearchResult,
     Status,
+    Vector,
     Where,
     all_of,
     equals,
@@ -45,6 +46,7 @@ from memory_mesh.core.ports import (
     HookFiles,
     IdSource,
     Index,
+    NoteFiles,
     OpenAnchor,
     OpenFolder,
     SigningKeys,
@@ -54,6 +56,7 @@ from memory_mesh.core.ports import (
     no_anchor,
     no_folder,
     no_hook_files,
+    no_notes,
     no_step,
 )
 from memory_mesh.core.search import SearchCache
@@ -86,6 +89,8 @@ class State:
     ledger: Accounts | None = None  # None: no paid model
     down: set[str] = field(default_factory=set)  # what was logged since the embedder failed
     skills_read: set[str | None] = field(default_factory=set)  # the users whose `skill_directories` were read
+    notes_read: dict[str, object] = field(default_factory=dict)  # by scope: the state of the index of notes
+    patterns: dict[str, Vector] = field(default_factory=dict)  # the vectors of the patterns of notes
     couriers: Couriers = field(default_factory=Couriers)
     warned: Event = field(default_factory=Event)  # set after the one warning about vectors of another model
     warned_altered: Event = field(default_factory=Event)  # set after the one warning about contents that are not as sealed
@@ -122,6 +127,7 @@ class Context:
     open_anchor: OpenAnchor = no_anchor
     hooks: Sequence[Hook] = ()
     open_hook_files: Callable[[], HookFiles] = no_hook_files
+    open_notes: Callable[[], NoteFiles] = no_notes
     reader: Reader
     options: Options = field(default_factory=Options)
     state: State = field(default_factory=State)

@@ -20,6 +20,7 @@ GROUPS = {
     "audit": "Verify, show and export the audit chains.",
     "hooks": "Show what waits for the hooks of writethrough, and deliver it.",
     "lane": "Store, find and rate what was learnt, by type.",
+    "notes": "Read and write the notes of a folder, and find those that a task needs.",
     "config": "Show the settings in force, and trust the file of a project.",
     "model": "Fetch the local model, and check every model in use.",
 }
@@ -163,6 +164,17 @@ _JOBS = (
     Parameter("force", "run also what is not due", kind=Kind.SWITCH, default=False),
 )  # fmt: skip
 
+_IMPORTANCE = _words("low", "medium", "high", "critical")
+_TASK = (
+    Parameter("task", "what the agent is about to do", kind=Kind.WORDS, metavar="TASK", positional=True, required=True),
+    Parameter("agent_name", "the agent that does it", metavar="NAME", default=""),
+    Parameter("current_plan", "its plan", flag="--plan"),
+)
+_INJECTED = (
+    Parameter("max_memories", "the maximum number of notes", kind=Kind.INTEGER, flag="--limit", default_help="that of the agent"),
+    Parameter("min_importance", "leave out less important notes", metavar="WORD", choices=_IMPORTANCE,
+              default_help="that of the agent"),
+)  # fmt: skip
 # fmt: off
 _EPISODES = (
     Parameter("gap", "the pause that ends an episode", kind=Kind.DURATION, default=1800),
@@ -658,6 +670,57 @@ OPERATIONS = (
     Operation(
         name="unarchive", method="graph.unarchive", view="unarchived", heading=CHANGE, effect=Effect.WRITE,
         summary="Make an archived memory active again.", parameters=(_MEMORY,), examples=(f"unarchive {_SAMPLE}",),
+    ),
+    Operation(
+        name="notes add", method="notes.append", view="note_added", heading=STORE, effect=Effect.WRITE,
+        summary="Add a note to the Markdown file of its title. What is in the file stays as it is.",
+        parameters=(
+            Parameter("title", "the title; it gives the file its name", required=True, bare=True),
+            Parameter("content", "the text; - reads standard input", kind=Kind.INPUT, required=True),
+            Parameter("when_to_use", "a pattern of tasks that need it, such as auth|login; may be repeated", flag="--when",
+                      metavar="PATTERN", repeated=True, required=True),
+            Parameter("tags", "a tag; may be repeated", flag="--tag", metavar="TAG", repeated=True, default=()),
+            Parameter("importance", "how much it matters", metavar="WORD", choices=_IMPORTANCE, default="medium"),
+            Parameter("discovered_by", "who found it out", metavar="NAME", default_help="the agent of the memory"),
+            Parameter("discovered_at", "when, such as 2026-03-01", metavar="TIME", default_help="now"),
+            Parameter("discovered_in", "in which task"),
+            Parameter("source", "where it is from"),
+            Parameter("related_memories", "the file of a related note; may be repeated", flag="--related", metavar="FILE",
+                      repeated=True, default=()),
+            Parameter("valid_from", "not used before this time", metavar="TIME"),
+            Parameter("valid_until", "not used after this time", metavar="TIME"),
+            Parameter("claim", "what it claims, as JSON with subject, predicate and value", kind=Kind.OBJECT),
+        ),
+        examples=('notes add "Login rules" --content "Sessions end after 15 minutes." --when "login|session" --importance high',),
+    ),
+    Operation(
+        name="notes list", method="notes.load", view="notes_listed", heading=READ,
+        summary="List the notes of the folder.", examples=("notes list", "notes list --json"),
+    ),
+    Operation(
+        name="notes match", method="notes.match", view="notes_matched", heading=READ, parameters=_TASK,
+        summary="Show which notes a task needs, and why: the pattern that matched and the points of each part.",
+        examples=('notes match "add a login page"', 'notes match "add a login page" --agent-name developer'),
+    ),
+    Operation(
+        name="notes inject", method="notes.build_agent_prompt", view="notes_injected", heading=READ,
+        summary="Print the notes that a task needs as a part of a prompt; nothing if it needs none.",
+        parameters=(
+            _TASK[0], replace(_TASK[1], name="agent", flag="--agent-name"), _TASK[2], *_INJECTED,
+            Parameter("system_prompt", "a text to begin with", default=""),
+            Parameter("max_tokens", "the maximum number of tokens of the notes", kind=Kind.INTEGER, default_help="no limit"),
+        ),
+        examples=('notes inject "add a login page" --agent-name developer --max-tokens 800',),
+    ),
+    Operation(
+        name="notes lint", method="notes.lint", view="notes_linted", heading=MAINTAIN,
+        summary="Show what is wrong in the files of notes, with file and line. Exits with 1 when a note cannot be used.",
+        examples=("notes lint",),
+    ),
+    Operation(
+        name="notes sync", method="notes.sync", view="notes_synced", heading=MAINTAIN, effect=Effect.WRITE,
+        summary="Bring the memories of the notes up to date with the files, so that searches find them.",
+        examples=("notes sync",),
     ),
     Operation(
         name="hooks status", method="hooks_status", view="hooks", heading=MAINTAIN,

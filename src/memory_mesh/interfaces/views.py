@@ -1,8 +1,8 @@
 """Views: each renders the result of one operation of the table as an `Answer`, with a text and the data for JSON.
 
 Those of the audit trail are in `audit_views`, of the lane in `lane_views`, of feedback, reviews and explanations in
-`graph_views`, of reflections and heritage in `reflection_views`, of skills in `skill_views`, of backups and exports in
-`transfer_views`, of upkeep in `upkeep_views`.
+`graph_views`, of notes in `note_views`, of reflections and heritage in `reflection_views`, of skills in `skill_views`, of backups
+and exports in `transfer_views`, of upkeep in `upkeep_views`.
 """
 
 import json
@@ -37,6 +37,14 @@ from memory_mesh.interfaces.graph_views import (  # noqa: F401  (found by name)
     reviewed,
 )
 from memory_mesh.interfaces.lane_views import lane_found, lane_rated, lane_stored  # noqa: F401  (found by name)
+from memory_mesh.interfaces.note_views import (  # noqa: F401  (found by name)
+    note_added,
+    notes_injected,
+    notes_linted,
+    notes_listed,
+    notes_matched,
+    notes_synced,
+)
 from memory_mesh.interfaces.reflection_views import heritage, reflection  # noqa: F401  (found by name)
 from memory_mesh.interfaces.reflection_views import heritage_lines as _heritage_lines
 from memory_mesh.interfaces.reflection_views import with_heritage as _with_heritage

@@ -26,6 +26,7 @@ from memory_mesh.core.ports import (
     IdSource,
     Index,
     Meter,
+    NoteFiles,
     Secret,
     SigningKeys,
     Step,
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
 _DEFAULTS = Options()
 _LOCAL_EMBEDDERS = ("local", "hash", "none")
 _KEYLESS_EMBEDDERS = ("local", "ollama", "lmstudio")  # fallbacks by name; another provider would need a second key
+_NOTES = ".rawko/memories"
 _DEFAULT_WINDOW = 510  # tokens; small enough for every embedding model
 _DEFAULT_MODEL = "default"  # a server with a single model, such as llama.cpp's, accepts any name
 # The names of the options for URL, key and local addresses.
@@ -106,6 +108,7 @@ def build_context(
         open_anchor=partial(_open_anchor, settings, store),
         hooks=hooks or _hooks(settings.options.writethrough, settings),
         open_hook_files=cache(partial(_hook_files, settings, store)),
+        open_notes=cache(partial(_note_files, settings)),
         reader=Reader(),  # each mesh sets its own
         options=options,
         state=State(ledger=embedding_ledger),
@@ -161,6 +164,13 @@ def _hook_files(settings: Settings, store: Store) -> HookFiles:
     from memory_mesh.wiring.hooks import hook_files  # only hooks and erasures need it
 
     return hook_files(settings, store)
+
+
+def _note_files(settings: Settings) -> NoteFiles:
+    from memory_mesh.stores.note_files import DiskNotes  # only notes need it
+
+    given = folder(settings.options.notes_dir or _NOTES, "notes_dir")
+    return DiskNotes(settings.cwd / given, cwd=settings.cwd)
 
 
 def make_embedder(settings: Settings, *, meter: Meter | None = None) -> Embedder | None:

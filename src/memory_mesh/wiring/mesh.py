@@ -20,6 +20,7 @@ from memory_mesh.wiring.shared import Objects, Source
 if TYPE_CHECKING:
     from memory_mesh.wiring.graph import AsyncMemoryGraph
     from memory_mesh.wiring.lane import AsyncMemoryLane
+    from memory_mesh.wiring.notes import AsyncMemoryNotes
 
 # Options that may also be given as a ready-made object.
 _OBJECTS = ("store", "embedder")
@@ -107,6 +108,13 @@ class AsyncMemoryMesh(AsyncProxy, face=MemoryMesh):
         from memory_mesh.wiring.lane import AsyncMemoryLane
 
         return AsyncMemoryLane(self._face.lane)  # type: ignore[attr-defined]
+
+    @property
+    def notes(self) -> "AsyncMemoryNotes":
+        """The notes of a folder: Markdown files that are injected into the prompts of agents when they fit the task."""
+        from memory_mesh.wiring.notes import AsyncMemoryNotes
+
+        return AsyncMemoryNotes(self._face.notes)  # type: ignore[attr-defined]
 
 
 AsyncMemoryMesh.__signature__ = MemoryMesh.__signature__  # type: ignore[attr-defined]

@@ -49,6 +49,7 @@ from memory_mesh.core.search import CacheStats, Explanation
 from memory_mesh.faces.mesh import MemoryStats, Mesh
 from memory_mesh.wiring.graph import AsyncMemoryGraph
 from memory_mesh.wiring.lane import AsyncMemoryLane
+from memory_mesh.wiring.notes import AsyncMemoryNotes
 
 class MemoryMesh(Mesh):
     """Memory for AI agents, in a file or in the process.
@@ -129,6 +130,8 @@ class MemoryMesh(Mesh):
         writethrough: Hooks | None = None,
         writethrough_allow_local: bool | None = None,
         notes_dir: str | None = None,
+        note_agents: dict[str, object] | None = None,
+        note_closeness: float | None = None,
         traces_dir: str | None = None,
         host_seconds: float | None = None,
         host_max_tokens: int | None = None,
@@ -210,6 +213,8 @@ class AsyncMemoryMesh:
         writethrough: Hooks | None = None,
         writethrough_allow_local: bool | None = None,
         notes_dir: str | None = None,
+        note_agents: dict[str, object] | None = None,
+        note_closeness: float | None = None,
         traces_dir: str | None = None,
         host_seconds: float | None = None,
         host_max_tokens: int | None = None,
@@ -224,6 +229,9 @@ class AsyncMemoryMesh:
     @property
     def lane(self) -> AsyncMemoryLane:
         """The memories as a lane of learnings: ten types, decay, feedback and entities, filled at the end of sessions."""
+    @property
+    def notes(self) -> AsyncMemoryNotes:
+        """The notes of a folder: Markdown files that are injected into the prompts of agents when they fit the task."""
     async def __aenter__(self) -> Self: ...
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

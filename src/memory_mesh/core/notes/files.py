@@ -64,7 +64,7 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """What is wrong in a file, and where. A warning does not keep the note from being used."""
+    """What is wrong in a file, and where; line 0 is the whole file. A warning does not keep the note from being used."""
 
     file: str
     line: int
@@ -90,7 +90,7 @@ def _read_section(file: str, number: int, text: str, line: int) -> Iterator[Note
     text = text[lead:]
     try:
         values, end = split_frontmatter(text, expected=EXPECTED, line=line)
-        note = _note(values if end else None, text[end:].strip("\n"), file=file, section=number, line=line)
+        note = read_note(values if end else None, text[end:].strip("\n"), file=file, section=number, line=line)
     except InvalidInput as error:
         yield Fault(file, line, str(error))
         return
@@ -99,7 +99,8 @@ def _read_section(file: str, number: int, text: str, line: int) -> Iterator[Note
         yield Fault(file, line, f"the note has {words:,} words; expected at most {MAX_WORDS:,}", warning=True)
 
 
-def _note(values: Mapping[str, object] | None, content: str, **place: object) -> Note:
+def read_note(values: Mapping[str, object] | None, content: str, **place: object) -> Note:
+    """Return the note of a frontmatter and what is below it, or raise `InvalidInput` for the first invalid value."""
     if values is None:
         raise InvalidInput("there is no frontmatter", expected=f"--- on the first line, then {EXPECTED}")
     if missing := [name for name in _KNOWN[:6] if name not in values]:

@@ -18,6 +18,11 @@ def never_close(pattern: str) -> bool:
     return False
 
 
+def is_plain(pattern: str) -> bool:
+    """Return whether a pattern is plain language: without alternatives and wildcards."""
+    return "|" not in pattern and "*" not in pattern
+
+
 def matching_pattern(patterns: Iterable[str], text: str, close: Close = never_close) -> str | None:
     """Return the first pattern that matches a text, or None."""
     folded, words = text.casefold(), frozenset(tokens(text))

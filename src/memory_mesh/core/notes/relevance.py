@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from memory_mesh.core.checks import one_of
+from memory_mesh.core.errors import InvalidInput, shown
 from memory_mesh.core.model import millis
 from memory_mesh.core.notes.files import IMPORTANCES, Note
 from memory_mesh.core.notes.patterns import Close, matching_pattern, never_close
@@ -30,6 +31,14 @@ class MatchContext:
     agent_name: str = ""
     current_plan: str | None = None
 
+    @classmethod
+    def of(cls, task: object, agent_name: object, current_plan: object) -> "MatchContext":
+        """Check the values of a caller."""
+        for name, value in (("task", task), ("agent_name", agent_name), ("current_plan", current_plan or "")):
+            if not isinstance(value, str):
+                raise InvalidInput(f"{name} is {shown(value)}", expected="a text")
+        return cls(task=str(task), agent_name=str(agent_name), current_plan=None if current_plan is None else str(current_plan))
+
     @property
     def text(self) -> str:
         """What patterns are matched against."""
@@ -47,11 +56,17 @@ class Relevance:
     keyword: int
     specialty: int
     discoverer: int
+    feedback: float = 1.0  # a factor of the rank: what feedback the note got
 
     @property
     def score(self) -> int:
         """The sum of all points, from 5 to 85."""
         return self.importance + self.recency + self.keyword + self.specialty + self.discoverer
+
+    @property
+    def rank(self) -> float:
+        """The points as feedback raises or lowers them: the order of what is injected."""
+        return round(self.score * self.feedback, 6)
 
 
 def rate(note: Note, context: MatchContext, *, ms: int, specialty: Iterable[str] = (), pattern: str = "") -> Relevance:

@@ -1,0 +1,72 @@
+"""Views of notes: what is in the folder, what a task needs, and what was written."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from memory_mesh.interfaces.render import NAME, Answer, aligned, counted, one_line
+from memory_mesh.interfaces.values import Call
+
+if TYPE_CHECKING:  # every command loads the views, and few need notes
+    from memory_mesh.core.notes import Appended, Fault, Note, Notes, Relevance, Synced
+
+
+def note_added(done: "Appended", call: Call) -> Answer:
+    where = f"{done.file}, section {done.section}" if done.section else done.file
+    return Answer(text=f"{NAME} Added to {where}{' (a new file)' if done.created else ''}", data=asdict(done))
+
+
+def notes_listed(found: "Notes", call: Call) -> Answer:
+    """Render the notes by file, and how many faults there are."""
+    errors = [fault for fault in found.faults if not fault.warning]
+    summary = f"{NAME} {counted(len(found), 'note')}"
+    summary += f"; {counted(len(errors), 'fault')}, see memory-mesh notes lint" if errors else ""
+    rows = [(_place(note), note.importance, one_line(note.title)) for note in found]
+    return Answer(
+        text=f"{summary}\n{aligned(rows)}" if rows else summary,
+        data={"count": len(found), "notes": [asdict(note) for note in found]},
+        rows="notes",
+    )
+
+
+def notes_matched(found: "Sequence[Relevance]", call: Call) -> Answer:
+    """Render what matched, with the pattern and the points of each part."""
+    lines = [f"{NAME} {counted(len(found), 'note')} matched"]
+    for one in found:
+        parts = ", ".join(f"{name} {points}" for name, points in _parts(one).items() if points)
+        changed = f", feedback × {one.feedback:g}" if one.feedback != 1 else ""
+        lines.append(f"{one.rank:g}  {_place(one.note)}: {one_line(one.note.title)}")
+        lines.append(f"    by {one_line(one.pattern)!r}; {parts}{changed}")
+    data = [{**asdict(one), "score": one.score, "rank": one.rank} for one in found]
+    return Answer(text="\n".join(lines), data={"count": len(found), "notes": data}, rows="notes")
+
+
+def notes_injected(prompt: str, call: Call) -> Answer:
+    return Answer(text=prompt, data={"prompt": prompt})
+
+
+def notes_linted(faults: "Sequence[Fault]", call: Call) -> Answer:
+    """Render what is wrong, one line each. The exit code is 1 if a note cannot be used."""
+    errors = sum(not fault.warning for fault in faults)
+    lines = [f"{NAME} {counted(errors, 'fault')}, {counted(len(faults) - errors, 'warning')}"]
+    for one in faults:
+        line = f":{one.line}" if one.line else ""
+        lines.append(one_line(f"{one.file}{line}: {'warning: ' if one.warning else ''}{one.what}"))
+    data = {"count": len(faults), "faults": [asdict(one) for one in faults]}
+    return Answer(text="\n".join(lines), data=data, rows="faults", code=1 if errors else 0)
+
+
+def notes_synced(done: "Synced", call: Call) -> Answer:
+    counts = {name: value for name, value in asdict(done).items() if name != "faults"}
+    errors = sum(not fault.warning for fault in done.faults)
+    more = f"; {counted(errors, 'fault')}, see memory-mesh notes lint" if errors else ""
+    return Answer(text=f"{NAME} Notes: {', '.join(f'{value} {name}' for name, value in counts.items())}{more}", data=asdict(done))
+
+
+def _place(note: "Note") -> str:
+    return f"{one_line(note.file)}#{note.section}"
+
+
+def _parts(one: "Relevance") -> dict[str, int]:
+    names = ("importance", "recency", "keyword", "specialty", "discoverer")
+    return {name: getattr(one, name) for name in names}

@@ -1,0 +1,112 @@
+"""The Markdown files of notes on disk, which people edit too: they are read as they are, and replaced as a whole."""
+
+import os
+import secrets
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from hashlib import sha256
+from pathlib import Path
+
+from memory_mesh.core.errors import InvalidInput, StoreBusy, shown
+from memory_mesh.core.intake import Selection
+from memory_mesh.core.notes import MAX_BYTES
+from memory_mesh.core.ports import NoteFile
+from memory_mesh.stores.files import DiskFolder, lock_file, remove_parts, sync
+
+_LOCK = ".lock"
+_BUSY_SECONDS = 10.0
+_RECENT_NS = 2_000_000_000  # of a file that was changed so recently, the next change may have the same time
+_Make = Callable[[bytes | None], bytes | None]
+_MARKDOWN = Selection((".md",), recursive=False)
+
+
+class DiskNotes:
+    """The files of a folder; implements `core.ports.NoteFiles`."""
+
+    def __init__(self, folder: Path, *, cwd: Path) -> None:
+        self._folder, self._cwd = folder, cwd
+
+    @property
+    def root(self) -> str:
+        return Path(os.path.realpath(self._folder)).as_posix()
+
+    def files(self) -> Sequence[NoteFile]:
+        if not os.path.lexists(self._folder):
+            return ()
+        try:
+            folder = self._open()
+        except InvalidInput as error:
+            return (NoteFile("", fault=str(error)),)
+        root = self.root
+        return [NoteFile(one.source, self._mark(root, one.source), one.fault) for one in folder.files(_MARKDOWN)]
+
+    def read(self, name: str) -> bytes:
+        with suppress(OSError):  # reported below
+            if (size := os.stat(os.path.join(self.root, name)).st_size) > MAX_BYTES:
+                raise InvalidInput(f"it has {size:,} bytes", expected=f"at most {MAX_BYTES:,}", remedy="split it")
+        return self._open().read(name, max_bytes=MAX_BYTES)
+
+    def change(self, name: str, make: _Make) -> None:
+        path = Path(self.root) / name
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with _locked(path.parent / _LOCK):
+                while not self._replace(path, make):
+                    pass
+        except OSError as error:
+            what = f"{shown(name, max_length=200)} cannot be written in {self.root}: {error.strerror}"
+            raise InvalidInput(what, remedy="check the folder and its permissions") from error
+
+    def agent(self, path: str) -> str:
+        file = self._cwd / Path(path).expanduser()
+        try:
+            return DiskFolder(str(file.parent)).read(file.name, max_bytes=MAX_BYTES).decode()
+        except (InvalidInput, UnicodeDecodeError) as error:
+            what = f"the configuration of an agent, {shown(path, max_length=200)}, cannot be read: {error}"
+            raise InvalidInput(what, expected="a YAML file with name and memory") from None
+
+    def _open(self) -> DiskFolder:
+        return DiskFolder(str(self._folder))
+
+    def _mark(self, root: str, name: str) -> str:
+        path = os.path.join(root, name)
+        try:
+            stat = os.stat(path)
+            mark = f"{stat.st_size}:{stat.st_mtime_ns}:{stat.st_ino}"
+            if time.time_ns() - stat.st_mtime_ns > _RECENT_NS:
+                return mark
+            return f"{mark}:{sha256(self.read(name)).hexdigest()[:16]}"
+        except (OSError, InvalidInput):  # it is read again, and then reported
+            return ""
+
+    def _replace(self, path: Path, make: _Make) -> bool:
+        """Replace the file; return False if somebody else changed it meanwhile."""
+        if path.is_symlink():
+            raise InvalidInput(f"{path.name} is a link", expected="a file, or none", remedy="give the note another title")
+        mark, root = self._mark(self.root, path.name), self.root
+        new = make(self.read(path.name) if path.exists() else None)
+        if new is None:
+            return True
+        remove_parts(path)
+        part = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+        try:
+            part.write_bytes(new)
+            with suppress(FileNotFoundError):
+                part.chmod(path.stat().st_mode & 0o777)
+            sync(part)
+            if self._mark(root, path.name) != mark:
+                return False
+            os.replace(part, path)
+        finally:
+            part.unlink(missing_ok=True)
+        sync(path.parent)
+        return True
+
+
+@contextmanager
+def _locked(lock: Path) -> Iterator[None]:
+    with lock_file(lock, seconds=_BUSY_SECONDS) as is_locked:
+        if not is_locked:
+            raise StoreBusy(f"{lock.parent}: another process writes notes", remedy="try again")
+        yield
